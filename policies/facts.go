@@ -1,0 +1,22 @@
+package policies
+
+// Facts are what one call shows the policy. A tool fills in what its own
+// arguments say (Command, Paths, Hosts, URLs, Args, Profile); the front end
+// adds whose call it is and which tool was named (Tenant, Session, Tool).
+// A tool that leaves a field empty says that the call does not touch such a
+// thing, so a field may only be empty when that is true.
+type Facts struct {
+	Tenant  string // whose work it is
+	Session string // the conversation the call came in
+	Tool    string // name on the wire, as "Bash"
+	Profile string // profile asked for by name; empty means the policy's default
+
+	Command string   // shell text, for tools that run commands
+	Paths   []string // files the call names, absolute as the box sees them
+	Hosts   []string // hosts the call names
+	URLs    []string // URLs the call names
+
+	Args        map[string]any  // all arguments as decoded, for conditions
+	Upstream    string          // proxied server the tool belongs to; empty for our own
+	Annotations map[string]bool // hints the tool declares: readOnlyHint, destructiveHint, ...
+}

@@ -1,0 +1,117 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Access says what a box may do with its workspace. The zero value is none.
+type Access int
+
+// The accesses, from the closed one up.
+const (
+	AccessNone  Access = iota // no workspace is mounted
+	AccessRead                // mounted read-only
+	AccessWrite               // mounted read-write
+)
+
+// Network says what may leave a box. The zero value is nothing.
+type Network int
+
+// NetworkNone leaves the box with its loopback interface only.
+const NetworkNone Network = iota
+
+// Mount is one host directory or file that a box sees besides its system
+// directories and its workspace.
+type Mount struct {
+	Source   string // absolute path on the host
+	Target   string // absolute path in the box
+	Writable bool
+}
+
+// Limits bound one box and the commands in it. Every field must be above
+// zero: a zero limit is refused where it is used, never read as "unlimited".
+type Limits struct {
+	Memory     int64         // bytes, of the whole box without its /tmp
+	Pids       int64         // processes and threads of the whole box
+	CPU        float64       // CPUs' worth of time, of the whole box
+	Tmp        int64         // bytes of all of the box's tmpfs storage (/tmp, /dev/shm, home)
+	TmpFiles   int64         // inodes of the same
+	OpenFiles  int64         // file descriptors of one process
+	Wall       time.Duration // longest life of a foreground command
+	Background time.Duration // longest life of a background job
+	Jobs       int           // background jobs running at once in one session
+	Output     int64         // bytes kept of one command's output
+}
+
+// Limit names a bound that a host may or may not be able to enforce; profiles
+// list them under require.
+type Limit string
+
+// The limits that depend on what the host offers.
+const (
+	LimitMemory Limit = "memory"
+	LimitPids   Limit = "pids"
+	LimitCPU    Limit = "cpu"
+)
+
+// Grant is all that one call may use. Only a Policy makes one that allows
+// anything: the zero Grant is refused by every room that takes a Grant.
+// A Grant is immutable; its methods return copies and are safe for concurrent
+// use.
+type Grant struct {
+	tenant  string
+	profile string
+	access  Access
+	system  bool
+	mounts  []Mount
+	network Network
+	limits  Limits
+	env     map[string]string
+	require []Limit
+}
+
+// IsZero reports whether the grant allows nothing.
+func (g Grant) IsZero() bool { return g.profile == "" }
+
+// Tenant is whose work the grant is for.
+func (g Grant) Tenant() string { return g.tenant }
+
+// Profile is the name of the profile the grant was made from.
+func (g Grant) Profile() string { return g.profile }
+
+// Workspace is what the box may do with the workspace.
+func (g Grant) Workspace() Access { return g.access }
+
+// System reports whether the host's system directories (/usr, /bin, /lib and
+// the like) are visible, read-only.
+func (g Grant) System() bool { return g.system }
+
+// Mounts are the further host paths the box sees.
+func (g Grant) Mounts() []Mount { return slices.Clone(g.mounts) }
+
+// Network is what may leave the box.
+func (g Grant) Network() Network { return g.network }
+
+// Limits are the bounds of the box and of each command.
+func (g Grant) Limits() Limits { return g.limits }
+
+// Env is the environment the profile adds to every command.
+func (g Grant) Env() map[string]string { return maps.Clone(g.env) }
+
+// Require are the limits that the host must be able to enforce.
+func (g Grant) Require() []Limit { return slices.Clone(g.require) }
+
+// Covers reports whether a box opened under g can serve a call granted other:
+// the same tenant, files, network and environment, and no limit above g's.
+// A box outlives a call, so a later grant may narrow and never widen it.
+func (g Grant) Covers(other Grant) bool {
+	a, b := g.limits, other.limits
+	return !g.IsZero() && !other.IsZero() &&
+		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
+		g.network == other.network && slices.Equal(g.mounts, other.mounts) &&
+		maps.Equal(g.env, other.env) &&
+		b.Memory <= a.Memory && b.Pids <= a.Pids && b.CPU <= a.CPU &&
+		b.Tmp <= a.Tmp && b.TmpFiles <= a.TmpFiles && b.OpenFiles <= a.OpenFiles
+}

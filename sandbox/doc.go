@@ -1,0 +1,2 @@
+// Package sandbox runs untrusted commands in boxes.
+package sandbox

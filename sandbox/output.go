@@ -1,0 +1,4 @@
+package sandbox
+
+// Output is what a command wrote, bounded; see the methods.
+type Output struct{}
