@@ -1,0 +1,53 @@
+# The commands of README.md. CI runs .ci/run: lint, test, conformance.
+
+GO        ?= go
+PORT      ?= 8930
+WORKSPACE ?= $(CURDIR)
+LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# Without cgo the binary is static and the build needs no C compiler.
+export CGO_ENABLED := 0
+
+.PHONY: run build test lint bench fuzz conformance clean
+
+# Build, say what this host offers, and serve until Ctrl-C.
+# PORT and WORKSPACE can be set: make run WORKSPACE=~/project PORT=9000
+run: build
+	@scripts/need bash
+	@bin/belljar doctor
+	@exec bin/belljar serve --http 127.0.0.1:$(PORT) --workspace "$(WORKSPACE)"
+
+build:
+	$(GO) build -trimpath -o bin/belljar ./cmd/belljar
+
+# All tests as the user who calls, and, where that is root, once more as an
+# ordinary user in the rooms for which that makes a difference.
+# TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
+AS_USER := sandbox mcp/tools cmd/belljar
+test:
+	@scripts/need bash git ps setpriv || test -z "$(TEST_REQUIRE)"
+	$(GO) test ./...
+	@if [ "$$(id -u)" = 0 ]; then TEST_REQUIRE="$${TEST_REQUIRE:+user,userns}" GO="$(GO)" scripts/test-as-user $(AS_USER); fi
+
+lint:
+	$(LINT) config verify
+	$(LINT) run ./...
+
+# Figures against the peers that are installed, and the limit of each.
+bench:
+	@scripts/need bwrap || true
+	$(GO) test -run '^$$' -bench . -benchtime 200x ./sandbox ./mcp
+
+# Every fuzz target for FUZZTIME each.
+FUZZTIME ?= 20s
+fuzz:
+	@GO="$(GO)" scripts/fuzz $(FUZZTIME)
+
+# Peers that are not ours, against the built binary: the MCP inspector and the
+# TypeScript SDK. They are fetched by npm for this only.
+conformance: build
+	@scripts/need npm
+	scripts/conformance bin/belljar
+
+clean:
+	rm -rf bin node_modules
