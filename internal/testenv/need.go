@@ -1,0 +1,214 @@
+// Package testenv says what a test needs of its machine and what a package's
+// tests must leave behind: nothing.
+//
+// A test calls Need in its first line. Where a need is not met the test skips
+// with a line that says why, or fails if TEST_REQUIRE asks for it: "all", or a
+// comma separated list of needs by name. A package that starts processes,
+// goroutines or mounts calls Main from its TestMain.
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Thing is what a test may need of the machine or of who runs it.
+type Thing struct {
+	Name string // as TEST_REQUIRE spells it
+
+	// either names the alternatives of which no machine or user has more than
+	// one at a time. TEST_REQUIRE=all then asks only that one of them is met:
+	// the tests of the other run elsewhere, or as another user.
+	either string
+	lack   func() string // empty where the need is met, else what is missing
+}
+
+// The things.
+var (
+	Root           = Thing{Name: "root", either: "who", lack: lackRoot}
+	User           = Thing{Name: "user", either: "who", lack: lackUser}
+	UserNamespaces = Thing{Name: "userns", lack: lackUserNamespaces}
+	Cgroup1        = Thing{Name: "cgroup1", either: "cgroup", lack: lackCgroup1}
+	Cgroup2        = Thing{Name: "cgroup2", either: "cgroup", lack: lackCgroup2}
+	Bash           = Thing{Name: "bash", lack: lackProgram("bash")}
+	Bwrap          = Thing{Name: "bwrap", lack: lackProgram("bwrap")}
+	Git            = Thing{Name: "git", lack: lackProgram("git")}
+	Node22         = Thing{Name: "node22", lack: lackNode22}
+)
+
+// all is every thing, for the alternatives of one.
+func all() []Thing {
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Bash, Bwrap, Git, Node22}
+}
+
+// Missing says what the machine lacks for n, or nothing where n is met.
+func (n Thing) Missing() string { return n.lack() }
+
+// Need skips the test where one of the things is missing, or fails it where
+// TEST_REQUIRE asks for that thing. It belongs in the first line of a test.
+func Need(t testing.TB, things ...Thing) {
+	t.Helper()
+	for _, n := range things {
+		why := n.lack()
+		if why == "" {
+			continue
+		}
+		if required(os.Getenv("TEST_REQUIRE"), n, all()) {
+			t.Fatalf("needs %s, and TEST_REQUIRE=%s asks for it: %s", n.Name, os.Getenv("TEST_REQUIRE"), why)
+		}
+		t.Skipf("needs %s: %s", n.Name, why)
+	}
+}
+
+// required reports whether want, the value of TEST_REQUIRE, makes the lack of
+// n a failure.
+func required(want string, n Thing, known []Thing) bool {
+	for name := range strings.SplitSeq(want, ",") {
+		switch strings.TrimSpace(name) {
+		case n.Name:
+			return true
+		case "all":
+			if n.either == "" {
+				return true
+			}
+			met := false
+			for _, other := range known {
+				met = met || other.either == n.either && other.lack() == ""
+			}
+			if !met {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func lackRoot() string {
+	if os.Geteuid() == 0 {
+		return ""
+	}
+	return "the tests run as uid " + strconv.Itoa(os.Geteuid()) + ", not as root"
+}
+
+func lackUser() string {
+	if os.Geteuid() != 0 {
+		return ""
+	}
+	return "the tests run as root; `make test` runs them as an ordinary user too"
+}
+
+func lackProgram(name string) func() string {
+	return func() string {
+		if _, err := exec.LookPath(name); err != nil {
+			return "no " + name + " on the PATH; `make test` as root installs it"
+		}
+		return ""
+	}
+}
+
+// lackUserNamespaces tries: whether they are allowed depends on sysctls, on
+// security modules and on the container around us.
+func lackUserNamespaces() string {
+	out, err := exec.Command("unshare", "--user", "--map-root-user", "true").CombinedOutput() //nolint:noctx // answers at once or is broken
+	if err != nil {
+		return "unshare --user --map-root-user: " + err.Error() + ": " + strings.TrimSpace(string(out))
+	}
+	return ""
+}
+
+func lackNode22() string {
+	path, err := exec.LookPath("node")
+	if err != nil {
+		return "no node on the PATH"
+	}
+	out, err := exec.Command(path, "--version").Output() //nolint:noctx // answers at once or is broken
+	if err != nil {
+		return "node --version: " + err.Error()
+	}
+	version := strings.TrimSpace(string(out))
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < 22 {
+		return "node is " + version + ", older than 22"
+	}
+	return ""
+}
+
+func lackCgroup2() string {
+	for _, dir := range cgroupDirs() {
+		controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+		if err != nil || !strings.Contains(string(controllers), "memory") {
+			continue
+		}
+		if writable(dir) {
+			return ""
+		}
+		return dir + " is not writable for uid " + strconv.Itoa(os.Geteuid())
+	}
+	return "no cgroup v2 tree with a memory controller"
+}
+
+func lackCgroup1() string {
+	for _, dir := range cgroupDirs() {
+		if _, err := os.Stat(filepath.Join(dir, "memory.limit_in_bytes")); err != nil {
+			continue
+		}
+		if writable(dir) {
+			return ""
+		}
+		return dir + " is not writable for uid " + strconv.Itoa(os.Geteuid())
+	}
+	return "no cgroup v1 memory controller"
+}
+
+// cgroupDirs are this process's own directories in every mounted hierarchy.
+func cgroupDirs() []string {
+	info, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	path := make(map[string]string) // by controller list; "" is the v2 tree
+	for line := range strings.Lines(string(own)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) == 3 {
+			path[parts[1]] = parts[2]
+		}
+	}
+	var dirs []string
+	for line := range strings.Lines(string(info)) {
+		mount, super, ok := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(mount), strings.Fields(super)
+		if !ok || len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		at := strings.ReplaceAll(fields[4], `\040`, " ") // how the kernel writes a space
+		switch kind[0] {
+		case "cgroup2":
+			dirs = append(dirs, filepath.Join(at, path[""]), at)
+		case "cgroup":
+			for controllers, dir := range path {
+				if controllers != "" && strings.Contains(","+kind[2]+",", ","+controllers+",") {
+					dirs = append(dirs, filepath.Join(at, dir), at)
+				}
+			}
+		}
+	}
+	return dirs
+}
+
+// writable reports whether a directory can be made in dir, by trying: a mode
+// says nothing about a read-only mount.
+func writable(dir string) bool {
+	probe, err := os.MkdirTemp(dir, "testenv-probe-")
+	if err != nil {
+		return false
+	}
+	return os.Remove(probe) == nil
+}
