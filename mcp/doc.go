@@ -1,0 +1,28 @@
+// Package mcp is the front end: it reads JSON-RPC from a client, lets a policy
+// decide each tools/call, runs the tool and answers. The protocol itself is
+// the official go-sdk's; this package puts a guard before it, so that no line
+// a client sends can end the process, grow it without bound or reach a tool
+// past the policy.
+//
+// # The way of one tools/call over stdio
+//
+//  1. frame.go cuts lines out of the byte stream, at most [Limits].Line each.
+//  2. message.go checks one line: UTF-8, depth, duplicate keys, JSON-RPC shape.
+//  3. guard.go gives the request an id of its own, refuses duplicates, and
+//     admits it (limit.go), queues it or refuses it.
+//  4. The go-sdk parses the method and its parameters and finds the session.
+//  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
+//     the [Gate], runs the handler and makes the answer. Every transport and
+//     [Server.Call] go through it; there is no second way to a tool.
+//  6. guard.go puts the client's own id back, checks the size of the answer
+//     and writes it, unless the client cancelled the request meanwhile.
+//
+// Over HTTP, http.go takes the place of steps 1 to 3 and 6.
+//
+// # Words
+//
+// A session is one conversation; it ends when its transport does. An era is
+// legacy (with initialize, revisions up to 2025-11-25) or modern (2026-07-28,
+// no initialize, every request says who it is). Errors are symbolic inside
+// (errors.go) and get their code from the era's table at the edge.
+package mcp
