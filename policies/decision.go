@@ -36,8 +36,11 @@ type Decision struct {
 	Verdict Verdict
 	Rule    string // id of the rule that decided; "default" where none matched
 	Source  Source
-	Part    string // the part of the call that decided, as one command of a script
-	Reason  string // why, for the agent
-	Instead string // one allowed alternative, for the agent
+	Part    string // the part of the call that decided, as one command of a script; printable, at most 200 characters
+	Subject string // what Part is: "command", "path", "URL" or "host"; empty for the call as a whole
+	PartNo  int    // number of that part, from 1; 0 where no single part decided
+	Parts   int    // parts of the call
+	Reason  string // why, for the agent; never empty unless Verdict is Allow
+	Instead string // one allowed alternative, for the agent; as Reason
 	Grant   Grant  // zero unless Verdict is Allow
 }

@@ -1,0 +1,251 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+)
+
+// proof says how sure it is that a rule speaks about a part of a call.
+type proof int
+
+const (
+	no   proof = iota // it does not
+	may               // it may: something is only known when the call runs
+	must              // it does
+)
+
+// not is the proof of the opposite.
+func (p proof) not() proof { return must - p }
+
+// glob is a pattern over a sequence of elements: the words of a command or
+// the segments of a path. "**" stands for any number of elements, none
+// included; in an element "*" stands for any characters and {a,b} for one of
+// several texts.
+type glob struct {
+	text     string
+	elements []element
+}
+
+// element matches one word or segment, or, if any, every run of them.
+type element struct {
+	any    bool
+	choice []string // texts with stars
+}
+
+// Bounds of one pattern.
+const (
+	maxPattern  = 4096 // bytes
+	maxElements = 64
+	maxChoices  = 256 // texts that the alternatives of one element stand for
+)
+
+// everything reports whether the pattern is "**": all that can be.
+func (g glob) everything() bool { return len(g.elements) == 1 && g.elements[0].any }
+
+// compile makes a glob of texts that have been split into elements.
+func compile(text string, split []string) (glob, error) {
+	g := glob{text: text}
+	switch {
+	case len(text) > maxPattern:
+		return g, fmt.Errorf("has %d bytes, more than %d", len(text), maxPattern)
+	case len(split) > maxElements:
+		return g, fmt.Errorf("has %d elements, more than %d", len(split), maxElements)
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return g, errors.New("holds a control character")
+	}
+	for _, s := range split {
+		e, err := compileElement(s)
+		if err != nil {
+			return g, err
+		}
+		// "** **" says no more than "**" and would only cost time.
+		if n := len(g.elements); e.any && n > 0 && g.elements[n-1].any {
+			continue
+		}
+		g.elements = append(g.elements, e)
+	}
+	return g, nil
+}
+
+func compileElement(s string) (element, error) {
+	switch s {
+	case "**":
+		return element{any: true}, nil
+	case "[", "[[": // commands of the shell
+		return element{choice: []string{s}}, nil
+	}
+	switch i := strings.IndexAny(s, `?[]\"'`); {
+	case strings.Contains(s, "**"):
+		return element{}, fmt.Errorf("%q: ** stands alone; inside a word or a segment write *", s)
+	case i >= 0:
+		return element{}, fmt.Errorf("%q: %q has no meaning here; there are *, ** and {a,b}", s, s[i])
+	}
+	choice := []string{""}
+	for rest := s; rest != ""; {
+		before, after, found := strings.Cut(rest, "{")
+		if strings.Contains(before, "}") {
+			return element{}, fmt.Errorf("%q: a } without its {", s)
+		}
+		for i := range choice {
+			choice[i] += before
+		}
+		if !found {
+			break
+		}
+		inside, tail, closed := strings.Cut(after, "}")
+		switch {
+		case !closed:
+			return element{}, fmt.Errorf("%q: a { without its }", s)
+		case strings.Contains(inside, "{"):
+			return element{}, fmt.Errorf("%q: alternatives inside alternatives", s)
+		}
+		options := strings.Split(inside, ",")
+		if len(choice)*len(options) > maxChoices {
+			return element{}, fmt.Errorf("%q stands for more than %d texts", s, maxChoices)
+		}
+		var longer []string
+		for _, c := range choice {
+			for _, o := range options {
+				longer = append(longer, c+o)
+			}
+		}
+		choice, rest = longer, tail
+	}
+	return element{choice: choice}, nil
+}
+
+// match reports whether the element stands for s.
+func (e element) match(s string) bool {
+	for _, c := range e.choice {
+		if star(c, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// star reports whether pattern, in which * is any run of bytes, is all of s.
+// It goes back to the last star only, which is enough: an earlier star that
+// took more could not make a later one fail less.
+func star(pattern, s string) bool {
+	p, i, back, from := 0, 0, -1, 0
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			back, from = p, i
+			p++
+		case p < len(pattern) && pattern[p] == s[i]:
+			p++
+			i++
+		case back >= 0:
+			from++
+			p, i = back+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// match matches the pattern with words. A word that is only known at run time
+// may become any number of words: with it the answer is at most may, unless a
+// "**" takes it.
+func (g glob) match(words []word) proof {
+	sure := g.run(words, false)
+	if sure {
+		return must
+	}
+	if g.run(words, true) {
+		return may
+	}
+	return no
+}
+
+// run steps through the words with the set of elements that may come next.
+// If guess, an unknown word stands for anything; otherwise only "**" takes it.
+func (g glob) run(words []word, guess bool) bool {
+	end := len(g.elements)
+	live := make([]bool, end+1)
+	next := make([]bool, end+1)
+	open := func(set []bool, i int) {
+		set[i] = true
+		for ; i < end && g.elements[i].any; i++ {
+			set[i+1] = true
+		}
+	}
+	open(live, 0)
+	for _, w := range words {
+		clear(next)
+		alive := false
+		for i, on := range live {
+			if !on {
+				continue
+			}
+			switch {
+			case w.unknown && guess:
+				for j := i; j <= end; j++ {
+					next[j] = true
+				}
+				alive = true
+			case i == end:
+			case g.elements[i].any:
+				open(next, i)
+				alive = true
+			case !w.unknown && g.elements[i].match(w.text), !w.unknown && w.also != "" && g.elements[i].match(w.also):
+				open(next, i+1)
+				alive = true
+			}
+		}
+		if !alive {
+			return false
+		}
+		live, next = next, live
+	}
+	return live[end]
+}
+
+// compileCommand makes a glob over the words of a command.
+func compileCommand(s string) (glob, error) {
+	words := strings.Fields(s)
+	if len(words) == 0 {
+		return glob{}, errors.New("names no word")
+	}
+	return compile(s, words)
+}
+
+// compilePath makes a glob over the segments of an absolute path.
+func compilePath(s string) (glob, error) {
+	switch {
+	case strings.HasPrefix(s, "~"):
+		return glob{}, errors.New("~ is not expanded; write the path as the box sees it")
+	case s == "**":
+		return compile(s, []string{"**"})
+	case strings.HasPrefix(s, "**/"):
+		s = "/" + s
+	case !path.IsAbs(s):
+		return glob{}, errors.New("is not absolute; begin it with / or with **/")
+	}
+	if path.Clean(s) != s {
+		return glob{}, fmt.Errorf("is not in its shortest form, %q", path.Clean(s))
+	}
+	return compile(s, segments(s))
+}
+
+// segments splits a clean absolute path.
+func segments(p string) []string {
+	if p == "/" {
+		return nil
+	}
+	return strings.Split(p[1:], "/")
+}
+
+// literals makes words of texts that are known.
+func literals(texts []string) []word {
+	words := make([]word, len(texts))
+	for i, t := range texts {
+		words[i].text = t
+	}
+	return words
+}

@@ -1,0 +1,184 @@
+package policies
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Policy is a parsed policy. It never changes; all its methods are safe for
+// concurrent use.
+type Policy struct {
+	name     string
+	hash     string
+	fallback Verdict // where no rule matches a part
+	source   Source  // of fallback
+	profile  string  // granted where a call asks for none
+	profiles map[string]Grant
+	rules    []rule
+	tests    []TestResult
+}
+
+// Parse reads a policy. The name stands in faults and decisions for the file
+// it came from. Parse runs the tests that the policy carries: one that fails
+// is a fault. It returns a *ParseError with all faults, or the Policy.
+func Parse(name string, text []byte) (*Policy, error) {
+	d := newDecoder(name, text)
+	sum := sha256.Sum256(text)
+	p := &Policy{name: name, hash: hex.EncodeToString(sum[:]), source: Source{File: name}, profiles: make(map[string]Grant)}
+	root := d.root(text)
+	if root != nil {
+		d.policy(root, p)
+	}
+	if len(d.faults) > 0 {
+		return nil, newParseError(d.faults)
+	}
+	return p, nil
+}
+
+// policy reads the top mapping into p.
+func (d *decoder) policy(root *yaml.Node, p *Policy) {
+	o, ok := d.mapping(root, "a policy", "version", "defaults", "profiles", "rules", "tests")
+	if !ok {
+		return
+	}
+	switch v := o.get("version"); {
+	case v == nil:
+		d.fault(root, "begin the file with version: 1", "the policy has no version")
+	case v.Kind != yaml.ScalarNode || v.Value != "1" || v.ShortTag() != "!!int":
+		d.fault(v, "write version: 1", "version must be 1, not %s", quoted(v))
+	}
+	if v := o.get("profiles"); v == nil {
+		d.fault(root, "an allowed call needs one: profiles: {offline: {fs: {system: true, workspace: rw}}}", "the policy has no profiles")
+	} else {
+		d.profiles(v, p)
+	}
+	d.defaults(o.get("defaults"), o, p)
+	if v := o.get("rules"); v != nil {
+		d.rules(v, p)
+	}
+	if v := o.get("tests"); v != nil {
+		d.tests(v, p)
+	}
+}
+
+var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+func (d *decoder) profiles(n *yaml.Node, p *Policy) {
+	o, ok := d.mapping(n, "profiles")
+	switch {
+	case !ok:
+		return
+	case len(n.Content) == 0:
+		d.fault(n, "name at least one", "profiles must not be empty")
+	case len(o.keys) > maxProfiles:
+		d.fault(n, "", "there are %d profiles, more than the %d that are read", len(o.keys), maxProfiles)
+		return
+	}
+	for _, key := range o.keys {
+		if !profileName.MatchString(key.Value) {
+			d.fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a profile", key.Value)
+			continue
+		}
+		p.profiles[key.Value] = d.profile(key.Value, o.get(key.Value))
+	}
+}
+
+func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
+	var o object
+	if n != nil {
+		var ok bool
+		if o, ok = d.mapping(n, "defaults", "decision", "profile", "no_approver"); !ok {
+			return
+		}
+	}
+	if v := o.get("decision"); v != nil {
+		p.fallback, p.source = d.verdict(v, "decision"), d.source(v)
+	}
+	if v := o.get("no_approver"); v != nil {
+		d.word(v, "no_approver", Deny.String())
+	}
+	switch v := o.get("profile"); {
+	case v != nil:
+		if s, ok := d.text(v, "profile"); ok {
+			d.known(p, v, s)
+			p.profile = s
+		}
+	case len(p.profiles) == 1:
+		p.profile = names(p.profiles)[0]
+	case len(p.profiles) > 1:
+		at := n
+		if at == nil {
+			at = top.node
+		}
+		d.fault(at, "write defaults: {profile: NAME}", "there are %d profiles and defaults names none of them", len(p.profiles))
+	}
+}
+
+// known notes a fault where no profile has the name.
+func (d *decoder) known(p *Policy, n *yaml.Node, name string) {
+	if _, ok := p.profiles[name]; !ok {
+		d.fault(n, suggest(name, names(p.profiles)), "there is no profile %q", name)
+	}
+}
+
+func (d *decoder) rules(n *yaml.Node, p *Policy) {
+	first := make(map[string]Source)
+	for _, entry := range d.items(n, "rules", maxRules) {
+		r, ok := d.rule(entry)
+		if !ok {
+			continue
+		}
+		if before, twice := first[r.id]; twice && r.id != "" {
+			d.fault(entry, "give each rule its own", "the id %s is taken by the rule on line %d", r.id, before.Line)
+		} else {
+			first[r.id] = r.source
+		}
+		for _, name := range slices.Concat(r.match.profiles, r.unless.profiles) {
+			d.known(p, name.node, name.name)
+		}
+		if r.node != nil {
+			d.known(p, r.node, r.profile)
+		}
+		p.rules = append(p.rules, r)
+	}
+}
+
+// Profiles are the names of the policy's profiles, in order.
+func (p *Policy) Profiles() []string { return names(p.profiles) }
+
+// Name is the name that Parse was given.
+func (p *Policy) Name() string { return p.name }
+
+// Hash is the SHA-256 of the policy's text in hexadecimal digits, for logs
+// and for whatever must not outlive a change of the policy.
+func (p *Policy) Hash() string { return p.hash }
+
+// Hidden reports whether no call of a tool can be allowed or asked about,
+// whatever its arguments: a list of tools leaves it out. It looks at the tool's
+// name only, so a tool that is denied under every profile may still be listed.
+func (p *Policy) Hidden(tool string) bool {
+	open := p.fallback != Deny
+	for _, r := range p.rules {
+		if !r.match.onTool(tool) {
+			continue
+		}
+		if r.verdict == Deny && !r.match.narrow() && r.unless.isZero() {
+			return true
+		}
+		open = open || r.verdict != Deny
+	}
+	return !open
+}
+
+// onTool reports whether the match speaks about the tool.
+func (m match) onTool(tool string) bool {
+	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool { return e.match(tool) })
+}
+
+// list joins names for a message.
+func list(names []string) string { return strings.Join(names, ", ") }

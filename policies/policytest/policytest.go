@@ -1,0 +1,56 @@
+// Package policytest makes grants for the tests of packages that need one.
+//
+// There is no other way to a grant than the one that calls take, so its
+// functions parse a policy and decide a call.
+package policytest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"belljar.dev/policies"
+)
+
+// Grant is what the bundled policy grants a Bash call of tenant "test".
+func Grant(t testing.TB) policies.Grant {
+	t.Helper()
+	return decide(t, policies.Default(), policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"})
+}
+
+// GrantWith is Grant under other limits, given as the inside of a YAML flow
+// mapping: "memory: 64MiB, pids: 32, wall: 2s". Those that are not named have
+// their defaults. System directories and a writable workspace are visible.
+func GrantWith(t testing.TB, limits string) policies.Grant {
+	t.Helper()
+	return GrantProfile(t, fmt.Sprintf("fs: {system: true, workspace: rw}\nlimits: {%s}", limits))
+}
+
+// GrantProfile is Grant under a profile "test" with the YAML text of a whole
+// profile: fs, net, limits, env, require.
+func GrantProfile(t testing.TB, profile string) policies.Grant {
+	t.Helper()
+	indented := strings.ReplaceAll(strings.TrimSpace(profile), "\n", "\n    ")
+	return GrantFor(t, "version: 1\ndefaults: {decision: allow}\nprofiles:\n  test:\n    "+indented+"\n",
+		policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"})
+}
+
+// GrantFor is what a policy text grants a call. The test ends if the text has
+// faults or the call is not allowed.
+func GrantFor(t testing.TB, policy string, f policies.Facts) policies.Grant {
+	t.Helper()
+	p, err := policies.Parse(t.Name()+".yaml", []byte(policy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decide(t, p, f)
+}
+
+func decide(t testing.TB, p *policies.Policy, f policies.Facts) policies.Grant {
+	t.Helper()
+	d := p.Decide(f)
+	if d.Verdict != policies.Allow {
+		t.Fatalf("no grant for %+v:\n%s", f, d.Refusal("test"))
+	}
+	return d.Grant
+}

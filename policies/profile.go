@@ -1,0 +1,334 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The limits of a profile that does not name them.
+const (
+	DefaultMemory     = 2 << 30          // bytes
+	DefaultPids       = 512              // processes and threads
+	DefaultCPU        = 2.0              // CPUs' worth of time
+	DefaultTmp        = 1 << 30          // bytes
+	DefaultTmpFiles   = 200_000          // inodes
+	DefaultOpenFiles  = 4096             // file descriptors
+	DefaultWall       = 10 * time.Minute // of a foreground command
+	DefaultBackground = 2 * time.Hour    // of a background job
+	DefaultJobs       = 8                // at once in one session
+	DefaultOutput     = 64 << 20         // bytes kept of one command
+)
+
+// defaultLimits are the limits of a profile that names none.
+func defaultLimits() Limits {
+	return Limits{
+		Memory: DefaultMemory, Pids: DefaultPids, CPU: DefaultCPU,
+		Tmp: DefaultTmp, TmpFiles: DefaultTmpFiles, OpenFiles: DefaultOpenFiles,
+		Wall: DefaultWall, Background: DefaultBackground,
+		Jobs: DefaultJobs, Output: DefaultOutput,
+	}
+}
+
+// Bounds of a profile.
+const (
+	maxProfiles = 1000
+	maxMounts   = 256
+	maxEnv      = 256
+	maxEnvBytes = 64 << 10 // execve counts the environment against its argument space
+)
+
+// bound is how a limit is written and the range it may have. The upper ends
+// are those of the kernel where it has one (pid_max, nr_open) and otherwise
+// far above what a profile means, so that a slip of the pen is caught.
+type bound struct {
+	key  string
+	most int64
+	size bool // bytes, which may have a unit
+	set  func(*Limits, int64)
+}
+
+// counts are the limits that are whole numbers.
+func counts() []bound {
+	return []bound{
+		{"memory", 1 << 50, true, func(l *Limits, v int64) { l.Memory = v }},
+		{"pids", 4 << 20, false, func(l *Limits, v int64) { l.Pids = v }},
+		{"tmp", 1 << 50, true, func(l *Limits, v int64) { l.Tmp = v }},
+		{"tmp_files", 1 << 32, false, func(l *Limits, v int64) { l.TmpFiles = v }},
+		{"open_files", 1 << 20, false, func(l *Limits, v int64) { l.OpenFiles = v }},
+		{"jobs", 1024, false, func(l *Limits, v int64) { l.Jobs = int(v) }},
+		{"output", 1 << 30, true, func(l *Limits, v int64) { l.Output = v }},
+	}
+}
+
+// limitKeys are the keys of limits.
+var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_files", "wall", "background", "jobs", "output"}
+
+// profile reads one entry of profiles.
+func (d *decoder) profile(name string, n *yaml.Node) Grant {
+	g := Grant{profile: name, limits: defaultLimits()}
+	o, ok := d.mapping(n, "profile "+name, "fs", "net", "limits", "env", "require")
+	if !ok {
+		return g
+	}
+	if fs := o.get("fs"); fs != nil {
+		d.files(fs, &g)
+	}
+	if net := o.get("net"); net != nil {
+		if m, ok := d.mapping(net, "net", "mode"); ok {
+			switch mode := m.get("mode"); {
+			case mode == nil:
+				d.fault(net, "write mode: none", "net has no mode")
+			default:
+				d.word(mode, "mode of net", "none")
+			}
+		}
+	}
+	if limits := o.get("limits"); limits != nil {
+		d.limits(limits, &g.limits)
+	}
+	if env := o.get("env"); env != nil {
+		g.env = d.env(env)
+	}
+	if require := o.get("require"); require != nil {
+		d.texts(require, "require", func(n *yaml.Node, s string) {
+			known := []string{string(LimitMemory), string(LimitPids), string(LimitCPU)}
+			switch {
+			case !slices.Contains(known, s):
+				d.fault(n, suggest(s, known), "require cannot name %q", s)
+			case slices.Contains(g.require, Limit(s)):
+				d.fault(n, "remove one", "require names %s twice", s)
+			default:
+				g.require = append(g.require, Limit(s))
+			}
+		})
+	}
+	return g
+}
+
+// files reads what a box sees of the host.
+func (d *decoder) files(n *yaml.Node, g *Grant) {
+	o, ok := d.mapping(n, "fs", "system", "workspace", "read", "write")
+	if !ok {
+		return
+	}
+	if v := o.get("system"); v != nil {
+		g.system = d.truth(v, "system")
+	}
+	if v := o.get("workspace"); v != nil {
+		switch d.word(v, "workspace", "rw", "ro", "none") {
+		case 0:
+			g.access = AccessWrite
+		case 1:
+			g.access = AccessRead
+		}
+	}
+	for _, key := range []string{"read", "write"} {
+		list := o.get(key)
+		if list == nil {
+			continue
+		}
+		d.texts(list, key, func(n *yaml.Node, s string) {
+			m, err := mount(s)
+			m.Writable = key == "write"
+			twice := slices.ContainsFunc(g.mounts, func(other Mount) bool { return other.Target == m.Target })
+			switch {
+			case err != nil:
+				d.fault(n, `write an absolute path, as "/opt/tools", or with its place in the box, as "/opt/tools:/tools"`, "%s of fs: %v", key, err)
+			case twice:
+				d.fault(n, "remove one, or give it another place in the box", "%s already leads to another entry of fs", m.Target)
+			case len(g.mounts) == maxMounts:
+				d.fault(n, "name a directory that holds several of them", "fs names more than %d paths", maxMounts)
+			default:
+				g.mounts = append(g.mounts, m)
+			}
+		})
+	}
+}
+
+// mount reads "/host" or "/host:/box".
+func mount(s string) (Mount, error) {
+	source, target, two := strings.Cut(s, ":")
+	if !two {
+		target = source
+	}
+	if strings.Contains(target, ":") {
+		return Mount{}, fmt.Errorf("%q has more than one colon", s)
+	}
+	for _, p := range []string{source, target} {
+		switch {
+		case strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
+			return Mount{}, fmt.Errorf("%q holds a control character", s)
+		case !path.IsAbs(p):
+			return Mount{}, fmt.Errorf("%q is not an absolute path", p)
+		case path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/":
+			return Mount{}, fmt.Errorf("%q is not in its shortest form, %q", p, path.Clean(p))
+		}
+	}
+	source, target = path.Clean(source), path.Clean(target)
+	if source == "/" {
+		// A private root with the host's root in it is no private root.
+		return Mount{}, fmt.Errorf("%q would show the whole host", s)
+	}
+	first, _, _ := strings.Cut(target[1:], "/")
+	if target == "/" || target == "/workspace" || slices.Contains([]string{"proc", "sys", "dev"}, first) {
+		return Mount{}, fmt.Errorf("%s belongs to the box itself", target)
+	}
+	return Mount{Source: source, Target: target}, nil
+}
+
+// limits reads the bounds of a box over the defaults in l.
+func (d *decoder) limits(n *yaml.Node, l *Limits) {
+	o, ok := d.mapping(n, "limits", limitKeys...)
+	if !ok {
+		return
+	}
+	for _, b := range counts() {
+		if v := o.get(b.key); v != nil {
+			if value, ok := d.count(v, b); ok {
+				b.set(l, value)
+			}
+		}
+	}
+	if v := o.get("cpu"); v != nil {
+		// A cgroup gives out time in slices of a 100 ms period, of at least
+		// 1 ms: less than 0.01 of a CPU cannot be held.
+		const least, most = 0.01, 65536
+		cpu, err := strconv.ParseFloat(v.Value, 64)
+		switch {
+		case v.Kind == yaml.AliasNode:
+		case v.Kind != yaml.ScalarNode || err != nil || math.IsNaN(cpu):
+			d.fault(v, "write a number of CPUs, as 2 or 0.5", "cpu must be a number, not %s", kind(v))
+		case cpu < least || cpu > most:
+			d.fault(v, "a limit cannot be switched off; remove the key for the default", "cpu is %s, outside %v to %v", v.Value, least, most)
+		default:
+			l.CPU = cpu
+		}
+	}
+	for key, to := range map[string]*time.Duration{"wall": &l.Wall, "background": &l.Background} {
+		if v := o.get(key); v != nil {
+			if value, ok := d.duration(v, key); ok {
+				*to = value
+			}
+		}
+	}
+}
+
+var units = map[string]int64{
+	"": 1, "B": 1,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+	"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+}
+
+var quantity = regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`)
+
+// count reads a whole number above zero, or a size.
+func (d *decoder) count(n *yaml.Node, b bound) (int64, bool) {
+	hint := "write a whole number, as 512"
+	if b.size {
+		hint = "write a size, as 512MiB, 2GiB or a number of bytes"
+	}
+	if n.Kind == yaml.AliasNode {
+		return 0, false
+	}
+	m := quantity.FindStringSubmatch(n.Value)
+	if n.Kind != yaml.ScalarNode || m == nil || m[2] != "" && !b.size {
+		d.fault(n, hint, "%s cannot be %s", b.key, quoted(n))
+		return 0, false
+	}
+	unit, known := units[m[2]]
+	if !known {
+		d.fault(n, suggest(m[2], []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"}), "%s has the unknown unit %q", b.key, m[2])
+		return 0, false
+	}
+	value, err := strconv.ParseInt(m[1], 10, 64)
+	switch {
+	case err == nil && value <= 0:
+		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", b.key)
+		return 0, false
+	case err != nil || value > b.most/unit:
+		d.fault(n, "", "%s is %s, more than the %d that a profile may give", b.key, n.Value, b.most)
+		return 0, false
+	}
+	return value * unit, true
+}
+
+// duration reads a time in Go's spelling.
+func (d *decoder) duration(n *yaml.Node, key string) (time.Duration, bool) {
+	const most = 30 * 24 * time.Hour
+	if n.Kind == yaml.AliasNode {
+		return 0, false
+	}
+	value, err := time.ParseDuration(n.Value)
+	switch {
+	case n.Kind != yaml.ScalarNode || err != nil:
+		hint := "write a time with its unit, as 30s, 10m or 1h30m"
+		if _, err := strconv.Atoi(n.Value); err == nil {
+			hint = fmt.Sprintf("write its unit: %ss for seconds, %sm for minutes", n.Value, n.Value)
+		}
+		d.fault(n, hint, "%s cannot be %s", key, quoted(n))
+	case value <= 0:
+		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
+	case value < time.Millisecond || value > most:
+		d.fault(n, "", "%s is %v, outside 1ms to %v", key, value, most)
+	default:
+		return value, true
+	}
+	return 0, false
+}
+
+// quoted is a node's value for a message, or its kind.
+func quoted(n *yaml.Node) string {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
+		return kind(n)
+	}
+	return strconv.Quote(n.Value)
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// env reads the environment a profile adds to every command.
+func (d *decoder) env(n *yaml.Node) map[string]string {
+	o, ok := d.mapping(n, "env")
+	if !ok {
+		return nil
+	}
+	if len(o.keys) > maxEnv {
+		d.fault(n, "", "env has %d variables, more than the %d that are read", len(o.keys), maxEnv)
+		return nil
+	}
+	env, size := make(map[string]string), 0
+	for _, key := range o.keys {
+		value := o.get(key.Value)
+		switch {
+		case !variable.MatchString(key.Value):
+			d.fault(key, "use letters, digits and underscores, not a digit first", "%q is no name of a variable", key.Value)
+		case value.Kind == yaml.AliasNode:
+		case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":
+			d.fault(value, `write a text; "" for an empty one`, "variable %s must be a text, not %s", key.Value, kind(value))
+		case strings.ContainsRune(value.Value, 0):
+			d.fault(value, "remove it", "variable %s holds a NUL byte", key.Value)
+		default:
+			env[key.Value] = value.Value // numbers and truth values as they are written
+			size += len(key.Value) + len(value.Value)
+		}
+	}
+	if size > maxEnvBytes {
+		d.fault(n, "", "env has %d bytes, more than %d", size, maxEnvBytes)
+		return nil
+	}
+	return env
+}
+
+// names are the keys of a map in order.
+func names[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,188 @@
+package policies
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of a policy's rules.
+const (
+	maxRules = 2000
+	maxSaid  = 2000 // bytes of a reason
+)
+
+// The ids that a decision carries where no rule made it.
+const (
+	ruleDefault    = "default"         // no rule spoke about a part
+	ruleProfile    = "unknown-profile" // the profile asked for does not exist
+	ruleMixed      = "mixed-profiles"  // the parts are allowed, but not in one profile
+	ruleUnreadable = "unreadable"      // a part that no rule can judge
+)
+
+var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable}
+
+// rule is one entry of rules.
+type rule struct {
+	id      string
+	source  Source
+	verdict Verdict
+	match   match
+	unless  match // of no keys where there is no exception
+	reason  string
+	instead string
+	profile string     // what an allow grants; empty for the profile asked for
+	node    *yaml.Node // of profile, to check the name once all are read
+}
+
+// match is what a rule says a call must look like. A key that is absent asks
+// nothing. command, path and url each judge their own kind of part; a match
+// with any of them says nothing about the other kinds.
+type match struct {
+	tools    []element
+	commands []glob
+	paths    []glob
+	urls     []urlGlob
+	profiles []named
+}
+
+// named is a profile's name and where it stands.
+type named struct {
+	name string
+	node *yaml.Node
+}
+
+// isZero reports whether the match asks nothing at all.
+func (m match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
+
+// narrow reports whether the match looks at more than the tool.
+func (m match) narrow() bool { return len(m.profiles) > 0 || m.typed() }
+
+// typed reports whether the match speaks about some kinds of part only.
+func (m match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls) > 0 }
+
+// knownTools are the tools whose names a rule may misspell: those of this
+// server. A name that is far from all of them may be a proxied tool's.
+var knownTools = []string{
+	"Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask",
+	"ReadImage", "ReadDocs", "WebSearch", "TaskManager", "PlanMode",
+	"AskUserQuestion", "InvokeSkill", "SetCallback",
+}
+
+var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// rule reads one entry of rules.
+func (d *decoder) rule(n *yaml.Node) (rule, bool) {
+	r := rule{source: d.source(n)}
+	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "reason", "instead", "profile")
+	if !ok {
+		return r, false
+	}
+	if v := o.get("id"); v == nil {
+		d.fault(n, "give it one, as id: no-force-push; refusals and logs name it", "the rule has no id")
+	} else if s, ok := d.text(v, "id"); ok {
+		switch {
+		case !ruleID.MatchString(s):
+			d.fault(v, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the id of a rule", s)
+		case slices.Contains(reserved, s):
+			d.fault(v, "choose another", "%q is what a decision says that no rule made", s)
+		default:
+			r.id = s
+		}
+	}
+	if v := o.get("match"); v == nil {
+		d.fault(n, `write match: {tool: "*"} for a rule about every call`, "the rule has no match")
+	} else {
+		r.match = d.match(v, "match", "tool", "command", "path", "url", "profile")
+	}
+	if v := o.get("unless"); v != nil {
+		r.unless = d.match(v, "unless", "command", "path", "url", "profile")
+	}
+	if v := o.get("decision"); v == nil {
+		d.fault(n, "write decision: allow, ask or deny", "the rule has no decision")
+	} else {
+		r.verdict = d.verdict(v, "decision")
+	}
+	for key, to := range map[string]*string{"reason": &r.reason, "instead": &r.instead} {
+		if v := o.get(key); v != nil {
+			*to = d.said(v, key)
+		}
+	}
+	if v := o.get("profile"); v != nil {
+		if s, ok := d.text(v, "profile"); ok {
+			r.profile, r.node = s, v
+			if decision := o.get("decision"); decision != nil && r.verdict != Allow {
+				d.fault(v, "remove it; under match it says for which profile the rule holds", "only a rule that allows grants a profile")
+			}
+		}
+	}
+	return r, true
+}
+
+// said reads a text that an agent will see.
+func (d *decoder) said(n *yaml.Node, key string) string {
+	s, ok := d.text(n, key)
+	if ok && len(s) > maxSaid {
+		d.fault(n, "an agent reads it with every refusal", "%s has %d bytes, more than %d", key, len(s), maxSaid)
+	}
+	return strings.Join(strings.Fields(s), " ") // a refusal gives it one line
+}
+
+// verdict reads allow, ask or deny.
+func (d *decoder) verdict(n *yaml.Node, what string) Verdict {
+	// A word that is none leaves a fault, and Deny besides.
+	return max(Verdict(d.word(n, what, Deny.String(), Ask.String(), Allow.String())), Deny)
+}
+
+// match reads match or unless.
+func (d *decoder) match(n *yaml.Node, what string, keys ...string) match {
+	var m match
+	o, ok := d.mapping(n, what, keys...)
+	if !ok {
+		return m
+	}
+	if len(n.Content) == 0 {
+		d.fault(n, "give it a key: "+strings.Join(keys, ", "), "%s must not be empty", what)
+	}
+	if v := o.get("tool"); v != nil {
+		d.texts(v, "tool", func(n *yaml.Node, s string) {
+			if near := nearest(s, knownTools); near != "" && near != s && !strings.ContainsAny(s, "*{.") {
+				d.fault(n, "did you mean "+near+"?", "there is no tool %q", s)
+				return
+			}
+			e, err := compileElement(strings.ReplaceAll(s, "**", "*"))
+			if err != nil {
+				d.fault(n, "", "tool: %v", err)
+				return
+			}
+			m.tools = append(m.tools, e)
+		})
+	}
+	if v := o.get("command"); v != nil {
+		d.texts(v, "command", collect(d, &m.commands, "command", compileCommand))
+	}
+	if v := o.get("path"); v != nil {
+		d.texts(v, "path", collect(d, &m.paths, "path", compilePath))
+	}
+	if v := o.get("url"); v != nil {
+		d.texts(v, "url", collect(d, &m.urls, "url", compileURL))
+	}
+	if v := o.get("profile"); v != nil {
+		d.texts(v, "profile", func(n *yaml.Node, s string) { m.profiles = append(m.profiles, named{s, n}) })
+	}
+	return m
+}
+
+// collect makes a function that compiles each text it is given into to.
+func collect[T any](d *decoder, to *[]T, key string, compile func(string) (T, error)) func(*yaml.Node, string) {
+	return func(n *yaml.Node, s string) {
+		g, err := compile(s)
+		if err != nil {
+			d.fault(n, "", "%s %q: %v", key, s, err)
+			return
+		}
+		*to = append(*to, g)
+	}
+}

@@ -1,0 +1,155 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxTests bounds the tests that a policy carries.
+const maxTests = 10_000
+
+// TestResult is one test that a policy carries, and what came of it. Parse
+// refuses a policy with a test that failed, so those of a Policy have passed.
+type TestResult struct {
+	Source  Source
+	Call    string  // the call in short, as "Bash git push"
+	Want    Verdict // what the test says
+	Got     Verdict // what the policy says
+	Rule    string  // the rule that decided
+	Profile string  // profile granted; empty where none was
+}
+
+// Tests are the results of the tests that the policy carries, in their order.
+func (p *Policy) Tests() []TestResult { return append([]TestResult(nil), p.tests...) }
+
+// inlineTest is one entry of tests.
+type inlineTest struct {
+	node  *yaml.Node
+	facts Facts
+	want  Verdict
+	rule  string // empty: any
+}
+
+// tests reads the policy's tests, and runs them if the policy has no fault: on
+// half a policy each would fail and hide the cause.
+func (d *decoder) tests(n *yaml.Node, p *Policy) {
+	var all []inlineTest
+	for _, entry := range d.items(n, "tests", maxTests) {
+		if t, ok := d.test(entry, p); ok {
+			all = append(all, t)
+		}
+	}
+	if len(d.faults) > 0 {
+		return
+	}
+	for _, t := range all {
+		got := p.Decide(t.facts)
+		p.tests = append(p.tests, TestResult{
+			Source: d.source(t.node), Call: clip(callText(t.facts), maxShown),
+			Want: t.want, Got: got.Verdict, Rule: got.Rule, Profile: got.Grant.Profile(),
+		})
+		by := "by rule " + got.Rule
+		switch {
+		case got.Rule == ruleDefault:
+			by = "by default"
+		case got.Source.Line > 0:
+			by += fmt.Sprintf(" (line %d)", got.Source.Line)
+		}
+		switch {
+		case got.Verdict != t.want:
+			d.fault(t.node, "mend the rule or the test", "test failed: want %s, got %s %s", t.want, got.Verdict, by)
+		case t.rule != "" && t.rule != got.Rule:
+			d.fault(t.node, "mend the rule or the test", "test failed: want rule %s, got %s %s", t.rule, got.Verdict, by)
+		}
+	}
+}
+
+// callText is a call in short.
+func callText(f Facts) string {
+	text := f.Tool
+	for _, s := range append(append([]string{f.Command}, f.Paths...), f.URLs...) {
+		if s != "" {
+			text += " " + s
+		}
+	}
+	return text
+}
+
+// test reads one entry of tests.
+func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
+	t := inlineTest{node: n}
+	o, ok := d.mapping(n, "a test", "bash", "call", "profile", "want", "rule")
+	if !ok {
+		return t, false
+	}
+	bash, call := o.get("bash"), o.get("call")
+	switch {
+	case bash == nil && call == nil:
+		d.fault(n, `write bash: "git status", or call: {tool: ReadDocs, url: "https://pkg.go.dev/"}`, "the test makes no call")
+	case bash != nil && call != nil:
+		d.fault(call, "make two tests of it", "the test makes two calls")
+	case bash != nil:
+		t.facts.Tool = "Bash"
+		t.facts.Command, _ = d.text(bash, "bash")
+	default:
+		d.call(call, &t.facts)
+	}
+	if v := o.get("profile"); v != nil {
+		// Not checked against the profiles: what a call for one that does not
+		// exist gets is worth a test too.
+		t.facts.Profile, _ = d.text(v, "profile")
+	}
+	if v := o.get("want"); v != nil {
+		t.want = d.verdict(v, "want")
+	} else {
+		d.fault(n, "write want: allow, ask or deny", "the test wants nothing")
+	}
+	if v := o.get("rule"); v != nil {
+		if t.rule, ok = d.text(v, "rule"); ok {
+			ids := append([]string(nil), reserved...)
+			found := false
+			for _, r := range p.rules {
+				ids = append(ids, r.id)
+				found = found || r.id == t.rule
+			}
+			for _, id := range reserved {
+				found = found || id == t.rule
+			}
+			if !found {
+				d.fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "there is no rule %q", t.rule)
+			}
+		}
+	}
+	return t, true
+}
+
+// near is a hint that names the word that was probably meant, or "".
+func near(name string, known []string) string {
+	if best := nearest(name, known); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	return ""
+}
+
+// call reads what the call of a test shows the policy.
+func (d *decoder) call(n *yaml.Node, f *Facts) {
+	o, ok := d.mapping(n, "call", "tool", "command", "path", "url", "host")
+	if !ok {
+		return
+	}
+	if v := o.get("tool"); v != nil {
+		f.Tool, _ = d.text(v, "tool")
+	} else {
+		d.fault(n, "write tool: ReadDocs", "the call names no tool")
+	}
+	if v := o.get("command"); v != nil {
+		f.Command, _ = d.text(v, "command")
+	}
+	for key, to := range map[string]*[]string{"path": &f.Paths, "url": &f.URLs, "host": &f.Hosts} {
+		if v := o.get(key); v != nil {
+			d.texts(v, key, func(_ *yaml.Node, s string) { *to = append(*to, s) })
+		}
+	}
+}

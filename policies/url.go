@@ -1,0 +1,157 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// urlGlob is a pattern over a parsed URL. Matching the parts and not the text
+// is what keeps https://pkg.go.dev@evil.example/ and
+// https://pkg.go.dev.evil.example/ away from a rule about pkg.go.dev.
+type urlGlob struct {
+	scheme element
+	host   string // "*", "*.suffix" or a whole name
+	port   string // "" for the scheme's own, "*" for any
+	path   glob
+}
+
+func compileURL(s string) (urlGlob, error) {
+	var g urlGlob
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok {
+		return g, errors.New("has no scheme; begin it with https://")
+	}
+	if strings.ContainsAny(rest, "?#@") {
+		return g, errors.New("may name scheme, host, port and path only")
+	}
+	host, path, ok := strings.Cut(rest, "/")
+	if !ok {
+		return g, fmt.Errorf("has no path; write %s/** for all of the host", s)
+	}
+	var err error
+	if g.scheme, err = compileElement(scheme); err != nil {
+		return g, err
+	}
+	if scheme == "" || g.scheme.any {
+		return g, errors.New("has no scheme; write https, http or *")
+	}
+	g.host = strings.ToLower(host)
+	if i := strings.LastIndexByte(g.host, ':'); i >= 0 && !strings.HasSuffix(g.host, "]") {
+		g.host, g.port = g.host[:i], g.host[i+1:]
+		if g.port != "*" && (g.port == "" || strings.Trim(g.port, "0123456789") != "") {
+			return g, fmt.Errorf("has the port %q; write a number or *", g.port)
+		}
+	}
+	name := strings.TrimPrefix(g.host, "*.")
+	if g.host != "*" {
+		if _, err := hostname(name); err != nil {
+			return g, fmt.Errorf("has the host %q; write a name, *.name or *", host)
+		}
+	}
+	if g.path, err = compilePath("/" + path); err != nil {
+		return g, err
+	}
+	return g, nil
+}
+
+// hostname is a host in the one form in which it is compared: lower case,
+// without a closing dot. Only letters, digits and hyphens may stand in it, or
+// it is an IP address: anything else is read differently by different
+// resolvers.
+func hostname(host string) (string, error) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && addr.Zone() == "" {
+		return addr.String(), nil
+	}
+	if host == "" {
+		return "", errors.New("it names no host")
+	}
+	for label := range strings.SplitSeq(host, ".") {
+		if label == "" || label[0] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return "", errors.New("its host holds more than letters, digits, dots and hyphens")
+		}
+	}
+	return host, nil
+}
+
+// address is a URL as patterns see it.
+type address struct {
+	scheme, host, port string
+	path               []word
+	vague              bool // servers differ in what the path means
+}
+
+// readURL takes a URL apart, or says why no rule can judge it.
+func readURL(s string) (address, error) {
+	if i := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }); i >= 0 {
+		return address{}, errors.New("it holds a blank, a backslash or a control character")
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return address{}, errors.New("it cannot be read as a URL")
+	case u.User != nil:
+		return address{}, errors.New("it carries user information before an @, which can pass for a host")
+	case u.Scheme == "" || u.Opaque != "":
+		return address{}, errors.New("it has no scheme and host")
+	}
+	a := address{scheme: u.Scheme, port: u.Port()}
+	if a.host, err = hostname(u.Hostname()); err != nil {
+		return address{}, err
+	}
+	if a.port == "" {
+		a.port = ownPort(a.scheme)
+	}
+	raw := u.EscapedPath()
+	parts := strings.Split(strings.TrimPrefix(raw, "/"), "/")
+	a.vague = strings.Contains(raw, "%") || strings.Contains(raw, "//") || slices.Contains(parts, "..") || slices.Contains(parts, ".")
+	if raw != "" && raw != "/" {
+		a.path = literals(parts)
+	}
+	return a, nil
+}
+
+// ownPort is the port of a scheme that names none.
+func ownPort(scheme string) string {
+	switch scheme {
+	case "http":
+		return "80"
+	case "https":
+		return "443"
+	}
+	return ""
+}
+
+// match matches the pattern with a URL.
+func (g urlGlob) match(a address) proof {
+	port := g.port
+	switch port {
+	case "":
+		port = ownPort(a.scheme)
+	case "*":
+		port = a.port
+	}
+	if !g.scheme.match(a.scheme) || port != a.port || !g.onHost(a.host) {
+		return no
+	}
+	if a.vague && !g.path.everything() {
+		return may
+	}
+	return g.path.match(a.path)
+}
+
+func (g urlGlob) onHost(host string) bool {
+	suffix, below := strings.CutPrefix(g.host, "*")
+	switch {
+	case g.host == "*":
+		return true
+	case below:
+		return strings.HasSuffix(host, suffix) && len(host) > len(suffix)
+	}
+	want, err := hostname(g.host)
+	return err == nil && want == host
+}

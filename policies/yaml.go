@@ -1,0 +1,315 @@
+package policies
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxText is the largest policy text that Parse reads, in bytes.
+const MaxText = 1 << 20
+
+// decoder reads YAML nodes strictly and gathers faults instead of stopping at
+// the first: one look at a report should be enough to mend a file.
+type decoder struct {
+	file   string
+	lines  []string
+	faults []Fault
+}
+
+func newDecoder(file string, text []byte) *decoder {
+	return &decoder{file: file, lines: strings.Split(string(text), "\n")}
+}
+
+// at notes a fault at a place.
+func (d *decoder) at(line, col int, message, hint string) {
+	line = min(max(line, 1), len(d.lines))
+	d.faults = append(d.faults, Fault{
+		File: d.file, Line: line, Col: max(col, 1),
+		Message: message, Hint: hint, Text: strings.TrimSuffix(d.lines[line-1], "\r"),
+	})
+}
+
+// fault notes a fault at a node.
+func (d *decoder) fault(n *yaml.Node, hint, format string, args ...any) {
+	d.at(n.Line, n.Column, fmt.Sprintf(format, args...), hint)
+}
+
+// source is a node's place, for decisions.
+func (d *decoder) source(n *yaml.Node) Source {
+	return Source{File: d.file, Line: n.Line, Col: n.Column}
+}
+
+// root reads text into the top node of its only document. It returns nil and
+// notes why where there is none to go on with.
+func (d *decoder) root(text []byte) *yaml.Node {
+	if len(text) > MaxText {
+		d.at(1, 1, fmt.Sprintf("the policy has %d bytes, more than the %d that are read", len(text), MaxText), "split it, or drop what is not used")
+		return nil
+	}
+	if !d.readable(text) {
+		return nil
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var doc yaml.Node
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF), err == nil && empty(&doc):
+		d.at(1, 1, "the policy is empty", "start it with: version: 1")
+		return nil
+	case err != nil:
+		d.syntax(text, err)
+		return nil
+	}
+	// The YAML package stops reading at a second document without a word, so a
+	// rule below a stray "---" would silently not hold.
+	var next yaml.Node
+	switch err := dec.Decode(&next); {
+	case err == nil:
+		d.fault(&next, "remove this line, or put what follows into the first document", "a second document starts here; a policy is one document")
+	case !errors.Is(err, io.EOF):
+		d.syntax(text, err)
+	}
+	d.plain(&doc)
+	return doc.Content[0]
+}
+
+// empty reports whether a document holds nothing.
+func empty(doc *yaml.Node) bool {
+	return len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null"
+}
+
+// readable reports whether text is UTF-8 without NUL, and notes where not.
+func (d *decoder) readable(text []byte) bool {
+	line, col := 1, 1
+	for rest := text; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			d.at(line, col, fmt.Sprintf("byte 0x%02x is not UTF-8", rest[0]), "save the file as UTF-8")
+			return false
+		case r == 0:
+			d.at(line, col, "a NUL byte cannot stand in a policy", "remove it")
+			return false
+		case r == '\n':
+			line, col = line+1, 0
+		}
+		rest, col = rest[n:], col+1
+	}
+	return true
+}
+
+var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+
+// syntax notes an error of the YAML package. The package knows the line where
+// the broken construct starts and no column.
+func (d *decoder) syntax(text []byte, err error) {
+	line, message := 1, err.Error()
+	if m := yamlError.FindStringSubmatch(message); m != nil {
+		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
+			line = min(n, len(d.lines))
+		}
+		message = m[2]
+	}
+	line = d.breaks(text, line)
+	source := d.lines[line-1]
+	trimmed := strings.TrimLeft(source, " ")
+	hint := "check the indentation, the colon and the quotes of this line and the one above"
+	switch {
+	case strings.HasPrefix(trimmed, "\t"):
+		hint = "indent with spaces, not with tabs"
+	case strings.Contains(source, "*"), strings.Contains(source, "&"), strings.Contains(source, "@"), strings.Contains(source, "`"):
+		hint = `put the text in quotes: one that starts with * & @ or a backtick means something else in YAML, as "**" must be quoted`
+	}
+	d.at(line, utf8.RuneCountInString(source)-utf8.RuneCountInString(trimmed)+1, "not YAML: "+message, hint)
+}
+
+// breaks is the line at which text stops being YAML: the one after the
+// longest run of lines, from the reported one on, that still reads.
+func (d *decoder) breaks(text []byte, reported int) int {
+	const tries, largest = 100, 64 << 10 // each try reads the text again
+	if len(text) > largest {
+		return reported
+	}
+	line := reported
+	for k := max(reported-1, 1); k < min(len(d.lines), reported+tries); k++ {
+		var doc yaml.Node
+		if yaml.Unmarshal([]byte(strings.Join(d.lines[:k], "\n")+"\n"), &doc) == nil {
+			line = k + 1
+		}
+	}
+	return line
+}
+
+// plain refuses what lets one text mean another: anchors and aliases (one
+// edit changes places the reader does not see, and nested ones grow without
+// bound) and explicit tags.
+func (d *decoder) plain(n *yaml.Node) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		d.fault(n, "write the value out", "an alias (*%s) cannot stand in a policy", n.Value)
+		return // never n.Alias: an alias may lead to itself
+	case n.Anchor != "":
+		d.fault(n, "remove it", "an anchor (&%s) cannot stand in a policy", n.Anchor)
+	case n.Style&yaml.TaggedStyle != 0 && n.Kind != yaml.DocumentNode:
+		d.fault(n, "remove it; put a text in quotes instead", "a tag (%s) cannot stand in a policy", n.Tag)
+	}
+	for _, c := range n.Content {
+		d.plain(c)
+	}
+}
+
+// kind names a node for a message.
+func kind(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Kind == yaml.AliasNode:
+		return "an alias"
+	case n.ShortTag() == "!!null":
+		return "nothing"
+	case n.ShortTag() == "!!int", n.ShortTag() == "!!float":
+		return "the number " + n.Value
+	case n.ShortTag() == "!!bool":
+		return "the truth value " + n.Value
+	case n.ShortTag() == "!!timestamp":
+		return "a date"
+	}
+	return "a text"
+}
+
+// object is a mapping whose keys are known and unique.
+type object struct {
+	node   *yaml.Node
+	keys   []*yaml.Node
+	values map[string]*yaml.Node
+}
+
+// get is the value of a key, or nil.
+func (o object) get(key string) *yaml.Node { return o.values[key] }
+
+// mapping reads n as a mapping. With known keys, others are faults and left
+// out; without, every text may be a key. what names the mapping for messages.
+func (d *decoder) mapping(n *yaml.Node, what string, known ...string) (object, bool) {
+	o := object{node: n, values: make(map[string]*yaml.Node)}
+	if n.Kind != yaml.MappingNode {
+		if n.Kind != yaml.AliasNode { // plain has refused it
+			hint := ""
+			if len(known) > 0 {
+				hint = "it has the keys " + strings.Join(known, ", ")
+			}
+			d.fault(n, hint, "%s must be a mapping, not %s", what, kind(n))
+		}
+		return o, false
+	}
+	first := make(map[string]int)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			if key.Kind != yaml.AliasNode {
+				d.fault(key, "", "a key of %s must be a text, not %s", what, kind(key))
+			}
+			continue
+		}
+		if len(known) > 0 && !slices.Contains(known, key.Value) {
+			d.fault(key, suggest(key.Value, known), "%s has no key %q", what, key.Value)
+			continue
+		}
+		if line, twice := first[key.Value]; twice {
+			d.fault(key, "keep one of them", "the key %q stands here a second time; the first is on line %d", key.Value, line)
+			continue
+		}
+		first[key.Value] = key.Line
+		o.keys = append(o.keys, key)
+		o.values[key.Value] = value
+	}
+	return o, true
+}
+
+// items reads n as a list of at most most entries.
+func (d *decoder) items(n *yaml.Node, what string, most int) []*yaml.Node {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return nil
+	case n.Kind != yaml.SequenceNode:
+		d.fault(n, "start each entry with a dash", "%s must be a list, not %s", what, kind(n))
+		return nil
+	case len(n.Content) > most:
+		d.fault(n, "", "%s has %d entries, more than the %d that are read", what, len(n.Content), most)
+		return n.Content[:most]
+	}
+	return n.Content
+}
+
+// text reads n as a text that is not empty.
+func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return "", false
+	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null":
+		d.fault(n, "", "%s must be a text, not %s", what, kind(n))
+		return "", false
+	case n.ShortTag() != "!!str":
+		d.fault(n, fmt.Sprintf("put it in quotes: %q", n.Value), "%s must be a text, not %s", what, kind(n))
+		return "", false
+	case strings.TrimSpace(n.Value) == "":
+		d.fault(n, "", "%s must not be empty", what)
+		return "", false
+	}
+	return n.Value, true
+}
+
+// texts reads n as one text or a list of texts, and hands each with its node
+// to use.
+func (d *decoder) texts(n *yaml.Node, what string, use func(n *yaml.Node, s string)) {
+	const most = 1000
+	if n.Kind == yaml.ScalarNode {
+		if s, ok := d.text(n, what); ok {
+			use(n, s)
+		}
+		return
+	}
+	entries := d.items(n, what, most)
+	if n.Kind == yaml.SequenceNode && len(entries) == 0 {
+		d.fault(n, "name at least one, or remove the key", "%s must not be empty", what)
+	}
+	for _, e := range entries {
+		if s, ok := d.text(e, "an entry of "+what); ok {
+			use(e, s)
+		}
+	}
+}
+
+// truth reads n as true or false.
+func (d *decoder) truth(n *yaml.Node, what string) bool {
+	if n.Kind == yaml.AliasNode {
+		return false
+	}
+	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" || n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+		d.fault(n, "write true or false", "%s must be true or false, not %s", what, kind(n))
+		return false
+	}
+	return n.Value == "true"
+}
+
+// word reads n as one of a few words and returns its index, or -1.
+func (d *decoder) word(n *yaml.Node, what string, words ...string) int {
+	s, ok := d.text(n, what)
+	if !ok {
+		return -1
+	}
+	i := slices.Index(words, s)
+	if i < 0 {
+		d.fault(n, suggest(s, words), "%s cannot be %q", what, s)
+	}
+	return i
+}
