@@ -1,0 +1,142 @@
+package boxinit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+// The names, as argv[0], under which belljar starts itself. The arguments
+// carry nothing: what a process is to do comes over descriptor 3, where no
+// command in a box can read it.
+const (
+	InitName   = "belljar-init"
+	KeeperName = "belljar-keeper"
+	MapName    = "belljar-map"
+)
+
+// control is the descriptor of the connection to the supervisor.
+const control = 3
+
+// init enters before the packages that sort after this one are initialised:
+// an init needs none of what the server links, and a start that runs the
+// initialisers of the whole program costs several times as much. This is the
+// one init function of the project.
+func init() {
+	if len(os.Args) == 0 {
+		return
+	}
+	switch os.Args[0] {
+	case InitName:
+		os.Exit(runInit())
+	case KeeperName:
+		os.Exit(runKeeper())
+	case MapName:
+		os.Exit(runMap())
+	}
+}
+
+// runInit is the life of process 1 of a box.
+func runInit() int {
+	// Commands are started from this thread only; see lock.
+	runtime.LockOSThread()
+	surviveSignals()
+	w := newWire(control)
+	score := newVictim()
+	if err := prctl(prSetDumpable, 0); err != nil {
+		return fail(w, fmt.Errorf("set undumpable: %w", err))
+	}
+	// What the caller of belljar left open without close-on-exec ends here
+	// (CVE-2024-21626). The score file is opened anew by nobody, so it may
+	// not be closed: it moves to the next descriptor.
+	if err := closeFrom(control+1, score.file); err != nil {
+		return fail(w, fmt.Errorf("close descriptors: %w", err))
+	}
+	var plan Plan
+	trees, err := w.receive(&plan)
+	if err != nil {
+		return fail(w, fmt.Errorf("read the plan: %w", err))
+	}
+	if err := buildRoot(&plan, trees); err != nil {
+		return fail(w, err)
+	}
+	spareThreads()
+	if err := lock(&plan); err != nil {
+		return fail(w, err)
+	}
+	s := newServer(w, &plan, score)
+	if err := w.send(Reply{Op: "ready"}); err != nil {
+		return 1
+	}
+	return s.serve()
+}
+
+// surviveSignals keeps a kill from inside a box, or of the process group, from
+// ending the process: process 1 is immune only to signals it does not handle
+// (pid_namespaces(7)), and the Go runtime handles nearly all. They are caught
+// and dropped rather than ignored, because a command would inherit that.
+func surviveSignals() { signal.Notify(make(chan os.Signal, 1)) }
+
+// fail tells the host why the box could not be made.
+func fail(w *wire, err error) int {
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	_ = w.send(Reply{Op: "failed", Error: err.Error(), Errno: int(errno)})
+	return 1
+}
+
+// closeFrom closes all descriptors from first on, except keep.
+func closeFrom(first int, keep *os.File) error {
+	ranges := [][2]uintptr{{uintptr(first), ^uintptr(0) >> 32}}
+	if keep != nil {
+		fd := keep.Fd()
+		ranges = [][2]uintptr{{uintptr(first), fd - 1}, {fd + 1, ^uintptr(0) >> 32}}
+	}
+	for _, r := range ranges {
+		if r[0] > r[1] {
+			continue
+		}
+		// The Go runtime's poller (epoll, eventfd) would be among them, so the
+		// range is marked and not closed: nothing but commands must be spared,
+		// and they get descriptors 0 to 2 by exec.
+		const closeRangeCloexec = 4 // close_range(2) CLOSE_RANGE_CLOEXEC
+		if _, _, errno := syscall.Syscall(sysCloseRange, r[0], r[1], closeRangeCloexec); errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}
+
+// spareThreads makes the runtime keep idle threads. Once a command has used
+// up the box's processes no thread can be made, and a Go program that needs
+// one then dies.
+func spareThreads() {
+	const spare = 5
+	ready, done := make(chan struct{}), make(chan struct{})
+	for range spare {
+		go func() {
+			runtime.LockOSThread() // a thread of its own, kept when it is let go
+			ready <- struct{}{}
+			<-done
+			runtime.UnlockOSThread()
+		}()
+	}
+	for range spare {
+		<-ready
+	}
+	close(done)
+}
+
+// runMap lives until its control connection closes: its user namespace is
+// wanted, for the mapping of a workspace's owner.
+func runMap() int {
+	var b [1]byte
+	for {
+		if _, err := syscall.Read(control, b[:]); err != syscall.EINTR {
+			return 0
+		}
+	}
+}
