@@ -1,0 +1,524 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+)
+
+// Bounds of one box that no profile changes.
+const (
+	maxRunning  = 256       // commands at once, background jobs included
+	maxFinished = 64        // finished jobs and outputs that are remembered
+	maxShell    = 120 << 10 // bytes of a script: the kernel takes 128 KiB an argument (execve(2), MAX_ARG_STRLEN)
+	maxStdin    = 1 << 20
+	maxEnv      = 256
+
+	startDeadline = 10 * time.Second       // for an init to build its box, and for a command to start
+	killDeadline  = 5 * time.Second        // for what was killed to be gone
+	drainDeadline = 250 * time.Millisecond // for what a dead command wrote to be read
+)
+
+// Box is one isolated place, with the mounts, limits and network of the grant
+// it was opened with. Commands in it run one after the other or at once; they
+// see each other's files and processes, and nothing of other boxes. Its
+// methods are safe for concurrent use.
+type Box struct {
+	sup   *Supervisor
+	id    string
+	name  string // of its cgroups, and its host name
+	grant policies.Grant
+
+	group   *group
+	process *os.Process
+	conn    *net.UnixConn
+	stderr  *os.File
+	uid     int
+	gone    chan struct{} // closed when the init has ended
+	wg      sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	lastID   uint64          // of commands, on the wire
+	lastJob  int64           // of background jobs
+	lastLeaf int             // of leaf cgroups
+	running  map[uint64]*Job // by wire id
+	jobs     []*Job          // background, oldest first
+	outputs  []*Output       // of finished foreground commands, oldest first
+	cause    error           // why the box is gone
+
+	sendMu sync.Mutex // one message at a time
+}
+
+func newBox(s *Supervisor, id, name string, g policies.Grant) *Box {
+	return &Box{sup: s, id: id, name: name, grant: g, gone: make(chan struct{}), running: map[uint64]*Job{}}
+}
+
+// start makes the box and waits until its init is ready.
+func (b *Box) start(ctx context.Context, uid int) (err error) {
+	b.uid = uid
+	b.group, err = b.sup.groups.open(b.name, b.grant.Limits(), uid)
+	if err != nil {
+		return fmt.Errorf("open box %s: %w", b.id, err)
+	}
+	b.process, b.conn, b.stderr, err = b.sup.startInit(b.group, b.grant, b.name, uid)
+	if err != nil {
+		b.group.close()
+		return fmt.Errorf("open box %s: %w", b.id, err)
+	}
+	deadline := time.Now().Add(startDeadline)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	_ = b.conn.SetReadDeadline(deadline)
+	var first boxinit.Reply
+	err = b.receive(make([]byte, boxinit.MaxReply+1), &first)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("open box %s: its init did not answer: %w%s", b.id, err, b.lastWords())
+	case first.Op == "failed":
+		err = fmt.Errorf("open box %s: %w", b.id, &Refusal{
+			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
+			Err:     fmt.Errorf("%s", first.Error),
+		})
+	case first.Op != "ready":
+		err = fmt.Errorf("open box %s: its init said %q before it was ready", b.id, first.Op)
+	}
+	if err != nil {
+		b.conn.Close()
+		_ = b.process.Kill()
+		_, _ = b.process.Wait()
+		b.stderr.Close()
+		b.group.close()
+		return err
+	}
+	_ = b.conn.SetReadDeadline(time.Time{})
+	b.wg.Go(b.listen)
+	return nil
+}
+
+// lastWords is what an init that died wrote to its standard error.
+func (b *Box) lastWords() string {
+	const most = 2048
+	_ = b.stderr.SetReadDeadline(time.Now().Add(drainDeadline))
+	text, _ := io.ReadAll(io.LimitReader(b.stderr, most)) //nolint:forbidigo // bounded
+	if len(text) == 0 {
+		return ""
+	}
+	return ": " + strings.TrimSpace(string(text))
+}
+
+// ID is the name that Open was called with.
+func (b *Box) ID() string { return b.id }
+
+// Grant is the grant that the box was opened with.
+func (b *Box) Grant() policies.Grant { return b.grant }
+
+// Limits says how each limit is held in this box.
+func (b *Box) Limits() Limits { return b.sup.Limits() }
+
+// Broken is closed when the box is no more: closed, or its init ended.
+func (b *Box) Broken() <-chan struct{} { return b.gone }
+
+// receive reads one message of the init and believes its form only.
+func (b *Box) receive(buf []byte, r *boxinit.Reply) error {
+	var oob [64]byte
+	n, oobn, flags, _, err := b.conn.ReadMsgUnix(buf, oob[:])
+	if err != nil {
+		return err
+	}
+	// An init sends no files; what comes all the same is not ours to keep.
+	if files, err := boxinit.Rights(oob[:oobn]); err == nil {
+		boxinit.CloseAll(files)
+	}
+	switch {
+	case n == 0:
+		return io.EOF
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || n > boxinit.MaxReply:
+		return fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
+	}
+	*r = boxinit.Reply{}
+	if err := json.Unmarshal(buf[:n], r); err != nil {
+		return fmt.Errorf("message of the init: %w", err)
+	}
+	return nil
+}
+
+// listen hands the init's messages to the jobs until the init is gone, then
+// ends them all.
+func (b *Box) listen() {
+	buf := make([]byte, boxinit.MaxReply+1)
+	var r boxinit.Reply
+	var err error
+	for {
+		if err = b.receive(buf, &r); err != nil {
+			break
+		}
+		b.mu.Lock()
+		j := b.running[r.ID]
+		b.mu.Unlock()
+		if j != nil {
+			j.hear(r)
+		}
+	}
+	// From here on the box is gone. The process dies by the end of the
+	// connection as well; the kill is for an init that hangs.
+	words := b.lastWords()
+	b.conn.Close()
+	_ = b.process.Kill()
+	_, _ = b.process.Wait()
+	b.stderr.Close()
+	b.mu.Lock()
+	if b.cause == nil {
+		b.cause = fmt.Errorf("the box's init ended: %w%s", err, words)
+		b.sup.cfg.Log.Warn("box broke", "box", b.id, "err", b.cause)
+	}
+	b.closed = true
+	b.mu.Unlock()
+	close(b.gone)
+}
+
+// Close kills everything in the box, waits until it is gone and removes what
+// the host holds for it. Commands that run give a Result with status Killed.
+// Twice is fine, concurrent is fine.
+func (b *Box) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	if b.cause == nil {
+		b.cause = ErrClosed
+	}
+	b.mu.Unlock()
+	_ = b.process.Kill()
+	b.conn.Close()
+	b.wg.Wait() // listen, and every job's goroutines
+	b.group.close()
+	b.mu.Lock()
+	for _, o := range b.outputs {
+		o.Close()
+	}
+	for _, j := range b.jobs {
+		j.output.Close()
+	}
+	b.outputs = nil
+	b.mu.Unlock()
+	b.sup.forget(b.id)
+	return nil
+}
+
+// goneErr is why the box is gone, for callers of its methods.
+func (b *Box) goneErr() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.cause == nil || errors.Is(b.cause, ErrClosed) {
+		return fmt.Errorf("box %s: %w", b.id, ErrClosed)
+	}
+	return fmt.Errorf("box %s: %w: %w", b.id, ErrClosed, b.cause)
+}
+
+// send writes one request to the init. An init that does not read is given
+// until the deadline.
+func (b *Box) send(r boxinit.Request, files ...int) error {
+	text, err := boxinit.Encode(r)
+	if errors.Is(err, unix.EMSGSIZE) {
+		return &Refusal{Message: "the command with its arguments and environment is too long; put long text into a file or stdin", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	b.sendMu.Lock()
+	defer b.sendMu.Unlock()
+	_ = b.conn.SetWriteDeadline(time.Now().Add(startDeadline))
+	if _, _, err := b.conn.WriteMsgUnix(text, rights, nil); err != nil {
+		return fmt.Errorf("tell the init of box %s: %w", b.id, err)
+	}
+	return nil
+}
+
+// Cmd is one command to run in a box.
+type Cmd struct {
+	// Grant is the grant of the call that runs it; the box's must cover it.
+	Grant policies.Grant
+	// Shell is a bash script; exclusive with Argv. At most 120 KiB.
+	Shell string
+	// Argv is a program, looked up in the PATH of the box, and its arguments.
+	Argv []string
+	// Dir is the working directory, absolute; default /workspace, or /tmp in a
+	// box without one.
+	Dir string
+	// Env is added to the environment that the box builds.
+	Env map[string]string
+	// Stdin is what the command reads; nil is an empty input. At most 1 MiB.
+	Stdin []byte
+	// Timeout is the longest the command may run; it must be above zero and
+	// within the grant's Wall, or Background for a background job.
+	Timeout time.Duration
+	// Background makes it a job that is listed and counted.
+	Background bool
+
+	// In, Out and Err, where set, are copied from and to while the command
+	// runs, and nothing is kept of what goes to Out and Err.
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// validate says what is wrong with a command before anything is made for it.
+func (c *Cmd) validate(b *Box) error {
+	if !b.grant.Covers(c.Grant) {
+		if c.Grant.IsZero() {
+			return &Refusal{Message: "the call has no grant"}
+		}
+		return &Refusal{Message: fmt.Sprintf(
+			"this session's box was opened with profile %q and cannot be widened to profile %q; use profile %q, or begin a new session",
+			b.grant.Profile(), c.Grant.Profile(), b.grant.Profile()), Err: ErrWider}
+	}
+	l := c.Grant.Limits()
+	longest := l.Wall
+	if c.Background {
+		longest = l.Background
+	}
+	switch {
+	case (c.Shell == "") == (len(c.Argv) == 0):
+		return &Refusal{Message: "a command is either shell text or an argument list"}
+	case len(c.Shell) > maxShell:
+		return &Refusal{Message: fmt.Sprintf("the command is %d bytes long, at most %d are taken; write it to a file first and run that", len(c.Shell), maxShell)}
+	case strings.ContainsRune(c.Shell, 0) || slices.ContainsFunc(c.Argv, func(a string) bool { return strings.ContainsRune(a, 0) }):
+		return &Refusal{Message: "the command holds a NUL character, which no program can be given"}
+	case len(c.Stdin) > maxStdin:
+		return &Refusal{Message: fmt.Sprintf("stdin is %d bytes long, at most %d are taken; write it to a file first", len(c.Stdin), maxStdin)}
+	case len(c.Env) > maxEnv:
+		return &Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are taken", len(c.Env), maxEnv)}
+	case c.Dir != "" && (!filepath.IsAbs(c.Dir) || strings.ContainsRune(c.Dir, 0)):
+		return &Refusal{Message: fmt.Sprintf("working directory %q is not an absolute path in the box", c.Dir)}
+	case c.Timeout <= 0:
+		return &Refusal{Message: fmt.Sprintf("timeout %s is not above zero", c.Timeout)}
+	case c.Timeout > longest:
+		return &Refusal{Message: fmt.Sprintf("timeout %s is above the %s that profile %q allows; run it in the background, or in smaller steps", c.Timeout, longest, c.Grant.Profile())}
+	}
+	for name, value := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return &Refusal{Message: fmt.Sprintf("environment variable %q has a name or value that no program can be given", name)}
+		}
+	}
+	return nil
+}
+
+// request is the command as the init takes it.
+func (c *Cmd) request(b *Box, id uint64) boxinit.Request {
+	r := boxinit.Request{Op: "start", ID: id, Argv: c.Argv, Dir: c.Dir}
+	if r.Dir == "" {
+		r.Dir = "/tmp"
+		if b.grant.Workspace() != policies.AccessNone {
+			r.Dir = Workspace
+		}
+	}
+	env := boxEnv(b.grant, c.Env)
+	if c.Shell != "" {
+		r.Argv = []string{shellPath, "-c", c.Shell}
+		r.Cwd = boxinit.Run + "/.cwd-" + strconv.FormatUint(id, 10)
+		env["BASH_ENV"], env["BELLJAR_CWD"] = cwdScript, r.Cwd
+	}
+	for name, value := range env {
+		r.Env = append(r.Env, name+"="+value)
+	}
+	slices.Sort(r.Env)
+	return r
+}
+
+// Run starts a command and waits for its end. If ctx ends first the command
+// is killed, with all it started, and the Result says Killed. A failing
+// program is a Result; an error means that it did not run.
+func (b *Box) Run(ctx context.Context, c Cmd) (Result, error) {
+	j, err := b.Start(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := j.Wait(ctx)
+	if err == nil {
+		return r, nil
+	}
+	return j.Kill(0), nil
+}
+
+// Start starts a command and returns once it runs. ctx bounds the start only.
+// The error is a *Refusal where the sandbox will not or cannot run it, and
+// wraps ErrTooMany and ErrClosed.
+func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
+	if err := c.validate(b); err != nil {
+		return nil, err
+	}
+	j, err := b.enter(&c)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.launch(ctx, &c); err != nil {
+		b.leave(j, false)
+		return nil, err
+	}
+	return j, nil
+}
+
+// enter makes a job and puts it into the tables, within their bounds.
+func (b *Box) enter(c *Cmd) (*Job, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		b.mu.Unlock()
+		err := b.goneErr()
+		b.mu.Lock()
+		return nil, err
+	}
+	if len(b.running) >= maxRunning {
+		return nil, &Refusal{Message: fmt.Sprintf("%d commands are running in this session; wait for some to end", len(b.running)), Err: ErrTooMany}
+	}
+	if c.Background {
+		if err := b.roomForJob(c.Grant); err != nil {
+			return nil, err
+		}
+	}
+	b.lastID++
+	j := newJob(b, c, b.lastID)
+	if c.Background {
+		b.list(j)
+	}
+	b.running[j.wire] = j
+	return j, nil
+}
+
+// roomForJob checks the bound on background jobs. b.mu is held.
+func (b *Box) roomForJob(g policies.Grant) error {
+	n := 0
+	for _, j := range b.jobs {
+		if j.Status() == Running {
+			n++
+		}
+	}
+	if most := g.Limits().Jobs; n >= most {
+		return &Refusal{Message: fmt.Sprintf("%d background tasks are running and profile %q allows %d; kill one with KillBgTask or wait", n, g.Profile(), most), Err: ErrTooMany}
+	}
+	return nil
+}
+
+// list gives a job its number and remembers it; the oldest finished ones are
+// forgotten. b.mu is held.
+func (b *Box) list(j *Job) {
+	b.lastJob++
+	j.id = b.lastJob
+	b.jobs = append(b.jobs, j)
+	for i := 0; len(b.jobs) > maxFinished && i < len(b.jobs); {
+		if old := b.jobs[i]; old.Status() != Running {
+			old.output.Close()
+			b.jobs = slices.Delete(b.jobs, i, i+1)
+		} else {
+			i++
+		}
+	}
+}
+
+// leave takes a job out of the table of running ones. Its output is kept for
+// readers if it ran.
+func (b *Box) leave(j *Job, ran bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.running, j.wire)
+	switch {
+	case !ran:
+		b.jobs = slices.DeleteFunc(b.jobs, func(k *Job) bool { return k == j })
+		j.output.Close()
+	case j.id == 0:
+		b.outputs = append(b.outputs, j.output)
+		if len(b.outputs) > maxFinished {
+			b.outputs[0].Close()
+			b.outputs = slices.Delete(b.outputs, 0, 1)
+		}
+	}
+}
+
+// Jobs are the background jobs that are remembered, oldest first: all that
+// run, and up to 64 in all.
+func (b *Box) Jobs() []*Job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.jobs)
+}
+
+// Job is the background job with that id, if it is remembered.
+func (b *Box) Job(id int64) (*Job, bool) {
+	for _, j := range b.Jobs() {
+		if j.ID() == id {
+			return j, true
+		}
+	}
+	return nil, false
+}
+
+// Output is the output with that id: of a background job, or of one of the
+// last 64 foreground commands.
+func (b *Box) Output(id string) (*Output, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, j := range b.jobs {
+		if j.output.id == id {
+			return j.output, true
+		}
+	}
+	for _, j := range b.running {
+		if j.output.id == id {
+			return j.output, true
+		}
+	}
+	for _, o := range b.outputs {
+		if o.id == id {
+			return o, true
+		}
+	}
+	return nil, false
+}
+
+// leaf makes the cgroup that the next command is born in, or nil where this
+// host has none.
+func (b *Box) leaf() (*os.File, error) {
+	if b.group.v2 == "" {
+		return nil, nil //nolint:nilnil // documented: no leaf is not an error
+	}
+	b.mu.Lock()
+	b.lastLeaf++
+	name := "c" + strconv.Itoa(b.lastLeaf)
+	b.mu.Unlock()
+	return b.group.makeLeaf(name, b.uid)
+}
+
+// explainErrno says what the init could not do, in words.
+func explainErrno(r boxinit.Reply, c *Cmd, req *boxinit.Request) error {
+	errno := syscall.Errno(r.Errno)
+	switch {
+	case r.Error == "directory":
+		return &Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
+	case errno == unix.EAGAIN:
+		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
+	case errno == unix.ENOENT && c.Shell != "":
+		return &Refusal{Message: "the box has no " + shellPath + "; install bash on this host, or let the profile show the system directories", Err: errno}
+	case errno == unix.ENOENT:
+		return &Refusal{Message: fmt.Sprintf("the box has no program %s", c.Argv[0]), Err: errno}
+	}
+	return &Refusal{Message: "the sandbox could not start the command", Err: errno}
+}

@@ -1,0 +1,500 @@
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+)
+
+// cgroups is what this host lets us do with control groups, found by trying:
+// the mode of the hierarchy says little (a hybrid host has a v2 tree without
+// controllers). Each hierarchy gets one directory per supervisor, below the
+// cgroup that belljar itself runs in.
+//
+// Written by hand and not on containerd/cgroups: docs/decisions has the reason.
+type cgroups struct {
+	v1     map[string]string // controller -> our directory in its v1 hierarchy
+	own    map[string]string // controller -> the directory we came from
+	v2     string            // our directory in the v2 tree; "" where it is not writable
+	v2ctl  map[string]bool   // controllers that can be used below v2
+	keeper *keeper
+}
+
+// Names of controllers.
+const (
+	ctlMemory = "memory"
+	ctlPids   = "pids"
+	ctlCPU    = "cpu"
+)
+
+var controllers = []string{ctlMemory, ctlPids, ctlCPU}
+
+// hierarchy is one mounted cgroup tree and where this process is in it.
+type hierarchy struct {
+	dir         string
+	controllers []string // v1: those bound to it; v2: those available
+	v2          bool
+}
+
+// findHierarchies reads what is mounted (proc_pid_mountinfo(5)) and where this
+// process is (cgroups(7), /proc/pid/cgroup).
+func findHierarchies() ([]hierarchy, error) {
+	where := map[string]string{} // controller, or "" for v2 -> path
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a kernel without cgroups
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read own cgroup: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if p := strings.SplitN(strings.TrimSpace(line), ":", 3); len(p) == 3 {
+			for name := range strings.SplitSeq(p[1], ",") {
+				where[name] = p[2]
+			}
+		}
+	}
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("read mounts: %w", err)
+	}
+	defer f.Close()
+	var found []hierarchy
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		before, after, ok := strings.Cut(lines.Text(), " - ")
+		mount, super := strings.Fields(before), strings.Fields(after)
+		if !ok || len(mount) < 5 || len(super) < 3 {
+			continue
+		}
+		root, point := mount[3], mount[4]
+		switch super[0] {
+		case "cgroup2":
+			h := hierarchy{v2: true, dir: placeIn(root, point, where[""])}
+			list, _ := os.ReadFile(filepath.Join(h.dir, "cgroup.controllers"))
+			h.controllers = strings.Fields(string(list))
+			found = append(found, h)
+		case "cgroup":
+			for option := range strings.SplitSeq(super[2], ",") {
+				if path, ok := where[option]; ok && option != "" {
+					found = append(found, hierarchy{dir: placeIn(root, point, path), controllers: []string{option}})
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+// placeIn is the directory of the cgroup path in a hierarchy of which the
+// subtree root is mounted at point. In a container the path may lie outside
+// what is mounted: the mount point is then as near as one gets.
+func placeIn(root, point, path string) string {
+	rel, err := filepath.Rel(root, path)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return point
+	}
+	dir := filepath.Join(point, rel)
+	if _, err := os.Stat(dir); err != nil {
+		return point
+	}
+	return dir
+}
+
+// supervisorName is the name of our directories: it tells a later supervisor
+// whether the one that made them is still alive.
+func supervisorName() (string, error) {
+	start, err := startTime("self")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("belljar.%d.%s", os.Getpid(), start), nil
+}
+
+// startTime is field 22 of /proc/pid/stat: with the pid it names a process
+// for ever, since pids are used again.
+func startTime(pid string) (string, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return "", err
+	}
+	rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
+	fields := strings.Fields(rest)
+	if len(fields) < 20 {
+		return "", fmt.Errorf("read start time of process %s: %d fields", pid, len(fields))
+	}
+	return fields[19], nil
+}
+
+// newCgroups makes our directory in every hierarchy that allows it.
+func newCgroups() (*cgroups, error) {
+	c := &cgroups{v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{}}
+	name, err := supervisorName()
+	if err != nil {
+		return nil, err
+	}
+	found, err := findHierarchies()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range found {
+		sweep(h.dir)
+		if h.v2 {
+			c.openV2(h, name)
+			continue
+		}
+		ctl := h.controllers[0]
+		dir := filepath.Join(h.dir, name)
+		if ctl != ctlMemory && ctl != ctlPids && ctl != ctlCPU || os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		c.v1[ctl], c.own[ctl] = dir, h.dir
+	}
+	if err := c.startKeeper(); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// openV2 makes our directory in the v2 tree and asks for the controllers. A
+// cgroup that holds processes cannot hand out controllers (cgroups(7), "no
+// internal processes"), so where the own cgroup refuses, the top of the tree
+// is tried, which may.
+func (c *cgroups) openV2(h hierarchy, name string) {
+	tops := []string{h.dir}
+	if os.Geteuid() == 0 {
+		if point := mountPoint(h.dir); point != h.dir {
+			tops = append(tops, point)
+		}
+	}
+	for i, top := range tops {
+		var got []string
+		for _, ctl := range controllers {
+			if writeFile(filepath.Join(top, "cgroup.subtree_control"), "+"+ctl) == nil {
+				got = append(got, ctl)
+			}
+		}
+		wanted := 0
+		for _, ctl := range h.controllers {
+			if ctl == ctlMemory || ctl == ctlPids || ctl == ctlCPU {
+				wanted++
+			}
+		}
+		if len(got) < wanted && i+1 < len(tops) {
+			continue
+		}
+		dir := filepath.Join(top, name)
+		if os.Mkdir(dir, 0o755) != nil {
+			continue
+		}
+		c.v2 = dir
+		for _, ctl := range got {
+			if writeFile(filepath.Join(dir, "cgroup.subtree_control"), "+"+ctl) == nil {
+				c.v2ctl[ctl] = true
+			}
+		}
+		return
+	}
+}
+
+// mountPoint is the top of the cgroup tree that dir is in.
+func mountPoint(dir string) string {
+	var st, up unix.Stat_t
+	for dir != "/" {
+		if unix.Stat(dir, &st) != nil || unix.Stat(filepath.Dir(dir), &up) != nil || st.Dev != up.Dev {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// sweep removes what supervisors that are dead left in dir: their keeper did
+// it already, unless it was killed with them.
+func sweep(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		p := strings.Split(e.Name(), ".")
+		if len(p) != 3 || p[0] != "belljar" {
+			continue
+		}
+		if start, err := startTime(p[1]); err == nil && start == p[2] {
+			continue
+		}
+		boxinit.RemoveCgroups(filepath.Join(dir, e.Name()))
+	}
+}
+
+// dirs are all our directories.
+func (c *cgroups) dirs() []string {
+	var dirs []string
+	for _, dir := range c.v1 {
+		dirs = append(dirs, dir)
+	}
+	if c.v2 != "" {
+		dirs = append(dirs, c.v2)
+	}
+	return dirs
+}
+
+// close removes our directories. All boxes must be closed.
+func (c *cgroups) close() error {
+	for _, dir := range c.dirs() {
+		boxinit.RemoveCgroups(dir)
+	}
+	return c.keeper.close()
+}
+
+// held says how each limit is held in a box.
+func (c *cgroups) held() Limits {
+	l := Limits{policies.LimitMemory: Watchdog, policies.LimitPids: Enforced, policies.LimitCPU: NotHeld}
+	for ctl, limit := range map[string]policies.Limit{ctlMemory: policies.LimitMemory, ctlPids: policies.LimitPids, ctlCPU: policies.LimitCPU} {
+		if c.v1[ctl] != "" || c.v2ctl[ctl] {
+			l[limit] = Enforced
+		}
+	}
+	return l
+}
+
+func (c *cgroups) has(ctl string) bool { return c.v1[ctl] != "" || c.v2ctl[ctl] }
+
+// group is a box's share of the cgroups.
+type group struct {
+	c      *cgroups
+	v1     map[string]string // controller -> directory
+	v2     string
+	init   *os.File // v2: the cgroup the init is born in
+	nextID int
+}
+
+// open makes the cgroups of a box with its limits; uid is whom the box's
+// processes are on the host.
+func (c *cgroups) open(name string, l policies.Limits, uid int) (g *group, err error) {
+	g = &group{c: c, v1: map[string]string{}}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	for ctl, top := range c.v1 {
+		dir := filepath.Join(top, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("make cgroup: %w", err)
+		}
+		g.v1[ctl] = dir
+		if err := g.limit(dir, v1Limits(ctl, l)); err != nil {
+			return nil, err
+		}
+	}
+	if c.v2 == "" {
+		return g, nil
+	}
+	g.v2 = filepath.Join(c.v2, name)
+	if err := os.Mkdir(g.v2, 0o755); err != nil {
+		return nil, fmt.Errorf("make cgroup: %w", err)
+	}
+	for ctl := range c.v2ctl {
+		if err := g.limit(g.v2, v2Limits(ctl, l)); err != nil {
+			return nil, err
+		}
+	}
+	if c.v2ctl[ctlMemory] {
+		// For the peak and the kill of a whole leaf.
+		if err := writeFile(filepath.Join(g.v2, "cgroup.subtree_control"), "+memory"); err != nil {
+			return nil, fmt.Errorf("hand out the memory controller: %w", err)
+		}
+	}
+	// The init moves its children between these, which takes write access to
+	// both and to their parent (cgroups(7), delegation containment).
+	if err := chownProcs(g.v2, uid); err != nil {
+		return nil, err
+	}
+	g.init, err = g.makeLeaf("init", uid)
+	return g, err
+}
+
+// setting is one file of a cgroup; optional ones belong to kernel options.
+type setting struct {
+	file, value string
+	optional    bool
+}
+
+func v1Limits(ctl string, l policies.Limits) []setting {
+	switch ctl {
+	case ctlMemory:
+		// What is written to the box's tmpfs counts as its memory, so that a
+		// full /tmp must not look like memory that ran out.
+		bytes := strconv.FormatInt(l.Memory+l.Tmp, 10)
+		return []setting{
+			{"memory.limit_in_bytes", bytes, false},
+			{"memory.memsw.limit_in_bytes", bytes, true}, // kernels without swap accounting lack it
+		}
+	case ctlPids:
+		return []setting{{"pids.max", strconv.FormatInt(l.Pids+initThreads, 10), false}}
+	case ctlCPU:
+		return []setting{
+			{"cpu.cfs_period_us", strconv.Itoa(cpuPeriod), false},
+			{"cpu.cfs_quota_us", strconv.Itoa(int(l.CPU * cpuPeriod)), false},
+		}
+	}
+	return nil
+}
+
+func v2Limits(ctl string, l policies.Limits) []setting {
+	switch ctl {
+	case ctlMemory:
+		return []setting{
+			{"memory.max", strconv.FormatInt(l.Memory+l.Tmp, 10), false},
+			{"memory.swap.max", "0", true},
+		}
+	case ctlPids:
+		return []setting{{"pids.max", strconv.FormatInt(l.Pids+initThreads, 10), false}}
+	case ctlCPU:
+		return []setting{{"cpu.max", fmt.Sprintf("%d %d", int(l.CPU*cpuPeriod), cpuPeriod), false}}
+	}
+	return nil
+}
+
+const (
+	cpuPeriod   = 100_000 // microseconds, the kernel's default
+	initThreads = 16      // the init's own threads come on top of the box's processes
+)
+
+func (g *group) limit(dir string, settings []setting) error {
+	for _, s := range settings {
+		if err := writeFile(filepath.Join(dir, s.file), s.value); err != nil && !s.optional {
+			return fmt.Errorf("set limit %s=%s: %w", s.file, s.value, err)
+		}
+	}
+	return nil
+}
+
+// join runs start on a thread that is in the box's v1 cgroups, so that a
+// process made by it is born there. Moving a thread by its own "tasks" file
+// costs microseconds; moving a process by "cgroup.procs" takes a lock that
+// waits for all CPUs, 7 milliseconds as a rule. The caller must be on a
+// locked thread.
+func (g *group) join(start func() error) (err error) {
+	for ctl, dir := range g.v1 {
+		if err = writeFile(filepath.Join(dir, "tasks"), "0"); err != nil {
+			err = fmt.Errorf("join cgroup %s: %w", ctl, err)
+			break
+		}
+	}
+	if err == nil {
+		err = start()
+	}
+	for ctl := range g.v1 {
+		if back := writeFile(filepath.Join(g.c.own[ctl], "tasks"), "0"); back != nil && err == nil {
+			err = fmt.Errorf("leave cgroup %s: %w", ctl, back)
+		}
+	}
+	return err
+}
+
+// makeLeaf makes a child cgroup and opens it for CLONE_INTO_CGROUP.
+func (g *group) makeLeaf(name string, uid int) (*os.File, error) {
+	dir := filepath.Join(g.v2, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make cgroup: %w", err)
+	}
+	if err := chownProcs(dir, uid); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open cgroup: %w", err)
+	}
+	return f, nil
+}
+
+func chownProcs(dir string, uid int) error {
+	if uid == os.Geteuid() {
+		return nil
+	}
+	if err := os.Chown(filepath.Join(dir, "cgroup.procs"), uid, -1); err != nil {
+		return fmt.Errorf("hand out cgroup: %w", err)
+	}
+	return nil
+}
+
+// killLeaf kills all that is in a leaf, waits until it is empty and removes
+// it. It reports whether that worked before the deadline.
+func killLeaf(dir string, deadline time.Time) bool {
+	_ = writeFile(filepath.Join(dir, "cgroup.kill"), "1")
+	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
+		err := unix.Rmdir(dir)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		<-time.After(wait)
+		// What was being born while the kill went through is killed by the
+		// kernel as well (cgroup.kill is safe against forks); a second kill is
+		// for a leaf that a mover raced.
+		_ = writeFile(filepath.Join(dir, "cgroup.kill"), "1")
+	}
+}
+
+// oomKills counts how often the kernel killed for memory in the box.
+func (g *group) oomKills() int64 {
+	switch {
+	case g.v1[ctlMemory] != "":
+		return counter(filepath.Join(g.v1[ctlMemory], "memory.oom_control"), "oom_kill")
+	case g.c.v2ctl[ctlMemory]:
+		return counter(filepath.Join(g.v2, "memory.events"), "oom_kill")
+	}
+	return 0
+}
+
+// counter reads one "name value" line of a file; 0 where there is none.
+func counter(file, name string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// close removes the box's cgroups; its processes must have been killed.
+func (g *group) close() {
+	if g.init != nil {
+		g.init.Close()
+	}
+	for _, dir := range g.v1 {
+		boxinit.RemoveCgroups(dir)
+	}
+	if g.v2 != "" {
+		boxinit.RemoveCgroups(g.v2)
+	}
+}
+
+func writeFile(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(text)
+	return err
+}

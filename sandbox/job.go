@@ -1,0 +1,492 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+)
+
+// Job is a command that was started. It ends when its main process ends,
+// whatever holds its output open; then everything it left behind is killed.
+// Its methods are safe for concurrent use.
+type Job struct {
+	box     *Box
+	wire    uint64 // number on the wire to the init
+	command string
+	grant   policies.Grant
+	started time.Time
+	output  *Output
+	leaf    string // directory of its cgroup, "" where there is none
+
+	replies chan boxinit.Reply // from Box.listen; room for both of a job
+	stop    chan stopRequest   // how it is to be ended; one is enough
+	extend  chan time.Duration
+	readers sync.WaitGroup
+	pipes   []*os.File // read ends
+	input   *os.File   // write end of a streamed stdin
+	done    chan struct{}
+
+	mu     sync.Mutex
+	id     int64 // task_id; 0 for a foreground command; set under box.mu too
+	result Result
+}
+
+// stopRequest asks for the end of a job.
+type stopRequest struct {
+	status Status
+	grace  time.Duration // SIGTERM first, this long
+}
+
+func newJob(b *Box, c *Cmd, wire uint64) *Job {
+	text := c.Shell
+	if text == "" {
+		text = strings.Join(c.Argv, " ")
+	}
+	return &Job{
+		box: b, wire: wire, command: text, grant: c.Grant, started: time.Now(),
+		output:  newOutput(c.Grant.Limits().Output, b.sup.cfg.Spool),
+		replies: make(chan boxinit.Reply, 2), stop: make(chan stopRequest, 1), extend: make(chan time.Duration, 1),
+		done: make(chan struct{}),
+	}
+}
+
+// ID is the number of a background job in its box, from 1; 0 for a foreground
+// command.
+func (j *Job) ID() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.id
+}
+
+// Command is the text or the arguments that it was started with.
+func (j *Job) Command() string { return j.command }
+
+// Started is when it was started.
+func (j *Job) Started() time.Time { return j.started }
+
+// Output is what it has written so far.
+func (j *Job) Output() *Output { return j.output }
+
+// Done is closed when it has ended and its output is complete.
+func (j *Job) Done() <-chan struct{} { return j.done }
+
+// Status is how it stands.
+func (j *Job) Status() Status {
+	select {
+	case <-j.done:
+		return j.result.Status
+	default:
+		return Running
+	}
+}
+
+// Wait waits for the end and returns the Result, or the context's cause if
+// that ends first; the job goes on then.
+func (j *Job) Wait(ctx context.Context) (Result, error) {
+	select {
+	case <-j.done:
+		return j.result, nil
+	case <-ctx.Done():
+		return Result{}, context.Cause(ctx)
+	}
+}
+
+// Kill ends the job and waits until nothing of it is left. With a grace its
+// process group gets SIGTERM first. The Result of a job that had ended before
+// is what it was.
+func (j *Job) Kill(grace time.Duration) Result { return j.end(Killed, grace) }
+
+// TimeOut ends the job at once as one whose time is up.
+func (j *Job) TimeOut() Result { return j.end(TimedOut, 0) }
+
+func (j *Job) end(status Status, grace time.Duration) Result {
+	select {
+	case j.stop <- stopRequest{status, grace}:
+	default: // somebody else asked already
+	}
+	<-j.done
+	return j.result
+}
+
+// Signal sends a signal to the process group of the job's main process.
+func (j *Job) Signal(sig syscall.Signal) error {
+	if j.Status() != Running {
+		return fmt.Errorf("signal command: %w", os.ErrProcessDone)
+	}
+	return j.box.send(boxinit.Request{Op: "signal", ID: j.wire, Signal: int(sig)})
+}
+
+// Promote turns a foreground command into a background job, which may run for
+// timeout from its start. The error wraps ErrTooMany where there is no room.
+func (j *Job) Promote(timeout time.Duration) error {
+	if most := j.grant.Limits().Background; timeout <= 0 || timeout > most {
+		return &Refusal{Message: fmt.Sprintf("a background task may run for up to %s in profile %q, not %s", most, j.grant.Profile(), timeout), Ran: true}
+	}
+	b := j.box
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.roomForJob(j.grant); err != nil {
+		return err
+	}
+	select {
+	case j.extend <- timeout:
+	case <-j.done:
+		return fmt.Errorf("promote command: %w", os.ErrProcessDone)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	b.list(j)
+	return nil
+}
+
+// hear takes a reply of the init. A lying init cannot block us: what does not
+// fit is dropped.
+func (j *Job) hear(r boxinit.Reply) {
+	select {
+	case j.replies <- r:
+	default:
+	}
+}
+
+// launch makes the pipes and the leaf, has the init start the command and
+// waits until it runs. From then on watch owns the job.
+func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
+	var files []int // the command's ends
+	defer func() {
+		boxinit.CloseAll(files)
+		if err != nil {
+			j.abandon()
+		}
+	}()
+	if files, err = j.connect(c); err != nil {
+		return err
+	}
+	req := c.request(j.box, j.wire)
+	leaf, err := j.box.leaf()
+	if err != nil {
+		return err
+	}
+	send := files
+	if leaf != nil {
+		defer leaf.Close()
+		j.leaf = leaf.Name()
+		req.Leaf = true
+		send = append(files[:len(files):len(files)], int(leaf.Fd()))
+	}
+	oom := j.box.group.oomKills()
+	if err := j.box.send(req, send...); err != nil {
+		return err
+	}
+	if err := j.begun(ctx, c, &req); err != nil {
+		return err
+	}
+	j.relay(c)
+	j.box.wg.Go(func() { j.watch(c.Timeout, oom) })
+	return nil
+}
+
+// begun waits for the init's word that the command runs.
+func (j *Job) begun(ctx context.Context, c *Cmd, req *boxinit.Request) error {
+	late := time.NewTimer(startDeadline)
+	defer late.Stop()
+	select {
+	case r := <-j.replies:
+		switch r.Op {
+		case "started":
+			return nil
+		case "ended": // started was dropped by a lying init; believe the worst
+			return fmt.Errorf("start command: the init spoke out of order")
+		default:
+			return explainErrno(r, c, req)
+		}
+	case <-j.box.gone:
+		return j.box.goneErr()
+	case <-ctx.Done():
+		_ = j.box.send(boxinit.Request{Op: "kill", ID: j.wire})
+		return fmt.Errorf("start command: %w", context.Cause(ctx))
+	case <-late.C:
+		// An init that does not answer is of no use to anybody.
+		_ = j.box.process.Kill()
+		return fmt.Errorf("start command: the init did not answer within %s", startDeadline)
+	}
+}
+
+// abandon frees what launch made for a command that does not run.
+func (j *Job) abandon() {
+	for _, p := range j.pipes {
+		p.Close()
+	}
+	if j.input != nil {
+		j.input.Close()
+	}
+	if j.leaf != "" {
+		killLeaf(j.leaf, time.Now().Add(killDeadline))
+	}
+	j.output.end()
+}
+
+// connect makes stdin, stdout and stderr and returns the command's ends.
+func (j *Job) connect(c *Cmd) ([]int, error) {
+	var files []int
+	in, err := j.stdin(c)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, in)
+	for range 2 {
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			return files, fmt.Errorf("make pipe: %w", err)
+		}
+		files = append(files, p[1])
+		// A program may open its own output again by name, /dev/stdout, and
+		// then the owner counts.
+		if err := unix.Fchown(p[1], j.box.uid, -1); err != nil {
+			unix.Close(p[0])
+			return files, fmt.Errorf("hand out pipe: %w", err)
+		}
+		// Only our end: a program does not expect its output to be
+		// non-blocking.
+		if err := unix.SetNonblock(p[0], true); err != nil {
+			unix.Close(p[0])
+			return files, fmt.Errorf("make pipe: %w", err)
+		}
+		j.pipes = append(j.pipes, os.NewFile(uintptr(p[0]), "pipe"))
+	}
+	return files, nil
+}
+
+// stdin is what the command will read from.
+func (j *Job) stdin(c *Cmd) (int, error) {
+	switch {
+	case c.In != nil:
+		var p [2]int
+		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+			return -1, fmt.Errorf("make pipe: %w", err)
+		}
+		if err := errors.Join(unix.Fchown(p[0], j.box.uid, -1), unix.SetNonblock(p[1], true)); err != nil {
+			boxinit.CloseAll(p[:])
+			return -1, fmt.Errorf("hand out pipe: %w", err)
+		}
+		j.input = os.NewFile(uintptr(p[1]), "pipe")
+		return p[0], nil
+	case c.Stdin != nil:
+		return memfile(c.Stdin)
+	}
+	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", os.DevNull, err)
+	}
+	return fd, nil
+}
+
+// memfile is a sealed file with that content: nobody has to stand by and
+// feed a pipe (memfd_create(2)).
+func memfile(content []byte) (int, error) {
+	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, fmt.Errorf("make stdin: %w", err)
+	}
+	for rest, at := content, int64(0); len(rest) > 0; {
+		n, err := unix.Pwrite(fd, rest, at)
+		if err != nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("fill stdin: %w", err)
+		}
+		rest, at = rest[n:], at+int64(n)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("seal stdin: %w", err)
+	}
+	return fd, nil
+}
+
+// relay starts to read what the command writes and to feed what it reads.
+func (j *Job) relay(c *Cmd) {
+	to := []io.Writer{c.Out, c.Err}
+	for i, p := range j.pipes {
+		stream := Stdout + Stream(i)
+		var w io.Writer = writerFunc(func(b []byte) { j.output.add(stream, b) })
+		if to[i] != nil {
+			w = to[i]
+		}
+		j.readers.Go(func() { drain(p, w) })
+	}
+	if j.input != nil {
+		// Not waited for: a read from a terminal cannot be interrupted. The
+		// copy ends with the next byte, or with the program.
+		go func() {
+			_, _ = io.Copy(j.input, c.In)
+			j.input.Close()
+		}()
+	}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
+
+// drain copies until the end of a pipe or its deadline. A writer that fails
+// is forgotten, so that the command does not hang on a full pipe.
+func drain(p *os.File, w io.Writer) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := p.Read(buf)
+		if n > 0 && w != nil {
+			if _, werr := w.Write(buf[:n]); werr != nil {
+				w = nil
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// watch sees a job through: its time, its end, the kill of what it left, and
+// the rest of its output. It is the only one who decides the Status.
+func (j *Job) watch(timeout time.Duration, oomBefore int64) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	status := Exited
+	var end boxinit.Reply
+	ended := false
+	var stopping <-chan time.Time // the end of a grace that was begun
+	var asked Status              // what the one who began it asked for
+	for waiting := true; waiting; {
+		select {
+		case r := <-j.replies:
+			if r.Op != "ended" {
+				continue
+			}
+			end, ended, waiting = r, true, false
+			if stopping != nil {
+				status = asked
+			}
+		case <-j.box.gone:
+			status, waiting = Killed, false
+		case <-timer.C:
+			status, waiting = TimedOut, false
+		case d := <-j.extend:
+			timer.Reset(time.Until(j.started.Add(d)))
+		case s := <-j.stop:
+			if s.grace <= 0 {
+				status, waiting = s.status, false
+				continue
+			}
+			asked = s.status
+			_ = j.box.send(boxinit.Request{Op: "signal", ID: j.wire, Signal: int(syscall.SIGTERM)})
+			stopping = time.After(s.grace)
+		case <-stopping:
+			status, waiting = asked, false
+		}
+	}
+	j.killAll(&end, &ended)
+	wall := time.Since(j.started)
+	j.finish(status, end, ended, wall, oomBefore)
+}
+
+// killAll kills what is left of the job and, if the main process was still
+// alive, waits for the init's account of it.
+func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
+	deadline := time.Now().Add(killDeadline)
+	if j.leaf != "" {
+		if !killLeaf(j.leaf, deadline) {
+			j.breakBox("what it ran could not be killed")
+			return
+		}
+	} else if !*ended {
+		_ = j.box.send(boxinit.Request{Op: "kill", ID: j.wire})
+	}
+	if *ended {
+		return
+	}
+	late := time.NewTimer(time.Until(deadline))
+	defer late.Stop()
+	for {
+		select {
+		case r := <-j.replies:
+			if r.Op == "ended" {
+				*end, *ended = r, true
+				return
+			}
+		case <-j.box.gone:
+			return
+		case <-late.C:
+			j.breakBox("its init did not tell the end of a command")
+			return
+		}
+	}
+}
+
+// breakBox ends a box that no longer does what it must.
+func (j *Job) breakBox(why string) {
+	j.box.sup.cfg.Log.Error("box is killed", "box", j.box.id, "reason", why)
+	_ = j.box.process.Kill()
+	<-j.box.gone
+}
+
+// finish reads the rest of the output, makes the Result and lets go.
+func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Duration, oomBefore int64) {
+	// The writers are dead, so there is at most a pipe's worth to read; the
+	// deadline is for a descriptor that was handed to another command.
+	for _, p := range j.pipes {
+		_ = p.SetReadDeadline(time.Now().Add(drainDeadline))
+	}
+	j.readers.Wait()
+	for _, p := range j.pipes {
+		p.Close()
+	}
+	if j.input != nil {
+		j.input.Close()
+	}
+	j.output.end()
+	r := Result{Status: status, Wall: wall, Output: j.output}
+	if ended {
+		r.Code, r.Signal, r.Dir = end.Code, syscall.Signal(end.Signal), end.Dir
+		r.Usage = Usage{CPU: time.Duration(end.CPU), PeakMemory: end.RSS}
+	} else {
+		r.Code, r.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
+	}
+	// The kernel's count is the box's; a command that was not killed itself
+	// did not run out of memory.
+	killed := r.Signal == syscall.SIGKILL || r.Code == 128+int(syscall.SIGKILL)
+	if status == Exited && (end.OOM || killed && j.box.group.oomKills() > oomBefore) {
+		r.Status = OOM
+	}
+	j.box.leave(j, true)
+	j.result = r
+	close(j.done)
+}
+
+// Usage is what is known of a job's use so far: all of it once it has ended.
+func (j *Job) Usage() Usage {
+	if j.Status() != Running {
+		return j.result.Usage
+	}
+	if j.leaf == "" {
+		return Usage{}
+	}
+	u := Usage{CPU: time.Duration(counter(filepath.Join(j.leaf, "cpu.stat"), "usage_usec")) * time.Microsecond}
+	if text, err := os.ReadFile(filepath.Join(j.leaf, "memory.peak")); err == nil {
+		u.PeakMemory, _ = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	}
+	return u
+}

@@ -1,0 +1,367 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+)
+
+// Places and names inside every box.
+const (
+	Workspace = "/workspace" // where the workspace is, if the grant gives one
+	boxUID    = 1000
+	boxGID    = 1000
+	boxUser   = "agent"
+	shellPath = "/bin/bash"
+)
+
+// namespaces are all seven kinds (namespaces(7)); the eighth, time, is not
+// isolation.
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+
+// initCapabilities are what building a box takes, inside its own user
+// namespace; the init gives all of them up before anything runs.
+var initCapabilities = []uintptr{
+	unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE,
+	unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_FOWNER,
+}
+
+// systemTrees are the host's programs. What is a link on the host is a link
+// in the box.
+var systemTrees = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
+
+// systemFiles are the parts of /etc without which programs do not start or
+// cannot check a certificate. Everything else of the host's configuration
+// stays out.
+var systemFiles = []string{
+	"/etc/alternatives", "/etc/ca-certificates", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
+	"/etc/pki/ca-trust", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
+	"/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/magic", "/etc/fonts", "/etc/java-*",
+	"/etc/terminfo", "/etc/bash_completion.d", "/etc/inputrc", "/etc/gprofng.rc",
+}
+
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// startInit starts the init of a box and gives it its plan. It returns the
+// process, the connection and the init's standard error. The init may still
+// refuse; its first message says so.
+func (s *Supervisor) startInit(g *group, grant policies.Grant, name string, uid int) (*os.Process, *net.UnixConn, *os.File, error) {
+	plan, trees, err := s.plan(grant, name, uid)
+	defer boxinit.CloseAll(trees)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	conn, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer theirs.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		conn.Close()
+		return nil, nil, nil, err
+	}
+	defer errW.Close()
+	attr := &os.ProcAttr{
+		Dir: "/", Env: helperEnv, Files: []*os.File{nil, nil, errW, theirs},
+		Sys: initAttr(uid, s.root),
+	}
+	if g.init != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.init.Fd())
+	}
+	var process *os.Process
+	err = s.spawner.do(func() error {
+		return g.join(func() (err error) {
+			process, err = os.StartProcess(selfExe, []string{boxinit.InitName}, attr)
+			return err
+		})
+	})
+	if err == nil {
+		err = sendPlan(conn, plan, trees)
+	}
+	if err != nil {
+		conn.Close()
+		errR.Close()
+		if process != nil {
+			_ = process.Kill()
+			_, _ = process.Wait()
+		}
+		return nil, nil, nil, explainStart(err)
+	}
+	return process, conn, errR, nil
+}
+
+func initAttr(uid int, root bool) *syscall.SysProcAttr {
+	gid := os.Getegid()
+	if root {
+		gid = uid
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags:  namespaces,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: boxUID, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: boxGID, HostID: gid, Size: 1}},
+		// Only root may keep setgroups, and needs it to drop its own groups;
+		// an ordinary user's groups cannot be dropped (user_namespaces(7)).
+		GidMappingsEnableSetgroups: root,
+		Credential:                 &syscall.Credential{Uid: boxUID, Gid: boxGID, NoSetGroups: !root},
+		AmbientCaps:                initCapabilities,
+		Pdeathsig:                  syscall.SIGKILL,
+		Setsid:                     true,
+	}
+}
+
+// socketPair makes the connection to an init: packets keep their borders, so
+// neither side has to find them.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make connection to init: %w", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "init")
+	ours := os.NewFile(uintptr(fds[0]), "supervisor")
+	defer ours.Close() // FileConn has its own copy
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("make connection to init: %w", err)
+	}
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		conn.Close()
+		theirs.Close()
+		return nil, nil, errors.New("make connection to init: not a unix socket")
+	}
+	return unixConn, theirs, nil
+}
+
+func sendPlan(conn *net.UnixConn, plan *boxinit.Plan, trees []int) error {
+	text, err := boxinit.Encode(plan)
+	if err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	var rights []byte
+	if len(trees) > 0 {
+		rights = unix.UnixRights(trees...)
+	}
+	if _, _, err := conn.WriteMsgUnix(text, rights, nil); err != nil {
+		return fmt.Errorf("send plan: %w", err)
+	}
+	return nil
+}
+
+// plan lists what the box sees. As root the trees are cloned here, from the
+// host's side, where an owner can be mapped and every path can be reached;
+// an ordinary user has no such right, and the init clones them itself.
+func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*boxinit.Plan, []int, error) {
+	l := g.Limits()
+	p := &boxinit.Plan{
+		Hostname: name, Detached: s.root, Links: map[string]string{}, Files: boxFiles(name),
+		Tmp: l.Tmp, TmpFiles: l.TmpFiles, Filter: s.filter, Nested: s.groups.v2 == "", Files0: uint64(l.OpenFiles),
+	}
+	if !s.groups.has(ctlPids) {
+		p.Procs = uint64(l.Pids + initThreads)
+	}
+	if !s.groups.has(ctlMemory) {
+		p.Memory = l.Memory
+	}
+	for _, d := range devices {
+		p.Mounts = append(p.Mounts, boxinit.Mount{Source: d, Target: d, Writable: true, Devices: true})
+	}
+	maps.Copy(p.Links, map[string]string{
+		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
+		"/dev/stderr": "/proc/self/fd/2", "/dev/ptmx": "pts/ptmx", "/etc/mtab": "/proc/self/mounts", "/var/tmp": "../tmp",
+	})
+	if g.System() {
+		addSystem(p)
+	}
+	for _, m := range g.Mounts() {
+		info, err := os.Stat(m.Source)
+		if err != nil {
+			return nil, nil, &Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; mend the policy", g.Profile(), m.Source), Err: err}
+		}
+		p.Mounts = append(p.Mounts, boxinit.Mount{Source: m.Source, Target: m.Target, Dir: info.IsDir(), Writable: m.Writable})
+	}
+	if g.Workspace() != policies.AccessNone {
+		p.Mounts = append(p.Mounts, boxinit.Mount{
+			Source: s.cfg.Workspace, Target: Workspace, Dir: true, Writable: g.Workspace() == policies.AccessWrite,
+		})
+	}
+	if len(p.Mounts) > boxinit.MaxFiles {
+		return nil, nil, &Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), len(p.Mounts), boxinit.MaxFiles)}
+	}
+	if !s.root {
+		return p, nil, nil
+	}
+	trees, err := s.cloneTrees(p.Mounts, uid)
+	return p, trees, err
+}
+
+// cloneTrees detaches the plan's trees from the host's.
+func (s *Supervisor) cloneTrees(mounts []boxinit.Mount, uid int) ([]int, error) {
+	var trees []int
+	for _, m := range mounts {
+		attr := boxinit.MountAttr{Writable: m.Writable, Devices: m.Devices}
+		if m.Writable && !m.Devices || m.Target == Workspace {
+			ns, err := s.idmap(m.Source, uid)
+			if err != nil {
+				return trees, err
+			}
+			attr.IDMap = int(ns.Fd())
+		}
+		fd, err := boxinit.OpenTree(m.Source, attr)
+		if err != nil && attr.IDMap != 0 {
+			return trees, &Refusal{Message: fmt.Sprintf(
+				"the file system of %s cannot map its owner to a box's user; put the workspace on ext4, xfs, btrfs or tmpfs, or run belljar as the workspace's owner", m.Source), Err: err}
+		}
+		if err != nil {
+			return trees, fmt.Errorf("clone mount %s: %w", m.Source, err)
+		}
+		trees = append(trees, fd)
+	}
+	return trees, nil
+}
+
+// idmapKey names a mapping of a directory's owner to a box's user.
+type idmapKey struct {
+	owner, group uint32
+	uid          int
+}
+
+// idmap is a user namespace in which the owner of path is the box's user: a
+// mount with that mapping lets the box work on the owner's files, and what it
+// makes belongs to the owner (mount_setattr(2), "ID-mapped mounts").
+func (s *Supervisor) idmap(path string, uid int) (*os.File, error) {
+	var info unix.Stat_t
+	if err := unix.Stat(path, &info); err != nil {
+		return nil, fmt.Errorf("find owner of %s: %w", path, err)
+	}
+	key := idmapKey{info.Uid, info.Gid, uid}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.idmaps[key]; f != nil {
+		return f, nil
+	}
+	p, control, err := startHelper(boxinit.MapName, &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(key.owner), HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(key.group), HostID: uid, Size: 1}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("map the owner of %s: %w", path, err)
+	}
+	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.Pid), "ns/user"))
+	control.Close() // the helper ends; the open file keeps its namespace
+	if _, waitErr := p.Wait(); err == nil {
+		err = waitErr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("map the owner of %s: %w", path, err)
+	}
+	s.idmaps[key] = f
+	return f, nil
+}
+
+// addSystem adds the host's programs and the files they cannot do without.
+func addSystem(p *boxinit.Plan) {
+	add := func(path string) {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return // this distribution does not have it
+		}
+		if info.Mode()&os.ModeSymlink != 0 {
+			if target, err := os.Readlink(path); err == nil {
+				p.Links[path] = target
+			}
+			return
+		}
+		p.Mounts = append(p.Mounts, boxinit.Mount{Source: path, Target: path, Dir: info.IsDir()})
+	}
+	for _, path := range systemTrees {
+		add(path)
+	}
+	for _, pattern := range systemFiles {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			continue // the patterns are constants
+		}
+		for _, name := range names {
+			add(name)
+		}
+	}
+}
+
+// boxFiles are the box's own /etc.
+func boxFiles(hostname string) map[string]string {
+	return map[string]string{
+		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxinit.Home, shellPath),
+		"/etc/group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", boxUser, boxGID),
+		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostname),
+		"/etc/hostname":      hostname + "\n",
+		"/etc/resolv.conf":   "# This box has no network.\n",
+		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+		"/etc/host.conf":     "multi on\n",
+		cwdScript:            cwdText,
+	}
+}
+
+// cwdScript is sourced by every shell of a box before it runs its text
+// (bash(1), BASH_ENV): when the shell ends by itself it leaves its directory
+// in the file that the init named. The text of the command stays untouched,
+// so its line numbers and errors are its own.
+const (
+	cwdScript = "/etc/belljar.bash"
+	cwdText   = `trap "builtin pwd -P >'$BELLJAR_CWD' 2>/dev/null" EXIT
+unset BASH_ENV BELLJAR_CWD
+`
+)
+
+// boxEnv is the environment of a command: built, never inherited.
+func boxEnv(grant policies.Grant, extra map[string]string) map[string]string {
+	env := map[string]string{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME": boxinit.Home, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellPath,
+		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxinit.Run,
+	}
+	maps.Copy(env, grant.Env())
+	maps.Copy(env, extra)
+	return env
+}
+
+// explainStart turns the errno of a failed clone into what to do.
+func explainStart(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS) || errors.Is(err, unix.EACCES) {
+		return &Refusal{Message: "this host does not let belljar make a box; run \"belljar doctor\" to see what is missing", Err: err}
+	}
+	return fmt.Errorf("start box: %w", err)
+}
+
+// lacking says, from what can be read without trying, why no box can run.
+func lacking() error {
+	for _, knob := range []struct {
+		file, bad, mend string
+		root            bool // stands in root's way as well
+	}{
+		{"/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000", true},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1", false},
+	} {
+		text, err := os.ReadFile(knob.file)
+		if err == nil && strings.TrimSpace(string(text)) == knob.bad && (knob.root || os.Geteuid() != 0) {
+			return &Refusal{Message: fmt.Sprintf(
+				"this host allows no user namespaces (%s is %s), so no command can be isolated and none will run; mend it with: %s",
+				knob.file, knob.bad, knob.mend)}
+		}
+	}
+	return nil
+}

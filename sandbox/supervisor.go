@@ -1,0 +1,258 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"belljar.dev/policies"
+)
+
+// Config is what a Supervisor needs to know.
+type Config struct {
+	// Workspace is the host directory that boxes see as /workspace. It must
+	// exist; it is required by grants that give access to a workspace.
+	Workspace string
+	// Boxes is the most boxes open at once; default 64.
+	Boxes int
+	// Spool is where output beyond 64 KiB is kept, in files without a name;
+	// default os.TempDir().
+	Spool string
+	// Log gets what an operator should know; default none.
+	Log *slog.Logger
+}
+
+// Init becomes the first process of a box if this program was started as one.
+// Importing the package did that already, before other packages initialised;
+// the call makes it visible in main and TestMain, and keeps the import.
+func Init() {}
+
+// Supervisor owns the boxes of a program. Its methods are safe for concurrent
+// use.
+type Supervisor struct {
+	cfg     Config
+	groups  *cgroups
+	filter  []byte
+	spawner *spawner
+	root    bool // boxes run as users of a private range, not as ourselves
+
+	mu      sync.Mutex
+	closed  bool
+	boxes   map[string]*Box
+	count   int            // names for cgroups
+	tenants map[string]int // tenant -> index in the uid range
+	idmaps  map[idmapKey]*os.File
+}
+
+// New prepares to run boxes, or says what the host lacks. The caller must
+// Close the Supervisor.
+func New(cfg Config) (*Supervisor, error) {
+	if cfg.Boxes == 0 {
+		cfg.Boxes = 64
+	}
+	if cfg.Spool == "" {
+		cfg.Spool = os.TempDir()
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Workspace != "" {
+		abs, err := filepath.Abs(cfg.Workspace)
+		if err != nil {
+			return nil, fmt.Errorf("find workspace: %w", err)
+		}
+		info, err := os.Stat(abs)
+		if err != nil {
+			return nil, fmt.Errorf("open workspace: %w", err)
+		}
+		if !info.IsDir() {
+			return nil, fmt.Errorf("open workspace %s: it is not a directory", abs)
+		}
+		cfg.Workspace = abs
+	}
+	if err := lacking(); err != nil {
+		return nil, err
+	}
+	groups, err := newCgroups()
+	if err != nil {
+		return nil, err
+	}
+	program, err := filter(filterOptions{leaves: groups.v2 != "", nested: groups.v2 == ""})
+	if err != nil {
+		return nil, errors.Join(err, groups.close())
+	}
+	return &Supervisor{
+		cfg: cfg, groups: groups, filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
+		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
+	}, nil
+}
+
+// Limits says how each limit is held in the boxes of this host.
+func (s *Supervisor) Limits() Limits { return s.groups.held() }
+
+// Open makes a box for what g grants. The id is the caller's name for it and
+// must not be in use. It fails where the host cannot enforce what the grant
+// requires, and with ErrTooMany where Config.Boxes are open. The caller must
+// Close the Box.
+func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
+	if err := s.admit(g); err != nil {
+		return nil, err
+	}
+	b, uid, err := s.reserve(id, g)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.start(ctx, uid); err != nil {
+		s.forget(id)
+		return nil, err
+	}
+	return b, nil
+}
+
+// admit refuses grants that no box of this host can honour.
+func (s *Supervisor) admit(g policies.Grant) error {
+	if g.IsZero() {
+		return &Refusal{Message: "the call has no grant; ask the operator for a policy that allows it"}
+	}
+	l := g.Limits()
+	for name, value := range map[string]int64{
+		"memory": l.Memory, "pids": l.Pids, "tmp": l.Tmp, "tmp_files": l.TmpFiles, "open_files": l.OpenFiles,
+		"cpu": int64(l.CPU * 1000), "wall": int64(l.Wall), "background": int64(l.Background), "jobs": int64(l.Jobs), "output": l.Output,
+	} {
+		if value <= 0 {
+			return &Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
+		}
+	}
+	held := s.groups.held()
+	for _, r := range g.Require() {
+		if held[r] != Enforced {
+			return &Refusal{Message: fmt.Sprintf(
+				"profile %q requires the %s limit to be enforced, and this host only offers %q; run \"belljar doctor\" for how to mend it",
+				g.Profile(), r, held[r])}
+		}
+	}
+	if g.Workspace() != policies.AccessNone && s.cfg.Workspace == "" {
+		return &Refusal{Message: fmt.Sprintf("profile %q needs a workspace and none was given; start belljar with --workspace", g.Profile())}
+	}
+	return nil
+}
+
+// reserve enters a box into the table, so that its bound and its name hold
+// while it is being made.
+func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, 0, fmt.Errorf("open box %s: %w", id, ErrClosed)
+	case s.boxes[id] != nil:
+		return nil, 0, fmt.Errorf("open box %s: the name is in use", id)
+	case len(s.boxes) >= s.cfg.Boxes:
+		return nil, 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.boxes), ErrTooMany)
+	}
+	uid, err := s.uid(g.Tenant())
+	if err != nil {
+		return nil, 0, err
+	}
+	s.count++
+	b := newBox(s, id, "box-"+strconv.Itoa(s.count), g)
+	s.boxes[id] = b
+	return b, uid, nil
+}
+
+const (
+	// firstUID begins the range that boxes of a root supervisor run in. It is
+	// far above what accounts, containers (subuid ranges start at 100000) and
+	// systemd's dynamic and container ranges use (uid ranges up to 0x6fffffff,
+	// systemd UIDS-GIDS.md).
+	firstUID   = 0x70000000
+	maxTenants = 1 << 16
+)
+
+// uid is whom a tenant's boxes are on the host: nobody else, and never 0. An
+// ordinary user can only be itself. s.mu is held.
+func (s *Supervisor) uid(tenant string) (int, error) {
+	if !s.root {
+		return os.Geteuid(), nil
+	}
+	index, ok := s.tenants[tenant]
+	if !ok {
+		if len(s.tenants) >= maxTenants {
+			return 0, fmt.Errorf("open box: %d tenants are known: %w", len(s.tenants), ErrTooMany)
+		}
+		index = len(s.tenants)
+		s.tenants[tenant] = index
+	}
+	return firstUID + index, nil
+}
+
+func (s *Supervisor) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.boxes, id)
+}
+
+// Close closes all boxes, waits until nothing of them is left, and makes Open
+// fail. Twice is fine, concurrent is fine.
+func (s *Supervisor) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	boxes := make([]*Box, 0, len(s.boxes))
+	for _, b := range s.boxes {
+		boxes = append(boxes, b)
+	}
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, b := range boxes {
+		wg.Go(func() { _ = b.Close() })
+	}
+	wg.Wait()
+	for _, f := range s.idmaps {
+		f.Close()
+	}
+	s.spawner.close()
+	return s.groups.close()
+}
+
+// spawner starts boxes from one thread that lives as long as the supervisor:
+// the signal that a box's init gets at our death is tied to the thread that
+// made it (PR_SET_PDEATHSIG(2const), "parent thread"), and the cgroups it is
+// born in are that thread's.
+type spawner struct {
+	work chan func()
+	done chan struct{}
+}
+
+func newSpawner() *spawner {
+	s := &spawner{work: make(chan func()), done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		runtime.LockOSThread() // never unlocked: the thread ends with this
+		for f := range s.work {
+			f()
+		}
+	}()
+	return s
+}
+
+// do runs f on the thread and waits for it.
+func (s *spawner) do(f func() error) error {
+	result := make(chan error, 1)
+	s.work <- func() { result <- f() }
+	return <-result
+}
+
+func (s *spawner) close() {
+	close(s.work)
+	<-s.done
+}
