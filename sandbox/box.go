@@ -325,6 +325,9 @@ func (c *Cmd) validate(b *Box) error {
 // request is the command as the init takes it.
 func (c *Cmd) request(b *Box, id uint64) boxinit.Request {
 	r := boxinit.Request{Op: "start", ID: id, Argv: c.Argv, Dir: c.Dir}
+	if len(c.Argv) > 0 {
+		r.Path = c.Argv[0]
+	}
 	if r.Dir == "" {
 		r.Dir = "/tmp"
 		if b.grant.Workspace() != policies.AccessNone {
@@ -333,7 +336,7 @@ func (c *Cmd) request(b *Box, id uint64) boxinit.Request {
 	}
 	env := boxEnv(b.grant, c.Env)
 	if c.Shell != "" {
-		r.Argv = []string{shellPath, "-c", c.Shell}
+		r.Path, r.Argv = shellPath, []string{"bash", "-c", c.Shell}
 		r.Cwd = boxinit.Run + "/.cwd-" + strconv.FormatUint(id, 10)
 		env["BASH_ENV"], env["BELLJAR_CWD"] = cwdScript, r.Cwd
 	}

@@ -49,11 +49,8 @@ func runInit() int {
 	if err := prctl(prSetDumpable, 0); err != nil {
 		return fail(w, fmt.Errorf("set undumpable: %w", err))
 	}
-	// What the caller of belljar left open without close-on-exec ends here
-	// (CVE-2024-21626). The score file is opened anew by nobody, so it may
-	// not be closed: it moves to the next descriptor.
-	if err := closeFrom(control+1, score.file); err != nil {
-		return fail(w, fmt.Errorf("close descriptors: %w", err))
+	if err := keepFromCommands(control); err != nil {
+		return fail(w, fmt.Errorf("mark descriptors: %w", err))
 	}
 	var plan Plan
 	trees, err := w.receive(&plan)
@@ -88,24 +85,13 @@ func fail(w *wire, err error) int {
 	return 1
 }
 
-// closeFrom closes all descriptors from first on, except keep.
-func closeFrom(first int, keep *os.File) error {
-	ranges := [][2]uintptr{{uintptr(first), ^uintptr(0) >> 32}}
-	if keep != nil {
-		fd := keep.Fd()
-		ranges = [][2]uintptr{{uintptr(first), fd - 1}, {fd + 1, ^uintptr(0) >> 32}}
-	}
-	for _, r := range ranges {
-		if r[0] > r[1] {
-			continue
-		}
-		// The Go runtime's poller (epoll, eventfd) would be among them, so the
-		// range is marked and not closed: nothing but commands must be spared,
-		// and they get descriptors 0 to 2 by exec.
-		const closeRangeCloexec = 4 // close_range(2) CLOSE_RANGE_CLOEXEC
-		if _, _, errno := syscall.Syscall(sysCloseRange, r[0], r[1], closeRangeCloexec); errno != 0 {
-			return errno
-		}
+// keepFromCommands marks every descriptor from first on to be closed by an
+// exec: our own connection, what the Go runtime opened, and what the caller
+// of belljar had left open (CVE-2024-21626).
+func keepFromCommands(first uintptr) error {
+	const cloexec = 4 // close_range(2) CLOSE_RANGE_CLOEXEC
+	if _, _, errno := syscall.Syscall(sysCloseRange, first, ^uintptr(0)>>32, cloexec); errno != 0 {
+		return errno
 	}
 	return nil
 }

@@ -88,6 +88,11 @@ func (s *server) start(r *Request, files []int) {
 		s.failed(r.ID, "directory", err)
 		return
 	}
+	program, err := lookup(r.Path, r.Env)
+	if err != nil {
+		s.failed(r.ID, "exec", err)
+		return
+	}
 	attr := &syscall.ProcAttr{
 		Dir: r.Dir, Env: r.Env,
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
@@ -104,7 +109,7 @@ func (s *server) start(r *Request, files []int) {
 	// ForkExec itself.
 	s.mu.Lock()
 	s.score.set("1000")
-	pid, err := syscall.ForkExec(r.Argv[0], r.Argv, attr)
+	pid, err := syscall.ForkExec(program, r.Argv, attr)
 	s.score.set("0")
 	if err == nil {
 		c := &command{id: r.ID, pid: pid, cwd: r.Cwd}
@@ -120,6 +125,27 @@ func (s *server) start(r *Request, files []int) {
 	default:
 	}
 	_ = s.wire.send(Reply{Op: "started", ID: r.ID, Pid: pid})
+}
+
+// lookup finds a program as execvp(3) does.
+func lookup(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for _, e := range env {
+		list, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		for dir := range strings.SplitSeq(list, ":") {
+			file := path.Join(dir, name)
+			var info syscall.Stat_t
+			if syscall.Stat(file, &info) == nil && info.Mode&syscall.S_IFMT == syscall.S_IFREG && info.Mode&0o111 != 0 {
+				return file, nil
+			}
+		}
+	}
+	return "", syscall.ENOENT
 }
 
 func (s *server) failed(id uint64, what string, err error) {

@@ -48,7 +48,8 @@ type Mount struct {
 type Request struct {
 	Op     string // start, signal, kill
 	ID     uint64
-	Argv   []string // start: Argv[0] is an absolute path
+	Path   string // start: the program; without a slash it is looked up in the PATH of Env
+	Argv   []string
 	Env    []string
 	Dir    string
 	Cwd    string // start: file in which the shell leaves its last directory, "" for none

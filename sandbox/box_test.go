@@ -1,0 +1,350 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+)
+
+func TestRun(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	tests := []struct {
+		name   string
+		script string
+		want   string
+		code   int
+	}{
+		{"output", "echo out; echo on >&1", "out\non\n", 0},
+		{"exit code", "exit 7", "", 7},
+		{"last command decides", "false; true", "", 0},
+		{"unknown program", "nosuchprogram 2>/dev/null", "", 127},
+		{"a signal ends it", "exec 2>/dev/null; bash -c 'kill -9 $$'", "", 137},
+		{"a syntax error names its line", "true\n)", "bash: -c: line 2: syntax error near unexpected token `)'\nbash: -c: line 2: `)'\n", 2},
+		{"line numbers are the script's", "nosuch", "bash: line 1: nosuch: command not found\n", 127},
+		{"the script's own trap wins", "trap 'echo bye' EXIT", "bye\n", 0},
+		{"no variable of ours stays", "env | grep -c -e BELLJAR -e BASH_ENV", "0\n", 1},
+		{"user", "id -u; id -un; id -G", "1000\nagent\n1000\n", 0},
+		{"home", "cd; pwd; touch x && echo ok", "/home/agent\nok\n", 0},
+		{"start directory", "pwd", "/workspace\n", 0},
+		{"stdout by name", "echo x > /dev/stdout; echo y > /dev/stderr; echo z | cat /dev/stdin", "x\ny\nz\n", 0},
+		{"process substitution", "cat <(echo sub)", "sub\n", 0},
+		{"pseudo terminal", "command -v script >/dev/null && script -qec 'tty' /dev/null | tr -d '\\r' || echo /dev/pts/0", "/dev/pts/0\n", 0},
+		{"loopback works", "exec 2>/dev/null 3<>/dev/tcp/127.0.0.1/9 || echo refused", "refused\n", 0},
+		{"descriptors", "ls /proc/self/fd | wc -l", "4\n", 0}, // 0, 1, 2 and the one that lists
+		{"empty stdin", "cat", "", 0},
+		{"stdin is not a terminal", "test -t 0 || echo no", "no\n", 0},
+		{"shm", "echo x > /dev/shm/a && cat /dev/shm/a", "x\n", 0},
+		{"many processes", "for i in $(seq 200); do /bin/true; done; echo $?", "0\n", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, out := shell(t, b, tt.script)
+			if r.Status != sandbox.Exited || r.Code != tt.code || out != tt.want {
+				t.Errorf("%s: %v, code %d, output %q; want exited, code %d, output %q", tt.script, r.Status, r.Code, out, tt.code, tt.want)
+			}
+		})
+	}
+}
+
+func TestRunArgv(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"printf", "%s|", "a b", "$HOME"}, Timeout: time.Second * 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read(t, r.Output), "a b|$HOME|"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	_, err = b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"nosuchprogram"}, Timeout: time.Second})
+	var refusal *sandbox.Refusal
+	if !errors.As(err, &refusal) || refusal.Ran {
+		t.Errorf("an unknown program gives %v, want a refusal that says nothing ran", err)
+	}
+}
+
+func TestRunStdinEnvDir(t *testing.T) {
+	b, dir := openBox(t, grant(t))
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Run(t.Context(), sandbox.Cmd{
+		Grant: b.Grant(), Shell: "cat; echo $X; pwd; cd /tmp", Stdin: []byte("in\n"),
+		Env: map[string]string{"X": "y"}, Dir: "/workspace/sub", Timeout: 10 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read(t, r.Output), "in\ny\n/workspace/sub\n"; got != want {
+		t.Errorf("output %q, want %q", got, want)
+	}
+	if r.Dir != "/tmp" {
+		t.Errorf("last directory %q, want /tmp", r.Dir)
+	}
+	if r, _ := shell(t, b, "cd /tmp; exec true"); r.Dir != "" {
+		t.Errorf("last directory after exec is %q, want none", r.Dir)
+	}
+}
+
+func TestSplit(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	r, err := b.Run(t.Context(), sandbox.Cmd{
+		Grant: b.Grant(), Shell: "for i in 1 2 3; do echo o$i; echo e$i >&2; done", Timeout: 10 * time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, errs, err := r.Output.Split(1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(out.Text) != "o1\no2\no3\n" || string(errs.Text) != "e1\ne2\ne3\n" {
+		t.Errorf("got %q and %q", out.Text, errs.Text)
+	}
+}
+
+// The workspace is the host's directory: what the box makes belongs to the
+// directory's owner, and no file gets the bits that lend that owner's rights.
+func TestWorkspace(t *testing.T) {
+	b, dir := openBox(t, grant(t))
+	write(t, filepath.Join(dir, "given"), "from outside\n")
+	_, out := shell(t, b, lines("cat given", "echo more >> given", "echo new > made", "mkdir d", "chmod 755 made", "chmod u+s made 2>/dev/null || echo refused"))
+	if want := "from outside\nrefused\n"; out != want {
+		t.Errorf("output %q, want %q", out, want)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "given"))
+	if err != nil || string(text) != "from outside\nmore\n" {
+		t.Errorf("given holds %q, %v", text, err)
+	}
+	var owner, made syscall.Stat_t
+	if err := errors.Join(syscall.Stat(dir, &owner), syscall.Stat(filepath.Join(dir, "made"), &made)); err != nil {
+		t.Fatal(err)
+	}
+	if made.Uid != owner.Uid || made.Mode&0o7777 != 0o755 {
+		t.Errorf("made belongs to %d with mode %o, want %d and 755", made.Uid, made.Mode&0o7777, owner.Uid)
+	}
+}
+
+func TestReadOnlyWorkspace(t *testing.T) {
+	b, dir := openBox(t, policytest.GrantProfile(t, "fs: {system: true, workspace: ro}"))
+	write(t, filepath.Join(dir, "given"), "x\n")
+	_, out := shell(t, b, "cat given; echo y > given || echo kept; rm -f given || echo kept")
+	if !strings.HasPrefix(out, "x\n") || strings.Count(out, "kept\n") != 2 {
+		t.Errorf("output %q", out)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "trap '' TERM; echo begun; sleep 1000", Timeout: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, r.Output); r.Status != sandbox.TimedOut || got != "begun\n" {
+		t.Errorf("%v with %q, want timed_out with what was written", r.Status, got)
+	}
+	if _, out := shell(t, b, "ps -e -o comm= | grep -c sleep"); out != "0\n" {
+		t.Errorf("%q sleeps are left, want 0", out)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	j, err := b.Start(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: "echo begun; sleep 1000", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Output().Wait(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := j.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("wait gives %v, want the context's cause", err)
+	}
+	if r := j.Kill(0); r.Status != sandbox.Killed {
+		t.Errorf("killed job is %v", r.Status)
+	}
+	if r := j.Kill(0); r.Status != sandbox.Killed {
+		t.Errorf("a second kill gives %v", r.Status)
+	}
+}
+
+// A command ends with its main process, whatever it left behind and whoever
+// holds its output open.
+func TestLeftBehind(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	for _, script := range []string{
+		"setsid sleep 1000 &",
+		"(setsid bash -c 'trap \"\" TERM INT HUP; sleep 1000 & sleep 1000' &) ; true",
+		"sleep 1000 & kill -STOP $!",
+		"nohup sleep 1000 >/dev/null 2>&1 & disown",
+		"for i in $(seq 50); do (sleep 1000 &) ; done",
+	} {
+		r, _ := shell(t, b, script)
+		if r.Status != sandbox.Exited || r.Wall > 10*time.Second {
+			t.Errorf("%s: %v after %v", script, r.Status, r.Wall)
+		}
+		if _, out := shell(t, b, "ps -e -o comm= | grep -c -e sleep"); out != "0\n" {
+			t.Errorf("%s left %s sleeps", script, strings.TrimSpace(out))
+		}
+	}
+}
+
+// Nothing that a command can do to process 1 ends the box.
+func TestInitSurvives(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	shell(t, b, "for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; kill -9 -1; true")
+	if _, out := shell(t, b, "echo alive"); out != "alive\n" {
+		t.Errorf("output %q, want alive", out)
+	}
+	_, out := shell(t, b, "cat /proc/1/environ /proc/1/mem /proc/1/maps 2>&1 | grep -vc denied; ls /proc/1/fd /proc/1/root 2>&1 | grep -vc denied; tr '\\0' ' ' < /proc/1/cmdline")
+	if out != "0\n0\nbelljar-init " {
+		t.Errorf("of process 1 a command sees %q", out)
+	}
+}
+
+func TestBackground(t *testing.T) {
+	b, _ := openBox(t, policytest.GrantWith(t, "jobs: 2, background: 1m, wall: 30s"))
+	start := func() (*sandbox.Job, error) {
+		return b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "read x; echo done", Timeout: time.Minute, Background: true, In: blocked(t)})
+	}
+	one, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one.ID() != 1 || two.ID() != 2 {
+		t.Errorf("ids %d and %d, want 1 and 2", one.ID(), two.ID())
+	}
+	if _, err := start(); !errors.Is(err, sandbox.ErrTooMany) {
+		t.Errorf("a third job gives %v, want ErrTooMany", err)
+	}
+	fg, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 1000", Timeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fg.Promote(time.Minute); !errors.Is(err, sandbox.ErrTooMany) {
+		t.Errorf("promoting a third gives %v, want ErrTooMany", err)
+	}
+	if r := one.Kill(0); r.Status != sandbox.Killed {
+		t.Errorf("killed job is %v", r.Status)
+	}
+	if err := fg.Promote(time.Minute); err != nil || fg.ID() != 3 {
+		t.Errorf("promoting after one ended: %v, id %d", err, fg.ID())
+	}
+	if got := len(b.Jobs()); got != 3 {
+		t.Errorf("%d jobs are listed, want 3", got)
+	}
+	if j, ok := b.Job(3); !ok || j != fg {
+		t.Error("job 3 is not the promoted one")
+	}
+}
+
+// A box that is closed ends what runs in it, and says so afterwards.
+func TestClose(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	j, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 1000", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.Close(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := j.Wait(t.Context()); err != nil || r.Status != sandbox.Killed {
+		t.Errorf("the command is %v, %v; want killed", r.Status, err)
+	}
+	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "true", Timeout: time.Second}); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("running in a closed box gives %v, want ErrClosed", err)
+	}
+	<-b.Broken()
+}
+
+func TestRefusals(t *testing.T) {
+	b, _ := openBox(t, policytest.GrantWith(t, "wall: 1m"))
+	ok := sandbox.Cmd{Grant: b.Grant(), Shell: "true", Timeout: time.Second}
+	tests := map[string]struct {
+		change func(*sandbox.Cmd)
+		want   string
+	}{
+		"no grant":         {func(c *sandbox.Cmd) { c.Grant = policies.Grant{} }, "no grant"},
+		"wider grant":      {func(c *sandbox.Cmd) { c.Grant = policytest.GrantWith(t, "memory: 64GiB") }, "cannot be widened"},
+		"no timeout":       {func(c *sandbox.Cmd) { c.Timeout = 0 }, "not above zero"},
+		"negative timeout": {func(c *sandbox.Cmd) { c.Timeout = -1 }, "not above zero"},
+		"long timeout":     {func(c *sandbox.Cmd) { c.Timeout = time.Hour }, "above the 1m0s that profile"},
+		"long script":      {func(c *sandbox.Cmd) { c.Shell = strings.Repeat("#", 130<<10) }, "at most 122880"},
+		"NUL":              {func(c *sandbox.Cmd) { c.Shell = "echo \x00" }, "NUL"},
+		"nothing to run":   {func(c *sandbox.Cmd) { c.Shell = "" }, "either shell text or an argument list"},
+		"relative dir":     {func(c *sandbox.Cmd) { c.Dir = "x" }, "not an absolute path"},
+		"missing dir":      {func(c *sandbox.Cmd) { c.Dir = "/nosuch" }, "/nosuch cannot be used"},
+		"file as dir":      {func(c *sandbox.Cmd) { c.Dir = "/etc/passwd" }, "/etc/passwd cannot be used"},
+		"bad variable":     {func(c *sandbox.Cmd) { c.Env = map[string]string{"a=b": "c"} }, "no program can be given"},
+		"large stdin":      {func(c *sandbox.Cmd) { c.Stdin = make([]byte, 2<<20) }, "at most 1048576"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := ok
+			tt.change(&c)
+			_, err := b.Run(t.Context(), c)
+			var refusal *sandbox.Refusal
+			if !errors.As(err, &refusal) || refusal.Ran || !strings.Contains(refusal.Message, tt.want) {
+				t.Errorf("got %v, want a refusal that says %q and that nothing ran", err, tt.want)
+			}
+		})
+	}
+	if _, err := b.Run(t.Context(), ok); err != nil {
+		t.Errorf("after the refusals: %v", err)
+	}
+}
+
+func TestOpenRefusals(t *testing.T) {
+	s, _ := world(t)
+	if _, err := s.Open(t.Context(), "zero", policies.Grant{}); err == nil {
+		t.Error("a zero grant opened a box")
+	}
+	one, err := s.Open(t.Context(), "one", grant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Open(t.Context(), "one", grant(t)); err == nil {
+		t.Error("the same name opened two boxes")
+	}
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Open(t.Context(), "one", grant(t)); err != nil {
+		t.Errorf("the name is not free after Close: %v", err)
+	}
+	bare, err := sandbox.New(sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bare.Close()
+	if _, err := bare.Open(t.Context(), "x", grant(t)); err == nil || !strings.Contains(err.Error(), "--workspace") {
+		t.Errorf("a grant of a workspace without one gives %v", err)
+	}
+	if _, err := sandbox.New(sandbox.Config{Workspace: "/nosuch/dir"}); err == nil {
+		t.Error("a workspace that does not exist was taken")
+	}
+}
+
+// blocked is an input that gives nothing until the test ends.
+func blocked(t testing.TB) *os.File {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close(); r.Close() })
+	return r
+}

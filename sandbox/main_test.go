@@ -1,0 +1,78 @@
+package sandbox_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	testenv.Main(m)
+}
+
+// world is a supervisor over an empty workspace.
+func world(t testing.TB) (*sandbox.Supervisor, string) {
+	t.Helper()
+	testenv.Need(t, testenv.UserNamespaces)
+	dir := t.TempDir()
+	s, err := sandbox.New(sandbox.Config{Workspace: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s, dir
+}
+
+// openBox opens a box for a grant in a world of its own.
+func openBox(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
+	t.Helper()
+	s, dir := world(t)
+	b, err := s.Open(t.Context(), "box", g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, dir
+}
+
+// shell runs a script and returns its result and all of its output.
+func shell(t testing.TB, b *sandbox.Box, script string) (sandbox.Result, string) {
+	t.Helper()
+	r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: script, Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatalf("run %q: %v", script, err)
+	}
+	return r, read(t, r.Output)
+}
+
+func read(t testing.TB, o *sandbox.Output) string {
+	t.Helper()
+	c, err := o.Cut(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(c.Text)
+}
+
+// write puts a file into a directory of the host.
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func grant(t testing.TB) policies.Grant { return policytest.Grant(t) }
+
+// lines joins the lines of a script.
+func lines(l ...string) string { return strings.Join(l, "\n") }
