@@ -1,0 +1,114 @@
+package house
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
+)
+
+// link is [text](target) of markdown; images are links too.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// prose is text with its fenced and inline code blanked out.
+func prose(text string) string {
+	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
+	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "code")
+}
+
+// anchors are the names of a document's headings, as GitHub makes them.
+func anchors(text string) []string {
+	var all []string
+	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
+	for line := range strings.Lines(text) {
+		heading, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !ok || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		heading = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+		all = append(all, strings.ReplaceAll(heading, " ", "-"))
+	}
+	return all
+}
+
+func TestLinksResolve(t *testing.T) {
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".md") {
+			continue
+		}
+		text := read(t, name)
+		for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue // reaching out would make the test depend on the network
+			}
+			to := name
+			if target != "" {
+				to = filepath.Join(filepath.Dir(name), target)
+			}
+			if strings.HasPrefix(to, "..") {
+				t.Errorf("%s: the link %s leaves the tree", name, m[1])
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+				t.Errorf("%s: the link %s leads nowhere", name, m[1])
+				continue
+			}
+			if anchor != "" && strings.HasSuffix(to, ".md") && !slices.Contains(anchors(read(t, to)), anchor) {
+				t.Errorf("%s: %s has no heading #%s", name, to, anchor)
+			}
+		}
+	}
+}
+
+func TestEveryDecisionHasItsDate(t *testing.T) {
+	shape := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}-[a-z0-9-]+\.md$`)
+	entries, err := os.ReadDir(filepath.Join(root, "docs", "decisions"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !shape.MatchString(e.Name()) {
+			t.Errorf("docs/decisions/%s: want YYYY-MM-DD-slug.md", e.Name())
+		}
+	}
+}
+
+// row is a line of the README's table of tools: | `Name` | state | ...
+var row = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (works|planned) \\|")
+
+func TestReadmeToolsAreTheRegisteredTools(t *testing.T) {
+	var works []string
+	rows := row.FindAllStringSubmatch(read(t, "README.md"), -1)
+	for _, m := range rows {
+		if m[2] == "works" {
+			works = append(works, m[1])
+		}
+	}
+	if len(rows) != 13 {
+		t.Errorf("README.md: got %d rows in the table of tools, want 13", len(rows))
+	}
+
+	server, err := mcp.New(mcp.Config{Gate: new(policies.Policy)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools.Add(server, tools.Backends{})
+	var registered []string
+	for _, tool := range server.Tools() {
+		registered = append(registered, tool.Name)
+	}
+	slices.Sort(works)
+	slices.Sort(registered)
+	if diff := cmp.Diff(registered, works); diff != "" {
+		t.Errorf("tools that README.md says work (+) against those that are registered (-):\n%s", diff)
+	}
+}

@@ -1,0 +1,246 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// root is the top of the tree, seen from this package.
+const root = "../.."
+
+// files are all files of the tree that belong to the project, relative to its
+// top, with what git ignores left out.
+func files(t *testing.T) []string {
+	t.Helper()
+	skip := []string{".git", "bin", "node_modules"}
+	var all []string
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		switch {
+		case d.IsDir() && slices.Contains(skip, name):
+			return filepath.SkipDir
+		case d.Type().IsRegular() && name != "belljar" && !strings.HasSuffix(name, ".test") && !strings.HasSuffix(name, ".prof"):
+			all = append(all, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestEveryPackageHasItsComment(t *testing.T) {
+	comments := make(map[string]int) // by directory
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		dir := filepath.Dir(name)
+		comments[dir] += 0
+		if file.Doc == nil {
+			continue
+		}
+		comments[dir]++
+		want := "Package " + file.Name.Name + " "
+		if file.Name.Name == "main" {
+			want = "Command " + filepath.Base(dir) + " "
+		}
+		if !strings.HasPrefix(file.Doc.Text(), want) {
+			t.Errorf("%s: the package comment must start with %q", name, want)
+		}
+	}
+	for dir, n := range comments {
+		if n != 1 {
+			t.Errorf("%s: got %d package comments, want 1", dir, n)
+		}
+	}
+}
+
+// allowed is the import DAG of docs/architecture.md: what the packages of a
+// room may import of ours. .golangci.yml holds the same for each file and
+// the foreign modules as well; this holds without a linter.
+var allowed = map[string][]string{
+	"cmd":       {"mcp", "mcp/tools", "mcp/upstream", "policies", "policies/audit", "sandbox"},
+	"mcp/tools": {"mcp", "sandbox", "browser", "search", "policies"},
+	"mcp":       {"policies"},
+	"browser":   {"sandbox", "policies"},
+	"sandbox":   {"policies"},
+	"search":    {"sandbox/egress", "policies"},
+	"policies":  {},
+	"internal":  {},
+}
+
+// room is the entry of allowed that a package belongs to.
+func room(pkg string) string {
+	for {
+		if _, ok := allowed[pkg]; ok || pkg == "." {
+			return pkg
+		}
+		pkg = filepath.Dir(pkg)
+	}
+}
+
+func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		from := room(filepath.Dir(name))
+		may, known := allowed[from]
+		if !known {
+			t.Errorf("%s: lies in no room of docs/architecture.md", name)
+			continue
+		}
+		for _, spec := range file.Imports {
+			path, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "belljar.dev/")
+			if !ours || path == from || strings.HasPrefix(path, from+"/") && from != "mcp" {
+				continue
+			}
+			if !slices.Contains(may, path) {
+				t.Errorf("%s imports belljar.dev/%s: %s may import %v", name, path, from, may)
+			}
+		}
+	}
+}
+
+func TestNoDependencyInExportedSignatures(t *testing.T) {
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		foreign := make(map[string]string) // local name -> path
+		for _, spec := range file.Imports {
+			path := strings.Trim(spec.Path.Value, `"`)
+			first, _, _ := strings.Cut(path, "/")
+			if !strings.Contains(first, ".") || strings.HasPrefix(path, "belljar.dev/") {
+				continue
+			}
+			local := filepath.Base(path)
+			if spec.Name != nil {
+				local = spec.Name.Name
+			}
+			foreign[local] = path
+		}
+		for _, decl := range file.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || !fn.Name.IsExported() || fn.Recv != nil && !exportedReceiver(fn.Recv) {
+				continue
+			}
+			ast.Inspect(fn.Type, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if x, ok := sel.X.(*ast.Ident); ok && foreign[x.Name] != "" {
+					t.Errorf("%s: %s shows a type of %s to other rooms", name, fn.Name.Name, foreign[x.Name])
+				}
+				return true
+			})
+		}
+	}
+}
+
+// exportedReceiver reports whether a method belongs to an exported type.
+func exportedReceiver(recv *ast.FieldList) bool {
+	exported := false
+	ast.Inspect(recv, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && id.IsExported() {
+			exported = true
+		}
+		return true
+	})
+	return exported
+}
+
+// ownPaths are paths of a developer's machine, put together here so that this
+// file does not hold them.
+var ownPaths = regexp.MustCompile(`/(?:wor` + `k|far` + `m|hom` + `e/[a-z]+|Use` + `rs/[A-Za-z]+)/`)
+
+// undated is a TODO without a date or a decision file.
+var undated = regexp.MustCompile(`\b(?:TO` + `DO|FIX` + `ME|XX` + `X)\b(?:[^(]|$)`)
+
+func TestNothingStrayStandsInTheTree(t *testing.T) {
+	dated := regexp.MustCompile(`\d{4}-\d{2}-\d{2}`)
+	for _, name := range files(t) {
+		text := read(t, name)
+		if strings.Contains(text[:min(len(text), 8000)], "\x00") {
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(text) {
+			n++
+			if m := ownPaths.FindString(line); m != "" {
+				t.Errorf("%s:%d: %q is a path of one machine", name, n, m)
+			}
+			if undated.MatchString(line) && !dated.MatchString(line) && name != "LICENSE" {
+				t.Errorf("%s:%d: a task without a date or decision file: %s", name, n, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+func TestScriptsAreExecutable(t *testing.T) {
+	scripts, err := filepath.Glob(filepath.Join(root, "scripts", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(scripts, filepath.Join(root, ".ci", "run")) {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0o111 {
+			t.Errorf("%s has mode %v: want it executable for all", path, info.Mode().Perm())
+		}
+	}
+}
+
+func TestTheBinaryNeedsNoCgo(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if .CgoFiles}}{{.ImportPath}}{{end}}", "../../cmd/belljar").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		// The standard library has pure Go in place of its cgo files.
+		if first, _, _ := strings.Cut(pkg, "/"); strings.Contains(first, ".") {
+			t.Errorf("%s has cgo files: the binary must be static", pkg)
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+const (
+	backgroundTimeout = 30 * time.Minute
+	// startWait is how long BackgroundBash waits for a command that fails at
+	// once, startWaitMost how long it can be asked to.
+	startWait     = 200 * time.Millisecond
+	startWaitMost = 10 * time.Second
+	// killGrace is the time between TERM and KILL.
+	killGrace     = 2 * time.Second
+	killGraceMost = 10 * time.Second
+)
+
+// backgroundInput is the arguments of BackgroundBash.
+type backgroundInput struct {
+	Command     string            `json:"command" jsonschema:"bash script to run in the background, without a trailing &"`
+	Description string            `json:"description,omitempty" jsonschema:"what the command is for, in a few words"`
+	Cwd         string            `json:"cwd,omitempty" jsonschema:"directory to start in; a relative one counts from the current one"`
+	Env         map[string]string `json:"env,omitempty" jsonschema:"variables to add for this command"`
+	Stdin       string            `json:"stdin,omitempty" jsonschema:"text for the command's standard input, which is empty otherwise"`
+	TimeoutMS   *int64            `json:"timeout_ms,omitempty" jsonschema:"milliseconds until the command is stopped (default 1800000)"`
+	DelayMS     *int64            `json:"delay_ms,omitempty" jsonschema:"milliseconds to wait for a command that fails at once (default 200, at most 10000)"`
+}
+
+// Facts shows the policy the script and where it starts.
+func (in backgroundInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd) }
+
+// backgroundOutput is the structured result of BackgroundBash.
+type backgroundOutput struct {
+	TaskID     int64             `json:"task_id" jsonschema:"for ReadBgOutput and KillBgTask"`
+	Status     string            `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
+	ExitCode   *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	DurationMS int64             `json:"duration_ms"`
+	Output     string            `json:"output" jsonschema:"what was written so far"`
+	OutputURI  string            `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
+	Cwd        string            `json:"cwd" jsonschema:"directory the command started in"`
+	Limits     map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, watchdog or none"`
+	Notice     string            `json:"notice,omitempty"`
+}
+
+// backgroundPlan is a checked backgroundInput.
+type backgroundPlan struct{ timeout, delay time.Duration }
+
+func (in backgroundInput) check(g policies.Grant) (backgroundPlan, error) {
+	var p backgroundPlan
+	if err := checkCommand(in.Command, in.Env, in.Stdin); err != nil {
+		return p, err
+	}
+	if s := strings.TrimSpace(in.Command); strings.HasSuffix(s, "&") && !strings.HasSuffix(s, "&&") {
+		return p, fmt.Errorf("command: ends in &, which would end the task at once and its command with it; leave the & out: the whole command runs in the background")
+	}
+	var err error
+	if p.timeout, err = within("timeout_ms", in.TimeoutMS, backgroundTimeout, time.Millisecond, g.Limits().Background, ""); err != nil {
+		return p, err
+	}
+	p.delay, err = within("delay_ms", in.DelayMS, startWait, 0, startWaitMost, "")
+	return p, err
+}
+
+// background starts a background job in the session's box.
+func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInput) (*mcp.Result, error) {
+	plan, err := in.check(call.Grant)
+	if err != nil {
+		return mcp.Failed("%s. Nothing was run.", err), nil
+	}
+	sh := s.of(call.Session)
+	box, notice, err := sh.enter(ctx, call.Grant)
+	if err != nil {
+		return sh.blocked(ctx, err)
+	}
+	dir := sh.workdir(call.Grant, in.Cwd)
+	job, err := box.Start(ctx, sandbox.Cmd{
+		Grant:      call.Grant,
+		Shell:      in.Command,
+		Dir:        dir,
+		Env:        in.Env,
+		Stdin:      []byte(in.Stdin),
+		Timeout:    plan.timeout,
+		Background: true,
+	})
+	if err != nil {
+		return sh.blocked(ctx, err)
+	}
+	sh.describe(job.ID(), in.Description)
+	timer := time.NewTimer(plan.delay)
+	defer timer.Stop()
+	select {
+	case <-job.Done():
+	case <-timer.C:
+	case <-ctx.Done():
+		// The caller will never learn the task_id, so nobody could end it.
+		job.Kill(0)
+		return nil, context.Cause(ctx)
+	}
+
+	state := look(job)
+	page, err := sh.read(job, state.ended, reading{show: outputShown})
+	if err != nil {
+		return nil, err
+	}
+	out := backgroundOutput{
+		TaskID:     job.ID(),
+		Status:     state.status.String(),
+		ExitCode:   state.code,
+		DurationMS: milliseconds(state.runtime),
+		Output:     page.text,
+		OutputURI:  uri(job.Output()),
+		Cwd:        dir,
+		Limits:     held(box.Limits()),
+		Notice:     notice,
+	}
+	var t text
+	t.line("%s", bracket(notice))
+	t.body(page.text)
+	if state.ended {
+		t.line("Task %d has already ended.", job.ID())
+	} else {
+		t.line("Task %d runs in the background. ReadBgOutput shows what it writes, KillBgTask ends it.", job.ID())
+	}
+	return &mcp.Result{
+		Content:    []mcp.Content{{Text: t.status(state.pairs(job.ID())...)}},
+		Structured: out,
+	}, nil
+}
+
+// state is how a job stands at one moment.
+type state struct {
+	status  sandbox.Status
+	ended   bool
+	code    *int // nil while the job runs
+	signal  string
+	runtime time.Duration
+	usage   sandbox.Usage
+}
+
+// look is how a job stands now. What it wrote is to be read afterwards: then
+// nothing is missing from the output of a job that was seen to have ended.
+func look(job *sandbox.Job) state {
+	select {
+	case <-job.Done():
+		r := job.Kill(0) // it has ended: this only fetches how
+		return state{status: r.Status, ended: true, code: &r.Code, signal: signalName(r.Signal), runtime: r.Wall, usage: r.Usage}
+	default:
+		return state{status: sandbox.Running, runtime: time.Since(job.Started()), usage: job.Usage()}
+	}
+}
+
+// pairs is the state as a status line has it.
+func (s state) pairs(id int64) []string {
+	p := []string{"task_id", strconv.FormatInt(id, 10), "status", s.status.String()}
+	if s.code != nil {
+		p = append(p, "exit", strconv.Itoa(*s.code))
+	}
+	if s.signal != "" {
+		p = append(p, "signal", s.signal)
+	}
+	return append(p, "duration_ms", strconv.FormatInt(milliseconds(s.runtime), 10))
+}
+
+// noInput is the arguments of ListBgTasks.
+type noInput struct{}
+
+// Facts are none: the tool names nothing but its own session's tasks.
+func (noInput) Facts() policies.Facts { return policies.Facts{} }
+
+// listOutput is the structured result of ListBgTasks.
+type listOutput struct {
+	Tasks []listEntry `json:"tasks" jsonschema:"oldest first"`
+}
+
+// listEntry is one background job.
+type listEntry struct {
+	TaskID          int64  `json:"task_id"`
+	Status          string `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
+	ExitCode        *int   `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	Command         string `json:"command"`
+	Description     string `json:"description,omitempty"`
+	StartedAt       string `json:"started_at" jsonschema:"RFC 3339"`
+	RuntimeMS       int64  `json:"runtime_ms"`
+	CPUMS           int64  `json:"cpu_ms"`
+	PeakMemoryBytes int64  `json:"peak_memory_bytes"`
+	OutputBytes     int64  `json:"output_bytes"`
+	UnreadBytes     int64  `json:"unread_bytes"`
+	OutputURI       string `json:"output_uri"`
+}
+
+// commandShown bounds a command in a list, in characters.
+const commandShown = 200
+
+// list tells all background jobs of the session.
+func (s *shells) list(_ context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
+	out := listOutput{Tasks: []listEntry{}}
+	var t text
+	if sh, ok := s.known(call.Session); ok {
+		for _, job := range sh.jobs() {
+			known, now := sh.task(job.ID()), look(job)
+			size := job.Output().Size()
+			e := listEntry{
+				TaskID:          job.ID(),
+				Status:          now.status.String(),
+				ExitCode:        now.code,
+				Command:         clip(job.Command(), commandShown),
+				Description:     known.description,
+				StartedAt:       job.Started().UTC().Format(time.RFC3339),
+				RuntimeMS:       milliseconds(now.runtime),
+				CPUMS:           milliseconds(now.usage.CPU),
+				PeakMemoryBytes: now.usage.PeakMemory,
+				OutputBytes:     size,
+				UnreadBytes:     size - min(known.cursor, size),
+				OutputURI:       uri(job.Output()),
+			}
+			out.Tasks = append(out.Tasks, e)
+			exit := ""
+			if e.ExitCode != nil {
+				exit = fmt.Sprintf(", exit code %d", *e.ExitCode)
+			}
+			t.line("- [task %d] %s, %s%s, %d bytes unread: %s", e.TaskID, e.Status,
+				now.runtime.Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
+		}
+	}
+	if len(out.Tasks) == 0 {
+		t.line("No background tasks.")
+	}
+	return &mcp.Result{
+		Content:    []mcp.Content{{Text: t.status("tasks", strconv.Itoa(len(out.Tasks)))}},
+		Structured: out,
+	}, nil
+}
+
+// clip is the first n characters of s.
+func clip(s string, n int) string {
+	for i := range s {
+		if n--; n < 0 {
+			return s[:i] + "..."
+		}
+	}
+	return s
+}
+
+// oneLine is s with its line breaks made visible.
+func oneLine(s string) string {
+	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(strings.TrimSpace(s))
+}
+
+// killInput is the arguments of KillBgTask.
+type killInput struct {
+	TaskID  int64  `json:"task_id" jsonschema:"as BackgroundBash returned it"`
+	GraceMS *int64 `json:"grace_ms,omitempty" jsonschema:"milliseconds between TERM to the command and KILL to all it started (default 2000, at most 10000; 0 kills at once)"`
+}
+
+// Facts are none: the tool names nothing but its own session's tasks.
+func (killInput) Facts() policies.Facts { return policies.Facts{} }
+
+// killOutput is the structured result of KillBgTask.
+type killOutput struct {
+	TaskID     int64  `json:"task_id"`
+	Status     string `json:"status" jsonschema:"exited, killed, timed_out or oom"`
+	Already    bool   `json:"already_finished" jsonschema:"the task had ended before"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+	Command    string `json:"command"`
+	Output     string `json:"output" jsonschema:"what was not read yet"`
+	OutputURI  string `json:"output_uri"`
+}
+
+// kill ends a background job.
+func (s *shells) kill(_ context.Context, call mcp.Call, in killInput) (*mcp.Result, error) {
+	grace, err := within("grace_ms", in.GraceMS, killGrace, 0, killGraceMost, "")
+	if err != nil {
+		return mcp.Failed("%s. Nothing was killed.", err), nil
+	}
+	sh, job, unknown := s.find(call.Session, in.TaskID)
+	if unknown != nil {
+		return unknown, nil
+	}
+	already := look(job).ended
+	job.Kill(grace)
+	now := look(job)
+	page, err := sh.read(job, true, reading{show: outputShown})
+	if err != nil {
+		return nil, err
+	}
+	out := killOutput{
+		TaskID:     job.ID(),
+		Status:     now.status.String(),
+		Already:    already,
+		Signal:     now.signal,
+		DurationMS: milliseconds(now.runtime),
+		Command:    clip(job.Command(), commandShown),
+		Output:     page.text,
+		OutputURI:  uri(job.Output()),
+	}
+	if now.code != nil {
+		out.ExitCode = *now.code
+	}
+	var t text
+	t.body(page.text)
+	if already {
+		t.line("Task %d had already finished.", job.ID())
+	} else {
+		t.line("Task %d was killed, with all it had started.", job.ID())
+	}
+	return &mcp.Result{
+		Content:    []mcp.Content{{Text: t.status(now.pairs(job.ID())...)}},
+		Structured: out,
+	}, nil
+}
+
+// find is a background job of the session, or the result that says that there
+// is no such job and which there are.
+func (s *shells) find(session *mcp.Session, id int64) (*shell, *sandbox.Job, *mcp.Result) {
+	sh, ok := s.known(session)
+	if !ok {
+		return nil, nil, mcp.Failed("task_id: there is no task %d: no background task was started in this session. BackgroundBash starts one.", id)
+	}
+	var ids []string
+	for _, job := range sh.jobs() {
+		if job.ID() == id {
+			return sh, job, nil
+		}
+		ids = append(ids, strconv.FormatInt(job.ID(), 10))
+	}
+	if len(ids) == 0 {
+		return nil, nil, mcp.Failed("task_id: there is no task %d: no background task is known in this session. BackgroundBash starts one.", id)
+	}
+	return nil, nil, mcp.Failed("task_id: there is no task %d. The tasks of this session are: %s.", id, strings.Join(ids, ", "))
+}
+
+// jobs are the session's background jobs, oldest first.
+func (sh *shell) jobs() []*sandbox.Job {
+	if box, ok := sh.current(); ok {
+		return box.Jobs()
+	}
+	return nil
+}

@@ -1,0 +1,331 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+const (
+	// bashTimeout is a command's time where the call names none.
+	bashTimeout = 30 * time.Second
+	// outputShown is how much of an output a result shows where the call names
+	// no size: what common clients show of a command.
+	outputShown = 30_000
+	// outputMost is the largest max_output_bytes: a result holds the text
+	// twice, and JSON may write a byte as six, within a response of 10 MiB.
+	outputMost = 256 << 10
+	// stdinMost is what a box takes as the input of a command.
+	stdinMost = 1 << 20
+	// beat is how often progress is told, and beatBytes how much new output
+	// one message shows.
+	beat      = 250 * time.Millisecond
+	beatBytes = 4 << 10
+	// farewell is how long before the grant's limit a command is moved to the
+	// background, so that the limit does not end it first.
+	farewell = 250 * time.Millisecond
+)
+
+// bashInput is the arguments of Bash.
+type bashInput struct {
+	Command        string            `json:"command" jsonschema:"bash script to run; its last working directory is kept for the next call, its environment is not"`
+	Timeout        *int64            `json:"timeout,omitempty" jsonschema:"milliseconds until the command is stopped (default 30000)"`
+	Description    string            `json:"description,omitempty" jsonschema:"what the command is for, in a few words"`
+	Cwd            string            `json:"cwd,omitempty" jsonschema:"directory to start in; a relative one counts from the current one"`
+	Env            map[string]string `json:"env,omitempty" jsonschema:"variables to add for this command"`
+	Stdin          string            `json:"stdin,omitempty" jsonschema:"text for the command's standard input, which is empty otherwise"`
+	MaxOutputBytes *int64            `json:"max_output_bytes,omitempty" jsonschema:"how much output to show (default 30000, at most 262144); longer output loses its middle and stays readable as a resource"`
+	OnTimeout      string            `json:"on_timeout,omitempty" jsonschema:"what happens at the timeout: kill (default), or background to go on as a background task"`
+}
+
+// Facts shows the policy the script and where it starts.
+func (in bashInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd) }
+
+// commandFacts is what any tool that runs a script shows the policy.
+func commandFacts(command, cwd string) policies.Facts {
+	f := policies.Facts{Command: command}
+	switch {
+	case path.IsAbs(cwd):
+		f.Paths = []string{path.Clean(cwd)}
+	case cwd != "":
+		// Where the session stands is not known here: the workspace is the
+		// likeliest, and the sandbox is the wall in any case.
+		f.Paths = []string{path.Join("/workspace", cwd)}
+	}
+	return f
+}
+
+// bashOutput is the structured result of Bash.
+type bashOutput struct {
+	Status          string            `json:"status" jsonschema:"exited, timed_out, oom, killed, or running if it went to the background"`
+	ExitCode        *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	Signal          string            `json:"signal,omitempty" jsonschema:"the signal that ended the command, as SIGKILL"`
+	TimedOut        bool              `json:"timed_out"`
+	OOM             bool              `json:"oom"`
+	DurationMS      int64             `json:"duration_ms"`
+	CPUMS           int64             `json:"cpu_ms"`
+	PeakMemoryBytes int64             `json:"peak_memory_bytes"`
+	Limits          map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, watchdog or none"`
+	Stdout          string            `json:"stdout"`
+	Stderr          string            `json:"stderr"`
+	OutputBytes     int64             `json:"output_bytes" jsonschema:"all that was written, shown or not"`
+	OutputURI       string            `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
+	Cwd             string            `json:"cwd,omitempty" jsonschema:"directory of the next command"`
+	TaskID          int64             `json:"task_id,omitempty" jsonschema:"set if the command went to the background"`
+	Notice          string            `json:"notice,omitempty"`
+}
+
+// bashPlan is a checked bashInput.
+type bashPlan struct {
+	timeout time.Duration
+	show    int
+}
+
+// check refuses arguments that cannot be meant, before anything runs.
+func (in bashInput) check(g policies.Grant) (bashPlan, error) {
+	var p bashPlan
+	if err := checkCommand(in.Command, in.Env, in.Stdin); err != nil {
+		return p, err
+	}
+	var err error
+	if p.timeout, err = within("timeout", in.Timeout, bashTimeout, time.Millisecond, g.Limits().Wall, "use BackgroundBash for longer commands"); err != nil {
+		return p, err
+	}
+	if p.show, err = bytesWithin("max_output_bytes", in.MaxOutputBytes, outputShown, outputMost); err != nil {
+		return p, err
+	}
+	switch in.OnTimeout {
+	case "", "kill", "background":
+	default:
+		return p, fmt.Errorf("on_timeout: got %q, want kill or background", in.OnTimeout)
+	}
+	return p, nil
+}
+
+// checkCommand refuses what no shell could be given.
+func checkCommand(command string, env map[string]string, stdin string) error {
+	switch {
+	case strings.TrimSpace(command) == "":
+		return errors.New("command: got nothing to run, want a bash script")
+	case strings.ContainsRune(command, 0):
+		return errors.New("command: holds a NUL character, which a script cannot; use printf '\\0' or stdin")
+	case len(stdin) > stdinMost:
+		return fmt.Errorf("stdin: got %d bytes, want at most %d; write a file in the workspace and read that", len(stdin), stdinMost)
+	}
+	for name, value := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return fmt.Errorf("env: %q is no variable: a name is not empty and has no '=', and neither part has a NUL", name)
+		}
+	}
+	return nil
+}
+
+// bash runs one command in the session's box.
+func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Result, error) {
+	plan, err := in.check(call.Grant)
+	if err != nil {
+		return mcp.Failed("%s. Nothing was run.", err), nil
+	}
+	sh := s.of(call.Session)
+	box, notice, err := sh.enter(ctx, call.Grant)
+	if err != nil {
+		return sh.blocked(ctx, err)
+	}
+	background := in.OnTimeout == "background"
+	cmd := sandbox.Cmd{
+		Grant:   call.Grant,
+		Shell:   in.Command,
+		Dir:     sh.workdir(call.Grant, in.Cwd),
+		Env:     in.Env,
+		Stdin:   []byte(in.Stdin),
+		Timeout: plan.timeout,
+	}
+	if background {
+		// Our own timer moves it; the box's must not end it first.
+		cmd.Timeout = call.Grant.Limits().Wall
+		plan.timeout = max(min(plan.timeout, cmd.Timeout-farewell), cmd.Timeout/2)
+	}
+	job, err := box.Start(ctx, cmd)
+	if err != nil {
+		return sh.blocked(ctx, err)
+	}
+	end := follow(ctx, call, job, plan.timeout, background)
+	if ctx.Err() != nil {
+		job.Output().Close()
+		return nil, context.Cause(ctx)
+	}
+	if end.job == 0 {
+		sh.keep(job.Output())
+		sh.settle(end.result.Dir)
+	} else {
+		sh.describe(end.job, in.Description)
+	}
+	return sh.answer(box, job, end, plan, notice)
+}
+
+// ending is how following a command came out.
+type ending struct {
+	result   sandbox.Result
+	job      int64 // task_id if the command went to the background, which ends the following
+	timedOut bool
+	crowded  bool // it should have gone to the background, which was full
+}
+
+// follow waits for a command and tells its new output as progress. A cancelled
+// context kills the command; at the timeout it goes to the background if asked.
+func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, timeout time.Duration, background bool) ending {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	var due <-chan time.Time
+	if background {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		due = timer.C
+	}
+	var told int64
+	for {
+		select {
+		case <-job.Done():
+			result := job.Kill(0) // it has ended: this only fetches how
+			return ending{result: result, timedOut: result.Status == sandbox.TimedOut}
+		case <-ctx.Done():
+			return ending{result: job.Kill(0)}
+		case <-due:
+			due = nil
+			if err := job.Promote(call.Grant.Limits().Background); err == nil {
+				return ending{job: job.ID(), timedOut: true}
+			}
+			select {
+			case <-job.Done(): // it ended in this very moment
+			default:
+				return ending{result: job.Kill(0), timedOut: true, crowded: true}
+			}
+		case <-ticker.C:
+			told = tell(call, job.Output(), told)
+		}
+	}
+}
+
+// tell sends the output from offset on as a progress message, the last part
+// of it where there is much, and is the offset to go on from.
+func tell(call mcp.Call, o *sandbox.Output, offset int64) int64 {
+	size := o.Size()
+	if size == offset {
+		return offset
+	}
+	news, next, _, err := o.Read(max(offset, size-beatBytes), beatBytes)
+	if err != nil || len(news) == 0 {
+		return size
+	}
+	message := valid(news)
+	if missed := next - int64(len(news)) - offset; missed > 0 {
+		message = fmt.Sprintf("[... %d bytes not shown ...]\n%s", missed, message)
+	}
+	// Progress must grow from message to message: bytes do.
+	call.Progress(float64(next), 0, message)
+	return next
+}
+
+// answer is the result of a command in words and as a structure.
+func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bashPlan, notice string) (*mcp.Result, error) {
+	o := job.Output()
+	both, err := o.Cut(plan.show)
+	if err != nil {
+		return nil, fmt.Errorf("read output of %q: %w", job.Command(), err)
+	}
+	stdout, stderr, err := o.Split(plan.show)
+	if err != nil {
+		return nil, fmt.Errorf("read output of %q: %w", job.Command(), err)
+	}
+	out := bashOutput{
+		Status:          end.result.Status.String(),
+		Signal:          signalName(end.result.Signal),
+		TimedOut:        end.timedOut,
+		OOM:             end.result.Status == sandbox.OOM,
+		DurationMS:      milliseconds(end.result.Wall),
+		CPUMS:           milliseconds(end.result.Usage.CPU),
+		PeakMemoryBytes: end.result.Usage.PeakMemory,
+		Limits:          held(box.Limits()),
+		Stdout:          stream(stdout),
+		Stderr:          stream(stderr),
+		OutputBytes:     both.Total,
+		OutputURI:       uri(o),
+		Cwd:             sh.workdir(box.Grant(), ""),
+		TaskID:          end.job,
+		Notice:          notice,
+	}
+	var t text
+	t.line("%s", bracket(notice))
+	t.body(shorten(both, o))
+	pairs := []string{"exit", strconv.Itoa(end.result.Code)}
+	switch {
+	case end.job != 0:
+		usage := job.Usage()
+		out.Status = sandbox.Running.String()
+		out.DurationMS = milliseconds(time.Since(job.Started()))
+		out.CPUMS, out.PeakMemoryBytes = milliseconds(usage.CPU), usage.PeakMemory
+		t.line("[still running after %s; it goes on as background task %d: ReadBgOutput shows the rest, KillBgTask ends it]", plan.timeout, end.job)
+		pairs = []string{"status", out.Status, "task_id", strconv.FormatInt(end.job, 10)}
+	default:
+		code := end.result.Code
+		out.ExitCode = &code
+		if end.timedOut {
+			out.Status = sandbox.TimedOut.String()
+		}
+		t.line("%s", bracket(epitaph(end, box.Grant().Limits(), plan.timeout)))
+		if out.Status != sandbox.Exited.String() {
+			pairs = append(pairs, "status", out.Status)
+		}
+		if out.Signal != "" {
+			pairs = append(pairs, "signal", out.Signal)
+		}
+		if both.Total == 0 && end.result.Status == sandbox.Exited {
+			t.line("(no output)")
+		}
+	}
+	pairs = append(pairs, "duration_ms", strconv.FormatInt(out.DurationMS, 10), "cwd", out.Cwd)
+	if both.Dropped > 0 {
+		pairs = append(pairs, "output_bytes", strconv.FormatInt(both.Total, 10), "output", out.OutputURI)
+	}
+	return &mcp.Result{Content: []mcp.Content{{Text: t.status(pairs...)}}, Structured: out}, nil
+}
+
+// epitaph says in words what ended a command, unless it ended by itself.
+func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
+	switch {
+	case end.crowded:
+		return fmt.Sprintf("still running after %s and stopped with all it had started: it could not go to the background, where %d tasks are running; end one with KillBgTask", timeout, limits.Jobs)
+	case end.timedOut:
+		return fmt.Sprintf("still running after %s and stopped with all it had started; a larger timeout (at most %d) or BackgroundBash gives it longer", timeout, limits.Wall.Milliseconds())
+	case end.result.Status == sandbox.OOM:
+		return fmt.Sprintf("stopped with all it had started: memory is limited to %d MiB; run less at once or in smaller pieces", limits.Memory>>20)
+	case end.result.Status == sandbox.Killed:
+		return "stopped with all it had started, from outside"
+	}
+	return ""
+}
+
+// bracket marks a line as belljar's, not the command's.
+func bracket(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "[" + s + "]"
+}
+
+// held is how a box holds its limits, with names as JSON has them.
+func held(limits sandbox.Limits) map[string]string {
+	names := make(map[string]string, len(limits))
+	for limit, how := range limits {
+		names[string(limit)] = string(how)
+	}
+	return names
+}

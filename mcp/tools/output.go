@@ -1,0 +1,100 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"belljar.dev/mcp"
+	"belljar.dev/sandbox"
+)
+
+// maxRange is the most that one read of output:// returns: JSON may write a
+// byte as six, within a response of 10 MiB.
+const maxRange = 1 << 20
+
+// span is the part of an output that a uri asks for.
+type span struct {
+	id     string
+	offset int64 // -1: from the first byte that is kept
+	length int
+}
+
+// parseOutput reads output://ID?offset=&length=.
+func parseOutput(from string) (span, error) {
+	s := span{offset: -1, length: maxRange}
+	u, err := url.Parse(from)
+	if err != nil || u.Scheme != "output" || u.Host == "" || u.Path != "" && u.Path != "/" {
+		return s, fmt.Errorf("%q is no output: want output://ID?offset=BYTES&length=BYTES", clip(from, commandShown))
+	}
+	s.id = u.Host
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return s, fmt.Errorf("query of %s: %w", s.id, err)
+	}
+	for name, values := range query {
+		n, err := strconv.ParseInt(values[0], 10, 64)
+		switch {
+		case name != "offset" && name != "length":
+			return s, fmt.Errorf("query of output://%s: %q is not known, want offset and length", s.id, name)
+		case err != nil || n < 0 || len(values) > 1 || name == "length" && n == 0:
+			return s, fmt.Errorf("query of output://%s: %s=%q is no number of bytes", s.id, name, values[0])
+		case name == "offset":
+			s.offset = n
+		default:
+			s.length = int(min(n, maxRange))
+		}
+	}
+	return s, nil
+}
+
+// outputResource is how the full output of a command is read by its session.
+func (s *shells) outputResource() mcp.Resource {
+	return mcp.Resource{
+		Template:    "output://{id}{?offset,length}",
+		Name:        "output",
+		Description: "What a command of this session wrote, from a byte offset on, at most 1 MiB at a time.",
+		MIME:        "text/plain",
+		Read: func(_ context.Context, session *mcp.Session, from string) ([]byte, string, error) {
+			want, err := parseOutput(from)
+			if err != nil {
+				return nil, "", err
+			}
+			var o *sandbox.Output
+			if sh, ok := s.known(session); ok {
+				o, ok = sh.output(want.id)
+				if !ok {
+					o = nil
+				}
+			}
+			if o == nil {
+				// The same words for an output of another session: an id that
+				// was overheard tells nothing.
+				return nil, "", fmt.Errorf("output://%s: %w: the last %d commands and the background tasks of this session can be read", want.id, mcp.ErrNotFound, keptOutputs)
+			}
+			text, err := want.read(o)
+			if errors.Is(err, sandbox.ErrClosed) {
+				return nil, "", fmt.Errorf("output://%s is no longer kept", want.id)
+			}
+			return text, "text/plain", err
+		},
+	}
+}
+
+// read is the bytes of the span. It ends between two characters, so that the
+// next range starts with one.
+func (s span) read(o source) ([]byte, error) {
+	text, next, lost, err := o.Read(max(s.offset, 0), s.length)
+	if err != nil {
+		return nil, err
+	}
+	if lost > 0 && s.offset >= 0 {
+		return nil, fmt.Errorf("output://%s: bytes %d to %d are no longer kept; read from offset=%d", s.id, s.offset, s.offset+lost-1, s.offset+lost)
+	}
+	if next < o.Size() {
+		text = wholeRunes(text)
+	}
+	return text, nil
+}

@@ -1,0 +1,282 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+const (
+	readWaitMost = time.Minute
+	tailMost     = 10_000
+	filterMost   = 1000     // characters of a pattern
+	lineMost     = 16 << 10 // a longer line is taken in pieces of this size
+	readPiece    = 64 << 10
+)
+
+// readInput is the arguments of ReadBgOutput.
+type readInput struct {
+	TaskID    int64  `json:"task_id" jsonschema:"as BackgroundBash returned it"`
+	WaitMS    int64  `json:"wait_ms,omitempty" jsonschema:"wait up to so many milliseconds for new output or the end of the task (default 0, at most 60000)"`
+	Filter    string `json:"filter,omitempty" jsonschema:"regular expression (RE2): show only lines that match; the others count as read"`
+	TailLines int64  `json:"tail_lines,omitempty" jsonschema:"show only the last so many of the new lines; the others count as read"`
+	Offset    *int64 `json:"offset,omitempty" jsonschema:"read again from this byte on, without moving on what counts as read"`
+}
+
+// Facts are none: the tool names nothing but its own session's tasks.
+func (readInput) Facts() policies.Facts { return policies.Facts{} }
+
+// readOutput is the structured result of ReadBgOutput.
+type readOutput struct {
+	TaskID       int64  `json:"task_id"`
+	Status       string `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
+	ExitCode     *int   `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	Signal       string `json:"signal,omitempty"`
+	TimedOut     bool   `json:"timed_out"`
+	OOM          bool   `json:"oom"`
+	DurationMS   int64  `json:"duration_ms"`
+	Output       string `json:"output"`
+	NextOffset   int64  `json:"next_offset" jsonschema:"where the next read goes on"`
+	SkippedBytes int64  `json:"skipped_bytes" jsonschema:"bytes before next_offset that were not shown: no longer kept, filtered, or before the tail"`
+	UnreadBytes  int64  `json:"unread_bytes" jsonschema:"bytes that wait for the next read"`
+	OutputURI    string `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
+}
+
+// reading is what to read of a job's output.
+type reading struct {
+	offset *int64         // nil: from the session's cursor, which moves
+	filter *regexp.Regexp // nil: every line
+	tail   int            // 0: every line
+	show   int            // most bytes of text
+}
+
+func (in readInput) check() (r reading, wait time.Duration, err error) {
+	r.show = outputShown
+	switch {
+	case in.WaitMS < 0 || in.WaitMS > readWaitMost.Milliseconds():
+		return r, 0, fmt.Errorf("wait_ms: got %d, want 0 to %d milliseconds", in.WaitMS, readWaitMost.Milliseconds())
+	case in.TailLines < 0 || in.TailLines > tailMost:
+		return r, 0, fmt.Errorf("tail_lines: got %d, want 1 to %d", in.TailLines, tailMost)
+	case in.Offset != nil && *in.Offset < 0:
+		return r, 0, fmt.Errorf("offset: got %d, want 0 or more bytes", *in.Offset)
+	case len(in.Filter) > filterMost:
+		return r, 0, fmt.Errorf("filter: got %d characters, want at most %d", len(in.Filter), filterMost)
+	case in.Filter != "":
+		if r.filter, err = regexp.Compile(in.Filter); err != nil {
+			return r, 0, fmt.Errorf("filter: %w; the syntax is RE2, without look-around and back-references", err)
+		}
+	}
+	r.offset, r.tail = in.Offset, int(in.TailLines)
+	return r, time.Duration(in.WaitMS) * time.Millisecond, nil
+}
+
+// readOutput shows what a background job wrote since the session last looked.
+func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*mcp.Result, error) {
+	r, wait, err := in.check()
+	if err != nil {
+		return mcp.Failed("%s.", err), nil
+	}
+	sh, job, unknown := s.find(call.Session, in.TaskID)
+	if unknown != nil {
+		return unknown, nil
+	}
+	patience, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var now state
+	var p page
+	var skipped, lost int64
+	for {
+		now = look(job)
+		if p, err = sh.read(job, now.ended, r); err != nil {
+			return nil, err
+		}
+		skipped, lost = skipped+p.skipped, lost+p.lost
+		if p.text != "" || now.ended || patience.Err() != nil {
+			break
+		}
+		// Nothing to show may mean nothing new, or nothing that matches.
+		if job.Output().Wait(patience, p.seen) == nil && job.Output().Size() == p.seen {
+			// The output has ended, and the job is about to.
+			select {
+			case <-job.Done():
+			case <-patience.Done():
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	out := readOutput{
+		TaskID:       job.ID(),
+		Status:       now.status.String(),
+		ExitCode:     now.code,
+		Signal:       now.signal,
+		TimedOut:     now.status == sandbox.TimedOut,
+		OOM:          now.status == sandbox.OOM,
+		DurationMS:   milliseconds(now.runtime),
+		Output:       p.text,
+		NextOffset:   p.next,
+		SkippedBytes: skipped,
+		UnreadBytes:  p.unread,
+		OutputURI:    uri(job.Output()),
+	}
+	var t text
+	if lost > 0 {
+		t.line("[%d bytes before this are no longer kept]", lost)
+	}
+	t.body(p.text)
+	if p.text == "" {
+		t.line("(no new output)")
+	}
+	pairs := append(now.pairs(job.ID()), "next_offset", strconv.FormatInt(p.next, 10), "unread_bytes", strconv.FormatInt(p.unread, 10))
+	return &mcp.Result{
+		Content:    []mcp.Content{{Text: t.status(pairs...)}},
+		Structured: out,
+	}, nil
+}
+
+// page is a part of an output that was read.
+type page struct {
+	text    string
+	next    int64 // offset of the first byte not read
+	seen    int64 // offset up to which bytes were there, next and an unfinished line
+	lost    int64 // bytes before the text that are no longer kept
+	skipped int64 // bytes before next that text does not have, lost ones included
+	unread  int64
+}
+
+// read takes the next part of a job's output and moves the session's cursor,
+// unless r says where to read. Where lines are chosen, an unfinished last line
+// of a running job is left for the next read, which will know all of it.
+func (sh *shell) read(job *sandbox.Job, ended bool, r reading) (page, error) {
+	from := sh.task(job.ID()).cursor
+	if r.offset != nil {
+		from = *r.offset
+	}
+	p, err := readPage(job.Output(), from, ended, r)
+	if err != nil {
+		return page{}, fmt.Errorf("read output of task %d: %w", job.ID(), err)
+	}
+	if r.offset == nil {
+		sh.advance(job.ID(), p.next)
+	}
+	return p, nil
+}
+
+// source is the part of sandbox.Output that is read.
+type source interface {
+	Size() int64
+	Read(offset int64, limit int) (text []byte, next, skipped int64, err error)
+}
+
+// readPage reads from an offset up to what is there now.
+func readPage(o source, from int64, ended bool, r reading) (page, error) {
+	size := o.Size()
+	from = min(from, size)
+	if r.filter == nil && r.tail == 0 {
+		text, next, lost, err := o.Read(from, r.show)
+		if err != nil {
+			return page{}, err
+		}
+		if next < size || !ended {
+			whole := wholeRunes(text)
+			next -= int64(len(text) - len(whole))
+			text = whole
+		}
+		return page{text: valid(text), next: next, seen: size, lost: lost, skipped: lost, unread: max(0, size-next)}, nil
+	}
+
+	l := lines{r: r}
+	at, rest := from, []byte(nil)
+	p := page{next: from, seen: size}
+	for at < size && !l.full {
+		text, next, lost, err := o.Read(at, int(min(readPiece, size-at)))
+		if err != nil {
+			return page{}, err
+		}
+		if lost > 0 {
+			// What was unfinished ends where bytes are missing.
+			p.next += int64(len(rest)) + lost
+			l.add(rest)
+			rest = nil
+			p.lost += lost
+		}
+		if len(text) == 0 {
+			break
+		}
+		at, rest = next, append(rest, text...)
+		for !l.full {
+			n := bytes.IndexByte(rest, '\n') + 1
+			if n == 0 && len(rest) >= lineMost {
+				n = lineMost
+			}
+			if n == 0 && ended && at >= size {
+				n = len(rest)
+			}
+			if n == 0 {
+				break
+			}
+			if l.add(rest[:n]) {
+				p.next += int64(n)
+				rest = rest[n:]
+			}
+		}
+	}
+	shown := l.join()
+	p.text = valid(shown)
+	p.skipped = p.next - from - int64(len(shown))
+	p.unread = max(0, size-p.next)
+	return p, nil
+}
+
+// lines collects those lines of an output that a reading asks for.
+type lines struct {
+	r    reading
+	kept [][]byte
+	size int
+	full bool // a line had no room and is to be read next time
+}
+
+// add takes a line if it is asked for, and reports whether it is done with.
+func (l *lines) add(line []byte) bool {
+	if l.r.filter != nil && !l.r.filter.Match(trimBreak(line)) {
+		return true
+	}
+	for l.r.tail > 0 && len(l.kept) > 0 && (len(l.kept) >= l.r.tail || l.size+len(line) > l.r.show) {
+		l.size -= len(l.kept[0])
+		l.kept = l.kept[1:]
+	}
+	if l.size+len(line) > l.r.show && len(l.kept) > 0 {
+		l.full = true
+		return false
+	}
+	l.kept = append(l.kept, append([]byte(nil), line...))
+	l.size += len(line)
+	return true
+}
+
+func (l *lines) join() []byte {
+	text := make([]byte, 0, l.size)
+	for _, line := range l.kept {
+		text = append(text, line...)
+	}
+	return text
+}
+
+// trimBreak is a line without its end, so that $ matches before it.
+func trimBreak(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	return line
+}

@@ -1,0 +1,279 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// keptOutputs bounds the finished outputs of one session that output:// still
+// reads: each costs up to 64 KiB of memory and, once longer, a descriptor and
+// its grant's Output in an unlinked file.
+const keptOutputs = 32
+
+// keptTasks is how many tasks are remembered before those that the box has
+// forgotten are looked for; a box keeps 64 finished jobs.
+const keptTasks = 128
+
+// shells holds the shell of each session.
+type shells struct {
+	backends Backends
+
+	mu   sync.Mutex
+	open map[string]*shell // by session id
+}
+
+// of is the session's shell, which ends with the session.
+func (s *shells) of(session *mcp.Session) *shell {
+	s.mu.Lock()
+	sh, known := s.open[session.ID()]
+	if !known {
+		sh = &shell{id: session.ID(), backends: s.backends, turn: make(chan struct{}, 1)}
+		s.open[session.ID()] = sh
+	}
+	s.mu.Unlock()
+	if !known {
+		// Outside the lock: a session that has ended already calls back at once.
+		session.OnEnd(func() {
+			s.mu.Lock()
+			delete(s.open, sh.id)
+			s.mu.Unlock()
+			sh.end()
+		})
+	}
+	return sh
+}
+
+// known is the session's shell if it has one.
+func (s *shells) known(session *mcp.Session) (*shell, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sh, ok := s.open[session.ID()]
+	return sh, ok
+}
+
+// shell is what one session has of the shell tools: its box, its working
+// directory and how far it has read its background jobs.
+type shell struct {
+	id       string
+	backends Backends
+	turn     chan struct{} // held while the box is opened or closed, which takes I/O
+
+	mu      sync.Mutex
+	box     *sandbox.Box
+	ended   bool
+	dir     string            // working directory of the next command; empty: the box's own
+	tasks   map[int64]task    // by task_id
+	outputs []*sandbox.Output // of finished foreground commands, oldest first, at most keptOutputs
+}
+
+// task is what the session knows of a background job besides the job.
+type task struct {
+	description string
+	cursor      int64 // offset of the first byte the session has not read
+}
+
+// errNarrow says that a call asks for a box other than the session's.
+var errNarrow = errors.New("grant is not covered by the session's box")
+
+// enter is the session's box for a call with grant g, opened where there is
+// none. The notice is for the agent, where it had a box before and lost it.
+func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box, notice string, err error) {
+	select {
+	case sh.turn <- struct{}{}:
+		defer func() { <-sh.turn }()
+	case <-ctx.Done():
+		return nil, "", context.Cause(ctx)
+	}
+	sh.mu.Lock()
+	box, ended := sh.box, sh.ended
+	sh.mu.Unlock()
+	if ended {
+		return nil, "", fmt.Errorf("open box: session %w", sandbox.ErrClosed)
+	}
+	if box != nil {
+		select {
+		case <-box.Broken():
+			notice = "The box of this session had ended, so a new one was opened: background tasks, files outside the workspace and the working directory are gone."
+			sh.leave()
+		default:
+			if !box.Grant().Covers(g) {
+				return nil, "", fmt.Errorf("%w: opened with profile %q, asked for %q", errNarrow, box.Grant().Profile(), g.Profile())
+			}
+			return box, "", nil
+		}
+	}
+	if sh.backends.Sandbox == nil {
+		return nil, "", errors.New("open box: the server was started without a sandbox")
+	}
+	box, err = sh.backends.Sandbox.Open(ctx, sh.id, g)
+	if err != nil {
+		return nil, "", err
+	}
+	sh.mu.Lock()
+	sh.box = box
+	sh.mu.Unlock()
+	return box, notice, nil
+}
+
+// leave closes the box, if there is one, and forgets all that belonged to it.
+// The turn is held.
+func (sh *shell) leave() {
+	sh.mu.Lock()
+	box, outputs := sh.box, sh.outputs
+	sh.box, sh.dir, sh.tasks, sh.outputs = nil, "", nil, nil
+	sh.mu.Unlock()
+	if box != nil {
+		if err := box.Close(); err != nil {
+			sh.backends.Log.Error("close box", "session", sh.id, "err", err)
+		}
+	}
+	for _, o := range outputs {
+		o.Close()
+	}
+}
+
+// end closes the box for good. Calls that are running in it get ErrClosed.
+func (sh *shell) end() {
+	sh.mu.Lock()
+	sh.ended = true
+	sh.mu.Unlock()
+	sh.turn <- struct{}{}
+	defer func() { <-sh.turn }()
+	sh.leave()
+}
+
+// current is the session's box if it has one that lives.
+func (sh *shell) current() (*sandbox.Box, bool) {
+	sh.mu.Lock()
+	box := sh.box
+	sh.mu.Unlock()
+	if box == nil {
+		return nil, false
+	}
+	select {
+	case <-box.Broken():
+		return nil, false
+	default:
+		return box, true
+	}
+}
+
+// workdir is where a command starts: cwd against the session's directory.
+func (sh *shell) workdir(g policies.Grant, cwd string) string {
+	sh.mu.Lock()
+	dir := sh.dir
+	sh.mu.Unlock()
+	if dir == "" {
+		dir = home(g)
+	}
+	switch {
+	case cwd == "":
+		return dir
+	case path.IsAbs(cwd):
+		return path.Clean(cwd)
+	}
+	return path.Join(dir, cwd)
+}
+
+// home is where the first command of a session starts.
+func home(g policies.Grant) string {
+	if g.Workspace() == policies.AccessNone {
+		return "/tmp"
+	}
+	return "/workspace"
+}
+
+// settle remembers where a command ended, for the next one.
+func (sh *shell) settle(dir string) {
+	if dir == "" {
+		return
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.dir = dir
+}
+
+// keep makes a command's output readable as a resource, and lets the oldest
+// finished one go.
+func (sh *shell) keep(o *sandbox.Output) {
+	sh.mu.Lock()
+	var old []*sandbox.Output
+	sh.outputs = append(sh.outputs, o)
+	if n := len(sh.outputs) - keptOutputs; n > 0 {
+		old = append(old, sh.outputs[:n]...)
+		sh.outputs = append([]*sandbox.Output(nil), sh.outputs[n:]...)
+	}
+	sh.mu.Unlock()
+	for _, o := range old {
+		o.Close()
+	}
+}
+
+// output finds an output of this session by its id.
+func (sh *shell) output(id string) (*sandbox.Output, bool) {
+	sh.mu.Lock()
+	for _, o := range sh.outputs {
+		if o.ID() == id {
+			sh.mu.Unlock()
+			return o, true
+		}
+	}
+	sh.mu.Unlock()
+	if box, ok := sh.current(); ok {
+		for _, job := range box.Jobs() {
+			if job.Output().ID() == id {
+				return job.Output(), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// task is what the session knows of a job.
+func (sh *shell) task(id int64) task {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.tasks[id]
+}
+
+// describe remembers what a job is for.
+func (sh *shell) describe(id int64, description string) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	t := sh.tasks[id]
+	t.description = description
+	sh.put(id, t)
+}
+
+// advance remembers how far the session has read a job.
+func (sh *shell) advance(id, cursor int64) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	t := sh.tasks[id]
+	t.cursor = cursor
+	sh.put(id, t)
+}
+
+// put stores a task and forgets those of jobs that the box has forgotten, so
+// that the map is bounded as the box's jobs are. sh.mu is held.
+func (sh *shell) put(id int64, t task) {
+	if sh.tasks == nil {
+		sh.tasks = make(map[int64]task)
+	}
+	sh.tasks[id] = t
+	if len(sh.tasks) <= keptTasks || sh.box == nil {
+		return
+	}
+	for other := range sh.tasks {
+		if _, ok := sh.box.Job(other); !ok && other != id {
+			delete(sh.tasks, other)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/mcp"
+	"belljar.dev/sandbox"
+)
+
+// text is a result's one text block, put together line by line.
+type text struct{ b strings.Builder }
+
+// line adds one line; an empty one adds nothing.
+func (t *text) line(format string, args ...any) {
+	if s := fmt.Sprintf(format, args...); s != "" {
+		t.b.WriteString(s + "\n")
+	}
+}
+
+// body adds what a command wrote, as text that a line may follow.
+func (t *text) body(s string) {
+	t.b.WriteString(s)
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		t.b.WriteByte('\n')
+	}
+}
+
+// status ends the text with the line that programs read: pairs of a name and
+// a value. A command can print such a line too, so only the last one counts.
+func (t *text) status(pairs ...string) string {
+	t.b.WriteString("[belljar")
+	for i := 0; i+1 < len(pairs); i += 2 {
+		t.b.WriteString(" " + pairs[i] + "=" + word(pairs[i+1]))
+	}
+	t.b.WriteByte(']')
+	return t.b.String()
+}
+
+// plain are the values that need no quotes in a status line.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`)
+
+func word(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// valid is p as text: JSON strings hold nothing else.
+func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
+
+// uri names an output as a resource.
+func uri(o *sandbox.Output) string { return "output://" + o.ID() }
+
+// shorten is a cut as text, with a line where bytes are missing.
+func shorten(c sandbox.Cut, o *sandbox.Output) string {
+	if c.Dropped == 0 {
+		return valid(c.Text)
+	}
+	head, tail := valid(c.Text[:c.At]), valid(c.Text[c.At:])
+	if head != "" && !strings.HasSuffix(head, "\n") {
+		head += "\n"
+	}
+	return fmt.Sprintf("%s[... %d of %d bytes left out here; read %s?offset=%d&length=%d ...]\n%s",
+		head, c.Dropped, c.Total, uri(o), c.At, min(c.Dropped, maxRange), tail)
+}
+
+// stream is a cut of one stream: like shorten, without a place to read on,
+// since output:// counts both streams together.
+func stream(c sandbox.Cut) string {
+	if c.Dropped == 0 {
+		return valid(c.Text)
+	}
+	return fmt.Sprintf("%s\n[... %d of %d bytes left out here ...]\n%s", valid(c.Text[:c.At]), c.Dropped, c.Total, valid(c.Text[c.At:]))
+}
+
+// signalName is a signal as kill -l spells it, or nothing.
+func signalName(s syscall.Signal) string {
+	if s == 0 {
+		return ""
+	}
+	if name := unix.SignalName(s); name != "" {
+		return name
+	}
+	return "SIG" + strconv.Itoa(int(s))
+}
+
+// milliseconds is d as tools report it.
+func milliseconds(d time.Duration) int64 { return d.Milliseconds() }
+
+// within reads a number of milliseconds: absent gives the default, which never
+// is above the limit.
+func within(name string, got *int64, normal, low, high time.Duration, above string) (time.Duration, error) {
+	if got == nil {
+		return min(normal, high), nil
+	}
+	if *got < low.Milliseconds() || *got > high.Milliseconds() {
+		if *got > high.Milliseconds() && above != "" {
+			above = "; " + above
+		} else {
+			above = ""
+		}
+		return 0, fmt.Errorf("%s: got %d, want %d to %d milliseconds%s", name, *got, low.Milliseconds(), high.Milliseconds(), above)
+	}
+	return time.Duration(*got) * time.Millisecond, nil
+}
+
+// bytesWithin reads a number of bytes in the same way.
+func bytesWithin(name string, got *int64, normal, high int64) (int, error) {
+	if got == nil {
+		return int(normal), nil
+	}
+	if *got < 1 || *got > high || *got > math.MaxInt32 {
+		return 0, fmt.Errorf("%s: got %d, want 1 to %d bytes", name, *got, high)
+	}
+	return int(*got), nil
+}
+
+// blocked is the result for a call that the sandbox did not take, in words
+// for the agent; the cause goes to the log. A call that was cancelled is
+// nobody's to read any more, so its error passes through.
+func (sh *shell) blocked(ctx context.Context, err error) (*mcp.Result, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	sh.backends.Log.Warn("command not run", "session", sh.id, "err", err)
+	var why *sandbox.Refusal
+	switch {
+	case errors.As(err, &why):
+		ran := "Nothing was run."
+		if why.Ran {
+			ran = "A part of it ran."
+		}
+		return mcp.Failed("BLOCKED by the sandbox: %s %s", sentence(why.Message), ran), nil
+	case errors.Is(err, errNarrow), errors.Is(err, sandbox.ErrWider):
+		return mcp.Failed("BLOCKED by the sandbox: %s. Nothing was run. "+
+			"Instead: keep to one profile in a session, or start a new session for the other one.", err), nil
+	case errors.Is(err, sandbox.ErrTooMany):
+		return mcp.Failed("BLOCKED by the sandbox: %s. Nothing was run. "+
+			"Instead: end a background task that is no longer needed (ListBgTasks, KillBgTask), or try again when another command has ended.", err), nil
+	case errors.Is(err, sandbox.ErrClosed):
+		return mcp.Failed("BLOCKED by the sandbox: the box of this session was closed while the call ran. " +
+			"Instead: call again; a new box is opened, without the background tasks and files outside the workspace of the old one."), nil
+	}
+	return mcp.Failed("The sandbox could not run the command: %s. "+
+		"Instead: `belljar doctor` on the server's machine says what is missing there.", err), nil
+}
+
+// sentence is s with a full stop.
+func sentence(s string) string {
+	return strings.TrimRight(s, ". ") + "."
+}
+
+// wholeRunes is p without an unfinished character at its end.
+func wholeRunes(p []byte) []byte {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if utf8.RuneStart(p[len(p)-n]) {
+			if !utf8.FullRune(p[len(p)-n:]) {
+				return p[:len(p)-n]
+			}
+			break
+		}
+	}
+	return p
+}

@@ -1,0 +1,70 @@
+// Package tools is what an agent can call: each tool shows the policy the
+// facts of its arguments, and with the grant it gets back works in the rooms
+// of belljar. The front end (package mcp) decodes, gates and answers; a tool
+// is one method from arguments to a result.
+//
+// Add registers them. The shell tools (Bash, BackgroundBash, ReadBgOutput,
+// ListBgTasks, KillBgTask) share one box per session, opened at the first call
+// that needs it and closed when the session ends.
+package tools
+
+import (
+	"log/slog"
+
+	"belljar.dev/mcp"
+	"belljar.dev/sandbox"
+)
+
+// Backends are the rooms in which the tools work. Each must live longer than
+// the server the tools are added to.
+type Backends struct {
+	Sandbox *sandbox.Supervisor // runs the shell tools; without it they refuse every call
+	Log     *slog.Logger        // gets what an operator should know of a refusal; default: discard
+}
+
+// Add registers the tools and their resources. It panics, as mcp.AddTool does,
+// where two tools have one name.
+func Add(s *mcp.Server, b Backends) {
+	if b.Log == nil {
+		b.Log = slog.New(slog.DiscardHandler)
+	}
+	sh := &shells{backends: b, open: make(map[string]*shell)}
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "Bash",
+		Title:       "Run a command",
+		Description: "Runs a bash script in this session's sandbox and waits for it. The working directory is kept between calls, the environment is not. Long output loses its middle; the full text stays readable as the resource output://ID. The last line of the result is for programs: [belljar exit=0 ...].",
+		Destructive: true,
+		Output:      bashOutput{},
+	}, sh.bash)
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "BackgroundBash",
+		Title:       "Start a background task",
+		Description: "Starts a bash script in this session's sandbox and returns its task_id at once. ReadBgOutput shows what it writes, ListBgTasks all tasks, KillBgTask ends it.",
+		Destructive: true,
+		Output:      backgroundOutput{},
+	}, sh.background)
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "ReadBgOutput",
+		Title:       "Read a background task's output",
+		Description: "Shows what a background task wrote since the last read, and how the task stands. wait_ms waits for something new.",
+		ReadOnly:    true,
+		Output:      readOutput{},
+	}, sh.readOutput)
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "ListBgTasks",
+		Title:       "List background tasks",
+		Description: "Lists the background tasks of this session with their status, runtime and unread output.",
+		ReadOnly:    true,
+		Idempotent:  true,
+		Output:      listOutput{},
+	}, sh.list)
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "KillBgTask",
+		Title:       "End a background task",
+		Description: "Ends a background task and all it started: TERM first, KILL after grace_ms. Shows the output that was not read yet.",
+		Destructive: true,
+		Idempotent:  true,
+		Output:      killOutput{},
+	}, sh.kill)
+	s.AddResource(sh.outputResource())
+}
