@@ -1,0 +1,173 @@
+package mcp
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"sync"
+)
+
+const (
+	readBuffer = 64 << 10 // bytes asked of the client's stream at once; no bound on a line
+	writeChunk = 8 << 10  // bytes handed to the client's stream at once
+	backlog    = 1 << 20  // bytes of answers that may wait for a slow client before writers wait too
+)
+
+// errLongLine is a line above the limit. It has been read to its end, so the
+// next line is whole.
+var errLongLine = errors.New("the line is too long")
+
+// lineReader cuts a stream into lines. It holds one line and one buffer.
+type lineReader struct {
+	r     *bufio.Reader
+	limit int
+}
+
+func newLineReader(r io.Reader, limit int) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), limit: limit}
+}
+
+// next is the next line without its LF, as bytes of its own. The last line may
+// lack the LF. It is io.EOF after the last line, errLongLine for a line that
+// was skipped, or the error of the stream.
+func (l *lineReader) next() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.r.ReadSlice('\n')
+		full := errors.Is(err, bufio.ErrBufferFull)
+		if err != nil && !full && len(line)+len(part) == 0 {
+			return nil, err
+		}
+		if n := len(part); n > 0 && part[n-1] == '\n' {
+			part = part[:n-1]
+		}
+		if len(line)+len(part) > l.limit {
+			return nil, l.resync(full)
+		}
+		if !full {
+			if line == nil {
+				line = make([]byte, 0, len(part)) // the usual case: one copy of the right size
+			}
+			return append(line, part...), nil
+		}
+		line = append(line, part...)
+	}
+}
+
+// resync reads to the end of a line that is not kept.
+func (l *lineReader) resync(more bool) error {
+	for more {
+		_, err := l.r.ReadSlice('\n')
+		more = errors.Is(err, bufio.ErrBufferFull)
+	}
+	return errLongLine // an error of the stream shows at the next read
+}
+
+// lineWriter writes lines to a client that may be slow. One goroutine writes;
+// what others send meanwhile is gathered and written at once. It is safe for
+// concurrent use.
+type lineWriter struct {
+	w    io.Writer
+	done chan struct{} // closed when the writing goroutine has ended
+	gone chan struct{} // closed when a write has failed
+
+	mu     sync.Mutex
+	moved  sync.Cond // over mu: buf, err or closed changed
+	buf    []byte    // guarded by mu: waits to be written
+	err    error     // guarded by mu: why nothing is written any more
+	closed bool      // guarded by mu
+}
+
+// newLineWriter starts a lineWriter; close ends it.
+func newLineWriter(w io.Writer) *lineWriter {
+	l := &lineWriter{w: w, done: make(chan struct{}), gone: make(chan struct{})}
+	l.moved.L = &l.mu
+	go l.run()
+	return l
+}
+
+// send queues one line, which gets its LF here. While more than backlog bytes
+// wait it blocks; after close or a failed write it fails.
+func (l *lineWriter) send(line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.buf) > backlog && l.err == nil && !l.closed {
+		l.moved.Wait()
+	}
+	return l.push(line)
+}
+
+// offer is send for lines that may be lost: it never blocks.
+func (l *lineWriter) offer(line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.buf) > backlog {
+		return nil
+	}
+	return l.push(line)
+}
+
+// push appends with mu held.
+func (l *lineWriter) push(line []byte) error {
+	if l.err != nil {
+		return l.err
+	}
+	if l.closed {
+		return io.ErrClosedPipe
+	}
+	l.buf = append(append(l.buf, line...), '\n')
+	l.moved.Broadcast()
+	return nil
+}
+
+// close lets what is queued be written and ends the goroutine, whose end done
+// tells: a client that does not read can keep it in Write for ever.
+func (l *lineWriter) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.moved.Broadcast()
+}
+
+func (l *lineWriter) run() {
+	defer close(l.done)
+	var spare []byte
+	for {
+		l.mu.Lock()
+		for len(l.buf) == 0 && !l.closed {
+			l.moved.Wait()
+		}
+		if len(l.buf) == 0 {
+			l.mu.Unlock()
+			return
+		}
+		out := l.buf
+		l.buf = spare[:0]
+		l.moved.Broadcast()
+		l.mu.Unlock()
+
+		if err := l.write(out); err != nil {
+			l.mu.Lock()
+			l.err, l.buf = err, nil
+			l.moved.Broadcast()
+			l.mu.Unlock()
+			close(l.gone)
+			return
+		}
+		spare = out
+		if cap(spare) > readBuffer {
+			spare = nil // one large answer must not hold its memory for ever
+		}
+	}
+}
+
+func (l *lineWriter) write(out []byte) error {
+	for len(out) > 0 {
+		n := min(len(out), writeChunk)
+		if _, err := l.w.Write(out[:n]); err != nil {
+			return err
+		}
+		out = out[n:]
+	}
+	return nil
+}
