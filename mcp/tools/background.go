@@ -91,7 +91,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		Background: true,
 	})
 	if err != nil {
-		return sh.blocked(ctx, err)
+		return sh.notStarted(ctx, in.Cwd, err)
 	}
 	sh.describe(job.ID(), in.Description)
 	timer := time.NewTimer(plan.delay)
@@ -150,7 +150,7 @@ type state struct {
 func look(job *sandbox.Job) state {
 	select {
 	case <-job.Done():
-		r := job.Kill(0) // it has ended: this only fetches how
+		r := outcome(job)
 		return state{status: r.Status, ended: true, code: &r.Code, signal: signalName(r.Signal), runtime: r.Wall, usage: r.Usage}
 	default:
 		return state{status: sandbox.Running, runtime: time.Since(job.Started()), usage: job.Usage()}

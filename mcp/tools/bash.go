@@ -151,19 +151,17 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if background {
 		// Our own timer moves it; the box's must not end it first.
 		cmd.Timeout = call.Grant.Limits().Wall
-		plan.timeout = max(min(plan.timeout, cmd.Timeout-farewell), cmd.Timeout/2)
+		plan.timeout = min(plan.timeout, max(cmd.Timeout-farewell, cmd.Timeout/2))
 	}
 	job, err := box.Start(ctx, cmd)
 	if err != nil {
-		return sh.blocked(ctx, err)
+		return sh.notStarted(ctx, in.Cwd, err)
 	}
 	end := follow(ctx, call, job, plan.timeout, background)
 	if ctx.Err() != nil {
-		job.Output().Close()
 		return nil, context.Cause(ctx)
 	}
 	if end.job == 0 {
-		sh.keep(job.Output())
 		sh.settle(end.result.Dir)
 	} else {
 		sh.describe(end.job, in.Description)
@@ -194,7 +192,7 @@ func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, timeout time.D
 	for {
 		select {
 		case <-job.Done():
-			result := job.Kill(0) // it has ended: this only fetches how
+			result := outcome(job)
 			return ending{result: result, timedOut: result.Status == sandbox.TimedOut}
 		case <-ctx.Done():
 			return ending{result: job.Kill(0)}
@@ -206,12 +204,28 @@ func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, timeout time.D
 			select {
 			case <-job.Done(): // it ended in this very moment
 			default:
-				return ending{result: job.Kill(0), timedOut: true, crowded: true}
+				return ending{result: job.TimeOut(), timedOut: true, crowded: true}
 			}
 		case <-ticker.C:
 			told = tell(call, job.Output(), told)
 		}
 	}
+}
+
+// outcome is how a job that is done has ended.
+func outcome(job *sandbox.Job) sandbox.Result {
+	return job.Kill(0) // which leaves a job that has ended as it is
+}
+
+// notStarted is the result for a command that did not start.
+func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Result, error) {
+	if cwd == "" {
+		if dir, gone := sh.lost(err); gone {
+			return mcp.Failed("BLOCKED by the sandbox: the working directory %s, where the last command ended, cannot be used any more, "+
+				"and the command may not be meant for another one. Nothing was run. Instead: call again; it then starts in the first directory of the session.", dir), nil
+		}
+	}
+	return sh.blocked(ctx, err)
 }
 
 // tell sends the output from offset on as a progress message, the last part
@@ -277,9 +291,6 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 	default:
 		code := end.result.Code
 		out.ExitCode = &code
-		if end.timedOut {
-			out.Status = sandbox.TimedOut.String()
-		}
 		t.line("%s", bracket(epitaph(end, box.Grant().Limits(), plan.timeout)))
 		if out.Status != sandbox.Exited.String() {
 			pairs = append(pairs, "status", out.Status)

@@ -64,15 +64,14 @@ func (s *shells) outputResource() mcp.Resource {
 			}
 			var o *sandbox.Output
 			if sh, ok := s.known(session); ok {
-				o, ok = sh.output(want.id)
-				if !ok {
-					o = nil
+				if box, ok := sh.current(); ok {
+					o, _ = box.Output(want.id)
 				}
 			}
 			if o == nil {
 				// The same words for an output of another session: an id that
 				// was overheard tells nothing.
-				return nil, "", fmt.Errorf("output://%s: %w: the last %d commands and the background tasks of this session can be read", want.id, mcp.ErrNotFound, keptOutputs)
+				return nil, "", fmt.Errorf("output://%s: %w: what can be read is the output of this session's background tasks and last 64 commands", want.id, mcp.ErrNotFound)
 			}
 			text, err := want.read(o)
 			if errors.Is(err, sandbox.ErrClosed) {

@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"sync"
+	"syscall"
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
-
-// keptOutputs bounds the finished outputs of one session that output:// still
-// reads: each costs up to 64 KiB of memory and, once longer, a descriptor and
-// its grant's Output in an unlinked file.
-const keptOutputs = 32
 
 // keptTasks is how many tasks are remembered before those that the box has
 // forgotten are looked for; a box keeps 64 finished jobs.
@@ -65,12 +62,11 @@ type shell struct {
 	backends Backends
 	turn     chan struct{} // held while the box is opened or closed, which takes I/O
 
-	mu      sync.Mutex
-	box     *sandbox.Box
-	ended   bool
-	dir     string            // working directory of the next command; empty: the box's own
-	tasks   map[int64]task    // by task_id
-	outputs []*sandbox.Output // of finished foreground commands, oldest first, at most keptOutputs
+	mu    sync.Mutex
+	box   *sandbox.Box
+	ended bool
+	dir   string         // working directory of the next command; empty: the box's own
+	tasks map[int64]task // by task_id
 }
 
 // task is what the session knows of a background job besides the job.
@@ -79,11 +75,8 @@ type task struct {
 	cursor      int64 // offset of the first byte the session has not read
 }
 
-// errNarrow says that a call asks for a box other than the session's.
-var errNarrow = errors.New("grant is not covered by the session's box")
-
 // enter is the session's box for a call with grant g, opened where there is
-// none. The notice is for the agent, where it had a box before and lost it.
+// none; whether an open one covers g is the box's to say. The notice is for the agent, where it had a box before and lost it.
 func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box, notice string, err error) {
 	select {
 	case sh.turn <- struct{}{}:
@@ -103,9 +96,6 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 			notice = "The box of this session had ended, so a new one was opened: background tasks, files outside the workspace and the working directory are gone."
 			sh.leave()
 		default:
-			if !box.Grant().Covers(g) {
-				return nil, "", fmt.Errorf("%w: opened with profile %q, asked for %q", errNarrow, box.Grant().Profile(), g.Profile())
-			}
 			return box, "", nil
 		}
 	}
@@ -126,16 +116,13 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 // The turn is held.
 func (sh *shell) leave() {
 	sh.mu.Lock()
-	box, outputs := sh.box, sh.outputs
-	sh.box, sh.dir, sh.tasks, sh.outputs = nil, "", nil, nil
+	box := sh.box
+	sh.box, sh.dir, sh.tasks = nil, "", nil
 	sh.mu.Unlock()
 	if box != nil {
 		if err := box.Close(); err != nil {
 			sh.backends.Log.Error("close box", "session", sh.id, "err", err)
 		}
-	}
-	for _, o := range outputs {
-		o.Close()
 	}
 }
 
@@ -200,40 +187,17 @@ func (sh *shell) settle(dir string) {
 	sh.dir = dir
 }
 
-// keep makes a command's output readable as a resource, and lets the oldest
-// finished one go.
-func (sh *shell) keep(o *sandbox.Output) {
+// lost says that a command could not start because the session's directory is
+// gone. It must not run anywhere else: what is right in one directory may
+// destroy another. The next one starts in the box's own directory.
+func (sh *shell) lost(err error) (dir string, gone bool) {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrPermission) {
+		return "", false
+	}
 	sh.mu.Lock()
-	var old []*sandbox.Output
-	sh.outputs = append(sh.outputs, o)
-	if n := len(sh.outputs) - keptOutputs; n > 0 {
-		old = append(old, sh.outputs[:n]...)
-		sh.outputs = append([]*sandbox.Output(nil), sh.outputs[n:]...)
-	}
-	sh.mu.Unlock()
-	for _, o := range old {
-		o.Close()
-	}
-}
-
-// output finds an output of this session by its id.
-func (sh *shell) output(id string) (*sandbox.Output, bool) {
-	sh.mu.Lock()
-	for _, o := range sh.outputs {
-		if o.ID() == id {
-			sh.mu.Unlock()
-			return o, true
-		}
-	}
-	sh.mu.Unlock()
-	if box, ok := sh.current(); ok {
-		for _, job := range box.Jobs() {
-			if job.Output().ID() == id {
-				return job.Output(), true
-			}
-		}
-	}
-	return nil, false
+	defer sh.mu.Unlock()
+	dir, sh.dir = sh.dir, ""
+	return dir, dir != ""
 }
 
 // task is what the session knows of a job.

@@ -143,9 +143,6 @@ func (sh *shell) blocked(ctx context.Context, err error) (*mcp.Result, error) {
 			ran = "A part of it ran."
 		}
 		return mcp.Failed("BLOCKED by the sandbox: %s %s", sentence(why.Message), ran), nil
-	case errors.Is(err, errNarrow), errors.Is(err, sandbox.ErrWider):
-		return mcp.Failed("BLOCKED by the sandbox: %s. Nothing was run. "+
-			"Instead: keep to one profile in a session, or start a new session for the other one.", err), nil
 	case errors.Is(err, sandbox.ErrTooMany):
 		return mcp.Failed("BLOCKED by the sandbox: %s. Nothing was run. "+
 			"Instead: end a background task that is no longer needed (ListBgTasks, KillBgTask), or try again when another command has ended.", err), nil

@@ -28,7 +28,11 @@ func Add(s *mcp.Server, b Backends) {
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
 	}
-	sh := &shells{backends: b, open: make(map[string]*shell)}
+	addShells(s, &shells{backends: b, open: make(map[string]*shell)})
+}
+
+// addShells registers the tools that share a session's box.
+func addShells(s *mcp.Server, sh *shells) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "Bash",
 		Title:       "Run a command",

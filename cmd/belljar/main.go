@@ -1,0 +1,111 @@
+// Command belljar lets an agent use a shell without being able to hurt the
+// machine it runs on: an MCP server whose tools work in sandboxes that hold
+// only what a policy grants.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/sandbox"
+)
+
+// Exit statuses, the same for every command; `belljar run` has its own, which
+// leave room for those of the command it runs.
+const (
+	exitOK     = 0
+	exitFailed = 1 // what was asked for did not come out well
+	exitUsage  = 2 // the command line makes no sense
+	exitRun    = 125
+)
+
+const exitHelp = `
+Exit status: 0 all is well; 1 it is not, and the last line of standard error
+says why; 2 the command line makes no sense.`
+
+func main() {
+	// A box starts as this same program; nothing may come before.
+	sandbox.Init()
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// stop are the signals that end the program; all but `run` end by them in
+// order, with what is still running drained or killed.
+var stop = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+
+// run is main without a process: it is the exit status.
+func run(args []string, in io.Reader, out, errs io.Writer) int {
+	// A client that goes away must not kill us before the boxes are closed.
+	// Not signal.Ignore, which the commands in the boxes would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+
+	root := &cobra.Command{
+		Use:   "belljar",
+		Short: "a shell for agents that cannot hurt the machine",
+		Long: `belljar is an MCP server: it gives an agent a shell in a sandbox that holds
+only what a policy grants. "belljar serve" is what an MCP client starts.
+` + exitHelp,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.NoArgs,
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(), versionCommand())
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return exitOK
+	}
+	var status *statusError
+	if !errors.As(err, &status) {
+		// What cobra itself finds wrong: an unknown command or argument.
+		status = &statusError{code: exitUsage, err: err}
+	}
+	if status.err != nil {
+		fmt.Fprintf(errs, "belljar: %s\n", strings.TrimSpace(status.err.Error()))
+	}
+	return status.code
+}
+
+// statusError is an error with the exit status it leads to. Without an err
+// everything has been said already.
+type statusError struct {
+	code int
+	err  error
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+// usage is a mistake in the command line.
+func usage(format string, args ...any) error {
+	return &statusError{code: exitUsage, err: fmt.Errorf(format+"; see `belljar help`", args...)}
+}
+
+// failure is what went wrong while doing what was asked.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &statusError{code: exitFailed, err: err}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	// The box of a command under test starts as this test binary.
+	sandbox.Init()
+	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main})
+}
+
+// update rewrites the golden files in the scripts to what the commands print.
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Condition: func(cond string) (bool, error) {
+			return condition(t, cond), nil
+		},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
+			return os.MkdirAll(filepath.Join(e.WorkDir, "ws"), 0o750)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"sub":   sub,
+			"taken": taken,
+		},
+	})
+}
+
+// condition says whether boxes can run here; where TEST_REQUIRE asks for what
+// they need, its lack fails the test instead of skipping scripts.
+func condition(t *testing.T, cond string) bool {
+	if cond == "boxes" {
+		testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+		return true
+	}
+	t.Fatalf("condition %q is not known", cond)
+	return false
+}
+
+// sub rewrites files so that what differs from run to run or from host to
+// host has one spelling: sub FILE... on numbers of milliseconds, ports, ids
+// and this script's own directory.
+func sub(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: sub FILE...")
+	}
+	for _, name := range args {
+		text := ts.ReadFile(name)
+		text = strings.ReplaceAll(text, ts.Getenv("WORK"), "$WORK")
+		for _, r := range rewrites {
+			text = r.pattern.ReplaceAllString(text, r.with)
+		}
+		if err := os.WriteFile(ts.MkAbs(name), []byte(text), 0o600); err != nil {
+			ts.Fatalf("%v", err)
+		}
+	}
+}
+
+// taken opens a port of this machine for the rest of the script and puts its
+// address into a variable: taken NAME.
+func taken(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: taken NAME")
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	ts.Defer(func() { l.Close() })
+	ts.Setenv(args[0], l.Addr().String())
+}

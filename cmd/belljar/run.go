@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// forwarded are the signals that `run` passes to the command.
+var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// exitTimedOut is the status where belljar ended the command at its time
+// limit, as timeout(1) has it.
+const exitTimedOut = 124
+
+func runCommand() *cobra.Command {
+	var (
+		s       setup
+		profile string
+	)
+	c := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
+		Short: "run a command in a box with this terminal",
+		Long: `run starts a command in a box, with the standard input, output and error of
+this process, passes SIGINT, SIGTERM, SIGHUP and SIGQUIT on to it, and ends as
+it ends.
+
+Exit status: that of the command; 128+n where signal n ended it; 124 where the
+profile's time was up; 125 where belljar could not run it.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &statusError{code: exitRun, err: errors.New("run: no command; write it behind --, as in `belljar run -- make test`")}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			code, err := runInBox(c, &s, profile, args)
+			if err != nil {
+				return &statusError{code: exitRun, err: fmt.Errorf("run %s: %w", args[0], err)}
+			}
+			if code != exitOK {
+				return &statusError{code: code}
+			}
+			return nil
+		},
+	}
+	s.flags(c)
+	c.Flags().StringVar(&profile, "profile", "", "profile of the policy (default: the policy's own)")
+	// What follows the command's name is the command's.
+	c.Flags().SetInterspersed(false)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return &statusError{code: exitRun, err: fmt.Errorf("run: %w; flags of the command stand behind --", err)}
+	})
+	return c
+}
+
+// runInBox runs argv and is its exit status.
+func runInBox(c *cobra.Command, s *setup, profile string, argv []string) (int, error) {
+	// From here on a signal is the command's; before, it ends the program.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, forwarded...)
+	defer signal.Stop(signals)
+
+	w, err := s.open(c.ErrOrStderr())
+	if err != nil {
+		return 0, err
+	}
+	defer w.sandbox.Close()
+	// To the policy this is what the agent's Bash would be.
+	d := w.policy.Decide(policies.Facts{
+		Tenant: "local", Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
+	})
+	if d.Verdict != policies.Allow {
+		return 0, errors.New(d.Refusal(""))
+	}
+	ctx := c.Context()
+	box, err := w.sandbox.Open(ctx, "run", d.Grant)
+	if err != nil {
+		return 0, err
+	}
+	job, err := box.Start(ctx, sandbox.Cmd{
+		Grant: d.Grant, Argv: argv,
+		// A person waits here and can end it: the longer of the two limits.
+		Timeout: d.Grant.Limits().Background, Background: true,
+		In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr(),
+	})
+	if err != nil {
+		return 0, err
+	}
+	for {
+		select {
+		case got := <-signals:
+			if sig, ok := got.(syscall.Signal); ok {
+				if err := job.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+					w.log.Warn("pass signal on", "signal", sig, "err", err)
+				}
+			}
+		case <-job.Done():
+			return exitOf(ctx, c, job, d.Grant.Limits())
+		}
+	}
+}
+
+// exitOf is the exit status a job leads to, with a word where it was not the
+// command that chose it.
+func exitOf(ctx context.Context, c *cobra.Command, job *sandbox.Job, limits policies.Limits) (int, error) {
+	r, err := job.Wait(ctx)
+	if err != nil {
+		return 0, err
+	}
+	switch r.Status {
+	case sandbox.TimedOut:
+		fmt.Fprintf(c.ErrOrStderr(), "belljar: run: stopped after %s, the profile's limit\n", limits.Background)
+		return exitTimedOut, nil
+	case sandbox.OOM:
+		fmt.Fprintf(c.ErrOrStderr(), "belljar: run: stopped at %d MiB, the profile's memory limit\n", limits.Memory>>20)
+	case sandbox.Killed:
+		if r.Code == 0 {
+			return 0, errors.New("stopped from outside")
+		}
+	case sandbox.Running, sandbox.Exited:
+	}
+	return r.Code, nil
+}
+
+// quote is argv as a shell would read it back, for the policy's eyes.
+func quote(argv []string) string {
+	words := make([]string, len(argv))
+	for i, a := range argv {
+		words[i] = a
+		if a == "" || strings.Trim(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") != "" {
+			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"belljar.dev/mcp"
+)
+
+// drain is how long requests that run may take to end once the server stops
+// (W12), and farewell what the connections may take after that.
+const (
+	drain    = 30 * time.Second
+	farewell = 2 * time.Second
+)
+
+func serveCommand() *cobra.Command {
+	var (
+		s    setup
+		addr string
+	)
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "serve the tools to an MCP client",
+		Long: `serve speaks MCP on standard input and output, as an MCP client starts it; it
+opens no port. With --http it serves Streamable HTTP at /mcp instead, on this
+machine only, with a session for each connection.
+
+Standard output is the wire; all else goes to standard error. At the end of
+input, SIGINT, SIGTERM or SIGHUP it takes no more requests, waits up to 30
+seconds for those that run, and closes every box.
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+			defer cancel()
+			var listener net.Listener
+			if c.Flags().Changed("http") {
+				// First of all: a port that is taken needs no box.
+				l, err := listen(ctx, addr)
+				if err != nil {
+					return failure(err)
+				}
+				defer l.Close()
+				listener = l
+			}
+			w, err := s.open(c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer w.sandbox.Close()
+			server, err := w.server()
+			if err != nil {
+				return err
+			}
+			if listener != nil {
+				return failure(serveHTTP(ctx, server, w, listener, c.ErrOrStderr()))
+			}
+			if f, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+				explainStdio(c.ErrOrStderr(), w)
+			}
+			return failure(serveStdio(ctx, server, c.InOrStdin(), c.OutOrStdout()))
+		},
+	}
+	s.flags(c)
+	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
+	return c
+}
+
+// serveStdio serves until the end of input or of ctx.
+func serveStdio(ctx context.Context, server *mcp.Server, in io.Reader, out io.Writer) error {
+	err := server.ServeStdio(ctx, io.NopCloser(in), out)
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		return nil // the client has gone, which is how it ends a session
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("serve stdio: %w", err)
+	}
+	return nil
+}
+
+// listen opens a port that only this machine reaches.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: want HOST:PORT, as 127.0.0.1:8930", addr)
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("listen on %q: not a loopback address, so others could run commands here; use 127.0.0.1:%s, and a tunnel such as ssh -L to reach it from elsewhere", addr, port)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that has it, or choose another one with --http", addr)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// serveHTTP serves until the end of ctx.
+func serveHTTP(ctx context.Context, server *mcp.Server, w *works, listener net.Listener, errs io.Writer) error {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", server.Handler())
+	front := &http.Server{
+		Handler: mux,
+		// A client that dribbles its header holds a connection for so long.
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	url := "http://" + listener.Addr().String() + "/mcp"
+	explainHTTP(errs, w, url)
+
+	ended := make(chan error, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() { ended <- front.Serve(listener) })
+	defer serving.Wait()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve %s: %w", url, err)
+	case <-ctx.Done():
+	}
+	// The server drains first: its open streams would keep the listener's
+	// Shutdown waiting.
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	err := server.Shutdown(patience)
+	patience, cancel = context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	if front.Shutdown(patience) != nil {
+		front.Close()
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stop %s: %w", url, err)
+	}
+	return nil
+}
+
+// explainStdio tells a person at a terminal what this is and how a client is
+// told to start it.
+func explainStdio(errs io.Writer, w *works) {
+	self, err := os.Executable()
+	if err != nil {
+		self = "belljar"
+	}
+	fmt.Fprintf(errs, `belljar waits for an MCP client on standard input; a person has nothing to type
+here (Ctrl-C or Ctrl-D ends it). Workspace: %s. Policy: %s.
+
+Put this into the configuration of your client, which will start belljar:
+
+%s
+`, w.workspace, w.policyName, clientConfig(map[string]any{
+		"command": self,
+		"args":    []string{"serve", "--workspace", w.workspace},
+	}))
+}
+
+// explainHTTP tells where the server is and how a client is told.
+func explainHTTP(errs io.Writer, w *works, url string) {
+	fmt.Fprintf(errs, `belljar serves MCP at %s (Ctrl-C ends it).
+Workspace: %s. Policy: %s.
+
+Put this into the configuration of your client:
+
+%s
+`, url, w.workspace, w.policyName, clientConfig(map[string]any{"type": "http", "url": url}))
+}
+
+// clientConfig is the object most clients read, with one server in it.
+func clientConfig(server map[string]any) string {
+	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"belljar": server}}, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

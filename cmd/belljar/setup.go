@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// policyMost bounds a policy file, in bytes.
+const policyMost = 1 << 20
+
+// setup is the flags that serve, call and run share.
+type setup struct {
+	workspace string
+	policy    string
+}
+
+func (s *setup) flags(c *cobra.Command) {
+	c.Flags().StringVar(&s.workspace, "workspace", ".", "directory the boxes see as /workspace")
+	c.Flags().StringVar(&s.policy, "policy", "", "policy file (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
+}
+
+// works is what a command works with.
+type works struct {
+	workspace  string // absolute, without symbolic links
+	policyName string // for people
+	policy     *policies.Policy
+	sandbox    *sandbox.Supervisor
+	log        *slog.Logger
+}
+
+// open checks the workspace, reads the policy and starts the supervisor. The
+// caller closes works.sandbox.
+func (s *setup) open(errs io.Writer) (*works, error) {
+	w := &works{log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	var err error
+	if w.workspace, err = findWorkspace(s.workspace); err != nil {
+		return nil, failure(err)
+	}
+	if w.policyName, w.policy, err = findPolicy(s.policy, w.workspace); err != nil {
+		return nil, failure(err)
+	}
+	w.sandbox, err = sandbox.New(sandbox.Config{Workspace: w.workspace, Log: w.log})
+	if err != nil {
+		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
+	}
+	return w, nil
+}
+
+// server is an MCP server with all tools.
+func (w *works) server() (*mcp.Server, error) {
+	s, err := mcp.New(mcp.Config{
+		Name:         "belljar",
+		Version:      version(),
+		Instructions: "A shell in a sandbox. /workspace is the project; there is no network. A refusal says why and what to do instead.",
+		Gate:         w.policy,
+		Log:          w.log,
+	})
+	if err != nil {
+		return nil, failure(fmt.Errorf("start the server: %w", err))
+	}
+	tools.Add(s, tools.Backends{Sandbox: w.sandbox, Log: w.log})
+	return s, nil
+}
+
+// findWorkspace is the directory that a name means, or says why it cannot be
+// a workspace.
+func findWorkspace(name string) (string, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return "", fmt.Errorf("workspace %s: %w", name, err)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("workspace %s: no such directory; make it, or name another one with --workspace", name)
+	case err != nil:
+		return "", fmt.Errorf("workspace %s: %w", name, err)
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("workspace %s: %w", name, err)
+	case !info.IsDir():
+		return "", fmt.Errorf("workspace %s: not a directory; name one with --workspace", name)
+	case real == "/":
+		return "", errors.New("workspace /: the whole machine would be in the box; name a directory with --workspace")
+	}
+	return real, nil
+}
+
+// findPolicy reads the policy that holds: the named file, else the user's,
+// else the built-in one. A file in the workspace is refused: an agent can
+// write there, and would write its own rules.
+func findPolicy(name, workspace string) (string, *policies.Policy, error) {
+	if name == "" {
+		dir, err := os.UserConfigDir()
+		if err == nil {
+			name = filepath.Join(dir, "belljar", "policy.yaml")
+			_, err = os.Stat(name)
+		}
+		if err != nil {
+			// Only a file that is not there may be passed over: one that
+			// cannot be read may hold the rule that counts.
+			if errors.Is(err, fs.ErrNotExist) || name == "" {
+				return "built-in default", policies.Default(), nil
+			}
+			return "", nil, fmt.Errorf("policy %s: %w; mend its permissions, or name another one with --policy", name, err)
+		}
+	}
+	real, err := filepath.Abs(name)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy", name, err)
+	}
+	if inside(real, workspace) {
+		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
+	}
+	p, err := readPolicy(name)
+	if err != nil {
+		return "", nil, fmt.Errorf("policy %s cannot be used:\n%w", name, err)
+	}
+	return name, p, nil
+}
+
+// inside reports whether path lies in dir; both are absolute and real.
+func inside(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// readPolicy parses a policy file.
+func readPolicy(name string) (*policies.Policy, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := readBounded(f, policyMost)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return policies.Parse(name, text)
+}
+
+// readBounded is all of r, or an error where that is more than limit bytes.
+func readBounded(r io.Reader, limit int64) ([]byte, error) {
+	var b strings.Builder
+	n, err := io.Copy(&b, io.LimitReader(r, limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("longer than %d bytes", limit)
+	}
+	return []byte(b.String()), err
+}
