@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 		{"user", "id -u; id -un; id -G", "1000\nagent\n1000\n", 0},
 		{"home", "cd; pwd; touch x && echo ok", "/home/agent\nok\n", 0},
 		{"start directory", "pwd", "/workspace\n", 0},
-		{"stdout by name", "echo x > /dev/stdout; echo y > /dev/stderr; echo z | cat /dev/stdin", "x\ny\nz\n", 0},
+		{"stdout by name", "echo x > /dev/stdout; (echo y > /dev/stderr) 2>&1; echo z | cat /dev/stdin", "x\ny\nz\n", 0},
 		{"process substitution", "cat <(echo sub)", "sub\n", 0},
 		{"pseudo terminal", "command -v script >/dev/null && script -qec 'tty' /dev/null | tr -d '\\r' || echo /dev/pts/0", "/dev/pts/0\n", 0},
 		{"loopback works", "exec 2>/dev/null 3<>/dev/tcp/127.0.0.1/9 || echo refused", "refused\n", 0},

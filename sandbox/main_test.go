@@ -14,6 +14,9 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
+	if marker := os.Getenv(childEnv); marker != "" {
+		child(marker)
+	}
 	testenv.Main(m)
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"unsafe"
 )
 
 // The names, as argv[0], under which belljar starts itself. The arguments
@@ -44,6 +45,7 @@ func runInit() int {
 	// Commands are started from this thread only; see lock.
 	runtime.LockOSThread()
 	surviveSignals()
+	nameProcess(InitName)
 	w := newWire(control)
 	score := newVictim()
 	if err := prctl(prSetDumpable, 0); err != nil {
@@ -76,6 +78,15 @@ func runInit() int {
 // (pid_namespaces(7)), and the Go runtime handles nearly all. They are caught
 // and dropped rather than ignored, because a command would inherit that.
 func surviveSignals() { signal.Notify(make(chan os.Signal, 1)) }
+
+// nameProcess is what ps shows: started by way of /proc/self/exe, a process is
+// called "exe".
+func nameProcess(name string) {
+	const prSetName = 15 // prctl(2) PR_SET_NAME
+	if p, err := syscall.BytePtrFromString(name); err == nil {
+		_ = prctl(prSetName, uintptr(unsafe.Pointer(p)))
+	}
+}
 
 // fail tells the host why the box could not be made.
 func fail(w *wire, err error) int {

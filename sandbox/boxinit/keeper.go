@@ -13,6 +13,7 @@ import (
 // them, or dead.
 func runKeeper() int {
 	surviveSignals()
+	nameProcess(KeeperName)
 	var dirs []string
 	lines := bufio.NewScanner(os.NewFile(control, "control"))
 	for lines.Scan() {

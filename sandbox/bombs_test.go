@@ -1,0 +1,117 @@
+package sandbox_test
+
+import (
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+)
+
+// Each bomb ends in a clear result, the server's memory stays flat, and a
+// neighbour is answered meanwhile.
+func TestBombs(t *testing.T) {
+	s, _ := world(t)
+	g := policytest.GrantWith(t, "memory: 256MiB, pids: 128, cpu: 1, tmp: 64MiB, tmp_files: 1000, open_files: 1024, output: 8MiB, wall: 60s")
+	b, err := s.Open(t.Context(), "bomber", g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	neighbour, err := s.Open(t.Context(), "neighbour", g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	debug.FreeOSMemory()
+	idle := resident(t)
+	memory := s.Limits()[policies.LimitMemory] == sandbox.Enforced
+	tests := []struct {
+		name, script string
+		want         func(r sandbox.Result, out string) bool
+	}{
+		{
+			"fork 5000", "for i in $(seq 5000); do sleep 1000 & done 2>/dev/null; echo end",
+			func(r sandbox.Result, out string) bool {
+				return r.Status == sandbox.Exited || r.Status == sandbox.TimedOut
+			},
+		},
+		{
+			"fork for ever", ":(){ :|:& };: 2>/dev/null",
+			func(r sandbox.Result, _ string) bool {
+				return r.Status == sandbox.Exited || r.Status == sandbox.TimedOut
+			},
+		},
+		{
+			"4 GB of memory", "head -c 4G /dev/zero | tail -n 1",
+			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.OOM },
+		},
+		{
+			"2 GB to /tmp", "head -c 2G /dev/zero > /tmp/x; echo code $?; rm /tmp/x",
+			func(r sandbox.Result, out string) bool {
+				return r.Status == sandbox.Exited && strings.Contains(out, "No space left on device")
+			},
+		},
+		{
+			"many files", "cd /tmp && mkdir m && for i in $(seq 2000); do : > m/$i || break; done 2>&1 | tail -1; rm -r m",
+			func(r sandbox.Result, out string) bool { return strings.Contains(out, "No space left on device") },
+		},
+		{
+			"100k descriptors", "for i in $(seq 100000); do exec {fd}</dev/null || break; done 2>&1 | tail -1",
+			func(r sandbox.Result, out string) bool { return strings.Contains(out, "Too many open files") },
+		},
+		{
+			"1 GB of output", "head -c 1G /dev/zero; echo end",
+			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited && r.Output.Size() == 1<<30+4 },
+		},
+		{
+			"all the CPU", "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 1",
+			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited },
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			j, err := b.Start(t.Context(), sandbox.Cmd{Grant: g, Shell: tt.script, Timeout: 6 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, out := shell(t, neighbour, "echo here"); out != "here\n" || r.Status != sandbox.Exited {
+				t.Errorf("the neighbour got %v, %q", r.Status, out)
+			}
+			r, err := j.Wait(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := r.Output.Cut(1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !tt.want(r, string(c.Text)) {
+				t.Errorf("%v, code %d, memory held: %v, output %q", r.Status, r.Code, memory, c.Text)
+			}
+			if grown := resident(t) - idle; grown > 64<<20 {
+				t.Errorf("%d MiB above idle, want at most 64", grown>>20)
+			}
+			if _, out := shell(t, b, "echo after"); out != "after\n" {
+				t.Errorf("the next command gave %q", out)
+			}
+		})
+	}
+}
+
+// resident is this process's resident set in bytes.
+func resident(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}

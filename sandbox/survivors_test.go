@@ -1,0 +1,210 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+)
+
+// hostile are programs that try to outlive their call.
+var hostile = []string{
+	"setsid sleep 1000 & true",
+	"(setsid bash -c '(sleep 1000 &) ; sleep 1000' &) ; true",
+	"trap '' TERM INT HUP QUIT; sleep 1000",
+	"sleep 1000 & kill -STOP $!; kill -STOP $$",
+	"while :; do sleep 0.01 & done",
+	"f() { sleep 0.1; f & f & }; f; sleep 1000",
+	"nohup bash -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 & disown -a",
+	"exec 1>&- 2>&-; sleep 1000",
+	"yes | head -c 50M & sleep 1000",
+	"echo x > x; mkdir -p d; rm -r x d",
+	"kill -9 -1",
+	"kill -9 $$",
+	"exit 3",
+}
+
+// calls is how many calls the test makes.
+const calls = 1000
+
+// After any number of hostile calls nothing is left: no process in the box,
+// no file in the workspace; TestMain looks for cgroups, mounts, descriptors
+// and processes on the host. A timed-out command is gone, with its whole
+// tree, within 200 ms of its deadline (p99).
+func TestSurvivors(t *testing.T) {
+	b, dir := openBox(t, policytest.GrantWith(t, "pids: 256, memory: 512MiB, output: 1MiB"))
+	var mu sync.Mutex
+	var late []time.Duration
+	count := map[string]int{}
+	// A fixed seed: a failure can be repeated.
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
+	work := make(chan func(), 4)
+	var wg sync.WaitGroup
+	for range cap(work) {
+		wg.Go(func() {
+			for f := range work {
+				f()
+			}
+		})
+	}
+	for range calls {
+		script := hostile[random.IntN(len(hostile))]
+		timeout := time.Duration(20+random.IntN(150)) * time.Millisecond
+		vanish := random.IntN(4) == 0
+		work <- func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if vanish {
+				// The client goes away in the middle.
+				gone := time.AfterFunc(timeout/2, cancel)
+				defer gone.Stop()
+			}
+			r, err := b.Run(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: script, Timeout: timeout})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				// Full of processes for a moment, or cancelled at the start:
+				// nothing ran.
+				count["refused"]++
+				return
+			}
+			count[r.Status.String()]++
+			if r.Status == sandbox.TimedOut {
+				late = append(late, r.Wall-timeout)
+			}
+		}
+	}
+	close(work)
+	wg.Wait()
+	t.Logf("%v", count)
+	if count["timed_out"] < calls/10 || count["exited"] < calls/10 || count["killed"] < calls/100 || count["refused"] > calls/10 {
+		t.Errorf("the mix is off, so little was shown: %v", count)
+	}
+	if _, out := shell(t, b, "ps -e -o pid=,comm= | grep -v -e belljar-init -e bash -e ps -e grep; true"); out != "" {
+		t.Errorf("left in the box:\n%s", out)
+	}
+	slices.Sort(late)
+	if p99 := late[len(late)*99/100]; p99 > 200*time.Millisecond {
+		t.Errorf("a timed-out tree was gone %v after its deadline (p99 of %d), want 200ms", p99, len(late))
+	} else {
+		t.Logf("gone after the deadline: median %v, p99 %v, max %v", late[len(late)/2], p99, late[len(late)-1])
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 2 {
+		t.Errorf("left in the workspace: %v, %v", entries, err)
+	}
+}
+
+// childEnv makes the test binary a supervisor that is about to be killed.
+const childEnv = "SANDBOX_TEST_CHILD"
+
+// child runs what tries to outlive a supervisor, says so, and waits. The
+// marker stands in the arguments of all that it starts.
+func child(marker string) {
+	dir, err := os.MkdirTemp("", "")
+	if err == nil {
+		err = runChild(dir, marker)
+	}
+	fmt.Println(err)
+	os.Exit(1)
+}
+
+func runChild(dir, marker string) error {
+	s, err := sandbox.New(sandbox.Config{Workspace: dir})
+	if err != nil {
+		return err
+	}
+	p := policies.Default()
+	for i := range 3 {
+		g := p.Decide(policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"}).Grant
+		b, err := s.Open(context.Background(), fmt.Sprint(i), g)
+		if err != nil {
+			return err
+		}
+		for _, script := range []string{
+			"trap '' TERM INT HUP; (setsid sleep 1000." + marker + " &); sleep 2000." + marker,
+			"kill -STOP $$; : " + marker,
+			"while :; do sleep 0.05; : " + marker + "; done",
+		} {
+			if _, err := b.Start(context.Background(), sandbox.Cmd{Grant: g, Shell: script, Timeout: time.Minute}); err != nil {
+				return err
+			}
+		}
+	}
+	os.RemoveAll(dir)
+	fmt.Println("ready")
+	select {}
+}
+
+// A supervisor that is killed takes everything with it: the boxes die with
+// it, and its keeper removes the cgroups.
+func TestSupervisorKilled(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces)
+	marker := fmt.Sprint(os.Getpid())
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+marker)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		t.Fatalf("the supervisor said %q, %v", line, err)
+	}
+	pid := cmd.Process.Pid
+	if got := traces(t, marker, pid); len(got) < 9 {
+		t.Fatalf("before the kill only %d traces are seen, so their absence would show nothing: %v", len(got), got)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	deadline := time.Now().Add(5 * time.Second)
+	left := traces(t, marker, pid)
+	for len(left) > 0 && time.Now().Before(deadline) {
+		<-time.After(10 * time.Millisecond)
+		left = traces(t, marker, pid)
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// traces are the processes whose arguments hold the marker, and the cgroups of
+// a supervisor.
+func traces(t *testing.T, marker string, pid int) []string {
+	t.Helper()
+	var found []string
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), marker) {
+			found = append(found, strings.ReplaceAll(string(text), "\x00", " "))
+		}
+	}
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), fmt.Sprintf("belljar.%d.", pid)) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found
+}
