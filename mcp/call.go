@@ -4,12 +4,139 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
 )
 
 // Call runs a tool in this process, through the same gate as a client's call.
 // args is the JSON object of the arguments; empty stands for no arguments. The
-// error is for calls that are no calls, as of a tool that does not exist; a
-// call that is refused or fails is a Result.
+// error is for calls that are no calls: a tool that does not exist, a session
+// that has ended. A call that is refused or fails is a Result.
 func (s *Server) Call(ctx context.Context, session *Session, name string, args json.RawMessage) (*Result, error) {
-	return nil, errors.New("not built yet")
+	return s.call(ctx, session, name, args, nil)
+}
+
+// call is the way of every call: find, decode, gate, run, answer.
+func (s *Server) call(ctx context.Context, session *Session, name string, args json.RawMessage, progress progressFunc) (*Result, error) {
+	t, ok := s.tool(name)
+	if !ok {
+		return nil, s.unknownTool(name)
+	}
+	c := Call{ID: newCallID(), Session: session, Tool: name}
+	ctx, finish, err := session.begin(ctx, c.ID)
+	if err != nil {
+		return nil, fault(internalError, "%v", err)
+	}
+	defer finish()
+	started := time.Now()
+	c.Progress = progress.until(ctx)
+
+	res, d, err := s.gated(ctx, t, c, args)
+
+	s.cfg.Log.Info("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
+		"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
+	var bad *wireError
+	switch {
+	case errors.As(err, &bad):
+		return nil, bad
+	case err != nil:
+		return failure(ctx, name, c.ID, err), nil
+	case res == nil:
+		return &Result{}, nil
+	}
+	return res, nil
+}
+
+// gated is decode, gate and run. A panic in any of them, whoever's fault, is
+// the failure of this call alone.
+func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
+			res, err = nil, &panicError{c.ID}
+		}
+	}()
+	in, all, err := t.decode(args, s.cfg.Limits.Depth)
+	if err != nil {
+		return nil, d, err
+	}
+	f := in.Facts()
+	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
+	f.Args, f.Annotations = all, t.info.annotations()
+	d = s.cfg.Gate.Decide(f)
+	if d.Verdict != policies.Allow {
+		return refusal(d, c), d, nil
+	}
+	c.Grant = d.Grant
+	res, err = t.run(ctx, c, in)
+	if err == nil && res == nil {
+		res = &Result{}
+	}
+	return res, d, err
+}
+
+// panicError is a call that ended in a panic. The agent is not told which: the
+// text may hold what is none of its business.
+type panicError struct{ call string }
+
+func (e *panicError) Error() string {
+	return fmt.Sprintf("internal error in call %s: the tool stopped unexpectedly; the server goes on, and the log has the cause", e.call)
+}
+
+// failure is the answer to a call that returned an error.
+func failure(ctx context.Context, name, id string, err error) *Result {
+	var args *argumentError
+	switch {
+	case errors.As(err, &args):
+		return Failed("%s", fmt.Sprintf("call of %s not run: %s", name, strings.ReplaceAll(args.Error(), "\n", "\n- ")))
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrShutdown):
+		return Failed("%s", fmt.Sprintf("call %s of %s was ended: %v", id, name, ErrShutdown))
+	case ctx.Err() != nil:
+		return Failed("%s", fmt.Sprintf("call %s of %s was cancelled: %v", id, name, err))
+	}
+	return Failed("%s", err.Error())
+}
+
+// refusal is the answer to a call that the policy did not allow. Clients check
+// structuredContent against the tool's own output schema, even that of an
+// error, so the fields stand in _meta.
+func refusal(d policies.Decision, c Call) *Result {
+	fields := map[string]any{"call": c.ID, "tool": c.Tool, "verdict": d.Verdict.String(), "rule": d.Rule}
+	var b strings.Builder
+	if d.Verdict == policies.Ask {
+		fmt.Fprintf(&b, "refused: %s needs a person's approval, and nobody can be asked here (call %s).", c.Tool, c.ID)
+	} else {
+		fmt.Fprintf(&b, "refused: the policy does not allow this call of %s (call %s).", c.Tool, c.ID)
+	}
+	for _, line := range []struct{ label, key, text string }{
+		{"Part", "part", d.Part}, {"Reason", "reason", d.Reason}, {"Rule", "", d.Rule}, {"Instead", "instead", d.Instead},
+	} {
+		if line.text == "" {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s: %s", line.label, line.text)
+		if line.key != "" {
+			fields[line.key] = line.text
+		}
+	}
+	return &Result{
+		Content: []Content{{Text: b.String()}}, IsError: true,
+		meta: map[string]any{"belljar.dev/refusal": fields},
+	}
+}
+
+// progressFunc sends one progress report; nil where the client wants none.
+type progressFunc func(done, total float64, message string)
+
+// until is p while ctx lives: a cancelled request gets no further message.
+func (p progressFunc) until(ctx context.Context) func(done, total float64, message string) {
+	return func(done, total float64, message string) {
+		if p != nil && ctx.Err() == nil {
+			p(done, total, message)
+		}
+	}
 }

@@ -1,6 +1,324 @@
 package mcp
 
-import "net/http"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-// Handler serves MCP over Streamable HTTP; it is to be mounted at /mcp.
-func (s *Server) Handler() http.Handler { return http.NotFoundHandler() }
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	sessionHeader  = "Mcp-Session-Id"
+	revisionHeader = "Mcp-Protocol-Version"
+)
+
+// heldBodies bounds the bytes of all messages that HTTP clients have in flight
+// together, in units of one session's bound.
+const heldBodies = 8
+
+// Handler serves MCP over Streamable HTTP, both eras on one URL; it is to be
+// mounted at /mcp. A legacy client gets a session of its own by initialize.
+// Modern requests carry no session, so those of a tenant share one Session,
+// and with it its limits: what belongs to one of several modern clients needs
+// a handle in its arguments.
+//
+// It answers only to loopback names and Config.Hosts, and not to web pages of
+// other origins. Authentication is for a handler around it. Call it once: each
+// Handler has sessions of its own.
+func (s *Server) Handler() http.Handler {
+	options := sdk.StreamableHTTPOptions{
+		Logger:              s.sdkLog(),
+		SessionTimeout:      s.cfg.Limits.Idle,
+		MaxRequestBodyBytes: int64(s.cfg.Limits.Line),
+		// The Host check here is stricter and knows Config.Hosts.
+		DisableLocalhostProtection:   true,
+		PropagateRequestCancellation: true,
+	}
+	server := func(*http.Request) *sdk.Server { return s.sdk }
+	w := &web{server: s, stateful: sdk.NewStreamableHTTPHandler(server, &options), held: s.cfg.Limits.QueueBytes * heldBodies}
+	options.Stateless = true
+	w.stateless = sdk.NewStreamableHTTPHandler(server, &options)
+	w.origins = http.NewCrossOriginProtection()
+	return w
+}
+
+// web is the guard's counterpart for HTTP: the go-sdk's two handlers, one for
+// each era, behind the same checks and limits.
+type web struct {
+	server    *Server
+	stateful  http.Handler // legacy
+	stateless http.Handler // modern
+	origins   *http.CrossOriginProtection
+	held      int // bytes of bodies that may still be taken; guarded by server.mu
+}
+
+// ServeHTTP is checks on who asks, checks on what is asked, a place for it to
+// run, and then the sdk's handler of its era.
+func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if !w.knownHost(r.Host) {
+		http.Error(rw, "this server does not go by the name in the Host header; connect to a loopback address", http.StatusForbidden)
+		return
+	}
+	if err := w.checkOrigin(r); err != nil {
+		http.Error(rw, "web pages of other origins may not use this server: "+err.Error(), http.StatusForbidden)
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		w.post(rw, r)
+	case http.MethodDelete:
+		if session := w.server.webSession(r.Header.Get(sessionHeader)); session != nil {
+			// The sdk waits for running calls; the client said that it wants none.
+			session.cancelCalls(context.Canceled)
+		}
+		w.stateful.ServeHTTP(rw, r)
+	default:
+		w.stateful.ServeHTTP(rw, r)
+	}
+}
+
+// knownHost reports whether a Host header names this server. A page of
+// evil.example that resolves to 127.0.0.1 sends its own name.
+func (w *web) knownHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return true
+	}
+	return host == "localhost" || slices.Contains(w.server.cfg.Hosts, host)
+}
+
+// checkOrigin refuses requests that a browser makes for a page of another
+// origin. The standard check lets reading methods pass, but a GET here opens a
+// stream of a session, so an Origin that is given must be ours.
+func (w *web) checkOrigin(r *http.Request) error {
+	if err := w.origins.Check(r); err != nil {
+		return err
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return nil
+	}
+	_, host, ok := strings.Cut(origin, "://")
+	if !ok || !w.knownHost(host) {
+		return errors.New("the Origin header names another site")
+	}
+	return nil
+}
+
+// post serves one POST: usually one message.
+func (w *web) post(rw http.ResponseWriter, r *http.Request) {
+	limit := w.server.cfg.Limits.Line
+	body, err := readBody(http.MaxBytesReader(rw, r.Body, int64(limit)))
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			w.refuse(rw, http.StatusRequestEntityTooLarge, nil, legacy,
+				fault(invalidRequest, "invalid request: the message is larger than %d bytes", limit))
+			return
+		}
+		http.Error(rw, "read the request: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	p, bad := w.parse(r, body)
+	if bad != nil {
+		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(p.body))
+	r.ContentLength = int64(len(p.body))
+	w.route(rw, r, p)
+}
+
+// posted is what the body of a POST asks for.
+type posted struct {
+	body     []byte
+	id       []byte // of the first request; nil for none
+	method   string // of the first message
+	requests int
+	era      era
+}
+
+// parse checks a body as the guard checks a line.
+func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, bom))
+	p.body = body
+	if r.Header.Get(revisionHeader) >= modernRevision {
+		p.era = modern
+	}
+	limits := w.server.cfg.Limits
+	if len(body) == 0 {
+		return p, fault(invalidRequest, "invalid request: the body is empty")
+	}
+	if bad := checkLine(body, limits.Depth); bad != nil {
+		return p, bad
+	}
+	each := func(raw []byte) *wireError {
+		m, bad := parseMessage(raw)
+		if p.method == "" {
+			p.method, p.id = m.method, m.id
+		}
+		p.era = max(p.era, m.era())
+		if bad != nil {
+			return bad
+		}
+		if m.isRequest() {
+			p.requests++
+			return exactID(m.id)
+		}
+		return nil
+	}
+	if body[0] != '[' {
+		return p, each(body)
+	}
+	if revision := r.Header.Get(revisionHeader); revision != "" && revision != batchRevision {
+		return p, fault(invalidRequest, "invalid request: batches exist in revision %s only", batchRevision)
+	}
+	var bad *wireError
+	elements(body, func(raw []byte) bool {
+		bad = each(bytes.TrimSpace(raw))
+		if bad == nil && p.requests > limits.Running {
+			bad = fault(invalidRequest, "invalid request: a batch holds at most %d requests", limits.Running)
+		}
+		return bad == nil
+	})
+	if bad == nil && p.method == "" && p.requests == 0 {
+		bad = fault(invalidRequest, "invalid request: the batch is empty")
+	}
+	return p, bad
+}
+
+// exactID refuses a number that the sdk, which reads ids as float64 here,
+// would give back as another one.
+func exactID(id []byte) *wireError {
+	if id[0] == '"' {
+		return nil
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
+		return fault(invalidRequest, "invalid request: a number as id must lie within 2^53; use a string")
+	}
+	return nil
+}
+
+// route finds the session of a request and lets it in.
+func (w *web) route(rw http.ResponseWriter, r *http.Request, p posted) {
+	s := w.server
+	ctx := r.Context()
+	handler := w.stateful
+	var session *Session
+	switch id := r.Header.Get(sessionHeader); {
+	case p.era == modern:
+		shared, err := s.sharedSession(ctx)
+		if err != nil {
+			w.busy(rw, http.StatusServiceUnavailable, p, overLimit("shutdown", queueRetry, "%v", err))
+			return
+		}
+		session, handler = shared, w.stateless
+		ctx = context.WithValue(ctx, sessionKey{}, shared)
+	case id != "":
+		if session = s.webSession(id); session == nil {
+			w.refuse(rw, http.StatusNotFound, p.id, legacy, fault(invalidRequest, "there is no such session; send initialize"))
+			return
+		}
+	case p.method != "initialize":
+		w.refuse(rw, http.StatusBadRequest, p.id, legacy,
+			fault(invalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method))
+		return
+	default:
+		place := s.takePlace()
+		if place == nil {
+			w.busy(rw, http.StatusServiceUnavailable, p, overLimit("sessions", time.Minute,
+				"%d sessions are open; end one with DELETE, or try again", s.cfg.Limits.Sessions))
+			return
+		}
+		defer s.leavePlace(place)
+		ctx = context.WithValue(ctx, webKey{}, place)
+	}
+	if ctx.Value(webKey{}) == nil {
+		ctx = context.WithValue(ctx, webKey{}, struct{}{})
+	}
+	if session != nil && p.requests > 0 {
+		leave, bad := w.admit(ctx, session, p)
+		if bad != nil {
+			w.busy(rw, http.StatusTooManyRequests, p, bad)
+			return
+		}
+		defer leave()
+	}
+	handler.ServeHTTP(rw, r.WithContext(ctx))
+}
+
+// admit waits for a request's turn.
+func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wireError) {
+	if !w.hold(len(p.body)) {
+		return nil, overLimit("bytes_in_flight", queueRetry, "the messages in flight are too large together; try again")
+	}
+	turn := make(chan struct{})
+	t := &ticket{n: p.requests, bytes: len(p.body), start: func() { close(turn) }}
+	if bad := session.door.ask(t); bad != nil {
+		w.hold(-len(p.body))
+		return nil, bad
+	}
+	leave = func() {
+		session.door.leave(t)
+		w.hold(-len(p.body))
+	}
+	select {
+	case <-turn:
+		return leave, nil
+	case <-ctx.Done():
+	case <-session.Done():
+	}
+	if !session.door.withdraw(t) {
+		return leave, nil // its turn came in this moment; the sdk sees that ctx is over
+	}
+	w.hold(-len(p.body))
+	return nil, overLimit("in_flight", queueRetry, "the request was given up before its turn")
+}
+
+// hold takes n bytes of what all bodies may hold, or gives -n back.
+func (w *web) hold(n int) bool {
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if n > w.held {
+		return false
+	}
+	w.held -= n
+	return true
+}
+
+// busy refuses a request that may be tried again.
+func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wireError) {
+	if data, ok := e.data.(map[string]any); ok {
+		if ms, ok := data["retryAfterMs"].(int64); ok {
+			rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(ms)/1000))))
+		}
+	}
+	w.refuse(rw, status, p.id, p.era, e)
+}
+
+func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in era, e *wireError) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	if _, err := rw.Write(e.frame(id, in)); err != nil {
+		w.server.cfg.Log.Debug("an answer was not sent", "error", err)
+	}
+}
+
+// readBody is all of a bounded reader.
+func readBody(r io.Reader) ([]byte, error) {
+	var b bytes.Buffer
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}

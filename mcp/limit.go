@@ -1,20 +1,164 @@
 package mcp
 
-import "time"
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
 
 // Limits bound what one client can make the server hold or do. A zero field
-// has the default that its comment names. They hold per connection over stdio,
-// and over HTTP for all clients together.
+// has the default that its comment names; none can be switched off. Running,
+// Queue, QueueBytes, Burst and Rate count per session.
 type Limits struct {
 	Line       int           // bytes of one message from the client; 1 MiB
 	Response   int           // bytes of one answer; 10 MiB
 	Running    int           // requests that run at once; 128
 	Queue      int           // requests that wait for their turn; 1024
-	QueueBytes int           // bytes of those; 8 MiB
+	QueueBytes int           // bytes of those, and of those that run; 8 MiB
 	Burst      int           // requests at once before the rate counts; 1000
 	Rate       float64       // requests per second after that; 100
 	Depth      int           // nesting of one message; 128
 	Drain      time.Duration // for running calls to finish at the end; 30 s
 	Sessions   int           // HTTP sessions at once; 256
 	Idle       time.Duration // life of an HTTP session that asks nothing; 30 min
+}
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Line:       orElse(l.Line, 1<<20),
+		Response:   orElse(l.Response, 10<<20),
+		Running:    orElse(l.Running, 128),
+		Queue:      orElse(l.Queue, 1024),
+		QueueBytes: orElse(l.QueueBytes, 8<<20),
+		Burst:      orElse(l.Burst, 1000),
+		Rate:       orElse(l.Rate, 100),
+		Depth:      orElse(l.Depth, 128),
+		Drain:      orElse(l.Drain, 30*time.Second),
+		Sessions:   orElse(l.Sessions, 256),
+		Idle:       orElse(l.Idle, 30*time.Minute),
+	}
+}
+
+func orElse[T int | float64 | time.Duration](v, other T) T {
+	if v <= 0 {
+		return other
+	}
+	return v
+}
+
+// queueRetry is what a client is told to wait when the queue is full. When
+// a place gets free is up to the calls that run, so it is a guess.
+const queueRetry = time.Second
+
+// admission decides which requests of one client run, wait or are refused.
+// Refusing beyond Running alone would turn away a burst of requests that each
+// need microseconds, so they wait their turn, in order, within a bound.
+// Pings, notifications and responses do not pass through it: they cost little
+// and must get through when everything else is full. It is safe for concurrent
+// use.
+type admission struct {
+	limits Limits
+	rate   *rate.Limiter
+
+	mu      sync.Mutex
+	running int       // guarded by mu: requests that run
+	bytes   int       // guarded by mu: of those
+	queue   []*ticket // guarded by mu
+	waiting int       // guarded by mu: requests in queue
+	queued  int       // guarded by mu: bytes in queue
+}
+
+// ticket is a place in an admission for n requests of together so many bytes.
+// start is called once, by ask or by the leave that made room; it must not
+// block or call the admission.
+type ticket struct {
+	n, bytes int
+	start    func()
+	running  bool // guarded by admission.mu
+}
+
+func newAdmission(l Limits) *admission {
+	return &admission{limits: l, rate: rate.NewLimiter(rate.Limit(l.Rate), l.Burst)}
+}
+
+// ask starts a ticket, queues it, or says why it is refused.
+func (a *admission) ask(t *ticket) *wireError {
+	if r := a.rate.ReserveN(time.Now(), t.n); !r.OK() || r.Delay() > 0 {
+		wait := queueRetry
+		if r.OK() {
+			wait = r.Delay()
+			r.Cancel()
+		}
+		return overLimit("rate", wait, "too many requests: %d at once and %g per second are served; try again in %v",
+			a.limits.Burst, a.limits.Rate, wait.Round(time.Millisecond))
+	}
+	a.mu.Lock()
+	if len(a.queue) == 0 && a.fits(t) {
+		a.admit(t)
+		a.mu.Unlock()
+		t.start()
+		return nil
+	}
+	defer a.mu.Unlock()
+	if a.waiting+t.n > a.limits.Queue || a.queued+t.bytes > a.limits.QueueBytes {
+		return overLimit("in_flight", queueRetry, "too many requests in flight: %d run and %d wait; try again when some are answered",
+			a.running, a.waiting)
+	}
+	a.queue = append(a.queue, t)
+	a.waiting += t.n
+	a.queued += t.bytes
+	return nil
+}
+
+// fits reports whether t can run now. One request alone always can. Bytes are
+// bounded too because a request keeps its message while it runs.
+func (a *admission) fits(t *ticket) bool {
+	return a.running == 0 || a.running+t.n <= a.limits.Running && a.bytes+t.bytes <= a.limits.QueueBytes
+}
+
+func (a *admission) admit(t *ticket) {
+	t.running = true
+	a.running += t.n
+	a.bytes += t.bytes
+}
+
+// leave gives the place of a started ticket back and starts those that now
+// fit.
+func (a *admission) leave(t *ticket) {
+	a.mu.Lock()
+	if t.running {
+		t.running = false
+		a.running -= t.n
+		a.bytes -= t.bytes
+	}
+	var started []*ticket
+	for len(a.queue) > 0 && a.fits(a.queue[0]) {
+		next := a.queue[0]
+		a.queue = slices.Delete(a.queue, 0, 1)
+		a.waiting -= next.n
+		a.queued -= next.bytes
+		a.admit(next)
+		started = append(started, next)
+	}
+	a.mu.Unlock()
+	for _, t := range started {
+		t.start()
+	}
+}
+
+// withdraw takes a ticket that still waits out of the queue. It reports false
+// for one that has been started, whose owner calls leave.
+func (a *admission) withdraw(t *ticket) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.Index(a.queue, t)
+	if i < 0 {
+		return false
+	}
+	a.queue = slices.Delete(a.queue, i, i+1)
+	a.waiting -= t.n
+	a.queued -= t.bytes
+	return true
 }

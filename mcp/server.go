@@ -5,9 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/policies"
 )
@@ -28,13 +33,13 @@ type Gated interface {
 // Config says how a Server is made. The zero value of each field but Gate has
 // the default that its comment names.
 type Config struct {
-	Gate         Gate   // required: without a policy there is no server
-	Name         string // serverInfo.name; "belljar"
-	Version      string // serverInfo.version; "dev"
-	Instructions string // for the agent, given at the handshake; none
-	Tenant       string // whose calls these are; "local"
-	Limits       Limits // see there
-	Log          *slog.Logger
+	Gate         Gate         // required: without a policy there is no server
+	Name         string       // serverInfo.name; "belljar"
+	Version      string       // serverInfo.version; "dev"
+	Instructions string       // for the agent, given at the handshake; none
+	Tenant       string       // whose calls these are; "local"
+	Limits       Limits       // see there
+	Log          *slog.Logger // nil logs nothing
 	// StrictInit refuses requests that come after initialize and before the
 	// client's initialized notification; by default they are served.
 	StrictInit bool
@@ -50,12 +55,18 @@ type Config struct {
 
 // Server offers tools and resources to MCP clients over stdio and HTTP.
 // Its methods are safe for concurrent use, except that AddTool and AddResource
-// come before the first Serve, Handler or Call. Shutdown ends it.
+// come before the first ServeStdio, Handler or Call. Shutdown ends it.
 type Server struct {
-	cfg Config
+	cfg  Config
+	sdk  *sdk.Server
+	quit chan struct{}  // closed by Shutdown
+	wg   sync.WaitGroup // connections and HTTP sessions, until they are over
 
-	mu    sync.Mutex
-	tools map[string]*tool // guarded by mu
+	mu       sync.Mutex
+	tools    map[string]*tool      // guarded by mu
+	sessions map[*Session]struct{} // guarded by mu
+	web      webSessions           // guarded by mu
+	closing  bool                  // guarded by mu
 }
 
 // New is a Server without tools. It fails if a field of cfg cannot be used,
@@ -64,7 +75,20 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Gate == nil {
 		return nil, errors.New("mcp: Config.Gate is missing: without a policy there is no server")
 	}
-	return &Server{cfg: cfg, tools: make(map[string]*tool)}, nil
+	cfg.Limits = cfg.Limits.withDefaults()
+	cfg.Name = cmp.Or(cfg.Name, "belljar")
+	cfg.Version = cmp.Or(cfg.Version, "dev")
+	cfg.Tenant = cmp.Or(cfg.Tenant, "local")
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		cfg: cfg, quit: make(chan struct{}),
+		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
+		web: newWebSessions(),
+	}
+	s.sdk = newSDK(s)
+	return s, nil
 }
 
 // ToolInfo is a registered tool and the schemas of its input and output.
@@ -80,14 +104,76 @@ func (s *Server) Tools() []ToolInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]ToolInfo, 0, len(s.tools))
-	for _, t := range s.tools {
-		all = append(all, t.info)
+	for _, name := range sortedKeys(s.tools) {
+		all = append(all, s.tools[name].info)
 	}
-	slices.SortFunc(all, func(a, b ToolInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-// Shutdown ends every session: it waits for running calls until ctx ends, then
-// cancels them and waits for them to return. Calls that come later are
-// refused. Twice is fine.
-func (s *Server) Shutdown(ctx context.Context) error { return nil }
+func (s *Server) addTool(t *tool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tools[t.info.Name] != nil {
+		panic("mcp: add tool " + t.info.Name + ": there is one of this name already")
+	}
+	s.tools[t.info.Name] = t
+	s.sdk.AddTool(sdkTool(t.info), s.sdkCall)
+}
+
+func (s *Server) tool(name string) (*tool, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.tools[name]
+	return t, ok
+}
+
+func (s *Server) unknownTool(name string) *wireError {
+	s.mu.Lock()
+	known := sortedKeys(s.tools)
+	s.mu.Unlock()
+	hint := "known tools: " + strings.Join(known, ", ")
+	if near := nearest(name, known); near != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	}
+	return fault(invalidParams, "unknown tool %.80q; %s", name, hint)
+}
+
+// Shutdown ends the server: connections take no new requests and end when
+// their running ones have been answered, at the latest after Limits.Drain or
+// when ctx ends; then what still runs is cancelled. It returns when every
+// session is over, with the error of ctx if that ended first. Twice is fine.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.closing
+	s.closing = true
+	s.mu.Unlock()
+	if first {
+		close(s.quit)
+	}
+	s.endWeb(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		s.wg.Wait()
+	}()
+	var err error
+	select {
+	case <-over:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	s.mu.Lock()
+	left := slices.Collect(maps.Keys(s.sessions))
+	s.mu.Unlock()
+	for _, session := range left {
+		session.end(ErrShutdown)
+	}
+	<-over
+	return err
+}
+
+func (s *Server) forget(session *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, session)
+}

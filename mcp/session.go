@@ -2,19 +2,63 @@ package mcp
 
 import (
 	"context"
+	"sync"
+	"time"
 )
 
-// Session is one conversation with a client. Its methods are safe for
-// concurrent use.
+// patience is how long an ending session waits for calls that were cancelled.
+// A handler that needs longer hangs, and what OnEnd closes may set it free.
+const patience = 2 * time.Second
+
+// Session is one conversation with a client: a connection over stdio, an
+// Mcp-Session-Id over HTTP, or what Open made. Modern requests over HTTP have
+// no conversation, so those of one tenant share one Session. Its methods are
+// safe for concurrent use.
 type Session struct {
-	id, tenant string
-	done       chan struct{}
+	id     string
+	tenant string
+	server *Server
+	done   <-chan struct{}
+	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when OnEnd's functions have returned
+	door   *admission
+
+	mu      sync.Mutex
+	client  string                             // guarded by mu
+	version string                             // guarded by mu
+	calls   map[string]context.CancelCauseFunc // guarded by mu: running calls by Call.ID
+	empty   chan struct{}                      // guarded by mu: closed when calls becomes empty; nil while nobody waits
+	ended   bool                               // guarded by mu
+	ran     bool                               // guarded by mu: the functions of onEnd were taken
+	onEnd   []func()                           // guarded by mu
 }
 
 // Open starts a session for calls made in this process; the caller closes it.
-// ctx ends the session too.
+// It lives until Close or Shutdown, whatever becomes of ctx. After Shutdown it
+// fails with ErrShutdown.
 func (s *Server) Open(ctx context.Context) (*Session, error) {
-	return &Session{tenant: s.cfg.Tenant, done: make(chan struct{})}, nil
+	return s.open(ctx, newSessionID())
+}
+
+func (s *Server) open(ctx context.Context, id string) (*Session, error) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	session := &Session{
+		id: id, tenant: s.cfg.Tenant, server: s, done: ctx.Done(), cancel: cancel,
+		over: make(chan struct{}), door: newAdmission(s.cfg.Limits),
+		calls: make(map[string]context.CancelCauseFunc),
+	}
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		cancel(ErrShutdown)
+		return nil, ErrShutdown
+	}
+	s.sessions[session] = struct{}{}
+	s.mu.Unlock()
+	if s.cfg.OnSession != nil {
+		s.cfg.OnSession(ctx, session)
+	}
+	return session, nil
 }
 
 // ID names the session. It cannot be guessed.
@@ -25,16 +69,133 @@ func (s *Session) Tenant() string { return s.tenant }
 
 // Client is what the client calls itself, which proves nothing; empty before
 // the handshake.
-func (s *Session) Client() (name, version string) { return "", "" }
+func (s *Session) Client() (name, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client, s.version
+}
+
+func (s *Session) setClient(name, version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client, s.version = name, version
+}
 
 // OnEnd has f called when the session has ended and its last call has
-// returned, or at once, in this goroutine, if that has happened already. The
-// functions are called one by one, the last added first.
-func (s *Session) OnEnd(f func()) {}
+// returned, or at once, in this goroutine, if that has happened already. A
+// call that ignores its cancelled context for two seconds is not waited for
+// any longer. The functions are called one by one, the last added first.
+func (s *Session) OnEnd(f func()) {
+	s.mu.Lock()
+	if !s.ran {
+		s.onEnd = append(s.onEnd, f)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	f()
+}
 
-// Done is closed when the session ends.
+// Done is closed when the session ends, before its calls have returned.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Close ends a session that came from Open: it cancels its calls, waits for
-// them, and then calls what OnEnd was given. Twice is fine.
-func (s *Session) Close() {}
+// Close ends the session: it cancels its calls, waits for them, and then calls
+// what OnEnd was given. Twice is fine, and both wait. It must not be called
+// from a handler or from OnEnd.
+func (s *Session) Close() { s.end(ErrShutdown) }
+
+// begin notes a call, so that the end of the session cancels it. The caller
+// calls finish when the call has returned.
+func (s *Session) begin(ctx context.Context, id string) (_ context.Context, finish func(), err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		cancel(ErrShutdown)
+		return nil, nil, ErrShutdown
+	}
+	s.calls[id] = cancel
+	return ctx, func() { s.finish(id) }, nil
+}
+
+func (s *Session) finish(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel, ok := s.calls[id]; ok {
+		cancel(context.Canceled)
+		delete(s.calls, id)
+	}
+	if len(s.calls) == 0 && s.empty != nil {
+		close(s.empty)
+		s.empty = nil
+	}
+}
+
+// quiet waits until no call runs or ctx ends.
+func (s *Session) quiet(ctx context.Context) {
+	select {
+	case <-s.whenEmpty():
+	case <-ctx.Done():
+	}
+}
+
+// whenEmpty is closed when no call runs.
+func (s *Session) whenEmpty() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	empty := s.empty
+	if empty == nil {
+		empty = make(chan struct{})
+		if len(s.calls) == 0 {
+			close(empty)
+		} else {
+			s.empty = empty
+		}
+	}
+	return empty
+}
+
+// cancelCalls cancels what runs now and leaves the session open.
+func (s *Session) cancelCalls(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cancel := range s.calls {
+		cancel(cause)
+	}
+}
+
+func (s *Session) end(cause error) {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		<-s.over
+		return
+	}
+	s.ended = true
+	s.cancel(cause)
+	for _, cancel := range s.calls {
+		cancel(cause)
+	}
+	s.mu.Unlock()
+
+	wait := time.NewTimer(patience)
+	defer wait.Stop()
+	select {
+	case <-s.whenEmpty():
+	case <-wait.C:
+		s.server.cfg.Log.Error("calls ignore their cancelled context", "session", s.id)
+	}
+	s.mu.Lock()
+	s.ran = true
+	fns := s.onEnd
+	s.onEnd = nil
+	s.mu.Unlock()
+	for i := len(fns) - 1; i >= 0; i-- {
+		fns[i]()
+	}
+	if s.server.cfg.OnSessionEnd != nil {
+		s.server.cfg.OnSessionEnd(s)
+	}
+	s.server.forget(s)
+	close(s.over)
+}

@@ -2,12 +2,91 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"io"
+	"time"
 )
 
-// ServeStdio serves one client until in ends or ctx does, and then waits at
-// most Limits.Drain for running calls to be answered before it cancels them.
-// It closes in. The error is nil when the client ended the conversation.
+// ServeStdio serves one client until in ends, ctx does or Shutdown is called,
+// and then waits at most Limits.Drain for running calls to be answered before
+// it cancels them. It closes in. The error is nil when the client or the
+// operator ended the conversation.
+//
+// A stream that blocks for ever in spite of Close, as a terminal can, or a
+// handler that ignores its context, does not keep ServeStdio from returning;
+// a goroutine then stays behind.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	return nil
+	s.wg.Add(1)
+	defer s.wg.Done()
+	session, err := s.Open(ctx)
+	if err != nil {
+		return err
+	}
+	g := newGuard(session, in, out)
+	// The sdk must not see ctx end: it would cancel what drains.
+	ss, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session), g, nil)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	read := make(chan error, 1)
+	go func() { read <- g.readLines() }()
+
+	err = s.converse(ctx, g, read)
+	session.end(ErrShutdown)
+	within(patience, g.drained) // the answers of what was cancelled
+	g.Close()
+	in.Close()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if err := ss.Wait(); err != nil {
+			s.cfg.Log.Debug("end of a connection", "session", session.id, "error", err)
+		}
+	}()
+	within(patience, over)
+	g.out.close()
+	within(patience, g.out.done)
+	g.mu.Lock()
+	g.move(evClose)
+	g.mu.Unlock()
+	return err
+}
+
+// converse lets the client talk, and then lets what runs be answered.
+func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) error {
+	var err error
+	select {
+	case err = <-read:
+	case <-g.out.gone:
+		g.shut(evError)
+		return errors.New("write to the client: it does not read any more")
+	case <-ctx.Done():
+	case <-s.quit:
+	}
+	if err != nil {
+		g.shut(evError)
+	} else {
+		g.shut(evShutdown)
+	}
+	wait := time.NewTimer(g.limits.Drain)
+	defer wait.Stop()
+	select {
+	case <-g.drained:
+	case <-wait.C:
+		s.cfg.Log.Warn("calls were cancelled: they ran longer than the server waits at its end",
+			"session", g.session.id, "waited", g.limits.Drain)
+	case <-g.session.done: // Shutdown's own time was up
+	case <-g.out.gone:
+	}
+	return err
+}
+
+// within waits for done, but no longer than d.
+func within(d time.Duration, done <-chan struct{}) {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-done:
+	case <-wait.C:
+	}
 }

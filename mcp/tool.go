@@ -2,7 +2,14 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"belljar.dev/policies"
 )
@@ -30,6 +37,7 @@ type Tool struct {
 // agent as a failed call, so its text must say what to do; an error result
 // made by hand does the same. Its ctx ends when the client cancels the call,
 // the session ends or the server shuts down; a handler must then return soon.
+// A panic fails the call and nothing else.
 type Handler[In Gated] func(ctx context.Context, call Call, in In) (*Result, error)
 
 // Call is what a handler knows of the call it serves, besides its input.
@@ -39,8 +47,9 @@ type Call struct {
 	Tool    string
 	Grant   policies.Grant
 	// Progress tells the client how far the call is, if it asked to be told;
-	// otherwise it does nothing. total is zero where it is not known. It never
-	// waits for a slow client for long: reports that cannot be sent are lost.
+	// otherwise it does nothing. done must grow; total is zero where it is not
+	// known. It does not wait for a slow client: reports that cannot be sent
+	// are lost. It may be called from any goroutine until the handler returns.
 	Progress func(done, total float64, message string)
 }
 
@@ -49,6 +58,8 @@ type Result struct {
 	Content    []Content
 	Structured any // marshalled as structuredContent; nil for none
 	IsError    bool
+
+	meta map[string]any // becomes _meta
 }
 
 // Content is one part of a result: text, an image (Data and MIME) or a link to
@@ -71,6 +82,7 @@ func Failed(format string, args ...any) *Result {
 	return &Result{Content: []Content{{Text: sprintf(format, args)}}, IsError: true}
 }
 
+// sprintf leaves a text without arguments as it is: it may be output.
 func sprintf(format string, args []any) string {
 	if len(args) == 0 {
 		return format
@@ -78,15 +90,105 @@ func sprintf(format string, args []any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// AddTool registers a tool. The input schema is made from In: its fields by
-// their json tags, required unless omitempty or omitzero, with the jsonschema
-// tag as description. It panics if the tool cannot be registered, which is a
-// mistake of this program: two tools of one name, a bad name, a type without a
-// schema.
-func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tools[t.Name] = &tool{info: ToolInfo{Tool: t}}
+// tool is a registered tool with its input type erased.
+type tool struct {
+	info ToolInfo
+	// decode reads arguments into a value of the input type; all is the same
+	// arguments as a map.
+	decode func(args json.RawMessage, depth int) (in Gated, all map[string]any, err error)
+	run    func(ctx context.Context, call Call, in Gated) (*Result, error)
 }
 
-type tool struct{ info ToolInfo }
+// toolName is what all known clients take.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// AddTool registers a tool. The input schema is made from In, which must be a
+// struct: its fields by their json tags, required unless omitempty or
+// omitzero, with the jsonschema tag as description. It panics if the tool
+// cannot be registered, which is a mistake of this program: two tools of one
+// name, a bad name, a type without a schema.
+func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
+	in, err := shapeOf(reflect.TypeFor[In]())
+	if err != nil {
+		panic(fmt.Sprintf("mcp: add tool %s: input type: %v", t.Name, err))
+	}
+	info, err := describe(t, reflect.TypeFor[In]())
+	if err != nil {
+		panic(fmt.Sprintf("mcp: add tool %s: %v", t.Name, err))
+	}
+	s.addTool(&tool{
+		info: info,
+		decode: func(args json.RawMessage, depth int) (Gated, map[string]any, error) {
+			v, all, err := decodeArgs(args, in, depth)
+			if err != nil {
+				return nil, nil, err
+			}
+			typed, ok := v.Interface().(In)
+			if !ok {
+				return nil, nil, fmt.Errorf("decode into %v", in.typ)
+			}
+			return typed, all, nil
+		},
+		run: func(ctx context.Context, call Call, v Gated) (*Result, error) {
+			typed, ok := v.(In)
+			if !ok {
+				return nil, fmt.Errorf("run %s with a %T", t.Name, v)
+			}
+			return h(ctx, call, typed)
+		},
+	})
+}
+
+// describe makes the schemas of a tool.
+func describe(t Tool, in reflect.Type) (ToolInfo, error) {
+	info := ToolInfo{Tool: t}
+	if !toolName.MatchString(t.Name) {
+		return info, errors.New("the name must be 1 to 64 letters, digits, _ or -")
+	}
+	var err error
+	if info.InputSchema, err = schemaOf(in); err != nil {
+		return info, fmt.Errorf("input schema: %w", err)
+	}
+	if t.Output != nil {
+		if info.OutputSchema, err = schemaOf(reflect.TypeOf(t.Output)); err != nil {
+			return info, fmt.Errorf("output schema: %w", err)
+		}
+	}
+	return info, nil
+}
+
+func schemaOf(t reflect.Type) (json.RawMessage, error) {
+	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
+	if err != nil {
+		return nil, err
+	}
+	withoutNull(schema)
+	if schema.Type == "object" && schema.Properties == nil {
+		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
+	}
+	return json.Marshal(schema)
+}
+
+// withoutNull takes null from the types of optional members: a value is either
+// there or left out, and lists of types are not understood by all clients.
+func withoutNull(s *jsonschema.Schema) {
+	for name, p := range s.Properties {
+		if i := slices.Index(p.Types, "null"); i >= 0 && len(p.Types) == 2 && !slices.Contains(s.Required, name) {
+			p.Type, p.Types = p.Types[1-i], nil
+		}
+		withoutNull(p)
+	}
+	for _, sub := range []*jsonschema.Schema{s.Items, s.AdditionalProperties} {
+		if sub != nil {
+			withoutNull(sub)
+		}
+	}
+}
+
+// annotations are the hints of a tool, for clients and for policies.
+func (t Tool) annotations() map[string]bool {
+	return map[string]bool{
+		"readOnlyHint": t.ReadOnly, "destructiveHint": t.Destructive && !t.ReadOnly,
+		"idempotentHint": t.Idempotent, "openWorldHint": t.OpenWorld,
+	}
+}

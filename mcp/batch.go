@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"bytes"
+	"sync"
+)
+
+// batchRevision is the one revision that has batches.
+const batchRevision = "2025-03-26"
+
+// batch gathers the answers to the messages of one JSON-RPC batch.
+type batch struct {
+	mu   sync.Mutex
+	open int    // guarded by mu: answers that are missing
+	out  []byte // guarded by mu: "[" and the answers so far
+}
+
+// batch handles a line that is an array. Its answers are one line, sent when
+// the last one is there.
+func (g *guard) batch(line []byte) {
+	g.mu.Lock()
+	version := g.version
+	g.mu.Unlock()
+	if version != batchRevision {
+		g.refuse(nil, legacy, nil, fault(invalidRequest,
+			"invalid request: batches exist in revision %s only; send one message per line", batchRevision))
+		return
+	}
+	var all []*message
+	var faults []*wireError
+	b := &batch{}
+	elements(line, func(raw []byte) bool {
+		m, bad := parseMessage(bytes.TrimSpace(raw))
+		all, faults = append(all, m), append(faults, bad)
+		if m.isRequest() || bad != nil && !m.isNotification() {
+			b.open++
+		}
+		return len(all) <= g.limits.Running
+	})
+	switch {
+	case len(all) == 0:
+		g.refuse(nil, legacy, nil, fault(invalidRequest, "invalid request: the batch is empty"))
+		return
+	case len(all) > g.limits.Running:
+		g.refuse(nil, legacy, nil, fault(invalidRequest,
+			"invalid request: a batch holds at most %d messages", g.limits.Running))
+		return
+	}
+	for i, m := range all {
+		g.message(m, faults[i], b)
+	}
+}
+
+// add takes one answer, or nil for a request that gets none, and is the whole
+// line once it was the last. An answer that would make the line larger than
+// limit is left out with an error in its place.
+func (b *batch) add(frame []byte, limit int) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open--
+	if len(b.out)+len(frame) > limit {
+		frame = tooLarge(len(b.out)+len(frame), limit).frame(idOf(frame), legacy)
+	}
+	if frame != nil {
+		sep := byte(',')
+		if len(b.out) == 0 {
+			sep = '['
+		}
+		b.out = append(append(b.out, sep), frame...)
+	}
+	if b.open > 0 || len(b.out) == 0 {
+		return nil
+	}
+	return append(b.out, ']')
+}
+
+func idOf(frame []byte) []byte { return member(frame, "id") }

@@ -1,0 +1,339 @@
+package mcp
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostFaults bounds how many faults of one call are told.
+const mostFaults = 10
+
+// argumentError says what is wrong with a call's arguments, for the agent.
+type argumentError struct{ faults []string }
+
+func (e *argumentError) Error() string { return strings.Join(e.faults, "\n") }
+
+// decodeArgs reads a tool's arguments into a new value of type in. It is
+// stricter than encoding/json, because the policy and the tool must see what
+// the agent meant: names count with their case, a name that stands twice or is
+// not known is refused, no value is converted, and null is no value. all is
+// the same text as a map, for the policy's conditions.
+func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[string]any, err error) {
+	v = reflect.New(in.typ).Elem()
+	if len(raw) == 0 || string(raw) == "null" {
+		raw = []byte(`{}`)
+	}
+	if err := checkJSON(raw, depth); err != nil {
+		var dup *duplicateKeyError
+		if errors.As(err, &dup) {
+			return v, nil, &argumentError{[]string{fmt.Sprintf("argument %q stands twice; send it once", dup.key)}}
+		}
+		return v, nil, &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
+	}
+	d := decoder{}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		d.wrong("", raw, "an object with the tool's arguments")
+	} else {
+		d.object("", raw, in, v)
+	}
+	if len(d.faults) > 0 {
+		return v, nil, &argumentError{d.faults}
+	}
+	return v, all, nil
+}
+
+// shape is what decodeArgs needs to know of a struct type.
+type shape struct {
+	typ    reflect.Type
+	fields map[string]*field
+	names  []string // in the order of the struct
+}
+
+type field struct {
+	index    []int
+	required bool
+}
+
+// shapeOf is the shape of a struct type, by the rules that the JSON schema is
+// made by: a field without omitempty or omitzero is required.
+func shapeOf(t reflect.Type) (*shape, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%v is not a struct", t)
+	}
+	s := &shape{typ: t, fields: make(map[string]*field)}
+	for _, f := range reflect.VisibleFields(t) {
+		tag, tagged := f.Tag.Lookup("json")
+		if f.Anonymous && !tagged || !f.IsExported() || tag == "-" {
+			continue // the fields of an embedded struct are visible by themselves
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		if name == "" {
+			name = f.Name
+		}
+		optional := slices.ContainsFunc(strings.Split(options, ","), func(o string) bool {
+			return o == "omitempty" || o == "omitzero"
+		})
+		s.fields[name] = &field{index: f.Index, required: !optional}
+		s.names = append(s.names, name)
+	}
+	return s, nil
+}
+
+type decoder struct{ faults []string }
+
+func (d *decoder) fault(format string, args ...any) {
+	if len(d.faults) < mostFaults {
+		d.faults = append(d.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+func (d *decoder) wrong(path string, raw []byte, want string) {
+	if path == "" {
+		d.fault("the arguments are %s; they must be %s", kindOf(raw), want)
+		return
+	}
+	hint := ""
+	if string(raw) == "null" {
+		hint = "; leave it out for the default"
+	}
+	d.fault("argument %q is %s; it must be %s%s", path, kindOf(raw), want, hint)
+}
+
+func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
+	seen := make(map[string]bool, len(s.fields))
+	members(raw, func(quoted, value []byte) bool {
+		name := unquote(quoted)
+		f := s.fields[name]
+		if f == nil {
+			d.unknown(join(path, name), name, s)
+			return len(d.faults) < mostFaults
+		}
+		seen[name] = true
+		target, err := v.FieldByIndexErr(f.index)
+		if err != nil {
+			d.fault("argument %q cannot be taken: %v", join(path, name), err)
+			return true
+		}
+		d.value(join(path, name), value, target)
+		return true
+	})
+	for _, name := range s.names {
+		if s.fields[name].required && !seen[name] {
+			d.fault("argument %q is missing", join(path, name))
+		}
+	}
+}
+
+func (d *decoder) unknown(path, name string, s *shape) {
+	switch near := nearest(name, s.names); {
+	case len(s.names) == 0:
+		d.fault("argument %q is not known; the tool takes none", path)
+	case near != "":
+		d.fault("argument %q is not known; did you mean %q? Known: %s", path, near, strings.Join(s.names, ", "))
+	default:
+		d.fault("argument %q is not known. Known: %s", path, strings.Join(s.names, ", "))
+	}
+}
+
+func (d *decoder) value(path string, raw []byte, v reflect.Value) {
+	t := v.Type()
+	if t.Kind() == reflect.Pointer && string(raw) != "null" {
+		v.Set(reflect.New(t.Elem()))
+		d.value(path, raw, v.Elem())
+		return
+	}
+	if done := d.custom(path, raw, v); done {
+		return
+	}
+	got := raw[0]
+	number := got == '-' || '0' <= got && got <= '9'
+	switch t.Kind() {
+	case reflect.String:
+		if got != '"' {
+			d.wrong(path, raw, "a string")
+			return
+		}
+		v.SetString(unquote(raw))
+	case reflect.Bool:
+		if got != 't' && got != 'f' {
+			d.wrong(path, raw, "true or false")
+			return
+		}
+		v.SetBool(got == 't')
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		n, ok := whole(raw)
+		if !number || !ok || v.OverflowInt(n) {
+			d.wrong(path, raw, "a whole number")
+			return
+		}
+		v.SetInt(n)
+	case reflect.Float32, reflect.Float64:
+		f, err := strconv.ParseFloat(string(raw), 64)
+		if !number || err != nil || v.OverflowFloat(f) {
+			d.wrong(path, raw, "a number")
+			return
+		}
+		v.SetFloat(f)
+	case reflect.Slice:
+		d.slice(path, raw, v)
+	case reflect.Map:
+		d.mapping(path, raw, v)
+	case reflect.Struct:
+		s, err := shapeOf(t)
+		if err != nil || got != '{' {
+			d.wrong(path, raw, "an object")
+			return
+		}
+		d.object(path, raw, s, v)
+	case reflect.Interface:
+		if err := json.Unmarshal(raw, v.Addr().Interface()); err != nil {
+			d.fault("argument %q: %v", path, err)
+		}
+	default:
+		d.wrong(path, raw, "left out")
+	}
+}
+
+// custom lets a type read itself, as json.RawMessage does.
+func (d *decoder) custom(path string, raw []byte, v reflect.Value) bool {
+	switch u := v.Addr().Interface().(type) {
+	case json.Unmarshaler:
+		if err := u.UnmarshalJSON(raw); err != nil {
+			d.fault("argument %q: %v", path, err)
+		}
+	case encoding.TextUnmarshaler:
+		if raw[0] != '"' {
+			d.wrong(path, raw, "a string")
+		} else if err := u.UnmarshalText([]byte(unquote(raw))); err != nil {
+			d.fault("argument %q: %v", path, err)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *decoder) slice(path string, raw []byte, v reflect.Value) {
+	if raw[0] != '[' {
+		d.wrong(path, raw, "an array")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), 0, 0)
+	elements(raw, func(value []byte) bool {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(fmt.Sprintf("%s[%d]", path, out.Len()), value, item)
+		out = reflect.Append(out, item)
+		return len(d.faults) < mostFaults
+	})
+	v.Set(out)
+}
+
+func (d *decoder) mapping(path string, raw []byte, v reflect.Value) {
+	if raw[0] != '{' || v.Type().Key().Kind() != reflect.String {
+		d.wrong(path, raw, "an object")
+		return
+	}
+	out := reflect.MakeMap(v.Type())
+	members(raw, func(quoted, value []byte) bool {
+		name := unquote(quoted)
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(join(path, name), value, item)
+		out.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), item)
+		return len(d.faults) < mostFaults
+	})
+	v.Set(out)
+}
+
+// whole is a JSON number without a fraction: 3, and also 3.0 and 3e2, which
+// JSON Schema counts as integers.
+func whole(raw []byte) (int64, bool) {
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// kindOf says what a JSON value is, with its text if that is short.
+func kindOf(raw []byte) string {
+	shown := ""
+	if len(raw) <= 40 {
+		shown = " " + string(raw)
+	}
+	switch raw[0] {
+	case '"':
+		return "the string" + shown
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return string(raw)
+	}
+	return "the number" + shown
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// nearest is the known name that an unknown one was likely meant to be, or
+// empty: the same but for case and separators, or at most a third of it apart.
+func nearest(name string, known []string) string {
+	best, least := "", math.MaxInt
+	for _, k := range known {
+		if d := distance(plain(name), plain(k)); d < least {
+			best, least = k, d
+		}
+	}
+	if least > len(plain(name))/3 {
+		return ""
+	}
+	return best
+}
+
+func plain(name string) string {
+	name = strings.ToLower(name)
+	if len(name) > 64 {
+		name = name[:64] // no name of ours is longer, and distance is quadratic
+	}
+	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(name)
+}
+
+// distance counts the insertions, deletions and replacements from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

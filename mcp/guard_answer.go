@@ -1,0 +1,217 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// notification handles what the client tells without asking. Only what the sdk
+// acts on is handed to it: its queue has no bound.
+func (g *guard) notification(m *message) {
+	switch m.method {
+	case "notifications/initialized", "initialized": // some clients forget the prefix
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.move(evInitialized) {
+			g.push(&jsonrpc.Request{Method: "notifications/initialized", Params: m.params})
+		}
+	case "notifications/cancelled":
+		g.cancelled(m)
+	}
+}
+
+// cancelled ends the request that the client does not want any more. The
+// client hears nothing more of it: cancellation, "the receiver should not send
+// a response".
+func (g *guard) cancelled(m *message) {
+	raw := member(m.params, "requestId")
+	if raw == nil {
+		return
+	}
+	key, bad := idKey(raw)
+	if bad != nil {
+		return
+	}
+	g.mu.Lock()
+	e := g.byKey[key]
+	if e == nil || e.msg.method == "initialize" { // which must not be cancelled
+		g.mu.Unlock()
+		return
+	}
+	e.silent = true
+	delete(g.byKey, key) // the client may use the id again
+	g.mu.Unlock()
+
+	if g.session.door.withdraw(&e.ticket) {
+		// It had not been started, so nobody will answer it.
+		g.mu.Lock()
+		g.unregister(e)
+		g.mu.Unlock()
+		g.skip(e)
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if e.cancel != nil {
+		e.cancel()
+	} else if g.byID[e.id] == e {
+		g.pushCancel(e)
+	}
+}
+
+// pushCancel has the sdk cancel a request; mu is held.
+func (g *guard) pushCancel(e *entry) {
+	params, err := json.Marshal(map[string]int64{"requestId": e.id})
+	if err != nil {
+		return // cannot be: a map of a number
+	}
+	g.push(&jsonrpc.Request{Method: "notifications/cancelled", Params: params})
+}
+
+// skip counts a request of a batch that gets no answer.
+func (g *guard) skip(e *entry) {
+	if e.batch == nil {
+		return
+	}
+	if frame := e.batch.add(nil, g.limits.Response); frame != nil {
+		if err := g.out.send(frame); err != nil {
+			g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
+		}
+	}
+}
+
+// response hands the client's answer to a request of ours to the sdk, and
+// drops an answer to nothing.
+func (g *guard) response(m *message) {
+	g.mu.Lock()
+	expected := len(g.asked) > 0
+	g.mu.Unlock()
+	if !expected {
+		return
+	}
+	msg, err := jsonrpc.DecodeMessage(m.raw)
+	if err != nil {
+		return
+	}
+	r, ok := msg.(*jsonrpc.Response)
+	if !ok {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.asked[r.ID.Raw()]; ok {
+		delete(g.asked, r.ID.Raw())
+		g.push(r)
+	}
+}
+
+// Write sends what the sdk has for the client. An error means that the client
+// is gone.
+func (g *guard) Write(_ context.Context, msg jsonrpc.Message) error {
+	switch msg := msg.(type) {
+	case *jsonrpc.Response:
+		g.answer(msg)
+		return nil
+	case *jsonrpc.Request:
+		line, err := jsonrpc.EncodeMessage(msg)
+		if err != nil {
+			return err
+		}
+		if msg.Method == "notifications/progress" {
+			return g.out.offer(line) // a slow client must not slow the call down
+		}
+		if msg.IsCall() {
+			g.mu.Lock()
+			g.asked[msg.ID.Raw()] = struct{}{}
+			g.mu.Unlock()
+		}
+		return g.out.send(line)
+	}
+	return errors.New("write a message of an unknown type")
+}
+
+// answer sends the sdk's answer to a request under the client's own id.
+func (g *guard) answer(r *jsonrpc.Response) {
+	id, _ := r.ID.Raw().(int64)
+	g.mu.Lock()
+	e := g.byID[id]
+	g.mu.Unlock()
+	if e == nil {
+		return
+	}
+	if e.msg.method == "initialize" && e.msg.era() == legacy {
+		g.agreed(r)
+	}
+	var frame []byte
+	if r.Error != nil {
+		frame = errorFrame(e.msg.id, sdkError(r.Error))
+	} else {
+		frame = resultFrame(e.msg.id, oneLine(r.Result))
+	}
+	g.finish(e, frame)
+}
+
+// finish answers a request and gives its place and its id back. The id is free
+// before the answer is written: the client may use it again as soon as it has
+// read that. What is in flight counts until after, so that the end waits.
+func (g *guard) finish(e *entry, frame []byte) {
+	g.mu.Lock()
+	silent := e.silent
+	if g.byKey[e.msg.key] == e {
+		delete(g.byKey, e.msg.key)
+	}
+	g.mu.Unlock()
+	if silent {
+		g.skip(e)
+	} else {
+		g.send(e.msg.id, e.batch, frame)
+	}
+	g.session.door.leave(&e.ticket)
+	g.mu.Lock()
+	g.unregister(e)
+	g.mu.Unlock()
+}
+
+// agreed notes what initialize agreed on.
+func (g *guard) agreed(r *jsonrpc.Response) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r.Error != nil {
+		g.move(evReject)
+		return
+	}
+	g.version = unquoteText(member(r.Result, "protocolVersion"))
+}
+
+// sdkError is an error of the sdk with a code that says what it means: its
+// plain errors have none, and its own codes lie in ranges that are reserved.
+func sdkError(err error) *jsonrpc.Error {
+	var e *jsonrpc.Error
+	if !errors.As(err, &e) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	}
+	out := *e
+	out.Message = err.Error()
+	if out.Code == 0 || slices.Contains([]int64{-32001, -32004, -32005}, out.Code) {
+		out.Code = jsonrpc.CodeInternalError
+	}
+	return &out
+}
+
+// oneLine is JSON without line feeds. What the sdk encodes has none; the check
+// is for raw values that pass through it.
+func oneLine(text []byte) []byte {
+	if bytes.IndexByte(text, '\n') < 0 {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return []byte(`{}`)
+	}
+	return b.Bytes()
+}

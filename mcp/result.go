@@ -1,0 +1,42 @@
+package mcp
+
+import (
+	"encoding/json"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sdkResult is a Result as the go-sdk sends it. It fails for a Structured that
+// does not marshal and for a result above the limit: over HTTP nobody looks at
+// the size later.
+func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
+	out := &sdk.CallToolResult{IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content)), Meta: r.meta}
+	size := 0
+	for _, c := range r.Content {
+		size += len(c.Text) + len(c.URI) + len(c.Data)/3*4
+		switch {
+		case c.Data != nil:
+			out.Content = append(out.Content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIME})
+		case c.URI != "":
+			name := c.Text
+			if name == "" {
+				name = c.URI // the schema requires one
+			}
+			out.Content = append(out.Content, &sdk.ResourceLink{URI: c.URI, Name: name, MIMEType: c.MIME})
+		default:
+			out.Content = append(out.Content, &sdk.TextContent{Text: c.Text})
+		}
+	}
+	if r.Structured != nil {
+		raw, err := json.Marshal(r.Structured)
+		if err != nil {
+			return nil, fault(internalError, "marshal the structured result: %v", err)
+		}
+		out.StructuredContent = json.RawMessage(raw)
+		size += len(raw)
+	}
+	if size > limit {
+		return nil, tooLarge(size, limit)
+	}
+	return out, nil
+}

@@ -1,0 +1,220 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// listFresh is how long, in milliseconds, a client may keep a list of ours:
+// tools and resources do not change while a server runs.
+const listFresh = 5 * 60 * 1000
+
+// newSDK is the go-sdk's server with our middleware in it.
+func newSDK(s *Server) *sdk.Server {
+	server := sdk.NewServer(
+		&sdk.Implementation{Name: s.cfg.Name, Version: s.cfg.Version},
+		&sdk.ServerOptions{
+			Instructions: s.cfg.Instructions,
+			Logger:       s.sdkLog(),
+			Capabilities: &sdk.ServerCapabilities{},
+			GetSessionID: newSessionID,
+			SetCacheable: func(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
+				c.CacheScope = "private"
+				switch req.(type) {
+				case *sdk.ListToolsRequest, *sdk.ListResourceTemplatesRequest, *sdk.ListResourcesRequest, *sdk.ListPromptsRequest:
+					c.TTLMs = listFresh
+				}
+			},
+		})
+	server.AddReceivingMiddleware(s.middleware)
+	return server
+}
+
+func (s *Server) sdkLog() *slog.Logger { return slog.New(warnings{s.cfg.Log.Handler()}) }
+
+// warnings passes on what an operator should see of the sdk's own log, which
+// otherwise has several lines for each connection.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+// middleware stands around every method that the sdk handles. It gives
+// errors their codes, and keeps a panic of any handler to its request.
+func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.cfg.Log.Error("a handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+				res, err = nil, fault(internalError, "internal error in %s; the log has the cause", method).sdk(legacy)
+			}
+		}()
+		ss, _ := req.GetSession().(*sdk.ServerSession)
+		if method == "initialize" {
+			if err := s.greet(ctx, ss, req); err != nil {
+				return nil, fault(internalError, "%v", err).sdk(legacy)
+			}
+		}
+		res, err = next(ctx, method, req)
+		return res, wireCode(err, eraOf(req), method)
+	}
+}
+
+// eraOf is the era a request belongs to.
+func eraOf(req sdk.Request) era {
+	if r, ok := req.(interface{ ProtocolVersion() string }); ok && r.ProtocolVersion() >= modernRevision {
+		return modern
+	}
+	return legacy
+}
+
+func wireCode(err error, in era, method string) error {
+	var own *wireError
+	if errors.As(err, &own) {
+		return own.sdk(in)
+	}
+	var theirs *jsonrpc.Error
+	if method == "resources/read" && errors.As(err, &theirs) &&
+		theirs.Code == jsonrpc.CodeInvalidParams && theirs.Message == "Resource not found" {
+		// The sdk uses the modern code in every era.
+		return &jsonrpc.Error{Code: notFound.code(in), Message: "resource not found", Data: theirs.Data}
+	}
+	if err != nil && method == "initialize" && !errors.As(err, &theirs) {
+		// "duplicate initialize", which would go out with the code 0.
+		return fault(invalidRequest, "invalid request: %v", err).sdk(in)
+	}
+	return err
+}
+
+// sessionKey is where the context of a request holds its Session, if the
+// transport knows it; webKey is set where that is HTTP, to the place of the
+// session that an initialize begins.
+type (
+	sessionKey struct{}
+	webKey     struct{}
+)
+
+// sessionOf is the Session of a request.
+func (s *Server) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session, error) {
+	if session, ok := ctx.Value(sessionKey{}).(*Session); ok {
+		return session, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session, ok := s.web.byID[ss.ID()]; ok {
+		return session, nil
+	}
+	return nil, fault(invalidRequest, "invalid request: there is no session; send initialize first")
+}
+
+// greet notes who the client is, and opens the Session where initialize is
+// what begins one.
+func (s *Server) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Request) error {
+	if ctx.Value(webKey{}) != nil {
+		if err := s.openWeb(ctx, ss); err != nil {
+			return err
+		}
+	}
+	session, err := s.sessionOf(ctx, ss)
+	if err != nil {
+		return err
+	}
+	if p, ok := req.GetParams().(*sdk.InitializeParams); ok && p != nil && p.ClientInfo != nil {
+		session.setClient(p.ClientInfo.Name, p.ClientInfo.Version)
+	}
+	return nil
+}
+
+// sdkTool is what the sdk lists of a tool.
+func sdkTool(info ToolInfo) *sdk.Tool {
+	destructive := info.Destructive && !info.ReadOnly
+	t := &sdk.Tool{
+		Name: info.Name, Title: info.Title, Description: info.Description,
+		InputSchema: info.InputSchema,
+		Annotations: &sdk.ToolAnnotations{
+			Title: info.Title, ReadOnlyHint: info.ReadOnly, IdempotentHint: info.Idempotent,
+			DestructiveHint: &destructive, OpenWorldHint: &info.OpenWorld,
+		},
+	}
+	if info.OutputSchema != nil {
+		t.OutputSchema = info.OutputSchema
+	}
+	if info.MaxResultChars > 0 {
+		t.Meta = sdk.Meta{"anthropic/maxResultSizeChars": info.MaxResultChars}
+	}
+	return t
+}
+
+// sdkCall is a tools/call that came through the sdk.
+func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	session, err := s.sessionOf(ctx, req.Session)
+	if err != nil {
+		return nil, err
+	}
+	var progress progressFunc
+	stop := func() {}
+	if token := req.Params.Meta["progressToken"]; token != nil {
+		progress = func(done, total float64, message string) {
+			err := req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: token, Progress: done, Total: total, Message: message,
+			})
+			if err != nil {
+				s.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)
+			}
+		}
+		if ctx.Value(webKey{}) != nil {
+			progress, stop = pumped(progress)
+		}
+	}
+	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, progress)
+	stop() // progress comes before the answer
+	if err != nil {
+		return nil, err
+	}
+	return sdkResult(res, s.cfg.Limits.Response)
+}
+
+// pumped is p behind a goroutine, for transports where sending waits for the
+// client. While a report is being sent the newest other one waits and older
+// ones are lost. stop sends what waits and ends the goroutine.
+func pumped(p progressFunc) (_ progressFunc, stop func()) {
+	type report struct {
+		done, total float64
+		message     string
+	}
+	next := make(chan report, 1)
+	var mu sync.Mutex // orders the two steps of replacing a report
+	var wg sync.WaitGroup
+	ended := false
+	wg.Go(func() {
+		for r := range next {
+			p(r.done, r.total, r.message)
+		}
+	})
+	send := func(done, total float64, message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		select {
+		case <-next:
+		default:
+		}
+		next <- report{done, total, message}
+	}
+	return send, func() {
+		mu.Lock()
+		ended = true
+		close(next)
+		mu.Unlock()
+		wg.Wait()
+	}
+}
