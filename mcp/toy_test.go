@@ -273,3 +273,16 @@ func (a answer) text() string {
 	}
 	return r.Content[0].Text
 }
+
+// split is the answers of a batch.
+func split(t testing.TB, line string) (all []answer) {
+	t.Helper()
+	var raws []json.RawMessage
+	if err := json.Unmarshal([]byte(line), &raws); err != nil {
+		t.Fatalf("the server wrote %.200q: %v", line, err)
+	}
+	for _, raw := range raws {
+		all = append(all, parse(t, string(raw)))
+	}
+	return all
+}
