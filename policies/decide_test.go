@@ -424,7 +424,8 @@ func TestDefaultPolicy(t *testing.T) {
 func TestDecideIsPure(t *testing.T) {
 	p := parse(t, anchors+"  - {id: env, match: {tool: Env}, decision: allow}\n")
 	facts := []policies.Facts{
-		bash("git status"), bash("git log; rm x"), bash("$x"), {Tool: "Env", Tenant: "a"},
+		bash("git status"), bash("git log; rm x"), bash("$x"),
+		{Tool: "Env", Tenant: "a"},
 		{Tool: "ReadDocs", URLs: []string{"https://go.dev/"}, Profile: "net"},
 	}
 	want := make([]policies.Decision, len(facts))

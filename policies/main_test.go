@@ -5,7 +5,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,7 +19,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -66,5 +65,3 @@ func faults(t *testing.T, text string) *policies.ParseError {
 func bash(command string) policies.Facts {
 	return policies.Facts{Tenant: "t", Tool: "Bash", Command: command}
 }
-
-func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }

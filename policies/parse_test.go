@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -272,7 +273,10 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("got %v and %v", p, err)
 		}
 		if err != nil {
-			e := err.(*policies.ParseError)
+			var e *policies.ParseError
+			if !errors.As(err, &e) {
+				t.Fatalf("got %T: %v", err, err)
+			}
 			for _, fault := range e.Faults {
 				if fault.Line < 1 || fault.Col < 1 || fault.Message == "" {
 					t.Errorf("fault without a place or message: %+v", fault)

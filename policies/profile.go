@@ -84,11 +84,10 @@ func (d *decoder) profile(name string, n *yaml.Node) Grant {
 	}
 	if net := o.get("net"); net != nil {
 		if m, ok := d.mapping(net, "net", "mode"); ok {
-			switch mode := m.get("mode"); {
-			case mode == nil:
-				d.fault(net, "write mode: none", "net has no mode")
-			default:
+			if mode := m.get("mode"); mode != nil {
 				d.word(mode, "mode of net", "none")
+			} else {
+				d.fault(net, "write mode: none", "net has no mode")
 			}
 		}
 	}

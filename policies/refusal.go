@@ -66,7 +66,7 @@ func (d Decision) Refusal(callID string) string {
 	return b.String()
 }
 
-// clip makes one printable line of at most most characters: the text of a call
+// clip makes one printable line of s, cut to most characters: the text of a call
 // must not be able to add lines to a refusal or to hide in it.
 func clip(s string, most int) string {
 	var b strings.Builder

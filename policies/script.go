@@ -76,7 +76,9 @@ type frame struct {
 	words    []word
 	doubt    string
 	target   string // redirection operator whose target comes next
+	moved    bool   // a redirection or a variable came first, so no keyword can follow
 	timed    bool   // the last keyword was time
+	loop     bool   // the first word is the keyword for
 	word     []byte
 	inWord   bool
 	marked   bool // the word holds quotes or escapes
@@ -428,7 +430,7 @@ func (s *scanner) redirect(n int) {
 		s.giveUp("it holds a redirection without a target")
 		return
 	}
-	f.target = s.text[s.i : s.i+n]
+	f.target, f.moved = s.text[s.i:s.i+n], true
 	s.i += n
 	if f.target == "&>" && s.peek(0) == '>' {
 		s.i++
@@ -466,11 +468,12 @@ func (s *scanner) endWord() {
 		}
 	case assigned:
 		// The environment is code to many programs (PATH, LD_PRELOAD, CC).
-		f.doubt = "it sets a variable"
+		f.doubt, f.moved = "it sets a variable", true
 	case w.bare && w.text == "=~":
 		s.giveUp("it matches a pattern")
-	case len(f.words) == 0 && w.bare && s.keyword(w.text):
+	case len(f.words) == 0 && w.bare && !f.moved && s.keyword(w.text):
 	default:
+		f.loop = f.loop || len(f.words) == 0 && w.bare && !f.moved && w.text == "for"
 		if w.unknown && f.doubt == "" {
 			f.doubt = "a word of it is only known when it runs"
 		}
@@ -509,9 +512,10 @@ func (s *scanner) endPart() {
 	case f.target != "":
 		s.giveUp("it holds a redirection without a target")
 		return
-	case len(f.words) > 0 && f.words[0].bare && f.words[0].text == "for":
+	case f.loop:
 		// "for f do rm x; done" has no separator before its do.
-		if len(f.words) != 2 && !(len(f.words) > 2 && f.words[2].bare && f.words[2].text == "in") {
+		list := len(f.words) > 2 && f.words[2].bare && f.words[2].text == "in"
+		if len(f.words) != 2 && !list {
 			s.giveUp("it holds a loop of an unusual shape")
 			return
 		}

@@ -3,6 +3,8 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -22,7 +24,7 @@ type TestResult struct {
 }
 
 // Tests are the results of the tests that the policy carries, in their order.
-func (p *Policy) Tests() []TestResult { return append([]TestResult(nil), p.tests...) }
+func (p *Policy) Tests() []TestResult { return slices.Clone(p.tests) }
 
 // inlineTest is one entry of tests.
 type inlineTest struct {
@@ -68,13 +70,8 @@ func (d *decoder) tests(n *yaml.Node, p *Policy) {
 
 // callText is a call in short.
 func callText(f Facts) string {
-	text := f.Tool
-	for _, s := range append(append([]string{f.Command}, f.Paths...), f.URLs...) {
-		if s != "" {
-			text += " " + s
-		}
-	}
-	return text
+	words := slices.Concat([]string{f.Tool, f.Command}, f.Paths, f.URLs, f.Hosts)
+	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
 }
 
 // test reads one entry of tests.
@@ -108,16 +105,11 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	}
 	if v := o.get("rule"); v != nil {
 		if t.rule, ok = d.text(v, "rule"); ok {
-			ids := append([]string(nil), reserved...)
-			found := false
+			ids := slices.Clone(reserved)
 			for _, r := range p.rules {
 				ids = append(ids, r.id)
-				found = found || r.id == t.rule
 			}
-			for _, id := range reserved {
-				found = found || id == t.rule
-			}
-			if !found {
+			if !slices.Contains(ids, t.rule) {
 				d.fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "there is no rule %q", t.rule)
 			}
 		}

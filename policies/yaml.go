@@ -235,7 +235,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, known ...string) (object, b
 	return o, true
 }
 
-// items reads n as a list of at most most entries.
+// items reads n as a list and notes a fault where it has more than most entries.
 func (d *decoder) items(n *yaml.Node, what string, most int) []*yaml.Node {
 	switch {
 	case n.Kind == yaml.AliasNode:
