@@ -177,7 +177,7 @@ func (noInput) Facts() policies.Facts { return policies.Facts{} }
 
 // listOutput is the structured result of ListBgTasks.
 type listOutput struct {
-	Tasks []listEntry `json:"tasks" jsonschema:"oldest first"`
+	Tasks []listEntry `json:"tasks,omitzero" jsonschema:"oldest first"`
 }
 
 // listEntry is one background job.
