@@ -58,6 +58,7 @@ type Box struct {
 	lastID   uint64          // of commands, on the wire
 	lastJob  int64           // of background jobs
 	lastLeaf int             // of leaf cgroups
+	spare    []*leaf         // empty ones
 	running  map[uint64]*Job // by wire id
 	jobs     []*Job          // background, oldest first
 	outputs  []*Output       // of finished foreground commands, oldest first
@@ -215,7 +216,10 @@ func (b *Box) Close() error {
 	for _, j := range b.jobs {
 		j.output.Close()
 	}
-	b.outputs = nil
+	for _, l := range b.spare {
+		l.close()
+	}
+	b.outputs, b.spare = nil, nil
 	b.mu.Unlock()
 	b.sup.forget(b.id)
 	return nil
@@ -337,14 +341,34 @@ func (c *Cmd) request(b *Box, id uint64) boxinit.Request {
 	env := boxEnv(b.grant, c.Env)
 	if c.Shell != "" {
 		r.Path, r.Argv = shellPath, []string{"bash", "-c", c.Shell}
-		r.Cwd = boxinit.Run + "/.cwd-" + strconv.FormatUint(id, 10)
-		env["BASH_ENV"], env["BELLJAR_CWD"] = cwdScript, r.Cwd
+		if mayMove(c.Shell) {
+			r.Cwd = boxinit.Run + "/.cwd-" + strconv.FormatUint(id, 10)
+			env["BASH_ENV"], env["BELLJAR_CWD"] = cwdScript, r.Cwd
+		}
 	}
 	for name, value := range env {
 		r.Env = append(r.Env, name+"="+value)
 	}
 	slices.Sort(r.Env)
 	return r
+}
+
+// mayMove reports whether a script may end in another directory than it began
+// in. Finding out costs a quarter of a plain exec, and most commands cannot:
+// those of nothing but plain words, none of which changes directory or runs
+// text from elsewhere.
+func mayMove(script string) bool {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_/.,:=+@%\n"
+	if strings.Trim(script, plain) != "" {
+		return true
+	}
+	return slices.ContainsFunc(strings.Fields(script), func(word string) bool {
+		switch word {
+		case "cd", "pushd", "popd", "eval", "source", ".", "builtin", "command", "alias", "exec":
+			return true
+		}
+		return false
+	})
 }
 
 // Run starts a command and waits for its end. If ctx ends first the command
@@ -497,17 +521,39 @@ func (b *Box) Output(id string) (*Output, bool) {
 	return nil, false
 }
 
-// leaf makes the cgroup that the next command is born in, or nil where this
+// maxSpare bounds the empty leaves that a box keeps.
+const maxSpare = 8
+
+// takeLeaf is the cgroup that the next command is born in, or nil where this
 // host has none.
-func (b *Box) leaf() (*os.File, error) {
+func (b *Box) takeLeaf() (*leaf, error) {
 	if b.group.v2 == "" {
 		return nil, nil //nolint:nilnil // documented: no leaf is not an error
 	}
 	b.mu.Lock()
+	if n := len(b.spare); n > 0 {
+		l := b.spare[n-1]
+		b.spare = b.spare[:n-1]
+		b.mu.Unlock()
+		return l, nil
+	}
 	b.lastLeaf++
 	name := "c" + strconv.Itoa(b.lastLeaf)
 	b.mu.Unlock()
 	return b.group.makeLeaf(name, b.uid)
+}
+
+// giveLeaf takes back an empty leaf, to use it again or remove it.
+func (b *Box) giveLeaf(l *leaf) {
+	b.mu.Lock()
+	if !l.killed && !b.closed && len(b.spare) < maxSpare {
+		b.spare = append(b.spare, l)
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	l.close()
+	_ = os.Remove(l.path) // what is left goes with the box
 }
 
 // explainErrno says what the init could not do, in words.

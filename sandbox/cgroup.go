@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -272,11 +273,10 @@ func (c *cgroups) has(ctl string) bool { return c.v1[ctl] != "" || c.v2ctl[ctl] 
 
 // group is a box's share of the cgroups.
 type group struct {
-	c      *cgroups
-	v1     map[string]string // controller -> directory
-	v2     string
-	init   *os.File // v2: the cgroup the init is born in
-	nextID int
+	c    *cgroups
+	v1   map[string]string // controller -> directory
+	v2   string
+	init *leaf // v2: the cgroup the init is born in
 }
 
 // open makes the cgroups of a box with its limits; uid is whom the box's
@@ -404,20 +404,74 @@ func (g *group) join(start func() error) (err error) {
 	return err
 }
 
-// makeLeaf makes a child cgroup and opens it for CLONE_INTO_CGROUP.
-func (g *group) makeLeaf(name string, uid int) (*os.File, error) {
-	dir := filepath.Join(g.v2, name)
-	if err := os.Mkdir(dir, 0o755); err != nil {
+// leaf is a cgroup below a box's, for one command at a time. It is used again
+// if the command left nothing in it: making and removing one costs more than
+// looking. One that had to be killed is not used again: a kernel was seen
+// (6.18) to kill at birth whatever CLONE_INTO_CGROUP puts into a cgroup that
+// once got a cgroup.kill, because it compares the count of kills with that of
+// the parent's cgroup.
+type leaf struct {
+	path   string
+	killed bool
+	dir    *os.File // for CLONE_INTO_CGROUP
+	events *os.File // cgroup.events
+}
+
+func (g *group) makeLeaf(name string, uid int) (_ *leaf, err error) {
+	l := &leaf{path: filepath.Join(g.v2, name)}
+	defer func() {
+		if err != nil {
+			l.close()
+		}
+	}()
+	if err := os.Mkdir(l.path, 0o755); err != nil {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
-	if err := chownProcs(dir, uid); err != nil {
+	if err := chownProcs(l.path, uid); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(dir)
-	if err != nil {
+	if l.dir, err = os.Open(l.path); err != nil {
 		return nil, fmt.Errorf("open cgroup: %w", err)
 	}
-	return f, nil
+	if l.events, err = os.Open(filepath.Join(l.path, "cgroup.events")); err != nil {
+		return nil, fmt.Errorf("open cgroup: %w", err)
+	}
+	return l, nil
+}
+
+// empty reports whether no process is in the leaf (cgroups(7), cgroup.events).
+func (l *leaf) empty() bool {
+	var text [128]byte
+	n, err := l.events.ReadAt(text[:], 0)
+	return (err == nil || errors.Is(err, io.EOF)) && strings.Contains(string(text[:n]), "populated 0")
+}
+
+// kill kills all that is in the leaf and waits until it is empty. It reports
+// whether that worked before the deadline.
+func (l *leaf) kill(deadline time.Time) bool {
+	for wait := 50 * time.Microsecond; !l.empty(); wait = min(2*wait, 10*time.Millisecond) {
+		// Again in each round: a process that was being moved in can miss one.
+		l.killed = true
+		_ = writeFile(filepath.Join(l.path, "cgroup.kill"), "1")
+		if time.Now().After(deadline) {
+			return false
+		}
+		<-time.After(wait)
+	}
+	return true
+}
+
+// close lets go of the leaf; the group removes its directory.
+func (l *leaf) close() {
+	if l == nil {
+		return
+	}
+	if l.dir != nil {
+		l.dir.Close()
+	}
+	if l.events != nil {
+		l.events.Close()
+	}
 }
 
 func chownProcs(dir string, uid int) error {
@@ -428,26 +482,6 @@ func chownProcs(dir string, uid int) error {
 		return fmt.Errorf("hand out cgroup: %w", err)
 	}
 	return nil
-}
-
-// killLeaf kills all that is in a leaf, waits until it is empty and removes
-// it. It reports whether that worked before the deadline.
-func killLeaf(dir string, deadline time.Time) bool {
-	_ = writeFile(filepath.Join(dir, "cgroup.kill"), "1")
-	for wait := 50 * time.Microsecond; ; wait = min(2*wait, 10*time.Millisecond) {
-		err := unix.Rmdir(dir)
-		if err == nil || errors.Is(err, unix.ENOENT) {
-			return true
-		}
-		if time.Now().After(deadline) {
-			return false
-		}
-		<-time.After(wait)
-		// What was being born while the kill went through is killed by the
-		// kernel as well (cgroup.kill is safe against forks); a second kill is
-		// for a leaf that a mover raced.
-		_ = writeFile(filepath.Join(dir, "cgroup.kill"), "1")
-	}
 }
 
 // oomKills counts how often the kernel killed for memory in the box.
@@ -478,9 +512,7 @@ func counter(file, name string) int64 {
 
 // close removes the box's cgroups; its processes must have been killed.
 func (g *group) close() {
-	if g.init != nil {
-		g.init.Close()
-	}
+	g.init.close()
 	for _, dir := range g.v1 {
 		boxinit.RemoveCgroups(dir)
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +27,7 @@ type Job struct {
 	grant   policies.Grant
 	started time.Time
 	output  *Output
-	leaf    string // directory of its cgroup, "" where there is none
+	leaf    *leaf // its cgroup, nil where there is none
 
 	replies chan boxinit.Reply // from Box.listen; room for both of a job
 	stop    chan stopRequest   // how it is to be ended; one is enough
@@ -175,16 +173,13 @@ func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
 		return err
 	}
 	req := c.request(j.box, j.wire)
-	leaf, err := j.box.leaf()
-	if err != nil {
+	if j.leaf, err = j.box.takeLeaf(); err != nil {
 		return err
 	}
 	send := files
-	if leaf != nil {
-		defer leaf.Close()
-		j.leaf = leaf.Name()
+	if j.leaf != nil {
 		req.Leaf = true
-		send = append(files[:len(files):len(files)], int(leaf.Fd()))
+		send = append(files[:len(files):len(files)], int(j.leaf.dir.Fd()))
 	}
 	oom := j.box.group.oomKills()
 	if err := j.box.send(req, send...); err != nil {
@@ -232,8 +227,8 @@ func (j *Job) abandon() {
 	if j.input != nil {
 		j.input.Close()
 	}
-	if j.leaf != "" {
-		killLeaf(j.leaf, time.Now().Add(killDeadline))
+	if j.leaf != nil && j.leaf.kill(time.Now().Add(killDeadline)) {
+		j.box.giveLeaf(j.leaf)
 	}
 	j.output.end()
 }
@@ -407,8 +402,8 @@ func (j *Job) watch(timeout time.Duration, oomBefore int64) {
 // alive, waits for the init's account of it.
 func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 	deadline := time.Now().Add(killDeadline)
-	if j.leaf != "" {
-		if !killLeaf(j.leaf, deadline) {
+	if j.leaf != nil {
+		if !j.leaf.kill(deadline) {
 			j.breakBox("what it ran could not be killed")
 			return
 		}
@@ -471,22 +466,18 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	if status == Exited && (end.OOM || killed && j.box.group.oomKills() > oomBefore) {
 		r.Status = OOM
 	}
+	if j.leaf != nil {
+		j.box.giveLeaf(j.leaf)
+	}
 	j.box.leave(j, true)
 	j.result = r
 	close(j.done)
 }
 
-// Usage is what is known of a job's use so far: all of it once it has ended.
+// Usage is what the job used; it is zero until the job has ended.
 func (j *Job) Usage() Usage {
 	if j.Status() != Running {
 		return j.result.Usage
 	}
-	if j.leaf == "" {
-		return Usage{}
-	}
-	u := Usage{CPU: time.Duration(counter(filepath.Join(j.leaf, "cpu.stat"), "usage_usec")) * time.Microsecond}
-	if text, err := os.ReadFile(filepath.Join(j.leaf, "memory.peak")); err == nil {
-		u.PeakMemory, _ = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	}
-	return u
+	return Usage{}
 }

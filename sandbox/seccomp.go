@@ -218,7 +218,7 @@ func spans(table map[uint32]call) []span32 {
 // accumulator.
 func search(s []span32) []bpf.Instruction {
 	if len(s) == 1 {
-		return leaf(s[0].call)
+		return decide(s[0].call)
 	}
 	half := len(s) / 2
 	left, right := search(s[:half]), search(s[half:])
@@ -230,8 +230,8 @@ func search(s []span32) []bpf.Instruction {
 	return append(append(code, left...), right...)
 }
 
-// leaf decides one call by its arguments.
-func leaf(c call) []bpf.Instruction {
+// decide is one call, told apart by its arguments.
+func decide(c call) []bpf.Instruction {
 	var code []bpf.Instruction
 	for _, cl := range c.clauses {
 		// Each test is two instructions; a failed one skips the rest and the

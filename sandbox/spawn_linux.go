@@ -79,7 +79,7 @@ func (s *Supervisor) startInit(g *group, grant policies.Grant, name string, uid 
 		Sys: initAttr(uid, s.root),
 	}
 	if g.init != nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.init.Fd())
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.init.dir.Fd())
 	}
 	var process *os.Process
 	err = s.spawner.do(func() error {
