@@ -106,25 +106,13 @@ func failure(ctx context.Context, name, id string, err error) *Result {
 // error, so the fields stand in _meta.
 func refusal(d policies.Decision, c Call) *Result {
 	fields := map[string]any{"call": c.ID, "tool": c.Tool, "verdict": d.Verdict.String(), "rule": d.Rule}
-	var b strings.Builder
-	if d.Verdict == policies.Ask {
-		fmt.Fprintf(&b, "refused: %s needs a person's approval, and nobody can be asked here (call %s).", c.Tool, c.ID)
-	} else {
-		fmt.Fprintf(&b, "refused: the policy does not allow this call of %s (call %s).", c.Tool, c.ID)
-	}
-	for _, line := range []struct{ label, key, text string }{
-		{"Part", "part", d.Part}, {"Reason", "reason", d.Reason}, {"Rule", "", d.Rule}, {"Instead", "instead", d.Instead},
-	} {
-		if line.text == "" {
-			continue
-		}
-		fmt.Fprintf(&b, "\n%s: %s", line.label, line.text)
-		if line.key != "" {
-			fields[line.key] = line.text
+	for key, text := range map[string]string{"part": d.Part, "reason": d.Reason, "instead": d.Instead} {
+		if text != "" {
+			fields[key] = text
 		}
 	}
 	return &Result{
-		Content: []Content{{Text: b.String()}}, IsError: true,
+		Content: []Content{{Text: d.Refusal(c.ID)}}, IsError: true,
 		meta: map[string]any{"belljar.dev/refusal": fields},
 	}
 }

@@ -76,6 +76,15 @@ func fault(k kind, format string, args ...any) *wireError {
 	return &wireError{kind: k, text: fmt.Sprintf(format, args...)}
 }
 
+// asWire is err as a client may be told it.
+func asWire(err error) *wireError {
+	var e *wireError
+	if errors.As(err, &e) {
+		return e
+	}
+	return fault(internalError, "%v", err)
+}
+
 // overLimit refuses a request that is one too many. limit names the bound as
 // Limits does, in the wire's spelling.
 func overLimit(limit string, retry time.Duration, format string, args ...any) *wireError {

@@ -30,6 +30,7 @@ type guard struct {
 	in      io.Reader
 	out     *lineWriter
 	serve   func(*entry) bool // answers a request without the sdk, or declines
+	direct  sync.WaitGroup    // of what serve has started
 
 	mu      sync.Mutex
 	arrived sync.Cond // over mu: inbox or closed changed
@@ -52,6 +53,7 @@ type entry struct {
 	ticket ticket
 	batch  *batch             // nil unless it came in one
 	silent bool               // guarded by guard.mu: cancelled, so the client hears nothing more of it
+	begun  bool               // guarded by guard.mu: its turn has come
 	cancel context.CancelFunc // guarded by guard.mu: set while serve runs it
 }
 
@@ -205,6 +207,14 @@ func (g *guard) drain() {
 
 // start hands a request on; the admission calls it when its turn has come.
 func (g *guard) start(e *entry) {
+	g.mu.Lock()
+	e.begun = true
+	silent := e.silent
+	g.mu.Unlock()
+	if silent { // cancelled between the queue and here
+		g.finish(e, nil)
+		return
+	}
 	if g.serve != nil && g.serve(e) {
 		return
 	}
@@ -225,6 +235,9 @@ func (g *guard) start(e *entry) {
 		g.listens[e] = struct{}{}
 	}
 	g.push(&jsonrpc.Request{ID: id, Method: e.msg.method, Params: params})
+	if e.silent { // cancelled since the look above
+		g.pushCancel(e)
+	}
 }
 
 // push queues a message for Read; mu is held.

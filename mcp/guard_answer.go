@@ -57,9 +57,11 @@ func (g *guard) cancelled(m *message) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if e.cancel != nil {
+	switch {
+	case !e.begun: // start will see that nobody wants it
+	case e.cancel != nil:
 		e.cancel()
-	} else if g.byID[e.id] == e {
+	case g.byID[e.id] == e:
 		g.pushCancel(e)
 	}
 }

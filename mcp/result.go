@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,11 +19,7 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 		case c.Data != nil:
 			out.Content = append(out.Content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIME})
 		case c.URI != "":
-			name := c.Text
-			if name == "" {
-				name = c.URI // the schema requires one
-			}
-			out.Content = append(out.Content, &sdk.ResourceLink{URI: c.URI, Name: name, MIMEType: c.MIME})
+			out.Content = append(out.Content, &sdk.ResourceLink{URI: c.URI, Name: c.linkName(), MIMEType: c.MIME})
 		default:
 			out.Content = append(out.Content, &sdk.TextContent{Text: c.Text})
 		}
@@ -40,3 +37,6 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	}
 	return out, nil
 }
+
+// linkName is the name of a resource link, which the schema requires.
+func (c Content) linkName() string { return cmp.Or(c.Text, c.URI) }

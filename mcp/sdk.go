@@ -62,6 +62,11 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, fault(internalError, "%v", err).sdk(legacy)
 			}
 		}
+		if r, ok := req.(*sdk.CallToolRequest); ok {
+			if _, known := s.tool(r.Params.Name); !known {
+				return nil, s.unknownTool(r.Params.Name).sdk(eraOf(req))
+			}
+		}
 		res, err = next(ctx, method, req)
 		return res, wireCode(err, eraOf(req), method)
 	}

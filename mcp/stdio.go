@@ -23,8 +23,10 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		return err
 	}
 	g := newGuard(session, in, out)
-	// The sdk must not see ctx end: it would cancel what drains.
-	ss, err := s.sdk.Connect(context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session), g, nil)
+	// Calls must not see ctx end: they drain.
+	calls := context.WithoutCancel(ctx)
+	g.serve = func(e *entry) bool { return s.direct(calls, g, e) }
+	ss, err := s.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
 	if err != nil {
 		return errors.Join(err, in.Close())
 	}
@@ -42,6 +44,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		if err := ss.Wait(); err != nil {
 			s.cfg.Log.Debug("end of a connection", "session", session.id, "error", err)
 		}
+		g.direct.Wait()
 	}()
 	within(patience, over)
 	g.out.close()

@@ -173,14 +173,18 @@ func (ty *toy) connect(t testing.TB) *client {
 			c.line <- line[:len(line)-1]
 		}
 	}()
-	t.Cleanup(func() {
-		c.stop()
-		c.in.Close()
-		for range c.line { //nolint:revive // until its end
-		}
-		c.out.Close()
-	})
+	t.Cleanup(c.close)
 	return c
+}
+
+// close ends the conversation and waits for it. A test in a bubble must call it
+// itself: its cleanups run outside.
+func (c *client) close() {
+	c.stop()
+	c.in.Close()
+	for range c.line { //nolint:revive // until its end
+	}
+	c.out.Close()
 }
 
 func (c *client) send(lines ...string) {

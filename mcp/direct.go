@@ -1,0 +1,257 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"runtime/debug"
+	"unicode/utf8"
+)
+
+// This file answers tools/call on a stream without the go-sdk, which decodes
+// each message several times over and allocates 32 KiB for each of them. It
+// takes the calls that are as the protocol says; whatever is odd goes through
+// the sdk, so that there is one place which judges it. Both end in Server.call
+// and give the same answers, which a test compares.
+
+// toolCall is the parameters of a tools/call. Its slices point into the line.
+type toolCall struct {
+	name  string
+	args  []byte
+	token []byte // progressToken as the client wrote it; nil for none
+}
+
+// plainCall reads a tools/call, or reports that it is one for the sdk.
+func plainCall(m *message) (c toolCall, plain bool) {
+	if m.method != "tools/call" || m.params == nil {
+		return c, false
+	}
+	plain = true
+	var name, meta []byte
+	members(m.params, func(quoted, value []byte) bool {
+		switch unquote(quoted) {
+		case "name":
+			name = value
+		case "arguments":
+			c.args = value
+		case "_meta":
+			meta = value
+		default: // as inputResponses, which continue an earlier call
+			plain = false
+		}
+		return plain
+	})
+	if !plain || len(name) == 0 || name[0] != '"' {
+		return c, false
+	}
+	c.name = unquote(name)
+	return c, c.readMeta(meta, m)
+}
+
+func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
+	if meta == nil {
+		return m.era() == legacy
+	}
+	var client, capabilities []byte
+	members(meta, func(quoted, value []byte) bool {
+		switch unquote(quoted) {
+		case "progressToken":
+			c.token = value
+		case "io.modelcontextprotocol/clientInfo":
+			client = value
+		case "io.modelcontextprotocol/clientCapabilities":
+			capabilities = value
+		}
+		return true
+	})
+	if c.token != nil {
+		if _, bad := idKey(c.token); bad != nil {
+			return false
+		}
+	}
+	if m.era() == legacy {
+		return meta[0] == '{'
+	}
+	if client != nil {
+		var who struct{ Name, Version, Title, WebsiteURL string }
+		if json.Unmarshal(client, &who) != nil {
+			return false
+		}
+	}
+	return m.revision == modernRevision && capabilities != nil && capabilities[0] == '{'
+}
+
+// direct runs a plain tools/call in a goroutine, and reports false for any
+// other request. ctx is that of all calls of the connection.
+func (s *Server) direct(ctx context.Context, g *guard, e *entry) bool {
+	c, plain := plainCall(e.msg)
+	if !plain {
+		return false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	g.mu.Lock()
+	e.cancel = cancel
+	if e.silent { // cancelled since its turn came
+		cancel()
+	}
+	g.mu.Unlock()
+	g.direct.Go(func() {
+		defer cancel()
+		g.finish(e, s.directFrame(ctx, g, e, c))
+	})
+	return true
+}
+
+// directFrame is the answer to a call.
+func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall) (frame []byte) {
+	in := e.msg.era()
+	defer func() {
+		if p := recover(); p != nil { // of a MarshalJSON in a result
+			s.cfg.Log.Error("an answer panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
+			frame = fault(internalError, "internal error in tools/call; the log has the cause").frame(e.msg.id, in)
+		}
+	}()
+	var progress progressFunc
+	if c.token != nil {
+		progress = func(done, total float64, message string) {
+			if err := g.out.offer(progressFrame(c.token, done, total, message)); err != nil {
+				s.cfg.Log.Debug("progress was not sent", "session", g.session.id, "error", err)
+			}
+		}
+	}
+	res, err := s.call(ctx, g.session, c.name, c.args, progress)
+	if err == nil {
+		frame, err = s.resultFrame(e.msg.id, res, in)
+	}
+	if err != nil {
+		return asWire(err).frame(e.msg.id, in)
+	}
+	return frame
+}
+
+// resultFrame is a Result as a line of the wire, without its LF.
+func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
+	size := 160 + len(id)
+	for _, c := range r.Content {
+		size += len(c.Text) + len(c.Text)/16 + len(c.URI) + len(c.Data)/3*4 + 64
+	}
+	var structured []byte
+	if r.Structured != nil {
+		var err error
+		if structured, err = json.Marshal(r.Structured); err != nil {
+			return nil, fault(internalError, "marshal the structured result: %v", err)
+		}
+		size += len(structured)
+	}
+	meta := r.meta
+	if in == modern {
+		meta = map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}}
+		for k, v := range r.meta {
+			meta[k] = v
+		}
+	}
+	b := make([]byte, 0, size)
+	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{`...)
+	if len(meta) > 0 {
+		raw, err := json.Marshal(meta)
+		if err != nil {
+			return nil, fault(internalError, "marshal _meta: %v", err)
+		}
+		b = append(append(append(b, `"_meta":`...), raw...), ',')
+	}
+	b = append(b, `"content":[`...)
+	for i, c := range r.Content {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = c.append(b)
+	}
+	b = append(b, ']')
+	if structured != nil {
+		b = append(append(b, `,"structuredContent":`...), structured...)
+	}
+	if r.IsError {
+		b = append(b, `,"isError":true`...)
+	}
+	if in == modern {
+		b = append(b, `,"resultType":"complete"`...)
+	}
+	return append(b, "}}"...), nil
+}
+
+const serverInfoKey = "io.modelcontextprotocol/serverInfo"
+
+func (c Content) append(b []byte) []byte {
+	switch {
+	case c.Data != nil:
+		b = append(b, `{"type":"image","data":"`...)
+		b = base64.StdEncoding.AppendEncode(b, c.Data)
+		b = append(b, `","mimeType":`...)
+		b = appendQuoted(b, c.MIME)
+	case c.URI != "":
+		b = appendQuoted(append(b, `{"type":"resource_link","uri":`...), c.URI)
+		b = appendQuoted(append(b, `,"name":`...), c.linkName())
+		if c.MIME != "" {
+			b = appendQuoted(append(b, `,"mimeType":`...), c.MIME)
+		}
+	default:
+		b = appendQuoted(append(b, `{"type":"text","text":`...), c.Text)
+	}
+	return append(b, '}')
+}
+
+// progressFrame is a progress notification. Numbers go through encoding/json:
+// they must not be NaN or infinite on the wire.
+func progressFrame(token []byte, done, total float64, message string) []byte {
+	params := struct {
+		Token    json.RawMessage `json:"progressToken"`
+		Progress float64         `json:"progress"`
+		Total    float64         `json:"total,omitempty"`
+		Message  string          `json:"message,omitempty"`
+	}{token, done, total, message}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		raw = append(append([]byte(`{"progressToken":`), token...), `,"progress":0}`...)
+	}
+	return append(append([]byte(`{"jsonrpc":"2.0","method":"notifications/progress","params":`), raw...), '}')
+}
+
+// appendQuoted appends s as a JSON string. Bytes that are not UTF-8 become
+// U+FFFD, as output of commands holds them.
+func appendQuoted(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				b = append(append(b, s[from:i]...), "\ufffd"...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		if c >= 0x20 && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		b = append(b, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case '\t':
+			b = append(b, `\t`...)
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		i++
+		from = i
+	}
+	return append(append(b, s[from:]...), '"')
+}
