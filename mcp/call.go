@@ -92,11 +92,14 @@ func failure(ctx context.Context, name, id string, err error) *Result {
 	var args *argumentError
 	switch {
 	case errors.As(err, &args):
-		return Failed("%s", fmt.Sprintf("call of %s not run: %s", name, strings.ReplaceAll(args.Error(), "\n", "\n- ")))
+		if len(args.faults) == 1 {
+			return Failed("call of %s not run: %s", name, args.faults[0])
+		}
+		return Failed("call of %s not run:\n- %s", name, strings.Join(args.faults, "\n- "))
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrShutdown):
-		return Failed("%s", fmt.Sprintf("call %s of %s was ended: %v", id, name, ErrShutdown))
+		return Failed("call %s of %s was ended: %v", id, name, ErrShutdown)
 	case ctx.Err() != nil:
-		return Failed("%s", fmt.Sprintf("call %s of %s was cancelled: %v", id, name, err))
+		return Failed("call %s of %s was cancelled: %v", id, name, err)
 	}
 	return Failed("%s", err.Error())
 }

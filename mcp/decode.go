@@ -100,11 +100,7 @@ func (d *decoder) wrong(path string, raw []byte, want string) {
 		d.fault("the arguments are %s; they must be %s", kindOf(raw), want)
 		return
 	}
-	hint := ""
-	if string(raw) == "null" {
-		hint = "; leave it out for the default"
-	}
-	d.fault("argument %q is %s; it must be %s%s", path, kindOf(raw), want, hint)
+	d.fault("argument %q is %s; it must be %s", path, kindOf(raw), want)
 }
 
 func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
@@ -122,7 +118,11 @@ func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
 			d.fault("argument %q cannot be taken: %v", join(path, name), err)
 			return true
 		}
+		told := len(d.faults)
 		d.value(join(path, name), value, target)
+		if len(d.faults) > told && !f.required && string(value) == "null" {
+			d.faults[told] += "; leave it out for the default"
+		}
 		return true
 	})
 	for _, name := range s.names {
@@ -145,8 +145,8 @@ func (d *decoder) unknown(path, name string, s *shape) {
 
 func (d *decoder) value(path string, raw []byte, v reflect.Value) {
 	t := v.Type()
-	if t.Kind() == reflect.Pointer && string(raw) != "null" {
-		v.Set(reflect.New(t.Elem()))
+	if t.Kind() == reflect.Pointer {
+		v.Set(reflect.New(t.Elem())) // null too is decoded, and refused, as what it points to
 		d.value(path, raw, v.Elem())
 		return
 	}
@@ -294,7 +294,7 @@ func join(path, name string) string {
 }
 
 // nearest is the known name that an unknown one was likely meant to be, or
-// empty: the same but for case and separators, or at most a third of it apart.
+// empty: the same but for case and separators, or about a third of it apart.
 func nearest(name string, known []string) string {
 	best, least := "", math.MaxInt
 	for _, k := range known {
@@ -302,7 +302,7 @@ func nearest(name string, known []string) string {
 			best, least = k, d
 		}
 	}
-	if least > len(plain(name))/3 {
+	if least > (len(plain(name))+1)/3 {
 		return ""
 	}
 	return best

@@ -1,0 +1,158 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"belljar.dev/mcp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// badCalls are calls whose arguments the agent must mend. What it is told is
+// testdata/badcalls.golden.
+var badCalls = []struct{ name, tool, args string }{
+	{"unknown tool", "ecko", `{}`},
+	{"unknown tool, nothing near", "teleport", `{}`},
+	{"missing argument", "echo", `{}`},
+	{"unknown argument", "echo", `{"text":"a","tiems":3}`},
+	{"unknown argument, nothing near", "echo", `{"text":"a","colour":"red"}`},
+	{"unknown argument in another case", "echo", `{"Text":"a"}`},
+	{"unknown argument in another style", "echo", `{"text":"a","onError":"x"}`},
+	{"unknown argument of a tool without any", "hang", `{"x":1}`},
+	{"argument twice", "echo", `{"text":"a","text":"b"}`},
+	{"argument twice by an escape", "echo", `{"text":"a","\u0074ext":"b"}`},
+	{"number for a string", "echo", `{"text":5}`},
+	{"string for a number", "echo", `{"text":"a","times":"3"}`},
+	{"fraction for a whole number", "echo", `{"text":"a","times":1.5}`},
+	{"number out of range", "echo", `{"text":"a","times":1e30}`},
+	{"string for a truth value", "echo", `{"text":"a","loud":"yes"}`},
+	{"null for a string", "echo", `{"text":null}`},
+	{"null for an optional number", "echo", `{"text":"a","times":null}`},
+	{"object for a string", "echo", `{"text":{"a":1}}`},
+	{"string for an array", "echo", `{"text":"a","tags":"x"}`},
+	{"number in an array of strings", "echo", `{"text":"a","tags":["x",7]}`},
+	{"array for a map", "echo", `{"text":"a","env":["A=1"]}`},
+	{"number in a map of strings", "echo", `{"text":"a","env":{"A":1}}`},
+	{"nested: missing", "echo", `{"text":"a","nested":{}}`},
+	{"nested: unknown", "echo", `{"text":"a","nested":{"depth":1,"height":2}}`},
+	{"nested: wrong", "echo", `{"text":"a","nested":{"depth":"deep"}}`},
+	{"several faults at once", "echo", `{"tmies":1,"loud":3,"rate":"fast"}`},
+	{"arguments an array", "echo", `[1,2]`},
+	{"arguments a string", "echo", `"text"`},
+	{"arguments no JSON", "echo", `{"text":`},
+}
+
+func TestBadCalls(t *testing.T) {
+	ty := newToy(t)
+	session, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	var b strings.Builder
+	for _, tt := range badCalls {
+		text, kind := "", "failed result"
+		r, err := ty.Call(t.Context(), session, tt.tool, []byte(tt.args))
+		switch {
+		case err != nil:
+			text, kind = err.Error(), "error"
+		case !r.IsError:
+			t.Errorf("%s: the call was served", tt.name)
+			continue
+		default:
+			text = r.Content[0].Text
+		}
+		fmt.Fprintf(&b, "## %s\n%s %s\n-> %s\n%s\n\n", tt.name, tt.tool, tt.args, kind, text)
+	}
+	if n := ty.gate.calls.Load(); n != 0 {
+		t.Errorf("the policy was asked about %d calls that could not be read", n)
+	}
+	golden(t, "testdata/badcalls.golden", b.String())
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update rewrites it); got:\n%s", file, got)
+	}
+}
+
+func TestDecodeTakesWhatIsMeant(t *testing.T) {
+	ty := newToy(t)
+	var seen echoInput
+	mcp.AddTool(ty.Server, mcp.Tool{Name: "look", Description: "keeps its input"},
+		func(_ context.Context, _ mcp.Call, in echoInput) (*mcp.Result, error) {
+			seen = in
+			return nil, nil
+		})
+	session, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	args := `{"text":"a\u0062","times":3.0,"loud":true,"rate":1e-1,"tags":["x","y"],"env":{"A":"1"},"nested":{"depth":2},"on_error":"stop"}`
+	r, err := ty.Call(t.Context(), session, "look", []byte(args))
+	if err != nil || r.IsError {
+		t.Fatalf("Call: %+v, %v", r, err)
+	}
+	got, err := json.Marshal(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"text":"ab","times":3,"loud":true,"rate":0.1,"tags":["x","y"],"env":{"A":"1"},"nested":{"depth":2},"on_error":"stop"}`
+	if string(got) != want {
+		t.Errorf("the tool saw %s, want %s", got, want)
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	for _, info := range newToy(t).Tools() {
+		if info.Name != "echo" {
+			continue
+		}
+		want := `{"type":"object","properties":{"env":{"type":"object","additionalProperties":{"type":"string"}},"loud":{"type":"boolean"},` +
+			`"nested":{"type":"object","properties":{"depth":{"type":"integer"}},"required":["depth"],"additionalProperties":false},` +
+			`"on_error":{"type":"string"},"rate":{"type":"number"},"tags":{"type":"array","items":{"type":"string"}},` +
+			`"text":{"type":"string","description":"what to say"},"times":{"type":"integer","description":"how often"}},` +
+			`"required":["text"],"additionalProperties":false}`
+		var got, wanted any
+		if err := json.Unmarshal(info.InputSchema, &got); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(want), &wanted); err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(wanted) {
+			t.Errorf("the schema of echo is\n%s, want\n%s", info.InputSchema, want)
+		}
+	}
+}
+
+func TestAddToolPanics(t *testing.T) {
+	for _, name := range []string{"echo", "", "a b", strings.Repeat("x", 65), "naïve"} {
+		t.Run(name, func(t *testing.T) {
+			ty := newToy(t)
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a tool of the name %q was taken", name)
+				}
+			}()
+			mcp.AddTool(ty.Server, mcp.Tool{Name: name}, func(context.Context, mcp.Call, noInput) (*mcp.Result, error) { return nil, nil })
+		})
+	}
+}
