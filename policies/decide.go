@@ -213,6 +213,10 @@ func pieces(f Facts) []piece {
 	}
 	if f.Command != "" {
 		for _, c := range split(f.Command) {
+			if len(f.Env) > 0 && c.doubt == "" {
+				// As behind NAME=value: the environment is code to many programs.
+				c.doubt = "the call sets variables for it"
+			}
 			all = append(all, piece{kind: aCommand, text: c.text, words: c.words, loose: loose(c.words), doubt: c.doubt, opaque: c.opaque})
 		}
 	}

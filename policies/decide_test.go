@@ -167,6 +167,7 @@ func TestUnknownTextIsAskedAbout(t *testing.T) {
 		"ls() { rm -rf /; }; ls",
 		"a[ #]=x; rm -rf /",
 		"[[ x =~ ( #) ]] ; rm x",
+		"ls |\ntime -o f rm x",
 		"git log 'x",
 		"git log \"x",
 		"git log $(ls",
@@ -303,6 +304,23 @@ rules:
 	f.Tool = "BackgroundBash"
 	if d := p.Decide(f); d.Verdict != allow || d.Rule != "here" {
 		t.Errorf("got %v by %s, want allow by here", d.Verdict, d.Rule)
+	}
+}
+
+// A variable that an argument sets is no better than one set in the script.
+func TestVariablesAreNotProved(t *testing.T) {
+	p := parse(t, anchors)
+	for command, want := range map[string]policies.Verdict{"git status": ask, "rm x": deny} {
+		f := bash(command)
+		f.Env = []string{"PATH"}
+		if d := p.Decide(f); d.Verdict != want {
+			t.Errorf("%s with its own PATH: got %v by %s (%s), want %v", command, d.Verdict, d.Rule, d.Reason, want)
+		}
+	}
+	f := bash("git status")
+	f.Env = []string{"CI"}
+	if d := policies.Default().Decide(f); d.Verdict != allow {
+		t.Errorf("bundled policy: got %v (%s), want allow", d.Verdict, d.Reason)
 	}
 }
 

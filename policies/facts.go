@@ -12,6 +12,7 @@ type Facts struct {
 	Profile string // profile asked for by name; empty means the policy's default
 
 	Command string   // shell text, for tools that run commands
+	Env     []string // names of the variables that the call sets for its command
 	Paths   []string // files the call names, absolute as the box sees them
 	Hosts   []string // hosts the call names
 	URLs    []string // URLs the call names

@@ -77,6 +77,7 @@ type frame struct {
 	doubt    string
 	target   string // redirection operator whose target comes next
 	moved    bool   // a redirection or a variable came first, so no keyword can follow
+	piped    bool   // it stands behind a pipe
 	timed    bool   // the last keyword was time
 	loop     bool   // the first word is the keyword for
 	word     []byte
@@ -166,9 +167,19 @@ func (s *scanner) plain() {
 	case ' ', '\t':
 		s.endWord()
 		s.i++
-	case '\n', ';', '|':
+	case '\n', ';':
 		s.endPart()
 		s.i++
+	case '|':
+		s.endPart()
+		s.i++
+		switch {
+		case s.done:
+		case s.peek(0) == '|':
+			s.i++
+		default:
+			s.top().piped = true
+		}
 	case '&':
 		if s.peek(1) == '>' {
 			s.endWord()
@@ -490,6 +501,10 @@ func (s *scanner) keyword(text string) bool {
 	case "if", "then", "elif", "else", "fi", "do", "done", "while", "until", "!", "{", "}":
 		return true
 	case "time":
+		if f.piped {
+			// Not the keyword here but the program, with options of its own.
+			s.giveUp("it runs time behind a pipe")
+		}
 		f.timed = true
 		return true
 	case "-p", "--":
@@ -526,7 +541,7 @@ func (s *scanner) endPart() {
 		}
 		s.emit(f, s.i)
 	}
-	*f = frame{close: f.close}
+	*f = frame{close: f.close, piped: f.piped && !f.begun} // a line may end behind a pipe
 }
 
 func (s *scanner) emit(f *frame, end int) {
