@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"syscall"
 	"unsafe"
@@ -44,7 +43,6 @@ func init() {
 func runInit() int {
 	// Commands are started from this thread only; see lock.
 	runtime.LockOSThread()
-	surviveSignals()
 	nameProcess(InitName)
 	w := newWire(control)
 	score := newVictim()
@@ -66,6 +64,7 @@ func runInit() int {
 	if err := lock(&plan); err != nil {
 		return fail(w, err)
 	}
+	surviveSignals() // after lock, which needs a signal to reach all threads
 	s := newServer(w, &plan, score)
 	if err := w.send(Reply{Op: "ready"}); err != nil {
 		return 1
@@ -73,11 +72,22 @@ func runInit() int {
 	return s.serve()
 }
 
-// surviveSignals keeps a kill from inside a box, or of the process group, from
-// ending the process: process 1 is immune only to signals it does not handle
-// (pid_namespaces(7)), and the Go runtime handles nearly all. They are caught
-// and dropped rather than ignored, because a command would inherit that.
-func surviveSignals() { signal.Notify(make(chan os.Signal, 1)) }
+// surviveSignals makes process 1 immune to what a command may send it. The
+// kernel drops every signal to a process 1 that does not handle it
+// (pid_namespaces(7)), but the Go runtime handles nearly all and ends the
+// process for many. So its handlers are taken away again, but for the one that
+// it sends itself. Commands inherit nothing but defaults.
+func surviveSignals() {
+	const last = 64 // signal(7), SIGRTMAX
+	action := struct{ handler, flags, restorer, mask uint64 }{}
+	for sig := uintptr(1); sig <= last; sig++ {
+		if sig == uintptr(syscall.SIGURG) {
+			continue
+		}
+		// SIGKILL and SIGSTOP fail, as they should.
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
+	}
+}
 
 // nameProcess is what ps shows: started by way of /proc/self/exe, a process is
 // called "exe".

@@ -3,7 +3,9 @@ package boxinit
 import (
 	"bufio"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -12,7 +14,8 @@ import (
 // connection, a line each; its end says that the supervisor is done with
 // them, or dead.
 func runKeeper() int {
-	surviveSignals()
+	// It must outlive what ends the supervisor.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
 	nameProcess(KeeperName)
 	var dirs []string
 	lines := bufio.NewScanner(os.NewFile(control, "control"))
