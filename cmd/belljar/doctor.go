@@ -24,58 +24,41 @@ Exit status: 0 boxes can run here; 1 no box can run here; 2 the command line
 makes no sense.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return doctor(c.OutOrStdout(), sandbox.Probe().Checks, asJSON)
+			return doctor(c.OutOrStdout(), sandbox.Probe(), asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	return c
 }
 
-// check is a sandbox.Check as --json prints it.
-type check struct {
-	Name     string `json:"name"`
-	OK       bool   `json:"ok"`
-	Required bool   `json:"required"`
-	Detail   string `json:"detail,omitempty"`
-	Degraded string `json:"degraded,omitempty"`
-	Mend     string `json:"mend,omitempty"`
-}
-
-// doctor prints the checks and is an error if a box cannot run.
-func doctor(out io.Writer, checks []sandbox.Check, asJSON bool) error {
-	runs := true
-	for _, k := range checks {
-		runs = runs && (k.OK || !k.Required)
-	}
+// doctor prints what was found and is an error if a box cannot run.
+func doctor(out io.Writer, host sandbox.Host, asJSON bool) error {
 	var err error
 	if asJSON {
-		report := struct {
-			OK     bool    `json:"ok"`
-			Checks []check `json:"checks"`
-		}{OK: runs, Checks: make([]check, 0, len(checks))}
-		for _, k := range checks {
-			report.Checks = append(report.Checks, check(k))
-		}
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
-		err = enc.Encode(report)
+		err = enc.Encode(struct {
+			OK     bool            `json:"ok"`
+			Kernel string          `json:"kernel"`
+			Checks []sandbox.Check `json:"checks"`
+		}{host.OK(), host.Kernel, host.Checks})
 	} else {
-		err = table(out, checks, runs)
+		err = table(out, host)
 	}
 	if err != nil {
 		return failure(fmt.Errorf("print the report: %w", err))
 	}
-	if !runs {
-		return failure(errors.New("no box can run on this host: see the lines marked MISSING and how to mend them"))
+	if !host.OK() {
+		return failure(errors.New("no box can run on this host: see what is MISSING and how to mend it"))
 	}
 	return nil
 }
 
 // table prints the checks for people, with what to do under each that is not
 // met.
-func table(out io.Writer, checks []sandbox.Check, runs bool) error {
+func table(out io.Writer, host sandbox.Host) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, k := range checks {
+	for _, k := range host.Checks {
 		word := "ok"
 		switch {
 		case k.OK && k.Degraded != "":
@@ -93,7 +76,7 @@ func table(out io.Writer, checks []sandbox.Check, runs bool) error {
 			fmt.Fprintf(w, "\t\t  mend: %s\n", k.Mend)
 		}
 	}
-	if runs {
+	if host.OK() {
 		fmt.Fprintln(w, "\nBoxes can run on this host.")
 	}
 	return w.Flush()
