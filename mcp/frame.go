@@ -129,6 +129,13 @@ func (l *lineWriter) close() {
 	l.moved.Broadcast()
 }
 
+// failure is the error of the write that failed, or nil.
+func (l *lineWriter) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
 func (l *lineWriter) run() {
 	defer close(l.done)
 	var spare []byte

@@ -308,7 +308,7 @@ func TestClientThatIsGone(t *testing.T) {
 	<-ty.running
 	c.out.Close()
 	c.send(req("2", "ping"))
-	if err := <-c.done; err == nil || !strings.Contains(err.Error(), "does not read") {
+	if err := <-c.done; !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("ServeStdio: %v", err)
 	}
 	if err := <-ty.cancelled; !errors.Is(err, mcp.ErrShutdown) {

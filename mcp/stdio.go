@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -62,7 +63,7 @@ func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) erro
 	case err = <-read:
 	case <-g.out.gone:
 		g.shut(evError)
-		return errors.New("write to the client: it does not read any more")
+		return fmt.Errorf("write to the client: %w", g.out.failure())
 	case <-ctx.Done():
 	case <-s.quit:
 	}
