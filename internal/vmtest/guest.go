@@ -1,0 +1,258 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// guestUser is the ordinary user of the guest. Not nobody: 65534 is also the
+// overflow uid, which would hide a missing mapping in a user namespace.
+const guestUser = 61234
+
+// guest is the life of the guest's first process.
+func guest() {
+	code, err := obey()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "vmtest: guest: %v\n", err)
+	} else if f, err := os.OpenFile("/dev/ttyS1", os.O_WRONLY, 0); err == nil {
+		fmt.Fprintln(f, code)
+		// Waits until the line has sent it all: a reset would cut it off.
+		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCSBRK, 1)
+	}
+	_ = unix.IoctlSetInt(1, unix.TCSBRK, 1)
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
+	select {} // a first process that ends is a panic
+}
+
+// obey carries out the order and returns the exit status of the test.
+func obey() (int, error) {
+	if err := mountAll(mount{"dev", "/dev", "devtmpfs", 0, ""}, mount{"proc", "/proc", "proc", 0, ""}); err != nil {
+		return 0, err
+	}
+	rawConsole()
+	text, err := os.ReadFile("/" + orderFile)
+	if err != nil {
+		return 0, err
+	}
+	var w order
+	if err := json.Unmarshal(text, &w); err != nil {
+		return 0, fmt.Errorf("read the order: %w", err)
+	}
+	if w.Nothing {
+		return 0, nil
+	}
+	if err := loadModules(); err != nil {
+		return 0, err
+	}
+	program, err := enterRoot(&w)
+	if err != nil {
+		return 0, err
+	}
+	group, err := makeGroups(&w)
+	if err != nil {
+		return 0, err
+	}
+	return start(&w, program, group)
+}
+
+// rawConsole keeps the terminal from turning LF into CR LF.
+func rawConsole() {
+	f, err := os.OpenFile("/dev/ttyS0", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return // the output is ugly, no more
+	}
+	defer f.Close()
+	if t, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+		t.Oflag &^= unix.OPOST
+		_ = unix.IoctlSetTermios(int(f.Fd()), unix.TCSETS, t)
+	}
+}
+
+type mount struct {
+	source, target, kind string
+	flags                uintptr
+	data                 string
+}
+
+func mountAll(mounts ...mount) error {
+	for _, m := range mounts {
+		if err := os.MkdirAll(m.target, 0o750); err != nil {
+			return err
+		}
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
+			return fmt.Errorf("mount %s on %s: %w", m.kind, m.target, err)
+		}
+	}
+	return nil
+}
+
+func loadModules() error {
+	paths, err := filepath.Glob("/" + modulesDir + "/*") // sorted
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		flags := 0
+		if !strings.HasSuffix(path, ".ko") {
+			flags = unix.MODULE_INIT_COMPRESSED_FILE
+		}
+		err = unix.FinitModule(int(f.Fd()), "", flags)
+		f.Close()
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("load %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// enterRoot builds the root of the guest, with the test in it, and moves
+// there. It returns the path of the test.
+func enterRoot(w *order) (string, error) {
+	err := mountAll(
+		mount{"host", "/host", "virtiofs", unix.MS_RDONLY, ""},
+		mount{"tmpfs", "/own", "tmpfs", 0, "mode=755"},
+	)
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range []string{"/own/upper", "/own/work"} {
+		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // the guest's root directory
+			return "", err
+		}
+	}
+	tests, err := filepath.Glob("/" + programDir + "/*")
+	if err != nil || len(tests) != 1 {
+		return "", fmt.Errorf("%d tests in the first files, want one", len(tests))
+	}
+	err = mountAll(
+		mount{"overlay", "/new", "overlay", 0, "lowerdir=/host,upperdir=/own/upper,workdir=/own/work"},
+		mount{"dev", "/new/dev", "devtmpfs", 0, ""},
+		mount{"proc", "/new/proc", "proc", 0, ""},
+		mount{"sys", "/new/sys", "sysfs", 0, ""},
+		mount{"run", "/new/run", "tmpfs", 0, "mode=755"},
+		mount{"/" + programDir, "/new/mnt", "", unix.MS_BIND, ""},
+		mount{"pts", "/new/dev/pts", "devpts", 0, "mode=620,ptmxmode=666"},
+		mount{"shm", "/new/dev/shm", "tmpfs", 0, "mode=1777"},
+		mount{"cgroup", "/new/sys/fs/cgroup", "cgroup2", 0, "nsdelegate,memory_recursiveprot"},
+	)
+	if err != nil {
+		return "", err
+	}
+	// As switch_root(8) does: in a mere chroot nobody can make user
+	// namespaces (user_namespaces(7), EPERM).
+	if err := errors.Join(unix.Chdir("/new"), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), unix.Chdir("/")); err != nil {
+		return "", fmt.Errorf("enter the root: %w", err)
+	}
+	// A real disk: not every kernel maps the owners of a tmpfs.
+	mkfs, err := execute("/sbin/mke2fs", "-q", "-F", "-O", "^has_journal", "-E", "lazy_itable_init=1", w.Tmp)
+	if err != nil || mkfs != 0 {
+		return "", fmt.Errorf("mke2fs %s: status %d, %w", w.Tmp, mkfs, err)
+	}
+	if err := mountAll(mount{w.Tmp, "/tmp", "ext4", 0, ""}); err != nil {
+		return "", err
+	}
+	if err := os.Chmod("/tmp", 0o777|os.ModeSticky); err != nil { //nolint:gosec // as /tmp is
+		return "", err
+	}
+	// A checkout often lies where only its owner may look.
+	for dir := w.Dir; dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // in the guest's own layer
+			return "", err
+		}
+	}
+	return filepath.Join("/mnt", filepath.Base(tests[0])), loopbackUp()
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	r, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
+}
+
+// makeGroups makes the cgroup that the test runs in and returns it: a service
+// of its own, as a service manager makes it, and for a user one that is
+// delegated (cgroups(7), "Delegation"), unless the order has none.
+func makeGroups(w *order) (string, error) {
+	const top = "/sys/fs/cgroup"
+	slice, scope := top+"/test.slice", top+"/test.slice/test.scope"
+	for _, dir := range []string{slice, scope} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+cpu +memory +pids"), 0); err != nil {
+			return "", err
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // cgroups have no secrets
+			return "", err
+		}
+	}
+	if w.User == 0 || !w.Groups {
+		return scope, nil
+	}
+	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
+		if err := os.Chown(filepath.Join(scope, name), w.User, w.User); err != nil {
+			return "", err
+		}
+	}
+	return scope, nil
+}
+
+// start runs the test and returns its exit status.
+func start(w *order, program, group string) (int, error) {
+	dir, err := os.Open(group)
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	return wait(syscall.ForkExec(program, append([]string{program}, w.Args...), &syscall.ProcAttr{
+		Dir: w.Dir, Env: w.Env, Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{
+			Setsid: true, Credential: &syscall.Credential{Uid: uint32(w.User), Gid: uint32(w.User)},
+			UseCgroupFD: true, CgroupFD: int(dir.Fd()),
+		},
+	}))
+}
+
+// execute runs a program of the guest.
+func execute(program string, args ...string) (int, error) {
+	return wait(syscall.ForkExec(program, append([]string{program}, args...), &syscall.ProcAttr{
+		Dir: "/", Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, Files: []uintptr{0, 1, 2},
+	}))
+}
+
+// wait reaps everything, as a first process must, until pid has ended.
+func wait(pid int, err error) (int, error) {
+	if err != nil {
+		return 0, fmt.Errorf("start: %w", err)
+	}
+	for {
+		var status syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR) || err == nil && got != pid:
+		case err != nil:
+			return 0, fmt.Errorf("wait for process %s: %w", strconv.Itoa(pid), err)
+		case status.Signaled():
+			return 128 + int(status.Signal()), nil
+		default:
+			return status.ExitStatus(), nil
+		}
+	}
+}

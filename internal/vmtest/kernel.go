@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// kernel is an unpacked kernel package.
+type kernel struct {
+	image   string
+	modules []string // in the order in which they must be loaded
+}
+
+// metaPackages depend on the newest kernel of a series in Debian 12 and say
+// its name. The cloud kernels are small and have virtio.
+var metaPackages = map[string]string{"6.12": "linux-image-6.12-cloud-amd64", "6.1": "linux-image-cloud-amd64"}
+
+// wanted are the modules of the guest, after what they need; a kernel has
+// them built in where its package does not hold the file.
+var wanted = []string{
+	"virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
+	"fuse", "virtiofs", "overlay", "crc16", "mbcache", "jbd2", "crc32c_generic", "libcrc32c", "ext4",
+}
+
+// findKernel returns the kernel of a series from the cache, and fetches it
+// first if need be.
+func findKernel(ctx context.Context, cache, series string) (kernel, error) {
+	meta, ok := metaPackages[series]
+	if !ok {
+		return kernel{}, fmt.Errorf("kernel %q: only 6.12 and 6.1 are known", series)
+	}
+	dir := filepath.Join(cache, "linux-"+series)
+	if _, err := os.Stat(dir); err != nil {
+		if err := fetchKernel(ctx, meta, dir); err != nil {
+			return kernel{}, err
+		}
+	}
+	images, err := filepath.Glob(filepath.Join(dir, "boot/vmlinuz-*"))
+	if err != nil || len(images) != 1 {
+		return kernel{}, fmt.Errorf("%s holds %d kernels, want one; remove it and try again", dir, len(images))
+	}
+	k := kernel{image: images[0]}
+	for _, name := range wanted {
+		found := ""
+		err := filepath.WalkDir(filepath.Join(dir, "lib/modules"), func(path string, _ os.DirEntry, err error) error {
+			if base, _, _ := strings.Cut(filepath.Base(path), ".ko"); base == name && base != filepath.Base(path) {
+				found = path
+			}
+			return err
+		})
+		if err != nil {
+			return kernel{}, err
+		}
+		if found != "" {
+			k.modules = append(k.modules, found)
+		}
+	}
+	return k, nil
+}
+
+// fetchKernel unpacks the kernel that a package depends on. Nothing is
+// installed: the host's own boot stays as it is. apt checks the signature.
+func fetchKernel(ctx context.Context, meta, dir string) error {
+	for _, program := range []string{"apt-get", "apt-cache", "dpkg"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return &lackError{"no " + program + " to fetch a kernel with"}
+		}
+	}
+	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", meta).Output()
+	if err != nil {
+		return &lackError{fmt.Sprintf("no package %s: %v", meta, err)}
+	}
+	_, name, ok := strings.Cut(string(out), "Depends: ")
+	if !ok {
+		return &lackError{"package " + meta + " names no kernel"}
+	}
+	name, _, _ = strings.Cut(name, "\n")
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), "fetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	get := exec.CommandContext(ctx, "apt-get", "download", "-q", strings.TrimSpace(name))
+	get.Dir = tmp
+	if out, err := get.CombinedOutput(); err != nil {
+		return &lackError{fmt.Sprintf("apt-get download %s: %v: %s", name, err, out)}
+	}
+	debs, err := filepath.Glob(filepath.Join(tmp, "*.deb"))
+	if err != nil || len(debs) != 1 {
+		return errors.Join(err, fmt.Errorf("apt-get download %s gave %d packages", name, len(debs)))
+	}
+	tree := filepath.Join(tmp, "tree")
+	if out, err := exec.CommandContext(ctx, "dpkg", "-x", debs[0], tree).CombinedOutput(); err != nil {
+		return fmt.Errorf("unpack %s: %w: %s", debs[0], err, out)
+	}
+	return os.Rename(tree, dir)
+}

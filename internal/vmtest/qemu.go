@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// machine is the virtual machine of one run.
+type machine struct {
+	qemu      string
+	virtiofsd string
+	kernel    kernel
+	accel     string
+	memory    int // MiB
+}
+
+// find looks for the programs.
+func (m *machine) find() error {
+	if os.Geteuid() != 0 {
+		return &lackError{"virtiofsd shares the root file system only as root"}
+	}
+	var err error
+	if m.qemu, err = exec.LookPath("qemu-system-x86_64"); err != nil {
+		return &lackError{"no qemu-system-x86_64; install the package qemu-system-x86"}
+	}
+	for _, path := range []string{"/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd", "/usr/lib/virtiofsd"} {
+		if _, err := os.Stat(path); err == nil {
+			m.virtiofsd = path
+			return nil
+		}
+	}
+	return &lackError{"no virtiofsd; install the package qemu-system-common or virtiofsd"}
+}
+
+// chooseAccel uses KVM where it works. A /dev/kvm says little: some hosts
+// emulate too few instructions for a stock kernel, which then hangs, so a
+// guest that does nothing is started first. The answer is kept for as long as
+// this host runs.
+func (m *machine) chooseAccel(ctx context.Context, cache string) error {
+	const patience = 10 * time.Second
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return err
+	}
+	known := filepath.Join(cache, "accel-"+strings.TrimSpace(string(boot)))
+	if text, err := os.ReadFile(known); err == nil {
+		m.accel = string(text)
+		return nil
+	}
+	m.accel = "tcg"
+	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
+		f.Close()
+		probe := *m
+		probe.accel = "kvm"
+		short, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if code, err := probe.boot(short, order{Nothing: true}, ""); err == nil && code == 0 {
+			m.accel = "kvm"
+		}
+	}
+	return os.WriteFile(known, []byte(m.accel), 0o600)
+}
+
+// boot starts the guest with an order and returns the exit status of what it
+// ran. Its first serial line goes to standard output.
+func (m *machine) boot(ctx context.Context, w order, program string) (int, error) {
+	tmp, err := os.MkdirTemp("", "vmtest-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(tmp)
+	at := func(name string) string { return filepath.Join(tmp, name) }
+	if err := writeInitrd(at("initrd"), m.kernel, w, program); err != nil {
+		return 0, fmt.Errorf("pack the guest's files: %w", err)
+	}
+	disk, err := os.OpenFile(at("disk"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = errors.Join(disk.Truncate(4<<30), disk.Close()) // sparse
+	}
+	if err != nil {
+		return 0, err
+	}
+	share, err := m.share(ctx, at("share"))
+	if err != nil {
+		return 0, err
+	}
+	defer share()
+	cmd := exec.CommandContext(ctx, m.qemu, m.line(at)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if w.Nothing {
+		cmd.Stdout, cmd.Stderr = nil, nil
+	}
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return 0, fmt.Errorf("run the guest: %w", err)
+	}
+	text, err := os.ReadFile(at("status"))
+	if err != nil {
+		return 0, err
+	}
+	code, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("the guest ended without a status; what it wrote stands above")
+	}
+	return code, nil
+}
+
+// line is the command line of qemu.
+func (m *machine) line(at func(string) string) []string {
+	cpu := "max"
+	if m.accel == "kvm" {
+		cpu = "host"
+	}
+	return []string{
+		"-accel", m.accel, "-cpu", cpu, "-smp", "1", "-m", strconv.Itoa(m.memory),
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-kernel", m.kernel.image, "-initrd", at("initrd"),
+		"-append", "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t audit=0 mitigations=off nokaslr",
+		"-serial", "stdio", "-serial", "file:" + at("status"),
+		// virtiofs works on memory that both processes map.
+		"-object", fmt.Sprintf("memory-backend-memfd,id=mem,size=%dM,share=on", m.memory), "-numa", "node,memdev=mem",
+		"-chardev", "socket,id=share,path=" + at("share"), "-device", "vhost-user-fs-pci,chardev=share,tag=host",
+		"-drive", "if=none,id=disk,format=raw,cache=unsafe,file=" + at("disk"), "-device", "virtio-blk-pci,drive=disk",
+	}
+}
+
+// share starts the server of the host's root file system, and returns a
+// function that ends it.
+func (m *machine) share(ctx context.Context, socket string) (func(), error) {
+	cmd := exec.CommandContext(ctx, m.virtiofsd, "--socket-path="+socket, "-o", "source=/", "-o", "cache=always", "-o", "sandbox=chroot", "-o", "no_posix_lock")
+	words, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("share the root file system: %w", err)
+	}
+	var said strings.Builder
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&said, io.LimitReader(words, 16<<10))
+		_, _ = io.Copy(io.Discard, words)
+	}()
+	stop := func() {
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait()
+	}
+	const patience = 10 * time.Second
+	for deadline := time.Now().Add(patience); ; {
+		if _, err := os.Stat(socket); err == nil {
+			return stop, nil
+		}
+		select {
+		case <-read:
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+			if time.Now().Before(deadline) {
+				continue
+			}
+		}
+		stop()
+		return nil, fmt.Errorf("share the root file system: virtiofsd made no socket: %s", strings.TrimSpace(said.String()))
+	}
+}
