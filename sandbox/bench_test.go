@@ -138,3 +138,24 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64(shut.at(0.5).Microseconds()), "close-median-us")
 	b.ReportMetric(float64(shut.at(0.99).Microseconds()), "close-p99-us")
 }
+
+// BenchmarkDeadline is how long after its deadline a tree of processes that
+// does not want to end is gone and its call answered. The limit is 200 ms.
+func BenchmarkDeadline(b *testing.B) {
+	box, _ := openBox(b, grant(b))
+	const timeout = 50 * time.Millisecond
+	var late sample
+	for b.Loop() {
+		r, err := box.Run(context.Background(), sandbox.Cmd{
+			Grant: box.Grant(), Timeout: timeout,
+			Shell: "trap '' TERM INT HUP; (setsid sleep 1000 &); for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; kill -STOP $!; sleep 1000",
+		})
+		if err != nil || r.Status != sandbox.TimedOut {
+			b.Fatalf("%v, %v", r.Status, err)
+		}
+		late = append(late, r.Wall-timeout)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(late.at(0.5).Microseconds()), "late-median-us")
+	b.ReportMetric(float64(late.at(0.99).Microseconds()), "late-p99-us")
+}

@@ -17,7 +17,7 @@ import (
 // neighbour is answered meanwhile.
 func TestBombs(t *testing.T) {
 	s, _ := world(t)
-	g := policytest.GrantWith(t, "memory: 256MiB, pids: 128, cpu: 1, tmp: 64MiB, tmp_files: 1000, open_files: 1024, output: 8MiB, wall: 60s")
+	g := policytest.GrantWith(t, "memory: 256MiB, pids: 128, cpu: 1, tmp: 64MiB, tmp_files: 1000, open_files: 1024, output: 8MiB, wall: 1m")
 	b, err := s.Open(t.Context(), "bomber", g)
 	if err != nil {
 		t.Fatal(err)
@@ -31,50 +31,59 @@ func TestBombs(t *testing.T) {
 	memory := s.Limits()[policies.LimitMemory] == sandbox.Enforced
 	tests := []struct {
 		name, script string
+		timeout      time.Duration
 		want         func(r sandbox.Result, out string) bool
 	}{
 		{
 			"fork 5000", "for i in $(seq 5000); do sleep 1000 & done 2>/dev/null; echo end",
+			6 * time.Second,
 			func(r sandbox.Result, out string) bool {
 				return r.Status == sandbox.Exited || r.Status == sandbox.TimedOut
 			},
 		},
 		{
 			"fork for ever", ":(){ :|:& };: 2>/dev/null",
+			6 * time.Second,
 			func(r sandbox.Result, _ string) bool {
 				return r.Status == sandbox.Exited || r.Status == sandbox.TimedOut
 			},
 		},
 		{
 			"4 GB of memory", "head -c 4G /dev/zero | tail -n 1",
+			time.Minute,
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.OOM },
 		},
 		{
 			"2 GB to /tmp", "head -c 2G /dev/zero > /tmp/x; echo code $?; rm /tmp/x",
+			time.Minute,
 			func(r sandbox.Result, out string) bool {
 				return r.Status == sandbox.Exited && strings.Contains(out, "No space left on device")
 			},
 		},
 		{
 			"many files", "cd /tmp && mkdir m && for i in $(seq 2000); do : > m/$i || break; done 2>&1 | tail -1; rm -r m",
+			time.Minute,
 			func(r sandbox.Result, out string) bool { return strings.Contains(out, "No space left on device") },
 		},
 		{
 			"100k descriptors", "for i in $(seq 100000); do exec {fd}</dev/null || break; done 2>&1 | tail -1",
+			time.Minute,
 			func(r sandbox.Result, out string) bool { return strings.Contains(out, "Too many open files") },
 		},
 		{
 			"1 GB of output", "head -c 1G /dev/zero; echo end",
+			time.Minute,
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited && r.Output.Size() == 1<<30+4 },
 		},
 		{
 			"all the CPU", "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 1",
+			time.Minute,
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited },
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			j, err := b.Start(t.Context(), sandbox.Cmd{Grant: g, Shell: tt.script, Timeout: 6 * time.Second})
+			j, err := b.Start(t.Context(), sandbox.Cmd{Grant: g, Shell: tt.script, Timeout: tt.timeout})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,3 +80,12 @@ func grant(t testing.TB) policies.Grant { return policytest.Grant(t) }
 
 // lines joins the lines of a script.
 func lines(l ...string) string { return strings.Join(l, "\n") }
+
+// dupInherited is a second descriptor of f that an exec does not close.
+func dupInherited(f *os.File) (*os.File, error) {
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}

@@ -37,12 +37,13 @@ var (
 	Bash           = Thing{Name: "bash", lack: lackProgram("bash")}
 	Bwrap          = Thing{Name: "bwrap", lack: lackProgram("bwrap")}
 	Git            = Thing{Name: "git", lack: lackProgram("git")}
+	Perl           = Thing{Name: "perl", lack: lackProgram("perl")}
 	Node22         = Thing{Name: "node22", lack: lackNode22}
 )
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Bash, Bwrap, Git, Node22}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Bash, Bwrap, Git, Perl, Node22}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.
