@@ -35,7 +35,7 @@ type backgroundInput struct {
 }
 
 // Facts shows the policy the script and where it starts.
-func (in backgroundInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd) }
+func (in backgroundInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd, in.Env) }
 
 // backgroundOutput is the structured result of BackgroundBash.
 type backgroundOutput struct {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,18 +49,19 @@ type bashInput struct {
 }
 
 // Facts shows the policy the script and where it starts.
-func (in bashInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd) }
+func (in bashInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd, in.Env) }
 
 // commandFacts is what any tool that runs a script shows the policy.
-func commandFacts(command, cwd string) policies.Facts {
-	f := policies.Facts{Command: command}
+func commandFacts(command, cwd string, env map[string]string) policies.Facts {
+	f := policies.Facts{Command: command, Env: slices.Sorted(maps.Keys(env))}
 	switch {
 	case path.IsAbs(cwd):
-		f.Paths = []string{path.Clean(cwd)}
+		f.Paths = []string{cwd}
 	case cwd != "":
 		// Where the session stands is not known here: the workspace is the
-		// likeliest, and the sandbox is the wall in any case.
-		f.Paths = []string{path.Join("/workspace", cwd)}
+		// likeliest, and the sandbox is the wall in any case. The path is not
+		// cleaned, so that the policy sees a ".." and doubts it.
+		f.Paths = []string{sandbox.Workspace + "/" + cwd}
 	}
 	return f
 }
