@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"belljar.dev/policies"
@@ -311,7 +312,7 @@ func FuzzGuard(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	s, err := New(Config{Gate: allowAll{}, Limits: Limits{Line: 4096, Depth: 16}})
+	s, err := New(Config{Gate: allowAll{}, Limits: Limits{Line: 4096, Depth: 16, Drain: time.Second}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -321,8 +322,12 @@ func FuzzGuard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var out bytes.Buffer
 		in := io.NopCloser(io.MultiReader(strings.NewReader(handshake), bytes.NewReader(text)))
+		started := time.Now()
 		if err := s.ServeStdio(t.Context(), in, &out); err != nil {
 			t.Fatalf("ServeStdio: %v", err)
+		}
+		if took := time.Since(started); took >= time.Second {
+			t.Fatalf("the end took %v", took)
 		}
 		// The lines sent bound the answers; a batch has more, in one line.
 		lines := 2 + bytes.Count(text, []byte("\n"))

@@ -114,10 +114,13 @@ func TestDuplicateID(t *testing.T) {
 	}
 }
 
-func TestQueue(t *testing.T) {
+func TestQueue(t *testing.T) { synctest.Test(t, testQueue) }
+
+func testQueue(t *testing.T) {
 	ty := newToy(t, func(c *mcp.Config) { c.Limits = mcp.Limits{Running: 2, Queue: 3} })
 	c := ty.connect(t)
 	c.greet(revLegacy)
+	synctest.Wait() // until the place of initialize is free
 	for i := range 5 {
 		c.send(call(fmt.Sprint(i), "hang", `{}`))
 	}
@@ -150,6 +153,7 @@ func TestQueue(t *testing.T) {
 			t.Errorf("got %v, want %s among them", got, want)
 		}
 	}
+	c.close()
 }
 
 func TestRate(t *testing.T) {
