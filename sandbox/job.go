@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -179,7 +180,7 @@ func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
 	send := files
 	if j.leaf != nil {
 		req.Leaf = true
-		send = append(files[:len(files):len(files)], int(j.leaf.dir.Fd()))
+		send = append(slices.Clip(files), int(j.leaf.dir.Fd()))
 	}
 	oom := j.box.group.oomKills()
 	if err := j.box.send(req, send...); err != nil {

@@ -3,9 +3,9 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -297,7 +297,7 @@ func cut(limit int, total int64, read func(off int64, n int) ([]byte, error)) (C
 		return Cut{}, err
 	}
 	first, last = trimTail(first), trimHead(last)
-	text := append(first[:len(first):len(first)], last...)
+	text := append(slices.Clip(first), last...)
 	return Cut{Text: text, Total: total, Dropped: total - int64(len(text)), At: len(first)}, nil
 }
 
@@ -374,9 +374,4 @@ func (o *Output) join(pieces []piece, length int64, limit int) (Cut, error) {
 		}
 		return text, nil
 	})
-}
-
-// errIsClosed reports whether err only says that something was closed.
-func errIsClosed(err error) bool {
-	return errors.Is(err, os.ErrClosed) || errors.Is(err, ErrClosed)
 }

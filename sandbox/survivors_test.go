@@ -51,7 +51,7 @@ func TestSurvivors(t *testing.T) {
 	var late []time.Duration
 	count := map[string]int{}
 	// A fixed seed: a failure can be repeated.
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // not a secret
+	random := rand.New(rand.NewPCG(1, 2))
 	work := make(chan func(), 4)
 	var wg sync.WaitGroup
 	for range cap(work) {

@@ -123,9 +123,12 @@ func victims(t *testing.T) (env []string, outside func(string) string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	env = []string{
-		"SECRET=" + secret, fmt.Sprintf("PORT=%d", port), fmt.Sprintf("PID=%d", sleeper.Process.Pid), "HOSTNAME_OUTSIDE=" + hostname,
+		"SECRET=" + secret, "PORT=" + port, fmt.Sprintf("PID=%d", sleeper.Process.Pid), "HOSTNAME_OUTSIDE=" + hostname,
 	}
 	for name, number := range map[string]int{
 		"PTRACE": unix.SYS_PTRACE, "READV": unix.SYS_PROCESS_VM_READV, "KEYCTL": unix.SYS_KEYCTL, "URING": unix.SYS_IO_URING_SETUP,

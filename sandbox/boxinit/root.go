@@ -1,7 +1,9 @@
 package boxinit
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -243,7 +245,7 @@ func setKnobs(p *Plan) error {
 	}
 	for _, k := range knobs {
 		path := "/proc/sys/user/max_" + k + "_namespaces"
-		if err := os.WriteFile(path, []byte("0"), 0); err != nil && !os.IsNotExist(err) {
+		if err := os.WriteFile(path, []byte("0"), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -241,7 +241,7 @@ func ended(c *command, status syscall.WaitStatus, usage *syscall.Rusage) Reply {
 // there what it likes: it chooses the directory of the next one anyway.
 func lastDir(file string) string {
 	const longest = 4096 // PATH_MAX
-	defer syscall.Unlink(file)
+	defer func() { _ = syscall.Unlink(file) }()
 	fd, err := syscall.Open(file, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return ""
