@@ -32,8 +32,7 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 		raw = []byte(`{}`)
 	}
 	if err := checkJSON(raw, depth); err != nil {
-		var dup *duplicateKeyError
-		if errors.As(err, &dup) {
+		if dup, ok := errors.AsType[*duplicateKeyError](err); ok {
 			return v, nil, &argumentError{[]string{fmt.Sprintf("argument %q stands twice; send it once", dup.key)}}
 		}
 		return v, nil, &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}

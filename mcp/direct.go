@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"runtime/debug"
 	"unicode/utf8"
 )
@@ -73,7 +74,11 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 		return meta[0] == '{'
 	}
 	if client != nil {
-		var who struct{ Name, Version, Title, WebsiteURL string }
+		var who struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+			Title   string `json:"title"`
+		}
 		if json.Unmarshal(client, &who) != nil {
 			return false
 		}
@@ -146,9 +151,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
 	meta := r.meta
 	if in == modern {
 		meta = map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}}
-		for k, v := range r.meta {
-			meta[k] = v
-		}
+		maps.Copy(meta, r.meta)
 	}
 	b := make([]byte, 0, size)
 	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{`...)

@@ -78,8 +78,7 @@ func fault(k kind, format string, args ...any) *wireError {
 
 // asWire is err as a client may be told it.
 func asWire(err error) *wireError {
-	var e *wireError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*wireError](err); ok {
 		return e
 	}
 	return fault(internalError, "%v", err)

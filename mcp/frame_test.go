@@ -123,7 +123,7 @@ func TestSlowClient(t *testing.T) {
 			t.Errorf("offer: %v", err)
 		}
 		r.Close()
-		for range sent { //nolint:revive // until its end
+		for range sent {
 		}
 		if err := w.send(line); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("send to a client that is gone: %v", err)
@@ -223,8 +223,7 @@ var seeds = []string{
 func compare(t *testing.T, text []byte) {
 	t.Helper()
 	err := checkJSON(text, 1000)
-	var dup *duplicateKeyError
-	if errors.As(err, &dup) {
+	if _, dup := errors.AsType[*duplicateKeyError](err); dup {
 		return
 	}
 	valid := json.Valid(text) && utf8.Valid(text)

@@ -122,8 +122,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	limit := w.server.cfg.Limits.Line
 	body, err := readBody(http.MaxBytesReader(rw, r.Body, int64(limit)))
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			w.refuse(rw, http.StatusRequestEntityTooLarge, nil, legacy,
 				fault(invalidRequest, "invalid request: the message is larger than %d bytes", limit))
 			return

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"maps"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -111,9 +112,7 @@ func (s *Server) webSession(id string) *Session {
 func (s *Server) endWeb(ctx context.Context) {
 	s.mu.Lock()
 	all := make(map[*Session]*sdk.ServerSession, len(s.web.sdk)+1)
-	for session, ss := range s.web.sdk {
-		all[session] = ss
-	}
+	maps.Copy(all, s.web.sdk)
 	if s.web.shared != nil {
 		all[s.web.shared] = nil
 	}

@@ -81,8 +81,7 @@ func eraOf(req sdk.Request) era {
 }
 
 func wireCode(err error, in era, method string) error {
-	var own *wireError
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*wireError](err); ok {
 		return own.sdk(in)
 	}
 	var theirs *jsonrpc.Error

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -190,8 +191,8 @@ func (s *Session) end(cause error) {
 	fns := s.onEnd
 	s.onEnd = nil
 	s.mu.Unlock()
-	for i := len(fns) - 1; i >= 0; i-- {
-		fns[i]()
+	for _, f := range slices.Backward(fns) {
+		f()
 	}
 	if s.server.cfg.OnSessionEnd != nil {
 		s.server.cfg.OnSessionEnd(s)

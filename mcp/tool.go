@@ -123,7 +123,7 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 			if err != nil {
 				return nil, nil, err
 			}
-			typed, ok := v.Interface().(In)
+			typed, ok := reflect.TypeAssert[In](v)
 			if !ok {
 				return nil, nil, fmt.Errorf("decode into %v", in.typ)
 			}

@@ -182,7 +182,7 @@ func (ty *toy) connect(t testing.TB) *client {
 func (c *client) close() {
 	c.stop()
 	c.in.Close()
-	for range c.line { //nolint:revive // until its end
+	for range c.line {
 	}
 	c.out.Close()
 }
