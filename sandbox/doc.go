@@ -1,2 +1,23 @@
 // Package sandbox runs untrusted commands in boxes.
+//
+// A [Supervisor] owns the boxes of a program. [Supervisor.Open] makes a [Box]
+// for what a grant allows: namespaces of its own, a private root, limits, no
+// capability, a system call filter, no network but its loopback. A command
+// goes in with [Box.Run] or [Box.Start] and comes back as a [Result]; while it
+// runs it is a [Job], and what it writes is an [Output].
+//
+// One init per box, none per command: everything is locked when the box is
+// made and inherited by what runs in it, so a command costs little more than a
+// plain exec. The init and the conversation with it are package boxinit; on
+// this side
+//
+//	supervisor.go, spawn_linux.go   make a box
+//	box.go, job.go                  run a command and see it through
+//	cgroup.go                       limits and the certain kill
+//	seccomp.go                      the filter
+//	host.go                         what this machine offers
+//
+// A command ends when its main process ends, whoever holds its output open;
+// then all that it left is killed. How a limit is held depends on the host and
+// is told with every result.
 package sandbox
