@@ -109,6 +109,16 @@ func newToy(t testing.TB, change ...func(*mcp.Config)) *toy {
 				return mcp.Text("free"), nil
 			}
 		})
+	mcp.AddTool(server, mcp.Tool{Name: "hold", Description: "keeps its text until it is cancelled or set free"},
+		func(ctx context.Context, call mcp.Call, in echoInput) (*mcp.Result, error) {
+			ty.running <- call.ID
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-ty.free:
+				return mcp.Text("%d", len(in.Text)), nil
+			}
+		})
 	mcp.AddTool(server, mcp.Tool{Name: "panic", Description: "panics"},
 		func(context.Context, mcp.Call, noInput) (*mcp.Result, error) { panic("secret reason") })
 	mcp.AddTool(server, mcp.Tool{Name: "fail", Description: "fails"},
