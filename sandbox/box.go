@@ -283,6 +283,9 @@ type Cmd struct {
 	// runs, and nothing is kept of what goes to Out and Err.
 	In       io.Reader
 	Out, Err io.Writer
+	// Terminal, where set, gives the command a terminal of that size, between
+	// In and Out; Err is not used then.
+	Terminal *Size
 }
 
 // validate says what is wrong with a command before anything is made for it.
@@ -313,6 +316,8 @@ func (c *Cmd) validate(b *Box) error {
 		return &Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are taken", len(c.Env), maxEnv)}
 	case c.Dir != "" && (!filepath.IsAbs(c.Dir) || strings.ContainsRune(c.Dir, 0)):
 		return &Refusal{Message: fmt.Sprintf("working directory %q is not an absolute path in the box", c.Dir)}
+	case c.Terminal != nil && (c.In == nil || c.Out == nil):
+		return &Refusal{Message: "a terminal needs something to read from and to write to"}
 	case c.Timeout <= 0:
 		return &Refusal{Message: fmt.Sprintf("timeout %s is not above zero", c.Timeout)}
 	case c.Timeout > longest:
@@ -328,7 +333,7 @@ func (c *Cmd) validate(b *Box) error {
 
 // request is the command as the init takes it.
 func (c *Cmd) request(b *Box, id uint64) boxinit.Request {
-	r := boxinit.Request{Op: "start", ID: id, Argv: c.Argv, Dir: c.Dir}
+	r := boxinit.Request{Op: "start", ID: id, Argv: c.Argv, Dir: c.Dir, TTY: c.Terminal != nil}
 	if len(c.Argv) > 0 {
 		r.Path = c.Argv[0]
 	}

@@ -349,3 +349,23 @@ func blocked(t testing.TB) *os.File {
 	t.Cleanup(func() { w.Close(); r.Close() })
 	return r
 }
+
+func TestTerminal(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	var out strings.Builder
+	in := blocked(t)
+	j, err := b.Start(t.Context(), sandbox.Cmd{
+		Grant: b.Grant(), Argv: []string{"bash", "-c", "test -t 0 && test -t 1 && test -t 2 && stty size && echo name > /dev/tty; exit 5"},
+		Timeout: 10 * time.Second, In: in, Out: &out, Terminal: &sandbox.Size{Rows: 33, Columns: 44},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := j.Wait(t.Context())
+	if err != nil || r.Code != 5 || out.String() != "33 44\r\nname\r\n" {
+		t.Errorf("code %d, %q, %v; want 5 and the size it was given", r.Code, out.String(), err)
+	}
+	if err := j.Resize(sandbox.Size{Rows: 1, Columns: 1}); err != nil {
+		t.Errorf("resizing an ended job: %v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -166,32 +167,36 @@ func newCgroups() (*cgroups, error) {
 	return c, nil
 }
 
-// openV2 makes our directory in the v2 tree and asks for the controllers. A
-// cgroup that holds processes cannot hand out controllers (cgroups(7), "no
-// internal processes"), so where the own cgroup refuses, the top of the tree
-// is tried, which may.
+// openV2 makes our directory in the v2 tree and asks for the controllers. It
+// goes below the cgroup that belljar runs in, which a service manager may have
+// delegated to us. Where that cannot hand out controllers and we are root, it
+// goes to the top of the tree, which can.
 func (c *cgroups) openV2(h hierarchy, name string) {
-	tops := []string{h.dir}
+	own := h.dir
+	if filepath.Base(own) == selfLeaf {
+		own = filepath.Dir(own) // a supervisor of this process was here before
+	}
+	tops := []string{own}
 	if os.Geteuid() == 0 {
-		if point := mountPoint(h.dir); point != h.dir {
+		if point := mountPoint(own); point != own {
 			tops = append(tops, point)
 		}
 	}
+	most := 0
+	for _, top := range tops {
+		most = max(most, len(available(top)))
+	}
 	for i, top := range tops {
-		var got []string
-		for _, ctl := range controllers {
-			if writeFile(filepath.Join(top, "cgroup.subtree_control"), "+"+ctl) == nil {
-				got = append(got, ctl)
-			}
-		}
-		wanted := 0
-		for _, ctl := range h.controllers {
-			if ctl == ctlMemory || ctl == ctlPids || ctl == ctlCPU {
-				wanted++
-			}
-		}
-		if len(got) < wanted && i+1 < len(tops) {
+		got := available(top)
+		last := i+1 == len(tops)
+		if len(got) < most && !last {
 			continue
+		}
+		if err := handOut(top, got); err != nil {
+			if !last {
+				continue
+			}
+			got = nil
 		}
 		dir := filepath.Join(top, name)
 		if os.Mkdir(dir, 0o755) != nil {
@@ -206,6 +211,55 @@ func (c *cgroups) openV2(h hierarchy, name string) {
 		return
 	}
 }
+
+// available are those of our controllers that the v2 cgroup dir has.
+func available(dir string) []string {
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return nil
+	}
+	have := strings.Fields(string(text))
+	return slices.DeleteFunc(slices.Clone(controllers), func(ctl string) bool { return !slices.Contains(have, ctl) })
+}
+
+// selfLeaf is the cgroup that a supervisor moves to if it is in the way. It is
+// beside the directories of supervisors, which are killed as a whole, and goes
+// with the cgroup that was delegated.
+const selfLeaf = "supervisor"
+
+// handOut gives controllers to the cgroups below dir: all or none, because pids
+// and cpu alone would be taken by a cgroup that holds processes, and make it a
+// "threaded" one, in which no box can run.
+//
+// A cgroup that holds processes cannot hand out memory (cgroups(7), "no
+// internal processes"). Where we are the only one, as in a service of our own
+// or in a container, we move out of the way.
+func handOut(dir string, ctls []string) error {
+	if len(ctls) == 0 {
+		return nil
+	}
+	file, want := filepath.Join(dir, "cgroup.subtree_control"), "+"+strings.Join(ctls, " +")
+	err := writeFile(file, want)
+	if !errors.Is(err, unix.EBUSY) {
+		return err
+	}
+	leaf := filepath.Join(dir, selfLeaf)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	err = writeFile(filepath.Join(leaf, procsFile), "0")
+	if err == nil {
+		if err = writeFile(file, want); err == nil {
+			return nil
+		}
+		_ = writeFile(filepath.Join(dir, procsFile), "0")
+	}
+	_ = os.Remove(leaf) // stays if another supervisor is in it
+	return err
+}
+
+// procsFile lists the processes of a cgroup; writing moves one in.
+const procsFile = "cgroup.procs"
 
 // mountPoint is the top of the cgroup tree that dir is in.
 func mountPoint(dir string) string {
@@ -276,7 +330,7 @@ type group struct {
 	c    *cgroups
 	v1   map[string]string // controller -> directory
 	v2   string
-	init *leaf // v2: the cgroup the init is born in
+	init *leaf // v2 itself, in which the init is born
 }
 
 // open makes the cgroups of a box with its limits; uid is whom the box's
@@ -310,18 +364,13 @@ func (c *cgroups) open(name string, l policies.Limits, uid int) (g *group, err e
 			return nil, err
 		}
 	}
-	if c.v2ctl[ctlMemory] {
-		// For the peak and the kill of a whole leaf.
-		if err := writeFile(filepath.Join(g.v2, "cgroup.subtree_control"), "+memory"); err != nil {
-			return nil, fmt.Errorf("hand out the memory controller: %w", err)
-		}
-	}
-	// The init moves its children between these, which takes write access to
-	// both and to their parent (cgroups(7), delegation containment).
-	if err := chownProcs(g.v2, uid); err != nil {
-		return nil, err
-	}
-	g.init, err = g.makeLeaf("init", uid)
+	// The init is born in the box's own cgroup and makes that the root of its
+	// cgroup namespace: a process cannot leave the root of its namespace, nor
+	// put a child anywhere else (cgroups(7), nsdelegate, ENOENT). It puts its
+	// children into leaves below, which takes write access to the cgroup.procs
+	// of both. The box's cgroup hands out no controllers, so it may hold a
+	// process.
+	g.init, err = openLeaf(g.v2, uid)
 	return g, err
 }
 
@@ -417,16 +466,22 @@ type leaf struct {
 	events *os.File // cgroup.events
 }
 
-func (g *group) makeLeaf(name string, uid int) (_ *leaf, err error) {
-	l := &leaf{path: filepath.Join(g.v2, name)}
+func (g *group) makeLeaf(name string, uid int) (*leaf, error) {
+	path := filepath.Join(g.v2, name)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return nil, fmt.Errorf("make cgroup: %w", err)
+	}
+	return openLeaf(path, uid)
+}
+
+// openLeaf opens a cgroup and lets uid put processes into it.
+func openLeaf(path string, uid int) (_ *leaf, err error) {
+	l := &leaf{path: path}
 	defer func() {
 		if err != nil {
 			l.close()
 		}
 	}()
-	if err := os.Mkdir(l.path, 0o755); err != nil {
-		return nil, fmt.Errorf("make cgroup: %w", err)
-	}
 	if err := chownProcs(l.path, uid); err != nil {
 		return nil, err
 	}
@@ -478,7 +533,7 @@ func chownProcs(dir string, uid int) error {
 	if uid == os.Geteuid() {
 		return nil
 	}
-	if err := os.Chown(filepath.Join(dir, "cgroup.procs"), uid, -1); err != nil {
+	if err := os.Chown(filepath.Join(dir, procsFile), uid, -1); err != nil {
 		return fmt.Errorf("hand out cgroup: %w", err)
 	}
 	return nil

@@ -30,13 +30,14 @@ type Job struct {
 	output  *Output
 	leaf    *leaf // its cgroup, nil where there is none
 
-	replies chan boxinit.Reply // from Box.listen; room for both of a job
-	stop    chan stopRequest   // how it is to be ended; one is enough
-	extend  chan time.Duration
-	readers sync.WaitGroup
-	pipes   []*os.File // read ends
-	input   *os.File   // write end of a streamed stdin
-	done    chan struct{}
+	replies  chan boxinit.Reply // from Box.listen; room for both of a job
+	stop     chan stopRequest   // how it is to be ended; one is enough
+	extend   chan time.Duration
+	readers  sync.WaitGroup
+	pipes    []*os.File // read ends
+	input    *os.File   // write end of a streamed stdin
+	terminal *os.File   // our end of its terminal; also in pipes
+	done     chan struct{}
 
 	mu     sync.Mutex
 	id     int64 // task_id; 0 for a foreground command; set under box.mu too
@@ -178,9 +179,12 @@ func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
 		return err
 	}
 	send := files
+	if c.Terminal != nil {
+		send = []int{files[0], files[0], files[0]} // one descriptor serves all three
+	}
 	if j.leaf != nil {
 		req.Leaf = true
-		send = append(slices.Clip(files), int(j.leaf.dir.Fd()))
+		send = append(slices.Clip(send), int(j.leaf.dir.Fd()))
 	}
 	oom := j.box.group.oomKills()
 	if err := j.box.send(req, send...); err != nil {
@@ -236,6 +240,14 @@ func (j *Job) abandon() {
 
 // connect makes stdin, stdout and stderr and returns the command's ends.
 func (j *Job) connect(c *Cmd) ([]int, error) {
+	if c.Terminal != nil {
+		master, slave, err := openTerminal(j.box.uid, *c.Terminal)
+		if err != nil {
+			return nil, err
+		}
+		j.terminal, j.pipes = master, []*os.File{master}
+		return []int{slave}, nil
+	}
 	var files []int
 	in, err := j.stdin(c)
 	if err != nil {
@@ -321,6 +333,11 @@ func (j *Job) relay(c *Cmd) {
 			w = to[i]
 		}
 		j.readers.Go(func() { drain(p, w) })
+	}
+	if j.terminal != nil {
+		// Not waited for, as below. Our own copy of the descriptor is not
+		// needed: finish closes the file, and the next write fails.
+		go func() { _, _ = io.Copy(j.terminal, c.In) }()
 	}
 	if j.input != nil {
 		// Not waited for: a read from a terminal cannot be interrupted. The

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -67,7 +68,7 @@ profile's time was up; 125 where belljar could not run it.`,
 func runInBox(c *cobra.Command, s *setup, profile string, argv []string) (int, error) {
 	// From here on a signal is the command's; before, it ends the program.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, forwarded...)
+	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
 	defer signal.Stop(signals)
 
 	w, err := s.open(c.ErrOrStderr())
@@ -83,6 +84,7 @@ func runInBox(c *cobra.Command, s *setup, profile string, argv []string) (int, e
 		return 0, errors.New(d.Refusal(""))
 	}
 	ctx := c.Context()
+	screen := newScreen(c)
 	box, err := w.sandbox.Open(ctx, "run", d.Grant)
 	if err != nil {
 		return 0, err
@@ -91,14 +93,27 @@ func runInBox(c *cobra.Command, s *setup, profile string, argv []string) (int, e
 		Grant: d.Grant, Argv: argv,
 		// A person waits here and can end it: the longer of the two limits.
 		Timeout: d.Grant.Limits().Background, Background: true,
-		In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr(),
+		In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr(), Terminal: screen.size(),
+		Env: screen.env(),
 	})
 	if err != nil {
 		return 0, err
 	}
+	restore, err := screen.raw()
+	if err != nil {
+		job.Kill(0)
+		return 0, err
+	}
+	defer restore()
 	for {
 		select {
 		case got := <-signals:
+			if got == syscall.SIGWINCH {
+				if size := screen.size(); size != nil {
+					_ = job.Resize(*size) // a command that ends meanwhile has no size
+				}
+				continue
+			}
 			if sig, ok := got.(syscall.Signal); ok {
 				if err := job.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 					w.log.Warn("pass signal on", "signal", sig, "err", err)

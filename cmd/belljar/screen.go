@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"belljar.dev/sandbox"
+)
+
+// screen is the terminal that run stands between; its zero value is none.
+type screen struct{ in, out *os.File }
+
+// newScreen finds the terminal, if both input and output are one: with either
+// redirected the command gets pipes, as anywhere.
+func newScreen(c *cobra.Command) screen {
+	in, isIn := c.InOrStdin().(*os.File)
+	out, isOut := c.OutOrStdout().(*os.File)
+	if !isIn || !isOut || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+		return screen{}
+	}
+	return screen{in, out}
+}
+
+// size is the terminal's, or nil where there is none.
+func (s screen) size() *sandbox.Size {
+	if s.out == nil {
+		return nil
+	}
+	columns, rows, err := term.GetSize(int(s.out.Fd()))
+	if err != nil {
+		return nil
+	}
+	return &sandbox.Size{Rows: rows, Columns: columns}
+}
+
+// env tells the command what kind of terminal it has.
+func (s screen) env() map[string]string {
+	if kind := os.Getenv("TERM"); s.out != nil && kind != "" {
+		return map[string]string{"TERM": kind}
+	}
+	return nil
+}
+
+// raw lets every key through to the command, whose own terminal makes signals
+// of them, and returns what sets the terminal right again.
+func (s screen) raw() (restore func(), err error) {
+	if s.in == nil {
+		return func() {}, nil
+	}
+	before, err := term.MakeRaw(int(s.in.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("prepare terminal: %w", err)
+	}
+	return func() { _ = term.Restore(int(s.in.Fd()), before) }, nil
+}
