@@ -10,11 +10,12 @@
 //  2. message.go checks one line: UTF-8, depth, duplicate keys, JSON-RPC shape.
 //  3. guard.go gives the request an id of its own, refuses duplicates, and
 //     admits it (limit.go), queues it or refuses it.
-//  4. The go-sdk parses the method and its parameters and finds the session.
+//  4. direct.go reads a call that is as the protocol says; any other request
+//     goes to the go-sdk (sdk.go), which knows the rest of the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], runs the handler and makes the answer. Every transport and
 //     [Server.Call] go through it; there is no second way to a tool.
-//  6. guard.go puts the client's own id back, checks the size of the answer
+//  6. answer.go puts the client's own id back, checks the size of the answer
 //     and writes it, unless the client cancelled the request meanwhile.
 //
 // Over HTTP, http.go takes the place of steps 1 to 3 and 6.

@@ -53,16 +53,25 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 	if p == nil {
 		return errors.New("initialize came without a place for its session")
 	}
+	if err := s.enter(); err != nil {
+		return err
+	}
 	session, err := s.open(ctx, ss.ID())
 	if err != nil {
+		s.wg.Done()
 		return err
 	}
 	s.mu.Lock()
 	p.used = true
 	s.web.byID[session.id] = session
 	s.web.sdk[session] = ss
+	late := s.closing // Shutdown may have looked before the session was there
 	s.mu.Unlock()
-	s.wg.Go(func() {
+	go func() {
+		defer s.wg.Done()
+		if late {
+			ss.Close()
+		}
 		// How the transport ended does not matter to what the session held.
 		_ = ss.Wait()
 		session.end(ErrShutdown)
@@ -71,7 +80,7 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 		delete(s.web.sdk, session)
 		s.web.places--
 		s.mu.Unlock()
-	})
+	}()
 	return nil
 }
 

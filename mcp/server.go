@@ -172,6 +172,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// enter notes work that Shutdown waits for, unless it is too late; the caller
+// ends it with wg.Done.
+func (s *Server) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return ErrShutdown
+	}
+	s.wg.Add(1)
+	return nil
+}
+
 func (s *Server) forget(session *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,9 @@ import (
 // handler that ignores its context, does not keep ServeStdio from returning;
 // a goroutine then stays behind.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	s.wg.Add(1)
+	if err := s.enter(); err != nil {
+		return err
+	}
 	defer s.wg.Done()
 	session, err := s.Open(ctx)
 	if err != nil {
