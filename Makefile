@@ -49,5 +49,21 @@ conformance: build
 	@scripts/need npm
 	scripts/conformance bin/belljar
 
+# The sandbox's tests in a virtual machine with control groups of version 2
+# only: as root, as a user with a delegated cgroup, and as one without. Skips
+# where qemu or a kernel cannot be had. What depends on a quick machine is left
+# out: most guests are emulated.
+VM_KERNEL ?= 6.12
+VM_SKIP   ?= ^TestSurvivors$$
+.PHONY: test-vm
+test-vm:
+	@command -v qemu-system-x86_64 >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends qemu-system-x86; } >/dev/null 2>&1 || true
+	$(GO) build -trimpath -o bin/vmtest ./internal/vmtest
+	$(GO) test -c -o bin/sandbox.test ./sandbox
+	@for who in "" "-user" "-user -plain"; do \
+	  echo "# sandbox in Linux $(VM_KERNEL) $$who"; \
+	  bin/vmtest -kernel $(VM_KERNEL) -dir sandbox $$who bin/sandbox.test -test.skip '$(VM_SKIP)' -test.timeout 12m || exit; \
+	done
+
 clean:
 	rm -rf bin node_modules

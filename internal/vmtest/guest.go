@@ -172,6 +172,9 @@ func enterRoot(w *order) (string, error) {
 			return "", err
 		}
 	}
+	if err := unix.Sethostname([]byte("vmtest")); err != nil {
+		return "", fmt.Errorf("set the host name: %w", err)
+	}
 	return filepath.Join("/mnt", filepath.Base(tests[0])), loopbackUp()
 }
 

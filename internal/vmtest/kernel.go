@@ -24,7 +24,7 @@ var metaPackages = map[string]string{"6.12": "linux-image-6.12-cloud-amd64", "6.
 // them built in where its package does not hold the file.
 var wanted = []string{
 	"virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
-	"fuse", "virtiofs", "overlay", "crc16", "mbcache", "jbd2", "crc32c_generic", "libcrc32c", "ext4",
+	"fuse", "virtiofs", "overlay", "crc16", "mbcache", "jbd2", "crc32c_generic", "libcrc32c", "ext4", "vsock",
 }
 
 // findKernel returns the kernel of a series from the cache, and fetches it
@@ -71,6 +71,9 @@ func fetchKernel(ctx context.Context, meta, dir string) error {
 			return &lackError{"no " + program + " to fetch a kernel with"}
 		}
 	}
+	// A fresh system has no package lists at all; where the update fails, old
+	// lists may do.
+	_ = exec.CommandContext(ctx, "apt-get", "update", "-qq").Run()
 	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", meta).Output()
 	if err != nil {
 		return &lackError{fmt.Sprintf("no package %s: %v", meta, err)}

@@ -19,6 +19,9 @@
 //	       and runs the test on the first serial line (guest.go)
 //	guest  writes the exit status to the second serial line and resets,
 //	       which ends qemu
+//
+// Without KVM the guest's processor is emulated, and everything takes about
+// twenty times as long: give tests a timeout to match.
 package main
 
 import (

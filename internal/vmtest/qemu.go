@@ -125,7 +125,7 @@ func (m *machine) line(at func(string) string) []string {
 		"-accel", m.accel, "-cpu", cpu, "-smp", "1", "-m", strconv.Itoa(m.memory),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", m.kernel.image, "-initrd", at("initrd"),
-		"-append", "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t audit=0 mitigations=off nokaslr",
+		"-append", "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t mitigations=off nokaslr",
 		"-serial", "stdio", "-serial", "file:" + at("status"),
 		// virtiofs works on memory that both processes map.
 		"-object", fmt.Sprintf("memory-backend-memfd,id=mem,size=%dM,share=on", m.memory), "-numa", "node,memdev=mem",

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// unpack reads an archive as the kernel does: every header and every content
+// begins at a multiple of four.
+func unpack(t *testing.T, text []byte) map[string]string {
+	t.Helper()
+	const header = 110
+	files := map[string]string{}
+	for at := 0; ; {
+		field := func(i int) int {
+			n, err := strconv.ParseInt(string(text[at+6+8*i:at+14+8*i]), 16, 64)
+			if err != nil {
+				t.Fatalf("field %d of the header at %d: %v", i, at, err)
+			}
+			return int(n)
+		}
+		if magic := string(text[at : at+6]); magic != "070701" {
+			t.Fatalf("magic at %d is %q, want 070701", at, magic)
+		}
+		size, length := field(6), field(11)
+		if text[at+header+length-1] != 0 {
+			t.Fatalf("the name at %d does not end in NUL", at)
+		}
+		name := string(text[at+header : at+header+length-1])
+		if name == "TRAILER!!!" {
+			return files
+		}
+		begin := (at + header + length + 3) &^ 3
+		files[name] = string(text[begin : begin+size])
+		at = (begin + size + 3) &^ 3
+	}
+}
+
+func TestInitrd(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	k := kernel{modules: []string{write("z.ko", "12345"), write("a.ko.xz", "1234")}}
+	want := order{Dir: "/x", Args: []string{"-test.v"}, User: guestUser, Groups: true}
+	initrd := filepath.Join(dir, "initrd")
+	if err := writeInitrd(initrd, k, want, write("some.test", "#!\n")); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(initrd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := unpack(t, text)
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files["init"] != string(self) {
+		t.Errorf("init has %d bytes, want this program's %d", len(files["init"]), len(self))
+	}
+	if files["modules/00-z.ko"] != "12345" || files["modules/01-a.ko.xz"] != "1234" || files["test/some.test"] != "#!\n" {
+		t.Errorf("the modules or the test are not what was packed")
+	}
+	var got order
+	if err := json.Unmarshal([]byte(files[orderFile]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("order (-want +got):\n%s", d)
+	}
+	if err := writeInitrd(initrd, k, want, ""); !errors.Is(err, os.ErrExist) {
+		t.Errorf("packing over a file gives %v, want an error", err)
+	}
+}
+
+// A file that is shorter than it said would shift all that follows.
+func TestInitrdShortFile(t *testing.T) {
+	var out bytes.Buffer
+	a := &archive{w: &out}
+	a.add("x", typeFile, 5, bytes.NewReader([]byte("1234")))
+	if err := a.close(); err == nil {
+		t.Error("a file that lacks a byte was packed")
+	}
+}
+
+func TestFindKernel(t *testing.T) {
+	cache := t.TempDir()
+	for _, name := range []string{
+		"boot/vmlinuz-6.1-x", "boot/config-6.1-x",
+		"lib/modules/6.1-x/kernel/fs/overlayfs/overlay.ko", "lib/modules/6.1-x/kernel/drivers/virtio.ko.xz",
+		"lib/modules/6.1-x/kernel/drivers/virtio_snd.ko", "lib/modules/6.1-x/kernel/fuse/Kconfig",
+	} {
+		path := filepath.Join(cache, "linux-6.1", name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := findKernel(t.Context(), cache, "6.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range k.modules {
+		names = append(names, filepath.Base(m))
+	}
+	if want := []string{"virtio.ko.xz", "overlay.ko"}; !slices.Equal(names, want) || filepath.Base(k.image) != "vmlinuz-6.1-x" {
+		t.Errorf("kernel %s with modules %q, want %q", k.image, names, want)
+	}
+	if _, err := findKernel(t.Context(), cache, "2.4"); err == nil {
+		t.Error("an unknown series was found")
+	}
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-user", "-dir", "/d", "t", "-test.v"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !o.user || o.kernel != "6.12" || filepath.Base(o.program) != "t" || !filepath.IsAbs(o.program) || !slices.Equal(o.args, []string{"-test.v"}) {
+		t.Errorf("got %+v", o)
+	}
+	if _, err := parse([]string{"-user"}); err == nil {
+		t.Error("a command line without a test was taken")
+	}
+}
