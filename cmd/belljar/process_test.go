@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+)
+
+// server is a belljar that runs as a process of its own, over its pipes.
+type server struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+// serve starts a program as a server; args[0] is what it is called.
+func serve(t testing.TB, program string, args ...string) *server {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Args = args
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		stop()
+		_ = cmd.Wait()
+	})
+	return &server{cmd, in, bufio.NewReaderSize(out, 1<<20)}
+}
+
+func (s *server) send(t testing.TB, line string) {
+	t.Helper()
+	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reply is a line of the server.
+type reply struct {
+	ID     any
+	Method string
+	Result json.RawMessage
+	Error  *struct{ Code int }
+}
+
+func (s *server) receive(t testing.TB) reply {
+	t.Helper()
+	line, err := s.out.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r reply
+	if err := json.Unmarshal(line, &r); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return r
+}
+
+const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+
+// resident is the process's resident set in bytes (proc_pid_statm(5)).
+func (s *server) resident(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "statm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// A client that writes 20,000 calls of long commands gets an answer to each,
+// and to a ping and a cancel among them; the server stays small.
+func TestFlood(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	const flood = 20_000
+	s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
+	s.send(t, hello)
+	s.receive(t)
+	s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	s.send(t, `{"jsonrpc":"2.0","id":"first","method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`)
+	s.receive(t)
+	idle := s.resident(t)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		w := bufio.NewWriterSize(s.in, 1<<16)
+		for i := range flood {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"sleep 600","timeout":600000}}}`+"\n", i)
+		}
+		fmt.Fprintln(w, `{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
+		for i := range flood {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`+"\n", i)
+		}
+		fmt.Fprintln(w, `{"jsonrpc":"2.0","id":"after","method":"tools/call","params":{"name":"ListBgTasks","arguments":{}}}`)
+		if err := w.Flush(); err != nil {
+			t.Error(err)
+		}
+	})
+	var refused int
+	var most int64
+	seen := map[string]bool{}
+	for !seen["ping"] || !seen["after"] {
+		r := s.receive(t)
+		switch id := r.ID.(type) {
+		case string:
+			seen[id] = true
+			if id == "ping" && r.Error != nil {
+				t.Errorf("the ping got error %d", r.Error.Code)
+			}
+			most = max(most, s.resident(t))
+		case float64:
+			if r.Error == nil || r.Error.Code != -32003 {
+				t.Fatalf("call %v got %s %+v; want -32003, since it does not end by itself", id, r.Result, r.Error)
+			}
+			refused++
+			if refused%1000 == 0 {
+				most = max(most, s.resident(t))
+			}
+		}
+	}
+	wg.Wait()
+	if refused < flood-2000 {
+		t.Errorf("%d of %d were refused; 128 run and 1024 wait", refused, flood)
+	}
+	if grown := most - idle; grown > 64<<20 {
+		t.Errorf("%d MiB above idle, want at most 64", grown>>20)
+	}
+	t.Logf("idle %d MiB, at most %d MiB", idle>>20, most>>20)
+}
+
+// BenchmarkServe is the start of a server to its first answer, and what it
+// holds when idle. The limits are 15 ms and 20 MB.
+func BenchmarkServe(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "belljar")
+	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v", out, err)
+	}
+	var first []time.Duration
+	var idle []int64
+	workspace := b.TempDir()
+	for b.Loop() {
+		begin := time.Now()
+		s := serve(b, program, program, "serve", "--workspace", workspace)
+		s.send(b, hello)
+		s.receive(b)
+		first = append(first, time.Since(begin))
+		idle = append(idle, s.resident(b))
+		s.in.Close()
+		if err := s.cmd.Wait(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	slices.Sort(first)
+	slices.Sort(idle)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(first[len(first)/2].Microseconds())/1000, "first-answer-median-ms")
+	b.ReportMetric(float64(first[len(first)*99/100].Microseconds())/1000, "first-answer-p99-ms")
+	b.ReportMetric(float64(idle[len(idle)/2])/(1<<20), "idle-median-MiB")
+}
