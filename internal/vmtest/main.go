@@ -41,13 +41,13 @@ const broken = 125
 
 // order is what the guest is to do; it stands in orderFile of its first files.
 type order struct {
-	Dir     string   // working directory
-	Args    []string // of the test
-	Env     []string
-	User    int    // runs the test; 0 is root
-	Groups  bool   // a cgroup that belongs to the user, as systemd's Delegate= makes it
-	Tmp     string // block device for /tmp
-	Nothing bool   // just end: a probe
+	Dir     string   `json:"dir"` // working directory
+	Args    []string `json:"args"`
+	Env     []string `json:"env"`
+	User    int      `json:"user"`    // runs the test; 0 is root
+	Groups  bool     `json:"groups"`  // a cgroup that belongs to the user, as systemd's Delegate= makes it
+	Tmp     string   `json:"tmp"`     // block device for /tmp
+	Nothing bool     `json:"nothing"` // just end: a probe
 }
 
 // options are the command line.
