@@ -120,6 +120,9 @@ func (g *guard) Write(_ context.Context, msg jsonrpc.Message) error {
 		g.answer(msg)
 		return nil
 	case *jsonrpc.Request:
+		if !msg.IsCall() {
+			msg = &jsonrpc.Request{Method: msg.Method, Params: g.subscribed(msg.Params)}
+		}
 		line, err := jsonrpc.EncodeMessage(msg)
 		if err != nil {
 			return err
@@ -153,9 +156,46 @@ func (g *guard) answer(r *jsonrpc.Response) {
 	if r.Error != nil {
 		frame = errorFrame(e.msg.id, sdkError(r.Error))
 	} else {
-		frame = resultFrame(e.msg.id, oneLine(r.Result))
+		result := r.Result
+		if e.msg.method == "subscriptions/listen" {
+			result = g.subscribed(result)
+		}
+		frame = resultFrame(e.msg.id, oneLine(result))
 	}
 	g.finish(e, frame)
+}
+
+// subscriptionKey is where a message names the subscriptions/listen request
+// that it belongs to (revision 2026-07-28, "Subscriptions").
+const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
+
+// subscribed puts the client's id of a subscription in the place of ours.
+func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
+	var id int64
+	var all, meta map[string]json.RawMessage
+	switch {
+	case !bytes.Contains(text, []byte(subscriptionKey)),
+		json.Unmarshal(text, &all) != nil,
+		json.Unmarshal(all["_meta"], &meta) != nil,
+		json.Unmarshal(meta[subscriptionKey], &id) != nil:
+		return text
+	}
+	g.mu.Lock()
+	e := g.byID[id]
+	g.mu.Unlock()
+	if e == nil {
+		return text
+	}
+	meta[subscriptionKey] = e.msg.id
+	named, err := json.Marshal(meta)
+	if err != nil {
+		return text
+	}
+	all["_meta"] = named
+	if named, err = json.Marshal(all); err != nil {
+		return text
+	}
+	return named
 }
 
 // finish answers a request and gives its place and its id back. The id is free

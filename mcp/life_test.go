@@ -375,6 +375,19 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// What belongs to a subscription names it by the client's own id: the
+// inspector waits a minute for an acknowledgement that it recognises.
+func TestSubscriptionHasTheClientsID(t *testing.T) {
+	c := newToy(t).connect(t)
+	c.send(modern(`"listen:0"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
+	a := c.next()
+	for _, want := range []string{"notifications/subscriptions/acknowledged", `"io.modelcontextprotocol/subscriptionId":"listen:0"`} {
+		if !strings.Contains(a.raw, want) {
+			t.Errorf("the acknowledgement is %s, want it to hold %s", a.raw, want)
+		}
+	}
+}
+
 func TestModern(t *testing.T) {
 	c := newToy(t).connect(t)
 	for _, tt := range []struct {
