@@ -23,8 +23,8 @@ var metaPackages = map[string]string{"6.12": "linux-image-6.12-cloud-amd64", "6.
 // wanted are the modules of the guest, after what they need; a kernel has
 // them built in where its package does not hold the file.
 var wanted = []string{
-	"virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
-	"fuse", "virtiofs", "overlay", "crc16", "mbcache", "jbd2", "crc32c_generic", "libcrc32c", "ext4", "vsock",
+	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
+	"fuse", "virtiofs", "overlay", "vsock",
 }
 
 // findKernel returns the kernel of a series from the cache, and fetches it
