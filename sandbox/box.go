@@ -59,6 +59,7 @@ type Box struct {
 	lastJob  int64           // of background jobs
 	lastLeaf int             // of leaf cgroups
 	spare    []*leaf         // empty ones
+	oomSeen  int64           // how many kills for memory were accounted for
 	running  map[uint64]*Job // by wire id
 	jobs     []*Job          // background, oldest first
 	outputs  []*Output       // of finished foreground commands, oldest first
@@ -225,10 +226,8 @@ func (b *Box) Close() error {
 	return nil
 }
 
-// goneErr is why the box is gone, for callers of its methods.
+// goneErr is why the box is gone, for callers of its methods. b.mu is held.
 func (b *Box) goneErr() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.cause == nil || errors.Is(b.cause, ErrClosed) {
 		return fmt.Errorf("box %s: %w", b.id, ErrClosed)
 	}
@@ -414,10 +413,7 @@ func (b *Box) enter(c *Cmd) (*Job, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		b.mu.Unlock()
-		err := b.goneErr()
-		b.mu.Lock()
-		return nil, err
+		return nil, b.goneErr()
 	}
 	if len(b.running) >= maxRunning {
 		return nil, &Refusal{Message: fmt.Sprintf("%d commands are running in this session; wait for some to end", len(b.running)), Err: ErrTooMany}
@@ -483,6 +479,17 @@ func (b *Box) leave(j *Job, ran bool) {
 			b.outputs = slices.Delete(b.outputs, 0, 1)
 		}
 	}
+}
+
+// ranOut reports whether the kernel killed for memory in this box since it was
+// last asked.
+func (b *Box) ranOut() bool {
+	n := b.group.oomKills()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	more := n > b.oomSeen
+	b.oomSeen = n
+	return more
 }
 
 // Jobs are the background jobs that are remembered, oldest first: all that

@@ -186,7 +186,6 @@ func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
 		req.Leaf = true
 		send = append(slices.Clip(send), int(j.leaf.dir.Fd()))
 	}
-	oom := j.box.group.oomKills()
 	if err := j.box.send(req, send...); err != nil {
 		return err
 	}
@@ -194,7 +193,7 @@ func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
 		return err
 	}
 	j.relay(c)
-	j.box.wg.Go(func() { j.watch(c.Timeout, oom) })
+	j.box.wg.Go(func() { j.watch(c.Timeout) })
 	return nil
 }
 
@@ -213,6 +212,8 @@ func (j *Job) begun(ctx context.Context, c *Cmd, req *boxinit.Request) error {
 			return explainErrno(r, c, req)
 		}
 	case <-j.box.gone:
+		j.box.mu.Lock()
+		defer j.box.mu.Unlock()
 		return j.box.goneErr()
 	case <-ctx.Done():
 		_ = j.box.send(boxinit.Request{Op: "kill", ID: j.wire})
@@ -375,7 +376,7 @@ func drain(p *os.File, w io.Writer) {
 
 // watch sees a job through: its time, its end, the kill of what it left, and
 // the rest of its output. It is the only one who decides the Status.
-func (j *Job) watch(timeout time.Duration, oomBefore int64) {
+func (j *Job) watch(timeout time.Duration) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	status := Exited
@@ -413,7 +414,7 @@ func (j *Job) watch(timeout time.Duration, oomBefore int64) {
 	}
 	j.killAll(&end, &ended)
 	wall := time.Since(j.started)
-	j.finish(status, end, ended, wall, oomBefore)
+	j.finish(status, end, ended, wall)
 }
 
 // killAll kills what is left of the job and, if the main process was still
@@ -457,7 +458,7 @@ func (j *Job) breakBox(why string) {
 }
 
 // finish reads the rest of the output, makes the Result and lets go.
-func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Duration, oomBefore int64) {
+func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Duration) {
 	// The writers are dead, so there is at most a pipe's worth to read; the
 	// deadline is for a descriptor that was handed to another command.
 	for _, p := range j.pipes {
@@ -481,7 +482,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	// The kernel's count is the box's; a command that was not killed itself
 	// did not run out of memory.
 	killed := r.Signal == syscall.SIGKILL || r.Code == 128+int(syscall.SIGKILL)
-	if status == Exited && (end.OOM || killed && j.box.group.oomKills() > oomBefore) {
+	if status == Exited && (end.OOM || killed && j.box.ranOut()) {
 		r.Status = OOM
 	}
 	if j.leaf != nil {
