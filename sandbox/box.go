@@ -401,9 +401,13 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.launch(ctx, &c); err != nil {
+	if err := j.launch(&c); err != nil {
 		b.leave(j, false)
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		j.Kill(0)
+		return nil, fmt.Errorf("start command: %w", context.Cause(ctx))
 	}
 	return j, nil
 }

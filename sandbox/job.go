@@ -163,7 +163,7 @@ func (j *Job) hear(r boxinit.Reply) {
 
 // launch makes the pipes and the leaf, has the init start the command and
 // waits until it runs. From then on watch owns the job.
-func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
+func (j *Job) launch(c *Cmd) (err error) {
 	var files []int // the command's ends
 	defer func() {
 		boxinit.CloseAll(files)
@@ -189,7 +189,7 @@ func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
 	if err := j.box.send(req, send...); err != nil {
 		return err
 	}
-	if err := j.begun(ctx, c, &req); err != nil {
+	if err := j.begun(c, &req); err != nil {
 		return err
 	}
 	j.relay(c)
@@ -197,8 +197,10 @@ func (j *Job) launch(ctx context.Context, c *Cmd) (err error) {
 	return nil
 }
 
-// begun waits for the init's word that the command runs.
-func (j *Job) begun(ctx context.Context, c *Cmd, req *boxinit.Request) error {
+// begun waits for the init's word that the command runs. No caller's context
+// cuts it short: a command that was asked for and not waited for would run
+// with nobody to see it through.
+func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
 	late := time.NewTimer(startDeadline)
 	defer late.Stop()
 	select {
@@ -215,9 +217,6 @@ func (j *Job) begun(ctx context.Context, c *Cmd, req *boxinit.Request) error {
 		j.box.mu.Lock()
 		defer j.box.mu.Unlock()
 		return j.box.goneErr()
-	case <-ctx.Done():
-		_ = j.box.send(boxinit.Request{Op: "kill", ID: j.wire})
-		return fmt.Errorf("start command: %w", context.Cause(ctx))
 	case <-late.C:
 		// An init that does not answer is of no use to anybody.
 		_ = j.box.process.Kill()
