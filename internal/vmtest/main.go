@@ -7,7 +7,7 @@
 // own, so every program of the host is there and nothing that a test does
 // reaches the host. The exit status is that of the test; 125 says that it
 // never ran, and 0 with a line that begins with "skip" that this host has no
-// virtual machines.
+// virtual machines; TEST_REQUIRE=vm, or all, makes that 125.
 //
 // One start, in order:
 //
@@ -32,6 +32,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -72,13 +74,21 @@ func main() {
 	stop()
 	var lack *lackError
 	switch {
-	case errors.As(err, &lack) && os.Getenv("TEST_REQUIRE") == "":
+	case errors.As(err, &lack) && !required(os.Getenv("TEST_REQUIRE")):
 		fmt.Fprintf(os.Stderr, "skip: no virtual machine here: %v\n", lack)
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "vmtest: %v\n", err)
 		code = broken
 	}
 	os.Exit(code) //nolint:forbidigo // this is a main
+}
+
+// required reports whether the value of TEST_REQUIRE asks for virtual machines.
+func required(want string) bool {
+	return slices.ContainsFunc(strings.Split(want, ","), func(name string) bool {
+		name = strings.TrimSpace(name)
+		return name == "all" || name == "vm"
+	})
 }
 
 // lackError says what this host lacks for a virtual machine.

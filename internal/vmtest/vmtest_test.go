@@ -139,3 +139,11 @@ func TestParse(t *testing.T) {
 		t.Error("a command line without a test was taken")
 	}
 }
+
+func TestRequired(t *testing.T) {
+	for want, fatal := range map[string]bool{"": false, "user": false, "all": true, "user, vm": true, "vms": false} {
+		if got := required(want); got != fatal {
+			t.Errorf("TEST_REQUIRE=%q: got %v, want %v", want, got, fatal)
+		}
+	}
+}
