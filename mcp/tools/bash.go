@@ -84,6 +84,7 @@ type bashOutput struct {
 	Cwd             string            `json:"cwd,omitempty" jsonschema:"directory of the next command"`
 	TaskID          int64             `json:"task_id,omitempty" jsonschema:"set if the command went to the background"`
 	Notice          string            `json:"notice,omitempty"`
+	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
 }
 
 // bashPlan is a checked bashInput.
@@ -294,6 +295,8 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 	default:
 		code := end.result.Code
 		out.ExitCode = &code
+		out.Hint = hint(box.Grant(), end.result, out.Stderr+out.Stdout)
+		t.line("%s", bracket(out.Hint))
 		t.line("%s", bracket(epitaph(end, box.Grant().Limits(), plan.timeout)))
 		if out.Status != sandbox.Exited.String() {
 			pairs = append(pairs, "status", out.Status)
