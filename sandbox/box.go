@@ -403,6 +403,7 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	}
 	if err := j.launch(&c); err != nil {
 		b.leave(j, false)
+		b.wg.Done()
 		return nil, err
 	}
 	if ctx.Err() != nil {
@@ -412,7 +413,8 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	return j, nil
 }
 
-// enter makes a job and puts it into the tables, within their bounds.
+// enter makes a job, puts it into the tables, within their bounds, and counts
+// it in b.wg: who closes the box from now on waits for it.
 func (b *Box) enter(c *Cmd) (*Job, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -433,6 +435,7 @@ func (b *Box) enter(c *Cmd) (*Job, error) {
 		b.list(j)
 	}
 	b.running[j.wire] = j
+	b.wg.Add(1)
 	return j, nil
 }
 

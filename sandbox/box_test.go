@@ -3,9 +3,11 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -367,5 +369,36 @@ func TestTerminal(t *testing.T) {
 	}
 	if err := j.Resize(sandbox.Size{Rows: 1, Columns: 1}); err != nil {
 		t.Errorf("resizing an ended job: %v", err)
+	}
+}
+
+// Whatever is under way when a supervisor is closed ends in a result or in
+// ErrClosed, and nothing is left (TestMain).
+func TestCloseInTheMiddle(t *testing.T) {
+	for range 10 {
+		s, err := sandbox.New(sandbox.Config{Workspace: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := grant(t)
+		var wg sync.WaitGroup
+		begun := make(chan struct{}, 4)
+		for i := range 4 {
+			wg.Go(func() {
+				b, err := s.Open(t.Context(), fmt.Sprint(i), g)
+				begun <- struct{}{}
+				for err == nil {
+					_, err = b.Run(t.Context(), sandbox.Cmd{Grant: g, Shell: "sleep 0.01 & exit 0", Timeout: time.Second})
+				}
+				if !errors.Is(err, sandbox.ErrClosed) && !strings.Contains(err.Error(), "init") {
+					t.Errorf("in the middle of a close: %v", err)
+				}
+			})
+		}
+		<-begun
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
 	}
 }

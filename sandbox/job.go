@@ -138,14 +138,16 @@ func (j *Job) Promote(timeout time.Duration) error {
 	b := j.box
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.running[j.wire] == nil {
+		return fmt.Errorf("promote command: %w", os.ErrProcessDone)
+	}
+	if j.ID() != 0 {
+		return fmt.Errorf("promote command: it is background task %d already", j.ID())
+	}
 	if err := b.roomForJob(j.grant); err != nil {
 		return err
 	}
-	select {
-	case j.extend <- timeout:
-	case <-j.done:
-		return fmt.Errorf("promote command: %w", os.ErrProcessDone)
-	}
+	j.extend <- timeout // there is room: it is promoted once
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	b.list(j)
@@ -193,7 +195,10 @@ func (j *Job) launch(c *Cmd) (err error) {
 		return err
 	}
 	j.relay(c)
-	j.box.wg.Go(func() { j.watch(c.Timeout) })
+	go func() {
+		defer j.box.wg.Done() // Box.enter added it
+		j.watch(c.Timeout)
+	}()
 	return nil
 }
 
@@ -232,10 +237,14 @@ func (j *Job) abandon() {
 	if j.input != nil {
 		j.input.Close()
 	}
-	if j.leaf != nil && j.leaf.kill(time.Now().Add(killDeadline)) {
+	if j.leaf != nil {
+		j.leaf.kill(time.Now().Add(killDeadline))
 		j.box.giveLeaf(j.leaf)
 	}
 	j.output.end()
+	// Somebody who found it in the list of jobs may wait for it.
+	j.result = Result{Status: Killed, Output: j.output}
+	close(j.done)
 }
 
 // connect makes stdin, stdout and stderr and returns the command's ends.

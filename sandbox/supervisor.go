@@ -42,6 +42,8 @@ type Supervisor struct {
 	spawner *spawner
 	root    bool // boxes run as users of a private range, not as ourselves
 
+	opening sync.WaitGroup // calls of Open under way; added to under mu
+
 	mu      sync.Mutex
 	closed  bool
 	boxes   map[string]*Box
@@ -108,6 +110,7 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 	if err != nil {
 		return nil, err
 	}
+	defer s.opening.Done()
 	if err := b.start(ctx, uid); err != nil {
 		s.forget(id)
 		return nil, err
@@ -163,6 +166,7 @@ func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
 	s.count++
 	b := newBox(s, id, "box-"+strconv.Itoa(s.count), g)
 	s.boxes[id] = b
+	s.opening.Add(1)
 	return b, uid, nil
 }
 
@@ -207,6 +211,9 @@ func (s *Supervisor) Close() error {
 		return nil
 	}
 	s.closed = true
+	s.mu.Unlock()
+	s.opening.Wait() // a box that is being made can be closed once it is
+	s.mu.Lock()
 	boxes := make([]*Box, 0, len(s.boxes))
 	for _, b := range s.boxes {
 		boxes = append(boxes, b)
