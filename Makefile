@@ -36,7 +36,10 @@ lint:
 # Figures against the peers that are installed, and the limit of each.
 bench:
 	@scripts/need bwrap || true
-	$(GO) test -run '^$$' -bench . -benchtime 200x ./sandbox ./mcp
+	$(GO) test -run '^$$' -bench . -benchtime 300x ./sandbox
+	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
+	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
+	$(GO) test -run '^$$' -bench . ./policies
 
 # Every fuzz target for FUZZTIME each.
 FUZZTIME ?= 20s

@@ -152,14 +152,29 @@ func (b *Box) receive(buf []byte, r *boxinit.Reply) error {
 	switch {
 	case n == 0:
 		return io.EOF
-	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || n > boxinit.MaxReply:
+	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
 		return fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
 	}
-	*r = boxinit.Reply{}
-	if err := json.Unmarshal(buf[:n], r); err != nil {
-		return fmt.Errorf("message of the init: %w", err)
+	*r, err = parseReply(buf[:n])
+	return err
+}
+
+// parseReply reads a message of an init, which may be anything.
+func parseReply(text []byte) (boxinit.Reply, error) {
+	var r boxinit.Reply
+	if len(text) > boxinit.MaxReply {
+		return r, fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
 	}
-	return nil
+	if err := json.Unmarshal(text, &r); err != nil {
+		return boxinit.Reply{}, fmt.Errorf("message of the init: %w", err)
+	}
+	if r.Dir != "" && (!filepath.IsAbs(r.Dir) || strings.ContainsRune(r.Dir, 0)) {
+		return boxinit.Reply{}, fmt.Errorf("message of the init: directory %q is not absolute", r.Dir)
+	}
+	if r.CPU < 0 || r.RSS < 0 {
+		return boxinit.Reply{}, errors.New("message of the init: a use below zero")
+	}
+	return r, nil
 }
 
 // listen hands the init's messages to the jobs until the init is gone, then
