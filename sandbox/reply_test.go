@@ -10,12 +10,12 @@ import (
 
 func TestParseReply(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"Op":"ended","ID":3,"Code":7,"Dir":"/tmp"}`:             "",
-		`{"Op":"ended","Dir":"tmp"}`:                              "not absolute",
-		`{"Op":"ended","Dir":"/tmp\u0000"}`:                       "not absolute",
-		`{"Op":"ended","CPU":-1}`:                                 "below zero",
-		`{"Op":7}`:                                                "cannot unmarshal",
-		`{"Op":"ended"`:                                           "unexpected end",
+		`{"Op":"ended","ID":3,"Code":7,"Dir":"/tmp"}`:            "",
+		`{"Op":"ended","Dir":"tmp"}`:                             "not absolute",
+		`{"Op":"ended","Dir":"/tmp\u0000"}`:                      "not absolute",
+		`{"Op":"ended","CPU":-1}`:                                "below zero",
+		`{"Op":7}`:                                               "cannot unmarshal",
+		`{"Op":"ended"`:                                          "unexpected end",
 		`{"Op":"` + strings.Repeat("x", boxinit.MaxReply) + `"}`: "over 16384 bytes",
 	} {
 		r, err := parseReply([]byte(text))
