@@ -598,10 +598,12 @@ func explainErrno(r boxinit.Reply, c *Cmd, req *boxinit.Request) error {
 		return &Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
 	case errno == unix.EAGAIN:
 		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
-	case errno == unix.ENOENT && c.Shell != "":
+	case r.Error == "program" && c.Shell != "":
 		return &Refusal{Message: "the box has no " + shellPath + "; install bash on this host, or let the profile show the system directories", Err: errno}
-	case errno == unix.ENOENT:
+	case r.Error == "program":
 		return &Refusal{Message: fmt.Sprintf("the box has no program %s", c.Argv[0]), Err: errno}
+	case errno == unix.ENOENT || errno == unix.EACCES || errno == unix.ENOEXEC:
+		return &Refusal{Message: fmt.Sprintf("the box cannot execute %s, or the interpreter that it names", req.Path), Err: errno}
 	}
 	return &Refusal{Message: "the sandbox could not start the command", Err: errno}
 }

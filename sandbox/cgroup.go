@@ -149,11 +149,11 @@ func newCgroups() (*cgroups, error) {
 		return nil, err
 	}
 	for _, h := range found {
-		sweep(h.dir)
 		if h.v2 {
 			c.openV2(h, name)
 			continue
 		}
+		sweep(h.dir)
 		ctl := h.controllers[0]
 		dir := filepath.Join(h.dir, name)
 		if ctl != ctlMemory && ctl != ctlPids && ctl != ctlCPU || os.Mkdir(dir, 0o755) != nil {
@@ -198,6 +198,7 @@ func (c *cgroups) openV2(h hierarchy, name string) {
 			}
 			got = nil
 		}
+		sweep(top)
 		dir := filepath.Join(top, name)
 		if os.Mkdir(dir, 0o755) != nil {
 			continue

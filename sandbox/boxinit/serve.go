@@ -90,7 +90,7 @@ func (s *server) start(r *Request, files []int) {
 	}
 	program, err := lookup(r.Path, r.Env)
 	if err != nil {
-		s.failed(r.ID, "exec", err)
+		s.failed(r.ID, "program", err)
 		return
 	}
 	attr := &syscall.ProcAttr{
@@ -119,7 +119,7 @@ func (s *server) start(r *Request, files []int) {
 	}
 	s.mu.Unlock()
 	if err != nil {
-		s.failed(r.ID, "exec", err)
+		s.failed(r.ID, "start", err)
 		return
 	}
 	select {
@@ -146,7 +146,8 @@ func underShell(program string, argv []string) (string, []string) {
 // lookup finds a program as execvp(3) does.
 func lookup(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
-		return name, nil
+		var info syscall.Stat_t
+		return name, syscall.Stat(name, &info)
 	}
 	for _, e := range env {
 		list, ok := strings.CutPrefix(e, "PATH=")
