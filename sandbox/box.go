@@ -357,18 +357,14 @@ func (c *Cmd) request(b *Box, id uint64) boxinit.Request {
 			r.Dir = Workspace
 		}
 	}
-	env := boxEnv(b.grant, c.Env)
+	r.Env = environ(c.Env)
 	if c.Shell != "" {
 		r.Path, r.Argv = shellPath, []string{"bash", "-c", c.Shell}
 		if mayMove(c.Shell) {
 			r.Cwd = boxinit.Run + "/.cwd-" + strconv.FormatUint(id, 10)
-			env["BASH_ENV"], env["BELLJAR_CWD"] = cwdScript, r.Cwd
+			r.Env = append(r.Env, "BASH_ENV="+cwdScript, "BELLJAR_CWD="+r.Cwd)
 		}
 	}
-	for name, value := range env {
-		r.Env = append(r.Env, name+"="+value)
-	}
-	slices.Sort(r.Env)
 	return r
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -168,7 +169,7 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*boxinit.Plan
 	l := g.Limits()
 	p := &boxinit.Plan{
 		Hostname: name, Detached: s.root, Links: map[string]string{}, Files: boxFiles(name),
-		Tmp: l.Tmp, TmpFiles: l.TmpFiles, Filter: s.filter, Nested: s.groups.v2 == "", Files0: uint64(l.OpenFiles),
+		Env: boxEnv(g), Tmp: l.Tmp, TmpFiles: l.TmpFiles, Filter: s.filter, Nested: s.groups.v2 == "", Files0: uint64(l.OpenFiles),
 	}
 	if !s.groups.has(ctlPids) {
 		p.Procs = uint64(l.Pids + initThreads)
@@ -327,15 +328,24 @@ unset BASH_ENV BELLJAR_CWD
 `
 )
 
-// boxEnv is the environment of a command: built, never inherited.
-func boxEnv(grant policies.Grant, extra map[string]string) map[string]string {
+// boxEnv is the environment of a box's commands: built, never inherited.
+func boxEnv(grant policies.Grant) []string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": boxinit.Home, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellPath,
 		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxinit.Run,
 	}
 	maps.Copy(env, grant.Env())
-	maps.Copy(env, extra)
+	return environ(env)
+}
+
+// environ is variables as a program is given them.
+func environ(vars map[string]string) []string {
+	env := make([]string, 0, len(vars))
+	for name, value := range vars {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
 	return env
 }
 

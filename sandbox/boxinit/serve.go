@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,13 +89,14 @@ func (s *server) start(r *Request, files []int) {
 		s.failed(r.ID, "directory", err)
 		return
 	}
-	program, err := lookup(r.Path, r.Env)
+	env := merge(s.plan.Env, r.Env)
+	program, err := lookup(r.Path, env)
 	if err != nil {
 		s.failed(r.ID, "program", err)
 		return
 	}
 	attr := &syscall.ProcAttr{
-		Dir: r.Dir, Env: r.Env,
+		Dir: r.Dir, Env: env,
 		Files: []uintptr{uintptr(files[0]), uintptr(files[1]), uintptr(files[2])},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: r.TTY, Ctty: 0},
 	}
@@ -106,9 +108,10 @@ func (s *server) start(r *Request, files []int) {
 		attr.Sys.Cloneflags = syscall.CLONE_NEWPID
 		program, argv = underShell(program, argv)
 	}
-	// Held until the command is in the tables: reap must not meet a child
-	// that it does not know, nor take the one that a failed exec leaves to
-	// ForkExec itself.
+	// Held until the command is in the tables and the host knows that it runs:
+	// reap must not meet a child that it does not know, nor tell an end before
+	// the beginning, nor take the child that a failed exec leaves to ForkExec
+	// itself.
 	s.mu.Lock()
 	s.score.set("1000")
 	pid, err := syscall.ForkExec(program, argv, attr)
@@ -116,6 +119,7 @@ func (s *server) start(r *Request, files []int) {
 	if err == nil {
 		c := &command{id: r.ID, pid: pid, cwd: r.Cwd}
 		s.byID[c.id], s.byPid[pid] = c, c
+		_ = s.wire.send(Reply{Op: "started", ID: r.ID, Pid: pid})
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -126,7 +130,6 @@ func (s *server) start(r *Request, files []int) {
 	case s.wake <- struct{}{}:
 	default:
 	}
-	_ = s.wire.send(Reply{Op: "started", ID: r.ID, Pid: pid})
 }
 
 // underShell puts a shell between a new pid namespace and its command. The
@@ -141,6 +144,22 @@ func underShell(program string, argv []string) (string, []string) {
 	}
 	script := `exec 3>&2 2>/dev/null; ("$@" 2>&3 3>&-); exit $?`
 	return sh, append([]string{"sh", "-c", script, "sh"}, argv...)
+}
+
+// merge is base with extra variables added, or in place of those of the same
+// name.
+func merge(base, extra []string) []string {
+	if len(extra) == 0 {
+		return base
+	}
+	env := make([]string, 0, len(base)+len(extra))
+	for _, b := range base {
+		name, _, _ := strings.Cut(b, "=")
+		if !slices.ContainsFunc(extra, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
+			env = append(env, b)
+		}
+	}
+	return append(env, extra...)
 }
 
 // lookup finds a program as execvp(3) does.

@@ -32,6 +32,7 @@ type Plan struct {
 	Nested   bool              // each command gets a pid namespace of its own, which kills it
 	Files0   uint64            // RLIMIT_NOFILE
 	Procs    uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
+	Env      []string          // what every command gets, "NAME=value"
 	Memory   int64             // bytes the watchdog allows, 0 where a cgroup holds the memory
 }
 
@@ -48,9 +49,9 @@ type Mount struct {
 type Request struct {
 	Op     string // start, signal, kill
 	ID     uint64
-	Path   string // start: the program; without a slash it is looked up in the PATH of Env
+	Path   string // start: the program; without a slash it is looked up in the PATH of its environment
 	Argv   []string
-	Env    []string
+	Env    []string // start: added to the plan's, or in place of it
 	Dir    string
 	Cwd    string // start: file in which the shell leaves its last directory, "" for none
 	Leaf   bool   // start: the fourth descriptor is the cgroup to be born in
