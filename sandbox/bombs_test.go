@@ -3,11 +3,11 @@ package sandbox_test
 import (
 	"os"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
@@ -27,7 +27,7 @@ func TestBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	debug.FreeOSMemory()
-	idle := resident(t)
+	idle := testenv.Resident(t, os.Getpid())
 	memory := s.Limits()[policies.LimitMemory] == sandbox.Enforced
 	tests := []struct {
 		name, script string
@@ -101,7 +101,7 @@ func TestBombs(t *testing.T) {
 			if !tt.want(r, string(c.Text)) {
 				t.Errorf("%v, code %d, memory held: %v, output %q", r.Status, r.Code, memory, c.Text)
 			}
-			if grown := resident(t) - idle; grown > 64<<20 {
+			if grown := testenv.Resident(t, os.Getpid()) - idle; grown > 64<<20 {
 				t.Errorf("%d MiB above idle, want at most 64", grown>>20)
 			}
 			if _, out := shell(t, b, "echo after"); out != "after\n" {
@@ -109,18 +109,4 @@ func TestBombs(t *testing.T) {
 			}
 		})
 	}
-}
-
-// resident is this process's resident set in bytes.
-func resident(t *testing.T) int64 {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages * int64(os.Getpagesize())
 }

@@ -4,13 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -164,43 +161,12 @@ func TestSupervisorKilled(t *testing.T) {
 		t.Fatalf("the supervisor said %q, %v", line, err)
 	}
 	pid := cmd.Process.Pid
-	if got := traces(t, marker, pid); len(got) < 9 {
+	if got := testenv.Traces(t, marker, pid); len(got) < 9 {
 		t.Fatalf("before the kill only %d traces are seen, so their absence would show nothing: %v", len(got), got)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	deadline := time.Now().Add(5 * time.Second)
-	left := traces(t, marker, pid)
-	for len(left) > 0 && time.Now().Before(deadline) {
-		<-time.After(10 * time.Millisecond)
-		left = traces(t, marker, pid)
-	}
-	if len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-// traces are the processes whose arguments hold the marker, and the cgroups of
-// a supervisor.
-func traces(t *testing.T, marker string, pid int) []string {
-	t.Helper()
-	var found []string
-	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), marker) {
-			found = append(found, strings.ReplaceAll(string(text), "\x00", " "))
-		}
-	}
-	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), fmt.Sprintf("belljar.%d.", pid)) {
-			found = append(found, path)
-		}
-		return nil
-	})
-	return found
+	testenv.NoTraces(t, marker, pid)
 }

@@ -10,9 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,18 +81,9 @@ func (s *server) receive(t testing.TB) reply {
 
 const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
 
-// resident is the process's resident set in bytes (proc_pid_statm(5)).
 func (s *server) resident(t testing.TB) int64 {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "statm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages * int64(os.Getpagesize())
+	return testenv.Resident(t, s.cmd.Process.Pid)
 }
 
 // A client that writes 20,000 calls of long commands gets an answer to each,
@@ -152,6 +143,52 @@ func TestFlood(t *testing.T) {
 		t.Errorf("%d MiB above idle, want at most 64", grown>>20)
 	}
 	t.Logf("idle %d MiB, at most %d MiB", idle>>20, most>>20)
+}
+
+// However a server ends, nothing of it is left: no process of a box, no
+// cgroup. A client that closes its end, or a SIGTERM, still gets the answer to
+// its call.
+func TestServerEnds(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	for _, tt := range []struct {
+		name    string
+		end     func(*server) error
+		answers bool
+	}{
+		{"the client goes", func(s *server) error { return s.in.Close() }, true},
+		{"SIGTERM", func(s *server) error { return s.cmd.Process.Signal(syscall.SIGTERM) }, true},
+		{"SIGKILL", func(s *server) error { return s.cmd.Process.Kill() }, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
+			mark := fmt.Sprintf("42%d", s.cmd.Process.Pid)
+			s.send(t, hello)
+			s.receive(t)
+			s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			s.send(t, `{"jsonrpc":"2.0","id":"job","method":"tools/call","params":{"name":"BackgroundBash","arguments":{"command":"trap '' TERM; (setsid sleep `+mark+` &); sleep `+mark+`"}}}`)
+			s.receive(t)
+			// Progress says that it runs.
+			s.send(t, `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"Bash","_meta":{"progressToken":1},"arguments":{"command":"echo begun; sleep 1; : `+mark+`"}}}`)
+			if r := s.receive(t); r.Method != "notifications/progress" {
+				t.Fatalf("got %+v, want progress", r)
+			}
+			if got := testenv.Traces(t, mark, s.cmd.Process.Pid); len(got) < 3 {
+				t.Fatalf("before the end only %v is seen, so its absence would show nothing", got)
+			}
+			if err := tt.end(s); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(s.out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(string(rest), `"id":"call"`); got != tt.answers {
+				t.Errorf("the call was answered: %v, want %v; the server's last words: %s", got, tt.answers, rest)
+			}
+			_ = s.cmd.Wait()
+			testenv.NoTraces(t, mark, s.cmd.Process.Pid)
+		})
+	}
 }
 
 // BenchmarkServe is the start of a server to its first answer, and what it
