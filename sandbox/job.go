@@ -341,7 +341,7 @@ func (j *Job) relay(c *Cmd) {
 		if to[i] != nil {
 			w = to[i]
 		}
-		j.readers.Go(func() { drain(p, w) })
+		j.readers.Go(func() { j.box.sup.drain(p, w) })
 	}
 	if j.terminal != nil {
 		// Not waited for, as below. Our own copy of the descriptor is not
@@ -365,12 +365,19 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// pipeBuffer is half of what a pipe holds (pipe(7)).
+const pipeBuffer = 32 << 10
+
 // drain copies until the end of a pipe or its deadline. A writer that fails
 // is forgotten, so that the command does not hang on a full pipe.
-func drain(p *os.File, w io.Writer) {
-	buf := make([]byte, 32<<10)
+func (s *Supervisor) drain(p *os.File, w io.Writer) {
+	buf, ok := s.buffers.Get().(*[pipeBuffer]byte)
+	if !ok {
+		buf = new([pipeBuffer]byte)
+	}
+	defer s.buffers.Put(buf)
 	for {
-		n, err := p.Read(buf)
+		n, err := p.Read(buf[:])
 		if n > 0 && w != nil {
 			if _, werr := w.Write(buf[:n]); werr != nil {
 				w = nil

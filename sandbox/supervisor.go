@@ -40,7 +40,8 @@ type Supervisor struct {
 	groups  *cgroups
 	filter  []byte
 	spawner *spawner
-	root    bool // boxes run as users of a private range, not as ourselves
+	buffers sync.Pool // of *[pipeBuffer]byte: two a command would keep the collector busy
+	root    bool      // boxes run as users of a private range, not as ourselves
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
 
