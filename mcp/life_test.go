@@ -399,6 +399,7 @@ func TestModern(t *testing.T) {
 		{"call", modern("3", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), []string{`"text":"hi"`, `"structuredContent":{"said":"hi"}`, `"resultType":"complete"`, `"io.modelcontextprotocol/serverInfo"`}},
 		{"call without arguments", modern("4", "tools/call", `"name":"steps",`), []string{`"text":"done"`}},
 		{"unknown tool", modern("5", "tools/call", `"name":"ecko",`), []string{`-32602`, `did you mean`, `echo`}},
+		{"what is not declared", modern("7", "prompts/list", ``), []string{`-32601`, `prompts/list`}},
 		{"read", modern("6", "resources/read", `"uri":"note://7",`), []string{`"text":"seven"`}},
 	} {
 		c.send(tt.send)

@@ -56,6 +56,9 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				res, err = nil, fault(internalError, "internal error in %s; the log has the cause", method).sdk(legacy)
 			}
 		}()
+		if unoffered(method) {
+			return nil, fault(methodNotFound, "method not found: %s; this server has no prompts and completes nothing", method).sdk(eraOf(req))
+		}
 		ss, _ := req.GetSession().(*sdk.ServerSession)
 		if method == "initialize" {
 			if err := s.greet(ctx, ss, req); err != nil {
@@ -70,6 +73,17 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		res, err = next(ctx, method, req)
 		return res, wireCode(err, eraOf(req), method)
 	}
+}
+
+// unoffered reports whether the sdk would answer a method of which the
+// capabilities say nothing. What is not declared is not served (revision
+// 2026-07-28, "Capabilities").
+func unoffered(method string) bool {
+	switch method {
+	case "prompts/list", "prompts/get", "completion/complete":
+		return true
+	}
+	return false
 }
 
 // eraOf is the era a request belongs to.
