@@ -394,12 +394,12 @@ func TestModern(t *testing.T) {
 		name, send string
 		want       []string
 	}{
-		{"discover", modern("1", "server/discover", ``), []string{`"supportedVersions":["2026-07-28"`, `"tools":{`, `"name":"toy"`}},
+		{"discover", modern("1", "server/discover", ``), []string{`"supportedVersions":["2026-07-28"`, `"prompts":{`, `"tools":{`, `"name":"toy"`}},
 		{"list", modern("2", "tools/list", ``), []string{`"inputSchema":{`, `"outputSchema":{`, `"ttlMs":300000`, `"resultType":"complete"`, `"anthropic/maxResultSizeChars":500000`}},
 		{"call", modern("3", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), []string{`"text":"hi"`, `"structuredContent":{"said":"hi"}`, `"resultType":"complete"`, `"io.modelcontextprotocol/serverInfo"`}},
 		{"call without arguments", modern("4", "tools/call", `"name":"steps",`), []string{`"text":"done"`}},
 		{"unknown tool", modern("5", "tools/call", `"name":"ecko",`), []string{`-32602`, `did you mean`, `echo`}},
-		{"what is not declared", modern("7", "prompts/list", ``), []string{`-32601`, `prompts/list`}},
+		{"no prompts", modern("7", "prompts/list", ``), []string{`"prompts":[]`}},
 		{"read", modern("6", "resources/read", `"uri":"note://7",`), []string{`"text":"seven"`}},
 	} {
 		c.send(tt.send)

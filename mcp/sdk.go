@@ -22,7 +22,8 @@ func newSDK(s *Server) *sdk.Server {
 		&sdk.ServerOptions{
 			Instructions: s.cfg.Instructions,
 			Logger:       s.sdkLog(),
-			Capabilities: &sdk.ServerCapabilities{},
+			// There are no prompts yet, but the list of them is served.
+			Capabilities: &sdk.ServerCapabilities{Prompts: &sdk.PromptCapabilities{}},
 			GetSessionID: newSessionID,
 			SetCacheable: func(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 				c.CacheScope = "private"
@@ -56,9 +57,6 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				res, err = nil, fault(internalError, "internal error in %s; the log has the cause", method).sdk(legacy)
 			}
 		}()
-		if unoffered(method) {
-			return nil, fault(methodNotFound, "method not found: %s; this server has no prompts and completes nothing", method).sdk(eraOf(req))
-		}
 		ss, _ := req.GetSession().(*sdk.ServerSession)
 		if method == "initialize" {
 			if err := s.greet(ctx, ss, req); err != nil {
@@ -73,17 +71,6 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		res, err = next(ctx, method, req)
 		return res, wireCode(err, eraOf(req), method)
 	}
-}
-
-// unoffered reports whether the sdk would answer a method of which the
-// capabilities say nothing. What is not declared is not served (revision
-// 2026-07-28, "Capabilities").
-func unoffered(method string) bool {
-	switch method {
-	case "prompts/list", "prompts/get", "completion/complete":
-		return true
-	}
-	return false
 }
 
 // eraOf is the era a request belongs to.
