@@ -26,6 +26,7 @@ import (
 const (
 	maxRunning  = 256       // commands at once, background jobs included
 	maxFinished = 64        // finished jobs and outputs that are remembered
+	maxKept     = 256 << 20 // bytes on disk of the outputs of finished foreground commands
 	maxShell    = 120 << 10 // bytes of a script: the kernel takes 128 KiB an argument (execve(2), MAX_ARG_STRLEN)
 	maxStdin    = 1 << 20
 	maxEnv      = 256
@@ -492,6 +493,17 @@ func (b *Box) leave(j *Job, ran bool) {
 		j.output.Close()
 	case j.id == 0:
 		b.outputs = append(b.outputs, j.output)
+		var kept int64
+		for _, o := range b.outputs {
+			kept += o.onDisk()
+		}
+		// The oldest lose their files first, but not the one that just ended.
+		for _, o := range b.outputs[:len(b.outputs)-1] {
+			if kept > maxKept {
+				kept -= o.onDisk()
+				o.shrink()
+			}
+		}
 		if len(b.outputs) > maxFinished {
 			b.outputs[0].Close()
 			b.outputs = slices.Delete(b.outputs, 0, 1)
@@ -529,7 +541,8 @@ func (b *Box) Job(id int64) (*Job, bool) {
 }
 
 // Output is the output with that id: of a background job, or of one of the
-// last 64 foreground commands.
+// last 64 foreground commands. Beyond 256 MiB on disk the oldest of these keep
+// their first 64 KiB only.
 func (b *Box) Output(id string) (*Output, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -57,7 +57,7 @@ func newJob(b *Box, c *Cmd, wire uint64) *Job {
 	}
 	return &Job{
 		box: b, wire: wire, command: text, grant: c.Grant, started: time.Now(),
-		output:  newOutput(c.Grant.Limits().Output, b.sup.cfg.Spool),
+		output:  newOutput(c.Grant.Limits().Output, b.sup.spool),
 		replies: make(chan boxinit.Reply, 2), stop: make(chan stopRequest, 1), extend: make(chan time.Duration, 1),
 		done: make(chan struct{}),
 	}

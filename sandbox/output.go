@@ -3,11 +3,13 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -43,11 +45,12 @@ const (
 type Output struct {
 	id    string
 	bound int64  // most bytes kept
-	dir   string // where the spool file is made
+	spool *spool // where they are kept beyond the head
 
 	mu     sync.Mutex
 	head   []byte
 	ring   *os.File // nil until the head is full
+	taken  int64    // bytes of the spool that are ours
 	size   int64    // bytes written so far
 	spans  []span   // who wrote what from known on, oldest first
 	known  int64    // offset of the first byte whose writer is remembered
@@ -72,9 +75,32 @@ type Cut struct {
 	At      int   // index in Text where they are missing; meaningless if Dropped is 0
 }
 
-func newOutput(bound int64, dir string) *Output {
-	return &Output{id: strings.ToLower(rand.Text()[:16]), bound: bound, dir: dir, grown: make(chan struct{})}
+func newOutput(bound int64, s *spool) *Output {
+	return &Output{id: strings.ToLower(rand.Text()[:16]), bound: bound, spool: s, grown: make(chan struct{})}
 }
+
+// spool is the place on disk that the outputs of a supervisor share.
+type spool struct {
+	dir  string
+	left atomic.Int64 // bytes that may still be taken
+}
+
+func newSpool(dir string, size int64) *spool {
+	s := &spool{dir: dir}
+	s.left.Store(size)
+	return s
+}
+
+// take reports whether n more bytes may be kept.
+func (s *spool) take(n int64) bool {
+	if s.left.Add(-n) >= 0 {
+		return true
+	}
+	s.left.Add(n)
+	return false
+}
+
+func (s *spool) give(n int64) { s.left.Add(n) }
 
 // ID is the unguessable name of the output, as in output://ID.
 func (o *Output) ID() string { return o.id }
@@ -113,14 +139,14 @@ func (o *Output) add(s Stream, p []byte) {
 		o.size += n
 		rest = rest[n:]
 	}
-	o.spool(rest)
+	o.keep(rest)
 	close(o.grown)
 	o.grown = make(chan struct{})
 }
 
-// spool writes what did not fit the head into the ring file. o.mu is held:
+// keep writes what did not fit the head into the ring file. o.mu is held:
 // the writes go to the page cache of a file that nobody else sees.
-func (o *Output) spool(p []byte) {
+func (o *Output) keep(p []byte) {
 	for len(p) > 0 {
 		length := o.ringBound()
 		if length <= 0 || o.lost != nil {
@@ -128,12 +154,19 @@ func (o *Output) spool(p []byte) {
 			return
 		}
 		if o.ring == nil {
-			if o.ring, o.lost = spoolFile(o.dir); o.lost != nil {
+			if o.ring, o.lost = spoolFile(o.spool.dir); o.lost != nil {
 				continue
 			}
 		}
 		at := (o.size - int64(len(o.head))) % length
 		n := min(int64(len(p)), length-at)
+		if more := at + n - o.taken; more > 0 {
+			if !o.spool.take(more) {
+				o.lost = errors.New("keep output: the outputs of all sessions have used up their place")
+				continue
+			}
+			o.taken += more
+		}
 		if _, err := o.ring.WriteAt(p[:n], at); err != nil {
 			o.lost = fmt.Errorf("keep output: %w", err)
 			continue
@@ -184,6 +217,27 @@ func (o *Output) end() {
 	}
 }
 
+// onDisk is how much of the spool the output holds.
+func (o *Output) onDisk() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.taken
+}
+
+// shrink forgets all but the head, and gives its place on disk back.
+func (o *Output) shrink() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ring == nil {
+		return
+	}
+	o.ring.Close()
+	o.ring = nil
+	o.lost = errors.New("keep output: it made room for later ones")
+	o.spool.give(o.taken)
+	o.taken = 0
+}
+
 // Close frees the spool file. Twice is fine; reads give ErrClosed from then on.
 func (o *Output) Close() error {
 	o.end()
@@ -195,6 +249,8 @@ func (o *Output) Close() error {
 		o.ring.Close()
 		o.ring = nil
 	}
+	o.spool.give(o.taken)
+	o.taken = 0
 	return nil
 }
 

@@ -23,7 +23,7 @@ func fill(o *Output, n int) []byte {
 }
 
 func TestOutputKeepsAll(t *testing.T) {
-	o := newOutput(1<<20, t.TempDir())
+	o := newOutput(1<<20, newSpool(t.TempDir(), 1<<30))
 	defer o.Close()
 	all := fill(o, 300_000) // beyond the head, within the bound
 	var got []byte
@@ -44,7 +44,7 @@ func TestOutputKeepsAll(t *testing.T) {
 
 func TestOutputForgetsTheMiddle(t *testing.T) {
 	const bound = 100_000
-	o := newOutput(bound, t.TempDir())
+	o := newOutput(bound, newSpool(t.TempDir(), 1<<30))
 	defer o.Close()
 	all := fill(o, 1_000_000)
 	if o.Size() != int64(len(all)) {
@@ -67,7 +67,7 @@ func TestOutputForgetsTheMiddle(t *testing.T) {
 }
 
 func TestOutputSplit(t *testing.T) {
-	o := newOutput(1<<20, t.TempDir())
+	o := newOutput(1<<20, newSpool(t.TempDir(), 1<<30))
 	defer o.Close()
 	random := rand.New(rand.NewPCG(3, 4))
 	var want [3][]byte
@@ -99,7 +99,7 @@ func TestOutputSplit(t *testing.T) {
 
 // A character is not cut in two.
 func TestCutRunes(t *testing.T) {
-	o := newOutput(1<<20, t.TempDir())
+	o := newOutput(1<<20, newSpool(t.TempDir(), 1<<30))
 	defer o.Close()
 	o.add(Stdout, []byte(strings.Repeat("äöü€", 1000)))
 	for limit := 10; limit < 60; limit++ {
@@ -118,7 +118,7 @@ func TestCutRunes(t *testing.T) {
 
 func TestOutputWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOutput(1<<20, t.TempDir())
+		o := newOutput(1<<20, newSpool(t.TempDir(), 1<<30))
 		woken := make(chan error, 1)
 		go func() { woken <- o.Wait(t.Context(), 3) }()
 		o.add(Stdout, []byte("abc"))
@@ -145,7 +145,7 @@ func TestOutputWait(t *testing.T) {
 }
 
 func TestOutputClosed(t *testing.T) {
-	o := newOutput(1<<20, t.TempDir())
+	o := newOutput(1<<20, newSpool(t.TempDir(), 1<<30))
 	fill(o, 200_000)
 	if err := errors.Join(o.Close(), o.Close()); err != nil {
 		t.Fatal(err)
@@ -158,11 +158,37 @@ func TestOutputClosed(t *testing.T) {
 
 // A spool that cannot be made loses what does not fit, and counts it.
 func TestOutputWithoutSpool(t *testing.T) {
-	o := newOutput(1<<20, "/nosuch/dir")
+	o := newOutput(1<<20, newSpool("/nosuch/dir", 1<<30))
 	defer o.Close()
 	all := fill(o, 200_000)
 	c, err := o.Cut(1 << 20)
 	if err != nil || c.Dropped != int64(len(all))-outputHead || !bytes.Equal(c.Text, all[:outputHead]) {
 		t.Errorf("%d bytes kept, %d dropped, %v", len(c.Text), c.Dropped, err)
+	}
+}
+
+// What outputs keep on disk is bounded over all of them, and given back.
+func TestOutputsShareASpool(t *testing.T) {
+	s := newSpool(t.TempDir(), 100_000)
+	one, two := newOutput(1<<20, s), newOutput(1<<20, s)
+	defer two.Close()
+	fill(one, outputHead+80_000)
+	all := fill(two, outputHead+80_000)
+	c, err := two.Cut(1 << 20)
+	if err != nil || c.Dropped < 60_000 || !bytes.HasPrefix(all, c.Text[:outputHead]) {
+		t.Errorf("the second output dropped %d bytes, %v; want what did not fit", c.Dropped, err)
+	}
+	one.shrink()
+	if text, next, _, err := one.Read(0, 1<<20); err != nil || len(text) != outputHead || next != outputHead {
+		t.Errorf("a shrunk output gives %d bytes, next %d, %v; want its head", len(text), next, err)
+	}
+	if _, next, skipped, err := one.Read(outputHead, 10); err != nil || skipped != 80_000 || next != one.Size() {
+		t.Errorf("past its head a shrunk output skips %d to %d, %v", skipped, next, err)
+	}
+	three := newOutput(1<<20, s)
+	defer three.Close()
+	fill(three, outputHead+70_000)
+	if c, err := three.Cut(1 << 20); err != nil || c.Dropped != 0 {
+		t.Errorf("after one was shrunk a third dropped %d bytes, %v", c.Dropped, err)
 	}
 }

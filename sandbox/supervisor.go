@@ -24,6 +24,9 @@ type Config struct {
 	// Spool is where output beyond 64 KiB is kept, in files without a name;
 	// default os.TempDir().
 	Spool string
+	// SpoolSize bounds the bytes of all those files; default 4 GiB. An output
+	// that finds no room keeps its first 64 KiB and counts the rest.
+	SpoolSize int64
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 }
@@ -40,6 +43,7 @@ type Supervisor struct {
 	groups  *cgroups
 	filter  []byte
 	spawner *spawner
+	spool   *spool
 	buffers sync.Pool // of *[pipeBuffer]byte: two a command would keep the collector busy
 	root    bool      // boxes run as users of a private range, not as ourselves
 
@@ -61,6 +65,9 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	if cfg.Spool == "" {
 		cfg.Spool = os.TempDir()
+	}
+	if cfg.SpoolSize == 0 {
+		cfg.SpoolSize = 4 << 30
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -91,7 +98,7 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, errors.Join(err, groups.close())
 	}
 	return &Supervisor{
-		cfg: cfg, groups: groups, filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
+		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 	}, nil
 }
