@@ -286,7 +286,7 @@ type Cmd struct {
 	Dir string
 	// Env is added to the environment that the box builds.
 	Env map[string]string
-	// Stdin is what the command reads; nil is an empty input. At most 1 MiB.
+	// Stdin is what the command reads; empty is /dev/null. At most 1 MiB.
 	Stdin []byte
 	// Timeout is the longest the command may run; it must be above zero and
 	// within the grant's Wall, or Background for a background job.

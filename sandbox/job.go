@@ -300,7 +300,7 @@ func (j *Job) stdin(c *Cmd) (int, error) {
 		}
 		j.input = os.NewFile(uintptr(p[1]), "pipe")
 		return p[0], nil
-	case c.Stdin != nil:
+	case len(c.Stdin) > 0:
 		return memfile(c.Stdin)
 	}
 	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
