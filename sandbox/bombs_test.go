@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,14 @@ func TestBombs(t *testing.T) {
 			},
 		},
 		{
+			"count the forks", `perl -e 'for ($n = 0; $n < 5000; $n++) { defined($p = fork) or last; $p or sleep(1000), exit } print $n'`,
+			time.Minute,
+			func(r sandbox.Result, out string) bool {
+				n, err := strconv.Atoi(out)
+				return err == nil && n > 64 && n < 128+16 // with the init's threads
+			},
+		},
+		{
 			"4 GB of memory", "head -c 4G /dev/zero | tail -n 1",
 			time.Minute,
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.OOM },
@@ -83,6 +92,9 @@ func TestBombs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			if strings.Contains(tt.script, "perl") {
+				testenv.Need(t, testenv.Perl)
+			}
 			j, err := b.Start(t.Context(), sandbox.Cmd{Grant: g, Shell: tt.script, Timeout: tt.timeout})
 			if err != nil {
 				t.Fatal(err)

@@ -48,6 +48,8 @@ type Supervisor struct {
 	root    bool      // boxes run as users of a private range, not as ourselves
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
+	shut    sync.Once
+	shutErr error // of the one Close
 
 	mu      sync.Mutex
 	closed  bool
@@ -187,8 +189,10 @@ const (
 	maxTenants = 1 << 16
 )
 
-// uid is whom a tenant's boxes are on the host: nobody else, and never 0. An
-// ordinary user can only be itself. s.mu is held.
+// uid is whom a tenant's boxes are on the host: no account, no other tenant of
+// this supervisor, and never 0. Another supervisor counts from the same number;
+// what keeps its boxes apart is their namespaces. An ordinary user can only be
+// itself. s.mu is held.
 func (s *Supervisor) uid(tenant string) (int, error) {
 	if !s.root {
 		return os.Geteuid(), nil
@@ -211,13 +215,14 @@ func (s *Supervisor) forget(id string) {
 }
 
 // Close closes all boxes, waits until nothing of them is left, and makes Open
-// fail. Twice is fine, concurrent is fine.
+// fail. Twice is fine; concurrent is fine, and every caller waits.
 func (s *Supervisor) Close() error {
+	s.shut.Do(func() { s.shutErr = s.close() })
+	return s.shutErr
+}
+
+func (s *Supervisor) close() error {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
 	s.closed = true
 	s.mu.Unlock()
 	s.opening.Wait() // a box that is being made can be closed once it is
