@@ -148,7 +148,7 @@ func probeCgroups() []Check {
 	kill := Check{Name: "kill", OK: groups.v2 != "", Detail: "each command in a cgroup of its own, killed by cgroup.kill"}
 	if !kill.OK {
 		kill.Detail = "each command in a pid namespace of its own, killed with its first process"
-		kill.Degraded = "a shell sees itself as process 1, and SIGTERM reaches only programs that handle it"
+		kill.Degraded = "a command that a signal ends shows it in its exit code only, and each one costs a shell more"
 		kill.Mend = mend
 	}
 	return append(checks, kill)
