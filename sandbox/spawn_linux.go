@@ -50,7 +50,7 @@ var systemFiles = []string{
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
 	"/etc/pki/ca-trust", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
 	"/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/magic", "/etc/fonts", "/etc/java-*",
-	"/etc/terminfo", "/etc/bash_completion.d", "/etc/inputrc", "/etc/gprofng.rc",
+	"/etc/terminfo", "/etc/bash_completion.d", "/etc/inputrc",
 }
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}

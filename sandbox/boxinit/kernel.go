@@ -18,32 +18,30 @@ const (
 	sysCloseRange   = 436
 	sysMountSetattr = 442
 
-	openTreeClone    = 1                  // open_tree(2) OPEN_TREE_CLONE
-	openTreeCloexec  = syscall.O_CLOEXEC  // OPEN_TREE_CLOEXEC
-	atEmptyPath      = 0x1000             // AT_EMPTY_PATH
-	atRecursive      = 0x8000             // AT_RECURSIVE
-	moveMountFEmpty  = 0x4                // move_mount(2) MOVE_MOUNT_F_EMPTY_PATH
-	attrReadOnly     = 0x1                // mount_setattr(2) MOUNT_ATTR_RDONLY
-	attrNoSUID       = 0x2                // MOUNT_ATTR_NOSUID
-	attrNoDev        = 0x4                // MOUNT_ATTR_NODEV
-	attrNoExec       = 0x8                // MOUNT_ATTR_NOEXEC
-	attrIDMap        = 0x100000           // MOUNT_ATTR_IDMAP
-	prSetDumpable    = 4                  // prctl(2) PR_SET_DUMPABLE
-	prCapBSetDrop    = 24                 // PR_CAPBSET_DROP
-	prSetNoNewPrivs  = 38                 // PR_SET_NO_NEW_PRIVS
-	prCapAmbient     = 47                 // PR_CAP_AMBIENT
-	prCapAmbientClr  = 4                  // PR_CAP_AMBIENT_CLEAR_ALL
-	seccompSetFilter = 1                  // seccomp(2) SECCOMP_SET_MODE_FILTER
-	seccompTSync     = 1                  // SECCOMP_FILTER_FLAG_TSYNC
-	capVersion3      = 0x20080522         // capset(2) _LINUX_CAPABILITY_VERSION_3
-	capSysAdmin      = 21                 // capabilities(7)
-	capLast          = 63                 // more than there are; EINVAL ends the loop
-	pAll             = 0                  // waitid(2) P_ALL
-	wExited          = 4                  // WEXITED
-	wNoWait          = 0x1000000          // WNOWAIT
-	rlimitNProc      = 6                  // getrlimit(2) RLIMIT_NPROC
-	ifNameSize       = 16                 // netdevice(7) IFNAMSIZ
-	mntDetach        = syscall.MNT_DETACH // umount2(2)
+	openTreeClone    = 1                 // open_tree(2) OPEN_TREE_CLONE
+	openTreeCloexec  = syscall.O_CLOEXEC // OPEN_TREE_CLOEXEC
+	atEmptyPath      = 0x1000            // AT_EMPTY_PATH
+	atRecursive      = 0x8000            // AT_RECURSIVE
+	moveMountFEmpty  = 0x4               // move_mount(2) MOVE_MOUNT_F_EMPTY_PATH
+	attrReadOnly     = 0x1               // mount_setattr(2) MOUNT_ATTR_RDONLY
+	attrNoSUID       = 0x2               // MOUNT_ATTR_NOSUID
+	attrNoDev        = 0x4               // MOUNT_ATTR_NODEV
+	attrIDMap        = 0x100000          // MOUNT_ATTR_IDMAP
+	prSetDumpable    = 4                 // prctl(2) PR_SET_DUMPABLE
+	prCapBSetDrop    = 24                // PR_CAPBSET_DROP
+	prSetNoNewPrivs  = 38                // PR_SET_NO_NEW_PRIVS
+	prCapAmbient     = 47                // PR_CAP_AMBIENT
+	prCapAmbientClr  = 4                 // PR_CAP_AMBIENT_CLEAR_ALL
+	seccompSetFilter = 1                 // seccomp(2) SECCOMP_SET_MODE_FILTER
+	seccompTSync     = 1                 // SECCOMP_FILTER_FLAG_TSYNC
+	capVersion3      = 0x20080522        // capset(2) _LINUX_CAPABILITY_VERSION_3
+	capSysAdmin      = 21                // capabilities(7)
+	capLast          = 63                // more than there are; EINVAL ends the loop
+	pAll             = 0                 // waitid(2) P_ALL
+	wExited          = 4                 // WEXITED
+	wNoWait          = 0x1000000         // WNOWAIT
+	rlimitNProc      = 6                 // getrlimit(2) RLIMIT_NPROC
+	ifNameSize       = 16                // netdevice(7) IFNAMSIZ
 )
 
 // MountAttr says how a tree is to be mounted.

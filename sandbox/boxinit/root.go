@@ -164,7 +164,7 @@ func mountStorage(p *Plan, at func(string) string) error {
 			return err
 		}
 	}
-	if err := syscall.Unmount(whole, mntDetach); err != nil {
+	if err := syscall.Unmount(whole, syscall.MNT_DETACH); err != nil {
 		return err
 	}
 	return os.Remove(whole)
@@ -222,7 +222,7 @@ func pivot(base string) error {
 	if err := syscall.PivotRoot(".", "."); err != nil {
 		return err
 	}
-	if err := syscall.Unmount(".", mntDetach); err != nil {
+	if err := syscall.Unmount(".", syscall.MNT_DETACH); err != nil {
 		return err
 	}
 	return syscall.Chdir("/")

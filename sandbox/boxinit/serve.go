@@ -119,7 +119,7 @@ func (s *server) start(r *Request, files []int) {
 	if err == nil {
 		c := &command{id: r.ID, pid: pid, cwd: r.Cwd}
 		s.byID[c.id], s.byPid[pid] = c, c
-		_ = s.wire.send(Reply{Op: "started", ID: r.ID, Pid: pid})
+		_ = s.wire.send(Reply{Op: "started", ID: r.ID})
 	}
 	s.mu.Unlock()
 	if err != nil {

@@ -66,7 +66,6 @@ type Reply struct {
 	ID     uint64
 	Error  string // failed: what was tried
 	Errno  int    // failed: why
-	Pid    int    // started: in the box's numbering
 	Code   int    // ended
 	Signal int    // ended, 0 unless a signal ended the command
 	CPU    int64  // ended: nanoseconds of the command and the children it waited for
