@@ -66,6 +66,7 @@ func (p *Policy) Decide(f Facts) Decision {
 	}
 	d.Grant = p.profiles[granted]
 	d.Grant.tenant = f.Tenant
+	d.Grant.totals = p.totals
 	return d
 }
 

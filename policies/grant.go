@@ -30,19 +30,52 @@ type Mount struct {
 	Writable bool
 }
 
+// Storage says what holds what a box writes outside its workspace: /tmp,
+// /dev/shm, /run and its home. The zero value is memory.
+type Storage int
+
+// The storages.
+const (
+	StorageMemory Storage = iota // a tmpfs, which counts as the box's memory
+	StorageDisk                  // an area of a disk, held by a quota
+)
+
+// Protect says which paths of a writable workspace a box cannot write all the
+// same. The zero value is the default set: what the host runs by itself, as
+// .git/hooks.
+type Protect struct {
+	Off  bool     // not even the default set
+	Also []string // further paths, relative to the workspace, in order
+}
+
+func (p Protect) equal(other Protect) bool {
+	return p.Off == other.Off && slices.Equal(p.Also, other.Also)
+}
+
 // Limits bound one box and the commands in it. Every field must be above
 // zero: a zero limit is refused where it is used, never read as "unlimited".
 type Limits struct {
 	Memory     int64         // bytes, of the whole box without its /tmp
 	Pids       int64         // processes and threads of the whole box
 	CPU        float64       // CPUs' worth of time, of the whole box
-	Tmp        int64         // bytes of all of the box's tmpfs storage (/tmp, /dev/shm, home)
+	Tmp        int64         // bytes of all that the box stores outside its workspace (/tmp, /dev/shm, home)
 	TmpFiles   int64         // inodes of the same
 	OpenFiles  int64         // file descriptors of one process
+	FileSize   int64         // bytes of the largest file a process may write
+	IO         int64         // bytes a second, read and written each, on the workspace's device
 	Wall       time.Duration // longest life of a foreground command
 	Background time.Duration // longest life of a background job
 	Jobs       int           // background jobs running at once in one session
 	Output     int64         // bytes kept of one command's output
+}
+
+// Totals bound all boxes of one tenant together, above the Limits of each.
+// Every field must be above zero.
+type Totals struct {
+	Memory int64   // bytes, with what the boxes store in memory
+	Pids   int64   // processes and threads
+	CPU    float64 // CPUs' worth of time
+	Boxes  int     // boxes open at once
 }
 
 // Limit names a bound that a host may or may not be able to enforce; profiles
@@ -54,6 +87,8 @@ const (
 	LimitMemory Limit = "memory"
 	LimitPids   Limit = "pids"
 	LimitCPU    Limit = "cpu"
+	LimitIO     Limit = "io"
+	LimitDisk   Limit = "disk"
 )
 
 // Grant is all that one call may use. Only a Policy makes one that allows
@@ -67,7 +102,10 @@ type Grant struct {
 	system  bool
 	mounts  []Mount
 	network Network
+	storage Storage
+	protect Protect
 	limits  Limits
+	totals  Totals
 	env     map[string]string
 	require []Limit
 }
@@ -94,8 +132,19 @@ func (g Grant) Mounts() []Mount { return slices.Clone(g.mounts) }
 // Network is what may leave the box.
 func (g Grant) Network() Network { return g.network }
 
+// Storage is what holds what the box writes outside its workspace.
+func (g Grant) Storage() Storage { return g.storage }
+
+// Protect is what of a writable workspace the box cannot write.
+func (g Grant) Protect() Protect {
+	return Protect{Off: g.protect.Off, Also: slices.Clone(g.protect.Also)}
+}
+
 // Limits are the bounds of the box and of each command.
 func (g Grant) Limits() Limits { return g.limits }
+
+// Totals are the bounds of all boxes of the grant's tenant together.
+func (g Grant) Totals() Totals { return g.totals }
 
 // Env is the environment the profile adds to every command.
 func (g Grant) Env() map[string]string { return maps.Clone(g.env) }
@@ -106,12 +155,16 @@ func (g Grant) Require() []Limit { return slices.Clone(g.require) }
 // Covers reports whether a box opened under g can serve a call granted other:
 // the same tenant, files, network and environment, and no limit above g's.
 // A box outlives a call, so a later grant may narrow and never widen it.
+// Protected paths must be the same: with less protection the call could not
+// write what it was granted, with more it could write what it was not.
 func (g Grant) Covers(other Grant) bool {
 	a, b := g.limits, other.limits
 	return !g.IsZero() && !other.IsZero() &&
 		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
 		g.network == other.network && slices.Equal(g.mounts, other.mounts) &&
+		g.storage == other.storage && g.protect.equal(other.protect) &&
 		maps.Equal(g.env, other.env) &&
 		b.Memory <= a.Memory && b.Pids <= a.Pids && b.CPU <= a.CPU &&
-		b.Tmp <= a.Tmp && b.TmpFiles <= a.TmpFiles && b.OpenFiles <= a.OpenFiles
+		b.Tmp <= a.Tmp && b.TmpFiles <= a.TmpFiles && b.OpenFiles <= a.OpenFiles &&
+		b.FileSize <= a.FileSize && b.IO <= a.IO
 }

@@ -19,6 +19,7 @@ type Policy struct {
 	source   Source  // of fallback
 	profile  string  // granted where a call asks for none
 	profiles map[string]Grant
+	totals   Totals
 	rules    []rule
 	tests    []TestResult
 }
@@ -42,7 +43,7 @@ func Parse(name string, text []byte) (*Policy, error) {
 
 // policy reads the top mapping into p.
 func (d *decoder) policy(root *yaml.Node, p *Policy) {
-	o, ok := d.mapping(root, "a policy", "version", "defaults", "profiles", "rules", "tests")
+	o, ok := d.mapping(root, "a policy", "version", "defaults", "profiles", "totals", "rules", "tests")
 	if !ok {
 		return
 	}
@@ -58,6 +59,7 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 		d.profiles(v, p)
 	}
 	d.defaults(o.get("defaults"), o, p)
+	p.totals = d.totals(o.get("totals"), p.profiles)
 	if v := o.get("rules"); v != nil {
 		d.rules(v, p)
 	}

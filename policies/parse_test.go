@@ -81,8 +81,8 @@ func TestFaults(t *testing.T) {
 		{"unit of a count", limit("pids: 2k"), 3, 22, `pids cannot be "2k"`, "whole number"},
 		{"size", limit("tmp: lots"), 3, 21, `tmp cannot be "lots"`, "512MiB"},
 		{"list as size", limit("tmp: [1]"), 3, 21, `tmp cannot be a list`, "512MiB"},
-		{"overflow", limit("memory: 99999999999999999999"), 3, 24, "memory is 99999999999999999999, more than the 1125899906842624 that a profile may give", ""},
-		{"overflow by unit", limit("memory: 9999999TiB"), 3, 24, "memory is 9999999TiB, more than the 1125899906842624 that a profile may give", ""},
+		{"overflow", limit("memory: 99999999999999999999"), 3, 24, "memory is 99999999999999999999, more than the 1125899906842624 that can be given", ""},
+		{"overflow by unit", limit("memory: 9999999TiB"), 3, 24, "memory is 9999999TiB, more than the 1125899906842624 that can be given", ""},
 		{"bare duration", limit("wall: 30"), 3, 22, `wall cannot be "30"`, "30s for seconds"},
 		{"bad duration", limit("wall: soon"), 3, 22, `wall cannot be "soon"`, "1h30m"},
 		{"zero duration", limit("background: 0s"), 3, 28, "background must be above zero", "switched off"},
@@ -103,6 +103,31 @@ func TestFaults(t *testing.T) {
 		{"variable", profile("env: {1A: x}"), 3, 13, `"1A" is no name of a variable`, ""},
 		{"variable without text", profile("env: {A: }"), 3, 16, "variable A must be a text, not nothing", `""`},
 		{"variable with nul", profile(`env: {A: "\0"}`), 3, 16, "variable A holds a NUL byte", ""},
+		{"no io", limit("io: 0"), 3, 20, "io must be above zero", "cannot be switched off"},
+		{"no file size", limit("file_size: 0"), 3, 27, "file_size must be above zero", "cannot be switched off"},
+		{"file size", limit("filesize: 1GiB"), 3, 16, `limits has no key "filesize"`, `did you mean "file_size"?`},
+		{"storage", profile("fs: {storage: dsk}"), 3, 21, `storage cannot be "dsk"`, `did you mean "disk"?`},
+		{"storage as key", profile("fs: {storgae: disk}"), 3, 12, `fs has no key "storgae"`, `did you mean "storage"?`},
+		{"protect", profile("fs: {protect: nome}"), 3, 21, `protect cannot be "nome"`, `did you mean "none"?`},
+		{"protect true", profile("fs: {protect: true}"), 3, 21, "protect must be a text, not the truth value true", ""},
+		{"protect nothing", profile("fs: {protect: []}"), 3, 21, "protect must not be empty", "at least one"},
+		{"protect a word", profile("fs: {protect: [default, a]}"), 3, 22, `"default" cannot stand in a list of protected paths`, "besides"},
+		{"protect absolute", profile("fs: {protect: [/etc]}"), 3, 22, `"/etc" of protect is not relative to the workspace`, "below the workspace"},
+		{"protect above", profile("fs: {protect: [a/../../b]}"), 3, 22, `"a/../../b" of protect holds ..`, "below"},
+		{"protect with nul", profile(`fs: {protect: ["a\0"]}`), 3, 22, `"a\x00" of protect holds a control character`, ""},
+		{"protect all", profile("fs: {protect: [.]}"), 3, 22, `"." of protect is not the shortest form of a path below the workspace`, "ro"},
+		{"protect long form", profile("fs: {protect: [a//b]}"), 3, 22, `"a//b" of protect is not the shortest form of a path below the workspace`, ""},
+		{"protect twice", profile("fs: {protect: [a, a/]}"), 3, 25, "protect names a twice", "remove"},
+
+		{"totals as key", head + "total: {}\n", 7, 1, `a policy has no key "total"`, `did you mean "totals"?`},
+		{"key of totals", head + "totals: {box: 1}\n", 7, 10, `totals has no key "box"`, "memory, pids, cpu, boxes"},
+		{"no boxes", head + "totals: {boxes: 0}\n", 7, 17, "boxes must be above zero", "switched off"},
+		{"zero cpu of all", head + "totals: {cpu: 0}\n", 7, 15, "cpu is 0, outside 0.01 to 65536", "switched off"},
+		{"pids of all", head + "totals: {pids: 2k}\n", 7, 16, `pids cannot be "2k"`, "whole number"},
+		{"less memory for all", head + "totals: {memory: 2GiB}\n", 7, 18, "the total is 2GiB, less than profile offline gives to one box: memory and tmp of 3221225472 bytes", "raise"},
+		{"fewer pids for all", head + "totals: {pids: 511}\n", 7, 16, "the total is 511, less than profile net gives to one box: pids of 512", "raise"},
+		{"less cpu for all", head + "totals: {cpu: 1.5}\n", 7, 15, "the total is 1.5, less than profile net gives to one box: cpu of 2", "raise"},
+
 		{"require", profile("require: [memry]"), 3, 17, `require cannot name "memry"`, `did you mean "memory"?`},
 		{"require twice", profile("require: [pids, pids]"), 3, 23, "require names pids twice", ""},
 
@@ -206,11 +231,12 @@ func TestGrantHoldsWhatTheProfileSays(t *testing.T) {
 defaults: {decision: allow}
 profiles:
   full:
-    fs: {system: true, workspace: ro, read: [/opt/go, "/srv/data:/data"], write: "/srv/out:/out"}
+    fs: {system: true, workspace: ro, read: [/opt/go, "/srv/data:/data"], write: "/srv/out:/out", storage: disk, protect: [deploy/, .env]}
     net: {mode: none}
-    limits: {memory: 64MiB, pids: 7, cpu: 0.5, tmp: 1000, tmp_files: 9, open_files: 10, wall: 90s, background: 1h30m, jobs: 3, output: 2 MB}
+    limits: {memory: 64MiB, pids: 7, cpu: 0.5, tmp: 1000, tmp_files: 9, open_files: 10, file_size: 7MiB, io: 5 MB, wall: 90s, background: 1h30m, jobs: 3, output: 2 MB}
     env: {CI: true, N: 010, EMPTY: "", TEXT: a b}
-    require: [memory, cpu]
+    require: [memory, cpu, io, disk]
+totals: {memory: 65MiB, pids: 8, cpu: 0.75, boxes: 2}
 `)
 	g := p.Decide(policies.Facts{Tenant: "acme", Tool: "Bash", Command: "ls"}).Grant
 	type seen struct {
@@ -219,19 +245,23 @@ profiles:
 		System          bool
 		Mounts          []policies.Mount
 		Network         policies.Network
+		Storage         policies.Storage
+		Protect         policies.Protect
 		Limits          policies.Limits
+		Totals          policies.Totals
 		Env             map[string]string
 		Require         []policies.Limit
 	}
 	want := seen{
 		"acme", "full", policies.AccessRead, true,
 		[]policies.Mount{{Source: "/opt/go", Target: "/opt/go"}, {Source: "/srv/data", Target: "/data"}, {Source: "/srv/out", Target: "/out", Writable: true}},
-		policies.NetworkNone,
-		policies.Limits{Memory: 64 << 20, Pids: 7, CPU: 0.5, Tmp: 1000, TmpFiles: 9, OpenFiles: 10, Wall: 90 * time.Second, Background: 90 * time.Minute, Jobs: 3, Output: 2_000_000},
+		policies.NetworkNone, policies.StorageDisk, policies.Protect{Also: []string{".env", "deploy"}},
+		policies.Limits{Memory: 64 << 20, Pids: 7, CPU: 0.5, Tmp: 1000, TmpFiles: 9, OpenFiles: 10, FileSize: 7 << 20, IO: 5_000_000, Wall: 90 * time.Second, Background: 90 * time.Minute, Jobs: 3, Output: 2_000_000},
+		policies.Totals{Memory: 65 << 20, Pids: 8, CPU: 0.75, Boxes: 2},
 		map[string]string{"CI": "true", "N": "010", "EMPTY": "", "TEXT": "a b"},
-		[]policies.Limit{policies.LimitMemory, policies.LimitCPU},
+		[]policies.Limit{policies.LimitMemory, policies.LimitCPU, policies.LimitIO, policies.LimitDisk},
 	}
-	got := seen{g.Tenant(), g.Profile(), g.Workspace(), g.System(), g.Mounts(), g.Network(), g.Limits(), g.Env(), g.Require()}
+	got := seen{g.Tenant(), g.Profile(), g.Workspace(), g.System(), g.Mounts(), g.Network(), g.Storage(), g.Protect(), g.Limits(), g.Totals(), g.Env(), g.Require()}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("grant (-want +got):\n%s", diff)
 	}
@@ -239,16 +269,45 @@ profiles:
 
 func TestAnEmptyProfileIsClosedAndBounded(t *testing.T) {
 	g := parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\n").Decide(bash("ls")).Grant
-	if g.IsZero() || g.Workspace() != policies.AccessNone || g.System() || len(g.Mounts()) != 0 || g.Network() != policies.NetworkNone {
+	if g.IsZero() || g.Workspace() != policies.AccessNone || g.System() || len(g.Mounts()) != 0 || g.Network() != policies.NetworkNone || g.Protect().Off {
 		t.Errorf("got a grant with more than nothing: %+v", g)
 	}
 	want := policies.Limits{
 		Memory: policies.DefaultMemory, Pids: policies.DefaultPids, CPU: policies.DefaultCPU,
 		Tmp: policies.DefaultTmp, TmpFiles: policies.DefaultTmpFiles, OpenFiles: policies.DefaultOpenFiles,
+		FileSize: policies.DefaultFileSize, IO: policies.DefaultIO,
 		Wall: policies.DefaultWall, Background: policies.DefaultBackground, Jobs: policies.DefaultJobs, Output: policies.DefaultOutput,
 	}
 	if diff := cmp.Diff(want, g.Limits()); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+}
+
+// One box must be able to use what its profile gives, so what the policy does
+// not say about all boxes follows the largest profile.
+func TestTotalsFollowTheLargestProfile(t *testing.T) {
+	standard := policies.Totals{Memory: policies.DefaultTotalMemory, Pids: policies.DefaultTotalPids, CPU: policies.DefaultTotalCPU, Boxes: policies.DefaultTotalBoxes}
+	if got := policies.Default().Decide(bash("ls")).Grant.Totals(); got != standard {
+		t.Errorf("the bundled policy states %+v, the defaults are %+v", got, standard)
+	}
+	for name, tt := range map[string]struct {
+		text string
+		want policies.Totals
+	}{
+		"small": {"profiles: {a: {}}", standard},
+		"large": {
+			"defaults: {profile: b}\nprofiles: {a: {limits: {memory: 16GiB, tmp: 4GiB}}, b: {limits: {pids: 9999, cpu: 8}}}",
+			policies.Totals{Memory: 20 << 30, Pids: 9999, CPU: 8, Boxes: policies.DefaultTotalBoxes},
+		},
+		"on disk": {
+			"profiles: {a: {fs: {storage: disk}, limits: {memory: 16GiB, tmp: 4GiB}}}\ntotals: {boxes: 1}",
+			policies.Totals{Memory: 16 << 30, Pids: policies.DefaultTotalPids, CPU: policies.DefaultTotalCPU, Boxes: 1},
+		},
+	} {
+		p := parse(t, "version: 1\n"+tt.text+"\nrules: [{id: all, match: {tool: Bash}, decision: allow}]\n")
+		if got := p.Decide(bash("ls")).Grant.Totals(); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ const (
 	DefaultTmp        = 1 << 30          // bytes
 	DefaultTmpFiles   = 200_000          // inodes
 	DefaultOpenFiles  = 4096             // file descriptors
+	DefaultFileSize   = 1 << 30          // bytes
+	DefaultIO         = 1 << 30          // bytes a second
 	DefaultWall       = 10 * time.Minute // of a foreground command
 	DefaultBackground = 2 * time.Hour    // of a background job
 	DefaultJobs       = 8                // at once in one session
@@ -33,6 +35,7 @@ func defaultLimits() Limits {
 	return Limits{
 		Memory: DefaultMemory, Pids: DefaultPids, CPU: DefaultCPU,
 		Tmp: DefaultTmp, TmpFiles: DefaultTmpFiles, OpenFiles: DefaultOpenFiles,
+		FileSize: DefaultFileSize, IO: DefaultIO,
 		Wall: DefaultWall, Background: DefaultBackground,
 		Jobs: DefaultJobs, Output: DefaultOutput,
 	}
@@ -42,6 +45,7 @@ func defaultLimits() Limits {
 const (
 	maxProfiles = 1000
 	maxMounts   = 256
+	maxProtect  = 256
 	maxEnv      = 256
 	maxEnvBytes = 64 << 10 // execve counts the environment against its argument space
 )
@@ -64,13 +68,15 @@ func counts() []bound {
 		{"tmp", 1 << 50, true, func(l *Limits, v int64) { l.Tmp = v }},
 		{"tmp_files", 1 << 32, false, func(l *Limits, v int64) { l.TmpFiles = v }},
 		{"open_files", 1 << 20, false, func(l *Limits, v int64) { l.OpenFiles = v }},
+		{"file_size", 1 << 50, true, func(l *Limits, v int64) { l.FileSize = v }},
+		{"io", 1 << 50, true, func(l *Limits, v int64) { l.IO = v }},
 		{"jobs", 1024, false, func(l *Limits, v int64) { l.Jobs = int(v) }},
 		{"output", 1 << 30, true, func(l *Limits, v int64) { l.Output = v }},
 	}
 }
 
 // limitKeys are the keys of limits.
-var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_files", "wall", "background", "jobs", "output"}
+var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_files", "file_size", "io", "wall", "background", "jobs", "output"}
 
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node) Grant {
@@ -99,7 +105,7 @@ func (d *decoder) profile(name string, n *yaml.Node) Grant {
 	}
 	if require := o.get("require"); require != nil {
 		d.texts(require, "require", func(n *yaml.Node, s string) {
-			known := []string{string(LimitMemory), string(LimitPids), string(LimitCPU)}
+			known := []string{string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk)}
 			switch {
 			case !slices.Contains(known, s):
 				d.fault(n, suggest(s, known), "require cannot name %q", s)
@@ -115,7 +121,7 @@ func (d *decoder) profile(name string, n *yaml.Node) Grant {
 
 // files reads what a box sees of the host.
 func (d *decoder) files(n *yaml.Node, g *Grant) {
-	o, ok := d.mapping(n, "fs", "system", "workspace", "read", "write")
+	o, ok := d.mapping(n, "fs", "system", "workspace", "read", "write", "storage", "protect")
 	if !ok {
 		return
 	}
@@ -129,6 +135,12 @@ func (d *decoder) files(n *yaml.Node, g *Grant) {
 		case 1:
 			g.access = AccessRead
 		}
+	}
+	if v := o.get("storage"); v != nil && d.word(v, "storage", "memory", "disk") == 1 {
+		g.storage = StorageDisk
+	}
+	if v := o.get("protect"); v != nil {
+		g.protect = d.protect(v)
 	}
 	for _, key := range []string{"read", "write"} {
 		list := o.get(key)
@@ -151,6 +163,39 @@ func (d *decoder) files(n *yaml.Node, g *Grant) {
 			}
 		})
 	}
+}
+
+// protect reads which paths of a writable workspace cannot be written.
+func (d *decoder) protect(n *yaml.Node) Protect {
+	var p Protect
+	if n.Kind == yaml.ScalarNode {
+		p.Off = d.word(n, "protect", "default", "none") == 1
+		return p
+	}
+	d.texts(n, "protect", func(n *yaml.Node, s string) {
+		clean := strings.TrimSuffix(s, "/")
+		switch {
+		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }):
+			d.fault(n, "remove it", "%q of protect holds a control character", s)
+		case path.IsAbs(s):
+			d.fault(n, "write the path as it is below the workspace", "%q of protect is not relative to the workspace", s)
+		case slices.Contains(strings.Split(s, "/"), ".."):
+			d.fault(n, "name a path below the workspace", "%q of protect holds ..", s)
+		case path.Clean(s) != clean || clean == ".":
+			d.fault(n, "use workspace: ro to protect all of it", "%q of protect is not the shortest form of a path below the workspace", s)
+		case s == "default" || s == "none":
+			d.fault(n, "write protect: default or protect: none; a list protects its paths besides the default ones", "%q cannot stand in a list of protected paths", s)
+		case slices.Contains(p.Also, clean):
+			d.fault(n, "remove one", "protect names %s twice", clean)
+		case len(p.Also) == maxProtect:
+			d.fault(n, "name a directory that holds several of them", "protect names more than %d paths", maxProtect)
+		default:
+			p.Also = append(p.Also, clean)
+		}
+	})
+	// In order, so that two grants with the same paths are equal.
+	slices.Sort(p.Also)
+	return p
 }
 
 // mount reads "/host" or "/host:/box".
@@ -192,24 +237,14 @@ func (d *decoder) limits(n *yaml.Node, l *Limits) {
 	}
 	for _, b := range counts() {
 		if v := o.get(b.key); v != nil {
-			if value, ok := d.count(v, b); ok {
+			if value, ok := d.count(v, b.key, b.most, b.size); ok {
 				b.set(l, value)
 			}
 		}
 	}
 	if v := o.get("cpu"); v != nil {
-		// A cgroup gives out time in slices of a 100 ms period, of at least
-		// 1 ms: less than 0.01 of a CPU cannot be held.
-		const least, most = 0.01, 65536
-		cpu, err := strconv.ParseFloat(v.Value, 64)
-		switch {
-		case v.Kind == yaml.AliasNode:
-		case v.Kind != yaml.ScalarNode || err != nil || math.IsNaN(cpu):
-			d.fault(v, "write a number of CPUs, as 2 or 0.5", "cpu must be a number, not %s", kind(v))
-		case cpu < least || cpu > most:
-			d.fault(v, "a limit cannot be switched off; remove the key for the default", "cpu is %s, outside %v to %v", v.Value, least, most)
-		default:
-			l.CPU = cpu
+		if value, ok := d.cpus(v); ok {
+			l.CPU = value
 		}
 	}
 	for key, to := range map[string]*time.Duration{"wall": &l.Wall, "background": &l.Background} {
@@ -229,32 +264,50 @@ var units = map[string]int64{
 
 var quantity = regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`)
 
+// cpus reads a number of CPUs.
+func (d *decoder) cpus(n *yaml.Node) (float64, bool) {
+	// A cgroup gives out time in slices of a 100 ms period, of at least 1 ms:
+	// less than 0.01 of a CPU cannot be held.
+	const least, most = 0.01, 65536
+	cpu, err := strconv.ParseFloat(n.Value, 64)
+	switch {
+	case n.Kind == yaml.AliasNode:
+	case n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(cpu):
+		d.fault(n, "write a number of CPUs, as 2 or 0.5", "cpu must be a number, not %s", kind(n))
+	case cpu < least || cpu > most:
+		d.fault(n, "a limit cannot be switched off; remove the key for the default", "cpu is %s, outside %v to %v", n.Value, least, most)
+	default:
+		return cpu, true
+	}
+	return 0, false
+}
+
 // count reads a whole number above zero, or a size.
-func (d *decoder) count(n *yaml.Node, b bound) (int64, bool) {
+func (d *decoder) count(n *yaml.Node, key string, most int64, size bool) (int64, bool) {
 	hint := "write a whole number, as 512"
-	if b.size {
+	if size {
 		hint = "write a size, as 512MiB, 2GiB or a number of bytes"
 	}
 	if n.Kind == yaml.AliasNode {
 		return 0, false
 	}
 	m := quantity.FindStringSubmatch(n.Value)
-	if n.Kind != yaml.ScalarNode || m == nil || m[2] != "" && !b.size {
-		d.fault(n, hint, "%s cannot be %s", b.key, quoted(n))
+	if n.Kind != yaml.ScalarNode || m == nil || m[2] != "" && !size {
+		d.fault(n, hint, "%s cannot be %s", key, quoted(n))
 		return 0, false
 	}
 	unit, known := units[m[2]]
 	if !known {
-		d.fault(n, suggest(m[2], []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"}), "%s has the unknown unit %q", b.key, m[2])
+		d.fault(n, suggest(m[2], []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"}), "%s has the unknown unit %q", key, m[2])
 		return 0, false
 	}
 	value, err := strconv.ParseInt(m[1], 10, 64)
 	switch {
 	case err == nil && value <= 0:
-		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", b.key)
+		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
 		return 0, false
-	case err != nil || value > b.most/unit:
-		d.fault(n, "", "%s is %s, more than the %d that a profile may give", b.key, n.Value, b.most)
+	case err != nil || value > most/unit:
+		d.fault(n, "", "%s is %s, more than the %d that can be given", key, n.Value, most)
 		return 0, false
 	}
 	return value * unit, true

@@ -1,0 +1,89 @@
+package policies
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The totals of a policy that does not name them: four boxes with the default
+// limits can use what they have at once.
+const (
+	DefaultTotalMemory = 8 << 30 // bytes
+	DefaultTotalPids   = 4096    // processes and threads
+	DefaultTotalCPU    = 4.0     // CPUs' worth of time
+	DefaultTotalBoxes  = 16      // open at once
+)
+
+// totals reads what all boxes of one tenant may use together; n is nil where
+// the policy does not say. A total below what a profile promises to one box
+// would be that box's limit under another name, so it is a fault, and what is
+// not named grows to the largest profile.
+func (d *decoder) totals(n *yaml.Node, profiles map[string]Grant) Totals {
+	var memory, pids, cpu promise
+	for _, name := range names(profiles) {
+		l := profiles[name].limits
+		needs, what := l.Memory, "memory"
+		if profiles[name].storage == StorageMemory {
+			needs, what = l.Memory+l.Tmp, "memory and tmp"
+		}
+		memory.raise(float64(needs), name, fmt.Sprintf("%s of %d bytes", what, needs))
+		pids.raise(float64(l.Pids), name, fmt.Sprintf("pids of %d", l.Pids))
+		cpu.raise(l.CPU, name, fmt.Sprintf("cpu of %v", l.CPU))
+	}
+	t := Totals{
+		Memory: max(DefaultTotalMemory, int64(memory.most)), Pids: max(DefaultTotalPids, int64(pids.most)),
+		CPU: max(DefaultTotalCPU, cpu.most), Boxes: DefaultTotalBoxes,
+	}
+	if n == nil {
+		return t
+	}
+	o, ok := d.mapping(n, "totals", "memory", "pids", "cpu", "boxes")
+	if !ok {
+		return t
+	}
+	if v := o.get("memory"); v != nil {
+		if value, ok := d.count(v, "memory", 1<<52, true); ok {
+			t.Memory = value
+			d.keeps(v, float64(value), memory)
+		}
+	}
+	if v := o.get("pids"); v != nil {
+		if value, ok := d.count(v, "pids", 4<<20, false); ok {
+			t.Pids = value
+			d.keeps(v, float64(value), pids)
+		}
+	}
+	if v := o.get("cpu"); v != nil {
+		if value, ok := d.cpus(v); ok {
+			t.CPU = value
+			d.keeps(v, value, cpu)
+		}
+	}
+	if v := o.get("boxes"); v != nil {
+		if value, ok := d.count(v, "boxes", 1<<20, false); ok {
+			t.Boxes = int(value)
+		}
+	}
+	return t
+}
+
+// promise is the most of one thing that a profile gives to one box. Sizes are
+// below 2^53 and exact in a float.
+type promise struct {
+	most          float64
+	profile, what string
+}
+
+func (p *promise) raise(value float64, profile, what string) {
+	if value > p.most {
+		*p = promise{value, profile, what}
+	}
+}
+
+// keeps notes a fault where a total is below what one box was promised.
+func (d *decoder) keeps(n *yaml.Node, total float64, p promise) {
+	if total < p.most {
+		d.fault(n, "raise the total, or lower the limit of the profile", "the total is %s, less than profile %s gives to one box: %s", n.Value, p.profile, p.what)
+	}
+}
