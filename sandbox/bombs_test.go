@@ -18,7 +18,7 @@ import (
 // neighbour is answered meanwhile.
 func TestBombs(t *testing.T) {
 	s, _ := world(t)
-	g := policytest.GrantWith(t, "memory: 256MiB, pids: 128, cpu: 1, tmp: 64MiB, tmp_files: 1000, open_files: 1024, output: 8MiB, wall: 1m")
+	g := policytest.GrantWith(t, "memory: 256MiB, pids: 128, cpu: 1, tmp: 64MiB, tmp_files: 1000, open_files: 1024, output: 8MiB, wall: 1h")
 	b, err := s.Open(t.Context(), "bomber", g)
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +30,7 @@ func TestBombs(t *testing.T) {
 	debug.FreeOSMemory()
 	idle := testenv.Resident(t, os.Getpid())
 	memory := s.Limits()[policies.LimitMemory] == sandbox.Enforced
+	patience := testenv.Patience(t)
 	tests := []struct {
 		name, script string
 		timeout      time.Duration
@@ -51,7 +52,7 @@ func TestBombs(t *testing.T) {
 		},
 		{
 			"count the forks", `perl -e 'for ($n = 0; $n < 5000; $n++) { defined($p = fork) or last; $p or sleep(1000), exit } print $n'`,
-			time.Minute,
+			time.Minute * patience,
 			func(r sandbox.Result, out string) bool {
 				n, err := strconv.Atoi(out)
 				return err == nil && n > 64 && n < 128+16 // with the init's threads
@@ -59,34 +60,34 @@ func TestBombs(t *testing.T) {
 		},
 		{
 			"4 GB of memory", "head -c 4G /dev/zero | tail -n 1",
-			time.Minute,
+			time.Minute * patience,
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.OOM },
 		},
 		{
 			"2 GB to /tmp", "head -c 2G /dev/zero > /tmp/x; echo code $?; rm /tmp/x",
-			time.Minute,
+			time.Minute * patience,
 			func(r sandbox.Result, out string) bool {
 				return r.Status == sandbox.Exited && strings.Contains(out, "No space left on device")
 			},
 		},
 		{
 			"many files", "cd /tmp && mkdir m && for i in $(seq 2000); do : > m/$i || break; done 2>&1 | tail -1; rm -r m",
-			time.Minute,
+			time.Minute * patience,
 			func(r sandbox.Result, out string) bool { return strings.Contains(out, "No space left on device") },
 		},
 		{
 			"100k descriptors", "for i in $(seq 100000); do exec {fd}</dev/null || break; done 2>&1 | tail -1",
-			time.Minute,
+			time.Minute * patience,
 			func(r sandbox.Result, out string) bool { return strings.Contains(out, "Too many open files") },
 		},
 		{
 			"1 GB of output", "head -c 1G /dev/zero; echo end",
-			time.Minute,
+			time.Minute * patience,
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited && r.Output.Size() == 1<<30+4 },
 		},
 		{
 			"all the CPU", "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 1",
-			time.Minute,
+			time.Minute * patience,
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited },
 		},
 	}

@@ -52,7 +52,7 @@ func openBox(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
 // shell runs a script and returns its result and all of its output.
 func shell(t testing.TB, b *sandbox.Box, script string) (sandbox.Result, string) {
 	t.Helper()
-	r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: script, Timeout: 30 * time.Second})
+	r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: script, Timeout: 30 * time.Second * testenv.Patience(t)})
 	if err != nil {
 		t.Fatalf("run %q: %v", script, err)
 	}

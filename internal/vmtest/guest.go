@@ -17,8 +17,8 @@ import (
 // overflow uid, which would hide a missing mapping in a user namespace.
 const guestUser = 61234
 
-// guest is the life of the guest's first process.
-func guest() {
+// first is the life of the guest's first process.
+func first() {
 	code, err := obey()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "vmtest: guest: %v\n", err)
@@ -145,7 +145,6 @@ func enterRoot(w *order) (string, error) {
 		mount{"/" + programDir, "/new/mnt", "", unix.MS_BIND, ""},
 		mount{"pts", "/new/dev/pts", "devpts", 0, "mode=620,ptmxmode=666"},
 		mount{"shm", "/new/dev/shm", "tmpfs", 0, "mode=1777"},
-		mount{"cgroup", "/new/sys/fs/cgroup", "cgroup2", 0, "nsdelegate,memory_recursiveprot"},
 	)
 	if err != nil {
 		return "", err
@@ -155,12 +154,14 @@ func enterRoot(w *order) (string, error) {
 	if err := errors.Join(unix.Chdir("/new"), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), unix.Chdir("/")); err != nil {
 		return "", fmt.Errorf("enter the root: %w", err)
 	}
-	// A real disk: not every kernel maps the owners of a tmpfs.
-	mkfs, err := execute("/sbin/mke2fs", "-q", "-F", "-O", "^has_journal", "-E", "lazy_itable_init=1", w.Tmp)
+	// A real disk: not every kernel maps the owners of a tmpfs. With project
+	// quotas, for the limits on disks.
+	mkfs, err := execute("/sbin/mke2fs", "-q", "-F", "-O", "^has_journal,quota,project",
+		"-E", "lazy_itable_init=1,quotatype=prjquota", w.Tmp)
 	if err != nil || mkfs != 0 {
 		return "", fmt.Errorf("mke2fs %s: status %d, %w", w.Tmp, mkfs, err)
 	}
-	if err := mountAll(mount{w.Tmp, "/tmp", "ext4", 0, ""}); err != nil {
+	if err := mountAll(mount{w.Tmp, "/tmp", "ext4", 0, "prjquota"}); err != nil {
 		return "", err
 	}
 	if err := os.Chmod("/tmp", 0o777|os.ModeSticky); err != nil {
@@ -192,44 +193,22 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// makeGroups makes the cgroup that the test runs in and returns it: a service
-// of its own, as a service manager makes it, and for a user one that is
-// delegated (cgroups(7), "Delegation"), unless the order has none.
-func makeGroups(w *order) (string, error) {
-	const top = "/sys/fs/cgroup"
-	slice, scope := top+"/test.slice", top+"/test.slice/test.scope"
-	for _, dir := range []string{slice, scope} {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "cgroup.subtree_control"), []byte("+cpu +memory +pids"), 0); err != nil {
-			return "", err
-		}
-		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // cgroups have no secrets
-			return "", err
-		}
-	}
-	if w.User == 0 || !w.Groups {
-		return scope, nil
-	}
-	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
-		if err := os.Chown(filepath.Join(scope, name), w.User, w.User); err != nil {
-			return "", err
-		}
-	}
-	return scope, nil
-}
-
-// start runs the test and returns its exit status.
+// start runs the test, in a cgroup of version 2 if there is one, and returns
+// its exit status.
 func start(w *order, program, group string) (int, error) {
-	dir, err := os.Open(group)
-	if err != nil {
-		return 0, err
+	sys := &syscall.SysProcAttr{
+		Setsid: true, Credential: &syscall.Credential{Uid: uint32(w.User), Gid: uint32(w.User)},
 	}
-	defer dir.Close()
+	if group != "" {
+		dir, err := os.Open(group)
+		if err != nil {
+			return 0, err
+		}
+		defer dir.Close()
+		sys.UseCgroupFD, sys.CgroupFD = true, int(dir.Fd())
+	}
 	return wait(syscall.ForkExec(program, append([]string{program}, w.Args...), &syscall.ProcAttr{
-		Dir: w.Dir, Env: w.Env, Files: []uintptr{0, 1, 2},
-		Sys: &syscall.SysProcAttr{
-			Setsid: true, Credential: &syscall.Credential{Uid: uint32(w.User), Gid: uint32(w.User)},
-			UseCgroupFD: true, CgroupFD: int(dir.Fd()),
-		},
+		Dir: w.Dir, Env: w.Env, Files: []uintptr{0, 1, 2}, Sys: sys,
 	}))
 }
 

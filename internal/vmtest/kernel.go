@@ -25,6 +25,7 @@ var metaPackages = map[string]string{"6.12": "linux-image-6.12-cloud-amd64", "6.
 var wanted = []string{
 	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
 	"fuse", "virtiofs", "overlay", "vsock",
+	"loop", "quota_tree", "quota_v2", "libcrc32c", "xfs",
 }
 
 // findKernel returns the kernel of a series from the cache, and fetches it

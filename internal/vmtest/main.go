@@ -1,13 +1,28 @@
-// Command vmtest runs a compiled test in a small virtual machine with another
-// kernel, and a tree of control groups of version 2 only:
+// Command vmtest runs a compiled test in small virtual machines, one after the
+// other, each with another kernel and other control groups:
 //
-//	go test -c -o t ./sandbox && vmtest -kernel 6.12 -dir sandbox t -test.v
+//	go test -c -o t ./sandbox && vmtest -guests "6.1/v1/root 6.12/v2/plain" -dir sandbox t -test.v
+//
+// A guest is named by its kernel series, its control groups and by who runs
+// the test there:
+//
+//	6.12       or 6.1
+//	v2         one tree of version 2, as systemd makes it
+//	hybrid     limits in trees of version 1, and one of version 2 without controllers
+//	v1         trees of version 1 only
+//	root       the guest's root, in a cgroup of its own
+//	delegated  an ordinary user, who owns the cgroup
+//	plain      an ordinary user, who does not
 //
 // The guest sees the host's root file system, read-only below a layer of its
 // own, so every program of the host is there and nothing that a test does
-// reaches the host. The exit status is that of the test; 125 says that it
-// never ran, and 0 with a line that begins with "skip" that this host has no
-// virtual machines; TEST_REQUIRE=vm, or all, makes that 125.
+// reaches the host; /tmp is a disk of its own, ext4 with project quotas. The
+// exit status is that of the first test that failed; 125 says that one never
+// ran, and 0 with a line that begins with "skip" that this host has no virtual
+// machines; TEST_REQUIRE=vm, or all, makes that 125.
+//
+// With -tally, each guest is one line with its counts and what its failed
+// tests wrote; all that was written stands in a file beside the kernels.
 //
 // One start, in order:
 //
@@ -16,12 +31,14 @@
 //	       modules, the order (initrd.go)
 //	host   starts virtiofsd and qemu (qemu.go)
 //	guest  /init mounts, enters the control groups that the order asks for
-//	       and runs the test on the first serial line (guest.go)
+//	       and runs the test on the first serial line (guest.go, groups.go)
 //	guest  writes the exit status to the second serial line and resets,
 //	       which ends qemu
+//	host   counts what came (tally.go)
 //
 // Without KVM the guest's processor is emulated, and everything takes about
-// twenty times as long: give tests a timeout to match.
+// twenty times as long. A test sees that in BELLJAR_TEST_PATIENCE, by which it
+// is to multiply its times.
 package main
 
 import (
@@ -29,10 +46,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -43,31 +63,71 @@ const broken = 125
 
 // order is what the guest is to do; it stands in orderFile of its first files.
 type order struct {
-	Dir     string   `json:"dir"` // working directory
-	Args    []string `json:"args"`
-	Env     []string `json:"env"`
-	User    int      `json:"user"`    // runs the test; 0 is root
-	Groups  bool     `json:"groups"`  // a cgroup that belongs to the user, as systemd's Delegate= makes it
-	Tmp     string   `json:"tmp"`     // block device for /tmp
-	Nothing bool     `json:"nothing"` // just end: a probe
+	Dir       string   `json:"dir"` // working directory
+	Args      []string `json:"args"`
+	Env       []string `json:"env"`
+	User      int      `json:"user"`      // runs the test; 0 is root
+	Delegated bool     `json:"delegated"` // the user owns the cgroup, as systemd's Delegate= makes it
+	Groups    string   `json:"groups"`    // v1, hybrid or v2
+	Tmp       string   `json:"tmp"`       // block device for /tmp
+	Nothing   bool     `json:"nothing"`   // just end: a probe
+}
+
+// variant is a guest by name.
+type variant struct {
+	kernel string // series
+	groups string
+	who    string
+}
+
+func (v variant) String() string { return v.kernel + "/" + v.groups + "/" + v.who }
+
+// The parts of a variant's name after the kernel.
+const (
+	groupsV1     = "v1"
+	groupsHybrid = "hybrid"
+	groupsV2     = "v2"
+
+	whoRoot      = "root"
+	whoDelegated = "delegated"
+	whoPlain     = "plain"
+)
+
+func parseVariant(name string) (variant, error) {
+	p := strings.Split(name, "/")
+	if len(p) != 3 {
+		return variant{}, fmt.Errorf("guest %q: want KERNEL/CGROUPS/WHO, as 6.12/v2/root", name)
+	}
+	v := variant{kernel: p[0], groups: p[1], who: p[2]}
+	switch {
+	case metaPackages[v.kernel] == "":
+		return v, fmt.Errorf("guest %q: kernel %q: only 6.12 and 6.1 are known", name, v.kernel)
+	case !slices.Contains([]string{groupsV1, groupsHybrid, groupsV2}, v.groups):
+		return v, fmt.Errorf("guest %q: control groups %q: want v1, hybrid or v2", name, v.groups)
+	case !slices.Contains([]string{whoRoot, whoDelegated, whoPlain}, v.who):
+		return v, fmt.Errorf("guest %q: who %q: want root, delegated or plain", name, v.who)
+	case v.kernel == "6.12" && v.groups != groupsV2:
+		// CONFIG_MEMCG_V1 is off in Debian's.
+		return v, fmt.Errorf("guest %q: this kernel has no memory controller of version 1; use 6.1", name)
+	}
+	return v, nil
 }
 
 // options are the command line.
 type options struct {
-	kernel  string
+	guests  []variant
 	cache   string
 	dir     string
-	memory  int // MiB
-	timeout time.Duration
-	user    bool
-	plain   bool
+	memory  int           // MiB
+	timeout time.Duration // of one guest
+	tally   bool
 	program string
 	args    []string
 }
 
 func main() {
 	if os.Getpid() == 1 {
-		guest() // does not return
+		first() // does not return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // this is a main
 	code, err := run(ctx, os.Args[1:])
@@ -96,14 +156,13 @@ type lackError struct{ what string }
 
 func (e *lackError) Error() string { return e.what }
 
-// run does what the command line says and returns the test's exit status.
+// run does what the command line says and returns the status of the first
+// test that failed.
 func run(ctx context.Context, args []string) (int, error) {
 	o, err := parse(args)
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("the guest did not end within %s", o.timeout))
-	defer cancel()
 	if err := os.MkdirAll(o.cache, 0o750); err != nil {
 		return 0, err
 	}
@@ -111,7 +170,24 @@ func run(ctx context.Context, args []string) (int, error) {
 	if err := m.find(); err != nil {
 		return 0, err
 	}
-	k, err := findKernel(ctx, o.cache, o.kernel)
+	status := 0
+	for _, v := range o.guests {
+		code, err := runGuest(ctx, m, o, v)
+		if err != nil {
+			return 0, fmt.Errorf("guest %s: %w", v, err)
+		}
+		if status == 0 {
+			status = code
+		}
+	}
+	return status, nil
+}
+
+// runGuest runs the test in one guest and returns its exit status.
+func runGuest(ctx context.Context, m machine, o options, v variant) (int, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("the guest did not end within %s", o.timeout))
+	defer cancel()
+	k, err := findKernel(ctx, o.cache, v.kernel)
 	if err != nil {
 		return 0, err
 	}
@@ -120,30 +196,66 @@ func run(ctx context.Context, args []string) (int, error) {
 		return 0, err
 	}
 	w := order{
-		Dir: o.dir, Args: o.args, Groups: !o.plain, Tmp: "/dev/vda",
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=/tmp", "TMPDIR=/tmp", "TEST_REQUIRE=" + os.Getenv("TEST_REQUIRE")},
+		Dir: o.dir, Args: o.args, Groups: v.groups, Delegated: v.who == whoDelegated, Tmp: "/dev/vda",
+		Env: []string{
+			"PATH=" + os.Getenv("PATH"), "HOME=/tmp", "TMPDIR=/tmp", "TEST_REQUIRE=" + os.Getenv("TEST_REQUIRE"),
+			"BELLJAR_TEST_PATIENCE=" + strconv.Itoa(m.patience()), // package testenv reads it
+		},
 	}
-	if o.user {
+	if v.who != whoRoot {
 		w.User = guestUser
 	}
-	return m.boot(ctx, w, o.program)
+	if !o.tally {
+		m.out = os.Stdout
+		return m.boot(ctx, w, o.program)
+	}
+	log := filepath.Join(o.cache, strings.ReplaceAll(v.String(), "/", "-")+".log")
+	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	whole, err := os.OpenFile(log, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer whole.Close()
+	t := newTally(os.Stdout)
+	m.out = io.MultiWriter(whole, t)
+	start := time.Now()
+	code, err := m.boot(ctx, w, o.program)
+	t.end(code != 0 || err != nil)
+	word := "ok"
+	if code != 0 || err != nil {
+		word = "FAIL"
+	}
+	fmt.Fprintf(os.Stdout, "%-5s %-19s passed %d, failed %d, skipped %d, %.0f s by %s\n",
+		word, v, t.passed, t.failed, t.skipped, time.Since(start).Seconds(), m.accel)
+	if word != "ok" {
+		fmt.Fprintf(os.Stdout, "      all that it wrote: %s\n", log)
+	}
+	return code, err
 }
 
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("vmtest", flag.ContinueOnError)
-	flags.StringVar(&o.kernel, "kernel", "6.12", "kernel series, 6.12 or 6.1")
-	flags.StringVar(&o.cache, "cache", "bin/vm", "directory for kernels")
+	guests := flags.String("guests", "6.12/v2/root", "guests, as KERNEL/CGROUPS/WHO, with spaces between")
+	flags.StringVar(&o.cache, "cache", "bin/vm", "directory for kernels and logs")
 	flags.StringVar(&o.dir, "dir", ".", "working directory of the test")
 	flags.IntVar(&o.memory, "memory", 2048, "memory of the guest in MiB")
-	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "for the guest to end")
-	flags.BoolVar(&o.user, "user", false, "run the test as an ordinary user")
-	flags.BoolVar(&o.plain, "plain", false, "with -user: give the user no cgroup")
+	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "for each guest to end")
+	flags.BoolVar(&o.tally, "tally", false, "count the tests of each guest, which needs -test.v, and show only what failed")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() == 0 {
 		return o, errors.New("name the compiled test to run")
+	}
+	for name := range strings.FieldsSeq(*guests) {
+		v, err := parseVariant(name)
+		if err != nil {
+			return o, err
+		}
+		o.guests = append(o.guests, v)
 	}
 	o.args = flags.Args()[1:]
 	o.program = flags.Arg(0)
@@ -153,6 +265,9 @@ func parse(args []string) (options, error) {
 			return o, err
 		}
 		*path = abs
+	}
+	if o.dir == "/tmp" || strings.HasPrefix(o.dir, "/tmp/") {
+		return o, fmt.Errorf("directory %s: the guest has a /tmp of its own", o.dir)
 	}
 	return o, nil
 }

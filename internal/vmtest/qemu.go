@@ -19,7 +19,8 @@ type machine struct {
 	virtiofsd string
 	kernel    kernel
 	accel     string
-	memory    int // MiB
+	memory    int       // MiB
+	out       io.Writer // gets what the test writes
 }
 
 // find looks for the programs.
@@ -40,6 +41,20 @@ func (m *machine) find() error {
 	return &lackError{"no virtiofsd; install the package qemu-system-common or virtiofsd"}
 }
 
+// How qemu runs the guest's processor: on the host's own, or by emulation.
+const (
+	accelKVM = "kvm"
+	accelTCG = "tcg"
+)
+
+// patience is how many times longer than here things take in the guest.
+func (m *machine) patience() int {
+	if m.accel == accelKVM {
+		return 1
+	}
+	return 20
+}
+
 // chooseAccel uses KVM where it works. A /dev/kvm says little: some hosts
 // emulate too few instructions for a stock kernel, which then hangs, so a
 // guest that does nothing is started first. The answer is kept for as long as
@@ -55,22 +70,22 @@ func (m *machine) chooseAccel(ctx context.Context, cache string) error {
 		m.accel = string(text)
 		return nil
 	}
-	m.accel = "tcg"
+	m.accel = accelTCG
 	if f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0); err == nil {
 		f.Close()
 		probe := *m
-		probe.accel = "kvm"
+		probe.accel = accelKVM
 		short, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if code, err := probe.boot(short, order{Nothing: true}, ""); err == nil && code == 0 {
-			m.accel = "kvm"
+			m.accel = accelKVM
 		}
 	}
 	return os.WriteFile(known, []byte(m.accel), 0o600)
 }
 
 // boot starts the guest with an order and returns the exit status of what it
-// ran. Its first serial line goes to standard output.
+// ran. Its first serial line goes to m.out.
 func (m *machine) boot(ctx context.Context, w order, program string) (int, error) {
 	tmp, err := os.MkdirTemp("", "vmtest-")
 	if err != nil {
@@ -94,9 +109,8 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 	}
 	defer share()
 	cmd := exec.CommandContext(ctx, m.qemu, m.line(at)...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if w.Nothing {
-		cmd.Stdout, cmd.Stderr = nil, nil
+	if !w.Nothing {
+		cmd.Stdout, cmd.Stderr = m.out, os.Stderr
 	}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
@@ -118,7 +132,7 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 // line is the command line of qemu.
 func (m *machine) line(at func(string) string) []string {
 	cpu := "max"
-	if m.accel == "kvm" {
+	if m.accel == accelKVM {
 		cpu = "host"
 	}
 	return []string{

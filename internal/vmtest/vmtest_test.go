@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -54,7 +56,7 @@ func TestInitrd(t *testing.T) {
 		return path
 	}
 	k := kernel{modules: []string{write("z.ko", "12345"), write("a.ko.xz", "1234")}}
-	want := order{Dir: "/x", Args: []string{"-test.v"}, User: guestUser, Groups: true}
+	want := order{Dir: "/x", Args: []string{"-test.v"}, User: guestUser, Groups: groupsV2, Delegated: true}
 	initrd := filepath.Join(dir, "initrd")
 	if err := writeInitrd(initrd, k, want, write("some.test", "#!\n")); err != nil {
 		t.Fatal(err)
@@ -128,15 +130,67 @@ func TestFindKernel(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	o, err := parse([]string{"-user", "-dir", "/d", "t", "-test.v"})
+	o, err := parse([]string{"-guests", "6.1/v1/root 6.12/v2/plain", "-tally", "-dir", "/d", "t", "-test.v"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !o.user || o.kernel != "6.12" || filepath.Base(o.program) != "t" || !filepath.IsAbs(o.program) || !slices.Equal(o.args, []string{"-test.v"}) {
+	want := []variant{{"6.1", "v1", "root"}, {"6.12", "v2", "plain"}}
+	if !slices.Equal(o.guests, want) || !o.tally || filepath.Base(o.program) != "t" || !filepath.IsAbs(o.program) || !slices.Equal(o.args, []string{"-test.v"}) {
 		t.Errorf("got %+v", o)
 	}
-	if _, err := parse([]string{"-user"}); err == nil {
-		t.Error("a command line without a test was taken")
+	for _, bad := range [][]string{
+		{"-tally"}, // no test
+		{"-guests", "6.1/v2", "t"}, {"-guests", "2.4/v1/root", "t"}, {"-guests", "6.1/v3/root", "t"}, {"-guests", "6.1/v2/nobody", "t"},
+		{"-guests", "6.12/v1/root", "t"}, // its kernel cannot
+		{"-dir", "/tmp/x", "t"},          // hidden by the guest's own
+	} {
+		if _, err := parse(bad); err == nil {
+			t.Errorf("the command line %q was taken", bad)
+		}
+	}
+}
+
+func TestTally(t *testing.T) {
+	const passed = "=== RUN   TestA\n=== RUN   TestA/x\n    a_test.go:1: fine\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/x (0.00s)\n=== RUN   TestS\n--- SKIP: TestS (0.00s)\n"
+	const failed = "=== RUN   TestB\n=== RUN   TestB/x\n    b_test.go:1: bad\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x (0.00s)\n"
+	for _, tt := range []struct {
+		name, text, want        string
+		passed, failed, skipped int
+		broken                  bool
+	}{
+		{"all passed", passed + "PASS\n", "", 2, 0, 1, false},
+		{"one failed", passed + failed + "FAIL\n", failed + "FAIL\n", 2, 2, 1, true},
+		{"one failed in the middle", failed + passed + "FAIL\n", failed + "FAIL\n", 2, 2, 1, true},
+		{"left something", passed + "PASS\nleft: x\n", "PASS\nleft: x\n", 2, 0, 1, true},
+		{"a panic", passed + "=== RUN   TestP\npanic: x", "=== RUN   TestP\npanic: x\n", 2, 0, 1, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got strings.Builder
+			ta := newTally(&got)
+			for text := tt.text; text != ""; { // in odd pieces, as a pipe gives them
+				n := min(7, len(text))
+				_, _ = ta.Write([]byte(text[:n]))
+				text = text[n:]
+			}
+			ta.end(tt.broken)
+			if d := cmp.Diff(tt.want, got.String()); d != "" {
+				t.Errorf("shown (-want +got):\n%s", d)
+			}
+			if ta.passed != tt.passed || ta.failed != tt.failed || ta.skipped != tt.skipped {
+				t.Errorf("counted %d, %d, %d, want %d, %d, %d", ta.passed, ta.failed, ta.skipped, tt.passed, tt.failed, tt.skipped)
+			}
+		})
+	}
+}
+
+// What a test writes without an end must not fill the memory.
+func TestTallyIsBounded(t *testing.T) {
+	ta := newTally(io.Discard)
+	for range 100 {
+		_, _ = ta.Write(bytes.Repeat([]byte("x"), keptOutput/2))
+		if len(ta.kept) > 2*keptOutput || len(ta.rest) > keptOutput {
+			t.Fatalf("%d and %d bytes are kept, want about %d", len(ta.kept), len(ta.rest), keptOutput)
+		}
 	}
 }
 

@@ -1,0 +1,32 @@
+package testenv
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// patienceEnv is how many times slower than a usual machine this one is.
+// internal/vmtest sets it in guests whose processor is emulated.
+const patienceEnv = "BELLJAR_TEST_PATIENCE"
+
+// Patience is what a test multiplies its times by where they were chosen for a
+// usual machine, as in
+//
+//	Timeout: 2 * time.Second * testenv.Patience(t)
+//
+// and may divide the number of its rounds by. It is 1 on a usual machine.
+func Patience(t testing.TB) time.Duration {
+	t.Helper()
+	const most = 1000
+	text := os.Getenv(patienceEnv)
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		t.Fatalf("%s is %q, want a whole number from 1 to %d", patienceEnv, text, most)
+	}
+	return time.Duration(n)
+}
