@@ -39,11 +39,12 @@ var (
 	Git            = Thing{Name: "git", lack: lackProgram("git")}
 	Perl           = Thing{Name: "perl", lack: lackProgram("perl")}
 	Node22         = Thing{Name: "node22", lack: lackNode22}
+	Libseccomp     = Thing{Name: "libseccomp", lack: lackLibseccomp}
 )
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Bash, Bwrap, Git, Perl, Node22}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Bash, Bwrap, Git, Perl, Node22, Libseccomp}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.
@@ -134,6 +135,16 @@ func lackNode22() string {
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 22 {
 		return "node is " + version + ", older than 22"
+	}
+	return ""
+}
+
+// lackLibseccomp looks for what building against it takes.
+func lackLibseccomp() string {
+	out, err := exec.Command("gcc", "-xc", "-E", "-include", "seccomp.h", "/dev/null").CombinedOutput() //nolint:noctx // answers at once or is broken
+	if err != nil {
+		_, cause, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		return "gcc with seccomp.h: " + err.Error() + ": " + cause + "; `make test` as root installs them"
 	}
 	return ""
 }
