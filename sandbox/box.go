@@ -2,18 +2,18 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,8 +49,9 @@ type Box struct {
 	group   *group
 	process *os.Process
 	conn    *net.UnixConn
-	stderr  *os.File
 	uid     int
+	env     []string      // what every command gets, "NAME=value", sorted
+	nested  bool          // each command gets a pid namespace of its own
 	gone    chan struct{} // closed when the init has ended
 	wg      sync.WaitGroup
 
@@ -80,51 +81,53 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	if err != nil {
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
-	b.process, b.conn, b.stderr, err = b.sup.startInit(b.group, b.grant, b.name, uid)
-	if err != nil {
+	if err = b.begin(ctx); err != nil {
 		b.group.close()
 		return fmt.Errorf("open box %s: %w", b.id, err)
+	}
+	_ = b.conn.SetReadDeadline(time.Time{})
+	b.wg.Go(b.listen)
+	if !b.sup.groups.has(ctlMemory) {
+		b.wg.Go(b.watchMemory)
+	}
+	return nil
+}
+
+// begin starts the init and waits until it has built the box.
+func (b *Box) begin(ctx context.Context) error {
+	p, err := b.sup.plan(b.grant, b.name, b.uid)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	b.env, b.nested = boxEnv(b.grant), p.nested
+	script := p.script()
+	if b.process, b.conn, err = b.sup.startInit(b.group, script, p.passed(), b.uid); err != nil {
+		return err
 	}
 	deadline := time.Now().Add(startDeadline)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
 	_ = b.conn.SetReadDeadline(deadline)
-	var first boxinit.Reply
-	err = b.receive(make([]byte, boxinit.MaxReply+1), &first)
+	first, err := b.receive(make([]byte, boxinit.MaxReply+1))
 	switch {
 	case err != nil:
-		err = fmt.Errorf("open box %s: its init did not answer: %w%s", b.id, err, b.lastWords())
-	case first.Op == "failed":
-		err = fmt.Errorf("open box %s: %w", b.id, &Refusal{
+		err = fmt.Errorf("its init did not answer: %w", err)
+	case first.Op == boxinit.OpFailed:
+		err = &Refusal{
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
-			Err:     fmt.Errorf("%s", first.Error),
-		})
-	case first.Op != "ready":
-		err = fmt.Errorf("open box %s: its init said %q before it was ready", b.id, first.Op)
+			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
+		}
+	case first.Op != boxinit.OpReady:
+		err = errors.New("its init spoke before it was ready")
+	default:
+		return nil
 	}
-	if err != nil {
-		b.conn.Close()
-		_ = b.process.Kill()
-		_, _ = b.process.Wait()
-		b.stderr.Close()
-		b.group.close()
-		return err
-	}
-	_ = b.conn.SetReadDeadline(time.Time{})
-	b.wg.Go(b.listen)
-	return nil
-}
-
-// lastWords is what an init that died wrote to its standard error.
-func (b *Box) lastWords() string {
-	const most = 2048
-	_ = b.stderr.SetReadDeadline(time.Now().Add(drainDeadline))
-	text, _ := io.ReadAll(io.LimitReader(b.stderr, most)) //nolint:forbidigo // bounded
-	if len(text) == 0 {
-		return ""
-	}
-	return ": " + strings.TrimSpace(string(text))
+	b.conn.Close()
+	_ = b.process.Kill()
+	_, _ = b.process.Wait()
+	return err
 }
 
 // ID is the name that Open was called with.
@@ -140,11 +143,11 @@ func (b *Box) Limits() Limits { return b.sup.Limits() }
 func (b *Box) Broken() <-chan struct{} { return b.gone }
 
 // receive reads one message of the init and believes its form only.
-func (b *Box) receive(buf []byte, r *boxinit.Reply) error {
+func (b *Box) receive(buf []byte) (boxinit.Reply, error) {
 	var oob [64]byte
 	n, oobn, flags, _, err := b.conn.ReadMsgUnix(buf, oob[:])
 	if err != nil {
-		return err
+		return boxinit.Reply{}, err
 	}
 	// An init sends no files; what comes all the same is not ours to keep.
 	if files, err := boxinit.Rights(oob[:oobn]); err == nil {
@@ -152,40 +155,21 @@ func (b *Box) receive(buf []byte, r *boxinit.Reply) error {
 	}
 	switch {
 	case n == 0:
-		return io.EOF
+		return boxinit.Reply{}, io.EOF
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		return fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
+		return boxinit.Reply{}, fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
 	}
-	*r, err = parseReply(buf[:n])
-	return err
-}
-
-// parseReply reads a message of an init, which may be anything.
-func parseReply(text []byte) (boxinit.Reply, error) {
-	var r boxinit.Reply
-	if len(text) > boxinit.MaxReply {
-		return r, fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return boxinit.Reply{}, fmt.Errorf("message of the init: %w", err)
-	}
-	if r.Dir != "" && (!filepath.IsAbs(r.Dir) || strings.ContainsRune(r.Dir, 0)) {
-		return boxinit.Reply{}, fmt.Errorf("message of the init: directory %q is not absolute", r.Dir)
-	}
-	if r.CPU < 0 || r.RSS < 0 {
-		return boxinit.Reply{}, errors.New("message of the init: a use below zero")
-	}
-	return r, nil
+	return boxinit.ParseReply(buf[:n])
 }
 
 // listen hands the init's messages to the jobs until the init is gone, then
 // ends them all.
 func (b *Box) listen() {
 	buf := make([]byte, boxinit.MaxReply+1)
-	var r boxinit.Reply
 	var err error
 	for {
-		if err = b.receive(buf, &r); err != nil {
+		var r boxinit.Reply
+		if r, err = b.receive(buf); err != nil {
 			break
 		}
 		b.mu.Lock()
@@ -197,14 +181,12 @@ func (b *Box) listen() {
 	}
 	// From here on the box is gone. The process dies by the end of the
 	// connection as well; the kill is for an init that hangs.
-	words := b.lastWords()
 	b.conn.Close()
 	_ = b.process.Kill()
-	_, _ = b.process.Wait()
-	b.stderr.Close()
+	state, _ := b.process.Wait()
 	b.mu.Lock()
 	if b.cause == nil {
-		b.cause = fmt.Errorf("the box's init ended: %w%s", err, words)
+		b.cause = fmt.Errorf("the box's init ended (%v): %w", state, err)
 		b.sup.cfg.Log.Warn("box broke", "box", b.id, "err", b.cause)
 	}
 	b.closed = true
@@ -252,8 +234,8 @@ func (b *Box) goneErr() error {
 
 // send writes one request to the init. An init that does not read is given
 // until the deadline.
-func (b *Box) send(r boxinit.Request, files ...int) error {
-	text, err := boxinit.Encode(r)
+func (b *Box) send(r *boxinit.Request, files ...int) error {
+	text, err := r.Encode()
 	if errors.Is(err, unix.EMSGSIZE) {
 		return &Refusal{Message: "the command with its arguments and environment is too long; put long text into a file or stdin", Err: err}
 	}
@@ -347,26 +329,76 @@ func (c *Cmd) validate(b *Box) error {
 }
 
 // request is the command as the init takes it.
-func (c *Cmd) request(b *Box, id uint64) boxinit.Request {
-	r := boxinit.Request{Op: "start", ID: id, Argv: c.Argv, Dir: c.Dir, TTY: c.Terminal != nil}
-	if len(c.Argv) > 0 {
-		r.Path = c.Argv[0]
-	}
-	if r.Dir == "" {
-		r.Dir = "/tmp"
-		if b.grant.Workspace() != policies.AccessNone {
-			r.Dir = Workspace
-		}
-	}
-	r.Env = environ(c.Env)
+func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
+	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b), Env: b.env}
+	extra := c.Env
 	if c.Shell != "" {
-		r.Path, r.Argv = shellPath, []string{"bash", "-c", c.Shell}
+		r.Paths, r.Argv = []string{shellPath}, []string{"bash", "-c", c.Shell}
 		if mayMove(c.Shell) {
-			r.Cwd = boxinit.Run + "/.cwd-" + strconv.FormatUint(id, 10)
-			r.Env = append(r.Env, "BASH_ENV="+cwdScript, "BELLJAR_CWD="+r.Cwd)
+			r.Cwd = boxRun + "/.cwd-" + strconv.FormatUint(id, 10)
+			extra = maps.Clone(extra)
+			if extra == nil {
+				extra = map[string]string{}
+			}
+			extra["BASH_ENV"], extra["BELLJAR_CWD"] = cwdScript, r.Cwd
 		}
+	}
+	r.Env = merge(b.env, extra)
+	if c.Shell == "" {
+		r.Paths = candidates(c.Argv[0], r.Env)
+	}
+	if c.Terminal != nil {
+		r.Flags |= boxinit.FlagTTY
+	}
+	if b.nested {
+		r.Flags |= boxinit.FlagNested
 	}
 	return r
+}
+
+// dir is where the command starts.
+func (c *Cmd) dir(b *Box) string {
+	switch {
+	case c.Dir != "":
+		return c.Dir
+	case b.grant.Workspace() != policies.AccessNone:
+		return Workspace
+	}
+	return "/tmp"
+}
+
+// merge is base with extra variables added, or in place of those of the same
+// name.
+func merge(base []string, extra map[string]string) []string {
+	if len(extra) == 0 {
+		return base
+	}
+	env := make([]string, 0, len(base)+len(extra))
+	for _, b := range base {
+		name, _, _ := strings.Cut(b, "=")
+		if _, ok := extra[name]; !ok {
+			env = append(env, b)
+		}
+	}
+	return append(env, environ(extra)...)
+}
+
+// candidates are the files that a program may be, as execvp(3) looks for it.
+func candidates(name string, env []string) []string {
+	if strings.Contains(name, "/") {
+		return []string{name}
+	}
+	var paths []string
+	for _, e := range env {
+		list, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		for dir := range strings.SplitSeq(list, ":") {
+			paths = append(paths, path.Join(dir, name))
+		}
+	}
+	return paths
 }
 
 // mayMove reports whether a script may end in another directory than it began
@@ -599,20 +631,19 @@ func (b *Box) giveLeaf(l *leaf) {
 	_ = os.Remove(l.path) // what is left goes with the box
 }
 
-// explainErrno says what the init could not do, in words.
-func explainErrno(r boxinit.Reply, c *Cmd, req *boxinit.Request) error {
-	errno := syscall.Errno(r.Errno)
-	switch {
-	case r.Error == "directory":
+// explainFailure says what the init could not do, in words.
+func explainFailure(r boxinit.Reply, c *Cmd, req *boxinit.Request) error {
+	switch errno := r.Errno; {
+	case r.Step == boxinit.StepDirectory:
 		return &Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
 	case errno == unix.EAGAIN:
 		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
-	case r.Error == "program" && c.Shell != "":
+	case r.Step == boxinit.StepExec && c.Shell != "":
 		return &Refusal{Message: "the box has no " + shellPath + "; install bash on this host, or let the profile show the system directories", Err: errno}
-	case r.Error == "program":
+	case r.Step == boxinit.StepExec && errno == unix.ENOENT:
 		return &Refusal{Message: fmt.Sprintf("the box has no program %s", c.Argv[0]), Err: errno}
-	case errno == unix.ENOENT || errno == unix.EACCES || errno == unix.ENOEXEC:
-		return &Refusal{Message: fmt.Sprintf("the box cannot execute %s, or the interpreter that it names", req.Path), Err: errno}
+	case r.Step == boxinit.StepExec:
+		return &Refusal{Message: fmt.Sprintf("the box cannot execute %s, or the interpreter that it names", c.Argv[0]), Err: errno}
 	}
-	return &Refusal{Message: "the sandbox could not start the command", Err: errno}
+	return &Refusal{Message: "the sandbox could not start the command", Err: r.Errno}
 }

@@ -12,6 +12,7 @@
 // this side
 //
 //	supervisor.go, spawn_linux.go   make a box
+//	root.go, landlock.go            what it looks like, as a script for its init
 //	box.go, job.go                  run a command and see it through
 //	cgroup.go                       limits and the certain kill
 //	seccomp.go                      the filter

@@ -162,7 +162,7 @@ func probeIDMap() Check {
 	if err == nil {
 		defer ns.Close()
 		var fd int
-		if fd, err = boxinit.OpenTree(dir, boxinit.MountAttr{IDMap: int(ns.Fd())}); err == nil {
+		if fd, err = openTree(unix.AT_FDCWD, dir, mountAttr{}, ns); err == nil {
 			_ = syscall.Close(fd)
 		}
 	}

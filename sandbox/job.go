@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,8 @@ type Job struct {
 	input    *os.File   // write end of a streamed stdin
 	terminal *os.File   // our end of its terminal; also in pipes
 	done     chan struct{}
+	oom      atomic.Bool  // the watchdog killed it
+	pid      atomic.Int64 // in the box, as the init tells; 0 until it runs
 
 	mu     sync.Mutex
 	id     int64 // task_id; 0 for a foreground command; set under box.mu too
@@ -126,7 +129,7 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	if j.Status() != Running {
 		return fmt.Errorf("signal command: %w", os.ErrProcessDone)
 	}
-	return j.box.send(boxinit.Request{Op: "signal", ID: j.wire, Signal: int(sig)})
+	return j.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: sig})
 }
 
 // Promote turns a foreground command into a background job, which may run for
@@ -185,13 +188,13 @@ func (j *Job) launch(c *Cmd) (err error) {
 		send = []int{files[0], files[0], files[0]} // one descriptor serves all three
 	}
 	if j.leaf != nil {
-		req.Leaf = true
+		req.Flags |= boxinit.FlagLeaf
 		send = append(slices.Clip(send), int(j.leaf.dir.Fd()))
 	}
 	if err := j.box.send(req, send...); err != nil {
 		return err
 	}
-	if err := j.begun(c, &req); err != nil {
+	if err := j.begun(c, req); err != nil {
 		return err
 	}
 	j.relay(c)
@@ -211,12 +214,13 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
 	select {
 	case r := <-j.replies:
 		switch r.Op {
-		case "started":
+		case boxinit.OpStarted:
+			j.pid.Store(int64(r.Pid))
 			return nil
-		case "ended": // started was dropped by a lying init; believe the worst
+		case boxinit.OpEnded: // started was dropped by a lying init; believe the worst
 			return fmt.Errorf("start command: the init spoke out of order")
 		default:
-			return explainErrno(r, c, req)
+			return explainFailure(r, c, req)
 		}
 	case <-j.box.gone:
 		j.box.mu.Lock()
@@ -301,33 +305,11 @@ func (j *Job) stdin(c *Cmd) (int, error) {
 		j.input = os.NewFile(uintptr(p[1]), "pipe")
 		return p[0], nil
 	case len(c.Stdin) > 0:
-		return memfile(c.Stdin)
+		return sealed("stdin", c.Stdin) // nobody has to stand by and feed a pipe
 	}
 	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("open %s: %w", os.DevNull, err)
-	}
-	return fd, nil
-}
-
-// memfile is a sealed file with that content: nobody has to stand by and
-// feed a pipe (memfd_create(2)).
-func memfile(content []byte) (int, error) {
-	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return -1, fmt.Errorf("make stdin: %w", err)
-	}
-	for rest, at := content, int64(0); len(rest) > 0; {
-		n, err := unix.Pwrite(fd, rest, at)
-		if err != nil {
-			unix.Close(fd)
-			return -1, fmt.Errorf("fill stdin: %w", err)
-		}
-		rest, at = rest[n:], at+int64(n)
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("seal stdin: %w", err)
 	}
 	return fd, nil
 }
@@ -402,7 +384,7 @@ func (j *Job) watch(timeout time.Duration) {
 	for waiting := true; waiting; {
 		select {
 		case r := <-j.replies:
-			if r.Op != "ended" {
+			if r.Op != boxinit.OpEnded {
 				continue
 			}
 			end, ended, waiting = r, true, false
@@ -421,7 +403,7 @@ func (j *Job) watch(timeout time.Duration) {
 				continue
 			}
 			asked = s.status
-			_ = j.box.send(boxinit.Request{Op: "signal", ID: j.wire, Signal: int(syscall.SIGTERM)})
+			_ = j.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGTERM})
 			stopping = time.After(s.grace)
 		case <-stopping:
 			status, waiting = asked, false
@@ -442,7 +424,7 @@ func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 			return
 		}
 	} else if !*ended {
-		_ = j.box.send(boxinit.Request{Op: "kill", ID: j.wire})
+		_ = j.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
 	}
 	if *ended {
 		return
@@ -452,7 +434,7 @@ func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 	for {
 		select {
 		case r := <-j.replies:
-			if r.Op == "ended" {
+			if r.Op == boxinit.OpEnded {
 				*end, *ended = r, true
 				return
 			}
@@ -489,7 +471,11 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	j.output.end()
 	r := Result{Status: status, Wall: wall, Output: j.output}
 	if ended {
-		r.Code, r.Signal, r.Dir = end.Code, syscall.Signal(end.Signal), end.Dir
+		r.Code, r.Dir = end.Status.ExitStatus(), end.Dir
+		if end.Status.Signaled() {
+			r.Signal = end.Status.Signal()
+			r.Code = 128 + int(r.Signal)
+		}
 		r.Usage = Usage{CPU: time.Duration(end.CPU), PeakMemory: end.RSS}
 	} else {
 		r.Code, r.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
@@ -497,7 +483,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	// The kernel's count is the box's; a command that was not killed itself
 	// did not run out of memory.
 	killed := r.Signal == syscall.SIGKILL || r.Code == 128+int(syscall.SIGKILL)
-	if status == Exited && (end.OOM || killed && j.box.ranOut()) {
+	if status == Exited && (j.oom.Load() || killed && j.box.ranOut()) {
 		r.Status = OOM
 	}
 	if j.leaf != nil {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -24,6 +25,8 @@ const (
 	boxUID    = 1000
 	boxGID    = 1000
 	boxUser   = "agent"
+	boxHome   = "/home/" + boxUser
+	boxRun    = "/run/user" // for run-time files
 	shellPath = "/bin/bash"
 )
 
@@ -55,28 +58,17 @@ var systemFiles = []string{
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// startInit starts the init of a box and gives it its plan. It returns the
-// process, the connection and the init's standard error. The init may still
-// refuse; its first message says so.
-func (s *Supervisor) startInit(g *group, grant policies.Grant, name string, uid int) (*os.Process, *net.UnixConn, *os.File, error) {
-	plan, trees, err := s.plan(grant, name, uid)
-	defer boxinit.CloseAll(trees)
-	if err != nil {
-		return nil, nil, nil, err
-	}
+// startInit starts the init of a box and gives it its script. It returns the
+// process and the connection. The init may still fail; its first message says
+// so, with the number of a step of the script.
+func (s *Supervisor) startInit(g *group, script *boxinit.Script, files []int, uid int) (*os.Process, *net.UnixConn, error) {
 	conn, theirs, err := socketPair()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	defer theirs.Close()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		conn.Close()
-		return nil, nil, nil, err
-	}
-	defer errW.Close()
 	attr := &os.ProcAttr{
-		Dir: "/", Env: helperEnv, Files: []*os.File{nil, nil, errW, theirs},
+		Dir: "/", Env: []string{}, Files: []*os.File{s.null, s.null, s.null, theirs, s.image.exe},
 		Sys: initAttr(uid, s.root),
 	}
 	if g.init != nil {
@@ -85,23 +77,22 @@ func (s *Supervisor) startInit(g *group, grant policies.Grant, name string, uid 
 	var process *os.Process
 	err = s.spawner.do(func() error {
 		return g.join(func() (err error) {
-			process, err = os.StartProcess(selfExe, []string{boxinit.InitName}, attr)
+			process, err = os.StartProcess(s.image.path, []string{boxinit.InitName}, attr)
 			return err
 		})
 	})
 	if err == nil {
-		err = sendPlan(conn, plan, trees)
+		err = sendScript(conn, script, files)
 	}
 	if err != nil {
 		conn.Close()
-		errR.Close()
 		if process != nil {
 			_ = process.Kill()
 			_, _ = process.Wait()
 		}
-		return nil, nil, nil, explainStart(err)
+		return nil, nil, explainStart(err)
 	}
-	return process, conn, errR, nil
+	return process, conn, nil
 }
 
 func initAttr(uid int, root bool) *syscall.SysProcAttr {
@@ -147,40 +138,53 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return unixConn, theirs, nil
 }
 
-func sendPlan(conn *net.UnixConn, plan *boxinit.Plan, trees []int) error {
-	text, err := boxinit.Encode(plan)
+func sendScript(conn *net.UnixConn, script *boxinit.Script, files []int) error {
+	text, err := script.Encode()
 	if err != nil {
-		return fmt.Errorf("write plan: %w", err)
+		return fmt.Errorf("write script: %w", err)
 	}
 	var rights []byte
-	if len(trees) > 0 {
-		rights = unix.UnixRights(trees...)
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
 	}
 	if _, _, err := conn.WriteMsgUnix(text, rights, nil); err != nil {
-		return fmt.Errorf("send plan: %w", err)
+		return fmt.Errorf("send script: %w", err)
+	}
+	if script.Nested != nil {
+		return sendScript(conn, script.Nested, nil)
 	}
 	return nil
 }
 
-// plan lists what the box sees. As root the trees are cloned here, from the
-// host's side, where an owner can be mapped and every path can be reached;
-// an ordinary user has no such right, and the init clones them itself.
-func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*boxinit.Plan, []int, error) {
+// passed are the trees that the supervisor made itself, in order.
+func (p *plan) passed() []int {
+	var files []int
+	for _, m := range p.mounts {
+		if m.file >= 0 {
+			files = append(files, m.file)
+		}
+	}
+	return files
+}
+
+// close lets go of the trees.
+func (p *plan) close() { boxinit.CloseAll(p.passed()) }
+
+// plan says what the box of a grant looks like. The caller must close it.
+func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error) {
 	l := g.Limits()
-	p := &boxinit.Plan{
-		Hostname: name, Detached: s.root, Links: map[string]string{}, Files: boxFiles(name),
-		Env: boxEnv(g), Tmp: l.Tmp, TmpFiles: l.TmpFiles, Filter: s.filter, Nested: s.groups.v2 == "", Files0: uint64(l.OpenFiles),
+	p := &plan{
+		hostname: name, links: map[string]string{}, files: boxFiles(name),
+		tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
+		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), landlock: s.landlock, capLast: s.capLast, maskedDirs: s.masked,
 	}
 	if !s.groups.has(ctlPids) {
-		p.Procs = uint64(l.Pids + initThreads)
-	}
-	if !s.groups.has(ctlMemory) {
-		p.Memory = l.Memory
+		p.procs = uint64(l.Pids + initThreads)
 	}
 	for _, d := range devices {
-		p.Mounts = append(p.Mounts, boxinit.Mount{Source: d, Target: d, Writable: true, Devices: true})
+		p.mounts = append(p.mounts, mount{source: d, target: d, devices: true, file: -1})
 	}
-	maps.Copy(p.Links, map[string]string{
+	maps.Copy(p.links, map[string]string{
 		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
 		"/dev/stderr": "/proc/self/fd/2", "/dev/ptmx": "pts/ptmx", "/etc/mtab": "/proc/self/mounts", "/var/tmp": "../tmp",
 	})
@@ -188,50 +192,60 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*boxinit.Plan
 		addSystem(p)
 	}
 	for _, m := range g.Mounts() {
-		info, err := os.Stat(m.Source)
-		if err != nil {
-			return nil, nil, &Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; mend the policy", g.Profile(), m.Source), Err: err}
+		if err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid); err != nil {
+			p.close()
+			if errors.Is(err, fs.ErrNotExist) {
+				err = &Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; mend the policy", g.Profile(), m.Source), Err: err}
+			}
+			return nil, err
 		}
-		p.Mounts = append(p.Mounts, boxinit.Mount{Source: m.Source, Target: m.Target, Dir: info.IsDir(), Writable: m.Writable})
 	}
 	if g.Workspace() != policies.AccessNone {
-		p.Mounts = append(p.Mounts, boxinit.Mount{
-			Source: s.cfg.Workspace, Target: Workspace, Dir: true, Writable: g.Workspace() == policies.AccessWrite,
-		})
+		m := mount{source: s.cfg.Workspace, target: Workspace, writable: g.Workspace() == policies.AccessWrite, file: -1}
+		if err := s.addMount(p, m, uid); err != nil {
+			p.close()
+			return nil, err
+		}
 	}
-	if len(p.Mounts) > boxinit.MaxFiles {
-		return nil, nil, &Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), len(p.Mounts), boxinit.MaxFiles)}
+	if n := len(p.passed()); n > boxinit.MaxFiles {
+		p.close()
+		return nil, &Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), n, boxinit.MaxFiles)}
 	}
-	if !s.root {
-		return p, nil, nil
-	}
-	trees, err := s.cloneTrees(p.Mounts, uid)
-	return p, trees, err
+	return p, nil
 }
 
-// cloneTrees detaches the plan's trees from the host's.
-func (s *Supervisor) cloneTrees(mounts []boxinit.Mount, uid int) ([]int, error) {
-	var trees []int
-	for _, m := range mounts {
-		attr := boxinit.MountAttr{Writable: m.Writable, Devices: m.Devices}
-		if m.Writable && !m.Devices || m.Target == Workspace {
-			ns, err := s.idmap(m.Source, uid)
-			if err != nil {
-				return trees, err
-			}
-			attr.IDMap = int(ns.Fd())
+// addMount adds a tree that the policy or the operator named. As root it is
+// cloned here, from the host's side, where an owner can be mapped and every
+// path can be reached; an ordinary user has no such right, and the init clones
+// it itself.
+func (s *Supervisor) addMount(p *plan, m mount, uid int) error {
+	info, err := os.Stat(m.source)
+	if err != nil {
+		return fmt.Errorf("mount %s: %w", m.source, err)
+	}
+	m.dir = info.IsDir()
+	if s.root {
+		attr := mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE}
+		if !m.writable {
+			attr.set |= unix.MOUNT_ATTR_RDONLY
 		}
-		fd, err := boxinit.OpenTree(m.Source, attr)
-		if err != nil && attr.IDMap != 0 {
-			return trees, &Refusal{Message: fmt.Sprintf(
-				"the file system of %s cannot map its owner to a box's user; put the workspace on ext4, xfs, btrfs or tmpfs, or run belljar as the workspace's owner", m.Source), Err: err}
+		var ns *os.File
+		if m.writable || m.target == Workspace {
+			if ns, err = s.idmap(m.source, uid); err != nil {
+				return err
+			}
+		}
+		m.file, err = openTree(unix.AT_FDCWD, m.source, attr, ns)
+		if err != nil && ns != nil {
+			return &Refusal{Message: fmt.Sprintf(
+				"the file system of %s cannot map its owner to a box's user; put the workspace on ext4, xfs, btrfs or tmpfs, or run belljar as the workspace's owner", m.source), Err: err}
 		}
 		if err != nil {
-			return trees, fmt.Errorf("clone mount %s: %w", m.Source, err)
+			return fmt.Errorf("clone mount %s: %w", m.source, err)
 		}
-		trees = append(trees, fd)
 	}
-	return trees, nil
+	p.mounts = append(p.mounts, m)
+	return nil
 }
 
 // idmapKey names a mapping of a directory's owner to a box's user.
@@ -275,7 +289,7 @@ func (s *Supervisor) idmap(path string, uid int) (*os.File, error) {
 }
 
 // addSystem adds the host's programs and the files they cannot do without.
-func addSystem(p *boxinit.Plan) {
+func addSystem(p *plan) {
 	add := func(path string) {
 		info, err := os.Lstat(path)
 		if err != nil {
@@ -283,11 +297,11 @@ func addSystem(p *boxinit.Plan) {
 		}
 		if info.Mode()&os.ModeSymlink != 0 {
 			if target, err := os.Readlink(path); err == nil {
-				p.Links[path] = target
+				p.links[path] = target
 			}
 			return
 		}
-		p.Mounts = append(p.Mounts, boxinit.Mount{Source: path, Target: path, Dir: info.IsDir()})
+		p.mounts = append(p.mounts, mount{source: path, target: path, dir: info.IsDir(), file: -1})
 	}
 	for _, path := range systemTrees {
 		add(path)
@@ -306,7 +320,7 @@ func addSystem(p *boxinit.Plan) {
 // boxFiles are the box's own /etc.
 func boxFiles(hostname string) map[string]string {
 	return map[string]string{
-		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxinit.Home, shellPath),
+		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shellPath),
 		"/etc/group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", boxUser, boxGID),
 		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostname),
 		"/etc/hostname":      hostname + "\n",
@@ -332,8 +346,8 @@ unset BASH_ENV BELLJAR_CWD
 func boxEnv(grant policies.Grant) []string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME": boxinit.Home, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellPath,
-		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxinit.Run,
+		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellPath,
+		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxRun,
 	}
 	maps.Copy(env, grant.Env())
 	return environ(env)

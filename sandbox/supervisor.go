@@ -42,10 +42,16 @@ type Supervisor struct {
 	cfg     Config
 	groups  *cgroups
 	filter  []byte
+	image   *image
+	null    *os.File // os.DevNull, for inits and commands
 	spawner *spawner
 	spool   *spool
 	buffers sync.Pool // of *[pipeBuffer]byte: two a command would keep the collector busy
 	root    bool      // boxes run as users of a private range, not as ourselves
+
+	landlock landlock
+	capLast  int             // the last capability that the kernel knows
+	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
 	shut    sync.Once
@@ -99,8 +105,19 @@ func New(cfg Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, errors.Join(err, groups.close())
 	}
+	image, err := newImage()
+	if err != nil {
+		return nil, errors.Join(err, groups.close())
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		image.close()
+		return nil, errors.Join(err, groups.close())
+	}
+	capLast, masked := readHost()
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
+		image: image, null: null, landlock: probeLandlock(), capLast: capLast, masked: masked,
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 	}, nil
 }
@@ -242,6 +259,8 @@ func (s *Supervisor) close() error {
 		f.Close()
 	}
 	s.spawner.close()
+	s.image.close()
+	s.null.Close()
 	return s.groups.close()
 }
 

@@ -1,25 +1,30 @@
-// Package boxinit is the first process of a box, and the two small helpers
-// that a supervisor starts from the same binary.
+// Package boxinit is the first process of a box, the messages that it speaks
+// with its supervisor, and the two small helpers that a supervisor starts from
+// the same binary.
 //
-// Importing the package is enough: a process whose argv[0] is InitName,
-// KeeperName or MapName never reaches main. It imports the standard library
-// only, so that it runs before nearly everything else is initialised.
+// The init (bare.go) is Go without its runtime; docs/decisions says why. The
+// helpers are ordinary programs: a process whose argv[0] is KeeperName or
+// MapName never reaches main, so the package imports the standard library
+// only and runs before nearly everything else is initialised.
 //
-// The hand-over between the supervisor (S) and the init (I), over a
+// The conversation between the supervisor (S) and the init (I), over a
 // SOCK_SEQPACKET pair that I finds at descriptor 3; each line is one message,
-// JSON, with descriptors in brackets:
+// with descriptors in brackets:
 //
 //	S clones I into new user, mount, pid, net, ipc, uts and cgroup namespaces
 //	  and maps one user, who is nobody on the host
-//	S -> I  Plan [the host's trees, detached]
-//	I       builds the root and moves into it (root.go), then locks itself and
-//	        all that it will start (lock.go)
-//	I -> S  ready, or failed with the step and its errno; then I ends
-//	S -> I  start [stdin, stdout, stderr, perhaps the cgroup to be born in]
-//	I -> S  started, or failed
-//	S -> I  signal, kill
-//	I -> S  ended
+//	S -> I  Script [trees of the host, detached]
+//	I       makes the calls of the script: it builds the root, moves into it,
+//	        and locks itself and all that it will start
+//	I -> S  OpReady, or OpFailed with the step and its errno; then I ends
+//	S -> I  OpStart [stdin, stdout, stderr, perhaps the cgroup to be born in]
+//	I -> S  OpStarted, or OpFailed
+//	S -> I  OpSignal
+//	I -> S  OpEnded
 //	S closes; I ends, and the kernel kills what is left
+//
+// Where commands have pid namespaces of their own (FlagNested), a copy of I is
+// process 1 of each and speaks for it.
 //
 // Any number of commands run at once. S trusts nothing that I says.
 package boxinit

@@ -1,86 +1,172 @@
 package boxinit
 
 import (
-	"encoding/json"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 	"syscall"
 )
 
-// MaxRequest bounds one message to an init, in bytes: a socket holds 208 KiB
-// by default (socket(7), wmem_default). MaxReply bounds one message from it.
+// Bounds of the conversation. A socket holds 208 KiB by default (socket(7),
+// wmem_default).
 const (
-	MaxRequest = 192 << 10
-	MaxReply   = 16 << 10
+	MaxMessage = 192 << 10 // bytes of one message to an init
+	MaxStrings = 16 << 10  // arguments, variables and paths of one request
+	MaxReply   = 8 << 10   // bytes of one message from an init
+	MaxFiles   = 128       // descriptors of one message; the kernel's bound is 253 (unix(7), SCM_MAX_FD)
+	MaxDir     = 4096      // bytes of a path, PATH_MAX
 )
 
-// MaxFiles bounds the file descriptors of one message; the kernel's bound is
-// 253 (unix(7) SCM_MAX_FD).
-const MaxFiles = 128
+// Messages are structs in the byte order of the machine, with what varies in
+// length behind them. Both ends are the same binary on the same machine.
 
-// Plan is the first message, host to init: what the box looks like.
-type Plan struct {
-	Hostname string
-	Mounts   []Mount
-	Detached bool              // the mounts' trees come as file descriptors, in order
-	Links    map[string]string // symlinks: path in the box -> target
-	Files    map[string]string // small read-only files: path in the box -> content
-	Tmp      int64             // bytes of the box's tmpfs storage
-	TmpFiles int64             // inodes of the same
-	Filter   []byte            // seccomp program, struct sock_filter each
-	Nested   bool              // each command gets a pid namespace of its own, which kills it
-	Files0   uint64            // RLIMIT_NOFILE
-	Procs    uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
-	Env      []string          // what every command gets, "NAME=value"
-	Memory   int64             // bytes the watchdog allows, 0 where a cgroup holds the memory
+// Op says what a message is about.
+type Op uint32
+
+// The messages.
+const (
+	OpStart   Op = iota + 1 // S -> I: start a command
+	OpSignal                // S -> I: signal its process group
+	OpReady                 // I -> S: the box is built and locked
+	OpFailed                // I -> S: what was asked for could not be done; Step says what of it
+	OpStarted               // I -> S: it runs
+	OpEnded                 // I -> S: it ended
+)
+
+// The steps at which the start of a command may fail.
+const (
+	StepClone     = iota + 1 // no process could be made
+	StepDirectory            // the working directory could not be entered
+	StepExec                 // no program could be executed
+	StepRequest              // the request makes no sense
+)
+
+// Flags of a request.
+const (
+	FlagLeaf   = 1 << iota // the fourth descriptor is the cgroup to be born in
+	FlagNested             // born in a pid namespace of its own
+	FlagTTY                // descriptors 0-2 are a terminal, to become the controlling one
+)
+
+// requestHead begins a request. Behind it stand Dir, Cwd, Paths, Argv and Env,
+// each ended by a NUL.
+type requestHead struct {
+	op                Op
+	flags             uint32
+	id                uint64
+	signal            int32
+	paths, argc, envc uint32
 }
 
-// Mount is one tree of the host in the box.
-type Mount struct {
-	Source   string // on the host
-	Target   string // in the box
-	Dir      bool
-	Writable bool
-	Devices  bool
-}
+const requestSize = 32
 
-// Request is what the host asks of a running init.
+// Request is what the supervisor asks of a running init.
 type Request struct {
-	Op     string // start, signal, kill
+	Op     Op
+	Flags  uint32
 	ID     uint64
-	Path   string // start: the program; without a slash it is looked up in the PATH of its environment
+	Signal syscall.Signal // OpSignal
+	Dir    string         // OpStart: working directory
+	Cwd    string         // OpStart: file in which a shell leaves its last directory, "" for none; at most 63 bytes
+	Paths  []string       // OpStart: the program; the first that can be executed
 	Argv   []string
-	Env    []string // start: added to the plan's, or in place of it
-	Dir    string
-	Cwd    string // start: file in which the shell leaves its last directory, "" for none
-	Leaf   bool   // start: the fourth descriptor is the cgroup to be born in
-	TTY    bool   // start: descriptors 0-2 are a terminal, to become the controlling one
-	Signal int    // signal
+	Env    []string
 }
 
-// Reply is what an init says. The host trusts nothing in it: a lying init can
-// spoil its own box only.
-type Reply struct {
-	Op     string // ready, failed, started, ended
-	ID     uint64
-	Error  string // failed: what was tried
-	Errno  int    // failed: why
-	Code   int    // ended
-	Signal int    // ended, 0 unless a signal ended the command
-	CPU    int64  // ended: nanoseconds of the command and the children it waited for
-	RSS    int64  // ended: bytes, largest of the same
-	Dir    string // ended: last working directory of the shell, if it left one
-	OOM    bool   // ended: the watchdog killed it
-}
-
-// Encode is a message as it goes over the wire.
-func Encode(message any) ([]byte, error) {
-	text, err := json.Marshal(message)
-	if err == nil && len(text) > MaxRequest {
-		return nil, fmt.Errorf("message of %d bytes, limit %d: %w", len(text), MaxRequest, syscall.EMSGSIZE)
+// Encode is a request as it goes over the wire. It wraps EMSGSIZE where the
+// request is too long.
+func (r *Request) Encode() ([]byte, error) {
+	if n := len(r.Paths) + len(r.Argv) + len(r.Env); n > MaxStrings {
+		return nil, fmt.Errorf("%d arguments and variables, limit %d: %w", n, MaxStrings, syscall.EMSGSIZE)
 	}
-	return text, err
+	text := make([]byte, 0, 2048)
+	text = binary.NativeEndian.AppendUint32(text, uint32(r.Op))
+	text = binary.NativeEndian.AppendUint32(text, r.Flags)
+	text = binary.NativeEndian.AppendUint64(text, r.ID)
+	for _, n := range []int{int(r.Signal), len(r.Paths), len(r.Argv), len(r.Env)} {
+		text = binary.NativeEndian.AppendUint32(text, uint32(n))
+	}
+	nul := false
+	add := func(s string) {
+		nul = nul || strings.IndexByte(s, 0) >= 0
+		text = append(append(text, s...), 0)
+	}
+	add(r.Dir)
+	add(r.Cwd)
+	for _, list := range [][]string{r.Paths, r.Argv, r.Env} {
+		for _, s := range list {
+			add(s)
+		}
+	}
+	switch {
+	case nul:
+		return nil, fmt.Errorf("a NUL in a path, argument or variable: %w", syscall.EINVAL)
+	case len(r.Cwd) >= cwdBytes:
+		return nil, fmt.Errorf("file %q: %w", r.Cwd, syscall.ENAMETOOLONG)
+	case len(text) > MaxMessage:
+		return nil, fmt.Errorf("message of %d bytes, limit %d: %w", len(text), MaxMessage, syscall.EMSGSIZE)
+	}
+	return text, nil
+}
+
+// replyHead is a reply; the last directory of a shell stands behind it.
+type replyHead struct {
+	op     Op
+	step   uint32
+	id     uint64
+	errno  int32
+	status int32
+	cpu    int64
+	rss    int64
+	pid    int32
+	dirLen uint32
+}
+
+const replySize = 48
+
+// Reply is what an init says. The supervisor trusts nothing in it: a lying
+// init can spoil its own box only.
+type Reply struct {
+	Op     Op
+	Step   int                // OpFailed: which step
+	ID     uint64             // of the command; 0 while the box is built
+	Errno  syscall.Errno      // OpFailed: why
+	Status syscall.WaitStatus // OpEnded
+	CPU    int64              // OpEnded: nanoseconds of the command and the children it waited for
+	RSS    int64              // OpEnded: bytes, largest of the same
+	Pid    int                // OpStarted: in the box
+	Dir    string             // OpEnded: last working directory of the shell, if it left one
+}
+
+// ParseReply reads a message of an init, which may be anything.
+func ParseReply(text []byte) (Reply, error) {
+	if len(text) < replySize || len(text) > MaxReply {
+		return Reply{}, fmt.Errorf("message of the init: %d bytes, want %d to %d", len(text), replySize, MaxReply)
+	}
+	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(text[at:]) }
+	u64 := func(at int) uint64 { return binary.NativeEndian.Uint64(text[at:]) }
+	r := Reply{
+		Op: Op(u32(0)), Step: int(u32(4)), ID: u64(8), Errno: syscall.Errno(u32(16)), Status: syscall.WaitStatus(u32(20)),
+		CPU: int64(u64(24)), RSS: int64(u64(32)), Pid: int(int32(u32(40))),
+	}
+	dir := bytes.TrimSuffix(text[replySize:], []byte("\n"))
+	switch {
+	case r.Op < OpReady || r.Op > OpEnded:
+		return Reply{}, fmt.Errorf("message of the init: kind %d is unknown", r.Op)
+	case r.CPU < 0 || r.RSS < 0 || r.Pid < 0:
+		return Reply{}, errors.New("message of the init: a count below zero")
+	case int(u32(44)) != len(text)-replySize:
+		return Reply{}, fmt.Errorf("message of the init: a directory of %d bytes in %d", u32(44), len(text)-replySize)
+	case r.Op == OpEnded && !r.Status.Exited() && !r.Status.Signaled():
+		return Reply{}, fmt.Errorf("message of the init: wait status %#x is no end", uint32(r.Status))
+	case len(dir) > MaxDir || len(dir) > 0 && dir[0] != '/' || bytes.IndexByte(dir, 0) >= 0:
+		// The command may have written there what it liked.
+		return r, nil
+	}
+	r.Dir = string(dir)
+	return r, nil
 }
 
 // Rights are the file descriptors in a received control message; the caller
@@ -110,59 +196,4 @@ func CloseAll(files []int) {
 	for _, fd := range files {
 		syscall.Close(fd)
 	}
-}
-
-// wire is the init's end of the connection. The host's end is a net.UnixConn:
-// the init does without package net.
-type wire struct {
-	fd  int
-	buf []byte
-	oob []byte
-}
-
-func newWire(fd int) *wire {
-	return &wire{fd: fd, buf: make([]byte, MaxRequest+1), oob: make([]byte, syscall.CmsgSpace(MaxFiles*4))}
-}
-
-// send writes one reply.
-func (w *wire) send(r Reply) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	for {
-		err = syscall.Sendmsg(w.fd, text, nil, nil, syscall.MSG_NOSIGNAL)
-		if err != syscall.EINTR {
-			return err
-		}
-	}
-}
-
-// receive reads one message into message and returns the files that came with
-// it; the caller owns them. io.EOF means that the host is gone.
-func (w *wire) receive(message any) ([]int, error) {
-	n, oobn, flags, _, err := syscall.Recvmsg(w.fd, w.buf, w.oob, syscall.MSG_CMSG_CLOEXEC)
-	for err == syscall.EINTR {
-		n, oobn, flags, _, err = syscall.Recvmsg(w.fd, w.buf, w.oob, syscall.MSG_CMSG_CLOEXEC)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, io.EOF
-	}
-	files, err := Rights(w.oob[:oobn])
-	if err != nil {
-		return nil, err
-	}
-	if flags&(syscall.MSG_TRUNC|syscall.MSG_CTRUNC) != 0 {
-		err = syscall.EMSGSIZE
-	} else {
-		err = json.Unmarshal(w.buf[:n], message)
-	}
-	if err != nil {
-		CloseAll(files)
-		return nil, err
-	}
-	return files, nil
 }

@@ -1,0 +1,596 @@
+package boxinit
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// This file is process 1 of a box. It is Go without its runtime: entry (in
+// assembly) comes straight from the kernel, so there are no goroutines, no
+// garbage collector, no other threads, and no heap. What it buys: a box whose
+// init is ready in microseconds, holds a few pages, makes no system call that
+// is not in this file, and starts a command as fast as C could.
+//
+// The rules for code in this file: no allocation (no append, make, closures
+// that escape, maps, interfaces, string building), no go, defer or channel, no
+// package but syscall's RawSyscall6 and unsafe, and no pointer in initialised
+// data (a position-independent program would need its relocations). An index
+// out of range ends the process, and with it the box. Functions are marked
+// go:norace, since the race detector's hooks need its runtime.
+//
+// What it reads from the supervisor is believed; what a command can reach is
+// not.
+
+// Descriptors that an init is started with.
+const (
+	control = 3 // the connection to the supervisor
+	program = 4 // this binary, for the loader
+)
+
+const (
+	cwdBytes    = 64
+	childStack  = 64 << 10
+	maxNested   = 32 << 10
+	maxCommands = 512 // more than a supervisor runs in one box
+)
+
+var (
+	bareG   [1024]byte // stands in for the runtime's g
+	bareTLS [4]uintptr
+
+	selfName = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 's', 'e', 'l', 'f', 0}
+
+	bare struct {
+		message  [MaxMessage + 8]byte
+		reply    [MaxReply]byte
+		rights   [64 + 4*MaxFiles]byte
+		pointers [MaxStrings + 8]uintptr
+		slots    [maxSlots]uintptr
+		commands [maxCommands]bareCommand
+		files    [MaxFiles]uintptr
+		nfiles   int
+		nested   [maxNested + 8]byte // script of each command in a namespace of its own
+		nestedN  int
+		score    uintptr // /proc/self/oom_score_adj, or none
+		child    bareStart
+		stack    [childStack]byte
+	}
+)
+
+// bareCommand is a command that runs; its pid is not reaped while it is here.
+type bareCommand struct {
+	id     uint64
+	pid    uintptr // 0: the place is free
+	nested bool    // the pid is that of a process 1, which tells the end itself
+	cwd    [cwdBytes]byte
+}
+
+// bareStart is what a child needs to become a command, and where it says why
+// it could not.
+type bareStart struct {
+	flags, paths    uint32 // the paths begin the pointers
+	dir, argv, envp uintptr
+	step            uint32
+	errno           syscall.Errno
+}
+
+// loader and entry are in assembly, and are not called from Go.
+func loader()
+func entry()
+
+// cloneChild makes a child that runs bareChild on a stack of its own.
+func cloneChild(number, a1, a2 uintptr) uintptr
+
+var loaderAddress, entryAddress uintptr
+
+// Numbers that package syscall lacks or has as other types.
+const (
+	sysClone3       = 435 // since 424 the same everywhere (kernel: scripts/syscall.tbl)
+	sysCloseRange   = 436
+	cloneIntoCgroup = 0x200000000 // clone3(2)
+	cloneVM         = 0x100
+	cloneVfork      = 0x4000
+	cloneNewPID     = 0x20000000
+	cloneNewNS      = 0x20000
+	msgCloexec      = 0x40000000
+	sigSetSize      = 8
+	pollIn          = 1
+	noFile          = ^uintptr(0)
+	atCwd           = ^uintptr(99) // AT_FDCWD
+)
+
+//go:norace
+func sys(number, a1, a2, a3, a4, a5 uintptr) (uintptr, syscall.Errno) {
+	for {
+		r, _, errno := syscall.RawSyscall6(number, a1, a2, a3, a4, a5, 0)
+		if errno != syscall.EINTR {
+			return r, errno
+		}
+	}
+}
+
+//go:norace
+func exit(code uintptr) {
+	for {
+		_, _ = sys(syscall.SYS_EXIT_GROUP, code, 0, 0, 0, 0)
+	}
+}
+
+//go:norace
+func address(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// bareMain is the life of process 1.
+//
+//go:norace
+func bareMain() {
+	// What the caller of belljar had left open is closed by an exec
+	// (CVE-2024-21626), and so is all that comes later.
+	_, _ = sys(sysCloseRange, control, noFile>>32, 4, 0, 0) // CLOSE_RANGE_CLOEXEC
+	// A signal that the supervisor ignores, as under nohup(1), would be ignored
+	// by every command.
+	var action [4]uint64
+	for sig := uintptr(1); sig <= 64; sig++ {
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigSetSize, 0, 0)
+	}
+	n := bareReceive()
+	for i := range bare.slots {
+		bare.slots[i] = noFile
+	}
+	for i := 0; i < bare.nfiles; i++ {
+		bare.slots[i] = bare.files[i]
+	}
+	head := (*scriptHead)(unsafe.Pointer(&bare.message[0]))
+	if step, errno := bareMake(bare.message[:n]); errno != 0 {
+		bareFail(0, step, errno)
+		exit(1)
+	}
+	bare.score = noFile
+	if head.score >= 0 {
+		bare.score = bare.slots[head.score]
+	}
+	if head.nested != 0 {
+		// What each command's namespace takes, for later.
+		n = bareReceive()
+		if n > maxNested {
+			exit(1)
+		}
+		for i := 0; i < n; i++ {
+			bare.nested[i] = bare.message[i]
+		}
+		bare.nestedN = n
+	}
+	bareSay(&replyHead{op: OpReady}, 0)
+	bareServe()
+}
+
+// bareReceive reads one message and the descriptors that came with it. The end
+// of the connection is the end of the box: the kernel kills all that is left
+// in the namespace of a process 1 that ended (pid_namespaces(7)).
+//
+//go:norace
+func bareReceive() int {
+	b := &bare
+	iov := syscall.Iovec{Base: &b.message[0], Len: uint64(len(b.message))}
+	msg := syscall.Msghdr{Iov: &iov, Iovlen: 1, Control: &b.rights[0], Controllen: uint64(len(b.rights))}
+	n, errno := sys(syscall.SYS_RECVMSG, control, uintptr(unsafe.Pointer(&msg)), msgCloexec, 0, 0)
+	if errno != 0 || n == 0 || msg.Flags&(syscall.MSG_TRUNC|syscall.MSG_CTRUNC) != 0 {
+		exit(0)
+	}
+	b.nfiles = 0
+	const head = 16 // struct cmsghdr, cmsg(3)
+	if msg.Controllen > head {
+		h := (*syscall.Cmsghdr)(unsafe.Pointer(&b.rights[0]))
+		if h.Type == syscall.SCM_RIGHTS {
+			b.nfiles = int(h.Len-head) / 4
+		}
+		for i := 0; i < b.nfiles; i++ {
+			b.files[i] = uintptr(*(*int32)(unsafe.Pointer(&b.rights[head+4*i])))
+		}
+	}
+	return int(n)
+}
+
+// bareMake makes the calls of a script, and tells the step that failed.
+//
+//go:norace
+func bareMake(script []byte) (uint32, syscall.Errno) {
+	b := &bare
+	head := (*scriptHead)(unsafe.Pointer(&script[0]))
+	begin := scriptSize + int(head.ops)*opSize
+	if len(script) < begin || len(script) < begin+int(head.data) {
+		return 0, syscall.EINVAL
+	}
+	data := address(&script[0]) + uintptr(begin)
+	for i := 0; i < int(head.ops); i++ {
+		o := (*op)(unsafe.Pointer(&script[scriptSize+i*opSize]))
+		var a [6]uintptr
+		for k := range a {
+			switch v := uintptr(o.args[k]); o.kinds[k] {
+			case kindData:
+				a[k] = data + v
+			case kindSlot:
+				a[k] = b.slots[v]
+			default:
+				a[k] = v
+			}
+		}
+		if o.number == callStore {
+			for k := uintptr(0); k < a[2]; k++ {
+				script[a[0]-address(&script[0])+k] = byte(a[1] >> (8 * k))
+			}
+			continue
+		}
+		r, _, errno := syscall.RawSyscall6(uintptr(o.number), a[0], a[1], a[2], a[3], a[4], a[5])
+		if errno != 0 {
+			if o.ignore != anyError && syscall.Errno(o.ignore) != errno {
+				return uint32(o.step), errno
+			}
+			i += int(o.skip)
+			continue
+		}
+		if o.save >= 0 {
+			b.slots[o.save] = r
+		}
+	}
+	return 0, 0
+}
+
+// bareServe starts commands, tells how they end and reaps every orphan, as
+// process 1 must.
+//
+//go:norace
+func bareServe() {
+	mask := uint64(1) << (uint(syscall.SIGCHLD) - 1)
+	_, _ = sys(syscall.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&mask)), 0, sigSetSize, 0) // SIG_SETMASK
+	const flags = syscall.O_CLOEXEC | syscall.O_NONBLOCK
+	deaths, errno := sys(syscall.SYS_SIGNALFD4, noFile, uintptr(unsafe.Pointer(&mask)), sigSetSize, flags, 0)
+	if errno != 0 {
+		exit(1)
+	}
+	var poll [2]struct {
+		fd              int32
+		events, revents int16
+	}
+	for {
+		poll[0].fd, poll[0].events, poll[0].revents = control, pollIn, 0
+		poll[1].fd, poll[1].events, poll[1].revents = int32(deaths), pollIn, 0
+		_, _ = sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 2, 0, 0, sigSetSize)
+		if poll[1].revents != 0 {
+			var info [128]byte // struct signalfd_siginfo
+			_, _ = sys(syscall.SYS_READ, deaths, address(&info[0]), uintptr(len(info)), 0, 0)
+			bareReap()
+		}
+		if poll[0].revents != 0 {
+			bareAnswer(bareReceive())
+			for i := 0; i < bare.nfiles; i++ {
+				_, _ = sys(syscall.SYS_CLOSE, bare.files[i], 0, 0, 0, 0)
+			}
+		}
+	}
+}
+
+//go:norace
+func bareAnswer(n int) {
+	b := &bare
+	head := (*requestHead)(unsafe.Pointer(&b.message[0]))
+	if n < requestSize {
+		exit(1)
+	}
+	switch head.op {
+	case OpStart:
+		bareStartCommand(head, n)
+	case OpSignal:
+		for i := range b.commands {
+			// The child is not reaped while it is in the table, so neither number
+			// can have been given to another process.
+			if c := &b.commands[i]; c.pid != 0 && c.id == head.id {
+				_, _ = sys(syscall.SYS_KILL, -c.pid, uintptr(head.signal), 0, 0, 0)
+				_, _ = sys(syscall.SYS_KILL, c.pid, uintptr(head.signal), 0, 0, 0)
+			}
+		}
+	}
+}
+
+// bareStartCommand makes the child. The child runs in our memory, on its own
+// stack, and we stand still until it has become the program or failed
+// (CLONE_VFORK): nothing is copied.
+//
+//go:norace
+func bareStartCommand(head *requestHead, n int) {
+	b := &bare
+	files := 3
+	if head.flags&FlagLeaf != 0 {
+		files = 4
+	}
+	place := -1
+	for i := range b.commands {
+		if b.commands[i].pid == 0 {
+			place = i
+			break
+		}
+	}
+	// Two lists are ended by a null pointer.
+	few, many := head.paths == 0 || head.argc == 0 || head.envc == 0, head.paths+head.argc+head.envc > MaxStrings
+	if b.nfiles != files || few || many || place < 0 {
+		bareFail(head.id, StepRequest, syscall.EINVAL)
+		return
+	}
+	b.message[n] = 0
+	at := requestSize
+	c := &b.child
+	c.flags, c.paths, c.step, c.errno = head.flags, head.paths, 0, 0
+	c.dir = address(&b.message[at])
+	at = bareSkip(at, n)
+	cwd := at
+	at = bareSkip(at, n)
+	next := 0
+	for i := uint32(0); i < head.paths+head.argc+head.envc; i++ {
+		if i == head.paths {
+			c.argv = uintptr(unsafe.Pointer(&b.pointers[next]))
+		}
+		if i == head.paths+head.argc {
+			b.pointers[next] = 0
+			next++
+			c.envp = uintptr(unsafe.Pointer(&b.pointers[next]))
+		}
+		b.pointers[next] = address(&b.message[at])
+		next++
+		at = bareSkip(at, n)
+	}
+	b.pointers[next] = 0
+
+	k := &b.commands[place]
+	k.id, k.nested = head.id, head.flags&FlagNested != 0
+	for i := range k.cwd {
+		k.cwd[i] = b.message[cwd+i]
+		if k.cwd[i] == 0 {
+			break
+		}
+	}
+	// The kernel's first choice when memory runs out is a child; a score can be
+	// raised and taken back without privilege (proc_pid_oom_score_adj(5)).
+	bareScore('1')
+	var pid uintptr
+	if k.nested {
+		const flags = cloneNewPID | cloneNewNS | uintptr(syscall.SIGCHLD)
+		if pid, _ = sys(syscall.SYS_CLONE, flags, 0, 0, 0, 0); pid == 0 {
+			bareNest(k)
+		}
+	} else {
+		pid = bareClone(head.flags)
+	}
+	bareScore('0')
+	switch errno := -pid; {
+	case errno < 4096:
+		bareFail(head.id, StepClone, syscall.Errno(errno))
+	case k.nested:
+		k.pid = pid
+	case c.errno != 0:
+		_, _ = sys(syscall.SYS_WAIT4, pid, 0, 0, 0, 0)
+		bareFail(head.id, c.step, c.errno)
+	default:
+		k.pid = pid
+		bareSay(&replyHead{op: OpStarted, id: head.id, pid: int32(pid)}, 0)
+	}
+}
+
+// bareNest is the life of the process 1 of a command's own pid namespace, in a
+// copy of our memory. It shows the namespace in a /proc of its own, locks
+// itself, runs the command, passes signals on, reaps and tells the end; when
+// it ends the kernel kills what the command left.
+//
+//go:norace
+func bareNest(k *bareCommand) {
+	b := &bare
+	var name [16]byte // our number in the box is where its /proc/self leads
+	n, _ := sys(syscall.SYS_READLINKAT, atCwd, address(&selfName[0]), address(&name[0]), uintptr(len(name)), 0)
+	pid := int32(0)
+	for i := 0; i < int(n) && i < len(name); i++ {
+		pid = 10*pid + int32(name[i]-'0')
+	}
+	if _, errno := bareMake(b.nested[:b.nestedN]); errno != 0 {
+		bareFail(k.id, StepClone, errno)
+		exit(0)
+	}
+	all := ^uint64(0)
+	_, _ = sys(syscall.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&all)), 0, sigSetSize, 0) // SIG_SETMASK
+	signals, errno := sys(syscall.SYS_SIGNALFD4, noFile, uintptr(unsafe.Pointer(&all)), sigSetSize, syscall.O_CLOEXEC, 0)
+	if errno != 0 {
+		bareFail(k.id, StepClone, errno)
+		exit(0)
+	}
+	command := bareClone(0)
+	if errno := -command; errno < 4096 {
+		bareFail(k.id, StepClone, syscall.Errno(errno))
+		exit(0)
+	}
+	if b.child.errno != 0 {
+		bareFail(k.id, b.child.step, b.child.errno)
+		exit(0)
+	}
+	for i := 0; i < b.nfiles; i++ {
+		_, _ = sys(syscall.SYS_CLOSE, b.files[i], 0, 0, 0, 0)
+	}
+	bareSay(&replyHead{op: OpStarted, id: k.id, pid: pid}, 0)
+	for {
+		var info [128]byte // struct signalfd_siginfo, which begins with the number
+		if _, errno := sys(syscall.SYS_READ, signals, address(&info[0]), uintptr(len(info)), 0, 0); errno != 0 {
+			exit(1)
+		}
+		if sig := uintptr(info[0]); sig != uintptr(syscall.SIGCHLD) {
+			_, _ = sys(syscall.SYS_KILL, -command, sig, 0, 0, 0)
+			_, _ = sys(syscall.SYS_KILL, command, sig, 0, 0, 0)
+			continue
+		}
+		for {
+			var status int32
+			var usage syscall.Rusage
+			pid, errno := bareWait(&status, &usage)
+			if errno != 0 || pid == 0 {
+				break
+			}
+			if pid == command {
+				bareEnd(k, status, &usage)
+				exit(0)
+			}
+		}
+	}
+}
+
+// bareSkip is the place behind the string at that place.
+//
+//go:norace
+func bareSkip(at, n int) int {
+	for at < n && bare.message[at] != 0 {
+		at++
+	}
+	return min(at+1, n)
+}
+
+//go:norace
+func bareScore(first byte) {
+	if bare.score == noFile {
+		return
+	}
+	text := [4]byte{first, '0', '0', '0'}
+	size := uintptr(4)
+	if first == '0' {
+		size = 1
+	}
+	_, _ = sys(syscall.SYS_WRITE, bare.score, address(&text[0]), size, 0, 0)
+}
+
+// bareClone makes the child and is its pid, or an error number below zero.
+//
+//go:norace
+func bareClone(flags uint32) uintptr {
+	stack := address(&bare.stack[0])
+	if flags&FlagLeaf != 0 {
+		args := [11]uint64{ // struct clone_args
+			0: cloneVM | cloneVfork | cloneIntoCgroup, 4: uint64(syscall.SIGCHLD),
+			5: uint64(stack), 6: childStack, 10: uint64(bare.files[3]),
+		}
+		return cloneChild(sysClone3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
+	}
+	return cloneChild(syscall.SYS_CLONE, cloneVM|cloneVfork|uintptr(syscall.SIGCHLD), stack+childStack)
+}
+
+// bareChild becomes the command.
+//
+//go:norace
+func bareChild() {
+	b := &bare
+	c := &b.child
+	_, _ = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0)
+	for i := uintptr(0); i < 3; i++ {
+		_, _ = sys(syscall.SYS_DUP3, b.files[i], i, 0, 0, 0)
+	}
+	if c.flags&FlagTTY != 0 {
+		_, _ = sys(syscall.SYS_IOCTL, 0, syscall.TIOCSCTTY, 0, 0, 0)
+	}
+	var none uint64
+	_, _ = sys(syscall.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&none)), 0, sigSetSize, 0)
+	if _, errno := sys(syscall.SYS_CHDIR, c.dir, 0, 0, 0, 0); errno != 0 {
+		c.step, c.errno = StepDirectory, errno
+		exit(127)
+	}
+	c.step, c.errno = StepExec, syscall.ENOENT
+	for i := uint32(0); i < c.paths; i++ {
+		// Before the call: if it works we do not come back.
+		saved := c.errno
+		c.errno = 0
+		_, errno := sys(syscall.SYS_EXECVE, b.pointers[i], c.argv, c.envp, 0, 0)
+		c.errno = saved
+		if errno != syscall.ENOENT && errno != syscall.ENOTDIR {
+			c.errno = errno // as execvp(3), which goes on after these two
+		}
+		if errno != syscall.ENOENT && errno != syscall.ENOTDIR && errno != syscall.EACCES {
+			break
+		}
+	}
+	exit(127)
+}
+
+// bareReap tells the end of commands; orphans just go.
+//
+//go:norace
+func bareReap() {
+	b := &bare
+	for {
+		var status int32
+		var usage syscall.Rusage
+		pid, errno := bareWait(&status, &usage)
+		if errno != 0 || pid == 0 {
+			return
+		}
+		for i := range b.commands {
+			c := &b.commands[i]
+			if c.pid != pid {
+				continue
+			}
+			c.pid = 0
+			if !c.nested || status != 0 { // one that ended well told it itself
+				bareEnd(c, status, &usage)
+			}
+			break
+		}
+	}
+}
+
+//go:norace
+func bareWait(status *int32, usage *syscall.Rusage) (uintptr, syscall.Errno) {
+	const noHang = 1
+	return sys(syscall.SYS_WAIT4, noFile, uintptr(unsafe.Pointer(status)), noHang, uintptr(unsafe.Pointer(usage)), 0)
+}
+
+//go:norace
+func bareEnd(c *bareCommand, status int32, usage *syscall.Rusage) {
+	r := replyHead{
+		op: OpEnded, id: c.id, status: status, rss: usage.Maxrss << 10,
+		cpu: (usage.Utime.Sec+usage.Stime.Sec)*1e9 + (usage.Utime.Usec+usage.Stime.Usec)*1e3,
+	}
+	bareSay(&r, bareLastDir(c))
+}
+
+// bareLastDir reads the directory that a shell left in its file, into the
+// place behind a reply. A command can write there what it likes: it chooses
+// the directory of the next one anyway.
+//
+//go:norace
+func bareLastDir(c *bareCommand) uintptr {
+	if c.cwd[0] == 0 {
+		return 0
+	}
+	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
+	fd, errno := sys(syscall.SYS_OPENAT, atCwd, address(&c.cwd[0]), flags, 0, 0)
+	_, _ = sys(syscall.SYS_UNLINKAT, atCwd, address(&c.cwd[0]), 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	var info syscall.Stat_t
+	n := uintptr(0)
+	if _, errno = sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&info)), 0, 0, 0); errno == 0 && info.Mode&syscall.S_IFMT == syscall.S_IFREG {
+		if n, errno = sys(syscall.SYS_READ, fd, address(&bare.reply[replySize]), MaxDir+1, 0, 0); errno != 0 {
+			n = 0
+		}
+	}
+	_, _ = sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0)
+	return n
+}
+
+//go:norace
+func bareFail(id uint64, step uint32, errno syscall.Errno) {
+	bareSay(&replyHead{op: OpFailed, id: id, step: step, errno: int32(errno)}, 0)
+}
+
+// bareSay sends a reply, with as many bytes behind it as dir says.
+//
+//go:norace
+func bareSay(r *replyHead, dir uintptr) {
+	r.dirLen = uint32(dir)
+	*(*replyHead)(unsafe.Pointer(&bare.reply[0])) = *r
+	_, errno := sys(syscall.SYS_SENDTO, control, address(&bare.reply[0]), replySize+dir, syscall.MSG_NOSIGNAL, 0)
+	if errno != 0 {
+		exit(1)
+	}
+}

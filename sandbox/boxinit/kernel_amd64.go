@@ -1,3 +1,0 @@
-package boxinit
-
-const sysSeccomp = 317 // seccomp(2)

@@ -1,3 +1,0 @@
-package boxinit
-
-const sysSeccomp = 277 // seccomp(2)

@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// landlock is the second wall: what the mounts allow is said once more, by
+// path, where a mistake in the mounts would otherwise be the last word
+// (landlock(7)). It is the version of the ABI that the kernel speaks; below 2
+// it is not used, since such kernels then let no file be moved between
+// directories.
+type landlock int
+
+const (
+	landlockLeast  = 2 // Linux 5.19
+	landlockNewest = 6 // Linux 6.12: abstract sockets and signals end in the box
+)
+
+// probeLandlock asks the kernel; 0 is none.
+func probeLandlock() landlock {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return landlock(v)
+}
+
+// Rights to files, landlock(7).
+const (
+	landlockRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	// landlockChange is what a command may do where it may write: everything
+	// but making devices.
+	landlockChange = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	landlockDevices = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
+)
+
+// handled are the rights that a ruleset of this version decides about.
+func (v landlock) handled() uint64 {
+	rights := uint64(landlockRead | landlockChange | landlockDevices | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
+	if v < 3 {
+		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if v < 5 {
+		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	return rights
+}
+
+// add adds the calls that restrict a box. A file may be read and executed
+// wherever the mounts show it; it may be written in the places that are the
+// box's own or were granted.
+func (v landlock) add(b *builder, p *plan) {
+	if v < landlockLeast {
+		return
+	}
+	b.Step("restrict by landlock")
+	handled := v.handled()
+	size := 8
+	attr := []uint64{handled, 0, 0} // struct landlock_ruleset_attr
+	if v >= landlockNewest {
+		attr[2], size = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET|unix.LANDLOCK_SCOPE_SIGNAL, 24
+	}
+	rules := b.Call(unix.SYS_LANDLOCK_CREATE_RULESET, b.Words(attr...), size, 0).Save()
+	allow := func(path string, rights uint64) {
+		dir := b.Call(unix.SYS_OPENAT, atFDCWD, path, unix.O_PATH|unix.O_CLOEXEC).Save()
+		rule := b.Words(rights&handled, 0) // struct landlock_path_beneath_attr, packed
+		b.Store(rule+8, dir, 4)
+		b.Call(unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
+		b.Call(unix.SYS_CLOSE, dir)
+	}
+	allow("/", landlockRead)
+	allow("/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
+	allow("/dev", unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
+	for _, s := range storageDirs {
+		allow(s.target, landlockChange)
+	}
+	for _, m := range p.mounts {
+		switch {
+		case m.devices || !m.writable:
+		case m.dir:
+			allow(m.target, landlockChange)
+		default:
+			allow(m.target, unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE)
+		}
+	}
+	b.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0)
+	b.Call(unix.SYS_CLOSE, rules)
+}

@@ -1,0 +1,421 @@
+package sandbox
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/boxinit"
+)
+
+// The box's tmpfs storage is one file system, so that one size holds for all
+// of it; these directories of it are bound to where they belong.
+var storageDirs = []struct {
+	name, target string
+	mode         int
+}{
+	{"tmp", "/tmp", 0o1777},
+	{"home", boxHome, 0o755},
+	{"shm", "/dev/shm", 0o1777},
+	{"run", boxRun, 0o755},
+}
+
+// masked files and directories of /proc show the host, or would let it be
+// changed, whoever reads them; readOnly ones are needed for reading. The list
+// is that of the OCI default (moby/moby oci/defaults.go).
+var (
+	masked = []string{
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats",
+		"/proc/kallsyms", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/vmallocinfo",
+		"/proc/slabinfo", "/proc/config.gz", "/proc/key-users", "/proc/swaps", "/proc/modules",
+	}
+	readOnly = []string{"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/tty"}
+)
+
+// plan is what a box looks like.
+type plan struct {
+	hostname   string
+	mounts     []mount
+	links      map[string]string // path in the box -> target
+	files      map[string]string // small read-only files: path in the box -> content
+	tmp        int64             // bytes of the box's tmpfs storage
+	tmpFiles   int64             // inodes of the same
+	filter     []byte            // seccomp program, struct sock_filter each
+	nested     bool              // each command gets a pid namespace of its own, which kills it
+	openFiles  uint64            // RLIMIT_NOFILE
+	fileSize   uint64            // RLIMIT_FSIZE, 0 for none
+	procs      uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
+	landlock   landlock
+	capLast    int
+	maskedDirs map[string]bool // of masked, which are directories on this kernel
+}
+
+// mount is one tree of the host in the box.
+type mount struct {
+	source   string // on the host
+	target   string // in the box
+	dir      bool
+	writable bool
+	devices  bool
+	file     int // detached tree made by the supervisor, or -1: the init clones source
+}
+
+// builder writes the script that builds a box. Every method adds calls.
+type builder struct {
+	*boxinit.Script
+	made map[string]bool // directories of the new root
+}
+
+const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
+
+// base is where the new root is built. Any directory of the host would do.
+const base = "/tmp"
+
+// script is how an init builds the box of p and locks itself and all that it
+// will start. Descriptors passed with it are those of p.mounts, in order.
+//
+// The order matters:
+//
+//  1. the host's trees are cloned before anything covers them, and nothing
+//     that is mounted from then on reaches the host;
+//  2. an empty tmpfs is made and filled, and becomes the root;
+//  3. the host's root is let go, so no path leads to it any more;
+//  4. the kernel's knobs are set while they can be written, then closed;
+//  5. what is not needed to run commands is given up, and the filter comes last.
+func (p *plan) script() *boxinit.Script {
+	passed := 0
+	for _, m := range p.mounts {
+		if m.file >= 0 {
+			passed++
+		}
+	}
+	b := &builder{boxinit.NewScript(passed), map[string]bool{"/": true}}
+	p.begin(b)
+	p.trees(b)
+	p.storage(b)
+	p.small(b)
+	p.special(b)
+	p.knobs(b)
+	if !p.nested {
+		p.mask(b)
+	}
+	b.Step("close the root")
+	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	if p.nested {
+		b.Nested = p.nest()
+		return b.Script
+	}
+	p.lock(b)
+	return b.Script
+}
+
+// nest is what the process 1 of a command's own namespaces does before the
+// command. The init of the box stays as it is: no command can see it.
+func (p *plan) nest() *boxinit.Script {
+	b := &builder{boxinit.NewScript(0), nil}
+	b.Step("mount the command's /proc")
+	// Over that of the box: the kernel gives a /proc only to who can see one
+	// whole already (fs/namespace.c, mount_too_revealing).
+	b.proc("/proc")
+	p.mask(b)
+	p.lock(b)
+	return b.Script
+}
+
+func (b *builder) proc(name string) {
+	b.Call(unix.SYS_MOUNT, "proc", name, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+}
+
+func (p *plan) begin(b *builder) {
+	b.Step("begin")
+	b.Call(unix.SYS_PRCTL, unix.PR_SET_NAME, boxinit.InitName)
+	b.Call(unix.SYS_UMASK, 0)
+	// A session keyring of its own: that of the supervisor would come along.
+	b.Call(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).IgnoreAll(0)
+}
+
+// mountAttr is struct mount_attr, mount_setattr(2).
+type mountAttr struct{ set, clear, propagation uint64 }
+
+func (b *builder) attr(path any, flags int, a mountAttr) {
+	at := b.Words(a.set, a.clear, a.propagation, 0)
+	if slot, ok := path.(boxinit.Slot); ok {
+		b.Call(unix.SYS_MOUNT_SETATTR, slot, "", unix.AT_EMPTY_PATH|flags, at, 32)
+		return
+	}
+	b.Call(unix.SYS_MOUNT_SETATTR, atFDCWD, path, flags, at, 32)
+}
+
+// trees clones the host's trees, mounts the empty root over base and attaches
+// them there.
+func (p *plan) trees(b *builder) {
+	b.Step("clone the host's trees")
+	slots := make([]boxinit.Slot, len(p.mounts))
+	passed := 0
+	clone := func(writable bool) {
+		for i, m := range p.mounts {
+			if m.file >= 0 || writable != (m.writable || m.devices) {
+				continue
+			}
+			b.Step("clone " + m.source)
+			slots[i] = b.Call(unix.SYS_OPEN_TREE, atFDCWD, m.source, unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|unix.AT_RECURSIVE).Save()
+			if m.writable || m.devices {
+				a := mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE}
+				if m.devices {
+					a.set = unix.MOUNT_ATTR_NOSUID
+				}
+				b.attr(slots[i], unix.AT_RECURSIVE, a)
+			}
+		}
+	}
+	for i, m := range p.mounts {
+		if m.file >= 0 {
+			slots[i] = boxinit.Slot(passed)
+			passed++
+		}
+	}
+	clone(true)
+	// All mounts of this namespace at once, so that what is cloned from here on
+	// needs nothing more.
+	b.Step("close the host's mounts")
+	b.attr("/", unix.AT_RECURSIVE, mountAttr{
+		set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE,
+	})
+	clone(false)
+	b.Step("mount the root")
+	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,nr_inodes=512,mode=755")
+	b.Call(unix.SYS_CHDIR, base) // from here on the new root is "."
+	for i, m := range p.mounts {
+		b.Step("attach " + m.target)
+		b.target(m.target, m.dir)
+		b.Call(unix.SYS_MOVE_MOUNT, slots[i], "", atFDCWD, in(m.target), unix.MOVE_MOUNT_F_EMPTY_PATH)
+		b.Call(unix.SYS_CLOSE, slots[i])
+	}
+}
+
+// in is a path of the box, as it is named while its root is being built.
+func in(target string) string { return "." + target }
+
+// target makes the directory or empty file that a mount covers.
+func (b *builder) target(name string, dir bool) {
+	if dir {
+		b.dir(name)
+		return
+	}
+	b.dir(path.Dir(name))
+	b.file(name, "")
+}
+
+// dir makes a directory and its parents. One that is there already, in a tree
+// of the host, is as good.
+func (b *builder) dir(name string) {
+	if b.made[name] {
+		return
+	}
+	b.dir(path.Dir(name))
+	b.made[name] = true
+	b.Call(unix.SYS_MKDIRAT, atFDCWD, in(name), 0o755).Ignore(unix.EEXIST, 0)
+}
+
+func (b *builder) file(name, text string) {
+	f := b.Call(unix.SYS_OPENAT, atFDCWD, in(name), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()
+	if text != "" {
+		b.Call(unix.SYS_WRITE, f, b.Text(text), len(text))
+	}
+	b.Call(unix.SYS_CLOSE, f)
+}
+
+func (p *plan) storage(b *builder) {
+	// Mounted below the root first and let go at the end: the bound directories
+	// keep it alive.
+	b.Step("mount the storage")
+	b.dir("/storage")
+	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", p.tmp, p.tmpFiles)
+	b.Call(unix.SYS_MOUNT, "belljar", "./storage", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data)
+	for _, s := range storageDirs {
+		b.dir(s.target)
+		dir := "./storage/" + s.name
+		b.Call(unix.SYS_MKDIRAT, atFDCWD, dir, s.mode)
+		b.Call(unix.SYS_MOUNT, dir, in(s.target), 0, unix.MS_BIND, 0)
+	}
+	b.Call(unix.SYS_UMOUNT2, "./storage", unix.MNT_DETACH)
+	b.Call(unix.SYS_UNLINKAT, atFDCWD, "./storage", unix.AT_REMOVEDIR)
+}
+
+// small makes the box's own small files and links.
+func (p *plan) small(b *builder) {
+	b.Step("write files")
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
+		b.dir(path.Dir(name))
+		b.file(name, p.files[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.links)) {
+		b.dir(path.Dir(name))
+		b.Call(unix.SYS_SYMLINKAT, p.links[name], atFDCWD, in(name))
+	}
+}
+
+// special mounts what the kernel makes, and moves into the new root. Both
+// roots are stacked on the same directory, so no place for the old one is
+// needed (pivot_root(2), `pivot_root(".", ".")`).
+func (p *plan) special(b *builder) {
+	b.Step("mount /dev/pts")
+	b.dir("/dev/pts")
+	b.Call(unix.SYS_MOUNT, "devpts", "./dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+	b.Step("mount /proc")
+	b.dir("/proc")
+	b.proc("./proc")
+	// Before the process becomes undumpable: after that its own files in /proc
+	// belong to root.
+	score := b.Call(unix.SYS_OPENAT, atFDCWD, "./proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC)
+	b.Score(score.IgnoreAll(0).Save())
+	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
+	b.Step("pivot_root")
+	b.Call(unix.SYS_PIVOT_ROOT, ".", ".")
+	b.Call(unix.SYS_UMOUNT2, ".", unix.MNT_DETACH)
+	b.Call(unix.SYS_CHDIR, "/")
+}
+
+// knobs brings up the loopback interface, names the host and sets what belongs
+// to the box's own namespaces.
+func (p *plan) knobs(b *builder) {
+	b.Step("set the host name")
+	b.Call(unix.SYS_SETHOSTNAME, p.hostname, len(p.hostname))
+	b.Step("bring up the loopback interface")
+	s := b.Call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).Save()
+	request := make([]byte, 40) // struct ifreq, netdevice(7)
+	copy(request, "lo")
+	request[unix.IFNAMSIZ] = unix.IFF_UP | unix.IFF_RUNNING
+	b.Call(unix.SYS_IOCTL, s, unix.SIOCSIFFLAGS, b.Bytes(request))
+	b.Call(unix.SYS_CLOSE, s)
+	// No namespace can be made inside, whatever a system call filter may miss
+	// (namespaces(7)): clone3 passes its flags where no filter can read them.
+	b.Step("close the namespaces")
+	knobs := []string{"user", "net", "ipc", "uts", "cgroup", "time"}
+	if !p.nested { // else the init makes such namespaces, by a capability that no command has
+		knobs = append(knobs, "mnt", "pid")
+	}
+	for _, k := range knobs {
+		b.knob("/proc/sys/user/max_"+k+"_namespaces", unix.ENOENT)
+	}
+	// Ports below 1024 are the box's own; nobody else can reach them. Kernels
+	// without the knob just keep them closed.
+	b.knob("/proc/sys/net/ipv4/ip_unprivileged_port_start", 0xffff)
+}
+
+// knob sets one to 0; an errno says that this kernel does not have it.
+func (b *builder) knob(name string, absent syscall.Errno) {
+	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 2).Save()
+	b.Call(unix.SYS_WRITE, f, "0", 1)
+	b.Call(unix.SYS_CLOSE, f)
+}
+
+func (p *plan) mask(b *builder) {
+	b.Step("mask /proc")
+	for _, name := range masked {
+		dir, known := p.maskedDirs[name]
+		switch {
+		case !known:
+		case dir:
+			b.Call(unix.SYS_MOUNT, "belljar", name, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=0,nr_inodes=1").Ignore(unix.ENOENT, 0)
+		default:
+			b.Call(unix.SYS_MOUNT, "/dev/null", name, 0, unix.MS_BIND, 0).Ignore(unix.ENOENT, 0)
+		}
+	}
+	for _, name := range readOnly {
+		b.Call(unix.SYS_MOUNT, name, name, 0, unix.MS_BIND|unix.MS_REC, 0).Ignore(unix.ENOENT, 1)
+		b.attr(name, 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC})
+	}
+}
+
+// lock gives up, for the init and for all that it will start, everything that
+// is not needed to run commands. It happens once; commands inherit it and cost
+// no more than an exec.
+func (p *plan) lock(b *builder) {
+	b.Step("set resource limits")
+	for _, l := range []struct {
+		what  int
+		value uint64
+		unset bool
+	}{
+		{unix.RLIMIT_CORE, 0, false},
+		{unix.RLIMIT_NOFILE, p.openFiles, p.openFiles == 0},
+		{unix.RLIMIT_FSIZE, p.fileSize, p.fileSize == 0},
+		{unix.RLIMIT_NPROC, p.procs, p.procs == 0},
+	} {
+		if !l.unset {
+			b.Call(unix.SYS_PRLIMIT64, 0, l.what, b.Words(l.value, l.value), 0)
+		}
+	}
+	b.Step("drop capabilities")
+	for c := 0; c <= p.capLast; c++ {
+		b.Call(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c)
+	}
+	b.Call(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL)
+	b.Call(unix.SYS_CAPSET, b.Words(unix.LINUX_CAPABILITY_VERSION_3), b.Words(0, 0, 0))
+	b.Call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
+	b.Call(unix.SYS_UMASK, 0o022)
+	p.landlock.add(b, p)
+	b.Step("install the system call filter")
+	const size = 8 // struct sock_filter
+	program := b.Words(uint64(len(p.filter)/size), 0)
+	b.Store(program+8, b.Bytes(p.filter), 8) // struct sock_fprog
+	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
+}
+
+// readHost finds what the plans of all boxes need to know of the host.
+func readHost() (capLast int, dirs map[string]bool) {
+	capLast = unix.CAP_LAST_CAP
+	var n int
+	if _, err := fmt.Sscan(knob("/proc/sys/kernel/cap_last_cap"), &n); err == nil {
+		capLast = n
+	}
+	dirs = map[string]bool{}
+	for _, name := range masked {
+		if info, err := os.Lstat(name); err == nil {
+			dirs[name] = info.IsDir()
+		}
+	}
+	return capLast, dirs
+}
+
+// openTree clones the mount tree at path, beneath the directory dir, into one
+// that is attached nowhere, private and with attr applied, and returns its
+// descriptor. It needs CAP_SYS_ADMIN over the caller's mount namespace
+// (open_tree(2)). idmap is a user namespace, or nil.
+func openTree(dir int, name string, attr mountAttr, idmap *os.File) (int, error) {
+	fd, err := openTreeFlags(dir, name, attr, idmap, unix.AT_RECURSIVE)
+	if err == unix.EINVAL && idmap != nil {
+		// A file system mounted below may not know idmapping; the workspace
+		// itself still may.
+		return openTreeFlags(dir, name, attr, idmap, 0)
+	}
+	return fd, err
+}
+
+func openTreeFlags(dir int, name string, attr mountAttr, idmap *os.File, recursive uint) (int, error) {
+	flags := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | recursive
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	fd, err := unix.OpenTree(dir, name, flags)
+	if err != nil {
+		return -1, err
+	}
+	set := unix.MountAttr{Attr_set: attr.set, Attr_clr: attr.clear, Propagation: attr.propagation}
+	if idmap != nil {
+		set.Attr_set |= unix.MOUNT_ATTR_IDMAP
+		set.Userns_fd = uint64(idmap.Fd())
+	}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|recursive, &set); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}

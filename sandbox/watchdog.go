@@ -1,0 +1,120 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"belljar.dev/sandbox/boxinit"
+)
+
+// watchdogBeat is how often a box's memory is added up where no cgroup holds
+// it.
+const watchdogBeat = 50 * time.Millisecond
+
+// watchMemory stands in for a memory cgroup: while commands run it adds up the
+// box's resident memory and kills the command that holds most of it. It ends
+// with the box.
+func (b *Box) watchMemory() {
+	tick := time.NewTicker(watchdogBeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.gone:
+			return
+		case <-tick.C:
+		}
+		b.mu.Lock()
+		jobs := make(map[int]*Job, len(b.running))
+		for _, j := range b.running {
+			jobs[int(j.pid.Load())] = j
+		}
+		b.mu.Unlock()
+		if len(jobs) == 0 {
+			continue
+		}
+		if worst := overweight(b.process.Pid, b.grant.Limits().Memory); worst != 0 {
+			if j := jobs[boxPid(worst)]; j != nil {
+				j.oom.Store(true)
+				_ = b.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
+			}
+		}
+	}
+}
+
+// overweight is the child of an init whose descendants hold most memory, if
+// together they hold more than limit; else 0.
+func overweight(init int, limit int64) int {
+	var total, most int64
+	worst := 0
+	for _, command := range children(init) {
+		held := int64(0)
+		queue := []int{command}
+		for n := 0; n < len(queue) && n < 1<<16; n++ { // processes move while they are read: no loop for ever
+			held += resident(queue[n])
+			queue = append(queue, children(queue[n])...)
+		}
+		total += held
+		if worst == 0 || held > most {
+			worst, most = command, held
+		}
+	}
+	if total <= limit {
+		return 0
+	}
+	return worst
+}
+
+// children are the processes that those threads started
+// (proc_tid_children(5)).
+func children(pid int) []int {
+	var pids []int
+	dir := fmt.Sprintf("/proc/%d/task", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // it ended meanwhile
+	}
+	for _, e := range entries {
+		text, _ := os.ReadFile(dir + "/" + e.Name() + "/children")
+		for f := range strings.FieldsSeq(string(text)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids
+}
+
+// resident is how many bytes a process has in memory (proc_pid_statm(5)).
+func resident(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// boxPid is the number of a process in its box: the second of those that it
+// has, from our namespace inwards (proc_pid_status(5), NSpid).
+func boxPid(pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, line, _ := strings.Cut(string(text), "\nNSpid:")
+	line, _, _ = strings.Cut(line, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[1])
+	return n
+}
