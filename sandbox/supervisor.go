@@ -31,10 +31,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Init becomes the first process of a box if this program was started as one.
+// Init becomes the first process of a box if this program was started as one,
+// or the process that tries for Probe what a box needs.
 // Importing the package did that already, before other packages initialised;
 // the call makes it visible in main and TestMain, and keeps the import.
-func Init() {}
+func Init() { tryFirst() }
 
 // Supervisor owns the boxes of a program. Its methods are safe for concurrent
 // use.

@@ -9,75 +9,110 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
 func doctorCommand() *cobra.Command {
+	var set setup
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "say what this host offers to a sandbox",
 		Long: `doctor tries what boxes need from this host and prints what is there, what is
-degraded by what is not, and how to mend it.
+degraded by what is not, and the one command that mends it. Under that it rates
+each profile of the policy: 0 says that a box can reach nothing of this host,
+100 that the box is a formality. docs/hosts.md says what adds to it.
 
-Exit status: 0 boxes can run here; 1 no box can run here; 2 the command line
-makes no sense.`,
+With --json it prints an object with "ok", "kernel", "checks" and "exposure".
+
+Exit status: 0 boxes can run here; 1 no box can run here, or the policy cannot
+be read; 2 the command line makes no sense.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return doctor(c.OutOrStdout(), sandbox.Probe(), asJSON)
+			workspace, err := findWorkspace(set.workspace)
+			if err != nil {
+				return failure(err)
+			}
+			name, policy, err := findPolicy(set.policy, workspace)
+			if err != nil {
+				return failure(err)
+			}
+			return doctor(c.OutOrStdout(), examine(workspace, name, policy), asJSON)
 		},
 	}
+	set.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	return c
 }
 
+// diagnosis is what doctor prints. Its JSON is an interface: keys may come,
+// none goes or changes its meaning.
+type diagnosis struct {
+	OK       bool               `json:"ok"`
+	Kernel   string             `json:"kernel"`
+	Checks   []sandbox.Check    `json:"checks"`
+	Policy   string             `json:"policy"`
+	Exposure []sandbox.Exposure `json:"exposure"` // none where no box can run
+}
+
+func examine(workspace, policyName string, policy *policies.Policy) diagnosis {
+	host := sandbox.Probe(workspace)
+	d := diagnosis{OK: host.OK(), Kernel: host.Kernel, Checks: host.Checks, Policy: policyName, Exposure: []sandbox.Exposure{}}
+	if !d.OK {
+		return d
+	}
+	for _, name := range policy.Profiles() {
+		if p, ok := policy.Profile(name); ok {
+			d.Exposure = append(d.Exposure, sandbox.Expose(p, host))
+		}
+	}
+	return d
+}
+
 // doctor prints what was found and is an error if a box cannot run.
-func doctor(out io.Writer, host sandbox.Host, asJSON bool) error {
+func doctor(out io.Writer, d diagnosis, asJSON bool) error {
 	var err error
 	if asJSON {
 		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
-		err = enc.Encode(struct {
-			OK     bool            `json:"ok"`
-			Kernel string          `json:"kernel"`
-			Checks []sandbox.Check `json:"checks"`
-		}{host.OK(), host.Kernel, host.Checks})
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(d)
 	} else {
-		err = table(out, host)
+		err = table(out, d)
 	}
 	if err != nil {
 		return failure(fmt.Errorf("print the report: %w", err))
 	}
-	if !host.OK() {
+	if !d.OK {
 		return failure(errors.New("no box can run on this host: see what is MISSING and how to mend it"))
 	}
 	return nil
 }
 
 // table prints the checks for people, with what to do under each that is not
-// met.
-func table(out io.Writer, host sandbox.Host) error {
+// met, and then the profiles.
+func table(out io.Writer, d diagnosis) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, k := range host.Checks {
-		word := "ok"
-		switch {
-		case k.OK && k.Degraded != "":
-			word = "weak"
-		case !k.OK && k.Required:
-			word = "MISSING"
-		case !k.OK:
-			word = "absent"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", word, k.Name, k.Detail)
+	for _, k := range d.Checks {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Word(), k.Name, k.Detail)
 		if k.Degraded != "" {
 			fmt.Fprintf(w, "\t\t  so: %s\n", k.Degraded)
 		}
-		if k.Mend != "" && (!k.OK || k.Degraded != "") {
+		if k.Mend != "" && k.Word() != "ok" {
 			fmt.Fprintf(w, "\t\t  mend: %s\n", k.Mend)
 		}
 	}
-	if host.OK() {
-		fmt.Fprintln(w, "\nBoxes can run on this host.")
+	if err := w.Flush(); err != nil || !d.OK {
+		return err
+	}
+	fmt.Fprintf(out, "\nBoxes can run on this host.\n\nExposure of the profiles of the policy (%s), 0 least to 100 most:\n", d.Policy)
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, e := range d.Exposure {
+		fmt.Fprintf(w, "%3d\t%s\n", e.Score, e.Profile)
+		for _, p := range e.Points {
+			fmt.Fprintf(w, "\t  %+d\t%s\n", p.Score, p.Fact)
+		}
 	}
 	return w.Flush()
 }

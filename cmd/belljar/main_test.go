@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) {
 	// The box of a command under test starts as this test binary.
 	sandbox.Init()
-	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main})
+	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered})
 }
 
 // update rewrites the golden files in the scripts to what the commands print.
@@ -45,12 +45,16 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition says whether boxes can run here; where TEST_REQUIRE asks for what
-// they need, its lack fails the test instead of skipping scripts.
+// condition says whether boxes can run here, or whether we are root; where
+// TEST_REQUIRE asks for what boxes need, its lack fails the test instead of
+// skipping scripts.
 func condition(t *testing.T, cond string) bool {
-	if cond == "boxes" {
+	switch cond {
+	case "boxes":
 		testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 		return true
+	case "root":
+		return testenv.Root.Missing() == ""
 	}
 	t.Fatalf("condition %q is not known", cond)
 	return false

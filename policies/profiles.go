@@ -1,0 +1,30 @@
+package policies
+
+import "slices"
+
+// Profile is what a profile of a policy says, for those who describe it. It is
+// no Grant: nothing runs on it.
+type Profile struct {
+	Name      string
+	Workspace Access
+	System    bool
+	Mounts    []Mount
+	Network   Network
+	Storage   Storage
+	Protect   Protect
+	Limits    Limits
+	Totals    Totals
+	Env       []string // names of the variables, in order
+	Require   []Limit
+}
+
+// Profile describes a profile of the policy; false says that there is none of
+// that name.
+func (p *Policy) Profile(name string) (Profile, bool) {
+	g, ok := p.profiles[name]
+	return Profile{
+		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network,
+		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
+		Env: names(g.env), Require: slices.Clone(g.require),
+	}, ok
+}

@@ -1,0 +1,163 @@
+package sandbox
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Exposure rates how much of the host a box of one profile can reach there. It
+// is for comparing profiles and hosts, and proves nothing: a flaw in the kernel
+// has no number.
+type Exposure struct {
+	Profile string  `json:"profile"`
+	Score   int     `json:"score"`  // 0, nothing of the host can be reached, to 100
+	Points  []Point `json:"points"` // what makes the score, in the order of docs/hosts.md
+}
+
+// Point is one fact and what it adds to a score.
+type Point struct {
+	Fact  string `json:"fact"`
+	Score int    `json:"score"`
+}
+
+// The weights. What lets a box change the host weighs more than what lets it
+// read, and that more than what lets it slow the host down.
+const (
+	weightNetwork        = 25
+	weightWorkspaceWrite = 15
+	weightWorkspaceRead  = 5
+	weightUnprotected    = 15 // it can change what the host runs by itself
+	weightSecretWrite    = 40 // a directory with keys, sockets of daemons or the system's own files
+	weightSecretRead     = 25
+	weightMountWrite     = 10
+	weightMountRead      = 3
+	weightSystem         = 4
+	weightSecretEnv      = 10
+	weightNoLandlock     = 6
+	weightOldLandlock    = 3
+	weightSameUser       = 5
+	weightLargeMemory    = 4
+	weightLargeCPU       = 2
+	weightManyPids       = 2
+	weightLongJobs       = 2
+	mostScore            = 100
+)
+
+// weightUnheld is by how a limit is held that is not enforced.
+var weightUnheld = []struct {
+	limit  policies.Limit
+	weight map[Enforcement]int
+}{
+	{policies.LimitMemory, map[Enforcement]int{Watchdog: 5, NotHeld: 10}},
+	{policies.LimitPids, map[Enforcement]int{NotHeld: 10}},
+	{policies.LimitCPU, map[Enforcement]int{NotHeld: 5}},
+	{policies.LimitIO, map[Enforcement]int{"partly": 1, NotHeld: 2}},
+}
+
+// What is large.
+const (
+	largePids = 8192
+	largeJob  = 24 * time.Hour
+)
+
+// Expose rates the boxes of a profile on a host. It is a pure function.
+func Expose(p policies.Profile, h Host) Exposure {
+	e := Exposure{Profile: p.Name, Points: []Point{}}
+	add := func(score int, fact string, args ...any) {
+		if score > 0 {
+			e.Points = append(e.Points, Point{fmt.Sprintf(fact, args...), score})
+			e.Score = min(e.Score+score, mostScore)
+		}
+	}
+	if p.Network != policies.NetworkNone {
+		add(weightNetwork, "it has a network")
+	}
+	switch p.Workspace {
+	case policies.AccessWrite:
+		add(weightWorkspaceWrite, "the workspace can be written, and its disk be filled")
+		if p.Protect.Off {
+			add(weightUnprotected, "protect is off: git hooks and settings of editors can be written")
+		}
+	case policies.AccessRead:
+		add(weightWorkspaceRead, "the workspace can be read")
+	case policies.AccessNone:
+	}
+	for _, m := range p.Mounts {
+		weight, what := rateMount(m)
+		add(weight, "%s%s", m.Source, what)
+	}
+	if p.System {
+		add(weightSystem, "the host's system directories can be read")
+	}
+	for _, name := range p.Env {
+		if looksSecret(name) {
+			add(weightSecretEnv, "the variable %s looks like a secret", name)
+		}
+	}
+	for _, u := range weightUnheld {
+		held := h.Limits[u.limit]
+		if u.limit == policies.LimitIO && p.Workspace == policies.AccessNone {
+			continue // it has no disk to read or write
+		}
+		add(u.weight[held], "the %s limit is held by this host: %s", u.limit, held)
+	}
+	switch {
+	case h.Landlock < landlockFirst:
+		add(weightNoLandlock, "no Landlock: one wall less for files")
+	case h.Landlock < landlockLosses[len(landlockLosses)-1].since:
+		add(weightOldLandlock, "an old Landlock: the second wall has gaps")
+	}
+	if !h.Root {
+		add(weightSameUser, "on the host, boxes are the user that runs belljar")
+	}
+	if l := p.Limits; h.Memory > 0 && l.Memory > h.Memory/2 {
+		add(weightLargeMemory, "a box can have more than half of the host's memory")
+	}
+	if h.CPUs > 1 && p.Limits.CPU >= float64(h.CPUs) {
+		add(weightLargeCPU, "a box can have all CPUs")
+	}
+	if p.Limits.Pids > largePids {
+		add(weightManyPids, "a box can have more than %d processes", largePids)
+	}
+	if p.Limits.Background > largeJob {
+		add(weightLongJobs, "jobs can run longer than a day")
+	}
+	return e
+}
+
+// secretPlaces hold keys, sockets of daemons or the system's own files.
+var secretPlaces = []string{"/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/var/lib", "/var/run"}
+
+// rateMount is the weight of a mount and what is said of it.
+func rateMount(m policies.Mount) (int, string) {
+	secret := strings.HasSuffix(m.Source, ".sock") || path.Base(m.Source) == ".ssh"
+	for _, place := range secretPlaces {
+		// The place, what is right below it, and what holds it; a directory deep
+		// in a home is like any other.
+		secret = secret || m.Source == place || path.Dir(m.Source) == place || strings.HasPrefix(place, m.Source+"/")
+	}
+	switch {
+	case secret && m.Writable:
+		return weightSecretWrite, ", a sensitive place, can be written"
+	case secret:
+		return weightSecretRead, ", a sensitive place, can be read"
+	case m.Writable:
+		return weightMountWrite, " can be written"
+	}
+	return weightMountRead, " can be read"
+}
+
+// looksSecret goes by the name of a variable.
+func looksSecret(name string) bool {
+	name = strings.ToUpper(name)
+	for _, part := range []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,320 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// around is what was read about the surroundings of belljar: it tells which of
+// the many reasons for a failed call is the one here, and so what mends it.
+type around struct {
+	kernel   string
+	root     bool     // we are uid 0
+	runtime  string   // container engine, "" where none was recognised
+	signs    []string // what says that this is a container; empty where it is none
+	chroot   bool     // our root is not that of our mount namespace
+	filtered bool     // a system call filter is on us already
+	covered  []string // mounts that cover parts of /proc
+	cgroupRO []string // control group trees that are mounted read-only
+	cgroups  bool     // a control group tree is mounted
+	systemd  bool     // manages this machine
+	modules  string   // security modules that are active
+
+	maxUser  string // sysctl user.max_user_namespaces
+	cloning  string // kernel.unprivileged_userns_clone, of Debian and others
+	apparmor string // kernel.apparmor_restrict_unprivileged_userns, of Ubuntu
+	noMemory bool   // the memory controller is disabled at boot
+}
+
+// engine marks a container engine by a file.
+type engine struct{ name, file string }
+
+// engines are looked for in this order; the files of the first two are of no
+// standard but stable, the third is systemd's "Container Interface".
+var engines = []engine{
+	{"kubernetes", "/var/run/secrets/kubernetes.io"},
+	{"docker", "/.dockerenv"},
+	{"podman", "/run/.containerenv"},
+	{"", "/run/systemd/container"}, // holds the name
+}
+
+// firstNamespaces are the inode numbers of the namespaces that the kernel
+// starts with (kernel: include/linux/proc_ns.h).
+var firstNamespaces = []struct {
+	name  string
+	inode uint64
+}{{"user", 0xEFFFFFFD}, {"pid", 0xEFFFFFFC}, {"cgroup", 0xEFFFFFFB}}
+
+func lookAround(kernel string) around {
+	a := around{
+		kernel: kernel, root: os.Geteuid() == 0,
+		maxUser:  knob("/proc/sys/user/max_user_namespaces"),
+		cloning:  knob("/proc/sys/kernel/unprivileged_userns_clone"),
+		apparmor: knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
+		modules:  knob("/sys/kernel/security/lsm"),
+	}
+	for _, ns := range firstNamespaces {
+		var st unix.Stat_t
+		if unix.Stat("/proc/self/ns/"+ns.name, &st) == nil && st.Ino != ns.inode {
+			a.signs = append(a.signs, "a "+ns.name+" namespace of its own")
+		}
+	}
+	_, err := os.Stat("/run/systemd/system") // sd_booted(3)
+	a.systemd = err == nil
+	a.readMounts(readMost("/proc/self/mountinfo"))
+	a.chroot = a.chroot || elsewhere("1") || elsewhere(strconv.Itoa(os.Getppid()))
+	// A file alone says nothing: images of machines are made from those of
+	// containers.
+	if len(a.signs) > 0 {
+		a.findEngine()
+	}
+	a.filtered = hasFilter(readMost("/proc/self/status"))
+	a.noMemory = memoryDisabled(readMost("/proc/cgroups"))
+	return a
+}
+
+func (a *around) findEngine() {
+	for _, e := range engines {
+		if _, err := os.Stat(e.file); err != nil {
+			continue
+		}
+		if a.runtime = e.name; a.runtime == "" {
+			a.runtime = knob(e.file)
+		}
+		a.signs = append(a.signs, e.file)
+		return
+	}
+}
+
+// elsewhere reports whether a process of our mount namespace has another root:
+// then one of us is in a chroot, and the other one is not likely to be.
+func elsewhere(pid string) bool {
+	ours, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Readlink(filepath.Join("/proc", pid, "ns/mnt"))
+	if err != nil || ours != theirs {
+		return false // perhaps one that we may not look at
+	}
+	var here, there unix.Statx_t
+	return unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_MNT_ID|unix.STATX_INO, &here) == nil &&
+		unix.Statx(unix.AT_FDCWD, filepath.Join("/proc", pid, "root")+"/", 0, unix.STATX_MNT_ID|unix.STATX_INO, &there) == nil &&
+		(here.Mnt_id != there.Mnt_id || here.Ino != there.Ino)
+}
+
+// readMost reads a file of the kernel whose length depends on others.
+func readMost(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const most = 4 << 20
+	var text bytes.Buffer
+	_, _ = io.Copy(&text, io.LimitReader(f, most))
+	return text.String()
+}
+
+// emptyProc are directories that the kernel keeps empty for others to mount
+// on. Being covered, they hide nothing.
+var emptyProc = []string{"/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd", "/proc/openprom"}
+
+// readMounts reads proc_pid_mountinfo(5).
+func (a *around) readMounts(text string) {
+	a.chroot = true
+	for line := range strings.Lines(text) {
+		before, after, ok := strings.Cut(line, " - ")
+		mount, super := strings.Fields(before), strings.Fields(after)
+		if !ok || len(mount) < 6 || len(super) < 1 {
+			continue
+		}
+		point, options, kind := mount[4], strings.Split(mount[5], ","), super[0]
+		if point == "/" {
+			a.chroot = false
+			if kind == "overlay" {
+				a.signs = append(a.signs, "an overlay as its root")
+			}
+		}
+		if strings.HasPrefix(point, "/proc/") && !slices.Contains(emptyProc, point) {
+			a.covered = append(a.covered, point)
+		}
+		if kind == "cgroup" || kind == "cgroup2" {
+			a.cgroups = true
+			if slices.Contains(options, "ro") {
+				a.cgroupRO = append(a.cgroupRO, point)
+			}
+		}
+	}
+}
+
+// hasFilter reads proc_pid_status(5).
+func hasFilter(status string) bool {
+	for line := range strings.Lines(status) {
+		if mode, ok := strings.CutPrefix(line, "Seccomp:"); ok {
+			return strings.TrimSpace(mode) == "2" // SECCOMP_MODE_FILTER
+		}
+	}
+	return false
+}
+
+// memoryDisabled reads the table of /proc/cgroups (cgroups(7)).
+func memoryDisabled(table string) bool {
+	for line := range strings.Lines(table) {
+		if f := strings.Fields(line); len(f) == 4 && f[0] == ctlMemory {
+			return f[3] == "0"
+		}
+	}
+	return false
+}
+
+// inContainer reports whether somebody else decides what we may do here.
+func (a *around) inContainer() bool { return len(a.signs) > 0 }
+
+// mendNamespaces is what makes namespaces possible that failed with err.
+func (a *around) mendNamespaces(err error) string {
+	where := ""
+	if a.inContainer() {
+		where = " (on the host: no container may)"
+	}
+	switch {
+	case a.maxUser == "0":
+		return "sysctl -w user.max_user_namespaces=15000" + where
+	case a.cloning == "0" && !a.root:
+		return "sysctl -w kernel.unprivileged_userns_clone=1" + where
+	case a.apparmor == "1" && !a.root:
+		return "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" + where
+	case strings.Contains(a.kernel, "-Microsoft"):
+		return "wsl --set-version DISTRIBUTION 2, with the name that wsl --list shows"
+	case errors.Is(err, unix.EUSERS):
+		return "nothing mends it here: 32 user namespaces lie within each other, and the kernel allows no more"
+	case errors.Is(err, unix.ENOSPC):
+		return "sysctl -w user.max_user_namespaces=15000, and the same for the kind that failed" + where
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
+		return "nothing mends it: use a kernel with CONFIG_NAMESPACES and all its kinds"
+	case a.chroot:
+		return "start belljar outside the chroot, or with pivot_root(8) in place of chroot(8)"
+	case a.filtered:
+		return a.loosen("seccomp=unconfined", "seccompProfile: {type: Unconfined}",
+			"start belljar where no system call filter forbids namespaces; in a systemd unit, RestrictNamespaces=no")
+	}
+	return "nothing that belljar can see forbids it: look for a chroot around it, and for a denial of a security module in dmesg"
+}
+
+// mendMounts is what makes mounts possible in a namespace that could be made.
+func (a *around) mendMounts() string {
+	switch {
+	case a.apparmor == "1" && !a.root:
+		return "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
+	case a.filtered || a.inContainer():
+		return a.loosen("seccomp=unconfined --security-opt apparmor=unconfined", "seccompProfile: {type: Unconfined}",
+			"start belljar where no system call filter forbids mounts; in a systemd unit, SystemCallFilter=@mount")
+	}
+	return "nothing mends it: use Linux 5.12 or later"
+}
+
+// mendProc is what makes a new /proc possible. The kernel refuses one where
+// the old is covered in part: the new one would show what is hidden (kernel:
+// fs/namespace.c, mount_too_revealing).
+func (a *around) mendProc() string {
+	if len(a.covered) == 0 {
+		return a.mendMounts()
+	}
+	return a.loosen("systempaths=unconfined", "procMount: Unmasked, with hostUsers: false",
+		"umount "+strings.Join(a.covered[:min(len(a.covered), 8)], " "))
+}
+
+// mendCgroups is what makes control groups writable.
+func (a *around) mendCgroups() string {
+	switch {
+	case a.runtime == "podman":
+		return "podman run --security-opt unmask=/sys/fs/cgroup ..."
+	case a.runtime == "docker":
+		return "docker run --security-opt writable-cgroups=true ... (Docker 28 and later)"
+	case a.runtime == "kubernetes":
+		return "give the pod writable cgroups: cgroup_writable = true in its containerd runtime, or securityContext: {privileged: true}"
+	case a.root && len(a.cgroupRO) > 0:
+		return "mount -o remount,rw " + a.cgroupRO[0]
+	case a.root && !a.cgroups:
+		return "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+	case a.root:
+		return "nothing that belljar can see forbids it: look for a denial of a security module in dmesg"
+	case a.systemd:
+		return "systemd-run --user --scope -p Delegate=yes belljar serve; on cgroup v1, run belljar as root"
+	}
+	return "run belljar as root, or give this user a cgroup: chown it, its cgroup.procs and its cgroup.subtree_control"
+}
+
+// loosen is how an engine is told to forbid less: docker and podman share
+// their spelling.
+func (a *around) loosen(security, pod, otherwise string) string {
+	switch a.runtime {
+	case "docker", "podman":
+		return fmt.Sprintf("%s run --security-opt %s ...", a.runtime, security)
+	case "kubernetes":
+		return "in the pod's securityContext: " + pod
+	}
+	return otherwise
+}
+
+// checkAround tells what may explain the other checks.
+func checkAround(a around) []Check {
+	c := Check{Name: "surroundings", OK: true, Detail: "Linux " + a.kernel + ", no container"}
+	if a.inContainer() {
+		c.Detail = "Linux " + a.kernel + ", a container"
+		if a.runtime != "" {
+			c.Detail += " of " + a.runtime
+		}
+		c.Detail += ": " + strings.Join(a.signs, ", ")
+	}
+	if strings.Contains(strings.ToLower(a.kernel), "microsoft") {
+		c.Detail += "; Windows Subsystem for Linux"
+	}
+	if a.chroot {
+		c.Detail += "; a chroot"
+	}
+	if a.filtered {
+		c.Detail += "; a system call filter from outside"
+	}
+	if len(a.covered) > 0 {
+		c.Detail += fmt.Sprintf("; /proc is covered in %d places", len(a.covered))
+	}
+	if level := knob("/sys/fs/selinux/enforce"); level == "1" {
+		c.Detail += "; SELinux enforces"
+	}
+	if label := knob("/proc/self/attr/apparmor/current"); label != "" && label != "unconfined" {
+		c.Detail += "; AppArmor profile " + label
+	}
+	if a.modules != "" {
+		c.Detail += "; security modules " + strings.ReplaceAll(a.modules, ",", " ")
+	}
+	checks := []Check{c}
+	if !a.root {
+		checks = append(checks, checkNeighbours(knob("/proc/sys/kernel/yama/ptrace_scope")))
+	}
+	return checks
+}
+
+// checkNeighbours is about processes beside belljar: an ordinary user's boxes
+// are that user, so whoever else is may look into them.
+func checkNeighbours(scope string) Check {
+	c := Check{Name: "own processes", OK: true, Detail: "cannot look into boxes from outside (Yama)"}
+	if scope == "" || scope == "0" {
+		c.Detail = "any process of this user can look into its boxes from outside"
+		c.Degraded = "a program that you run outside can read and change what runs inside; not the other way round"
+		c.Mend = "sysctl -w kernel.yama.ptrace_scope=1"
+		if scope == "" {
+			c.Mend = "run belljar as a user of its own, or boot a kernel with Yama (CONFIG_SECURITY_YAMA)"
+		}
+	}
+	return c
+}

@@ -1,0 +1,269 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/boxinit"
+)
+
+// probeName is argv[0] of the process that tries from inside what the init of
+// a box does: it builds a root in the namespaces of a box, says how each step
+// went and ends, and the kernel takes all of it away.
+const probeName = "belljar-probe"
+
+// tryFirst becomes that process if this program was started as it.
+func tryFirst() {
+	if len(os.Args) == 1 && os.Args[0] == probeName {
+		os.Exit(tryAll())
+	}
+}
+
+// attempt is one step of the probe. The names are no texts for people.
+type attempt struct {
+	name string
+	do   func() error
+}
+
+// Names of attempts that others ask for.
+const (
+	tryMounts = "mounts" // begins the names of all about mounts
+	tryProc   = "proc"
+)
+
+// attempts are made in this order, all of them.
+var attempts = []attempt{
+	{tryMounts + ": make private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
+	{tryMounts + ": tmpfs", func() error { return unix.Mount("probe", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m") }},
+	{tryMounts + ": open_tree, mount_setattr, move_mount", tryTree},
+	{tryMounts + ": devpts", func() error {
+		return mkdirMount("/tmp/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666")
+	}},
+	{tryProc, func() error { return mkdirMount("/tmp/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") }},
+	{"host name", func() error { return unix.Sethostname([]byte("probe")) }},
+	{"loopback", tryLoopback},
+	{tryMounts + ": pivot_root", func() error {
+		if err := unix.Chdir("/tmp"); err != nil {
+			return err
+		}
+		if err := unix.PivotRoot(".", "."); err != nil {
+			return err
+		}
+		return unix.Unmount(".", unix.MNT_DETACH)
+	}},
+}
+
+func mkdirMount(target, kind string, flags uintptr, data string) error {
+	if err := os.Mkdir(target, 0o700); err != nil {
+		return err
+	}
+	return unix.Mount("probe", target, kind, flags, data)
+}
+
+// tryTree clones the whole root, as every tree of a box is, and attaches it
+// read-only.
+func tryTree() error {
+	if err := os.Mkdir("/tmp/root", 0o700); err != nil {
+		return err
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
+	}
+	defer unix.Close(fd)
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID, Propagation: unix.MS_PRIVATE}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attr); err != nil {
+		return fmt.Errorf("mount_setattr: %w", err)
+	}
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, "/tmp/root", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("move_mount: %w", err)
+	}
+	return nil
+}
+
+func tryLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	r, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	r.SetUint16(unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
+}
+
+// tried is how an attempt went. Errno is 0 where it worked.
+type tried struct {
+	Name  string
+	Text  string
+	Errno syscall.Errno
+}
+
+func (t tried) err() error {
+	if t.Errno == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", t.Text, t.Errno)
+}
+
+// tryAll is the life of the process.
+func tryAll() int {
+	var report []tried
+	for _, a := range attempts {
+		t := tried{Name: a.name, Text: a.name}
+		if err := a.do(); err != nil {
+			t.Errno = unix.EIO // a failure without a number is one too
+			_ = errors.As(err, &t.Errno)
+			if text, ok := strings.CutSuffix(err.Error(), ": "+t.Errno.Error()); ok {
+				t.Text = a.name + ": " + text
+			}
+		}
+		report = append(report, t)
+	}
+	if json.NewEncoder(os.NewFile(3, "report")).Encode(report) != nil {
+		return 1
+	}
+	return 0
+}
+
+// kinds are the namespaces of a box, in the order in which one wants to know.
+var kinds = []struct {
+	name string
+	flag uintptr
+}{
+	{"user", unix.CLONE_NEWUSER},
+	{"mount", unix.CLONE_NEWNS},
+	{"pid", unix.CLONE_NEWPID},
+	{"net", unix.CLONE_NEWNET},
+	{"ipc", unix.CLONE_NEWIPC},
+	{"uts", unix.CLONE_NEWUTS},
+	{"cgroup", unix.CLONE_NEWCGROUP},
+}
+
+// tryInside makes the namespaces of a box and returns how the attempts in them
+// went.
+func tryInside(root bool) ([]tried, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var all uintptr
+	for _, k := range kinds {
+		all |= k.flag
+	}
+	p, err := os.StartProcess(selfExe, []string{probeName}, &os.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{nil, nil, nil, w}, Sys: probeAttr(all, root),
+	})
+	w.Close()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = p.Kill()
+		_, _ = p.Wait()
+	}()
+	const patience, most = 10 * time.Second, 64 << 10
+	_ = r.SetReadDeadline(time.Now().Add(patience))
+	var report []tried
+	if err := json.NewDecoder(io.LimitReader(r, most)).Decode(&report); err != nil {
+		return nil, fmt.Errorf("try from inside: %w", err)
+	}
+	return report, nil
+}
+
+// probeAttr makes a process as the init of a box is made, in some of the
+// namespaces.
+func probeAttr(flags uintptr, root bool) *syscall.SysProcAttr {
+	uid, gid := os.Geteuid(), os.Getegid()
+	if root {
+		uid, gid = firstUID, firstUID
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags:                 flags,
+		UidMappings:                []syscall.SysProcIDMap{{ContainerID: boxUID, HostID: uid, Size: 1}},
+		GidMappings:                []syscall.SysProcIDMap{{ContainerID: boxGID, HostID: gid, Size: 1}},
+		GidMappingsEnableSetgroups: root,
+		Credential:                 &syscall.Credential{Uid: boxUID, Gid: boxGID, NoSetGroups: !root},
+		AmbientCaps:                []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE},
+		Setsid:                     true,
+	}
+}
+
+// tryKind makes one kind of namespace, in a user namespace of its own.
+func tryKind(flag uintptr, root bool) error {
+	// A helper without its control connection ends at once.
+	p, err := os.StartProcess(selfExe, []string{boxinit.MapName}, &os.ProcAttr{
+		Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, nil}, Sys: probeAttr(flag|unix.CLONE_NEWUSER, root),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = p.Wait()
+	return err
+}
+
+// checkBox tries the namespaces of a box, by kind where they fail together,
+// and the mounts in them.
+func checkBox(a around) []Check {
+	users := Check{Name: "user namespaces", Required: true, OK: true, Detail: "can be made"}
+	others := Check{Name: "namespaces", Required: true, OK: true, Detail: "all other kinds can be made: mount, pid, net, ipc, uts, cgroup"}
+	const lost = "no command can be isolated, so none will run"
+	report, err := tryInside(a.root)
+	if err != nil {
+		for _, k := range kinds {
+			kindErr := tryKind(k.flag, a.root)
+			switch {
+			case kindErr == nil:
+				continue
+			case k.flag == unix.CLONE_NEWUSER:
+				users.OK, users.Detail, users.Degraded, users.Mend = false, brief(kindErr), lost, a.mendNamespaces(kindErr)
+				return []Check{users} // all others need one
+			}
+			err = kindErr
+			others.Detail = k.name + ": " + brief(err)
+			break
+		}
+		if others.OK = false; !strings.Contains(others.Detail, brief(err)) {
+			others.Detail = brief(err) // each by itself works
+		}
+		others.Degraded, others.Mend = lost, a.mendNamespaces(err)
+		return []Check{users, others}
+	}
+	mounts := Check{Name: "mounts", Required: true, OK: true, Detail: "open_tree, mount_setattr, move_mount, pivot_root, tmpfs and devpts work in them"}
+	proc := Check{Name: "proc", Required: true, OK: true, Detail: "/proc can be mounted in a new pid namespace"}
+	for _, t := range slices.Backward(report) { // the first failure stays
+		err := t.err()
+		switch {
+		case err == nil:
+		case strings.HasPrefix(t.Name, tryMounts):
+			mounts.OK, mounts.Detail, mounts.Degraded, mounts.Mend = false, strings.TrimPrefix(err.Error(), tryMounts+": "), lost, a.mendMounts()
+		case t.Name == tryProc:
+			proc.OK, proc.Detail, proc.Degraded, proc.Mend = false, err.Error(), "a box without /proc runs hardly any program, so none will run", a.mendProc()
+		default:
+			others.OK, others.Detail, others.Degraded, others.Mend = false, err.Error(), lost, a.mendNamespaces(err)
+		}
+	}
+	return []Check{users, others, mounts, proc}
+}
+
+// brief leaves out what os adds to an error: the path of this program.
+func brief(err error) string {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return "clone: " + path.Err.Error()
+	}
+	return err.Error()
+}

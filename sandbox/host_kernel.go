@@ -1,0 +1,272 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/boxinit"
+)
+
+// filterActions are those that the filter returns, seccomp(2).
+var filterActions = []struct {
+	name  string
+	value uint32
+}{
+	{"ALLOW", unix.SECCOMP_RET_ALLOW},
+	{"ERRNO", unix.SECCOMP_RET_ERRNO},
+	{"KILL_PROCESS", unix.SECCOMP_RET_KILL_PROCESS},
+}
+
+func checkFilter(a around) Check {
+	c := Check{Name: "system call filter", Required: true, OK: true}
+	fail := func(err error) Check {
+		c.OK, c.Detail = false, err.Error()
+		c.Degraded = "commands could reach all of the kernel, so none will run"
+		c.Mend = "nothing mends it: use a kernel with CONFIG_SECCOMP_FILTER"
+		if a.filtered {
+			c.Mend = a.loosen("seccomp=unconfined", "seccompProfile: {type: Unconfined}", "start belljar where no other system call filter forbids seccomp(2)")
+		}
+		return c
+	}
+	// With no program the call fails with EFAULT where filters exist.
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, 0)
+	if !errors.Is(errno, unix.EFAULT) {
+		return fail(fmt.Errorf("seccomp: %w", errno))
+	}
+	var names []string
+	for _, action := range filterActions {
+		value := action.value
+		if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&value))); errno != 0 {
+			return fail(fmt.Errorf("seccomp action %s: %w", action.name, errno))
+		}
+		names = append(names, action.name)
+	}
+	c.Detail = "seccomp with " + strings.Join(names, ", ") + " and TSYNC"
+	return c
+}
+
+// landlockLoss is what a version of Landlock's interface lacks against the
+// next one that matters (landlock(7), "Landlock ABI versions").
+type landlockLoss struct {
+	since int    // version that has it
+	linux string // and the kernel that has that
+	what  string
+	means string
+}
+
+// The second wall repeats what the first says, so a loss weakens and opens
+// nothing by itself.
+var landlockLosses = []landlockLoss{
+	{3, "6.2", "truncate", "that a file cannot be emptied rests on mounts alone"},
+	{4, "6.7", "network", "that no TCP port of the host is reached rests on the net namespace alone"},
+	{5, "6.10", "ioctl_dev", "calls to device drivers rest on the system call filter alone"},
+	{6, "6.12", "scoped sockets and signals", "that abstract sockets and processes outside are out of reach rests on namespaces alone"},
+}
+
+const (
+	landlockFirst  = 2 // 5.19: before it, a ruleset forbids to move a file to another directory
+	landlockSilent = 7 // 6.15: from it on, denials can be kept from the host's audit log
+)
+
+func checkLandlock() (int, Check) {
+	c := Check{Name: "landlock"}
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	version := int(v)
+	if errno == 0 && version >= landlockFirst {
+		describeLandlock(&c, version)
+		return version, c
+	}
+	c.Detail = fmt.Sprintf("version %d", version)
+	c.Degraded = "there is no second wall for files, abstract sockets and signals; mounts, namespaces and the system call filter hold alone"
+	c.Mend = "nothing mends it: use Linux 5.19 or later with CONFIG_SECURITY_LANDLOCK; 6.12 has all that is used"
+	if errno != 0 {
+		version, c.Detail = 0, "landlock_create_ruleset: "+errno.Error()
+	}
+	switch {
+	case errors.Is(errno, unix.EOPNOTSUPP): // built in and switched off
+		c.Mend = "boot with landlock first in the kernel's lsm= parameter, as lsm=landlock," + orElse(knob("/sys/kernel/security/lsm"), "yama,apparmor,bpf")
+	case errors.Is(errno, unix.EPERM):
+		c.Mend = "start belljar where no other system call filter forbids landlock_create_ruleset(2)"
+	}
+	return version, c
+}
+
+// describeLandlock says what a version has and lacks.
+func describeLandlock(c *Check, version int) {
+	c.OK, c.Detail = true, fmt.Sprintf("version %d: files", version)
+	var lost []string
+	for _, l := range landlockLosses {
+		if version >= l.since {
+			c.Detail += ", " + l.what
+			continue
+		}
+		lost = append(lost, fmt.Sprintf("no %s (version %d): %s", l.what, l.since, l.means))
+	}
+	if len(lost) > 0 {
+		c.Degraded = strings.Join(lost, "; ")
+		c.Mend = "nothing mends it: use Linux " + landlockLosses[len(landlockLosses)-1].linux + " or later"
+		return
+	}
+	if version < landlockSilent {
+		c.Detail += "; denials are always in the audit log"
+	}
+}
+
+func orElse(text, other string) string {
+	if text != "" {
+		return text
+	}
+	return other
+}
+
+// checkCalls tries the newer system calls that belljar makes by itself, before
+// and after a box is made.
+func checkCalls(a around) Check {
+	calls := []struct {
+		name, linux, lost string
+		try               func() error
+	}{
+		{"openat2", "5.6", "no file of a workspace can be opened for sure beneath it, so none will be", func() error {
+			fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{
+				Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+			})
+			if err == nil {
+				unix.Close(fd)
+			}
+			return err
+		}},
+		{"close_range", "5.9", "descriptors that were left open could reach a box, so none will be made", func() error {
+			return unix.CloseRange(1<<30, 1<<30, 0) // none is so high
+		}},
+		{"pidfd_open", "5.3", "a process could be taken for another, so none will be started", func() error {
+			fd, err := unix.PidfdOpen(os.Getpid(), 0)
+			if err == nil {
+				unix.Close(fd)
+			}
+			return err
+		}},
+		{"memfd_create", "3.17", "there is nothing to start the first process of a box from, so none will be made", tryMemory},
+	}
+	c := Check{Name: "system calls", Required: true, OK: true}
+	var names []string
+	for _, call := range calls {
+		names = append(names, call.name)
+		err := call.try()
+		if err == nil {
+			continue
+		}
+		c.OK, c.Detail, c.Degraded = false, call.name+": "+err.Error(), call.lost
+		c.Mend = "nothing mends it: use Linux " + call.linux + " or later"
+		switch {
+		case errors.Is(err, errNotExecutable) || errors.Is(err, unix.EACCES) && call.name == "memfd_create":
+			c.Mend = "sysctl -w vm.memfd_noexec=0"
+		case a.filtered:
+			c.Mend = a.loosen("seccomp=unconfined", "seccompProfile: {type: Unconfined}", "start belljar where no other system call filter forbids "+call.name)
+		}
+		return c
+	}
+	c.Detail = strings.Join(names, ", ")
+	return c
+}
+
+var errNotExecutable = errors.New("files in memory cannot be executed")
+
+// tryMemory makes a file in memory, seals it and looks whether it could be
+// executed: sysctl vm.memfd_noexec takes that away (kernel:
+// Documentation/userspace-api/mfd_noexec.rst).
+func tryMemory() error {
+	fd, err := unix.MemfdCreate(probeName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SEAL); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&0o111 == 0 {
+		return errNotExecutable
+	}
+	return nil
+}
+
+// checkOwners tries what root's boxes need of a workspace's file system: that
+// its owner can be mapped to the box's user.
+func checkOwners(workspace string) Check {
+	c := Check{Name: "owner mapping", OK: true}
+	kind := fsKind(workspace)
+	err := tryOwners(workspace)
+	if err == nil {
+		c.Detail = "files made in the workspace belong to its owner, on " + kind
+		return c
+	}
+	c.OK, c.Detail = false, fmt.Sprintf("%s on %s: %v", workspace, kind, err)
+	c.Degraded = "as root, a box cannot be given this workspace"
+	c.Mend = "put the workspace on ext4, xfs, btrfs, or tmpfs with Linux 6.3, or run belljar as its owner"
+	if errors.Is(err, fs.ErrNotExist) {
+		c.Mend = "name a directory that exists"
+	}
+	return c
+}
+
+func tryOwners(workspace string) error {
+	if _, err := os.Stat(workspace); err != nil {
+		return err
+	}
+	p, control, err := startHelper(boxinit.MapName, &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstUID, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstUID, Size: 1}},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = p.Wait() }()
+	defer control.Close() // the helper ends
+	users, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.Pid), "ns/user"))
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	fd, err := unix.OpenTree(unix.AT_FDCWD, workspace, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
+	}
+	defer unix.Close(fd)
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(users.Fd())}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, attr); err != nil {
+		return fmt.Errorf("mount_setattr: %w", err)
+	}
+	return nil
+}
+
+// fsKind is the file system of a directory by name.
+func fsKind(dir string) string {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return "an unknown file system"
+	}
+	if name := map[int64]string{
+		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
+		unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.NFS_SUPER_MAGIC: "nfs",
+		unix.FUSE_SUPER_MAGIC: "fuse", unix.F2FS_SUPER_MAGIC: "f2fs", zfsMagic: "zfs", unix.V9FS_MAGIC: "9p",
+	}[int64(st.Type)]; name != "" {
+		return name
+	}
+	return fmt.Sprintf("file system %#x", st.Type)
+}
+
+// zfsMagic is not in the kernel's tree (openzfs: sys/zfs_vfsops.h).
+const zfsMagic = 0x2fc12fc1

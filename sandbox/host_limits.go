@@ -1,0 +1,112 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+)
+
+// unheld says what a box can do where a limit is not enforced.
+var unheld = map[policies.Limit]map[Enforcement]string{
+	policies.LimitMemory: {Watchdog: "memory is sampled 20 times a second; a fast command can pass its limit for a moment"},
+	policies.LimitPids:   {NotHeld: "a box can use all of the host's process numbers"},
+	policies.LimitCPU:    {NotHeld: "a box can use all CPUs"},
+	policies.LimitIO: {
+		NotHeld:  "a box can use all of the disk's bandwidth",
+		"partly": "what is written through the page cache passes; reads and direct writes do not",
+	},
+	policies.LimitDisk: {NotHeld: "a box can fill the disk that the workspace is on"},
+}
+
+// checkLimits tells how each limit would be held, and how commands are killed,
+// by starting a supervisor as it would be.
+func checkLimits(a around, workspace string) (Limits, []Check) {
+	s, err := New(Config{Workspace: workspace})
+	if err != nil {
+		return nil, []Check{{
+			Name: "supervisor", Required: true, Detail: err.Error(),
+			Degraded: "no box can be made", Mend: a.mendCgroups(),
+		}}
+	}
+	defer s.Close()
+	held := s.Limits()
+	var checks []Check
+	for _, limit := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU} {
+		checks = append(checks, checkLimit(a, s.groups, limit, held[limit]))
+	}
+	return held, append(checks, checkKill(a, s.groups))
+}
+
+// checkLimit describes one limit that a controller of the same name holds.
+func checkLimit(a around, groups *cgroups, limit policies.Limit, held Enforcement) Check {
+	c := Check{Name: string(limit) + " limit", OK: held == Enforced, Detail: string(held)}
+	switch {
+	case groups.v1[string(limit)] != "":
+		c.Detail += " by cgroup v1"
+	case groups.v2ctl[string(limit)]:
+		c.Detail += " by cgroup v2"
+	case limit == policies.LimitPids:
+		c.Detail += " by RLIMIT_NPROC in the box's own user namespace"
+	}
+	if c.OK {
+		return c
+	}
+	c.Degraded, c.Mend = unheld[limit][held], a.mendCgroups()
+	if limit == policies.LimitMemory && a.noMemory {
+		c.Mend = "boot with cgroup_enable=memory, which this kernel has switched off"
+	}
+	return c
+}
+
+// checkKill kills a process as commands are killed.
+func checkKill(a around, groups *cgroups) Check {
+	c := Check{Name: "kill", OK: true, Detail: "each command is born in a cgroup of its own (clone3) and killed with it (cgroup.kill)"}
+	err := errors.New("no writable cgroup v2")
+	if groups.v2 != "" {
+		if err = tryKill(filepath.Join(groups.v2, "probe")); err == nil {
+			return c
+		}
+	}
+	c.OK = false
+	c.Detail = "each command is in a pid namespace of its own and killed with its first process: " + err.Error()
+	c.Degraded = "a command that a signal ends shows it in its exit code only, and each one costs a shell more"
+	c.Mend = a.mendCgroups()
+	if errors.Is(err, unix.ENOENT) {
+		c.Mend = "nothing mends it: use Linux 5.14 or later"
+	}
+	return c
+}
+
+// tryKill starts a helper in a new cgroup and kills that.
+func tryKill(path string) error {
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return err
+	}
+	defer boxinit.RemoveCgroups(path)
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	p, control, err := startHelper(boxinit.MapName, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())})
+	if err != nil {
+		return fmt.Errorf("start in a cgroup: %s", brief(err))
+	}
+	killErr := writeFile(filepath.Join(path, "cgroup.kill"), "1")
+	control.Close() // where that did not kill it
+	state, err := p.Wait()
+	if killErr != nil || err != nil {
+		return errors.Join(killErr, err)
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); !ok || status.Signal() != unix.SIGKILL {
+		return fmt.Errorf("cgroup.kill: the process ended with %v", state)
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package sandbox
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+)
+
+// What Probe says and what New does must agree.
+func TestProbe(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces)
+	h := Probe(t.TempDir())
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if !h.OK() {
+		t.Errorf("boxes can run here, but the probe says: %+v", h.Checks)
+	}
+	for limit, held := range s.Limits() {
+		if h.Limits[limit] != held {
+			t.Errorf("limit %s: the probe says %q, a supervisor %q", limit, h.Limits[limit], held)
+		}
+	}
+	names := map[string]bool{}
+	for _, c := range h.Checks {
+		if names[c.Name] {
+			t.Errorf("two checks are called %q", c.Name)
+		}
+		names[c.Name] = true
+		if c.Detail == "" {
+			t.Errorf("check %q has no detail", c.Name)
+		}
+		if c.Word() != "ok" && (c.Degraded == "" || c.Mend == "") {
+			t.Errorf("check %q is %s and does not say what is lost or what mends it: %+v", c.Name, c.Word(), c)
+		}
+	}
+}
+
+func TestCheckWord(t *testing.T) {
+	for _, tt := range []struct {
+		check Check
+		want  string
+	}{
+		{Check{OK: true}, "ok"},
+		{Check{OK: true, Required: true}, "ok"},
+		{Check{OK: true, Degraded: "x"}, "weak"},
+		{Check{}, "absent"},
+		{Check{Required: true}, "MISSING"},
+	} {
+		if got := tt.check.Word(); got != tt.want {
+			t.Errorf("%+v: got %s, want %s", tt.check, got, tt.want)
+		}
+	}
+}
+
+// The reason that is found decides what is told to do about it.
+func TestMend(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		around around
+		err    error
+		ask    func(around, error) string
+		want   string // is in it
+	}{
+		{"userns limit", around{maxUser: "0"}, unix.ENOSPC, mendNS, "sysctl -w user.max_user_namespaces=15000"},
+		{"userns limit in a container", around{maxUser: "0", signs: []string{"x"}}, unix.ENOSPC, mendNS, "on the host"},
+		{"debian's knob", around{cloning: "0"}, unix.EPERM, mendNS, "kernel.unprivileged_userns_clone=1"},
+		{"debian's knob is not for root", around{cloning: "0", root: true}, unix.EPERM, mendNS, "dmesg"},
+		{"ubuntu's knob", around{apparmor: "1"}, unix.EPERM, mendNS, "kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"ubuntu's knob shows in a mount", around{apparmor: "1"}, unix.EACCES, mendMnt, "kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"too deep", around{}, unix.EUSERS, mendNS, "nothing mends it"},
+		{"kernel without", around{}, unix.EINVAL, mendNS, "CONFIG_NAMESPACES"},
+		{"wsl 1", around{kernel: "4.4.0-19041-Microsoft"}, unix.EINVAL, mendNS, "wsl --set-version"},
+		{"chroot", around{chroot: true}, unix.EPERM, mendNS, "pivot_root"},
+		{"docker's filter", around{filtered: true, runtime: "docker"}, unix.EPERM, mendNS, "docker run --security-opt seccomp=unconfined"},
+		{"a pod's filter", around{filtered: true, runtime: "kubernetes"}, unix.EPERM, mendNS, "seccompProfile"},
+		{"a service's filter", around{filtered: true}, unix.EPERM, mendNS, "RestrictNamespaces=no"},
+		{"masked proc in docker", around{covered: []string{"/proc/kcore"}, runtime: "docker"}, unix.EPERM, mendPrc, "systempaths=unconfined"},
+		{"masked proc in a pod", around{covered: []string{"/proc/kcore"}, runtime: "kubernetes"}, unix.EPERM, mendPrc, "procMount: Unmasked"},
+		{"covered proc", around{covered: []string{"/proc/kcore", "/proc/x"}}, unix.EPERM, mendPrc, "umount /proc/kcore /proc/x"},
+		{"old kernel", around{}, unix.ENOSYS, mendMnt, "Linux 5.12"},
+		{"docker's cgroups", around{runtime: "docker", root: true}, nil, mendGrp, "writable-cgroups=true"},
+		{"podman's cgroups", around{runtime: "podman", root: true}, nil, mendGrp, "unmask=/sys/fs/cgroup"},
+		{"read-only cgroups", around{root: true, cgroups: true, cgroupRO: []string{"/sys/fs/cgroup"}}, nil, mendGrp, "mount -o remount,rw /sys/fs/cgroup"},
+		{"no cgroups", around{root: true}, nil, mendGrp, "mount -t cgroup2"},
+		{"a user of systemd", around{systemd: true, cgroups: true}, nil, mendGrp, "Delegate=yes"},
+		{"a user without", around{cgroups: true}, nil, mendGrp, "as root"},
+	} {
+		if got := tt.ask(tt.around, tt.err); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: got %q, want it to name %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func mendNS(a around, err error) string { return a.mendNamespaces(err) }
+func mendMnt(a around, _ error) string  { return a.mendMounts() }
+func mendPrc(a around, _ error) string  { return a.mendProc() }
+func mendGrp(a around, _ error) string  { return a.mendCgroups() }
+
+func TestReadMounts(t *testing.T) {
+	const host = `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+22 27 0:21 / /proc rw,relatime - proc proc rw
+33 22 0:30 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw
+30 27 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
+`
+	const docker = `500 400 0:50 / / rw,relatime master:1 - overlay overlay rw,lowerdir=/l
+501 500 0:51 / /proc rw,nosuid - proc proc rw
+502 501 0:52 / /proc/acpi ro - tmpfs tmpfs ro
+503 501 0:53 /null /proc/kcore rw,nosuid - tmpfs tmpfs rw
+504 500 0:54 / /sys/fs/cgroup ro,nosuid,nodev - cgroup2 cgroup rw
+`
+	var a around
+	a.readMounts(host)
+	if a.chroot || len(a.covered) > 0 || len(a.cgroupRO) > 0 || !a.cgroups || a.inContainer() {
+		t.Errorf("a plain host: %+v", a)
+	}
+	a = around{}
+	a.readMounts(docker)
+	if a.chroot || strings.Join(a.covered, " ") != "/proc/acpi /proc/kcore" || len(a.cgroupRO) != 1 || !a.inContainer() {
+		t.Errorf("a container: %+v", a)
+	}
+	a = around{}
+	a.readMounts("1 2 0:1 / /proc rw - proc proc rw\nnonsense\n")
+	if !a.chroot || a.cgroups {
+		t.Errorf("a chroot: %+v", a)
+	}
+}
+
+func TestReadStatus(t *testing.T) {
+	for text, want := range map[string]bool{
+		"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1\n": true,
+		"Name:\tx\nSeccomp:\t0\n":                      false,
+		"":                                             false,
+	} {
+		if got := hasFilter(text); got != want {
+			t.Errorf("hasFilter(%q) = %v, want %v", text, got, want)
+		}
+	}
+	const table = "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t0\t1\t1\nmemory\t0\t1\t"
+	if memoryDisabled(table+"1\n") || !memoryDisabled(table+"0\n") || memoryDisabled("") {
+		t.Error("whether memory is disabled is not read from /proc/cgroups")
+	}
+}
+
+func TestDescribeLandlock(t *testing.T) {
+	for _, tt := range []struct {
+		version int
+		word    string
+		has     []string
+		lost    []string
+	}{
+		{2, "weak", []string{"version 2: files"}, []string{"truncate", "network", "ioctl_dev", "scoped"}},
+		{3, "weak", []string{"truncate"}, []string{"network", "ioctl_dev", "scoped"}},
+		{5, "weak", []string{"ioctl_dev"}, []string{"scoped"}},
+		{6, "ok", []string{"scoped", "audit log"}, nil},
+		{7, "ok", []string{"scoped"}, nil},
+	} {
+		var c Check
+		describeLandlock(&c, tt.version)
+		if c.Word() != tt.word {
+			t.Errorf("version %d is %s, want %s", tt.version, c.Word(), tt.word)
+		}
+		for _, want := range tt.has {
+			if !strings.Contains(c.Detail, want) {
+				t.Errorf("version %d: detail %q lacks %q", tt.version, c.Detail, want)
+			}
+		}
+		for _, want := range tt.lost {
+			if !strings.Contains(c.Degraded, "no "+want) {
+				t.Errorf("version %d: %q does not name the loss of %q", tt.version, c.Degraded, want)
+			}
+		}
+	}
+}
+
+// An attempt that fails keeps its errno and what was tried on the way.
+func TestTriedError(t *testing.T) {
+	got := tried{Name: "mounts: x", Text: "mounts: x: open_tree", Errno: syscall.EPERM}.err()
+	if got == nil || got.Error() != "mounts: x: open_tree: operation not permitted" {
+		t.Errorf("got %v", got)
+	}
+	if err := (tried{Name: "proc"}).err(); err != nil {
+		t.Errorf("one that worked: %v", err)
+	}
+}
+
+func TestExpose(t *testing.T) {
+	good := Host{
+		Limits:   Limits{policies.LimitMemory: Enforced, policies.LimitPids: Enforced, policies.LimitCPU: Enforced, policies.LimitIO: Enforced},
+		Landlock: 7, Root: true, CPUs: 8, Memory: 64 << 30,
+	}
+	small := policies.Limits{Memory: 1 << 30, Pids: 100, CPU: 1, Background: 1}
+	with := func(change func(*policies.Profile, *Host)) (policies.Profile, Host) {
+		p, h := policies.Profile{Name: "p", Limits: small}, good
+		h.Limits = Limits{}
+		for k, v := range good.Limits {
+			h.Limits[k] = v
+		}
+		change(&p, &h)
+		return p, h
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*policies.Profile, *Host)
+		want   int
+	}{
+		{"nothing", func(*policies.Profile, *Host) {}, 0},
+		{"read", func(p *policies.Profile, _ *Host) { p.Workspace = policies.AccessRead }, weightWorkspaceRead},
+		{"write", func(p *policies.Profile, _ *Host) { p.Workspace = policies.AccessWrite }, weightWorkspaceWrite},
+		{"write, unprotected", func(p *policies.Profile, _ *Host) {
+			p.Workspace, p.Protect.Off = policies.AccessWrite, true
+		}, weightWorkspaceWrite + weightUnprotected},
+		{"protect off where nothing can be written", func(p *policies.Profile, _ *Host) {
+			p.Workspace, p.Protect.Off = policies.AccessRead, true
+		}, weightWorkspaceRead},
+		{"system", func(p *policies.Profile, _ *Host) { p.System = true }, weightSystem},
+		{"network", func(p *policies.Profile, _ *Host) { p.Network = policies.NetworkNone + 1 }, weightNetwork},
+		{"a mount", func(p *policies.Profile, _ *Host) { p.Mounts = []policies.Mount{{Source: "/opt/tools"}} }, weightMountRead},
+		{"a writable mount", func(p *policies.Profile, _ *Host) {
+			p.Mounts = []policies.Mount{{Source: "/srv/data", Writable: true}}
+		}, weightMountWrite},
+		{"keys", func(p *policies.Profile, _ *Host) { p.Mounts = []policies.Mount{{Source: "/home/me/.ssh"}} }, weightSecretRead},
+		{"a whole home", func(p *policies.Profile, _ *Host) {
+			p.Mounts = []policies.Mount{{Source: "/home/me", Writable: true}}
+		}, weightSecretWrite},
+		{"what holds keys", func(p *policies.Profile, _ *Host) { p.Mounts = []policies.Mount{{Source: "/var"}} }, weightSecretRead},
+		{"a daemon's socket", func(p *policies.Profile, _ *Host) {
+			p.Mounts = []policies.Mount{{Source: "/srv/docker.sock", Writable: true}}
+		}, weightSecretWrite},
+		{"a project in a home", func(p *policies.Profile, _ *Host) {
+			p.Mounts = []policies.Mount{{Source: "/home/me/src/lib"}}
+		}, weightMountRead},
+		{"a secret", func(p *policies.Profile, _ *Host) { p.Env = []string{"LANG", "GITHUB_TOKEN"} }, weightSecretEnv},
+		{"memory watched", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitMemory] = Watchdog }, 5},
+		{"pids free", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitPids] = NotHeld }, 10},
+		{"io free and no disk", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitIO] = NotHeld }, 0},
+		{"io free", func(p *policies.Profile, h *Host) {
+			p.Workspace, h.Limits[policies.LimitIO] = policies.AccessRead, NotHeld
+		}, weightWorkspaceRead + 2},
+		{"no landlock", func(_ *policies.Profile, h *Host) { h.Landlock = 0 }, weightNoLandlock},
+		{"a landlock too old to be used", func(_ *policies.Profile, h *Host) { h.Landlock = 1 }, weightNoLandlock},
+		{"an old landlock", func(_ *policies.Profile, h *Host) { h.Landlock = 5 }, weightOldLandlock},
+		{"a landlock that has all", func(_ *policies.Profile, h *Host) { h.Landlock = 6 }, 0},
+		{"the same user", func(_ *policies.Profile, h *Host) { h.Root = false }, weightSameUser},
+		{"much memory", func(p *policies.Profile, _ *Host) { p.Limits.Memory = 33 << 30 }, weightLargeMemory},
+		{"all CPUs", func(p *policies.Profile, _ *Host) { p.Limits.CPU = 8 }, weightLargeCPU},
+		{"many processes", func(p *policies.Profile, _ *Host) { p.Limits.Pids = largePids + 1 }, weightManyPids},
+		{"long jobs", func(p *policies.Profile, _ *Host) { p.Limits.Background = largeJob + 1 }, weightLongJobs},
+		{"everything", func(p *policies.Profile, h *Host) {
+			p.Workspace, p.System, p.Network, p.Env = policies.AccessWrite, true, policies.NetworkNone+1, []string{"API_KEY"}
+			p.Mounts = []policies.Mount{{Source: "/etc", Writable: true}, {Source: "/home", Writable: true}}
+		}, mostScore},
+	} {
+		e := Expose(with(tt.change))
+		if e.Score != tt.want {
+			t.Errorf("%s: got %d, want %d: %+v", tt.name, e.Score, tt.want, e.Points)
+		}
+		sum := 0
+		for _, p := range e.Points {
+			sum += p.Score
+		}
+		if min(sum, mostScore) != e.Score {
+			t.Errorf("%s: the points add up to %d, not to %d", tt.name, sum, e.Score)
+		}
+	}
+}
