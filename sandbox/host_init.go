@@ -138,8 +138,8 @@ func tryAll() int {
 	return 0
 }
 
-// kinds are the namespaces of a box, in the order in which one wants to know.
-var kinds = []struct {
+// namespaceKinds are the namespaces of a box, in the order in which one wants to know.
+var namespaceKinds = []struct {
 	name string
 	flag uintptr
 }{
@@ -161,7 +161,7 @@ func tryInside(root bool) ([]tried, error) {
 	}
 	defer r.Close()
 	var all uintptr
-	for _, k := range kinds {
+	for _, k := range namespaceKinds {
 		all |= k.flag
 	}
 	p, err := os.StartProcess(selfExe, []string{probeName}, &os.ProcAttr{
@@ -219,11 +219,11 @@ func tryKind(flag uintptr, root bool) error {
 // and the mounts in them.
 func checkBox(a around) []Check {
 	users := Check{Name: "user namespaces", Required: true, OK: true, Detail: "can be made"}
-	others := Check{Name: "namespaces", Required: true, OK: true, Detail: "all other kinds can be made: mount, pid, net, ipc, uts, cgroup"}
+	others := Check{Name: "namespaces", Required: true, OK: true, Detail: "all other namespaceKinds can be made: mount, pid, net, ipc, uts, cgroup"}
 	const lost = "no command can be isolated, so none will run"
 	report, err := tryInside(a.root)
 	if err != nil {
-		for _, k := range kinds {
+		for _, k := range namespaceKinds {
 			kindErr := tryKind(k.flag, a.root)
 			switch {
 			case kindErr == nil:
