@@ -1,0 +1,774 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a box writes into a workspace stays there when the box is gone. Some of
+// it runs by itself as soon as a person uses the directory: git's hooks, what
+// an editor starts, what another agent reads. A protector keeps that part of
+// a workspace as it was, in two ways:
+//
+//   - what exists is pinned: pins lists what an init binds over itself, so that
+//     no command can write to it, move it away or put something in its place;
+//   - what does not exist, or cannot be mounted, is looked at after each
+//     command, and what appeared there is taken away again. There is never a
+//     placeholder.
+//
+// A git repository that a command makes is accepted, as far as it is harmless.
+// docs/protected-paths.md says what is protected, why, and where this ends.
+//
+// The order of calls: newProtector before the first box; pins for each box that
+// is made; begin and end around each command; close after the last box. What
+// changes while no command runs is the person's own work and is taken as it
+// is; what changes while one runs is taken for the command's.
+
+// The reasons, as the agent is told them.
+const (
+	byShell  = "a shell runs what it says"
+	byEntry  = "it runs when a person enters the directory"
+	byEditor = "an editor runs what it says when a person opens the directory"
+	byAgent  = "an agent that a person starts in this directory runs what it says"
+	byGit    = "git runs what it says for everybody who uses the repository"
+)
+
+// protectedNames are the names in the top directory of a workspace that a box
+// may neither change nor make, by who would run them.
+// docs/protected-paths.md gives the reason for each, and for what is not here.
+var protectedNames = map[string][]string{
+	byShell: {
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
+		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".ripgreprc",
+	},
+	byEntry: {".envrc", ".mise.toml", ".mise.local.toml", "mise.toml", "mise.local.toml", ".mise"},
+	byEditor: {
+		".vscode", ".idea", ".fleet", ".zed", ".helix", ".devcontainer", ".devcontainer.json",
+		".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el",
+	},
+	byAgent: {
+		".claude", ".mcp.json", ".codex", ".gemini", ".cursor", ".windsurf", ".continue", ".kiro", ".qwen", ".amazonq",
+		".roo", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml", ".crush.json", "crush.json",
+	},
+	byGit: {".husky", ".gitconfig"},
+}
+
+// Bounds of a protector.
+const (
+	maxPins     = 512
+	maxExtra    = 64   // paths that configuration or a policy adds
+	maxNested   = 1024 // directories in which a repository is looked for
+	maxGitDirs  = 256  // git directories in one look
+	maxPerKind  = 32   // submodules, worktrees: more are pinned as a whole
+	maxGitDepth = 6
+	maxTold     = 64
+
+	// Times of files are as coarse as the kernel's tick (10 ms at the most), so
+	// a directory that changed just before it was looked at may change again
+	// and show the same time.
+	coarse = 50 * time.Millisecond
+)
+
+// errUnprotected is wrapped by what begin and end return where the workspace
+// may hold what a box put there, or where a pin is lost: the box must be closed.
+var errUnprotected = errors.New("the workspace is not protected")
+
+// Reverted is one change to a protected path of the workspace that was taken
+// back. Its words are for the agent.
+type Reverted struct {
+	Path string // relative to the workspace
+	What string // what was done and why; together with Path a sentence
+}
+
+// String is the sentence.
+func (r Reverted) String() string { return "`" + r.Path + "` " + r.What }
+
+// pin is a path that an init binds over itself.
+type pin struct {
+	Path     string // relative to the workspace, no link in any part of it
+	Dir      bool
+	Writable bool // only held in its place, and as it was otherwise
+}
+
+// protector guards one workspace, for all boxes that work in it. Its methods
+// are safe for concurrent use.
+type protector struct {
+	root  *os.File // the workspace
+	where string   // its path on the host
+	times bool     // a directory that changes shows it
+
+	mu      sync.Mutex
+	running int
+	guards  map[string]*guard
+	extra   map[string]string // further paths and their reasons
+	also    map[string]string // those of them that the policy named
+	notes   []string
+	seen    []mark // what the last look looked at; nil where that says nothing
+	seed    maphash.Seed
+}
+
+// guard is one protected path, and what it was when no command ran.
+type guard struct {
+	rule
+	held     bool  // pinned in every box, so only its identity can matter
+	id       ident // of what is held
+	was      *entry
+	accepted map[string]bool // settings that were there, of a configuration
+	used     bool            // in this look
+}
+
+// rule is what may be at a path besides what was.
+type rule struct {
+	why     string
+	dir     bool                   // a directory, whatever it holds
+	samples bool                   // a directory of files named *.sample
+	text    func(text []byte) bool // a file with such a text
+	loose   bool                   // never pinned: it may change, within bounds
+}
+
+// mark is something that a look looked at, as it was then.
+type mark struct {
+	path string
+	id   ident
+	time unix.Timespec // of its last change
+	text bool
+	sum  uint64
+}
+
+// newProtector protects the directory that workspace is, and the paths also in
+// it. It closes nothing; close the protector.
+func newProtector(workspace *os.File, also []string) (*protector, error) {
+	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the workspace to protect it: %w", err)
+	}
+	p := &protector{
+		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, seed: maphash.MakeSeed(),
+	}
+	err = p.prepare(also)
+	if err != nil {
+		p.root.Close()
+		return nil, fmt.Errorf("protect the workspace: %w", err)
+	}
+	return p, nil
+}
+
+func (p *protector) prepare(also []string) (err error) {
+	if p.where, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", p.root.Fd())); err != nil {
+		return err
+	}
+	if len(also) > maxExtra {
+		return fmt.Errorf("%d further paths, at most %d are taken", len(also), maxExtra)
+	}
+	for _, a := range also {
+		clean := path.Clean(a)
+		if clean == "." || !inside(clean) || strings.ContainsRune(clean, 0) {
+			return fmt.Errorf("the path %q is not one in the workspace", a)
+		}
+		p.also[clean] = "the policy protects it"
+	}
+	p.times = trustTimes(p.root)
+	l := p.look(true)
+	l.first, l.keep = true, p.alone()
+	defer p.release()
+	l.run()
+	if len(l.errs) > 0 {
+		return errors.Join(l.errs...)
+	}
+	_, err = p.list()
+	return err
+}
+
+// close lets go of the workspace. No method may be called after it.
+func (p *protector) close() error { return p.root.Close() }
+
+// remarks are what the operator should know: configuration that is not
+// followed, or programs in the workspace that it names.
+func (p *protector) remarks() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.notes)
+}
+
+// pins are the paths that the init of a new box binds over themselves, in the
+// order of mounting: a directory before what is in it.
+func (p *protector) pins() ([]pin, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == 0 {
+		defer p.release()
+		if err := p.adopt(); err != nil {
+			return nil, err
+		}
+	}
+	return p.list()
+}
+
+// list is pins, from what is known. p.mu is held.
+func (p *protector) list() ([]pin, error) {
+	var all []pin
+	closed := "" // the last directory that is pinned as a whole
+	for _, name := range slices.SortedFunc(maps.Keys(p.guards), byParts) {
+		if closed != "" && strings.HasPrefix(name, closed+"/") {
+			continue
+		}
+		if p.guards[name].loose {
+			continue
+		}
+		fd, err := openBeneath(int(p.root.Fd()), name, unix.O_PATH, 0)
+		if err != nil {
+			continue // absent, or behind a link: watched
+		}
+		var st unix.Stat_t
+		err = unix.Fstat(fd, &st)
+		unix.Close(fd)
+		if err != nil || !isDir(&st) && !isRegular(&st) {
+			continue
+		}
+		one := pin{Path: name, Dir: isDir(&st), Writable: isDir(&st) && p.guards[name].dir}
+		if one.Dir && !one.Writable {
+			closed = name
+		}
+		if all = append(all, one); len(all) > maxPins {
+			return nil, fmt.Errorf("the workspace has more than %d protected paths; use a part of it as the workspace", maxPins)
+		}
+	}
+	return all, nil
+}
+
+// byParts orders paths so that what is in a directory follows it at once.
+func byParts(a, b string) int {
+	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+}
+
+// begin is called before a command starts. Where none runs, what changed in
+// the meantime is a person's work, and becomes what is protected. Each begin
+// that returns nil is followed by one end.
+func (p *protector) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == 0 {
+		if err := p.adopt(); err != nil {
+			p.release()
+			return err
+		}
+		p.share()
+	}
+	p.running++
+	return nil
+}
+
+// end is called after a command ended, and with it all its processes, even if
+// others still run. It takes back what must not be, and says so.
+func (p *protector) end() ([]Reverted, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	told, err := p.judge()
+	if p.running--; p.running <= 0 {
+		p.running = 0
+		p.release()
+	}
+	return told, err
+}
+
+// check is the look of end alone, for a job that runs on.
+func (p *protector) check() ([]Reverted, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.judge()
+}
+
+// judge looks and takes back. p.mu is held.
+func (p *protector) judge() ([]Reverted, error) {
+	if p.unchanged() {
+		return nil, nil
+	}
+	l := p.look(false)
+	l.run()
+	if len(l.errs) > 0 {
+		return l.told, fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
+	}
+	return l.told, nil
+}
+
+// adopt takes what is there now as given, unless another server runs a command
+// in the same workspace. p.mu is held, and none runs here.
+func (p *protector) adopt() error {
+	if !p.alone() || p.unchanged() {
+		return nil
+	}
+	l := p.look(true)
+	l.keep = true
+	l.run()
+	if len(l.errs) > 0 {
+		return fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
+	}
+	return nil
+}
+
+// alone reports whether no other server runs a command in this workspace. They
+// agree by flock(2) on the directory, which leaves nothing behind. A box may
+// take that lock as well, and then only keeps what a person changes meanwhile
+// from being adopted.
+func (p *protector) alone() bool {
+	return unix.Flock(int(p.root.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+func (p *protector) share()   { _ = unix.Flock(int(p.root.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
+func (p *protector) release() { _ = unix.Flock(int(p.root.Fd()), unix.LOCK_UN) }
+
+// trustTimes reports whether a file system's own clock is the one of this
+// machine and every change of a directory shows in its time. Where that is not
+// known (FUSE, network file systems) every look is a whole one.
+func trustTimes(dir *os.File) bool {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(int(dir.Fd()), &fs) != nil {
+		return false
+	}
+	switch fs.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC:
+		return true
+	}
+	return false
+}
+
+// unchanged reports whether everything that the last look looked at is as it
+// was. Of a directory, its time tells (it cannot be set: ctime, inode(7)). Of a
+// file that a box may write, only its text does: a write through a shared
+// mapping does not show in its times (mmap(2), "Timestamps changes for
+// file-backed mappings").
+func (p *protector) unchanged() bool {
+	if p.seen == nil || !p.times {
+		return false
+	}
+	for i := range p.seen {
+		if !p.same(&p.seen[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *protector) same(m *mark) bool {
+	if m.text {
+		text, err := readAt(p.root, m.path, maxConfigText)
+		return err == nil && maphash.Bytes(p.seed, text) == m.sum
+	}
+	var st unix.Stat_t
+	var err error
+	switch {
+	case m.path == "":
+		err = unix.Fstat(int(p.root.Fd()), &st)
+	case !strings.Contains(m.path, "/"):
+		err = unix.Fstatat(int(p.root.Fd()), m.path, &st, unix.AT_SYMLINK_NOFOLLOW)
+	default:
+		var fd int
+		if fd, err = openBeneath(int(p.root.Fd()), m.path, unix.O_PATH, 0); err == nil {
+			err = unix.Fstat(fd, &st)
+			unix.Close(fd)
+		}
+	}
+	return err == nil && identOf(&st) == m.id && st.Ctim == m.time
+}
+
+// look is one walk over all that is protected: to take back what a command
+// did, or to adopt what is there.
+type look struct {
+	p            *protector
+	adopt        bool
+	first, keep  bool // adopting for the first time; what is there may be put back later
+	begun        time.Time
+	copier       copier
+	left         int // entries that may still be removed
+	marks        []mark
+	young        bool // something changed too lately for its time to tell
+	dirs         int  // git directories
+	done         map[string]bool
+	extra        map[string]string
+	told         []Reverted
+	errs         []error
+	notes        []string
+	nestedMissed bool
+}
+
+// look begins one. p.mu is held, or p not yet known to anybody.
+func (p *protector) look(adopt bool) *look {
+	return &look{
+		p: p, adopt: adopt, begun: time.Now(), left: maxRemoved, done: map[string]bool{}, extra: maps.Clone(p.also),
+		copier: copier{files: maxKeptFiles, bytes: maxKeptText},
+	}
+}
+
+func (l *look) run() {
+	for _, g := range l.p.guards {
+		g.used = false
+	}
+	l.watch(l.p.root, "")
+	for why, names := range protectedNames {
+		for _, name := range names {
+			l.seal(l.p.root, name, rule{why: why})
+		}
+	}
+	l.git()
+	extra := l.p.extra
+	if l.adopt {
+		extra = l.extra
+	}
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		l.sealPath(name, extra[name])
+	}
+	if l.adopt {
+		l.p.extra, l.p.notes = extra, l.notes
+	}
+	for name, g := range l.p.guards {
+		if !g.used && (l.adopt || !g.held && g.was == nil) {
+			delete(l.p.guards, name)
+		}
+	}
+	// What was taken back or changed a moment ago is looked at again.
+	l.p.seen = nil
+	if len(l.told) == 0 && len(l.errs) == 0 && !l.young {
+		l.p.seen = l.marks
+	}
+}
+
+// open opens a directory and marks it; nil where there is none to be followed.
+func (l *look) open(dir *os.File, at string) *os.File {
+	sub, err := openDir(dir, path.Base(at), unix.O_PATH)
+	switch {
+	case err == nil:
+		l.watch(sub, at)
+		return sub
+	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP):
+		l.fail(at, err)
+	}
+	return nil
+}
+
+// watch marks a directory whose entries matter.
+func (l *look) watch(dir *os.File, at string) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		l.fail(at, err)
+		return
+	}
+	l.mark(at, &st)
+}
+
+func (l *look) mark(at string, st *unix.Stat_t) {
+	changed := time.Unix(st.Ctim.Unix())
+	window := coarse
+	if st.Ctim.Nsec == 0 {
+		window = 2 * time.Second // a file system that counts seconds
+	}
+	l.young = l.young || changed.After(l.begun.Add(-window))
+	l.marks = append(l.marks, mark{path: at, id: identOf(st), time: st.Ctim})
+}
+
+func (l *look) markText(at string, text []byte) {
+	l.marks = append(l.marks, mark{path: at, text: true, sum: maphash.Bytes(l.p.seed, text)})
+}
+
+func (l *look) fail(at string, err error) {
+	if len(l.errs) < maxTold {
+		l.errs = append(l.errs, fmt.Errorf("%s: %w", at, err))
+	}
+}
+
+func (l *look) tell(at, format string, args ...any) {
+	if len(l.told) < maxTold {
+		l.told = append(l.told, Reverted{Path: plain(at), What: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (l *look) note(format string, args ...any) {
+	if len(l.notes) < maxTold {
+		l.notes = append(l.notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// plain is a name that a box chose, fit to be shown.
+func plain(name string) string {
+	const most = 200
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '`' || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
+	if len(name) > most {
+		name = strings.ToValidUTF8(name[:most], "") + "..."
+	}
+	return name
+}
+
+// guard is the one of a path, with a new one having been absent.
+func (l *look) guard(at string, r rule) *guard {
+	g := l.p.guards[at]
+	if g == nil {
+		g = new(guard)
+		l.p.guards[at] = g
+	}
+	g.rule, g.used = r, true
+	return g
+}
+
+// sealPath protects a path of several parts. The directories on the way are
+// held in their place, and none may become a link.
+func (l *look) sealPath(at, why string) {
+	parts := strings.Split(at, "/")
+	dir := l.p.root
+	for i := range parts {
+		here := path.Join(parts[:i+1]...)
+		if i == len(parts)-1 {
+			if parts[i] == ".git" {
+				l.gitAt(dir, here)
+			} else if g := l.p.guards[here]; g == nil || !g.used || g.dir {
+				l.seal(dir, here, rule{why: why})
+			}
+			break
+		}
+		if g := l.p.guards[here]; g != nil && g.used && !g.dir {
+			break // the whole directory is protected
+		}
+		l.seal(dir, here, rule{why: why, dir: true})
+		next := l.open(dir, here)
+		if next == nil {
+			break
+		}
+		defer next.Close() //nolint:revive // a path has few parts, and each is needed for the next
+		dir = next
+	}
+	if l.adopt {
+		l.resolve(at, why)
+	}
+}
+
+// resolve protects what a link leads to, where that is in the workspace too.
+func (l *look) resolve(at, why string) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(int(l.p.root.Fd()), at, &how)
+	if err != nil {
+		return // absent, or outside, where no box can write
+	}
+	defer unix.Close(fd)
+	full, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return
+	}
+	rel, err := filepath.Rel(l.p.where, full)
+	if err != nil || rel == at || !inside(rel) {
+		return
+	}
+	l.addExtra(rel, why)
+	if l.p.guards[rel] == nil || !l.p.guards[rel].used {
+		l.sealPath(rel, why)
+	}
+}
+
+func (l *look) addExtra(at, why string) {
+	if at == "." {
+		l.note("the workspace itself is named where hooks or configuration are looked for; it cannot be protected as a whole")
+		return
+	}
+	if len(l.extra) >= maxExtra {
+		l.fail(at, errBound)
+		return
+	}
+	l.extra[at] = why
+}
+
+// seal protects one path, whose last part is looked for in dir.
+func (l *look) seal(dir *os.File, at string, r rule) {
+	g := l.guard(at, r)
+	name := path.Base(at)
+	st, err := statAt(dir, name)
+	if err != nil {
+		l.fail(at, err)
+		return
+	}
+	switch {
+	case l.adopt:
+		l.take(g, dir, at, st)
+	case g.held && st != nil && identOf(st) == g.id:
+		// Pinned; whoever changed what is in it was not in a box.
+	case g.held && st == nil:
+		// No box can remove what is pinned: somebody on the host did.
+		g.held, g.was = false, nil
+	case g.dir && (st == nil || isDir(st)) && (g.was == nil || g.was.mode&unix.S_IFMT == unix.S_IFDIR):
+		g.held = false
+	case g.held && (g.was == nil || g.was.bare):
+		// On the host it was moved or replaced, which ends its pin in every
+		// box (kernel: fs/namespace.c, __detach_mounts).
+		g.held = false
+		l.fail(at, errors.New("it was replaced while a command ran, and its pin is lost"))
+	default:
+		g.held = false
+		l.restore(dir, at, name, g.was, &g.rule, 0)
+	}
+	if !g.held && st != nil {
+		l.markKept(at, g.was)
+	}
+}
+
+// markKept marks what a box could write to of what is kept.
+func (l *look) markKept(at string, e *entry) {
+	switch {
+	case e == nil || e.bare:
+	case e.mode&unix.S_IFMT == unix.S_IFREG:
+		l.markText(at, e.text)
+	case e.mode&unix.S_IFMT == unix.S_IFDIR:
+		if d, err := openDir(l.p.root, at, unix.O_PATH); err == nil {
+			l.watch(d, at)
+			d.Close()
+		}
+		for name, kid := range e.kids {
+			l.markKept(path.Join(at, name), kid)
+		}
+	}
+}
+
+// take makes what is at a path now what it was.
+func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
+	if st == nil {
+		g.held, g.was = false, nil
+		return
+	}
+	same := g.held && identOf(st) == g.id
+	// A file with a second name can be written through that name, pin or not.
+	g.held = same || l.first && (isDir(st) || isRegular(st) && st.Nlink == 1)
+	g.id = identOf(st)
+	if isLink(st) && !g.dir {
+		l.resolve(at, g.why)
+	}
+	if isDir(st) && (g.held || g.dir) {
+		g.was = &entry{mode: st.Mode, id: g.id, bare: true}
+		return
+	}
+	if same && !isRegular(st) {
+		return
+	}
+	was, err := l.copier.take(dir, path.Base(at), 0)
+	if err != nil {
+		l.fail(at, err)
+		return
+	}
+	if was != nil && g.samples {
+		maps.DeleteFunc(was.kids, func(name string, kid *entry) bool {
+			return strings.HasSuffix(name, ".sample") && kid.mode&unix.S_IFMT == unix.S_IFREG // never run, and may come and go
+		})
+	}
+	if was != nil && !l.keep {
+		// Another server's command runs: what it made must not come back.
+		was.bare, was.text, was.kids = true, nil, nil
+	}
+	g.was = was
+}
+
+// restore makes name in dir what it was, or takes it away if it was nothing.
+func (l *look) restore(dir *os.File, at, name string, was *entry, r *rule, depth int) {
+	st, err := statAt(dir, name)
+	if err != nil {
+		l.fail(at, err)
+		return
+	}
+	switch {
+	case st == nil && was == nil:
+	case st == nil:
+		l.putBack(dir, at, name, was, "removed")
+	case was == nil && l.allowed(dir, name, st, r, depth):
+		if r.samples && depth == 0 {
+			l.restoreKids(dir, at, name, nil, r, depth)
+		}
+	case was == nil:
+		if err := removeAt(dir, name, &l.left); err != nil {
+			l.fail(at, err)
+		}
+		l.tell(at, "was removed: %s. If it is wanted, ask the person to put it there.", r.why)
+	case was.mode&unix.S_IFMT != kindOf(st):
+		if err := removeAt(dir, name, &l.left); err != nil {
+			l.fail(at, err)
+			return
+		}
+		l.putBack(dir, at, name, was, "replaced")
+	case isDir(st) && !was.bare:
+		l.restoreKids(dir, at, name, was.kids, r, depth)
+	case isDir(st):
+		if identOf(st) != was.id {
+			l.fail(at, errors.New("it was replaced, and was too large to be kept"))
+		}
+	case isRegular(st) && !was.bare:
+		if st.Mode != was.mode || !sameText(dir, name, was.text) {
+			if err := replaceAt(dir, name, was.text, was.mode, was.uid, was.gid); err != nil {
+				l.fail(at, err)
+			}
+			l.tell(at, "was put back as it was: %s.", r.why)
+		}
+	case isLink(st):
+		if now, err := readlinkAt(dir, name); err != nil || now != was.link {
+			if err := removeAt(dir, name, &l.left); err != nil {
+				l.fail(at, err)
+				return
+			}
+			l.putBack(dir, at, name, was, "replaced")
+		}
+	case identOf(st) != was.id:
+		l.fail(at, errors.New("it was replaced, and could not be put back"))
+	}
+}
+
+func (l *look) putBack(dir *os.File, at, name string, was *entry, what string) {
+	if err := was.put(dir, name); err != nil {
+		l.fail(at, fmt.Errorf("put back: %w", err))
+		return
+	}
+	l.tell(at, "had been %s and was put back.", what)
+}
+
+// restoreKids makes the entries of a directory what they were.
+func (l *look) restoreKids(dir *os.File, at, name string, kids map[string]*entry, r *rule, depth int) {
+	d, err := openToList(dir, name)
+	if err != nil {
+		l.fail(at, err)
+		return
+	}
+	defer d.Close()
+	l.watch(d, at)
+	names, err := listDir(d, maxListed)
+	if err != nil {
+		l.fail(at, err)
+	}
+	for n := range kids {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	for _, n := range names {
+		l.restore(d, path.Join(at, n), n, kids[n], r, depth+1)
+	}
+}
+
+// allowed reports whether a rule lets something be where nothing was.
+func (l *look) allowed(dir *os.File, name string, st *unix.Stat_t, r *rule, depth int) bool {
+	switch {
+	case isDir(st):
+		return r.dir || r.samples && depth == 0
+	case r.samples:
+		return isRegular(st) && strings.HasSuffix(name, ".sample")
+	case r.text != nil && isRegular(st):
+		text, err := readAt(dir, name, 4096)
+		return err == nil && r.text(text)
+	}
+	return false
+}

@@ -1,0 +1,454 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Everything here works beneath a directory that is held open, in a tree that
+// a hostile program may change at any moment: no path is ever resolved through
+// a link, nothing but regular files and directories is opened, and every read
+// and walk has a bound (openat2(2), RESOLVE_BENEATH).
+
+// Bounds of what is read, kept and removed in one look.
+const (
+	maxConfigText = 1 << 20 // bytes of a file that is read
+	maxKeptText   = 8 << 20 // bytes that are kept to be put back
+	maxKeptFiles  = 4096    // files that are kept or compared
+	maxKeptDepth  = 16
+	maxRemoved    = 100_000 // entries that one look removes
+	maxListed     = 65_536  // entries of a directory that are read
+)
+
+// errBound ends a walk at its bound.
+var errBound = errors.New("more than is looked at")
+
+// openBeneath opens what lies at path beneath dir, with no link on the way.
+func openBeneath(dir int, path string, flags int, mode uint32) (int, error) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Mode:    uint64(mode),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	for {
+		fd, err := unix.Openat2(dir, path, &how)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+// openDir opens a directory to work beneath it: flags is O_PATH, or 0 to list
+// it as well.
+func openDir(dir *os.File, path string, flags int) (*os.File, error) {
+	fd, err := openBeneath(int(dir.Fd()), path, flags|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// statAt is what name in dir is, a link being itself; nil where it is absent.
+func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
+		return nil, nil //nolint:nilnil // absent is an answer
+	case err != nil:
+		return nil, err
+	}
+	return &st, nil
+}
+
+func kindOf(st *unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }
+
+func isDir(st *unix.Stat_t) bool     { return st != nil && kindOf(st) == unix.S_IFDIR }
+func isRegular(st *unix.Stat_t) bool { return st != nil && kindOf(st) == unix.S_IFREG }
+func isLink(st *unix.Stat_t) bool    { return st != nil && kindOf(st) == unix.S_IFLNK }
+
+// ident tells one inode from another.
+type ident struct{ dev, ino uint64 }
+
+func identOf(st *unix.Stat_t) ident { return ident{st.Dev, st.Ino} }
+
+// readAt reads a regular file whole, if it holds at most most bytes.
+func readAt(dir *os.File, path string, most int64) ([]byte, error) {
+	// O_NONBLOCK: what was a file a moment ago may be a FIFO by now, and
+	// opening that would wait for a writer (fifo(7)).
+	fd, err := openBeneath(int(dir.Fd()), path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if !isRegular(&st) {
+		return nil, unix.EINVAL
+	}
+	if st.Size > most {
+		return nil, errBound
+	}
+	text := make([]byte, st.Size+1)
+	n := 0
+	for n < len(text) {
+		m, err := unix.Read(fd, text[n:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case m == 0:
+			return text[:n], nil
+		}
+		n += m
+	}
+	return nil, errBound // it grew while it was read
+}
+
+// listDir are the names in a directory, in no order.
+func listDir(dir *os.File, most int) ([]string, error) {
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(most + 1)
+	switch {
+	case len(names) > most:
+		return names[:most], errBound
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func readlinkAt(dir *os.File, name string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(int(dir.Fd()), name, buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// mayWrite runs change, which makes or removes an entry of dir. A box that runs
+// as the workspace's owner can take the owner's right to do so; it is given
+// back for the time of the change.
+func mayWrite(dir *os.File, change func() error) error {
+	err := change()
+	if !errors.Is(err, unix.EACCES) {
+		return err
+	}
+	var st unix.Stat_t
+	if unix.Fstat(int(dir.Fd()), &st) != nil {
+		return err
+	}
+	// By the descriptor's name in /proc: it leads to this very inode, and
+	// fchmod refuses the descriptors of O_PATH.
+	self := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
+	if unix.Chmod(self, st.Mode&0o7777|0o700) != nil {
+		return err
+	}
+	defer func() { _ = unix.Chmod(self, st.Mode&0o7777) }()
+	return change()
+}
+
+// openToList opens a directory that its owner may have closed to itself.
+func openToList(dir *os.File, name string) (*os.File, error) {
+	f, err := openDir(dir, name, 0)
+	if !errors.Is(err, unix.EACCES) {
+		return f, err
+	}
+	held, pathErr := openDir(dir, name, unix.O_PATH)
+	if pathErr != nil {
+		return nil, err
+	}
+	defer held.Close()
+	if unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", held.Fd()), 0o700) != nil {
+		return nil, err
+	}
+	return openDir(held, ".", 0)
+}
+
+// removeAt removes name from dir, with everything in it. No depth of nesting
+// costs more than two open directories: what lies deeper is moved up first.
+// left counts down to the bound.
+func removeAt(dir *os.File, name string, left *int) error {
+	err := unlink(dir, name)
+	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	top, err := openToList(dir, name)
+	if err != nil {
+		return gone(err)
+	}
+	defer top.Close()
+	for {
+		names, err := listDir(top, 1024)
+		if err != nil && !errors.Is(err, errBound) {
+			return err
+		}
+		if len(names) == 0 {
+			return unlink(dir, name)
+		}
+		for _, n := range names {
+			if *left--; *left < 0 {
+				return errBound
+			}
+			err := unlink(top, n)
+			if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+				err = moveUp(top, n, left)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// moveUp empties the directory name of top into top.
+func moveUp(top *os.File, name string, left *int) error {
+	sub, err := openToList(top, name)
+	if err != nil {
+		return gone(err)
+	}
+	defer sub.Close()
+	names, err := listDir(sub, 1024)
+	if err != nil && !errors.Is(err, errBound) {
+		return err
+	}
+	for _, n := range names {
+		if *left--; *left < 0 {
+			return errBound
+		}
+		err := unlink(sub, n)
+		if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
+			// A directory that moves gets a new "..", which takes the right to
+			// write to it (rename(2), EACCES).
+			if d, openErr := openToList(sub, n); openErr == nil {
+				err = mayWrite(d, func() error {
+					return unix.Renameat(int(sub.Fd()), n, int(top.Fd()), scratchName())
+				})
+				d.Close()
+			}
+		}
+		if err := gone(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlink removes one entry, a directory only if it is empty.
+func unlink(dir *os.File, name string) error {
+	return gone(mayWrite(dir, func() error {
+		err := unix.Unlinkat(int(dir.Fd()), name, 0)
+		if errors.Is(err, unix.EISDIR) {
+			err = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+		}
+		return err
+	}))
+}
+
+// gone is err, or nothing where it says that what was to go is not there.
+func gone(err error) error {
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// scratchName is a name that nobody can guess; what has it is renamed or
+// removed before the look ends.
+func scratchName() string { return ".belljar-" + rand.Text() }
+
+// entry is something as it was: kept, so that it can be put back. A nil entry
+// is absence.
+type entry struct {
+	mode, uid, gid uint32
+	id             ident
+	link           string
+	text           []byte
+	kids           map[string]*entry
+	bare           bool // kept without what is in it
+}
+
+// copier takes entries, up to its bounds.
+type copier struct {
+	files int
+	bytes int64
+}
+
+// take is what name in dir is now.
+func (k *copier) take(dir *os.File, name string, depth int) (*entry, error) {
+	st, err := statAt(dir, name)
+	if st == nil || err != nil {
+		return nil, err
+	}
+	e := &entry{mode: st.Mode, uid: st.Uid, gid: st.Gid, id: identOf(st)}
+	k.files--
+	e.bare = k.files < 0 || depth > maxKeptDepth
+	switch {
+	case isLink(st):
+		e.link, err = readlinkAt(dir, name)
+	case e.bare:
+	case isRegular(st):
+		e.text, err = readAt(dir, name, min(k.bytes, maxConfigText))
+		k.bytes -= int64(len(e.text))
+		e.bare = err != nil
+		err = nil // what cannot be read cannot be put back, and is compared by its identity
+	case isDir(st):
+		err = k.takeKids(e, dir, name, depth)
+	default:
+		e.bare = true
+	}
+	return e, gone(err)
+}
+
+func (k *copier) takeKids(e *entry, dir *os.File, name string, depth int) error {
+	d, err := openDir(dir, name, 0)
+	if err != nil {
+		e.bare = true
+		return nil //nolint:nilerr // as with a file that cannot be read
+	}
+	defer d.Close()
+	names, err := listDir(d, max(k.files, 0))
+	if err != nil {
+		e.bare = true
+		return nil //nolint:nilerr // the same
+	}
+	e.kids = make(map[string]*entry, len(names))
+	for _, n := range names {
+		kid, err := k.take(d, n, depth+1)
+		if err != nil {
+			return err
+		}
+		if kid != nil {
+			e.kids[n] = kid
+		}
+	}
+	return nil
+}
+
+// put makes name in dir, which is absent, what it was.
+func (e *entry) put(dir *os.File, name string) error {
+	switch e.mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		err := mayWrite(dir, func() error { return unix.Symlinkat(e.link, int(dir.Fd()), name) })
+		if err != nil {
+			return err
+		}
+		return own(unix.Fchownat(int(dir.Fd()), name, int(e.uid), int(e.gid), unix.AT_SYMLINK_NOFOLLOW))
+	case unix.S_IFREG:
+		if e.bare {
+			return errBound
+		}
+		return replaceAt(dir, name, e.text, e.mode, e.uid, e.gid)
+	case unix.S_IFDIR:
+		if e.bare {
+			return errBound
+		}
+		if err := mayWrite(dir, func() error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) }); err != nil {
+			return err
+		}
+		d, err := openDir(dir, name, 0)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		for n, kid := range e.kids {
+			if err := kid.put(d, n); err != nil {
+				return err
+			}
+		}
+		if err := own(unix.Fchown(int(d.Fd()), int(e.uid), int(e.gid))); err != nil {
+			return err
+		}
+		return unix.Fchmod(int(d.Fd()), e.mode&0o7777)
+	}
+	return errBound // a socket or FIFO is not made again
+}
+
+// replaceAt puts a file in the place of name, whatever was there but a
+// directory.
+func replaceAt(dir *os.File, name string, text []byte, mode, uid, gid uint32) error {
+	return mayWrite(dir, func() error {
+		scratch := scratchName()
+		fd, err := openBeneath(int(dir.Fd()), scratch, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), scratch)
+		defer f.Close()
+		_, err = f.Write(text)
+		if err == nil {
+			err = own(unix.Fchown(fd, int(uid), int(gid)))
+		}
+		if err == nil {
+			// Never set-uid or set-gid: the text came from a box.
+			err = unix.Fchmod(fd, mode&0o777)
+		}
+		if err == nil {
+			err = unix.Renameat(int(dir.Fd()), scratch, int(dir.Fd()), name)
+		}
+		if err != nil {
+			_ = unix.Unlinkat(int(dir.Fd()), scratch, 0)
+		}
+		return err
+	})
+}
+
+// own is the outcome of giving a file to its owner. Only root can give it to
+// somebody else; for an ordinary user it belongs to the right one from the
+// start, or the file system has no owners.
+func own(err error) error {
+	if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
+		return nil
+	}
+	return err
+}
+
+// rewriteAt gives a file a new text. The inode stays, and with it its owner
+// and mode, unless it has another name too: what is written there would be
+// written through this one.
+func rewriteAt(dir *os.File, name string, was *unix.Stat_t, text []byte) error {
+	if was.Nlink != 1 {
+		return replaceAt(dir, name, text, was.Mode, was.Uid, was.Gid)
+	}
+	fd, err := openBeneath(int(dir.Fd()), name, unix.O_WRONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.EACCES) {
+		return replaceAt(dir, name, text, was.Mode, was.Uid, was.Gid)
+	}
+	if err != nil {
+		return gone(err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	var now unix.Stat_t
+	if err := unix.Fstat(fd, &now); err != nil {
+		return err
+	}
+	if !isRegular(&now) || identOf(&now) != identOf(was) || now.Nlink != 1 {
+		return replaceAt(dir, name, text, was.Mode, was.Uid, was.Gid)
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	return err
+}
+
+// sameText reports whether a file holds text.
+func sameText(dir *os.File, name string, text []byte) bool {
+	now, err := readAt(dir, name, int64(len(text)))
+	return err == nil && bytes.Equal(now, text)
+}

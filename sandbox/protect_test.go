@@ -1,0 +1,843 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/internal/testenv"
+)
+
+// guarded is a workspace with a protector, after prepare ran in it.
+func guarded(t testing.TB, prepare func(dir string), also ...string) (*protector, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "workspace")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if prepare != nil {
+		prepare(dir)
+	}
+	return protect(t, dir, also...), dir
+}
+
+func protect(t testing.TB, dir string, also ...string) *protector {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), dir)
+	defer f.Close()
+	p, err := newProtector(f, also)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.close() })
+	return p
+}
+
+// during runs what a command would do, between begin and end.
+func during(t testing.TB, p *protector, command func()) []Reverted {
+	t.Helper()
+	if err := p.begin(); err != nil {
+		t.Fatalf("begin: %v", err)
+	}
+	command()
+	told, err := p.end()
+	if err != nil {
+		t.Fatalf("end: %v", err)
+	}
+	return told
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t testing.TB, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func pinned(t testing.TB, p *protector) map[string]pin {
+	t.Helper()
+	all, err := p.pins()
+	must(t, err)
+	byPath := map[string]pin{}
+	for _, one := range all {
+		byPath[one.Path] = one
+	}
+	return byPath
+}
+
+// tree is everything beneath a directory: kind, mode and text by path.
+func tree(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, path)
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		text := info.Mode().String()
+		switch {
+		case info.Mode().IsRegular():
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += " " + string(b)
+		case info.Mode()&os.ModeSymlink != 0:
+			to, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			text += " -> " + to
+		}
+		all[rel] = text
+		return nil
+	}))
+	return all
+}
+
+func allProtected() []string {
+	var all []string
+	for _, names := range protectedNames {
+		all = append(all, names...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// standing is what may stand at a path; outside is a directory that must stay as
+// it is.
+var standing = map[string]func(t testing.TB, path, outside string){
+	"absent":       func(testing.TB, string, string) {},
+	"file":         func(t testing.TB, path, _ string) { put(t, path, "file\n") },
+	"dir":          func(t testing.TB, path, _ string) { put(t, path+"/a/b", "in a directory\n") },
+	"link inside":  func(t testing.TB, path, _ string) { must(t, os.Symlink("target", path)) },
+	"link outside": func(t testing.TB, path, outside string) { must(t, os.Symlink(outside, path)) },
+	"dangling":     func(t testing.TB, path, _ string) { must(t, os.Symlink("nowhere", path)) },
+	"fifo":         func(t testing.TB, path, _ string) { must(t, syscall.Mkfifo(path, 0o644)) },
+	"deep": func(t testing.TB, path, _ string) {
+		put(t, path+strings.Repeat("/d", 100)+"/f", "deep\n")
+		for i := range 300 {
+			put(t, fmt.Sprintf("%s/many%d/%d", path, i%7, i), "")
+		}
+		must(t, os.Chmod(path+"/d/d", 0))
+	},
+}
+
+// outsideOf is a directory beside a workspace, with something in it.
+func outsideOf(t testing.TB, dir string) (string, map[string]string) {
+	t.Helper()
+	outside := filepath.Join(filepath.Dir(dir), "outside")
+	put(t, outside+"/sub/secret", "secret\n")
+	put(t, outside+"/config", "[core]\n\tfsmonitor = mine\n")
+	put(t, outside+"/hooks/pre-commit", "mine\n")
+	return outside, tree(t, outside)
+}
+
+func TestWhatAppearsIsTakenAway(t *testing.T) {
+	for kind, plant := range standing {
+		if kind == "absent" {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			p, dir := guarded(t, func(dir string) { put(t, dir+"/target/x", "x") })
+			outside, before := outsideOf(t, dir)
+			want := tree(t, dir)
+			names := append(allProtected(), ".git")
+			if kind == "deep" {
+				names = []string{".vscode", ".envrc"}
+			}
+			told := during(t, p, func() {
+				for _, name := range names {
+					if kind == "dir" && name == ".git" {
+						put(t, dir+"/.git/hooks/pre-commit", "evil") // a directory may appear; TestRepository
+						continue
+					}
+					plant(t, filepath.Join(dir, name), outside)
+				}
+			})
+			if kind == "dir" {
+				must(t, os.RemoveAll(dir+"/.git"))
+			}
+			if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+				t.Errorf("the workspace before (-) and after (+):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
+				t.Errorf("outside before (-) and after (+):\n%s", diff)
+			}
+			for _, name := range names {
+				if !slices.ContainsFunc(told, func(r Reverted) bool { return r.Path == name || strings.HasPrefix(r.Path, name+"/") }) {
+					t.Errorf("%s was taken away and not told: %v", name, told)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatExistsIsPinnedOrPutBack(t *testing.T) {
+	for kind, plant := range standing {
+		for attack, strike := range standing {
+			if kind == "absent" || kind == "deep" {
+				continue
+			}
+			t.Run(kind+" becomes "+attack, func(t *testing.T) {
+				const name = ".envrc"
+				var outside string
+				p, dir := guarded(t, func(dir string) {
+					outside, _ = outsideOf(t, dir)
+					put(t, dir+"/target/x", "x")
+					plant(t, filepath.Join(dir, name), outside)
+				})
+				before, want := tree(t, outside), tree(t, dir)
+				_, isPinned := pinned(t, p)[name]
+				if should := kind == "file" || kind == "dir"; isPinned != should {
+					t.Fatalf("pinned: got %t, want %t", isPinned, should)
+				}
+				if isPinned {
+					return // what a mount keeps is TestPinsHold's
+				}
+				if err := p.begin(); err != nil {
+					t.Fatal(err)
+				}
+				must(t, os.RemoveAll(filepath.Join(dir, name)))
+				strike(t, filepath.Join(dir, name), outside)
+				_, err := p.end()
+				if kind == "fifo" {
+					if attack != "fifo" && !errors.Is(err, errUnprotected) {
+						t.Errorf("a FIFO cannot be put back: got error %v", err)
+					}
+				} else if err != nil {
+					t.Error(err)
+				} else if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+					t.Errorf("the workspace before (-) and after (+):\n%s", diff)
+				}
+				if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
+					t.Errorf("outside before (-) and after (+):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestPinsOfARepository(t *testing.T) {
+	p, _ := guarded(t, func(dir string) {
+		put(t, dir+"/.git/HEAD", "ref: refs/heads/main\n")
+		put(t, dir+"/.git/config", "[core]\n\thooksPath = tools/hooks\n[include]\n\tpath = ../.gitextra\n[alias]\n\tx = !/usr/bin/x\n")
+		put(t, dir+"/.git/hooks/pre-commit", "")
+		put(t, dir+"/.git/modules/a/b/HEAD", "")
+		put(t, dir+"/.git/modules/a/b/config", "")
+		put(t, dir+"/.git/worktrees/w/HEAD", "")
+		put(t, dir+"/.git/worktrees/w/commondir", "../..\n")
+		put(t, dir+"/.gitextra", "")
+		put(t, dir+"/.gitmodules", "")
+		put(t, dir+"/tools/hooks/pre-push", "")
+		put(t, dir+"/sub/.git/config", "")
+		put(t, dir+"/bare/HEAD", "")
+		put(t, dir+"/bare/config", "")
+		put(t, dir+"/bare/objects/x", "")
+		put(t, dir+"/bare/refs/x", "")
+		put(t, dir+"/linked/.git", "gitdir: ../.real\n")
+		put(t, dir+"/.real/config", "")
+		put(t, dir+"/real.idea/x", "")
+		must(t, os.Symlink("real.idea", dir+"/.idea"))
+		put(t, dir+"/ops/run", "")
+	}, "ops/run")
+	got, err := p.pins()
+	must(t, err)
+	want := []pin{
+		{".git", true, true},
+		{".git/config", false, false},
+		{".git/hooks", true, false},
+		{".git/modules", true, true},
+		{".git/modules/a", true, true},
+		{".git/modules/a/b", true, true},
+		{".git/modules/a/b/config", false, false},
+		{".git/worktrees", true, true},
+		{".git/worktrees/w", true, true},
+		{".git/worktrees/w/commondir", false, false},
+		{".gitextra", false, false},
+		{".real", true, true},
+		{".real/config", false, false},
+		{"bare/config", false, false},
+		{"linked/.git", false, false},
+		{"ops", true, true},
+		{"ops/run", false, false},
+		{"real.idea", true, false},
+		{"sub/.git", true, true},
+		{"sub/.git/config", false, false},
+		{"tools", true, true},
+		{"tools/hooks", true, false},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pins, wanted (-) and got (+):\n%s", diff)
+	}
+	notes := strings.Join(p.remarks(), "\n")
+	for _, part := range []string{"include.path", "alias.x"} {
+		if !strings.Contains(notes, part) {
+			t.Errorf("the remarks do not name %s:\n%s", part, notes)
+		}
+	}
+}
+
+func TestManySubmodulesArePinnedAsAWhole(t *testing.T) {
+	p, _ := guarded(t, func(dir string) {
+		for i := range maxPerKind + 1 {
+			put(t, fmt.Sprintf("%s/.git/modules/m%d/config", dir, i), "")
+			put(t, fmt.Sprintf("%s/.git/modules/m%d/HEAD", dir, i), "")
+		}
+	})
+	if got := pinned(t, p)[".git/modules"]; got != (pin{".git/modules", true, false}) {
+		t.Errorf("got %+v", got)
+	}
+	if told := during(t, p, func() {}); len(told) > 0 {
+		t.Errorf("told without a change: %v", told)
+	}
+}
+
+// What git would run of a repository that a command made, and how it is said.
+func TestRepository(t *testing.T) {
+	const plainConfig = "[core]\n\trepositoryformatversion = 0\n"
+	for name, test := range map[string]struct {
+		plant func(t testing.TB, dir string)
+		told  string // a path
+		gone  string // a path that must not be there
+		kept  map[string]string
+	}{
+		"hook": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/hooks/pre-commit", "evil")
+				put(t, dir+"/.git/hooks/pre-commit.sample", "ok")
+			}, ".git/hooks/pre-commit", ".git/hooks/pre-commit", map[string]string{".git/hooks/pre-commit.sample": "ok"},
+		},
+		"hooks are a link": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/h/pre-commit", "evil")
+				must(t, os.Symlink("../h", dir+"/.git/hooks"))
+			}, ".git/hooks", ".git/hooks", nil,
+		},
+		"a sample that is a link": {
+			func(t testing.TB, dir string) {
+				must(t, os.Mkdir(dir+"/.git/hooks", 0o755))
+				must(t, os.Symlink("x", dir+"/.git/hooks/a.sample"))
+			}, ".git/hooks/a.sample", ".git/hooks/a.sample", nil,
+		},
+		"settings": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/config", "[core]\n\tbare = false ; yes\n\tfsmonitor = ./evil\n# a remark\n[alias] st = !evil\n[remote \"o\"]\n\turl = https://x/y\n\tuploadpack = evil\n")
+			}, ".git/config", "", map[string]string{".git/config": "[core]\n\tbare = false ; yes\n# a remark\n[alias]\n[remote \"o\"]\n\turl = https://x/y\n"},
+		},
+		"commondir": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/evil/config", "[core]\n\tfsmonitor = ./evil\n")
+				put(t, dir+"/.git/commondir", "../evil\n")
+			}, ".git/commondir", ".git/commondir", nil,
+		},
+		"config.worktree": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/config.worktree", "[core]\n\teditor = evil\n\tbare = false\n")
+			}, ".git/config.worktree", "", map[string]string{".git/config.worktree": "[core]\n\tbare = false\n"},
+		},
+		"a worktree's commondir": {
+			func(t testing.TB, dir string) { put(t, dir+"/.git/worktrees/w/commondir", "../../../evil\n") },
+			".git/worktrees/w/commondir", ".git/worktrees/w/commondir", nil,
+		},
+		"a submodule's hook": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/modules/a/b/HEAD", "x")
+				put(t, dir+"/.git/modules/a/b/hooks/post-checkout", "evil")
+			}, ".git/modules/a/b/hooks/post-checkout", ".git/modules/a/b/hooks/post-checkout", nil,
+		},
+		"a submodule that is a link": {
+			func(t testing.TB, dir string) {
+				must(t, os.MkdirAll(dir+"/.git/modules", 0o755))
+				must(t, os.Symlink("../../evil", dir+"/.git/modules/m"))
+			}, ".git/modules/m", ".git/modules/m", nil,
+		},
+		"one directory down": {
+			func(t testing.TB, dir string) { put(t, dir+"/sub/.git/config", "[core]\n\tsshCommand = evil\n") },
+			"sub/.git/config", "", map[string]string{"sub/.git/config": "[core]\n"},
+		},
+		"a bare repository": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/docs/HEAD", "ref: refs/heads/main\n")
+				put(t, dir+"/docs/objects/x", "")
+				put(t, dir+"/docs/refs/x", "")
+				put(t, dir+"/docs/config", "[core]\n\tfsmonitor = ./evil\n")
+			}, "docs/config", "", map[string]string{"docs/config": "[core]\n"},
+		},
+		"the workspace as a bare repository": {
+			func(t testing.TB, dir string) {
+				must(t, os.Symlink("refs/heads/main", dir+"/HEAD"))
+				put(t, dir+"/commondir", "evil\n")
+				put(t, dir+"/hooks/pre-commit", "evil")
+			}, "hooks/pre-commit", "commondir", nil,
+		},
+		"a file that leads out": {
+			func(t testing.TB, dir string) { put(t, dir+"/sub/.git", "gitdir: ../../outside\n") },
+			"sub/.git", "sub/.git", nil,
+		},
+		"a file that leads through a link": {
+			func(t testing.TB, dir string) {
+				must(t, os.Symlink("../outside", dir+"/l"))
+				put(t, dir+"/sub/.git", "gitdir: ../l\n")
+			}, "sub/.git", "sub/.git", nil,
+		},
+		"a file that leads to a hook": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/evil/deep/hooks/pre-commit", "evil")
+				put(t, dir+"/sub/.git", "gitdir: ../evil/deep\n")
+			}, "evil/deep/hooks/pre-commit", "evil/deep/hooks/pre-commit", map[string]string{"sub/.git": "gitdir: ../evil/deep\n"},
+		},
+		"a configuration that git cannot read": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/config", plainConfig+"what is this\n[alias]\n\tx = !evil\n")
+			},
+			".git/config", "", map[string]string{".git/config": plainConfig},
+		},
+		"a configuration that is too large": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/config", plainConfig+strings.Repeat("#", maxConfigText)+"\n[alias]\n\tx = !evil\n")
+			}, ".git/config", ".git/config", nil,
+		},
+		"a configuration that is a FIFO": {
+			func(t testing.TB, dir string) { must(t, syscall.Mkfifo(dir+"/.git/config", 0o644)) },
+			".git/config", ".git/config", nil,
+		},
+		"a configuration with a second name": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/second", plainConfig+"[alias]\n\tx = !evil\n")
+				must(t, os.Link(dir+"/second", dir+"/.git/config"))
+			}, ".git/config", "", map[string]string{".git/config": plainConfig + "[alias]\n", "second": plainConfig + "[alias]\n\tx = !evil\n"},
+		},
+		"read-only to its owner": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/config", "[alias]\n\tx = !evil\n")
+				put(t, dir+"/.git/hooks/pre-commit", "evil")
+				must(t, os.Chmod(dir+"/.git/config", 0o444))
+				must(t, os.Chmod(dir+"/.git/hooks", 0o555))
+				must(t, os.Chmod(dir+"/.git", 0o555))
+			}, ".git/config", ".git/hooks/pre-commit", map[string]string{".git/config": "[alias]\n"},
+		},
+		"gitmodules": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.gitmodules", "[submodule \"a\"]\n\tpath = a\n\turl = ../a\n\tupdate = !evil\n")
+			}, ".gitmodules", "", map[string]string{".gitmodules": "[submodule \"a\"]\n\tpath = a\n\turl = ../a\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, dir := guarded(t, nil)
+			outside, before := outsideOf(t, dir)
+			told := during(t, p, func() {
+				must(t, os.MkdirAll(dir+"/.git", 0o755))
+				test.plant(t, dir)
+			})
+			if !slices.ContainsFunc(told, func(r Reverted) bool { return r.Path == test.told }) {
+				t.Errorf("%s is not told in %v", test.told, told)
+			}
+			if _, err := os.Lstat(filepath.Join(dir, test.gone)); test.gone != "" && err == nil {
+				t.Errorf("%s is still there", test.gone)
+			}
+			for path, want := range test.kept {
+				if got, err := os.ReadFile(filepath.Join(dir, path)); err != nil || string(got) != want {
+					t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
+				}
+			}
+			if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
+				t.Errorf("outside before (-) and after (+):\n%s", diff)
+			}
+			if told := during(t, p, func() {}); len(told) > 0 {
+				t.Errorf("told again without a change: %v", told)
+			}
+		})
+	}
+}
+
+// A box can write to a mapping long after the look that it passed.
+func TestAWriteThroughAMappingIsSeen(t *testing.T) {
+	p, dir := guarded(t, nil)
+	config := dir + "/.git/config"
+	pad := strings.Repeat("#", 4095) + "\n"
+	var mapped []byte
+	must(t, p.begin())
+	put(t, config, pad)
+	f, err := os.OpenFile(config, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	mapped, err = unix.Mmap(int(f.Fd()), 0, len(pad), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	must(t, err)
+	defer func() { _ = unix.Munmap(mapped) }()
+	mapped[0] = '#'
+	if told, err := p.check(); err != nil || len(told) > 0 {
+		t.Fatalf("a harmless file: %v, %v", told, err)
+	}
+	copy(mapped, "[alias]\nx=!evil\n#")
+	told, err := p.end()
+	must(t, err)
+	if len(told) != 1 {
+		t.Errorf("got %v, want one thing taken back", told)
+	}
+}
+
+func TestAPersonsWorkIsKept(t *testing.T) {
+	p, dir := guarded(t, func(dir string) { put(t, dir+"/.git/config", "[core]\n\tbare = false\n") })
+	if told := during(t, p, func() {}); len(told) > 0 {
+		t.Fatalf("told without a change: %v", told)
+	}
+	// Between two commands, as an editor and git do: by a new file.
+	put(t, dir+"/.vscode/settings.json", "{}\n")
+	put(t, dir+"/.git/new", "[core]\n\teditor = mine\n[alias]\n\tx = !mine\n")
+	must(t, os.Rename(dir+"/.git/new", dir+"/.git/config"))
+	want := tree(t, dir)
+	told := during(t, p, func() {
+		put(t, dir+"/.vscode/settings.json", "evil\n")
+		put(t, dir+"/.vscode/tasks.json", "evil\n")
+		put(t, dir+"/.git/config", "[core]\n\teditor = mine\n[alias]\n\tx = !mine\n\ty = !evil\n")
+	})
+	if len(told) != 3 {
+		t.Errorf("got %d things told, want 3: %v", len(told), told)
+	}
+	if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+		t.Errorf("the workspace before the command (-) and after (+):\n%s", diff)
+	}
+	told = during(t, p, func() { must(t, os.RemoveAll(dir+"/.vscode")) })
+	if diff := cmp.Diff(want, tree(t, dir)); diff != "" || len(told) != 1 {
+		t.Errorf("told %v; the workspace before the command (-) and after (+):\n%s", told, diff)
+	}
+}
+
+func TestNothingIsAdoptedWhileACommandRuns(t *testing.T) {
+	p, dir := guarded(t, nil)
+	other := protect(t, dir) // another server in the same workspace
+	must(t, p.begin())
+	put(t, dir+"/.envrc", "evil\n")
+	must(t, p.begin()) // a second command, and a box that is made
+	if _, err := p.pins(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, other.begin())
+	if told, err := other.end(); err != nil || len(told) != 1 {
+		t.Errorf("the other server: got %v, %v; want .envrc taken away", told, err)
+	}
+	put(t, dir+"/.envrc", "evil\n")
+	for i, want := range []int{1, 0} {
+		if told, err := p.end(); err != nil || len(told) != want {
+			t.Errorf("end %d: got %v, %v; want %d things told", i, told, err, want)
+		}
+	}
+	if _, err := os.Lstat(dir + "/.envrc"); err == nil {
+		t.Error(".envrc is still there")
+	}
+}
+
+// A held repository may move with the directory that it is in.
+func TestARepositoryMovesWithItsDirectory(t *testing.T) {
+	p, dir := guarded(t, func(dir string) {
+		put(t, dir+"/sub/.git/config", "[alias]\n\tx = !mine\n")
+		put(t, dir+"/sub/.git/hooks/pre-commit", "mine\n")
+	})
+	told := during(t, p, func() { must(t, os.Rename(dir+"/sub", dir+"/moved")) })
+	if len(told) > 0 {
+		t.Errorf("told: %v", told)
+	}
+	all := pinned(t, p)
+	for _, path := range []string{"moved/.git", "moved/.git/config", "moved/.git/hooks"} {
+		if _, ok := all[path]; !ok {
+			t.Errorf("%s is not pinned: %v", path, all)
+		}
+	}
+}
+
+func TestALostPinIsAnError(t *testing.T) {
+	p, dir := guarded(t, func(dir string) { put(t, dir+"/.husky/pre-commit", "mine\n") })
+	must(t, p.begin())
+	must(t, os.Rename(dir+"/.husky", dir+"/old"))
+	put(t, dir+"/.husky/pre-commit", "whose?\n")
+	if _, err := p.end(); !errors.Is(err, errUnprotected) {
+		t.Errorf("got %v, want %v", err, errUnprotected)
+	}
+}
+
+// F18 of the escape probes: a command that does nothing leaves nothing.
+func TestATrivialCommandLeavesTheWorkspaceAsItWas(t *testing.T) {
+	for name, prepare := range map[string]func(dir string){
+		"empty": nil,
+		"full": func(dir string) {
+			for _, name := range allProtected() {
+				put(t, filepath.Join(dir, name), name)
+			}
+			put(t, dir+"/.git/config", "[core]\n\thooksPath = nowhere\n")
+			put(t, dir+"/sub/.git/hooks/x", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "workspace")
+			must(t, os.Mkdir(dir, 0o755))
+			if prepare != nil {
+				prepare(dir)
+			}
+			want := tree(t, dir)
+			p := protect(t, dir)
+			pinned(t, p)
+			for range 2 {
+				if told := during(t, p, func() {}); len(told) > 0 {
+					t.Errorf("told: %v", told)
+				}
+			}
+			if diff := cmp.Diff(want, tree(t, dir)); diff != "" {
+				t.Errorf("before (-) and after (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A command that still runs swaps directories for links, under the hands of
+// the look that removes them. Whatever it wins, nothing outside changes.
+func TestSwapsNeverReachOutside(t *testing.T) {
+	p, dir := guarded(t, nil)
+	outside, before := outsideOf(t, dir)
+	must(t, p.begin())
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, name := range []string{".git", ".vscode", ".git/hooks", ".git/config", "sub", ".git/modules"} {
+		at, spare := filepath.Join(dir, name), filepath.Join(dir, "spare"+strings.ReplaceAll(name, "/", "-"))
+		must(t, os.Symlink(outside, spare))
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_ = os.MkdirAll(at+"/hooks", 0o755)
+				_ = os.WriteFile(at+"/config", []byte("[alias]\n\tx = !evil\n"), 0o644)
+				_ = os.WriteFile(at+"/hooks/pre-commit", []byte("evil"), 0o644)
+				_ = os.WriteFile(at+"/.git", []byte("gitdir: ../spare-git\n"), 0o644)
+				_ = unix.Renameat2(unix.AT_FDCWD, at, unix.AT_FDCWD, spare, unix.RENAME_EXCHANGE)
+			}
+		})
+	}
+	reverted := 0
+	for range 300 {
+		told, _ := p.check() // an error only says that the other side was quicker
+		reverted += len(told)
+	}
+	close(stop)
+	wg.Wait()
+	if reverted == 0 {
+		t.Error("nothing was ever taken back: the test proves nothing")
+	}
+	// The swapping side writes through its own links; only what it cannot have
+	// done counts: its files are the only new ones, and none is gone.
+	after := tree(t, outside)
+	for path, text := range before {
+		if path == "config" || path == "hooks/pre-commit" || path == "." {
+			continue // written by the swaps themselves
+		}
+		if after[path] != text {
+			t.Errorf("outside/%s: got %q, want %q", path, after[path], text)
+		}
+	}
+	for _, path := range []string{"config", "hooks/pre-commit", "hooks"} {
+		if _, ok := after[path]; !ok {
+			t.Errorf("outside/%s was removed", path)
+		}
+	}
+	for i := 0; ; i++ {
+		if _, err := p.check(); err == nil {
+			break
+		} else if i == 5 {
+			t.Fatalf("the workspace stays unprotected: %v", err)
+		}
+	}
+	if told, err := p.end(); err != nil || len(told) > 0 {
+		t.Errorf("after the last look: %v, %v", told, err)
+	}
+}
+
+// git as an ordinary person configures it, with nothing of this machine.
+func git(t testing.TB, dir string, args ...string) string {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "git", args...)
+	c.Dir = dir
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(dir), "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b",
+	}
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func TestOrdinaryGitIsLeftAlone(t *testing.T) {
+	testenv.Need(t, testenv.Git)
+	p, dir := guarded(t, nil)
+	origin := filepath.Join(filepath.Dir(dir), "origin")
+	must(t, os.Mkdir(origin, 0o755))
+	git(t, origin, "init", "-q", "-b", "main")
+	git(t, origin, "commit", "-q", "--allow-empty", "-m", "first")
+	for _, step := range [][]string{
+		{"clone", "-q", origin, "."},
+		{"config", "user.email", "agent@example.com"},
+		{"remote", "add", "other", "git@example.com:x/y.git"},
+		{"commit", "-q", "--allow-empty", "-m", "x"},
+		{"checkout", "-q", "-b", "topic", "--track", "main"},
+		{"worktree", "add", "-q", "tree"},
+		{"-C", "tree", "commit", "-q", "--allow-empty", "-m", "y"},
+		{"config", "pull.rebase", "true"},
+		{"branch", "-m", "renamed"},
+		{"-c", "protocol.file.allow=always", "submodule", "--quiet", "add", origin, "mod"},
+		{"sparse-checkout", "init", "--cone"},
+		{"stash"},
+		{"gc", "-q"},
+		{"init", "-q", "new"},
+		{"worktree", "remove", "tree"},
+		{"remote", "remove", "other"},
+	} {
+		config := "" // what git itself left, before the look
+		told := during(t, p, func() {
+			git(t, dir, step...)
+			text, err := os.ReadFile(dir + "/.git/config")
+			must(t, err)
+			config = string(text)
+		})
+		if len(told) > 0 {
+			t.Errorf("git %v: %v", step, told)
+		}
+		if text, err := os.ReadFile(dir + "/.git/config"); err != nil || string(text) != config {
+			t.Errorf("git %v: .git/config changed from\n%s\nto\n%s", step, config, text)
+		}
+	}
+	git(t, dir, "status")
+}
+
+// What git reads of a configuration and what we read of it must be the same.
+func TestGitReadsWhatWeRead(t *testing.T) {
+	testenv.Need(t, testenv.Git)
+	for _, text := range configSamples {
+		path := filepath.Join(t.TempDir(), "config")
+		put(t, path, text)
+		c := exec.CommandContext(t.Context(), "git", "config", "--file", path, "--list", "-z")
+		c.Env = []string{"PATH=" + os.Getenv("PATH")}
+		out, err := c.Output()
+		all, good := readConfig([]byte(text))
+		if (err == nil) != (good == len(text)) {
+			// To refuse more than git does is allowed, and only that.
+			if err == nil {
+				t.Logf("stricter than git: %q", text)
+			} else {
+				t.Errorf("git refuses %q, and we do not: %v", text, err)
+			}
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		var got strings.Builder
+		for i := range all {
+			s := &all[i]
+			if s.bare {
+				fmt.Fprintf(&got, "%s\x00", s.name())
+			} else {
+				fmt.Fprintf(&got, "%s\n%s\x00", s.name(), s.value)
+			}
+		}
+		if diff := cmp.Diff(string(out), got.String()); diff != "" {
+			t.Errorf("%q: git (-), we (+):\n%s", text, diff)
+		}
+	}
+}
+
+var configSamples = []string{
+	"",
+	"[core]\n\tbare = false\n",
+	"[core] fsmonitor = ./evil\n",
+	"[CORE]\nFsMonitor=./evil",
+	"[core]\r\n\tfsmonitor = x\r\n\tbare\r\n",
+	"[alias \"x\"]\n\tcommand = !a \\\n  b # c\n[remote \"a\\\"b\\\\c]\"] url = \"x;y\" ; z\n",
+	"[remote.Origin]\n\turl=ext::sh\n[a.b \"c.d\"] e\n",
+	"# [core]\n;[core]\n[core]#x\n\tpager = a\\\\\\\"\\n\\t\\bb\n",
+	"[core]\n\tpager = \"a\n\tb\"\n",
+	"[core]\n\tpager = a\\qb\n",
+	"[core]\npager = \"a\\\n  b\"  c  d  \n",
+	"[core]x=1\n[user]y=2\n[core][user]z=3\n",
+	"\ufeff[core]\n\tbare = true\n",
+	"fsmonitor = x\n[core]\n",
+	"[core]\n\t1x = 2\n",
+	"[core]\n\tx-1 = 2\n\tx_1 = 3\n",
+	"[include]\n\tpath = x\\\n",
+	"[core\n]x=1\n",
+	"[core \"x]\n",
+	"[core]\n\tx = 1\v2\f\n",
+	"[a]\n\tx = 1\r2\r\n\ty=\"\\\r\n3\"\n",
+	"[a]\n x \t = \t 1\t 2 \t\n",
+}
+
+func FuzzGitConfig(f *testing.F) {
+	for _, text := range configSamples {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 1<<16 {
+			t.Skip()
+		}
+		bad := func(s *gitSetting) bool { return !harmless(s, repoKeys) }
+		var want []string // what is harmless, byte for byte
+		all, good := readConfig(text)
+		harm := good < len(text)
+		for i := range all {
+			if s := &all[i]; bad(s) {
+				harm = true
+			} else {
+				want = append(want, s.name()+"="+s.value+"="+strings.TrimRight(string(text[s.from:s.to]), "\r\n"))
+			}
+		}
+		kept, taken := strip(text, bad)
+		if harm != (len(taken) > 0) {
+			t.Fatalf("%q: harm is %t, taken is %q", text, harm, taken)
+		}
+		if !harm && string(kept) != string(text) {
+			t.Fatalf("%q was changed to %q", text, kept)
+		}
+		again, good := readConfig(kept)
+		if good < len(kept) {
+			t.Fatalf("%q became %q, which cannot be read", text, kept)
+		}
+		var got []string
+		for i := range again {
+			s := &again[i]
+			if bad(s) {
+				t.Fatalf("%q became %q, which still sets %s", text, kept, s.name())
+			}
+			got = append(got, s.name()+"="+s.value+"="+strings.TrimRight(string(kept[s.from:s.to]), "\r\n"))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("%q became %q; wanted (-), got (+):\n%s", text, kept, diff)
+		}
+	})
+}
