@@ -25,7 +25,9 @@ type around struct {
 	filtered bool     // a system call filter is on us already
 	covered  []string // mounts that cover parts of /proc
 	cgroupRO []string // control group trees that are mounted read-only
-	cgroups  bool     // a control group tree is mounted
+	cgroup2  bool     // a control group tree of version 2 is mounted
+	cgroups  bool     // one of any version is
+	overlay  bool     // our root is one
 	systemd  bool     // manages this machine
 	modules  string   // security modules that are active
 
@@ -72,10 +74,13 @@ func lookAround(kernel string) around {
 	a.systemd = err == nil
 	a.readMounts(readMost("/proc/self/mountinfo"))
 	a.chroot = a.chroot || elsewhere("1") || elsewhere(strconv.Itoa(os.Getppid()))
-	// A file alone says nothing: images of machines are made from those of
-	// containers.
+	// These alone say nothing: live systems have an overlay as their root, and
+	// images of machines are made from those of containers.
 	if len(a.signs) > 0 {
 		a.findEngine()
+		if a.overlay {
+			a.signs = append(a.signs, "an overlay as its root")
+		}
 	}
 	a.filtered = hasFilter(readMost("/proc/self/status"))
 	a.noMemory = memoryDisabled(readMost("/proc/cgroups"))
@@ -141,15 +146,13 @@ func (a *around) readMounts(text string) {
 		point, options, kind := mount[4], strings.Split(mount[5], ","), super[0]
 		if point == "/" {
 			a.chroot = false
-			if kind == "overlay" {
-				a.signs = append(a.signs, "an overlay as its root")
-			}
+			a.overlay = kind == "overlay"
 		}
 		if strings.HasPrefix(point, "/proc/") && !slices.Contains(emptyProc, point) {
 			a.covered = append(a.covered, point)
 		}
 		if kind == "cgroup" || kind == "cgroup2" {
-			a.cgroups = true
+			a.cgroups, a.cgroup2 = true, a.cgroup2 || kind == "cgroup2"
 			if slices.Contains(options, "ro") {
 				a.cgroupRO = append(a.cgroupRO, point)
 			}
@@ -252,6 +255,15 @@ func (a *around) mendCgroups() string {
 		return "systemd-run --user --scope -p Delegate=yes belljar serve; on cgroup v1, run belljar as root"
 	}
 	return "run belljar as root, or give this user a cgroup: chown it, its cgroup.procs and its cgroup.subtree_control"
+}
+
+// mendKill is what makes the tree of version 2 writable, which kills even where
+// version 1 holds the limits.
+func (a *around) mendKill() string {
+	if a.root && !a.cgroup2 && !a.inContainer() {
+		return "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified"
+	}
+	return a.mendCgroups()
 }
 
 // loosen is how an engine is told to forbid less: docker and podman share

@@ -219,7 +219,7 @@ func tryKind(flag uintptr, root bool) error {
 // and the mounts in them.
 func checkBox(a around) []Check {
 	users := Check{Name: "user namespaces", Required: true, OK: true, Detail: "can be made"}
-	others := Check{Name: "namespaces", Required: true, OK: true, Detail: "all other namespaceKinds can be made: mount, pid, net, ipc, uts, cgroup"}
+	others := Check{Name: "namespaces", Required: true, OK: true, Detail: "all other kinds can be made: mount, pid, net, ipc, uts, cgroup"}
 	const lost = "no command can be isolated, so none will run"
 	report, err := tryInside(a.root)
 	if err != nil {

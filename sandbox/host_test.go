@@ -14,8 +14,9 @@ import (
 // What Probe says and what New does must agree.
 func TestProbe(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
-	h := Probe(t.TempDir())
-	s, err := New(Config{})
+	dir := t.TempDir()
+	h := Probe(dir)
+	s, err := New(Config{Workspace: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +93,8 @@ func TestMend(t *testing.T) {
 		{"podman's cgroups", around{runtime: "podman", root: true}, nil, mendGrp, "unmask=/sys/fs/cgroup"},
 		{"read-only cgroups", around{root: true, cgroups: true, cgroupRO: []string{"/sys/fs/cgroup"}}, nil, mendGrp, "mount -o remount,rw /sys/fs/cgroup"},
 		{"no cgroups", around{root: true}, nil, mendGrp, "mount -t cgroup2"},
+		{"no tree to kill by", around{root: true, cgroups: true}, nil, mendKil, "mount -t cgroup2"},
+		{"a tree to kill by that is not ours", around{systemd: true, cgroups: true}, nil, mendKil, "Delegate=yes"},
 		{"a user of systemd", around{systemd: true, cgroups: true}, nil, mendGrp, "Delegate=yes"},
 		{"a user without", around{cgroups: true}, nil, mendGrp, "as root"},
 	} {
@@ -104,6 +107,7 @@ func TestMend(t *testing.T) {
 func mendNS(a around, err error) string { return a.mendNamespaces(err) }
 func mendMnt(a around, _ error) string  { return a.mendMounts() }
 func mendPrc(a around, _ error) string  { return a.mendProc() }
+func mendKil(a around, _ error) string  { return a.mendKill() }
 func mendGrp(a around, _ error) string  { return a.mendCgroups() }
 
 func TestReadMounts(t *testing.T) {
@@ -125,7 +129,7 @@ func TestReadMounts(t *testing.T) {
 	}
 	a = around{}
 	a.readMounts(docker)
-	if a.chroot || strings.Join(a.covered, " ") != "/proc/acpi /proc/kcore" || len(a.cgroupRO) != 1 || !a.inContainer() {
+	if a.chroot || strings.Join(a.covered, " ") != "/proc/acpi /proc/kcore" || len(a.cgroupRO) != 1 || !a.cgroup2 || !a.overlay {
 		t.Errorf("a container: %+v", a)
 	}
 	a = around{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -96,8 +97,10 @@ func table(out io.Writer, d diagnosis) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, k := range d.Checks {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Word(), k.Name, k.Detail)
-		if k.Degraded != "" {
-			fmt.Fprintf(w, "\t\t  so: %s\n", k.Degraded)
+		for lost := range strings.SplitSeq(k.Degraded, "; ") {
+			if lost != "" {
+				fmt.Fprintf(w, "\t\t  so: %s\n", lost)
+			}
 		}
 		if k.Mend != "" && k.Word() != "ok" {
 			fmt.Fprintf(w, "\t\t  mend: %s\n", k.Mend)
