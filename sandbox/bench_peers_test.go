@@ -1,0 +1,190 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/sandbox"
+)
+
+// BenchmarkRun is the smallest calls there are: a plain fork and exec, the
+// same in a box, and in what else this host has (scripts/peers installs them).
+func BenchmarkRun(b *testing.B) {
+	const tail = 2
+	for _, task := range []struct {
+		name  string
+		argv  []string
+		shell string
+		limit float64
+	}{
+		{"echo", []string{"/bin/bash", "-c", "echo hi"}, "echo hi", 1.15},
+		{"true", []string{"/bin/true"}, "", 1.1},
+	} {
+		b.Run(task.name, func(b *testing.B) {
+			box, _ := openBox(b, grant(b))
+			env := environment(b, box)
+			ways := []way{
+				{name: "raw", run: func() { rawRun(b, "/", env, task.argv...) }},
+				{name: "box", run: func() { boxRun(b, box, sandbox.Cmd{Argv: task.argv}) }, limit: task.limit, tail: tail},
+			}
+			if task.shell != "" {
+				// A script of the shell tool, which may find a shell that waits
+				// for it, and one that has to tell where it ends.
+				ways = append(ways,
+					way{name: "box-shell", run: func() { boxRun(b, box, sandbox.Cmd{Shell: task.shell}) }, limit: task.limit, tail: tail},
+					way{name: "box-cd", run: func() { boxRun(b, box, sandbox.Cmd{Shell: "cd /tmp; " + task.shell}) }, limit: task.limit, tail: tail})
+			}
+			race(b, 300, append(ways, peers(b, env, task.argv)...)...)
+		})
+	}
+}
+
+// environment is what a box gives its commands: others get it too, since a
+// locale alone costs a tenth.
+func environment(b *testing.B, box *sandbox.Box) []string {
+	b.Helper()
+	_, text := shell(b, box, "env")
+	return strings.Split(strings.TrimSpace(text), "\n")
+}
+
+// peers are the ways of other sandboxes to run argv, with a root of their own
+// and the namespaces that a box has, as far as this host has them and they
+// work on it.
+func peers(b *testing.B, env, argv []string) []way {
+	b.Helper()
+	all := []struct {
+		name  string
+		every int
+		argv  func() ([]string, error)
+	}{
+		{"bwrap", 1, func() ([]string, error) { return bwrap("", argv), nil }},
+		{"nsjail", 1, func() ([]string, error) {
+			return append([]string{"nsjail", "-Mo", "-Q", "-R", "/usr", "-s", "usr/bin:/bin", "-s", "usr/lib:/lib", "-s", "usr/lib64:/lib64", "-T", "/tmp", "--"}, argv...), nil
+		}},
+		{"runc-run", 5, func() ([]string, error) {
+			bundle, err := runcBundle(b, env, argv)
+			return []string{"runc", "--root", filepath.Join(bundle, "state"), "run", "-b", bundle, fmt.Sprintf("belljar-bench-%d", os.Getpid())}, err
+		}},
+		{"runc-exec", 5, func() ([]string, error) { return runcExec(b, env, argv) }},
+		{"srt", 30, func() ([]string, error) { return append([]string{"srt", "--"}, argv...), nil }},
+	}
+	var ways []way
+	for _, p := range all {
+		if _, err := exec.LookPath(strings.Split(p.name, "-")[0]); err != nil {
+			b.Logf("%s is not here", p.name)
+			continue
+		}
+		line, err := p.argv()
+		dir := b.TempDir() // srt leaves files where it runs
+		run := func() error { return peerRun(dir, env, line) }
+		if err == nil {
+			err = run()
+		}
+		if err != nil {
+			b.Logf("%s does not work here: %v", p.name, err)
+			continue
+		}
+		ways = append(ways, way{name: p.name, every: p.every, run: func() {
+			if err := run(); err != nil {
+				b.Fatal(err)
+			}
+		}})
+	}
+	return ways
+}
+
+// peerRun is one call of a peer, whose output must be empty or what the task
+// says.
+func peerRun(dir string, env, argv []string) error {
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // ends by itself
+	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if text := string(out); err != nil || text != "" && text != "hi\n" {
+		return fmt.Errorf("%q: %w: %q, %q", argv, err, text, said.String())
+	}
+	return nil
+}
+
+// bwrap is bubblewrap's command line for a private root, with a workspace if
+// it is given one.
+func bwrap(workspace string, argv []string) []string {
+	line := []string{
+		"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr",
+		"--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",
+		"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+	}
+	if workspace != "" {
+		line = append(line, "--bind", workspace, "/workspace", "--chdir", "/workspace")
+	}
+	return append(line, argv...)
+}
+
+// runcBundle makes what runc runs: a root that is empty but for the host's
+// /usr, and a configuration without capabilities.
+func runcBundle(b *testing.B, env, argv []string) (string, error) {
+	b.Helper()
+	dir := b.TempDir()
+	root := filepath.Join(dir, "rootfs")
+	for _, name := range []string{"usr", "proc", "dev", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
+			return "", err
+		}
+	}
+	for _, name := range []string{"bin", "lib", "lib64"} {
+		if err := os.Symlink("usr/"+name, filepath.Join(root, name)); err != nil {
+			return "", err
+		}
+	}
+	type object = map[string]any
+	var namespaces []object
+	for _, name := range []string{"pid", "network", "ipc", "uts", "mount"} {
+		namespaces = append(namespaces, object{"type": name})
+	}
+	config, err := json.Marshal(object{
+		"ociVersion": "1.0.2",
+		"process":    object{"args": argv, "env": env, "cwd": "/", "user": object{"uid": 1000, "gid": 1000}, "noNewPrivileges": true},
+		"root":       object{"path": "rootfs", "readonly": true},
+		"mounts": []object{
+			{"destination": "/proc", "type": "proc", "source": "proc"},
+			{"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
+			{"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"},
+			{"destination": "/usr", "type": "bind", "source": "/usr", "options": []string{"rbind", "ro"}},
+		},
+		"linux": object{"namespaces": namespaces},
+	})
+	if err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600)
+}
+
+// runcExec starts a container that sleeps until the benchmark ends, and is the
+// command line that runs argv in it.
+func runcExec(b *testing.B, env, argv []string) ([]string, error) {
+	b.Helper()
+	bundle, err := runcBundle(b, env, []string{"/bin/sleep", "1000"})
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("belljar-bench-exec-%d", os.Getpid())
+	runc := func(arg ...string) *exec.Cmd {
+		return exec.Command("runc", append([]string{"--root", filepath.Join(bundle, "state")}, arg...)...) //nolint:noctx // ends by itself
+	}
+	if err := runc("run", "-d", "-b", bundle, name).Run(); err != nil {
+		return nil, err
+	}
+	b.Cleanup(func() {
+		if err := runc("delete", "--force", name).Run(); err != nil {
+			b.Errorf("runc delete: %v", err)
+		}
+	})
+	return runc(append([]string{"exec", name}, argv...)...).Args, nil
+}
