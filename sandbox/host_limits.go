@@ -22,7 +22,7 @@ var unheld = map[policies.Limit]map[Enforcement]string{
 		NotHeld:  "a box can use all of the disk's bandwidth",
 		"partly": "what is written through the page cache passes; reads and direct writes do not",
 	},
-	policies.LimitDisk: {NotHeld: "a box can fill the disk that the workspace is on"},
+	policies.LimitDisk: {NotHeld: "a profile with storage: disk opens no box here; with storage: memory, /tmp is bounded everywhere"},
 }
 
 // checkLimits tells how each limit would be held, and how commands are killed,
@@ -38,8 +38,10 @@ func checkLimits(a around, workspace string) (Limits, []Check) {
 	defer s.Close()
 	held := s.Limits()
 	var checks []Check
-	for _, limit := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU} {
-		checks = append(checks, checkLimit(a, s.groups, limit, held[limit]))
+	for _, limit := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO, policies.LimitDisk} {
+		if how, known := held[limit]; known {
+			checks = append(checks, checkLimit(a, s.groups, limit, how))
+		}
 	}
 	return held, append(checks, checkKill(a, s.groups))
 }
@@ -59,10 +61,24 @@ func checkLimit(a around, groups *cgroups, limit policies.Limit, held Enforcemen
 		return c
 	}
 	c.Degraded, c.Mend = unheld[limit][held], a.mendCgroups()
-	if limit == policies.LimitMemory && a.noMemory {
+	switch {
+	case limit == policies.LimitMemory && a.noMemory:
 		c.Mend = "boot with cgroup_enable=memory, which this kernel has switched off"
+	case limit == policies.LimitIO && groups.has(string(limit)):
+		c.Mend = mendIO(held, groups.v1[string(limit)] != "")
 	}
 	return c
+}
+
+// mendIO is for a host whose controller is there.
+func mendIO(held Enforcement, v1 bool) string {
+	switch {
+	case held == NotHeld:
+		return "put the workspace on a disk of this host: memory, overlays and other machines have none to count"
+	case v1:
+		return "boot with cgroup v2 only, as systemd.unified_cgroup_hierarchy=1"
+	}
+	return "put the workspace on ext4, xfs or f2fs"
 }
 
 // checkKill kills a process as commands are killed.

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/testenv"
-	"belljar.dev/policies"
 )
 
 // What Probe says and what New does must agree.
@@ -194,86 +193,5 @@ func TestTriedError(t *testing.T) {
 	}
 	if err := (tried{Name: "proc"}).err(); err != nil {
 		t.Errorf("one that worked: %v", err)
-	}
-}
-
-func TestExpose(t *testing.T) {
-	good := Host{
-		Limits:   Limits{policies.LimitMemory: Enforced, policies.LimitPids: Enforced, policies.LimitCPU: Enforced, policies.LimitIO: Enforced},
-		Landlock: 7, Root: true, CPUs: 8, Memory: 64 << 30,
-	}
-	small := policies.Limits{Memory: 1 << 30, Pids: 100, CPU: 1, Background: 1}
-	with := func(change func(*policies.Profile, *Host)) (policies.Profile, Host) {
-		p, h := policies.Profile{Name: "p", Limits: small}, good
-		h.Limits = Limits{}
-		for k, v := range good.Limits {
-			h.Limits[k] = v
-		}
-		change(&p, &h)
-		return p, h
-	}
-	for _, tt := range []struct {
-		name   string
-		change func(*policies.Profile, *Host)
-		want   int
-	}{
-		{"nothing", func(*policies.Profile, *Host) {}, 0},
-		{"read", func(p *policies.Profile, _ *Host) { p.Workspace = policies.AccessRead }, weightWorkspaceRead},
-		{"write", func(p *policies.Profile, _ *Host) { p.Workspace = policies.AccessWrite }, weightWorkspaceWrite},
-		{"write, unprotected", func(p *policies.Profile, _ *Host) {
-			p.Workspace, p.Protect.Off = policies.AccessWrite, true
-		}, weightWorkspaceWrite + weightUnprotected},
-		{"protect off where nothing can be written", func(p *policies.Profile, _ *Host) {
-			p.Workspace, p.Protect.Off = policies.AccessRead, true
-		}, weightWorkspaceRead},
-		{"system", func(p *policies.Profile, _ *Host) { p.System = true }, weightSystem},
-		{"network", func(p *policies.Profile, _ *Host) { p.Network = policies.NetworkNone + 1 }, weightNetwork},
-		{"a mount", func(p *policies.Profile, _ *Host) { p.Mounts = []policies.Mount{{Source: "/opt/tools"}} }, weightMountRead},
-		{"a writable mount", func(p *policies.Profile, _ *Host) {
-			p.Mounts = []policies.Mount{{Source: "/srv/data", Writable: true}}
-		}, weightMountWrite},
-		{"keys", func(p *policies.Profile, _ *Host) { p.Mounts = []policies.Mount{{Source: "/home/me/.ssh"}} }, weightSecretRead},
-		{"a whole home", func(p *policies.Profile, _ *Host) {
-			p.Mounts = []policies.Mount{{Source: "/home/me", Writable: true}}
-		}, weightSecretWrite},
-		{"what holds keys", func(p *policies.Profile, _ *Host) { p.Mounts = []policies.Mount{{Source: "/var"}} }, weightSecretRead},
-		{"a daemon's socket", func(p *policies.Profile, _ *Host) {
-			p.Mounts = []policies.Mount{{Source: "/srv/docker.sock", Writable: true}}
-		}, weightSecretWrite},
-		{"a project in a home", func(p *policies.Profile, _ *Host) {
-			p.Mounts = []policies.Mount{{Source: "/home/me/src/lib"}}
-		}, weightMountRead},
-		{"a secret", func(p *policies.Profile, _ *Host) { p.Env = []string{"LANG", "GITHUB_TOKEN"} }, weightSecretEnv},
-		{"memory watched", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitMemory] = Watchdog }, 5},
-		{"pids free", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitPids] = NotHeld }, 10},
-		{"io free and no disk", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitIO] = NotHeld }, 0},
-		{"io free", func(p *policies.Profile, h *Host) {
-			p.Workspace, h.Limits[policies.LimitIO] = policies.AccessRead, NotHeld
-		}, weightWorkspaceRead + 2},
-		{"no landlock", func(_ *policies.Profile, h *Host) { h.Landlock = 0 }, weightNoLandlock},
-		{"a landlock too old to be used", func(_ *policies.Profile, h *Host) { h.Landlock = 1 }, weightNoLandlock},
-		{"an old landlock", func(_ *policies.Profile, h *Host) { h.Landlock = 5 }, weightOldLandlock},
-		{"a landlock that has all", func(_ *policies.Profile, h *Host) { h.Landlock = 6 }, 0},
-		{"the same user", func(_ *policies.Profile, h *Host) { h.Root = false }, weightSameUser},
-		{"much memory", func(p *policies.Profile, _ *Host) { p.Limits.Memory = 33 << 30 }, weightLargeMemory},
-		{"all CPUs", func(p *policies.Profile, _ *Host) { p.Limits.CPU = 8 }, weightLargeCPU},
-		{"many processes", func(p *policies.Profile, _ *Host) { p.Limits.Pids = largePids + 1 }, weightManyPids},
-		{"long jobs", func(p *policies.Profile, _ *Host) { p.Limits.Background = largeJob + 1 }, weightLongJobs},
-		{"everything", func(p *policies.Profile, h *Host) {
-			p.Workspace, p.System, p.Network, p.Env = policies.AccessWrite, true, policies.NetworkNone+1, []string{"API_KEY"}
-			p.Mounts = []policies.Mount{{Source: "/etc", Writable: true}, {Source: "/home", Writable: true}}
-		}, mostScore},
-	} {
-		e := Expose(with(tt.change))
-		if e.Score != tt.want {
-			t.Errorf("%s: got %d, want %d: %+v", tt.name, e.Score, tt.want, e.Points)
-		}
-		sum := 0
-		for _, p := range e.Points {
-			sum += p.Score
-		}
-		if min(sum, mostScore) != e.Score {
-			t.Errorf("%s: the points add up to %d, not to %d", tt.name, sum, e.Score)
-		}
 	}
 }
