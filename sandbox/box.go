@@ -77,7 +77,7 @@ func newBox(s *Supervisor, id, name string, g policies.Grant) *Box {
 // start makes the box and waits until its init is ready.
 func (b *Box) start(ctx context.Context, uid int) (err error) {
 	b.uid = uid
-	b.group, err = b.sup.groups.open(b.name, b.grant.Limits(), uid)
+	b.group, err = b.sup.groups.open(b.name, b.grant, uid)
 	if err != nil {
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}

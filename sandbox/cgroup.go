@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,13 @@ type cgroups struct {
 	own    map[string]string // controller -> the directory we came from
 	v2     string            // our directory in the v2 tree; "" where it is not writable
 	v2ctl  map[string]bool   // controllers that can be used below v2
+	disk   disk              // of the workspace
+	ooms   oomWatch
 	keeper *keeper
+
+	mu        sync.Mutex
+	shares    map[string]*share // by tenant
+	lastShare int               // for names
 }
 
 // Names of controllers.
@@ -38,9 +45,10 @@ const (
 	ctlMemory = "memory"
 	ctlPids   = "pids"
 	ctlCPU    = "cpu"
+	ctlIO     = "io" // "blkio" on v1
 )
 
-var controllers = []string{ctlMemory, ctlPids, ctlCPU}
+var controllers = []string{ctlMemory, ctlPids, ctlCPU, ctlIO}
 
 // hierarchy is one mounted cgroup tree and where this process is in it.
 type hierarchy struct {
@@ -137,9 +145,13 @@ func startTime(pid string) (string, error) {
 	return fields[19], nil
 }
 
-// newCgroups makes our directory in every hierarchy that allows it.
-func newCgroups() (*cgroups, error) {
-	c := &cgroups{v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{}}
+// newCgroups makes our directory in every hierarchy that allows it. Boxes will
+// be bounded on the disk that the workspace is on; it may be "".
+func newCgroups(workspace string) (*cgroups, error) {
+	c := &cgroups{
+		v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{},
+		disk: diskOf(workspace), shares: map[string]*share{},
+	}
 	name, err := supervisorName()
 	if err != nil {
 		return nil, err
@@ -155,12 +167,16 @@ func newCgroups() (*cgroups, error) {
 		}
 		sweep(h.dir)
 		ctl := h.controllers[0]
+		if ctl == "blkio" {
+			ctl = ctlIO
+		}
 		dir := filepath.Join(h.dir, name)
-		if ctl != ctlMemory && ctl != ctlPids && ctl != ctlCPU || os.Mkdir(dir, 0o755) != nil {
+		if !slices.Contains(controllers, ctl) || os.Mkdir(dir, 0o755) != nil {
 			continue
 		}
 		c.v1[ctl], c.own[ctl] = dir, h.dir
 	}
+	c.tryDisk()
 	if err := c.startKeeper(); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -307,6 +323,7 @@ func (c *cgroups) dirs() []string {
 
 // close removes our directories. All boxes must be closed.
 func (c *cgroups) close() error {
+	c.ooms.close()
 	for _, dir := range c.dirs() {
 		boxinit.RemoveCgroups(dir)
 	}
@@ -321,6 +338,7 @@ func (c *cgroups) held() Limits {
 			l[limit] = Enforced
 		}
 	}
+	l[policies.LimitIO] = c.ioHeld()
 	return l
 }
 
@@ -328,40 +346,53 @@ func (c *cgroups) has(ctl string) bool { return c.v1[ctl] != "" || c.v2ctl[ctl] 
 
 // group is a box's share of the cgroups.
 type group struct {
-	c    *cgroups
-	v1   map[string]string // controller -> directory
-	v2   string
-	init *leaf // v2 itself, in which the init is born
+	c     *cgroups
+	share *share            // whose directories the box's are in
+	v1    map[string]string // controller -> directory
+	v2    string
+	init  *leaf // v2 itself, in which the init is born
 }
 
-// open makes the cgroups of a box with its limits; uid is whom the box's
-// processes are on the host.
-func (c *cgroups) open(name string, l policies.Limits, uid int) (g *group, err error) {
-	g = &group{c: c, v1: map[string]string{}}
+// open makes the cgroups of a box with the limits of its grant, in those of
+// its tenant; uid is whom the box's processes are on the host.
+func (c *cgroups) open(name string, grant policies.Grant, uid int) (_ *group, err error) {
+	g := &group{c: c, v1: map[string]string{}}
 	defer func() {
 		if err != nil {
 			g.close()
 		}
 	}()
+	if g.share, err = c.enter(grant.Tenant(), grant.Totals()); err != nil {
+		return nil, err
+	}
+	if err := g.share.room(c); err != nil {
+		return nil, err
+	}
+	l := bounds{Limits: grant.Limits(), ram: grant.Limits().Memory, disk: c.disk}
+	if grant.Storage() == policies.StorageMemory {
+		// What is written to the box's tmpfs counts as its memory, so that a
+		// full /tmp must not look like memory that ran out.
+		l.ram += l.Tmp
+	}
 	for ctl, top := range c.v1 {
-		dir := filepath.Join(top, name)
+		dir := filepath.Join(top, g.share.name, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("make cgroup: %w", err)
 		}
 		g.v1[ctl] = dir
-		if err := g.limit(dir, v1Limits(ctl, l)); err != nil {
+		if err := limit(dir, v1Limits(ctl, l)); err != nil {
 			return nil, err
 		}
 	}
 	if c.v2 == "" {
 		return g, nil
 	}
-	g.v2 = filepath.Join(c.v2, name)
+	g.v2 = filepath.Join(c.v2, g.share.name, name)
 	if err := os.Mkdir(g.v2, 0o755); err != nil {
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
 	for ctl := range c.v2ctl {
-		if err := g.limit(g.v2, v2Limits(ctl, l)); err != nil {
+		if err := limit(g.v2, v2Limits(ctl, l)); err != nil {
 			return nil, err
 		}
 	}
@@ -381,12 +412,17 @@ type setting struct {
 	optional    bool
 }
 
-func v1Limits(ctl string, l policies.Limits) []setting {
+// bounds are what the cgroups of one box hold.
+type bounds struct {
+	policies.Limits
+	ram  int64 // bytes of memory with what is stored in it
+	disk disk
+}
+
+func v1Limits(ctl string, l bounds) []setting {
 	switch ctl {
 	case ctlMemory:
-		// What is written to the box's tmpfs counts as its memory, so that a
-		// full /tmp must not look like memory that ran out.
-		bytes := strconv.FormatInt(l.Memory+l.Tmp, 10)
+		bytes := strconv.FormatInt(l.ram, 10)
 		return []setting{
 			{"memory.limit_in_bytes", bytes, false},
 			{"memory.memsw.limit_in_bytes", bytes, true}, // kernels without swap accounting lack it
@@ -398,21 +434,25 @@ func v1Limits(ctl string, l policies.Limits) []setting {
 			{"cpu.cfs_period_us", strconv.Itoa(cpuPeriod), false},
 			{"cpu.cfs_quota_us", strconv.Itoa(int(l.CPU * cpuPeriod)), false},
 		}
+	case ctlIO:
+		return l.disk.v1Limits(l.IO)
 	}
 	return nil
 }
 
-func v2Limits(ctl string, l policies.Limits) []setting {
+func v2Limits(ctl string, l bounds) []setting {
 	switch ctl {
 	case ctlMemory:
 		return []setting{
-			{"memory.max", strconv.FormatInt(l.Memory+l.Tmp, 10), false},
+			{"memory.max", strconv.FormatInt(l.ram, 10), false},
 			{"memory.swap.max", "0", true},
 		}
 	case ctlPids:
 		return []setting{{"pids.max", strconv.FormatInt(l.Pids+initThreads, 10), false}}
 	case ctlCPU:
 		return []setting{{"cpu.max", fmt.Sprintf("%d %d", int(l.CPU*cpuPeriod), cpuPeriod), false}}
+	case ctlIO:
+		return l.disk.v2Limits(l.IO)
 	}
 	return nil
 }
@@ -422,7 +462,8 @@ const (
 	initThreads = 16      // the init's own threads come on top of the box's processes
 )
 
-func (g *group) limit(dir string, settings []setting) error {
+// limit writes the settings of one cgroup.
+func limit(dir string, settings []setting) error {
 	for _, s := range settings {
 		if err := writeFile(filepath.Join(dir, s.file), s.value); err != nil && !s.optional {
 			return fmt.Errorf("set limit %s=%s: %w", s.file, s.value, err)
@@ -530,6 +571,33 @@ func (l *leaf) close() {
 	}
 }
 
+// resident is the memory of all processes in the leaf, in bytes: where several
+// commands run and the box's memory ran out, the largest has to go. Pages that
+// processes share count for each of them.
+func (l *leaf) resident() int64 {
+	if l == nil {
+		return 0
+	}
+	f, err := os.Open(filepath.Join(l.path, procsFile))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	var pages int64
+	// A box has at most as many processes as a profile can give it.
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		text, err := os.ReadFile(filepath.Join("/proc", lines.Text(), "statm"))
+		if err != nil {
+			continue // it ended
+		}
+		if fields := strings.Fields(string(text)); len(fields) > 1 { // proc_pid_statm(5)
+			n, _ := strconv.ParseInt(fields[1], 10, 64)
+			pages += n
+		}
+	}
+	return pages * int64(os.Getpagesize())
+}
+
 func chownProcs(dir string, uid int) error {
 	if uid == os.Geteuid() {
 		return nil
@@ -566,7 +634,8 @@ func counter(file, name string) int64 {
 	return 0
 }
 
-// close removes the box's cgroups; its processes must have been killed.
+// close removes the box's cgroups, and its tenant's with the last box of it;
+// its processes must have been killed.
 func (g *group) close() {
 	g.init.close()
 	for _, dir := range g.v1 {
@@ -574,6 +643,9 @@ func (g *group) close() {
 	}
 	if g.v2 != "" {
 		boxinit.RemoveCgroups(g.v2)
+	}
+	if g.share != nil {
+		g.c.leave(g.share)
 	}
 }
 

@@ -64,6 +64,7 @@ type Enforcement string
 // The enforcements, from the strongest down.
 const (
 	Enforced Enforcement = "enforced" // by the kernel, over the whole box
+	Partly   Enforcement = "partly"   // by the kernel, but not every way to it
 	Watchdog Enforcement = "watchdog" // sampled by belljar; short peaks may pass
 	NotHeld  Enforcement = "none"     // this host cannot hold it
 )

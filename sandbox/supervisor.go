@@ -98,7 +98,7 @@ func New(cfg Config) (*Supervisor, error) {
 	if err := lacking(); err != nil {
 		return nil, err
 	}
-	groups, err := newCgroups()
+	groups, err := newCgroups(cfg.Workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +187,18 @@ func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
 		return nil, 0, fmt.Errorf("open box %s: the name is in use", id)
 	case len(s.boxes) >= s.cfg.Boxes:
 		return nil, 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.boxes), ErrTooMany)
+	}
+	open, most := 0, g.Totals().Boxes
+	for _, b := range s.boxes {
+		if b.grant.Tenant() == g.Tenant() {
+			open++
+		}
+	}
+	if open >= most {
+		return nil, 0, &Refusal{
+			Message: fmt.Sprintf("%d boxes of tenant %q are open, as many as the totals of the policy allow; end another session first, or have the operator raise boxes", open, g.Tenant()),
+			Err:     ErrTooMany,
+		}
 	}
 	uid, err := s.uid(g.Tenant())
 	if err != nil {

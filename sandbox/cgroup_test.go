@@ -1,0 +1,336 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+)
+
+// groupsOf are the cgroups of this host, for a workspace.
+func groupsOf(t *testing.T, workspace string) *cgroups {
+	t.Helper()
+	c, err := newCgroups(workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func tenantGrant(t *testing.T, tenant, totals string) policies.Grant {
+	t.Helper()
+	return policytest.GrantFor(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {p: {limits: {memory: 64MiB, tmp: 1MiB, io: 7MiB}}}\ntotals: {"+totals+"}\n",
+		policies.Facts{Tenant: tenant, Tool: "Any"})
+}
+
+// open makes the cgroups of a box, whose processes are those of the tests.
+func open(t *testing.T, c *cgroups, name string, g policies.Grant) *group {
+	t.Helper()
+	made, err := c.open(name, g, os.Geteuid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := sync.OnceFunc(made.close)
+	t.Cleanup(closed)
+	return made
+}
+
+// A tenant's directories hold its totals, follow a change of the policy, and
+// go with the last box.
+func TestShareLivesWithItsBoxes(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	c := groupsOf(t, "")
+	first, err := c.open("a", tenantGrant(t, "x", "pids: 1000"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.open("b", tenantGrant(t, "x", "pids: 2000"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.open("c", tenantGrant(t, "y", "pids: 3000"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := c.v1[ctlPids]
+	if c.v2ctl[ctlPids] {
+		top = c.v2
+	}
+	if top == "" {
+		t.Fatal("no pids controller")
+	}
+	if first.share != second.share || first.share == other.share {
+		t.Error("two boxes of a tenant share no directory, or two tenants do")
+	}
+	for share, want := range map[*share]string{first.share: "2000", other.share: "3000"} {
+		if got := knob(filepath.Join(top, share.name, "pids.max")); got != want {
+			t.Errorf("tenant %s may have %s processes, want %s", share.tenant, got, want)
+		}
+	}
+	first.close()
+	if _, err := os.Stat(filepath.Join(top, second.share.name)); err != nil {
+		t.Errorf("the share went with the first box: %v", err)
+	}
+	second.close()
+	other.close()
+	for _, top := range c.dirs() {
+		left, err := filepath.Glob(filepath.Join(top, "tenant-*"))
+		if err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
+}
+
+// Many boxes of many tenants come and go at once.
+func TestSharesAtOnce(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	c := groupsOf(t, "")
+	var wg sync.WaitGroup
+	for worker := range 8 {
+		g := tenantGrant(t, "t"+strconv.Itoa(worker%3), "pids: 1000")
+		wg.Go(func() {
+			for i := range 20 {
+				made, err := c.open(fmt.Sprintf("w%d-%d", worker, i), g, 0)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				made.close()
+			}
+		})
+	}
+	wg.Wait()
+	if len(c.shares) != 0 {
+		t.Errorf("%d shares are left", len(c.shares))
+	}
+}
+
+// The kernel took the bound on the workspace's disk as it was meant.
+func TestIOIsBoundedOnTheDiskOfTheWorkspace(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	dir := t.TempDir()
+	c := groupsOf(t, dir)
+	g := open(t, c, "io", tenantGrant(t, "x", ""))
+	if c.disk.number == "" || !c.has(ctlIO) {
+		t.Skipf("%s is on no disk that can be throttled", dir)
+	}
+	want := c.disk.number + " " + strconv.Itoa(7<<20)
+	files := map[string]string{
+		filepath.Join(g.v1[ctlIO], "blkio.throttle.read_bps_device"):  want,
+		filepath.Join(g.v1[ctlIO], "blkio.throttle.write_bps_device"): want,
+	}
+	held := Partly
+	if c.v2ctl[ctlIO] {
+		files = map[string]string{filepath.Join(g.v2, "io.max"): fmt.Sprintf("%s rbps=%d wbps=%[2]d riops=max wiops=max", c.disk.number, 7<<20)}
+		held = Enforced
+	}
+	for file, want := range files {
+		if got := knob(file); got != want {
+			t.Errorf("%s holds %q, want %q", file, got, want)
+		}
+	}
+	if got := c.held()[policies.LimitIO]; got != held {
+		t.Errorf("io is %q, want %q", got, held)
+	}
+}
+
+func TestDiskOf(t *testing.T) {
+	for _, dir := range []string{"", "/proc", "/dev", "/does/not/exist"} {
+		if got := diskOf(dir); got != (disk{}) {
+			t.Errorf("%q is on the disk %+v, want none", dir, got)
+		}
+	}
+	var c cgroups
+	if got := c.ioHeld(); got != NotHeld {
+		t.Errorf("without a disk io is %q", got)
+	}
+}
+
+// inGroup starts a program in a box's cgroups, as an init is.
+func inGroup(t *testing.T, g *group, leaf *leaf, script string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("bash", "-c", script) //nolint:noctx // killed in Cleanup
+	if leaf != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(leaf.dir.Fd())}
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := g.join(cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// Whoever watches a box hears of a kill for memory in it, and in no other.
+func TestWatchOOM(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Perl)
+	c := groupsOf(t, "")
+	if !c.has(ctlMemory) {
+		t.Fatal("no memory controller")
+	}
+	heard := make(chan string, 10)
+	watch := func(name string) (*group, func()) {
+		g := open(t, c, name, tenantGrant(t, "x", ""))
+		stop, err := g.watchOOM(func() { heard <- name })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+		return g, stop
+	}
+	hungry, stop := watch("hungry")
+	watch("neighbour")
+	const eat = `perl -e 'vec($x, (200 << 20) - 1, 8) = 1'; true` // the shell survives
+	for range 2 {
+		cmd := inGroup(t, hungry, hungry.init, eat)
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("the shell was killed instead of the largest: %v", err)
+		}
+		select {
+		case name := <-heard:
+			if name != "hungry" {
+				t.Errorf("box %s was told", name)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("nobody was told of the kill")
+		}
+	}
+	stop()
+	stop()
+	if err := inGroup(t, hungry, hungry.init, eat).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := hungry.oomKills(); n != 3 {
+		t.Errorf("the kernel counts %d kills, want 3", n)
+	}
+	select {
+	case name := <-heard:
+		t.Errorf("box %s was told when nobody watched any more", name)
+	default:
+	}
+}
+
+// A watch of a box that goes away ends, whatever comes first.
+func TestWatchOOMEndsWithItsBox(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	c := groupsOf(t, "")
+	for i := range 20 {
+		g, err := c.open("box-"+strconv.Itoa(i), tenantGrant(t, "x", ""), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop, err := g.watchOOM(func() { t.Error("told of a kill in an empty box") })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			g.close()
+			stop()
+		} else {
+			stop()
+			g.close()
+		}
+	}
+	if n := len(c.ooms.boxes); n != 0 {
+		t.Errorf("%d boxes are still watched", n)
+	}
+}
+
+// Of two leaves the one that holds more memory is told apart.
+func TestResident(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Perl)
+	c := groupsOf(t, "")
+	g := open(t, c, "leaves", tenantGrant(t, "x", ""))
+	if g.v2 == "" {
+		t.Fatal("no writable v2 tree")
+	}
+	var sizes []int64
+	for i, mib := range []int{0, 16} {
+		l, err := g.makeLeaf("c"+strconv.Itoa(i), os.Geteuid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.close()
+		if got := l.resident(); got != 0 {
+			t.Errorf("an empty leaf holds %d bytes", got)
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		cmd := exec.Command("perl", "-e", fmt.Sprintf(`$| = 1; vec($x, (%d << 20) + 1, 8) = 1; print "full\n"; sleep 1000`, mib)) //nolint:noctx // killed below
+		cmd.Stdout, cmd.SysProcAttr = w, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(l.dir.Fd())}
+		err = cmd.Start()
+		w.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}()
+		if _, err := r.Read(make([]byte, 8)); err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, l.resident())
+	}
+	if sizes[0] < 1<<20 || sizes[1] < sizes[0]+8<<20 {
+		t.Errorf("got %d and %d bytes, want the second to hold 16 MiB more", sizes[0], sizes[1])
+	}
+	if got := (*leaf)(nil).resident(); got != 0 {
+		t.Errorf("no leaf holds %d bytes", got)
+	}
+}
+
+// On v1 the memory of one box is told of to all of its tenant when the
+// tenant's runs out; only the one that lost a process hears of a kill.
+func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Perl)
+	c := groupsOf(t, "")
+	grant := tenantGrant(t, "x", "memory: 66MiB")
+	heard := make(chan string, 10)
+	boxes := map[string]*group{}
+	for _, name := range []string{"small", "large"} {
+		g := open(t, c, name, grant)
+		boxes[name] = g
+		stop, err := g.watchOOM(func() { heard <- name })
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+	}
+	// Either alone fits, both do not.
+	inGroup(t, boxes["small"], boxes["small"].init, `exec perl -e 'vec($x, (40 << 20) - 1, 8) = 1; sleep 1000'`)
+	inGroup(t, boxes["large"], boxes["large"].init, `exec perl -e 'vec($x, (50 << 20) - 1, 8) = 1; sleep 1000'`)
+	select {
+	case name := <-heard:
+		if n := boxes[name].oomKills(); n != 1 {
+			t.Errorf("box %s was told and lost %d processes", name, n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("nobody was told of the kill")
+	}
+	if total := boxes["small"].oomKills() + boxes["large"].oomKills(); total != 1 {
+		t.Errorf("%d processes were killed, want 1", total)
+	}
+}

@@ -1,0 +1,165 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+)
+
+// share is one tenant's directory in every hierarchy, between the supervisor's
+// and those of its boxes: it holds the tenant's totals, which the kernel counts
+// over all cgroups below. No process is ever in it: on v2 it hands controllers
+// to the boxes, and then none may be (cgroups(7), "no internal processes").
+//
+// What is stored in memory counts once, as memory of the total; a box gets it
+// on top of its memory, because what fills its /tmp must not look like memory
+// that ran out.
+type share struct {
+	tenant string
+	name   string // of the directories; never used again, so that a late removal meets no newcomer
+	boxes  int    // guarded by cgroups.mu
+
+	// mu lets the first box of a tenant make the directories while others of
+	// the same tenant wait. Other tenants do not, which is why it is held
+	// over the writing.
+	mu     sync.Mutex
+	made   bool
+	totals policies.Totals // as they were written last
+}
+
+// enter counts a box into its tenant's share, which it makes for the first
+// one. The totals are those of the newest grant: a policy may have changed.
+func (c *cgroups) enter(tenant string, t policies.Totals) (*share, error) {
+	c.mu.Lock()
+	s := c.shares[tenant]
+	if s == nil {
+		c.lastShare++
+		s = &share{tenant: tenant, name: "tenant-" + strconv.Itoa(c.lastShare)}
+		c.shares[tenant] = s
+	}
+	s.boxes++
+	c.mu.Unlock()
+	if err := s.hold(c, t); err != nil {
+		c.leave(s)
+		return nil, err
+	}
+	return s, nil
+}
+
+// leave counts a box out, and removes the share with the last one.
+func (c *cgroups) leave(s *share) {
+	c.mu.Lock()
+	s.boxes--
+	last := s.boxes == 0
+	if last {
+		delete(c.shares, s.tenant)
+	}
+	c.mu.Unlock()
+	if !last {
+		return
+	}
+	for _, top := range c.dirs() {
+		boxinit.RemoveCgroups(filepath.Join(top, s.name))
+	}
+}
+
+// hold makes the directories and writes the totals into them.
+func (s *share) hold(c *cgroups, t policies.Totals) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made && s.totals == t {
+		return nil
+	}
+	if !s.made {
+		for _, top := range c.dirs() {
+			if err := os.Mkdir(filepath.Join(top, s.name), 0o755); err != nil {
+				return fmt.Errorf("make cgroup: %w", err)
+			}
+		}
+		for ctl := range c.v2ctl {
+			if err := limit(filepath.Join(c.v2, s.name), []setting{{"cgroup.subtree_control", "+" + ctl, false}}); err != nil {
+				return err
+			}
+		}
+	}
+	for ctl, top := range c.v1 {
+		if err := limit(filepath.Join(top, s.name), v1Totals(ctl, t)); err != nil {
+			return err
+		}
+	}
+	for ctl := range c.v2ctl {
+		if err := limit(filepath.Join(c.v2, s.name), v2Totals(ctl, t)); err != nil {
+			return err
+		}
+	}
+	s.made, s.totals = true, t
+	return nil
+}
+
+// room refuses a box where the tenant's others have all of its processes. The
+// kernel would refuse its init too, but then Go leaves two descriptors open
+// (syscall.forkAndExecInChild, mapPipe), and a tenant could use up ours.
+func (s *share) room(c *cgroups) error {
+	top := c.v1[ctlPids]
+	if c.v2ctl[ctlPids] {
+		top = c.v2
+	}
+	used, err := strconv.ParseInt(knob(filepath.Join(top, s.name, "pids.current")), 10, 64)
+	if err != nil {
+		return nil //nolint:nilerr // no controller, no bound
+	}
+	s.mu.Lock()
+	most := s.totals.Pids
+	s.mu.Unlock()
+	if used+initThreads > most {
+		return &Refusal{
+			Message: fmt.Sprintf("the boxes of tenant %q run %d of the %d processes that the totals of the policy allow; end some, or another session", s.tenant, used, most),
+			Err:     ErrTooMany,
+		}
+	}
+	return nil
+}
+
+func v1Totals(ctl string, t policies.Totals) []setting {
+	switch ctl {
+	case ctlMemory:
+		bytes := strconv.FormatInt(t.Memory, 10)
+		return []setting{
+			// Before Linux 5.11 a cgroup counted those below only if asked to.
+			{"memory.use_hierarchy", "1", true},
+			// Memory with swap is never below memory alone, so one of the two
+			// writes fails: the first where totals shrink, or at first.
+			{"memory.memsw.limit_in_bytes", bytes, true},
+			{"memory.limit_in_bytes", bytes, false},
+			{"memory.memsw.limit_in_bytes", bytes, true},
+		}
+	case ctlPids:
+		return []setting{{"pids.max", strconv.FormatInt(t.Pids, 10), false}}
+	case ctlCPU:
+		return []setting{
+			{"cpu.cfs_period_us", strconv.Itoa(cpuPeriod), false},
+			{"cpu.cfs_quota_us", strconv.Itoa(int(t.CPU * cpuPeriod)), false},
+		}
+	}
+	return nil
+}
+
+func v2Totals(ctl string, t policies.Totals) []setting {
+	switch ctl {
+	case ctlMemory:
+		return []setting{
+			{"memory.max", strconv.FormatInt(t.Memory, 10), false},
+			{"memory.swap.max", "0", true},
+		}
+	case ctlPids:
+		return []setting{{"pids.max", strconv.FormatInt(t.Pids, 10), false}}
+	case ctlCPU:
+		return []setting{{"cpu.max", fmt.Sprintf("%d %d", int(t.CPU*cpuPeriod), cpuPeriod), false}}
+	}
+	return nil
+}
