@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -31,6 +32,7 @@ func TestBombs(t *testing.T) {
 	idle := testenv.Resident(t, os.Getpid())
 	memory := s.Limits()[policies.LimitMemory] == sandbox.Enforced
 	patience := testenv.Patience(t)
+	flood := int64(1<<30) / int64(patience)
 	tests := []struct {
 		name, script string
 		timeout      time.Duration
@@ -81,9 +83,9 @@ func TestBombs(t *testing.T) {
 			func(r sandbox.Result, out string) bool { return strings.Contains(out, "Too many open files") },
 		},
 		{
-			"1 GB of output", "head -c 1G /dev/zero; echo end",
+			"1 GB of output", fmt.Sprintf("head -c %d /dev/zero; echo end", flood),
 			time.Minute * patience,
-			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited && r.Output.Size() == 1<<30+4 },
+			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.Exited && r.Output.Size() == flood+4 },
 		},
 		{
 			"all the CPU", "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 1",

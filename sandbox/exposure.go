@@ -55,7 +55,7 @@ var weightUnheld = []struct {
 	{policies.LimitMemory, map[Enforcement]int{Watchdog: 5, NotHeld: 10}},
 	{policies.LimitPids, map[Enforcement]int{NotHeld: 10}},
 	{policies.LimitCPU, map[Enforcement]int{NotHeld: 5}},
-	{policies.LimitIO, map[Enforcement]int{"partly": 1, NotHeld: 2}},
+	{policies.LimitIO, map[Enforcement]int{Partly: 1, NotHeld: 2}},
 }
 
 // What is large.

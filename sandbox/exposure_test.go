@@ -117,7 +117,7 @@ func TestExposureIsDocumented(t *testing.T) {
 		{"memory is held by the watchdog, or not", fmt.Sprintf("%d, %d", unheld[policies.LimitMemory][Watchdog], unheld[policies.LimitMemory][NotHeld])},
 		{"processes are not held", fmt.Sprint(unheld[policies.LimitPids][NotHeld])},
 		{"CPU is not held", fmt.Sprint(unheld[policies.LimitCPU][NotHeld])},
-		{"io is held in part, or not, and there is a workspace", fmt.Sprintf("%d, %d", unheld[policies.LimitIO]["partly"], unheld[policies.LimitIO][NotHeld])},
+		{"io is held in part, or not, and there is a workspace", fmt.Sprintf("%d, %d", unheld[policies.LimitIO][Partly], unheld[policies.LimitIO][NotHeld])},
 		{"no Landlock, or one before 6.12", fmt.Sprintf("%d, %d", weightNoLandlock, weightOldLandlock)},
 		{"on the host, boxes are the user that runs belljar", fmt.Sprint(weightSameUser)},
 		{"a box can have more than half of the host's memory", fmt.Sprint(weightLargeMemory)},

@@ -19,8 +19,8 @@ var unheld = map[policies.Limit]map[Enforcement]string{
 	policies.LimitPids:   {NotHeld: "a box can use all of the host's process numbers"},
 	policies.LimitCPU:    {NotHeld: "a box can use all CPUs"},
 	policies.LimitIO: {
-		NotHeld:  "a box can use all of the disk's bandwidth",
-		"partly": "what is written through the page cache passes; reads and direct writes do not",
+		NotHeld: "a box can use all of the disk's bandwidth",
+		Partly:  "what is written through the page cache passes; reads and direct writes do not",
 	},
 	policies.LimitDisk: {NotHeld: "a profile with storage: disk opens no box here; with storage: memory, /tmp is bounded everywhere"},
 }
