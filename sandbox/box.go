@@ -63,6 +63,8 @@ type Box struct {
 	spare    []*leaf         // empty ones
 	oomSeen  int64           // how many kills for memory were accounted for
 	running  map[uint64]*Job // by wire id
+	warm     *warmShell      // waits for the next command, or nil
+	warming  bool            // one is being started
 	jobs     []*Job          // background, oldest first
 	outputs  []*Output       // of finished foreground commands, oldest first
 	cause    error           // why the box is gone
@@ -174,6 +176,9 @@ func (b *Box) listen() {
 		}
 		b.mu.Lock()
 		j := b.running[r.ID]
+		if w := b.warm; w != nil && w.job.wire == r.ID {
+			j = w.job
+		}
 		b.mu.Unlock()
 		if j != nil {
 			j.hear(r)
@@ -206,6 +211,7 @@ func (b *Box) Close() error {
 	b.mu.Unlock()
 	_ = b.process.Kill()
 	b.conn.Close()
+	b.coolDown()
 	b.wg.Wait() // listen, and every job's goroutines
 	b.group.close()
 	b.mu.Lock()
@@ -335,7 +341,7 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	if c.Shell != "" {
 		r.Paths, r.Argv = []string{shellPath}, []string{"bash", "-c", c.Shell}
 		if mayMove(c.Shell) {
-			r.Cwd = boxRun + "/.cwd-" + strconv.FormatUint(id, 10)
+			r.Cwd = cwdFile(id)
 			extra = maps.Clone(extra)
 			if extra == nil {
 				extra = map[string]string{}
@@ -441,14 +447,15 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err := c.validate(b); err != nil {
 		return nil, err
 	}
-	j, err := b.enter(&c)
+	j, err := b.startWarm(&c)
+	if j == nil && err == nil {
+		j, err = b.startCold(&c)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := j.launch(&c); err != nil {
-		b.leave(j, false)
-		b.wg.Done()
-		return nil, err
+	if c.Shell != "" {
+		b.warmUp()
 	}
 	if ctx.Err() != nil {
 		j.Kill(0)
@@ -457,11 +464,26 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	return j, nil
 }
 
-// enter makes a job, puts it into the tables, within their bounds, and counts
-// it in b.wg: who closes the box from now on waits for it.
-func (b *Box) enter(c *Cmd) (*Job, error) {
+// startCold starts a command in a new process.
+func (b *Box) startCold(c *Cmd) (*Job, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	j, err := b.enter(c, nil)
+	b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.launch(c); err != nil {
+		b.leave(j, false)
+		b.wg.Done()
+		return nil, err
+	}
+	return j, nil
+}
+
+// enter puts a job into the tables, within their bounds, and counts it in
+// b.wg: who closes the box from now on waits for it. It makes one if it is
+// given none. b.mu is held.
+func (b *Box) enter(c *Cmd, j *Job) (*Job, error) {
 	if b.closed {
 		return nil, b.goneErr()
 	}
@@ -473,8 +495,11 @@ func (b *Box) enter(c *Cmd) (*Job, error) {
 			return nil, err
 		}
 	}
-	b.lastID++
-	j := newJob(b, c, b.lastID)
+	if j == nil {
+		b.lastID++
+		j = newJob(b, b.lastID)
+	}
+	j.assign(c)
 	if c.Background {
 		b.list(j)
 	}

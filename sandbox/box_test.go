@@ -17,8 +17,9 @@ import (
 	"belljar.dev/sandbox"
 )
 
+// TestRun goes both ways: each script in a new shell, and in one that waited
+// for it.
 func TestRun(t *testing.T) {
-	b, _ := openBox(t, grant(t))
 	tests := []struct {
 		name   string
 		script string
@@ -46,15 +47,34 @@ func TestRun(t *testing.T) {
 		{"empty stdin", "cat", "", 0},
 		{"stdin is not a terminal", "test -t 0 || echo no", "no\n", 0},
 		{"shm", "echo x > /dev/shm/a && cat /dev/shm/a", "x\n", 0},
+		{"a file that ends too early", "exec 2>&1\necho a\nif true", "a\nbash: -c: line 4: syntax error: unexpected end of file\n", 2},
+		{"special parameters", "echo $0 $_ $# $- $LINENO $SHLVL $BASH_SUBSHELL $? $OPTIND; echo $BASH_EXECUTION_STRING | wc -c; declare -p OLDPWD", "bash bash 0 hBc 1 1 0 0 1\n114\ndeclare -x OLDPWD\n", 0},
+		{"no time has passed", "echo $SECONDS", "0\n", 0},
+		{"trace", "exec 2>&1; set -x; echo hi", "+ echo hi\nhi\n", 0},
+		{"functions and jobs", "declare -F; jobs; f() { caller; echo ${FUNCNAME[0]}; }; f", "1 NULL\nf\n", 0},
+		{"quotes", `echo 'it'"'"'s' "\\ $(echo '$x')" \'`, "it's \\ $x '\n", 0},
+		{"here document", "cat <<'E'\na'b\nE", "a'b\n", 0},
+		{"errexit", "set -e; false; echo no", "", 1},
+		{"unset variable", "set -u; echo $nope; echo no", "bash: line 1: nope: unbound variable\n", 127},
+		{"exec", "exec echo x", "x\n", 0},
+		{"braces that do not match", "echo a; }; echo b; {", "bash: -c: line 1: syntax error near unexpected token `}'\nbash: -c: line 1: `echo a; }; echo b; {'\n", 2},
 		{"many processes", "for i in $(seq 200); do /bin/true; done; echo $?", "0\n", 0},
 	}
+	cold, _ := openCold(t, grant(t))
+	warm, _ := openBox(t, grant(t))
+	shell(t, warm, "true")
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r, out := shell(t, b, tt.script)
-			if r.Status != sandbox.Exited || r.Code != tt.code || out != tt.want {
-				t.Errorf("%s: %v, code %d, output %q; want exited, code %d, output %q", tt.script, r.Status, r.Code, out, tt.code, tt.want)
-			}
-		})
+		for name, b := range map[string]*sandbox.Box{"cold": cold, "warm": warm} {
+			t.Run(tt.name+"/"+name, func(t *testing.T) {
+				if b == warm && !b.WaitWarm() {
+					t.Fatal("there is no warm shell")
+				}
+				r, out := shell(t, b, tt.script)
+				if r.Status != sandbox.Exited || r.Code != tt.code || out != tt.want {
+					t.Errorf("%s: %v, code %d, output %q; want exited, code %d, output %q", tt.script, r.Status, r.Code, out, tt.code, tt.want)
+				}
+			})
+		}
 	}
 }
 

@@ -53,17 +53,22 @@ type stopRequest struct {
 	grace  time.Duration // SIGTERM first, this long
 }
 
-func newJob(b *Box, c *Cmd, wire uint64) *Job {
-	text := c.Shell
-	if text == "" {
-		text = strings.Join(c.Argv, " ")
-	}
+func newJob(b *Box, wire uint64) *Job {
 	return &Job{
-		box: b, wire: wire, command: text, grant: c.Grant, started: time.Now(),
-		output:  newOutput(c.Grant.Limits().Output, b.sup.spool),
+		box: b, wire: wire,
 		replies: make(chan boxinit.Reply, 2), stop: make(chan stopRequest, 1), extend: make(chan time.Duration, 1),
 		done: make(chan struct{}),
 	}
+}
+
+// assign gives the job its command.
+func (j *Job) assign(c *Cmd) {
+	j.command = c.Shell
+	if c.Shell == "" {
+		j.command = strings.Join(c.Argv, " ")
+	}
+	j.grant, j.started = c.Grant, time.Now()
+	j.output = newOutput(c.Grant.Limits().Output, j.box.sup.spool)
 }
 
 // ID is the number of a background job in its box, from 1; 0 for a foreground
@@ -168,41 +173,46 @@ func (j *Job) hear(r boxinit.Reply) {
 
 // launch makes the pipes and the leaf, has the init start the command and
 // waits until it runs. From then on watch owns the job.
-func (j *Job) launch(c *Cmd) (err error) {
-	var files []int // the command's ends
-	defer func() {
-		boxinit.CloseAll(files)
-		if err != nil {
-			j.abandon()
-		}
-	}()
-	if files, err = j.connect(c); err != nil {
+func (j *Job) launch(c *Cmd) error {
+	files, err := j.connect(c)
+	if err == nil {
+		err = j.request(c, c.request(j.box, j.wire), files)
+	}
+	boxinit.CloseAll(files) // the command's ends
+	if err != nil {
+		j.abandon()
 		return err
 	}
-	req := c.request(j.box, j.wire)
+	j.follow(c)
+	return nil
+}
+
+// request has the init start a process with the given descriptors, in a leaf
+// of its own, and waits until it runs.
+func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (err error) {
 	if j.leaf, err = j.box.takeLeaf(); err != nil {
 		return err
 	}
-	send := files
 	if c.Terminal != nil {
-		send = []int{files[0], files[0], files[0]} // one descriptor serves all three
+		files = []int{files[0], files[0], files[0]} // one descriptor serves all three
 	}
 	if j.leaf != nil {
 		req.Flags |= boxinit.FlagLeaf
-		send = append(slices.Clip(send), int(j.leaf.dir.Fd()))
+		files = append(slices.Clip(files), int(j.leaf.dir.Fd()))
 	}
-	if err := j.box.send(req, send...); err != nil {
+	if err := j.box.send(req, files...); err != nil {
 		return err
 	}
-	if err := j.begun(c, req); err != nil {
-		return err
-	}
+	return j.begun(c, req)
+}
+
+// follow sees a command that runs through to its end.
+func (j *Job) follow(c *Cmd) {
 	j.relay(c)
 	go func() {
 		defer j.box.wg.Done() // Box.enter added it
 		j.watch(c.Timeout)
 	}()
-	return nil
 }
 
 // begun waits for the init's word that the command runs. No caller's context
@@ -244,6 +254,9 @@ func (j *Job) abandon() {
 	if j.leaf != nil {
 		j.leaf.kill(time.Now().Add(killDeadline))
 		j.box.giveLeaf(j.leaf)
+	}
+	if j.output == nil {
+		return // a warm shell that was given no command
 	}
 	j.output.end()
 	// Somebody who found it in the list of jobs may wait for it.

@@ -49,6 +49,27 @@ func openBox(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
 	return b, dir
 }
 
+// openCold is openBox where every command is a new process.
+func openCold(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
+	t.Helper()
+	testenv.Need(t, testenv.UserNamespaces)
+	dir := t.TempDir()
+	s, err := sandbox.New(sandbox.Config{Workspace: dir, Cold: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	b, err := s.Open(t.Context(), "box", g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, dir
+}
+
 // shell runs a script and returns its result and all of its output.
 func shell(t testing.TB, b *sandbox.Box, script string) (sandbox.Result, string) {
 	t.Helper()

@@ -337,8 +337,9 @@ func boxFiles(hostname string) map[string]string {
 // so its line numbers and errors are its own.
 const (
 	cwdScript = "/etc/belljar.bash"
-	cwdText   = `trap "builtin pwd -P >'$BELLJAR_CWD' 2>/dev/null" EXIT
+	cwdText   = `trap "{ builtin pwd -P >'$BELLJAR_CWD'; } 2>/dev/null" EXIT
 unset BASH_ENV BELLJAR_CWD
+: bash
 `
 )
 

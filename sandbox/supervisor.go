@@ -27,6 +27,9 @@ type Config struct {
 	// SpoolSize bounds the bytes of all those files; default 4 GiB. An output
 	// that finds no room keeps its first 64 KiB and counts the rest.
 	SpoolSize int64
+	// Cold starts every command in a new process, also where a shell that was
+	// started before could take it.
+	Cold bool
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 }

@@ -298,9 +298,9 @@ func bareAnswer(n int) {
 //go:norace
 func bareStartCommand(head *requestHead, n int) {
 	b := &bare
-	files := 3
+	files := bareGiven(head.flags)
 	if head.flags&FlagLeaf != 0 {
-		files = 4
+		files++
 	}
 	place := -1
 	for i := range b.commands {
@@ -437,6 +437,16 @@ func bareNest(k *bareCommand) {
 	}
 }
 
+// bareGiven is how many descriptors a command is given, from 0 on.
+//
+//go:norace
+func bareGiven(flags uint32) int {
+	if flags&FlagControl != 0 {
+		return 5
+	}
+	return 3
+}
+
 // bareSkip is the place behind the string at that place.
 //
 //go:norace
@@ -468,7 +478,7 @@ func bareClone(flags uint32) uintptr {
 	if flags&FlagLeaf != 0 {
 		args := [11]uint64{ // struct clone_args
 			0: cloneVM | cloneVfork | cloneIntoCgroup, 4: uint64(syscall.SIGCHLD),
-			5: uint64(stack), 6: childStack, 10: uint64(bare.files[3]),
+			5: uint64(stack), 6: childStack, 10: uint64(bare.files[bareGiven(flags)]),
 		}
 		return cloneChild(sysClone3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
 	}
@@ -482,8 +492,9 @@ func bareChild() {
 	b := &bare
 	c := &b.child
 	_, _ = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0)
-	for i := uintptr(0); i < 3; i++ {
-		_, _ = sys(syscall.SYS_DUP3, b.files[i], i, 0, 0, 0)
+	// What was received has higher numbers than these.
+	for i := 0; i < bareGiven(c.flags); i++ {
+		_, _ = sys(syscall.SYS_DUP3, b.files[i], uintptr(i), 0, 0, 0)
 	}
 	if c.flags&FlagTTY != 0 {
 		_, _ = sys(syscall.SYS_IOCTL, 0, syscall.TIOCSCTTY, 0, 0, 0)

@@ -45,9 +45,10 @@ const (
 
 // Flags of a request.
 const (
-	FlagLeaf   = 1 << iota // the fourth descriptor is the cgroup to be born in
-	FlagNested             // born in a pid namespace of its own
-	FlagTTY                // descriptors 0-2 are a terminal, to become the controlling one
+	FlagLeaf    = 1 << iota // the last descriptor is the cgroup to be born in
+	FlagNested              // born in a pid namespace of its own
+	FlagTTY                 // descriptors 0-2 are a terminal, to become the controlling one
+	FlagControl             // descriptors 3 and 4 are given too
 )
 
 // requestHead begins a request. Behind it stand Dir, Cwd, Paths, Argv and Env,

@@ -1,0 +1,248 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/boxinit"
+)
+
+// A warm shell is a bash that was started before it is needed, in a leaf and
+// with pipes of its own, and waits for its script: the start of bash is most
+// of the price of a short command. Each serves one command and is then
+// replaced in the background. A script that would see the difference is started
+// the ordinary way, and so is every command if there is no warm shell.
+type warmShell struct {
+	job     *Job     // without a command
+	control *os.File // its script is written here
+	status  *os.File // it says here whether it begins
+	idle    *time.Timer
+}
+
+const (
+	// warmIdle is how long a warm shell waits for a command: an idle box is to
+	// hold nothing that it does not need.
+	warmIdle = 30 * time.Second
+	// warmScript bounds the script of a warm shell, in bytes. A pipe holds twice
+	// that (pipe(7)), so that writing hardly ever waits.
+	warmScript = 32 << 10
+)
+
+// warmMain is what a warm shell runs. It reads its script from descriptor 3,
+// until the end of the file, and says on descriptor 4 that it begins. Both are
+// closed then. The name is the one that bash itself gives to what came with
+// -c, and ": bash" makes $_ what it would be.
+const warmMain = `unset -v BASH_EXECUTION_STRING; . /dev/fd/3; [[ -v BASH_EXECUTION_STRING ]] || exit 127; ` +
+	`printf r >&4; exec 3<&- 4>&-; SECONDS=0; eval ": bash;$BASH_EXECUTION_STRING"`
+
+// warmText is what a warm shell is sent: where to go, and its script.
+func warmText(dir, cwdFile, script string) string {
+	text := "builtin cd -P -- " + quote(dir) + " 2>/dev/null || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
+	if cwdFile != "" {
+		text += `trap "{ builtin pwd -P >'` + cwdFile + `'; } 2>/dev/null" EXIT` + "\n"
+	}
+	text += "BASH_EXECUTION_STRING=" + quote(script) + "\n"
+	// As a function it is read whole and not run: one that bash cannot read so
+	// is left to a new shell, which says so in its own words.
+	return text + `eval "belljar() {
+$BASH_EXECUTION_STRING
+}" 2>/dev/null || { printf s >&4; exit 127; }
+unset -f belljar
+`
+}
+
+// quote is text as one word of a shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// sensitive finds scripts that could tell a warm shell from a new one: a trace
+// shows each command with one more "+".
+var sensitive = regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|verbose|SHELLOPTS|BASHOPTS|BASH_ENV|BASH_ARGV|BASH_LINENO`)
+
+// warms reports whether a warm shell can run the command as a new one would.
+func (c *Cmd) warms() bool {
+	return c.Shell != "" && len(c.Shell) <= warmScript && len(c.Env) == 0 && len(c.Stdin) == 0 && !c.Background &&
+		c.In == nil && c.Out == nil && c.Err == nil && c.Terminal == nil && !sensitive.MatchString(c.Shell)
+}
+
+// warmUp starts a warm shell, if there is none, and does not wait for it.
+func (b *Box) warmUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.warm != nil || b.warming || b.sup.cfg.Cold {
+		return
+	}
+	b.warming = true
+	b.lastID++
+	w := &warmShell{job: newJob(b, b.lastID)}
+	b.warm = w // so that its replies find it
+	b.wg.Go(func() {
+		err := w.start()
+		b.mu.Lock()
+		b.warming = false
+		keep := err == nil && !b.closed && b.warm == w
+		if keep {
+			w.idle = time.AfterFunc(warmIdle, b.rest)
+		} else if b.warm == w {
+			b.warm = nil
+		}
+		b.mu.Unlock()
+		if !keep {
+			w.drop()
+		}
+	})
+}
+
+// start starts the shell and waits until the init says that it runs.
+func (w *warmShell) start() error {
+	j := w.job
+	files, err := j.connect(&Cmd{})
+	defer func() { boxinit.CloseAll(files) }()
+	if err != nil {
+		return err
+	}
+	var control, status [2]int
+	if err := unix.Pipe2(control[:], unix.O_CLOEXEC); err != nil {
+		return fmt.Errorf("make pipe: %w", err)
+	}
+	files = append(files, control[0])
+	if err := unix.SetNonblock(control[1], true); err != nil {
+		unix.Close(control[1])
+		return fmt.Errorf("make pipe: %w", err)
+	}
+	w.control = os.NewFile(uintptr(control[1]), "control")
+	// It is opened again, by way of /dev/fd.
+	if err := unix.Fchown(control[0], j.box.uid, -1); err != nil {
+		return fmt.Errorf("hand out pipe: %w", err)
+	}
+	if err := unix.Pipe2(status[:], unix.O_CLOEXEC); err != nil {
+		return fmt.Errorf("make pipe: %w", err)
+	}
+	files = append(files, status[1])
+	if err := unix.SetNonblock(status[0], true); err != nil {
+		unix.Close(status[0])
+		return fmt.Errorf("make pipe: %w", err)
+	}
+	w.status = os.NewFile(uintptr(status[0]), "status")
+	req := &boxinit.Request{
+		Op: boxinit.OpStart, Flags: boxinit.FlagControl, ID: j.wire, Dir: "/tmp", Cwd: cwdFile(j.wire), Env: j.box.env,
+		Paths: []string{shellPath}, Argv: []string{"bash", "-c", warmMain},
+	}
+	if j.box.nested {
+		req.Flags |= boxinit.FlagNested
+	}
+	return j.request(&Cmd{Shell: warmMain}, req, files)
+}
+
+// cwdFile is where the shell of a command leaves its last directory.
+func cwdFile(wire uint64) string { return boxRun + "/.cwd-" + strconv.FormatUint(wire, 10) }
+
+// startWarm gives the command to the warm shell. Without one, or if it is no
+// more, there is neither a job nor an error, and nothing was run.
+func (b *Box) startWarm(c *Cmd) (*Job, error) {
+	if !c.warms() {
+		return nil, nil //nolint:nilnil // documented
+	}
+	b.mu.Lock()
+	w := b.warm
+	if w == nil || w.idle == nil {
+		b.mu.Unlock()
+		return nil, nil //nolint:nilnil // documented
+	}
+	j, err := b.enter(c, w.job)
+	if err == nil {
+		b.warm = nil
+		w.idle.Stop()
+	}
+	b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	word := w.tell(c)
+	w.control.Close()
+	w.status.Close()
+	if word == 'r' {
+		j.follow(c)
+		return j, nil
+	}
+	w.kill()
+	b.leave(j, false)
+	b.wg.Done()
+	if word == 'd' {
+		r := boxinit.Reply{Op: boxinit.OpFailed, Step: boxinit.StepDirectory, Errno: syscall.ENOENT}
+		return nil, explainFailure(r, c, &boxinit.Request{Dir: c.dir(b)})
+	}
+	return nil, nil //nolint:nilnil // documented
+}
+
+// tell sends the script and is the word that the shell says before it begins,
+// or 0 if it ended first.
+func (w *warmShell) tell(c *Cmd) byte {
+	j := w.job
+	file := ""
+	if mayMove(c.Shell) {
+		file = cwdFile(j.wire)
+	}
+	_ = w.control.SetWriteDeadline(time.Now().Add(startDeadline))
+	if _, err := w.control.WriteString(warmText(c.dir(j.box), file, c.Shell)); err != nil {
+		return 0
+	}
+	w.control.Close() // the shell reads to the end
+	var word [1]byte
+	_ = w.status.SetReadDeadline(time.Now().Add(startDeadline))
+	if n, err := w.status.Read(word[:]); err != nil || n != 1 {
+		return 0
+	}
+	return word[0]
+}
+
+// rest is what a box does that was idle for a while.
+func (b *Box) rest() {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return
+	}
+	b.wg.Add(1) // Close has not begun to wait
+	b.mu.Unlock()
+	defer b.wg.Done()
+	b.coolDown()
+}
+
+// coolDown ends the warm shell, if there is one.
+func (b *Box) coolDown() {
+	b.mu.Lock()
+	w := b.warm
+	if w == nil || w.idle == nil {
+		b.mu.Unlock()
+		return
+	}
+	b.warm = nil
+	b.mu.Unlock()
+	w.idle.Stop()
+	w.drop()
+}
+
+// drop ends a shell that got no command.
+func (w *warmShell) drop() {
+	for _, f := range []*os.File{w.control, w.status} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	w.kill()
+}
+
+// kill ends the shell and frees what it holds.
+func (w *warmShell) kill() {
+	if w.job.leaf == nil {
+		_ = w.job.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: w.job.wire, Signal: syscall.SIGKILL})
+	}
+	w.job.abandon()
+}
