@@ -66,7 +66,7 @@ var protectedNames = map[string][]string{
 
 // Bounds of a protector.
 const (
-	maxPins     = 512
+	maxPins     = 256
 	maxExtra    = 64   // paths that configuration or a policy adds
 	maxNested   = 1024 // directories in which a repository is looked for
 	maxGitDirs  = 256  // git directories in one look
@@ -74,9 +74,9 @@ const (
 	maxGitDepth = 6
 	maxTold     = 64
 
-	// Times of files are as coarse as the kernel's tick (10 ms at the most), so
-	// a directory that changed just before it was looked at may change again
-	// and show the same time.
+	// Before Linux 6.13, times of files are as coarse as the kernel's tick (10 ms
+	// at the most), so a directory that changed just before it was looked at may
+	// change again and show the same time.
 	coarse = 50 * time.Millisecond
 )
 
@@ -106,7 +106,8 @@ type pin struct {
 type protector struct {
 	root  *os.File // the workspace
 	where string   // its path on the host
-	times bool     // a directory that changes shows it
+	times bool     // a directory that changes shows it, if not too soon after the last change
+	fine  bool     // and even then
 
 	mu      sync.Mutex
 	running int
@@ -114,7 +115,8 @@ type protector struct {
 	extra   map[string]string // further paths and their reasons
 	also    map[string]string // those of them that the policy named
 	notes   []string
-	seen    []mark // what the last look looked at; nil where that says nothing
+	seen    []mark          // what the last look looked at; nil where that says nothing
+	plain   map[string]mark // directories of the workspace without a repository
 	seed    maphash.Seed
 }
 
@@ -178,7 +180,7 @@ func (p *protector) prepare(also []string) (err error) {
 		}
 		p.also[clean] = "the policy protects it"
 	}
-	p.times = trustTimes(p.root)
+	p.times, p.fine = trustTimes(p.root)
 	l := p.look(true)
 	l.first, l.keep = true, p.alone()
 	defer p.release()
@@ -328,21 +330,6 @@ func (p *protector) alone() bool {
 func (p *protector) share()   { _ = unix.Flock(int(p.root.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
 func (p *protector) release() { _ = unix.Flock(int(p.root.Fd()), unix.LOCK_UN) }
 
-// trustTimes reports whether a file system's own clock is the one of this
-// machine and every change of a directory shows in its time. Where that is not
-// known (FUSE, network file systems) every look is a whole one.
-func trustTimes(dir *os.File) bool {
-	var fs unix.Statfs_t
-	if unix.Fstatfs(int(dir.Fd()), &fs) != nil {
-		return false
-	}
-	switch fs.Type {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC:
-		return true
-	}
-	return false
-}
-
 // unchanged reports whether everything that the last look looked at is as it
 // was. Of a directory, its time tells (it cannot be set: ctime, inode(7)). Of a
 // file that a box may write, only its text does: a write through a shared
@@ -385,21 +372,20 @@ func (p *protector) same(m *mark) bool {
 // look is one walk over all that is protected: to take back what a command
 // did, or to adopt what is there.
 type look struct {
-	p            *protector
-	adopt        bool
-	first, keep  bool // adopting for the first time; what is there may be put back later
-	begun        time.Time
-	copier       copier
-	left         int // entries that may still be removed
-	marks        []mark
-	young        bool // something changed too lately for its time to tell
-	dirs         int  // git directories
-	done         map[string]bool
-	extra        map[string]string
-	told         []Reverted
-	errs         []error
-	notes        []string
-	nestedMissed bool
+	p           *protector
+	adopt       bool
+	first, keep bool // adopting for the first time; what is there may be put back later
+	begun       time.Time
+	copier      copier
+	left        int // entries that may still be removed
+	marks       []mark
+	young       bool // something changed too lately for its time to tell
+	dirs        int  // git directories
+	done        map[string]bool
+	extra       map[string]string
+	told        []Reverted
+	errs        []error
+	notes       []string
 }
 
 // look begins one. p.mu is held, or p not yet known to anybody.
@@ -467,13 +453,21 @@ func (l *look) watch(dir *os.File, at string) {
 }
 
 func (l *look) mark(at string, st *unix.Stat_t) {
-	changed := time.Unix(st.Ctim.Unix())
+	l.young = l.young || l.tooYoung(st)
+	l.marks = append(l.marks, mark{path: at, id: identOf(st), time: st.Ctim})
+}
+
+// tooYoung reports whether something may change once more and show the same
+// time. It must have been asked for its time before it is looked at.
+func (l *look) tooYoung(st *unix.Stat_t) bool {
 	window := coarse
-	if st.Ctim.Nsec == 0 {
+	switch {
+	case l.p.fine:
+		return false
+	case st.Ctim.Nsec == 0:
 		window = 2 * time.Second // a file system that counts seconds
 	}
-	l.young = l.young || changed.After(l.begun.Add(-window))
-	l.marks = append(l.marks, mark{path: at, id: identOf(st), time: st.Ctim})
+	return time.Unix(st.Ctim.Unix()).After(l.begun.Add(-window))
 }
 
 func (l *look) markText(at string, text []byte) {

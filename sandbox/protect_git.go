@@ -20,6 +20,8 @@ func (l *look) git() {
 	if err != nil && !errors.Is(err, errBound) {
 		l.fail(".", err)
 	}
+	without := make(map[string]mark)
+	defer func() { l.p.plain = without }()
 	dirs := 0
 	for _, name := range names {
 		if g := l.p.guards[name]; g != nil && g.used || name == ".git" {
@@ -35,48 +37,59 @@ func (l *look) git() {
 			}
 			return
 		}
-		l.nested(name)
+		if m, ok := l.p.plain[name]; ok && l.p.times && m.id == identOf(st) && m.time == st.Ctim {
+			l.mark(name, st)
+			without[name] = m
+			continue
+		}
+		if !l.nested(name) && !l.tooYoung(st) {
+			without[name] = mark{id: identOf(st), time: st.Ctim}
+		}
 	}
 }
 
-// nested looks for a repository in one directory of the workspace.
-func (l *look) nested(name string) {
+// nested looks for a repository in one directory of the workspace, and reports
+// whether there may be one.
+func (l *look) nested(name string) bool {
 	dir := l.open(l.p.root, name)
 	if dir == nil {
-		return // moved or replaced this moment: the workspace's time tells
+		return true // moved or replaced this moment: the workspace's time tells
 	}
 	defer dir.Close()
-	l.gitAt(dir, name+"/.git")
-	l.bareAt(dir, name)
+	found := l.gitAt(dir, name+"/.git")
+	return l.bareAt(dir, name) || found
 }
 
 // bareAt looks at a directory that git would take for a repository without a
 // ".git" (git: setup.c, is_git_directory): made of innocent names, it runs what
-// its config says for everybody who enters it.
-func (l *look) bareAt(dir *os.File, at string) {
+// its config says for everybody who enters it. It reports whether there is one.
+func (l *look) bareAt(dir *os.File, at string) bool {
 	there := func(name string) bool {
 		st, err := statAt(dir, name)
 		return err == nil && st != nil
 	}
-	if there("HEAD") && (there("commondir") || there("objects") && there("refs")) {
+	bare := there("HEAD") && (there("commondir") || there("objects") && there("refs"))
+	if bare {
 		l.gitDir(dir, at, false, 0)
 	}
+	return bare
 }
 
-// gitAt looks at a ".git": the directory, or the file that says where it is.
-func (l *look) gitAt(dir *os.File, at string) {
+// gitAt looks at a ".git": the directory, or the file that says where it is. It
+// reports whether there was something.
+func (l *look) gitAt(dir *os.File, at string) bool {
 	name := path.Base(at)
 	st, err := statAt(dir, name)
 	if err != nil {
 		// Without the right to search a directory nobody finds a repository in
 		// it; giving it changes the directory's time.
-		return
+		return false
 	}
 	l.follow(at, st)
 	file := rule{why: "git would use a repository that is outside of the workspace, or that is not one", dir: true}
 	file.text = func(text []byte) bool { return l.gitFile(at, text) }
 	if st == nil && at != ".git" && l.p.guards[at] == nil {
-		return
+		return false
 	}
 	l.seal(dir, at, file)
 	switch {
@@ -95,6 +108,7 @@ func (l *look) gitAt(dir *os.File, at string) {
 			l.gitTarget(path.Dir(at), to)
 		}
 	}
+	return st != nil
 }
 
 // follow finds a held repository again whose directory was moved.

@@ -30,12 +30,15 @@ const (
 // errBound ends a walk at its bound.
 var errBound = errors.New("more than is looked at")
 
+// beneath is how a path is resolved that somebody else could have made.
+const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+
 // openBeneath opens what lies at path beneath dir, with no link on the way.
 func openBeneath(dir int, path string, flags int, mode uint32) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
 		Mode:    uint64(mode),
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		Resolve: beneath,
 	}
 	for {
 		fd, err := unix.Openat2(dir, path, &how)
@@ -66,6 +69,37 @@ func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
 		return nil, err
 	}
 	return &st, nil
+}
+
+// trustTimes reports whether every change of a directory on a file system
+// shows in its time (ctime, which cannot be set: inode(7)), by this machine's
+// clock; and whether it does so however soon it follows the last one, which
+// is so once the time was asked for (Linux 6.13, multigrain timestamps). Of
+// FUSE and network file systems neither is known.
+func trustTimes(dir *os.File) (times, fine bool) {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(int(dir.Fd()), &fs) != nil {
+		return false, false
+	}
+	switch fs.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return true, kernelSince(6, 13)
+	case unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC:
+		return true, false
+	}
+	return false, false
+}
+
+func kernelSince(major, minor int) bool {
+	var u unix.Utsname
+	var hasMajor, hasMinor int
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	if n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &hasMajor, &hasMinor); n != 2 {
+		return false
+	}
+	return hasMajor > major || hasMajor == major && hasMinor >= minor
 }
 
 func kindOf(st *unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }

@@ -3,9 +3,11 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -840,4 +842,179 @@ func FuzzGitConfig(f *testing.F) {
 			t.Fatalf("%q became %q; wanted (-), got (+):\n%s", text, kept, diff)
 		}
 	})
+}
+
+// What unchanged relies on, where the kernel says so.
+func TestEveryChangeOfADirectoryShows(t *testing.T) {
+	p, dir := guarded(t, nil)
+	if !p.fine {
+		t.Skip("this kernel or file system has coarse times, and they are not relied on")
+	}
+	var last unix.Stat_t
+	for i := range 2000 {
+		put(t, fmt.Sprintf("%s/%d", dir, i), "")
+		var now unix.Stat_t
+		must(t, unix.Fstat(int(p.root.Fd()), &now))
+		if now.Ctim == last.Ctim {
+			t.Fatalf("change %d does not show", i)
+		}
+		last = now
+	}
+}
+
+// inPins runs a command as a box would see the workspace: with the pins of the
+// protector mounted as an init mounts them. The mounts are those of one thread,
+// which ends with it.
+func inPins(t *testing.T, p *protector, dir string, command func()) {
+	t.Helper()
+	all, err := p.pins()
+	must(t, err)
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread's mounts are not those of others
+		err := mountPins(dir, all)
+		if err == nil {
+			command()
+		}
+		done <- err
+	}()
+	must(t, <-done)
+}
+
+func mountPins(dir string, all []pin) error {
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(root)
+	for _, one := range all {
+		if err := mountPin(root, one); err != nil {
+			return fmt.Errorf("pin %s: %w", one.Path, err)
+		}
+	}
+	return nil
+}
+
+func mountPin(root int, one pin) error {
+	at, err := openBeneath(root, one.Path, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	tree, err := unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(tree)
+	if !one.Writable {
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+			return err
+		}
+	}
+	return unix.MoveMount(tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// F07 to F09 of the escape probes, and what git makes of pins.
+func TestPinsHold(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.Git, testenv.Bash)
+	p, dir := guarded(t, func(dir string) {
+		git(t, dir, "init", "-q", "-b", "main")
+		git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+		git(t, dir, "config", "core.hooksPath", "tools/hooks")
+		put(t, dir+"/tools/hooks/pre-push", "mine\n")
+		put(t, dir+"/.vscode/settings.json", "{}\n")
+		put(t, dir+"/.envrc", "mine\n")
+	})
+	script := func(text string) (string, error) {
+		c := exec.CommandContext(t.Context(), "bash", "-c", text)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	want := tree(t, dir)
+	inPins(t, p, dir, func() {
+		for _, attack := range []string{
+			"echo x > .git/hooks/pre-commit",
+			"mv .git .g2", "rm -rf .git/hooks", "mv .git/hooks .git/h", "ln -sfn /tmp .git/hooks", "rmdir .git/hooks",
+			"echo x >> .git/config", "mv .git/config c", "ln .git/config c", "rm -f .git/config", "truncate -s 0 .git/config",
+			"mv tools t", "mv tools/hooks h", "echo x > tools/hooks/pre-commit",
+			"echo x > .vscode/tasks.json", "mv .vscode v", "echo x > .envrc", "rm .envrc", "ln -f tools/hooks/pre-push .envrc",
+			"git config alias.x '!evil'", "git config --worktree core.editor evil",
+		} {
+			if out, err := script(attack); err == nil {
+				t.Errorf("%s: it worked: %s", attack, out)
+			}
+		}
+	})
+	got := tree(t, dir)
+	maps.DeleteFunc(got, func(path, _ string) bool { // what mv copied before it could not remove it
+		return path == "c" || path == "h" || strings.HasPrefix(path, "h/")
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the workspace before (-) and after (+):\n%s", diff)
+	}
+	told := during(t, p, func() {
+		inPins(t, p, dir, func() {
+			for _, args := range [][]string{
+				{"commit", "-q", "--allow-empty", "-m", "second"},
+				{"checkout", "-q", "-b", "topic"},
+				{"worktree", "add", "-q", "tree"},
+				{"stash"}, {"gc", "-q"}, {"checkout", "-q", "main"}, {"branch", "-q", "-D", "topic"},
+			} {
+				git(t, dir, args...)
+			}
+			for _, text := range []string{"git config user.x y", "git remote add o https://example.com/x"} {
+				out, err := script(text)
+				if want := "could not write config file .git/config: Device or resource busy"; err == nil || !strings.Contains(out, want) {
+					t.Errorf("%s: got %v, %q; want %q", text, err, out, want)
+				}
+			}
+		})
+	})
+	if len(told) > 0 {
+		t.Errorf("ordinary git: %v", told)
+	}
+}
+
+// The reason why pins are looked at as well: who replaces a file on the host
+// takes the pin of every box away with it.
+func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	p, dir := guarded(t, func(dir string) { put(t, dir+"/.git/config", "[core]\n\tbare = false\n") })
+	must(t, p.begin())
+	inPins(t, p, dir, func() {
+		host := make(chan error)
+		go func() { // a thread of its own, which sees the host's mounts
+			put(t, dir+"/.git/new", "[core]\n\tbare = false\n[user]\n\tname = person\n")
+			host <- os.Rename(dir+"/.git/new", dir+"/.git/config")
+		}()
+		if err := <-host; err != nil {
+			t.Errorf("rename on the host: %v", err)
+		}
+		f, err := os.OpenFile(dir+"/.git/config", os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Errorf("the pin outlived the file: %v", err)
+			return
+		}
+		defer f.Close()
+		_, _ = f.WriteString("[alias]\n\tx = !evil\n")
+	})
+	told, err := p.end()
+	if err != nil || len(told) != 1 {
+		t.Errorf("got %v, %v; want one thing taken back", told, err)
+	}
+	text, err := os.ReadFile(dir + "/.git/config")
+	if want := "[core]\n\tbare = false\n[user]\n\tname = person\n[alias]\n"; err != nil || string(text) != want {
+		t.Errorf("got %q, %v; want %q", text, err, want)
+	}
 }

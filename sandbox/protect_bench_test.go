@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// What the look after a command costs: where nothing changed, and where the
+// workspace's top directory did, so that everything is looked at.
+func BenchmarkProtect(b *testing.B) {
+	for _, world := range []struct {
+		name    string
+		prepare func(dir string)
+	}{
+		{"empty", nil},
+		{"repository", func(dir string) {
+			put(b, dir+"/.git/config", "[core]\n\tbare = false\n")
+			put(b, dir+"/.git/hooks/pre-commit", "")
+			put(b, dir+"/.vscode/settings.json", "{}")
+			for i := range 30 {
+				put(b, fmt.Sprintf("%s/dir%d/file", dir, i), "")
+				put(b, fmt.Sprintf("%s/file%d", dir, i), "")
+			}
+		}},
+	} {
+		p, dir := guarded(b, world.prepare)
+		settled := func(b *testing.B) {
+			b.Helper()
+			for p.seen == nil { // until what was just made is old enough for its time to tell
+				time.Sleep(coarse)
+				if _, err := p.check(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		b.Run(world.name+"/unchanged", func(b *testing.B) {
+			settled(b)
+			for b.Loop() {
+				if told, err := p.check(); err != nil || len(told) > 0 {
+					b.Fatal(told, err)
+				}
+			}
+			if p.seen == nil {
+				b.Fatal("these were whole looks")
+			}
+		})
+		b.Run(world.name+"/begin and end", func(b *testing.B) {
+			settled(b)
+			for b.Loop() {
+				if told := during(b, p, func() {}); len(told) > 0 {
+					b.Fatal(told)
+				}
+			}
+		})
+		b.Run(world.name+"/whole", func(b *testing.B) {
+			for b.Loop() {
+				p.seen = nil
+				if told, err := p.check(); err != nil || len(told) > 0 {
+					b.Fatal(told, err)
+				}
+			}
+		})
+		b.Run(world.name+"/harmless git made by the box", func(b *testing.B) {
+			if world.prepare != nil {
+				b.Skip("it has one of its own")
+			}
+			must(b, p.begin())
+			put(b, dir+"/.git/config", "[core]\n\tbare = false\n")
+			for i := range 14 {
+				put(b, fmt.Sprintf("%s/.git/hooks/%d.sample", dir, i), "")
+			}
+			settled(b)
+			for b.Loop() {
+				if told, err := p.check(); err != nil || len(told) > 0 {
+					b.Fatal(told, err)
+				}
+			}
+		})
+	}
+}
