@@ -322,7 +322,7 @@ func checkNeighbours(scope string) Check {
 	c := Check{Name: "own processes", OK: true, Detail: "cannot look into boxes from outside (Yama)"}
 	if scope == "" || scope == "0" {
 		c.Detail = "any process of this user can look into its boxes from outside"
-		c.Degraded = "a program that you run outside can read and change what runs inside; not the other way round"
+		c.Degraded = "a program that you run outside can read and change what runs inside, though not the other way round"
 		c.Mend = "sysctl -w kernel.yama.ptrace_scope=1"
 		if scope == "" {
 			c.Mend = "run belljar as a user of its own, or boot a kernel with Yama (CONFIG_SECURITY_YAMA)"

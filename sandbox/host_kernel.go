@@ -86,7 +86,7 @@ func checkLandlock() (int, Check) {
 		return version, c
 	}
 	c.Detail = fmt.Sprintf("version %d", version)
-	c.Degraded = "there is no second wall for files, abstract sockets and signals; mounts, namespaces and the system call filter hold alone"
+	c.Degraded = "there is no second wall for files, abstract sockets and signals, so mounts, namespaces and the system call filter hold alone"
 	c.Mend = "nothing mends it: use Linux 5.19 or later with CONFIG_SECURITY_LANDLOCK; 6.12 has all that is used"
 	if errno != 0 {
 		version, c.Detail = 0, "landlock_create_ruleset: "+errno.Error()

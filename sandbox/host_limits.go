@@ -15,14 +15,14 @@ import (
 
 // unheld says what a box can do where a limit is not enforced.
 var unheld = map[policies.Limit]map[Enforcement]string{
-	policies.LimitMemory: {Watchdog: "memory is sampled 20 times a second; a fast command can pass its limit for a moment"},
+	policies.LimitMemory: {Watchdog: "memory is sampled 20 times a second, so that a fast command can pass its limit for a moment"},
 	policies.LimitPids:   {NotHeld: "a box can use all of the host's process numbers"},
 	policies.LimitCPU:    {NotHeld: "a box can use all CPUs"},
 	policies.LimitIO: {
 		NotHeld: "a box can use all of the disk's bandwidth",
-		Partly:  "what is written through the page cache passes; reads and direct writes do not",
+		Partly:  "reads and direct writes are bounded, and what is written through the page cache passes",
 	},
-	policies.LimitDisk: {NotHeld: "a profile with storage: disk opens no box here; with storage: memory, /tmp is bounded everywhere"},
+	policies.LimitDisk: {NotHeld: "a profile with storage: disk opens no box here (with storage: memory, /tmp is bounded everywhere)"},
 }
 
 // checkLimits tells how each limit would be held, and how commands are killed,
@@ -48,7 +48,7 @@ func checkLimits(a around, workspace string) (Limits, []Check) {
 
 // checkLimit describes one limit that a controller of the same name holds.
 func checkLimit(a around, groups *cgroups, limit policies.Limit, held Enforcement) Check {
-	c := Check{Name: string(limit) + " limit", OK: held == Enforced, Detail: string(held)}
+	c := Check{Name: string(limit) + " limit", OK: held != NotHeld, Detail: string(held)}
 	switch {
 	case groups.v1[string(limit)] != "":
 		c.Detail += " by cgroup v1"
@@ -57,7 +57,7 @@ func checkLimit(a around, groups *cgroups, limit policies.Limit, held Enforcemen
 	case limit == policies.LimitPids:
 		c.Detail += " by RLIMIT_NPROC in the box's own user namespace"
 	}
-	if c.OK {
+	if held == Enforced {
 		return c
 	}
 	c.Degraded, c.Mend = unheld[limit][held], a.mendCgroups()
@@ -90,7 +90,6 @@ func checkKill(a around, groups *cgroups) Check {
 			return c
 		}
 	}
-	c.OK = false
 	c.Detail = "each command is in a pid namespace of its own and killed with its first process: " + err.Error()
 	c.Degraded = "a command that a signal ends shows it in its exit code only, and each one costs a shell more"
 	c.Mend = a.mendKill()
