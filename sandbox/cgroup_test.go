@@ -261,7 +261,7 @@ func TestResident(t *testing.T) {
 	c := groupsOf(t, "")
 	g := open(t, c, "leaves", tenantGrant(t, "x", ""))
 	if g.v2 == "" {
-		t.Fatal("no writable v2 tree")
+		t.Skip("no cgroup v2 is writable here, so there are no leaves")
 	}
 	var sizes []int64
 	for i, mib := range []int{0, 16} {
