@@ -24,6 +24,7 @@ type around struct {
 	chroot   bool     // our root is not that of our mount namespace
 	filtered bool     // a system call filter is on us already
 	covered  []string // mounts that cover parts of /proc
+	hiding   bool     // /proc hides the processes of other users
 	cgroupRO []string // control group trees that are mounted read-only
 	cgroup2  bool     // a control group tree of version 2 is mounted
 	cgroups  bool     // one of any version is
@@ -147,6 +148,10 @@ func (a *around) readMounts(text string) {
 		if point == "/" {
 			a.chroot = false
 			a.overlay = kind == "overlay"
+		}
+		if point == "/proc" && len(super) > 2 {
+			// proc(5), hidepid
+			a.hiding = strings.Contains(super[2], "hidepid=") && !strings.Contains(super[2], "hidepid=0") && !strings.Contains(super[2], "hidepid=off")
 		}
 		if strings.HasPrefix(point, "/proc/") && !slices.Contains(emptyProc, point) {
 			a.covered = append(a.covered, point)
@@ -299,6 +304,9 @@ func checkAround(a around) []Check {
 	}
 	if len(a.covered) > 0 {
 		c.Detail += fmt.Sprintf("; /proc is covered in %d places", len(a.covered))
+	}
+	if a.hiding {
+		c.Detail += "; /proc hides other users' processes"
 	}
 	if level := knob("/sys/fs/selinux/enforce"); level == "1" {
 		c.Detail += "; SELinux enforces"

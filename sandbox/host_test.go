@@ -116,19 +116,19 @@ func TestReadMounts(t *testing.T) {
 30 27 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
 `
 	const docker = `500 400 0:50 / / rw,relatime master:1 - overlay overlay rw,lowerdir=/l
-501 500 0:51 / /proc rw,nosuid - proc proc rw
+501 500 0:51 / /proc rw,nosuid - proc proc rw,hidepid=invisible
 502 501 0:52 / /proc/acpi ro - tmpfs tmpfs ro
 503 501 0:53 /null /proc/kcore rw,nosuid - tmpfs tmpfs rw
 504 500 0:54 / /sys/fs/cgroup ro,nosuid,nodev - cgroup2 cgroup rw
 `
 	var a around
 	a.readMounts(host)
-	if a.chroot || len(a.covered) > 0 || len(a.cgroupRO) > 0 || !a.cgroups || a.inContainer() {
+	if a.chroot || len(a.covered) > 0 || len(a.cgroupRO) > 0 || !a.cgroups || a.inContainer() || a.hiding {
 		t.Errorf("a plain host: %+v", a)
 	}
 	a = around{}
 	a.readMounts(docker)
-	if a.chroot || strings.Join(a.covered, " ") != "/proc/acpi /proc/kcore" || len(a.cgroupRO) != 1 || !a.cgroup2 || !a.overlay {
+	if a.chroot || strings.Join(a.covered, " ") != "/proc/acpi /proc/kcore" || len(a.cgroupRO) != 1 || !a.cgroup2 || !a.overlay || !a.hiding {
 		t.Errorf("a container: %+v", a)
 	}
 	a = around{}
