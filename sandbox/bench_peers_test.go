@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox"
 )
 
@@ -27,22 +28,46 @@ func BenchmarkRun(b *testing.B) {
 		{"true", []string{"/bin/true"}, "", 1.1},
 	} {
 		b.Run(task.name, func(b *testing.B) {
-			box, _ := openBox(b, grant(b))
-			env := environment(b, box)
+			warm, _ := openBox(b, grant(b))
+			cold := coldBox(b)
+			env := environment(b, cold)
 			ways := []way{
 				{name: "raw", run: func() { rawRun(b, "/", env, task.argv...) }},
-				{name: "box", run: func() { boxRun(b, box, sandbox.Cmd{Argv: task.argv}) }, limit: task.limit, tail: tail},
+				{name: "box", run: func() { boxRun(b, cold, sandbox.Cmd{Argv: task.argv}) }, limit: task.limit, tail: tail},
 			}
 			if task.shell != "" {
-				// A script of the shell tool, which may find a shell that waits
-				// for it, and one that has to tell where it ends.
+				c := sandbox.Cmd{Shell: task.shell}
 				ways = append(ways,
-					way{name: "box-shell", run: func() { boxRun(b, box, sandbox.Cmd{Shell: task.shell}) }, limit: task.limit, tail: tail},
-					way{name: "box-cd", run: func() { boxRun(b, box, sandbox.Cmd{Shell: "cd /tmp; " + task.shell}) }, limit: task.limit, tail: tail})
+					way{name: "box-shell", run: func() { boxRun(b, cold, c) }, limit: task.limit, tail: tail},
+					way{name: "box-warm", run: func() { boxRun(b, warm, c) }, limit: 0.35, rest: func() {
+						if !warm.WaitWarm() {
+							b.Fatal("no warm shell came")
+						}
+					}})
 			}
 			race(b, 300, append(ways, peers(b, env, task.argv)...)...)
 		})
 	}
+}
+
+// coldBox is a box that starts a new shell for every script.
+func coldBox(b *testing.B) *sandbox.Box {
+	b.Helper()
+	testenv.Need(b, testenv.UserNamespaces)
+	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir(), Cold: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.Errorf("close: %v", err)
+		}
+	})
+	box, err := s.Open(b.Context(), "cold", grant(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return box
 }
 
 // environment is what a box gives its commands: others get it too, since a
