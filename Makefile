@@ -25,7 +25,7 @@ build:
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
 AS_USER := sandbox mcp/tools cmd/belljar
 test:
-	@scripts/need bash git perl ps setpriv gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
+	@scripts/need bash git mke2fs mount perl ps setpriv gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	$(GO) test ./...
 	@if [ "$$(id -u)" = 0 ]; then TEST_REQUIRE="$${TEST_REQUIRE:+user,userns}" GO="$(GO)" scripts/test-as-user $(AS_USER); fi
 

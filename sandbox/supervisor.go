@@ -127,7 +127,7 @@ func New(cfg Config) (*Supervisor, error) {
 }
 
 // Limits says how each limit is held in the boxes of this host.
-func (s *Supervisor) Limits() Limits { return s.groups.held() }
+func (s *Supervisor) Limits() Limits { return s.held() }
 
 // Open makes a box for what g grants. The id is the caller's name for it and
 // must not be in use. It fails where the host cannot enforce what the grant
@@ -164,7 +164,7 @@ func (s *Supervisor) admit(g policies.Grant) error {
 			return &Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
 		}
 	}
-	held := s.groups.held()
+	held := s.heldFor(g)
 	for _, r := range g.Require() {
 		if held[r] != Enforced {
 			return &Refusal{Message: fmt.Sprintf(

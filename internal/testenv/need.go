@@ -34,6 +34,8 @@ var (
 	UserNamespaces = Thing{Name: "userns", lack: lackUserNamespaces}
 	Cgroup1        = Thing{Name: "cgroup1", either: "cgroup", lack: lackCgroup1}
 	Cgroup2        = Thing{Name: "cgroup2", either: "cgroup", lack: lackCgroup2}
+	Loop           = Thing{Name: "loop", either: "storage", lack: lackLoop}
+	ProjectQuota   = Thing{Name: "prjquota", either: "storage", lack: lackProjectQuota}
 	Bash           = Thing{Name: "bash", lack: lackProgram("bash")}
 	Bwrap          = Thing{Name: "bwrap", lack: lackProgram("bwrap")}
 	Git            = Thing{Name: "git", lack: lackProgram("git")}
@@ -44,7 +46,7 @@ var (
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Bash, Bwrap, Git, Perl, Node22, Libseccomp}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Git, Perl, Node22, Libseccomp}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.

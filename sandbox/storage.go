@@ -1,0 +1,140 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+)
+
+// storage is an area of a disk, bounded in bytes and files, that a box gets in
+// place of its tmpfs. It is a mount that is attached nowhere: no path of the
+// host leads to it as long as it lives, and it goes with its last user.
+//
+// Two ways bound such an area, tried in this order:
+//
+//	a project quota of the file system that the spool is on (storage_quota.go):
+//	cheap to make, and full with EDQUOT
+//	a file with a file system of its own, on a loop device (storage_loop.go):
+//	needs mke2fs and milliseconds, and is full with ENOSPC
+//
+// Both are root's. Where there is neither, no box gets the disk: an area in
+// memory under the name of one on disk would take the memory that the profile
+// gives to the commands.
+type storage struct {
+	fd      int          // the mount
+	release func() error // what is to be removed once the box is gone; may be nil
+}
+
+// openStorage makes an area of the disk that dir is on, for a box whose
+// processes are uid on the host. The caller must close it.
+func openStorage(dir string, bytes, inodes int64, uid int) (*storage, error) {
+	quotaErr := canQuota(dir)
+	if quotaErr == nil {
+		return openQuota(dir, bytes, inodes, uid)
+	}
+	loopErr := canLoop()
+	if loopErr == nil {
+		return openLoop(dir, bytes, inodes, uid)
+	}
+	return nil, &Refusal{
+		Message: "this host cannot bound storage on disk; the operator can run belljar as root with e2fsprogs and loop devices, " +
+			"or put its spool on ext4 or xfs mounted with prjquota, or set storage: memory in the profile",
+		Err: errors.Join(quotaErr, loopErr),
+	}
+}
+
+// close lets go of the area and removes it. The box must be gone. Twice is
+// fine, concurrent is not.
+func (s *storage) close() error {
+	if s.fd < 0 {
+		return nil
+	}
+	err := unix.Close(s.fd)
+	s.fd = -1
+	if s.release != nil {
+		err = errors.Join(err, s.release())
+	}
+	return err
+}
+
+// held says how each limit is held: what the cgroups hold, and storage.
+func (s *Supervisor) held() Limits {
+	l := s.groups.held()
+	l[policies.LimitDisk] = NotHeld
+	if canQuota(s.cfg.Spool) == nil || canLoop() == nil {
+		l[policies.LimitDisk] = Enforced
+	}
+	return l
+}
+
+// heldFor is held for a grant: storage in memory is bounded by its tmpfs.
+func (s *Supervisor) heldFor(g policies.Grant) Limits {
+	l := s.held()
+	if g.Storage() == policies.StorageMemory {
+		l[policies.LimitDisk] = Enforced
+	}
+	return l
+}
+
+// areasOf is the directory in dir that holds our areas, made if need be, with
+// the name that tells a later supervisor whose it is. Whoever makes it also
+// removes what supervisors that were killed have left.
+func areasOf(dir string) (string, error) {
+	name, err := supervisorName()
+	if err != nil {
+		return "", err
+	}
+	areas := filepath.Join(dir, name)
+	err = os.Mkdir(areas, 0o700)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		// The spool may be everybody's directory, and the name can be foreseen.
+		if !ours(areas) {
+			return "", fmt.Errorf("%s is not ours", areas)
+		}
+	case err != nil:
+		return "", err
+	default:
+		sweepStorage(dir)
+	}
+	return areas, nil
+}
+
+// ours reports whether path is a directory that nobody else could have made.
+func ours(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0
+}
+
+// sweepStorage removes the areas of supervisors that are dead.
+func sweepStorage(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		p := strings.Split(e.Name(), ".")
+		if len(p) != 3 || p[0] != "belljar" || !ours(filepath.Join(dir, e.Name())) {
+			continue
+		}
+		if start, err := startTime(p[1]); err == nil && start == p[2] {
+			continue
+		}
+		areas := filepath.Join(dir, e.Name())
+		left, err := os.ReadDir(areas)
+		if err != nil {
+			continue
+		}
+		for _, area := range left {
+			_ = removeArea(filepath.Join(areas, area.Name()))
+		}
+		_ = os.Remove(areas)
+	}
+}

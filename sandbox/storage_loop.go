@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	loopControl  = "/dev/loop-control"
+	mkfsDeadline = 30 * time.Second
+	loopTries    = 64 // somebody else may take a free device before we do
+
+	imageBlock = 4096
+	imageInode = 256 // bytes of one inode; mke2fs(8), -I
+	leastImage = 2 << 20
+)
+
+// imageFeatures are what an area needs, by name: what a mke2fs.conf adds
+// differs between hosts. No journal, because an area does not outlive its box.
+const imageFeatures = "none,64bit,dir_index,dir_nlink,extent,extra_isize,filetype,flex_bg,huge_file,large_file,metadata_csum,sparse_super"
+
+// mkfs finds the program that makes a file system. It is root's and is often
+// not on the path of a service.
+func mkfs() (string, error) {
+	for _, name := range []string{"mke2fs", "/usr/sbin/mke2fs", "/sbin/mke2fs"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("loop image: no mke2fs; install the package e2fsprogs")
+}
+
+// canLoop says what the host lacks for an area in a loop image.
+func canLoop() error {
+	if os.Geteuid() != 0 {
+		return errors.New("loop image: only root can mount one")
+	}
+	if err := unix.Access(loopControl, unix.R_OK|unix.W_OK); err != nil {
+		return fmt.Errorf("loop image: %s: %w", loopControl, err)
+	}
+	_, err := mkfs()
+	return err
+}
+
+// openLoop makes an area in a file without a name, so that nothing is left
+// however we end: the device goes with its last mount (loop(4),
+// LO_FLAGS_AUTOCLEAR), and the file with the device.
+func openLoop(dir string, size, inodes int64, uid int) (_ *storage, err error) {
+	image, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make loop image: %w", err)
+	}
+	defer image.Close() // the device holds it
+	// The inodes come on top; the rest of the file system's own needs does
+	// not, so an area holds a little less than size.
+	size = max(size, leastImage) + inodes*imageInode
+	if err := image.Truncate(size); err != nil {
+		return nil, fmt.Errorf("make loop image: %w", err)
+	}
+	if err := makeFileSystem(image, size, inodes, uid); err != nil {
+		return nil, err
+	}
+	device, err := attachLoop(image)
+	if err != nil {
+		return nil, err
+	}
+	defer device.Close() // the mount holds it
+	fd, err := mountExt4(device.Name())
+	if err != nil {
+		return nil, fmt.Errorf("mount loop image: %w", err)
+	}
+	return &storage{fd: fd}, nil
+}
+
+// makeFileSystem writes an empty file system, whose root belongs to uid.
+func makeFileSystem(image *os.File, size, inodes int64, uid int) error {
+	program, err := mkfs()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), mkfsDeadline) //nolint:forbidigo // bounded, and half a file system is of no use to anybody
+	defer cancel()
+	// The file has no name; the program finds it as its descriptor 3.
+	cmd := exec.CommandContext(ctx, program, "-q", "-F", "-t", "ext4", "-O", imageFeatures,
+		"-b", strconv.Itoa(imageBlock), "-I", strconv.Itoa(imageInode), "-N", strconv.FormatInt(inodes, 10), "-m", "0",
+		"-E", fmt.Sprintf("lazy_itable_init=1,nodiscard,root_owner=%d:%d", uid, uid),
+		"/proc/self/fd/3", strconv.FormatInt(size/imageBlock, 10))
+	cmd.Env, cmd.Dir = []string{"MKE2FS_CONFIG=/dev/null"}, "/"
+	cmd.ExtraFiles = []*os.File{image}
+	var said bytes.Buffer
+	cmd.Stderr = &said // a file system has little to say
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("make file system: %w: %s", err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}
+
+// attachLoop gives the image a block device.
+func attachLoop(image *os.File) (*os.File, error) {
+	control, err := os.OpenFile(loopControl, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("find loop device: %w", err)
+	}
+	defer control.Close()
+	for range loopTries {
+		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, fmt.Errorf("find loop device: %w", err)
+		}
+		device, err := os.OpenFile("/dev/loop"+strconv.Itoa(number), os.O_RDWR, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open loop device: %w", err)
+		}
+		// Direct, where the file system below can: what a box writes would be
+		// kept in memory twice.
+		config := unix.LoopConfig{Fd: uint32(image.Fd()), Size: imageBlock} //nolint:gosec // a descriptor
+		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO
+		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
+		if err == nil {
+			return device, nil
+		}
+		device.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, fmt.Errorf("set up loop device: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("find loop device: others took %d in a row: %w", loopTries, unix.EBUSY)
+}
+
+// mountExt4 mounts a device nowhere (fsopen(2)).
+func mountExt4(device string) (int, error) {
+	fd, err := unix.Fsopen("ext4", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	err = errors.Join(
+		unix.FsconfigSetString(fd, "source", device),
+		unix.FsconfigSetFlag(fd, "discard"),       // what a box removes leaves the image too
+		unix.FsconfigSetFlag(fd, "noinit_itable"), // tables are zeroed when they are used; the file is zero anyway
+	)
+	if err == nil {
+		err = unix.FsconfigCreate(fd)
+	}
+	if err != nil {
+		return -1, err
+	}
+	return unix.Fsmount(fd, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+}

@@ -1,0 +1,232 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Project quotas, as ext4 and xfs have them (quotactl(2), "XFS quota
+// commands": the kernel answers them for ext4 as well). A directory and all
+// that is made below it belong to a project, and the project has limits.
+
+// Project numbers of areas. Administrators count from 1 (projid(5)) and
+// container engines from some thousands.
+const (
+	firstProject = 0x70000000
+	lastProject  = 0x7fffffff
+)
+
+// Numbers of linux/dqblk_xfs.h and linux/quota.h.
+const (
+	quotaGetQuota = 'X'<<8 + 3
+	quotaSetLimit = 'X'<<8 + 4
+	quotaGetState = 'X'<<8 + 8
+	ofProjects    = 2 // PRJQUOTA
+
+	stateEnforced = 1 << 5                       // FS_QUOTA_PDQ_ENFD
+	limitFields   = 1<<0 | 1<<1 | 1<<2 | 1<<3    // FS_DQ_ISOFT, IHARD, BSOFT, BHARD
+	basicBlock    = 512                          // what limits are counted in
+	ioctlGetAttr  = 2<<30 | 28<<16 | 'X'<<8 | 31 // FS_IOC_FSGETXATTR
+	ioctlSetAttr  = 1<<30 | 28<<16 | 'X'<<8 | 32 // FS_IOC_FSSETXATTR
+	inherit       = 0x200                        // FS_XFLAG_PROJINHERIT
+)
+
+// fsxattr is struct fsxattr of linux/fs.h.
+type fsxattr struct {
+	flags, extent, extents, project, cowExtent uint32
+	_                                          [8]byte
+}
+
+// diskQuota is struct fs_disk_quota of linux/dqblk_xfs.h.
+type diskQuota struct {
+	version, flags                                             int8
+	fields                                                     uint16
+	id                                                         uint32
+	blockHard, blockSoft, inodeHard, inodeSoft, blocks, inodes uint64
+	_                                                          [48]byte
+}
+
+// quotactl is quotactl_fd(2) (Linux 5.14): no path to a block device, which a
+// container does not have.
+func quotactl(fd, command int, id uint32, data unsafe.Pointer) error {
+	_, _, errno := unix.Syscall6(unix.SYS_QUOTACTL_FD, uintptr(fd), uintptr(command<<8|ofProjects), uintptr(id), uintptr(data), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// canQuota says what the file system of dir lacks for an area with a quota.
+func canQuota(dir string) error {
+	if os.Geteuid() != 0 {
+		return errors.New("project quota: only root can set one")
+	}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("project quota: open %s: %w", dir, err)
+	}
+	defer unix.Close(fd)
+	// struct fs_quota_statv: a version byte, and flags at 2; the kernel writes
+	// less than this.
+	state := [256]byte{1}
+	if err := quotactl(fd, quotaGetState, 0, unsafe.Pointer(&state)); err != nil {
+		return fmt.Errorf("project quota: %s has none: %w", dir, err)
+	}
+	if binary.NativeEndian.Uint16(state[2:])&stateEnforced == 0 {
+		return fmt.Errorf("project quota: %s is not mounted with prjquota", dir)
+	}
+	return nil
+}
+
+// openQuota makes a directory with a project of its own.
+func openQuota(dir string, bytes, inodes int64, uid int) (_ *storage, err error) {
+	area, err := makeArea(dir)
+	if err != nil {
+		return nil, fmt.Errorf("make storage: %w", err)
+	}
+	release := func() error {
+		err := removeArea(area)
+		_ = os.Remove(filepath.Dir(area)) // stays while it holds other areas
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, release())
+		}
+	}()
+	fd, err := openArea(area)
+	if err != nil {
+		return nil, fmt.Errorf("make storage: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := setQuota(fd, bytes, inodes); err != nil {
+		return nil, fmt.Errorf("bound storage: %w", err)
+	}
+	if err := errors.Join(unix.Fchown(fd, uid, uid), unix.Fchmod(fd, 0o755)); err != nil {
+		return nil, fmt.Errorf("hand out storage: %w", err)
+	}
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return nil, fmt.Errorf("mount storage: %w", err)
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		unix.Close(tree)
+		return nil, fmt.Errorf("mount storage: %w", err)
+	}
+	return &storage{fd: tree, release: release}, nil
+}
+
+// makeArea makes an empty directory among ours. The one above it goes with the
+// last area, so it may go between two steps.
+func makeArea(dir string) (string, error) {
+	const tries = 10
+	var last error
+	for range tries {
+		areas, err := areasOf(dir)
+		if err != nil {
+			return "", err
+		}
+		area, err := os.MkdirTemp(areas, "area-")
+		if err == nil {
+			return area, nil
+		}
+		last = err
+	}
+	return "", last
+}
+
+func openArea(area string) (int, error) {
+	return unix.Open(area, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+// setQuota gives a directory a project that nobody uses, and the project its
+// limits. The limits come first: a project without any is unbounded.
+func setQuota(fd int, bytes, inodes int64) error {
+	const tries = 16
+	for range tries {
+		var random [4]byte
+		if _, err := rand.Read(random[:]); err != nil {
+			return err
+		}
+		project := firstProject | binary.NativeEndian.Uint32(random[:])&(lastProject-firstProject)
+		used, err := quotaOf(fd, project)
+		if err != nil {
+			return err
+		}
+		if used.blockHard != 0 || used.inodeHard != 0 || used.blocks != 0 || used.inodes != 0 {
+			continue
+		}
+		blocks := uint64(bytes+basicBlock-1) / basicBlock                         //nolint:gosec // above zero
+		if err := limitProject(fd, project, blocks, uint64(inodes)); err != nil { //nolint:gosec // above zero
+			return err
+		}
+		attr := fsxattr{flags: inherit, project: project}
+		return attributes(fd, ioctlSetAttr, &attr)
+	}
+	return fmt.Errorf("find a project: %d in a row are in use", tries)
+}
+
+// quotaOf is what a project uses and may use; nothing where it is unknown.
+func quotaOf(fd int, project uint32) (diskQuota, error) {
+	var q diskQuota
+	err := quotactl(fd, quotaGetQuota, project, unsafe.Pointer(&q))
+	if errors.Is(err, unix.ENOENT) { // xfs; ext4 says zeros
+		err = nil
+	}
+	return q, err
+}
+
+// limitProject sets the limits of a project; zeros take them away.
+func limitProject(fd int, project uint32, blocks, inodes uint64) error {
+	q := diskQuota{
+		version: 1, flags: ofProjects, fields: limitFields, id: project,
+		blockHard: blocks, blockSoft: blocks, inodeHard: inodes, inodeSoft: inodes,
+	}
+	return quotactl(fd, quotaSetLimit, project, unsafe.Pointer(&q))
+}
+
+func attributes(fd int, command uintptr, attr *fsxattr) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(unsafe.Pointer(attr))); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// removeArea removes a directory with all that is in it and the limits of its
+// project. What a box left in it is never followed: names are resolved one by
+// one, below open directories (os.RemoveAll).
+func removeArea(area string) error {
+	var attr fsxattr
+	fd, err := openArea(area)
+	if err != nil {
+		return fmt.Errorf("remove storage: %w", err)
+	}
+	err = attributes(fd, ioctlGetAttr, &attr)
+	unix.Close(fd)
+	if err != nil {
+		return fmt.Errorf("remove storage: %w", err)
+	}
+	if err := os.RemoveAll(area); err != nil {
+		return fmt.Errorf("remove storage: %w", err)
+	}
+	if attr.project < firstProject || attr.project > lastProject {
+		return nil // it died before it had one
+	}
+	above, err := openArea(filepath.Dir(area))
+	if err != nil {
+		return fmt.Errorf("remove storage: %w", err)
+	}
+	defer unix.Close(above)
+	if err := limitProject(above, attr.project, 0, 0); err != nil {
+		return fmt.Errorf("remove limits of storage: %w", err)
+	}
+	return nil
+}
