@@ -19,6 +19,7 @@ import (
 type around struct {
 	kernel   string
 	root     bool     // we are uid 0
+	unmapped bool     // and our user namespace lacks the users that root's boxes are
 	runtime  string   // container engine, "" where none was recognised
 	signs    []string // what says that this is a container; empty where it is none
 	chroot   bool     // our root is not that of our mount namespace
@@ -83,6 +84,7 @@ func lookAround(kernel string) around {
 			a.signs = append(a.signs, "an overlay as its root")
 		}
 	}
+	a.unmapped = a.root && !hasUser(readMost("/proc/self/uid_map"), firstUID)
 	a.filtered = hasFilter(readMost("/proc/self/status"))
 	a.noMemory = memoryDisabled(readMost("/proc/cgroups"))
 	return a
@@ -175,6 +177,18 @@ func hasFilter(status string) bool {
 	return false
 }
 
+// hasUser reports whether a user namespace has a user: it reads uid_map, as in
+// user_namespaces(7).
+func hasUser(table string, uid int64) bool {
+	for line := range strings.Lines(table) {
+		var inside, outside, count int64
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && inside <= uid && uid < inside+count {
+			return true
+		}
+	}
+	return false
+}
+
 // memoryDisabled reads the table of /proc/cgroups (cgroups(7)).
 func memoryDisabled(table string) bool {
 	for line := range strings.Lines(table) {
@@ -197,6 +211,8 @@ func (a *around) mendNamespaces(err error) string {
 	switch {
 	case a.maxUser == "0":
 		return "sysctl -w user.max_user_namespaces=15000" + where
+	case a.unmapped:
+		return fmt.Sprintf("run belljar as a user other than root, as docker run --user 1000 ... does: root's boxes are the users from %d on, which this user namespace lacks", firstUID)
 	case a.cloning == "0" && !a.root:
 		return "sysctl -w kernel.unprivileged_userns_clone=1" + where
 	case a.apparmor == "1" && !a.root:

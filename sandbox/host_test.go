@@ -73,6 +73,7 @@ func TestMend(t *testing.T) {
 	}{
 		{"userns limit", around{maxUser: "0"}, unix.ENOSPC, mendNS, "sysctl -w user.max_user_namespaces=15000"},
 		{"userns limit in a container", around{maxUser: "0", signs: []string{"x"}}, unix.ENOSPC, mendNS, "on the host"},
+		{"root of a rootless container", around{root: true, unmapped: true, signs: []string{"x"}}, unix.EPERM, mendNS, "as a user other than root"},
 		{"debian's knob", around{cloning: "0"}, unix.EPERM, mendNS, "kernel.unprivileged_userns_clone=1"},
 		{"debian's knob is not for root", around{cloning: "0", root: true}, unix.EPERM, mendNS, "dmesg"},
 		{"ubuntu's knob", around{apparmor: "1"}, unix.EPERM, mendNS, "kernel.apparmor_restrict_unprivileged_userns=0"},
@@ -146,6 +147,17 @@ func TestReadStatus(t *testing.T) {
 	} {
 		if got := hasFilter(text); got != want {
 			t.Errorf("hasFilter(%q) = %v, want %v", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"         0          0 4294967295\n":                     true,
+		"         0       1000          1\n":                     false,
+		"0 1000 1\n1 100000 65536\n":                             false,
+		"0 1000 1\n" + "1879048192 1879048192 65536\nnonsense\n": true,
+		"": false,
+	} {
+		if got := hasUser(text, firstUID); got != want {
+			t.Errorf("hasUser(%q) = %v, want %v", text, got, want)
 		}
 	}
 	const table = "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t0\t1\t1\nmemory\t0\t1\t"
