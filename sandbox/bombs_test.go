@@ -125,3 +125,22 @@ func TestBombs(t *testing.T) {
 		})
 	}
 }
+
+// The kernel kills one process for memory; the command that it belonged to
+// ends whole, says so, and its neighbour goes on.
+func TestOOMEndsTheCommand(t *testing.T) {
+	testenv.Need(t, testenv.Perl)
+	b, _ := openBox(t, policytest.GrantWith(t, "memory: 128MiB, tmp: 16MiB"))
+	neighbour, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 60", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := shell(t, b, "perl -e '$x = \"x\" x (512 << 20); sleep 100' & wait; sleep 100")
+	if r.Status != sandbox.OOM {
+		t.Errorf("got %v after %v, want oom", r.Status, r.Wall)
+	}
+	if neighbour.Status() != sandbox.Running {
+		t.Errorf("the neighbour is %v", neighbour.Status())
+	}
+	neighbour.Kill(0)
+}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ type Box struct {
 	uid     int
 	env     []string      // what every command gets, "NAME=value", sorted
 	nested  bool          // each command gets a pid namespace of its own
+	guard   *protector    // of the workspace, or nil
+	deaf    func()        // ends the watch for kills for memory
 	gone    chan struct{} // closed when the init has ended
 	wg      sync.WaitGroup
 
@@ -83,7 +86,13 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	if err != nil {
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
-	if err = b.begin(ctx); err != nil {
+	b.deaf, err = b.group.watchOOM(b.outOfMemory)
+	if err == nil {
+		if err = b.begin(ctx); err != nil {
+			b.deaf()
+		}
+	}
+	if err != nil {
 		b.group.close()
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
@@ -102,6 +111,14 @@ func (b *Box) begin(ctx context.Context) error {
 		return err
 	}
 	defer p.close()
+	if b.guard, err = b.sup.protector(b.grant); err != nil {
+		return err
+	}
+	if b.guard != nil {
+		if p.pins, err = b.guard.pins(); err != nil {
+			return err
+		}
+	}
 	b.env, b.nested = boxEnv(b.grant), p.nested
 	script := p.script()
 	if b.process, b.conn, err = b.sup.startInit(b.group, script, p.passed(), b.uid); err != nil {
@@ -213,6 +230,7 @@ func (b *Box) Close() error {
 	b.conn.Close()
 	b.coolDown()
 	b.wg.Wait() // listen, and every job's goroutines
+	b.deaf()
 	b.group.close()
 	b.mu.Lock()
 	for _, o := range b.outputs {
@@ -577,6 +595,39 @@ func (b *Box) ranOut() bool {
 	more := n > b.oomSeen
 	b.oomSeen = n
 	return more
+}
+
+// outOfMemory ends the command that ran out of memory, when the kernel has
+// killed one process of it: what is left of it would go on without that
+// process. Which command it was the kernel does not say. It is the only one;
+// or the one whose main process was killed, which its end tells; or the
+// largest.
+func (b *Box) outOfMemory() {
+	jobs := b.alive()
+	if len(jobs) > 1 {
+		select {
+		case <-b.gone:
+		case <-time.After(oomPause):
+		}
+		if !b.ranOut() {
+			return
+		}
+		jobs = b.alive()
+		slices.SortFunc(jobs, func(i, j *Job) int { return cmp.Compare(j.leaf.resident(), i.leaf.resident()) })
+	}
+	if len(jobs) > 0 {
+		jobs[0].stopWith(stopRequest{status: OOM})
+	}
+}
+
+// oomPause is long enough for the end of a killed process to be told.
+const oomPause = 20 * time.Millisecond
+
+// alive are the commands that run.
+func (b *Box) alive() []*Job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.running))
 }
 
 // Jobs are the background jobs that are remembered, oldest first: all that

@@ -38,6 +38,7 @@ type Job struct {
 	pipes    []*os.File // read ends
 	input    *os.File   // write end of a streamed stdin
 	terminal *os.File   // our end of its terminal; also in pipes
+	guarded  bool       // the workspace's protector knows of it
 	done     chan struct{}
 	oom      atomic.Bool  // the watchdog killed it
 	pid      atomic.Int64 // in the box, as the init tells; 0 until it runs
@@ -121,12 +122,16 @@ func (j *Job) Kill(grace time.Duration) Result { return j.end(Killed, grace) }
 func (j *Job) TimeOut() Result { return j.end(TimedOut, 0) }
 
 func (j *Job) end(status Status, grace time.Duration) Result {
-	select {
-	case j.stop <- stopRequest{status, grace}:
-	default: // somebody else asked already
-	}
+	j.stopWith(stopRequest{status, grace})
 	<-j.done
 	return j.result
+}
+
+func (j *Job) stopWith(r stopRequest) {
+	select {
+	case j.stop <- r:
+	default: // somebody else asked already
+	}
 }
 
 // Signal sends a signal to the process group of the job's main process.
@@ -174,6 +179,10 @@ func (j *Job) hear(r boxinit.Reply) {
 // launch makes the pipes and the leaf, has the init start the command and
 // waits until it runs. From then on watch owns the job.
 func (j *Job) launch(c *Cmd) error {
+	if err := j.guard(); err != nil {
+		j.abandon()
+		return err
+	}
 	files, err := j.connect(c)
 	if err == nil {
 		err = j.request(c, c.request(j.box, j.wire), files)
@@ -204,6 +213,31 @@ func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (err error) {
 		return err
 	}
 	return j.begun(c, req)
+}
+
+// guard makes the workspace's protector look out, before the command runs.
+func (j *Job) guard() error {
+	if j.box.guard == nil {
+		return nil
+	}
+	if err := j.box.guard.begin(); err != nil {
+		return &Refusal{Message: "the workspace could not be checked for what a box may not change, so nothing runs in it", Err: err}
+	}
+	j.guarded = true
+	return nil
+}
+
+// unguard takes back what the command changed and may not. Where that fails
+// the box is of no use any more: its next command would find its way.
+func (j *Job) unguard() []Reverted {
+	if !j.guarded {
+		return nil
+	}
+	told, err := j.box.guard.end()
+	if err != nil {
+		j.breakBox(err.Error())
+	}
+	return told
 }
 
 // follow sees a command that runs through to its end.
@@ -258,6 +292,7 @@ func (j *Job) abandon() {
 	if j.output == nil {
 		return // a warm shell that was given no command
 	}
+	j.unguard()
 	j.output.end()
 	// Somebody who found it in the list of jobs may wait for it.
 	j.result = Result{Status: Killed, Output: j.output}
@@ -482,7 +517,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 		j.input.Close()
 	}
 	j.output.end()
-	r := Result{Status: status, Wall: wall, Output: j.output}
+	r := Result{Status: status, Wall: wall, Output: j.output, Reverted: j.unguard()}
 	if ended {
 		r.Code, r.Dir = end.Status.ExitStatus(), end.Dir
 		if end.Status.Signaled() {

@@ -48,6 +48,9 @@ type Result struct {
 	Usage  Usage
 	Dir    string // working directory at the end; empty where it is not known
 	Output *Output
+	// Reverted is what the command, or one that ran beside it, changed of the
+	// workspace's protected paths, and what was done about it.
+	Reverted []Reverted
 }
 
 // Usage is what a command was seen to use. CPU covers the main process and

@@ -42,6 +42,7 @@ var (
 type plan struct {
 	hostname   string
 	mounts     []mount
+	pins       []pin             // protected paths of the workspace
 	links      map[string]string // path in the box -> target
 	files      map[string]string // small read-only files: path in the box -> content
 	tmp        int64             // bytes of the box's tmpfs storage
@@ -98,6 +99,7 @@ func (p *plan) script() *boxinit.Script {
 	b := &builder{boxinit.NewScript(passed), map[string]bool{"/": true}}
 	p.begin(b)
 	p.trees(b)
+	p.pin(b)
 	p.storage(b)
 	p.small(b)
 	p.special(b)
@@ -229,6 +231,31 @@ func (b *builder) file(name, text string) {
 		b.Call(unix.SYS_WRITE, f, b.Text(text), len(text))
 	}
 	b.Call(unix.SYS_CLOSE, f)
+}
+
+// pin binds protected paths of the workspace over themselves: a mount point
+// can be neither moved nor replaced, and what is in it belongs to the mount. A
+// path that turned into a link since it was looked at is an error, and not
+// followed.
+func (p *plan) pin(b *builder) {
+	if len(p.pins) == 0 {
+		return
+	}
+	b.Step("protect the workspace")
+	root := b.Call(unix.SYS_OPENAT, atFDCWD, in(Workspace), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC).Save()
+	how := b.Words(unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS) // struct open_how
+	for _, pin := range p.pins {
+		b.Step("protect " + pin.Path)
+		at := b.Call(unix.SYS_OPENAT2, root, pin.Path, how, unix.SizeofOpenHow).Save()
+		tree := b.Call(unix.SYS_OPEN_TREE, at, "", unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH).Save()
+		if !pin.Writable {
+			b.attr(tree, unix.AT_RECURSIVE, mountAttr{set: unix.MOUNT_ATTR_RDONLY})
+		}
+		b.Call(unix.SYS_MOVE_MOUNT, tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+		b.Call(unix.SYS_CLOSE, tree)
+		b.Call(unix.SYS_CLOSE, at)
+	}
+	b.Call(unix.SYS_CLOSE, root)
 }
 
 func (p *plan) storage(b *builder) {

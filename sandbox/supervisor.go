@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
 )
@@ -67,6 +70,7 @@ type Supervisor struct {
 	count   int            // names for cgroups
 	tenants map[string]int // tenant -> index in the uid range
 	idmaps  map[idmapKey]*os.File
+	guards  map[string]*protector // of the workspace, by the further paths that a profile names
 }
 
 // New prepares to run boxes, or says what the host lacks. The caller must
@@ -123,6 +127,7 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
 		image: image, null: null, landlock: probeLandlock(), capLast: capLast, masked: masked,
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
+		guards: map[string]*protector{},
 	}, nil
 }
 
@@ -242,6 +247,41 @@ func (s *Supervisor) uid(tenant string) (int, error) {
 	return firstUID + index, nil
 }
 
+// maxGuards bounds the different sets of protected paths, one a profile.
+const maxGuards = 256
+
+// protector guards the workspace for boxes of a grant; nil where nothing of it
+// is to be guarded.
+func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
+	if g.Workspace() != policies.AccessWrite || g.Protect().Off {
+		return nil, nil //nolint:nilnil // documented
+	}
+	also := g.Protect().Also
+	key := strings.Join(also, "\x00")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.guards[key]; p != nil {
+		return p, nil
+	}
+	if len(s.guards) >= maxGuards {
+		return nil, fmt.Errorf("protect the workspace: %d sets of paths are protected: %w", len(s.guards), ErrTooMany)
+	}
+	dir, err := os.OpenFile(s.cfg.Workspace, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("protect the workspace: %w", err)
+	}
+	defer dir.Close()
+	p, err := newProtector(dir, also)
+	if err != nil {
+		return nil, err
+	}
+	for _, remark := range p.remarks() {
+		s.cfg.Log.Warn("workspace", "remark", remark)
+	}
+	s.guards[key] = p
+	return p, nil
+}
+
 func (s *Supervisor) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,6 +313,9 @@ func (s *Supervisor) close() error {
 	wg.Wait()
 	for _, f := range s.idmaps {
 		f.Close()
+	}
+	for _, p := range s.guards {
+		_ = p.close()
 	}
 	s.spawner.close()
 	s.image.close()

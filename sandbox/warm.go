@@ -164,6 +164,12 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := j.guard(); err != nil {
+		w.drop()
+		b.leave(j, false)
+		b.wg.Done()
+		return nil, err
+	}
 	word := w.tell(c)
 	w.control.Close()
 	w.status.Close()

@@ -143,6 +143,8 @@ type state struct {
 	signal  string
 	runtime time.Duration
 	usage   sandbox.Usage
+
+	reverted []string // changes to protected paths that were taken back
 }
 
 // look is how a job stands now. What it wrote is to be read afterwards: then
@@ -151,9 +153,16 @@ func look(job *sandbox.Job) state {
 	select {
 	case <-job.Done():
 		r := outcome(job)
-		return state{status: r.Status, ended: true, code: &r.Code, signal: signalName(r.Signal), runtime: r.Wall, usage: r.Usage}
+		return state{status: r.Status, ended: true, code: &r.Code, signal: signalName(r.Signal), runtime: r.Wall, usage: r.Usage, reverted: reverted(r)}
 	default:
 		return state{status: sandbox.Running, runtime: time.Since(job.Started()), usage: job.Usage()}
+	}
+}
+
+// tell adds what the agent should know of the sandbox's own doing.
+func (s state) tell(t *text) {
+	for _, r := range s.reverted {
+		t.line("%s", bracket("sandbox: "+r))
 	}
 }
 

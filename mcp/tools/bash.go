@@ -84,6 +84,7 @@ type bashOutput struct {
 	Cwd             string            `json:"cwd,omitempty" jsonschema:"directory of the next command"`
 	TaskID          int64             `json:"task_id,omitempty" jsonschema:"set if the command went to the background"`
 	Notice          string            `json:"notice,omitempty"`
+	Reverted        []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
 	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
 }
 
@@ -279,6 +280,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 		Cwd:             sh.workdir(box.Grant(), ""),
 		TaskID:          end.job,
 		Notice:          notice,
+		Reverted:        reverted(end.result),
 	}
 	var t text
 	t.line("%s", bracket(notice))
@@ -298,6 +300,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 		out.Hint = hint(box.Grant(), end.result, out.Stderr+out.Stdout)
 		t.line("%s", bracket(out.Hint))
 		t.line("%s", bracket(epitaph(end, box.Grant().Limits(), plan.timeout)))
+		state{reverted: out.Reverted}.tell(&t)
 		if out.Status != sandbox.Exited.String() {
 			pairs = append(pairs, "status", out.Status)
 		}
@@ -328,6 +331,15 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 		return "stopped with all it had started, from outside"
 	}
 	return ""
+}
+
+// reverted are the sentences about what was taken back.
+func reverted(r sandbox.Result) []string {
+	var said []string
+	for _, v := range r.Reverted {
+		said = append(said, v.String())
+	}
+	return said
 }
 
 // bracket marks a line as belljar's, not the command's.

@@ -35,18 +35,19 @@ func (readInput) Facts() policies.Facts { return policies.Facts{} }
 
 // readOutput is the structured result of ReadBgOutput.
 type readOutput struct {
-	TaskID       int64  `json:"task_id"`
-	Status       string `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
-	ExitCode     *int   `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
-	Signal       string `json:"signal,omitempty"`
-	TimedOut     bool   `json:"timed_out"`
-	OOM          bool   `json:"oom"`
-	DurationMS   int64  `json:"duration_ms"`
-	Output       string `json:"output"`
-	NextOffset   int64  `json:"next_offset" jsonschema:"where the next read goes on"`
-	SkippedBytes int64  `json:"skipped_bytes" jsonschema:"bytes before next_offset that were not shown: no longer kept, filtered, or before the tail"`
-	UnreadBytes  int64  `json:"unread_bytes" jsonschema:"bytes that wait for the next read"`
-	OutputURI    string `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
+	TaskID       int64    `json:"task_id"`
+	Status       string   `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
+	ExitCode     *int     `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	Signal       string   `json:"signal,omitempty"`
+	TimedOut     bool     `json:"timed_out"`
+	OOM          bool     `json:"oom"`
+	DurationMS   int64    `json:"duration_ms"`
+	Output       string   `json:"output"`
+	NextOffset   int64    `json:"next_offset" jsonschema:"where the next read goes on"`
+	SkippedBytes int64    `json:"skipped_bytes" jsonschema:"bytes before next_offset that were not shown: no longer kept, filtered, or before the tail"`
+	UnreadBytes  int64    `json:"unread_bytes" jsonschema:"bytes that wait for the next read"`
+	Reverted     []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+	OutputURI    string   `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 }
 
 // reading is what to read of a job's output.
@@ -125,6 +126,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 		NextOffset:   p.next,
 		SkippedBytes: skipped,
 		UnreadBytes:  p.unread,
+		Reverted:     now.reverted,
 		OutputURI:    uri(job.Output()),
 	}
 	var t text
@@ -135,6 +137,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	if p.text == "" {
 		t.line("(no new output)")
 	}
+	now.tell(&t)
 	pairs := append(now.pairs(job.ID()), "next_offset", strconv.FormatInt(p.next, 10), "unread_bytes", strconv.FormatInt(p.unread, 10))
 	return &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status(pairs...)}},

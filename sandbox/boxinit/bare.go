@@ -133,13 +133,13 @@ func bareMain() {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigSetSize, 0, 0)
 	}
 	n := bareReceive()
-	for i := range bare.slots {
+	head := (*scriptHead)(unsafe.Pointer(&bare.message[0]))
+	for i := 0; i < int(head.slots); i++ {
 		bare.slots[i] = noFile
 	}
 	for i := 0; i < bare.nfiles; i++ {
 		bare.slots[i] = bare.files[i]
 	}
-	head := (*scriptHead)(unsafe.Pointer(&bare.message[0]))
 	if step, errno := bareMake(bare.message[:n]); errno != 0 {
 		bareFail(0, step, errno)
 		exit(1)

@@ -54,7 +54,7 @@ const anyError = 0xffff
 const callStore = 0xffffffff
 
 // maxSlots bounds the results that a script may keep, passed files included.
-const maxSlots = MaxFiles + 64
+const maxSlots = 4096
 
 // scriptHead begins the message that carries a script: the calls, then the
 // data.
@@ -62,9 +62,11 @@ type scriptHead struct {
 	ops, data uint32
 	score     int32  // slot of /proc/self/oom_score_adj, or -1
 	nested    uint32 // not 0: another script follows, for the namespace of each command
+	slots     uint32
+	_         uint32
 }
 
-const scriptSize = 16
+const scriptSize = 24
 
 // Ref is a place in the data of a script.
 type Ref uint32
@@ -185,6 +187,7 @@ func (s *Script) Encode() ([]byte, error) {
 		nested = 1
 	}
 	text = binary.NativeEndian.AppendUint32(text, nested)
+	text = binary.NativeEndian.AppendUint64(text, uint64(s.slots))
 	for i := range s.ops {
 		text = append(text, unsafe.Slice((*byte)(unsafe.Pointer(&s.ops[i])), opSize)...)
 	}
