@@ -12,5 +12,5 @@ var rewrites = []struct {
 	{regexp.MustCompile(`output://[a-z0-9]+`), "output://ID"},
 	{regexp.MustCompile(`c-[a-z0-9]{8,}`), "c-ID"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
-	{regexp.MustCompile(`\bnone\b|\bwatchdog\b|\benforced\b`), "HELD"},
+	{regexp.MustCompile(`\bnone\b|\bpartly\b|\bwatchdog\b|\benforced\b`), "HELD"},
 }

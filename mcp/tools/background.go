@@ -46,7 +46,7 @@ type backgroundOutput struct {
 	Output     string            `json:"output" jsonschema:"what was written so far"`
 	OutputURI  string            `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 	Cwd        string            `json:"cwd" jsonschema:"directory the command started in"`
-	Limits     map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, watchdog or none"`
+	Limits     map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
 	Notice     string            `json:"notice,omitempty"`
 }
 

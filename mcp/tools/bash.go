@@ -76,7 +76,7 @@ type bashOutput struct {
 	DurationMS      int64             `json:"duration_ms"`
 	CPUMS           int64             `json:"cpu_ms"`
 	PeakMemoryBytes int64             `json:"peak_memory_bytes"`
-	Limits          map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, watchdog or none"`
+	Limits          map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
 	Stdout          string            `json:"stdout"`
 	Stderr          string            `json:"stderr"`
 	OutputBytes     int64             `json:"output_bytes" jsonschema:"all that was written, shown or not"`

@@ -3,6 +3,7 @@ package tools
 import (
 	"fmt"
 	"strings"
+	"syscall"
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -22,6 +23,9 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 				return "sandbox: " + w.says(g)
 			}
 		}
+		if w.signal != 0 && r.Code == 128+int(w.signal) {
+			return "sandbox: " + w.says(g)
+		}
 	}
 	return ""
 }
@@ -30,24 +34,25 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 // be said of it.
 type wall struct {
 	sounds []string
+	signal syscall.Signal // that the kernel sends who meets it; 0 for none
 	says   func(policies.Grant) string
 }
 
 var walls = []wall{
 	{
-		[]string{
+		sounds: []string{
 			"Could not resolve host", "Temporary failure in name resolution", "Name or service not known", "Temporary failure resolving",
 			"Network is unreachable", "no such host", "getaddrinfo ENOTFOUND", "getaddrinfo EAI_AGAIN", "unable to resolve host address",
 			"Failed to establish a new connection", "network is unreachable", "connection refused: lookup",
 		},
-		func(g policies.Grant) string {
+		says: func(g policies.Grant) string {
 			return fmt.Sprintf("profile %q has no network, so no host can be reached from here; that says nothing about the host. "+
 				"Use what is in the workspace and in the system directories.", g.Profile())
 		},
 	},
 	{
-		[]string{"Read-only file system", "read-only file system"},
-		func(g policies.Grant) string {
+		sounds: []string{"Read-only file system", "read-only file system"},
+		says: func(g policies.Grant) string {
 			places := "/tmp and /home/agent"
 			if g.Workspace() == policies.AccessWrite {
 				places = "/workspace, " + places
@@ -56,22 +61,43 @@ var walls = []wall{
 		},
 	},
 	{
-		[]string{"No space left on device", "no space left on device", "Disk quota exceeded"},
-		func(g policies.Grant) string {
-			l := g.Limits()
-			return fmt.Sprintf("/tmp, /dev/shm and /home/agent together hold at most %d MiB and %d files; remove some, or use /workspace.", l.Tmp>>20, l.TmpFiles)
+		sounds: []string{"No space left on device", "no space left on device"},
+		says: func(g policies.Grant) string {
+			return storageHolds(g) + "; remove some. If it was /workspace that is full, the host's disk is, and only its owner can mend that."
 		},
 	},
 	{
-		[]string{"fork: retry: Resource temporarily unavailable", "Cannot fork", "fork: Resource temporarily unavailable"},
-		func(g policies.Grant) string {
+		sounds: []string{"Disk quota exceeded", "disk quota exceeded"},
+		says: func(g policies.Grant) string {
+			if g.Storage() == policies.StorageDisk {
+				return storageHolds(g) + ", by a quota; remove some. If it was a file of /workspace, its owner's quota on the host is used up."
+			}
+			return "the quota that the host has for the owner of /workspace is used up; remove files that you made there. /tmp is not counted in it."
+		},
+	},
+	{
+		sounds: []string{"File size limit exceeded", "File too large", "file too large"},
+		signal: syscall.SIGXFSZ,
+		says: func(g policies.Grant) string {
+			return fmt.Sprintf("a file may have at most %d MiB in profile %q; write several smaller ones.", g.Limits().FileSize>>20, g.Profile())
+		},
+	},
+	{
+		sounds: []string{"fork: retry: Resource temporarily unavailable", "Cannot fork", "fork: Resource temporarily unavailable"},
+		says: func(g policies.Grant) string {
 			return fmt.Sprintf("at most %d processes and threads may run in this session; run fewer at once.", g.Limits().Pids)
 		},
 	},
 	{
-		[]string{"Too many open files"},
-		func(g policies.Grant) string {
+		sounds: []string{"Too many open files"},
+		says: func(g policies.Grant) string {
 			return fmt.Sprintf("a process may hold %d files open; close some.", g.Limits().OpenFiles)
 		},
 	},
+}
+
+// storageHolds is what a box can store outside its workspace.
+func storageHolds(g policies.Grant) string {
+	l := g.Limits()
+	return fmt.Sprintf("/tmp, /dev/shm and /home/agent together hold at most %d MiB and %d files", l.Tmp>>20, l.TmpFiles)
 }
