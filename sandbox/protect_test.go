@@ -645,7 +645,7 @@ func TestSwapsNeverReachOutside(t *testing.T) {
 	}
 	reverted := 0
 	for range 100_000 {
-		if reverted > 300 {
+		if reverted > 300/int(testenv.Patience(t)) {
 			break
 		}
 		told, _ := p.check() // an error only says that the other side was quicker
