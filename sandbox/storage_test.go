@@ -211,26 +211,32 @@ func TestStorageUnderAProjectQuota(t *testing.T) {
 	}
 }
 
+// areaHelper is set in a process that is to be killed: how it opens an area,
+// and where.
 const areaHelper = "BELLJAR_TEST_AREA"
+
+var openers = map[string]func(string, int64, int64, int) (*storage, error){"loop": openLoop, "quota": openQuota}
 
 // The tests start themselves anew as the supervisor that they kill.
 func init() {
-	if dir := os.Getenv(areaHelper); dir != "" {
-		if _, err := openStorage(dir, areaBytes, areaInodes, areaUser); err != nil {
-			panic(err)
-		}
-		os.Stdout.WriteString("ready\n")
-		for {
-			_ = unix.Pause() // until the kill
-		}
+	how, dir, ok := strings.Cut(os.Getenv(areaHelper), ":")
+	if !ok {
+		return
+	}
+	if _, err := openers[how](dir, areaBytes, areaInodes, areaUser); err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString("ready\n")
+	for {
+		_ = unix.Pause() // until the kill
 	}
 }
 
 // killedWithArea is a supervisor that was killed while it had an area in dir.
-func killedWithArea(t *testing.T, dir string) {
+func killedWithArea(t *testing.T, how, dir string) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe") //nolint:noctx // killed below
-	cmd.Env = append(os.Environ(), areaHelper+"="+dir)
+	cmd.Env = append(os.Environ(), areaHelper+"="+how+":"+dir)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -249,10 +255,7 @@ func killedWithArea(t *testing.T, dir string) {
 func TestLoopImageOfTheKilled(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Loop)
 	dir, before := t.TempDir(), loopDevices(t)
-	if canQuota(dir) == nil {
-		t.Skip("the temporary directory has project quotas, which come first")
-	}
-	killedWithArea(t, dir)
+	killedWithArea(t, "loop", dir)
 	eventually(t, "the loop device is free", func() bool { return slices.Equal(loopDevices(t), before) })
 	isEmpty(t, dir)
 }
@@ -260,7 +263,7 @@ func TestLoopImageOfTheKilled(t *testing.T) {
 func TestQuotaOfTheKilled(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.ProjectQuota)
 	pool := quotaPool(t)
-	killedWithArea(t, pool)
+	killedWithArea(t, "quota", pool)
 	left, err := filepath.Glob(filepath.Join(pool, "belljar.*", "area-*"))
 	if err != nil || len(left) != 1 {
 		t.Fatalf("the killed one left %v, %v, want one area", left, err)
