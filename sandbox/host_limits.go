@@ -38,12 +38,10 @@ func checkLimits(a around, workspace string) (Limits, []Check) {
 	defer s.Close()
 	held := s.Limits()
 	var checks []Check
-	for _, limit := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO, policies.LimitDisk} {
-		if how, known := held[limit]; known {
-			checks = append(checks, checkLimit(a, s.groups, limit, how))
-		}
+	for _, limit := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO} {
+		checks = append(checks, checkLimit(a, s.groups, limit, held[limit]))
 	}
-	return held, append(checks, checkKill(a, s.groups))
+	return held, append(checks, checkDisk(a, s.cfg.Spool, held[policies.LimitDisk]), checkKill(a, s.groups))
 }
 
 // checkLimit describes one limit that a controller of the same name holds.
@@ -66,6 +64,31 @@ func checkLimit(a around, groups *cgroups, limit policies.Limit, held Enforcemen
 		c.Mend = "boot with cgroup_enable=memory, which this kernel has switched off"
 	case limit == policies.LimitIO && groups.has(string(limit)):
 		c.Mend = mendIO(held, groups.v1[string(limit)] != "")
+	}
+	return c
+}
+
+// checkDisk describes what bounds an area on disk (storage.go).
+func checkDisk(a around, spool string, held Enforcement) Check {
+	c := Check{Name: string(policies.LimitDisk) + " limit", OK: held == Enforced, Detail: string(held)}
+	quota, loop := canQuota(spool), canLoop()
+	_, mkfsErr := mkfs()
+	switch {
+	case quota == nil:
+		c.Detail += " by a project quota of " + fsKind(spool) + " at " + spool
+	case loop == nil:
+		c.Detail += " by a loop image for each box"
+	case !a.root:
+		c.Mend = "run belljar as root, or say storage: memory in the profile"
+	case mkfsErr != nil:
+		c.Mend = "install the package e2fsprogs"
+	case errors.Is(loop, unix.ENOENT):
+		c.Mend = "modprobe loop"
+	default:
+		c.Mend = "mount the file system of " + spool + " with prjquota"
+	}
+	if !c.OK {
+		c.Degraded = unheld[policies.LimitDisk][held]
 	}
 	return c
 }
