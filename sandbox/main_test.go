@@ -3,7 +3,6 @@ package sandbox_test
 import (
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -11,10 +10,12 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/escape"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
+	escape.Main()
 	if marker := os.Getenv(childEnv); marker != "" {
 		child(marker)
 	}
@@ -101,12 +102,3 @@ func grant(t testing.TB) policies.Grant { return policytest.Grant(t) }
 
 // lines joins the lines of a script.
 func lines(l ...string) string { return strings.Join(l, "\n") }
-
-// dupInherited is a second descriptor of f that an exec does not close.
-func dupInherited(f *os.File) (*os.File, error) {
-	fd, err := syscall.Dup(int(f.Fd()))
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
-}

@@ -1,0 +1,27 @@
+// Package escape tries to get out of boxes.
+//
+// A [Probe] is one act that a box must refuse, or one that it must not break.
+// Each is tried in two worlds: outside, as a plain process of the same user,
+// and inside a box. An act that fails inside proves nothing by itself; it may
+// be misspelt, or the kernel may lack it. So each must get through outside,
+// and then must not inside. Where nobody can carry an act out in full (there
+// is nothing to load, no such swap file) its witness is that the kernel's own
+// code was reached: an error other than those of a refusal.
+//
+// A [Suite] holds both worlds and two boxes of two tenants, one of which
+// attacks the other as well. What is attacked are victims: files, sockets,
+// processes, memory, queues and keys with a secret, made for the purpose on the
+// host and in the other tenant's box, and always removed.
+//
+// The acts are done by a prober, which is the running program itself under
+// another name: its executable is piped into the box, so a box needs nothing
+// installed. [Main] becomes the prober; it belongs at the head of main and
+// TestMain. One prober does one act and is given a deadline. What it needs to
+// know stands on its standard input, because its environment and arguments are
+// among the places where probes look for secrets.
+//
+//	prober -> suite  begun         else it did not run, which is no refusal
+//	prober -> suite  done          got through or not, and how
+//
+// The tables, a file for each category, read as the list of what is tried.
+package escape

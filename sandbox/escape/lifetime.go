@@ -1,0 +1,164 @@
+package escape
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cutAfter is when a call that does not end is cut off.
+const cutAfter = time.Second
+
+// lifetime are the ways to outlive a call or a box, or to end the box for
+// those that come after. The first half is done in one call; whether it came
+// to anything is looked for after that call has ended.
+func lifetime() []Probe {
+	return []Probe{
+		{ID: "L01", Name: "leave a daemon behind", plant: daemon("L01", "1"), look: survivor("L01")},
+		{ID: "L02", Name: "leave a child that is deaf to signals and holds the output", plant: leaves("L02", "deaf"), look: survivor("L02")},
+		{ID: "L03", Name: "leave a stopped child", plant: leaves("L03", "stopped"), look: survivor("L03")},
+		{ID: "L04", Name: "kill everybody it may", own: true, kills: true, dies: true, plant: func(f *Facts) error {
+			// Should the box share its processes with the machine, N04 says so,
+			// and everybody is not tried.
+			if _, err := shares(&Victim{Namespaces: map[string]string{"pid": f.Host.Namespaces["pid"]}}); err == nil && f.Everyone == -1 {
+				return errors.New("the box has the machine's processes")
+			}
+			// What cannot be signalled is no fault of the probe.
+			_ = send(f.Everyone, unix.SIGKILL)
+			return nil
+		}, try: gone},
+		{ID: "L05", Name: "kill init", own: true, kills: true, dies: true, plant: func(f *Facts) error {
+			_ = send(f.Init, unix.SIGKILL)
+			return nil
+		}, try: gone},
+		{ID: "L06", Name: "end or stop init by any other signal", own: true, kills: true, dies: true, plant: func(f *Facts) error {
+			const last = 64 // signal(7), SIGRTMAX
+			for sig := unix.Signal(1); sig <= last; sig++ {
+				if sig != unix.SIGKILL {
+					_ = send(f.Init, sig)
+				}
+			}
+			return nil
+		}, try: gone},
+		{ID: "L07", Name: "outrun the kill by ever new processes", plant: func(f *Facts) error {
+			for range 4 {
+				if err := daemon("L07", "40")(f); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, look: survivor("L07")},
+		{ID: "L08", Name: "outlive a call that is cut off", cut: true, plant: func(f *Facts) error {
+			if err := leaves("L08", "deaf")(f); err != nil {
+				return err
+			}
+			linger([]string{"deaf"})
+			return nil
+		}, look: survivor("L08")},
+		{ID: "L09", Name: "outlive its box", own: true, renewed: true, plant: daemon("L09", "1"), look: survivor("L09")},
+		{ID: "L10", Name: "leave shared memory to the next box", own: true, renewed: true, plant: func(f *Facts) error {
+			_, err := unix.SysvShmGet(left(f), 4096, unix.IPC_CREAT|unix.IPC_EXCL|0o600)
+			return err
+		}, try: func(f *Facts) (string, error) {
+			id, err := unix.SysvShmGet(left(f), 0, 0)
+			if err != nil {
+				return "", fmt.Errorf("shmget: %w", err)
+			}
+			_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+			return "a segment", err
+		}},
+		{ID: "L11", Name: "leave a file in /tmp to the next box", own: true, renewed: true, plant: func(f *Facts) error {
+			return newFile(filepath.Join(os.TempDir(), f.Marker), "")
+		}, try: func(f *Facts) (string, error) {
+			return "a file", os.Remove(filepath.Join(os.TempDir(), f.Marker))
+		}},
+		{ID: "L12", Name: "leave a message queue to the next box", own: true, renewed: true, plant: func(f *Facts) error {
+			// Where it cannot be made, it is not found either.
+			_, _ = openMq(f.Marker, unix.O_CREAT|unix.O_EXCL)
+			return nil
+		}, try: func(f *Facts) (string, error) {
+			if _, err := openMq(f.Marker, 0); err != nil {
+				return "", err
+			}
+			v := Victim{Mq: f.Marker, ids: ipc{-1, -1, -1, 1}}
+			v.remove()
+			return "a queue", nil
+		}},
+	}
+}
+
+// daemon starts a process in a session of its own whose parent is gone.
+func daemon(id, generations string) func(*Facts) error {
+	return func(f *Facts) error {
+		c := prober(partHop, f.Marker+id, generations)
+		c.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+		return c.Run()
+	}
+}
+
+// leaves starts a child that stays, and does not wait for it.
+func leaves(id, how string) func(*Facts) error {
+	return func(f *Facts) error {
+		c := prober(partLinger, f.Marker+id, how)
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		if err := c.Start(); err != nil {
+			return err
+		}
+		if how != "stopped" {
+			return nil
+		}
+		if !soon(patience, func() bool { return state(c.Process.Pid) == "T" }) {
+			return errors.New("the child does not stop")
+		}
+		return nil
+	}
+}
+
+// survivor looks on the host, which sees the processes of all boxes, and ends
+// what it finds.
+func survivor(id string) act {
+	return func(f *Facts) (string, error) {
+		found := 0
+		// What starts itself anew can slip past one look.
+		for looks := 0; looks < 3; looks++ {
+			if pid, ok := findProcess(f.Marker + id); ok {
+				found, looks = pid, -1
+				_ = send(pid, unix.SIGKILL)
+			}
+		}
+		if found == 0 {
+			return "", errors.New("nothing is left")
+		}
+		return fmt.Sprintf("process %d", found), nil
+	}
+}
+
+// gone reports whether the process that stands for init is no more.
+func gone(f *Facts) (string, error) {
+	if s := state(f.Init); s != "" && s != "Z" && s != "T" {
+		return "", fmt.Errorf("process %d lives", f.Init)
+	}
+	return "it is gone, or stopped", nil
+}
+
+// state is the letter that /proc gives a process, or nothing.
+func state(pid int) string {
+	text, err := readSome(inProc(pid, "stat"), 4096)
+	if err != nil {
+		return ""
+	}
+	// pid (name) state ...; the name may hold anything, even ")".
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[0]
+}
+
+// left is a key that only this suite has: the fourth of the victim's numbers.
+func left(f *Facts) int { return f.Host.Memory + 3 }

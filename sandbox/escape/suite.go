@@ -1,0 +1,629 @@
+package escape
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+const (
+	stepDeadline = 30 * time.Second // for one prober
+	holdDeadline = 10 * time.Minute // for a victim in a box
+	mostOutput   = 64 << 10         // bytes kept of what a prober writes
+	boxed        = "/tmp/" + proberName
+)
+
+// Config is what a Suite needs.
+type Config struct {
+	Supervisor *sandbox.Supervisor
+	Workspace  string // the one that Supervisor was given
+	// Attacker and Neighbour are grants of two tenants.
+	Attacker, Neighbour policies.Grant
+	// Slow is one of the attacker's tenant with so little CPU time that even a
+	// busy machine gives more of it outside; default Attacker.
+	Slow policies.Grant
+}
+
+// Suite is the two worlds in which probes are tried, with their victims. Its
+// methods are for one goroutine.
+type Suite struct {
+	cfg    Config
+	dir    string   // of everything that it makes on the host
+	held   *os.File // open as a careless caller leaves it
+	victim *exec.Cmd
+	letGo  io.Closer // ends victim
+	facts  Facts     // of a prober outside
+	inside Facts     // of one in the attacker's box
+	ground ground
+
+	attacker, neighbour *sandbox.Box
+	endHold             io.Closer // ends the victim in the neighbour's box
+	boxes               int       // opened so far
+}
+
+// Open makes the victims and opens the two boxes. The caller must Close the
+// Suite, also to have the victims removed.
+func Open(ctx context.Context, cfg Config) (*Suite, error) {
+	if cfg.Slow.IsZero() {
+		cfg.Slow = cfg.Attacker
+	}
+	s := &Suite{cfg: cfg}
+	for _, step := range []func(context.Context) error{s.prepare, s.makeVictim, s.openBoxes} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("open the probes: %w", err), s.Close())
+		}
+	}
+	return s, nil
+}
+
+// Close closes the boxes and removes the victims and whatever got away.
+func (s *Suite) Close() error {
+	var faults []error
+	if s.endHold != nil {
+		s.endHold.Close()
+	}
+	for _, b := range []*sandbox.Box{s.attacker, s.neighbour} {
+		if b != nil {
+			faults = append(faults, b.Close())
+		}
+	}
+	if s.victim != nil {
+		s.letGo.Close()
+		faults = append(faults, s.victim.Wait())
+	}
+	if s.facts.Marker != "" {
+		_, _ = survivor("")(&s.facts)
+	}
+	if s.held != nil {
+		s.held.Close()
+	}
+	if s.dir != "" {
+		faults = append(faults, os.RemoveAll(s.dir), os.Unsetenv(secretEnv))
+	}
+	return errors.Join(faults...)
+}
+
+// Probes are those for which this host and profile have what is attacked.
+func (s *Suite) Probes() []Probe {
+	var list []Probe
+	for _, p := range All() {
+		if (!p.Root || s.ground.root) && (p.where == nil || p.where(&s.ground)) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// NewWorkspace fills a directory with a repository and with what editors and
+// agents read by themselves. As root it belongs to somebody else, as most
+// workspaces do, so that a file of root's in it would be seen.
+func NewWorkspace(dir string) error {
+	const stranger = 61234
+	files := map[string]string{
+		".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\tbare = false\n", ".git/hooks/pre-commit.sample": "#!/bin/sh\n",
+		".git/objects/info/.keep": "", ".git/refs/heads/.keep": "",
+		".vscode/tasks.json": "{}\n", ".claude/settings.json": "{}\n", ".mcp.json": "{}\n", "README": "a workspace\n",
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return err
+		}
+		if err := newFile(path, text); err != nil {
+			return err
+		}
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(path, stranger, stranger)
+	})
+}
+
+// prepare makes the place outside, and what lies open in this process.
+func (s *Suite) prepare(context.Context) (err error) {
+	if s.dir, err = os.MkdirTemp("", "belljar-escape-"); err != nil {
+		return err
+	}
+	secret := rand.Text()
+	if err := os.Setenv(secretEnv, secret); err != nil {
+		return err
+	}
+	for _, name := range []string{"tmp", "ws", heldName} {
+		if err := os.Mkdir(filepath.Join(s.dir, name), 0o700); err != nil {
+			return err
+		}
+	}
+	ws := filepath.Join(s.dir, "ws")
+	if err := NewWorkspace(ws); err != nil {
+		return err
+	}
+	fd, err := unix.Open(filepath.Join(s.dir, heldName), unix.O_RDONLY|unix.O_DIRECTORY, 0) // not close-on-exec
+	if err != nil {
+		return err
+	}
+	s.held = os.NewFile(uintptr(fd), heldName)
+
+	s.facts = Facts{Marker: "belljar-stay-" + rand.Text(), Workspace: ws, Limits: s.cfg.Attacker.Limits(), Addresses: addresses()}
+	if s.facts.Hostname, err = os.Hostname(); err != nil {
+		return err
+	}
+	var root unix.Statx_t
+	const uniqueID = 0x4000 // statx(2), STATX_MNT_ID_UNIQUE
+	if unix.Statx(unix.AT_FDCWD, "/", 0, uniqueID, &root) == nil && root.Mask&uniqueID != 0 {
+		s.facts.Mount = root.Mnt_id
+	}
+	s.inside = s.facts
+	s.inside.Marker += "-boxed"
+	s.inside.Init, s.inside.Everyone, s.inside.Workspace = 1, -1, s.cfg.Workspace
+	for _, f := range []*Facts{&s.facts, &s.inside} {
+		if err := f.look(); err != nil {
+			return err
+		}
+	}
+	_, err = os.Stat(filepath.Join(s.cfg.Workspace, ".git", "config"))
+	s.ground = ground{
+		root: os.Geteuid() == 0, workspace: s.cfg.Attacker.Workspace(), git: err == nil,
+		limits: s.cfg.Supervisor.Limits(), addresses: s.facts.Addresses,
+	}
+	return nil
+}
+
+// look reads what the workspace is before anything is tried.
+func (f *Facts) look() error {
+	if f.Workspace == "" {
+		return nil
+	}
+	var info unix.Stat_t
+	if err := unix.Stat(f.Workspace, &info); err != nil {
+		return fmt.Errorf("stat %s: %w", f.Workspace, err)
+	}
+	f.Owner = int(info.Uid)
+	entries, err := os.ReadDir(f.Workspace)
+	for _, e := range entries {
+		f.Listing = append(f.Listing, e.Name())
+	}
+	return err
+}
+
+// addresses are this machine's, loopback and link-local aside.
+func addresses() []string {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+			list = append(list, n.IP.String())
+		}
+	}
+	return list
+}
+
+// makeVictim starts the victim on the host.
+func (s *Suite) makeVictim(ctx context.Context) error {
+	token := rand.Text()
+	// It runs a program that its user may write, for those who try to.
+	program := filepath.Join(s.dir, "tmp", "victim")
+	if err := copyFile("/proc/self/exe", program); err != nil {
+		return err
+	}
+	c := s.outsider(context.WithoutCancel(ctx), partHold, token)
+	c.Path = program
+	c.Env = append(c.Env, "BELLJAR_VICTIM="+token)
+	var errs keeper
+	c.Stderr = &errs
+	in, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	s.victim, s.letGo = c, in
+	v, err := meet(out, &errs)
+	if err != nil {
+		return err
+	}
+	s.facts.Host, s.facts.Neighbour, s.facts.Init = v, v, v.Pid
+	s.inside.Host = v
+	return nil
+}
+
+// copyFile copies a program.
+func copyFile(from, to string) error {
+	r, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Close())
+}
+
+// meet reads what a victim says of itself.
+func meet(out io.Reader, errs *keeper) (v Victim, err error) {
+	line, err := bufio.NewReader(io.LimitReader(out, mostInput)).ReadBytes('\n')
+	if err != nil {
+		return v, fmt.Errorf("meet the victim: %w: %s", err, errs)
+	}
+	if err := json.Unmarshal(line, &v); err != nil {
+		return v, fmt.Errorf("meet the victim: %w", err)
+	}
+	return v, nil
+}
+
+// openBoxes opens the boxes of both tenants and puts a victim into one.
+func (s *Suite) openBoxes(ctx context.Context) (err error) {
+	if s.attacker, err = s.newBox(ctx, s.cfg.Attacker); err != nil {
+		return err
+	}
+	if s.neighbour, err = s.newBox(ctx, s.cfg.Neighbour); err != nil {
+		return err
+	}
+	token := rand.Text()
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	outR, outW := io.Pipe()
+	var errs keeper
+	job, err := s.neighbour.Start(ctx, sandbox.Cmd{
+		Grant: s.cfg.Neighbour, Argv: []string{boxed, partHold, token}, Env: map[string]string{"BELLJAR_VICTIM": token},
+		In: inR, Out: outW, Err: &errs, Background: true, Timeout: min(holdDeadline, s.cfg.Neighbour.Limits().Background),
+	})
+	if err != nil {
+		return errors.Join(err, inR.Close(), inW.Close())
+	}
+	s.endHold = closers{inW, inR, outR}
+	go func() {
+		<-job.Done() // at the latest when the box closes
+		outW.Close()
+	}()
+	v, err := meet(outR, &errs)
+	if err != nil {
+		return err
+	}
+	// Its number on the host is the one that another box may try.
+	pid, ok := findProcess(token)
+	if !ok {
+		return errors.New("the neighbour's victim is not among the host's processes")
+	}
+	v.Pid = pid
+	s.inside.Neighbour = v
+	return nil
+}
+
+type closers []io.Closer
+
+// Close closes all.
+func (c closers) Close() error {
+	var faults []error
+	for _, one := range c {
+		faults = append(faults, one.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// newBox opens a box and puts the prober into it.
+func (s *Suite) newBox(ctx context.Context, g policies.Grant) (*sandbox.Box, error) {
+	s.boxes++
+	b, err := s.cfg.Supervisor.Open(ctx, fmt.Sprintf("probe-%d", s.boxes), g)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	defer self.Close()
+	r, err := b.Run(ctx, sandbox.Cmd{
+		Grant: g, Shell: "cat >" + boxed + " && chmod 700 " + boxed, Dir: "/tmp",
+		In: self, Out: io.Discard, Err: io.Discard, Timeout: s.time(g, stepDeadline),
+	})
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("the box has no room for the prober in /tmp: %v, code %d", r.Status, r.Code)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// time is d, or what the profile allows.
+func (s *Suite) time(g policies.Grant, d time.Duration) time.Duration { return min(d, g.Limits().Wall) }
+
+// outsider is a prober outside.
+func (s *Suite) outsider(ctx context.Context, part, arg string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "/proc/self/exe")
+	c.Args = []string{proberName, part, arg}
+	c.Dir = s.facts.Workspace
+	c.Env = append(os.Environ(), "TMPDIR="+filepath.Join(s.dir, "tmp"))
+	c.ExtraFiles = []*os.File{s.held}
+	c.WaitDelay = 250 * time.Millisecond
+	return c
+}
+
+// run is one prober's life: what it wrote, and how it died if it did.
+type run func(ctx context.Context, part string, f *Facts) (out string, death error, err error)
+
+// Outside tries a probe as a plain process.
+func (s *Suite) Outside(ctx context.Context, p Probe) Outcome {
+	f := s.facts
+	if p.slow {
+		f.Limits = s.cfg.Slow.Limits()
+	}
+	if p.kills {
+		lamb := exec.CommandContext(ctx, lookPath("sleep"), "60")
+		lamb.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+		if err := lamb.Start(); err != nil {
+			return Outcome{Err: err}
+		}
+		defer func() {
+			_ = lamb.Process.Kill()
+			_ = lamb.Wait()
+		}()
+		f.Init, f.Everyone = lamb.Process.Pid, -lamb.Process.Pid
+	}
+	return attempt(ctx, &p, &f, func(ctx context.Context, part string, f *Facts) (string, error, error) {
+		return s.runOutside(ctx, &p, part, f)
+	}, nil)
+}
+
+func (s *Suite) runOutside(ctx context.Context, p *Probe, part string, f *Facts) (string, error, error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return "", nil, err
+	}
+	limit := stepDeadline
+	if p.cut && part == partPlant {
+		limit = cutAfter
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c := s.outsider(ctx, part, p.ID)
+	c.Stdin = bytes.NewReader(text)
+	var out, errs keeper
+	c.Stdout, c.Stderr = &out, &errs
+	if p.terminal {
+		master, name, err := newTerminal()
+		if err != nil {
+			return "", nil, err
+		}
+		defer unix.Close(master)
+		slave, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
+		if err != nil {
+			return "", nil, err
+		}
+		defer slave.Close()
+		c.ExtraFiles = append(c.ExtraFiles, slave)
+		c.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Ctty: 4}
+	}
+	err = c.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // something else holds its output
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), err, nil
+}
+
+// Inside tries a probe in the attacker's box, or in one of its own.
+func (s *Suite) Inside(ctx context.Context, p Probe) Outcome {
+	b, g, f := s.attacker, s.cfg.Attacker, s.inside
+	if p.slow {
+		g = s.cfg.Slow
+		f.Limits = g.Limits()
+	}
+	if b != nil && closed(b.Broken()) {
+		b.Close()
+		b = nil
+	}
+	if b == nil || p.own {
+		var err error
+		if b, err = s.newBox(ctx, g); err != nil {
+			return Outcome{Err: err}
+		}
+	}
+	if p.own {
+		defer func() { b.Close() }()
+	} else {
+		s.attacker = b
+	}
+	var o Outcome
+	try := func() {
+		o = attempt(ctx, &p, &f, func(ctx context.Context, part string, f *Facts) (string, error, error) {
+			return s.runInside(ctx, b, &p, part, f)
+		}, func() error {
+			if !p.renewed {
+				return nil
+			}
+			b.Close()
+			var err error
+			b, err = s.newBox(ctx, g)
+			return err
+		})
+	}
+	if !p.busy {
+		try()
+		return o
+	}
+	if fault := s.answered(ctx, try); fault != nil && o.Err == nil {
+		return Outcome{Through: true, Detail: "meanwhile the neighbour: " + fault.Error()}
+	}
+	return o
+}
+
+// answered runs f while a command in the neighbour's box is answered again and
+// again, at least once.
+func (s *Suite) answered(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(done)
+		f()
+	})
+	var fault error
+	for first := true; (first || !closed(done)) && fault == nil; first = false {
+		var out keeper
+		r, err := s.neighbour.Run(ctx, sandbox.Cmd{
+			Grant: s.cfg.Neighbour, Shell: "echo here", Out: &out, Err: io.Discard, Timeout: s.time(s.cfg.Neighbour, stepDeadline),
+		})
+		if err == nil && out.String() != "here\n" {
+			err = fmt.Errorf("%v, %q", r.Status, out.String())
+		}
+		fault = err
+	}
+	wg.Wait()
+	return fault
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Suite) runInside(ctx context.Context, b *sandbox.Box, p *Probe, part string, f *Facts) (string, error, error) {
+	told := *f
+	told.Workspace = "" // a path of the host's
+	text, err := json.Marshal(&told)
+	if err != nil {
+		return "", nil, err
+	}
+	limit := stepDeadline
+	if p.cut && part == partPlant {
+		limit = cutAfter
+	}
+	var out, errs keeper
+	r, err := b.Run(ctx, sandbox.Cmd{
+		Grant: b.Grant(), Argv: []string{boxed, part, p.ID}, Stdin: text, Out: &out, Err: &errs, Timeout: s.time(b.Grant(), limit),
+	})
+	var death error
+	if err == nil && (r.Code != 0 || r.Status != sandbox.Exited) {
+		death = fmt.Errorf("%v, code %d: %s", r.Status, r.Code, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), death, err
+}
+
+// attempt takes a probe through its steps. between runs between plant and try.
+func attempt(ctx context.Context, p *Probe, f *Facts, do run, between func() error) Outcome {
+	var o Outcome
+	if p.plant != nil {
+		o = step(ctx, p, partPlant, f, do)
+		if o.Err != nil || o.Through {
+			return o
+		}
+		if between != nil {
+			if err := between(); err != nil {
+				return Outcome{Err: err}
+			}
+		}
+	}
+	if p.try != nil {
+		o = step(ctx, p, partTry, f, do)
+	}
+	if p.look != nil && o.Err == nil {
+		what, err := p.look(f)
+		o = Outcome{Through: err == nil, Detail: what}
+		if err != nil {
+			o.Detail = err.Error()
+		}
+	}
+	return o
+}
+
+// step is one prober's part in a probe. That a box does not survive it is the
+// worst way to get through.
+func step(ctx context.Context, p *Probe, part string, f *Facts, do run) Outcome {
+	out, death, err := do(ctx, part, f)
+	if errors.Is(err, sandbox.ErrClosed) {
+		return Outcome{Through: true, Detail: fmt.Sprintf("the box did not survive: %v", err)}
+	}
+	if err != nil {
+		return Outcome{Err: err}
+	}
+	r, err := lastReply(out, p.ID)
+	switch {
+	case err != nil:
+		return Outcome{Err: errors.Join(err, death)}
+	case r.Fault != "":
+		return Outcome{Err: errors.New(r.Fault)}
+	case r.Step == "done":
+		return Outcome{Through: r.Through, Detail: r.Detail}
+	case p.dies || p.cut && part == partPlant:
+		return Outcome{Detail: fmt.Sprintf("the prober died: %v", death)}
+	}
+	return Outcome{Err: fmt.Errorf("the prober began and gave no answer: %w", death)}
+}
+
+// lastReply is the last that a prober said. One that said nothing did not run.
+func lastReply(out, id string) (reply, error) {
+	var last reply
+	for line := range strings.Lines(out) {
+		var r reply
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.ID != id {
+			return last, fmt.Errorf("the prober said %q", line)
+		}
+		last = r
+	}
+	if last.Step == "" {
+		return last, errors.New("the prober did not run")
+	}
+	return last, nil
+}
+
+// keeper keeps the beginning of what is written to it.
+type keeper struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Write takes everything, and keeps what there is room for.
+func (k *keeper) Write(p []byte) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.text = append(k.text, p[:min(len(p), mostOutput-len(k.text))]...)
+	return len(p), nil
+}
+
+// String is what was kept.
+func (k *keeper) String() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return string(k.text)
+}

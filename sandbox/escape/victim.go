@@ -1,0 +1,272 @@
+package escape
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory is where a victim keeps its token for others to read.
+var memory [64]byte
+
+// hold is the life of a victim: it makes what others attack, tells where that
+// is, and removes it when its standard input ends, which it does at the latest
+// with whoever started it.
+func hold(token string) error {
+	v, err := newVictim(token)
+	defer v.remove()
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(v)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// newVictim makes all of a victim. What it made before an error is in the
+// victim as well, to be removed.
+func newVictim(token string) (v Victim, err error) {
+	v = Victim{Token: token, Pid: os.Getpid(), At: uint64(uintptr(unsafe.Pointer(&memory))), ids: ipc{-1, -1, -1, -1}}
+	if len(token) < 8 || len(token) > len(memory) {
+		return v, fmt.Errorf("token of %d bytes", len(token))
+	}
+	copy(memory[:], token)
+	// Yama would let nobody but an ancestor look, outside as well, and then
+	// that nobody can from inside shows nothing (ptrace(2), ptrace_scope).
+	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
+	if v.Namespaces, err = ownNamespaces(); err != nil {
+		return v, err
+	}
+	if v.Dir, err = os.MkdirTemp("", "belljar-victim-"); err != nil {
+		return v, err
+	}
+	for _, make := range []func(*Victim) error{
+		(*Victim).makeFiles, (*Victim).listen, (*Victim).openTerminal, (*Victim).makeIPC,
+	} {
+		if err := make(&v); err != nil {
+			return v, fmt.Errorf("make a victim: %w", err)
+		}
+	}
+	// A box has no keyring, so no victim in one has a key.
+	if key, err := unix.AddKey("user", "belljar-"+token, []byte(token), unix.KEY_SPEC_USER_KEYRING); err == nil {
+		v.Key = int32(key)
+		const forUser = 0x3f3f0000 // keyctl_setperm(3): all, for possessor and user
+		_ = unix.KeyctlSetperm(key, forUser)
+	}
+	return v, nil
+}
+
+func (v *Victim) makeFiles() error {
+	v.File = filepath.Join(v.Dir, "secret")
+	if err := newFile(v.File, v.Token+"\n"); err != nil {
+		return err
+	}
+	// Where the call is refused, as in a box, nobody can use a handle either.
+	if h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, v.File, 0); err == nil {
+		v.Handle, v.Kind = h.Bytes(), h.Type()
+	}
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		v.Shm = "/dev/shm/belljar-" + v.Token
+		if err := newFile(v.Shm, v.Token+"\n"); err != nil {
+			return err
+		}
+	}
+	v.Fifo = filepath.Join(v.Dir, "fifo")
+	return unix.Mkfifo(v.Fifo, 0o600)
+}
+
+// listen opens the sockets, each of which answers with the token until the
+// victim ends.
+func (v *Victim) listen() error {
+	answer := func(network, address string) (net.Addr, error) {
+		l, err := net.Listen(network, address) //nolint:noctx // local and at once
+		if err != nil {
+			return nil, err
+		}
+		v.open = append(v.open, l)
+		go func() { // ends with l
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() { // until the caller is done, or too slow
+					_ = c.SetDeadline(time.Now().Add(patience))
+					_, _ = c.Write([]byte(v.Token))
+					_, _ = io.Copy(io.Discard, c)
+					c.Close()
+				}()
+			}
+		}()
+		return l.Addr(), nil
+	}
+	v.Socket, v.Abstract = filepath.Join(v.Dir, "socket"), "@belljar-"+v.Token
+	for _, name := range []string{v.Socket, v.Abstract} {
+		if _, err := answer("unix", name); err != nil {
+			return err
+		}
+	}
+	tcp, err := answer("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	v.Port = port(tcp)
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // local and at once
+	if err != nil {
+		return err
+	}
+	v.open = append(v.open, udp)
+	v.UDP = port(udp.LocalAddr())
+	go func() { // ends with udp
+		buf := make([]byte, 16)
+		for {
+			_, from, err := udp.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			_, _ = udp.WriteTo([]byte(v.Token), from)
+		}
+	}()
+	return nil
+}
+
+func port(a net.Addr) int {
+	_, text, _ := net.SplitHostPort(a.String())
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// openTerminal keeps a pseudo-terminal open.
+func (v *Victim) openTerminal() error {
+	fd, name, err := newTerminal()
+	if err != nil {
+		return err
+	}
+	v.open = append(v.open, os.NewFile(uintptr(fd), name))
+	v.Terminal = name
+	return nil
+}
+
+// newTerminal is the master of a new pseudo-terminal, and the slave's name.
+func newTerminal() (int, string, error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, "", fmt.Errorf("open /dev/ptmx: %w", err)
+	}
+	err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	n, err2 := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err := errors.Join(err, err2); err != nil {
+		unix.Close(fd)
+		return -1, "", fmt.Errorf("unlock a terminal: %w", err)
+	}
+	return fd, "/dev/pts/" + strconv.Itoa(n), nil
+}
+
+// makeIPC makes a segment, a queue and a semaphore of SysV, and a POSIX queue.
+func (v *Victim) makeIPC() error {
+	// Keys that belong to nobody else: a process id is taken once at a time.
+	const ours = 0x626a0000
+	v.Memory, v.Queue, v.Sem = ours+4*os.Getpid(), ours+4*os.Getpid()+1, ours+4*os.Getpid()+2
+	const flags = unix.IPC_CREAT | unix.IPC_EXCL | 0o600
+	var err error
+	if v.ids.shm, err = unix.SysvShmGet(v.Memory, len(page), flags); err != nil {
+		return fmt.Errorf("shmget: %w", err)
+	}
+	at, err := unix.SysvShmAttach(v.ids.shm, 0, 0)
+	if err != nil {
+		return fmt.Errorf("shmat: %w", err)
+	}
+	copy(at, v.Token)
+	_ = unix.SysvShmDetach(at)
+	queue, _, errno := unix.Syscall(unix.SYS_MSGGET, uintptr(v.Queue), flags, 0)
+	if errno != 0 {
+		return fmt.Errorf("msgget: %w", errno)
+	}
+	v.ids.queue = int(queue)
+	sem, _, errno := unix.Syscall(unix.SYS_SEMGET, uintptr(v.Sem), 1, flags)
+	if errno != 0 {
+		return fmt.Errorf("semget: %w", errno)
+	}
+	v.ids.sem = int(sem)
+	v.Mq = "belljar-" + v.Token
+	// The queues of a box made by root belong to a root that it does not know,
+	// so nobody in it can make one.
+	if v.ids.mq, err = openMq(v.Mq, unix.O_CREAT|unix.O_EXCL); err != nil && !refusedError(err) {
+		return err
+	}
+	if v.ids.mq >= 0 {
+		v.open = append(v.open, os.NewFile(uintptr(v.ids.mq), v.Mq))
+	}
+	return nil
+}
+
+// openMq opens a POSIX message queue (mq_open(3); the call takes the name
+// without its slash).
+func openMq(name string, flags int) (int, error) {
+	p, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return -1, err
+	}
+	fd, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(p)), uintptr(flags|unix.O_RDWR|unix.O_CLOEXEC), 0o600, 0, 0, 0)
+	if errno != 0 {
+		return -1, fmt.Errorf("mq_open: %w", errno)
+	}
+	return int(fd), nil
+}
+
+// remove closes what is open and removes what does not end with the process.
+func (v *Victim) remove() {
+	for _, c := range v.open {
+		c.Close()
+	}
+	if v.Dir != "" {
+		_ = os.RemoveAll(v.Dir)
+	}
+	if v.Shm != "" {
+		_ = os.Remove(v.Shm)
+	}
+	if v.Key != 0 {
+		_, _ = unix.KeyctlInt(unix.KEYCTL_REVOKE, int(v.Key), 0, 0, 0)
+		_, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, int(v.Key), unix.KEY_SPEC_USER_KEYRING, 0, 0)
+	}
+	if v.ids.mq >= 0 {
+		if p, err := unix.BytePtrFromString(v.Mq); err == nil {
+			_, _, _ = unix.Syscall(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(p)), 0, 0)
+		}
+	}
+	if v.ids.shm >= 0 {
+		_, _ = unix.SysvShmCtl(v.ids.shm, unix.IPC_RMID, nil)
+	}
+	if v.ids.queue >= 0 {
+		_, _, _ = unix.Syscall(unix.SYS_MSGCTL, uintptr(v.ids.queue), unix.IPC_RMID, 0)
+	}
+	if v.ids.sem >= 0 {
+		_, _, _ = unix.Syscall6(unix.SYS_SEMCTL, uintptr(v.ids.sem), 0, unix.IPC_RMID, 0, 0, 0)
+	}
+}
+
+// handle is v's file as open_by_handle_at(2) takes it.
+func (v *Victim) handle() unix.FileHandle { return unix.NewFileHandle(v.Kind, v.Handle) }
+
+// capability is a security.capability attribute that would give a program
+// CAP_SYS_ADMIN (capabilities(7), VFS_CAP_REVISION_2).
+func capability() []byte {
+	words := []uint32{0x02000001, 1 << unix.CAP_SYS_ADMIN, 0, 0, 0}
+	var text []byte
+	for _, w := range words {
+		text = binary.LittleEndian.AppendUint32(text, w)
+	}
+	return text
+}

@@ -1,0 +1,70 @@
+package sandbox_test
+
+import (
+	"testing"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/escape"
+)
+
+// escapePolicy is a profile with limits so low that going beyond each of them
+// costs little outside.
+const escapePolicy = `version: 1
+defaults: {decision: allow, profile: small}
+profiles:
+  small:
+    fs: {system: true, workspace: rw}
+    net: {mode: none}
+    limits: {memory: 256MiB, pids: 128, cpu: 1, tmp: 128MiB, tmp_files: 2000, open_files: 256, wall: 1m}
+  slow:
+    fs: {system: true, workspace: rw}
+    net: {mode: none}
+    limits: {memory: 256MiB, pids: 128, cpu: 0.1, tmp: 128MiB, wall: 1m}
+`
+
+// TestEscape tries every probe in both worlds: outside it must get through, or
+// it shows nothing, and in a box it must not. Those that only root can carry
+// out are no part of an ordinary user's list.
+func TestEscape(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	dir := t.TempDir()
+	if err := escape.NewWorkspace(dir); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sandbox.New(sandbox.Config{Workspace: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	grant := func(tenant, profile string) policies.Grant {
+		return policytest.GrantFor(t, escapePolicy, policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true", Profile: profile})
+	}
+	suite, err := escape.Open(t.Context(), escape.Config{
+		Supervisor: s, Workspace: dir,
+		Attacker: grant("attacker", ""), Neighbour: grant("neighbour", ""), Slow: grant("attacker", "slow"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := suite.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	for _, p := range suite.Probes() {
+		t.Run(p.ID, func(t *testing.T) {
+			outside := suite.Outside(t.Context(), p)
+			if outside.Err != nil || !outside.Through {
+				t.Errorf("%s: outside it does not get through either, so it shows nothing: %s %v", p.Name, outside.Detail, outside.Err)
+			}
+			inside := suite.Inside(t.Context(), p)
+			if !p.Held(inside) {
+				t.Errorf("%s: inside got through %v, want %v: %s %v", p.Name, inside.Through, p.Works, inside.Detail, inside.Err)
+			}
+			t.Logf("%s\noutside: %s\n inside: %s", p.Name, outside.Detail, inside.Detail)
+		})
+	}
+}
