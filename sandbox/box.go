@@ -51,9 +51,11 @@ type Box struct {
 	process *os.Process
 	conn    *net.UnixConn
 	uid     int
-	env     []string      // what every command gets, "NAME=value", sorted
-	nested  bool          // each command gets a pid namespace of its own
-	guard   *protector    // of the workspace, or nil
+	env     []string   // what every command gets, "NAME=value", sorted
+	nested  bool       // each command gets a pid namespace of its own
+	guard   *protector // of the workspace, or nil
+	area    *storage   // what holds /tmp and home, or nil where memory does
+	held    Limits
 	deaf    func()        // ends the watch for kills for memory
 	gone    chan struct{} // closed when the init has ended
 	wg      sync.WaitGroup
@@ -86,14 +88,19 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	if err != nil {
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
-	b.deaf, err = b.group.watchOOM(b.outOfMemory)
+	b.held = b.sup.heldFor(b.grant)
+	if b.grant.Storage() == policies.StorageDisk {
+		l := b.grant.Limits()
+		b.area, err = openStorage(b.sup.cfg.Spool, l.Tmp, l.TmpFiles, uid)
+	}
 	if err == nil {
-		if err = b.begin(ctx); err != nil {
-			b.deaf()
-		}
+		b.deaf, err = b.group.watchOOM(b.outOfMemory)
+	}
+	if err == nil {
+		err = b.begin(ctx)
 	}
 	if err != nil {
-		b.group.close()
+		b.release()
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
 	_ = b.conn.SetReadDeadline(time.Time{})
@@ -120,6 +127,9 @@ func (b *Box) begin(ctx context.Context) error {
 		}
 	}
 	b.env, b.nested = boxEnv(b.grant), p.nested
+	if b.area != nil {
+		p.area = b.area.fd
+	}
 	script := p.script()
 	if b.process, b.conn, err = b.sup.startInit(b.group, script, p.passed(), b.uid); err != nil {
 		return err
@@ -156,7 +166,7 @@ func (b *Box) ID() string { return b.id }
 func (b *Box) Grant() policies.Grant { return b.grant }
 
 // Limits says how each limit is held in this box.
-func (b *Box) Limits() Limits { return b.sup.Limits() }
+func (b *Box) Limits() Limits { return maps.Clone(b.held) }
 
 // Broken is closed when the box is no more: closed, or its init ended.
 func (b *Box) Broken() <-chan struct{} { return b.gone }
@@ -230,8 +240,7 @@ func (b *Box) Close() error {
 	b.conn.Close()
 	b.coolDown()
 	b.wg.Wait() // listen, and every job's goroutines
-	b.deaf()
-	b.group.close()
+	b.release()
 	b.mu.Lock()
 	for _, o := range b.outputs {
 		o.Close()
@@ -246,6 +255,19 @@ func (b *Box) Close() error {
 	b.mu.Unlock()
 	b.sup.forget(b.id)
 	return nil
+}
+
+// release frees what the host holds for a box whose init is gone.
+func (b *Box) release() {
+	if b.deaf != nil {
+		b.deaf()
+	}
+	b.group.close()
+	if b.area != nil {
+		if err := b.area.close(); err != nil {
+			b.sup.cfg.Log.Error("free storage", "box", b.id, "err", err)
+		}
+	}
 }
 
 // goneErr is why the box is gone, for callers of its methods. b.mu is held.

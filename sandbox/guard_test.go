@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies/policytest"
 )
 
@@ -54,5 +55,23 @@ func TestUnprotectedWorkspace(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".envrc")); err != nil {
 		t.Error(err)
+	}
+}
+
+// A profile may have its storage on disk, with the same bounds.
+func TestStorageOnDisk(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	b, _ := openBox(t, policytest.GrantProfile(t, "fs: {system: true, workspace: rw, storage: disk}\nlimits: {tmp: 64MiB, tmp_files: 500}"))
+	_, out := shell(t, b, lines(
+		"findmnt -no FSTYPE /tmp 2>/dev/null || grep -c ' /tmp ext4\\|xfs ' /proc/mounts",
+		"head -c 200M /dev/zero > /tmp/big 2>&1; test $(stat -c %s /tmp/big) -lt 70000000 && echo bytes held; rm -f /tmp/big",
+		"for i in $(seq 1000); do : > /tmp/$i; done 2>/dev/null; test $(ls /tmp | wc -l) -lt 600 && echo files held",
+		"touch /home/agent/x /dev/shm/x 2>/dev/null || echo and everywhere",
+		"echo x > /tmp/1 2>/dev/null; echo still here",
+	))
+	for _, want := range []string{"bytes held", "files held", "still here"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got %q, want %q in it", out, want)
+		}
 	}
 }

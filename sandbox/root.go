@@ -45,7 +45,8 @@ type plan struct {
 	pins       []pin             // protected paths of the workspace
 	links      map[string]string // path in the box -> target
 	files      map[string]string // small read-only files: path in the box -> content
-	tmp        int64             // bytes of the box's tmpfs storage
+	area       int               // detached mount that is the box's storage, or -1 for a tmpfs
+	tmp        int64             // bytes of such a tmpfs
 	tmpFiles   int64             // inodes of the same
 	filter     []byte            // seccomp program, struct sock_filter each
 	nested     bool              // each command gets a pid namespace of its own, which kills it
@@ -90,13 +91,7 @@ const base = "/tmp"
 //  4. the kernel's knobs are set while they can be written, then closed;
 //  5. what is not needed to run commands is given up, and the filter comes last.
 func (p *plan) script() *boxinit.Script {
-	passed := 0
-	for _, m := range p.mounts {
-		if m.file >= 0 {
-			passed++
-		}
-	}
-	b := &builder{boxinit.NewScript(passed), map[string]bool{"/": true}}
+	b := &builder{boxinit.NewScript(len(p.passed())), map[string]bool{"/": true}}
 	p.begin(b)
 	p.trees(b)
 	p.pin(b)
@@ -263,8 +258,15 @@ func (p *plan) storage(b *builder) {
 	// keep it alive.
 	b.Step("mount the storage")
 	b.dir("/storage")
-	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", p.tmp, p.tmpFiles)
-	b.Call(unix.SYS_MOUNT, "belljar", "./storage", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data)
+	if p.area >= 0 {
+		area := boxinit.Slot(len(p.passed()) - 1)
+		b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, "./storage", unix.MOVE_MOUNT_F_EMPTY_PATH)
+		b.Call(unix.SYS_CLOSE, area)
+		b.attr("./storage", 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
+	} else {
+		data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", p.tmp, p.tmpFiles)
+		b.Call(unix.SYS_MOUNT, "belljar", "./storage", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data)
+	}
 	for _, s := range storageDirs {
 		b.dir(s.target)
 		dir := "./storage/" + s.name

@@ -156,7 +156,7 @@ func sendScript(conn *net.UnixConn, script *boxinit.Script, files []int) error {
 	return nil
 }
 
-// passed are the trees that the supervisor made itself, in order.
+// passed are the trees that the supervisor made itself, in order, the area last.
 func (p *plan) passed() []int {
 	var files []int
 	for _, m := range p.mounts {
@@ -164,18 +164,24 @@ func (p *plan) passed() []int {
 			files = append(files, m.file)
 		}
 	}
+	if p.area >= 0 {
+		files = append(files, p.area)
+	}
 	return files
 }
 
-// close lets go of the trees.
-func (p *plan) close() { boxinit.CloseAll(p.passed()) }
+// close lets go of the trees. The area is the box's.
+func (p *plan) close() {
+	p.area = -1
+	boxinit.CloseAll(p.passed())
+}
 
 // plan says what the box of a grant looks like. The caller must close it.
 func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error) {
 	l := g.Limits()
 	p := &plan{
 		hostname: name, links: map[string]string{}, files: boxFiles(name),
-		tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
+		area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
 		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), landlock: s.landlock, capLast: s.capLast, maskedDirs: s.masked,
 	}
 	if !s.groups.has(ctlPids) {

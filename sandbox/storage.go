@@ -64,13 +64,18 @@ func (s *storage) close() error {
 	return err
 }
 
+// diskHeld says how storage is bounded in a spool.
+func diskHeld(spool string) Enforcement {
+	if canQuota(spool) == nil || canLoop() == nil {
+		return Enforced
+	}
+	return NotHeld
+}
+
 // held says how each limit is held: what the cgroups hold, and storage.
 func (s *Supervisor) held() Limits {
 	l := s.groups.held()
-	l[policies.LimitDisk] = NotHeld
-	if canQuota(s.cfg.Spool) == nil || canLoop() == nil {
-		l[policies.LimitDisk] = Enforced
-	}
+	l[policies.LimitDisk] = s.disk
 	return l
 }
 

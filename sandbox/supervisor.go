@@ -56,6 +56,7 @@ type Supervisor struct {
 	buffers sync.Pool // of *[pipeBuffer]byte: two a command would keep the collector busy
 	root    bool      // boxes run as users of a private range, not as ourselves
 
+	disk     Enforcement // of storage on disk
 	landlock landlock
 	capLast  int             // the last capability that the kernel knows
 	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
@@ -125,7 +126,7 @@ func New(cfg Config) (*Supervisor, error) {
 	capLast, masked := readHost()
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
-		image: image, null: null, landlock: probeLandlock(), capLast: capLast, masked: masked,
+		image: image, null: null, disk: diskHeld(cfg.Spool), landlock: probeLandlock(), capLast: capLast, masked: masked,
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{},
 	}, nil
