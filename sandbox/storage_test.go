@@ -326,7 +326,7 @@ func TestStorageIsRefusedToUsers(t *testing.T) {
 	if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "storage: memory") {
 		t.Errorf("got %v, want a refusal that says what to do", err)
 	}
-	s := &Supervisor{groups: &cgroups{}, cfg: Config{Spool: t.TempDir()}}
+	s := &Supervisor{groups: &cgroups{}, disk: diskHeld(t.TempDir())}
 	if got := s.held()[policies.LimitDisk]; got != NotHeld {
 		t.Errorf("disk is %q here", got)
 	}
