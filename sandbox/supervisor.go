@@ -178,10 +178,6 @@ func (s *Supervisor) admit(g policies.Grant) error {
 				g.Profile(), r, held[r])}
 		}
 	}
-	if g.Storage() != policies.StorageMemory {
-		// No init takes an area yet, and one in memory is not what was granted.
-		return &Refusal{Message: fmt.Sprintf("profile %q wants storage on disk, which boxes do not get yet; set storage: memory in it", g.Profile())}
-	}
 	if g.Workspace() != policies.AccessNone && s.cfg.Workspace == "" {
 		return &Refusal{Message: fmt.Sprintf("profile %q needs a workspace and none was given; start belljar with --workspace", g.Profile())}
 	}
