@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/escape"
 )
 
 // Exit statuses, the same for every command; `belljar run` has its own, which
@@ -34,6 +35,7 @@ says why; 2 the command line makes no sense.`
 func main() {
 	// A box starts as this same program; nothing may come before.
 	sandbox.Init()
+	escape.Main()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

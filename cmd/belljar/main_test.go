@@ -13,11 +13,13 @@ import (
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/escape"
 )
 
 func TestMain(m *testing.M) {
 	// The box of a command under test starts as this test binary.
 	sandbox.Init()
+	escape.Main()
 	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered})
 }
 

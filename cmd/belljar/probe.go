@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/escape"
+)
+
+// probing are the flags of `doctor --probe`.
+type probing struct {
+	on      bool
+	profile string
+}
+
+func (p *probing) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&p.on, "probe", false, "try to get out of a box of this host and policy")
+	c.Flags().StringVar(&p.profile, "profile", "", "with --probe: profile of the policy (default: the policy's own)")
+}
+
+// finding is a probe that did not come out as it must.
+type finding struct {
+	ID       string          `json:"id"`
+	Name     string          `json:"name"`
+	Category escape.Category `json:"category"`
+	Detail   string          `json:"detail"`
+	Means    string          `json:"means"`
+	Tried    bool            `json:"tried"` // false: nothing is known, which is no reason to trust
+}
+
+// tally counts the probes of a category.
+type tally struct {
+	Category escape.Category `json:"category"`
+	Held     int             `json:"held"`
+	Of       int             `json:"of"`
+}
+
+// probed is what `doctor --probe` prints. Its JSON is an interface: keys may
+// come, none goes or changes its meaning.
+type probed struct {
+	OK         bool      `json:"ok"`
+	Policy     string    `json:"policy"`
+	Profile    string    `json:"profile"`
+	Workspace  string    `json:"workspace"` // empty: one made for the purpose
+	Held       int       `json:"held"`
+	Of         int       `json:"of"`
+	Categories []tally   `json:"categories"`
+	Findings   []finding `json:"findings"`
+}
+
+// run tries all probes in boxes of this deployment. Without a --workspace of
+// the user's it makes one: probes look for hooks to plant, and a workspace
+// where that succeeds should be nobody's.
+func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	own := *set
+	if !c.Flags().Changed("workspace") {
+		if own.workspace, err = os.MkdirTemp("", "belljar-workspace-"); err != nil {
+			return failure(fmt.Errorf("make a workspace for the probes: %w", err))
+		}
+		defer os.RemoveAll(own.workspace)
+		if err := escape.NewWorkspace(own.workspace); err != nil {
+			return failure(fmt.Errorf("make a workspace for the probes: %w", err))
+		}
+	}
+	w, err := own.open(c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer w.sandbox.Close()
+	report := probed{Policy: w.policyName, Categories: []tally{}, Findings: []finding{}}
+	if c.Flags().Changed("workspace") {
+		report.Workspace = w.workspace
+	}
+	if err := report.fill(ctx, w, p.profile); err != nil {
+		return failure(err)
+	}
+	if err := report.print(c.OutOrStdout(), asJSON); err != nil {
+		return failure(fmt.Errorf("print the report: %w", err))
+	}
+	if !report.OK {
+		return failure(fmt.Errorf("%d of %d probes were not held: see what each means", report.Of-report.Held, report.Of))
+	}
+	return nil
+}
+
+// fill tries the probes in boxes that a profile grants to two tenants.
+func (r *probed) fill(ctx context.Context, w *works, profile string) error {
+	var grants [2]policies.Grant
+	for i, tenant := range []string{"probe", "probe-neighbour"} {
+		d := w.policy.Decide(policies.Facts{Tenant: tenant, Session: "probe", Tool: "Bash", Profile: profile, Command: "true"})
+		if d.Verdict != policies.Allow {
+			return errors.New(d.Refusal(""))
+		}
+		grants[i] = d.Grant
+	}
+	r.Profile = grants[0].Profile()
+	suite, err := escape.Open(ctx, escape.Config{Supervisor: w.sandbox, Workspace: w.workspace, Attacker: grants[0], Neighbour: grants[1]})
+	if err != nil {
+		return explain(err)
+	}
+	for _, p := range suite.Probes() {
+		o := suite.Inside(ctx, p)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("stopped at probe %s: %w", p.ID, context.Cause(ctx))
+			break
+		}
+		r.add(p, o)
+	}
+	return errors.Join(err, suite.Close())
+}
+
+// explain says what to do where not even a box can be opened.
+func explain(err error) error {
+	var refusal *sandbox.Refusal
+	if errors.As(err, &refusal) {
+		return fmt.Errorf("%w; `belljar doctor` says what this host lacks and how to mend it", err)
+	}
+	return err
+}
+
+// add counts one probe.
+func (r *probed) add(p escape.Probe, o escape.Outcome) {
+	if n := len(r.Categories); n == 0 || r.Categories[n-1].Category != p.Category {
+		r.Categories = append(r.Categories, tally{Category: p.Category})
+	}
+	t := &r.Categories[len(r.Categories)-1]
+	t.Of++
+	r.Of++
+	if p.Held(o) {
+		t.Held++
+		r.Held++
+	} else {
+		f := finding{ID: p.ID, Name: p.Name, Category: p.Category, Detail: o.Detail, Means: p.Category.Means(), Tried: o.Err == nil}
+		switch {
+		case o.Err != nil:
+			f.Detail = o.Err.Error()
+		case p.Works:
+			f.Means = "what programs need does not work in the box"
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	r.OK = r.Held == r.Of
+}
+
+// print writes the report.
+func (r *probed) print(out io.Writer, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return enc.Encode(r)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, t := range r.Categories {
+		fmt.Fprintf(w, "%s\t%d/%d held\n", t.Category, t.Held, t.Of)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Findings {
+		word := "THROUGH"
+		switch {
+		case !f.Tried:
+			word = "UNTRIED"
+		case f.Means != f.Category.Means():
+			word = "BROKEN"
+		}
+		fmt.Fprintf(out, "\n%s %s %s\n  found: %s\n  so: %s\n", word, f.ID, f.Name, f.Detail, f.Means)
+	}
+	_, err := fmt.Fprintf(out, "\n%d of %d probes held, in profile %s of the policy (%s).\n", r.Held, r.Of, r.Profile, r.Policy)
+	return err
+}
