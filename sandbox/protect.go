@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -66,13 +67,14 @@ var protectedNames = map[string][]string{
 
 // Bounds of a protector.
 const (
-	maxPins     = 256
-	maxExtra    = 64   // paths that configuration or a policy adds
-	maxNested   = 1024 // directories in which a repository is looked for
-	maxGitDirs  = 256  // git directories in one look
-	maxPerKind  = 32   // submodules, worktrees: more are pinned as a whole
-	maxGitDepth = 6
-	maxTold     = 64
+	maxPins      = 256
+	maxExtra     = 64   // paths that configuration or a policy adds
+	maxNested    = 1024 // directories in which a repository is looked for
+	maxGitDirs   = 256  // git directories in one look
+	maxPerKind   = 32   // submodules, worktrees: more are pinned as a whole
+	maxPinnedGit = 40   // git directories that are pinned; more are watched
+	maxGitDepth  = 6
+	maxTold      = 64
 
 	// Before Linux 6.13, times of files are as coarse as the kernel's tick (10 ms
 	// at the most), so a directory that changed just before it was looked at may
@@ -117,6 +119,8 @@ type protector struct {
 	notes   []string
 	seen    []mark          // what the last look looked at; nil where that says nothing
 	plain   map[string]mark // directories of the workspace without a repository
+	skipped map[string]bool // and those that are not looked at
+	repos   map[string]bool // git directories that have another name than .git
 	seed    maphash.Seed
 }
 
@@ -127,6 +131,7 @@ type guard struct {
 	id       ident // of what is held
 	was      *entry
 	accepted map[string]bool // settings that were there, of a configuration
+	tail     string          // and the end of it that git cannot read
 	used     bool            // in this look
 }
 
@@ -379,6 +384,8 @@ type look struct {
 	copier      copier
 	left        int // entries that may still be removed
 	marks       []mark
+	loose       bool // pinning no more
+	repos       map[string]bool
 	young       bool // something changed too lately for its time to tell
 	dirs        int  // git directories
 	done        map[string]bool
@@ -391,7 +398,7 @@ type look struct {
 // look begins one. p.mu is held, or p not yet known to anybody.
 func (p *protector) look(adopt bool) *look {
 	return &look{
-		p: p, adopt: adopt, begun: time.Now(), left: maxRemoved, done: map[string]bool{}, extra: maps.Clone(p.also),
+		p: p, adopt: adopt, begun: time.Now(), left: maxRemoved, done: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
 		copier: copier{files: maxKeptFiles, bytes: maxKeptText},
 	}
 }
@@ -415,7 +422,7 @@ func (l *look) run() {
 		l.sealPath(name, extra[name])
 	}
 	if l.adopt {
-		l.p.extra, l.p.notes = extra, l.notes
+		l.p.extra, l.p.notes, l.p.repos = extra, l.notes, l.repos
 	}
 	for name, g := range l.p.guards {
 		if !g.used && (l.adopt || !g.held && g.was == nil) {
@@ -514,6 +521,7 @@ func (l *look) guard(at string, r rule) *guard {
 		g = new(guard)
 		l.p.guards[at] = g
 	}
+	r.loose = r.loose || g.loose || l.loose
 	g.rule, g.used = r, true
 	return g
 }
@@ -641,7 +649,7 @@ func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 	}
 	same := g.held && identOf(st) == g.id
 	// A file with a second name can be written through that name, pin or not.
-	g.held = same || l.first && (isDir(st) || isRegular(st) && st.Nlink == 1)
+	g.held = same || l.first && !g.loose && (isDir(st) || isRegular(st) && st.Nlink == 1)
 	g.id = identOf(st)
 	if isLink(st) && !g.dir {
 		l.resolve(at, g.why)
@@ -686,10 +694,7 @@ func (l *look) restore(dir *os.File, at, name string, was *entry, r *rule, depth
 			l.restoreKids(dir, at, name, nil, r, depth)
 		}
 	case was == nil:
-		if err := removeAt(dir, name, &l.left); err != nil {
-			l.fail(at, err)
-		}
-		l.tell(at, "was removed: %s. If it is wanted, ask the person to put it there.", r.why)
+		l.remove(dir, at, name, r)
 	case was.mode&unix.S_IFMT != kindOf(st):
 		if err := removeAt(dir, name, &l.left); err != nil {
 			l.fail(at, err)
@@ -720,6 +725,24 @@ func (l *look) restore(dir *os.File, at, name string, was *entry, r *rule, depth
 	case identOf(st) != was.id:
 		l.fail(at, errors.New("it was replaced, and could not be put back"))
 	}
+}
+
+// remove takes away what appeared. Of a tree that is too large to be removed at
+// once the rest is moved out of effect.
+func (l *look) remove(dir *os.File, at, name string, r *rule) {
+	err := removeAt(dir, name, &l.left)
+	if errors.Is(err, errBound) {
+		aside := "removed-" + rand.Text()
+		err = mayWrite(dir, func() error { return unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), aside) })
+		if err == nil {
+			l.tell(at, "was renamed to `%s`: %s. It holds too many files to be removed at once; remove it.", aside, r.why)
+			return
+		}
+	}
+	if err != nil {
+		l.fail(at, err)
+	}
+	l.tell(at, "was removed: %s. If it is wanted, ask the person to put it there, or the operator for a profile with `fs: {protect: none}`.", r.why)
 }
 
 func (l *look) putBack(dir *os.File, at, name string, was *entry, what string) {

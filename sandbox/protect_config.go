@@ -223,8 +223,8 @@ func lower(c byte) byte {
 }
 
 // strip is text without the settings for which bad is true, and without what
-// git could not read; every other byte stays as it is.
-func strip(text []byte, bad func(*gitSetting) bool) (kept []byte, taken []string) {
+// git could not read, unless that is tail; every other byte stays as it is.
+func strip(text []byte, bad func(*gitSetting) bool, tail string) (kept []byte, taken []string) {
 	all, good := readConfig(text)
 	from := 0
 	for i := range all {
@@ -245,6 +245,9 @@ func strip(text []byte, bad func(*gitSetting) bool) (kept []byte, taken []string
 		}
 		kept = append(kept, text[from:start]...)
 		from = end
+	}
+	if good < len(text) && tail == string(text[good:]) {
+		good = len(text)
 	}
 	if good < len(text) {
 		taken = append(taken, "a line that git cannot read, and what follows it")

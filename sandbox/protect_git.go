@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +21,13 @@ func (l *look) git() {
 	if err != nil && !errors.Is(err, errBound) {
 		l.fail(".", err)
 	}
-	without := make(map[string]mark)
-	defer func() { l.p.plain = without }()
+	without, skipped := make(map[string]mark), make(map[string]bool)
+	defer func() {
+		l.p.plain = without
+		if l.adopt {
+			l.p.skipped = skipped
+		}
+	}()
 	dirs := 0
 	for _, name := range names {
 		if g := l.p.guards[name]; g != nil && g.used || name == ".git" {
@@ -31,12 +37,12 @@ func (l *look) git() {
 		if err != nil || !isDir(st) {
 			continue
 		}
-		if dirs++; dirs > maxNested {
-			if l.adopt {
-				l.note("more than %d directories: repositories in those that follow %s are not protected", maxNested, plain(name))
-			}
-			return
+		if dirs++; dirs > maxNested || l.dirs > maxGitDirs/2 || l.p.skipped[name] && !l.adopt {
+			// What is not looked at now must not count as new later.
+			skipped[name] = true
+			continue
 		}
+		l.loose = l.first && l.dirs > maxPinnedGit
 		if m, ok := l.p.plain[name]; ok && l.p.times && m.id == identOf(st) && m.time == st.Ctim {
 			l.mark(name, st)
 			without[name] = m
@@ -45,6 +51,10 @@ func (l *look) git() {
 		if !l.nested(name) && !l.tooYoung(st) {
 			without[name] = mark{id: identOf(st), time: st.Ctim}
 		}
+	}
+	l.loose = false
+	if l.adopt && len(skipped) > 0 {
+		l.note("%d directories are not looked at for repositories: there are more than %d, or too many repositories", len(skipped), maxNested)
 	}
 }
 
@@ -69,10 +79,60 @@ func (l *look) bareAt(dir *os.File, at string) bool {
 		return err == nil && st != nil
 	}
 	bare := there("HEAD") && (there("commondir") || there("objects") && there("refs"))
-	if bare {
+	switch {
+	case !bare:
+	case l.known(at):
 		l.gitDir(dir, at, false, 0)
+	case !l.clean(dir, at):
+		// The directory may be a person's, with innocent hooks and config of its
+		// own, and only be made to look like a repository.
+		if err := removeAt(dir, "HEAD", &l.left); err != nil {
+			l.fail(path.Join(at, "HEAD"), err)
+		}
+		l.tell(path.Join(at, "HEAD"), "was removed: with it the directory is a bare repository, of which git runs hooks or configuration.")
 	}
 	return bare
+}
+
+// known reports whether a git directory was one when no command ran, or is part
+// of a ".git"; what is new in it then is new to a repository.
+func (l *look) known(at string) bool {
+	if l.adopt {
+		l.repos[at] = true
+	}
+	return l.adopt || l.p.repos[at] || slices.Contains(strings.Split(at, "/"), ".git")
+}
+
+// clean reports whether git runs nothing of a git directory; it takes nothing
+// back.
+func (l *look) clean(dir *os.File, at string) bool {
+	for _, name := range []string{"commondir", "modules", "worktrees"} {
+		if st, err := statAt(dir, name); st != nil || err != nil {
+			return false
+		}
+	}
+	for _, name := range []string{"config", "config.worktree"} {
+		text, err := readAt(dir, name, maxConfigText)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		_, taken := strip(text, func(s *gitSetting) bool { return !harmless(s, repoKeys) }, "")
+		if err != nil || len(taken) > 0 {
+			return false
+		}
+		l.markText(path.Join(at, name), text)
+	}
+	hooks, err := openDir(dir, "hooks", 0)
+	if err != nil {
+		return errors.Is(err, unix.ENOENT)
+	}
+	defer hooks.Close()
+	l.watch(hooks, path.Join(at, "hooks"))
+	names, err := listDir(hooks, maxListed)
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool {
+		st, err := statAt(hooks, name)
+		return err != nil || !isRegular(st) || !strings.HasSuffix(name, ".sample")
+	})
 }
 
 // gitAt looks at a ".git": the directory, or the file that says where it is. It
@@ -158,6 +218,9 @@ func (l *look) gitTarget(from, to string) bool {
 		}
 		defer sub.Close() //nolint:revive // a path has few parts, and each is needed for the next
 		dir = sub
+	}
+	if !l.known(target) {
+		return l.clean(dir, target)
 	}
 	l.gitDir(dir, target, path.Base(path.Dir(target)) == "worktrees", 0)
 	return true
@@ -284,7 +347,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 	}
 	g = l.guard(at, r)
 	if st == nil {
-		g.held, g.accepted, g.was = false, nil, nil
+		g.held, g.accepted, g.tail, g.was = false, nil, "", nil
 		return
 	}
 	if !l.adopt && g.held && identOf(st) == g.id {
@@ -298,10 +361,10 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 	same := g.held && identOf(st) == g.id
 	bad := func(s *gitSetting) bool { return !good(s) && !g.accepted[s.name()+"\x00"+s.value] }
 	if l.adopt {
-		same = same || l.first && st.Nlink == 1 && !r.loose
+		same = same || l.first && st.Nlink == 1 && !g.loose
 		g.id, g.was = identOf(st), nil
 		l.accept(g, at, text, good)
-	} else if kept, taken := strip(text, bad); len(taken) > 0 {
+	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
 		g.held = false // replaced on the host, which ends its pin
 		if err := rewriteAt(dir, name, st, kept); err != nil {
 			l.fail(at, err)
@@ -333,7 +396,7 @@ func (l *look) unread(g *guard, dir *os.File, at string, err error) {
 func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) bool) {
 	g.accepted = make(map[string]bool)
 	all, end := readConfig(text)
-	if end < len(text) {
+	if g.tail = string(text[end:]); g.tail != "" {
 		l.note("%s: git cannot read it", at)
 	}
 	gitDir := path.Dir(at)

@@ -389,14 +389,15 @@ func TestRepository(t *testing.T) {
 				put(t, dir+"/docs/objects/x", "")
 				put(t, dir+"/docs/refs/x", "")
 				put(t, dir+"/docs/config", "[core]\n\tfsmonitor = ./evil\n")
-			}, "docs/config", "", map[string]string{"docs/config": "[core]\n"},
+				put(t, dir+"/docs/hooks/useState.ts", "of an innocent project\n")
+			}, "docs/HEAD", "docs/HEAD", map[string]string{"docs/config": "[core]\n\tfsmonitor = ./evil\n", "docs/hooks/useState.ts": "of an innocent project\n"},
 		},
 		"the workspace as a bare repository": {
 			func(t testing.TB, dir string) {
 				must(t, os.Symlink("refs/heads/main", dir+"/HEAD"))
 				put(t, dir+"/commondir", "evil\n")
 				put(t, dir+"/hooks/pre-commit", "evil")
-			}, "hooks/pre-commit", "commondir", nil,
+			}, "HEAD", "HEAD", map[string]string{"hooks/pre-commit": "evil"},
 		},
 		"a file that leads out": {
 			func(t testing.TB, dir string) { put(t, dir+"/sub/.git", "gitdir: ../../outside\n") },
@@ -412,7 +413,7 @@ func TestRepository(t *testing.T) {
 			func(t testing.TB, dir string) {
 				put(t, dir+"/evil/deep/hooks/pre-commit", "evil")
 				put(t, dir+"/sub/.git", "gitdir: ../evil/deep\n")
-			}, "evil/deep/hooks/pre-commit", "evil/deep/hooks/pre-commit", map[string]string{"sub/.git": "gitdir: ../evil/deep\n"},
+			}, "sub/.git", "sub/.git", map[string]string{"evil/deep/hooks/pre-commit": "evil"},
 		},
 		"a configuration that git cannot read": {
 			func(t testing.TB, dir string) {
@@ -584,6 +585,69 @@ func TestALostPinIsAnError(t *testing.T) {
 	}
 }
 
+// What is too large to be removed at once has no effect all the same.
+func TestTooMuchIsMovedAside(t *testing.T) {
+	p, dir := guarded(t, nil)
+	must(t, p.begin())
+	for i := range 100 {
+		put(t, fmt.Sprintf("%s/.vscode/%d", dir, i), "")
+	}
+	l := p.look(false)
+	l.left = 10
+	l.run()
+	if len(l.errs) > 0 || len(l.told) != 1 {
+		t.Fatalf("got %v, errors %v; want one thing told", l.told, l.errs)
+	}
+	if _, err := os.Lstat(dir + "/.vscode"); err == nil {
+		t.Error(".vscode is still there")
+	}
+	if told, err := p.end(); err != nil || len(told) > 0 {
+		t.Errorf("after it: %v, %v", told, err)
+	}
+}
+
+// What git could not read before is no command's doing.
+func TestAnUnreadableEndIsKept(t *testing.T) {
+	const text = "[submodule \"a\"]\n\tpath = a\n<<<<<<< HEAD\n\turl = x\n"
+	p, dir := guarded(t, func(dir string) { put(t, dir+"/.gitmodules", text) })
+	told := during(t, p, func() { put(t, dir+"/file", "") })
+	if got, err := os.ReadFile(dir + "/.gitmodules"); err != nil || string(got) != text || len(told) > 0 {
+		t.Errorf("got %q, %v, told %v", got, err, told)
+	}
+}
+
+// A directory of many repositories is a workspace too: what is not pinned of
+// them is watched, and nothing of them is taken for new.
+func TestManyRepositories(t *testing.T) {
+	const many = maxGitDirs
+	p, dir := guarded(t, func(dir string) {
+		for i := range many {
+			put(t, fmt.Sprintf("%s/r%d/.git/hooks/pre-commit", dir, i), "mine\n")
+			put(t, fmt.Sprintf("%s/r%d/.git/config", dir, i), "[alias]\n\tx = !mine\n")
+		}
+	})
+	want := tree(t, dir)
+	if all := pinned(t, p); len(all) < 3*maxPinnedGit || len(all) > maxPins {
+		t.Errorf("%d pins", len(all))
+	}
+	told := during(t, p, func() { must(t, os.WriteFile(dir+"/a", nil, 0o644)) })
+	must(t, os.Remove(dir+"/a"))
+	if diff := cmp.Diff(want, tree(t, dir)); diff != "" || len(told) > 0 {
+		t.Errorf("told %v; before (-) and after (+):\n%s", told, diff)
+	}
+	watched := ""
+	for i := range many {
+		name := fmt.Sprintf("r%d", i)
+		if _, ok := pinned(t, p)[name+"/.git"]; !ok && !p.skipped[name] {
+			watched = name
+		}
+	}
+	told = during(t, p, func() { put(t, dir+"/"+watched+"/.git/hooks/pre-commit", "evil\n") })
+	if diff := cmp.Diff(want, tree(t, dir)); diff != "" || len(told) != 1 {
+		t.Errorf("%s: told %v; before (-) and after (+):\n%s", watched, told, diff)
+	}
+}
+
 // F18 of the escape probes: a command that does nothing leaves nothing.
 func TestATrivialCommandLeavesTheWorkspaceAsItWas(t *testing.T) {
 	for name, prepare := range map[string]func(dir string){
@@ -733,6 +797,8 @@ func TestOrdinaryGitIsLeftAlone(t *testing.T) {
 		{"stash"},
 		{"gc", "-q"},
 		{"init", "-q", "new"},
+		{"init", "-q", "--bare", "store"},
+		{"-C", "new", "init", "-q", "--separate-git-dir=../elsewhere"},
 		{"worktree", "remove", "tree"},
 		{"remote", "remove", "other"},
 	} {
@@ -834,7 +900,7 @@ func FuzzGitConfig(f *testing.F) {
 				want = append(want, s.name()+"="+s.value+"="+strings.TrimRight(string(text[s.from:s.to]), "\r\n"))
 			}
 		}
-		kept, taken := strip(text, bad)
+		kept, taken := strip(text, bad, "")
 		if harm != (len(taken) > 0) {
 			t.Fatalf("%q: harm is %t, taken is %q", text, harm, taken)
 		}
