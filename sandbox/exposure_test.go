@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -18,9 +19,7 @@ func TestExpose(t *testing.T) {
 	with := func(change func(*policies.Profile, *Host)) (policies.Profile, Host) {
 		p, h := policies.Profile{Name: "p", Limits: small}, good
 		h.Limits = Limits{}
-		for k, v := range good.Limits {
-			h.Limits[k] = v
-		}
+		maps.Copy(h.Limits, good.Limits)
 		change(&p, &h)
 		return p, h
 	}

@@ -269,7 +269,7 @@ func (a *around) mendCgroups() string {
 	case a.root && len(a.cgroupRO) > 0:
 		return "mount -o remount,rw " + a.cgroupRO[0]
 	case a.root && !a.cgroups:
-		return "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+		return "mount -t cgroup2 none /sys/fs/cgroup"
 	case a.root:
 		return "nothing that belljar can see forbids it: look for a denial of a security module in dmesg"
 	case a.systemd:
@@ -282,7 +282,7 @@ func (a *around) mendCgroups() string {
 // version 1 holds the limits.
 func (a *around) mendKill() string {
 	if a.root && !a.cgroup2 && !a.inContainer() {
-		return "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified"
+		return "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
 	}
 	return a.mendCgroups()
 }

@@ -261,8 +261,7 @@ func checkBox(a around) []Check {
 
 // brief leaves out what os adds to an error: the path of this program.
 func brief(err error) string {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return "clone: " + path.Err.Error()
 	}
 	return err.Error()

@@ -262,7 +262,7 @@ func fsKind(dir string) string {
 		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs",
 		unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.NFS_SUPER_MAGIC: "nfs",
 		unix.FUSE_SUPER_MAGIC: "fuse", unix.F2FS_SUPER_MAGIC: "f2fs", zfsMagic: "zfs", unix.V9FS_MAGIC: "9p",
-	}[int64(st.Type)]; name != "" {
+	}[st.Type]; name != "" {
 		return name
 	}
 	return fmt.Sprintf("file system %#x", st.Type)

@@ -124,7 +124,7 @@ func checkKill(a around, groups *cgroups) Check {
 
 // tryKill starts a helper in a new cgroup and kills that.
 func tryKill(path string) error {
-	if err := os.Mkdir(path, 0o755); err != nil {
+	if err := os.Mkdir(path, 0o750); err != nil {
 		return err
 	}
 	defer boxinit.RemoveCgroups(path)

@@ -112,14 +112,14 @@ func mendGrp(a around, _ error) string  { return a.mendCgroups() }
 
 func TestReadMounts(t *testing.T) {
 	const host = `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
-22 27 0:21 / /proc rw,relatime - proc proc rw
+22 27 0:21 / /proc rw,relatime - proc none rw
 33 22 0:30 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw
-30 27 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
+30 27 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 none rw
 `
-	const docker = `500 400 0:50 / / rw,relatime master:1 - overlay overlay rw,lowerdir=/l
-501 500 0:51 / /proc rw,nosuid - proc proc rw,hidepid=invisible
-502 501 0:52 / /proc/acpi ro - tmpfs tmpfs ro
-503 501 0:53 /null /proc/kcore rw,nosuid - tmpfs tmpfs rw
+	const docker = `500 400 0:50 / / rw,relatime master:1 - overlay none rw,lowerdir=/l
+501 500 0:51 / /proc rw,nosuid - proc none rw,hidepid=invisible
+502 501 0:52 / /proc/acpi ro - tmpfs none ro
+503 501 0:53 /null /proc/kcore rw,nosuid - tmpfs none rw
 504 500 0:54 / /sys/fs/cgroup ro,nosuid,nodev - cgroup2 cgroup rw
 `
 	var a around
@@ -133,7 +133,7 @@ func TestReadMounts(t *testing.T) {
 		t.Errorf("a container: %+v", a)
 	}
 	a = around{}
-	a.readMounts("1 2 0:1 / /proc rw - proc proc rw\nnonsense\n")
+	a.readMounts("1 2 0:1 / /proc rw - proc none rw\nnonsense\n")
 	if !a.chroot || a.cgroups {
 		t.Errorf("a chroot: %+v", a)
 	}

@@ -140,7 +140,10 @@ func TestParse(t *testing.T) {
 	}
 	for _, bad := range [][]string{
 		{"-tally"}, // no test
-		{"-guests", "6.1/v2", "t"}, {"-guests", "2.4/v1/root", "t"}, {"-guests", "6.1/v3/root", "t"}, {"-guests", "6.1/v2/nobody", "t"},
+		{"-guests", "6.1/v2", "t"},
+		{"-guests", "2.4/v1/root", "t"},
+		{"-guests", "6.1/v3/root", "t"},
+		{"-guests", "6.1/v2/nobody", "t"},
 		{"-guests", "6.12/v1/root", "t"}, // its kernel cannot
 		{"-dir", "/tmp/x", "t"},          // hidden by the guest's own
 	} {
