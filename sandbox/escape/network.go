@@ -30,7 +30,7 @@ func network() []Probe {
 			return answers("unix", f.Host.Abstract, f.Host.Token)
 		}},
 		{ID: "W04", Name: "connect to a socket file of the machine", try: func(f *Facts) (string, error) {
-			return answers("unix", f.Host.Socket, f.Host.Token)
+			return answersAt(f.Host.Socket, f.Host.Token)
 		}},
 		{ID: "W05", Name: "have an interface beside the loopback", where: offMachine, try: func(*Facts) (string, error) {
 			text, err := readSome("/proc/net/dev", 1<<16)
@@ -124,6 +124,15 @@ func answers(kind, address, token string) (string, error) {
 	}
 	defer c.Close()
 	return hears(c, kind+" "+address, token)
+}
+
+// answersAt is answers for a socket file.
+func answersAt(path, token string) (string, error) {
+	err := atSocket(path, func(name string) error {
+		_, err := answers("unix", name, token)
+		return err
+	})
+	return path, err
 }
 
 func hears(c net.Conn, what, token string) (string, error) {

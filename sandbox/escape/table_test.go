@@ -42,7 +42,7 @@ func TestEscapeTable(t *testing.T) {
 	}
 }
 
-// The published list of 81 keeps its ids; docs/escape.md names them.
+// The published list of 81 keeps its ids; docs/probes.md tells of it.
 func TestEscapeTableKeepsThePublishedIDs(t *testing.T) {
 	published := map[string]int{"F": 18, "P": 12, "D": 4, "C": 5, "N": 4, "S": 17, "W": 6, "X": 3, "R": 7, "L": 5}
 	total := 0

@@ -46,7 +46,7 @@ func tenants() []Probe {
 			return answers("unix", f.Neighbour.Abstract, f.Neighbour.Token)
 		}},
 		{ID: "T07", Name: "connect to the neighbour's socket file", try: func(f *Facts) (string, error) {
-			return answers("unix", f.Neighbour.Socket, f.Neighbour.Token)
+			return answersAt(f.Neighbour.Socket, f.Neighbour.Token)
 		}},
 		{ID: "T08", Name: "connect to the neighbour's loopback", try: func(f *Facts) (string, error) {
 			return answers("tcp", loopback(f.Neighbour.Port), f.Neighbour.Token)

@@ -95,6 +95,9 @@ func (v *Victim) listen() error {
 		if err != nil {
 			return nil, err
 		}
+		if u, ok := l.(*net.UnixListener); ok {
+			u.SetUnlinkOnClose(false) // it goes with Dir, and was bound by another path
+		}
 		v.open = append(v.open, l)
 		go func() { // ends with l
 			for {
@@ -113,10 +116,15 @@ func (v *Victim) listen() error {
 		return l.Addr(), nil
 	}
 	v.Socket, v.Abstract = filepath.Join(v.Dir, "socket"), "@belljar-"+v.Token
-	for _, name := range []string{v.Socket, v.Abstract} {
-		if _, err := answer("unix", name); err != nil {
-			return err
-		}
+	err := atSocket(v.Socket, func(name string) error {
+		_, err := answer("unix", name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := answer("unix", v.Abstract); err != nil {
+		return err
 	}
 	tcp, err := answer("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -140,6 +148,17 @@ func (v *Victim) listen() error {
 		}
 	}()
 	return nil
+}
+
+// atSocket gives a socket's path a form that is short enough: a deep directory
+// leaves no room in the 108 bytes of an address (unix(7)).
+func atSocket(path string, do func(name string) error) error {
+	fd, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", filepath.Dir(path), err)
+	}
+	defer unix.Close(fd)
+	return do(fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(path)))
 }
 
 func port(a net.Addr) int {
