@@ -75,11 +75,6 @@ const (
 	maxPinnedGit = 40   // git directories that are pinned; more are watched
 	maxGitDepth  = 6
 	maxTold      = 64
-
-	// Before Linux 6.13, times of files are as coarse as the kernel's tick (10 ms
-	// at the most), so a directory that changed just before it was looked at may
-	// change again and show the same time.
-	coarse = 50 * time.Millisecond
 )
 
 // errUnprotected is wrapped by what begin and end return where the workspace
@@ -379,8 +374,8 @@ func (p *protector) same(m *mark) bool {
 type look struct {
 	p           *protector
 	adopt       bool
-	first, keep bool // adopting for the first time; what is there may be put back later
-	begun       time.Time
+	first, keep bool      // adopting for the first time; what is there may be put back later
+	begun       time.Time // by the clock that the times of files are taken from
 	copier      copier
 	left        int // entries that may still be removed
 	marks       []mark
@@ -398,7 +393,7 @@ type look struct {
 // look begins one. p.mu is held, or p not yet known to anybody.
 func (p *protector) look(adopt bool) *look {
 	return &look{
-		p: p, adopt: adopt, begun: time.Now(), left: maxRemoved, done: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
+		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, done: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
 		copier: copier{files: maxKeptFiles, bytes: maxKeptText},
 	}
 }
@@ -464,17 +459,29 @@ func (l *look) mark(at string, st *unix.Stat_t) {
 	l.marks = append(l.marks, mark{path: at, id: identOf(st), time: st.Ctim})
 }
 
+// fileClock is the clock that the times of files are taken from before Linux
+// 6.13: it goes on with the kernel's tick, which may be late on a machine that
+// is itself virtual (clock_getres(2), CLOCK_REALTIME_COARSE).
+func fileClock() time.Time {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil {
+		return time.Time{} // everything is young then
+	}
+	return time.Unix(now.Unix())
+}
+
 // tooYoung reports whether something may change once more and show the same
-// time. It must have been asked for its time before it is looked at.
+// time: it changed in the tick in which the look began, or later. It must have
+// been asked for its time before it is looked at.
 func (l *look) tooYoung(st *unix.Stat_t) bool {
-	window := coarse
+	begun := l.begun
 	switch {
 	case l.p.fine:
 		return false
 	case st.Ctim.Nsec == 0:
-		window = 2 * time.Second // a file system that counts seconds
+		begun = begun.Add(-2 * time.Second) // a file system that counts seconds
 	}
-	return time.Unix(st.Ctim.Unix()).After(l.begun.Add(-window))
+	return !time.Unix(st.Ctim.Unix()).Before(begun)
 }
 
 func (l *look) markText(at string, text []byte) {

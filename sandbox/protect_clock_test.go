@@ -1,0 +1,52 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What changed in the tick in which a look begins is young, however long ago a
+// finer clock says that was: where the tick is late, as in a virtual machine
+// that has to wait, the next change still shows the same time.
+func TestTooYoung(t *testing.T) {
+	tick := time.Unix(1000, 4_000_000)
+	for _, tt := range []struct {
+		name    string
+		changed time.Time
+		fine    bool
+		want    bool
+	}{
+		{"in the same tick", tick, false, true},
+		{"in a later one", tick.Add(time.Millisecond), false, true},
+		{"in an earlier one", tick.Add(-time.Millisecond), false, false},
+		{"where each change has its own time", tick, true, false},
+		{"in the same second, where seconds are counted", time.Unix(1000, 0), false, true},
+		{"long ago, where seconds are counted", time.Unix(990, 0), false, false},
+	} {
+		l := &look{p: &protector{fine: tt.fine}, begun: tick}
+		st := unix.Stat_t{Ctim: unix.NsecToTimespec(tt.changed.UnixNano())}
+		if got := l.tooYoung(&st); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// No file is older than the clock said before it was made.
+func TestFileClock(t *testing.T) {
+	before := fileClock()
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	if made := time.Unix(st.Ctim.Unix()); made.Before(before) || before.IsZero() {
+		t.Errorf("a file was made at %v, and the clock said %v before", made, before)
+	}
+}
