@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
@@ -120,7 +121,7 @@ func TestRunStdinEnvDir(t *testing.T) {
 func TestSplit(t *testing.T) {
 	b, _ := openBox(t, grant(t))
 	r, err := b.Run(t.Context(), sandbox.Cmd{
-		Grant: b.Grant(), Shell: "for i in 1 2 3; do echo o$i; echo e$i >&2; done", Timeout: 10 * time.Second,
+		Grant: b.Grant(), Shell: "for i in 1 2 3; do echo o$i; echo e$i >&2; done", Timeout: 10 * time.Second * testenv.Patience(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +214,7 @@ func TestLeftBehind(t *testing.T) {
 		"for i in $(seq 50); do (sleep 1000 &) ; done",
 	} {
 		r, _ := shell(t, b, script)
-		if r.Status != sandbox.Exited || r.Wall > 10*time.Second {
+		if r.Status != sandbox.Exited || r.Wall > 10*time.Second*testenv.Patience(t) {
 			t.Errorf("%s: %v after %v", script, r.Status, r.Wall)
 		}
 		if _, out := shell(t, b, "ps -e -o comm= | grep -c -e sleep"); out != "0\n" {
@@ -378,7 +379,7 @@ func TestTerminal(t *testing.T) {
 	in := blocked(t)
 	j, err := b.Start(t.Context(), sandbox.Cmd{
 		Grant: b.Grant(), Argv: []string{"bash", "-c", "test -t 0 && test -t 1 && test -t 2 && stty size && echo name > /dev/tty; exit 5"},
-		Timeout: 10 * time.Second, In: in, Out: &out, Terminal: &sandbox.Size{Rows: 33, Columns: 44},
+		Timeout: 10 * time.Second * testenv.Patience(t), In: in, Out: &out, Terminal: &sandbox.Size{Rows: 33, Columns: 44},
 	})
 	if err != nil {
 		t.Fatal(err)
