@@ -26,7 +26,8 @@ func credentials() []Probe {
 		{ID: "C02", Name: "have a capability in reach of an exec", try: hasBits("CapBnd")},
 		{ID: "C03", Name: "gain privileges by an exec", try: statusIs("NoNewPrivs", "0")},
 		{ID: "C04", Name: "run without a system call filter", try: statusIs("Seccomp", "0")},
-		{ID: "C05", Name: "make a file in the workspace that is root's on the machine", Root: true, where: canWrite,
+		{
+			ID: "C05", Name: "make a file in the workspace that is root's on the machine", Root: true, where: canWrite,
 			try: func(*Facts) (string, error) { return ownedFile, newFile(ownedFile, "") },
 			look: func(f *Facts) (string, error) {
 				path := filepath.Join(f.Workspace, ownedFile)
@@ -36,7 +37,8 @@ func credentials() []Probe {
 					err = fmt.Errorf("it belongs to uid %d, as the workspace does", info.Uid)
 				}
 				return fmt.Sprintf("it belongs to uid %d", info.Uid), err
-			}},
+			},
+		},
 		{ID: "C06", Name: "become root", Root: true, try: func(*Facts) (string, error) {
 			return "setresuid", errors.Join(unix.Setresgid(0, 0, 0), unix.Setresuid(0, 0, 0))
 		}},

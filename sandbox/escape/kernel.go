@@ -28,6 +28,9 @@ const (
 	badFlags   = uintptr(0x7fffffff)
 )
 
+// userKeyring is KEY_SPEC_USER_KEYRING, -4, as an argument.
+const userKeyring = ^uintptr(3)
+
 // errRefused is what stood in the way where there is no error to tell.
 var errRefused = errors.New("refused")
 
@@ -65,7 +68,7 @@ func works(name string, number uintptr, args ...uintptr) act {
 	}
 }
 
-// any tries several ways to the same place: one is enough.
+// anyOf tries several ways to the same place: one is enough.
 func anyOf(acts ...act) act {
 	return func(f *Facts) (string, error) {
 		var got []string
@@ -314,12 +317,12 @@ func forked3(flags uint64) (int, unix.Errno) {
 //
 //go:nosplit
 func inChild(sleep bool) {
-	unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
 	for sleep {
-		unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+		_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 	}
 	for {
-		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+		_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
 }
 

@@ -148,12 +148,10 @@ func enters(kind string, flag int) act {
 // namespace.
 func isVictim(pid int, token string) (string, error) {
 	text, err := readSome(inProc(pid, "cmdline"), 1<<16)
-	switch {
-	case err != nil:
-		return fmt.Sprintf("process %d, which /proc does not show", pid), nil
-	case !strings.Contains(text, token):
+	if err == nil && !strings.Contains(text, token) {
 		return "", errors.New("another process has its number")
 	}
+	// Or /proc does not show it, and it was reached all the same.
 	return fmt.Sprintf("process %d", pid), nil
 }
 

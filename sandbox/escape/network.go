@@ -96,7 +96,7 @@ func network() []Probe {
 			return reads("/proc/sysvipc/shm", strconv.Itoa(f.Host.Memory))
 		}},
 		{ID: "W18", Name: "pass a descriptor out by an abstract socket", try: func(f *Facts) (string, error) {
-			c, err := net.DialTimeout("unix", f.Host.Abstract, patience)
+			c, err := dial("unix", f.Host.Abstract)
 			if err != nil {
 				return "", err
 			}
@@ -116,9 +116,14 @@ func offMachine(g *ground) bool { return len(g.addresses) > 0 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
+// dial connects, or gives up.
+func dial(kind, address string) (net.Conn, error) {
+	return net.DialTimeout(kind, address, patience) //nolint:noctx // a prober has no context, only this bound
+}
+
 // answers connects and wants to hear the token.
 func answers(kind, address, token string) (string, error) {
-	c, err := net.DialTimeout(kind, address, patience)
+	c, err := dial(kind, address)
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +154,7 @@ func hears(c net.Conn, what, token string) (string, error) {
 
 // asks sends a packet and wants the token for an answer.
 func asks(address, token string) (string, error) {
-	c, err := net.DialTimeout("udp", address, patience)
+	c, err := dial("udp", address)
 	if err != nil {
 		return "", err
 	}
@@ -164,7 +169,7 @@ func asks(address, token string) (string, error) {
 func routes(addresses ...string) (string, error) {
 	var faults []error
 	for _, a := range addresses {
-		c, err := net.DialTimeout("udp", a, patience)
+		c, err := dial("udp", a)
 		if err == nil {
 			c.Close()
 			return a, nil

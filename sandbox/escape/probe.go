@@ -123,9 +123,16 @@ func All() []Probe {
 		of   Category
 		rows []Probe
 	}{
-		{Filesystem, filesystem()}, {Proc, proc()}, {Devices, devices()}, {Credentials, credentials()},
-		{Namespaces, spaces()}, {Syscalls, calls()}, {Network, network()}, {Resources, resources()},
-		{Lifetime, lifetime()}, {Tenants, tenants()},
+		{Filesystem, filesystem()},
+		{Proc, proc()},
+		{Devices, devices()},
+		{Credentials, credentials()},
+		{Namespaces, spaces()},
+		{Syscalls, calls()},
+		{Network, network()},
+		{Resources, resources()},
+		{Lifetime, lifetime()},
+		{Tenants, tenants()},
 	} {
 		for _, p := range table.rows {
 			p.Category = table.of

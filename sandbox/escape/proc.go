@@ -49,7 +49,7 @@ func proc() []Probe {
 			_, err := unix.Klogctl(unix.SYSLOG_ACTION_READ_ALL, make([]byte, 64))
 			return "syslog", err
 		}},
-		{ID: "P10", Name: "name a keyring", try: works("keyctl KEYCTL_GET_KEYRING_ID", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, minus(4), 1)},
+		{ID: "P10", Name: "name a keyring", try: works("keyctl KEYCTL_GET_KEYRING_ID", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, userKeyring, 1)},
 		{ID: "P11", Name: "read init's memory", try: ofInit(unix.O_RDONLY, "mem")},
 		{ID: "P12", Name: "learn the machine's name", try: func(f *Facts) (string, error) {
 			name, err := os.Hostname()
@@ -114,9 +114,6 @@ func proc() []Probe {
 		}},
 	}
 }
-
-// minus is a negative argument.
-func minus(n int) uintptr { return ^uintptr(n - 1) }
 
 // ofInit opens one of process 1's files.
 func ofInit(flags int, names ...string) act {

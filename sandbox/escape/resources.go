@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -245,16 +246,11 @@ func burns(f *Facts) (string, error) {
 	// Enough of them to get more than the limit even from a busy machine.
 	threads := int(2*f.Limits.CPU) + 16
 	runtime.GOMAXPROCS(threads)
-	stop := make(chan struct{})
-	defer close(stop)
+	var stop atomic.Bool
+	defer stop.Store(true)
 	for range threads {
 		go func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() {
 			}
 		}()
 	}

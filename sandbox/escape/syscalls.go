@@ -37,7 +37,7 @@ func calls() []Probe {
 			}
 			return opensFD(int(fd), nil)
 		}},
-		{ID: "S05", Name: "add a key", try: reaches("add_key", unix.SYS_ADD_KEY, badPointer, badPointer, badPointer, 1, minus(4))},
+		{ID: "S05", Name: "add a key", try: reaches("add_key", unix.SYS_ADD_KEY, badPointer, badPointer, badPointer, 1, userKeyring)},
 		{ID: "S06", Name: "replace the running kernel", Root: true, where: known(unix.SYS_KEXEC_LOAD, 0, 0, 0, badFlags), try: anyOf(
 			reaches("kexec_load", unix.SYS_KEXEC_LOAD, 0, 0, 0, badFlags),
 			reaches("kexec_file_load", unix.SYS_KEXEC_FILE_LOAD, badFD, badFD, 0, 0, badFlags),
@@ -120,7 +120,7 @@ func calls() []Probe {
 		{ID: "S25", Name: "restart the machine", Root: true, try: reaches("reboot", unix.SYS_REBOOT, 1, 2, 3, 0)},
 		{ID: "S26", Name: "rename the machine", Root: true, try: anyOf(
 			reaches("sethostname", unix.SYS_SETHOSTNAME, badPointer, badFD), reaches("setdomainname", unix.SYS_SETDOMAINNAME, badPointer, badFD))},
-		{ID: "S27", Name: "ask for a key", try: reaches("request_key", unix.SYS_REQUEST_KEY, badPointer, badPointer, 0, minus(4))},
+		{ID: "S27", Name: "ask for a key", try: reaches("request_key", unix.SYS_REQUEST_KEY, badPointer, badPointer, 0, userKeyring)},
 		{ID: "S28", Name: "compare two processes", where: known(unix.SYS_KCMP, 0, 0, badFlags), try: toChild(func(pid int) (string, error) {
 			return works("kcmp", unix.SYS_KCMP, uintptr(pid), uintptr(pid), 0, 0, 0)(nil)
 		})},
@@ -237,7 +237,7 @@ func loosens(*Facts) (string, error) {
 			return "", fmt.Errorf("seccomp: %w", errno)
 		}
 	}
-	return works("keyctl behind it", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, minus(4), 1)(nil)
+	return works("keyctl behind it", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, userKeyring, 1)(nil)
 }
 
 // ioUring reports whether the machine lets anybody use it (io_uring_disabled,
