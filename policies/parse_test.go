@@ -255,7 +255,8 @@ totals: {memory: 65MiB, pids: 8, cpu: 0.75, boxes: 2}
 	want := seen{
 		"acme", "full", policies.AccessRead, true,
 		[]policies.Mount{{Source: "/opt/go", Target: "/opt/go"}, {Source: "/srv/data", Target: "/data"}, {Source: "/srv/out", Target: "/out", Writable: true}},
-		policies.NetworkNone, policies.StorageDisk, policies.Protect{Also: []string{".env", "deploy"}},
+		policies.NetworkNone, policies.StorageDisk,
+		policies.Protect{Also: []string{".env", "deploy"}},
 		policies.Limits{Memory: 64 << 20, Pids: 7, CPU: 0.5, Tmp: 1000, TmpFiles: 9, OpenFiles: 10, FileSize: 7 << 20, IO: 5_000_000, Wall: 90 * time.Second, Background: 90 * time.Minute, Jobs: 3, Output: 2_000_000},
 		policies.Totals{Memory: 65 << 20, Pids: 8, CPU: 0.75, Boxes: 2},
 		map[string]string{"CI": "true", "N": "010", "EMPTY": "", "TEXT": "a b"},

@@ -116,12 +116,13 @@ func (a *oomAlarm) listen() (stop func(), err error) {
 	}, nil
 }
 
-// settle waits for the kill that the kernel of v1 tells of before it comes.
-// None comes to this box where it is the tenant's memory that ran out, and
-// another box that pays.
+// settle waits for the kill that the kernel of v1 tells of before it comes: at
+// once as a rule, later where the machine is busy. None comes to this box
+// where it is the tenant's memory that ran out, and another box that pays.
 func (a *oomAlarm) settle() {
-	const longest = 100 * time.Millisecond
-	for wait := time.Millisecond; !a.check() && wait < longest; wait *= 2 {
+	const longest, patience = 100 * time.Millisecond, 5 * time.Second
+	began := time.Now()
+	for wait := time.Millisecond; !a.check() && time.Since(began) < patience; wait = min(2*wait, longest) {
 		select {
 		case <-a.gone:
 			return
@@ -156,14 +157,14 @@ func (w *oomWatch) add(a *oomAlarm) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	id := int32(wd) //nolint:gosec // the kernel's own type, inotify(7)
+	id := int32(wd) // the kernel's own type, inotify(7)
 	w.boxes[id] = a
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.boxes, id)
 		// Fails where the cgroup is gone already, and the watch with it.
-		_ = raw.Control(func(fd uintptr) { _, _ = unix.InotifyRmWatch(int(fd), uint32(id)) }) //nolint:gosec // see above
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.InotifyRmWatch(int(fd), uint32(id)) })
 	}, nil
 }
 
@@ -177,7 +178,7 @@ func (w *oomWatch) read(file *os.File) {
 		}
 		for rest := buf[:n]; len(rest) >= unix.SizeofInotifyEvent; rest = rest[unix.SizeofInotifyEvent:] {
 			// struct inotify_event: wd, mask, cookie, len.
-			id := int32(binary.NativeEndian.Uint32(rest)) //nolint:gosec // the kernel's own type
+			id := int32(binary.NativeEndian.Uint32(rest))
 			mask := binary.NativeEndian.Uint32(rest[4:])
 			for _, a := range w.about(id, mask) {
 				a.check()

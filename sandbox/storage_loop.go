@@ -122,7 +122,7 @@ func attachLoop(image *os.File) (*os.File, error) {
 		}
 		// Direct, where the file system below can: what a box writes would be
 		// kept in memory twice.
-		config := unix.LoopConfig{Fd: uint32(image.Fd()), Size: imageBlock} //nolint:gosec // a descriptor
+		config := unix.LoopConfig{Fd: uint32(image.Fd()), Size: imageBlock}
 		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO
 		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)
 		if err == nil {

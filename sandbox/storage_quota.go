@@ -164,8 +164,8 @@ func setQuota(fd int, bytes, inodes int64) error {
 		if used.blockHard != 0 || used.inodeHard != 0 || used.blocks != 0 || used.inodes != 0 {
 			continue
 		}
-		blocks := uint64(bytes+basicBlock-1) / basicBlock                         //nolint:gosec // above zero
-		if err := limitProject(fd, project, blocks, uint64(inodes)); err != nil { //nolint:gosec // above zero
+		blocks := uint64(bytes+basicBlock-1) / basicBlock
+		if err := limitProject(fd, project, blocks, uint64(inodes)); err != nil {
 			return err
 		}
 		attr := fsxattr{flags: inherit, project: project}

@@ -36,7 +36,7 @@ func inArea(t *testing.T, s *storage, script string) string {
 	}
 	area := os.NewFile(uintptr(fd), "area")
 	defer area.Close()
-	cmd := exec.Command("bash", "-c", "cd /proc/self/fd/3 || exit; "+script) //nolint:noctx // ends by itself
+	cmd := exec.Command("bash", "-c", "cd /proc/self/fd/3 || exit; "+script)
 	cmd.ExtraFiles, cmd.Dir = []*os.File{area}, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: areaUser, Gid: areaUser}}
 	out, _ := cmd.CombinedOutput()
@@ -135,7 +135,7 @@ func quotaPool(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"mke2fs", "-q", "-t", "ext4", "-O", "quota,project", image}, {"mount", "-o", "loop,prjquota", image, pool}} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:noctx,gosec // of this test
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", args, err, out)
 		}
 	}
@@ -235,7 +235,7 @@ func init() {
 // killedWithArea is a supervisor that was killed while it had an area in dir.
 func killedWithArea(t *testing.T, how, dir string) {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe") //nolint:noctx // killed below
+	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), areaHelper+"="+how+":"+dir)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -307,7 +307,7 @@ func TestAreasOfOthersAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign := filepath.Join(dir, "belljar.1.1")
-	if err := errors.Join(os.Symlink("/", filepath.Join(dir, name)), os.Mkdir(foreign, 0o700), os.Chmod(foreign, 0o777)); err != nil { //nolint:gosec // as everybody's
+	if err := errors.Join(os.Symlink("/", filepath.Join(dir, name)), os.Mkdir(foreign, 0o700), os.Chmod(foreign, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	if areas, err := areasOf(dir); err == nil {

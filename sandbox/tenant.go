@@ -77,7 +77,7 @@ func (s *share) hold(c *cgroups, t policies.Totals) error {
 	}
 	if !s.made {
 		for _, top := range c.dirs() {
-			if err := os.Mkdir(filepath.Join(top, s.name), 0o755); err != nil {
+			if err := os.Mkdir(filepath.Join(top, s.name), 0o755); err != nil { //nolint:gosec // cgroups have no secrets
 				return fmt.Errorf("make cgroup: %w", err)
 			}
 		}

@@ -40,7 +40,7 @@ func lackProjectQuota() string {
 		{"mount", "-o", "loop,prjquota", image, pool},
 		{"umount", pool},
 	} {
-		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:noctx,gosec // answers at once or is broken
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil { //nolint:noctx // answers at once or is broken
 			return fmt.Sprintf("%s: %v: %s", strings.Join(args[:len(args)-1], " "), err, strings.TrimSpace(string(out)))
 		}
 	}
