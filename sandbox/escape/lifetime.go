@@ -6,13 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// cutAfter is when a call that does not end is cut off.
-const cutAfter = time.Second
 
 // lifetime are the ways to outlive a call or a box, or to end the box for
 // those that come after. The first half is done in one call; whether it came
@@ -53,13 +49,7 @@ func lifetime() []Probe {
 			}
 			return nil
 		}, look: survivor("L07")},
-		{ID: "L08", Name: "outlive a call that is cut off", cut: true, plant: func(f *Facts) error {
-			if err := leaves("L08", "deaf")(f); err != nil {
-				return err
-			}
-			linger([]string{"deaf"})
-			return nil
-		}, look: survivor("L08")},
+		{ID: "L08", Name: "outlive a call that is cut off", cut: true, plant: leaves("L08", "deaf"), look: survivor("L08")},
 		{ID: "L09", Name: "outlive its box", own: true, renewed: true, plant: daemon("L09", "1"), look: survivor("L09")},
 		{ID: "L10", Name: "leave shared memory to the next box", own: true, renewed: true, plant: func(f *Facts) error {
 			_, err := unix.SysvShmGet(left(f), 4096, unix.IPC_CREAT|unix.IPC_EXCL|0o600)

@@ -35,9 +35,15 @@ const (
 // mostInput bounds what a prober reads of its facts.
 const mostInput = 1 << 20
 
+// The steps that a prober tells.
+const (
+	begun = "begun"
+	done  = "done"
+)
+
 // reply is a line of a prober's standard output.
 type reply struct {
-	Step    string `json:"step"` // "begun", "done"
+	Step    string `json:"step"`
 	ID      string `json:"id"`
 	Through bool   `json:"through"`
 	Detail  string `json:"detail,omitempty"`
@@ -97,10 +103,10 @@ func probe(part, id string) error {
 		return fmt.Errorf("no probe %q", id)
 	}
 	out := json.NewEncoder(os.Stdout)
-	if err := out.Encode(reply{Step: "begun", ID: id}); err != nil {
+	if err := out.Encode(reply{Step: begun, ID: id}); err != nil {
 		return err
 	}
-	r := reply{Step: "done", ID: id}
+	r := reply{Step: done, ID: id}
 	switch {
 	case part == partPlant:
 		if err := p.plant(&f); err != nil {
@@ -113,7 +119,13 @@ func probe(part, id string) error {
 			r.Detail = strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
 	}
-	return out.Encode(r)
+	if err := out.Encode(r); err != nil {
+		return err
+	}
+	if part == partPlant && p.cut {
+		linger([]string{"deaf"})
+	}
+	return nil
 }
 
 // idle says that it is there, and stays until its standard input ends.

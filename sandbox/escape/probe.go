@@ -76,7 +76,7 @@ type Probe struct {
 	dies     bool // to be refused, or to plant, may be the prober's death
 	own      bool // spoils its box, so it gets one of its own
 	renewed  bool // between plant and try the box is closed and a new one opened
-	cut      bool // plant does not end, and its call is cut off
+	cut      bool // after plant the prober stays, and its call is cut off
 	slow     bool // its box has the grant Config.Slow
 	busy     bool // meanwhile a command in the other tenant's box must be answered
 	terminal bool // outside, the prober is given a terminal

@@ -196,13 +196,13 @@ func dumps(*Facts) (string, error) {
 func hidesInFiles(f *Facts) (string, error) {
 	const piece = 128 << 20
 	size := tooMuch(f)
-	for done := int64(0); done < size; done += piece {
+	for have := int64(0); have < size; have += piece {
 		fd, err := unix.MemfdCreate("belljar-probe", unix.MFD_CLOEXEC)
 		if err != nil {
 			return "", fmt.Errorf("memfd_create: %w", err)
 		}
 		if err := unix.Fallocate(fd, 0, 0, piece); err != nil {
-			return "", fmt.Errorf("after %d MiB: %w", done>>20, err)
+			return "", fmt.Errorf("after %d MiB: %w", have>>20, err)
 		}
 	}
 	keeps()
@@ -218,15 +218,15 @@ func hidesInSegments(f *Facts) (string, error) {
 			_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 		}
 	}()
-	for done := int64(0); done < size; done += piece {
+	for have := int64(0); have < size; have += piece {
 		id, err := unix.SysvShmGet(unix.IPC_PRIVATE, piece, unix.IPC_CREAT|0o600)
 		if err != nil {
-			return "", fmt.Errorf("after %d MiB: shmget: %w", done>>20, err)
+			return "", fmt.Errorf("after %d MiB: shmget: %w", have>>20, err)
 		}
 		ids = append(ids, id)
 		at, err := unix.SysvShmAttach(id, 0, 0)
 		if err != nil {
-			return "", fmt.Errorf("after %d MiB: shmat: %w", done>>20, err)
+			return "", fmt.Errorf("after %d MiB: shmat: %w", have>>20, err)
 		}
 		for i := 0; i < len(at); i += os.Getpagesize() {
 			at[i] = 1

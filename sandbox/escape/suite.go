@@ -405,11 +405,7 @@ func (s *Suite) runOutside(ctx context.Context, p *Probe, part string, f *Facts)
 	if err != nil {
 		return "", nil, err
 	}
-	limit := stepDeadline
-	if p.cut && part == partPlant {
-		limit = cutAfter
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, stepDeadline)
 	defer cancel()
 	c := s.outsider(ctx, part, p.ID)
 	c.Stdin = bytes.NewReader(text)
@@ -429,7 +425,14 @@ func (s *Suite) runOutside(ctx context.Context, p *Probe, part string, f *Facts)
 		c.ExtraFiles = append(c.ExtraFiles, slave)
 		c.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Ctty: 4}
 	}
-	err = c.Run()
+	if err := c.Start(); err != nil {
+		return "", nil, err
+	}
+	if p.cut && part == partPlant {
+		out.await(done)
+		cancel()
+	}
+	err = c.Wait()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // something else holds its output
 	}
@@ -488,14 +491,14 @@ func (s *Suite) Inside(ctx context.Context, p Probe) Outcome {
 // answered runs f while a command in the neighbour's box is answered again and
 // again, at least once.
 func (s *Suite) answered(ctx context.Context, f func()) error {
-	done := make(chan struct{})
+	ended := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer close(done)
+		defer close(ended)
 		f()
 	})
 	var fault error
-	for first := true; (first || !closed(done)) && fault == nil; first = false {
+	for first := true; (first || !closed(ended)) && fault == nil; first = false {
 		var out keeper
 		r, err := s.neighbour.Run(ctx, sandbox.Cmd{
 			Grant: s.cfg.Neighbour, Shell: "echo here", Out: &out, Err: io.Discard, Timeout: s.time(s.cfg.Neighbour, stepDeadline),
@@ -525,14 +528,21 @@ func (s *Suite) runInside(ctx context.Context, b *sandbox.Box, p *Probe, part st
 	if err != nil {
 		return "", nil, err
 	}
-	limit := stepDeadline
-	if p.cut && part == partPlant {
-		limit = cutAfter
-	}
 	var out, errs keeper
-	r, err := b.Run(ctx, sandbox.Cmd{
-		Grant: b.Grant(), Argv: []string{boxed, part, p.ID}, Stdin: text, Out: &out, Err: &errs, Timeout: s.time(b.Grant(), limit),
+	job, err := b.Start(ctx, sandbox.Cmd{
+		Grant: b.Grant(), Argv: []string{boxed, part, p.ID}, Stdin: text, Out: &out, Err: &errs, Timeout: s.time(b.Grant(), stepDeadline),
 	})
+	if err != nil {
+		return "", nil, err
+	}
+	if p.cut && part == partPlant {
+		out.await(done)
+		job.TimeOut()
+	}
+	r, err := job.Wait(ctx)
+	if err != nil {
+		r, err = job.Kill(0), context.Cause(ctx)
+	}
 	var death error
 	if err == nil && (r.Code != 0 || r.Status != sandbox.Exited) {
 		death = fmt.Errorf("%v, code %d: %s", r.Status, r.Code, strings.TrimSpace(errs.String()))
@@ -583,9 +593,9 @@ func step(ctx context.Context, p *Probe, part string, f *Facts, do run) Outcome 
 		return Outcome{Err: errors.Join(err, death)}
 	case r.Fault != "":
 		return Outcome{Err: errors.New(r.Fault)}
-	case r.Step == "done":
+	case r.Step == done:
 		return Outcome{Through: r.Through, Detail: r.Detail}
-	case p.dies || p.cut && part == partPlant:
+	case p.dies:
 		return Outcome{Detail: fmt.Sprintf("the prober died: %v", death)}
 	}
 	return Outcome{Err: fmt.Errorf("the prober began and gave no answer: %w", death)}
@@ -619,6 +629,11 @@ func (k *keeper) Write(p []byte) (int, error) {
 	defer k.mu.Unlock()
 	k.text = append(k.text, p[:min(len(p), mostOutput-len(k.text))]...)
 	return len(p), nil
+}
+
+// await waits until something was written, for as long as a prober may take.
+func (k *keeper) await(text string) {
+	soon(stepDeadline, func() bool { return strings.Contains(k.String(), text) })
 }
 
 // String is what was kept.

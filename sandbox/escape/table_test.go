@@ -87,7 +87,7 @@ func TestCheckFindsFaults(t *testing.T) {
 
 // What a prober leaves unsaid is never a refusal.
 func TestAttemptSettlesWhatAProberSays(t *testing.T) {
-	const begun, done = `{"step":"begun","id":"A01"}` + "\n", `{"step":"done","id":"A01","through":true,"detail":"x"}` + "\n"
+	const begins, ends = `{"step":"begun","id":"A01"}` + "\n", `{"step":"done","id":"A01","through":true,"detail":"x"}` + "\n"
 	death := errors.New("killed")
 	tests := []struct {
 		name  string
@@ -96,14 +96,14 @@ func TestAttemptSettlesWhatAProberSays(t *testing.T) {
 		death error
 		want  Outcome // Err by its presence
 	}{
-		{"through", Probe{}, begun + done, nil, Outcome{Through: true, Detail: "x"}},
-		{"refused", Probe{}, begun + strings.Replace(done, "true", "false", 1), nil, Outcome{Detail: "x"}},
+		{"through", Probe{}, begins + ends, nil, Outcome{Through: true, Detail: "x"}},
+		{"refused", Probe{}, begins + strings.Replace(ends, "true", "false", 1), nil, Outcome{Detail: "x"}},
 		{"did not run", Probe{dies: true}, "", death, Outcome{Err: death}},
-		{"died unexpectedly", Probe{}, begun, death, Outcome{Err: death}},
-		{"died as it may", Probe{dies: true}, begun, death, Outcome{Detail: "the prober died: killed"}},
-		{"could not be tried", Probe{}, begun + `{"step":"done","id":"A01","fault":"no"}`, nil, Outcome{Err: death}},
-		{"spoke for another", Probe{}, strings.ReplaceAll(begun+done, "A01", "A02"), nil, Outcome{Err: death}},
-		{"spoke nonsense", Probe{}, "hello\n" + begun + done, nil, Outcome{Err: death}},
+		{"died unexpectedly", Probe{}, begins, death, Outcome{Err: death}},
+		{"died as it may", Probe{dies: true}, begins, death, Outcome{Detail: "the prober died: killed"}},
+		{"could not be tried", Probe{}, begins + `{"step":"done","id":"A01","fault":"no"}`, nil, Outcome{Err: death}},
+		{"spoke for another", Probe{}, strings.ReplaceAll(begins+ends, "A01", "A02"), nil, Outcome{Err: death}},
+		{"spoke nonsense", Probe{}, "hello\n" + begins + ends, nil, Outcome{Err: death}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
