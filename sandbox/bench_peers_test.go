@@ -127,7 +127,7 @@ func peers(b *testing.B, env, argv []string) []way {
 // peerRun is one call of a peer, whose output must be empty or what the task
 // says.
 func peerRun(dir string, env, argv []string) error {
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // ends by itself
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -201,7 +201,7 @@ func runcExec(b *testing.B, env, argv []string) ([]string, error) {
 	}
 	name := fmt.Sprintf("belljar-bench-exec-%d", os.Getpid())
 	runc := func(arg ...string) *exec.Cmd {
-		return exec.Command("runc", append([]string{"--root", filepath.Join(bundle, "state")}, arg...)...) //nolint:noctx // ends by itself
+		return exec.Command("runc", append([]string{"--root", filepath.Join(bundle, "state")}, arg...)...)
 	}
 	if err := runc("run", "-d", "-b", bundle, name).Run(); err != nil {
 		return nil, err

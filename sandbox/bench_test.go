@@ -130,14 +130,13 @@ func rawRun(b *testing.B, dir string, env []string, argv ...string) {
 }
 
 // boxRun runs a command in a box, and all is well with it.
-func boxRun(b *testing.B, box *sandbox.Box, c sandbox.Cmd) sandbox.Result {
+func boxRun(b *testing.B, box *sandbox.Box, c sandbox.Cmd) {
 	b.Helper()
 	c.Grant, c.Timeout = box.Grant(), time.Minute
 	r, err := box.Run(context.Background(), c)
 	if err != nil || r.Code != 0 || r.Status != sandbox.Exited {
 		b.Fatalf("%q%q: %+v, %v", c.Shell, c.Argv, r, err)
 	}
-	return r
 }
 
 // BenchmarkOpen is the making of a box, from nothing to a ready init, and its
