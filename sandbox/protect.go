@@ -444,6 +444,22 @@ func (l *look) open(dir *os.File, at string) *os.File {
 	return nil
 }
 
+// enter is open for a directory in which a box may hide something by taking the
+// right to look into it from its owner.
+func (l *look) enter(dir *os.File, at string) *os.File {
+	sub := l.open(dir, at)
+	if sub == nil || l.adopt {
+		return sub
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(sub.Fd()), &st); err == nil && st.Mode&0o500 != 0o500 {
+		if err := chmod(sub, st.Mode|0o700); err != nil {
+			l.fail(at, err)
+		}
+	}
+	return sub
+}
+
 // watch marks a directory whose entries matter.
 func (l *look) watch(dir *os.File, at string) {
 	var st unix.Stat_t
@@ -552,7 +568,7 @@ func (l *look) sealPath(at, why string) {
 			break // the whole directory is protected
 		}
 		l.seal(dir, here, rule{why: why, dir: true})
-		next := l.open(dir, here)
+		next := l.enter(dir, here)
 		if next == nil {
 			break
 		}

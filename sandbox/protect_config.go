@@ -126,10 +126,10 @@ func (r *configReader) subsection() (string, bool) {
 	}
 	var b strings.Builder
 	for {
-		c = r.next()
-		if c == '\\' {
+		switch c = r.next(); c {
+		case '\\':
 			c = r.next()
-		} else if c == '"' {
+		case '"':
 			return b.String(), r.next() == ']' && !r.eof
 		}
 		if c == '\n' || c == 0 {

@@ -154,7 +154,7 @@ func (l *look) gitAt(dir *os.File, at string) bool {
 	l.seal(dir, at, file)
 	switch {
 	case isDir(st):
-		if sub := l.open(dir, at); sub != nil {
+		if sub := l.enter(dir, at); sub != nil {
 			l.gitDir(sub, at, false, 0)
 			sub.Close()
 		}
@@ -205,14 +205,14 @@ func (l *look) gitTarget(from, to string) bool {
 		return false
 	}
 	dir, here := l.p.root, ""
-	for _, part := range strings.Split(target, "/") {
+	for part := range strings.SplitSeq(target, "/") {
 		here = path.Join(here, part)
 		if g := l.p.guards[here]; g == nil || !g.used {
 			l.seal(dir, here, rule{why: byGit, dir: true})
 		} else if !g.dir {
 			return true // protected as a whole
 		}
-		sub := l.open(dir, here)
+		sub := l.enter(dir, here)
 		if sub == nil {
 			return false
 		}
@@ -315,13 +315,14 @@ func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
 			continue
 		}
 		l.seal(sub, here, rule{why: byGit, dir: true})
-		kid := l.open(sub, here)
+		kid := l.enter(sub, here)
 		if kid == nil {
 			continue
 		}
 		head, err := statAt(kid, "HEAD")
 		switch {
 		case err != nil:
+			l.fail(here, err)
 		case head != nil || linked:
 			l.gitDir(kid, here, linked, depth+1)
 		default:

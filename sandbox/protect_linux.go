@@ -113,7 +113,7 @@ type ident struct{ dev, ino uint64 }
 
 func identOf(st *unix.Stat_t) ident { return ident{st.Dev, st.Ino} }
 
-// readAt reads a regular file whole, if it holds at most most bytes.
+// readAt reads a regular file whole, if it has no more bytes than most.
 func readAt(dir *os.File, path string, most int64) ([]byte, error) {
 	// O_NONBLOCK: what was a file a moment ago may be a FIFO by now, and
 	// opening that would wait for a writer (fifo(7)).
@@ -186,14 +186,17 @@ func mayWrite(dir *os.File, change func() error) error {
 	if unix.Fstat(int(dir.Fd()), &st) != nil {
 		return err
 	}
-	// By the descriptor's name in /proc: it leads to this very inode, and
-	// fchmod refuses the descriptors of O_PATH.
-	self := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
-	if unix.Chmod(self, st.Mode&0o7777|0o700) != nil {
+	if chmod(dir, st.Mode|0o700) != nil {
 		return err
 	}
-	defer func() { _ = unix.Chmod(self, st.Mode&0o7777) }()
+	defer func() { _ = chmod(dir, st.Mode) }()
 	return change()
+}
+
+// chmod goes by the descriptor's name in /proc: it leads to this very inode,
+// and fchmod refuses the descriptors of O_PATH.
+func chmod(f *os.File, mode uint32) error {
+	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode&0o7777)
 }
 
 // openToList opens a directory that its owner may have closed to itself.
@@ -207,7 +210,7 @@ func openToList(dir *os.File, name string) (*os.File, error) {
 		return nil, err
 	}
 	defer held.Close()
-	if unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", held.Fd()), 0o700) != nil {
+	if chmod(held, 0o700) != nil {
 		return nil, err
 	}
 	return openDir(held, ".", 0)
@@ -352,13 +355,13 @@ func (k *copier) takeKids(e *entry, dir *os.File, name string, depth int) error 
 	d, err := openDir(dir, name, 0)
 	if err != nil {
 		e.bare = true
-		return nil //nolint:nilerr // as with a file that cannot be read
+		return nil // as with a file that cannot be read
 	}
 	defer d.Close()
 	names, err := listDir(d, max(k.files, 0))
 	if err != nil {
 		e.bare = true
-		return nil //nolint:nilerr // the same
+		return nil
 	}
 	e.kids = make(map[string]*entry, len(names))
 	for _, n := range names {

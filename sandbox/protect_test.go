@@ -381,7 +381,8 @@ func TestRepository(t *testing.T) {
 		},
 		"one directory down": {
 			func(t testing.TB, dir string) { put(t, dir+"/sub/.git/config", "[core]\n\tsshCommand = evil\n") },
-			"sub/.git/config", "", map[string]string{"sub/.git/config": "[core]\n"},
+			"sub/.git/config", "",
+			map[string]string{"sub/.git/config": "[core]\n"},
 		},
 		"a bare repository": {
 			func(t testing.TB, dir string) {
@@ -419,7 +420,8 @@ func TestRepository(t *testing.T) {
 			func(t testing.TB, dir string) {
 				put(t, dir+"/.git/config", plainConfig+"what is this\n[alias]\n\tx = !evil\n")
 			},
-			".git/config", "", map[string]string{".git/config": plainConfig},
+			".git/config", "",
+			map[string]string{".git/config": plainConfig},
 		},
 		"a configuration that is too large": {
 			func(t testing.TB, dir string) {
@@ -445,6 +447,16 @@ func TestRepository(t *testing.T) {
 				must(t, os.Chmod(dir+"/.git", 0o555))
 				t.Cleanup(func() { _ = os.Chmod(dir+"/.git", 0o755) }) // so that it can be removed
 			}, ".git/config", ".git/hooks/pre-commit", map[string]string{".git/config": "[alias]\n"},
+		},
+		"closed to its owner": {
+			func(t testing.TB, dir string) {
+				put(t, dir+"/.git/modules/m/config", "[alias]\n\tx = !evil\n")
+				put(t, dir+"/.git/modules/m/HEAD", "")
+				put(t, dir+"/.git/config", "[alias]\n\tx = !evil\n")
+				for _, name := range []string{"/.git/modules/m", "/.git/modules", "/.git"} {
+					must(t, os.Chmod(dir+name, 0))
+				}
+			}, ".git/modules/m/config", "", map[string]string{".git/config": "[alias]\n", ".git/modules/m/config": "[alias]\n"},
 		},
 		"gitmodules": {
 			func(t testing.TB, dir string) {
@@ -760,7 +772,7 @@ func TestSwapsNeverReachOutside(t *testing.T) {
 }
 
 // git as an ordinary person configures it, with nothing of this machine.
-func git(t testing.TB, dir string, args ...string) string {
+func git(t testing.TB, dir string, args ...string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "git", args...)
 	c.Dir = dir
@@ -772,7 +784,6 @@ func git(t testing.TB, dir string, args ...string) string {
 	if err != nil {
 		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
 }
 
 func TestOrdinaryGitIsLeftAlone(t *testing.T) {
@@ -1050,7 +1061,10 @@ func TestPinsHold(t *testing.T) {
 				{"commit", "-q", "--allow-empty", "-m", "second"},
 				{"checkout", "-q", "-b", "topic"},
 				{"worktree", "add", "-q", "tree"},
-				{"stash"}, {"gc", "-q"}, {"checkout", "-q", "main"}, {"branch", "-q", "-D", "topic"},
+				{"stash"},
+				{"gc", "-q"},
+				{"checkout", "-q", "main"},
+				{"branch", "-q", "-D", "topic"},
 			} {
 				git(t, dir, args...)
 			}
