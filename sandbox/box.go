@@ -33,7 +33,7 @@ const (
 	maxEnv      = 256
 
 	startDeadline = 10 * time.Second       // for an init to build its box, and for a command to start
-	killDeadline  = 5 * time.Second        // for what was killed to be gone
+	killDeadline  = 5 * time.Second        // for what was killed to be gone, and told
 	drainDeadline = 250 * time.Millisecond // for what a dead command wrote to be read
 )
 
@@ -134,7 +134,7 @@ func (b *Box) begin(ctx context.Context) error {
 	if b.process, b.conn, err = b.sup.startInit(b.group, script, p.passed(), b.uid); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(startDeadline)
+	deadline := time.Now().Add(b.sup.patience.start)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
@@ -196,8 +196,8 @@ func (b *Box) receive(buf []byte) (boxinit.Reply, error) {
 func (b *Box) listen() {
 	buf := make([]byte, boxinit.MaxReply+1)
 	var err error
-	for {
-		var r boxinit.Reply
+	var r boxinit.Reply
+	for strays := uint64(0); ; {
 		if r, err = b.receive(buf); err != nil {
 			break
 		}
@@ -206,9 +206,15 @@ func (b *Box) listen() {
 		if w := b.warm; w != nil && w.job.wire == r.ID {
 			j = w.job
 		}
+		asked := b.lastID
 		b.mu.Unlock()
-		if j != nil {
-			j.hear(r)
+		if j != nil && r.Op != boxinit.OpReady && j.hear(r) {
+			continue
+		}
+		// The end of what nobody waits for any more is told once.
+		if strays++; r.Op == boxinit.OpReady || r.ID > asked || strays > asked {
+			err = errors.New("it speaks of what it was not asked for")
+			break
 		}
 	}
 	// From here on the box is gone. The process dies by the end of the
@@ -294,7 +300,7 @@ func (b *Box) send(r *boxinit.Request, files ...int) error {
 	}
 	b.sendMu.Lock()
 	defer b.sendMu.Unlock()
-	_ = b.conn.SetWriteDeadline(time.Now().Add(startDeadline))
+	_ = b.conn.SetWriteDeadline(time.Now().Add(b.sup.patience.start))
 	if _, _, err := b.conn.WriteMsgUnix(text, rights, nil); err != nil {
 		return fmt.Errorf("tell the init of box %s: %w", b.id, err)
 	}

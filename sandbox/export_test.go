@@ -1,10 +1,14 @@
 package sandbox
 
 import (
+	"log/slog"
+	"net"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 // WaitWarm reports whether the box has a warm shell, or gets one soon, and
@@ -41,3 +45,30 @@ func asleep(l *leaf) bool {
 	}
 	return true
 }
+
+// SetInit has boxes start another program for their init, which finds the file
+// at descriptor 4.
+func (s *Supervisor) SetInit(program string, file *os.File) {
+	s.image.path = program
+	s.image.exe.Close()
+	s.image.exe = file
+}
+
+// SetPatience sets how long inits are waited for.
+func (s *Supervisor) SetPatience(d time.Duration) { s.patience = patience{d, d} }
+
+// Listen gives a box without a process the conversation with an init that
+// says what is read from conn, while one command runs, and waits for its end.
+// It is how often that command was spoken to.
+func Listen(conn *net.UnixConn, process *os.Process) int {
+	s := &Supervisor{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
+	b := newBox(s, "fuzz", "fuzz", policies.Grant{})
+	b.conn, b.process = conn, process
+	j := newJob(b, 1)
+	b.running[1] = j
+	b.listen()
+	return len(j.replies)
+}
+
+// InitPid is the box's init on the host.
+func (b *Box) InitPid() int { return b.process.Pid }

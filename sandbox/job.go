@@ -167,12 +167,13 @@ func (j *Job) Promote(timeout time.Duration) error {
 	return nil
 }
 
-// hear takes a reply of the init. A lying init cannot block us: what does not
-// fit is dropped.
-func (j *Job) hear(r boxinit.Reply) {
+// hear takes a reply of the init, and reports whether there was room for it.
+func (j *Job) hear(r boxinit.Reply) bool {
 	select {
 	case j.replies <- r:
+		return true
 	default:
+		return false
 	}
 }
 
@@ -253,7 +254,7 @@ func (j *Job) follow(c *Cmd) {
 // cuts it short: a command that was asked for and not waited for would run
 // with nobody to see it through.
 func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
-	late := time.NewTimer(startDeadline)
+	late := time.NewTimer(j.box.sup.patience.start)
 	defer late.Stop()
 	select {
 	case r := <-j.replies:
@@ -261,7 +262,8 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
 		case boxinit.OpStarted:
 			j.pid.Store(int64(r.Pid))
 			return nil
-		case boxinit.OpEnded: // started was dropped by a lying init; believe the worst
+		case boxinit.OpEnded:
+			_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
 			return fmt.Errorf("start command: the init spoke out of order")
 		default:
 			return explainFailure(r, c, req)
@@ -273,7 +275,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
 	case <-late.C:
 		// An init that does not answer is of no use to anybody.
 		_ = j.box.process.Kill()
-		return fmt.Errorf("start command: the init did not answer within %s", startDeadline)
+		return fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
 	}
 }
 
@@ -286,7 +288,7 @@ func (j *Job) abandon() {
 		j.input.Close()
 	}
 	if j.leaf != nil {
-		j.leaf.kill(time.Now().Add(killDeadline))
+		j.leaf.kill(time.Now().Add(j.box.sup.patience.kill))
 		j.box.giveLeaf(j.leaf)
 	}
 	if j.output == nil {
@@ -465,7 +467,7 @@ func (j *Job) watch(timeout time.Duration) {
 // killAll kills what is left of the job and, if the main process was still
 // alive, waits for the init's account of it.
 func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
-	deadline := time.Now().Add(killDeadline)
+	deadline := time.Now().Add(j.box.sup.patience.kill)
 	if j.leaf != nil {
 		if !j.leaf.kill(deadline) {
 			j.breakBox("what it ran could not be killed")

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -60,6 +61,8 @@ type Supervisor struct {
 	landlock landlock
 	capLast  int             // the last capability that the kernel knows
 	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
+
+	patience patience // with inits
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
 	shut    sync.Once
@@ -126,10 +129,16 @@ func New(cfg Config) (*Supervisor, error) {
 	capLast, masked := readHost()
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
-		image: image, null: null, disk: diskHeld(cfg.Spool), landlock: probeLandlock(), capLast: capLast, masked: masked,
+		patience: patience{startDeadline, killDeadline}, image: image, null: null, disk: diskHeld(cfg.Spool), landlock: probeLandlock(), capLast: capLast, masked: masked,
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{},
 	}, nil
+}
+
+// patience is how long an init is waited for.
+type patience struct {
+	start time.Duration // until it has done what it was asked for
+	kill  time.Duration // until it has told the end of what was killed
 }
 
 // Limits says how each limit is held in the boxes of this host.

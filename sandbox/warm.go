@@ -195,13 +195,13 @@ func (w *warmShell) tell(c *Cmd) byte {
 	if mayMove(c.Shell) {
 		file = cwdFile(j.wire)
 	}
-	_ = w.control.SetWriteDeadline(time.Now().Add(startDeadline))
+	_ = w.control.SetWriteDeadline(time.Now().Add(j.box.sup.patience.start))
 	if _, err := w.control.WriteString(warmText(c.dir(j.box), file, c.Shell)); err != nil {
 		return 0
 	}
 	w.control.Close() // the shell reads to the end
 	var word [1]byte
-	_ = w.status.SetReadDeadline(time.Now().Add(startDeadline))
+	_ = w.status.SetReadDeadline(time.Now().Add(j.box.sup.patience.start))
 	if n, err := w.status.Read(word[:]); err != nil || n != 1 {
 		return 0
 	}

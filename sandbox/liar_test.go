@@ -1,0 +1,266 @@
+package sandbox_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/boxinit"
+)
+
+// An init runs in the box and may have fallen into the hands of a command. It
+// can spoil its own box, and nothing of the supervisor.
+
+// said is a reply as it goes over the wire: kind, step, id, errno, status,
+// CPU, resident, pid, length of the directory.
+func said(op boxinit.Op, id uint64, dir string) []byte {
+	b := binary.NativeEndian.AppendUint32(nil, uint32(op))
+	b = binary.NativeEndian.AppendUint32(b, 0)
+	b = binary.NativeEndian.AppendUint64(b, id)
+	b = append(b, make([]byte, 28)...)
+	b = binary.NativeEndian.AppendUint32(b, uint32(len(dir)))
+	return append(b, dir...)
+}
+
+// lies are what the false init of a test does, by the name that it reads from
+// descriptor 4. Each gets a function that says and one that hears.
+var lies = map[string]func(say func([]byte, ...int), hear func()){
+	"nothing":               func(_ func([]byte, ...int), _ func()) { hang() },
+	"its end":               func(_ func([]byte, ...int), hear func()) { hear() },
+	"stopped at the start":  func(_ func([]byte, ...int), _ func()) { stop() },
+	"noise":                 func(say func([]byte, ...int), hear func()) { hear(); say([]byte("{\"Op\":\"ready\"}")); hang() },
+	"an empty message":      func(say func([]byte, ...int), hear func()) { hear(); say(nil); hang() },
+	"an oversized message":  func(say func([]byte, ...int), hear func()) { hear(); say(make([]byte, 64<<10)); hang() },
+	"an unknown kind":       func(say func([]byte, ...int), hear func()) { hear(); say(said(77, 0, "")); hang() },
+	"an end of nothing":     func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpEnded, 7, "")); hang() },
+	"a failure of nothing":  func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpFailed, 0, "")); hang() },
+	"its end after ready":   func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpReady, 0, "")); hear() },
+	"nothing after ready":   func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpReady, 0, "")); hang() },
+	"stopped after ready":   func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpReady, 0, "")); stop() },
+	"ready again and again": func(say func([]byte, ...int), hear func()) { hear(); flood(say, said(boxinit.OpReady, 1, "")) },
+	"the end before the beginning": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(said(boxinit.OpReady, 0, ""))
+		hear()
+		say(said(boxinit.OpEnded, 1, "/tmp"))
+		say(said(boxinit.OpStarted, 1, ""))
+		hang()
+	},
+	"files": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(said(boxinit.OpReady, 0, ""), 0, 1, 2, 3)
+		hear()
+		for range 100 {
+			say(said(boxinit.OpStarted, 99, ""), 0, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3)
+		}
+		say(said(boxinit.OpFailed, 1, ""), 0)
+		hang()
+	},
+	"no end": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(said(boxinit.OpReady, 0, ""))
+		hear()
+		say(said(boxinit.OpStarted, 1, ""))
+		hang()
+	},
+	"an endless directory": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(said(boxinit.OpReady, 0, ""))
+		hear()
+		say(said(boxinit.OpStarted, 1, ""))
+		say(said(boxinit.OpEnded, 1, "/"+strings.Repeat("x", boxinit.MaxReply)))
+		hang()
+	},
+	"talk of others' commands": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(said(boxinit.OpReady, 0, ""))
+		hear()
+		flood(say, said(boxinit.OpEnded, 1<<60, "/tmp"))
+	},
+}
+
+func stop() {
+	for {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	}
+}
+
+func flood(say func([]byte, ...int), message []byte) {
+	for {
+		say(message)
+	}
+}
+
+// lie is the life of a false init.
+func lie() {
+	name, err := io.ReadAll(os.NewFile(4, "lie"))
+	lie := lies[string(name)]
+	if err != nil || lie == nil {
+		os.Exit(3)
+	}
+	buf := make([]byte, boxinit.MaxMessage)
+	lie(func(text []byte, files ...int) {
+		var rights []byte
+		if len(files) > 0 {
+			rights = unix.UnixRights(files...)
+		}
+		if unix.Sendmsg(3, text, rights, nil, unix.MSG_NOSIGNAL) != nil {
+			os.Exit(0)
+		}
+	}, func() {
+		if n, err := unix.Read(3, buf); err != nil || n == 0 {
+			os.Exit(0)
+		}
+	})
+	os.Exit(0)
+}
+
+// lying is a supervisor whose boxes have a false init.
+func lying(t *testing.T, lie string) *sandbox.Supervisor {
+	t.Helper()
+	s, _ := world(t)
+	// What a supervisor makes once for all boxes is made by an honest one.
+	if b, err := s.Open(t.Context(), "honest", grant(t)); err != nil || b.Close() != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString(lie); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	s.SetInit("/proc/self/exe", r)
+	s.SetPatience(testenv.Patience(t) * time.Second)
+	return s
+}
+
+func TestLyingInit(t *testing.T) {
+	for name := range lies {
+		t.Run(name, func(t *testing.T) {
+			s := lying(t, name)
+			before := openFiles(t)
+			b, err := s.Open(t.Context(), "box", grant(t))
+			if err == nil {
+				var r sandbox.Result
+				r, err = b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second})
+				if err == nil && r.Status != sandbox.Killed && r.Status != sandbox.TimedOut {
+					t.Errorf("a command that never ran is %v", r.Status)
+				}
+				if name != "files" { // which ends as a refused command, in a box that lives
+					select {
+					case <-b.Broken():
+					case <-time.After(20 * time.Second * testenv.Patience(t)):
+						t.Fatal("the box goes on")
+					}
+					if _, again := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second}); !errors.Is(again, sandbox.ErrClosed) {
+						t.Errorf("the next command gives %v, want that the box is closed", again)
+					}
+				}
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			t.Log(err)
+			if after := openFiles(t); after > before {
+				t.Errorf("%d descriptors are open, before it were %d", after, before)
+			}
+		})
+	}
+}
+
+// An init that is stopped while a command runs is killed at the command's
+// deadline, and all of the box with it.
+func TestStoppedInit(t *testing.T) {
+	s, _ := world(t)
+	s.SetPatience(testenv.Patience(t) * time.Second)
+	b, err := s.Open(t.Context(), "box", grant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	j, err := b.Start(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 1000", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(b.InitPid(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if r := j.Kill(0); r.Status != sandbox.Killed {
+		t.Errorf("the command is %v", r.Status)
+	}
+}
+
+// openFiles is how many files this process has open.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// Whatever comes from an init, in whatever order: the conversation ends with
+// the connection, and a command hears no more than it has room for.
+func FuzzInit(f *testing.F) {
+	whole := func(messages ...[]byte) []byte {
+		var all []byte
+		for _, m := range messages {
+			all = append(append(all, byte(len(m))), m...)
+		}
+		return all
+	}
+	f.Add(whole(said(boxinit.OpStarted, 1, ""), said(boxinit.OpEnded, 1, "/tmp")))
+	f.Add(whole(said(boxinit.OpEnded, 1, ""), said(boxinit.OpStarted, 1, ""), said(boxinit.OpReady, 0, "")))
+	f.Add(whole([]byte{}, []byte("x")))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := os.NewFile(uintptr(fds[0]), "supervisor")
+		conn, err := net.FileConn(ours)
+		ours.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		process := exec.Command("true") //nolint:noctx // ends at once
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			defer unix.Close(fds[1])
+			for len(text) > 0 {
+				n := min(int(text[0]), len(text)-1)
+				if unix.Sendmsg(fds[1], text[1:1+n], nil, nil, unix.MSG_NOSIGNAL) != nil {
+					return
+				}
+				text = text[1+n:]
+			}
+		}()
+		if heard := sandbox.Listen(conn.(*net.UnixConn), process.Process); heard > 2 {
+			t.Errorf("a command heard %d messages", heard)
+		}
+	})
+}
+
+func hang() {
+	for {
+		_ = unix.Pause()
+	}
+}
