@@ -51,11 +51,18 @@ var walls = []wall{
 		},
 	},
 	{
+		sounds: []string{"could not write config file", "Device or resource busy"},
+		says: func(policies.Grant) string {
+			return "the configuration and hooks of a repository that was in /workspace before, and the settings of editors, shells and agents there, " +
+				"cannot be changed from a box. Set what one command needs with `git -c NAME=VALUE` or by environment, or ask the person to make the change."
+		},
+	},
+	{
 		sounds: []string{"Read-only file system", "read-only file system"},
 		says: func(g policies.Grant) string {
 			places := "/tmp and /home/agent"
 			if g.Workspace() == policies.AccessWrite {
-				places = "/workspace, " + places
+				places = "/workspace (but for settings that a person's tools would run), " + places
 			}
 			return fmt.Sprintf("profile %q lets %s be written, and nothing else.", g.Profile(), places)
 		},

@@ -14,15 +14,16 @@ func TestHint(t *testing.T) {
 	onDisk := policytest.GrantProfile(t, "fs: {workspace: rw, storage: disk}\nlimits: {tmp: 64MiB}")
 	failed := sandbox.Result{Status: sandbox.Exited, Code: 1}
 	for said, want := range map[string]string{
-		"curl: (6) Could not resolve host: x.example\n":                  `profile "test" has no network`,
-		"touch: cannot touch '/usr/x': Read-only file system\n":          "/workspace, /tmp and /home/agent be written",
-		"dd: error writing '/tmp/x': No space left on device\n":          "at most 64 MiB",
-		"cp: error writing '/workspace/x': Disk quota exceeded\n":        "owner of /workspace is used up",
-		"bash: line 1: 7 File size limit exceeded head -c 1G > x\n":      "at most 7 MiB in profile",
-		"write x: file too large\n":                                      "at most 7 MiB in profile",
-		"bash: fork: retry: Resource temporarily unavailable\n":          "at most 99 processes",
-		"npm error code EAI_AGAIN getaddrinfo EAI_AGAIN npm.example:443": "no network",
-		"make: *** [all] Error 1\n":                                      "",
+		"curl: (6) Could not resolve host: x.example\n":                             `profile "test" has no network`,
+		"touch: cannot touch '/usr/x': Read-only file system\n":                     "tools would run), /tmp and /home/agent be written",
+		"error: could not write config file .git/config: Device or resource busy\n": "git -c NAME=VALUE",
+		"dd: error writing '/tmp/x': No space left on device\n":                     "at most 64 MiB",
+		"cp: error writing '/workspace/x': Disk quota exceeded\n":                   "owner of /workspace is used up",
+		"bash: line 1: 7 File size limit exceeded head -c 1G > x\n":                 "at most 7 MiB in profile",
+		"write x: file too large\n":                                                 "at most 7 MiB in profile",
+		"bash: fork: retry: Resource temporarily unavailable\n":                     "at most 99 processes",
+		"npm error code EAI_AGAIN getaddrinfo EAI_AGAIN npm.example:443":            "no network",
+		"make: *** [all] Error 1\n":                                                 "",
 	} {
 		got := hint(g, failed, said)
 		if want == "" && got != "" || !strings.Contains(got, want) {
