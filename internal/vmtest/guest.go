@@ -149,6 +149,12 @@ func enterRoot(w *order) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// The kernel makes the devices, but not what udev adds.
+	for _, link := range [][2]string{{"/proc/self/fd", "fd"}, {"fd/0", "stdin"}, {"fd/1", "stdout"}, {"fd/2", "stderr"}} {
+		if err := os.Symlink(link[0], filepath.Join("/new/dev", link[1])); err != nil {
+			return "", err
+		}
+	}
 	// As switch_root(8) does: in a mere chroot nobody can make user
 	// namespaces (user_namespaces(7), EPERM).
 	if err := errors.Join(unix.Chdir("/new"), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), unix.Chdir("/")); err != nil {

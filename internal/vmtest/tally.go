@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -15,14 +16,20 @@ const keptOutput = 64 << 10
 type tally struct {
 	passed, failed, skipped int
 
-	to   io.Writer
-	rest []byte // of a line that has not ended
-	kept []byte // since the last test ended
-	over bool   // what is kept has its result
-	bad  bool   // which is a failure, or one of its subtests' is
+	to      io.Writer
+	rest    []byte          // of a line that has not ended
+	kept    []attributed    // since the last test at the top ended
+	size    int             // of what is kept, in bytes
+	current string          // test that writes
+	fine    map[string]bool // tests that did not fail
+	over    bool            // the test at the top has its result
+	bad     bool            // which is a failure, or one of its subtests' is
 }
 
-func newTally(to io.Writer) *tally { return &tally{to: to} }
+// attributed is a line and the test that wrote it; "" is none.
+type attributed struct{ test, line string }
+
+func newTally(to io.Writer) *tally { return &tally{to: to, fine: map[string]bool{}} }
 
 // Write takes a piece of the output. It never fails: what cannot be shown is in
 // the log.
@@ -47,31 +54,48 @@ func (t *tally) line(line string) {
 	if t.over && !strings.HasPrefix(line, " ") {
 		t.flush(t.bad)
 	}
-	if len(t.kept)+len(line) > keptOutput {
-		t.kept = t.kept[max(0, min(len(t.kept), len(t.kept)+len(line)-keptOutput)):]
-	}
-	t.kept = append(append(t.kept, line...), '\n')
-	result := strings.TrimLeft(line, " ")
-	switch {
-	case strings.HasPrefix(result, "--- PASS: "):
+	test := t.current
+	word, rest, _ := strings.Cut(strings.TrimLeft(line, " "), ": ")
+	name, _, _ := strings.Cut(rest, " ")
+	switch word {
+	case "--- PASS":
 		t.passed++
-	case strings.HasPrefix(result, "--- FAIL: "):
+	case "--- FAIL":
 		t.failed++
 		t.bad = true
-	case strings.HasPrefix(result, "--- SKIP: "):
+	case "--- SKIP":
 		t.skipped++
 	default:
+		// "=== RUN   TestX", and CONT and NAME where tests run side by side.
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "===" {
+			t.current, test = f[2], f[2]
+		}
+		t.keep(test, line)
 		return
 	}
-	t.over = t.over || result == line
+	t.fine[name] = word != "--- FAIL"
+	t.over = t.over || strings.HasPrefix(line, "---")
+	t.keep(name, line)
 }
 
-// flush shows what is kept, or forgets it.
-func (t *tally) flush(show bool) {
-	if show {
-		_, _ = t.to.Write(t.kept)
+// keep drops the oldest lines where there are too many.
+func (t *tally) keep(test, line string) {
+	t.kept, t.size = append(t.kept, attributed{test, line}), t.size+len(line)
+	for len(t.kept) > 1 && t.size > keptOutput {
+		t.size -= len(t.kept[0].line)
+		t.kept = t.kept[1:]
 	}
-	t.kept, t.over, t.bad = nil, false, false
+}
+
+// flush shows what is kept of tests that are not fine, or forgets it all.
+func (t *tally) flush(show bool) {
+	for _, k := range t.kept {
+		if show && !t.fine[k.test] {
+			fmt.Fprintln(t.to, k.line)
+		}
+	}
+	t.kept, t.size, t.current, t.over, t.bad = nil, 0, "", false, false
+	clear(t.fine)
 }
 
 // end takes what was left without an end. What comes after the last test says

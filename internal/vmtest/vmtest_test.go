@@ -155,6 +155,8 @@ func TestParse(t *testing.T) {
 
 func TestTally(t *testing.T) {
 	const passed = "=== RUN   TestA\n=== RUN   TestA/x\n    a_test.go:1: fine\n--- PASS: TestA (0.00s)\n    --- PASS: TestA/x (0.00s)\n=== RUN   TestS\n--- SKIP: TestS (0.00s)\n"
+	const mixed = "=== RUN   TestM\n=== RUN   TestM/x\n    m_test.go:1: fine\n=== RUN   TestM/y\n    m_test.go:2: bad\n--- FAIL: TestM (0.00s)\n    --- PASS: TestM/x (0.00s)\n    --- FAIL: TestM/y (0.00s)\n"
+	const mixedShown = "=== RUN   TestM\n=== RUN   TestM/y\n    m_test.go:2: bad\n--- FAIL: TestM (0.00s)\n    --- FAIL: TestM/y (0.00s)\n"
 	const failed = "=== RUN   TestB\n=== RUN   TestB/x\n    b_test.go:1: bad\n--- FAIL: TestB (0.00s)\n    --- FAIL: TestB/x (0.00s)\n"
 	for _, tt := range []struct {
 		name, text, want        string
@@ -164,6 +166,7 @@ func TestTally(t *testing.T) {
 		{"all passed", passed + "PASS\n", "", 2, 0, 1, false},
 		{"one failed", passed + failed + "FAIL\n", failed + "FAIL\n", 2, 2, 1, true},
 		{"one failed in the middle", failed + passed + "FAIL\n", failed + "FAIL\n", 2, 2, 1, true},
+		{"some subtests failed", mixed + "FAIL\n", mixedShown + "FAIL\n", 1, 2, 0, true},
 		{"left something", passed + "PASS\nleft: x\n", "PASS\nleft: x\n", 2, 0, 1, true},
 		{"a panic", passed + "=== RUN   TestP\npanic: x", "=== RUN   TestP\npanic: x\n", 2, 0, 1, true},
 	} {
@@ -191,8 +194,8 @@ func TestTallyIsBounded(t *testing.T) {
 	ta := newTally(io.Discard)
 	for range 100 {
 		_, _ = ta.Write(bytes.Repeat([]byte("x"), keptOutput/2))
-		if len(ta.kept) > 2*keptOutput || len(ta.rest) > keptOutput {
-			t.Fatalf("%d and %d bytes are kept, want about %d", len(ta.kept), len(ta.rest), keptOutput)
+		if ta.size > 2*keptOutput || len(ta.rest) > keptOutput {
+			t.Fatalf("%d and %d bytes are kept, want about %d", ta.size, len(ta.rest), keptOutput)
 		}
 	}
 }
