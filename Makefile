@@ -36,7 +36,7 @@ lint:
 # Figures against the peers that are installed, and the limit of each.
 bench:
 	@scripts/peers bin/peers
-	PATH="$(CURDIR)/bin/peers/node_modules/.bin:$$PATH" $(GO) test -run '^$$' -bench . -benchtime 1x ./sandbox
+	PATH="$(CURDIR)/bin/peers/node_modules/.bin:$$PATH" $(GO) test -run '^$$' -bench . -benchtime 300x ./sandbox
 	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
 	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
 	$(GO) test -run '^$$' -bench . ./policies

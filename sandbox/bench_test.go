@@ -12,9 +12,9 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// Benchmarks here measure once and print a line for each way, with the limit
-// beside the figure; b.N plays no part (make bench sets 1x). They never fail
-// for being slow: the reader judges, and knows the machine.
+// These benchmarks measure once, whatever b.N is, and print a line for each
+// way, with the limit beside the figure. They never fail for being slow: the
+// reader judges, and knows the machine.
 
 // sample is the times of one way to do a thing. Nothing is ever left out.
 type sample []time.Duration
