@@ -266,8 +266,10 @@ func (a *around) mendCgroups() string {
 		return "docker run --security-opt writable-cgroups=true ... (Docker 28 and later)"
 	case a.runtime == "kubernetes":
 		return "give the pod writable cgroups: cgroup_writable = true in its containerd runtime, or securityContext: {privileged: true}"
-	case a.root && len(a.cgroupRO) > 0:
+	case a.root && len(a.cgroupRO) == 1:
 		return "mount -o remount,rw " + a.cgroupRO[0]
+	case a.root && len(a.cgroupRO) > 0:
+		return "for tree in " + strings.Join(a.cgroupRO, " ") + "; do mount -o remount,rw $tree; done"
 	case a.root && !a.cgroups:
 		return "mount -t cgroup2 none /sys/fs/cgroup"
 	case a.root:

@@ -92,6 +92,7 @@ func TestMend(t *testing.T) {
 		{"docker's cgroups", around{runtime: "docker", root: true}, nil, mendGrp, "writable-cgroups=true"},
 		{"podman's cgroups", around{runtime: "podman", root: true}, nil, mendGrp, "unmask=/sys/fs/cgroup"},
 		{"read-only cgroups", around{root: true, cgroups: true, cgroupRO: []string{"/sys/fs/cgroup"}}, nil, mendGrp, "mount -o remount,rw /sys/fs/cgroup"},
+		{"read-only trees of version 1", around{root: true, cgroups: true, cgroupRO: []string{"/a", "/b"}}, nil, mendGrp, "for tree in /a /b; do mount -o remount,rw"},
 		{"no cgroups", around{root: true}, nil, mendGrp, "mount -t cgroup2"},
 		{"no tree to kill by", around{root: true, cgroups: true}, nil, mendKil, "mount -t cgroup2"},
 		{"a tree to kill by that is not ours", around{systemd: true, cgroups: true}, nil, mendKil, "Delegate=yes"},
