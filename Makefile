@@ -41,6 +41,11 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
 	$(GO) test -run '^$$' -bench . ./policies
 
+# Ten thousand hostile calls, after which nothing may be left.
+.PHONY: survivors
+survivors:
+	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
+
 # Every fuzz target for FUZZTIME each.
 FUZZTIME ?= 20s
 fuzz:

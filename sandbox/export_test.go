@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -72,3 +73,26 @@ func Listen(conn *net.UnixConn, process *os.Process) int {
 
 // InitPid is the box's init on the host.
 func (b *Box) InitPid() int { return b.process.Pid }
+
+// Processes are the command lines of what runs in the box, without a warm
+// shell.
+func (b *Box) Processes() []string {
+	for b.warmingUp() {
+		<-time.After(time.Millisecond)
+	}
+	b.coolDown()
+	var lines []string
+	queue := children(b.process.Pid)
+	for n := 0; n < len(queue); n++ {
+		queue = append(queue, children(queue[n])...)
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", queue[n]))
+		lines = append(lines, fmt.Sprintf("%d %s", queue[n], strings.ReplaceAll(string(text), "\x00", " ")))
+	}
+	return lines
+}
+
+func (b *Box) warmingUp() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.warming
+}
