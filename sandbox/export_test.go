@@ -75,7 +75,7 @@ func Listen(conn *net.UnixConn, process *os.Process) int {
 func (b *Box) InitPid() int { return b.process.Pid }
 
 // Processes are the command lines of what runs in the box, without a warm
-// shell.
+// shell and without the dead that its init has not reaped yet.
 func (b *Box) Processes() []string {
 	for b.warmingUp() {
 		<-time.After(time.Millisecond)
@@ -85,6 +85,10 @@ func (b *Box) Processes() []string {
 	queue := children(b.process.Pid)
 	for n := 0; n < len(queue); n++ {
 		queue = append(queue, children(queue[n])...)
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", queue[n]))
+		if err != nil || strings.Contains(string(stat), ") Z ") || strings.Contains(string(stat), ") X ") {
+			continue
+		}
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", queue[n]))
 		lines = append(lines, fmt.Sprintf("%d %s", queue[n], strings.ReplaceAll(string(text), "\x00", " ")))
 	}

@@ -25,9 +25,10 @@ func probeLandlock() landlock {
 	return landlock(v)
 }
 
-// Rights to files, landlock(7).
+// Rights to files, landlock(7). Those to read and execute are not among them:
+// they would be allowed from the root down, so that the kernel would look for
+// a rule in vain at every open.
 const (
-	landlockRead = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	// landlockChange is what a command may do where it may write: everything
 	// but making devices.
 	landlockChange = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
@@ -38,7 +39,7 @@ const (
 
 // handled are the rights that a ruleset of this version decides about.
 func (v landlock) handled() uint64 {
-	rights := uint64(landlockRead | landlockChange | landlockDevices | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
+	rights := uint64(landlockChange | landlockDevices | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
 	if v < 3 {
 		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
@@ -48,9 +49,8 @@ func (v landlock) handled() uint64 {
 	return rights
 }
 
-// add adds the calls that restrict a box. A file may be read and executed
-// wherever the mounts show it; it may be written in the places that are the
-// box's own or were granted.
+// add adds the calls that restrict a box: files may be changed in the places
+// that are the box's own or were granted, and nowhere else.
 func (v landlock) add(b *builder, p *plan) {
 	if v < landlockLeast {
 		return
@@ -70,7 +70,6 @@ func (v landlock) add(b *builder, p *plan) {
 		b.Call(unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
 		b.Call(unix.SYS_CLOSE, dir)
 	}
-	allow("/", landlockRead)
 	allow("/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
 	allow("/dev", unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
 	for _, s := range storageDirs {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -34,28 +35,36 @@ var (
 		"/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats",
 		"/proc/kallsyms", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/vmallocinfo",
 		"/proc/slabinfo", "/proc/config.gz", "/proc/key-users", "/proc/swaps", "/proc/modules",
+		// Counters of all the machine, by which one tenant can time another.
+		"/proc/softirqs", "/proc/schedstat", "/proc/diskstats", "/proc/pressure",
 	}
 	readOnly = []string{"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/tty"}
 )
 
 // plan is what a box looks like.
 type plan struct {
-	hostname   string
-	mounts     []mount
-	pins       []pin             // protected paths of the workspace
-	links      map[string]string // path in the box -> target
-	files      map[string]string // small read-only files: path in the box -> content
-	area       int               // detached mount that is the box's storage, or -1 for a tmpfs
-	tmp        int64             // bytes of such a tmpfs
-	tmpFiles   int64             // inodes of the same
-	filter     []byte            // seccomp program, struct sock_filter each
-	nested     bool              // each command gets a pid namespace of its own, which kills it
-	openFiles  uint64            // RLIMIT_NOFILE
-	fileSize   uint64            // RLIMIT_FSIZE, 0 for none
-	procs      uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
-	landlock   landlock
-	capLast    int
-	maskedDirs map[string]bool // of masked, which are directories on this kernel
+	hostname  string
+	mounts    []mount
+	pins      []pin             // protected paths of the workspace
+	links     map[string]string // path in the box -> target
+	files     map[string]string // small read-only files: path in the box -> content
+	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
+	tmp       int64             // bytes of such a tmpfs
+	tmpFiles  int64             // inodes of the same
+	filter    []byte            // seccomp program, struct sock_filter each
+	nested    bool              // each command gets a pid namespace of its own, which kills it
+	openFiles uint64            // RLIMIT_NOFILE
+	fileSize  uint64            // RLIMIT_FSIZE, 0 for none
+	procs     uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
+	hostFacts
+}
+
+// hostFacts are what the plans of all boxes need to know of the host.
+type hostFacts struct {
+	landlock landlock
+	capLast  int             // the last capability that the kernel knows
+	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
+	watches  int             // inotify watches of a box
 }
 
 // mount is one tree of the host in the box.
@@ -331,24 +340,28 @@ func (p *plan) knobs(b *builder) {
 		knobs = append(knobs, "mnt", "pid")
 	}
 	for _, k := range knobs {
-		b.knob("/proc/sys/user/max_"+k+"_namespaces", unix.ENOENT)
+		b.knob("/proc/sys/user/max_"+k+"_namespaces", "0", unix.ENOENT)
 	}
+	// What a box watches counts for who started belljar too, and must not use up
+	// what is theirs (inotify(7)).
+	b.knob("/proc/sys/user/max_inotify_instances", "32", unix.ENOENT)
+	b.knob("/proc/sys/user/max_inotify_watches", strconv.Itoa(p.watches), unix.ENOENT)
 	// Ports below 1024 are the box's own; nobody else can reach them. Kernels
 	// without the knob just keep them closed.
-	b.knob("/proc/sys/net/ipv4/ip_unprivileged_port_start", 0xffff)
+	b.knob("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 0xffff)
 }
 
-// knob sets one to 0; an errno says that this kernel does not have it.
-func (b *builder) knob(name string, absent syscall.Errno) {
+// knob sets one; an errno says that this kernel does not have it.
+func (b *builder) knob(name, value string, absent syscall.Errno) {
 	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 2).Save()
-	b.Call(unix.SYS_WRITE, f, "0", 1)
+	b.Call(unix.SYS_WRITE, f, value, len(value))
 	b.Call(unix.SYS_CLOSE, f)
 }
 
 func (p *plan) mask(b *builder) {
 	b.Step("mask /proc")
 	for _, name := range masked {
-		dir, known := p.maskedDirs[name]
+		dir, known := p.masked[name]
 		switch {
 		case !known:
 		case dir:
@@ -398,20 +411,20 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
 }
 
-// readHost finds what the plans of all boxes need to know of the host.
-func readHost() (capLast int, dirs map[string]bool) {
-	capLast = unix.CAP_LAST_CAP
-	var n int
-	if _, err := fmt.Sscan(knob("/proc/sys/kernel/cap_last_cap"), &n); err == nil {
-		capLast = n
+func readHost() hostFacts {
+	h := hostFacts{landlock: probeLandlock(), capLast: unix.CAP_LAST_CAP, masked: map[string]bool{}, watches: 8192}
+	if n, err := strconv.Atoi(knob("/proc/sys/kernel/cap_last_cap")); err == nil {
+		h.capLast = n
 	}
-	dirs = map[string]bool{}
+	if n, err := strconv.Atoi(knob("/proc/sys/user/max_inotify_watches")); err == nil {
+		h.watches = max(h.watches, n/2)
+	}
 	for _, name := range masked {
 		if info, err := os.Lstat(name); err == nil {
-			dirs[name] = info.IsDir()
+			h.masked[name] = info.IsDir()
 		}
 	}
-	return capLast, dirs
+	return h
 }
 
 // openTree clones the mount tree at path, beneath the directory dir, into one

@@ -10,9 +10,9 @@ import (
 
 // filterOptions are where the filters of two boxes may differ.
 type filterOptions struct {
-	leaves bool // commands are born in a cgroup, which takes clone3
-	nested bool // commands are born in a pid namespace of their own
-	trace  bool // commands may trace each other: strace, gdb
+	leaves  bool // commands are born in a cgroup, which takes clone3
+	watched bool // no cgroup holds the memory, so none may belong to no process
+	trace   bool // commands may trace each other: strace, gdb
 }
 
 // denied are the calls that Docker's profile allows and a box does not get.
@@ -95,6 +95,13 @@ func calls(a abi, opt filterOptions) map[uint32]call {
 	if opt.leaves {
 		set("clone3", call{action: actAllow})
 	}
+	if opt.watched {
+		// A watchdog adds up what processes have. What lies in a file of memory or
+		// a segment of System V belongs to none of them.
+		for _, name := range []string{"memfd_create", "shmget"} {
+			set(name, call{action: actENOSYS})
+		}
+	}
 	if opt.trace {
 		for _, name := range []string{"ptrace", "process_vm_readv", "process_vm_writev"} {
 			set(name, call{action: actAllow})
@@ -120,13 +127,8 @@ const cloneNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 
 // byArgument are the calls that are allowed in part.
 func byArgument(opt filterOptions) map[string]call {
-	namespaces := uint32(cloneNamespaces)
-	if opt.nested {
-		// For the init alone: it takes CAP_SYS_ADMIN, which no command has.
-		namespaces &^= unix.CLONE_NEWPID
-	}
 	rules := map[string]call{
-		"clone": only(without(0, namespaces)),
+		"clone": only(without(0, cloneNamespaces)),
 		// Linux, its address-compatible form, and the question (personality(2)).
 		"personality": only(values(0, 0, 0x8, 0x20000, 0x20008, 0xffffffff)...),
 		"socket":      only(sockets()...),

@@ -76,7 +76,7 @@ func numbersOf(a abi) map[string]uint32 {
 
 var (
 	withLeaves = filterOptions{leaves: true}
-	withNested = filterOptions{nested: true}
+	withWatch  = filterOptions{watched: true}
 	withTrace  = filterOptions{leaves: true, trace: true}
 )
 
@@ -111,10 +111,10 @@ func TestFilter(t *testing.T) {
 		{"user namespace by clone", withLeaves, "clone", []uint64{unix.CLONE_NEWUSER}, eperm},
 		{"user namespace by clone with a high bit", withLeaves, "clone", []uint64{high | unix.CLONE_NEWUSER}, eperm},
 		{"pid namespace by clone", withLeaves, "clone", []uint64{unix.CLONE_NEWPID}, eperm},
-		{"pid namespace by clone, nested", withNested, "clone", []uint64{unix.CLONE_NEWPID}, allow},
-		{"user and pid namespace by clone, nested", withNested, "clone", []uint64{unix.CLONE_NEWPID | unix.CLONE_NEWUSER}, eperm},
+		{"memory of no process", withLeaves, "memfd_create", nil, allow},
+		{"memory of no process, watched", withWatch, "memfd_create", nil, enosys},
 		{"clone3", withLeaves, "clone3", nil, allow},
-		{"clone3, nested", withNested, "clone3", nil, enosys},
+		{"clone3 without leaves", withWatch, "clone3", nil, enosys},
 		{"unix socket", withLeaves, "socket", []uint64{unix.AF_UNIX, unix.SOCK_STREAM}, allow},
 		{"IPv6 socket", withLeaves, "socket", []uint64{unix.AF_INET6, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, allow},
 		{"multipath TCP, Go's default", withLeaves, "socket", []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, allow},
@@ -207,7 +207,7 @@ func TestFilterBytes(t *testing.T) {
 		if a.name != runtime.GOARCH {
 			continue
 		}
-		for _, opt := range []filterOptions{withLeaves, withNested, withTrace} {
+		for _, opt := range []filterOptions{withLeaves, withWatch, withTrace} {
 			code, err := filter(opt)
 			if err != nil {
 				t.Fatal(err)

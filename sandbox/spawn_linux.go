@@ -182,7 +182,7 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error)
 	p := &plan{
 		hostname: name, links: map[string]string{}, files: boxFiles(name),
 		area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
-		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), landlock: s.landlock, capLast: s.capLast, maskedDirs: s.masked,
+		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), hostFacts: s.host,
 	}
 	if !s.groups.has(ctlPids) {
 		p.procs = uint64(l.Pids + initThreads)

@@ -57,10 +57,8 @@ type Supervisor struct {
 	buffers sync.Pool // of *[pipeBuffer]byte: two a command would keep the collector busy
 	root    bool      // boxes run as users of a private range, not as ourselves
 
-	disk     Enforcement // of storage on disk
-	landlock landlock
-	capLast  int             // the last capability that the kernel knows
-	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
+	disk Enforcement // of storage on disk
+	host hostFacts
 
 	patience patience // with inits
 
@@ -113,7 +111,7 @@ func New(cfg Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := filter(filterOptions{leaves: groups.v2 != "", nested: groups.v2 == ""})
+	program, err := filter(filterOptions{leaves: groups.v2 != "", watched: !groups.has(ctlMemory)})
 	if err != nil {
 		return nil, errors.Join(err, groups.close())
 	}
@@ -126,10 +124,9 @@ func New(cfg Config) (*Supervisor, error) {
 		image.close()
 		return nil, errors.Join(err, groups.close())
 	}
-	capLast, masked := readHost()
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
-		patience: patience{startDeadline, killDeadline}, image: image, null: null, disk: diskHeld(cfg.Spool), landlock: probeLandlock(), capLast: capLast, masked: masked,
+		patience: patience{startDeadline, killDeadline}, image: image, null: null, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{},
 	}, nil
