@@ -75,7 +75,7 @@ func Listen(conn *net.UnixConn, process *os.Process) int {
 func (b *Box) InitPid() int { return b.process.Pid }
 
 // Processes are the command lines of what runs in the box, without a warm
-// shell and without the dead that its init has not reaped yet.
+// shell and without what has no memory any more, which is about to be gone.
 func (b *Box) Processes() []string {
 	for b.warmingUp() {
 		<-time.After(time.Millisecond)
@@ -85,8 +85,7 @@ func (b *Box) Processes() []string {
 	queue := children(b.process.Pid)
 	for n := 0; n < len(queue); n++ {
 		queue = append(queue, children(queue[n])...)
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", queue[n]))
-		if err != nil || strings.Contains(string(stat), ") Z ") || strings.Contains(string(stat), ") X ") {
+		if size, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", queue[n])); err != nil || strings.HasPrefix(string(size), "0 ") {
 			continue
 		}
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", queue[n]))

@@ -110,7 +110,12 @@ func TestSurvivors(t *testing.T) {
 	if count["timed_out"] < calls/10 || count["exited"] < calls/10 || count["killed"] < calls/100 || count["refused"] > calls/10 {
 		t.Errorf("the mix is off, so little was shown: %v", count)
 	}
-	if left := b.Processes(); len(left) != 0 {
+	left := b.Processes()
+	// What is about to be gone may take a moment.
+	for end := time.Now().Add(5 * time.Second * patience); len(left) != 0 && time.Now().Before(end); left = b.Processes() {
+		<-time.After(time.Millisecond)
+	}
+	if len(left) != 0 {
 		t.Errorf("left in the box: %q", left)
 	}
 	shell(t, b, "sleep 1000 & sleep 0.01") // what is looked for would be seen

@@ -53,6 +53,9 @@ func lifetime() []Probe {
 		{ID: "L09", Name: "outlive its box", own: true, renewed: true, plant: daemon("L09", "1"), look: survivor("L09")},
 		{ID: "L10", Name: "leave shared memory to the next box", own: true, renewed: true, plant: func(f *Facts) error {
 			_, err := unix.SysvShmGet(left(f), 4096, unix.IPC_CREAT|unix.IPC_EXCL|0o600)
+			if errors.Is(err, unix.ENOSYS) { // a box whose memory is only watched has none
+				return nil
+			}
 			return err
 		}, try: func(f *Facts) (string, error) {
 			id, err := unix.SysvShmGet(left(f), 0, 0)
