@@ -501,7 +501,7 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 		return nil, err
 	}
 	if c.Shell != "" {
-		b.warmUp()
+		b.warmSoon(j)
 	}
 	if ctx.Err() != nil {
 		j.Kill(0)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -120,8 +121,11 @@ func placeIn(root, point, path string) string {
 	return dir
 }
 
-// supervisorName is the name of our directories: it tells a later supervisor
-// whether the one that made them is still alive.
+// supervisors counts those of this program.
+var supervisors atomic.Int64
+
+// supervisorName is the name of our directories, but for a number: it tells a
+// later supervisor whether the program that made them is still alive.
 func supervisorName() (string, error) {
 	start, err := startTime("self")
 	if err != nil {
@@ -156,6 +160,8 @@ func newCgroups(workspace string) (*cgroups, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A program may have more than one supervisor.
+	name += "." + strconv.FormatInt(supervisors.Add(1), 10)
 	found, err := findHierarchies()
 	if err != nil {
 		return nil, err
@@ -299,7 +305,7 @@ func sweep(dir string) {
 	}
 	for _, e := range entries {
 		p := strings.Split(e.Name(), ".")
-		if len(p) != 3 || p[0] != "belljar" {
+		if len(p) != 4 || p[0] != "belljar" {
 			continue
 		}
 		if start, err := startTime(p[1]); err == nil && start == p[2] {

@@ -71,11 +71,35 @@ func (c *Cmd) warms() bool {
 		c.In == nil && c.Out == nil && c.Err == nil && c.Terminal == nil && !sensitive.MatchString(c.Shell)
 }
 
+// warmSoon starts the next warm shell when the command has ended, or runs for
+// a while: in the first moments the two would be in each other's way.
+func (b *Box) warmSoon(j *Job) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.sup.cfg.Cold {
+		return
+	}
+	b.wg.Go(func() {
+		late := time.NewTimer(warmLate)
+		defer late.Stop()
+		select {
+		case <-j.done:
+		case <-late.C:
+		case <-b.gone:
+			return
+		}
+		b.warmUp()
+	})
+}
+
+// warmLate is longer than a short command takes.
+const warmLate = 20 * time.Millisecond
+
 // warmUp starts a warm shell, if there is none, and does not wait for it.
 func (b *Box) warmUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.warm != nil || b.warming || b.sup.cfg.Cold {
+	if b.closed || b.warm != nil || b.warming {
 		return
 	}
 	b.warming = true
