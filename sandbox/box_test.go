@@ -49,9 +49,9 @@ func TestRun(t *testing.T) {
 		{"stdin is not a terminal", "test -t 0 || echo no", "no\n", 0},
 		{"shm", "echo x > /dev/shm/a && cat /dev/shm/a", "x\n", 0},
 		{"a file that ends too early", "exec 2>&1\necho a\nif true", "a\nbash: -c: line 4: syntax error: unexpected end of file\n", 2},
-		{"special parameters", "echo $0 $_ $# $- $LINENO $SHLVL $BASH_SUBSHELL $? $OPTIND; echo $BASH_EXECUTION_STRING | wc -c; declare -p OLDPWD", "bash bash 0 hBc 1 1 0 0 1\n114\ndeclare -x OLDPWD\n", 0},
+		{"special parameters", "echo $0 $_ $# $- $LINENO $SHLVL $BASH_SUBSHELL $? $OPTIND; echo $BASH_EXECUTION_STRING | wc -c; declare -p OLDPWD", "bash bash 0 hBc 1 1 0 0 1\n114\ndeclare -x OLDPWD\n", 0}, //nolint:dupword // it is what bash says
 		{"no time has passed", "echo $SECONDS", "0\n", 0},
-		{"trace", "exec 2>&1; set -x; echo hi", "+ echo hi\nhi\n", 0},
+		{"trace", "exec 2>&1; set -x; echo hi", "+ echo hi\nhi\n", 0}, //nolint:dupword // it is what bash says
 		{"functions and jobs", "declare -F; jobs; f() { caller; echo ${FUNCNAME[0]}; }; f", "1 NULL\nf\n", 0},
 		{"quotes", `echo 'it'"'"'s' "\\ $(echo '$x')" \'`, "it's \\ $x '\n", 0},
 		{"here document", "cat <<'E'\na'b\nE", "a'b\n", 0},
