@@ -69,7 +69,7 @@ VM_SKIP   ?= ^TestFilterAgainstLibseccomp$$
 .PHONY: test-vm test-vm-matrix vm
 test-vm: GUESTS = $(VM_GUESTS)
 test-vm-matrix: GUESTS = $(VM_MATRIX)
-test-vm-matrix: VM_SKIP = ^(TestFilterAgainstLibseccomp|TestToolsWork|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*)$$
+test-vm-matrix: VM_SKIP = ^(TestFilterAgainstLibseccomp|TestToolsWork|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit)$$
 test-vm test-vm-matrix: vm
 	@bin/vmtest -guests "$(GUESTS)" -tally -dir sandbox bin/sandbox.test -test.v -test.run '$(VM_RUN)' -test.skip '$(VM_SKIP)' -test.timeout 14m
 
