@@ -106,9 +106,9 @@ func Expose(p policies.Profile, h Host) Exposure {
 		add(u.weight[held], "the %s limit is held by this host: %s", u.limit, held)
 	}
 	switch {
-	case h.Landlock < landlockFirst:
+	case h.Landlock < landlockLeast:
 		add(weightNoLandlock, "no Landlock: one wall less for files")
-	case h.Landlock < landlockLosses[len(landlockLosses)-1].since:
+	case h.Landlock < landlockNewest:
 		add(weightOldLandlock, "an old Landlock: the second wall has gaps")
 	}
 	if !h.Root {

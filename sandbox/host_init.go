@@ -160,12 +160,8 @@ func tryInside(root bool) ([]tried, error) {
 		return nil, err
 	}
 	defer r.Close()
-	var all uintptr
-	for _, k := range namespaceKinds {
-		all |= k.flag
-	}
 	p, err := os.StartProcess(selfExe, []string{probeName}, &os.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{nil, nil, nil, w}, Sys: probeAttr(all, root),
+		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{nil, nil, nil, w}, Sys: probeAttr(namespaces, root),
 	})
 	w.Close()
 	if err != nil {
@@ -187,19 +183,13 @@ func tryInside(root bool) ([]tried, error) {
 // probeAttr makes a process as the init of a box is made, in some of the
 // namespaces.
 func probeAttr(flags uintptr, root bool) *syscall.SysProcAttr {
-	uid, gid := os.Geteuid(), os.Getegid()
+	uid := os.Geteuid()
 	if root {
-		uid, gid = firstUID, firstUID
+		uid = firstUID
 	}
-	return &syscall.SysProcAttr{
-		Cloneflags:                 flags,
-		UidMappings:                []syscall.SysProcIDMap{{ContainerID: boxUID, HostID: uid, Size: 1}},
-		GidMappings:                []syscall.SysProcIDMap{{ContainerID: boxGID, HostID: gid, Size: 1}},
-		GidMappingsEnableSetgroups: root,
-		Credential:                 &syscall.Credential{Uid: boxUID, Gid: boxGID, NoSetGroups: !root},
-		AmbientCaps:                []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE},
-		Setsid:                     true,
-	}
+	attr := initAttr(uid, root)
+	attr.Cloneflags, attr.Pdeathsig = flags, 0 // the thread that starts it may end before it
+	return attr
 }
 
 // tryKind makes one kind of namespace, in a user namespace of its own.

@@ -38,7 +38,7 @@ func checkFilter(a around) Check {
 		return c
 	}
 	// With no program the call fails with EFAULT where filters exist.
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, 0)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, 0)
 	if !errors.Is(errno, unix.EFAULT) {
 		return fail(fmt.Errorf("seccomp: %w", errno))
 	}
@@ -50,12 +50,13 @@ func checkFilter(a around) Check {
 		}
 		names = append(names, action.name)
 	}
-	c.Detail = "seccomp with " + strings.Join(names, ", ") + " and TSYNC"
+	c.Detail = "seccomp with " + strings.Join(names, ", ")
 	return c
 }
 
 // landlockLoss is what a version of Landlock's interface lacks against the
-// next one that matters (landlock(7), "Landlock ABI versions").
+// next one that boxes use (landlock(7), "Landlock ABI versions"). Version 4
+// bounds TCP ports, of which a box has none but its own.
 type landlockLoss struct {
 	since int    // version that has it
 	linux string // and the kernel that has that
@@ -67,26 +68,20 @@ type landlockLoss struct {
 // nothing by itself.
 var landlockLosses = []landlockLoss{
 	{3, "6.2", "truncate", "that a file cannot be emptied rests on mounts alone"},
-	{4, "6.7", "network", "that no TCP port of the host is reached rests on the net namespace alone"},
 	{5, "6.10", "ioctl_dev", "calls to device drivers rest on the system call filter alone"},
-	{6, "6.12", "scoped sockets and signals", "that abstract sockets and processes outside are out of reach rests on namespaces alone"},
+	{landlockNewest, "6.12", "scoped sockets and signals", "that abstract sockets and processes outside are out of reach rests on namespaces alone"},
 }
-
-const (
-	landlockFirst  = 2 // 5.19: before it, a ruleset forbids to move a file to another directory
-	landlockSilent = 7 // 6.15: from it on, denials can be kept from the host's audit log
-)
 
 func checkLandlock() (int, Check) {
 	c := Check{Name: "landlock"}
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	version := int(v)
-	if errno == 0 && version >= landlockFirst {
+	if errno == 0 && version >= landlockLeast {
 		describeLandlock(&c, version)
 		return version, c
 	}
 	c.Detail = fmt.Sprintf("version %d", version)
-	c.Degraded = "there is no second wall for files, abstract sockets and signals, so mounts, namespaces and the system call filter hold alone"
+	c.Degraded = "there is no second wall against changes to files, nor for abstract sockets and signals, so mounts, namespaces and the system call filter hold alone"
 	c.Mend = "nothing mends it: use Linux 5.19 or later with CONFIG_SECURITY_LANDLOCK; 6.12 has all that is used"
 	if errno != 0 {
 		version, c.Detail = 0, "landlock_create_ruleset: "+errno.Error()
@@ -102,7 +97,7 @@ func checkLandlock() (int, Check) {
 
 // describeLandlock says what a version has and lacks.
 func describeLandlock(c *Check, version int) {
-	c.OK, c.Detail = true, fmt.Sprintf("version %d: files", version)
+	c.OK, c.Detail = true, fmt.Sprintf("version %d: changes to files", version)
 	var lost []string
 	for _, l := range landlockLosses {
 		if version >= l.since {
@@ -114,10 +109,6 @@ func describeLandlock(c *Check, version int) {
 	if len(lost) > 0 {
 		c.Degraded = strings.Join(lost, "; ")
 		c.Mend = "nothing mends it: use Linux " + landlockLosses[len(landlockLosses)-1].linux + " or later"
-		return
-	}
-	if version < landlockSilent {
-		c.Detail += "; denials are always in the audit log"
 	}
 }
 

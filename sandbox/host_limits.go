@@ -114,7 +114,7 @@ func checkKill(a around, groups *cgroups) Check {
 		}
 	}
 	c.Detail = "each command is in a pid namespace of its own and killed with its first process: " + err.Error()
-	c.Degraded = "a command that a signal ends shows it in its exit code only, and each one costs a shell more"
+	c.Degraded = "each command costs a process and a /proc of its own, and sees no other command's processes"
 	c.Mend = a.mendKill()
 	if errors.Is(err, unix.ENOENT) {
 		c.Mend = "nothing mends it: use Linux 5.14 or later"

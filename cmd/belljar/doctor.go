@@ -26,17 +26,24 @@ degraded by what is not, and the one command that mends it. Under that it rates
 each profile of the policy: 0 says that a box can reach nothing of this host,
 100 that the box is a formality. docs/hosts.md says what adds to it.
 
-With --json it prints an object with "ok", "kernel", "checks" and "exposure".
+With --json it prints an object with "ok", "kernel", "checks", "policy" and
+"exposure".
 
 With --probe it opens boxes for two tenants and tries to get out of them, and
 from one into the other, in more than 200 ways; it prints how many held in each
 category, and what each that got through means. That takes less than a minute.
-Without --workspace it works in a directory made for it.
+Without --workspace it works in a directory made for it. With --json it prints
+an object with "ok", "policy", "profile", "workspace", "held", "of",
+"categories" and "findings".
 
-Exit status: 0 boxes can run here; 1 no box can run here, the policy cannot
-be read, or a probe got through; 2 the command line makes no sense.`,
+Exit status: 0 boxes can run here, and with --probe all probes held;
+1 no box can run here, the policy cannot be read, or a probe did not hold;
+2 the command line makes no sense.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if !probe.on && c.Flags().Changed("profile") {
+				return usage("doctor rates all profiles; --profile goes with --probe")
+			}
 			if probe.on {
 				return probe.run(c, &set, asJSON)
 			}

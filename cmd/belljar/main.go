@@ -33,7 +33,7 @@ Exit status: 0 all is well; 1 it is not, and the last line of standard error
 says why; 2 the command line makes no sense.`
 
 func main() {
-	// A box starts as this same program; nothing may come before.
+	// The helpers of a box start as this same program; nothing may come before.
 	sandbox.Init()
 	escape.Main()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

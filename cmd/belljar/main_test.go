@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The box of a command under test starts as this test binary.
+	// The helpers of a command under test start as this test binary.
 	sandbox.Init()
 	escape.Main()
 	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered})

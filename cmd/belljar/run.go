@@ -33,10 +33,11 @@ func runCommand() *cobra.Command {
 		Short: "run a command in a box with this terminal",
 		Long: `run starts a command in a box, with the standard input, output and error of
 this process, passes SIGINT, SIGTERM, SIGHUP and SIGQUIT on to it, and ends as
-it ends.
+it ends. On a terminal the command gets one of its own. It may run as long as
+the profile lets background jobs run.
 
-Exit status: that of the command; 128+n where signal n ended it; 124 where the
-profile's time was up; 125 where belljar could not run it.`,
+Exit status: that of the command; 128+n where signal n ended it; 124 where its
+time was up; 125 where belljar could not run it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &statusError{code: exitRun, err: errors.New("run: no command; write it behind --, as in `belljar run -- make test`")}
