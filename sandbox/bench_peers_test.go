@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox"
 )
 
@@ -29,7 +28,7 @@ func BenchmarkRun(b *testing.B) {
 	} {
 		b.Run(task.name, func(b *testing.B) {
 			warm, _ := openBox(b, grant(b))
-			cold := coldBox(b)
+			cold, _ := openCold(b, grant(b))
 			env := environment(b, cold)
 			ways := []way{
 				{name: "raw", run: func() { rawRun(b, "/", env, task.argv...) }},
@@ -48,26 +47,6 @@ func BenchmarkRun(b *testing.B) {
 			race(b, 300, append(ways, peers(b, env, task.argv)...)...)
 		})
 	}
-}
-
-// coldBox is a box that starts a new shell for every script.
-func coldBox(b *testing.B) *sandbox.Box {
-	b.Helper()
-	testenv.Need(b, testenv.UserNamespaces)
-	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir(), Cold: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			b.Errorf("close: %v", err)
-		}
-	})
-	box, err := s.Open(b.Context(), "cold", grant(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return box
 }
 
 // environment is what a box gives its commands: others get it too, since a

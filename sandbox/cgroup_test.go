@@ -17,15 +17,6 @@ import (
 	"belljar.dev/policies/policytest"
 )
 
-// needGroups skips the test where this user has no cgroups: a user to whom
-// none is delegated. Root has some everywhere.
-func needGroups(t testing.TB) {
-	t.Helper()
-	if testenv.Cgroup1.Missing() != "" && testenv.Cgroup2.Missing() != "" {
-		testenv.Need(t, testenv.Root)
-	}
-}
-
 // groupsOf are the cgroups of this host, for a workspace.
 func groupsOf(t *testing.T, workspace string) *cgroups {
 	t.Helper()
@@ -62,7 +53,7 @@ func open(t *testing.T, c *cgroups, name string, g policies.Grant) *group {
 // A tenant's directories hold its totals, follow a change of the policy, and
 // go with the last box.
 func TestShareLivesWithItsBoxes(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	c := groupsOf(t, "")
 	first, err := c.open("a", tenantGrant(t, "x", "pids: 1000"), os.Geteuid())
 	if err != nil {
@@ -107,7 +98,7 @@ func TestShareLivesWithItsBoxes(t *testing.T) {
 
 // Many boxes of many tenants come and go at once.
 func TestSharesAtOnce(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	c := groupsOf(t, "")
 	var wg sync.WaitGroup
 	for worker := range 8 {
@@ -131,7 +122,7 @@ func TestSharesAtOnce(t *testing.T) {
 
 // The kernel took the bound on the workspace's disk as it was meant.
 func TestIOIsBoundedOnTheDiskOfTheWorkspace(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	dir := t.TempDir()
 	c := groupsOf(t, dir)
 	g := open(t, c, "io", tenantGrant(t, "x", ""))
@@ -191,7 +182,7 @@ func inGroup(t *testing.T, g *group, leaf *leaf, script string) *exec.Cmd {
 
 // Whoever watches a box hears of a kill for memory in it, and in no other.
 func TestWatchOOM(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
 	c := groupsOf(t, "")
 	if !c.has(ctlMemory) {
@@ -241,7 +232,7 @@ func TestWatchOOM(t *testing.T) {
 
 // A watch of a box that goes away ends, whatever comes first.
 func TestWatchOOMEndsWithItsBox(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	c := groupsOf(t, "")
 	for i := range 20 {
 		g, err := c.open("box-"+strconv.Itoa(i), tenantGrant(t, "x", ""), os.Geteuid())
@@ -267,7 +258,7 @@ func TestWatchOOMEndsWithItsBox(t *testing.T) {
 
 // Of two leaves the one that holds more memory is told apart.
 func TestResident(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
 	c := groupsOf(t, "")
 	g := open(t, c, "leaves", tenantGrant(t, "x", ""))
@@ -319,7 +310,7 @@ func leafHolding(t *testing.T, g *group, name string, bytes int) int64 {
 // On v1 the memory of one box is told of to all of its tenant when the
 // tenant's runs out; only the one that lost a process hears of a kill.
 func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
 	c := groupsOf(t, "")
 	grant := tenantGrant(t, "x", "memory: 66MiB")

@@ -29,9 +29,14 @@ func TestMain(m *testing.M) {
 // world is a supervisor over an empty workspace.
 func world(t testing.TB) (*sandbox.Supervisor, string) {
 	t.Helper()
+	return worldOf(t, sandbox.Config{})
+}
+
+func worldOf(t testing.TB, cfg sandbox.Config) (*sandbox.Supervisor, string) {
+	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces)
-	dir := t.TempDir()
-	s, err := sandbox.New(sandbox.Config{Workspace: dir})
+	cfg.Workspace = t.TempDir()
+	s, err := sandbox.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,34 +45,24 @@ func world(t testing.TB) (*sandbox.Supervisor, string) {
 			t.Errorf("close: %v", err)
 		}
 	})
-	return s, dir
+	return s, cfg.Workspace
 }
 
 // openBox opens a box for a grant in a world of its own.
 func openBox(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
 	t.Helper()
-	s, dir := world(t)
-	b, err := s.Open(t.Context(), "box", g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b, dir
+	return openIn(t, sandbox.Config{}, g)
 }
 
 // openCold is openBox where every command is a new process.
 func openCold(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
 	t.Helper()
-	testenv.Need(t, testenv.UserNamespaces)
-	dir := t.TempDir()
-	s, err := sandbox.New(sandbox.Config{Workspace: dir, Cold: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	return openIn(t, sandbox.Config{Cold: true}, g)
+}
+
+func openIn(t testing.TB, cfg sandbox.Config, g policies.Grant) (*sandbox.Box, string) {
+	t.Helper()
+	s, dir := worldOf(t, cfg)
 	b, err := s.Open(t.Context(), "box", g)
 	if err != nil {
 		t.Fatal(err)

@@ -22,15 +22,6 @@ func totalled(t testing.TB, tenant, limits, totals string) policies.Grant {
 		policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true"})
 }
 
-// needGroups skips the test where this user has no cgroups: a user to whom
-// none is delegated. Root has some everywhere.
-func needGroups(t testing.TB) {
-	t.Helper()
-	if testenv.Cgroup1.Missing() != "" && testenv.Cgroup2.Missing() != "" {
-		testenv.Need(t, testenv.Root)
-	}
-}
-
 // background starts a script as a job.
 func background(t testing.TB, b *sandbox.Box, script string) *sandbox.Job {
 	t.Helper()
@@ -44,7 +35,7 @@ func background(t testing.TB, b *sandbox.Box, script string) *sandbox.Job {
 // Fork bombs in the boxes of one tenant together stay within the tenant's
 // processes, a further box is refused, and a neighbour does not notice.
 func TestTenantsProcessesAreBounded(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
 	const total = 200
 	s, _ := world(t)
@@ -104,7 +95,7 @@ func firstLine(t testing.TB, j *sandbox.Job) string {
 
 // Two boxes that each stay within their memory cannot pass the tenant's.
 func TestTenantsMemoryIsBounded(t *testing.T) {
-	needGroups(t)
+	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
 	s, _ := world(t)
 	g := totalled(t, "hungry", "memory: 256MiB, tmp: 16MiB", "memory: 288MiB")

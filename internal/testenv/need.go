@@ -68,6 +68,15 @@ func Need(t testing.TB, things ...Thing) {
 	}
 }
 
+// NeedCgroups skips the test where this user has no cgroups of either version:
+// a user to whom none is delegated. Root has some everywhere.
+func NeedCgroups(t testing.TB) {
+	t.Helper()
+	if Cgroup1.Missing() != "" && Cgroup2.Missing() != "" {
+		Need(t, Root)
+	}
+}
+
 // required reports whether want, the value of TEST_REQUIRE, makes the lack of
 // n a failure.
 func required(want string, n Thing, known []Thing) bool {

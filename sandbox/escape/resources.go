@@ -81,7 +81,7 @@ func resources() []Probe {
 
 // forks makes sleeping children until there can be no more.
 func forks(f *Facts) (string, error) {
-	// The init's own threads are beyond what the profile gives.
+	// What is the box's own comes on top of what the profile gives.
 	const slack = 64
 	want := min(int(f.Limits.Pids)+slack, mostTasks)
 	for n := range want {

@@ -42,11 +42,11 @@ func TestEscapeTable(t *testing.T) {
 	}
 }
 
-// The published list of 81 keeps its ids; docs/probes.md tells of it.
-func TestEscapeTableKeepsThePublishedIDs(t *testing.T) {
-	published := map[string]int{"F": 18, "P": 12, "D": 4, "C": 5, "N": 4, "S": 17, "W": 6, "X": 3, "R": 7, "L": 5}
+// A probe keeps its id, by which reports name it. These are the first 81.
+func TestEscapeTableKeepsTheFirstIDs(t *testing.T) {
+	first := map[string]int{"F": 18, "P": 12, "D": 4, "C": 5, "N": 4, "S": 17, "W": 6, "X": 3, "R": 7, "L": 5}
 	total := 0
-	for letter, n := range published {
+	for letter, n := range first {
 		total += n
 		for i := 1; i <= n; i++ {
 			id := letter + string(rune('0'+i/10)) + string(rune('0'+i%10))
@@ -56,7 +56,7 @@ func TestEscapeTableKeepsThePublishedIDs(t *testing.T) {
 		}
 	}
 	if total != 81 {
-		t.Errorf("%d published probes, want 81", total)
+		t.Errorf("%d first probes, want 81", total)
 	}
 }
 
