@@ -45,7 +45,7 @@ func defaultLimits() Limits {
 const (
 	maxProfiles = 1000
 	maxMounts   = 256
-	maxProtect  = 256
+	maxProtect  = 32 // half of what a workspace can have: its repositories name more
 	maxEnv      = 256
 	maxEnvBytes = 64 << 10 // execve counts the environment against its argument space
 )

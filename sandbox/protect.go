@@ -171,7 +171,7 @@ func (p *protector) prepare(also []string) (err error) {
 		return err
 	}
 	if len(also) > maxExtra {
-		return fmt.Errorf("%d further paths, at most %d are taken", len(also), maxExtra)
+		return fmt.Errorf("the profile names %d paths, at most %d are taken; name a directory that holds several of them", len(also), maxExtra)
 	}
 	for _, a := range also {
 		clean := path.Clean(a)
