@@ -465,7 +465,7 @@ func v2Limits(ctl string, l bounds) []setting {
 
 const (
 	cpuPeriod   = 100_000 // microseconds, the kernel's default
-	initThreads = 16      // the init's own threads come on top of the box's processes
+	initThreads = 16      // on top of the box's processes: the init, and where there are no leaves the first process of each command
 )
 
 // limit writes the settings of one cgroup.
