@@ -350,7 +350,7 @@ func (c *cgroups) held() Limits {
 
 func (c *cgroups) has(ctl string) bool { return c.v1[ctl] != "" || c.v2ctl[ctl] }
 
-// group is a box's share of the cgroups.
+// group is what one box has of the cgroups.
 type group struct {
 	c     *cgroups
 	share *share            // whose directories the box's are in

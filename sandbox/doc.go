@@ -2,21 +2,27 @@
 //
 // A [Supervisor] owns the boxes of a program. [Supervisor.Open] makes a [Box]
 // for what a grant allows: namespaces of its own, a private root, limits, no
-// capability, a system call filter, no network but its loopback. A command
+// capability, a system call filter, Landlock, no network but its loopback. A command
 // goes in with [Box.Run] or [Box.Start] and comes back as a [Result]; while it
 // runs it is a [Job], and what it writes is an [Output].
 //
 // One init per box, none per command: everything is locked when the box is
 // made and inherited by what runs in it, so a command costs little more than a
-// plain exec. The init and the conversation with it are package boxinit; on
-// this side
+// plain exec. (Where no cgroup can be killed, each command has a pid namespace
+// of its own, and is locked in it.) The init and the conversation with it are
+// package boxinit; on this side
 //
 //	supervisor.go, spawn_linux.go   make a box
 //	root.go, landlock.go            what it looks like, as a script for its init
-//	box.go, job.go                  run a command and see it through
-//	cgroup.go                       limits and the certain kill
-//	seccomp.go                      the filter
-//	host.go                         what this machine offers
+//	box.go, job.go, warm.go         run a command and see it through
+//	cgroup.go, tenant.go, disk.go   limits, totals and the certain kill
+//	oom.go, watchdog.go             memory that ran out
+//	storage.go                      what a box stores, if not in memory
+//	protect.go                      what of a workspace a box cannot change
+//	seccomp.go, seccomp_table.go    the filter
+//	host.go, exposure.go            what this machine offers, and what a box can reach of it
+//
+// Package escape tries to get out.
 //
 // A command ends when its main process ends, whoever holds its output open;
 // then all that it left is killed. How a limit is held depends on the host and

@@ -69,7 +69,7 @@ var protectedNames = map[string][]string{
 const (
 	maxPins      = 256
 	maxExtra     = 64   // paths that configuration or a policy adds
-	maxNested    = 1024 // directories in which a repository is looked for
+	maxBelow     = 1024 // directories in which a repository is looked for
 	maxGitDirs   = 256  // git directories in one look
 	maxPerKind   = 32   // submodules, worktrees: more are pinned as a whole
 	maxPinnedGit = 40   // git directories that are pinned; more are watched

@@ -37,7 +37,7 @@ func (l *look) git() {
 		if err != nil || !isDir(st) {
 			continue
 		}
-		if dirs++; dirs > maxNested || l.dirs > maxGitDirs/2 || l.p.skipped[name] && !l.adopt {
+		if dirs++; dirs > maxBelow || l.dirs > maxGitDirs/2 || l.p.skipped[name] && !l.adopt {
 			// What is not looked at now must not count as new later.
 			skipped[name] = true
 			continue
@@ -48,19 +48,19 @@ func (l *look) git() {
 			without[name] = m
 			continue
 		}
-		if !l.nested(name) && !l.tooYoung(st) {
+		if !l.below(name) && !l.tooYoung(st) {
 			without[name] = mark{id: identOf(st), time: st.Ctim}
 		}
 	}
 	l.loose = false
 	if l.adopt && len(skipped) > 0 {
-		l.note("%d directories are not looked at for repositories: there are more than %d, or too many repositories", len(skipped), maxNested)
+		l.note("%d directories are not looked at for repositories: there are more than %d, or too many repositories", len(skipped), maxBelow)
 	}
 }
 
-// nested looks for a repository in one directory of the workspace, and reports
+// below looks for a repository in one directory of the workspace, and reports
 // whether there may be one.
-func (l *look) nested(name string) bool {
+func (l *look) below(name string) bool {
 	dir := l.open(l.p.root, name)
 	if dir == nil {
 		return true // moved or replaced this moment: the workspace's time tells
