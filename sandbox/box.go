@@ -94,9 +94,6 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 		b.area, err = openStorage(b.sup.cfg.Spool, l.Tmp, l.TmpFiles, uid)
 	}
 	if err == nil {
-		b.deaf, err = b.group.watchOOM(b.outOfMemory)
-	}
-	if err == nil {
 		err = b.begin(ctx)
 	}
 	if err != nil {
@@ -111,29 +108,61 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	return nil
 }
 
-// begin starts the init and waits until it has built the box.
+// begin starts the init and waits until it has built the box. What it is to
+// build is found out while the kernel makes its namespaces.
 func (b *Box) begin(ctx context.Context) error {
+	started := make(chan error, 1)
+	go func() {
+		var err error
+		b.process, b.conn, err = b.sup.startInit(b.group, b.uid)
+		started <- err
+	}()
+	script, files, err := b.design()
+	if startErr := <-started; startErr != nil {
+		boxinit.CloseAll(files)
+		return errors.Join(startErr, err)
+	}
+	if err == nil {
+		err = sendScript(b.conn, script, files)
+	}
+	boxinit.CloseAll(files)
+	if err == nil {
+		b.deaf, err = b.group.watchOOM(b.outOfMemory)
+	}
+	if err == nil {
+		err = b.ready(ctx, script)
+	}
+	if err != nil {
+		b.conn.Close()
+		_ = b.process.Kill()
+		_, _ = b.process.Wait()
+	}
+	return err
+}
+
+// design is the script of the box, with the trees that go with it, which the
+// caller must close.
+func (b *Box) design() (*boxinit.Script, []int, error) {
 	p, err := b.sup.plan(b.grant, b.name, b.uid)
 	if err != nil {
-		return err
-	}
-	defer p.close()
-	if b.guard, err = b.sup.protector(b.grant); err != nil {
-		return err
-	}
-	if b.guard != nil {
-		if p.pins, err = b.guard.pins(); err != nil {
-			return err
-		}
+		return nil, nil, err
 	}
 	b.env, b.nested = boxEnv(b.grant), p.nested
-	if b.area != nil {
-		p.area = b.area.fd
+	if b.guard, err = b.sup.protector(b.grant); err == nil && b.guard != nil {
+		p.pins, err = b.guard.pins()
 	}
-	script := p.script()
-	if b.process, b.conn, err = b.sup.startInit(b.group, script, p.passed(), b.uid); err != nil {
-		return err
+	if err == nil && b.area != nil {
+		p.area, err = unix.FcntlInt(uintptr(b.area.fd), unix.F_DUPFD_CLOEXEC, 0)
 	}
+	if err != nil {
+		boxinit.CloseAll(p.passed())
+		return nil, nil, err
+	}
+	return p.script(), p.passed(), nil
+}
+
+// ready waits for the init's word that the box is built.
+func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 	deadline := time.Now().Add(b.sup.patience.start)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
@@ -142,21 +171,16 @@ func (b *Box) begin(ctx context.Context) error {
 	first, err := b.receive(make([]byte, boxinit.MaxReply+1))
 	switch {
 	case err != nil:
-		err = fmt.Errorf("its init did not answer: %w", err)
+		return fmt.Errorf("its init did not answer: %w", err)
 	case first.Op == boxinit.OpFailed:
-		err = &Refusal{
+		return &Refusal{
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
 		}
 	case first.Op != boxinit.OpReady:
-		err = errors.New("its init spoke before it was ready")
-	default:
-		return nil
+		return errors.New("its init spoke before it was ready")
 	}
-	b.conn.Close()
-	_ = b.process.Kill()
-	_, _ = b.process.Wait()
-	return err
+	return nil
 }
 
 // ID is the name that Open was called with.

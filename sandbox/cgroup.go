@@ -38,6 +38,7 @@ type cgroups struct {
 
 	mu        sync.Mutex
 	shares    map[string]*share // by tenant
+	kept      int               // of shares without a box
 	lastShare int               // for names
 }
 
@@ -154,7 +155,7 @@ func startTime(pid string) (string, error) {
 func newCgroups(workspace string) (*cgroups, error) {
 	c := &cgroups{
 		v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{},
-		disk: diskOf(workspace), shares: map[string]*share{},
+		disk: diskOf(workspace), shares: map[string]*share{}, kept: keptShares,
 	}
 	name, err := supervisorName()
 	if err != nil {
@@ -533,10 +534,10 @@ func openLeaf(path string, uid int) (_ *leaf, err error) {
 	if err := chownProcs(l.path, uid); err != nil {
 		return nil, err
 	}
-	if l.dir, err = os.Open(l.path); err != nil {
+	if l.dir, err = openFile(l.path); err != nil {
 		return nil, fmt.Errorf("open cgroup: %w", err)
 	}
-	if l.events, err = os.Open(filepath.Join(l.path, "cgroup.events")); err != nil {
+	if l.events, err = openFile(filepath.Join(l.path, "cgroup.events")); err != nil {
 		return nil, fmt.Errorf("open cgroup: %w", err)
 	}
 	return l, nil
@@ -655,12 +656,23 @@ func (g *group) close() {
 	}
 }
 
+// writeFile writes to a file of the kernel's. Package os would have the runtime
+// wait for such files, since they can be polled.
 func writeFile(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	_, err = f.WriteString(text)
+	defer unix.Close(fd)
+	_, err = unix.Write(fd, []byte(text))
 	return err
+}
+
+// openFile opens one for reading; see writeFile.
+func openFile(path string) (*os.File, error) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }

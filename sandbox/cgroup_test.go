@@ -51,10 +51,11 @@ func open(t *testing.T, c *cgroups, name string, g policies.Grant) *group {
 }
 
 // A tenant's directories hold its totals, follow a change of the policy, and
-// go with the last box.
+// go with the last box where there are many tenants.
 func TestShareLivesWithItsBoxes(t *testing.T) {
 	testenv.NeedCgroups(t)
 	c := groupsOf(t, "")
+	c.kept = 1
 	first, err := c.open("a", tenantGrant(t, "x", "pids: 1000"), os.Geteuid())
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +91,8 @@ func TestShareLivesWithItsBoxes(t *testing.T) {
 	other.close()
 	for _, top := range c.dirs() {
 		left, err := filepath.Glob(filepath.Join(top, "tenant-*"))
-		if err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
+		if err != nil || len(left) != 1 {
+			t.Errorf("left are %v, %v, want one", left, err)
 		}
 	}
 }
@@ -115,8 +116,8 @@ func TestSharesAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(c.shares) != 0 {
-		t.Errorf("%d shares are left", len(c.shares))
+	if len(c.shares) != 3 {
+		t.Errorf("%d shares are left, want one a tenant", len(c.shares))
 	}
 }
 

@@ -72,8 +72,11 @@ func (v landlock) add(b *builder, p *plan) {
 	}
 	allow("/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
 	allow("/dev", unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
+	allow(storageRoot, landlockChange)
 	for _, s := range storageDirs {
-		allow(s.target, landlockChange)
+		if s.target != storageRoot+"/"+s.name {
+			allow(s.target, landlockChange)
+		}
 	}
 	for _, m := range p.mounts {
 		switch {

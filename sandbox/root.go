@@ -14,8 +14,12 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// The box's tmpfs storage is one file system, so that one size holds for all
-// of it; these directories of it are bound to where they belong.
+// The box's storage is one file system, so that one size holds for all of it;
+// these directories of it are bound to where they belong. A place of its own
+// for it would have to be unmounted again, for which the kernel waits for all
+// processors.
+const storageRoot = "/run"
+
 var storageDirs = []struct {
 	name, target string
 	mode         int
@@ -23,7 +27,7 @@ var storageDirs = []struct {
 	{"tmp", "/tmp", 0o1777},
 	{"home", boxHome, 0o755},
 	{"shm", "/dev/shm", 0o1777},
-	{"run", boxRun, 0o755},
+	{"user", boxRun, 0o755}, // is where it belongs
 }
 
 // masked files and directories of /proc show the host, or would let it be
@@ -61,6 +65,7 @@ type plan struct {
 
 // hostFacts are what the plans of all boxes need to know of the host.
 type hostFacts struct {
+	root     bool // the supervisor is root
 	landlock landlock
 	capLast  int             // the last capability that the kernel knows
 	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
@@ -141,6 +146,15 @@ func (b *builder) proc(name string) {
 func (p *plan) begin(b *builder) {
 	b.Step("begin")
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_NAME, boxinit.InitName)
+	// The user was mapped after the init began, so it is not yet who it is to
+	// be. A change of user takes the signal and the rights to its own /proc away.
+	if p.root {
+		b.Call(unix.SYS_SETGROUPS, 0, 0)
+	}
+	b.Call(unix.SYS_SETRESGID, boxGID, boxGID, boxGID)
+	b.Call(unix.SYS_SETRESUID, boxUID, boxUID, boxUID)
+	b.Call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL))
+	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
 	b.Call(unix.SYS_UMASK, 0)
 	// A session keyring of its own: that of the supervisor would come along.
 	b.Call(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).IgnoreAll(0)
@@ -263,27 +277,26 @@ func (p *plan) pin(b *builder) {
 }
 
 func (p *plan) storage(b *builder) {
-	// Mounted below the root first and let go at the end: the bound directories
-	// keep it alive.
 	b.Step("mount the storage")
-	b.dir("/storage")
+	b.dir(storageRoot)
 	if p.area >= 0 {
 		area := boxinit.Slot(len(p.passed()) - 1)
-		b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, "./storage", unix.MOVE_MOUNT_F_EMPTY_PATH)
+		b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(storageRoot), unix.MOVE_MOUNT_F_EMPTY_PATH)
 		b.Call(unix.SYS_CLOSE, area)
-		b.attr("./storage", 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
+		b.attr(in(storageRoot), 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
 	} else {
 		data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", p.tmp, p.tmpFiles)
-		b.Call(unix.SYS_MOUNT, "belljar", "./storage", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data)
+		b.Call(unix.SYS_MOUNT, "belljar", in(storageRoot), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data)
 	}
 	for _, s := range storageDirs {
+		dir := storageRoot + "/" + s.name
+		b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), s.mode)
+		if s.target == dir {
+			continue
+		}
 		b.dir(s.target)
-		dir := "./storage/" + s.name
-		b.Call(unix.SYS_MKDIRAT, atFDCWD, dir, s.mode)
-		b.Call(unix.SYS_MOUNT, dir, in(s.target), 0, unix.MS_BIND, 0)
+		b.Call(unix.SYS_MOUNT, in(dir), in(s.target), 0, unix.MS_BIND, 0)
 	}
-	b.Call(unix.SYS_UMOUNT2, "./storage", unix.MNT_DETACH)
-	b.Call(unix.SYS_UNLINKAT, atFDCWD, "./storage", unix.AT_REMOVEDIR)
 }
 
 // small makes the box's own small files and links.
@@ -412,7 +425,7 @@ func (p *plan) lock(b *builder) {
 }
 
 func readHost() hostFacts {
-	h := hostFacts{landlock: probeLandlock(), capLast: unix.CAP_LAST_CAP, masked: map[string]bool{}, watches: 8192}
+	h := hostFacts{root: os.Geteuid() == 0, landlock: probeLandlock(), capLast: unix.CAP_LAST_CAP, masked: map[string]bool{}, watches: 8192}
 	if n, err := strconv.Atoi(knob("/proc/sys/kernel/cap_last_cap")); err == nil {
 		h.capLast = n
 	}

@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -39,7 +41,7 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | u
 // namespace; the init gives all of them up before anything runs.
 var initCapabilities = []uintptr{
 	unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE,
-	unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_FOWNER,
+	unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_FOWNER, unix.CAP_SETUID, unix.CAP_SETGID,
 }
 
 // systemTrees are the host's programs. What is a link on the host is a link
@@ -58,31 +60,34 @@ var systemFiles = []string{
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// startInit starts the init of a box and gives it its script. It returns the
-// process and the connection. The init may still fail; its first message says
-// so, with the number of a step of the script.
-func (s *Supervisor) startInit(g *group, script *boxinit.Script, files []int, uid int) (*os.Process, *net.UnixConn, error) {
+// startInit starts the init of a box and gives it its user. It returns the
+// process and the connection, over which it waits for its script.
+func (s *Supervisor) startInit(g *group, uid int) (*os.Process, *net.UnixConn, error) {
 	conn, theirs, err := socketPair()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	attr := &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{s.null, s.null, s.null, theirs, s.image.exe},
-		Sys: initAttr(uid, s.root),
-	}
+	defer runtime.KeepAlive(theirs)
+	cgroup := -1
 	if g.init != nil {
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(g.init.dir.Fd())
+		cgroup = int(g.init.dir.Fd())
 	}
+	calls, keep := s.beginInit(int(theirs.Fd()))
+	defer runtime.KeepAlive(keep)
 	var process *os.Process
 	err = s.spawner.do(func() error {
-		return g.join(func() (err error) {
-			process, err = os.StartProcess(s.image.path, []string{boxinit.InitName}, attr)
+		return g.join(func() error {
+			pid, err := boxinit.Spawn(namespaces, cgroup, calls)
+			if err != nil {
+				return fmt.Errorf("make a process: %w", err)
+			}
+			process, err = os.FindProcess(pid)
 			return err
 		})
 	})
 	if err == nil {
-		err = sendScript(conn, script, files)
+		err = s.mapUsers(process.Pid, uid)
 	}
 	if err != nil {
 		conn.Close()
@@ -95,23 +100,64 @@ func (s *Supervisor) startInit(g *group, script *boxinit.Script, files []int, ui
 	return process, conn, nil
 }
 
-func initAttr(uid int, root bool) *syscall.SysProcAttr {
-	gid := os.Getegid()
-	if root {
-		gid = uid
+// beginInit are the calls by which a new child becomes an init: its parent's
+// death is to be its own, it keeps through the exec what building a box takes,
+// and has the five descriptors that an init begins with. What they point at
+// must be kept.
+func (s *Supervisor) beginInit(conn int) ([]boxinit.SpawnCall, []any) {
+	text := func(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
+	name, page, empty := text(boxinit.InitName), text(s.image.path), new(uintptr)
+	argv := []*byte{name, nil}
+	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	data := new([2]unix.CapUserData)
+	for _, c := range initCapabilities {
+		data[0].Effective |= 1 << c
 	}
-	return &syscall.SysProcAttr{
-		Cloneflags:  namespaces,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: boxUID, HostID: uid, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: boxGID, HostID: gid, Size: 1}},
-		// Only root may keep setgroups, and needs it to drop its own groups;
-		// an ordinary user's groups cannot be dropped (user_namespaces(7)).
-		GidMappingsEnableSetgroups: root,
-		Credential:                 &syscall.Credential{Uid: boxUID, Gid: boxGID, NoSetGroups: !root},
-		AmbientCaps:                initCapabilities,
-		Pdeathsig:                  syscall.SIGKILL,
-		Setsid:                     true,
+	data[0].Permitted, data[0].Inheritable = data[0].Effective, data[0].Effective
+	at := func(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
+	calls := []boxinit.SpawnCall{
+		{unix.SYS_SETSID},
+		{unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uint64(unix.SIGKILL)},
+		{unix.SYS_CAPSET, at(unsafe.Pointer(header)), at(unsafe.Pointer(data))},
 	}
+	for _, c := range initCapabilities {
+		calls = append(calls, boxinit.SpawnCall{unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, uint64(c)})
+	}
+	// The descriptors are moved out of each other's way first. What else had
+	// these numbers is lost to the child only, which wants none of it.
+	files := []int{int(s.null.Fd()), int(s.null.Fd()), int(s.null.Fd()), conn, int(s.image.exe.Fd())}
+	away := max(slices.Max(files), len(files)) + 1
+	for i, f := range files {
+		calls = append(calls, boxinit.SpawnCall{unix.SYS_DUP3, uint64(f), uint64(away + i), unix.O_CLOEXEC})
+	}
+	for i := range files {
+		calls = append(calls, boxinit.SpawnCall{unix.SYS_DUP3, uint64(away + i), uint64(i)})
+	}
+	calls = append(calls,
+		boxinit.SpawnCall{unix.SYS_CLOSE_RANGE, uint64(len(files)), 1<<32 - 1, unix.CLOSE_RANGE_CLOEXEC},
+		boxinit.SpawnCall{unix.SYS_EXECVE, at(unsafe.Pointer(page)), at(unsafe.Pointer(&argv[0])), at(unsafe.Pointer(empty))})
+	return calls, []any{name, page, empty, argv, header, data}
+}
+
+// mapUsers makes uid of the host the one user of a new user namespace
+// (user_namespaces(7)).
+func (s *Supervisor) mapUsers(pid, uid int) error {
+	// Only root may keep setgroups, and needs it to drop its own groups; an
+	// ordinary user's groups cannot be dropped.
+	gid, setgroups := uid, "allow"
+	if !s.root {
+		gid, setgroups = os.Getegid(), "deny"
+	}
+	for _, m := range []struct{ file, text string }{
+		{"uid_map", fmt.Sprintf("%d %d 1\n", boxUID, uid)},
+		{"setgroups", setgroups},
+		{"gid_map", fmt.Sprintf("%d %d 1\n", boxGID, gid)},
+	} {
+		if err := writeFile(fmt.Sprintf("/proc/%d/%s", pid, m.file), m.text); err != nil {
+			return fmt.Errorf("map users: %s: %w", m.file, err)
+		}
+	}
+	return nil
 }
 
 // socketPair makes the connection to an init: packets keep their borders, so
@@ -170,13 +216,8 @@ func (p *plan) passed() []int {
 	return files
 }
 
-// close lets go of the trees. The area is the box's.
-func (p *plan) close() {
-	p.area = -1
-	boxinit.CloseAll(p.passed())
-}
-
-// plan says what the box of a grant looks like. The caller must close it.
+// plan says what the box of a grant looks like. The caller must close what is
+// passed with it.
 func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error) {
 	l := g.Limits()
 	p := &plan{
@@ -199,7 +240,7 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error)
 	}
 	for _, m := range g.Mounts() {
 		if err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid); err != nil {
-			p.close()
+			boxinit.CloseAll(p.passed())
 			if errors.Is(err, fs.ErrNotExist) {
 				err = &Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; mend the policy", g.Profile(), m.Source), Err: err}
 			}
@@ -209,12 +250,12 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error)
 	if g.Workspace() != policies.AccessNone {
 		m := mount{source: s.cfg.Workspace, target: Workspace, writable: g.Workspace() == policies.AccessWrite, file: -1}
 		if err := s.addMount(p, m, uid); err != nil {
-			p.close()
+			boxinit.CloseAll(p.passed())
 			return nil, err
 		}
 	}
 	if n := len(p.passed()); n > boxinit.MaxFiles {
-		p.close()
+		boxinit.CloseAll(p.passed())
 		return nil, &Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), n, boxinit.MaxFiles)}
 	}
 	return p, nil

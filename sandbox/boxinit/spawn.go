@@ -1,0 +1,66 @@
+package boxinit
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+)
+
+// SpawnCall is a system call that a child makes before it is another program:
+// its number and first four arguments.
+type SpawnCall [5]uint64
+
+// cloneArgs is struct clone_args, clone3(2).
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
+}
+
+// spawn makes a child and has it make the calls, of which the last must not
+// return; the result of one that fails is left in failed. It is in assembly.
+//
+//go:noescape
+func spawn(args *cloneArgs, calls *SpawnCall, failed *uint64) uintptr
+
+// Spawn starts a process in new namespaces, which are bits of flags, and in
+// the cgroup, if it is not below 0. os.StartProcess copies all of the
+// program's memory where a user namespace is made, because it maps users in
+// the middle; here the child borrows the memory, and users are mapped when it
+// has become the other program. The calls end with an execve(2). What they
+// point at must stay alive. The caller must be on a locked thread.
+func Spawn(flags uint64, cgroup int, calls []SpawnCall) (pid int, err error) {
+	args := cloneArgs{flags: flags | cloneVM | cloneVfork, exitSignal: uint64(syscall.SIGCHLD)}
+	if cgroup >= 0 {
+		args.flags |= cloneIntoCgroup
+		args.cgroup = uint64(cgroup)
+	}
+	failed := new(uint64)
+	// The child must not run a handler of the runtime's: it has our handlers and
+	// our memory until it is another program. It inherits the mask.
+	all, old := ^uint64(0), uint64(0)
+	if err := sigmask(&all, &old); err != nil {
+		return 0, err
+	}
+	r := spawn(&args, &calls[0], failed)
+	_ = sigmask(&old, nil)
+	runtime.KeepAlive(calls)
+	if errno := -r; errno < 4096 {
+		return 0, syscall.Errno(errno)
+	}
+	if *failed != 0 {
+		var status syscall.WaitStatus
+		_, _ = syscall.Wait4(int(r), &status, 0, nil)
+		return 0, fmt.Errorf("begin as another program: %w", syscall.Errno(-*failed))
+	}
+	return int(r), nil
+}
+
+// sigmask sets the signal mask of the calling thread.
+func sigmask(mask, old *uint64) error {
+	const set = 2 // SIG_SETMASK
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, set, uintptr(unsafe.Pointer(mask)), uintptr(unsafe.Pointer(old)), sigSetSize, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
