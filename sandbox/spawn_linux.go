@@ -54,8 +54,7 @@ var systemTrees = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", 
 var systemFiles = []string{
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
 	"/etc/pki/ca-trust", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
-	"/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/magic", "/etc/fonts", "/etc/java-*",
-	"/etc/terminfo", "/etc/bash_completion.d", "/etc/inputrc",
+	"/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/fonts", "/etc/java-*", "/etc/terminfo",
 }
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
@@ -233,7 +232,8 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error)
 	}
 	maps.Copy(p.links, map[string]string{
 		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
-		"/dev/stderr": "/proc/self/fd/2", "/dev/ptmx": "pts/ptmx", "/etc/mtab": "/proc/self/mounts", "/var/tmp": "../tmp",
+		"/dev/stderr": "/proc/self/fd/2", "/dev/ptmx": "pts/ptmx", "/etc/mtab": "/proc/self/mounts",
+		"/etc/hostname": "/proc/sys/kernel/hostname", "/var/tmp": "../tmp",
 	})
 	if g.System() {
 		addSystem(p)
@@ -370,10 +370,8 @@ func boxFiles(hostname string) map[string]string {
 		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shellPath),
 		"/etc/group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", boxUser, boxGID),
 		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostname),
-		"/etc/hostname":      hostname + "\n",
 		"/etc/resolv.conf":   "# This box has no network.\n",
 		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-		"/etc/host.conf":     "multi on\n",
 		cwdScript:            cwdText,
 	}
 }

@@ -159,8 +159,20 @@ func bareMain() {
 		}
 		bare.nestedN = n
 	}
+	bareForget()
 	bareSay(&replyHead{op: OpReady}, 0)
 	bareServe()
+}
+
+// bareForget gives the pages of the last message back: a script is long, and an
+// idle box is to hold little.
+//
+//go:norace
+func bareForget() {
+	const page, dontNeed = 64 << 10, 4 // the largest page of either architecture; MADV_DONTNEED
+	begin := (address(&bare.message[0]) + page - 1) &^ uintptr(page-1)
+	end := address(&bare.message[MaxMessage]) &^ uintptr(page-1)
+	_, _ = sys(syscall.SYS_MADVISE, begin, end-begin, dontNeed, 0, 0)
 }
 
 // bareReceive reads one message and the descriptors that came with it. The end
