@@ -35,10 +35,11 @@ type Job struct {
 	stop     chan stopRequest   // how it is to be ended; one is enough
 	extend   chan time.Duration
 	readers  sync.WaitGroup
-	pipes    []*os.File // read ends
-	input    *os.File   // write end of a streamed stdin
-	terminal *os.File   // our end of its terminal; also in pipes
-	guarded  bool       // the workspace's protector knows of it
+	pipes    []*os.File                 // read ends
+	input    *os.File                   // write end of a streamed stdin
+	terminal *os.File                   // our end of its terminal; also in pipes
+	guarded  bool                       // the workspace's protector knows of it
+	warming  atomic.Pointer[time.Timer] // starts the next warm shell, should this run on
 	done     chan struct{}
 	oom      atomic.Bool  // the watchdog killed it
 	pid      atomic.Int64 // in the box, as the init tells; 0 until it runs
@@ -542,6 +543,9 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	j.box.leave(j, true)
 	j.result = r
 	close(j.done)
+	if t := j.warming.Load(); t != nil && t.Stop() {
+		j.box.warmUp()
+	}
 }
 
 // Usage is what the job used; it is zero until the job has ended.

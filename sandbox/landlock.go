@@ -68,7 +68,6 @@ func (v landlock) add(b *builder, p *plan) {
 		rule := b.Words(rights&handled, 0) // struct landlock_path_beneath_attr, packed
 		b.Store(rule+8, dir, 4)
 		b.Call(unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
-		b.Call(unix.SYS_CLOSE, dir)
 	}
 	allow("/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
 	allow("/dev", unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
@@ -88,5 +87,4 @@ func (v landlock) add(b *builder, p *plan) {
 		}
 	}
 	b.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0)
-	b.Call(unix.SYS_CLOSE, rules)
 }

@@ -117,6 +117,7 @@ func (p *plan) script() *boxinit.Script {
 		p.mask(b)
 	}
 	b.Step("close the root")
+	b.closeFiles() // a file that can be written would be in the way
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	if p.nested {
 		b.Nested = p.nest()
@@ -215,12 +216,19 @@ func (p *plan) trees(b *builder) {
 		b.Step("attach " + m.target)
 		b.target(m.target, m.dir)
 		b.Call(unix.SYS_MOVE_MOUNT, slots[i], "", atFDCWD, in(m.target), unix.MOVE_MOUNT_F_EMPTY_PATH)
-		b.Call(unix.SYS_CLOSE, slots[i])
 	}
 }
 
 // in is a path of the box, as it is named while its root is being built.
 func in(target string) string { return "." + target }
+
+// scoreFile is the one descriptor beside its connection that an init keeps.
+const scoreFile = 4
+
+// closeFiles closes all that the script opened.
+func (b *builder) closeFiles() {
+	b.Call(unix.SYS_CLOSE_RANGE, scoreFile+1, 1<<32-1, 0)
+}
 
 // target makes the directory or empty file that a mount covers.
 func (b *builder) target(name string, dir bool) {
@@ -248,7 +256,6 @@ func (b *builder) file(name, text string) {
 	if text != "" {
 		b.Call(unix.SYS_WRITE, f, b.Text(text), len(text))
 	}
-	b.Call(unix.SYS_CLOSE, f)
 }
 
 // pin binds protected paths of the workspace over themselves: a mount point
@@ -270,10 +277,7 @@ func (p *plan) pin(b *builder) {
 			b.attr(tree, unix.AT_RECURSIVE, mountAttr{set: unix.MOUNT_ATTR_RDONLY})
 		}
 		b.Call(unix.SYS_MOVE_MOUNT, tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-		b.Call(unix.SYS_CLOSE, tree)
-		b.Call(unix.SYS_CLOSE, at)
 	}
-	b.Call(unix.SYS_CLOSE, root)
 }
 
 func (p *plan) storage(b *builder) {
@@ -282,7 +286,6 @@ func (p *plan) storage(b *builder) {
 	if p.area >= 0 {
 		area := boxinit.Slot(len(p.passed()) - 1)
 		b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(storageRoot), unix.MOVE_MOUNT_F_EMPTY_PATH)
-		b.Call(unix.SYS_CLOSE, area)
 		b.attr(in(storageRoot), 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
 	} else {
 		data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", p.tmp, p.tmpFiles)
@@ -324,8 +327,8 @@ func (p *plan) special(b *builder) {
 	b.proc("./proc")
 	// Before the process becomes undumpable: after that its own files in /proc
 	// belong to root.
-	score := b.Call(unix.SYS_OPENAT, atFDCWD, "./proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC)
-	b.Score(score.IgnoreAll(0).Save())
+	score := b.Call(unix.SYS_OPENAT, atFDCWD, "./proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC).IgnoreAll(1).Save()
+	b.Score(b.Call(unix.SYS_DUP3, score, scoreFile, unix.O_CLOEXEC).Save())
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
 	b.Step("pivot_root")
 	b.Call(unix.SYS_PIVOT_ROOT, ".", ".")
@@ -344,7 +347,6 @@ func (p *plan) knobs(b *builder) {
 	copy(request, "lo")
 	request[unix.IFNAMSIZ] = unix.IFF_UP | unix.IFF_RUNNING
 	b.Call(unix.SYS_IOCTL, s, unix.SIOCSIFFLAGS, b.Bytes(request))
-	b.Call(unix.SYS_CLOSE, s)
 	// No namespace can be made inside, whatever a system call filter may miss
 	// (namespaces(7)): clone3 passes its flags where no filter can read them.
 	b.Step("close the namespaces")
@@ -366,9 +368,8 @@ func (p *plan) knobs(b *builder) {
 
 // knob sets one; an errno says that this kernel does not have it.
 func (b *builder) knob(name, value string, absent syscall.Errno) {
-	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 2).Save()
+	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 1).Save()
 	b.Call(unix.SYS_WRITE, f, value, len(value))
-	b.Call(unix.SYS_CLOSE, f)
 }
 
 func (p *plan) mask(b *builder) {
@@ -417,6 +418,9 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 	b.Call(unix.SYS_UMASK, 0o022)
 	p.landlock.add(b, p)
+	if !p.nested { // whose command's own descriptors are open
+		b.closeFiles()
+	}
 	b.Step("install the system call filter")
 	const size = 8 // struct sock_filter
 	program := b.Words(uint64(len(p.filter)/size), 0)
@@ -433,7 +437,8 @@ func readHost() hostFacts {
 		h.watches = max(h.watches, n/2)
 	}
 	for _, name := range masked {
-		if info, err := os.Lstat(name); err == nil {
+		// Nobody in a box is root of the host, who alone can open the others.
+		if info, err := os.Lstat(name); err == nil && info.Mode()&0o066 != 0 {
 			h.masked[name] = info.IsDir()
 		}
 	}

@@ -71,25 +71,13 @@ func (c *Cmd) warms() bool {
 		c.In == nil && c.Out == nil && c.Err == nil && c.Terminal == nil && !sensitive.MatchString(c.Shell)
 }
 
-// warmSoon starts the next warm shell when the command has ended, or runs for
-// a while: in the first moments the two would be in each other's way.
+// warmSoon starts the next warm shell when the command has ended (see finish),
+// or runs for a while: in the first moments the two would be in each other's
+// way.
 func (b *Box) warmSoon(j *Job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed || b.sup.cfg.Cold {
-		return
+	if !b.sup.cfg.Cold {
+		j.warming.Store(time.AfterFunc(warmLate, b.warmUp))
 	}
-	b.wg.Go(func() {
-		late := time.NewTimer(warmLate)
-		defer late.Stop()
-		select {
-		case <-j.done:
-		case <-late.C:
-		case <-b.gone:
-			return
-		}
-		b.warmUp()
-	})
 }
 
 // warmLate is longer than a short command takes.
