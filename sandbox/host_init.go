@@ -183,13 +183,20 @@ func tryInside(root bool) ([]tried, error) {
 // probeAttr makes a process as the init of a box is made, in some of the
 // namespaces.
 func probeAttr(flags uintptr, root bool) *syscall.SysProcAttr {
-	uid := os.Geteuid()
+	uid, gid := os.Geteuid(), os.Getegid()
 	if root {
-		uid = firstUID
+		uid, gid = firstUID, firstUID
 	}
-	attr := initAttr(uid, root)
-	attr.Cloneflags, attr.Pdeathsig = flags, 0 // the thread that starts it may end before it
-	return attr
+	return &syscall.SysProcAttr{
+		Cloneflags:  flags,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: boxUID, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: boxGID, HostID: gid, Size: 1}},
+		// As mapUsers has it.
+		GidMappingsEnableSetgroups: root,
+		Credential:                 &syscall.Credential{Uid: boxUID, Gid: boxGID, NoSetGroups: !root},
+		AmbientCaps:                initCapabilities,
+		Setsid:                     true,
+	}
 }
 
 // tryKind makes one kind of namespace, in a user namespace of its own.
