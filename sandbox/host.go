@@ -51,11 +51,11 @@ func (h Host) OK() bool {
 	return !slices.ContainsFunc(h.Checks, func(c Check) bool { return c.Required && !c.OK })
 }
 
-// Probe tries out what boxes need, each thing by using it once, and leaves
+// Examine tries out what boxes need, each thing by using it once, and leaves
 // nothing behind. The workspace is the directory that boxes would work on. The
 // program must call Init first thing: part of it is tried by a process of its
 // own, in the namespaces of a box.
-func Probe(workspace string) Host {
+func Examine(workspace string) Host {
 	h := Host{Root: os.Geteuid() == 0, CPUs: runtime.NumCPU()}
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {

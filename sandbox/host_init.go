@@ -16,19 +16,19 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// probeName is argv[0] of the process that tries from inside what the init of
+// tryName is argv[0] of the process that tries from inside what the init of
 // a box does: it builds a root in the namespaces of a box, says how each step
 // went and ends, and the kernel takes all of it away.
-const probeName = "belljar-probe"
+const tryName = "belljar-try"
 
 // tryFirst becomes that process if this program was started as it.
 func tryFirst() {
-	if len(os.Args) == 1 && os.Args[0] == probeName {
+	if len(os.Args) == 1 && os.Args[0] == tryName {
 		os.Exit(tryAll())
 	}
 }
 
-// attempt is one step of the probe. The names are no texts for people.
+// attempt is one step of it. The names are no texts for people.
 type attempt struct {
 	name string
 	do   func() error
@@ -160,8 +160,8 @@ func tryInside(root bool) ([]tried, error) {
 		return nil, err
 	}
 	defer r.Close()
-	p, err := os.StartProcess(selfExe, []string{probeName}, &os.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{nil, nil, nil, w}, Sys: probeAttr(namespaces, root),
+	p, err := os.StartProcess(selfExe, []string{tryName}, &os.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{nil, nil, nil, w}, Sys: tryAttr(namespaces, root),
 	})
 	w.Close()
 	if err != nil {
@@ -180,18 +180,17 @@ func tryInside(root bool) ([]tried, error) {
 	return report, nil
 }
 
-// probeAttr makes a process as the init of a box is made, in some of the
-// namespaces.
-func probeAttr(flags uintptr, root bool) *syscall.SysProcAttr {
+// tryAttr makes a process that is, on the host and in some of the namespaces,
+// who the init of a box is there.
+func tryAttr(flags uintptr, root bool) *syscall.SysProcAttr {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if root {
 		uid, gid = firstUID, firstUID
 	}
 	return &syscall.SysProcAttr{
-		Cloneflags:  flags,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: boxUID, HostID: uid, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: boxGID, HostID: gid, Size: 1}},
-		// As mapUsers has it.
+		Cloneflags:                 flags,
+		UidMappings:                []syscall.SysProcIDMap{{ContainerID: boxUID, HostID: uid, Size: 1}},
+		GidMappings:                []syscall.SysProcIDMap{{ContainerID: boxGID, HostID: gid, Size: 1}},
 		GidMappingsEnableSetgroups: root,
 		Credential:                 &syscall.Credential{Uid: boxUID, Gid: boxGID, NoSetGroups: !root},
 		AmbientCaps:                initCapabilities,
@@ -203,7 +202,7 @@ func probeAttr(flags uintptr, root bool) *syscall.SysProcAttr {
 func tryKind(flag uintptr, root bool) error {
 	// A helper without its control connection ends at once.
 	p, err := os.StartProcess(selfExe, []string{boxinit.MapName}, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, nil}, Sys: probeAttr(flag|unix.CLONE_NEWUSER, root),
+		Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, nil}, Sys: tryAttr(flag|unix.CLONE_NEWUSER, root),
 	})
 	if err != nil {
 		return err

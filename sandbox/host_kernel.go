@@ -175,7 +175,7 @@ var errNotExecutable = errors.New("files in memory cannot be executed")
 // executed: sysctl vm.memfd_noexec takes that away (kernel:
 // Documentation/userspace-api/mfd_noexec.rst).
 func tryMemory() error {
-	fd, err := unix.MemfdCreate(probeName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := unix.MemfdCreate(tryName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return err
 	}

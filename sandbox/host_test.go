@@ -10,11 +10,11 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// What Probe says and what New does must agree.
-func TestProbe(t *testing.T) {
+// What Examine says and what New does must agree.
+func TestExamine(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	dir := t.TempDir()
-	h := Probe(dir)
+	h := Examine(dir)
 	s, err := New(Config{Workspace: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -23,11 +23,11 @@ func TestProbe(t *testing.T) {
 		t.Error(err)
 	}
 	if !h.OK() {
-		t.Errorf("boxes can run here, but the probe says: %+v", h.Checks)
+		t.Errorf("boxes can run here, but Examine says: %+v", h.Checks)
 	}
 	for limit, held := range s.Limits() {
 		if h.Limits[limit] != held {
-			t.Errorf("limit %s: the probe says %q, a supervisor %q", limit, h.Limits[limit], held)
+			t.Errorf("limit %s: Examine says %q, a supervisor %q", limit, h.Limits[limit], held)
 		}
 	}
 	names := map[string]bool{}

@@ -75,7 +75,7 @@ type diagnosis struct {
 }
 
 func examine(workspace, policyName string, policy *policies.Policy) diagnosis {
-	host := sandbox.Probe(workspace)
+	host := sandbox.Examine(workspace)
 	d := diagnosis{OK: host.OK(), Kernel: host.Kernel, Checks: host.Checks, Policy: policyName, Exposure: []sandbox.Exposure{}}
 	if !d.OK {
 		return d

@@ -78,7 +78,7 @@ func proc() []Probe {
 			"oom_score_adj", "coredump_filter", "clear_refs", "uid_map", "setgroups", "comm")},
 		{ID: "P21", Name: "see what init does", try: readOfInit("io", "syscall", "stack", "pagemap", "personality")},
 		{ID: "P22", Name: "run init's program", try: func(f *Facts) (string, error) {
-			// Its own argv[0] is none of those that mean something.
+			// Should it be ours, it becomes a prober that stays, and nothing worse.
 			p, err := os.StartProcess(inProc(f.Init, "exe"), []string{proberName, partLinger}, &os.ProcAttr{})
 			if err != nil {
 				return "", err

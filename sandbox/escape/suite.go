@@ -233,7 +233,7 @@ func (s *Suite) makeVictim(ctx context.Context) error {
 	c := s.outsider(context.WithoutCancel(ctx), partHold, token)
 	c.Path = program
 	c.Env = append(c.Env, "BELLJAR_VICTIM="+token)
-	var errs keeper
+	var errs capped
 	c.Stderr = &errs
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -272,7 +272,7 @@ func copyFile(from, to string) error {
 }
 
 // meet reads what a victim says of itself.
-func meet(out io.Reader, errs *keeper) (v Victim, err error) {
+func meet(out io.Reader, errs *capped) (v Victim, err error) {
 	line, err := bufio.NewReader(io.LimitReader(out, mostInput)).ReadBytes('\n')
 	if err != nil {
 		return v, fmt.Errorf("meet the victim: %w: %s", err, errs)
@@ -297,7 +297,7 @@ func (s *Suite) openBoxes(ctx context.Context) (err error) {
 		return err
 	}
 	outR, outW := io.Pipe()
-	var errs keeper
+	var errs capped
 	job, err := s.neighbour.Start(ctx, sandbox.Cmd{
 		Grant: s.cfg.Neighbour, Argv: []string{boxed, partHold, token}, Env: map[string]string{"BELLJAR_VICTIM": token},
 		In: inR, Out: outW, Err: &errs, Background: true, Timeout: min(holdDeadline, s.cfg.Neighbour.Limits().Background),
@@ -409,7 +409,7 @@ func (s *Suite) runOutside(ctx context.Context, p *Probe, part string, f *Facts)
 	defer cancel()
 	c := s.outsider(ctx, part, p.ID)
 	c.Stdin = bytes.NewReader(text)
-	var out, errs keeper
+	var out, errs capped
 	c.Stdout, c.Stderr = &out, &errs
 	if p.terminal {
 		master, name, err := newTerminal()
@@ -499,7 +499,7 @@ func (s *Suite) answered(ctx context.Context, f func()) error {
 	})
 	var fault error
 	for first := true; (first || !closed(ended)) && fault == nil; first = false {
-		var out keeper
+		var out capped
 		r, err := s.neighbour.Run(ctx, sandbox.Cmd{
 			Grant: s.cfg.Neighbour, Shell: "echo here", Out: &out, Err: io.Discard, Timeout: s.time(s.cfg.Neighbour, stepDeadline),
 		})
@@ -528,7 +528,7 @@ func (s *Suite) runInside(ctx context.Context, b *sandbox.Box, p *Probe, part st
 	if err != nil {
 		return "", nil, err
 	}
-	var out, errs keeper
+	var out, errs capped
 	job, err := b.Start(ctx, sandbox.Cmd{
 		Grant: b.Grant(), Argv: []string{boxed, part, p.ID}, Stdin: text, Out: &out, Err: &errs, Timeout: s.time(b.Grant(), stepDeadline),
 	})
@@ -617,28 +617,28 @@ func lastReply(out, id string) (reply, error) {
 	return last, nil
 }
 
-// keeper keeps the beginning of what is written to it.
-type keeper struct {
+// capped keeps the beginning of what is written to it.
+type capped struct {
 	mu   sync.Mutex
 	text []byte
 }
 
 // Write takes everything, and keeps what there is room for.
-func (k *keeper) Write(p []byte) (int, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.text = append(k.text, p[:min(len(p), mostOutput-len(k.text))]...)
+func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = append(c.text, p[:min(len(p), mostOutput-len(c.text))]...)
 	return len(p), nil
 }
 
 // await waits until something was written, for as long as a prober may take.
-func (k *keeper) await(text string) {
-	soon(stepDeadline, func() bool { return strings.Contains(k.String(), text) })
+func (c *capped) await(text string) {
+	soon(stepDeadline, func() bool { return strings.Contains(c.String(), text) })
 }
 
 // String is what was kept.
-func (k *keeper) String() string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return string(k.text)
+func (c *capped) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return string(c.text)
 }
