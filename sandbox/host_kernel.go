@@ -138,6 +138,13 @@ func checkCalls(a around) Check {
 		{"close_range", "5.9", "descriptors that were left open could reach a box, so none will be made", func() error {
 			return unix.CloseRange(1<<30, 1<<30, 0) // none is so high
 		}},
+		{"clone3", "5.3", "there is no way to start the first process of a box, so none will be made", func() error {
+			// Arguments of no size make no process (clone(2), EINVAL).
+			if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); !errors.Is(errno, unix.EINVAL) {
+				return errno
+			}
+			return nil
+		}},
 		{"pidfd_open", "5.3", "a process could be taken for another, so none will be started", func() error {
 			fd, err := unix.PidfdOpen(os.Getpid(), 0)
 			if err == nil {

@@ -107,8 +107,7 @@ func (s *share) hold(c *cgroups, t policies.Totals) error {
 }
 
 // room refuses a box where the tenant's others have all of its processes. The
-// kernel would refuse its init too, but then Go leaves two descriptors open
-// (syscall.forkAndExecInChild, mapPipe), and a tenant could use up ours.
+// kernel would refuse its init too, but could not say whose limit it was.
 func (s *share) room(c *cgroups) error {
 	top := c.v1[ctlPids]
 	if c.v2ctl[ctlPids] {
