@@ -39,7 +39,8 @@ const (
 
 // Box is one isolated place, with the mounts, limits and network of the grant
 // it was opened with. Commands in it run one after the other or at once; they
-// see each other's files and processes, and nothing of other boxes. Its
+// see each other's files and, but for hosts without a writable cgroup v2 tree,
+// processes, and nothing of other boxes. Its
 // methods are safe for concurrent use.
 type Box struct {
 	sup   *Supervisor
@@ -406,7 +407,7 @@ func (c *Cmd) validate(b *Box) error {
 
 // request is the command as the init takes it.
 func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
-	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b), Env: b.env}
+	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b)}
 	extra := c.Env
 	if c.Shell != "" {
 		r.Paths, r.Argv = []string{shellPath}, []string{"bash", "-c", c.Shell}

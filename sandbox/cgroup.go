@@ -435,7 +435,7 @@ func v1Limits(ctl string, l bounds) []setting {
 			{"memory.memsw.limit_in_bytes", bytes, true}, // kernels without swap accounting lack it
 		}
 	case ctlPids:
-		return []setting{{"pids.max", strconv.FormatInt(l.Pids+initThreads, 10), false}}
+		return []setting{{"pids.max", strconv.FormatInt(l.Pids+ownProcesses, 10), false}}
 	case ctlCPU:
 		return []setting{
 			{"cpu.cfs_period_us", strconv.Itoa(cpuPeriod), false},
@@ -455,7 +455,7 @@ func v2Limits(ctl string, l bounds) []setting {
 			{"memory.swap.max", "0", true},
 		}
 	case ctlPids:
-		return []setting{{"pids.max", strconv.FormatInt(l.Pids+initThreads, 10), false}}
+		return []setting{{"pids.max", strconv.FormatInt(l.Pids+ownProcesses, 10), false}}
 	case ctlCPU:
 		return []setting{{"cpu.max", fmt.Sprintf("%d %d", int(l.CPU*cpuPeriod), cpuPeriod), false}}
 	case ctlIO:
@@ -465,8 +465,8 @@ func v2Limits(ctl string, l bounds) []setting {
 }
 
 const (
-	cpuPeriod   = 100_000 // microseconds, the kernel's default
-	initThreads = 16      // on top of the box's processes: the init, and where there are no leaves the first process of each command
+	cpuPeriod    = 100_000 // microseconds, the kernel's default
+	ownProcesses = 16      // on top of the box's processes: the init, and where there are no leaves the first process of each command
 )
 
 // limit writes the settings of one cgroup.

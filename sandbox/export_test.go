@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
 )
 
 // WaitWarm reports whether the box has a warm shell, or gets one soon, and
@@ -60,15 +61,20 @@ func (s *Supervisor) SetPatience(d time.Duration) { s.patience = patience{d, d} 
 
 // Listen gives a box without a process the conversation with an init that
 // says what is read from conn, while one command runs, and waits for its end.
-// It is how often that command was spoken to.
-func Listen(conn *net.UnixConn, process *os.Process) int {
+// It is what that command heard.
+func Listen(conn *net.UnixConn, process *os.Process) []boxinit.Reply {
 	s := &Supervisor{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 	b := newBox(s, "fuzz", "fuzz", policies.Grant{})
 	b.conn, b.process = conn, process
 	j := newJob(b, 1)
 	b.running[1] = j
 	b.listen()
-	return len(j.replies)
+	close(j.replies)
+	var heard []boxinit.Reply
+	for r := range j.replies {
+		heard = append(heard, r)
+	}
+	return heard
 }
 
 // InitPid is the box's init on the host.

@@ -263,12 +263,12 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
 		case boxinit.OpStarted:
 			j.pid.Store(int64(r.Pid))
 			return nil
-		case boxinit.OpEnded:
-			_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
-			return fmt.Errorf("start command: the init spoke out of order")
-		default:
+		case boxinit.OpFailed:
 			return explainFailure(r, c, req)
+		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpReady, boxinit.OpEnded:
 		}
+		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
+		return errors.New("start command: the init spoke out of order")
 	case <-j.box.gone:
 		j.box.mu.Lock()
 		defer j.box.mu.Unlock()
@@ -280,7 +280,8 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
 	}
 }
 
-// abandon frees what launch made for a command that does not run.
+// abandon frees what was made for a command, or a warm shell, that does not
+// run.
 func (j *Job) abandon() {
 	for _, p := range j.pipes {
 		p.Close()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -239,11 +240,12 @@ func FuzzInit(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		process := exec.Command("true") //nolint:noctx // ends at once
+		process := exec.Command("true")
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
-		go func() {
+		var speaking sync.WaitGroup
+		speaking.Go(func() {
 			defer unix.Close(fds[1])
 			for len(text) > 0 {
 				n := min(int(text[0]), len(text)-1)
@@ -252,10 +254,17 @@ func FuzzInit(f *testing.F) {
 				}
 				text = text[1+n:]
 			}
-		}()
-		if heard := sandbox.Listen(conn.(*net.UnixConn), process.Process); heard > 2 {
-			t.Errorf("a command heard %d messages", heard)
+		})
+		unixConn, ok := conn.(*net.UnixConn)
+		if !ok {
+			t.Fatalf("the connection is a %T", conn)
 		}
+		for _, r := range sandbox.Listen(unixConn, process.Process) {
+			if r.ID != 1 || r.Op == boxinit.OpReady {
+				t.Errorf("command 1 heard %+v", r)
+			}
+		}
+		speaking.Wait()
 	})
 }
 

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -162,15 +163,15 @@ func (p *plan) begin(b *builder) {
 }
 
 // mountAttr is struct mount_attr, mount_setattr(2).
-type mountAttr struct{ set, clear, propagation uint64 }
+type mountAttr struct{ set, propagation uint64 }
 
-func (b *builder) attr(path any, flags int, a mountAttr) {
-	at := b.Words(a.set, a.clear, a.propagation, 0)
-	if slot, ok := path.(boxinit.Slot); ok {
+func (b *builder) attr(where any, flags int, a mountAttr) {
+	at := b.Words(a.set, 0, a.propagation, 0)
+	if slot, ok := where.(boxinit.Slot); ok {
 		b.Call(unix.SYS_MOUNT_SETATTR, slot, "", unix.AT_EMPTY_PATH|flags, at, 32)
 		return
 	}
-	b.Call(unix.SYS_MOUNT_SETATTR, atFDCWD, path, flags, at, 32)
+	b.Call(unix.SYS_MOUNT_SETATTR, atFDCWD, where, flags, at, 32)
 }
 
 // trees clones the host's trees, mounts the empty root over base and attaches
@@ -451,7 +452,7 @@ func readHost() hostFacts {
 // (open_tree(2)). idmap is a user namespace, or nil.
 func openTree(dir int, name string, attr mountAttr, idmap *os.File) (int, error) {
 	fd, err := openTreeFlags(dir, name, attr, idmap, unix.AT_RECURSIVE)
-	if err == unix.EINVAL && idmap != nil {
+	if errors.Is(err, unix.EINVAL) && idmap != nil {
 		// A file system mounted below may not know idmapping; the workspace
 		// itself still may.
 		return openTreeFlags(dir, name, attr, idmap, 0)
@@ -468,7 +469,7 @@ func openTreeFlags(dir int, name string, attr mountAttr, idmap *os.File, recursi
 	if err != nil {
 		return -1, err
 	}
-	set := unix.MountAttr{Attr_set: attr.set, Attr_clr: attr.clear, Propagation: attr.propagation}
+	set := unix.MountAttr{Attr_set: attr.set, Propagation: attr.propagation}
 	if idmap != nil {
 		set.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		set.Userns_fd = uint64(idmap.Fd())

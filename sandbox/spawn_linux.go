@@ -225,7 +225,7 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error)
 		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), hostFacts: s.host,
 	}
 	if !s.groups.has(ctlPids) {
-		p.procs = uint64(l.Pids + initThreads)
+		p.procs = uint64(l.Pids + ownProcesses)
 	}
 	for _, d := range devices {
 		p.mounts = append(p.mounts, mount{source: d, target: d, devices: true, file: -1})

@@ -55,7 +55,7 @@ func TestSurvivors(t *testing.T) {
 	b, dir := openBox(t, policytest.GrantWith(t, "pids: 256, memory: 512MiB, output: 1MiB"))
 	var mu sync.Mutex
 	var late []time.Duration
-	count := map[string]int{}
+	count, why := map[string]int{}, map[string]int{}
 	// A fixed seed: a failure can be repeated.
 	random := rand.New(rand.NewPCG(1, 2))
 	// A slow machine gets longer deadlines, or no command would come to its
@@ -96,6 +96,7 @@ func TestSurvivors(t *testing.T) {
 				// Full of processes for a moment, or cancelled at the start:
 				// nothing ran.
 				count["refused"]++
+				why[err.Error()]++
 				return
 			}
 			count[r.Status.String()]++
@@ -106,7 +107,7 @@ func TestSurvivors(t *testing.T) {
 	}
 	close(work)
 	wg.Wait()
-	t.Logf("%v", count)
+	t.Logf("%v; refused were %v", count, why)
 	if count["timed_out"] < calls/10 || count["exited"] < calls/10 || count["killed"] < calls/100 || count["refused"] > calls/10 {
 		t.Errorf("the mix is off, so little was shown: %v", count)
 	}

@@ -120,7 +120,7 @@ func (s *share) room(c *cgroups) error {
 	s.mu.Lock()
 	most := s.totals.Pids
 	s.mu.Unlock()
-	if used+initThreads > most {
+	if used+ownProcesses > most {
 		return &Refusal{
 			Message: fmt.Sprintf("the boxes of tenant %q run %d of the %d processes that the totals of the policy allow; end some, or another session", s.tenant, used, most),
 			Err:     ErrTooMany,

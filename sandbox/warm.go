@@ -33,6 +33,8 @@ const (
 	// warmScript bounds the script of a warm shell, in bytes. A pipe holds twice
 	// that (pipe(7)), so that writing hardly ever waits.
 	warmScript = 32 << 10
+	// warmLate is longer than a short command takes.
+	warmLate = 20 * time.Millisecond
 )
 
 // warmMain is what a warm shell runs. It reads its script from descriptor 3,
@@ -43,10 +45,10 @@ const warmMain = `unset -v BASH_EXECUTION_STRING; . /dev/fd/3; [[ -v BASH_EXECUT
 	`printf r >&4; exec 3<&- 4>&-; SECONDS=0; eval ": bash;$BASH_EXECUTION_STRING"`
 
 // warmText is what a warm shell is sent: where to go, and its script.
-func warmText(dir, cwdFile, script string) string {
+func warmText(dir, file, script string) string {
 	text := "builtin cd -P -- " + quote(dir) + " 2>/dev/null || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
-	if cwdFile != "" {
-		text += `trap "{ builtin pwd -P >'` + cwdFile + `'; } 2>/dev/null" EXIT` + "\n"
+	if file != "" {
+		text += `trap "{ builtin pwd -P >'` + file + `'; } 2>/dev/null" EXIT` + "\n"
 	}
 	text += "BASH_EXECUTION_STRING=" + quote(script) + "\n"
 	// As a function it is read whole and not run: one that bash cannot read so
@@ -79,9 +81,6 @@ func (b *Box) warmSoon(j *Job) {
 		j.warming.Store(time.AfterFunc(warmLate, b.warmUp))
 	}
 }
-
-// warmLate is longer than a short command takes.
-const warmLate = 20 * time.Millisecond
 
 // warmUp starts a warm shell, if there is none, and does not wait for it.
 func (b *Box) warmUp() {
@@ -183,16 +182,25 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 		return nil, err
 	}
 	word := w.tell(c)
-	w.control.Close()
-	w.status.Close()
 	if word == 'r' {
+		w.control.Close()
+		w.status.Close()
 		j.follow(c)
 		return j, nil
 	}
 	w.kill()
+	if word == 0 {
+		_ = w.status.SetReadDeadline(time.Now().Add(b.sup.patience.kill))
+		word = w.lastWord()
+	}
+	w.control.Close()
+	w.status.Close()
 	b.leave(j, false)
 	b.wg.Done()
-	if word == 'd' {
+	switch word {
+	case 'r':
+		return nil, &Refusal{Message: "the command was begun and had to be ended at once, since its start took too long; look at what it did before you run it again", Ran: true}
+	case 'd':
 		r := boxinit.Reply{Op: boxinit.OpFailed, Step: boxinit.StepDirectory, Errno: syscall.ENOENT}
 		return nil, explainFailure(r, c, &boxinit.Request{Dir: c.dir(b)})
 	}
@@ -212,8 +220,15 @@ func (w *warmShell) tell(c *Cmd) byte {
 		return 0
 	}
 	w.control.Close() // the shell reads to the end
-	var word [1]byte
 	_ = w.status.SetReadDeadline(time.Now().Add(j.box.sup.patience.start))
+	return w.lastWord()
+}
+
+// lastWord is the next word of the shell, or 0 if there is none before the
+// deadline. A shell that was killed must be asked once more before its script
+// is given to another: it may have begun just then.
+func (w *warmShell) lastWord() byte {
+	var word [1]byte
 	if n, err := w.status.Read(word[:]); err != nil || n != 1 {
 		return 0
 	}

@@ -13,11 +13,13 @@
 //
 //	S clones I into new user, mount, pid, net, ipc, uts and cgroup namespaces
 //	  and maps one user, who is nobody on the host
-//	S -> I  Script [trees of the host, detached]
+//	S -> I  Script [trees of the host, detached], and a second one for the
+//	  namespaces of each command, where commands have some
 //	I       makes the calls of the script: it builds the root, moves into it,
 //	        and locks itself and all that it will start
 //	I -> S  OpReady, or OpFailed with the step and its errno; then I ends
-//	S -> I  OpStart [stdin, stdout, stderr, perhaps the cgroup to be born in]
+//	S -> I  OpStart [stdin, stdout, stderr, perhaps two more for a warm shell,
+//	  perhaps the cgroup to be born in]
 //	I -> S  OpStarted, or OpFailed
 //	S -> I  OpSignal
 //	I -> S  OpEnded
