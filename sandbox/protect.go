@@ -284,13 +284,6 @@ func (p *protector) end() ([]Reverted, error) {
 	return told, err
 }
 
-// check is the look of end alone, for a job that runs on.
-func (p *protector) check() ([]Reverted, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.judge()
-}
-
 // judge looks and takes back. p.mu is held.
 func (p *protector) judge() ([]Reverted, error) {
 	if p.unchanged() {

@@ -50,6 +50,13 @@ func protect(t testing.TB, dir string, also ...string) *protector {
 	return p
 }
 
+// check is what end does to a workspace, while commands run on.
+func (p *protector) check() ([]Reverted, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.judge()
+}
+
 // during runs what a command would do, between begin and end.
 func during(t testing.TB, p *protector, command func()) []Reverted {
 	t.Helper()
