@@ -727,6 +727,7 @@ func (l *look) restore(dir *os.File, at, name string, was *entry, r *rule, depth
 		if st.Mode != was.mode || !sameText(dir, name, was.text) {
 			if err := replaceAt(dir, name, was.text, was.mode, was.uid, was.gid); err != nil {
 				l.fail(at, err)
+				return
 			}
 			l.tell(at, "was put back as it was: %s.", r.why)
 		}
@@ -757,6 +758,7 @@ func (l *look) remove(dir *os.File, at, name string, r *rule) {
 	}
 	if err != nil {
 		l.fail(at, err)
+		return
 	}
 	l.tell(at, "was removed: %s. If it is wanted, ask the person to put it there, or the operator for a profile with `fs: {protect: none}`.", r.why)
 }
