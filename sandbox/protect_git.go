@@ -88,6 +88,7 @@ func (l *look) bareAt(dir *os.File, at string) bool {
 		// own, and only be made to look like a repository.
 		if err := removeAt(dir, "HEAD", &l.left); err != nil {
 			l.fail(path.Join(at, "HEAD"), err)
+			return bare
 		}
 		l.tell(path.Join(at, "HEAD"), "was removed: with it the directory is a bare repository, of which git runs hooks or configuration.")
 	}
@@ -369,6 +370,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 		g.held = false // replaced on the host, which ends its pin
 		if err := rewriteAt(dir, name, st, kept); err != nil {
 			l.fail(at, err)
+			return
 		}
 		l.tell(at, "lost %s: git runs or follows what such settings name, for everybody who uses the repository. Everything else in it was kept.", inWords(taken))
 		return
