@@ -52,8 +52,8 @@ var systemTrees = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", 
 // cannot check a certificate. Everything else of the host's configuration
 // stays out.
 var systemFiles = []string{
-	"/etc/alternatives", "/etc/ca-certificates", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
-	"/etc/pki/ca-trust", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
+	"/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
+	"/etc/pki/ca-trust", "/etc/ld.so.cache", "/etc/localtime",
 	"/etc/mime.types", "/etc/protocols", "/etc/services", "/etc/fonts", "/etc/java-*", "/etc/terminfo",
 }
 
@@ -370,7 +370,6 @@ func boxFiles(hostname string) map[string]string {
 		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shellPath),
 		"/etc/group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", boxUser, boxGID),
 		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostname),
-		"/etc/resolv.conf":   "# This box has no network.\n",
 		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 		cwdScript:            cwdText,
 	}

@@ -141,6 +141,7 @@ func bareMain() {
 	for sig := uintptr(1); sig <= 64; sig++ {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigSetSize, 0, 0)
 	}
+	_, _ = sys(syscall.SYS_MUNMAP, loaderBase, loaderSize, 0, 0, 0) // it has done its work
 	n := bareReceive()
 	head := (*scriptHead)(unsafe.Pointer(&bare.message[0]))
 	for i := 0; i < int(head.slots); i++ {

@@ -14,7 +14,7 @@ import (
 const (
 	MaxMessage = 192 << 10 // bytes of one message to an init
 	MaxStrings = 16 << 10  // arguments, variables and paths of one request
-	MaxReply   = 8 << 10   // bytes of one message from an init
+	MaxReply   = 4400      // bytes of one message from an init: a path and what stands before it
 	MaxFiles   = 128       // descriptors of one message; the kernel's bound is 253 (unix(7), SCM_MAX_FD)
 	MaxDir     = 4096      // bytes of a path, PATH_MAX
 )
