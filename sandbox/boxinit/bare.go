@@ -516,7 +516,7 @@ func bareScore(first byte) {
 func bareClone(flags uint32) uintptr {
 	stack := address(&bare.stack[0])
 	if flags&FlagLeaf != 0 {
-		args := [11]uint64{ // struct clone_args
+		args := cloneArgs{
 			0: cloneVM | cloneVfork | cloneIntoCgroup, 4: uint64(syscall.SIGCHLD),
 			5: uint64(stack), 6: childStack, 10: uint64(bare.files[bareGiven(flags)]),
 		}

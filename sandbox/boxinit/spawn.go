@@ -11,10 +11,10 @@ import (
 // its number and first four arguments.
 type SpawnCall [5]uint64
 
-// cloneArgs is struct clone_args, clone3(2).
-type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
-}
+// cloneArgs is struct clone_args, clone3(2): flags, pidfd, child_tid,
+// parent_tid, exit_signal, stack, stack_size, tls, set_tid, set_tid_size,
+// cgroup.
+type cloneArgs [11]uint64
 
 // spawn makes a child and has it make the calls, of which the last must not
 // return; the result of one that fails is left in failed. It is in assembly.
@@ -29,10 +29,10 @@ func spawn(args *cloneArgs, calls *SpawnCall, failed *uint64) uintptr
 // has become the other program. The calls end with an execve(2). What they
 // point at must stay alive. The caller must be on a locked thread.
 func Spawn(flags uint64, cgroup int, calls []SpawnCall) (pid int, err error) {
-	args := cloneArgs{flags: flags | cloneVM | cloneVfork, exitSignal: uint64(syscall.SIGCHLD)}
+	args := cloneArgs{0: flags | cloneVM | cloneVfork, 4: uint64(syscall.SIGCHLD)}
 	if cgroup >= 0 {
-		args.flags |= cloneIntoCgroup
-		args.cgroup = uint64(cgroup)
+		args[0] |= cloneIntoCgroup
+		args[10] = uint64(cgroup)
 	}
 	failed := new(uint64)
 	// The child must not run a handler of the runtime's: it has our handlers and
