@@ -666,7 +666,7 @@ func (b *Box) outOfMemory() {
 			return
 		}
 		jobs = b.alive()
-		slices.SortFunc(jobs, func(i, j *Job) int { return cmp.Compare(j.leaf.resident(), i.leaf.resident()) })
+		slices.SortFunc(jobs, func(i, j *Job) int { return cmp.Compare(j.resident(), i.resident()) })
 	}
 	if len(jobs) > 0 {
 		jobs[0].stopWith(stopRequest{status: OOM})

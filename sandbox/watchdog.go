@@ -51,12 +51,7 @@ func overweight(init int, limit int64) int {
 	var total, most int64
 	worst := 0
 	for _, command := range children(init) {
-		held := int64(0)
-		queue := []int{command}
-		for n := 0; n < len(queue) && n < 1<<16; n++ { // processes move while they are read: no loop for ever
-			held += resident(queue[n])
-			queue = append(queue, children(queue[n])...)
-		}
+		held := family(command)
 		total += held
 		if worst == 0 || held > most {
 			worst, most = command, held
@@ -66,6 +61,30 @@ func overweight(init int, limit int64) int {
 		return 0
 	}
 	return worst
+}
+
+// family is how many bytes a process and its descendants have in memory.
+func family(pid int) int64 {
+	held := int64(0)
+	queue := []int{pid}
+	for n := 0; n < len(queue) && n < 1<<16; n++ { // processes move while they are read: no loop for ever
+		held += resident(queue[n])
+		queue = append(queue, children(queue[n])...)
+	}
+	return held
+}
+
+// resident is how many bytes the command has in memory.
+func (j *Job) resident() int64 {
+	if j.leaf != nil {
+		return j.leaf.resident()
+	}
+	for _, pid := range children(j.box.process.Pid) {
+		if int64(boxPid(pid)) == j.pid.Load() {
+			return family(pid)
+		}
+	}
+	return 0
 }
 
 // children are the processes that those threads started

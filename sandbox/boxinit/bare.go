@@ -15,8 +15,9 @@ import (
 // that escape, maps, interfaces, string building), no go, defer or channel, no
 // package but syscall's RawSyscall6 and unsafe, and no pointer in initialised
 // data (a position-independent program would need its relocations). An index
-// out of range ends the process, and with it the box. The race detector's hooks
-// need its runtime, so functions are marked go:norace.
+// out of range ends the process, and with it the box. The hooks of the race
+// detector and of its check of pointers need the runtime, so functions are
+// marked go:norace and go:nocheckptr.
 //
 // What it reads from the supervisor is believed; what a command can reach is
 // not.
@@ -35,8 +36,8 @@ const (
 )
 
 var (
-	bareG   [1024]byte // stands in for the runtime's g
-	bareTLS [4]uintptr
+	bareG   [1024]byte   // stands in for the runtime's g
+	bareTLS [256]uintptr // where the thread pointer points behind
 
 	selfName = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 's', 'e', 'l', 'f', 0}
 
@@ -106,6 +107,7 @@ const (
 )
 
 //go:norace
+//go:nocheckptr
 func sys(number, a1, a2, a3, a4, a5 uintptr) (uintptr, syscall.Errno) {
 	for {
 		r, _, errno := syscall.RawSyscall6(number, a1, a2, a3, a4, a5, 0)
@@ -116,6 +118,7 @@ func sys(number, a1, a2, a3, a4, a5 uintptr) (uintptr, syscall.Errno) {
 }
 
 //go:norace
+//go:nocheckptr
 func exit(code uintptr) {
 	for {
 		_, _ = sys(syscall.SYS_EXIT_GROUP, code, 0, 0, 0, 0)
@@ -123,11 +126,13 @@ func exit(code uintptr) {
 }
 
 //go:norace
+//go:nocheckptr
 func address(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 
 // bareMain is the life of process 1.
 //
 //go:norace
+//go:nocheckptr
 func bareMain() {
 	// What the caller of belljar had left open is closed by an exec
 	// (CVE-2024-21626), and so is all that comes later.
@@ -178,6 +183,7 @@ func bareMain() {
 // idle box is to hold little.
 //
 //go:norace
+//go:nocheckptr
 func bareForget() {
 	// With larger pages the kernel refuses, and nothing is lost. MADV_DONTNEED.
 	const page, dontNeed = 4 << 10, 4
@@ -191,6 +197,7 @@ func bareForget() {
 // in the namespace of a process 1 that ended (pid_namespaces(7)).
 //
 //go:norace
+//go:nocheckptr
 func bareReceive() int {
 	b := &bare
 	iov := syscall.Iovec{Base: &b.message[0], Len: uint64(len(b.message))}
@@ -216,6 +223,7 @@ func bareReceive() int {
 // bareMake makes the calls of a script, and tells the step that failed.
 //
 //go:norace
+//go:nocheckptr
 func bareMake(script []byte) (uint32, syscall.Errno) {
 	b := &bare
 	head := (*scriptHead)(unsafe.Pointer(&script[0]))
@@ -262,6 +270,7 @@ func bareMake(script []byte) (uint32, syscall.Errno) {
 // process 1 must.
 //
 //go:norace
+//go:nocheckptr
 func bareServe() {
 	mask := uint64(1) << (uint(syscall.SIGCHLD) - 1)
 	_, _ = sys(syscall.SYS_RT_SIGPROCMASK, 2, uintptr(unsafe.Pointer(&mask)), 0, sigSetSize, 0) // SIG_SETMASK
@@ -295,6 +304,7 @@ func bareServe() {
 }
 
 //go:norace
+//go:nocheckptr
 func bareAnswer(n int) {
 	b := &bare
 	head := (*requestHead)(unsafe.Pointer(&b.message[0]))
@@ -322,6 +332,7 @@ func bareAnswer(n int) {
 // (CLONE_VFORK): nothing is copied.
 //
 //go:norace
+//go:nocheckptr
 func bareStartCommand(head *requestHead, n int) {
 	b := &bare
 	files := bareGiven(head.flags)
@@ -406,6 +417,7 @@ func bareStartCommand(head *requestHead, n int) {
 // it ends the kernel kills what the command left.
 //
 //go:norace
+//go:nocheckptr
 func bareNest(k *bareCommand) {
 	b := &bare
 	var name [16]byte // our number in the box is where its /proc/self leads
@@ -470,6 +482,7 @@ func bareNest(k *bareCommand) {
 // SIGKILL is on its way makes no other (kernel: copy_process).
 //
 //go:norace
+//go:nocheckptr
 func bareEmpty() {
 	for errno := syscall.Errno(0); errno == 0; {
 		_, _ = sys(syscall.SYS_KILL, noFile, uintptr(syscall.SIGKILL), 0, 0, 0)
@@ -480,6 +493,7 @@ func bareEmpty() {
 // bareGiven is how many descriptors a command is given, from 0 on.
 //
 //go:norace
+//go:nocheckptr
 func bareGiven(flags uint32) int {
 	if flags&FlagControl != 0 {
 		return 5
@@ -490,6 +504,7 @@ func bareGiven(flags uint32) int {
 // bareSkip is the place behind the string at that place.
 //
 //go:norace
+//go:nocheckptr
 func bareSkip(at, n int) int {
 	for at < n && bare.message[at] != 0 {
 		at++
@@ -498,6 +513,7 @@ func bareSkip(at, n int) int {
 }
 
 //go:norace
+//go:nocheckptr
 func bareScore(first byte) {
 	if bare.score == noFile {
 		return
@@ -513,6 +529,7 @@ func bareScore(first byte) {
 // bareClone makes the child and is its pid, or an error number below zero.
 //
 //go:norace
+//go:nocheckptr
 func bareClone(flags uint32) uintptr {
 	stack := address(&bare.stack[0])
 	if flags&FlagLeaf != 0 {
@@ -528,6 +545,7 @@ func bareClone(flags uint32) uintptr {
 // bareChild becomes the command.
 //
 //go:norace
+//go:nocheckptr
 func bareChild() {
 	b := &bare
 	c := &b.child
@@ -565,6 +583,7 @@ func bareChild() {
 // bareReap tells the end of commands; orphans just go.
 //
 //go:norace
+//go:nocheckptr
 func bareReap() {
 	b := &bare
 	for {
@@ -589,12 +608,14 @@ func bareReap() {
 }
 
 //go:norace
+//go:nocheckptr
 func bareWait(status *int32, usage *syscall.Rusage) (uintptr, syscall.Errno) {
 	const noHang = 1
 	return sys(syscall.SYS_WAIT4, noFile, uintptr(unsafe.Pointer(status)), noHang, uintptr(unsafe.Pointer(usage)), 0)
 }
 
 //go:norace
+//go:nocheckptr
 func bareEnd(c *bareCommand, status int32, usage *syscall.Rusage) {
 	r := replyHead{
 		op: OpEnded, id: c.id, status: status, rss: usage.Maxrss << 10,
@@ -608,6 +629,7 @@ func bareEnd(c *bareCommand, status int32, usage *syscall.Rusage) {
 // the directory of the next one anyway.
 //
 //go:norace
+//go:nocheckptr
 func bareLastDir(c *bareCommand) uintptr {
 	if c.cwd[0] == 0 {
 		return 0
@@ -630,6 +652,7 @@ func bareLastDir(c *bareCommand) uintptr {
 }
 
 //go:norace
+//go:nocheckptr
 func bareFail(id uint64, step uint32, errno syscall.Errno) {
 	bareSay(&replyHead{op: OpFailed, id: id, step: step, errno: int32(errno)}, 0)
 }
@@ -637,6 +660,7 @@ func bareFail(id uint64, step uint32, errno syscall.Errno) {
 // bareSay sends a reply, with as many bytes behind it as dir says.
 //
 //go:norace
+//go:nocheckptr
 func bareSay(r *replyHead, dir uintptr) {
 	r.dirLen = uint32(dir)
 	*(*replyHead)(unsafe.Pointer(&bare.reply[0])) = *r

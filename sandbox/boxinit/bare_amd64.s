@@ -49,13 +49,13 @@ fail:
 // The stack is the one that the kernel made; Go code finds its g by way of
 // the thread pointer, and a g of zeros has all the stack that it asks for.
 TEXT ·entry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0-0
-	LEAQ	·bareG(SB), R14
-	LEAQ	·bareTLS(SB), SI
-	MOVQ	R14, 0(SI)
-	ADDQ	$8, SI // -8(FS) is the g
+	LEAQ	·bareTLS+2048(SB), SI // its end: the variables of a program lie below
 	MOVQ	$ARCH_SET_FS, DI
 	MOVQ	$SYS_arch_prctl, AX
 	SYSCALL
+	LEAQ	·bareG(SB), R14
+	MOVQ	TLS, CX
+	MOVQ	R14, 0(CX)(TLS*1)
 	ANDQ	$~15, SP
 	XORPS	X15, X15
 	CALL	·bareMain(SB)
