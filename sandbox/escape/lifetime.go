@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,12 +118,14 @@ func leaves(id, how string) func(*Facts) error {
 func survivor(id string) act {
 	return func(f *Facts) (string, error) {
 		found := 0
-		// What starts itself anew can slip past one look.
-		for looks := 0; looks < 3; looks++ {
+		// What starts itself anew can slip past a look, until it is tired of it.
+		for looks := 0; looks < 10; looks++ {
 			if pid, ok := findProcess(f.Marker + id); ok {
 				found, looks = pid, -1
 				_ = send(pid, unix.SIGKILL)
+				continue
 			}
+			pause(50 * time.Millisecond)
 		}
 		if found == 0 {
 			return "", errors.New("nothing is left")
