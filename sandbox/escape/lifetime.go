@@ -136,7 +136,12 @@ func survivor(id string) act {
 
 // gone reports whether the process that stands for init is no more.
 func gone(f *Facts) (string, error) {
-	if s := state(f.Init); s != "" && s != "Z" && s != "T" {
+	// One that was killed may still be at its last steps.
+	dead := func() bool {
+		s := state(f.Init)
+		return s == "" || s == "Z" || s == "T"
+	}
+	if !soon(time.Second, dead) {
 		return "", fmt.Errorf("process %d lives", f.Init)
 	}
 	return "it is gone, or stopped", nil
