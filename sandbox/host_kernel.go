@@ -67,7 +67,6 @@ type landlockLoss struct {
 // The second wall repeats what the first says, so a loss weakens and opens
 // nothing by itself.
 var landlockLosses = []landlockLoss{
-	{3, "6.2", "truncate", "that a file cannot be emptied rests on mounts alone"},
 	{5, "6.10", "ioctl_dev", "calls to device drivers rest on the system call filter alone"},
 	{landlockNewest, "6.12", "scoped sockets and signals", "that abstract sockets and processes outside are out of reach rests on namespaces alone"},
 }

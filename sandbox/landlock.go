@@ -27,22 +27,20 @@ func probeLandlock() landlock {
 
 // Rights to files, landlock(7). Those to read and execute are not among them:
 // they would be allowed from the root down, so that the kernel would look for
-// a rule in vain at every open.
+// a rule in vain at every open. Nor is LANDLOCK_ACCESS_FS_TRUNCATE, which it
+// looks for at every open too, to know it for a later ftruncate(2).
 const (
 	// landlockChange is what a command may do where it may write: everything
 	// but making devices.
 	landlockChange = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
-		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
 	landlockDevices = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
 // handled are the rights that a ruleset of this version decides about.
 func (v landlock) handled() uint64 {
 	rights := uint64(landlockChange | landlockDevices | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
-	if v < 3 {
-		rights &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	}
 	if v < 5 {
 		rights &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
@@ -70,7 +68,7 @@ func (v landlock) add(b *builder, p *plan) {
 		b.Call(unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
 	}
 	allow("/proc", unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
-	allow("/dev", unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
+	allow("/dev", unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
 	allow(storageRoot, landlockChange)
 	for _, s := range storageDirs {
 		if s.target != storageRoot+"/"+s.name {
@@ -83,7 +81,7 @@ func (v landlock) add(b *builder, p *plan) {
 		case m.dir:
 			allow(m.target, landlockChange)
 		default:
-			allow(m.target, unix.LANDLOCK_ACCESS_FS_WRITE_FILE|unix.LANDLOCK_ACCESS_FS_TRUNCATE)
+			allow(m.target, unix.LANDLOCK_ACCESS_FS_WRITE_FILE)
 		}
 	}
 	b.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0)
