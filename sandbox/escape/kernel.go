@@ -292,11 +292,12 @@ func newFile(path, text string) error {
 // sleeps until the prober ends. The child has the one thread that made it and
 // a copy of its memory: it may do nothing but plain system calls.
 func forked(flags uintptr, sleep bool) (int, unix.Errno) {
+	parent := uintptr(os.Getpid())
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 || pid != 0 {
 		return int(pid), errno
 	}
-	inChild(sleep)
+	inChild(sleep, parent)
 	return 0, 0
 }
 
@@ -309,15 +310,19 @@ func forked3(flags uint64) (int, unix.Errno) {
 	if errno != 0 || pid != 0 {
 		return int(pid), errno
 	}
-	inChild(false)
+	inChild(false, 0)
 	return 0, 0
 }
 
-// inChild is the life of a forked child.
+// inChild is the life of a forked child. One that sleeps does so no longer than
+// its parent lives, which may have ended before it asked to be told.
 //
 //go:nosplit
-func inChild(sleep bool) {
+func inChild(sleep bool, parent uintptr) {
 	_, _, _ = unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
+	if now, _, _ := unix.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); now != parent {
+		sleep = false
+	}
 	for sleep {
 		_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
 	}
