@@ -32,8 +32,9 @@ var storageDirs = []struct {
 }
 
 // masked files and directories of /proc show the host, or would let it be
-// changed, whoever reads them; readOnly ones are needed for reading. The list
-// is that of the OCI default (moby/moby oci/defaults.go).
+// changed, whoever reads them; readOnly ones are needed for reading. The lists
+// begin with the OCI default (moby/moby oci/defaults.go), which is made for
+// containers with a root of their own.
 var (
 	masked = []string{
 		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",

@@ -38,10 +38,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Init becomes the first process of a box if this program was started as one,
-// or the process that tries for Probe what a box needs.
-// Importing the package did that already, before other packages initialised;
-// the call makes it visible in main and TestMain, and keeps the import.
+// Init becomes one of a supervisor's helpers if this program was started as
+// one, or the process that tries for Examine what a box needs. Importing the
+// package did the first already, before other packages initialised; the call
+// makes it visible in main and TestMain, and keeps the import. (The init of a
+// box does not come this way: see package boxinit.)
 func Init() { tryFirst() }
 
 // Supervisor owns the boxes of a program. Its methods are safe for concurrent

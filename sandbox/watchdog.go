@@ -87,8 +87,8 @@ func (j *Job) resident() int64 {
 	return 0
 }
 
-// children are the processes that those threads started
-// (proc_tid_children(5)).
+// children are the processes that the threads of a process started
+// (proc_tid_children(5); a kernel without CONFIG_PROC_CHILDREN tells none).
 func children(pid int) []int {
 	var pids []int
 	dir := fmt.Sprintf("/proc/%d/task", pid)
