@@ -11,16 +11,24 @@ type Access int
 
 // The accesses, from the closed one up.
 const (
-	AccessNone  Access = iota // no workspace is mounted
-	AccessRead                // mounted read-only
-	AccessWrite               // mounted read-write
+	AccessNone    Access = iota // no workspace is mounted
+	AccessRead                  // mounted read-only
+	AccessOverlay               // what is written lands in a layer of its own, beside the workspace
+	AccessWrite                 // mounted read-write
 )
 
 // Network says what may leave a box. The zero value is nothing.
 type Network int
 
-// NetworkNone leaves the box with its loopback interface only.
-const NetworkNone Network = iota
+// The networks, from the closed one up.
+const (
+	NetworkNone Network = iota // a loopback interface of its own only
+	NetworkDoor                // the egress door besides: what the Egress of the grant lets through
+)
+
+// PortRange is a range of ports of a box that may be published on the host's
+// loopback, from First to Last.
+type PortRange struct{ First, Last uint16 }
 
 // Mount is one host directory or file that a box sees besides its system
 // directories and its workspace.
@@ -102,6 +110,9 @@ type Grant struct {
 	system  bool
 	mounts  []Mount
 	network Network
+	egress  *Egress // nil for nothing
+	publish []PortRange
+	image   string
 	storage Storage
 	protect Protect
 	limits  Limits
@@ -132,6 +143,21 @@ func (g Grant) Mounts() []Mount { return slices.Clone(g.mounts) }
 // Network is what may leave the box.
 func (g Grant) Network() Network { return g.network }
 
+// Egress is what the door lets through. It is shared and must not be changed.
+func (g Grant) Egress() *Egress {
+	if g.egress == nil {
+		return &Egress{}
+	}
+	return g.egress
+}
+
+// Publish are the ports of the box that a person may open on the host.
+func (g Grant) Publish() []PortRange { return slices.Clone(g.publish) }
+
+// Image is the name of the image that is the box's root file system; empty for
+// a root of its own.
+func (g Grant) Image() string { return g.image }
+
 // Storage is what holds what the box writes outside its workspace.
 func (g Grant) Storage() Storage { return g.storage }
 
@@ -161,7 +187,7 @@ func (g Grant) Covers(other Grant) bool {
 	a, b := g.limits, other.limits
 	return !g.IsZero() && !other.IsZero() &&
 		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
-		g.network == other.network && slices.Equal(g.mounts, other.mounts) &&
+		g.network == other.network && g.image == other.image && slices.Equal(g.mounts, other.mounts) &&
 		g.storage == other.storage && g.protect.equal(other.protect) &&
 		maps.Equal(g.env, other.env) &&
 		b.Memory <= a.Memory && b.Pids <= a.Pids && b.CPU <= a.CPU &&

@@ -82,7 +82,7 @@ func Expose(p policies.Profile, h Host) Exposure {
 		if p.Protect.Off {
 			add(weightUnprotected, "protect is off: git hooks and settings of editors can be written")
 		}
-	case policies.AccessRead:
+	case policies.AccessRead, policies.AccessOverlay:
 		add(weightWorkspaceRead, "the workspace can be read")
 	case policies.AccessNone:
 	}

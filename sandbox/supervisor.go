@@ -23,6 +23,10 @@ type Config struct {
 	// Workspace is the host directory that boxes see as /workspace. It must
 	// exist; it is required by grants that give access to a workspace.
 	Workspace string
+	// State is the directory for what outlives the program: the layers of
+	// overlay workspaces and the images. It is made when it is first needed,
+	// for the caller's eyes only; grants that need it are refused without it.
+	State string
 	// Boxes is the most boxes open at once; default 64.
 	Boxes int
 	// Spool is where output beyond 64 KiB is kept, in files without a name;

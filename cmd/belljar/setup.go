@@ -25,10 +25,12 @@ const policyMost = 1 << 20
 type setup struct {
 	workspace string
 	policy    string
+	state     string
 }
 
 func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.workspace, "workspace", ".", "directory the boxes see as /workspace")
+	c.Flags().StringVar(&s.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&s.policy, "policy", "", "policy file (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
 }
 
@@ -52,7 +54,11 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	if w.policyName, w.policy, err = findPolicy(s.policy, w.workspace); err != nil {
 		return nil, failure(err)
 	}
-	w.sandbox, err = sandbox.New(sandbox.Config{Workspace: w.workspace, Log: w.log})
+	state, err := findState(s.state)
+	if err != nil {
+		return nil, failure(err)
+	}
+	w.sandbox, err = sandbox.New(sandbox.Config{Workspace: w.workspace, State: state, Log: w.log})
 	if err != nil {
 		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
 	}
@@ -99,6 +105,27 @@ func findWorkspace(name string) (string, error) {
 		return "", errors.New("workspace /: the whole machine would be in the box; name a directory with --workspace")
 	}
 	return real, nil
+}
+
+// findState is the directory for what outlives the program: the named one,
+// else that of the user (XDG Base Directory Specification). It need not exist.
+func findState(name string) (string, error) {
+	if name == "" {
+		name = os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(name) { // a relative one is to be ignored
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", fmt.Errorf("state: %w; name a directory with --state", err)
+			}
+			name = filepath.Join(home, ".local", "state")
+		}
+		name = filepath.Join(name, "belljar")
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return "", fmt.Errorf("state %s: %w", name, err)
+	}
+	return path, nil
 }
 
 // findPolicy reads the policy that holds: the named file, else the user's,

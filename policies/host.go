@@ -1,0 +1,85 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Host is a name or an address on the network, in the one form in which rules
+// see it and connections are made to it: what was decided about and what is
+// dialled cannot differ. Hosts are comparable; the zero Host is none.
+type Host struct {
+	name string     // lower case, without a closing dot; empty for an address
+	addr netip.Addr // unmapped, without a zone; invalid for a name
+}
+
+// maxHost bounds a name (RFC 1035, 2.3.4: 255 octets with their lengths), and
+// maxLabel one part of it.
+const (
+	maxHost  = 253
+	maxLabel = 63
+)
+
+// ParseHost reads a host as a client writes it: a name of letters, digits,
+// hyphens and underscores between dots, or an address, which may stand in
+// brackets. Anything else means different things to different readers and is
+// refused, names that a resolver would take for a number among them
+// (2130706433, 0x7f.1, 127.1: inet_aton(3)).
+func ParseHost(s string) (Host, error) {
+	if bare, ok := strings.CutPrefix(s, "["); ok {
+		bare, closed := strings.CutSuffix(bare, "]")
+		addr, err := netip.ParseAddr(bare)
+		if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
+			return Host{}, fmt.Errorf("host %s is no IPv6 address", clip(s, 80))
+		}
+		return HostAddr(addr), nil
+	}
+	if addr, err := netip.ParseAddr(s); err == nil {
+		if addr.Zone() != "" {
+			return Host{}, fmt.Errorf("host %s names a zone", clip(s, 80))
+		}
+		return HostAddr(addr), nil
+	}
+	name := strings.ToLower(strings.TrimSuffix(s, "."))
+	switch {
+	case name == "":
+		return Host{}, errors.New("no host is named")
+	case len(name) > maxHost:
+		return Host{}, fmt.Errorf("a host of %d characters; a name has at most %d", len(name), maxHost)
+	}
+	last := ""
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' ||
+			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return Host{}, fmt.Errorf("host %s is no name: it holds more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form", clip(s, 80))
+		}
+		last = label
+	}
+	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
+		return Host{}, fmt.Errorf("host %s is a number, which is no name; write an address as four numbers from 0 to 255", clip(s, 80))
+	}
+	return Host{name: name}, nil
+}
+
+// HostAddr is the host that an address is. An IPv4 address in its IPv6-mapped
+// form is the IPv4 address.
+func HostAddr(addr netip.Addr) Host { return Host{addr: addr.Unmap().WithZone("")} }
+
+// IsZero reports whether the host is none.
+func (h Host) IsZero() bool { return h == Host{} }
+
+// Name is the host's name, empty where it is an address.
+func (h Host) Name() string { return h.name }
+
+// Addr is the host's address, invalid where it is a name.
+func (h Host) Addr() netip.Addr { return h.addr }
+
+// String is the name or the address, without brackets.
+func (h Host) String() string {
+	if h.addr.IsValid() {
+		return h.addr.String()
+	}
+	return h.name
+}
