@@ -1,0 +1,5 @@
+package egress
+
+import "net"
+
+type ownAddrs struct{ read func() ([]net.Addr, error) }

@@ -1,0 +1,110 @@
+package egress
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// maxBlocked bounds the refusals that are kept for Blocked.
+const maxBlocked = 128
+
+// Blocked is what was refused after the mark since, oldest first, each kind
+// once with its count, and the mark for the next time. A mark is what an
+// earlier Blocked returned; 0 is the beginning, and math.MaxUint64 only asks
+// for the mark. Only the newest 128 kinds are kept.
+func (d *Door) Blocked(since uint64) ([]Record, uint64) { return d.blocked.after(since) }
+
+// blocked keeps the newest refusals. Equal ones are one entry, as long as no
+// mark was given out between them: so what a mark's owner sees was refused
+// after the mark, and is counted exactly.
+type blocked struct {
+	mu      sync.Mutex
+	entries []refusal // oldest first, at most maxBlocked
+	last    uint64    // number of the newest entry
+	marked  uint64    // entries up to here have been seen, and stay as they are
+}
+
+// refusal is one entry.
+type refusal struct {
+	number uint64
+	kind   kind
+	record Record
+}
+
+// kind is what makes two refusals one.
+type kind struct {
+	proto, method, path, reason string
+	host                        policies.Host
+	addr                        netip.AddrPort
+	port                        uint16
+}
+
+func (b *blocked) add(r Record) {
+	r.Method, r.Path, r.Count = clip(r.Method, maxShown), clip(r.Path, maxShown), 1
+	k := kind{proto: r.Proto, method: r.Method, path: r.Path, reason: r.Reason, host: r.Host, addr: r.Addr, port: r.Port}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := len(b.entries) - 1; i >= 0 && b.entries[i].number > b.marked; i-- {
+		if b.entries[i].kind == k {
+			b.entries[i].record.Count++
+			return
+		}
+	}
+	b.last++
+	if len(b.entries) == maxBlocked {
+		b.entries = slices.Delete(b.entries, 0, 1)
+	}
+	b.entries = append(b.entries, refusal{number: b.last, kind: k, record: r})
+}
+
+func (b *blocked) after(since uint64) ([]Record, uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.marked = b.last
+	var all []Record
+	seen := make(map[kind]int)
+	for _, e := range b.entries {
+		if e.number <= since {
+			continue
+		}
+		if i, ok := seen[e.kind]; ok {
+			all[i].Count += e.record.Count
+			continue
+		}
+		seen[e.kind] = len(all)
+		all = append(all, e.record)
+	}
+	return all, b.last
+}
+
+// A throttle lets one of a kind through in a while, and no more kinds than it
+// can remember. The zero throttle has let nothing through.
+type throttle struct {
+	mu    sync.Mutex
+	since time.Time
+	seen  map[string]bool
+}
+
+// throttleFor is how long a throttle remembers, and throttleKinds how much.
+const (
+	throttleFor   = 10 * time.Second
+	throttleKinds = 256
+)
+
+// first reports whether the kind was not let through in this while.
+func (t *throttle) first(kind string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.seen == nil || now.Sub(t.since) >= throttleFor {
+		t.since, t.seen = now, make(map[string]bool)
+	}
+	if t.seen[kind] || len(t.seen) >= throttleKinds {
+		return false
+	}
+	t.seen[kind] = true
+	return true
+}

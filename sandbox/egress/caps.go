@@ -1,0 +1,77 @@
+package egress
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// caps counts what one box uses of its limits, over its whole life. The limits
+// are those of the snapshot that the asker judges under.
+type caps struct {
+	conns atomic.Int64
+	bytes atomic.Int64
+	rate  bucket
+}
+
+// bucket is a token bucket whose rate is the asker's: a policy that changes
+// does not fill it again. The zero bucket is full.
+type bucket struct {
+	mu    sync.Mutex
+	spent float64   // tokens that are missing
+	last  time.Time // when spent was right
+}
+
+// take takes a token, of rate a second and at most burst at once, and reports
+// whether there was one.
+func (b *bucket) take(now time.Time, rate, burst float64) bool {
+	return b.wait(now, rate, burst) <= 0
+}
+
+// wait takes a token if there is one. Else it takes none and is how long it
+// will be until there is one.
+func (b *bucket) wait(now time.Time, rate, burst float64) time.Duration {
+	burst = max(1, burst)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if passed := now.Sub(b.last); passed > 0 {
+		b.spent = max(0, b.spent-passed.Seconds()*rate)
+		b.last = now
+	}
+	if missing := b.spent + 1 - burst; missing > 0 {
+		// A wait is never nothing, whatever is lost in the rounding.
+		return max(time.Microsecond, time.Duration(min(missing/rate, 3600)*float64(time.Second)))
+	}
+	b.spent++
+	return 0
+}
+
+// ruleLimits is what a record names as the rule where a limit was reached.
+const ruleLimits = "limits"
+
+// enter takes a slot for a connection, or says why there is none.
+func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason string) {
+	if c.bytes.Load() >= l.Bytes {
+		return bytesUsed(l)
+	}
+	if c.conns.Add(1) > int64(l.Conns) {
+		c.conns.Add(-1)
+		return fmt.Sprintf("%d connections are open, which is all that the profile lets through at once", l.Conns)
+	}
+	if !c.rate.take(now, l.Rate, 2*l.Rate) {
+		c.conns.Add(-1)
+		return fmt.Sprintf("the profile lets through %g new connections in a second", l.Rate)
+	}
+	return ""
+}
+
+// leave gives a slot back.
+func (c *caps) leave() { c.conns.Add(-1) }
+
+// bytesUsed says that no byte is left.
+func bytesUsed(l policies.EgressLimits) string {
+	return fmt.Sprintf("the box has sent and received the %d bytes that the profile lets through in its life", l.Bytes)
+}

@@ -1,0 +1,18 @@
+// Package egress is the only way out of a box.
+//
+// A box has a loopback of its own and nothing else. What it connects to
+// arrives at a [Door] on the host, which knows the name that was meant, asks
+// the policy, resolves the name itself, looks at the address it is about to
+// dial, and only then dials. Nothing is sent before the verdict, and what was
+// judged is what is dialled: one [policies.Host] goes the whole way.
+//
+//	door.go, flow.go      a door, what it holds open, one connection under judgement
+//	table.go, dns.go      names: the addresses that stand for them in a box
+//	address.go, own.go    which addresses are public
+//	resolve.go, dial.go   from a name to a connection
+//	caps.go, record.go    what is bounded, what is told
+//	client.go             the same way for belljar's own fetches
+//
+// A connection is judged under one policy from its start to its end, also
+// while [Door.Set] gives the door another.
+package egress

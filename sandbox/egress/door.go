@@ -1,0 +1,249 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"belljar.dev/policies"
+)
+
+// ErrClosed is what the methods of a closed Door return.
+var ErrClosed = errors.New("the door is closed")
+
+// Config says what a door lets through and whom it tells.
+type Config struct {
+	Egress   *policies.Egress // at the start; Set changes it
+	Profile  string           // name of the profile, for messages
+	Resolver Resolver         // nil for the host's, without its search domains
+
+	// Secret is the value of a named secret. It is asked for each request that
+	// takes one. Nil means that there are none.
+	Secret func(ctx context.Context, name string) (string, error)
+
+	// Record is told of every connection and request, and of refused names. It
+	// is called from many goroutines and must not block. It may be nil.
+	Record func(Record)
+
+	Log *slog.Logger // nil for none
+}
+
+// Door lets out of a box what the policy allows. All methods are safe for
+// concurrent use.
+type Door struct {
+	cfg     Config
+	current atomic.Pointer[snapshot]
+	names   *table
+	lookups *lookups
+	own     *ownAddrs
+	caps    caps
+	blocked blocked
+	told    throttle
+
+	work sync.WaitGroup // flows and serving goroutines; added to under mu
+
+	mu     sync.Mutex
+	closed bool
+	held   map[*holding]struct{}
+}
+
+// holding is something that is to be closed with the door.
+type holding struct{ close func() }
+
+// snapshot is one policy and what was derived from it. It never changes, so
+// whoever took one judges under it whatever Set does.
+type snapshot struct {
+	*policies.Egress
+	limits policies.EgressLimits // those of Egress; small ones where it allows nothing
+	exact  map[string]bool       // names that a rule spells out
+	client *http.Transport
+}
+
+// closedLimits bound a door that lets nothing through: enough to say so.
+var closedLimits = policies.EgressLimits{Conns: 16, Rate: 50, Bytes: 1, Idle: 10e9, Life: 10e9}
+
+// New makes a door. It fails where the policy has a limit that is not above
+// zero. The door must be closed.
+func New(cfg Config) (*Door, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = hostResolver{}
+	}
+	d := &Door{
+		cfg:     cfg,
+		names:   newTable(),
+		lookups: newLookups(cfg.Resolver),
+		own:     &ownAddrs{read: net.InterfaceAddrs},
+		held:    make(map[*holding]struct{}),
+	}
+	snap, err := d.snapshot(cfg.Egress)
+	if err != nil {
+		return nil, err
+	}
+	d.current.Store(snap)
+	return d, nil
+}
+
+// Set changes what the door lets through. Connections that are open keep the
+// verdict they got and are judged on under the policy that gave it; the next
+// ones are judged under e. Where e is not usable, Set says why and changes
+// nothing. The caller must not change e afterwards.
+func (d *Door) Set(e *policies.Egress) error {
+	snap, err := d.snapshot(e)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	old := d.current.Swap(snap)
+	// An idle connection would be reused by nobody: requests are made by the
+	// transport of the policy they are judged under.
+	old.client.CloseIdleConnections()
+	return nil
+}
+
+// snapshot checks a policy and derives from it what the door asks often.
+func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
+	if e == nil {
+		return nil, errors.New("egress: no policy is given; one that allows nothing is &policies.Egress{}")
+	}
+	s := &snapshot{Egress: e, limits: e.Limits, exact: make(map[string]bool)}
+	if e.IsZero() {
+		s.limits = closedLimits
+	}
+	if err := checkLimits(s.limits); err != nil {
+		return nil, err
+	}
+	for i, r := range e.Allow {
+		if slices.Contains(r.Ports, 0) {
+			return nil, fmt.Errorf("egress: allow rule %d (%s): names port 0, which is none", i+1, clip(r.Host, maxShown))
+		}
+		if h, err := policies.ParseHost(r.Host); err == nil && h.Name() != "" {
+			s.exact[h.Name()] = true
+		}
+	}
+	s.client = d.transport(s)
+	return s, nil
+}
+
+// checkLimits refuses limits that do not bound.
+func checkLimits(l policies.EgressLimits) error {
+	switch {
+	case l.Conns <= 0:
+		return fmt.Errorf("egress: limits: connections %d: want more than 0", l.Conns)
+	case !(l.Rate > 0) || math.IsInf(l.Rate, 1): // not a number is not above zero either
+		return fmt.Errorf("egress: limits: rate %v: want a number above 0", l.Rate)
+	case l.Bytes <= 0:
+		return fmt.Errorf("egress: limits: bytes %d: want more than 0", l.Bytes)
+	case l.Idle <= 0:
+		return fmt.Errorf("egress: limits: idle %v: want more than 0", l.Idle)
+	case l.Life <= 0:
+		return fmt.Errorf("egress: limits: life %v: want more than 0", l.Life)
+	}
+	return nil
+}
+
+// Close closes all listeners and connections that the door serves or made, and
+// waits until nothing runs any more. Blocked calls return ErrClosed, the Serve
+// methods nil. The connections of Dial are closed under their users. Closing
+// twice is fine.
+func (d *Door) Close() error {
+	d.mu.Lock()
+	d.closed = true
+	held := d.held
+	d.held = make(map[*holding]struct{})
+	d.mu.Unlock()
+	for h := range held {
+		h.close()
+	}
+	d.current.Load().client.CloseIdleConnections()
+	d.work.Wait()
+	return nil
+}
+
+// hold has shut called when the door is closed, unless drop was called before.
+// It counts as work that Close waits for until drop is called, and fails
+// where the door is closed already. Shut must not block and may be called
+// while drop is. Drop may be called more than once.
+func (d *Door) hold(shut func()) (drop func(), err error) {
+	h := &holding{close: shut}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, ErrClosed
+	}
+	d.held[h] = struct{}{}
+	d.work.Add(1)
+	return sync.OnceFunc(func() {
+		d.mu.Lock()
+		delete(d.held, h)
+		d.mu.Unlock()
+		d.work.Done()
+	}), nil
+}
+
+// isClosed reports whether the door is closed.
+func (d *Door) isClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
+}
+
+// accept serves the connections of a listener until one of them fails or the
+// door is closed, at most so many at a time: what comes above that is closed
+// at once. The context of a handler ends with the door, and so does its
+// connection; the connection is closed when the handler returns. Accept closes
+// the listener and waits for its handlers.
+func (d *Door) accept(l net.Listener, most int, handle func(context.Context, net.Conn)) error {
+	//nolint:forbidigo // what is served here lives as long as the door, whoever called
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	drop, err := d.hold(func() { cancel(); l.Close() })
+	if err != nil {
+		l.Close()
+		return err
+	}
+	defer drop()
+	var handlers sync.WaitGroup
+	defer handlers.Wait()
+	defer l.Close()
+	slots := make(chan struct{}, most)
+	for {
+		c, err := l.Accept()
+		switch {
+		case d.isClosed():
+			if err == nil {
+				c.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			c.Close()
+			continue
+		}
+		handlers.Go(func() {
+			defer func() { <-slots }()
+			defer c.Close()
+			defer context.AfterFunc(ctx, func() { c.Close() })()
+			handle(ctx, c)
+		})
+	}
+}

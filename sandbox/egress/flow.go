@@ -1,0 +1,268 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// flow is one connection of a box under judgement. It holds a slot of the caps
+// from begin to end, and everything about it is judged under the snapshot that
+// begin took. Its life and idleness are bounded by a clock of its own, which
+// closes what the flow owns.
+//
+// One goroutine uses a flow at a time, except for count and own.
+type flow struct {
+	d     *Door
+	snap  *snapshot
+	rec   Record // what end records; Proto may be set to "http" or "tls"
+	drop  func() // gives up the hold on the door
+	timer *time.Timer
+
+	sent, received atomic.Int64
+	seen           atomic.Int64 // when bytes were last counted, as time since start
+	fake           netip.Addr   // held of the table of names; invalid for none
+	ended          atomic.Bool
+
+	mu    sync.Mutex
+	cause error    // why the flow was shut; nil while it is not
+	owned []func() // closed when it is
+}
+
+// Why a flow was shut from outside.
+var (
+	errIdle = errors.New("the connection was silent for too long")
+	errLife = errors.New("the connection was open for too long")
+)
+
+// begin takes a slot for a connection, which end gives back: the limits on
+// connections open at once, on new ones in a second and on bytes are held
+// here. Its error is a *Refused, or ErrClosed.
+func (d *Door) begin(ctx context.Context) (*flow, error) {
+	return d.beginUnder(ctx, d.current.Load())
+}
+
+func (d *Door) beginUnder(ctx context.Context, snap *snapshot) (*flow, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := &flow{d: d, snap: snap, rec: Record{Time: time.Now(), Proto: "tcp"}}
+	if reason := d.caps.enter(f.rec.Time, snap.limits); reason != "" {
+		err := f.refuse(f.rec, ruleLimits, reason, "Close connections that are done, and go more slowly.")
+		d.recordSome(reason, err.Record)
+		return nil, err
+	}
+	drop, err := d.hold(func() { f.shut(ErrClosed) })
+	if err != nil {
+		d.caps.leave()
+		return nil, err
+	}
+	f.drop = drop
+	f.mu.Lock()
+	f.timer = time.AfterFunc(min(snap.limits.Idle, snap.limits.Life), f.tick)
+	f.mu.Unlock()
+	return f, nil
+}
+
+// tick shuts the flow if it is silent or open for too long, and else comes
+// again when it can be.
+func (f *flow) tick() {
+	age, l := time.Since(f.rec.Time), f.snap.limits
+	silent := age - time.Duration(f.seen.Load())
+	switch {
+	case age >= l.Life:
+		f.shut(fmt.Errorf("%w (%v)", errLife, l.Life))
+	case silent >= l.Idle:
+		f.shut(fmt.Errorf("%w (%v)", errIdle, l.Idle))
+	default:
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.cause == nil {
+			f.timer.Reset(min(l.Life-age, l.Idle-silent))
+		}
+	}
+}
+
+// own has shut called when the flow ends: by end, with the door, or when its
+// time is up. Where that has happened already it is called at once. Shut must
+// not block.
+func (f *flow) own(shut func()) {
+	f.mu.Lock()
+	over := f.cause != nil
+	if !over {
+		f.owned = append(f.owned, shut)
+	}
+	f.mu.Unlock()
+	if over {
+		shut()
+	}
+}
+
+// shut closes what the flow owns. The first cause counts.
+func (f *flow) shut(cause error) {
+	f.mu.Lock()
+	owned := f.owned
+	f.owned = nil
+	if f.cause == nil {
+		f.cause = cause
+	}
+	f.mu.Unlock()
+	for _, c := range owned {
+		c()
+	}
+}
+
+// over is why the flow was shut, nil while it is not.
+func (f *flow) over() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cause
+}
+
+// meant is the host that an address stands for in this box: the name of a fake
+// address, which keeps it until the flow ends, or the address itself. Where no
+// name has the address, the error is a *Refused. It is asked once at most.
+func (f *flow) meant(addr netip.AddrPort) (policies.Host, error) {
+	ip := addr.Addr().Unmap()
+	f.rec.Addr, f.rec.Port = netip.AddrPortFrom(ip, addr.Port()), addr.Port()
+	if !fakeRange.Contains(ip) {
+		return policies.HostAddr(ip), nil
+	}
+	h, ok := f.d.names.hold(ip)
+	if !ok {
+		return policies.Host{}, f.refuse(f.rec, "no name", "no name has this address in this box any more", "Look the name up again and connect to the address it has now.")
+	}
+	f.fake = ip
+	return h, nil
+}
+
+// connect judges a connection to a port of a host, resolves the host and dials
+// it. Nothing is resolved before the verdict, nothing dialled before the
+// address was seen. The connection is closed with the flow. The error is a
+// *Refused where the door refused, and else says what failed.
+func (f *flow) connect(ctx context.Context, h policies.Host, port uint16) (net.Conn, error) {
+	f.rec.Host, f.rec.Port = h, port
+	rec := f.rec
+	if h.IsZero() || port == 0 {
+		return nil, f.refuse(rec, "no host", "no host or port is named", "")
+	}
+	v := f.snap.Connect(h, port)
+	f.rec.Rule = v.Rule
+	if !v.Allowed {
+		return nil, f.d.refuseVerdict(f.snap, rec, v)
+	}
+	if err := f.d.admit(f.snap, h); err != nil {
+		return nil, f.refuse(rec, ruleLimits, err.Error(), "Use names that the policy spells out.")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f.own(func() { cancel(ErrClosed) })
+	c, err := f.d.dial(ctx, f.snap, h, port)
+	if err != nil {
+		if over := f.over(); over != nil {
+			err = over
+		}
+		return nil, f.failed(rec, err)
+	}
+	f.own(func() { c.Close() })
+	if addr, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		f.rec.Addr = addr.AddrPort()
+	}
+	return c, nil
+}
+
+// requests reports whether each request on the connection must be judged, so
+// that one which cannot be read has to be refused.
+func (f *flow) requests() bool { return f.snap.Connect(f.rec.Host, f.rec.Port).Requests }
+
+// judge decides about a request on a connection that connect made, or would
+// make. The path is the request's, escaped as it came; a query is left out. A
+// refusal is a *Refused and is recorded; what is allowed is for served.
+func (f *flow) judge(method, path string) error {
+	path, _, _ = strings.Cut(path, "?")
+	rec := f.rec
+	rec.Time, rec.Proto, rec.Method, rec.Path = time.Now(), "http", method, path
+	v := f.snap.Request(rec.Host, rec.Port, method, path)
+	if v.Allowed {
+		return nil
+	}
+	err := f.d.refuseVerdict(f.snap, rec, v)
+	f.d.record(err.Record)
+	return err
+}
+
+// served records a request that was let through: when it began, the name of
+// the secret that was added to it, if any, and the bytes of its body and of
+// the answer's.
+func (f *flow) served(began time.Time, method, path, secret string, sent, received int64) {
+	path, _, _ = strings.Cut(path, "?")
+	rec := f.rec
+	rec.Time, rec.Proto, rec.Method, rec.Path, rec.Secret = began, "http", method, path, secret
+	rec.Allowed, rec.Rule = true, f.snap.Request(rec.Host, rec.Port, method, path).Rule
+	rec.Sent, rec.Received, rec.Took = sent, received, time.Since(began)
+	f.d.record(rec)
+}
+
+// count adds bytes that went through, after they did, and says that the flow
+// is alive. Its error is a *Refused once the box has used up its bytes, or why
+// the flow was shut: the connection must then be closed. What goes through
+// above the limit is at most what each open connection counts at once.
+func (f *flow) count(sent, received int64) error {
+	f.sent.Add(sent)
+	f.received.Add(received)
+	f.seen.Store(int64(time.Since(f.rec.Time)))
+	if total := f.d.caps.bytes.Add(sent + received); total > f.snap.limits.Bytes {
+		return f.used()
+	}
+	return f.over()
+}
+
+// used is the refusal of a box that has used up its bytes.
+func (f *flow) used() error {
+	return f.refuse(Record{Time: f.rec.Time, Proto: f.rec.Proto, Host: f.rec.Host, Port: f.rec.Port},
+		ruleLimits, bytesUsed(f.snap.limits), "")
+}
+
+// end records the connection and gives back all that it holds. The error is
+// how it ended: nil for well. Only the first call counts.
+func (f *flow) end(err error) {
+	if f.ended.Swap(true) {
+		return
+	}
+	if over := f.over(); over != nil && !errors.Is(over, net.ErrClosed) {
+		err = over
+	}
+	f.shut(net.ErrClosed)
+	f.mu.Lock()
+	f.timer.Stop()
+	f.mu.Unlock()
+	if f.fake.IsValid() {
+		f.d.names.release(f.fake)
+	}
+	f.d.caps.leave()
+	rec := f.rec
+	rec.Allowed = true
+	if refused, ok := errors.AsType[*Refused](err); ok {
+		rec.Allowed, rec.Rule = false, refused.Record.Rule
+		rec.Reason, rec.Instead = refused.Record.Reason, refused.Record.Instead
+	} else if err != nil {
+		rec.Reason = clip(err.Error(), maxLine)
+	}
+	rec.Sent, rec.Received, rec.Took = f.sent.Load(), f.received.Load(), time.Since(rec.Time)
+	f.d.record(rec)
+	f.drop()
+}
+
+// refuse is the refusal of rec.
+func (f *flow) refuse(rec Record, rule, reason, instead string) *Refused {
+	rec.Profile, rec.Rule, rec.Reason, rec.Instead = f.d.cfg.Profile, rule, reason, instead
+	return &Refused{Record: rec}
+}

@@ -1,0 +1,145 @@
+package egress
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"belljar.dev/policies"
+)
+
+// maxShown and maxLine bound what a message repeats of a call, and a message,
+// in characters.
+const (
+	maxShown = 120
+	maxLine  = 600
+)
+
+// Record is what became of one connection, of one HTTP request on a
+// connection, or of one name that was asked for and refused.
+type Record struct {
+	Time     time.Time // of the start
+	Profile  string
+	Proto    string         // "tcp", "http", "tls" or "dns"
+	Host     policies.Host  // what was meant; zero where that is not known
+	Addr     netip.AddrPort // what was dialled, or what the box dialled where that is no host; may be invalid
+	Port     uint16
+	Method   string // of a request, as is Path, which has no query
+	Path     string
+	Allowed  bool
+	Rule     string // what decided
+	Reason   string // why it was refused, or how it ended if it failed
+	Instead  string // for the agent: what is allowed, or what to do; may be empty
+	Sent     int64  // bytes out of the box
+	Received int64  // bytes into it
+	Took     time.Duration
+	Secret   string // name of the secret that was added
+	Count    int    // of Blocked: how often it happened; else 0
+}
+
+// Refused is the error of what the door did not let through.
+type Refused struct{ Record Record }
+
+// Error says what was refused and why, for a log.
+func (r *Refused) Error() string {
+	return clip(fmt.Sprintf("%s: refused: %s", r.Record.what(), r.Record.Reason), maxLine)
+}
+
+// Refusal is the one line that tells an agent of what was refused: who refused
+// it, why, that the other side is not to blame, and what is allowed. It is ""
+// where the record is of something allowed.
+func (r Record) Refusal() string {
+	if r.Allowed {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "BLOCKED by the sandbox: %s refused", r.what())
+	if r.Count > 1 {
+		fmt.Fprintf(&b, " %d times", r.Count)
+	}
+	fmt.Fprintf(&b, ", %s", cmp.Or(r.Reason, "the policy does not allow it"))
+	if r.Profile != "" && !strings.Contains(r.Reason, strconv.Quote(r.Profile)) {
+		fmt.Fprintf(&b, " (profile %q)", r.Profile)
+	}
+	b.WriteString(". The host is not down. ")
+	b.WriteString(cmp.Or(r.Instead, "Reach the goal another way, or tell the person you work for."))
+	return clip(b.String(), maxLine)
+}
+
+// what is what was tried, as the agent would say it.
+func (r Record) what() string {
+	target := clip(r.Host.String(), maxShown)
+	switch {
+	case r.Host.IsZero() && r.Addr.IsValid():
+		target = r.Addr.String()
+	case r.Host.Addr().Is6() && r.Port != 0:
+		target = fmt.Sprintf("[%s]:%d", target, r.Port)
+	case r.Port != 0:
+		target = fmt.Sprintf("%s:%d", target, r.Port)
+	}
+	switch {
+	case r.Proto == "dns":
+		return "look-up of " + target
+	case r.Method != "":
+		return fmt.Sprintf("%s %s%s", clip(r.Method, 20), target, clip(r.Path, maxShown))
+	case target == "":
+		return "connection"
+	}
+	return "connect to " + target
+}
+
+// record tells of r.
+func (d *Door) record(r Record) {
+	r.Profile = d.cfg.Profile
+	if !r.Allowed {
+		d.blocked.add(r)
+	}
+	if d.cfg.Record != nil {
+		d.cfg.Record(r)
+	}
+}
+
+// recordSome is record for what a box can have refused as often as it likes:
+// Blocked has it all, the callback one of a kind in a while.
+func (d *Door) recordSome(kind string, r Record) {
+	r.Profile = d.cfg.Profile
+	d.blocked.add(r)
+	if d.cfg.Record != nil && d.told.first(kind, r.Time) {
+		d.cfg.Record(r)
+	}
+}
+
+// refuseVerdict is the refusal of rec by the policy.
+func (d *Door) refuseVerdict(snap *snapshot, rec Record, v policies.EgressVerdict) *Refused {
+	rec.Profile, rec.Rule, rec.Reason = d.cfg.Profile, v.Rule, v.Reason
+	rec.Instead = instead(snap.Egress)
+	if snap.IsZero() {
+		rec.Reason = fmt.Sprintf("profile %q has no network", d.cfg.Profile)
+	}
+	return &Refused{Record: rec}
+}
+
+// clip makes one printable line of s, cut to most characters: what a box sends
+// must not be able to add lines to a message or to hide in it.
+func clip(s string, most int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == most {
+			b.WriteString("...")
+			break
+		}
+		n++
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}

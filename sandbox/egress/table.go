@@ -1,0 +1,157 @@
+package egress
+
+import (
+	"container/list"
+	"encoding/binary"
+	"net/netip"
+	"sync"
+
+	"belljar.dev/policies"
+)
+
+// fakeRange holds the addresses that stand for names in a box. RFC 2544 gives
+// them to benchmarks of devices, so no host has one, and nothing is ever dialled
+// there.
+var fakeRange = netip.MustParsePrefix("198.18.0.0/15")
+
+// maxNames bounds the names of one box that have an address. reservedFakes are
+// the last addresses of the range, 198.19.255.0/24: the plumbing of the box
+// takes its own from them.
+const (
+	maxNames      = 16384
+	fakes         = 1 << 17
+	reservedFakes = 256
+)
+
+// table gives names addresses of the fake range. A name keeps its address until
+// the table is full of other names; an address has no name then until all
+// others have had one, so that a client which remembers it for too long is
+// refused, not sent to another host.
+type table struct {
+	most int // maxNames, but for tests
+
+	mu     sync.Mutex
+	next   uint32 // offset in the range to be tried next
+	byName map[policies.Host]*list.Element
+	byAddr map[netip.Addr]*list.Element
+	recent *list.List // of *named, the last used in front
+}
+
+// named is a name and its address.
+type named struct {
+	host policies.Host
+	addr netip.Addr
+	uses int // flows that came to the address and have not ended
+}
+
+func newTable() *table {
+	return &table{
+		most:   maxNames,
+		next:   1,
+		byName: make(map[policies.Host]*list.Element),
+		byAddr: make(map[netip.Addr]*list.Element),
+		recent: list.New(),
+	}
+}
+
+// knows reports whether the name has an address.
+func (t *table) knows(h policies.Host) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.byName[h]
+	return ok
+}
+
+// give is the address of a name. It fails where the table is full of names
+// that are in use.
+func (t *table) give(h policies.Host) (netip.Addr, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e, ok := t.byName[h]; ok {
+		t.recent.MoveToFront(e)
+		return entry(e).addr, true
+	}
+	if len(t.byName) >= t.most && !t.forget() {
+		return netip.Addr{}, false
+	}
+	n := &named{host: h, addr: t.unused()}
+	e := t.recent.PushFront(n)
+	t.byName[n.host], t.byAddr[n.addr] = e, e
+	return n.addr, true
+}
+
+// forget takes its address from the name that was not used for longest, and
+// reports whether there was one without a flow.
+func (t *table) forget() bool {
+	for e := t.recent.Back(); e != nil; e = e.Prev() {
+		if n := entry(e); n.uses == 0 {
+			t.recent.Remove(e)
+			delete(t.byName, n.host)
+			delete(t.byAddr, n.addr)
+			return true
+		}
+	}
+	return false
+}
+
+// unused is the next address without a name. The range has more addresses than
+// the table names, so there is one.
+func (t *table) unused() netip.Addr {
+	for {
+		offset := t.next
+		t.next++
+		if t.next >= fakes-reservedFakes {
+			t.next = 1
+		}
+		// The first and last address of a /24 look like a network and its
+		// broadcast to some.
+		if last := byte(offset); last == 0 || last == 255 {
+			continue
+		}
+		base := fakeRange.Addr().As4()
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(base[:])+offset)
+		if addr := netip.AddrFrom4(b); t.byAddr[addr] == nil {
+			return addr
+		}
+	}
+}
+
+// name is the name that has an address.
+func (t *table) name(addr netip.Addr) (policies.Host, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.byAddr[addr]
+	if !ok {
+		return policies.Host{}, false
+	}
+	return entry(e).host, true
+}
+
+// hold is name for a flow: the name keeps the address until release.
+func (t *table) hold(addr netip.Addr) (policies.Host, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.byAddr[addr]
+	if !ok {
+		return policies.Host{}, false
+	}
+	entry(e).uses++
+	t.recent.MoveToFront(e)
+	return entry(e).host, true
+}
+
+// release undoes a hold.
+func (t *table) release(addr netip.Addr) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e, ok := t.byAddr[addr]; ok {
+		entry(e).uses--
+	}
+}
+
+// entry is what an element of recent holds.
+func entry(e *list.Element) *named {
+	n, _ := e.Value.(*named) // nothing else is put there
+	return n
+}
