@@ -1,17 +1,34 @@
 package policies
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
+)
+
+// The limits of what leaves a box of a profile that does not name them.
+const (
+	DefaultConns       = 64              // connections open at once
+	DefaultConnRate    = 100.0           // new ones in a second
+	DefaultEgressBytes = 1 << 30         // both ways, in the life of a box
+	DefaultConnIdle    = 5 * time.Minute // of a silent connection
+	DefaultConnLife    = time.Hour       // of any connection
 )
 
 // Egress says what may leave a box. The zero Egress is nothing: no name, no
 // address, no byte. It never changes; its methods are safe for concurrent use.
+//
+// Whoever opens connections asks in this order: Names for a name that is to be
+// resolved, Connect before anything is dialled, Denied for each address that
+// the name turned out to have, AllowsPrivate where such an address is not a
+// public one, and Request for each request where the verdict of Connect says
+// so.
 type Egress struct {
-	Allow     []EgressRule   // what may be reached; nothing else can be
-	Deny      []EgressRule   // what may not, whatever Allow says
+	Allow     []EgressRule   // what may be reached; nothing else but Private can be
+	Deny      []EgressRule   // what may not, whatever Allow and Private say
 	Private   []PrivateRule  // what may be reached although its address is not a public one
-	Limits    EgressLimits   // each above zero where Allow is not empty
+	Limits    EgressLimits   // each above zero where anything may be reached
 	Secrets   []SecretHeader // what the door adds to requests
 	Intercept bool           // TLS is opened at the door, with an authority that only the box trusts
 }
@@ -19,15 +36,18 @@ type Egress struct {
 // EgressRule matches connections and, where it names methods or paths, the
 // requests on them.
 type EgressRule struct {
-	Host    string   // a name, "*.name" for all names below it, an address, or "*" for every name
-	Ports   []uint16 // none of them zero; the ports of net where the rule names none
+	Host    string   // a name, "*.name" for all names below it, an address, or "*": every public name, and under Deny everything
+	Ports   []uint16 // none of them zero; empty is no port under Allow and every port under Deny
 	Methods []string // of HTTP, upper case; empty for any
 	Paths   []string // globs as in rules about URLs, "/v1/**"; empty for any
 	Source  Source   // where the policy says so
+
+	compiled *egressMatch // of a rule that Parse made; others are compiled when they are asked
 }
 
 // PrivateRule lets a connection go to an address that is not public: a
-// person's own server.
+// person's own server. With a port it allows the connection too; where a rule
+// of Allow speaks about the same host and port, that rule says which requests.
 type PrivateRule struct {
 	Host Host
 	Port uint16 // 0 for every port that Allow lets through
@@ -48,48 +68,203 @@ type EgressLimits struct {
 type SecretHeader struct {
 	Secret  string
 	Host    string   // as in EgressRule, but never "*"
-	Methods []string // empty for any
+	Methods []string // empty for any but TRACE, whose answer repeats the header
 	Paths   []string // empty for any
-	Header  string
+	Header  string   // in its canonical spelling
 	Value   string
-}
 
-// Secret says where the operator keeps a secret. Exactly one field is set. The
-// value is read by whoever needs it; a policy only knows the place.
-type Secret struct {
-	Env     string   // variable of belljar's own environment
-	File    string   // absolute path on the host
-	Command []string // program on the host that prints it
+	compiled *egressMatch
 }
 
 // EgressVerdict is the answer about one connection or request.
 type EgressVerdict struct {
 	Allowed  bool
-	Requests bool   // of a connection: each request on it must be judged too, so the door has to see them
+	Requests bool   // of a connection: each request on it must be judged too; one whose requests cannot be seen must be refused
 	Rule     string // what decided, as "allow api.github.com" or "no rule"
 	Reason   string // why not, for the agent; empty where it is allowed
 	Source   Source // where the policy says so; zero where no rule spoke
 }
 
 // Connect decides about a connection to a port of a host, before any byte of
-// it is read.
+// it is read. Deny beats allow. A rule with methods or paths decides nothing
+// here but that the requests must be seen.
 func (e *Egress) Connect(h Host, port uint16) EgressVerdict {
-	return EgressVerdict{Rule: "no rule", Reason: "no rule of the profile names it"}
+	if h.IsZero() || port == 0 {
+		return EgressVerdict{Rule: noRule, Reason: "it names no host and port"}
+	}
+	requests := false
+	for i := range e.Deny {
+		m := e.Deny[i].ready()
+		switch {
+		case !m.denies(h, port):
+		case m.all:
+			return EgressVerdict{Rule: m.deny, Reason: "the profile denies it", Source: e.Deny[i].Source}
+		default:
+			requests = true
+		}
+	}
+	some := -1
+	for i := range e.Allow {
+		m := e.Allow[i].ready()
+		switch {
+		case !m.allows(h, port):
+		case m.all:
+			return EgressVerdict{Allowed: true, Requests: requests, Rule: m.allow, Source: e.Allow[i].Source}
+		case some < 0:
+			some = i
+		}
+	}
+	switch {
+	case some >= 0:
+		return EgressVerdict{Allowed: true, Requests: true, Rule: e.Allow[some].ready().allow, Source: e.Allow[some].Source}
+	case e.opensPrivate(h, port):
+		return EgressVerdict{Allowed: true, Requests: requests, Rule: "allow_private " + h.String()}
+	}
+	return EgressVerdict{Rule: noRule, Reason: e.why(h, port)}
 }
 
 // Request decides about one HTTP request on a connection that Connect allowed.
 // The path is the request's, escaped as it came, without its query.
+//
+// A path that servers read in different ways satisfies no rule of Allow that
+// names paths, and every rule of Deny that does.
 func (e *Egress) Request(h Host, port uint16, method, path string) EgressVerdict {
-	return e.Connect(h, port)
+	v := e.Connect(h, port)
+	if !v.Allowed || !v.Requests {
+		return v
+	}
+	p := readRequestPath(path)
+	for i := range e.Deny {
+		if m := e.Deny[i].ready(); m.denies(h, port) && m.deniesRequest(method, p) {
+			return EgressVerdict{Rule: m.deny, Reason: "the profile denies this request" + p.doubt(), Source: e.Deny[i].Source}
+		}
+	}
+	var others []string
+	for i := range e.Allow {
+		m := e.Allow[i].ready()
+		switch {
+		case !m.allows(h, port):
+		case m.allowsRequest(method, p):
+			return EgressVerdict{Allowed: true, Rule: m.allow, Source: e.Allow[i].Source}
+		case len(others) < shownRules:
+			others = append(others, m.requests)
+		}
+	}
+	if len(others) == 0 { // only Private has let the connection through
+		v.Requests = false
+		return v
+	}
+	return EgressVerdict{Rule: noRule, Reason: "the profile allows only some requests to it, " + strings.Join(others, " or ") + p.doubt()}
+}
+
+// Denied reports whether Deny names all connections to a port of a host. It is
+// for the addresses that a name which Connect allowed turned out to have:
+// whoever denies an address means it under every name.
+func (e *Egress) Denied(h Host, port uint16) (EgressVerdict, bool) {
+	for i := range e.Deny {
+		if m := e.Deny[i].ready(); m.all && m.denies(h, port) {
+			return EgressVerdict{Rule: m.deny, Reason: "the profile denies it", Source: e.Deny[i].Source}, true
+		}
+	}
+	return EgressVerdict{}, false
 }
 
 // AllowsPrivate reports whether the host may be reached on this port although
-// its address is not a public one.
+// its address is not a public one. It says nothing about Deny: Connect does.
 func (e *Egress) AllowsPrivate(h Host, port uint16) bool {
 	return slices.ContainsFunc(e.Private, func(r PrivateRule) bool {
 		return r.Host == h && (r.Port == 0 || r.Port == port)
 	})
 }
 
+// opensPrivate reports whether Private alone lets a connection through.
+func (e *Egress) opensPrivate(h Host, port uint16) bool {
+	return slices.Contains(e.Private, PrivateRule{Host: h, Port: port})
+}
+
+// Names reports whether some port of the host may be reached: whoever resolves
+// names answers for no others.
+func (e *Egress) Names(h Host) bool {
+	open := func(port uint16) bool {
+		_, denied := e.Denied(h, port)
+		return !denied
+	}
+	for i := range e.Allow {
+		if m := e.Allow[i].ready(); m.host.allows(h) && slices.ContainsFunc(m.ports, open) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(e.Private, func(r PrivateRule) bool { return r.Host == h && r.Port != 0 && open(r.Port) })
+}
+
+// Ports are the ports that connections may go to, on whatever host, in order.
+func (e *Egress) Ports() []uint16 {
+	var all []uint16
+	for _, r := range e.Allow {
+		all = append(all, r.Ports...)
+	}
+	for _, r := range e.Private {
+		if r.Port != 0 {
+			all = append(all, r.Port)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Headers are the headers with secrets that the door adds to a request which
+// Request allowed. Of two with one name only the first is added. A path that
+// servers read in different ways gets none that is for some paths only.
+func (e *Egress) Headers(h Host, method, path string) []SecretHeader {
+	if len(e.Secrets) == 0 || method == "TRACE" {
+		return nil
+	}
+	p := readRequestPath(path)
+	var all []SecretHeader
+	for i := range e.Secrets {
+		s := &e.Secrets[i]
+		twice := slices.ContainsFunc(all, func(o SecretHeader) bool { return strings.EqualFold(o.Header, s.Header) })
+		if m := s.ready(); !twice && m.host.allows(h) && m.allowsRequest(method, p) {
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
 // IsZero reports whether nothing may leave.
-func (e *Egress) IsZero() bool { return len(e.Allow) == 0 }
+func (e *Egress) IsZero() bool { return len(e.Allow)+len(e.Private) == 0 }
+
+// noRule is what a verdict names where no rule spoke.
+const noRule = "no rule"
+
+// shownRules bounds what a reason lists of what is allowed instead.
+const shownRules = 3
+
+// why says to an agent why no rule lets a connection through, and what the
+// nearest one lets through.
+func (e *Egress) why(h Host, port uint16) string {
+	if e.IsZero() {
+		return "the profile lets nothing out"
+	}
+	var ports []string
+	address := false
+	for i := range e.Allow {
+		m := e.Allow[i].ready()
+		address = address || m.host.every
+		if !m.host.allows(h) {
+			continue
+		}
+		for _, p := range m.ports {
+			if s := fmt.Sprint(p); len(ports) < shownRules && !slices.Contains(ports, s) {
+				ports = append(ports, s)
+			}
+		}
+	}
+	switch {
+	case len(ports) > 0:
+		return fmt.Sprintf("the profile lets connections to it through on port %s, not on %d", strings.Join(ports, ", "), port)
+	case h.Addr().IsValid() && address:
+		return "an address is let through only where a rule names it; use the host's name"
+	}
+	return "no rule of the profile names it"
+}

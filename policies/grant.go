@@ -143,7 +143,8 @@ func (g Grant) Mounts() []Mount { return slices.Clone(g.mounts) }
 // Network is what may leave the box.
 func (g Grant) Network() Network { return g.network }
 
-// Egress is what the door lets through. It is shared and must not be changed.
+// Egress is what the door lets through, never nil. It is shared and must not
+// be changed.
 func (g Grant) Egress() *Egress {
 	if g.egress == nil {
 		return &Egress{}
@@ -179,18 +180,50 @@ func (g Grant) Env() map[string]string { return maps.Clone(g.env) }
 func (g Grant) Require() []Limit { return slices.Clone(g.require) }
 
 // Covers reports whether a box opened under g can serve a call granted other:
-// the same tenant, files, network and environment, and no limit above g's.
-// A box outlives a call, so a later grant may narrow and never widen it.
+// the same tenant, files, image, network and environment, and no limit above
+// g's. A box outlives a call, so a later grant may narrow and never widen it.
 // Protected paths must be the same: with less protection the call could not
 // write what it was granted, with more it could write what it was not.
+//
+// What the door lets through and what may be published is not compared where
+// both grants are of one profile: it changes under boxes that are open
+// (Policy.Regrant), and is the same for all calls of the profile. Two profiles
+// with a door never share a box, whatever they say: the one could reach what
+// only the other may. Whether TLS is opened must be the same, since a box gets
+// the authority it trusts when it is made.
 func (g Grant) Covers(other Grant) bool {
 	a, b := g.limits, other.limits
 	return !g.IsZero() && !other.IsZero() &&
 		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
-		g.network == other.network && g.image == other.image && slices.Equal(g.mounts, other.mounts) &&
+		g.image == other.image && slices.Equal(g.mounts, other.mounts) && g.sameNetwork(other) &&
 		g.storage == other.storage && g.protect.equal(other.protect) &&
 		maps.Equal(g.env, other.env) &&
 		b.Memory <= a.Memory && b.Pids <= a.Pids && b.CPU <= a.CPU &&
 		b.Tmp <= a.Tmp && b.TmpFiles <= a.TmpFiles && b.OpenFiles <= a.OpenFiles &&
 		b.FileSize <= a.FileSize && b.IO <= a.IO
+}
+
+// sameNetwork is the part of Covers that is about the network.
+func (g Grant) sameNetwork(other Grant) bool {
+	switch {
+	case g.network != other.network || g.Egress().Intercept != other.Egress().Intercept:
+		return false
+	case g.profile == other.profile:
+		return true
+	}
+	return g.network == NetworkNone && slices.Equal(g.publish, other.publish)
+}
+
+// Regrant is what the tenant and the profile of an earlier grant have under
+// this policy: for boxes that are open when a policy takes the place of
+// another. What a box keeps as it was made with stays in it; its egress and
+// what it may publish are to become those of the new grant. False says that
+// this policy has no such profile: nothing may leave such a box any more.
+func (p *Policy) Regrant(g Grant) (Grant, bool) {
+	now, ok := p.profiles[g.profile]
+	if !ok || g.IsZero() {
+		return Grant{}, false
+	}
+	now.tenant, now.totals = g.tenant, p.totals
+	return now, true
 }

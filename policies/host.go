@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"unicode/utf8"
 )
 
 // Host is a name or an address on the network, in the one form in which rules
@@ -42,6 +43,10 @@ func ParseHost(s string) (Host, error) {
 		}
 		return HostAddr(addr), nil
 	}
+	// Before the letters are made small: strings.ToLower makes the Kelvin sign a k.
+	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return Host{}, notName(s)
+	}
 	name := strings.ToLower(strings.TrimSuffix(s, "."))
 	switch {
 	case name == "":
@@ -53,7 +58,7 @@ func ParseHost(s string) (Host, error) {
 	for label := range strings.SplitSeq(name, ".") {
 		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' ||
 			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return Host{}, fmt.Errorf("host %s is no name: it holds more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form", clip(s, 80))
+			return Host{}, notName(s)
 		}
 		last = label
 	}
@@ -61,6 +66,10 @@ func ParseHost(s string) (Host, error) {
 		return Host{}, fmt.Errorf("host %s is a number, which is no name; write an address as four numbers from 0 to 255", clip(s, 80))
 	}
 	return Host{name: name}, nil
+}
+
+func notName(s string) error {
+	return fmt.Errorf("host %s is no name: it holds more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form", clip(s, 80))
 }
 
 // HostAddr is the host that an address is. An IPv4 address in its IPv6-mapped

@@ -19,6 +19,7 @@ type Policy struct {
 	source   Source  // of fallback
 	profile  string  // granted where a call asks for none
 	profiles map[string]Grant
+	secrets  map[string]Secret
 	totals   Totals
 	rules    []rule
 	tests    []TestResult
@@ -43,7 +44,7 @@ func Parse(name string, text []byte) (*Policy, error) {
 
 // policy reads the top mapping into p.
 func (d *decoder) policy(root *yaml.Node, p *Policy) {
-	o, ok := d.mapping(root, "a policy", "version", "defaults", "profiles", "totals", "rules", "tests")
+	o, ok := d.mapping(root, "a policy", "version", "defaults", "secrets", "profiles", "totals", "rules", "tests")
 	if !ok {
 		return
 	}
@@ -52,6 +53,9 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 		d.fault(root, "begin the file with version: 1", "the policy has no version")
 	case v.Kind != yaml.ScalarNode || v.Value != "1" || v.ShortTag() != "!!int":
 		d.fault(v, "write version: 1", "version must be 1, not %s", quoted(v))
+	}
+	if v := o.get("secrets"); v != nil {
+		p.secrets = d.secrets(v) // before the profiles, which name them
 	}
 	if v := o.get("profiles"); v == nil {
 		d.fault(root, "an allowed call needs one: profiles: {offline: {fs: {system: true, workspace: rw}}}", "the policy has no profiles")
@@ -86,7 +90,7 @@ func (d *decoder) profiles(n *yaml.Node, p *Policy) {
 			d.fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a profile", key.Value)
 			continue
 		}
-		p.profiles[key.Value] = d.profile(key.Value, o.get(key.Value))
+		p.profiles[key.Value] = d.profile(key.Value, o.get(key.Value), p.secrets)
 	}
 }
 

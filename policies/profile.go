@@ -79,9 +79,9 @@ func counts() []bound {
 var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_files", "file_size", "io", "wall", "background", "jobs", "output"}
 
 // profile reads one entry of profiles.
-func (d *decoder) profile(name string, n *yaml.Node) Grant {
+func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
 	g := Grant{profile: name, limits: defaultLimits()}
-	o, ok := d.mapping(n, "profile "+name, "fs", "net", "limits", "env", "require")
+	o, ok := d.mapping(n, "profile "+name, "fs", "net", "publish", "limits", "env", "require")
 	if !ok {
 		return g
 	}
@@ -89,13 +89,10 @@ func (d *decoder) profile(name string, n *yaml.Node) Grant {
 		d.files(fs, &g)
 	}
 	if net := o.get("net"); net != nil {
-		if m, ok := d.mapping(net, "net", "mode"); ok {
-			if mode := m.get("mode"); mode != nil {
-				d.word(mode, "mode of net", "none")
-			} else {
-				d.fault(net, "write mode: none", "net has no mode")
-			}
-		}
+		d.network(net, &g, secrets)
+	}
+	if publish := o.get("publish"); publish != nil {
+		g.publish = d.publish(publish)
 	}
 	if limits := o.get("limits"); limits != nil {
 		d.limits(limits, &g.limits)
@@ -121,19 +118,24 @@ func (d *decoder) profile(name string, n *yaml.Node) Grant {
 
 // files reads what a box sees of the host.
 func (d *decoder) files(n *yaml.Node, g *Grant) {
-	o, ok := d.mapping(n, "fs", "system", "workspace", "read", "write", "storage", "protect")
+	o, ok := d.mapping(n, "fs", "system", "image", "workspace", "read", "write", "storage", "protect")
 	if !ok {
 		return
 	}
 	if v := o.get("system"); v != nil {
 		g.system = d.truth(v, "system")
 	}
+	if v := o.get("image"); v != nil {
+		g.image = d.image(v, g.system)
+	}
 	if v := o.get("workspace"); v != nil {
-		switch d.word(v, "workspace", "rw", "ro", "none") {
+		switch d.word(v, "workspace", "rw", "ro", "overlay", "none") {
 		case 0:
 			g.access = AccessWrite
 		case 1:
 			g.access = AccessRead
+		case 2:
+			g.access = AccessOverlay
 		}
 	}
 	if v := o.get("storage"); v != nil && d.word(v, "storage", "memory", "disk") == 1 {
@@ -163,6 +165,22 @@ func (d *decoder) files(n *yaml.Node, g *Grant) {
 			}
 		})
 	}
+}
+
+var imageName = regexp.MustCompile(`^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+
+// image reads the name of the image that is the box's root file system.
+func (d *decoder) image(n *yaml.Node, system bool) string {
+	const most = 200
+	s, ok := d.text(n, "image")
+	switch {
+	case !ok:
+	case len(s) > most || !imageName.MatchString(s):
+		d.fault(n, "write the name that it was imported under, as debian or tools/go:1.26", "%q cannot be the name of an image", clip(s, maxShown))
+	case system:
+		d.fault(n, "an image brings its own: remove system, or the image", "fs has an image and the host's system directories")
+	}
+	return s
 }
 
 // protect reads which paths of a writable workspace cannot be written.
@@ -269,15 +287,20 @@ func (d *decoder) cpus(n *yaml.Node) (float64, bool) {
 	// A cgroup gives out time in slices of a 100 ms period, of at least 1 ms:
 	// less than 0.01 of a CPU cannot be held.
 	const least, most = 0.01, 65536
-	cpu, err := strconv.ParseFloat(n.Value, 64)
+	return d.number(n, "cpu", "write a number of CPUs, as 2 or 0.5", least, most)
+}
+
+// number reads a number, which may have a fraction.
+func (d *decoder) number(n *yaml.Node, key, hint string, least, most float64) (float64, bool) {
+	value, err := strconv.ParseFloat(n.Value, 64)
 	switch {
 	case n.Kind == yaml.AliasNode:
-	case n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(cpu):
-		d.fault(n, "write a number of CPUs, as 2 or 0.5", "cpu must be a number, not %s", kind(n))
-	case cpu < least || cpu > most:
-		d.fault(n, "a limit cannot be switched off; remove the key for the default", "cpu is %s, outside %v to %v", n.Value, least, most)
+	case n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(value):
+		d.fault(n, hint, "%s must be a number, not %s", key, kind(n))
+	case value < least || value > most:
+		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s is %s, outside %v to %v", key, n.Value, least, most)
 	default:
-		return cpu, true
+		return value, true
 	}
 	return 0, false
 }

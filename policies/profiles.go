@@ -10,6 +10,9 @@ type Profile struct {
 	System    bool
 	Mounts    []Mount
 	Network   Network
+	Egress    *Egress // never nil; must not be changed
+	Publish   []PortRange
+	Image     string // empty for a root of its own
 	Storage   Storage
 	Protect   Protect
 	Limits    Limits
@@ -23,7 +26,7 @@ type Profile struct {
 func (p *Policy) Profile(name string) (Profile, bool) {
 	g, ok := p.profiles[name]
 	return Profile{
-		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network,
+		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network, Egress: g.Egress(), Publish: g.Publish(), Image: g.image,
 		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
 		Env: names(g.env), Require: slices.Clone(g.require),
 	}, ok

@@ -46,6 +46,24 @@ func GrantFor(t testing.TB, policy string, f policies.Facts) policies.Grant {
 	return decide(t, p, f)
 }
 
+// Egress is what leaves a box of a profile with the YAML text of a whole net:
+// "mode: proxy\nallow: [files.example]". The policy defines the secrets env,
+// file and command, each kept in the place of its name.
+func Egress(t testing.TB, net string) *policies.Egress {
+	t.Helper()
+	indented := strings.ReplaceAll(strings.TrimSpace(net), "\n", "\n      ")
+	return GrantFor(t, `version: 1
+defaults: {decision: allow}
+secrets:
+  env: {env: SECRET}
+  file: {file: /etc/secret}
+  command: {command: [print-secret]}
+profiles:
+  test:
+    net:
+      `+indented+"\n", policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"}).Egress()
+}
+
 func decide(t testing.TB, p *policies.Policy, f policies.Facts) policies.Grant {
 	t.Helper()
 	d := p.Decide(f)

@@ -1,0 +1,347 @@
+package policies
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// egressMatch is an EgressRule or a SecretHeader in the form in which it is
+// asked.
+type egressMatch struct {
+	host     hostMatch
+	ports    []uint16
+	methods  []string
+	paths    []glob
+	folded   []glob // the same in small letters, for rules that deny
+	all      bool   // every request: neither methods nor paths narrow it
+	invalid  bool   // it cannot be read: it allows nothing and denies everything
+	allow    string // what a verdict calls the rule
+	deny     string
+	requests string // what it says about requests, for a reason
+}
+
+// hostMatch is the host of a rule.
+type hostMatch struct {
+	every bool   // "*"
+	below string // ".name" of "*.name"
+	host  Host   // of all others
+}
+
+// compileHost reads the host of a rule, without a port.
+func compileHost(s string) (hostMatch, error) {
+	name, wild := strings.CutPrefix(s, "*.")
+	switch {
+	case s == "*":
+		return hostMatch{every: true}, nil
+	case strings.Contains(name, "*"):
+		return hostMatch{}, errors.New(`a star stands alone or before a whole name; write "*.name" for all names below a name, or "*" for every public name`)
+	}
+	h, err := ParseHost(name)
+	switch {
+	case err != nil:
+		return hostMatch{}, err
+	case wild && h.Name() == "":
+		return hostMatch{}, errors.New("there are no names below an address")
+	case wild:
+		return hostMatch{below: "." + h.Name()}, nil
+	}
+	return hostMatch{host: h}, nil
+}
+
+// String is the host as rules spell it.
+func (m hostMatch) String() string {
+	switch {
+	case m.every:
+		return "*"
+	case m.below != "":
+		return "*" + m.below
+	}
+	return m.host.String()
+}
+
+// allows reports whether a rule that allows speaks about the host.
+func (m hostMatch) allows(h Host) bool {
+	if m.every {
+		return public(h)
+	}
+	return m.denies(h)
+}
+
+// denies reports whether a rule that denies speaks about the host.
+func (m hostMatch) denies(h Host) bool {
+	switch {
+	case h.IsZero():
+		return false
+	case m.every:
+		return true
+	case m.below != "":
+		return len(h.name) > len(m.below) && strings.HasSuffix(h.name, m.below)
+	}
+	return m.host == h
+}
+
+// overlaps reports whether some host fits both, read as rules that allow.
+func (m hostMatch) overlaps(o hostMatch) bool {
+	switch {
+	case m.every || o.every:
+		other := o
+		if o.every {
+			other = m
+		}
+		return other.below != "" || other.every || public(other.host)
+	case m.below != "" && o.below != "":
+		return strings.HasSuffix(m.below, o.below) || strings.HasSuffix(o.below, m.below)
+	case m.below != "":
+		return m.denies(o.host)
+	}
+	return o.denies(m.host)
+}
+
+// within reports whether o, read as a rule that denies, speaks about all that
+// m allows.
+func (m hostMatch) within(o hostMatch) bool {
+	switch {
+	case o.every:
+		return true
+	case m.every:
+		return false
+	case m.below != "":
+		return o.below != "" && strings.HasSuffix(m.below, o.below)
+	}
+	return o.denies(m.host)
+}
+
+// ownNames are the domains that stand for no public name: RFC 6761, 6762, 7686
+// and 8375, and the top level that ICANN has set aside.
+var ownNames = []string{".localhost", ".local", ".internal", ".home.arpa", ".onion"}
+
+// public reports whether "*" stands for the host: a name that anybody may
+// resolve. One of a single label is whatever a search list makes of it.
+func public(h Host) bool {
+	return strings.Contains(h.name, ".") &&
+		!slices.ContainsFunc(ownNames, func(own string) bool { return strings.HasSuffix("."+h.name, own) })
+}
+
+// ready is the rule compiled.
+func (r *EgressRule) ready() *egressMatch {
+	if r.compiled != nil {
+		return r.compiled
+	}
+	return compileEgress(r.Host, r.Ports, r.Methods, r.Paths)
+}
+
+func (s *SecretHeader) ready() *egressMatch {
+	if s.compiled != nil {
+		return s.compiled
+	}
+	return compileEgress(s.Host, nil, s.Methods, s.Paths)
+}
+
+// compileEgress makes the match of a rule. Parse has refused what cannot be
+// read; of a rule from elsewhere that is closed both ways.
+func compileEgress(host string, ports []uint16, methods, paths []string) *egressMatch {
+	m := &egressMatch{ports: ports, methods: methods, allow: "allow " + host, deny: "deny " + host}
+	var err error
+	m.host, err = compileHost(host)
+	m.invalid = err != nil
+	every := len(paths) == 0
+	for _, p := range paths {
+		g, folded, err := compileRequestPath(p)
+		m.invalid = m.invalid || err != nil
+		m.paths, m.folded = append(m.paths, g), append(m.folded, folded)
+		every = every || g.everything()
+	}
+	if every {
+		m.paths, m.folded = nil, nil
+	}
+	m.all = m.invalid || every && len(methods) == 0
+	m.requests = strings.Join(methods, ", ")
+	if !every {
+		m.requests = cmp.Or(m.requests, "any method") + " of " + strings.Join(paths, ", ")
+	}
+	m.requests = clip(m.requests, maxPart)
+	return m
+}
+
+// allows reports whether the rule, one of Allow, speaks about a connection.
+func (m *egressMatch) allows(h Host, port uint16) bool {
+	return !m.invalid && slices.Contains(m.ports, port) && m.host.allows(h)
+}
+
+// denies is allows for a rule of Deny.
+func (m *egressMatch) denies(h Host, port uint16) bool {
+	return m.invalid || (len(m.ports) == 0 || slices.Contains(m.ports, port)) && m.host.denies(h)
+}
+
+// allowsRequest reports whether it is sure that the rule speaks about a request.
+func (m *egressMatch) allowsRequest(method string, p requestPath) bool {
+	if m.invalid || len(m.methods) > 0 && !slices.Contains(m.methods, method) {
+		return false
+	}
+	return len(m.paths) == 0 ||
+		!p.vague && slices.ContainsFunc(m.paths, func(g glob) bool { return g.run(p.words, false) })
+}
+
+// deniesRequest reports whether the rule may speak about a request. Servers
+// differ about the case of methods and paths and about a closing slash.
+func (m *egressMatch) deniesRequest(method string, p requestPath) bool {
+	if m.invalid {
+		return true
+	}
+	if len(m.methods) > 0 && !slices.ContainsFunc(m.methods, func(s string) bool { return strings.EqualFold(s, method) }) {
+		return false
+	}
+	return len(m.folded) == 0 || p.vague ||
+		slices.ContainsFunc(m.folded, func(g glob) bool { return g.run(p.folded, false) })
+}
+
+// requestPath is the path of a request as rules see it.
+type requestPath struct {
+	words  []word // its segments
+	folded []word // in small letters, without a closing slash
+	vague  bool   // servers differ in what it means
+}
+
+// readRequestPath takes a path apart.
+func readRequestPath(s string) requestPath {
+	if s == "" {
+		s = "/" // RFC 9112, 3.2.1
+	}
+	if vaguePath(s) {
+		return requestPath{vague: true}
+	}
+	s = escapesUpper(s)
+	p := requestPath{words: literals(segments(s))}
+	if s = strings.TrimSuffix(s, "/"); s != "" {
+		p.folded = literals(segments(fold(s)))
+	}
+	return p
+}
+
+// doubt says in a reason that a path was vague.
+func (p requestPath) doubt() string {
+	if !p.vague {
+		return ""
+	}
+	return "; servers read its path in different ways: write it without escaped letters, dots or slashes, //, /./, /../, backslashes and semicolons"
+}
+
+// compileRequestPath makes the globs over the segments of a request's path: as
+// it came, and folded.
+func compileRequestPath(s string) (g, folded glob, err error) {
+	if strings.HasPrefix(s, "**") {
+		return g, folded, fmt.Errorf("does not begin with a slash; write /%s", s)
+	}
+	s = escapesUpper(s)
+	if g, err = compilePath(s); err != nil {
+		return g, folded, err
+	}
+	// What stands between the stars and braces must be something that a path
+	// can hold, or the rule would never speak; and an escaped star or brace is
+	// none in the folded path.
+	fixed := strings.NewReplacer("**", "x", "*", "x", "{", "", "}", "", ",", "").Replace(s)
+	if vaguePath(fixed) || strings.ContainsAny(fold(fixed), "*{},") {
+		return g, folded, errors.New("no path of a request is known for sure to look like that: blanks and the like are escaped in it, as %20, and letters, digits, dots, slashes, stars and braces are not")
+	}
+	folded, err = compilePath(fold(s))
+	return g, folded, err
+}
+
+// vaguePath reports whether servers differ in what a path means: it holds what
+// some of them decode, fold or cut off before they look at it.
+func vaguePath(s string) bool {
+	if s[0] != '/' {
+		return true // "*" and the absolute form among them
+	}
+	segment := 1 // where it begins
+	for i := 1; i <= len(s); i++ {
+		if i == len(s) || s[i] == '/' {
+			part := s[segment:i]
+			if part == "." || part == ".." || part == "" && i < len(s) {
+				return true
+			}
+			segment = i + 1
+			continue
+		}
+		switch c := s[i]; {
+		case c == '%' && (i+2 >= len(s) || !safeEscape(s[i+1], s[i+2])):
+			return true
+		case c <= ' ' || c >= 0x7f || strings.IndexByte("\\;?#", c) >= 0:
+			return true
+		}
+	}
+	return false
+}
+
+// fold is a path that is not vague in the form in which servers that are
+// generous compare it: small letters, escapes decoded.
+func fold(s string) string {
+	s = strings.ToLower(s)
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			b.WriteByte(byte(unhex(s[i+1])<<4 | unhex(s[i+2])))
+			i += 2
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// safeEscape reports whether an escape stands for the same to every server: a
+// byte that is neither a letter, a digit or another that needs no escape, nor
+// one that takes a path apart. Those beyond ASCII are left out too: some
+// servers read %C0%AE or %EF%BC%8F as a dot or a slash.
+func safeEscape(high, low byte) bool {
+	h, l := unhex(high), unhex(low)
+	if h < 0 || l < 0 {
+		return false
+	}
+	return strings.IndexByte(" !\"$&'()*+,:=@[]^`{|}<>", byte(h<<4|l)) >= 0
+}
+
+// unhex is the value of a hexadecimal digit, or -1.
+func unhex(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// escapesUpper writes the digits of escapes in capitals.
+func escapesUpper(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:i+3], strings.ToUpper(string(b[i+1:i+3])))
+		}
+	}
+	return string(b)
+}
+
+// coverPorts reports whether a rule of Deny with these ports covers those of
+// one of Allow.
+func coverPorts(deny, allow []uint16) bool {
+	return len(deny) == 0 || !slices.ContainsFunc(allow, func(p uint16) bool { return !slices.Contains(deny, p) })
+}
+
+// portList joins ports for a message.
+func portList(ports []uint16) string {
+	texts := make([]string, len(ports))
+	for i, p := range ports {
+		texts[i] = fmt.Sprint(p)
+	}
+	return strings.Join(texts, ", ")
+}

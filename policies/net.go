@@ -1,0 +1,436 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of what a profile says about the network.
+const (
+	maxEgressRules = 1000
+	maxPorts       = 64 // of one rule
+	maxMethods     = 32 // of one rule
+	maxPaths       = 64 // of one rule
+	maxConns       = 65536
+	maxPublish     = 64
+)
+
+// defaultPorts are the ports of rules that name none, in a profile that names
+// none: those of HTTP and HTTPS.
+func defaultPorts() []uint16 { return []uint16{80, 443} }
+
+// netKeys are the keys of net; all but mode are for mode proxy.
+var netKeys = []string{"mode", "allow", "deny", "allow_private", "ports", "tls", "limits", "secrets"}
+
+// network reads what may leave a box.
+func (d *decoder) network(n *yaml.Node, g *Grant, secrets map[string]Secret) {
+	o, ok := d.mapping(n, "net", netKeys...)
+	if !ok {
+		return
+	}
+	mode := o.get("mode")
+	if mode == nil {
+		d.fault(n, "write mode: none, or mode: proxy with what may be reached", "net has no mode")
+		return
+	}
+	switch d.word(mode, "mode of net", "none", "proxy") {
+	case 0:
+		for _, key := range o.keys {
+			if key.Value != "mode" {
+				d.fault(key, "remove it, or write mode: proxy", "net has mode none, so nothing may leave and %s has no meaning", key.Value)
+			}
+		}
+	case 1:
+		g.network, g.egress = NetworkDoor, d.egress(n, o, secrets)
+	}
+}
+
+// egress reads the keys of net in mode proxy.
+func (d *decoder) egress(n *yaml.Node, o object, secrets map[string]Secret) *Egress {
+	e := &Egress{Limits: EgressLimits{
+		Conns: DefaultConns, Rate: DefaultConnRate, Bytes: DefaultEgressBytes, Idle: DefaultConnIdle, Life: DefaultConnLife,
+	}}
+	ports := defaultPorts()
+	if v := o.get("ports"); v != nil {
+		if named := d.ports(v, "ports of net"); len(named) > 0 {
+			ports = named
+		}
+	}
+	var nodes []*yaml.Node // of e.Allow
+	if v := o.get("allow"); v != nil {
+		e.Allow, nodes = d.egressRules(v, "allow", ports)
+	}
+	if v := o.get("deny"); v != nil {
+		e.Deny, _ = d.egressRules(v, "deny", nil)
+	}
+	if v := o.get("allow_private"); v != nil {
+		d.private(v, e, ports)
+	}
+	if o.get("allow") == nil && o.get("allow_private") == nil {
+		d.fault(n, "write allow: [HOST], or mode: none", "net has mode proxy and allows nothing")
+	}
+	for i, at := range nodes {
+		d.reachable(at, &e.Allow[i], e)
+	}
+	if v := o.get("tls"); v != nil {
+		e.Intercept = d.word(v, "tls", "pass", "intercept") == 1
+	}
+	if v := o.get("limits"); v != nil {
+		d.egressLimits(v, &e.Limits)
+	}
+	if v := o.get("secrets"); v != nil {
+		d.secretHeaders(v, e, secrets)
+	}
+	return e
+}
+
+// egressRules reads allow or deny, and where each rule stands.
+func (d *decoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]EgressRule, []*yaml.Node) {
+	if n.Kind == yaml.ScalarNode {
+		n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
+	}
+	entries := d.items(n, key, maxEgressRules)
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		d.fault(n, "name at least one host, or remove the key", "%s must not be empty", key)
+	}
+	var rules []EgressRule
+	var nodes []*yaml.Node
+	for _, entry := range entries {
+		r, ok := d.egressRule(entry, key, ports)
+		if !ok {
+			continue
+		}
+		if i := slices.IndexFunc(rules, func(o EgressRule) bool { return r.same(&o) }); i >= 0 {
+			d.fault(entry, "remove one", "%s says the same as on line %d", key, rules[i].Source.Line)
+			continue
+		}
+		rules, nodes = append(rules, r), append(nodes, entry)
+	}
+	return rules, nodes
+}
+
+// same reports whether two rules of one list say the same.
+func (r *EgressRule) same(o *EgressRule) bool {
+	return r.Host == o.Host && slices.Equal(r.Ports, o.Ports) && slices.Equal(r.Methods, o.Methods) && slices.Equal(r.Paths, o.Paths)
+}
+
+// egressRule reads one entry of allow or deny: a host, or a mapping.
+func (d *decoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRule, bool) {
+	r := EgressRule{Source: d.source(n)}
+	before := len(d.faults)
+	if n.Kind == yaml.ScalarNode {
+		if s, ok := d.text(n, "an entry of "+key); ok {
+			var port uint16
+			r.Host, port = d.target(n, key, s)
+			if port != 0 {
+				ports = []uint16{port}
+			}
+		}
+	} else if o, ok := d.mapping(n, "an entry of "+key, "host", "ports", "methods", "paths"); ok {
+		if v := o.get("host"); v == nil {
+			d.fault(n, `write {host: NAME, methods: [GET], paths: ["/v1/**"]}`, "the entry of %s has no host", key)
+		} else if s, ok := d.text(v, "host"); ok {
+			var port uint16
+			r.Host, port = d.target(v, "host", s)
+			if port != 0 {
+				d.fault(v, fmt.Sprintf("write host: %q, ports: [%d]", r.Host, port), "host names a port, which stands under ports here")
+			}
+		}
+		if v := o.get("ports"); v != nil {
+			ports = d.ports(v, "ports")
+		}
+		r.Methods, r.Paths = d.requests(o)
+	}
+	r.Ports = ports
+	if len(d.faults) > before || r.Host == "" {
+		return r, false
+	}
+	r.compiled = compileEgress(r.Host, r.Ports, r.Methods, r.Paths)
+	return r, true
+}
+
+// target reads the host of a rule, and its port or 0.
+func (d *decoder) target(n *yaml.Node, key, s string) (string, uint16) {
+	host, port, err := splitTarget(s)
+	var m hostMatch
+	if err == nil {
+		m, err = compileHost(host)
+	}
+	if err != nil {
+		_, rangeErr := netip.ParsePrefix(s)
+		hint := ""
+		switch rest, isURL := cutScheme(s); {
+		case rangeErr == nil:
+			hint = "ranges cannot be named: name the hosts; what a name resolves to is checked on each connection"
+		case isURL:
+			name, _, _ := strings.Cut(rest, "/")
+			hint = fmt.Sprintf("name the host alone: %q; paths stand in {host: %s, paths: [\"/v1/**\"]}", name, name)
+		case strings.Contains(s, "/"):
+			name, path, _ := strings.Cut(s, "/")
+			hint = fmt.Sprintf("write {host: %q, paths: [\"/%s\"]}", name, path)
+		case strings.HasPrefix(s, "."):
+			hint = fmt.Sprintf("write %q for all names below it", "*"+s)
+		}
+		d.fault(n, clip(hint, maxShown*2), "%s %q: %v", key, clip(s, maxShown), err)
+		return "", 0
+	}
+	return m.String(), port
+}
+
+// cutScheme is what follows the scheme of a URL.
+func cutScheme(s string) (string, bool) {
+	_, rest, ok := strings.Cut(s, "://")
+	return rest, ok
+}
+
+// splitTarget takes "host", "host:port", "[address]:port" and an address with
+// colons apart; port is 0 where there is none.
+func splitTarget(s string) (host string, port uint16, err error) {
+	if strings.Contains(s, "/") {
+		return "", 0, errors.New("holds a slash, which no host does")
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return s, 0, nil
+	}
+	host = s
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.HasSuffix(s, "]") {
+		if port, err = readPort(s[i+1:]); err != nil {
+			return "", 0, err
+		}
+		host = s[:i]
+	}
+	return host, port, nil
+}
+
+// readPort reads a port as rules write it.
+func readPort(s string) (uint16, error) {
+	port, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || port == 0 || strconv.FormatUint(port, 10) != s {
+		return 0, fmt.Errorf("%q is no port; write a number from 1 to 65535", clip(s, 40))
+	}
+	return uint16(port), nil
+}
+
+// ports reads one port or a list of them.
+func (d *decoder) ports(n *yaml.Node, what string) []uint16 {
+	entries := []*yaml.Node{n}
+	if n.Kind != yaml.ScalarNode {
+		entries = d.items(n, what, maxPorts)
+		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+			d.fault(n, "name at least one, or remove the key", "%s must not be empty", what)
+		}
+	}
+	var ports []uint16
+	for _, entry := range entries {
+		port, err := readPort(entry.Value)
+		switch {
+		case entry.Kind == yaml.AliasNode:
+		case entry.Kind != yaml.ScalarNode || entry.ShortTag() == "!!null":
+			d.fault(entry, "write a number from 1 to 65535", "an entry of %s must be a port, not %s", what, kind(entry))
+		case err != nil:
+			d.fault(entry, "", "%s: %v", what, err)
+		case slices.Contains(ports, port):
+			d.fault(entry, "remove one", "%s names %d twice", what, port)
+		default:
+			ports = append(ports, port)
+		}
+	}
+	slices.Sort(ports)
+	return ports
+}
+
+// requests reads the methods and paths of a rule.
+func (d *decoder) requests(o object) (methods, paths []string) {
+	if v := o.get("methods"); v != nil {
+		d.texts(v, "methods", func(n *yaml.Node, s string) {
+			upper := strings.ToUpper(s)
+			switch {
+			case !token(s):
+				d.fault(n, "write the method of a request, as GET", "%q is no method", clip(s, maxShown))
+			case upper != s:
+				d.fault(n, fmt.Sprintf("did you mean %q?", upper), "the method %q is not in capitals", clip(s, maxShown))
+			case s == "CONNECT":
+				d.fault(n, "name the host that is connected to", "CONNECT opens a connection, and is no request on one")
+			case slices.Contains(methods, s):
+				d.fault(n, "remove one", "methods name %s twice", s)
+			case len(methods) == maxMethods:
+				d.fault(n, "leave methods out for any", "methods has more than %d entries", maxMethods)
+			default:
+				methods = append(methods, s)
+			}
+		})
+	}
+	if v := o.get("paths"); v != nil {
+		d.texts(v, "paths", func(n *yaml.Node, s string) {
+			_, _, err := compileRequestPath(s)
+			switch {
+			case err != nil:
+				d.fault(n, `write it as "/v1/**"; ** is any number of segments`, "path %q: %v", clip(s, maxShown), err)
+			case slices.Contains(paths, s):
+				d.fault(n, "remove one", "paths name %s twice", clip(s, maxShown))
+			case len(paths) == maxPaths:
+				d.fault(n, "use patterns: * is any characters of one segment, ** any number of segments", "paths has more than %d entries", maxPaths)
+			default:
+				paths = append(paths, s)
+			}
+		})
+	}
+	slices.Sort(methods)
+	slices.Sort(paths)
+	return methods, paths
+}
+
+// token reports whether s is a token of HTTP (RFC 9110, 5.6.2), of a length
+// that servers take.
+func token(s string) bool {
+	const most = 64
+	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// private reads allow_private. A host without a port that allow does not name
+// is reached on the ports of net.
+func (d *decoder) private(n *yaml.Node, e *Egress, ports []uint16) {
+	d.texts(n, "allow_private", func(n *yaml.Node, s string) {
+		host, port, err := splitTarget(s)
+		var h Host
+		if err == nil {
+			h, err = ParseHost(host)
+		}
+		r := PrivateRule{Host: h, Port: port}
+		switch {
+		case strings.Contains(s, "*"):
+			d.fault(n, "name each host; whoever runs a name's servers decides where it leads", "allow_private %q: what is not public is named one by one", clip(s, maxShown))
+		case err != nil:
+			d.fault(n, `write "localhost:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %q: %v", clip(s, maxShown), err)
+		case unreachable(h.Addr()):
+			d.fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", h)
+		case slices.Contains(e.Private, r):
+			d.fault(n, "remove one", "allow_private names %s twice", clip(s, maxShown))
+		case len(e.Private) >= maxEgressRules:
+			d.fault(n, "", "allow_private has more than the %d entries that are read", maxEgressRules)
+		default:
+			e.Private = append(e.Private, r)
+			if port == 0 && !slices.ContainsFunc(e.Allow, func(a EgressRule) bool { return a.ready().host.denies(h) }) {
+				for _, p := range ports {
+					e.Private = append(e.Private, PrivateRule{Host: h, Port: p})
+				}
+			}
+		}
+	})
+}
+
+// unreachable reports whether no rule can lead to an address.
+func unreachable(a netip.Addr) bool {
+	return a.IsValid() && (a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}))
+}
+
+// reachable notes a fault where a rule of allow cannot let anything through.
+func (d *decoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
+	m := r.ready()
+	for i := range e.Deny {
+		if no := e.Deny[i].ready(); no.all && m.host.within(no.host) && coverPorts(no.ports, m.ports) {
+			d.fault(n, "deny wins over allow: remove one of the two", "%s is denied by %s on line %d", m.host, no.host, e.Deny[i].Source.Line)
+			return
+		}
+	}
+	a := m.host.host.Addr()
+	named := slices.ContainsFunc(e.Private, func(p PrivateRule) bool { return p.Host == m.host.host })
+	switch {
+	case unreachable(a):
+		d.fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", a)
+	case a.IsValid() && (a.IsPrivate() || a.IsLoopback()) && !named:
+		d.fault(n, fmt.Sprintf("name it under allow_private, as %q", netip.AddrPortFrom(a, slices.Min(m.ports))), "%s is not a public address", a)
+	}
+}
+
+// egressLimits reads the limits of net over the defaults in l.
+func (d *decoder) egressLimits(n *yaml.Node, l *EgressLimits) {
+	o, ok := d.mapping(n, "limits of net", "connections", "rate", "bytes", "idle", "life")
+	if !ok {
+		return
+	}
+	if v := o.get("connections"); v != nil {
+		if value, ok := d.count(v, "connections", maxConns, false); ok {
+			l.Conns = int(value)
+		}
+	}
+	if v := o.get("rate"); v != nil {
+		// One in 100 s, and more than a host's ports last for.
+		const least, most = 0.01, 100_000
+		if value, ok := d.number(v, "rate", "write how many connections may be opened in a second, as 100", least, most); ok {
+			l.Rate = value
+		}
+	}
+	if v := o.get("bytes"); v != nil {
+		if value, ok := d.count(v, "bytes", 1<<50, true); ok {
+			l.Bytes = value
+		}
+	}
+	for key, to := range map[string]*time.Duration{"idle": &l.Idle, "life": &l.Life} {
+		if v := o.get(key); v != nil {
+			if value, ok := d.duration(v, key); ok {
+				*to = value
+			}
+		}
+	}
+}
+
+// publish reads the ports of a box that may be opened on the host.
+func (d *decoder) publish(n *yaml.Node) []PortRange {
+	entries := []*yaml.Node{n}
+	if n.Kind != yaml.ScalarNode {
+		entries = d.items(n, "publish", maxPublish)
+		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+			d.fault(n, "name at least one port, or remove the key", "publish must not be empty")
+		}
+	}
+	var all []PortRange
+	for _, entry := range entries {
+		if entry.Kind == yaml.AliasNode {
+			continue
+		}
+		if entry.Kind != yaml.ScalarNode || entry.ShortTag() == "!!null" {
+			d.fault(entry, `write a port, as 3000, or a range, as "8000-8099"`, "an entry of publish must be a port, not %s", kind(entry))
+			continue
+		}
+		r, err := readPorts(entry.Value)
+		if err != nil {
+			d.fault(entry, `write a port, as 3000, or a range, as "8000-8099"`, "publish: %v", err)
+			continue
+		}
+		if i := slices.IndexFunc(all, func(o PortRange) bool { return r.First <= o.Last && o.First <= r.Last }); i >= 0 {
+			d.fault(entry, "remove one, or join the two", "publish names %d twice", max(r.First, all[i].First))
+			continue
+		}
+		all = append(all, r)
+	}
+	// In order, so that two grants with the same ports are equal.
+	slices.SortFunc(all, func(a, b PortRange) int { return int(a.First) - int(b.First) })
+	return all
+}
+
+// readPorts reads "3000" or "8000-8099".
+func readPorts(s string) (PortRange, error) {
+	first, last, two := strings.Cut(s, "-")
+	if !two {
+		last = first
+	}
+	var r PortRange
+	var err error
+	if r.First, err = readPort(first); err == nil {
+		r.Last, err = readPort(last)
+	}
+	if err == nil && r.Last < r.First {
+		err = fmt.Errorf("the range %s ends before it begins", s)
+	}
+	return r, err
+}
