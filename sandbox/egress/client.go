@@ -1,11 +1,144 @@
 package egress
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
 
 	"belljar.dev/policies"
 )
 
-func (d *Door) transport(s *snapshot) *http.Transport { return &http.Transport{} }
+// Client makes requests as the box may: each one, and each hop of a redirect,
+// is judged with its method and path, and its connection made, under one
+// policy. Only http and https are spoken, servers are verified against the
+// host's roots and asked for by the judged name, and neither a proxy of the
+// environment nor a cookie is used. A refusal is or holds a *Refused.
+//
+// The client has no time limit beside those of connections, and does not bound
+// what a body holds, which may be unpacked: its user does both.
+func (d *Door) Client() *http.Client { return &http.Client{Transport: judging{d}} }
 
-func instead(e *policies.Egress) string { return "" }
+// judging is the transport of a Client.
+type judging struct{ d *Door }
+
+// RoundTrip judges a request and makes it.
+func (j judging) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := j.roundTrip(req)
+	if err != nil && req.Body != nil {
+		req.Body.Close() // RoundTripper's duty; the inner one may have done it
+	}
+	return resp, err
+}
+
+func (j judging) roundTrip(req *http.Request) (*http.Response, error) {
+	snap := j.d.current.Load()
+	rec := Record{
+		Time: time.Now(), Profile: j.d.cfg.Profile, Proto: "http",
+		Method: req.Method, Path: req.URL.EscapedPath(),
+	}
+	if rec.Method == "" {
+		rec.Method = http.MethodGet
+	}
+	if rec.Path == "" {
+		rec.Path = "/"
+	}
+	if err := j.d.target(req, &rec); err != nil {
+		rec.Rule, rec.Reason = ruleName, err.Error()
+		j.d.record(rec)
+		return nil, &Refused{Record: rec}
+	}
+	v := snap.Request(rec.Host, rec.Port, rec.Method, rec.Path)
+	if !v.Allowed {
+		refused := j.d.refuseVerdict(snap, rec, v)
+		j.d.record(refused.Record)
+		return nil, refused
+	}
+	ours := req.Clone(req.Context())
+	ours.Host = ""
+	ours.URL.User = nil
+	// What was judged is what is dialled, asked for in TLS and named in Host.
+	ours.URL.Host = hostPort(rec.Host, rec.Port, ours.URL.Scheme)
+	resp, err := snap.client.RoundTrip(ours)
+	if err != nil {
+		return nil, err // its connection is recorded
+	}
+	resp.Request = req
+	rec.Allowed, rec.Rule, rec.Took = true, v.Rule, time.Since(rec.Time)
+	j.d.record(rec)
+	return resp, nil
+}
+
+// target reads from a request where it goes.
+func (d *Door) target(req *http.Request, rec *Record) error {
+	u := req.URL
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("only http and https can be fetched, not %s", clip(u.Scheme, maxShown))
+	case u.Opaque != "" || strings.HasPrefix(u.Host, ":"):
+		return errors.New("the address names no host")
+	case rec.Method == http.MethodConnect:
+		return errors.New("CONNECT is no request to a server")
+	case req.Host != "" && !strings.EqualFold(req.Host, u.Host):
+		return fmt.Errorf("the request is to one host and names %s in its header", clip(req.Host, maxShown))
+	}
+	var err error
+	if rec.Host, err = policies.ParseHost(u.Hostname()); err != nil {
+		return err
+	}
+	rec.Port, err = urlPort(u)
+	return err
+}
+
+// urlPort is the port of a URL, that of its scheme where it names none.
+func urlPort(u *url.URL) (uint16, error) {
+	switch {
+	case u.Port() != "":
+		return parsePort(u.Port())
+	case u.Scheme == "https":
+		return 443, nil
+	}
+	return 80, nil
+}
+
+// parsePort reads a port, which is not 0.
+func parsePort(s string) (uint16, error) {
+	n, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("port %s: want a number from 1 to 65535", clip(s, 20))
+	}
+	return uint16(n), nil
+}
+
+// hostPort is the host as it stands in a URL of the scheme.
+func hostPort(h policies.Host, port uint16, scheme string) string {
+	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
+		if h.Addr().Is6() {
+			return "[" + h.String() + "]"
+		}
+		return h.String()
+	}
+	return net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
+}
+
+// transport makes the requests that were judged under s. Its connections are
+// judged under s too, and no others are reused.
+func (d *Door) transport(s *snapshot) *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return d.dialUnder(ctx, s, network, address)
+		},
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  time.Minute,
+		IdleConnTimeout:        30 * time.Second,
+		MaxIdleConns:           16,
+		MaxIdleConnsPerHost:    4,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+}

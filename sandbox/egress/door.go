@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"belljar.dev/policies"
 )
@@ -46,6 +47,8 @@ type Door struct {
 	caps    caps
 	blocked blocked
 	told    throttle
+	queries bucket // of DNS
+	free    bucket // new names that no rule spells out
 
 	work sync.WaitGroup // flows and serving goroutines; added to under mu
 
@@ -61,13 +64,14 @@ type holding struct{ close func() }
 // whoever took one judges under it whatever Set does.
 type snapshot struct {
 	*policies.Egress
-	limits policies.EgressLimits // those of Egress; small ones where it allows nothing
-	exact  map[string]bool       // names that a rule spells out
+	limits policies.EgressLimits  // those of Egress; small ones where it allows nothing
+	port   uint16                 // one that rules are about, to ask why a name is refused
+	exact  map[policies.Host]bool // hosts that a rule spells out
 	client *http.Transport
 }
 
 // closedLimits bound a door that lets nothing through: enough to say so.
-var closedLimits = policies.EgressLimits{Conns: 16, Rate: 50, Bytes: 1, Idle: 10e9, Life: 10e9}
+var closedLimits = policies.EgressLimits{Conns: 16, Rate: 50, Bytes: 1, Idle: 10 * time.Second, Life: 10 * time.Second}
 
 // New makes a door. It fails where the policy has a limit that is not above
 // zero. The door must be closed.
@@ -119,7 +123,7 @@ func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
 	if e == nil {
 		return nil, errors.New("egress: no policy is given; one that allows nothing is &policies.Egress{}")
 	}
-	s := &snapshot{Egress: e, limits: e.Limits, exact: make(map[string]bool)}
+	s := &snapshot{Egress: e, limits: e.Limits, exact: make(map[policies.Host]bool), port: 443}
 	if e.IsZero() {
 		s.limits = closedLimits
 	}
@@ -130,9 +134,15 @@ func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
 		if slices.Contains(r.Ports, 0) {
 			return nil, fmt.Errorf("egress: allow rule %d (%s): names port 0, which is none", i+1, clip(r.Host, maxShown))
 		}
-		if h, err := policies.ParseHost(r.Host); err == nil && h.Name() != "" {
-			s.exact[h.Name()] = true
+		if h, err := policies.ParseHost(r.Host); err == nil {
+			s.exact[h] = true
 		}
+	}
+	for _, r := range e.Private {
+		s.exact[r.Host] = true
+	}
+	if ports := e.Ports(); len(ports) > 0 && !slices.Contains(ports, s.port) {
+		s.port = ports[0]
 	}
 	s.client = d.transport(s)
 	return s, nil

@@ -159,8 +159,10 @@ func (f *flow) connect(ctx context.Context, h policies.Host, port uint16) (net.C
 	if !v.Allowed {
 		return nil, f.d.refuseVerdict(f.snap, rec, v)
 	}
-	if err := f.d.admit(f.snap, h); err != nil {
-		return nil, f.refuse(rec, ruleLimits, err.Error(), "Use names that the policy spells out.")
+	if h.Name() != "" && !isLocal(h) {
+		if _, err := f.d.admit(f.snap, h); err != nil {
+			return nil, f.refuse(rec, ruleLimits, err.Error(), "Go more slowly.")
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -83,7 +84,7 @@ func (r Record) what() string {
 	}
 	switch {
 	case r.Proto == "dns":
-		return "look-up of " + target
+		return "look-up of " + cmp.Or(target, "a name")
 	case r.Method != "":
 		return fmt.Sprintf("%s %s%s", clip(r.Method, 20), target, clip(r.Path, maxShown))
 	case target == "":
@@ -111,6 +112,29 @@ func (d *Door) recordSome(kind string, r Record) {
 	if d.cfg.Record != nil && d.told.first(kind, r.Time) {
 		d.cfg.Record(r)
 	}
+}
+
+// maxInstead bounds how many hosts a refusal names that are allowed.
+const maxInstead = 3
+
+// instead names what is allowed.
+func instead(e *policies.Egress) string {
+	if e.IsZero() {
+		return "Work without the network, or ask the person you work for to allow it."
+	}
+	var hosts []string
+	for _, r := range e.Allow {
+		hosts = append(hosts, r.Host)
+	}
+	for _, r := range e.Private {
+		hosts = append(hosts, r.Host.String())
+	}
+	hosts = slices.Compact(hosts)
+	more := ""
+	if n := len(hosts) - maxInstead; n > 0 {
+		hosts, more = hosts[:maxInstead], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("Allowed here: %s%s.", clip(strings.Join(hosts, ", "), maxShown), more)
 }
 
 // refuseVerdict is the refusal of rec by the policy.

@@ -2,32 +2,193 @@ package egress
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"strings"
+	"sync"
+	"time"
 
 	"belljar.dev/policies"
 )
 
+// The bounds of look-ups on the host.
+const (
+	lookupTime    = 5 * time.Second
+	lookupsAtOnce = 32
+	maxAnswers    = 16               // addresses of one name that are tried
+	maxAnswered   = 1024             // names whose addresses are remembered
+	answerFor     = 15 * time.Second // for so long
+)
+
+// The bounds of names that no rule spells out. Where a rule lets all names
+// below one through, a box can say something to whoever answers for them by
+// the names it asks for; this is how much.
+const (
+	maxFreeName   = 160 // characters
+	maxFreeLabels = 12
+	freeNames     = 300 // new ones in a minute
+)
+
 // Resolver finds the addresses of a name. It must be safe for concurrent use.
-// The name is absolute and has no closing dot.
+// The network is "ip". The name is absolute, without a closing dot: search
+// domains must not be tried.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// hostResolver is the host's own, without its search domains: the name that was
-// judged is the name that is asked for.
+// hostResolver is the host's own.
 type hostResolver struct{}
 
 var hostDNS = &net.Resolver{PreferGo: true}
 
-// LookupNetIP asks for the name with a closing dot, which makes it absolute.
+// LookupNetIP asks for the name with a closing dot, which makes it absolute:
+// the name that was judged is the name that is asked for.
 func (hostResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	return hostDNS.LookupNetIP(ctx, network, host+".")
 }
 
-type lookups struct{ resolver Resolver }
+// lookups asks a resolver, a bounded number of times at once, and remembers its
+// answers for a moment. An answer decides nothing: each address is judged when
+// it is dialled.
+type lookups struct {
+	resolver Resolver
+	slots    chan struct{}
 
-func newLookups(r Resolver) *lookups { return &lookups{resolver: r} }
+	mu       sync.Mutex
+	answered map[string]answered
+}
 
-// admit reports whether the name may be used at all.
-func (d *Door) admit(snap *snapshot, h policies.Host) error { return nil }
+// answered are the addresses of a name. They are not changed.
+type answered struct {
+	addrs []netip.Addr
+	until time.Time
+}
+
+func newLookups(r Resolver) *lookups {
+	return &lookups{resolver: r, slots: make(chan struct{}, lookupsAtOnce), answered: make(map[string]answered)}
+}
+
+// find is the addresses of a name: some, and at most maxAnswers.
+func (l *lookups) find(ctx context.Context, name string) ([]netip.Addr, error) {
+	if addrs, ok := l.remembered(name); ok {
+		return addrs, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	select {
+	case l.slots <- struct{}{}:
+		defer func() { <-l.slots }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("look up %s: too many other look-ups: %w", name, context.Cause(ctx))
+	}
+	found, err := l.resolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", name, err)
+	}
+	var addrs []netip.Addr
+	for _, a := range found {
+		// A zone would have the address mean something else on each host.
+		if a = a.Unmap(); a.IsValid() && a.Zone() == "" && len(addrs) < maxAnswers {
+			addrs = append(addrs, a)
+		}
+	}
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("look up %s: it has no address", name)
+	}
+	l.remember(name, addrs)
+	return addrs, nil
+}
+
+func (l *lookups) remembered(name string) ([]netip.Addr, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, ok := l.answered[name]
+	if !ok || !time.Now().Before(a.until) {
+		return nil, false
+	}
+	return a.addrs, true
+}
+
+func (l *lookups) remember(name string, addrs []netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.answered) >= maxAnswered {
+		clear(l.answered) // rare, and what is lost is a look-up each
+	}
+	l.answered[name] = answered{addrs: addrs, until: time.Now().Add(answerFor)}
+}
+
+// forget drops what is remembered of a name: nothing answered at it.
+func (l *lookups) forget(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.answered, name)
+}
+
+// addresses is what is dialled for a host, in the order in which it is tried.
+func (d *Door) addresses(ctx context.Context, h policies.Host) ([]netip.Addr, error) {
+	switch {
+	case h.Name() == "":
+		return []netip.Addr{h.Addr()}, nil
+	case isLocal(h):
+		// RFC 6761, 6.3: nobody else is asked. It is the host's loopback, so
+		// only allow_private leads there.
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
+	addrs, err := d.lookups.find(ctx, h.Name())
+	return interleave(addrs), err
+}
+
+// isLocal reports whether the name is localhost or below it.
+func isLocal(h policies.Host) bool {
+	return h.Name() == "localhost" || strings.HasSuffix(h.Name(), ".localhost")
+}
+
+// interleave has addresses of both families take turns (RFC 8305, 4), so that
+// a family which leads nowhere delays the first connection only. Else the order
+// stays.
+func interleave(addrs []netip.Addr) []netip.Addr {
+	if len(addrs) < 2 {
+		return addrs
+	}
+	var first, second []netip.Addr
+	for _, a := range addrs {
+		if a.Is4() == addrs[0].Is4() {
+			first = append(first, a)
+		} else {
+			second = append(second, a)
+		}
+	}
+	all := make([]netip.Addr, 0, len(addrs))
+	for i := range max(len(first), len(second)) {
+		if i < len(first) {
+			all = append(all, first[i])
+		}
+		if i < len(second) {
+			all = append(all, second[i])
+		}
+	}
+	return all
+}
+
+// admit is the address that stands for a name in the box. A name that no rule
+// spells out is admitted within bounds; the error says which was reached.
+func (d *Door) admit(snap *snapshot, h policies.Host) (netip.Addr, error) {
+	if !snap.exact[h] && !d.names.knows(h) {
+		switch name := h.Name(); {
+		case len(name) > maxFreeName:
+			return netip.Addr{}, fmt.Errorf("a name that no rule spells out has at most %d characters here", maxFreeName)
+		case strings.Count(name, ".") >= maxFreeLabels:
+			return netip.Addr{}, fmt.Errorf("a name that no rule spells out has at most %d parts here", maxFreeLabels)
+		case !d.free.take(time.Now(), freeNames/60.0, freeNames):
+			return netip.Addr{}, fmt.Errorf("the box has asked for too many names that no rule spells out, which are %d in a minute", freeNames)
+		}
+	}
+	addr, ok := d.names.give(h)
+	if !ok {
+		return netip.Addr{}, errors.New("connections to too many names are open")
+	}
+	return addr, nil
+}

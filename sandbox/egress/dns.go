@@ -1,0 +1,317 @@
+package egress
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// The bounds of the DNS server. It forwards nothing, so no query of a box
+// reaches anybody: the host asks for a name when a connection to it is made.
+const (
+	maxQuery     = 4096 // bytes
+	dnsTTL       = 10   // seconds; an address is judged anew when it is dialled
+	dnsRate      = 2000 // queries in a second, above which they wait
+	dnsStreams   = 16   // TCP connections at once
+	dnsPerStream = 64   // queries on one
+	dnsIdle      = 5 * time.Second
+	dnsFailures  = 100 // reads in a row that fail before the server gives up
+	ednsSize     = 1232
+)
+
+// ruleName is what a record names as the rule where a name could not be one.
+const ruleName = "names"
+
+// ServeDNS answers the queries of a box over UDP, until reading fails or the
+// door is closed, which is no error. It closes pc.
+//
+// A name that some rule lets through has an address of its own, of
+// 198.18.0.0/15; no other name has any. See answer.
+func (d *Door) ServeDNS(pc net.PacketConn) error {
+	stop := make(chan struct{})
+	drop, err := d.hold(func() { close(stop); pc.Close() })
+	if err != nil {
+		pc.Close()
+		return err
+	}
+	defer drop()
+	defer pc.Close()
+	query, reply := make([]byte, maxQuery), make([]byte, 0, maxQuery)
+	for failures := 0; d.pace(stop); {
+		n, from, err := pc.ReadFrom(query)
+		switch {
+		case err == nil:
+			failures = 0
+		case d.isClosed() || errors.Is(err, net.ErrClosed):
+			return nil
+		default: // such as an ICMP error that a box provoked
+			if failures++; failures >= dnsFailures {
+				return fmt.Errorf("read DNS queries: %w", err)
+			}
+			continue
+		}
+		if answer := d.answer(reply, query[:n]); answer != nil {
+			_, _ = pc.WriteTo(answer, from) // who has gone away needs no answer
+		}
+	}
+	return nil
+}
+
+// ServeDNSStream is ServeDNS over TCP (RFC 7766). It closes l.
+func (d *Door) ServeDNSStream(l net.Listener) error { return d.accept(l, dnsStreams, d.answerStream) }
+
+func (d *Door) answerStream(ctx context.Context, c net.Conn) {
+	query, reply := make([]byte, maxQuery), make([]byte, 2, maxQuery)
+	for range dnsPerStream {
+		if !d.pace(ctx.Done()) || c.SetDeadline(time.Now().Add(dnsIdle)) != nil {
+			return
+		}
+		if _, err := io.ReadFull(c, query[:2]); err != nil {
+			return
+		}
+		n := int(binary.BigEndian.Uint16(query))
+		if n > maxQuery {
+			return
+		}
+		if _, err := io.ReadFull(c, query[:n]); err != nil {
+			return
+		}
+		answer := d.answer(reply, query[:n])
+		if answer == nil {
+			return
+		}
+		binary.BigEndian.PutUint16(answer, uint16(len(answer)-2)) //nolint:gosec // an answer holds one question and two records
+		if _, err := c.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+// pace waits until the box may ask again, and reports whether it may: not
+// after stop.
+func (d *Door) pace(stop <-chan struct{}) bool {
+	for {
+		wait := d.queries.wait(time.Now(), dnsRate, 2*dnsRate)
+		if wait == 0 {
+			return true
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-stop:
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+// answer appends to buf what a query is answered with, or is nil where it is
+// no query. What cannot be read is FORMERR, what is no plain query NOTIMP, and
+// whatever is not for an allowed name REFUSED, at which clients say at once
+// that they cannot resolve it.
+func (d *Door) answer(buf, query []byte) []byte {
+	var p dnsmessage.Parser
+	head, err := p.Start(query)
+	if err != nil || head.Response {
+		return nil
+	}
+	r := reply{head: head}
+	if head.OpCode != 0 {
+		return r.pack(buf, dnsmessage.RCodeNotImplemented)
+	}
+	// RFC 9619: a query has one question. Nothing is to be answered in it, and
+	// beside EDNS there may be one more record, as a signature.
+	count := func(i int) uint16 { return binary.BigEndian.Uint16(query[i:]) }
+	if count(4) != 1 || count(6) != 0 || count(8) != 0 || count(10) > 2 {
+		return r.pack(buf, dnsmessage.RCodeFormatError)
+	}
+	q, err := p.Question()
+	if err != nil {
+		return r.pack(buf, dnsmessage.RCodeFormatError)
+	}
+	r.question = &q
+	if !r.readEDNS(&p) {
+		return r.pack(buf, dnsmessage.RCodeFormatError)
+	}
+	if r.version != 0 {
+		return r.pack(buf, rcodeBadVersion)
+	}
+	return r.pack(buf, d.decide(&r, q))
+}
+
+// rcodeBadVersion is BADVERS (RFC 6891, 9): its upper bits are in the OPT record.
+const rcodeBadVersion dnsmessage.RCode = 16
+
+// reply is an answer in the making.
+type reply struct {
+	head     dnsmessage.Header
+	question *dnsmessage.Question
+	edns     bool
+	version  byte
+	addr     netip.Addr // of an A or AAAA record; invalid for none
+	name     string     // of a PTR record; empty for none
+}
+
+// readEDNS reads what comes after the question, and reports whether it could.
+func (r *reply) readEDNS(p *dnsmessage.Parser) bool {
+	if p.SkipAllAnswers() != nil || p.SkipAllAuthorities() != nil {
+		return false
+	}
+	for {
+		h, err := p.AdditionalHeader()
+		if errors.Is(err, dnsmessage.ErrSectionDone) {
+			return true
+		}
+		if err != nil || p.SkipAdditional() != nil {
+			return false
+		}
+		if h.Type != dnsmessage.TypeOPT {
+			continue
+		}
+		if r.edns || h.Name.String() != "." { // RFC 6891, 6.1.1
+			return false
+		}
+		r.edns, r.version = true, byte(h.TTL>>16)
+	}
+}
+
+// pack appends the answer to buf.
+func (r *reply) pack(buf []byte, code dnsmessage.RCode) []byte {
+	b := dnsmessage.NewBuilder(buf, dnsmessage.Header{
+		ID: r.head.ID, Response: true, OpCode: r.head.OpCode,
+		RecursionDesired: r.head.RecursionDesired, RecursionAvailable: true,
+		RCode: code & 0xf,
+	})
+	b.EnableCompression()
+	err := b.StartQuestions()
+	if err == nil && r.question != nil {
+		err = b.Question(*r.question)
+		err = errors.Join(err, r.packAnswer(&b))
+	}
+	if err == nil && r.edns {
+		var h dnsmessage.ResourceHeader
+		err = errors.Join(b.StartAdditionals(), h.SetEDNS0(ednsSize, code, false), b.OPTResource(h, dnsmessage.OPTResource{}))
+	}
+	if err != nil {
+		return nil
+	}
+	out, err := b.Finish()
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func (r *reply) packAnswer(b *dnsmessage.Builder) error {
+	if !r.addr.IsValid() && r.name == "" {
+		return nil
+	}
+	if err := b.StartAnswers(); err != nil {
+		return err
+	}
+	h := dnsmessage.ResourceHeader{Name: r.question.Name, Class: dnsmessage.ClassINET, TTL: dnsTTL}
+	switch {
+	case r.name != "":
+		name, err := dnsmessage.NewName(r.name + ".")
+		if err != nil {
+			return err
+		}
+		return b.PTRResource(h, dnsmessage.PTRResource{PTR: name})
+	case r.addr.Is4():
+		return b.AResource(h, dnsmessage.AResource{A: r.addr.As4()})
+	}
+	return b.AAAAResource(h, dnsmessage.AAAAResource{AAAA: r.addr.As16()})
+}
+
+// decide answers a question: its code, and the record in r.
+func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
+	// RFC 6895, 3.1: what is no type of data asks for more than a record.
+	if q.Class != dnsmessage.ClassINET || q.Type == 0 || q.Type == dnsmessage.TypeOPT || q.Type >= 128 && q.Type <= 255 {
+		return dnsmessage.RCodeRefused
+	}
+	name := q.Name.String()
+	if q.Type == dnsmessage.TypePTR {
+		if addr, ok := reverse(name); ok {
+			r.name = d.nameOf(addr)
+			if r.name == "" {
+				return dnsmessage.RCodeNameError
+			}
+			return dnsmessage.RCodeSuccess
+		}
+	}
+	h, err := policies.ParseHost(name)
+	switch {
+	case err != nil:
+		return d.refuseName(Record{Rule: ruleName, Reason: err.Error()})
+	case h.Name() == "":
+		return d.refuseName(Record{Host: h, Rule: ruleName, Reason: "it is an address, not a name"})
+	case isLocal(h):
+		switch q.Type {
+		case dnsmessage.TypeA:
+			r.addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		case dnsmessage.TypeAAAA:
+			r.addr = netip.IPv6Loopback()
+		}
+		return dnsmessage.RCodeSuccess
+	}
+	snap := d.current.Load()
+	if !snap.Names(h) {
+		refused := d.refuseVerdict(snap, Record{Host: h}, snap.Connect(h, snap.port))
+		return d.refuseName(refused.Record)
+	}
+	if q.Type != dnsmessage.TypeA {
+		// There is none: the door speaks IPv4 with the box whatever it speaks
+		// with the host that is meant, and what SVCB and HTTPS would offer is
+		// not for a relay to promise.
+		return dnsmessage.RCodeSuccess
+	}
+	if r.addr, err = d.admit(snap, h); err != nil {
+		return d.refuseName(Record{Host: h, Rule: ruleLimits, Reason: err.Error()})
+	}
+	return dnsmessage.RCodeSuccess
+}
+
+// refuseName records a name that was refused: each once in a while.
+func (d *Door) refuseName(rec Record) dnsmessage.RCode {
+	rec.Time, rec.Proto = time.Now(), "dns"
+	d.recordSome("dns "+rec.Host.String(), rec)
+	return dnsmessage.RCodeRefused
+}
+
+// nameOf is the name that an address has in the box; empty for none.
+func (d *Door) nameOf(addr netip.Addr) string {
+	if addr.IsLoopback() {
+		return "localhost"
+	}
+	h, _ := d.names.name(addr)
+	return h.Name()
+}
+
+// reverse reads the name under which the name of an IPv4 address is asked for
+// (RFC 1035, 3.5).
+func reverse(name string) (netip.Addr, bool) {
+	digits, ok := strings.CutSuffix(strings.ToLower(name), ".in-addr.arpa.")
+	parts := strings.Split(digits, ".")
+	if !ok || len(parts) != 4 {
+		return netip.Addr{}, false
+	}
+	var b [4]byte
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		b[3-i] = byte(n)
+	}
+	return netip.AddrFrom4(b), true
+}

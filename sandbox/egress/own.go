@@ -1,0 +1,64 @@
+package egress
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// ownFor is how long the host's addresses are believed. One that is new to the
+// host is known after that at the latest.
+const ownFor = time.Second
+
+// ownAddrs are the addresses of the host itself. What listens there may be
+// meant for the host alone, also where the address is a public one.
+type ownAddrs struct {
+	read func() ([]net.Addr, error)
+
+	mu    sync.Mutex
+	until time.Time
+	addrs map[netip.Addr]bool
+}
+
+// has reports whether the host has the address. Where the host does not tell,
+// nothing is known to be somebody else's, and has fails.
+func (o *ownAddrs) has(addr netip.Addr) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := time.Now(); o.addrs == nil || !now.Before(o.until) {
+		list, err := o.read()
+		if err != nil {
+			return false, fmt.Errorf("read the host's addresses: %w", err)
+		}
+		o.addrs = make(map[netip.Addr]bool, len(list))
+		for _, a := range list {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				o.addrs[p.Addr().Unmap().WithZone("")] = true
+			}
+		}
+		o.until = now.Add(ownFor)
+	}
+	return o.addrs[addr], nil
+}
+
+// class is classify, with the host's own addresses taken from the public ones.
+func (d *Door) class(addr netip.Addr) class {
+	c := classify(addr)
+	if !c.public {
+		return c
+	}
+	addr = addr.Unmap()
+	for _, a := range append(embedded(addr), addr) {
+		own, err := d.own.has(a)
+		switch {
+		case err != nil:
+			d.cfg.Log.Error("egress", "err", err)
+			return class{reason: "the host's own addresses are not known now"}
+		case own:
+			return class{reason: fmt.Sprintf("%v is an address of the host that the sandbox runs on", a)}
+		}
+	}
+	return c
+}
