@@ -195,13 +195,14 @@ func (m *egressMatch) deniesRequest(method string, p requestPath) bool {
 		return false
 	}
 	return len(m.folded) == 0 || p.vague ||
-		slices.ContainsFunc(m.folded, func(g glob) bool { return g.run(p.folded, false) })
+		slices.ContainsFunc(m.folded, func(g glob) bool { return g.run(p.folded, false) || g.run(p.short, false) })
 }
 
 // requestPath is the path of a request as rules see it.
 type requestPath struct {
 	words  []word // its segments
-	folded []word // in small letters, without a closing slash
+	folded []word // the same, folded
+	short  []word // the same without a closing slash
 	vague  bool   // servers differ in what it means
 }
 
@@ -213,10 +214,10 @@ func readRequestPath(s string) requestPath {
 	if vaguePath(s) {
 		return requestPath{vague: true}
 	}
-	s = escapesUpper(s)
-	p := requestPath{words: literals(segments(s))}
-	if s = strings.TrimSuffix(s, "/"); s != "" {
-		p.folded = literals(segments(fold(s)))
+	p := requestPath{words: literals(segments(escapesUpper(s))), folded: literals(segments(fold(s)))}
+	p.short = p.folded
+	if last := len(p.short) - 1; last >= 0 && p.short[last].text == "" {
+		p.short = p.short[:last]
 	}
 	return p
 }

@@ -87,6 +87,9 @@ func excerpt(line string, col int) (shown, caret string) {
 	return string(runes), pad.String() + "^"
 }
 
+// shown is a text of a policy in quotes, for a message.
+func shown(s string) string { return `"` + clip(s, maxShown) + `"` }
+
 // newParseError sorts the faults by place and cuts their number.
 func newParseError(faults []Fault) *ParseError {
 	slices.SortStableFunc(faults, func(a, b Fault) int {

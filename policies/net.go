@@ -93,7 +93,7 @@ func (d *decoder) egress(n *yaml.Node, o object, secrets map[string]Secret) *Egr
 
 // egressRules reads allow or deny, and where each rule stands.
 func (d *decoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]EgressRule, []*yaml.Node) {
-	if n.Kind == yaml.ScalarNode {
+	if n.Kind == yaml.ScalarNode || n.Kind == yaml.MappingNode {
 		n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
 	}
 	entries := d.items(n, key, maxEgressRules)
@@ -178,7 +178,7 @@ func (d *decoder) target(n *yaml.Node, key, s string) (string, uint16) {
 		case strings.HasPrefix(s, "."):
 			hint = fmt.Sprintf("write %q for all names below it", "*"+s)
 		}
-		d.fault(n, clip(hint, maxShown*2), "%s %q: %v", key, clip(s, maxShown), err)
+		d.fault(n, clip(hint, maxShown*2), "%s %s: %v", key, shown(s), err)
 		return "", 0
 	}
 	return m.String(), port
@@ -253,9 +253,9 @@ func (d *decoder) requests(o object) (methods, paths []string) {
 			upper := strings.ToUpper(s)
 			switch {
 			case !token(s):
-				d.fault(n, "write the method of a request, as GET", "%q is no method", clip(s, maxShown))
+				d.fault(n, "write the method of a request, as GET", "%s is no method", shown(s))
 			case upper != s:
-				d.fault(n, fmt.Sprintf("did you mean %q?", upper), "the method %q is not in capitals", clip(s, maxShown))
+				d.fault(n, fmt.Sprintf("did you mean %q?", upper), "the method %s is not in capitals", shown(s))
 			case s == "CONNECT":
 				d.fault(n, "name the host that is connected to", "CONNECT opens a connection, and is no request on one")
 			case slices.Contains(methods, s):
@@ -272,7 +272,7 @@ func (d *decoder) requests(o object) (methods, paths []string) {
 			_, _, err := compileRequestPath(s)
 			switch {
 			case err != nil:
-				d.fault(n, `write it as "/v1/**"; ** is any number of segments`, "path %q: %v", clip(s, maxShown), err)
+				d.fault(n, `write it as "/v1/**"; ** is any number of segments`, "path %s: %v", shown(s), err)
 			case slices.Contains(paths, s):
 				d.fault(n, "remove one", "paths name %s twice", clip(s, maxShown))
 			case len(paths) == maxPaths:
@@ -308,9 +308,9 @@ func (d *decoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 		r := PrivateRule{Host: h, Port: port}
 		switch {
 		case strings.Contains(s, "*"):
-			d.fault(n, "name each host; whoever runs a name's servers decides where it leads", "allow_private %q: what is not public is named one by one", clip(s, maxShown))
+			d.fault(n, "name each host; whoever runs a name's servers decides where it leads", "allow_private %s: what is not public is named one by one", shown(s))
 		case err != nil:
-			d.fault(n, `write "localhost:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %q: %v", clip(s, maxShown), err)
+			d.fault(n, `write "localhost:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %s: %v", shown(s), err)
 		case unreachable(h.Addr()):
 			d.fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", h)
 		case slices.Contains(e.Private, r):

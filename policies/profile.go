@@ -176,7 +176,7 @@ func (d *decoder) image(n *yaml.Node, system bool) string {
 	switch {
 	case !ok:
 	case len(s) > most || !imageName.MatchString(s):
-		d.fault(n, "write the name that it was imported under, as debian or tools/go:1.26", "%q cannot be the name of an image", clip(s, maxShown))
+		d.fault(n, "write the name that it was imported under, as debian or tools/go:1.26", "%s cannot be the name of an image", shown(s))
 	case system:
 		d.fault(n, "an image brings its own: remove system, or the image", "fs has an image and the host's system directories")
 	}

@@ -80,7 +80,7 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 	if v := o.get("env"); v != nil {
 		if text, ok := d.text(v, "env"); ok {
 			if !variable.MatchString(text) {
-				d.fault(v, "name a variable of belljar's own environment, as GITHUB_TOKEN", "%q is no name of a variable", clip(text, maxShown))
+				d.fault(v, "name a variable of belljar's own environment, as GITHUB_TOKEN", "%s is no name of a variable", shown(text))
 			}
 			s.Env = text
 		}
@@ -88,7 +88,7 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 	if v := o.get("file"); v != nil {
 		if text, ok := d.text(v, "file"); ok {
 			if !path.IsAbs(text) || path.Clean(text) != text || text == "/" || control(text) {
-				d.fault(v, "write an absolute path of the host in its shortest form", "file %q cannot hold a secret", clip(text, maxShown))
+				d.fault(v, "write an absolute path of the host in its shortest form", "file %s cannot hold a secret", shown(text))
 			}
 			s.File = text
 		}
@@ -121,7 +121,7 @@ func (d *decoder) command(n *yaml.Node) []string {
 		case len(s) > maxArgument:
 			d.fault(entry, "", "an entry of command has %d bytes, more than %d", len(s), maxArgument)
 		case i == 0 && strings.Contains(s, "/") && !path.IsAbs(s):
-			d.fault(entry, "write its absolute path, or a name that is looked for in PATH", "the program %q depends on where belljar was started", clip(s, maxShown))
+			d.fault(entry, "write its absolute path, or a name that is looked for in PATH", "the program %s depends on where belljar was started", shown(s))
 		}
 		words = append(words, s)
 	}
@@ -263,7 +263,7 @@ func (d *decoder) header(n *yaml.Node, s string) string {
 	name := textproto.CanonicalMIMEHeaderKey(s)
 	switch {
 	case !token(s):
-		d.fault(n, "write a name as Authorization or X-Api-Key", "%q is no name of a header", clip(s, maxShown))
+		d.fault(n, "write a name as Authorization or X-Api-Key", "%s is no name of a header", shown(s))
 	case slices.Contains(ownHeaders, name):
 		d.fault(n, "use one that the server reads its credentials from, as Authorization", "the header %s belongs to the connection and carries no secret", name)
 	}

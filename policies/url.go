@@ -3,7 +3,6 @@ package policies
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -58,24 +57,17 @@ func compileURL(s string) (urlGlob, error) {
 	return g, nil
 }
 
-// hostname is a host in the one form in which it is compared: lower case,
-// without a closing dot. Only letters, digits and hyphens may stand in it, or
-// it is an IP address: anything else is read differently by different
-// resolvers.
+// hostname is a host in the one form in which it is compared: what ParseHost
+// makes of it, so that a call is judged by the host that is connected to.
 func hostname(host string) (string, error) {
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && addr.Zone() == "" {
-		return addr.String(), nil
-	}
-	if host == "" {
+	if host == "" || host == "." {
 		return "", errors.New("it names no host")
 	}
-	for label := range strings.SplitSeq(host, ".") {
-		if label == "" || label[0] == '-' || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-			return "", errors.New("its host holds more than letters, digits, dots and hyphens")
-		}
+	h, err := ParseHost(host)
+	if err != nil {
+		return "", errors.New("its host is neither an address nor a name of letters, digits, hyphens, underscores and dots")
 	}
-	return host, nil
+	return h.String(), nil
 }
 
 // address is a URL as patterns see it.
