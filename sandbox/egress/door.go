@@ -86,7 +86,7 @@ func New(cfg Config) (*Door, error) {
 		cfg:     cfg,
 		names:   newTable(),
 		lookups: newLookups(cfg.Resolver),
-		own:     &ownAddrs{read: net.InterfaceAddrs},
+		own:     &ownAddrs{read: net.InterfaceAddrs, keep: ownFor},
 		held:    make(map[*holding]struct{}),
 	}
 	snap, err := d.snapshot(cfg.Egress)

@@ -16,6 +16,7 @@ const ownFor = time.Second
 // meant for the host alone, also where the address is a public one.
 type ownAddrs struct {
 	read func() ([]net.Addr, error)
+	keep time.Duration // ownFor, but for tests
 
 	mu    sync.Mutex
 	until time.Time
@@ -38,7 +39,7 @@ func (o *ownAddrs) has(addr netip.Addr) (bool, error) {
 				o.addrs[p.Addr().Unmap().WithZone("")] = true
 			}
 		}
-		o.until = now.Add(ownFor)
+		o.until = now.Add(o.keep)
 	}
 	return o.addrs[addr], nil
 }
