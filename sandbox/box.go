@@ -405,6 +405,12 @@ func (c *Cmd) validate(b *Box) error {
 	return nil
 }
 
+// streams reports whether what the command reads and writes goes elsewhere
+// while it runs.
+func (c *Cmd) streams() bool {
+	return c.In != nil || c.Out != nil || c.Err != nil || c.Terminal != nil
+}
+
 // request is the command as the init takes it.
 func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b)}
@@ -426,6 +432,9 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	}
 	if c.Terminal != nil {
 		r.Flags |= boxinit.FlagTTY
+	}
+	if c.Background || c.streams() {
+		r.Flags |= boxinit.FlagPrompt
 	}
 	if b.nested {
 		r.Flags |= boxinit.FlagNested

@@ -35,7 +35,7 @@ type Job struct {
 	stop     chan stopRequest   // how it is to be ended; one is enough
 	extend   chan time.Duration
 	readers  sync.WaitGroup
-	pipes    []*os.File                 // read ends
+	pipes    []*pipe                    // what it writes to
 	input    *os.File                   // write end of a streamed stdin
 	terminal *os.File                   // our end of its terminal; also in pipes
 	guarded  bool                       // the workspace's protector knows of it
@@ -47,6 +47,28 @@ type Job struct {
 	mu     sync.Mutex
 	id     int64 // task_id; 0 for a foreground command; set under box.mu too
 	result Result
+}
+
+// pipe is our end of what a command writes to.
+type pipe struct {
+	fd   int      // which does not block; -1 where there is only the file
+	file *os.File // the same once the runtime waits for it: most commands are over before
+}
+
+// wait has the runtime wait for the pipe.
+func (p *pipe) wait() *os.File {
+	if p.file == nil {
+		p.file = os.NewFile(uintptr(p.fd), "pipe")
+	}
+	return p.file
+}
+
+func (p *pipe) close() {
+	if p.file != nil {
+		p.file.Close()
+		return
+	}
+	unix.Close(p.fd)
 }
 
 // stopRequest asks for the end of a job.
@@ -179,30 +201,41 @@ func (j *Job) hear(r boxinit.Reply) bool {
 }
 
 // launch makes the pipes and the leaf, has the init start the command and
-// waits until it runs. From then on watch owns the job.
+// waits until it runs. From then on watch owns the job, unless it is over.
 func (j *Job) launch(c *Cmd) error {
 	if err := j.guard(); err != nil {
 		j.abandon()
 		return err
 	}
 	files, err := j.connect(c)
+	var r boxinit.Reply
 	if err == nil {
-		err = j.request(c, c.request(j.box, j.wire), files)
+		r, err = j.request(c, c.request(j.box, j.wire), files)
 	}
 	boxinit.CloseAll(files) // the command's ends
 	if err != nil {
 		j.abandon()
 		return err
 	}
+	if r.Op == boxinit.OpRan {
+		r.Op = boxinit.OpEnded
+		if c.streams() {
+			j.replies <- r // for watch; there is room, since this was the first
+		} else {
+			j.conclude(Exited, r, true)
+			j.box.wg.Done() // Box.enter added it
+			return nil
+		}
+	}
 	j.follow(c)
 	return nil
 }
 
 // request has the init start a process with the given descriptors, in a leaf
-// of its own, and waits until it runs.
-func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (err error) {
+// of its own, and waits for the word that it runs, or has run.
+func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Reply, err error) {
 	if j.leaf, err = j.box.takeLeaf(); err != nil {
-		return err
+		return r, err
 	}
 	if c.Terminal != nil {
 		files = []int{files[0], files[0], files[0]} // one descriptor serves all three
@@ -212,7 +245,7 @@ func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (err error) {
 		files = append(slices.Clip(files), int(j.leaf.dir.Fd()))
 	}
 	if err := j.box.send(req, files...); err != nil {
-		return err
+		return r, err
 	}
 	return j.begun(c, req)
 }
@@ -254,29 +287,29 @@ func (j *Job) follow(c *Cmd) {
 // begun waits for the init's word that the command runs. No caller's context
 // cuts it short: a command that was asked for and not waited for would run
 // with nobody to see it through.
-func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
+func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 	late := time.NewTimer(j.box.sup.patience.start)
 	defer late.Stop()
 	select {
-	case r := <-j.replies:
+	case r = <-j.replies:
 		switch r.Op {
-		case boxinit.OpStarted:
+		case boxinit.OpStarted, boxinit.OpRan:
 			j.pid.Store(int64(r.Pid))
-			return nil
+			return r, nil
 		case boxinit.OpFailed:
-			return explainFailure(r, c, req)
+			return r, explainFailure(r, c, req)
 		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpReady, boxinit.OpEnded:
 		}
 		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
-		return errors.New("start command: the init spoke out of order")
+		return r, errors.New("start command: the init spoke out of order")
 	case <-j.box.gone:
 		j.box.mu.Lock()
 		defer j.box.mu.Unlock()
-		return j.box.goneErr()
+		return r, j.box.goneErr()
 	case <-late.C:
 		// An init that does not answer is of no use to anybody.
 		_ = j.box.process.Kill()
-		return fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
+		return r, fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
 	}
 }
 
@@ -284,7 +317,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) error {
 // run.
 func (j *Job) abandon() {
 	for _, p := range j.pipes {
-		p.Close()
+		p.close()
 	}
 	if j.input != nil {
 		j.input.Close()
@@ -310,7 +343,7 @@ func (j *Job) connect(c *Cmd) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		j.terminal, j.pipes = master, []*os.File{master}
+		j.terminal, j.pipes = master, []*pipe{{fd: -1, file: master}}
 		return []int{slave}, nil
 	}
 	var files []int
@@ -333,11 +366,11 @@ func (j *Job) connect(c *Cmd) ([]int, error) {
 		}
 		// Only our end: a program does not expect its output to be
 		// non-blocking.
-		if err := unix.SetNonblock(p[0], true); err != nil {
+		if _, err := unix.FcntlInt(uintptr(p[0]), unix.F_SETFL, unix.O_NONBLOCK); err != nil {
 			unix.Close(p[0])
 			return files, fmt.Errorf("make pipe: %w", err)
 		}
-		j.pipes = append(j.pipes, os.NewFile(uintptr(p[0]), "pipe"))
+		j.pipes = append(j.pipes, &pipe{fd: p[0]})
 	}
 	return files, nil
 }
@@ -370,12 +403,12 @@ func (j *Job) stdin(c *Cmd) (int, error) {
 func (j *Job) relay(c *Cmd) {
 	to := []io.Writer{c.Out, c.Err}
 	for i, p := range j.pipes {
-		stream := Stdout + Stream(i)
-		var w io.Writer = writerFunc(func(b []byte) { j.output.add(stream, b) })
+		w := j.keep(i)
 		if to[i] != nil {
 			w = to[i]
 		}
-		j.readers.Go(func() { j.box.sup.drain(p, w) })
+		f := p.wait()
+		j.readers.Go(func() { j.box.sup.drain(f, w) })
 	}
 	if j.terminal != nil {
 		// Not waited for, as below. Our own copy of the descriptor is not
@@ -392,6 +425,11 @@ func (j *Job) relay(c *Cmd) {
 	}
 }
 
+// keep is the output as the writer of the i-th pipe.
+func (j *Job) keep(i int) io.Writer {
+	return writerFunc(func(b []byte) { j.output.add(Stdout+Stream(i), b) })
+}
+
 type writerFunc func([]byte)
 
 func (f writerFunc) Write(p []byte) (int, error) {
@@ -405,10 +443,7 @@ const pipeBuffer = 32 << 10
 // drain copies until the end of a pipe or its deadline. A writer that fails
 // is forgotten, so that the command does not hang on a full pipe.
 func (s *Supervisor) drain(p *os.File, w io.Writer) {
-	buf, ok := s.buffers.Get().(*[pipeBuffer]byte)
-	if !ok {
-		buf = new([pipeBuffer]byte)
-	}
+	buf := s.buffer()
 	defer s.buffers.Put(buf)
 	for {
 		n, err := p.Read(buf[:])
@@ -421,6 +456,31 @@ func (s *Supervisor) drain(p *os.File, w io.Writer) {
 			return
 		}
 	}
+}
+
+// drainNow copies what is in a pipe, and reports whether that is all that ever
+// will be.
+func (s *Supervisor) drainNow(fd int, w io.Writer) bool {
+	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	const most = 64 // times: a pipe holds up to 1 MiB, and somebody may go on writing
+	for range most {
+		n, err := unix.Read(fd, buf[:])
+		switch {
+		case n > 0:
+			_, _ = w.Write(buf[:n])
+		case !errors.Is(err, unix.EINTR):
+			return err == nil
+		}
+	}
+	return false
+}
+
+func (s *Supervisor) buffer() *[pipeBuffer]byte {
+	if buf, ok := s.buffers.Get().(*[pipeBuffer]byte); ok {
+		return buf
+	}
+	return new([pipeBuffer]byte)
 }
 
 // watch sees a job through: its time, its end, the kill of what it left, and
@@ -461,6 +521,11 @@ func (j *Job) watch(timeout time.Duration) {
 			status, waiting = asked, false
 		}
 	}
+	j.conclude(status, end, ended)
+}
+
+// conclude sees to the end of a job that is over, or must be.
+func (j *Job) conclude(status Status, end boxinit.Reply, ended bool) {
 	j.killAll(&end, &ended)
 	wall := time.Since(j.started)
 	j.finish(status, end, ended, wall)
@@ -510,12 +575,18 @@ func (j *Job) breakBox(why string) {
 func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Duration) {
 	// The writers are dead, so there is at most a pipe's worth to read; the
 	// deadline is for a descriptor that was handed to another command.
-	for _, p := range j.pipes {
-		_ = p.SetReadDeadline(time.Now().Add(drainDeadline))
+	for i, p := range j.pipes {
+		if p.file == nil && !j.box.sup.drainNow(p.fd, j.keep(i)) {
+			f := p.wait()
+			j.readers.Go(func() { j.box.sup.drain(f, j.keep(i)) })
+		}
+		if p.file != nil {
+			_ = p.file.SetReadDeadline(time.Now().Add(drainDeadline))
+		}
 	}
 	j.readers.Wait()
 	for _, p := range j.pipes {
-		p.Close()
+		p.close()
 	}
 	if j.input != nil {
 		j.input.Close()

@@ -76,6 +76,14 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 		say(said(boxinit.OpStarted, 1, ""))
 		hang()
 	},
+	"started, then started and ended": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(said(boxinit.OpReady, 0, ""))
+		hear()
+		say(said(boxinit.OpStarted, 1, ""))
+		say(said(boxinit.OpRan, 1, "/tmp"))
+		hang()
+	},
 	"an endless directory": func(say func([]byte, ...int), hear func()) {
 		hear()
 		say(said(boxinit.OpReady, 0, ""))
@@ -228,6 +236,7 @@ func FuzzInit(f *testing.F) {
 	}
 	f.Add(whole(said(boxinit.OpStarted, 1, ""), said(boxinit.OpEnded, 1, "/tmp")))
 	f.Add(whole(said(boxinit.OpEnded, 1, ""), said(boxinit.OpStarted, 1, ""), said(boxinit.OpReady, 0, "")))
+	f.Add(whole(said(boxinit.OpRan, 1, "/tmp"), said(boxinit.OpEnded, 1, "")))
 	f.Add(whole([]byte{}, []byte("x")))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)

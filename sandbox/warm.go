@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -70,14 +71,18 @@ var sensitive = regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|ver
 // warms reports whether a warm shell can run the command as a new one would.
 func (c *Cmd) warms() bool {
 	return c.Shell != "" && len(c.Shell) <= warmScript && len(c.Env) == 0 && len(c.Stdin) == 0 && !c.Background &&
-		c.In == nil && c.Out == nil && c.Err == nil && c.Terminal == nil && !sensitive.MatchString(c.Shell)
+		!c.streams() && !sensitive.MatchString(c.Shell)
 }
 
 // warmSoon starts the next warm shell when the command has ended (see finish),
 // or runs for a while: in the first moments the two would be in each other's
 // way.
 func (b *Box) warmSoon(j *Job) {
-	if !b.sup.cfg.Cold {
+	switch {
+	case b.sup.cfg.Cold:
+	case j.Status() != Running:
+		b.warmUp()
+	default:
 		j.warming.Store(time.AfterFunc(warmLate, b.warmUp))
 	}
 }
@@ -142,13 +147,17 @@ func (w *warmShell) start() error {
 	}
 	w.status = os.NewFile(uintptr(status[0]), "status")
 	req := &boxinit.Request{
-		Op: boxinit.OpStart, Flags: boxinit.FlagControl, ID: j.wire, Dir: "/tmp", Cwd: cwdFile(j.wire), Env: j.box.env,
+		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt, ID: j.wire, Dir: "/tmp", Cwd: cwdFile(j.wire), Env: j.box.env,
 		Paths: []string{shellPath}, Argv: []string{"bash", "-c", warmMain},
 	}
 	if j.box.nested {
 		req.Flags |= boxinit.FlagNested
 	}
-	return j.request(&Cmd{Shell: warmMain}, req, files)
+	r, err := j.request(&Cmd{Shell: warmMain}, req, files)
+	if err == nil && r.Op != boxinit.OpStarted {
+		err = errors.New("start a warm shell: it ended")
+	}
+	return err
 }
 
 // cwdFile is where the shell of a command leaves its last directory.

@@ -33,6 +33,10 @@ const (
 	childStack  = 64 << 10
 	maxNested   = 32 << 10
 	maxCommands = 512 // more than a supervisor runs in one box
+
+	// quick is for how long the word that a command runs is held back, in
+	// nanoseconds: most end before, and then one message tells both.
+	quick = 1_000_000
 )
 
 var (
@@ -48,6 +52,7 @@ var (
 		pointers [MaxStrings + 8]uintptr
 		slots    [maxSlots]uintptr
 		commands [maxCommands]bareCommand
+		unsaid   int // commands of which it was not said yet that they run
 		files    [MaxFiles]uintptr
 		nfiles   int
 		nested   [maxNested + 8]byte // script of each command in a namespace of its own
@@ -63,6 +68,7 @@ type bareCommand struct {
 	id     uint64
 	pid    uintptr // 0: the place is free
 	nested bool    // the pid is that of a process 1, which tells the end itself
+	unsaid bool
 	cwd    [cwdBytes]byte
 }
 
@@ -286,7 +292,12 @@ func bareServe() {
 	for {
 		poll[0].fd, poll[0].events, poll[0].revents = control, pollIn, 0
 		poll[1].fd, poll[1].events, poll[1].revents = int32(deaths), pollIn, 0
-		if _, errno := sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 2, 0, 0, sigSetSize); errno != 0 {
+		timeout := [2]int64{0, quick}
+		until := uintptr(0)
+		if bare.unsaid > 0 {
+			until = uintptr(unsafe.Pointer(&timeout))
+		}
+		if _, errno := sys(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 2, until, 0, sigSetSize); errno != 0 {
 			exit(1)
 		}
 		if poll[1].revents != 0 {
@@ -294,13 +305,24 @@ func bareServe() {
 			_, _ = sys(syscall.SYS_READ, deaths, address(&info[0]), uintptr(len(info)), 0, 0)
 			bareReap()
 		}
+		bareSayStarted() // whatever woke us: what dies must not keep us from it
 		if poll[0].revents != 0 {
 			bareAnswer(bareReceive())
-			for i := 0; i < bare.nfiles; i++ {
-				_, _ = sys(syscall.SYS_CLOSE, bare.files[i], 0, 0, 0, 0)
-			}
+			bareClose()
 		}
 	}
+}
+
+// bareClose closes what came with the last message.
+//
+//go:norace
+//go:nocheckptr
+func bareClose() {
+	b := &bare
+	for i := 0; i < b.nfiles; i++ {
+		_, _ = sys(syscall.SYS_CLOSE, b.files[i], 0, 0, 0, 0)
+	}
+	b.nfiles = 0
 }
 
 //go:norace
@@ -323,7 +345,7 @@ func bareAnswer(n int) {
 				_, _ = sys(syscall.SYS_KILL, c.pid, uintptr(head.signal), 0, 0, 0)
 			}
 		}
-	case OpReady, OpFailed, OpStarted, OpEnded: // are said by us, never to us
+	case OpReady, OpFailed, OpStarted, OpEnded, OpRan: // are said by us, never to us
 	}
 }
 
@@ -406,8 +428,38 @@ func bareStartCommand(head *requestHead, n int) {
 		_, _ = sys(syscall.SYS_WAIT4, pid, 0, 0, 0, 0)
 		bareFail(head.id, c.step, c.errno)
 	default:
-		k.pid = pid
-		bareSay(&replyHead{op: OpStarted, id: head.id, pid: int32(pid)}, 0)
+		bareStarted(k, pid, head.flags)
+	}
+}
+
+// bareStarted tells that a command runs, now or soon. What would wake the
+// supervisor before it is told is closed first.
+//
+//go:norace
+//go:nocheckptr
+func bareStarted(k *bareCommand, pid uintptr, flags uint32) {
+	bareClose()
+	k.pid = pid
+	k.unsaid = true
+	bare.unsaid++
+	if flags&FlagPrompt != 0 {
+		bareSayStarted()
+	}
+}
+
+// bareSayStarted tells of all commands that they run, of which it was not said
+// yet.
+//
+//go:norace
+//go:nocheckptr
+func bareSayStarted() {
+	b := &bare
+	for i := 0; b.unsaid > 0 && i < len(b.commands); i++ {
+		if k := &b.commands[i]; k.unsaid {
+			k.unsaid = false
+			b.unsaid--
+			bareSay(&replyHead{op: OpStarted, id: k.id, pid: int32(k.pid)}, 0)
+		}
 	}
 }
 
@@ -446,9 +498,7 @@ func bareNest(k *bareCommand) {
 		bareFail(k.id, b.child.step, b.child.errno)
 		exit(0)
 	}
-	for i := 0; i < b.nfiles; i++ {
-		_, _ = sys(syscall.SYS_CLOSE, b.files[i], 0, 0, 0, 0)
-	}
+	bareClose()
 	bareSay(&replyHead{op: OpStarted, id: k.id, pid: pid}, 0)
 	for {
 		var info [128]byte // struct signalfd_siginfo, which begins with the number
@@ -469,7 +519,7 @@ func bareNest(k *bareCommand) {
 			}
 			if pid == command {
 				bareEmpty()
-				bareEnd(k, status, &usage)
+				bareEnd(k, OpEnded, 0, status, &usage)
 				exit(0)
 			}
 		}
@@ -599,8 +649,13 @@ func bareReap() {
 				continue
 			}
 			c.pid = 0
-			if !c.nested || status != 0 { // one that ended well told it itself
-				bareEnd(c, status, &usage)
+			switch {
+			case c.unsaid:
+				c.unsaid = false
+				b.unsaid--
+				bareEnd(c, OpRan, pid, status, &usage)
+			case !c.nested || status != 0: // one that ended well told it itself
+				bareEnd(c, OpEnded, 0, status, &usage)
 			}
 			break
 		}
@@ -616,9 +671,9 @@ func bareWait(status *int32, usage *syscall.Rusage) (uintptr, syscall.Errno) {
 
 //go:norace
 //go:nocheckptr
-func bareEnd(c *bareCommand, status int32, usage *syscall.Rusage) {
+func bareEnd(c *bareCommand, what Op, pid uintptr, status int32, usage *syscall.Rusage) {
 	r := replyHead{
-		op: OpEnded, id: c.id, status: status, rss: usage.Maxrss << 10,
+		op: what, id: c.id, pid: int32(pid), status: status, rss: usage.Maxrss << 10,
 		cpu: (usage.Utime.Sec+usage.Stime.Sec)*1e9 + (usage.Utime.Usec+usage.Stime.Usec)*1e3,
 	}
 	bareSay(&r, bareLastDir(c))
@@ -636,6 +691,9 @@ func bareLastDir(c *bareCommand) uintptr {
 	}
 	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 	fd, errno := sys(syscall.SYS_OPENAT, atCwd, address(&c.cwd[0]), flags, 0, 0)
+	if errno == syscall.ENOENT {
+		return 0
+	}
 	_, _ = sys(syscall.SYS_UNLINKAT, atCwd, address(&c.cwd[0]), 0, 0, 0)
 	if errno != 0 {
 		return 0

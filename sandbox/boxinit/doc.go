@@ -22,7 +22,7 @@
 //	  perhaps the cgroup to be born in]
 //	I -> S  OpStarted, or OpFailed
 //	S -> I  OpSignal
-//	I -> S  OpEnded
+//	I -> S  OpEnded; or only OpRan for both, of a command that was quick
 //	S closes; I ends, and the kernel kills what is left
 //
 // Where commands have pid namespaces of their own (FlagNested), a copy of I is

@@ -33,6 +33,7 @@ const (
 	OpFailed                // I -> S: what was asked for could not be done; Step says what of it
 	OpStarted               // I -> S: it runs
 	OpEnded                 // I -> S: it ended
+	OpRan                   // I -> S: it was started and has ended: OpStarted and OpEnded in one
 )
 
 // The steps at which the start of a command may fail.
@@ -49,6 +50,7 @@ const (
 	FlagNested              // born in a pid namespace of its own
 	FlagTTY                 // descriptors 0-2 are a terminal, to become the controlling one
 	FlagControl             // descriptors 3 and 4 are given too
+	FlagPrompt              // OpStarted is said at once, however soon it ends
 )
 
 // requestHead begins a request. Behind it stand Dir, Cwd, Paths, Argv and Env,
@@ -134,11 +136,11 @@ type Reply struct {
 	Step   int                // OpFailed: which step
 	ID     uint64             // of the command; 0 while the box is built
 	Errno  syscall.Errno      // OpFailed: why
-	Status syscall.WaitStatus // OpEnded
-	CPU    int64              // OpEnded: nanoseconds of the command and the children it waited for
-	RSS    int64              // OpEnded: bytes, largest of the same
-	Pid    int                // OpStarted: in the box
-	Dir    string             // OpEnded: last working directory of the shell, if it left one
+	Status syscall.WaitStatus // OpEnded, OpRan, as all that follows
+	CPU    int64              // nanoseconds of the command and the children it waited for
+	RSS    int64              // bytes, largest of the same
+	Pid    int                // OpStarted, OpRan: in the box
+	Dir    string             // last working directory of the shell, if it left one
 }
 
 // ParseReply reads a message of an init, which may be anything.
@@ -154,13 +156,13 @@ func ParseReply(text []byte) (Reply, error) {
 	}
 	dir := bytes.TrimSuffix(text[replySize:], []byte("\n"))
 	switch {
-	case r.Op < OpReady || r.Op > OpEnded:
+	case r.Op < OpReady || r.Op > OpRan:
 		return Reply{}, fmt.Errorf("message of the init: kind %d is unknown", r.Op)
 	case r.CPU < 0 || r.RSS < 0 || r.Pid < 0:
 		return Reply{}, errors.New("message of the init: a count below zero")
 	case int(u32(44)) != len(text)-replySize:
 		return Reply{}, fmt.Errorf("message of the init: a directory of %d bytes in %d", u32(44), len(text)-replySize)
-	case r.Op == OpEnded && !r.Status.Exited() && !r.Status.Signaled():
+	case r.Op >= OpEnded && !r.Status.Exited() && !r.Status.Signaled():
 		return Reply{}, fmt.Errorf("message of the init: wait status %#x is no end", uint32(r.Status))
 	case len(dir) > MaxDir || len(dir) > 0 && dir[0] != '/' || bytes.IndexByte(dir, 0) >= 0:
 		// The command may have written there what it liked.

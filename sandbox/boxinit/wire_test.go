@@ -36,6 +36,7 @@ func TestParseReply(t *testing.T) {
 		dir  string
 	}{
 		{"whole", reply(boxinit.OpEnded, 3, code7, 1, 5, "/tmp\n"), "", "/tmp"},
+		{"whole, of a quick command", reply(boxinit.OpRan, 3, code7, 1, 5, "/tmp\n"), "", "/tmp"},
 		{"relative directory", reply(boxinit.OpEnded, 3, code7, 1, 3, "tmp"), "", ""},
 		{"directory with a NUL", reply(boxinit.OpEnded, 3, code7, 1, 5, "/t\x00mp"), "", ""},
 		{"endless directory", reply(boxinit.OpEnded, 3, code7, 1, len(long), long), "", ""},
@@ -43,6 +44,7 @@ func TestParseReply(t *testing.T) {
 		{"unknown kind", reply(99, 3, code7, 1, 0, ""), "kind 99", ""},
 		{"request", reply(boxinit.OpStart, 3, code7, 1, 0, ""), "kind 1", ""},
 		{"stopped, not ended", reply(boxinit.OpEnded, 3, 0x137f, 1, 0, ""), "is no end", ""},
+		{"stopped, not run", reply(boxinit.OpRan, 3, 0x137f, 1, 0, ""), "is no end", ""},
 		{"length that lies", reply(boxinit.OpEnded, 3, code7, 1, 4000, "/tmp"), "a directory of 4000", ""},
 		{"short", reply(boxinit.OpEnded, 3, code7, 1, 0, "")[:20], "20 bytes", ""},
 		{"oversized", append(reply(boxinit.OpEnded, 3, code7, 1, 0, ""), make([]byte, boxinit.MaxReply)...), "bytes, want", ""},
