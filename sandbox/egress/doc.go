@@ -10,6 +10,14 @@
 //	table.go, dns.go      names: the addresses that stand for them in a box
 //	address.go, own.go    which addresses are public
 //	resolve.go, dial.go   from a name to a connection
+//	relay.go, proxy.go    the two ways in
+//	opening.go, hello.go  what a connection begins with
+//	head.go, http.go,     requests, judged one by one and written anew;
+//	body.go               their bodies and answers
+//	intercept.go,         TLS opened at the door, with an authority that only
+//	authority.go          the box trusts
+//	secret.go, mask.go    what is added to requests, and kept out of answers
+//	splice.go             bytes that nobody looks at
 //	caps.go, record.go    what is bounded, what is told
 //	client.go             the same way for belljar's own fetches
 //

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,10 @@ type Config struct {
 	// takes one. Nil means that there are none.
 	Secret func(ctx context.Context, name string) (string, error)
 
+	// Roots are what servers are verified with where the policy has TLS opened
+	// at the door. Nil is the host's.
+	Roots *x509.CertPool
+
 	// Record is told of every connection and request, and of refused names. It
 	// is called from many goroutines and must not block. It may be nil.
 	Record func(Record)
@@ -49,6 +54,9 @@ type Door struct {
 	told    throttle
 	queries bucket // of DNS
 	free    bucket // new names that no rule spells out
+	vault   *vault
+
+	authority *authority // nil where nothing is intercepted
 
 	work sync.WaitGroup // flows and serving goroutines; added to under mu
 
@@ -84,6 +92,7 @@ func New(cfg Config) (*Door, error) {
 	}
 	d := &Door{
 		cfg:     cfg,
+		vault:   newVault(cfg.Secret),
 		names:   newTable(),
 		lookups: newLookups(cfg.Resolver),
 		own:     &ownAddrs{read: net.InterfaceAddrs, keep: ownFor},
@@ -94,6 +103,11 @@ func New(cfg Config) (*Door, error) {
 		return nil, err
 	}
 	d.current.Store(snap)
+	if cfg.Egress.Intercept {
+		if d.authority, err = newAuthority(time.Now()); err != nil {
+			return nil, err
+		}
+	}
 	return d, nil
 }
 

@@ -259,7 +259,9 @@ func (f *flow) end(err error) {
 		rec.Reason = clip(err.Error(), maxLine)
 	}
 	rec.Sent, rec.Received, rec.Took = f.sent.Load(), f.received.Load(), time.Since(rec.Time)
-	f.d.record(rec)
+	if !rec.Allowed || !rec.Host.IsZero() { // a client of the proxy may have asked for nothing
+		f.d.record(rec)
+	}
 	f.drop()
 }
 

@@ -1,0 +1,255 @@
+package egress
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// body is the body of a request on its way to the server, which may answer
+// before it has all of it.
+type body struct {
+	read atomic.Bool // all of it was read from the client
+	over atomic.Bool // nobody wants the rest
+	done chan struct{}
+	sent int64 // bytes, valid once done is closed, as is err
+	err  error
+}
+
+// sendBody begins to send a body; a length of -1 is a chunked one.
+func (x *exchange) sendBody(length int64) *body {
+	b := &body{done: make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		if length < 0 {
+			b.err = b.chunks(x.up, x.client)
+		} else {
+			b.sent, b.err = pass(x.up.conn, io.LimitReader(x.client.in, length), func(n int64) { b.read.Store(n == length) })
+			if b.err == nil && b.sent < length {
+				b.err = io.ErrUnexpectedEOF
+			}
+		}
+		if b.err != nil && !b.read.Load() && !b.over.Load() {
+			// A part of a body must not pass for a whole one.
+			x.shut(fmt.Errorf("read the body of a request: %w", b.err))
+		}
+	}()
+	return b
+}
+
+// chunks sends a chunked body in chunks of its own, without extensions and
+// trailers.
+func (b *body) chunks(up, client *side) error {
+	// The reader refuses what RFC 9112, 7.1 does not allow, and a body that
+	// is mostly chunk extensions.
+	n, err := passChunks(up.conn, httputil.NewChunkedReader(client.in))
+	b.sent = n
+	if err == nil {
+		err = skipTrailers(client)
+	}
+	if err != nil {
+		return err
+	}
+	b.read.Store(true)
+	_, err = io.WriteString(up.conn, "0\r\n\r\n")
+	return err
+}
+
+// skipTrailers reads the fields behind a chunked body, to the empty line.
+func skipTrailers(client *side) error {
+	const most = 8 << 10
+	for size := 0; size < most; {
+		line, err := client.in.ReadSlice('\n')
+		switch {
+		case err != nil:
+			return err
+		case string(line) == "\r\n":
+			return nil
+		case len(line) < 2 || line[len(line)-2] != '\r':
+			return errors.New("a trailer does not end in CR LF")
+		}
+		if _, err := parseField(string(line[:len(line)-2])); err != nil {
+			return err
+		}
+		size += len(line)
+	}
+	return fmt.Errorf("trailers are longer than %d bytes", most)
+}
+
+// stop has a body end that is not needed any more.
+func (b *body) stop(r *relay) {
+	if b == nil {
+		return
+	}
+	b.over.Store(true)
+	wake(r.client.conn)
+	select {
+	case <-b.done:
+	default:
+		r.up.conn.SetWriteDeadline(longAgo) //nolint:errcheck // a closed connection is not written to either
+	}
+	<-b.done
+	r.client.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a closed connection fails the next read
+}
+
+// wait waits for the end of a body, and is how much of it was sent.
+func (b *body) wait() (int64, error) {
+	if b == nil {
+		return 0, nil
+	}
+	<-b.done
+	return b.sent, b.err
+}
+
+// pass copies to the end of src; seen is told how much was read before that is
+// written.
+func pass(dst io.Writer, src io.Reader, seen func(int64)) (int64, error) {
+	buf, free := buffer()
+	defer free()
+	total := int64(0)
+	for {
+		n, err := src.Read(buf)
+		total += int64(n)
+		if n > 0 {
+			seen(total)
+			if _, err := dst.Write(buf[:n]); err != nil {
+				return total, err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return total, nil
+		case err != nil:
+			return total, err
+		}
+	}
+}
+
+// passChunks is pass in chunks, without the last, empty one.
+func passChunks(dst io.Writer, src io.Reader) (int64, error) {
+	const room = 16 // for the size before a chunk
+	buf, free := buffer()
+	defer free()
+	total := int64(0)
+	for {
+		n, err := src.Read(buf[room : len(buf)-2])
+		total += int64(n)
+		if n > 0 {
+			size := strconv.AppendInt(nil, int64(n), 16)
+			size = append(size, '\r', '\n')
+			from := room - len(size)
+			copy(buf[from:], size)
+			copy(buf[room+n:], "\r\n")
+			if _, err := dst.Write(buf[from : room+n+2]); err != nil {
+				return total, err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return total, nil
+		case err != nil:
+			return total, err
+		}
+	}
+}
+
+// give writes an answer to the client, and is how long its body was. Last says
+// that the connection is closed after it.
+func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error) {
+	none := q.method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
+	chunked := !none && resp.ContentLength < 0 && q.minor > 0
+	var w bytes.Buffer
+	fmt.Fprintf(&w, "HTTP/1.1 %03d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
+	x.writeHeader(&w, q, resp)
+	switch {
+	case none:
+		// How long the body would be may be said, but was not understood as
+		// anything.
+		if n, err := strconv.ParseUint(resp.Header.Get("Content-Length"), 10, 63); err == nil && resp.StatusCode != http.StatusNoContent {
+			fmt.Fprintf(&w, "Content-Length: %d\r\n", n)
+		}
+	case chunked:
+		w.WriteString("Transfer-Encoding: chunked\r\n")
+	case resp.ContentLength >= 0:
+		fmt.Fprintf(&w, "Content-Length: %d\r\n", resp.ContentLength)
+	}
+	if last || !none && !chunked && resp.ContentLength < 0 {
+		w.WriteString("Connection: close\r\n")
+	}
+	w.WriteString("\r\n")
+	if _, err := x.client.conn.Write(w.Bytes()); err != nil || none {
+		return 0, err
+	}
+	content := io.Reader(resp.Body)
+	if len(q.extra.masks) > 0 && identity(resp.Header) {
+		content = newMasked(content, q.extra.masks)
+	}
+	if !chunked {
+		n, err := pass(x.client.conn, content, func(int64) {})
+		if err == nil && resp.ContentLength >= 0 && n < resp.ContentLength {
+			err = io.ErrUnexpectedEOF
+		}
+		return n, err
+	}
+	n, err := passChunks(x.client.conn, content)
+	if err == nil {
+		_, err = io.WriteString(x.client.conn, "0\r\n\r\n")
+	}
+	return n, err
+}
+
+// identity reports whether a body is the text itself, in which a value can be
+// found.
+func identity(h http.Header) bool {
+	coding := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ","))
+	return coding == "" || coding == "identity"
+}
+
+// writeHeader writes the fields of an answer that are for the client, without
+// the values of secrets.
+func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response) {
+	skip := make(map[string]bool)
+	for name, values := range resp.Header {
+		if slices.Contains(hopByHop, strings.ToLower(name)) {
+			skip[name] = true
+		}
+		for i := range values {
+			for _, m := range q.extra.masks {
+				b := []byte(values[i])
+				m.blot(b)
+				values[i] = string(b)
+			}
+		}
+	}
+	resp.Header.WriteSubset(w, skip) //nolint:errcheck // a Buffer takes all
+}
+
+// tell answers with one line of the door's own, after which the connection is
+// closed.
+func tell(client *side, status int, line string) error {
+	_, err := fmt.Fprintf(client.conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
+		status, http.StatusText(status), len(line)+1, line)
+	if err == nil {
+		settle(client)
+	}
+	return nil //nolint:nilerr // who has gone need not be told
+}
+
+// settle lets the client read what was written before the connection is
+// closed: to close one with unread bytes is a reset, which overtakes the
+// answer (RFC 9112, 9.6). It reads a while, and forgets what it reads.
+func settle(client *side) {
+	const most, long = 4 << 20, 2 * time.Second
+	if closeWrite(client.conn) != nil || client.conn.SetReadDeadline(time.Now().Add(long)) != nil {
+		return
+	}
+	io.CopyN(io.Discard, client.in, most) //nolint:errcheck // whatever it is, it is over
+}

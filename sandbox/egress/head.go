@@ -1,0 +1,304 @@
+package egress
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"belljar.dev/policies"
+)
+
+// Bounds of the head of one request.
+const (
+	maxHead   = 64 << 10 // bytes
+	maxFields = 128
+)
+
+// head is the head of one HTTP/1 request, read so strictly that no server can
+// read it differently.
+type head struct {
+	method string
+	target string // as it came
+	minor  int    // of HTTP/1.minor
+	fields []field
+	host   string // value of the one Host; a CONNECT of HTTP/1.0 may have none
+	length int64  // of the body; -1 for a chunked one
+}
+
+// field is one header line: its name as it came, and its value without the
+// blanks around it.
+type field struct{ name, value string }
+
+// badRequest is a head that cannot be relayed, with the status that says so.
+type badRequest struct {
+	status int
+	reason string
+}
+
+func (e *badRequest) Error() string { return e.reason }
+
+func bad(format string, args ...any) error {
+	return &badRequest{status: 400, reason: fmt.Sprintf(format, args...)}
+}
+
+// parseHead reads a head with the empty line that ends it (RFC 9112, 2 to 6).
+// Where the RFC lets a recipient be lenient this is not: lines end in CR LF,
+// parts of the request line are parted by one space, no blank stands before a
+// colon, no value runs on in the next line, Host, Content-Length and
+// Transfer-Encoding come at most once and the last two not together.
+func parseHead(raw []byte) (head, error) {
+	text, whole := bytes.CutSuffix(raw, []byte("\r\n\r\n"))
+	if !whole {
+		return head{}, bad("the head of a request does not end in an empty line")
+	}
+	lines := strings.Split(string(text), "\r\n")
+	if len(lines) > maxFields+1 {
+		return head{}, &badRequest{431, fmt.Sprintf("a request has %d header lines; at most %d are read", len(lines)-1, maxFields)}
+	}
+	h, err := parseRequestLine(lines[0])
+	if err != nil {
+		return head{}, err
+	}
+	for _, line := range lines[1:] {
+		f, err := parseField(line)
+		if err != nil {
+			return head{}, err
+		}
+		h.fields = append(h.fields, f)
+	}
+	if h.length, err = h.framing(); err != nil {
+		return head{}, err
+	}
+	switch hosts := h.values("Host"); {
+	case len(hosts) > 1, len(hosts) == 0 && h.method != "CONNECT":
+		return head{}, bad("a request has %d Host headers in place of one", len(hosts))
+	case len(hosts) == 1:
+		h.host = hosts[0]
+	}
+	return h, nil
+}
+
+func parseRequestLine(line string) (head, error) {
+	method, rest, ok := strings.Cut(line, " ")
+	target, version, two := strings.Cut(rest, " ")
+	switch {
+	case !ok || !two || strings.Contains(version, " "):
+		return head{}, bad("a request line is not a method, a target and a version with one space between them")
+	case method == "" || len(method) > maxMethod || !isTokens(method):
+		return head{}, bad("a request has a method that is no token of at most %d characters", maxMethod)
+	case version != "HTTP/1.1" && version != "HTTP/1.0":
+		return head{}, bad("a request has a version that is neither HTTP/1.1 nor HTTP/1.0")
+	case target == "":
+		return head{}, bad("a request has no target")
+	}
+	for _, b := range []byte(target) {
+		// A # ends what some servers read of a path.
+		if b <= ' ' || b >= 0x7f || b == '#' {
+			return head{}, bad("a request target holds the byte 0x%02x, which must be escaped", b)
+		}
+	}
+	return head{method: method, target: target, minor: int(version[7] - '0')}, nil
+}
+
+func parseField(line string) (field, error) {
+	name, value, ok := strings.Cut(line, ":")
+	if !ok || name == "" || !isTokens(name) {
+		return field{}, bad("a header line has no name directly before its colon")
+	}
+	value = strings.Trim(value, " \t")
+	for _, b := range []byte(value) {
+		if b < ' ' && b != '\t' || b == 0x7f {
+			return field{}, bad("the header %s holds the byte 0x%02x", clip(name, 40), b)
+		}
+	}
+	return field{name, value}, nil
+}
+
+// framing is the length of the body, -1 for a chunked one (RFC 9112, 6.3).
+func (h head) framing() (int64, error) {
+	codings, lengths := h.values("Transfer-Encoding"), h.values("Content-Length")
+	switch {
+	case len(codings) > 0 && len(lengths) > 0:
+		return 0, bad("a request has both a Transfer-Encoding and a Content-Length")
+	case len(codings) > 1 || len(lengths) > 1:
+		return 0, bad("a request gives the length of its body twice")
+	case len(codings) == 1 && (h.minor == 0 || !strings.EqualFold(codings[0], "chunked")):
+		return 0, bad("a request has a Transfer-Encoding other than chunked, or one in HTTP/1.0")
+	case len(codings) == 1:
+		return -1, nil
+	case len(lengths) == 0:
+		return 0, nil
+	}
+	// ParseInt takes signs; 18 digits cannot overflow.
+	n, err := strconv.ParseInt(lengths[0], 10, 64)
+	if err != nil || len(lengths[0]) > 18 || strings.Trim(lengths[0], "0123456789") != "" {
+		return 0, bad("a request has a Content-Length that is no number of at most 18 digits")
+	}
+	return n, nil
+}
+
+// values are the values of all headers of a name.
+func (h head) values(name string) []string {
+	var values []string
+	for _, f := range h.fields {
+		if strings.EqualFold(f.name, name) {
+			values = append(values, f.value)
+		}
+	}
+	return values
+}
+
+// options are the members of the comma-separated headers of a name, in small
+// letters (RFC 9110, 5.6.1).
+func (h head) options(name string) []string {
+	var all []string
+	for _, v := range h.values(name) {
+		for option := range strings.SplitSeq(v, ",") {
+			if option = strings.ToLower(strings.Trim(option, " \t")); option != "" {
+				all = append(all, option)
+			}
+		}
+	}
+	return all
+}
+
+// hopByHop are the headers that speak to the next hop alone (RFC 9110, 7.6.1)
+// and are not handed on; the door writes those it needs itself. Content-Length
+// and Host are among those.
+var hopByHop = []string{
+	"connection", "content-length", "host", "http2-settings", "keep-alive", "proxy-authenticate",
+	"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+}
+
+// handOn are the headers for the next hop.
+func (h head) handOn() ([]field, error) {
+	named := h.options("Connection")
+	for _, option := range named {
+		// Naming them would have them dropped, and the request mean
+		// something else to the next reader.
+		switch option {
+		case "content-length", "transfer-encoding", "host", "authorization", "cookie":
+			return nil, bad("a request's Connection header names %s, which must be handed on", option)
+		}
+	}
+	var fields []field
+	for _, f := range h.fields {
+		name := strings.ToLower(f.name)
+		if !slices.Contains(hopByHop, name) && !slices.Contains(named, name) {
+			fields = append(fields, f)
+		}
+	}
+	return fields, nil
+}
+
+// websocket reports whether the request asks to go on as a websocket (RFC
+// 6455, 4.1). Other upgrades are not handed on: what follows HTTP/2's could
+// not be judged.
+func (h head) websocket() bool {
+	return h.method == "GET" && h.minor == 1 && h.length == 0 &&
+		slices.Contains(h.options("Connection"), "upgrade") && slices.Equal(h.options("Upgrade"), []string{"websocket"})
+}
+
+// last reports whether the client sends nothing after this request.
+func (h head) last() bool {
+	return h.minor == 0 || slices.Contains(h.options("Connection"), "close") || slices.Contains(h.options("Proxy-Connection"), "close")
+}
+
+// place is where a request goes.
+type place struct {
+	host   policies.Host
+	port   uint16
+	target string // for the request line: path and query, or * for OPTIONS
+	path   string // as it came, escaped, without its query
+}
+
+// place says where the request goes: by its target where that is a whole URL,
+// and always by its Host header, which must say the same. The port is the
+// scheme's where none is named.
+func (h head) place(scheme string) (place, error) {
+	own := ownPort(scheme)
+	host, port, err := parseAuthority(h.host, own)
+	if err != nil {
+		return place{}, bad("a request's Host header: %v", err)
+	}
+	p := place{host: host, port: port, target: h.target}
+	if !strings.HasPrefix(h.target, "/") && h.target != "*" {
+		prefix := scheme + "://"
+		if len(h.target) < len(prefix) || !strings.EqualFold(h.target[:len(prefix)], prefix) {
+			return place{}, bad("a request target is neither a path nor a URL of %s", scheme)
+		}
+		rest := h.target[len(prefix):]
+		end := strings.IndexAny(rest, "/?")
+		if end < 0 {
+			end = len(rest)
+		}
+		host, port, err := parseAuthority(rest[:end], own)
+		switch {
+		case err != nil:
+			return place{}, bad("a request target: %v", err)
+		case host != p.host || port != p.port:
+			return place{}, bad("a request target names %s and its Host header names %s", hostPort(host, port, ""), hostPort(p.host, p.port, ""))
+		}
+		if p.target = rest[end:]; !strings.HasPrefix(p.target, "/") {
+			p.target = "/" + p.target
+		}
+	}
+	if p.target == "*" && h.method != "OPTIONS" {
+		return place{}, bad("a request has the target *, which only OPTIONS may have")
+	}
+	p.path, _, _ = strings.Cut(p.target, "?")
+	if _, err := url.PathUnescape(p.path); err != nil {
+		return place{}, bad("a request path has a %% that escapes nothing")
+	}
+	return p, nil
+}
+
+// parseAuthority reads HOST or HOST:PORT; own is the port where none is
+// written, 0 where one must be.
+func parseAuthority(s string, own uint16) (policies.Host, uint16, error) {
+	if len(s) > 300 {
+		return policies.Host{}, 0, fmt.Errorf("%d characters are no host and port", len(s))
+	}
+	if i := strings.IndexByte(s, '@'); i >= 0 {
+		return policies.Host{}, 0, errors.New("user information stands before the host")
+	}
+	name, port := s, own
+	// An IPv6 address stands in brackets here (RFC 3986, 3.2.2), so the last
+	// colon outside of them is the port's.
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.HasSuffix(s, "]") {
+		n, err := parsePort(s[i+1:])
+		if err != nil {
+			return policies.Host{}, 0, err
+		}
+		name, port = s[:i], n
+	}
+	if port == 0 {
+		return policies.Host{}, 0, errors.New("no port is named")
+	}
+	if strings.Contains(name, ":") && !strings.HasPrefix(name, "[") {
+		return policies.Host{}, 0, errors.New("an IPv6 address stands without its brackets")
+	}
+	host, err := policies.ParseHost(name)
+	return host, port, err
+}
+
+// ownPort is the port of a scheme that names none.
+func ownPort(scheme string) uint16 {
+	if scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+func isTokens(s string) bool {
+	for i := range len(s) {
+		if !isToken(s[i]) {
+			return false
+		}
+	}
+	return true
+}

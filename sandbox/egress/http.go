@@ -1,0 +1,306 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// headTime is how long the head of a request may take from its first byte.
+const headTime = openingTime
+
+// maxAnswerHead bounds the head of an answer, in bytes.
+const maxAnswerHead = 256 << 10
+
+// overriding are headers that have some servers take a request for another
+// than its first line says, so that it would not be the one that was judged.
+var overriding = []string{
+	"x-http-method", "x-http-method-override", "x-method-override",
+	"x-original-url", "x-rewrite-url",
+}
+
+// http relays requests and answers one after another. What goes to the server
+// is written anew from what was understood, never copied: two readers cannot
+// disagree about where a request ends.
+func (r *relay) http(ctx context.Context, scheme string) error {
+	r.rec.Proto = "http"
+	x := exchange{relay: r, scheme: scheme}
+	for first := true; ; first = false {
+		h, err := readHead(r.client)
+		if err != nil {
+			return x.unreadable(err)
+		}
+		more, err := x.serve(ctx, h)
+		if !first && errors.Is(err, errStale) {
+			return nil // the client sends it again, as to any server
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// readHead reads the head of the next request. It returns io.EOF where there
+// is none.
+func readHead(client *side) (head, error) {
+	if _, err := client.in.Peek(1); err != nil {
+		return head{}, err
+	}
+	if err := client.conn.SetReadDeadline(time.Now().Add(headTime)); err != nil {
+		return head{}, err
+	}
+	var raw []byte
+	for {
+		line, err := client.in.ReadSlice('\n')
+		if len(raw)+len(line) > maxHead {
+			return head{}, &badRequest{431, fmt.Sprintf("the head of a request is longer than %d bytes", maxHead)}
+		}
+		raw = append(raw, line...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return head{}, &badRequest{408, fmt.Sprintf("the head of a request did not come in %v", headTime)}
+		case errors.Is(err, io.EOF):
+			return head{}, bad("the head of a request is cut short")
+		case err != nil:
+			return head{}, err
+		}
+		// An empty line of whatever kind ends it; parseHead knows which kind
+		// is right.
+		if bytes.HasSuffix(raw, []byte("\n\r\n")) || bytes.HasSuffix(raw, []byte("\n\n")) || len(raw) <= 2 {
+			break
+		}
+	}
+	h, err := parseHead(raw)
+	if err != nil {
+		return head{}, err
+	}
+	return h, client.conn.SetReadDeadline(time.Time{})
+}
+
+// errStale says that the server had closed the connection when the request
+// reached it.
+var errStale = errors.New("the server closed the connection before it answered")
+
+// exchange is requests and their answers on one connection.
+type exchange struct {
+	*relay
+	scheme string
+}
+
+// unreadable ends a connection on which no further request could be read.
+func (x *exchange) unreadable(err error) error {
+	wrong, ok := errors.AsType[*badRequest](err)
+	if !ok {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}
+	refused := x.refuse(x.rec, "http", wrong.reason, "Use a client that follows RFC 9112.")
+	x.d.record(refused.Record)
+	return tell(x.client, wrong.status, refused.Record.Refusal())
+}
+
+// denied records that a request is refused and says so.
+func (x *exchange) denied(h head, path, rule, reason, instead string) error {
+	rec := x.rec
+	rec.Time, rec.Proto, rec.Method, rec.Path = time.Now(), "http", h.method, path
+	refused := x.refuse(rec, rule, reason, instead)
+	x.d.record(refused.Record)
+	return tell(x.client, http.StatusForbidden, refused.Record.Refusal())
+}
+
+// serve judges one request and has it answered. It reports whether another one
+// may follow.
+func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
+	p, err := h.place(x.scheme)
+	if err != nil && h.method != "CONNECT" {
+		return false, x.unreadable(err)
+	}
+	switch {
+	case h.method == "CONNECT":
+		return false, x.denied(h, "", "CONNECT", "a tunnel through this host would hide where it leads", "Connect to each host directly.")
+	case p.host != x.host || p.port != x.port:
+		return false, x.denied(h, p.path, "Host", fmt.Sprintf("its Host header names %s, and the connection was asked for %s", hostPort(p.host, p.port, ""), hostPort(x.host, x.port, "")), "Connect to each host by its own name.")
+	}
+	if expects := h.options("Expect"); len(expects) > 0 && !slices.Equal(expects, []string{"100-continue"}) {
+		return false, x.unreadable(&badRequest{http.StatusExpectationFailed, "a request expects something other than 100-continue"})
+	}
+	if x.requests() {
+		for _, f := range h.fields {
+			if slices.Contains(overriding, strings.ToLower(f.name)) {
+				return false, x.denied(h, p.path, "requests", "the profile has rules about the requests to it, and the header "+f.name+" would make it another request", "Leave the header out.")
+			}
+		}
+	}
+	if err := x.judge(h.method, p.path); err != nil {
+		refused, ok := errors.AsType[*Refused](err)
+		if !ok {
+			return false, err
+		}
+		return false, tell(x.client, http.StatusForbidden, refused.Record.Refusal())
+	}
+	fields, err := h.handOn()
+	if err != nil {
+		return false, x.unreadable(err)
+	}
+	extra, err := x.secrets(ctx, x.scheme, h.method, p.path)
+	if err != nil {
+		rec := x.rec
+		rec.Time, rec.Method, rec.Path = time.Now(), h.method, p.path
+		refused := x.refuse(rec, "secrets", err.Error(), "Tell the person you work for.")
+		x.d.record(refused.Record)
+		return false, tell(x.client, http.StatusBadGateway, refused.Record.Refusal())
+	}
+	q := request{head: h, place: p, extra: extra, began: time.Now()}
+	return x.carry(q, withSecrets(fields, extra))
+}
+
+// withSecrets are the fields of a request with those that hold secrets, which
+// stand in for whatever the box has sent under their names. The answer is asked
+// for as it is, so that the secret is seen if it comes back.
+func withSecrets(fields []field, extra added) []field {
+	if len(extra.fields) == 0 {
+		return fields
+	}
+	replaced := func(f field) bool {
+		if strings.EqualFold(f.name, "Accept-Encoding") {
+			return true
+		}
+		return slices.ContainsFunc(extra.fields, func(e field) bool { return sameHeader(e.name, f.name) })
+	}
+	kept := slices.DeleteFunc(slices.Clone(fields), replaced)
+	return append(append(kept, extra.fields...), field{"Accept-Encoding", "identity"})
+}
+
+// sameHeader reports whether two names are one header to a server; to those
+// that make variables of headers (RFC 3875, 4.1.18) a hyphen is an underscore.
+func sameHeader(a, b string) bool {
+	return strings.EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))
+}
+
+// request is one request that was let through.
+type request struct {
+	head
+	place
+	extra added
+	began time.Time
+}
+
+// carry sends one request and relays its answer.
+func (x *exchange) carry(q request, fields []field) (bool, error) {
+	websocket := q.websocket()
+	if err := x.send(q, fields, websocket); err != nil {
+		if isGone(err) {
+			err = errStale
+		}
+		return false, err
+	}
+	var b *body
+	if q.length != 0 {
+		b = x.sendBody(q.length)
+	}
+	resp, err := x.answer(q, websocket)
+	if err != nil {
+		b.stop(x.relay)
+		return false, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		err := x.goOn(q, resp)
+		return false, err
+	}
+	// Where the server answers before it has all of the body, what follows on
+	// the client's connection is the rest of that.
+	whole := b == nil || b.read.Load()
+	last := q.last() || resp.Close || !whole
+	received, err := x.give(q, resp, last)
+	if err != nil {
+		x.shut(err)
+	}
+	if !whole || err != nil {
+		b.stop(x.relay)
+	}
+	sent, sendErr := b.wait()
+	x.served(q.began, q.method, q.path, q.extra.names, sent, received)
+	if err == nil && last {
+		settle(x.client)
+	}
+	return err == nil && sendErr == nil && !last, err
+}
+
+// send writes the head of a request.
+func (x *exchange) send(q request, fields []field, websocket bool) error {
+	w := bytes.NewBuffer(make([]byte, 0, 1024))
+	fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: %s\r\n", q.method, q.place.target, hostPort(q.place.host, q.port, x.scheme))
+	for _, f := range fields {
+		fmt.Fprintf(w, "%s: %s\r\n", f.name, f.value)
+	}
+	switch {
+	case q.length < 0:
+		w.WriteString("Transfer-Encoding: chunked\r\n")
+	case q.length > 0 || len(q.values("Content-Length")) > 0:
+		fmt.Fprintf(w, "Content-Length: %d\r\n", q.length)
+	}
+	if websocket {
+		w.WriteString("Connection: Upgrade\r\nUpgrade: websocket\r\n")
+	}
+	w.WriteString("\r\n")
+	_, err := x.up.conn.Write(w.Bytes())
+	return err
+}
+
+// answer reads the head of the answer. What comes before it is handed on where
+// the client waits for it.
+func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
+	const maxInterim = 16
+	for range maxInterim {
+		x.up.limit.N = maxAnswerHead
+		if _, err := x.up.in.Peek(1); err != nil {
+			if errors.Is(err, io.EOF) || isGone(err) {
+				return nil, errStale
+			}
+			return nil, err
+		}
+		resp, err := http.ReadResponse(x.up.in, &http.Request{Method: q.method})
+		x.up.limit.N = math.MaxInt64
+		if err != nil {
+			return nil, fmt.Errorf("read the answer of %s: %w", x.host, err)
+		}
+		switch {
+		case resp.StatusCode == http.StatusSwitchingProtocols && (!websocket || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket")):
+			return nil, fmt.Errorf("read the answer of %s: it changes to a protocol that nobody asked for", x.host)
+		case resp.StatusCode == http.StatusSwitchingProtocols, resp.StatusCode >= 200:
+			return resp, nil
+		case resp.StatusCode == http.StatusContinue && q.minor > 0 && len(q.values("Expect")) > 0:
+			if _, err := io.WriteString(x.client.conn, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, fmt.Errorf("read the answer of %s: more than %d interim answers", x.host, maxInterim)
+}
+
+// goOn relays what follows a websocket's handshake, unseen.
+func (x *exchange) goOn(q request, resp *http.Response) error {
+	var w bytes.Buffer
+	w.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+	x.writeHeader(&w, q, resp)
+	w.WriteString("\r\n")
+	if _, err := x.client.conn.Write(w.Bytes()); err != nil {
+		return err
+	}
+	x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
+	return x.splice(x.client, x.up)
+}

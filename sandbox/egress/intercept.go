@@ -1,0 +1,93 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// handshakeTime bounds a TLS handshake on either side of the door.
+const handshakeTime = 15 * time.Second
+
+// intercept opens TLS: to the box the door is the host, with a certificate
+// that only the box trusts; to the host it is a client that verifies it. Both
+// sides speak HTTP/1.1 alone, which is what can be judged.
+func (r *relay) intercept(ctx context.Context) error {
+	a := r.d.authority
+	if a == nil {
+		return r.refuse(r.rec, "tls", "the profile has tls: intercept, and the box was opened without an authority", "Start a new session.")
+	}
+	leaf, err := a.certify(r.host)
+	if err != nil {
+		return err
+	}
+	box := tls.Server(replayed{r.client.conn, r.client.in}, &tls.Config{
+		Certificates: []tls.Certificate{*leaf}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+		SessionTicketsDisabled: true, // a ticket would be good for another name
+	})
+	if err := shake(ctx, box); err != nil {
+		return fmt.Errorf("TLS with the box for %s: %w; does the program trust the box's authority?", r.host, err)
+	}
+	inner := relay{flow: r.flow, host: r.host, port: r.port, client: newSide(box, nil)}
+	defer inner.client.free()
+	up := tls.Client(replayed{r.up.conn, r.up.in}, &tls.Config{
+		ServerName: r.host.String(), RootCAs: r.d.cfg.Roots, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+	})
+	if err := shake(ctx, up); err != nil {
+		err = fmt.Errorf("TLS with %s: %w", r.host, err)
+		return inner.badGateway(err)
+	}
+	inner.up = newSide(up, nil)
+	defer inner.up.free()
+	kind, err := inner.first()
+	switch {
+	case err != nil:
+		return err
+	case kind == openingHTTP:
+		return inner.http(ctx, "https")
+	}
+	return inner.opaque()
+}
+
+// badGateway answers the request of a client whose server cannot be used, and
+// is the cause.
+func (r *relay) badGateway(cause error) error {
+	if h, err := readHead(r.client); err == nil {
+		rec := r.rec
+		rec.Time, rec.Proto, rec.Method, rec.Path = time.Now(), "http", h.method, ""
+		rec.Allowed, rec.Reason = true, clip(cause.Error(), maxLine)
+		if p, err := h.place("https"); err == nil {
+			rec.Path = p.path
+		}
+		r.d.record(rec)
+		tell(r.client, http.StatusBadGateway, clip("The sandbox's door cannot reach the server: "+cause.Error(), maxLine)) //nolint:errcheck // it returns none
+	}
+	return cause
+}
+
+// shake makes a handshake, bounded.
+func shake(ctx context.Context, c *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	err := c.HandshakeContext(ctx)
+	if err != nil && ctx.Err() != nil {
+		return errors.New("no handshake in time")
+	}
+	return err
+}
+
+// replayed is a connection of which something was read already.
+type replayed struct {
+	net.Conn
+	in io.Reader
+}
+
+func (c replayed) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+// CloseWrite hands on that nothing more is sent.
+func (c replayed) CloseWrite() error { return closeWrite(c.Conn) }

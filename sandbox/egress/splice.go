@@ -1,0 +1,209 @@
+package egress
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// chunk is how much goes through one way before it is counted, in bytes: what
+// a connection can be above the limit on bytes. Below it the kernel moves all
+// by itself (splice(2)).
+const chunk = 256 << 10
+
+// readers and buffers are kept for the next connection.
+var (
+	readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, maxOpening+512) }}
+	buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+)
+
+// side is one end of a relay, with what was read of it and not yet used.
+type side struct {
+	conn  net.Conn
+	in    *bufio.Reader
+	limit *io.LimitedReader // beneath in: what may still be read of it
+}
+
+// newSide takes a connection. One to the outside gets the flow that counts it.
+func newSide(c net.Conn, count *flow) *side {
+	if count != nil {
+		c = &metered{Conn: c, flow: count}
+	}
+	s := &side{conn: c, limit: &io.LimitedReader{R: c, N: math.MaxInt64}}
+	in, ok := readers.Get().(*bufio.Reader)
+	if !ok {
+		in = bufio.NewReaderSize(nil, maxOpening+512)
+	}
+	in.Reset(s.limit)
+	s.in = in
+	return s
+}
+
+// free gives back the buffer. The side must not be used afterwards.
+func (s *side) free() {
+	if s.in != nil {
+		s.in.Reset(nil)
+		readers.Put(s.in)
+		s.in = nil
+	}
+}
+
+// metered is a connection to the outside, whose bytes its flow counts and which
+// the flow's owner ends.
+type metered struct {
+	net.Conn
+	flow *flow
+}
+
+func (c *metered) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		err = cmp.Or(c.flow.count(0, int64(n)), err)
+	}
+	return n, err
+}
+
+func (c *metered) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if n > 0 {
+		err = cmp.Or(c.flow.count(int64(n), 0), err)
+	}
+	return n, err
+}
+
+// CloseWrite hands on that nothing more is sent.
+func (c *metered) CloseWrite() error { return closeWrite(c.Conn) }
+
+// closeWrite says to the other side that nothing more is sent.
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// isGone reports whether the other side has closed the connection.
+func isGone(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ENOTCONN)
+}
+
+// splice relays bytes both ways until both sides have said that they send no
+// more, or one way fails. An end of one way is handed on and leaves the other
+// one open.
+func (f *flow) splice(client, up *side) error {
+	var back error
+	var wait sync.WaitGroup
+	wait.Go(func() { back = f.oneWay(client, up) })
+	out := f.oneWay(up, client)
+	wait.Wait()
+	return cmp.Or(out, back)
+}
+
+// oneWay relays what one side sends. If it fails it shuts the flow, which ends
+// the other way.
+func (f *flow) oneWay(to, from *side) error {
+	err := f.pour(to, from)
+	if err == nil {
+		err = closeWrite(to.conn)
+		if errors.Is(err, net.ErrClosed) || isGone(err) {
+			err = nil // the other way has ended before
+		}
+	}
+	if err != nil {
+		f.shut(err)
+	}
+	return err
+}
+
+// pour copies until the end of what one side sends: first what was read of it
+// already.
+func (f *flow) pour(to, from *side) error {
+	if n := from.in.Buffered(); n > 0 {
+		seen, err := from.in.Peek(n)
+		if err != nil {
+			return err
+		}
+		if _, err = to.conn.Write(seen); err != nil {
+			return err
+		}
+		if _, err = from.in.Discard(n); err != nil {
+			return err
+		}
+	}
+	dst, out := bare(to.conn)
+	src, in := bare(from.conn)
+	// The flow hears of bytes when they are counted, so that they must be also
+	// where a chunk takes its time.
+	tick := max(f.snap.limits.Idle/4, 5*time.Millisecond)
+	for {
+		if err := src.SetReadDeadline(time.Now().Add(tick)); err != nil {
+			return err
+		}
+		n, err := copyChunk(dst, src)
+		if n > 0 && (out || in) {
+			sent, received := n, int64(0)
+			if in {
+				sent, received = 0, n
+			}
+			if err := f.count(sent, received); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		}
+	}
+}
+
+// bare is the connection beneath one that is metered, so that the kernel can
+// be told to move its bytes, and whether it was one.
+func bare(c net.Conn) (net.Conn, bool) {
+	if m, ok := c.(*metered); ok {
+		return m.Conn, true
+	}
+	return c, false
+}
+
+// copyChunk copies what comes, up to a chunk. Its error is io.EOF at the end,
+// and os.ErrDeadlineExceeded where the read deadline passed: nothing is lost
+// then, since writes have no deadline.
+func copyChunk(dst, src net.Conn) (int64, error) {
+	to, tcp := dst.(*net.TCPConn)
+	from, both := src.(*net.TCPConn)
+	if tcp && both {
+		n, err := to.ReadFrom(&io.LimitedReader{R: from, N: chunk})
+		if err == nil && n < chunk {
+			err = io.EOF
+		}
+		return n, err
+	}
+	buf, free := buffer()
+	defer free()
+	n, err := src.Read(buf)
+	if n > 0 {
+		if _, err := dst.Write(buf[:n]); err != nil {
+			return int64(n), err
+		}
+	}
+	return int64(n), err
+}
+
+// buffer lends 32 KiB until free is called.
+func buffer() (buf []byte, free func()) {
+	b, ok := buffers.Get().(*[]byte)
+	if !ok {
+		fresh := make([]byte, 32<<10)
+		b = &fresh
+	}
+	return *b, func() { buffers.Put(b) }
+}
