@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -26,5 +27,40 @@ func TestDocumentedExample(t *testing.T) {
 	}
 	if got := p.Decide(bash("git log && git push -f")).Refusal("c-81f2"); !strings.Contains(string(doc), "```\n"+got+"\n```") {
 		t.Errorf("docs/policy.md shows another refusal than\n%s", got)
+	}
+}
+
+// The example of a network parses, and lets out what the text says.
+func TestDocumentedNetwork(t *testing.T) {
+	doc, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(doc), "### net\n")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, ok := strings.Cut(text, "```")
+	if !ok {
+		t.Fatal("docs/policy.md has no example of a network")
+	}
+	p := parse(t, text)
+	e := p.Decide(policies.Facts{Tenant: "t", Tool: "Bash", Profile: "dev"}).Grant.Egress()
+	for name, want := range map[string]bool{"registry.example": true, "a.pypi.example": true, "pypi.example": false, "uploads.pypi.example": false, "api.github.com": true} {
+		if v := e.Connect(host(t, name), 443); v.Allowed != want {
+			t.Errorf("%s: got %+v, want %v", name, v, want)
+		}
+	}
+	if p.Decide(bash("ls")).Grant.Network() != policies.NetworkNone {
+		t.Error("the default profile has a network")
+	}
+	for _, row := range []string{
+		fmt.Sprintf("| `connections` | %d |", policies.DefaultConns),
+		fmt.Sprintf("| `rate` | %v |", policies.DefaultConnRate),
+		fmt.Sprintf("| `bytes` | %dGiB |", policies.DefaultEgressBytes>>30),
+		fmt.Sprintf("| `idle` | %.0fm |", policies.DefaultConnIdle.Minutes()),
+		fmt.Sprintf("| `life` | %.0fh |", policies.DefaultConnLife.Hours()),
+	} {
+		if !strings.Contains(string(doc), row) {
+			t.Errorf("docs/policy.md lacks %q", row)
+		}
 	}
 }

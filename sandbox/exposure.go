@@ -27,9 +27,9 @@ type Point struct {
 // The weights. What lets a box change the host weighs more than what lets it
 // read, and that more than what lets it slow the host down.
 const (
-	weightNetwork        = 25
 	weightWorkspaceWrite = 15
 	weightWorkspaceRead  = 5
+	weightOverlay        = 7  // a person may apply what is in the layer
 	weightUnprotected    = 15 // it can change what the host runs by itself
 	weightSecretWrite    = 40 // a directory with keys, sockets of daemons or the system's own files
 	weightSecretRead     = 25
@@ -73,16 +73,16 @@ func Expose(p policies.Profile, h Host) Exposure {
 			e.Score = min(e.Score+score, mostScore)
 		}
 	}
-	if p.Network != policies.NetworkNone {
-		add(weightNetwork, "it has a network")
-	}
+	exposeNetwork(p, add)
 	switch p.Workspace {
 	case policies.AccessWrite:
 		add(weightWorkspaceWrite, "the workspace can be written, and its disk be filled")
 		if p.Protect.Off {
 			add(weightUnprotected, "protect is off: git hooks and settings of editors can be written")
 		}
-	case policies.AccessRead, policies.AccessOverlay:
+	case policies.AccessOverlay:
+		add(weightOverlay, "the workspace can be read, and a layer beside it be written")
+	case policies.AccessRead:
 		add(weightWorkspaceRead, "the workspace can be read")
 	case policies.AccessNone:
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
 )
 
 func TestExpose(t *testing.T) {
@@ -22,6 +23,14 @@ func TestExpose(t *testing.T) {
 		maps.Copy(h.Limits, good.Limits)
 		change(&p, &h)
 		return p, h
+	}
+	network := func(net string) func(*policies.Profile, *Host) {
+		e := policytest.Egress(t, net)
+		return func(p *policies.Profile, _ *Host) {
+			if p.Egress = e; !e.IsZero() {
+				p.Network = policies.NetworkDoor
+			}
+		}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -38,7 +47,19 @@ func TestExpose(t *testing.T) {
 			p.Workspace, p.Protect.Off = policies.AccessRead, true
 		}, weightWorkspaceRead},
 		{"system", func(p *policies.Profile, _ *Host) { p.System = true }, weightSystem},
-		{"network", func(p *policies.Profile, _ *Host) { p.Network = policies.NetworkNone + 1 }, weightNetwork},
+		{"overlay", func(p *policies.Profile, _ *Host) { p.Workspace = policies.AccessOverlay }, weightOverlay},
+		{"a network of which nothing is known", func(p *policies.Profile, _ *Host) { p.Network = policies.NetworkDoor }, weightEveryName},
+		{"no network", network("mode: none"), 0},
+		{"a name", network("{mode: proxy, allow: [a.example]}"), weightNames},
+		{"many names", network("{mode: proxy, allow: [a.example, b.example, c.example]}"), weightNames},
+		{"names below a name", network(`{mode: proxy, allow: [a.example, "*.b.example"]}`), weightBelowName},
+		{"every name", network(`{mode: proxy, allow: [a.example, "*.b.example", "*"]}`), weightEveryName},
+		{"a private server", network(`{mode: proxy, allow_private: ["localhost:3000", db.internal]}`), weightPrivate},
+		{"TLS opened", network(`{mode: proxy, allow: a.example, tls: intercept}`), weightNames + weightIntercept},
+		{"secrets", network(`{mode: proxy, allow: a.example, tls: intercept, secrets: [
+      {secret: env, host: a.example, header: A, value: "${secret:env}"}, {secret: file, host: a.example, header: B, value: "${secret:file}"}]}`), weightNames + weightIntercept + 2*weightSecret},
+		{"a secret in plain text", network(`{mode: proxy, allow: a.example, secrets: [{secret: env, host: a.example, header: A, value: "${secret:env}"}]}`), weightNames + weightSecret + weightBareHTTP},
+		{"published ports", func(p *policies.Profile, _ *Host) { p.Publish = []policies.PortRange{{First: 3000, Last: 3000}} }, weightPublish},
 		{"a mount", func(p *policies.Profile, _ *Host) { p.Mounts = []policies.Mount{{Source: "/opt/tools"}} }, weightMountRead},
 		{"a writable mount", func(p *policies.Profile, _ *Host) {
 			p.Mounts = []policies.Mount{{Source: "/srv/data", Writable: true}}
@@ -71,7 +92,7 @@ func TestExpose(t *testing.T) {
 		{"many processes", func(p *policies.Profile, _ *Host) { p.Limits.Pids = largePids + 1 }, weightManyPids},
 		{"long jobs", func(p *policies.Profile, _ *Host) { p.Limits.Background = largeJob + 1 }, weightLongJobs},
 		{"everything", func(p *policies.Profile, h *Host) {
-			p.Workspace, p.System, p.Network, p.Env = policies.AccessWrite, true, policies.NetworkNone+1, []string{"API_KEY"}
+			p.Workspace, p.System, p.Network, p.Env = policies.AccessWrite, true, policies.NetworkDoor, []string{"API_KEY"}
 			p.Mounts = []policies.Mount{{Source: "/etc", Writable: true}, {Source: "/home", Writable: true}}
 		}, mostScore},
 	} {
@@ -103,8 +124,15 @@ func TestExposureIsDocumented(t *testing.T) {
 		fact   string
 		points string
 	}{
-		{"it has a network", fmt.Sprint(weightNetwork)},
+		{"it can reach every public name", fmt.Sprint(weightEveryName)},
+		{"it can reach all names below another", fmt.Sprint(weightBelowName)},
+		{"it can reach hosts that the policy names", fmt.Sprint(weightNames)},
+		{"it can reach servers that are not public", fmt.Sprint(weightPrivate)},
+		{"TLS is opened at the door", fmt.Sprint(weightIntercept)},
+		{"a secret is added to requests, or travels in plain text besides", fmt.Sprintf("%d, %d each", weightSecret, weightSecret+weightBareHTTP)},
+		{"ports of it can be opened on this machine", fmt.Sprint(weightPublish)},
 		{"the workspace can be written, and its disk be filled", fmt.Sprint(weightWorkspaceWrite)},
+		{"the workspace can be read, and a layer beside it be written", fmt.Sprint(weightOverlay)},
 		{"the workspace can be read", fmt.Sprint(weightWorkspaceRead)},
 		{"`protect: none` with a writable workspace", fmt.Sprint(weightUnprotected)},
 		{"a sensitive place (keys, sockets of daemons, the system's own files) can be written", fmt.Sprint(weightSecretWrite, " each")},
