@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 )
 
 // drain is how long requests that run may take to end once the server stops
@@ -41,13 +42,18 @@ opens no port. With --http it serves Streamable HTTP at /mcp instead, on this
 machine only, with a session for each connection.
 
 Standard output is the wire; all else goes to standard error. At the end of
-input, SIGINT, SIGTERM or SIGHUP it takes no more requests, waits up to 30
-seconds for those that run, and closes every box.
+input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
+those that run, and closes every box. At SIGHUP it reads the policy file again:
+one with faults is logged and changes nothing. When its terminal goes away it
+ends as by SIGTERM.
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+			ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer cancel()
+			hup := make(chan os.Signal, 1) // one that waits stands for all that came
+			signal.Notify(hup, syscall.SIGHUP)
+			defer signal.Stop(hup)
 			var listener net.Listener
 			if c.Flags().Changed("http") {
 				// First of all: a port that is taken needs no box.
@@ -67,6 +73,10 @@ seconds for those that run, and closes every box.
 			if err != nil {
 				return err
 			}
+			var reloading sync.WaitGroup
+			reloading.Go(func() { w.reloader().run(ctx, hup, cancel) })
+			defer reloading.Wait()
+			defer cancel() // first, or run would not end
 			if listener != nil {
 				return failure(serveHTTP(ctx, server, w, listener, c.ErrOrStderr()))
 			}
@@ -79,6 +89,17 @@ seconds for those that run, and closes every box.
 	s.flags(c)
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
 	return c
+}
+
+// reloader reads the policy again for the server and the boxes that are open.
+func (w *works) reloader() *reloader {
+	r := &reloader{gate: w.gate, file: w.policyName, workspace: w.workspace, log: w.log}
+	if r.file == builtinPolicy {
+		r.file = ""
+	}
+	// Boxes that are open get the egress that their profiles have now.
+	r.changed = func(*policies.Policy) {}
+	return r
 }
 
 // serveStdio serves until the end of input or of ctx.

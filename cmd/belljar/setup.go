@@ -21,6 +21,9 @@ import (
 // policyMost bounds a policy file, in bytes.
 const policyMost = 1 << 20
 
+// builtinPolicy is what people read instead of a file's name.
+const builtinPolicy = "built-in default"
+
 // setup is the flags that serve, call and run share.
 type setup struct {
 	workspace string
@@ -36,9 +39,10 @@ func (s *setup) flags(c *cobra.Command) {
 
 // works is what a command works with.
 type works struct {
-	workspace  string // absolute, without symbolic links
-	policyName string // for people
-	policy     *policies.Policy
+	workspace  string           // absolute, without symbolic links
+	policyName string           // for people
+	policy     *policies.Policy // as it was at the start
+	gate       *gate            // the policy that holds
 	sandbox    *sandbox.Supervisor
 	log        *slog.Logger
 }
@@ -54,6 +58,8 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	if w.policyName, w.policy, err = findPolicy(s.policy, w.workspace); err != nil {
 		return nil, failure(err)
 	}
+	w.gate = new(gate)
+	w.gate.now.Store(w.policy)
 	state, err := findState(s.state)
 	if err != nil {
 		return nil, failure(err)
@@ -71,7 +77,7 @@ func (w *works) server() (*mcp.Server, error) {
 		Name:         "belljar",
 		Version:      version(),
 		Instructions: "A shell in a sandbox. /workspace is the project; there is no network. A refusal says why and what to do instead.",
-		Gate:         w.policy,
+		Gate:         w.gate,
 		Log:          w.log,
 	})
 	if err != nil {
@@ -142,7 +148,7 @@ func findPolicy(name, workspace string) (string, *policies.Policy, error) {
 			// Only a file that is not there may be passed over: one that
 			// cannot be read may hold the rule that counts.
 			if errors.Is(err, fs.ErrNotExist) || name == "" {
-				return "built-in default", policies.Default(), nil
+				return builtinPolicy, policies.Default(), nil
 			}
 			return "", nil, fmt.Errorf("policy %s: %w; mend its permissions, or name another one with --policy", name, err)
 		}

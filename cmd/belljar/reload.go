@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/term"
+
+	"belljar.dev/policies"
+)
+
+// gate decides calls by the policy that holds now. Swapping it is atomic: a
+// call is decided by one policy as a whole, the one before or the one after.
+type gate struct {
+	now atomic.Pointer[policies.Policy]
+}
+
+// Decide makes a gate what a server asks.
+func (g *gate) Decide(f policies.Facts) policies.Decision { return g.now.Load().Decide(f) }
+
+// reloader reads the policy file again while a server runs. It is used by one
+// goroutine.
+type reloader struct {
+	gate      *gate
+	file      string // that the policy was read from; empty while it is the built-in one
+	workspace string
+	changed   func(*policies.Policy) // told of a policy that holds from now on; what it takes, the next signal waits
+	log       *slog.Logger
+}
+
+// run reads the policy at each signal, until ctx ends. SIGHUP is also what a
+// process gets whose terminal goes away: that ends the server, by end.
+func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
+	gone := func(fd int) bool { return !term.IsTerminal(fd) }
+	terminals := slices.DeleteFunc([]int{0, 1, 2}, gone) // the standard streams
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		// One that was hung up answers every ioctl with an error.
+		if slices.ContainsFunc(terminals, gone) {
+			end()
+			return
+		}
+		r.reload()
+	}
+}
+
+// reload puts the policy file's present text into the gate, or says why not.
+// A file that was there is never followed by the built-in policy, which may
+// allow what the file denied.
+func (r *reloader) reload() {
+	name, p, err := findPolicy(r.file, r.workspace)
+	if err != nil {
+		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
+		var parse *policies.ParseError
+		if errors.As(err, &parse) {
+			// Without the source lines: a log is no place for what they may hold.
+			for _, f := range parse.Faults {
+				r.log.Error("fault of the policy", "file", f.File, "line", f.Line, "col", f.Col, "fault", f.Message, "hint", f.Hint)
+			}
+		}
+		return
+	}
+	if p.Hash() == r.gate.now.Load().Hash() {
+		r.log.Warn("the policy was read again and is as it was", "policy", name)
+		return
+	}
+	if name != builtinPolicy {
+		r.file = name
+	}
+	r.gate.now.Store(p)
+	r.changed(p)
+	r.log.Warn("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
+}
+
+// firstLine is what an error says before it lists faults.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.TrimSuffix(line, ":")
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/testenv"
+)
+
+// SIGHUP reads the policy again, and is also what comes when a terminal goes
+// away: a server that was started on one must not stay behind without it.
+func TestServerEndsWithItsTerminal(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	master := os.NewFile(uintptr(fd), "master")
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	// By descriptor: another /dev/pts may be mounted here.
+	end, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	slave := os.NewFile(end, "slave")
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Args = []string{"belljar", "serve", "--http", "127.0.0.1:0", "--workspace", t.TempDir(), "--state", t.TempDir()}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err = cmd.Start()
+	slave.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := bufio.NewScanner(master)
+	wait := func(want string) {
+		t.Helper()
+		for text.Scan() {
+			if strings.Contains(text.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("the server never said %q: %v", want, text.Err())
+	}
+	wait("Put this into the configuration")
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	wait("the policy was read again")
+	master.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}
