@@ -337,12 +337,3 @@ func escapesUpper(s string) string {
 func coverPorts(deny, allow []uint16) bool {
 	return len(deny) == 0 || !slices.ContainsFunc(allow, func(p uint16) bool { return !slices.Contains(deny, p) })
 }
-
-// portList joins ports for a message.
-func portList(ports []uint16) string {
-	texts := make([]string, len(ports))
-	for i, p := range ports {
-		texts[i] = fmt.Sprint(p)
-	}
-	return strings.Join(texts, ", ")
-}

@@ -36,13 +36,6 @@ profiles:
 func TestGrantHoldsTheNetwork(t *testing.T) {
 	p := parse(t, network)
 	g := p.Decide(bash("ls")).Grant
-	host := func(s string) policies.Host {
-		h, err := policies.ParseHost(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
 	web := []uint16{80, 443}
 	want := &policies.Egress{
 		Allow: []policies.EgressRule{
@@ -58,8 +51,11 @@ func TestGrantHoldsTheNetwork(t *testing.T) {
 			{Host: "api.github.com", Methods: []string{"DELETE"}},
 		},
 		Private: []policies.PrivateRule{
-			{Host: host("localhost"), Port: 3000}, {Host: host("10.1.2.3"), Port: 5432},
-			{Host: host("db.internal")}, {Host: host("db.internal"), Port: 80}, {Host: host("db.internal"), Port: 443},
+			{Host: host(t, "localhost"), Port: 3000},
+			{Host: host(t, "10.1.2.3"), Port: 5432},
+			{Host: host(t, "db.internal")},
+			{Host: host(t, "db.internal"), Port: 80},
+			{Host: host(t, "db.internal"), Port: 443},
 		},
 		Limits:    policies.EgressLimits{Conns: 8, Rate: 0.5, Bytes: 1 << 20, Idle: 10 * time.Second, Life: 2 * time.Minute},
 		Secrets:   []policies.SecretHeader{{Secret: "github", Host: "api.github.com", Methods: []string{"GET"}, Paths: []string{"/repos/**"}, Header: "Authorization", Value: "Bearer ${secret:github}"}},

@@ -60,8 +60,7 @@ func (r *reloader) reload() {
 	name, p, err := findPolicy(r.file, r.workspace)
 	if err != nil {
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
-		var parse *policies.ParseError
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
 			// Without the source lines: a log is no place for what they may hold.
 			for _, f := range parse.Faults {
 				r.log.Error("fault of the policy", "file", f.File, "line", f.Line, "col", f.Col, "fault", f.Message, "hint", f.Hint)

@@ -97,7 +97,8 @@ func (w *works) reloader() *reloader {
 	if r.file == builtinPolicy {
 		r.file = ""
 	}
-	// Boxes that are open get the egress that their profiles have now.
+	// Here the supervisor is told, so that the boxes that are open get the
+	// egress that their profiles have now.
 	r.changed = func(*policies.Policy) {}
 	return r
 }
