@@ -63,12 +63,18 @@ func (p *pipe) wait() *os.File {
 	return p.file
 }
 
+// noPipe is none.
+var noPipe = pipe{fd: -1}
+
+// close closes it; twice is fine.
 func (p *pipe) close() {
-	if p.file != nil {
+	switch {
+	case p.file != nil:
 		p.file.Close()
-		return
+	case p.fd >= 0:
+		unix.Close(p.fd)
+		p.fd = -1
 	}
-	unix.Close(p.fd)
 }
 
 // stopRequest asks for the end of a job.
@@ -277,6 +283,12 @@ func (j *Job) unguard() []Reverted {
 
 // follow sees a command that runs through to its end.
 func (j *Job) follow(c *Cmd) {
+	if !c.streams() {
+		// What is there came in this order, as far as can be told.
+		for i, p := range j.pipes {
+			_ = j.box.sup.drainNow(p.fd, j.keep(i))
+		}
+	}
 	j.relay(c)
 	go func() {
 		defer j.box.wg.Done() // Box.enter added it
@@ -486,7 +498,7 @@ func (s *Supervisor) buffer() *[pipeBuffer]byte {
 // watch sees a job through: its time, its end, the kill of what it left, and
 // the rest of its output. It is the only one who decides the Status.
 func (j *Job) watch(timeout time.Duration) {
-	timer := time.NewTimer(timeout)
+	timer := time.NewTimer(time.Until(j.started.Add(timeout)))
 	defer timer.Stop()
 	status := Exited
 	var end boxinit.Reply

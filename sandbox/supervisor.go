@@ -59,6 +59,7 @@ type Supervisor struct {
 	null    *os.File // os.DevNull, for inits and commands
 	spawner *spawner
 	spool   *spool
+	glance  *glance   // at warm shells' commands
 	buffers sync.Pool // of *[pipeBuffer]byte: two a command would keep the collector busy
 	root    bool      // boxes run as users of a private range, not as ourselves
 
@@ -129,9 +130,15 @@ func New(cfg Config) (*Supervisor, error) {
 		image.close()
 		return nil, errors.Join(err, groups.close())
 	}
+	look, err := newGlance()
+	if err != nil {
+		image.close()
+		null.Close()
+		return nil, errors.Join(err, groups.close())
+	}
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
-		patience: patience{startDeadline, killDeadline}, image: image, null: null, disk: diskHeld(cfg.Spool), host: readHost(),
+		patience: patience{startDeadline, killDeadline}, image: image, null: null, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{},
 	}, nil
@@ -332,6 +339,7 @@ func (s *Supervisor) close() error {
 	s.spawner.close()
 	s.image.close()
 	s.null.Close()
+	s.glance.close()
 	return s.groups.close()
 }
 

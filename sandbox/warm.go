@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,9 +20,10 @@ import (
 // replaced in the background. A script that would see the difference is started
 // the ordinary way, and so is every command if there is no warm shell.
 type warmShell struct {
-	job     *Job     // without a command
-	control *os.File // its script is written here
-	status  *os.File // it says here whether it begins
+	job     *Job // without a command
+	control pipe // its script is written here
+	status  pipe // it says here whether it begins
+	held    int  // its stderr, so that its end is not another event; -1 if closed
 	idle    *time.Timer
 }
 
@@ -47,16 +47,22 @@ const warmMain = `unset -v BASH_EXECUTION_STRING; . /dev/fd/3; [[ -v BASH_EXECUT
 
 // warmText is what a warm shell is sent: where to go, and its script.
 func warmText(dir, file, script string) string {
-	text := "builtin cd -P -- " + quote(dir) + " 2>/dev/null || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
+	// What it says of a failure stays unread.
+	text := "builtin cd -P -- " + quote(dir) + " || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
 	if file != "" {
 		text += `trap "{ builtin pwd -P >'` + file + `'; } 2>/dev/null" EXIT` + "\n"
 	}
 	text += "BASH_EXECUTION_STRING=" + quote(script) + "\n"
 	// As a function it is read whole and not run: one that bash cannot read so
-	// is left to a new shell, which says so in its own words.
+	// is left to a new shell, which says so in its own words. It may have a
+	// remark on a here-document, and would make that twice.
+	quiet := ""
+	if strings.Contains(script, "<<") {
+		quiet = " 2>/dev/null"
+	}
 	return text + `eval "belljar() {
 $BASH_EXECUTION_STRING
-}" 2>/dev/null || { printf s >&4; exit 127; }
+}"` + quiet + ` || { printf s >&4; exit 127; }
 unset -f belljar
 `
 }
@@ -96,7 +102,7 @@ func (b *Box) warmUp() {
 	}
 	b.warming = true
 	b.lastID++
-	w := &warmShell{job: newJob(b, b.lastID)}
+	w := &warmShell{job: newJob(b, b.lastID), control: noPipe, status: noPipe, held: -1}
 	b.warm = w // so that its replies find it
 	b.wg.Go(func() {
 		err := w.start()
@@ -127,12 +133,7 @@ func (w *warmShell) start() error {
 	if err := unix.Pipe2(control[:], unix.O_CLOEXEC); err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
-	files = append(files, control[0])
-	if err := unix.SetNonblock(control[1], true); err != nil {
-		unix.Close(control[1])
-		return fmt.Errorf("make pipe: %w", err)
-	}
-	w.control = os.NewFile(uintptr(control[1]), "control")
+	files, w.control.fd = append(files, control[0]), control[1]
 	// It is opened again, by way of /dev/fd.
 	if err := unix.Fchown(control[0], j.box.uid, -1); err != nil {
 		return fmt.Errorf("hand out pipe: %w", err)
@@ -140,12 +141,15 @@ func (w *warmShell) start() error {
 	if err := unix.Pipe2(status[:], unix.O_CLOEXEC); err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
-	files = append(files, status[1])
-	if err := unix.SetNonblock(status[0], true); err != nil {
-		unix.Close(status[0])
+	files, w.status.fd = append(files, status[1]), status[0]
+	for _, p := range []pipe{w.control, w.status} {
+		if err := unix.SetNonblock(p.fd, true); err != nil {
+			return fmt.Errorf("make pipe: %w", err)
+		}
+	}
+	if w.held, err = unix.FcntlInt(uintptr(files[2]), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("make pipe: %w", err)
 	}
-	w.status = os.NewFile(uintptr(status[0]), "status")
 	req := &boxinit.Request{
 		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt, ID: j.wire, Dir: "/tmp", Cwd: cwdFile(j.wire), Env: j.box.env,
 		Paths: []string{shellPath}, Argv: []string{"bash", "-c", warmMain},
@@ -190,20 +194,28 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 		b.wg.Done()
 		return nil, err
 	}
-	word := w.tell(c)
+	end, over := w.tell(c)
+	word := byte(0)
+	if over {
+		word = w.lastWord(0)
+	} else {
+		word = w.lastWord(b.sup.patience.start)
+	}
 	if word == 'r' {
-		w.control.Close()
-		w.status.Close()
+		w.close()
+		if over {
+			j.conclude(Exited, end, true)
+			b.wg.Done() // enter added it
+			return j, nil
+		}
 		j.follow(c)
 		return j, nil
 	}
 	w.kill()
 	if word == 0 {
-		_ = w.status.SetReadDeadline(time.Now().Add(b.sup.patience.kill))
-		word = w.lastWord()
+		word = w.lastWord(b.sup.patience.kill)
 	}
-	w.control.Close()
-	w.status.Close()
+	w.close()
 	b.leave(j, false)
 	b.wg.Done()
 	switch word {
@@ -216,29 +228,54 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	return nil, nil //nolint:nilnil // documented
 }
 
-// tell sends the script and is the word that the shell says before it begins,
-// or 0 if it ended first.
-func (w *warmShell) tell(c *Cmd) byte {
+// tell sends the script and waits for the end of a shell that is quick, of
+// which it is the account then.
+func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 	j := w.job
 	file := ""
 	if mayMove(c.Shell) {
 		file = cwdFile(j.wire)
 	}
-	_ = w.control.SetWriteDeadline(time.Now().Add(j.box.sup.patience.start))
-	if _, err := w.control.WriteString(warmText(c.dir(j.box), file, c.Shell)); err != nil {
-		return 0
+	text := warmText(c.dir(j.box), file, c.Shell)
+	n, err := unix.Write(w.control.fd, []byte(text))
+	if n = max(n, 0); n < len(text) && (err == nil || errors.Is(err, unix.EAGAIN)) {
+		f := w.control.wait()
+		_ = f.SetWriteDeadline(time.Now().Add(j.box.sup.patience.start))
+		_, _ = f.WriteString(text[n:]) // a shell that does not read does not begin
 	}
-	w.control.Close() // the shell reads to the end
-	_ = w.status.SetReadDeadline(time.Now().Add(j.box.sup.patience.start))
-	return w.lastWord()
+	w.control.close() // the shell reads to the end
+	if c.Timeout <= 2*glanceTime {
+		w.release()
+		return end, false
+	}
+	g := j.box.sup.glance
+	look := g.begin(j.pipes[1].fd)
+	select {
+	case end = <-j.replies: // OpEnded: that it started was told before
+		over = true
+	case <-j.box.gone:
+	case <-look.over:
+	}
+	g.end(look)
+	w.release()
+	return end, over
 }
 
-// lastWord is the next word of the shell, or 0 if there is none before the
-// deadline. A shell that was killed must be asked once more before its script
-// is given to another: it may have begun just then.
-func (w *warmShell) lastWord() byte {
+// lastWord is the next word of the shell, or 0 if there is none in that time.
+// A shell that was killed must be asked once more before its script is given
+// to another: it may have begun just then.
+func (w *warmShell) lastWord(patience time.Duration) byte {
 	var word [1]byte
-	if n, err := w.status.Read(word[:]); err != nil || n != 1 {
+	n, err := 0, error(unix.EAGAIN)
+	if w.status.file == nil {
+		n, err = unix.Read(w.status.fd, word[:])
+	}
+	if errors.Is(err, unix.EAGAIN) && patience > 0 {
+		f := w.status.wait()
+		_ = f.SetReadDeadline(time.Now().Add(patience))
+		n, err = f.Read(word[:])
+	}
+	if err != nil || n != 1 {
 		return 0
 	}
 	return word[0]
@@ -273,12 +310,22 @@ func (b *Box) coolDown() {
 
 // drop ends a shell that got no command.
 func (w *warmShell) drop() {
-	for _, f := range []*os.File{w.control, w.status} {
-		if f != nil {
-			f.Close()
-		}
-	}
+	w.close()
 	w.kill()
+}
+
+// close closes what is not of the job.
+func (w *warmShell) close() {
+	w.control.close()
+	w.status.close()
+	w.release()
+}
+
+func (w *warmShell) release() {
+	if w.held >= 0 {
+		unix.Close(w.held)
+		w.held = -1
+	}
 }
 
 // kill ends the shell and frees what it holds.
