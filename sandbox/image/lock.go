@@ -1,0 +1,63 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// errBusy is that somebody else holds a lock.
+var errBusy = errors.New("it is locked")
+
+// flock takes a lock on an open file, or is errBusy. Closing the file gives it
+// back, and so does the end of the process (flock(2)).
+func flock(f *os.File, how int) error {
+	for {
+		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return errBusy
+		default:
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+	}
+}
+
+// tryLock takes the lock of that name, or is errBusy.
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the image store: %w", err)
+	}
+	if err := flock(f, unix.LOCK_EX); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// lockPause is between two tries: a call that waits in the kernel could not be
+// ended.
+const lockPause = 20 * time.Millisecond
+
+// lock waits for the lock of that name, as long as ctx lasts.
+func lock(ctx context.Context, path string) (*os.File, error) {
+	for {
+		f, err := tryLock(path)
+		if !errors.Is(err, errBusy) {
+			return f, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another import: %w", context.Cause(ctx))
+		case <-time.After(lockPause):
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package image
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Runtime is what an image says about the programs in it, as far as a box
+// honours it. How a container would be started is not: a box runs what it is
+// asked to.
+type Runtime struct {
+	Env  []string `json:"env,omitempty"`  // "NAME=value"
+	User string   `json:"user,omitempty"` // whom its maker had in mind; a box has one user
+	Dir  string   `json:"dir,omitempty"`  // where commands start, absolute
+}
+
+// Bounds of what an image says.
+const (
+	maxEnv      = 256
+	maxEnvBytes = 64 << 10
+)
+
+// check refuses what no program can be given, and brings Dir into one form.
+func (r *Runtime) check() error {
+	total := 0
+	for _, e := range r.Env {
+		name, _, ok := strings.Cut(e, "=")
+		if !ok || name == "" || strings.ContainsRune(e, 0) {
+			return fmt.Errorf("its environment has an entry %.80q, which is not NAME=value", e)
+		}
+		total += len(e)
+	}
+	switch {
+	case len(r.Env) > maxEnv || total > maxEnvBytes:
+		return fmt.Errorf("its environment has %d variables of %d bytes, at most %d of %d are taken", len(r.Env), total, maxEnv, maxEnvBytes)
+	case len(r.User) > 256 || strings.ContainsFunc(r.User, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return fmt.Errorf("its user %.80q is not a name", r.User)
+	case r.Dir == "":
+		return nil
+	}
+	_, err := entryPath(strings.TrimPrefix(r.Dir, "/"))
+	if err != nil || strings.ContainsFunc(r.Dir, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return fmt.Errorf("its working directory %.80q is not a path in it", r.Dir)
+	}
+	r.Dir = path.Clean("/" + r.Dir)
+	return nil
+}
