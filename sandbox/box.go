@@ -21,6 +21,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	images "belljar.dev/sandbox/image"
 )
 
 // Bounds of one box that no profile changes.
@@ -52,10 +53,12 @@ type Box struct {
 	process *os.Process
 	conn    *net.UnixConn
 	uid     int
-	env     []string   // what every command gets, "NAME=value", sorted
-	nested  bool       // each command gets a pid namespace of its own
-	guard   *protector // of the workspace, or nil
-	area    *storage   // what holds /tmp and home, or nil where memory does
+	env     []string     // what every command gets, "NAME=value", sorted
+	image   *images.Tree // below its root, or nil
+	shell   string       // runs scripts
+	nested  bool         // each command gets a pid namespace of its own
+	guard   *protector   // of the workspace, or nil
+	area    *storage     // what holds /tmp and home, or nil where memory does
 	held    Limits
 	deaf    func()        // ends the watch for kills for memory
 	gone    chan struct{} // closed when the init has ended
@@ -93,6 +96,9 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	if b.grant.Storage() == policies.StorageDisk {
 		l := b.grant.Limits()
 		b.area, err = openStorage(b.sup.cfg.Spool, l.Tmp, l.TmpFiles, uid)
+	}
+	if err == nil {
+		b.image, err = b.sup.useImage(b.grant)
 	}
 	if err == nil {
 		err = b.begin(ctx)
@@ -144,11 +150,11 @@ func (b *Box) begin(ctx context.Context) error {
 // design is the script of the box, with the trees that go with it, which the
 // caller must close.
 func (b *Box) design() (*boxinit.Script, []int, error) {
-	p, err := b.sup.plan(b.grant, b.name, b.uid)
+	p, err := b.sup.plan(b.grant, b.name, b.uid, b.image)
 	if err != nil {
 		return nil, nil, err
 	}
-	b.env, b.nested = boxEnv(b.grant), p.nested
+	b.env, b.nested, b.shell = boxEnv(b.grant, b.image), p.nested, shellOf(b.image)
 	if b.guard, err = b.sup.protector(b.grant); err == nil && b.guard != nil {
 		p.pins, err = b.guard.pins()
 	}
@@ -299,6 +305,11 @@ func (b *Box) release() {
 			b.sup.cfg.Log.Error("free storage", "box", b.id, "err", err)
 		}
 	}
+	if b.image != nil {
+		if err := b.image.Close(); err != nil {
+			b.sup.cfg.Log.Error("let go of the image", "box", b.id, "err", err)
+		}
+	}
 }
 
 // goneErr is why the box is gone, for callers of its methods. b.mu is held.
@@ -336,12 +347,13 @@ func (b *Box) send(r *boxinit.Request, files ...int) error {
 type Cmd struct {
 	// Grant is the grant of the call that runs it; the box's must cover it.
 	Grant policies.Grant
-	// Shell is a bash script; exclusive with Argv. At most 120 KiB.
+	// Shell is a bash script, or one for /bin/sh in a box whose image has no
+	// bash; exclusive with Argv. At most 120 KiB.
 	Shell string
 	// Argv is a program, looked up in the PATH of the box, and its arguments.
 	Argv []string
-	// Dir is the working directory, absolute; default /workspace, or /tmp in a
-	// box without one.
+	// Dir is the working directory, absolute; default /workspace, or in a box
+	// without one that of its image, or /tmp.
 	Dir string
 	// Env is added to the environment that the box builds.
 	Env map[string]string
@@ -416,8 +428,13 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b)}
 	extra := c.Env
 	if c.Shell != "" {
-		r.Paths, r.Argv = []string{shellPath}, []string{"bash", "-c", c.Shell}
-		if mayMove(c.Shell) {
+		r.Paths, r.Argv = []string{b.shell}, []string{path.Base(b.shell), "-c", c.Shell}
+		switch {
+		case !mayMove(c.Shell):
+		case b.shell == plainShell:
+			r.Cwd = cwdFile(id)
+			r.Argv[2] = plainCwd(r.Cwd) + c.Shell
+		default:
 			r.Cwd = cwdFile(id)
 			extra = maps.Clone(extra)
 			if extra == nil {
@@ -449,6 +466,8 @@ func (c *Cmd) dir(b *Box) string {
 		return c.Dir
 	case b.grant.Workspace() != policies.AccessNone:
 		return Workspace
+	case b.image != nil && b.image.Runtime.Dir != "":
+		return b.image.Runtime.Dir
 	}
 	return "/tmp"
 }
@@ -534,7 +553,7 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Shell != "" {
+	if c.Shell != "" && b.shell == shellPath {
 		b.warmSoon(j)
 	}
 	if ctx.Err() != nil {
@@ -770,12 +789,14 @@ func (b *Box) giveLeaf(l *leaf) {
 }
 
 // explainFailure says what the init could not do, in words.
-func explainFailure(r boxinit.Reply, c *Cmd, req *boxinit.Request) error {
+func (b *Box) explainFailure(r boxinit.Reply, c *Cmd, req *boxinit.Request) error {
 	switch errno := r.Errno; {
 	case r.Step == boxinit.StepDirectory:
 		return &Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
 	case errno == unix.EAGAIN:
 		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
+	case r.Step == boxinit.StepExec && c.Shell != "" && b.image != nil:
+		return &Refusal{Message: fmt.Sprintf("image %q of the box has neither %s nor %s, so it runs programs only, and no shell commands; the operator can import one with a shell", b.image.Name, shellPath, plainShell), Err: errno}
 	case r.Step == boxinit.StepExec && c.Shell != "":
 		return &Refusal{Message: "the box has no " + shellPath + "; install bash on this host, or let the profile show the system directories", Err: errno}
 	case r.Step == boxinit.StepExec && errno == unix.ENOENT:

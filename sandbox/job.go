@@ -309,7 +309,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 			j.pid.Store(int64(r.Pid))
 			return r, nil
 		case boxinit.OpFailed:
-			return r, explainFailure(r, c, req)
+			return r, j.box.explainFailure(r, c, req)
 		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpReady, boxinit.OpEnded:
 		}
 		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more

@@ -82,13 +82,14 @@ type mount struct {
 	dir      bool
 	writable bool
 	devices  bool
-	file     int // detached tree made by the supervisor, or -1: the init clones source
+	root     bool // the image that the box's root lies over
+	file     int  // detached tree made by the supervisor, or -1: the init clones source
 }
 
 // builder writes the script that builds a box. Every method adds calls.
 type builder struct {
 	*boxinit.Script
-	made map[string]bool // directories of the new root
+	made map[string]bool // directories, files and links of the new root
 }
 
 const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
@@ -216,6 +217,14 @@ func (p *plan) trees(b *builder) {
 	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,nr_inodes=512,mode=755")
 	b.Call(unix.SYS_CHDIR, base) // from here on the new root is "."
 	for i, m := range p.mounts {
+		if m.root {
+			p.lay(b, slots[i])
+		}
+	}
+	for i, m := range p.mounts {
+		if m.root {
+			continue
+		}
 		b.Step("attach " + m.target)
 		b.target(m.target, m.dir)
 		b.Call(unix.SYS_MOVE_MOUNT, slots[i], "", atFDCWD, in(m.target), unix.MOVE_MOUNT_F_EMPTY_PATH)
@@ -255,6 +264,10 @@ func (b *builder) dir(name string) {
 }
 
 func (b *builder) file(name, text string) {
+	if b.made[name] {
+		return
+	}
+	b.made[name] = true
 	f := b.Call(unix.SYS_OPENAT, atFDCWD, in(name), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()
 	if text != "" {
 		b.Call(unix.SYS_WRITE, f, b.Text(text), len(text))
@@ -313,7 +326,11 @@ func (p *plan) small(b *builder) {
 		b.file(name, p.files[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.links)) {
+		if b.made[name] {
+			continue
+		}
 		b.dir(path.Dir(name))
+		b.made[name] = true
 		b.Call(unix.SYS_SYMLINKAT, p.links[name], atFDCWD, in(name))
 	}
 }

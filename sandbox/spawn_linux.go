@@ -19,6 +19,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	images "belljar.dev/sandbox/image"
 )
 
 // Places and names inside every box.
@@ -217,10 +218,10 @@ func (p *plan) passed() []int {
 
 // plan says what the box of a grant looks like. The caller must close what is
 // passed with it.
-func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error) {
+func (s *Supervisor) plan(g policies.Grant, name string, uid int, image *images.Tree) (*plan, error) {
 	l := g.Limits()
 	p := &plan{
-		hostname: name, links: map[string]string{}, files: boxFiles(name),
+		hostname: name, links: map[string]string{}, files: boxFiles(name, shellOf(image)),
 		area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
 		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), hostFacts: s.host,
 	}
@@ -237,6 +238,11 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int) (*plan, error)
 	})
 	if g.System() {
 		addSystem(p)
+	}
+	if image != nil {
+		if err := s.addMount(p, mount{source: image.Root, target: "/", root: true, file: -1}, uid); err != nil {
+			return nil, err
+		}
 	}
 	for _, m := range g.Mounts() {
 		if err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid); err != nil {
@@ -365,9 +371,9 @@ func addSystem(p *plan) {
 }
 
 // boxFiles are the box's own /etc.
-func boxFiles(hostname string) map[string]string {
+func boxFiles(hostname, shell string) map[string]string {
 	return map[string]string{
-		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shellPath),
+		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shell),
 		"/etc/group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", boxUser, boxGID),
 		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostname),
 		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
@@ -387,13 +393,15 @@ unset BASH_ENV BELLJAR_CWD
 `
 )
 
-// boxEnv is the environment of a box's commands: built, never inherited.
-func boxEnv(grant policies.Grant) []string {
+// boxEnv is the environment of a box's commands: built, never inherited. What
+// the image says is below what the profile says.
+func boxEnv(grant policies.Grant, image *images.Tree) []string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellPath,
+		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellOf(image),
 		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxRun,
 	}
+	maps.Copy(env, imageEnv(image))
 	maps.Copy(env, grant.Env())
 	return environ(env)
 }

@@ -223,7 +223,7 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 		return nil, &Refusal{Message: "the command was begun and had to be ended at once, since its start took too long; look at what it did before you run it again", Ran: true}
 	case 'd':
 		r := boxinit.Reply{Op: boxinit.OpFailed, Step: boxinit.StepDirectory, Errno: syscall.ENOENT}
-		return nil, explainFailure(r, c, &boxinit.Request{Dir: c.dir(b)})
+		return nil, b.explainFailure(r, c, &boxinit.Request{Dir: c.dir(b)})
 	}
 	return nil, nil //nolint:nilnil // documented
 }

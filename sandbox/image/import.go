@@ -275,11 +275,11 @@ func (s *Store) commit(ctx context.Context, name string, img Image, tree string)
 		r.Replaced = old
 	}
 	// A name that is written half must not be found under its name.
-	part := s.path(namesDir, "."+name)
+	part := s.path(namesDir, "."+nameFile(name))
 	if err := writeDurable(part, []byte(img.Digest+"\n")); err != nil {
 		return Report{}, err
 	}
-	if err := os.Rename(part, s.path(namesDir, name)); err != nil {
+	if err := os.Rename(part, s.path(namesDir, nameFile(name))); err != nil {
 		return Report{}, errors.Join(err, os.Remove(part))
 	}
 	return r, nil

@@ -31,6 +31,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -88,6 +89,7 @@ const (
 
 	maxRecord = 1 << 20 // bytes of a record of ours
 	maxImages = 4096    // names that are listed
+	maxNameOf = 200     // bytes of a name
 )
 
 // Open opens the store in cfg.Dir and removes what imports that were killed
@@ -142,20 +144,19 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// CheckName says what is wrong with a name of an image: it is up to 128
-// letters, digits and "._:@-", and begins with a letter or digit.
+// nameForm is the form of names, the one that policies take as fs.image.
+var nameForm = regexp.MustCompile(`^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+
+// CheckName says what is wrong with a name of an image.
 func CheckName(name string) error {
-	for i, c := range []byte(name) {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune("._:@-", rune(c))) {
-			return fmt.Errorf(`image name %q: a name is letters, digits and "._:@-", as in "debian:12"`, name)
-		}
-	}
-	if name == "" || len(name) > 128 {
-		return fmt.Errorf("image name %q: a name has 1 to 128 characters", name)
+	if len(name) > maxNameOf || !nameForm.MatchString(name) {
+		return fmt.Errorf("image name %.80q: a name is up to %d small letters and digits, with single dots, dashes, slashes and underscores between them and perhaps a tag, as in debian or tools/go:1.26", name, maxNameOf)
 	}
 	return nil
 }
+
+// nameFile is the file that a name is kept in; no name has an "@".
+func nameFile(name string) string { return strings.ReplaceAll(name, "/", "@") }
 
 // digestDir is the directory of trees that a digest stands for.
 func digestDir(digest string) (string, error) {
@@ -182,7 +183,7 @@ func (s *Store) Get(name string) (Image, error) {
 
 // digest is what a name stands for.
 func (s *Store) digest(name string) (string, error) {
-	text, err := readSmall(s.path(namesDir, name))
+	text, err := readSmall(s.path(namesDir, nameFile(name)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("image %q: %w", name, ErrUnknown)
 	}
@@ -256,8 +257,9 @@ func (s *Store) names() ([]string, error) {
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		if CheckName(e.Name()) == nil { // a half written one begins with a dot
-			names = append(names, e.Name())
+		// A half written one begins with a dot.
+		if name := strings.ReplaceAll(e.Name(), "@", "/"); CheckName(name) == nil {
+			names = append(names, name)
 		}
 	}
 	if len(names) > maxImages {
@@ -286,7 +288,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	drop := func() error {
-		if err := os.Remove(s.path(namesDir, name)); err != nil {
+		if err := os.Remove(s.path(namesDir, nameFile(name))); err != nil {
 			return fmt.Errorf("remove image %q: %w", name, err)
 		}
 		return nil

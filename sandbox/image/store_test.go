@@ -211,31 +211,31 @@ func TestNames(t *testing.T) {
 	one := image.Source{Path: file(t, imagetest.Tar(t, imagetest.File("one", "1", 0o644)))}
 	two := image.Source{Path: file(t, imagetest.Tar(t, imagetest.File("two", "2", 0o644)))}
 	a := imported(t, s, "a", one)
-	if b := imported(t, s, "b:1", one); !b.Known || b.Digest != a.Digest {
+	if b := imported(t, s, "b/c:1", one); !b.Known || b.Digest != a.Digest {
 		t.Errorf("the second import is %+v", b)
 	}
 	if r := imported(t, s, "a", two); r.Known || r.Replaced != a.Digest {
 		t.Errorf("another image of the name is %+v", r)
 	}
 	list, err := s.List()
-	if err != nil || len(list) != 2 || list[0].Name != "a" || list[1].Name != "b:1" || list[1].Digest != a.Digest {
+	if err != nil || len(list) != 2 || list[0].Name != "a" || list[1].Name != "b/c:1" || list[1].Digest != a.Digest {
 		t.Errorf("got %+v, %v", list, err)
 	}
 	if err := s.Remove(t.Context(), "nosuch"); !errors.Is(err, image.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
-	tree, err := s.Use("b:1")
+	tree, err := s.Use("b/c:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(t.Context(), "b:1"); !errors.Is(err, image.ErrInUse) {
+	if err := s.Remove(t.Context(), "b/c:1"); !errors.Is(err, image.ErrInUse) {
 		t.Errorf("while it is used it is removed: %v", err)
 	}
-	again, err := s.Use("b:1")
+	again, err := s.Use("b/c:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	imported(t, s, "b:1", two) // nobody stands for the first tree now
+	imported(t, s, "b/c:1", two) // nobody stands for the first tree now
 	if gone, err := s.Prune(t.Context()); err != nil || len(gone) != 0 {
 		t.Errorf("pruned %v, %v while it is used", gone, err)
 	}
@@ -247,7 +247,7 @@ func TestNames(t *testing.T) {
 	if gone, err := s.Prune(t.Context()); err != nil || len(gone) != 1 || gone[0].Digest != a.Digest {
 		t.Errorf("pruned %v, %v", gone, err)
 	}
-	for _, name := range []string{"a", "b:1"} {
+	for _, name := range []string{"a", "b/c:1"} {
 		if err := s.Remove(t.Context(), name); err != nil {
 			t.Error(err)
 		}
@@ -255,7 +255,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	for _, bad := range []string{"", ".", "..", "../x", "a/b", ".x", "-x", "a\n", strings.Repeat("x", 129)} {
+	for _, bad := range []string{"", ".", "..", "../x", "a/../b", ".x", "-x", "a\n", "a//b", "A", "/a", "a:", "a@b", strings.Repeat("x", 201)} {
 		if _, err := s.Import(t.Context(), bad, one); err == nil {
 			t.Errorf("the name %q was taken", bad)
 		}

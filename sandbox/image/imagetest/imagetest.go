@@ -147,35 +147,35 @@ func write(t testing.TB, path string, text []byte) {
 	}
 }
 
-// HostRoot is a root file system of a few of the host's programs, at their
-// places, and what ldd(1) says they are linked to. A program that the host
-// lacks skips the test.
+// HostRoot is a root file system of a few of the host's programs, in /bin, and
+// what ldd(1) says they are linked to. A program that the host lacks skips the
+// test.
 func HostRoot(t testing.TB, programs ...string) []Entry {
 	t.Helper()
-	files := map[string]bool{}
+	files := map[string]string{} // where it is in the root -> on the host
 	for _, p := range programs {
 		path, err := exec.LookPath(p)
 		if err != nil {
 			t.Skipf("needs %s: %v", p, err)
 		}
-		files[path] = true
+		files["bin/"+filepath.Base(p)] = path
 		out, err := exec.CommandContext(t.Context(), "ldd", path).Output()
 		if err != nil {
 			continue // it is linked to nothing
 		}
 		for word := range strings.FieldsSeq(string(out)) {
 			if filepath.IsAbs(word) {
-				files[word] = true
+				files[word[1:]] = word
 			}
 		}
 	}
 	entries := []Entry{Dir("./"), Dir("etc"), Dir("proc"), Dir("tmp")}
 	for _, f := range slices.Sorted(maps.Keys(files)) {
-		text, err := os.ReadFile(f)
+		text, err := os.ReadFile(files[f])
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries = append(entries, File(strings.TrimPrefix(f, "/"), string(text), 0o755))
+		entries = append(entries, File(f, string(text), 0o755))
 	}
 	return entries
 }
