@@ -23,7 +23,7 @@ build:
 # All tests as the user who calls, and, where that is root, once more as an
 # ordinary user in the rooms for which that makes a difference.
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
-AS_USER := sandbox mcp/tools cmd/belljar
+AS_USER := sandbox sandbox/image mcp/tools cmd/belljar
 test:
 	@scripts/need bash git mke2fs mount perl ps setpriv gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	$(GO) test ./...

@@ -158,7 +158,7 @@ func TestImageWithoutBash(t *testing.T) {
 		if r, out := shell(t, b, "\nnosuch; x() { nosuch; }"); out != "sh: 2: nosuch: not found\n" || r.Code != 0 {
 			t.Errorf("got %q, code %d", out, r.Code)
 		}
-		if r, out := shell(t, b, "echo fi\nfi"); !strings.Contains(out, "sh: 2: Syntax error") || r.Code != 2 {
+		if r, out := shell(t, b, "echo x\nfi"); !strings.Contains(out, "sh: 2: Syntax error") || r.Code != 2 {
 			t.Errorf("got %q, code %d", out, r.Code)
 		}
 	}
