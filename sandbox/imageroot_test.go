@@ -125,8 +125,8 @@ func TestImageIsShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shell(t, one, "echo one > /tmp/x; echo one > /home/agent/x")
-	if _, out := shell(t, two, "cat /tmp/x /home/agent/x 2>/dev/null; cat /etc/motd"); out != "new\n" {
+	shell(t, one, "echo one > /tmp/x; echo one > ~/x")
+	if _, out := shell(t, two, "cat /tmp/x ~/x 2>/dev/null; cat /etc/motd"); out != "new\n" {
 		t.Errorf("the other box sees %q", out)
 	}
 	tree, err := store.Use("test")
