@@ -109,7 +109,7 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	}
 	_ = b.conn.SetReadDeadline(time.Time{})
 	b.wg.Go(b.listen)
-	if !b.sup.groups.has(ctlMemory) {
+	if b.held[policies.LimitMemory] == Watchdog {
 		b.wg.Go(b.watchMemory)
 	}
 	return nil

@@ -33,6 +33,7 @@ type cgroups struct {
 	v2     string            // our directory in the v2 tree; "" where it is not writable
 	v2ctl  map[string]bool   // controllers that can be used below v2
 	disk   disk              // of the workspace
+	watch  bool              // the watchdog can tell what a box runs
 	ooms   oomWatch
 	keeper *keeper
 
@@ -184,6 +185,7 @@ func newCgroups(workspace string) (*cgroups, error) {
 		c.v1[ctl], c.own[ctl] = dir, h.dir
 	}
 	c.tryDisk()
+	c.watch = tellsChildren("/proc/thread-self")
 	if err := c.startKeeper(); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -339,7 +341,10 @@ func (c *cgroups) close() error {
 
 // held says how each limit is held in a box.
 func (c *cgroups) held() Limits {
-	l := Limits{policies.LimitMemory: Watchdog, policies.LimitPids: Enforced, policies.LimitCPU: NotHeld}
+	l := Limits{policies.LimitMemory: NotHeld, policies.LimitPids: Enforced, policies.LimitCPU: NotHeld}
+	if c.watch {
+		l[policies.LimitMemory] = Watchdog
+	}
 	for ctl, limit := range map[string]policies.Limit{ctlMemory: policies.LimitMemory, ctlPids: policies.LimitPids, ctlCPU: policies.LimitCPU} {
 		if c.v1[ctl] != "" || c.v2ctl[ctl] {
 			l[limit] = Enforced

@@ -341,3 +341,25 @@ func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 		t.Errorf("%d processes were killed, want 1", total)
 	}
 }
+
+// Without a controller memory is watched, and without the kernel's word on
+// what a box runs it is not held: nothing claims that it were.
+func TestMemoryHeld(t *testing.T) {
+	thread := t.TempDir() // as of a kernel without CONFIG_PROC_CHILDREN
+	if tellsChildren(thread) {
+		t.Error("a kernel that does not tell children is said to")
+	}
+	for _, tt := range []struct {
+		c    *cgroups
+		want Enforcement
+	}{
+		{&cgroups{}, NotHeld},
+		{&cgroups{watch: true}, Watchdog},
+		{&cgroups{v2ctl: map[string]bool{ctlMemory: true}}, Enforced},
+		{&cgroups{v1: map[string]string{ctlMemory: "x"}, watch: true}, Enforced},
+	} {
+		if got := tt.c.held()[policies.LimitMemory]; got != tt.want {
+			t.Errorf("memory is %q, want %q", got, tt.want)
+		}
+	}
+}

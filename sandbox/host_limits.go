@@ -15,9 +15,12 @@ import (
 
 // unheld says what a box can do where a limit is not enforced.
 var unheld = map[policies.Limit]map[Enforcement]string{
-	policies.LimitMemory: {Watchdog: "memory is sampled 20 times a second, so that a fast command can pass its limit for a moment"},
-	policies.LimitPids:   {NotHeld: "a box can use all of the host's process numbers"},
-	policies.LimitCPU:    {NotHeld: "a box can use all CPUs"},
+	policies.LimitMemory: {
+		Watchdog: "memory is sampled 20 times a second, so that a fast command can pass its limit for a moment",
+		NotHeld:  "a box can use all of the host's memory: no cgroup holds it, and a kernel without CONFIG_PROC_CHILDREN does not tell what a box runs",
+	},
+	policies.LimitPids: {NotHeld: "a box can use all of the host's process numbers"},
+	policies.LimitCPU:  {NotHeld: "a box can use all CPUs"},
 	policies.LimitIO: {
 		NotHeld: "a box can use all of the disk's bandwidth",
 		Partly:  "reads and direct writes are bounded, and what is written through the page cache passes",

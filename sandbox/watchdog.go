@@ -107,6 +107,14 @@ func children(pid int) []int {
 	return pids
 }
 
+// tellsChildren reports whether the kernel tells the children of a thread,
+// whose directory in /proc is given: without them a box's memory cannot be
+// added up, and the watchdog would see none.
+func tellsChildren(thread string) bool {
+	_, err := os.ReadFile(thread + "/children")
+	return err == nil
+}
+
 // resident is how many bytes a process has in memory (proc_pid_statm(5)).
 func resident(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
