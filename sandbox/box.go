@@ -22,6 +22,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	images "belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/workspace"
 )
 
 // Bounds of one box that no profile changes.
@@ -53,12 +54,13 @@ type Box struct {
 	process *os.Process
 	conn    *net.UnixConn
 	uid     int
-	env     []string     // what every command gets, "NAME=value", sorted
-	image   *images.Tree // below its root, or nil
-	shell   string       // runs scripts
-	nested  bool         // each command gets a pid namespace of its own
-	guard   *protector   // of the workspace, or nil
-	area    *storage     // what holds /tmp and home, or nil where memory does
+	env     []string         // what every command gets, "NAME=value", sorted
+	image   *images.Tree     // below its root, or nil
+	shell   string           // runs scripts
+	nested  bool             // each command gets a pid namespace of its own
+	guard   *protector       // of the workspace, or nil
+	area    *storage         // what holds /tmp and home, or nil where memory does
+	lease   *workspace.Lease // of an overlay workspace, or nil
 	held    Limits
 	deaf    func()        // ends the watch for kills for memory
 	gone    chan struct{} // closed when the init has ended
@@ -155,6 +157,10 @@ func (b *Box) design() (*boxinit.Script, []int, error) {
 		return nil, nil, err
 	}
 	b.env, b.nested, b.shell = boxEnv(b.grant, b.image), p.nested, shellOf(b.image)
+	if err := b.overlay(p); err != nil {
+		boxinit.CloseAll(p.passed())
+		return nil, nil, err
+	}
 	if b.guard, err = b.sup.protector(b.grant); err == nil && b.guard != nil {
 		p.pins, err = b.guard.pins()
 	}
@@ -180,6 +186,9 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 	case err != nil:
 		return fmt.Errorf("its init did not answer: %w", err)
 	case first.Op == boxinit.OpFailed:
+		if err := explainOverlay(script.Name(first.Step), first.Errno); err != nil {
+			return err
+		}
 		return &Refusal{
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
@@ -308,6 +317,11 @@ func (b *Box) release() {
 	if b.image != nil {
 		if err := b.image.Close(); err != nil {
 			b.sup.cfg.Log.Error("let go of the image", "box", b.id, "err", err)
+		}
+	}
+	if b.lease != nil {
+		if err := b.lease.Close(); err != nil {
+			b.sup.cfg.Log.Error("give back the workspace's layers", "box", b.id, "err", err)
 		}
 	}
 }

@@ -75,9 +75,12 @@ func (v landlock) add(b *builder, p *plan) {
 			allow(s.target, landlockChange)
 		}
 	}
+	if p.overlaid() {
+		allow(Workspace, landlockChange)
+	}
 	for _, m := range p.mounts {
 		switch {
-		case m.devices || !m.writable:
+		case m.devices || !m.writable || m.layer:
 		case m.dir:
 			allow(m.target, landlockChange)
 		default:

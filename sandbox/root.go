@@ -83,6 +83,7 @@ type mount struct {
 	writable bool
 	devices  bool
 	root     bool // the image that the box's root lies over
+	layer    bool // of the overlay that is the workspace, the highest first
 	file     int  // detached tree made by the supervisor, or -1: the init clones source
 }
 
@@ -213,6 +214,10 @@ func (p *plan) trees(b *builder) {
 		set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE,
 	})
 	clone(false)
+	var overlay boxinit.Slot
+	if p.overlaid() {
+		overlay = p.overlay(b, slots)
+	}
 	b.Step("mount the root")
 	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,nr_inodes=512,mode=755")
 	b.Call(unix.SYS_CHDIR, base) // from here on the new root is "."
@@ -221,8 +226,11 @@ func (p *plan) trees(b *builder) {
 			p.lay(b, slots[i])
 		}
 	}
+	if p.overlaid() {
+		p.attachOverlay(b, overlay)
+	}
 	for i, m := range p.mounts {
-		if m.root {
+		if m.root || m.layer {
 			continue
 		}
 		b.Step("attach " + m.target)

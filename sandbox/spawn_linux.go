@@ -253,7 +253,7 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int, image *images.
 			return nil, err
 		}
 	}
-	if g.Workspace() != policies.AccessNone {
+	if access := g.Workspace(); access != policies.AccessNone && access != policies.AccessOverlay {
 		m := mount{source: s.cfg.Workspace, target: Workspace, writable: g.Workspace() == policies.AccessWrite, file: -1}
 		if err := s.addMount(p, m, uid); err != nil {
 			boxinit.CloseAll(p.passed())

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/workspace"
 )
 
 // Config is what a Supervisor needs to know.
@@ -79,6 +80,7 @@ type Supervisor struct {
 	tenants map[string]int // tenant -> index in the uid range
 	idmaps  map[idmapKey]*os.File
 	guards  map[string]*protector // of the workspace, by the further paths that a profile names
+	store   *workspace.Store      // of overlay workspaces, nil until one is needed
 }
 
 // New prepares to run boxes, or says what the host lacks. The caller must
@@ -335,6 +337,11 @@ func (s *Supervisor) close() error {
 	}
 	for _, p := range s.guards {
 		_ = p.close()
+	}
+	if s.store != nil {
+		if err := s.store.Close(); err != nil {
+			s.cfg.Log.Error("close the workspaces", "err", err)
+		}
 	}
 	s.spawner.close()
 	s.image.close()

@@ -1,0 +1,212 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/workspace"
+)
+
+// Where a grant says overlay, a box sees at /workspace an overlayfs: the
+// workspace below, what earlier boxes of the same set changed above it, and a
+// layer of its own on top, which all writing goes to. Nothing of it reaches
+// the workspace until a person applies it (package workspace), so nothing of
+// the workspace has to be protected.
+//
+// The init mounts it with its own rights, as an ordinary user in a user
+// namespace: overlayfs keeps its marks in user attributes then (userxattr), and
+// follows none that a box could have planted in the workspace itself.
+// The layers are attached at fixed names in a place of the old root, so no path
+// of the host stands in an option of the mount, whatever is in it.
+
+// WorkspacesDir is where overlay workspaces are kept below Config.State.
+const WorkspacesDir = "workspaces"
+
+// SetID is the name of the set of a box in a store of workspaces: the box's
+// own, with a mark of the workspace, so that one name serves in each.
+func SetID(box, base string) string {
+	const most = 48
+	id := []byte(box[:min(len(box), most)])
+	for i, c := range id {
+		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || i > 0 && (c == '-' || c == '_' || c == '.')
+		if !plain {
+			id[i] = '_'
+		}
+	}
+	if len(id) == 0 || id[0] == '_' {
+		id = append([]byte("x"), id...)
+	}
+	sum := crc32.ChecksumIEEE([]byte(base))
+	if string(id) != box {
+		sum ^= crc32.ChecksumIEEE([]byte(box)) // two boxes, two names
+	}
+	return fmt.Sprintf("%s-%08x", id, sum)
+}
+
+// workspaces is the store of overlay workspaces, opened when it is first needed.
+func (s *Supervisor) workspaces() (*workspace.Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.store != nil {
+		return s.store, nil
+	}
+	if s.cfg.State == "" {
+		return nil, &Refusal{Message: "an overlay workspace is kept in the state directory, and none was given; start belljar with --state"}
+	}
+	if inside, err := filepath.Rel(s.cfg.Workspace, s.cfg.State); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
+		return nil, &Refusal{Message: fmt.Sprintf("the state directory %s lies in the workspace, where a box would find its own layers; name another one with --state", s.cfg.State)}
+	}
+	store, err := workspace.Open(filepath.Join(s.cfg.State, WorkspacesDir))
+	if err != nil {
+		return nil, err
+	}
+	s.store = store
+	return store, nil
+}
+
+// lease takes the set of a box, which it makes where there is none.
+func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error) {
+	store, err := s.workspaces()
+	if err != nil {
+		return nil, err
+	}
+	p := g.Protect()
+	l, err := store.Use(SetID(id, s.cfg.Workspace), s.cfg.Workspace, workspace.Protect{Off: p.Off, Also: p.Also})
+	if err != nil {
+		return nil, &Refusal{Message: "the overlay workspace cannot be used: " + err.Error(), Err: err}
+	}
+	return l, nil
+}
+
+// overlay adds the layers of the box's set to its plan, where the grant wants
+// them.
+func (b *Box) overlay(p *plan) error {
+	if b.grant.Workspace() != policies.AccessOverlay {
+		return nil
+	}
+	var err error
+	if b.lease == nil {
+		if b.lease, err = b.sup.lease(b.id, b.grant); err != nil {
+			return err
+		}
+	}
+	dirs := b.lease.Dirs()
+	files := append([]*os.File{b.lease.Top}, b.lease.Frozen...)
+	if len(p.passed())+len(files)+1 > boxinit.MaxFiles {
+		return &Refusal{Message: fmt.Sprintf("profile %q mounts too many paths for an overlay of %d layers; apply or discard the set %s", b.grant.Profile(), len(files), b.lease.ID)}
+	}
+	for i, f := range files {
+		if err := b.sup.addLayer(p, f, dirs[i], i == 0, b.uid); err != nil {
+			return err
+		}
+	}
+	return b.sup.addLayer(p, b.lease.Base, b.sup.cfg.Workspace, false, b.uid)
+}
+
+// addLayer adds one directory that is a layer. As root it is cloned here, with
+// the owner of the workspace as the box's user, so all layers belong to that
+// owner whoever worked in them.
+func (s *Supervisor) addLayer(p *plan, dir *os.File, path string, writable bool, uid int) error {
+	m := mount{source: path, target: Workspace, dir: true, writable: writable, layer: true, file: -1}
+	if s.root {
+		ns, err := s.idmap(s.cfg.Workspace, uid)
+		if err != nil {
+			return err
+		}
+		attr := mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE}
+		if !writable {
+			attr.set |= unix.MOUNT_ATTR_RDONLY
+		}
+		// Not what is mounted below: overlayfs does not show it either.
+		m.file, err = openTreeFlags(int(dir.Fd()), "", attr, ns, 0)
+		if err != nil {
+			return &Refusal{Message: fmt.Sprintf("the file system of %s cannot map its owner to a box's user, which an overlay needs; "+
+				"put the workspace and the state directory on ext4, xfs, btrfs or tmpfs, and see \"belljar doctor\"", path), Err: err}
+		}
+	}
+	p.mounts = append(p.mounts, m)
+	return nil
+}
+
+// overlaid reports whether the plan has layers.
+func (p *plan) overlaid() bool {
+	for _, m := range p.mounts {
+		if m.layer {
+			return true
+		}
+	}
+	return false
+}
+
+// stepOverlay names the step that fails where the host cannot mount overlays.
+const stepOverlay = "mount the overlay workspace"
+
+// overlay mounts the layers over each other, into a mount that is attached
+// nowhere yet. slots are the clones of p.mounts. The old root is still there,
+// and what is mounted on it goes with it.
+func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
+	b.Step(stepOverlay)
+	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,nr_inodes=256,mode=700")
+	b.Call(unix.SYS_CHDIR, base)
+	n := 0
+	var lower []string
+	for i, m := range p.mounts {
+		if !m.layer {
+			continue
+		}
+		name := strconv.Itoa(n)
+		b.Call(unix.SYS_MKDIRAT, atFDCWD, name, 0o700)
+		b.Call(unix.SYS_MOVE_MOUNT, slots[i], "", atFDCWD, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
+		if n > 0 {
+			lower = append(lower, name)
+		}
+		n++
+	}
+	fs := b.Call(unix.SYS_FSOPEN, "overlay", unix.FSOPEN_CLOEXEC).Save()
+	set := func(key, value string) {
+		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, key, value, 0)
+	}
+	set("lowerdir", strings.Join(lower, ":"))
+	set("upperdir", "0/"+workspace.Upper)
+	set("workdir", "0/"+workspace.Work)
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_FLAG, "userxattr", 0, 0)
+	// Said although userxattr implies it: no layer names another place, or a
+	// file whose content is elsewhere.
+	set("redirect_dir", "nofollow")
+	set("metacopy", "off")
+	set("index", "off")
+	set("xino", "off") // it takes file handles, which it may not have here
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
+	return b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
+}
+
+// attachOverlay puts it into the new root, which is the working directory.
+func (p *plan) attachOverlay(b *builder, tree boxinit.Slot) {
+	b.Step("attach " + Workspace)
+	b.dir(Workspace)
+	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, in(Workspace), unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// explainOverlay says what to do where the host could not mount it.
+func explainOverlay(step string, errno error) error {
+	if step != stepOverlay {
+		return nil
+	}
+	return &Refusal{
+		Message: "this host cannot mount an overlay workspace, so no command runs; run \"belljar doctor\" to see what is missing, or have the operator give the profile workspace: rw or ro",
+		Err:     fmt.Errorf("%s: %w", step, errno),
+	}
+}
+
+// ErrNoOverlay is returned by methods that only a box with an overlay workspace
+// has a use for.
+var ErrNoOverlay = errors.New("the box has no overlay workspace")

@@ -1,0 +1,307 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options say what Apply takes over, and what it does where it must not.
+type Options struct {
+	// Paths are what to apply, as Unified takes them; none is all.
+	Paths []string
+	// SkipConflicts leaves out what changed in the base as well, and applies
+	// the rest. Without it one conflict is enough to apply nothing.
+	SkipConflicts bool
+	// Guard finds out for a base which paths are not applied: the function it
+	// returns says why, or nothing. It is required unless Protected is set.
+	Guard func(base string, p Protect) (func(path string) string, error)
+	// Protected applies these too.
+	Protected bool
+	// DryRun changes nothing, and reports what would be done.
+	DryRun bool
+}
+
+// Report is what Apply did.
+type Report struct {
+	Set       string   `json:"set"`
+	Base      string   `json:"base"`
+	Applied   []Change `json:"applied"`
+	Skipped   []Skip   `json:"skipped,omitempty"`
+	Conflicts []Skip   `json:"conflicts,omitempty"`
+	// Emptied is that all was applied, so the set begins anew: without layers
+	// and checkpoints, on the base as it is now.
+	Emptied bool `json:"emptied"`
+	// Live is that a box works in the set, which therefore keeps its layers.
+	Live bool `json:"live,omitempty"`
+	// Resumed is that an earlier Apply had been interrupted.
+	Resumed bool `json:"resumed,omitempty"`
+}
+
+// Skip is a path that was not applied.
+type Skip struct {
+	Path    string `json:"path"`
+	PathB64 string `json:"path_b64,omitempty"`
+	Reason  string `json:"reason"`
+}
+
+// Apply takes what the set changed over into its base. Each file is replaced
+// as a whole, by a rename, so that a crash leaves the old one or the new one;
+// what an interrupted Apply has not done yet the next one does. No link of the
+// base is followed. Files become those of the base's owner, and lose what would
+// let them run as it (set-uid).
+//
+// Where the base changed since the set was made, that is a conflict: nothing at
+// all is applied then, and the error is ErrConflict, unless SkipConflicts is
+// set. The Report is not nil in that case.
+func (s *Store) Apply(ctx context.Context, id string, opts Options) (*Report, error) {
+	r, err := s.apply(ctx, id, opts)
+	if err != nil {
+		return r, fmt.Errorf("apply set %s: %w", id, err)
+	}
+	return r, nil
+}
+
+func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, error) {
+	if opts.Guard == nil && !opts.Protected {
+		return nil, errors.New("nothing says which paths are protected")
+	}
+	o, err := s.look(id, unix.LOCK_EX)
+	if err != nil {
+		return nil, err
+	}
+	defer o.close()
+	if o.diff.Live, err = o.quiet(); err != nil {
+		return nil, err
+	}
+	r := &Report{Set: id, Base: o.meta.Base, Live: o.diff.Live, Applied: []Change{}}
+	if !opts.DryRun {
+		if r.Resumed, err = o.tidy(); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.compare(ctx); err != nil {
+		return nil, err
+	}
+	chosen, err := choose(o.diff.Changes, opts.Paths)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{changes: chosen, why: make([]string, len(chosen)), conflict: make([]bool, len(chosen))}
+	if err := p.judge(o, opts); err != nil {
+		return nil, err
+	}
+	if p.report(r); len(r.Conflicts) > 0 && !opts.SkipConflicts {
+		r.Applied = []Change{}
+		return r, fmt.Errorf("%w: %d of %d paths; nothing was applied. Look at them, then apply with --skip-conflicts or name the paths to apply", ErrConflict, len(r.Conflicts), len(chosen))
+	}
+	if opts.DryRun {
+		return r, nil
+	}
+	a := &applying{open: o, planned: p, report: r}
+	if err := a.run(ctx); err != nil {
+		return r, err
+	}
+	return r, a.finish(len(chosen) == len(o.diff.Changes))
+}
+
+// planned are the changes to apply, and why some of them are not.
+type planned struct {
+	changes  []Change
+	why      []string
+	conflict []bool
+}
+
+func (p *planned) skip(i int, why string) {
+	if p.why[i] == "" {
+		p.why[i] = why
+	}
+}
+
+// judge finds out what cannot be applied.
+func (p *planned) judge(o *open, opts Options) error {
+	guard := func(string) string { return "" }
+	if !opts.Protected {
+		var err error
+		if guard, err = opts.Guard(o.meta.Base, o.meta.Protect); err != nil {
+			return fmt.Errorf("find the protected paths: %w", err)
+		}
+	}
+	for i := range p.changes {
+		c := &p.changes[i]
+		switch why := guard(c.name); {
+		case c.Problem != "":
+			p.skip(i, c.Problem)
+		case why != "":
+			p.skip(i, "it is protected: "+why)
+		case c.Conflict != "":
+			p.skip(i, c.Conflict)
+			p.conflict[i] = true
+		}
+	}
+	// What is in a directory follows it. First up, then down.
+	for i := range p.changes {
+		c := &p.changes[i]
+		if c.WasType == typeDir || c.Kind == Deleted && c.Type == typeDir {
+			p.within(i, func(j int) {
+				if p.why[j] != "" {
+					p.skip(i, "something in it is not applied")
+				}
+			})
+		}
+	}
+	for i := range p.changes {
+		if c := &p.changes[i]; p.why[i] != "" && (c.WasType != "" || c.Kind == Added && c.Type == typeDir) {
+			p.within(i, func(j int) { p.skip(j, "it lies in "+quotePath(c.name)+", which is not applied") })
+		}
+	}
+	return nil
+}
+
+// within calls f for all that lies in the directory that i is or was.
+func (p *planned) within(i int, f func(j int)) {
+	prefix := p.changes[i].name + "/"
+	for j := i + 1; j < len(p.changes) && strings.HasPrefix(p.changes[j].name, prefix); j++ {
+		f(j)
+	}
+}
+
+// report says what will be done.
+func (p *planned) report(r *Report) {
+	for i := range p.changes {
+		c := p.changes[i]
+		switch s := (Skip{c.Path, c.PathB64, p.why[i]}); {
+		case p.why[i] == "":
+			r.Applied = append(r.Applied, c)
+		case p.conflict[i]:
+			r.Conflicts = append(r.Conflicts, s)
+		default:
+			r.Skipped = append(r.Skipped, s)
+		}
+	}
+}
+
+// applying is one Apply at work.
+type applying struct {
+	*open
+	*planned
+	report *Report
+	token  string // begins the names of its scratch files
+	last   int    // of them
+	record *marker
+}
+
+// run does it, in an order in which nothing is lost: first what stands in the
+// way, then what comes, then what goes.
+func (a *applying) run(ctx context.Context) error {
+	a.report.Applied = []Change{}
+	if err := a.begin(); err != nil {
+		return err
+	}
+	defer a.record.close()
+	inWay := make([]bool, len(a.changes))
+	for i := range a.changes {
+		if a.changes[i].WasType == typeDir {
+			a.within(i, func(j int) { inWay[j] = true })
+		}
+	}
+	deleted := func(i int) bool { return a.changes[i].Kind == Deleted }
+	var order []int
+	for i := range slices.Backward(a.changes) {
+		if deleted(i) && inWay[i] {
+			order = append(order, i)
+		}
+	}
+	for i := range a.changes {
+		if !deleted(i) {
+			order = append(order, i)
+		}
+	}
+	for i := range slices.Backward(a.changes) {
+		if deleted(i) && !inWay[i] {
+			order = append(order, i)
+		}
+	}
+	for _, i := range order {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if a.why[i] == "" {
+			a.one(i)
+		}
+	}
+	for i := range slices.Backward(a.changes) { // else nothing could be put into some
+		if c := &a.changes[i]; a.why[i] == "" && c.Kind != Deleted && c.Type == typeDir {
+			if err := a.chmod(c); err != nil {
+				a.failed(i, err)
+			}
+		}
+	}
+	return a.conclude()
+}
+
+// one applies one change.
+func (a *applying) one(i int) {
+	c := &a.changes[i]
+	err := a.put(c)
+	if errors.Is(err, errMoved) {
+		a.conflict[i] = true
+	}
+	if err != nil {
+		a.failed(i, err)
+		return
+	}
+	if c.Kind != Deleted && c.Type != typeDir {
+		a.record.add(a.base, c.name)
+	}
+}
+
+// failed notes that a change was not applied after all, nor what is in it.
+func (a *applying) failed(i int, err error) {
+	a.skip(i, cause(err))
+	if c := &a.changes[i]; c.Kind != Deleted && c.Type == typeDir {
+		a.within(i, func(j int) { a.skip(j, "it lies in "+quotePath(c.name)+", which could not be made") })
+	}
+}
+
+// conclude makes all of it durable and says what was done.
+func (a *applying) conclude() error {
+	if err := unix.Syncfs(int(a.base.Fd())); err != nil {
+		return fmt.Errorf("write it to the disk: %w", err)
+	}
+	a.report.Applied, a.report.Skipped, a.report.Conflicts = []Change{}, nil, nil
+	a.planned.report(a.report)
+	return nil
+}
+
+// finish begins the set anew where all of it was applied and no box works in
+// it, and forgets that something was to be done.
+func (a *applying) finish(all bool) error {
+	done := all && len(a.report.Skipped)+len(a.report.Conflicts) == 0
+	if done && !a.diff.Live {
+		if err := a.alone(); err != nil {
+			return err
+		}
+		m := &a.meta
+		top, err := a.store.newLayer(m)
+		if err != nil {
+			return err
+		}
+		m.Top, m.Layers, m.Checkpoints, m.Since = top, nil, nil, settled()
+		if err := a.write(); err != nil {
+			return err
+		}
+		_ = unix.Unlinkat(int(a.dir.Fd()), appliedName, 0) // what it says is not asked for any more
+		a.report.Emptied = true
+		a.store.collect()
+		a.store.sweep()
+	}
+	if err := unix.Unlinkat(int(a.dir.Fd()), journalName, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("end the journal: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of what is walked.
+const (
+	maxEntries = 1 << 20 // of all directories of one walk
+	maxListed  = 1 << 18 // of one directory
+	maxDepth   = 256     // of directories
+	maxPath    = 4095    // bytes of a path (PATH_MAX)
+)
+
+// errBound ends a walk at its bound.
+var errBound = errors.New("more than is looked at")
+
+// openBeneath opens what lies at path beneath dir: with no link on the way, and
+// nothing that is mounted there.
+func openBeneath(dir *os.File, path string, flags int) (int, error) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	for {
+		fd, err := unix.Openat2(int(dir.Fd()), path, &how)
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			return fd, err
+		}
+	}
+}
+
+// openDir opens a directory beneath dir, to list it and to work in it.
+func openDir(dir *os.File, path string) (*os.File, error) {
+	fd, err := openBeneath(dir, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// openFile opens a regular file beneath dir to read it.
+func openFile(dir *os.File, path string) (*os.File, error) {
+	// O_NONBLOCK: what was a file a moment ago may be a FIFO by now.
+	fd, err := openBeneath(dir, path, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || kindOf(&st) != unix.S_IFREG {
+		unix.Close(fd)
+		return nil, &os.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file any more")}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// statAt is what name in dir is, a link being itself; nil where it is absent.
+func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return nil, nil //nolint:nilnil // documented: absent is an answer
+	case err != nil:
+		return nil, fmt.Errorf("look at %q: %w", name, err)
+	}
+	return &st, nil
+}
+
+func kindOf(st *unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }
+
+func isDir(st *unix.Stat_t) bool     { return st != nil && kindOf(st) == unix.S_IFDIR }
+func isRegular(st *unix.Stat_t) bool { return st != nil && kindOf(st) == unix.S_IFREG }
+func isLink(st *unix.Stat_t) bool    { return st != nil && kindOf(st) == unix.S_IFLNK }
+
+// listDir are the names in a directory.
+func listDir(dir *os.File) ([]string, error) {
+	if _, err := dir.Seek(0, 0); err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(maxListed + 1)
+	if err != nil && len(names) == 0 && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(names) > maxListed {
+		return nil, fmt.Errorf("a directory of over %d entries: %w", maxListed, errBound)
+	}
+	return names, nil
+}
+
+// readLink is where a link leads.
+func readLink(dir *os.File, name string) (string, error) {
+	buf := make([]byte, maxPath+1)
+	n, err := unix.Readlinkat(int(dir.Fd()), name, buf)
+	if err != nil {
+		return "", &os.PathError{Op: "readlink", Path: name, Err: err}
+	}
+	return string(buf[:n]), nil
+}
+
+// syncDir makes what happened to the entries of a directory durable.
+func syncDir(root *os.File, name string) error {
+	dir, err := openDir(root, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// removeTree removes a file or a directory with all that is in it, whatever
+// rights its owner took from itself.
+func removeTree(dir *os.File, name string) error {
+	err := unix.Unlinkat(int(dir.Fd()), name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
+		return &os.PathError{Op: "remove", Path: name, Err: err}
+	}
+	// A stack of our own: a tree may be deeper than there are descriptors. A
+	// directory with directories in it is emptied by moving those up.
+	if err := emptyTree(dir, name); err != nil {
+		return err
+	}
+	if err := unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "remove", Path: name, Err: err}
+	}
+	return nil
+}
+
+func emptyTree(dir *os.File, name string) error {
+	top, err := openToEmpty(dir, name)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	for {
+		names, err := listSome(top)
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		for _, n := range names {
+			err := unix.Unlinkat(int(top.Fd()), n, 0)
+			if err == nil || errors.Is(err, unix.ENOENT) {
+				continue
+			}
+			if unix.Unlinkat(int(top.Fd()), n, unix.AT_REMOVEDIR) == nil {
+				continue
+			}
+			if err := raise(top, n); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// raise removes the files of a directory, moves its directories into top, and
+// removes it.
+func raise(top *os.File, name string) error {
+	sub, err := openToEmpty(top, name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	for {
+		names, err := listSome(sub)
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			break
+		}
+		for _, n := range names {
+			err := unix.Unlinkat(int(sub.Fd()), n, 0)
+			if err == nil || unix.Unlinkat(int(sub.Fd()), n, unix.AT_REMOVEDIR) == nil {
+				continue
+			}
+			// To move a directory is to write its "..", which takes the right to it.
+			if err := unix.Fchmodat(int(sub.Fd()), n, 0o700, 0); err != nil {
+				return &os.PathError{Op: "remove", Path: n, Err: err}
+			}
+			if err := unix.Renameat(int(sub.Fd()), n, int(top.Fd()), newID()+newID()); err != nil {
+				return &os.PathError{Op: "remove", Path: n, Err: err}
+			}
+		}
+	}
+	return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
+}
+
+// listSome are some of the names in a directory, and none where it is empty.
+func listSome(dir *os.File) ([]string, error) {
+	const some = 4096
+	if _, err := dir.Seek(0, 0); err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(some)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return names, nil
+}
+
+// openToEmpty opens a directory of ours to remove what is in it.
+func openToEmpty(dir *os.File, name string) (*os.File, error) {
+	// As fchmodat(2) follows links, what name is must be known; in the trash
+	// nothing changes it any more.
+	st, err := statAt(dir, name)
+	if err == nil && isDir(st) && st.Mode&0o700 != 0o700 {
+		err = unix.Fchmodat(int(dir.Fd()), name, 0o700, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openDir(dir, name)
+}
+
+// Attributes of overlayfs. Those of the names of the first are its own; a box's
+// of the same name are shown with a second prefix.
+const (
+	overlayPrefix  = "user.overlay."
+	attrOpaque     = overlayPrefix + "opaque"
+	attrWhiteout   = overlayPrefix + "whiteout"
+	maxAttrs       = 64 << 10 // bytes of a list of names, and of a value (xattr(7))
+	maxAttrsOfFile = 256
+)
+
+// attr is an attribute of an open file, "" where it has none.
+func attr(f *os.File, name string) string {
+	var buf [64]byte
+	n, err := unix.Fgetxattr(int(f.Fd()), name, buf[:])
+	if errors.Is(err, unix.ERANGE) {
+		return "?" // there is one, longer than any that is asked for
+	}
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+// attrs are the attributes of a file that belong to its user.
+func attrs(f *os.File) (map[string]string, error) {
+	names := make([]byte, maxAttrs)
+	n, err := unix.Flistxattr(int(f.Fd()), names)
+	if errors.Is(err, unix.ENOTSUP) || n == 0 && err == nil {
+		return nil, nil //nolint:nilnil // none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list attributes: %w", err)
+	}
+	all := map[string]string{}
+	for name := range strings.SplitSeq(strings.TrimRight(string(names[:n]), "\x00"), "\x00") {
+		if !strings.HasPrefix(name, "user.") || strings.HasPrefix(name, overlayPrefix) {
+			continue
+		}
+		value := make([]byte, maxAttrs)
+		n, err := unix.Fgetxattr(int(f.Fd()), name, value)
+		if err != nil {
+			return nil, fmt.Errorf("read attribute %q: %w", name, err)
+		}
+		if all[name] = string(value[:n]); len(all) > maxAttrsOfFile {
+			return nil, fmt.Errorf("over %d attributes: %w", maxAttrsOfFile, errBound)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,463 @@
+package workspace
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kind is what became of a path.
+type Kind string
+
+// The kinds.
+const (
+	Added    Kind = "added"
+	Modified Kind = "modified" // its content, or what kind of file it is
+	Deleted  Kind = "deleted"
+	Mode     Kind = "mode"  // its permissions only
+	Attr     Kind = "attr"  // its user attributes only (xattr(7))
+	Touched  Kind = "times" // only the time of its last change
+)
+
+// Types of files, as Change.Type says them.
+const (
+	typeFile   = "file"
+	typeDir    = "directory"
+	typeLink   = "symlink"
+	typeFIFO   = "fifo"
+	typeSocket = "socket"
+	typeDevice = "device"
+)
+
+// Change is one path that is not in the set what it is in the base. A rename is
+// a deletion and an addition. A directory that is added or deleted stands
+// before all that is in it, which is listed as well.
+type Change struct {
+	Path    string `json:"path"`               // relative to the base
+	PathB64 string `json:"path_b64,omitempty"` // the same where it is no UTF-8 (RFC 4648, section 4)
+	Kind    Kind   `json:"kind"`
+	Type    string `json:"type"`               // file, directory, symlink, fifo, socket or device
+	WasType string `json:"was_type,omitempty"` // where that is another one
+	Mode    string `json:"mode,omitempty"`     // octal
+	WasMode string `json:"was_mode,omitempty"`
+	Size    int64  `json:"size"`
+	WasSize int64  `json:"was_size,omitempty"`
+	Target  string `json:"target,omitempty"` // of a link
+	// LinkTo is an earlier path that is the same file. Applied, they are two.
+	LinkTo string `json:"link_to,omitempty"`
+	// Conflict says how the base changed since the set was made.
+	Conflict string `json:"conflict,omitempty"`
+	// Problem says why the path cannot be compared or applied.
+	Problem string `json:"problem,omitempty"`
+
+	name  string        // Path, byte for byte
+	layer int           // that holds it, counted from the top
+	st    *unix.Stat_t  // in the layer
+	was   *unix.Stat_t  // in the base
+	after unix.Timespec // when the layer's file last changed
+}
+
+// Diff is all that a set changed of its base.
+type Diff struct {
+	Set     string   `json:"set"`
+	Base    string   `json:"base"`
+	Live    bool     `json:"live"` // a box works in the set, so there may be more by now
+	Changes []Change `json:"changes"`
+}
+
+// Conflicts are those changes whose base changed as well.
+func (d *Diff) Conflicts() []Change {
+	var all []Change
+	for i := range d.Changes {
+		if d.Changes[i].Conflict != "" {
+			all = append(all, d.Changes[i])
+		}
+	}
+	return all
+}
+
+// Changes are what the set changed, in the order of paths, exactly: what a box
+// only copied up, and left as it was, is not among them. It fails where there
+// is more than a walk looks at (a million entries).
+func (s *Store) Changes(ctx context.Context, id string) (*Diff, error) {
+	o, err := s.look(id, unix.LOCK_SH)
+	if err != nil {
+		return nil, fmt.Errorf("compare set %s: %w", id, err)
+	}
+	defer o.close()
+	if err := o.compare(ctx); err != nil {
+		return nil, fmt.Errorf("compare set %s: %w", id, err)
+	}
+	return &o.diff, nil
+}
+
+// open is a set that is looked at, with its base and layers open.
+type open struct {
+	*held
+	base   *os.File
+	layers merged
+	diff   Diff
+	marks  map[string]int64 // what was applied already, and when
+}
+
+func (s *Store) look(id string, how int) (*open, error) {
+	h, err := s.hold(id)
+	if err != nil {
+		return nil, err
+	}
+	o := &open{held: h}
+	if err := o.begin(how); err != nil {
+		o.close()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (o *open) begin(how int) error {
+	if err := o.busy(how); err != nil {
+		return err
+	}
+	l, err := tryLock(o.dir, liveName, unix.LOCK_SH)
+	if err != nil {
+		return err
+	}
+	o.diff = Diff{Set: o.id, Base: o.meta.Base, Live: l == nil, Changes: []Change{}}
+	l.free()
+	if o.base, err = openBase(&o.meta, false); err != nil {
+		return err
+	}
+	if o.layers, err = o.store.uppers(append([]string{o.meta.Top}, o.meta.Layers...)); err != nil {
+		return err
+	}
+	o.marks, err = o.readMarks()
+	return err
+}
+
+func (o *open) close() {
+	o.layers.close()
+	if o.base != nil {
+		o.base.Close()
+	}
+	o.held.close()
+}
+
+// walk is one comparison.
+type walk struct {
+	*open
+	ctx   context.Context //nolint:containedctx // of this one call
+	left  int             // entries that may still be looked at
+	links map[[2]uint64]string
+}
+
+func (o *open) compare(ctx context.Context) error {
+	w := &walk{open: o, ctx: ctx, left: maxEntries, links: map[[2]uint64]string{}}
+	if err := w.root(); err != nil {
+		return err
+	}
+	return w.dir("", o.layers, o.base, false)
+}
+
+// root compares the permissions of the directory itself, which are those of
+// the highest layer.
+func (w *walk) root() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(w.layers[0].dir.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Mode&0o7777 != w.meta.Perm {
+		was := st
+		was.Mode = unix.S_IFDIR | w.meta.Perm
+		w.add(Change{name: ".", Kind: Mode, st: &st, was: &was, Problem: "the permissions of the workspace itself are never applied"})
+	}
+	return nil
+}
+
+// dir compares a directory of the layers with that of the base, which is nil
+// where there is none. opaque is that nothing of the base shows in it.
+func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	names, err := layers.names()
+	if err != nil {
+		return err
+	}
+	hidden := map[string]bool{}
+	if opaque && base != nil {
+		old, err := listDir(base)
+		if err != nil {
+			return err
+		}
+		for _, name := range old {
+			hidden[name] = true
+		}
+		names = union(names, old)
+	}
+	for _, name := range names {
+		if w.left--; w.left < 0 {
+			return fmt.Errorf("over %d changed files: %w", maxEntries, errBound)
+		}
+		path := join(at, name)
+		if err := tooDeep(path); err != nil {
+			return err
+		}
+		if err := w.name(path, name, layers, base, hidden[name]); err != nil {
+			if !unreadable(err) {
+				return fmt.Errorf("%s: %w", quotePath(path), err)
+			}
+			w.add(Change{name: path, Kind: Modified, Problem: "cannot be read: " + cause(err)})
+		}
+	}
+	return nil
+}
+
+// name compares one name of a directory. hidden is that the base's is not seen
+// even where no layer has it.
+func (w *walk) name(path, name string, layers merged, base *os.File, hidden bool) error {
+	var was *unix.Stat_t
+	var err error
+	if base != nil {
+		if was, err = statAt(base, name); err != nil {
+			return err
+		}
+	}
+	e, err := layers.entry(name)
+	switch {
+	case err != nil:
+		return err
+	case e == nil || e.whiteout:
+		if was != nil && (hidden || e != nil) {
+			return w.deleted(path, name, base, was)
+		}
+		return nil
+	}
+	c := Change{name: path, layer: e.at.layer, st: e.st, was: was, Kind: Added}
+	if was != nil {
+		c.Kind = ""
+	}
+	if err := w.content(&c, name, e, base); err != nil {
+		return err
+	}
+	if isDir(e.st) {
+		return w.sub(&c, name, layers, base)
+	}
+	if c.Kind != "" {
+		w.add(c)
+	}
+	if isDir(was) { // a directory became something else
+		return w.gone(path, name, base)
+	}
+	return nil
+}
+
+// sub adds a directory, if it changed, and goes into it.
+func (w *walk) sub(c *Change, name string, layers merged, base *os.File) error {
+	if c.Kind != "" {
+		w.add(*c)
+	}
+	sub, opaque, err := layers.enter(name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	var old *os.File
+	if isDir(c.was) {
+		if old, err = openDir(base, name); err != nil {
+			return err
+		}
+		defer old.Close()
+	}
+	return w.dir(c.name, sub, old, opaque)
+}
+
+// deleted adds what the base has and the set has not, with all that is in it.
+func (w *walk) deleted(path, name string, base *os.File, was *unix.Stat_t) error {
+	c := Change{name: path, Kind: Deleted, was: was}
+	if isLink(was) {
+		c.Target, _ = readLink(base, name) // for people only
+	}
+	w.add(c)
+	if !isDir(was) {
+		return nil
+	}
+	return w.gone(path, name, base)
+}
+
+// gone adds all that is in a directory of the base.
+func (w *walk) gone(path, name string, base *os.File) error {
+	dir, err := openDir(base, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return w.dir(path, nil, dir, true)
+}
+
+// add completes a change from what is known of the files, and lists it.
+func (w *walk) add(c Change) {
+	c.Path = c.name
+	if !utf8.ValidString(c.name) {
+		c.PathB64 = base64.StdEncoding.EncodeToString([]byte(c.name))
+	}
+	if c.was != nil {
+		c.WasType, c.WasMode, c.WasSize = typeOf(c.was), modeOf(c.was), sizeOf(c.was)
+	}
+	switch {
+	case c.st != nil:
+		c.Type, c.Mode, c.Size, c.after = typeOf(c.st), modeOf(c.st), sizeOf(c.st), c.st.Ctim
+		if c.WasType == c.Type {
+			c.WasType = ""
+		}
+		w.link(&c)
+	case c.was != nil:
+		c.Type, c.WasType = c.WasType, ""
+	}
+	if c.Conflict == "" && !w.settledBefore(&c) {
+		c.Conflict = "it was changed in the workspace after the set was made"
+	}
+	if c.Problem == "" && c.Kind != Deleted && c.st != nil {
+		switch c.Type {
+		case typeFIFO, typeSocket, typeDevice:
+			c.Problem = "a " + c.Type + " is never applied"
+		}
+	}
+	w.diff.Changes = append(w.diff.Changes, c)
+}
+
+// link notices a file that was listed under another name.
+func (w *walk) link(c *Change) {
+	if !isRegular(c.st) || c.st.Nlink < 2 {
+		return
+	}
+	key := [2]uint64{c.st.Dev, c.st.Ino}
+	if first, ok := w.links[key]; ok {
+		c.LinkTo = first
+		return
+	}
+	w.links[key] = c.name
+}
+
+// settledBefore reports whether the base's file is as old as the set, or was
+// made by an earlier Apply of it. Directories change with each of their
+// entries, which are compared one by one.
+func (w *walk) settledBefore(c *Change) bool {
+	if c.was == nil || isDir(c.was) && (c.Kind == Deleted || isDir(c.st)) {
+		return true
+	}
+	changed := c.was.Ctim.Nano()
+	return changed < w.meta.Since.UnixNano() || w.marks[c.name] == changed
+}
+
+// content compares what is at a name of the layers with what was there. It
+// leaves the kind empty where nothing changed.
+func (w *walk) content(c *Change, name string, e *entry, base *os.File) error {
+	if isLink(e.st) {
+		target, err := readLink(e.at.dir, name)
+		if err != nil {
+			return err
+		}
+		if c.Target = target; isLink(c.was) {
+			old, err := readLink(base, name)
+			if err == nil && old != target {
+				c.Kind = Modified
+			}
+			return err
+		}
+	}
+	switch {
+	case c.was == nil:
+		return nil
+	case kindOf(c.was) != kindOf(e.st):
+		c.Kind = Modified
+		return nil
+	case isRegular(e.st):
+		return w.file(c, name, e, base)
+	case c.was.Mode != e.st.Mode:
+		c.Kind = Mode
+	}
+	return nil
+}
+
+// file compares two regular files.
+func (w *walk) file(c *Change, name string, e *entry, base *os.File) error {
+	now, err := openFile(e.at.dir, name)
+	if err != nil {
+		return err
+	}
+	defer now.Close()
+	old, err := openFile(base, name)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	same := e.st.Size == c.was.Size
+	if same {
+		if same, err = sameContent(now, old, e.st.Size); err != nil {
+			return err
+		}
+	}
+	nowAttrs, err := attrs(now)
+	if err != nil {
+		return err
+	}
+	oldAttrs, err := attrs(old)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !same:
+		c.Kind = Modified
+	case c.was.Mode&0o7777 != e.st.Mode&0o7777:
+		c.Kind = Mode
+	case !maps.Equal(nowAttrs, oldAttrs):
+		c.Kind = Attr
+	case c.was.Mtim != e.st.Mtim:
+		c.Kind = Touched
+	}
+	return nil
+}
+
+func typeOf(st *unix.Stat_t) string {
+	switch kindOf(st) {
+	case unix.S_IFREG:
+		return typeFile
+	case unix.S_IFDIR:
+		return typeDir
+	case unix.S_IFLNK:
+		return typeLink
+	case unix.S_IFIFO:
+		return typeFIFO
+	case unix.S_IFSOCK:
+		return typeSocket
+	}
+	return typeDevice
+}
+
+func modeOf(st *unix.Stat_t) string {
+	if isLink(st) {
+		return "" // links have none
+	}
+	return fmt.Sprintf("%04o", st.Mode&0o7777)
+}
+
+// sizeOf is the size of what has a content.
+func sizeOf(st *unix.Stat_t) int64 {
+	if isRegular(st) {
+		return st.Size
+	}
+	return 0
+}
+
+// cause is an error without the path, which is said beside it.
+func cause(err error) string {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

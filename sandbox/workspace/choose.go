@@ -1,0 +1,74 @@
+package workspace
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// maxPatterns bounds what may be named.
+const maxPatterns = 256
+
+// choose are the changes that any of the names means: a path, a directory for
+// all that is in it, or a pattern of path.Match in which ** stands for any
+// directories. Nothing named is all. With what is chosen go the directories
+// that it needs. A name that means none of the changes is an error.
+func choose(all []Change, names []string) ([]Change, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	if len(names) > maxPatterns {
+		return nil, fmt.Errorf("%d paths, at most %d are taken", len(names), maxPatterns)
+	}
+	used := make([]bool, len(names))
+	chosen := make([]bool, len(all))
+	needed := map[string]bool{}
+	for i, name := range names {
+		pattern := strings.Split(path.Clean(strings.TrimPrefix(name, "./")), "/")
+		if strings.Count(name, "**") > 4 {
+			return nil, fmt.Errorf("path %q: at most four ** are taken", name)
+		}
+		if _, err := path.Match(strings.Join(pattern, "/"), ""); err != nil {
+			return nil, fmt.Errorf("path %q: %w", name, err)
+		}
+		for j := range all {
+			if matches(pattern, strings.Split(all[j].name, "/")) || strings.Join(pattern, "/") == "." {
+				used[i], chosen[j] = true, true
+				for dir := path.Dir(all[j].name); dir != "."; dir = path.Dir(dir) {
+					needed[dir] = true
+				}
+			}
+		}
+		if !used[i] {
+			return nil, fmt.Errorf("path %q: nothing of that name was changed", name)
+		}
+	}
+	var some []Change
+	for j := range all {
+		c := &all[j]
+		if chosen[j] || needed[c.name] && c.Kind != Deleted && c.Type == typeDir && (c.Kind == Added || c.WasType != "") {
+			some = append(some, *c)
+		}
+	}
+	return some, nil
+}
+
+// matches reports whether a pattern means a path or a directory above it.
+func matches(pattern, parts []string) bool {
+	if len(pattern) == 0 {
+		return true // what is left lies in what was named
+	}
+	if pattern[0] == "**" {
+		for i := range len(parts) + 1 {
+			if matches(pattern[1:], parts[i:]) && (i < len(parts) || len(pattern) == 1) {
+				return true
+			}
+		}
+		return false
+	}
+	if len(parts) == 0 {
+		return false
+	}
+	ok, err := path.Match(pattern[0], parts[0])
+	return err == nil && (ok || pattern[0] == parts[0]) && matches(pattern[1:], parts[1:])
+}

@@ -1,0 +1,136 @@
+package workspace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// union is two lists of names as one, in order. The first is in order already.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// span is the next part of a file that is not a hole, from at on; one that
+// begins at the end is none.
+func span(f *os.File, at, size int64) (from, to int64, err error) {
+	from, err = unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) {
+		return size, size, nil
+	}
+	if err != nil {
+		return at, size, nil //nolint:nilerr // a file system without holes: all of it is data
+	}
+	to, err = unix.Seek(int(f.Fd()), from, unix.SEEK_HOLE)
+	if err != nil {
+		return 0, 0, fmt.Errorf("find the end of data: %w", err)
+	}
+	return min(from, size), min(to, size), nil
+}
+
+// sameContent reports whether two files of one size hold the same. Where both
+// have a hole nothing is read.
+func sameContent(a, b *os.File, size int64) (bool, error) {
+	const piece = 64 << 10
+	var bufA, bufB [piece]byte
+	for at := int64(0); at < size; {
+		fromA, toA, err := span(a, at, size)
+		if err != nil {
+			return false, err
+		}
+		fromB, toB, err := span(b, at, size)
+		if err != nil {
+			return false, err
+		}
+		from := min(fromA, fromB)
+		if from >= size {
+			return true, nil
+		}
+		end := toA
+		if fromB < fromA || fromB == fromA && toB < toA {
+			end = toB
+		}
+		for at = from; at < end; {
+			n := min(end-at, piece)
+			if err := readFull(a, bufA[:n], at); err != nil {
+				return false, err
+			}
+			if err := readFull(b, bufB[:n], at); err != nil {
+				return false, err
+			}
+			if !bytes.Equal(bufA[:n], bufB[:n]) {
+				return false, nil
+			}
+			at += n
+		}
+	}
+	return true, nil
+}
+
+// readFull reads at an offset; a file that became shorter meanwhile reads as
+// zeros, and so as changed unless it is a hole.
+func readFull(f *os.File, buf []byte, at int64) error {
+	n, err := f.ReadAt(buf, at)
+	if errors.Is(err, io.EOF) {
+		clear(buf[n:])
+		return nil
+	}
+	return err
+}
+
+// copyContent copies the content of a file, with its holes, by sharing the
+// blocks where the file system can.
+func copyContent(to, from *os.File, size int64) error {
+	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil {
+		return nil
+	}
+	for at := int64(0); at < size; {
+		start, end, err := span(from, at, size)
+		if err != nil {
+			return err
+		}
+		if start >= size {
+			break
+		}
+		if _, err := from.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := to.Seek(start, io.SeekStart); err != nil {
+			return err
+		}
+		n, err := io.Copy(to, io.LimitReader(from, end-start))
+		if err != nil {
+			return err
+		}
+		if n < end-start {
+			return errors.New("it became shorter while it was read")
+		}
+		at = end
+	}
+	return to.Truncate(size)
+}
+
+// steady copies a file and fails where it changes meanwhile.
+func steady(to, from *os.File) (*unix.Stat_t, error) {
+	var before, after unix.Stat_t
+	if err := unix.Fstat(int(from.Fd()), &before); err != nil {
+		return nil, err
+	}
+	if err := copyContent(to, from, before.Size); err != nil {
+		return nil, err
+	}
+	if err := unix.Fstat(int(from.Fd()), &after); err != nil {
+		return nil, err
+	}
+	if before.Size != after.Size || before.Ctim != after.Ctim {
+		return nil, errors.New("it changed while it was read")
+	}
+	return &before, nil
+}

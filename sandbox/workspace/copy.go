@@ -1,0 +1,196 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// copyLayers makes one layer that says what several say, the highest first: of
+// a single one that a box works in it is a copy. Blocks are shared where the
+// file system can. What a box changes meanwhile may be in it or not, file by
+// file; a file that changes while it is copied is tried again, and then an
+// error. The store's lock is held.
+func (s *Store) copyLayers(m *meta, layers []string) (string, error) {
+	from, err := s.uppers(layers)
+	if err != nil {
+		return "", err
+	}
+	defer from.close()
+	id, err := s.newLayer(m)
+	if err != nil {
+		return "", err
+	}
+	to, err := s.upper(id)
+	if err == nil {
+		c := &copying{m: m, left: maxEntries, links: map[[2]uint64]string{}, root: to}
+		if err = c.fill(to, from, ""); err == nil {
+			err = c.dress(to, from[0].dir)
+		}
+		to.Close()
+	}
+	if err != nil {
+		_ = s.trash(layersDir, id)
+		return "", fmt.Errorf("copy layer: %w", err)
+	}
+	return id, nil
+}
+
+type copying struct {
+	m     *meta
+	root  *os.File // of the new layer
+	left  int
+	links map[[2]uint64]string
+}
+
+func (c *copying) fill(to *os.File, from merged, at string) error {
+	names, err := from.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if c.left--; c.left < 0 {
+			return fmt.Errorf("over %d changed files: %w", maxEntries, errBound)
+		}
+		path := join(at, name)
+		if err := tooDeep(path); err != nil {
+			return err
+		}
+		e, err := from.entry(name)
+		if err == nil && e != nil {
+			err = c.one(to, from, path, name, e)
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) { // else it has gone meanwhile
+			return fmt.Errorf("%s: %w", quotePath(path), err)
+		}
+	}
+	return nil
+}
+
+func (c *copying) one(to *os.File, from merged, path, name string, e *entry) error {
+	fd := int(to.Fd())
+	switch {
+	case e.whiteout:
+		return unix.Mknodat(fd, name, unix.S_IFCHR, 0)
+	case isDir(e.st):
+		return c.dir(to, from, path, name)
+	case isLink(e.st):
+		target, err := readLink(e.at.dir, name)
+		if err == nil {
+			err = unix.Symlinkat(target, fd, name)
+		}
+		if err == nil {
+			err = c.ownAt(to, name)
+		}
+		return err
+	case isRegular(e.st):
+		return c.file(to, path, name, e)
+	case kindOf(e.st) == unix.S_IFIFO || kindOf(e.st) == unix.S_IFSOCK:
+		if err := unix.Mknodat(fd, name, e.st.Mode, 0); err != nil {
+			return err
+		}
+		return c.ownAt(to, name)
+	}
+	return fmt.Errorf("a %s has no place in a layer", typeOf(e.st))
+}
+
+// ownAt is own for what cannot be opened.
+func (c *copying) ownAt(dir *os.File, name string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return unix.Fchownat(int(dir.Fd()), name, int(c.m.UID), int(c.m.GID), unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func (c *copying) dir(to *os.File, from merged, path, name string) error {
+	sub, opaque, err := from.enter(name)
+	if err != nil {
+		return err
+	}
+	defer sub.close()
+	if len(sub) == 0 {
+		return unix.ENOENT
+	}
+	if err := unix.Mkdirat(int(to.Fd()), name, 0o700); err != nil {
+		return err
+	}
+	dir, err := openDir(to, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if opaque {
+		if err := unix.Fsetxattr(int(dir.Fd()), attrOpaque, []byte("y"), 0); err != nil {
+			return err
+		}
+	}
+	if err := c.fill(dir, sub, path); err != nil {
+		return err
+	}
+	return c.dress(dir, sub[0].dir)
+}
+
+// copyTries is how often a file is copied that a box changes meanwhile.
+const copyTries = 3
+
+func (c *copying) file(to *os.File, path, name string, e *entry) error {
+	key := [2]uint64{e.st.Dev, e.st.Ino}
+	if e.st.Nlink > 1 {
+		if first, ok := c.links[key]; ok {
+			return unix.Linkat(int(c.root.Fd()), first, int(to.Fd()), name, 0)
+		}
+	}
+	from, err := openFile(e.at.dir, name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	fd, err := unix.Openat(int(to.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	for range copyTries {
+		if _, err = steady(f, from); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.links[key] = path
+	return c.dress(f, from)
+}
+
+// dress gives a copy the attributes, owner, mode and times of what it is of.
+func (c *copying) dress(to, from *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(from.Fd()), &st); err != nil {
+		return err
+	}
+	all, err := attrs(from)
+	if err != nil {
+		return err
+	}
+	for name, value := range all {
+		if err := unix.Fsetxattr(int(to.Fd()), name, []byte(value), 0); err != nil {
+			return err
+		}
+	}
+	if err := own(to, c.m); err != nil {
+		return err
+	}
+	if err := unix.Fchmod(int(to.Fd()), st.Mode&0o7777); err != nil {
+		return err
+	}
+	return setTimes(to, &st)
+}
+
+// setTimes gives a file the time of its last change of another.
+func setTimes(f *os.File, st *unix.Stat_t) error {
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, st.Mtim}
+	return unix.UtimesNanoAt(int(f.Fd()), "", times, unix.AT_EMPTY_PATH)
+}

@@ -1,0 +1,257 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// change opens a set to change what it is made of: nobody else looks at it
+// meanwhile, and no set is added or removed. live is that a box works in it.
+func (s *Store) change(id string) (h *held, live bool, err error) {
+	h, err = s.hold(id)
+	if err != nil {
+		return nil, false, err
+	}
+	// In this order everywhere: who has the store's lock waits for nobody.
+	err = h.busy(unix.LOCK_EX)
+	if err == nil {
+		err = h.alone()
+	}
+	if err == nil {
+		live, err = h.quiet()
+	}
+	if err == nil {
+		var ids []string
+		if ids, err = s.ids(); err == nil {
+			err = s.whole(&h.meta, s.users(ids))
+		}
+	}
+	if err != nil {
+		h.close()
+		return nil, false, err
+	}
+	return h, live, nil
+}
+
+// alone takes the store's lock until close, and checks that the set was not
+// discarded before.
+func (h *held) alone() error {
+	l, err := h.store.lock()
+	if err != nil {
+		return err
+	}
+	h.locks = append(h.locks, l)
+	var mine unix.Stat_t
+	if err := unix.Fstat(int(h.dir.Fd()), &mine); err != nil {
+		return err
+	}
+	now, err := statAt(h.store.root, setsDir+"/"+h.id)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.Ino != mine.Ino {
+		return ErrNotFound
+	}
+	return nil
+}
+
+// freeze makes what the set holds now into layers that never change again, and
+// returns them. Where a box works in the set its top is copied, at the cost of
+// what was changed; else it becomes one of them as it is, and the set begins
+// a new one.
+func (h *held) freeze(live bool) ([]string, error) {
+	s, m := h.store, &h.meta
+	none, err := s.empty(m.Top)
+	if err != nil || none {
+		return m.Layers, err
+	}
+	if len(m.Layers)+2 > maxLayers {
+		if err := h.flatten(); err != nil {
+			return nil, err
+		}
+	}
+	if live {
+		frozen, err := s.copyLayers(m, []string{m.Top})
+		if err != nil {
+			return nil, err
+		}
+		return append([]string{frozen}, m.Layers...), nil
+	}
+	top, err := s.newLayer(m)
+	if err != nil {
+		return nil, err
+	}
+	m.Layers, m.Top = append([]string{m.Top}, m.Layers...), top
+	// Before anybody else has the layer: it must not be a top any more.
+	return m.Layers, h.write()
+}
+
+// flatten makes one layer of all that are frozen, so that there is room for
+// more above it.
+func (h *held) flatten() error {
+	one, err := h.store.copyLayers(&h.meta, h.meta.Layers)
+	if err != nil {
+		return fmt.Errorf("merge %d layers: %w", len(h.meta.Layers), err)
+	}
+	h.meta.Layers = []string{one}
+	return nil
+}
+
+// Fork makes a second set that is what the first one is now; from here on each
+// goes its own way. It costs the same however large the base and the changes
+// are, unless a box works in the set: then what is in its top is copied, file
+// by file, while the box may go on to write.
+func (s *Store) Fork(id, fork string) error {
+	if err := s.fork(id, fork); err != nil {
+		return fmt.Errorf("fork set %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) fork(id, fork string) error {
+	h, live, err := s.change(id)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if err := s.room(fork); err != nil {
+		return err
+	}
+	if h.has(appliedName) || h.has(journalName) {
+		return errors.New("part of it was applied, which a fork would not know of; apply or discard the rest first")
+	}
+	layers, err := h.freeze(live)
+	if err != nil {
+		return err
+	}
+	m := h.meta
+	m.Created, m.Layers = time.Now().UTC(), layers
+	m.Checkpoints = slices.Clone(m.Checkpoints)
+	if m.Top, err = s.newLayer(&m); err != nil {
+		return err
+	}
+	return s.enter(fork, &m)
+}
+
+// Checkpoint remembers what the set is now under a name. A name that is taken
+// is refused.
+func (s *Store) Checkpoint(id, name string) error {
+	if err := s.checkpoint(id, name); err != nil {
+		return fmt.Errorf("checkpoint set %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) checkpoint(id, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	h, live, err := s.change(id)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	m := &h.meta
+	switch {
+	case slices.ContainsFunc(m.Checkpoints, func(c checkpoint) bool { return c.Name == name }):
+		return fmt.Errorf("there is a checkpoint %q already; choose another name", name)
+	case len(m.Checkpoints) >= maxCheckpoints:
+		return fmt.Errorf("%d checkpoints: %w; apply or discard the set, or fork it and go on in the fork", maxCheckpoints, ErrTooMany)
+	}
+	layers, err := h.freeze(live)
+	if err != nil {
+		return err
+	}
+	m.Checkpoints = append(m.Checkpoints, checkpoint{name, time.Now().UTC(), layers})
+	return h.write()
+}
+
+// Rollback makes the set what it was at a checkpoint; later checkpoints are
+// forgotten. No box may work in it.
+func (s *Store) Rollback(id, name string) error {
+	if err := s.rollback(id, name); err != nil {
+		return fmt.Errorf("roll back set %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) rollback(id, name string) error {
+	h, live, err := s.change(id)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if live {
+		return fmt.Errorf("%w, and what is mounted cannot be exchanged; end the session or the `belljar run` that has it, then roll back", ErrLive)
+	}
+	m := &h.meta
+	i := slices.IndexFunc(m.Checkpoints, func(c checkpoint) bool { return c.Name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no checkpoint %q; `belljar workspace list` shows those that there are", name)
+	}
+	m.Layers, m.Checkpoints = m.Checkpoints[i].Layers, m.Checkpoints[:i+1]
+	if m.Top, err = s.newLayer(m); err != nil {
+		return err
+	}
+	if err := h.write(); err != nil {
+		return err
+	}
+	s.collect()
+	s.sweep()
+	return nil
+}
+
+// Discard removes a set and all that was changed in it. The base stays as it
+// is. It returns at once; what took room on the disk is removed in the
+// background, and Close waits for that. A damaged set can be discarded too. No
+// box may work in it.
+func (s *Store) Discard(id string) error {
+	if err := s.discard(id, nil); err != nil {
+		return fmt.Errorf("discard set %s: %w", id, err)
+	}
+	return nil
+}
+
+// discard is Discard. Where mine is not nil it is the lock of the box that
+// works in the set, which has gone.
+func (s *Store) discard(id string, mine *lock) error {
+	if err := CheckName(id); err != nil {
+		return err
+	}
+	dir, err := openDir(s.root, setsDir+"/"+id)
+	if errors.Is(err, unix.ENOENT) {
+		return ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	h := &held{store: s, id: id, dir: dir} // unread: it may be damaged
+	defer h.close()
+	if mine == nil {
+		live, err := h.quiet()
+		if err != nil {
+			return err
+		}
+		if live {
+			return fmt.Errorf("%w; end the session or the `belljar run` that has it first", ErrLive)
+		}
+	}
+	busy, err := waitLock(dir, busyName, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	h.locks = append(h.locks, busy)
+	if err := h.alone(); err != nil {
+		return err
+	}
+	if err := s.trash(setsDir, id); err != nil {
+		return err
+	}
+	s.collect()
+	s.sweep()
+	return nil
+}

@@ -1,0 +1,141 @@
+package workspace
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// scratchPrefix begins the names of files that are being applied. A token that
+// the journal names follows, so that an Apply that was killed can be tidied up
+// after, and nothing else is.
+const scratchPrefix = ".belljar-"
+
+// journal is apply.json: what an Apply that is under way may have left in the
+// base besides what it applied.
+type journal struct {
+	Token string   `json:"token"`
+	Dirs  [][]byte `json:"dirs"` // where its scratch files are
+}
+
+// maxMarks bounds the record of what was applied of a set that goes on.
+const maxMarks = 64 << 20
+
+// begin writes the journal.
+func (a *applying) begin() error {
+	a.token = newID()
+	j := journal{Token: a.token}
+	seen := map[string]bool{}
+	size := 0
+	for i := range a.changes {
+		dir := path.Dir(a.changes[i].name)
+		if a.why[i] == "" && !seen[dir] {
+			seen[dir] = true
+			j.Dirs = append(j.Dirs, []byte(dir))
+			size += len(dir)*4/3 + 8
+		}
+	}
+	if size > maxMeta*15/16 {
+		return fmt.Errorf("changes in %d directories are too many for one apply; name some of the paths", len(j.Dirs))
+	}
+	if err := writeJSON(a.dir, journalName, &j); err != nil {
+		return err
+	}
+	m, err := openMarks(a.dir)
+	a.record = m
+	return err
+}
+
+// tidy removes what an Apply left that was interrupted.
+func (o *open) tidy() (bool, error) {
+	if !o.has(journalName) {
+		return false, nil
+	}
+	text, err := readSmall(o.dir, journalName, maxMeta)
+	if err != nil {
+		return false, fmt.Errorf("read the journal: %w", err)
+	}
+	var j journal
+	if err := json.Unmarshal(text, &j); err != nil || !isLayerName(j.Token) {
+		return false, fmt.Errorf("%w: its journal %s makes no sense; discard the set", ErrTorn, journalName)
+	}
+	for _, at := range j.Dirs {
+		dir, err := openDir(o.base, string(at))
+		if err != nil {
+			continue // it was to be made, or is gone
+		}
+		names, err := listDir(dir)
+		for _, name := range names {
+			if strings.HasPrefix(name, scratchPrefix+j.Token+"-") {
+				if unix.Unlinkat(int(dir.Fd()), name, 0) != nil {
+					_ = unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR)
+				}
+			}
+		}
+		dir.Close()
+		if err != nil {
+			return false, fmt.Errorf("tidy up: %w", err)
+		}
+	}
+	return true, nil
+}
+
+// marker adds to the record of what was applied of a set: a line for each file
+// with the time that its change got. A later change of it is then no conflict.
+type marker struct{ f *os.File }
+
+func openMarks(dir *os.File) (*marker, error) {
+	fd, err := unix.Openat(int(dir.Fd()), appliedName, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("note what is applied: %w", err)
+	}
+	return &marker{os.NewFile(uintptr(fd), appliedName)}, nil
+}
+
+func (m *marker) close() { m.f.Close() }
+
+// add notes a file. Where that fails, a later change of it is a conflict, which
+// a person sees.
+func (m *marker) add(base *os.File, name string) {
+	dir, last, err := parentOf(base, name)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	st, err := statAt(dir, last)
+	if err != nil || st == nil {
+		return
+	}
+	_, _ = m.f.WriteString(base64.StdEncoding.EncodeToString([]byte(name)) + " " + strconv.FormatInt(st.Ctim.Nano(), 10) + "\n")
+}
+
+// readMarks reads that record.
+func (h *held) readMarks() (map[string]int64, error) {
+	text, err := readSmall(h.dir, appliedName, maxMarks)
+	if errors.Is(err, unix.ENOENT) {
+		return map[string]int64{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was applied: %w; apply or discard the rest", err)
+	}
+	marks := map[string]int64{}
+	lines := bufio.NewScanner(strings.NewReader(string(text)))
+	lines.Buffer(nil, 2*maxPath)
+	for lines.Scan() {
+		name, when, _ := strings.Cut(lines.Text(), " ")
+		path, err := base64.StdEncoding.DecodeString(name)
+		nanos, err2 := strconv.ParseInt(when, 10, 64)
+		if err == nil && err2 == nil { // else the last line of a crash
+			marks[string(path)] = nanos
+		}
+	}
+	return marks, nil
+}

@@ -1,0 +1,177 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// The directories of a layer: what is in it, and what overlayfs works with.
+const (
+	upperDir = "upper"
+	workDir  = "work"
+)
+
+func isLayerName(name string) bool {
+	return len(name) == 16 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// newLayer makes an empty layer for a set, which belongs to whom the base
+// belongs to. The store's lock is held.
+func (s *Store) newLayer(m *meta) (string, error) {
+	id := newID()
+	at := layersDir + "/" + id
+	if err := unix.Mkdirat(int(s.root.Fd()), at, 0o700); err != nil {
+		return "", fmt.Errorf("make layer: %w", err)
+	}
+	err := s.furnish(at, m)
+	if err != nil {
+		_ = s.trash(layersDir, id)
+		return "", fmt.Errorf("make layer: %w", err)
+	}
+	return id, nil
+}
+
+func (s *Store) furnish(at string, m *meta) error {
+	for _, name := range []string{upperDir, workDir} {
+		if err := unix.Mkdirat(int(s.root.Fd()), at+"/"+name, 0o700); err != nil {
+			return err
+		}
+		dir, err := openDir(s.root, at+"/"+name)
+		if err != nil {
+			return err
+		}
+		err = s.fit(dir, m)
+		dir.Close()
+		if err != nil {
+			return err
+		}
+	}
+	dir, err := openDir(s.root, at)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return own(dir, m)
+}
+
+// fit gives a directory of a layer its owner and permissions, and tries whether
+// it takes the attributes without which no directory can be replaced.
+func (s *Store) fit(dir *os.File, m *meta) error {
+	const probe = overlayPrefix + "belljar"
+	if err := unix.Fsetxattr(int(dir.Fd()), probe, []byte("y"), 0); err != nil {
+		return fmt.Errorf("the file system of %s takes no user attributes: %w; name a directory on ext4, xfs, btrfs or (since Linux 6.6) tmpfs with --state", s.path, err)
+	}
+	if err := unix.Fremovexattr(int(dir.Fd()), probe); err != nil {
+		return err
+	}
+	// The upper's permissions are those of the directory that a box sees. Who
+	// may look into the store is another matter.
+	if err := unix.Fchmod(int(dir.Fd()), m.Perm); err != nil {
+		return err
+	}
+	return own(dir, m)
+}
+
+// own gives a file to the owner of the base. Only root can; anybody else's
+// files are their own.
+func own(f *os.File, m *meta) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return unix.Fchown(int(f.Fd()), int(m.UID), int(m.GID))
+}
+
+// upper opens what is in a layer.
+func (s *Store) upper(layer string) (*os.File, error) {
+	return openDir(s.root, filepath.Join(layersDir, layer, upperDir))
+}
+
+// empty reports whether nothing was ever changed in a layer.
+func (s *Store) empty(layer string) (bool, error) {
+	dir, err := s.upper(layer)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	names, err := listSome(dir)
+	return len(names) == 0, err
+}
+
+// users counts in how many sets each layer is, as a top with a large number.
+func (s *Store) users(ids []string) map[string]int {
+	users := map[string]int{}
+	for _, id := range ids {
+		h, err := s.hold(id)
+		if err != nil {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, l := range h.meta.all() {
+			if !seen[l] {
+				seen[l] = true
+				users[l]++
+			}
+		}
+		h.close()
+	}
+	return users
+}
+
+// whole says what is wrong with the layers of a set.
+func (s *Store) whole(m *meta, users map[string]int) error {
+	if users[m.Top] > 1 {
+		return fmt.Errorf("%w: its top is a layer of another set too; discard one of the two", ErrTorn)
+	}
+	for i, l := range m.all() {
+		if i > 0 && l == m.Top {
+			return fmt.Errorf("%w: its top is among its frozen layers; discard it", ErrTorn)
+		}
+		dir, err := s.upper(l)
+		if err != nil {
+			return fmt.Errorf("%w: layer %s: %w; discard the set", ErrTorn, l, err)
+		}
+		dir.Close()
+	}
+	return nil
+}
+
+// collect takes layers out of sight that no set has, and sets that were not
+// finished. The store's lock is held.
+func (s *Store) collect() {
+	ids, err := s.ids()
+	if err != nil {
+		return
+	}
+	used := map[string]bool{}
+	for _, id := range ids {
+		h, err := s.hold(id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			continue
+		case err != nil:
+			return // what a damaged set had may be of use to who mends it
+		}
+		for _, l := range h.meta.all() {
+			used[l] = true
+		}
+		h.close()
+	}
+	for _, name := range []string{layersDir, newDir} {
+		dir, err := openDir(s.root, name)
+		if err != nil {
+			return
+		}
+		names, _ := listDir(dir)
+		dir.Close()
+		for _, n := range names {
+			if !used[n] {
+				_ = s.trash(name, n) // is tried again at the next Open
+			}
+		}
+	}
+}

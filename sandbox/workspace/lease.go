@@ -1,0 +1,150 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Lease is the right to mount a set. While it is held the set is live. The
+// caller must Close it, after the mount is gone.
+type Lease struct {
+	ID   string
+	Base *os.File // the base directory
+	// Top is the directory of the layer that is written: it holds "upper" and
+	// "work", which overlayfs wants under one mount.
+	Top *os.File
+	// Frozen are the upper directories of the frozen layers, the highest first.
+	Frozen []*os.File
+
+	store *Store
+	held  *held
+	once  sync.Once
+}
+
+// Use leases a set, which it makes where there is none of that name. It fails
+// with ErrLive where somebody has it, and where the set is one of another base.
+func (s *Store) Use(id, base string, protect Protect) (*Lease, error) {
+	l, err := s.use(id, base, protect)
+	if err != nil {
+		return nil, fmt.Errorf("use set %s: %w", id, err)
+	}
+	return l, nil
+}
+
+func (s *Store) use(id, base string, protect Protect) (*Lease, error) {
+	all, err := s.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer all.free()
+	h, err := s.hold(id)
+	if errors.Is(err, ErrNotFound) {
+		if err = s.begin(id, base, protect); err == nil {
+			h, err = s.hold(id)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Lease{ID: id, store: s, held: h}
+	if err := l.open(base); err != nil {
+		l.drop()
+		return nil, err
+	}
+	return l, nil
+}
+
+// open takes the set and opens what it is made of. The store's lock is held.
+func (l *Lease) open(base string) error {
+	h, s := l.held, l.store
+	if h.meta.Base != base {
+		return fmt.Errorf("it is one of %s, not of %s; choose another name, or discard it", h.meta.Base, base)
+	}
+	live, err := h.quiet()
+	if err != nil {
+		return err
+	}
+	if live {
+		return fmt.Errorf("%w; end the session or the `belljar run` that has it, or fork the set", ErrLive)
+	}
+	ids, err := s.ids()
+	if err != nil {
+		return err
+	}
+	if err := s.whole(&h.meta, s.users(ids)); err != nil {
+		return err
+	}
+	if l.Base, err = openBase(&h.meta, false); err != nil {
+		return err
+	}
+	if l.Top, err = openDir(s.root, filepath.Join(layersDir, h.meta.Top)); err != nil {
+		return err
+	}
+	for _, layer := range h.meta.Layers {
+		dir, err := s.upper(layer)
+		if err != nil {
+			return err
+		}
+		l.Frozen = append(l.Frozen, dir)
+	}
+	return nil
+}
+
+func (l *Lease) drop() {
+	for _, f := range append([]*os.File{l.Base, l.Top}, l.Frozen...) {
+		if f != nil {
+			f.Close()
+		}
+	}
+	l.held.close()
+}
+
+// Close gives the set back. One in which nothing was ever changed is removed.
+// Twice is fine.
+func (l *Lease) Close() error {
+	var err error
+	l.once.Do(func() {
+		m := &l.held.meta
+		if len(m.Layers) == 0 && len(m.Checkpoints) == 0 && l.held.unchanged() {
+			err = l.store.discard(l.ID, l.held.locks[0])
+		}
+		l.drop()
+	})
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrBusy) {
+		return nil // somebody else looks after it
+	}
+	return err
+}
+
+// unchanged reports whether the set holds nothing that would be missed, now
+// that it may have been checkpointed since it was leased.
+func (h *held) unchanged() bool {
+	if h.read() != nil || len(h.meta.Layers) > 0 || len(h.meta.Checkpoints) > 0 {
+		return false
+	}
+	if h.has(journalName) || h.has(appliedName) {
+		return false
+	}
+	none, err := h.store.empty(h.meta.Top)
+	return err == nil && none
+}
+
+// Dirs are the paths of the layers, for who cannot mount by descriptor: that of
+// Top, then those of Frozen.
+func (l *Lease) Dirs() []string {
+	m := &l.held.meta
+	dirs := []string{filepath.Join(l.store.path, layersDir, m.Top)}
+	for i := range l.Frozen {
+		dirs = append(dirs, filepath.Join(l.store.path, layersDir, m.Layers[i], upperDir))
+	}
+	return dirs
+}
+
+// The names in the directory of the top.
+const (
+	Upper = upperDir
+	Work  = workDir
+)

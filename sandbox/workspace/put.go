@@ -1,0 +1,226 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// errMoved is that the base is not what it was when it was compared.
+var errMoved = errors.New("it was changed in the workspace a moment ago")
+
+// put makes one path of the base what it is in the set.
+func (a *applying) put(c *Change) error {
+	dir, name, err := parentOf(a.base, c.name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := a.still(c, dir, name); err != nil {
+		return err
+	}
+	fd := int(dir.Fd())
+	switch {
+	case c.Kind == Deleted && c.Type == typeDir:
+		return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+	case c.Kind == Deleted:
+		return unix.Unlinkat(fd, name, 0)
+	case c.Type == typeDir && c.was == nil:
+		return a.mkdir(c, dir, name)
+	case c.Type == typeDir && c.WasType != "":
+		return a.replaceByDir(c, dir, name)
+	case c.Type == typeDir:
+		return nil // its permissions come last
+	case c.Kind == Mode:
+		return a.chmod(c)
+	case c.Kind == Touched:
+		return a.touch(c, dir, name)
+	case c.WasType == typeDir:
+		// Nothing is in it any more.
+		if err := unix.Unlinkat(fd, name, unix.AT_REMOVEDIR); err != nil {
+			return err
+		}
+	}
+	return a.replace(c, dir, name)
+}
+
+// still checks that a path of the base is what it was compared as.
+func (a *applying) still(c *Change, dir *os.File, name string) error {
+	now, err := statAt(dir, name)
+	switch {
+	case err != nil:
+		return err
+	case (now == nil) != (c.was == nil):
+		return errMoved
+	case now == nil || isDir(now) && isDir(c.was):
+		return nil // a directory changes with what is in it
+	case now.Ino != c.was.Ino || now.Ctim != c.was.Ctim:
+		return errMoved
+	}
+	return nil
+}
+
+// scratch is a name beside a target that nothing else has.
+func (a *applying) scratch() string {
+	a.last++
+	return scratchPrefix + a.token + "-" + strconv.Itoa(a.last)
+}
+
+// ours gives a directory that is not in its place yet to the owner of the base.
+func (a *applying) ours(dir *os.File, name string, mode uint32) error {
+	f, err := openDir(dir, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := own(f, &a.meta); err != nil {
+		return err
+	}
+	return unix.Fchmod(int(f.Fd()), mode)
+}
+
+// mkdir makes a directory, open to its owner until all is in it.
+func (a *applying) mkdir(c *Change, dir *os.File, name string) error {
+	scratch := a.scratch()
+	if err := unix.Mkdirat(int(dir.Fd()), scratch, 0o700); err != nil {
+		return err
+	}
+	err := a.ours(dir, scratch, c.st.Mode&0o777|0o700)
+	if err == nil {
+		err = unix.Renameat2(int(dir.Fd()), scratch, int(dir.Fd()), name, unix.RENAME_NOREPLACE)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(int(dir.Fd()), scratch, unix.AT_REMOVEDIR)
+	}
+	return moved(err)
+}
+
+// replaceByDir puts a directory where something else is.
+func (a *applying) replaceByDir(c *Change, dir *os.File, name string) error {
+	scratch := a.scratch()
+	if err := unix.Mkdirat(int(dir.Fd()), scratch, 0o700); err != nil {
+		return err
+	}
+	err := a.ours(dir, scratch, c.st.Mode&0o777|0o700)
+	if err == nil {
+		err = unix.Renameat2(int(dir.Fd()), scratch, int(dir.Fd()), name, unix.RENAME_EXCHANGE)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(int(dir.Fd()), scratch, unix.AT_REMOVEDIR)
+		return err
+	}
+	return unix.Unlinkat(int(dir.Fd()), scratch, 0)
+}
+
+// replace puts a file or a link in its place, over a file or a link.
+func (a *applying) replace(c *Change, dir *os.File, name string) error {
+	scratch := a.scratch()
+	err := a.makeFile(c, dir, scratch)
+	if err == nil && (c.was == nil || isDir(c.was)) {
+		err = moved(unix.Renameat2(int(dir.Fd()), scratch, int(dir.Fd()), name, unix.RENAME_NOREPLACE))
+	} else if err == nil {
+		err = unix.Renameat(int(dir.Fd()), scratch, int(dir.Fd()), name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(int(dir.Fd()), scratch, 0)
+	}
+	return err
+}
+
+// moved is the error of a rename over what should not have been there.
+func moved(err error) error {
+	if errors.Is(err, unix.EEXIST) {
+		return errMoved
+	}
+	return err
+}
+
+// makeFile makes what the set has at a path under another name.
+func (a *applying) makeFile(c *Change, dir *os.File, scratch string) error {
+	if c.Type == typeLink {
+		if err := unix.Symlinkat(c.Target, int(dir.Fd()), scratch); err != nil {
+			return err
+		}
+		if os.Geteuid() != 0 {
+			return nil
+		}
+		return unix.Fchownat(int(dir.Fd()), scratch, int(a.meta.UID), int(a.meta.GID), unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if c.Type != typeFile {
+		return fmt.Errorf("a %s is never applied", c.Type)
+	}
+	from, err := openFile(a.layers[c.layer].dir, c.name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	fd, err := unix.Openat(int(dir.Fd()), scratch, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	to := os.NewFile(uintptr(fd), scratch)
+	defer to.Close()
+	st, err := steady(to, from)
+	if err != nil {
+		return err
+	}
+	return a.finishFile(to, from, st)
+}
+
+func (a *applying) finishFile(to, from *os.File, st *unix.Stat_t) error {
+	all, err := attrs(from)
+	if err != nil {
+		return err
+	}
+	for name, value := range all {
+		if err := unix.Fsetxattr(int(to.Fd()), name, []byte(value), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
+			return fmt.Errorf("set attribute %q: %w", name, err)
+		}
+	}
+	if err := own(to, &a.meta); err != nil {
+		return err
+	}
+	if err := unix.Fchmod(int(to.Fd()), st.Mode&0o777); err != nil {
+		return err
+	}
+	if err := setTimes(to, st); err != nil {
+		return err
+	}
+	return to.Sync()
+}
+
+// chmod gives a path of the base the permissions that it has in the set.
+func (a *applying) chmod(c *Change) error {
+	if isDir(c.st) && c.Kind == Added && c.st.Mode&0o777 == c.st.Mode&0o777|0o700 {
+		return nil // it was made with them
+	}
+	fd, err := openBeneath(a.base, c.name, unix.O_PATH)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var now unix.Stat_t
+	if err := unix.Fstat(fd, &now); err != nil {
+		return err
+	}
+	if kindOf(&now) != kindOf(c.st) {
+		return errMoved
+	}
+	// A path descriptor can be named, and only so (openat(2), O_PATH).
+	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), c.st.Mode&0o777); err != nil {
+		return err
+	}
+	if isRegular(c.st) {
+		times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, c.st.Mtim}
+		return unix.UtimesNanoAt(fd, "", times, unix.AT_EMPTY_PATH)
+	}
+	return nil
+}
+
+func (a *applying) touch(c *Change, dir *os.File, name string) error {
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, c.st.Mtim}
+	return unix.UtimesNanoAt(int(dir.Fd()), name, times, unix.AT_SYMLINK_NOFOLLOW)
+}

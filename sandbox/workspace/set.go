@@ -1,0 +1,337 @@
+package workspace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// The files of a set's directory.
+const (
+	metaName    = "set.json"
+	liveName    = "live" // locked while a box works in the set
+	busyName    = "busy" // locked while the set is read or changed by a program
+	journalName = "apply.json"
+	appliedName = "applied"
+)
+
+// meta is set.json.
+type meta struct {
+	Version     int          `json:"version"`
+	Base        string       `json:"base"`
+	Dev         uint64       `json:"dev"` // which directory the base is
+	Ino         uint64       `json:"ino"`
+	UID         uint32       `json:"uid"` // whom it belongs to, and so all layers
+	GID         uint32       `json:"gid"`
+	Perm        uint32       `json:"perm"` // its permissions when the set was made
+	Created     time.Time    `json:"created"`
+	Since       time.Time    `json:"since"`
+	Protect     Protect      `json:"protect"`
+	Top         string       `json:"top"`
+	Layers      []string     `json:"layers,omitempty"` // frozen, the highest first
+	Checkpoints []checkpoint `json:"checkpoints,omitempty"`
+}
+
+// Protect is which paths of the base Apply leaves alone, as it was asked for
+// when the set was made. What they are is the caller's to say.
+type Protect struct {
+	Off  bool     `json:"off,omitempty"`
+	Also []string `json:"also,omitempty"`
+}
+
+type checkpoint struct {
+	Name   string    `json:"name"`
+	Time   time.Time `json:"time"`
+	Layers []string  `json:"layers,omitempty"`
+}
+
+const metaVersion = 1
+
+// all are the layers that the set needs.
+func (m *meta) all() []string {
+	all := append([]string{m.Top}, m.Layers...)
+	for _, c := range m.Checkpoints {
+		all = append(all, c.Layers...)
+	}
+	return all
+}
+
+// held is the directory of a set, held open, and what it said when it was read.
+type held struct {
+	store *Store
+	id    string
+	dir   *os.File
+	meta  meta
+	locks []*lock
+}
+
+// hold opens a set.
+func (s *Store) hold(id string) (*held, error) {
+	if err := CheckName(id); err != nil {
+		return nil, err
+	}
+	dir, err := openDir(s.root, setsDir+"/"+id)
+	if errors.Is(err, unix.ENOENT) {
+		return nil, fmt.Errorf("%q: %w; `belljar workspace list` shows those that there are", id, ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &held{store: s, id: id, dir: dir}
+	if err := h.read(); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *held) close() {
+	for _, l := range h.locks {
+		l.free()
+	}
+	h.dir.Close()
+}
+
+// read reads set.json again.
+func (h *held) read() error {
+	text, err := readSmall(h.dir, metaName, maxMeta)
+	if err != nil {
+		return fmt.Errorf("%w: read %s: %w; `belljar workspace discard %s` removes what is left of it", ErrTorn, metaName, err, h.id)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	h.meta = meta{}
+	err = d.Decode(&h.meta)
+	m := &h.meta
+	switch {
+	case err != nil:
+	case m.Version != metaVersion:
+		err = fmt.Errorf("its version is %d, and this belljar knows %d", m.Version, metaVersion)
+	case !filepath.IsAbs(m.Base) || m.Since.IsZero() || len(m.Layers) >= maxLayers || len(m.Checkpoints) > maxCheckpoints:
+		err = errors.New("it makes no sense")
+	case !slices.ContainsFunc(m.all(), func(l string) bool { return !isLayerName(l) }):
+		return nil
+	default:
+		err = errors.New("a layer in it has a strange name")
+	}
+	return fmt.Errorf("%w: %s: %w; `belljar workspace discard %s` removes what is left of it", ErrTorn, metaName, err, h.id)
+}
+
+// write replaces set.json.
+func (h *held) write() error { return writeJSON(h.dir, metaName, &h.meta) }
+
+func (h *held) has(name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(int(h.dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+// busy takes the set for this program until close.
+func (h *held) busy(how int) error {
+	l, err := waitLock(h.dir, busyName, how)
+	if err != nil {
+		return err
+	}
+	h.locks = append(h.locks, l)
+	return h.read()
+}
+
+// quiet takes the set from boxes until close; live is that one works in it.
+func (h *held) quiet() (live bool, err error) {
+	l, err := tryLock(h.dir, liveName, unix.LOCK_EX)
+	if err != nil {
+		return false, err
+	}
+	if l == nil {
+		return true, nil
+	}
+	h.locks = append(h.locks, l)
+	return false, nil
+}
+
+// writeJSON writes a small file so that after a crash there is the old one or
+// the new one.
+func writeJSON(dir *os.File, name string, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if len(text) > maxMeta {
+		return fmt.Errorf("write %s: %d bytes, at most %d are taken", name, len(text), maxMeta)
+	}
+	scratch := name + "." + newID()
+	fd, err := unix.Openat(int(dir.Fd()), scratch, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = unix.Renameat(int(dir.Fd()), scratch, int(dir.Fd()), name)
+	}
+	if err != nil {
+		_ = unix.Unlinkat(int(dir.Fd()), scratch, 0)
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	if err := dir.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// readSmall reads a whole file of our own.
+func readSmall(dir *os.File, name string, most int64) ([]byte, error) {
+	fd, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	var text bytes.Buffer
+	n, err := io.Copy(&text, io.LimitReader(f, most+1))
+	if err == nil && n > most {
+		err = fmt.Errorf("longer than %d bytes", most)
+	}
+	return text.Bytes(), err
+}
+
+// Create makes a set for a base directory, which must exist. id is its name.
+func (s *Store) Create(id, base string, protect Protect) error {
+	if err := s.create(id, base, protect); err != nil {
+		return fmt.Errorf("make set %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) create(id, base string, protect Protect) error {
+	l, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer l.free()
+	return s.begin(id, base, protect)
+}
+
+// begin is Create with the store's lock held.
+func (s *Store) begin(id, base string, protect Protect) error {
+	if err := s.room(id); err != nil {
+		return err
+	}
+	m := meta{Version: metaVersion, Base: base, Created: time.Now().UTC(), Protect: protect}
+	dir, err := openBase(&m, true)
+	if err != nil {
+		return err
+	}
+	dir.Close()
+	m.Since = settled()
+	if m.Top, err = s.newLayer(&m); err != nil {
+		return err
+	}
+	if err := s.enter(id, &m); err != nil {
+		_ = s.trash(layersDir, m.Top)
+		return err
+	}
+	return nil
+}
+
+// room says whether there may be one more set, of that name. The store's lock
+// is held.
+func (s *Store) room(id string) error {
+	if err := CheckName(id); err != nil {
+		return err
+	}
+	ids, err := s.ids()
+	switch {
+	case err != nil:
+		return err
+	case slices.Contains(ids, id):
+		return ErrExists
+	case len(ids) >= maxSets:
+		return fmt.Errorf("%d sets: %w; `belljar workspace list` shows them, `discard` removes one", len(ids), ErrTooMany)
+	}
+	return nil
+}
+
+// enter puts a new set into the store. The store's lock is held.
+func (s *Store) enter(id string, m *meta) error {
+	// Elsewhere first: a set is there whole, or not at all.
+	scratch := newDir + "/" + newID()
+	if err := unix.Mkdirat(int(s.root.Fd()), scratch, 0o700); err != nil {
+		return err
+	}
+	dir, err := openDir(s.root, scratch)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := writeJSON(dir, metaName, m); err != nil {
+		return err
+	}
+	if err := unix.Renameat2(int(s.root.Fd()), scratch, int(s.root.Fd()), setsDir+"/"+id, unix.RENAME_NOREPLACE); err != nil {
+		return err
+	}
+	return syncDir(s.root, setsDir)
+}
+
+// openBase opens the base directory of a set. A new one learns from it what it
+// is; any other checks that it still is that directory.
+func openBase(m *meta, fresh bool) (*os.File, error) {
+	if !filepath.IsAbs(m.Base) || !utf8.ValidString(m.Base) {
+		return nil, fmt.Errorf("workspace %q: its path must be absolute and UTF-8", m.Base)
+	}
+	fd, err := unix.Open(m.Base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open workspace %s: %w", m.Base, err)
+	}
+	dir := os.NewFile(uintptr(fd), m.Base)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("open workspace %s: %w", m.Base, err)
+	}
+	switch {
+	case fresh:
+		m.Dev, m.Ino, m.UID, m.GID, m.Perm = st.Dev, st.Ino, st.Uid, st.Gid, st.Mode&0o777
+	case m.Ino != st.Ino:
+		// Device numbers may be others after a reboot.
+		err = fmt.Errorf("%w: %s is not the directory that the set was made for; discard the set", ErrTorn, m.Base)
+	case m.UID != st.Uid || m.GID != st.Gid:
+		err = fmt.Errorf("%w: %s belongs to %d:%d now, and its layers to %d:%d; give it back, or discard the set", ErrTorn, m.Base, st.Uid, st.Gid, m.UID, m.GID)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// settled is a time that divides: what was changed before the call has an
+// earlier one, what is changed after it returned has that or a later one. Files
+// have the time of the last tick of the clock, or of a finer one.
+func settled() time.Time {
+	begun := time.Now()
+	for {
+		var now unix.Timespec
+		if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil {
+			return time.Now()
+		}
+		if t := time.Unix(now.Unix()); t.After(begun) {
+			return t.UTC()
+		}
+		<-time.After(time.Millisecond)
+	}
+}

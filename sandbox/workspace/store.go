@@ -1,0 +1,308 @@
+package workspace
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Errors of a store. What wraps them says which set, and what to do.
+var (
+	ErrNotFound = errors.New("there is no such set")
+	ErrExists   = errors.New("there is a set of that name already")
+	ErrLive     = errors.New("a box works in the set")
+	ErrBusy     = errors.New("another program works on the set")
+	ErrTooMany  = errors.New("there are as many as there may be")
+	ErrTorn     = errors.New("the set is damaged")
+	ErrConflict = errors.New("the workspace changed as well")
+)
+
+// Bounds of a store.
+const (
+	maxSets        = 256
+	maxLayers      = 64 // of one set, its top included; overlayfs takes 500
+	maxCheckpoints = 64 // of one set
+	maxMeta        = 1 << 20
+	maxName        = 64
+	lockPatience   = 5 * time.Second
+)
+
+// Store is a directory of sets. Its methods are safe for concurrent use, by
+// several programs as well.
+type Store struct {
+	path string   // of the directory
+	root *os.File // the directory
+
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup // removes what is in the trash
+}
+
+// The directories of a store.
+const (
+	setsDir   = "sets"
+	layersDir = "layers"
+	newDir    = "new"
+	trashDir  = "trash"
+	lockName  = "lock"
+)
+
+// Open opens the store in a directory, which it makes, for the caller's eyes
+// only, where there is none. The caller must Close the Store.
+func Open(dir string) (*Store, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open workspaces: %w", err)
+	}
+	const ours = 0o700
+	if err := os.MkdirAll(abs, ours); err != nil {
+		return nil, fmt.Errorf("open workspaces: %w", err)
+	}
+	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open workspaces %s: %w", abs, err)
+	}
+	s := &Store{path: abs, root: os.NewFile(uintptr(fd), abs)}
+	if err := s.prepare(); err != nil {
+		s.root.Close()
+		return nil, fmt.Errorf("open workspaces %s: %w", abs, err)
+	}
+	return s, nil
+}
+
+func (s *Store) prepare() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(s.root.Fd()), &st); err != nil {
+		return err
+	}
+	if int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0 {
+		return fmt.Errorf("it must belong to uid %d and be closed to others, and is uid %d, mode %o; mend that, or name another directory with --state", os.Geteuid(), st.Uid, st.Mode&0o7777)
+	}
+	for _, name := range []string{setsDir, layersDir, newDir, trashDir} {
+		if err := unix.Mkdirat(int(s.root.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("make %s: %w", name, err)
+		}
+	}
+	// What a crash has left. Where another program is at work, it waits.
+	l, err := tryLock(s.root, lockName, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer l.free()
+	if l != nil {
+		s.collect()
+	}
+	s.sweep()
+	return nil
+}
+
+// Close waits until what was discarded is removed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.wg.Wait()
+	return s.root.Close()
+}
+
+// sweep removes what is in the trash, in the background.
+func (s *Store) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.wg.Go(func() {
+		dir, err := openDir(s.root, trashDir)
+		if err != nil {
+			return
+		}
+		defer dir.Close()
+		names, err := listDir(dir)
+		if err != nil {
+			return
+		}
+		for _, name := range names {
+			_ = removeTree(dir, name) // what stays is tried again at the next Open
+		}
+	})
+}
+
+// trash takes a directory out of sight at once.
+func (s *Store) trash(dir, name string) error {
+	to := trashDir + "/" + name + "-" + newID()
+	if err := unix.Renameat(int(s.root.Fd()), dir+"/"+name, int(s.root.Fd()), to); err != nil {
+		return fmt.Errorf("remove %s %s: %w", dir, name, err)
+	}
+	return nil
+}
+
+// newID is a name that nothing else has.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// CheckName says what is wrong with a name of a set or a checkpoint.
+func CheckName(name string) error {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	if name == "" || len(name) > maxName || strings.Trim(name, plain) != "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
+		return fmt.Errorf("name %q: want 1 to %d letters, digits, dots, dashes and underscores, beginning with a letter or digit", name, maxName)
+	}
+	return nil
+}
+
+// lock is a flock(2) that is held.
+type lock struct{ f *os.File }
+
+func (l *lock) free() {
+	if l != nil && l.f != nil {
+		l.f.Close()
+	}
+}
+
+// tryLock takes a lock that nobody holds; it is nil where somebody does.
+func tryLock(dir *os.File, name string, how int) (*lock, error) {
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock %s: %w", name, err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	for {
+		err = unix.Flock(fd, how|unix.LOCK_NB)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		f.Close()
+		return nil, nil //nolint:nilnil // documented: held by another is not an error
+	case err != nil:
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	return &lock{f}, nil
+}
+
+// waitLock takes a lock, and waits a bounded time for others who hold it.
+func waitLock(dir *os.File, name string, how int) (*lock, error) {
+	end := time.NewTimer(lockPatience)
+	defer end.Stop()
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		l, err := tryLock(dir, name, how)
+		if l != nil || err != nil {
+			return l, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-end.C:
+			return nil, fmt.Errorf("%w; try again when it is done", ErrBusy)
+		}
+	}
+}
+
+// lock is held while the sets and layers of the store are added, exchanged or
+// removed, which never takes long.
+func (s *Store) lock() (*lock, error) { return waitLock(s.root, lockName, unix.LOCK_EX) }
+
+// ids are the names of all sets, in order.
+func (s *Store) ids() ([]string, error) {
+	dir, err := openDir(s.root, setsDir)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := listDir(dir)
+	slices.Sort(names)
+	return names, err
+}
+
+// Info is what is known of a set without looking into its layers.
+type Info struct {
+	ID          string       `json:"id"`
+	Base        string       `json:"base"` // directory of the host
+	Created     time.Time    `json:"created"`
+	Since       time.Time    `json:"since"`  // what changed in the base from here on is a conflict
+	Layers      int          `json:"layers"` // frozen ones
+	Live        bool         `json:"live"`   // a box works in it
+	Interrupted bool         `json:"interrupted,omitempty"`
+	Checkpoints []Checkpoint `json:"checkpoints,omitempty"`
+	Torn        string       `json:"torn,omitempty"` // why it cannot be used
+}
+
+// Checkpoint is a state of a set to which it can be rolled back.
+type Checkpoint struct {
+	Name string    `json:"name"`
+	Time time.Time `json:"time"`
+}
+
+// List is what the store holds, by name. A damaged set is listed with what is
+// wrong with it.
+func (s *Store) List() ([]Info, error) {
+	ids, err := s.ids()
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces: %w", err)
+	}
+	users := s.users(ids)
+	all := make([]Info, 0, len(ids))
+	for _, id := range ids {
+		info, err := s.info(id, users)
+		if errors.Is(err, ErrNotFound) {
+			continue // gone meanwhile
+		}
+		if err != nil {
+			info = Info{ID: id, Torn: err.Error()}
+		}
+		all = append(all, info)
+	}
+	return all, nil
+}
+
+// Info is what is known of one set.
+func (s *Store) Info(id string) (Info, error) {
+	ids, err := s.ids()
+	if err != nil {
+		return Info{}, fmt.Errorf("look at set %s: %w", id, err)
+	}
+	info, err := s.info(id, s.users(ids))
+	if err != nil {
+		return Info{}, fmt.Errorf("look at set %s: %w", id, err)
+	}
+	return info, nil
+}
+
+func (s *Store) info(id string, users map[string]int) (Info, error) {
+	h, err := s.hold(id)
+	if err != nil {
+		return Info{}, err
+	}
+	defer h.close()
+	m := h.meta
+	info := Info{ID: id, Base: m.Base, Created: m.Created, Since: m.Since, Layers: len(m.Layers)}
+	for _, c := range m.Checkpoints {
+		info.Checkpoints = append(info.Checkpoints, Checkpoint{c.Name, c.Time})
+	}
+	if err := s.whole(&m, users); err != nil {
+		info.Torn = err.Error()
+	}
+	info.Interrupted = h.has(journalName)
+	l, err := tryLock(h.dir, liveName, unix.LOCK_SH)
+	info.Live = err == nil && l == nil
+	l.free()
+	return info, nil
+}

@@ -1,0 +1,214 @@
+package workspace
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// lines are the lines of a text, each with its end.
+func lines(text []byte) [][]byte {
+	var all [][]byte
+	for len(text) > 0 {
+		i := bytes.IndexByte(text, '\n') + 1
+		if i == 0 {
+			i = len(text)
+		}
+		all, text = append(all, text[:i]), text[i:]
+	}
+	return all
+}
+
+// edit is a run of lines: n that both have where it is keep, else so many that
+// only the old or only the new one has.
+type edit struct {
+	op byte // ' ', '-', '+'
+	n  int
+}
+
+// maxEdits bounds the search for the smallest difference: time and memory grow
+// with its square.
+const maxEdits = 1500
+
+// compareLines is a way from a to b: the shortest one (E. Myers, An O(ND)
+// Difference Algorithm and Its Variations, 1986), and where that is longer than
+// maxEdits all lines between what begins and what ends both alike.
+func compareLines(a, b [][]byte) []edit {
+	var head, tail int
+	for head < len(a) && head < len(b) && bytes.Equal(a[head], b[head]) {
+		head++
+	}
+	for tail < len(a)-head && tail < len(b)-head && bytes.Equal(a[len(a)-1-tail], b[len(b)-1-tail]) {
+		tail++
+	}
+	edits := []edit{{' ', head}}
+	a, b = a[head:len(a)-tail], b[head:len(b)-tail]
+	if middle, ok := shortest(a, b); ok {
+		edits = append(edits, middle...)
+	} else {
+		edits = append(edits, edit{'-', len(a)}, edit{'+', len(b)})
+	}
+	return joinEdits(append(edits, edit{' ', tail}))
+}
+
+// joinEdits makes one of neighbours that are alike, and leaves out empty ones.
+func joinEdits(edits []edit) []edit {
+	var all []edit
+	for _, e := range edits {
+		switch last := len(all) - 1; {
+		case e.n == 0:
+		case last >= 0 && all[last].op == e.op:
+			all[last].n += e.n
+		default:
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// shortest is the shortest way, or none where it is too long. reach[k] is how
+// far down a one gets on the diagonal k, x - y = k, with d edits.
+func shortest(a, b [][]byte) ([]edit, bool) {
+	most := min(len(a)+len(b), maxEdits)
+	reach := make([]int32, 2*most+3)
+	at := func(k int) *int32 { return &reach[k+most+1] }
+	var trail [][]int32
+	for d := 0; d <= most; d++ {
+		for k := -d; k <= d; k += 2 {
+			x := int(*at(k + 1))
+			if k > -d && (k == d || *at(k - 1) >= *at(k + 1)) {
+				x = int(*at(k - 1)) + 1
+			}
+			if d == 0 {
+				x = 0
+			}
+			y := x - k
+			for x < len(a) && y >= 0 && y < len(b) && bytes.Equal(a[x], b[y]) {
+				x, y = x+1, y+1
+			}
+			if *at(k) = int32(x); x >= len(a) && y >= len(b) {
+				return retrace(trail, len(a), len(b)), true
+			}
+		}
+		trail = append(trail, slices.Clone(reach[most+1-d:most+2+d]))
+	}
+	return nil, false
+}
+
+// retrace goes the found way back.
+func retrace(trail [][]int32, x, y int) []edit {
+	var back []edit
+	for d := len(trail); d > 0; d-- {
+		prev := trail[d-1] // reach after d-1 edits, of the diagonals -(d-1) to d-1
+		at := func(k int) int {
+			if k < -(d-1) || k > d-1 {
+				return -1
+			}
+			return int(prev[k+d-1])
+		}
+		k := x - y
+		down := k == -d || k != d && at(k-1) < at(k+1) // an insertion
+		px := at(k-1) + 1
+		op := byte('-')
+		if down {
+			px, op = at(k+1), '+'
+		}
+		// The way came to (px, px-k) by one edit, and then went along equal lines.
+		back = append(back, edit{' ', x - px}, edit{op, 1})
+		x, y = px, px-k
+		if down {
+			y--
+		} else {
+			x--
+		}
+	}
+	back = append(back, edit{' ', x})
+	slices.Reverse(back)
+	return back
+}
+
+// context is how many lines stand around a change.
+const contextLines = 3
+
+// hunks writes the difference of two texts as diff -u has it.
+func hunks(out *strings.Builder, old, now []byte) {
+	a, b := lines(old), lines(now)
+	edits := compareLines(a, b)
+	for i := 0; i < len(edits); {
+		if edits[i].op == ' ' {
+			i++
+			continue
+		}
+		// A hunk is all changes with at most twice the context between them.
+		j := i + 1
+		for j < len(edits) && (edits[j].op != ' ' || j+1 < len(edits) && edits[j].n <= 2*contextLines) {
+			j++
+		}
+		hunk(out, a, b, edits, i, j)
+		i = j
+	}
+}
+
+// hunk writes the edits from i to j, with the context around them.
+func hunk(out *strings.Builder, a, b [][]byte, edits []edit, i, j int) {
+	x, y := 0, 0
+	for _, e := range edits[:i] {
+		if e.op != '+' {
+			x += e.n
+		}
+		if e.op != '-' {
+			y += e.n
+		}
+	}
+	part := slices.Clone(edits[i:j])
+	if i > 0 {
+		n := min(edits[i-1].n, contextLines)
+		part = append([]edit{{' ', n}}, part...)
+		x, y = x-n, y-n
+	}
+	if j < len(edits) {
+		part = append(part, edit{' ', min(edits[j].n, contextLines)})
+	}
+	var olds, news int
+	for _, e := range part {
+		if e.op != '+' {
+			olds += e.n
+		}
+		if e.op != '-' {
+			news += e.n
+		}
+	}
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", extent(x, olds), extent(y, news))
+	for _, e := range part {
+		for range e.n {
+			line := b
+			at := y
+			if e.op == '-' {
+				line, at = a, x
+			}
+			out.WriteByte(e.op)
+			out.Write(line[at])
+			if text := line[at]; text[len(text)-1] != '\n' {
+				out.WriteString("\n\\ No newline at end of file\n")
+			}
+			if e.op != '+' {
+				x++
+			}
+			if e.op != '-' {
+				y++
+			}
+		}
+	}
+}
+
+// extent is where the lines of a hunk stand in a file.
+func extent(at, n int) string {
+	if n > 0 {
+		at++
+	}
+	if n == 1 {
+		return fmt.Sprint(at)
+	}
+	return fmt.Sprintf("%d,%d", at, n)
+}

@@ -1,0 +1,230 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of a unified diff.
+const (
+	maxText    = 1 << 20  // bytes of a file that is shown
+	maxUnified = 16 << 20 // bytes of all
+	binaryHead = 8 << 10  // a NUL in so many bytes makes a file binary, as git has it
+)
+
+// Unified writes the changes of a set as `git diff` does, so that `git apply`
+// and patch(1) take them. Files that are no text are named only, and so are
+// those over 1 MiB; beyond 16 MiB it ends, and says how much is left out. Only
+// the named paths are shown, or all where none is named, as Apply takes them.
+func (s *Store) Unified(ctx context.Context, out io.Writer, id string, paths []string) error {
+	if err := s.unified(ctx, out, id, paths); err != nil {
+		return fmt.Errorf("show set %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) unified(ctx context.Context, out io.Writer, id string, paths []string) error {
+	o, err := s.look(id, unix.LOCK_SH)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	if err := o.compare(ctx); err != nil {
+		return err
+	}
+	chosen, err := choose(o.diff.Changes, paths)
+	if err != nil {
+		return err
+	}
+	written := 0
+	for i := range chosen {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if written > maxUnified {
+			_, err := fmt.Fprintf(out, "# %d more changed paths are left out: the diff has over %d bytes\n", len(chosen)-i, maxUnified)
+			return err
+		}
+		var b strings.Builder
+		o.show(&b, &chosen[i])
+		n, err := io.WriteString(out, b.String())
+		if err != nil {
+			return err
+		}
+		written += n
+	}
+	return nil
+}
+
+// show writes one change.
+func (o *open) show(b *strings.Builder, c *Change) {
+	if c.Problem != "" {
+		fmt.Fprintf(b, "# %s: %s: %s\n", quotePath(c.name), c.Kind, c.Problem)
+		return
+	}
+	if c.Kind == Attr || c.Kind == Touched || c.Type == typeDir && c.WasType == "" {
+		if c.Kind == Mode || c.Type != typeDir {
+			fmt.Fprintf(b, "# %s: %s\n", quotePath(c.name), c.Kind)
+		}
+		return // a directory is where its files are
+	}
+	if c.WasType != "" { // as git shows it: the one goes, the other comes
+		old, now := *c, *c
+		old.Kind, old.Type, old.st = Deleted, c.WasType, nil
+		now.Kind, now.WasType, now.was = Added, "", nil
+		if old.Type != typeDir {
+			o.show(b, &old)
+		}
+		if old.WasType = ""; now.Type != typeDir {
+			o.show(b, &now)
+		}
+		return
+	}
+	from, to := quotePath("a/"+c.name), quotePath("b/"+c.name)
+	fmt.Fprintf(b, "diff --git %s %s\n", from, to)
+	switch {
+	case c.Kind == Added:
+		fmt.Fprintf(b, "new file mode %s\n", gitMode(c.st))
+		from = "/dev/null"
+	case c.Kind == Deleted:
+		fmt.Fprintf(b, "deleted file mode %s\n", gitMode(c.was))
+		to = "/dev/null"
+	case gitMode(c.st) != gitMode(c.was):
+		fmt.Fprintf(b, "old mode %s\nnew mode %s\n", gitMode(c.was), gitMode(c.st))
+	case c.Kind == Mode:
+		fmt.Fprintf(b, "# mode %s, was %s\n", c.Mode, c.WasMode)
+	}
+	if c.Kind == Mode {
+		return
+	}
+	old, oldWhy := o.text(c, true)
+	now, nowWhy := o.text(c, false)
+	switch {
+	case oldWhy != "" || nowWhy != "":
+		fmt.Fprintf(b, "Binary files %s and %s differ\n", from, to)
+		if why := oldWhy + nowWhy; !strings.Contains(why, "binary") {
+			fmt.Fprintf(b, "# not shown: %s\n", strings.TrimSpace(oldWhy+" "+nowWhy))
+		}
+	case len(old)+len(now) > 0 && !bytes.Equal(old, now):
+		fmt.Fprintf(b, "--- %s\n+++ %s\n", from, to)
+		hunks(b, old, now)
+	}
+}
+
+// text is what a path holds in the base or in the set, or why that is not
+// shown. Nothing is what an absent file holds.
+func (o *open) text(c *Change, base bool) ([]byte, string) {
+	root, st := o.base, c.was
+	if !base {
+		st = c.st
+		if st != nil {
+			root = o.layers[c.layer].dir
+		}
+	}
+	switch {
+	case st == nil:
+		return nil, ""
+	case isLink(st):
+		target, err := readLinkBeneath(root, c.name)
+		if err != nil {
+			return nil, cause(err)
+		}
+		return []byte(target), ""
+	case !isRegular(st):
+		return nil, "a " + typeOf(st)
+	case st.Size > maxText:
+		return nil, fmt.Sprintf("%d bytes, at most %d are shown", st.Size, maxText)
+	}
+	text, err := readSmall(root, c.name, maxText)
+	if err != nil {
+		return nil, cause(err)
+	}
+	if bytes.IndexByte(text[:min(len(text), binaryHead)], 0) >= 0 {
+		return nil, "binary"
+	}
+	return text, ""
+}
+
+// readLinkBeneath is where a link beneath a directory leads.
+func readLinkBeneath(root *os.File, path string) (string, error) {
+	dir, name, err := parentOf(root, path)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return readLink(dir, name)
+}
+
+// parentOf opens the directory that a path lies in.
+func parentOf(root *os.File, path string) (*os.File, string, error) {
+	at, name := ".", path
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		at, name = path[:i], path[i+1:]
+	}
+	dir, err := openDir(root, at)
+	return dir, name, err
+}
+
+// gitMode is the mode of a file as git knows it: it keeps one bit.
+func gitMode(st *unix.Stat_t) string {
+	switch {
+	case isLink(st):
+		return "120000"
+	case st.Mode&0o100 != 0:
+		return "100755"
+	}
+	return "100644"
+}
+
+// quotePath is a path as git shows it: in quotes, as in C, where it holds what
+// a terminal or a parser could take for something else.
+func quotePath(path string) string {
+	plain := utf8.ValidString(path)
+	for _, r := range path {
+		if r < ' ' || r == 0x7f || r == '"' || r == '\\' || r >= 0x80 && !printable(r) {
+			plain = false
+		}
+	}
+	if plain {
+		return path
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// printable reports whether a rune beyond ASCII shows as itself: neither a
+// control character nor one that changes the direction of what follows.
+func printable(r rune) bool {
+	switch {
+	case r < 0xa0, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r == 0xad:
+		return false
+	}
+	return true
+}
+
+// Quote is a path for a terminal.
+func Quote(path string) string { return quotePath(path) }
