@@ -160,37 +160,41 @@ func (h *held) quiet() (live bool, err error) {
 // writeJSON writes a small file so that after a crash there is the old one or
 // the new one.
 func writeJSON(dir *os.File, name string, what any) error {
+	scratch := name + "." + newID()
+	err := newJSON(dir, scratch, what)
+	if err == nil {
+		err = unix.Renameat(int(dir.Fd()), scratch, int(dir.Fd()), name)
+	}
+	if err == nil {
+		err = dir.Sync()
+	} else {
+		_ = unix.Unlinkat(int(dir.Fd()), scratch, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// newJSON writes a small file that is not there yet.
+func newJSON(dir *os.File, name string, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return err
 	}
 	if len(text) > maxMeta {
-		return fmt.Errorf("write %s: %d bytes, at most %d are taken", name, len(text), maxMeta)
+		return fmt.Errorf("%d bytes, at most %d are taken", len(text), maxMeta)
 	}
-	scratch := name + "." + newID()
-	fd, err := unix.Openat(int(dir.Fd()), scratch, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return err
 	}
 	f := os.NewFile(uintptr(fd), name)
 	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = unix.Renameat(int(dir.Fd()), scratch, int(dir.Fd()), name)
-	}
-	if err != nil {
-		_ = unix.Unlinkat(int(dir.Fd()), scratch, 0)
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return errors.Join(err, f.Close())
 }
 
 // readSmall reads a whole file of our own.
@@ -278,8 +282,8 @@ func (s *Store) enter(id string, m *meta) error {
 		return err
 	}
 	defer dir.Close()
-	if err := writeJSON(dir, metaName, m); err != nil {
-		return err
+	if err := newJSON(dir, metaName, m); err != nil {
+		return fmt.Errorf("write %s: %w", metaName, err)
 	}
 	if err := unix.Renameat2(int(s.root.Fd()), scratch, int(s.root.Fd()), setsDir+"/"+id, unix.RENAME_NOREPLACE); err != nil {
 		return err

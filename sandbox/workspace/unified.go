@@ -77,14 +77,10 @@ func (o *open) show(b *strings.Builder, c *Change) {
 	}
 	if c.WasType != "" { // as git shows it: the one goes, the other comes
 		old, now := *c, *c
-		old.Kind, old.Type, old.st = Deleted, c.WasType, nil
+		old.Kind, old.Type, old.WasType, old.st = Deleted, c.WasType, "", nil
 		now.Kind, now.WasType, now.was = Added, "", nil
-		if old.Type != typeDir {
-			o.show(b, &old)
-		}
-		if old.WasType = ""; now.Type != typeDir {
-			o.show(b, &now)
-		}
+		o.show(b, &old)
+		o.show(b, &now)
 		return
 	}
 	from, to := quotePath("a/"+c.name), quotePath("b/"+c.name)
@@ -98,6 +94,8 @@ func (o *open) show(b *strings.Builder, c *Change) {
 		to = "/dev/null"
 	case gitMode(c.st) != gitMode(c.was):
 		fmt.Fprintf(b, "old mode %s\nnew mode %s\n", gitMode(c.was), gitMode(c.st))
+	case isLink(c.st): // whose kind nothing else says
+		fmt.Fprintf(b, "index 0000000..0000000 %s\n", gitMode(c.st))
 	case c.Kind == Mode:
 		fmt.Fprintf(b, "# mode %s, was %s\n", c.Mode, c.WasMode)
 	}
