@@ -233,14 +233,13 @@ func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response) 
 }
 
 // tell answers with one line of the door's own, after which the connection is
-// closed.
-func tell(client *side, status int, line string) error {
+// closed. Who has gone need not be told.
+func tell(client *side, status int, line string) {
 	_, err := fmt.Fprintf(client.conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
 		status, http.StatusText(status), len(line)+1, line)
 	if err == nil {
 		settle(client)
 	}
-	return nil //nolint:nilerr // who has gone need not be told
 }
 
 // settle lets the client read what was written before the connection is

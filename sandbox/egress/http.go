@@ -109,16 +109,17 @@ func (x *exchange) unreadable(err error) error {
 	}
 	refused := x.refuse(x.rec, "http", wrong.reason, "Use a client that follows RFC 9112.")
 	x.d.record(refused.Record)
-	return tell(x.client, wrong.status, refused.Record.Refusal())
+	tell(x.client, wrong.status, refused.Record.Refusal())
+	return nil
 }
 
-// denied records that a request is refused and says so.
-func (x *exchange) denied(h head, path, rule, reason, instead string) error {
+// deny records that a request is refused and says so.
+func (x *exchange) deny(status int, h head, path, rule, reason, instead string) {
 	rec := x.rec
 	rec.Time, rec.Proto, rec.Method, rec.Path = time.Now(), "http", h.method, path
 	refused := x.refuse(rec, rule, reason, instead)
 	x.d.record(refused.Record)
-	return tell(x.client, http.StatusForbidden, refused.Record.Refusal())
+	tell(x.client, status, refused.Record.Refusal())
 }
 
 // serve judges one request and has it answered. It reports whether another one
@@ -130,17 +131,20 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	}
 	switch {
 	case h.method == "CONNECT":
-		return false, x.denied(h, "", "CONNECT", "a tunnel through this host would hide where it leads", "Connect to each host directly.")
+		x.deny(http.StatusForbidden, h, "", "CONNECT", "a tunnel through this host would hide where it leads", "Connect to each host directly.")
+		return false, nil
 	case p.host != x.host || p.port != x.port:
-		return false, x.denied(h, p.path, "Host", fmt.Sprintf("its Host header names %s, and the connection was asked for %s", hostPort(p.host, p.port, ""), hostPort(x.host, x.port, "")), "Connect to each host by its own name.")
+		x.deny(http.StatusForbidden, h, p.path, "Host", fmt.Sprintf("its Host header names %s, and the connection was asked for %s", hostPort(p.host, p.port, ""), hostPort(x.host, x.port, "")), "Connect to each host by its own name.")
+		return false, nil
 	}
 	if expects := h.options("Expect"); len(expects) > 0 && !slices.Equal(expects, []string{"100-continue"}) {
 		return false, x.unreadable(&badRequest{http.StatusExpectationFailed, "a request expects something other than 100-continue"})
 	}
 	if x.requests() {
 		for _, f := range h.fields {
-			if slices.Contains(overriding, strings.ToLower(f.name)) {
-				return false, x.denied(h, p.path, "requests", "the profile has rules about the requests to it, and the header "+f.name+" would make it another request", "Leave the header out.")
+			if slices.ContainsFunc(overriding, func(name string) bool { return sameHeader(name, f.name) }) {
+				x.deny(http.StatusForbidden, h, p.path, "requests", "the profile has rules about the requests to it, and the header "+f.name+" would make it another request", "Leave the header out.")
+				return false, nil
 			}
 		}
 	}
@@ -149,7 +153,8 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 		if !ok {
 			return false, err
 		}
-		return false, tell(x.client, http.StatusForbidden, refused.Record.Refusal())
+		tell(x.client, http.StatusForbidden, refused.Record.Refusal())
+		return false, nil
 	}
 	fields, err := h.handOn()
 	if err != nil {
@@ -157,11 +162,8 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	}
 	extra, err := x.secrets(ctx, x.scheme, h.method, p.path)
 	if err != nil {
-		rec := x.rec
-		rec.Time, rec.Method, rec.Path = time.Now(), h.method, p.path
-		refused := x.refuse(rec, "secrets", err.Error(), "Tell the person you work for.")
-		x.d.record(refused.Record)
-		return false, tell(x.client, http.StatusBadGateway, refused.Record.Refusal())
+		x.deny(http.StatusBadGateway, h, p.path, "secrets", err.Error(), "Tell the person you work for.")
+		return false, nil
 	}
 	q := request{head: h, place: p, extra: extra, began: time.Now()}
 	return x.carry(q, withSecrets(fields, extra))
@@ -242,8 +244,15 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 
 // send writes the head of a request.
 func (x *exchange) send(q request, fields []field, websocket bool) error {
+	_, err := x.up.conn.Write(q.write(x.scheme, fields, websocket))
+	return err
+}
+
+// write is the head of the request as it is sent: from what was understood of
+// it, and the fields that are handed on.
+func (q request) write(scheme string, fields []field, websocket bool) []byte {
 	w := bytes.NewBuffer(make([]byte, 0, 1024))
-	fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: %s\r\n", q.method, q.place.target, hostPort(q.place.host, q.port, x.scheme))
+	fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: %s\r\n", q.method, q.place.target, hostPort(q.place.host, q.port, scheme))
 	for _, f := range fields {
 		fmt.Fprintf(w, "%s: %s\r\n", f.name, f.value)
 	}
@@ -257,8 +266,7 @@ func (x *exchange) send(q request, fields []field, websocket bool) error {
 		w.WriteString("Connection: Upgrade\r\nUpgrade: websocket\r\n")
 	}
 	w.WriteString("\r\n")
-	_, err := x.up.conn.Write(w.Bytes())
-	return err
+	return w.Bytes()
 }
 
 // answer reads the head of the answer. What comes before it is handed on where

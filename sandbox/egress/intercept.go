@@ -65,7 +65,7 @@ func (r *relay) badGateway(cause error) error {
 			rec.Path = p.path
 		}
 		r.d.record(rec)
-		tell(r.client, http.StatusBadGateway, clip("The sandbox's door cannot reach the server: "+cause.Error(), maxLine)) //nolint:errcheck // it returns none
+		tell(r.client, http.StatusBadGateway, clip("The sandbox's door cannot reach the server: "+cause.Error(), maxLine))
 	}
 	return cause
 }

@@ -92,14 +92,18 @@ func (p *proxied) unreadable(err error) error {
 	return x.unreadable(err)
 }
 
-// fail answers that a connection was not made, and is nil where that is
-// recorded by it.
+// fail answers that a connection was not made, and ends its flow: the client
+// may take a while to read it.
 func (p *proxied) fail(err error) error {
-	if refused, ok := errors.AsType[*Refused](err); ok {
-		tell(p.client, http.StatusForbidden, refused.Record.Refusal()) //nolint:errcheck // it returns none
-		return err
+	if p.flow != nil {
+		p.keep()
+		p.flow.end(err)
 	}
-	tell(p.client, http.StatusBadGateway, clip("The sandbox's door cannot reach the server: "+err.Error(), maxLine)) //nolint:errcheck // it returns none
+	status, line := http.StatusBadGateway, clip("The sandbox's door cannot reach the server: "+err.Error(), maxLine)
+	if refused, ok := errors.AsType[*Refused](err); ok {
+		status, line = http.StatusForbidden, refused.Record.Refusal()
+	}
+	tell(p.client, status, line)
 	return err
 }
 

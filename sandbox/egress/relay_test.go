@@ -53,6 +53,7 @@ func serve(t testing.TB, server uint16, change func(*Config)) *serving {
 		change(&cfg)
 	}
 	s.d = open(t, cfg)
+	s.target.Store(&netip.AddrPort{})
 	s.through, s.proxy = listen(t), listen(t)
 	var served sync.WaitGroup
 	served.Go(func() {

@@ -1,0 +1,187 @@
+package egress
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// secureWeb is a web over TLS.
+func secureWeb(t testing.TB, id tls.Certificate) *web {
+	w := &web{}
+	w.Server = httptest.NewUnstartedServer(w)
+	w.TLS = &tls.Config{Certificates: []tls.Certificate{id}, NextProtos: []string{"h2", "http/1.1"}}
+	w.EnableHTTP2 = true
+	w.Config.ErrorLog = log.New(io.Discard, "", 0)
+	w.StartTLS()
+	w.port = port(w.Listener.Addr())
+	t.Cleanup(w.Close)
+	return w
+}
+
+// trust is the box's trust store.
+func trust(t testing.TB, d *Door) *x509.CertPool {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(d.Authority()) {
+		t.Fatalf("no certificate in %q", d.Authority())
+	}
+	return pool
+}
+
+// opened makes a TLS connection to the site, as the box.
+func (s *serving) opened(t testing.TB, protocols ...string) *tls.Conn {
+	t.Helper()
+	c := tls.Client(s.site(t), &tls.Config{ServerName: site, RootCAs: trust(t, s.d), NextProtos: protocols})
+	if err := c.HandshakeContext(t.Context()); err != nil {
+		t.Fatalf("handshake: %v", err)
+	}
+	return c
+}
+
+func TestInterceptedRequestsAreJudged(t *testing.T) {
+	id, roots := identityFor(t, site)
+	w := secureWeb(t, id)
+	s := serve(t, w.port, func(cfg *Config) {
+		withToken(cfg)
+		cfg.Egress.Intercept, cfg.Roots = true, roots
+		cfg.Egress.Allow[0].Methods = []string{"GET"}
+		cfg.Egress.Secrets[0].Paths = []string{"/headers"}
+	})
+	c := s.opened(t, "h2", "http/1.1")
+	if got := c.ConnectionState(); got.NegotiatedProtocol != "http/1.1" || got.PeerCertificates[0].VerifyHostname(site) != nil {
+		t.Errorf("got %+v; want http/1.1 and a certificate for the site", got)
+	}
+	in := bufio.NewReader(c)
+	io.WriteString(c, s.asked("GET /headers", "Authorization: mine"))
+	resp, body := readAnswer(t, in, "GET")
+	if resp.StatusCode != 200 || !strings.Contains(body, "Authorization: Bearer "+strings.Repeat("*", len(token))+"\r\n") || strings.Contains(body, "mine") {
+		t.Errorf("got %s %q; want the masked secret", resp.Status, body)
+	}
+	io.WriteString(c, s.asked("GET /big"))
+	if _, body := readAnswer(t, in, "GET"); len(body) != 1_000_000 {
+		t.Errorf("got %d bytes; want 1000000", len(body))
+	}
+	io.WriteString(c, s.asked("DELETE /x"))
+	if resp, body := readAnswer(t, in, "DELETE"); resp.StatusCode != 403 || !strings.HasPrefix(body, "BLOCKED by the sandbox: DELETE") {
+		t.Errorf("got %s %q; want a refusal", resp.Status, body)
+	}
+	if diff := cmp.Diff([]string{"GET /headers", "GET /big"}, w.requests()); diff != "" {
+		t.Error(diff)
+	}
+	if r := s.await(t, func(r Record) bool { return r.Path == "/headers" }); r.Secret != "github" || !r.Allowed {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestInterceptVerifiesTheServer(t *testing.T) {
+	id, roots := identityFor(t, "other.example")
+	_, strangers := identityFor(t, site)
+	for name, pool := range map[string]*x509.CertPool{"another name": roots, "an unknown authority": strangers, "the host's roots": nil} {
+		w := secureWeb(t, id)
+		s := serve(t, w.port, func(cfg *Config) { cfg.Egress.Intercept, cfg.Roots = true, pool })
+		c := s.opened(t)
+		io.WriteString(c, s.asked("GET /x"))
+		resp, body := readAnswer(t, bufio.NewReader(c), "GET")
+		if resp.StatusCode != 502 || !strings.Contains(body, "x509: ") {
+			t.Errorf("%s: got %s %q; want 502 and the cause", name, resp.Status, body)
+		}
+		if r := s.await(t, func(r Record) bool { return r.Path == "/x" }); !strings.Contains(r.Reason, "x509: ") {
+			t.Errorf("%s: got %+v", name, r)
+		}
+		if len(w.requests()) > 0 {
+			t.Errorf("%s: the server saw %q", name, w.requests())
+		}
+	}
+}
+
+func TestBoxMustTrustTheAuthority(t *testing.T) {
+	id, roots := identityFor(t, site)
+	s := serve(t, secureWeb(t, id).port, func(cfg *Config) { cfg.Egress.Intercept, cfg.Roots = true, roots })
+	if err := tls.Client(s.site(t), &tls.Config{ServerName: site, RootCAs: roots}).HandshakeContext(t.Context()); err == nil {
+		t.Error("a client that trusts only the server's own authority was content")
+	}
+	r := s.await(t, func(r Record) bool { return r.Reason != "" })
+	if !strings.Contains(r.Reason, "does the program trust the box's authority?") {
+		t.Errorf("got %+v", r)
+	}
+	// Two boxes have two authorities.
+	other := serve(t, secureWeb(t, id).port, func(cfg *Config) { cfg.Egress.Intercept, cfg.Roots = true, roots })
+	if err := tls.Client(s.site(t), &tls.Config{ServerName: site, RootCAs: trust(t, other.d)}).HandshakeContext(t.Context()); err == nil {
+		t.Error("one box's authority is good for another box")
+	}
+	if open(t, Config{Egress: allowing(site)}).Authority() != nil {
+		t.Error("a door that does not intercept has an authority")
+	}
+}
+
+func TestInterceptedBytesThatAreNoRequests(t *testing.T) {
+	id, roots := identityFor(t, site)
+	for _, rules := range []bool{false, true} {
+		s := serve(t, secure(t, id), func(cfg *Config) {
+			cfg.Egress.Intercept, cfg.Roots = true, roots
+			if rules {
+				cfg.Egress.Allow[0].Methods = []string{"GET"}
+			}
+		})
+		c := s.opened(t)
+		io.WriteString(c, "\x00raw")
+		got := make([]byte, 4)
+		if _, err := io.ReadFull(c, got); (err == nil) == rules {
+			t.Errorf("rules about requests %v: got %q, %v", rules, got, err)
+		}
+		c.Close()
+	}
+}
+
+func TestInterceptNeedsItsAuthority(t *testing.T) {
+	id, _ := identityFor(t, site)
+	s := serve(t, secure(t, id), nil)
+	changed := *s.d.cfg.Egress
+	changed.Intercept = true
+	if err := s.d.Set(&changed); err != nil {
+		t.Fatal(err)
+	}
+	if err := tls.Client(s.site(t), &tls.Config{ServerName: site, InsecureSkipVerify: true}).HandshakeContext(t.Context()); err == nil {
+		t.Error("TLS went through unopened")
+	}
+	s.await(t, func(r Record) bool { return !r.Allowed && strings.Contains(r.Reason, "authority") })
+}
+
+func TestCertificatesAreBounded(t *testing.T) {
+	a, err := newAuthority(time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxLeaves + 10 {
+		if _, err := a.certify(host(t, "h"+strings.Repeat("x", i%50)+string(rune('a'+i%26))+".example")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(a.leaves) > maxLeaves {
+		t.Errorf("%d certificates are kept", len(a.leaves))
+	}
+	leaf, err := a.certify(host(t, "10.1.2.3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(leaf.Certificate[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.pem)
+	if _, err := cert.Verify(x509.VerifyOptions{DNSName: "10.1.2.3", Roots: pool}); err != nil {
+		t.Errorf("a certificate for an address: %v", err)
+	}
+	if cert.NotAfter.After(time.Now().Add(authorityLife + time.Minute)) {
+		t.Errorf("valid until %v", cert.NotAfter)
+	}
+}
