@@ -164,7 +164,7 @@ type reply struct {
 
 // readEDNS reads what comes after the question, and reports whether it could.
 func (r *reply) readEDNS(p *dnsmessage.Parser) bool {
-	if p.SkipAllAnswers() != nil || p.SkipAllAuthorities() != nil {
+	if p.SkipAllQuestions() != nil || p.SkipAllAnswers() != nil || p.SkipAllAuthorities() != nil {
 		return false
 	}
 	for {
