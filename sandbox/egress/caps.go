@@ -59,11 +59,11 @@ func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason string) {
 	}
 	if c.conns.Add(1) > int64(l.Conns) {
 		c.conns.Add(-1)
-		return fmt.Sprintf("%d connections are open, which is all that the profile lets through at once", l.Conns)
+		return fmt.Sprintf("as many connections are open as the profile lets through at once (%d)", l.Conns)
 	}
 	if !c.rate.take(now, l.Rate, 2*l.Rate) {
 		c.conns.Add(-1)
-		return fmt.Sprintf("the profile lets through %g new connections in a second", l.Rate)
+		return fmt.Sprintf("the profile lets through only %g new connections in a second", l.Rate)
 	}
 	return ""
 }

@@ -204,7 +204,7 @@ func (f *flow) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	host, digits, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", clip(address, maxShown), err)
+		return nil, fmt.Errorf("dial: %s", clip(err.Error(), maxShown)) // it repeats the address as it came
 	}
 	h, err := policies.ParseHost(host)
 	if err != nil {

@@ -88,7 +88,7 @@ func (r Record) what() string {
 	case r.Method != "":
 		return fmt.Sprintf("%s %s%s", clip(r.Method, 20), target, clip(r.Path, maxShown))
 	case target == "":
-		return "connection"
+		return "opening a connection"
 	}
 	return "connect to " + target
 }
@@ -117,13 +117,13 @@ func (d *Door) recordSome(kind string, r Record) {
 // maxInstead bounds how many hosts a refusal names that are allowed.
 const maxInstead = 3
 
-// instead names what is allowed.
+// instead names hosts that are allowed where one is not.
 func instead(e *policies.Egress) string {
-	if e.IsZero() {
-		return "Work without the network, or ask the person you work for to allow it."
-	}
 	var hosts []string
 	for _, r := range e.Allow {
+		if r.Host == "*" {
+			r.Host = "all public names"
+		}
 		hosts = append(hosts, r.Host)
 	}
 	for _, r := range e.Private {
@@ -140,9 +140,12 @@ func instead(e *policies.Egress) string {
 // refuseVerdict is the refusal of rec by the policy.
 func (d *Door) refuseVerdict(snap *snapshot, rec Record, v policies.EgressVerdict) *Refused {
 	rec.Profile, rec.Rule, rec.Reason = d.cfg.Profile, v.Rule, v.Reason
-	rec.Instead = instead(snap.Egress)
-	if snap.IsZero() {
+	switch {
+	case snap.IsZero():
 		rec.Reason = fmt.Sprintf("profile %q has no network", d.cfg.Profile)
+		rec.Instead = "Work without the network, or ask the person you work for to allow it."
+	case !strings.HasPrefix(v.Rule, "deny ") && !snap.Connect(rec.Host, rec.Port).Allowed:
+		rec.Instead = instead(snap.Egress)
 	}
 	return &Refused{Record: rec}
 }
