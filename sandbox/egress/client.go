@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,8 +17,7 @@ import (
 
 // Client makes requests as the box may: each one, and each hop of a redirect,
 // is judged with its method and path, and its connection made, under one
-// policy. Only http and https are spoken, servers are verified against the
-// host's roots and asked for by the judged name, and neither a proxy of the
+// policy. Only http and https are spoken, servers are verified and asked for by the judged name, and neither a proxy of the
 // environment nor a cookie is used. A refusal is or holds a *Refused.
 //
 // The client has no time limit beside those of connections, and does not bound
@@ -133,6 +133,7 @@ func (d *Door) transport(s *snapshot) *http.Transport {
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return d.dialUnder(ctx, s, network, address)
 		},
+		TLSClientConfig:        &tls.Config{RootCAs: d.cfg.Roots, MinVersion: tls.VersionTLS12},
 		ForceAttemptHTTP2:      true,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  time.Minute,

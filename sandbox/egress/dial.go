@@ -185,6 +185,7 @@ func (d *Door) Dial(ctx context.Context, network, address string) (net.Conn, err
 func (d *Door) dialUnder(ctx context.Context, snap *snapshot, network, address string) (net.Conn, error) {
 	f, err := d.beginUnder(ctx, snap)
 	if err != nil {
+		d.turnAway(err, netip.AddrPort{})
 		return nil, err
 	}
 	c, err := f.dial(ctx, network, address)

@@ -50,8 +50,8 @@ func unpack(t testing.TB, b []byte) dnsmessage.Message {
 	return m
 }
 
-// said is an answer in one line: its code and its records.
-func said(m dnsmessage.Message) string {
+// inWords is an answer in one line: its code and its records.
+func inWords(m dnsmessage.Message) string {
 	s := strings.TrimPrefix(m.RCode.String(), "RCode")
 	for _, a := range m.Answers {
 		switch body := a.Body.(type) {
@@ -145,7 +145,7 @@ func TestDNS(t *testing.T) {
 	} {
 		for _, edns := range []bool{false, true} {
 			m := unpack(t, d.answer(nil, query(t, test.name, test.typ, test.class, edns)))
-			if got := said(m); got != test.want {
+			if got := inWords(m); got != test.want {
 				t.Errorf("%q %v %v: got %s, want %s", test.name, test.typ, test.class, got, test.want)
 			}
 			if !m.Response || m.ID != 77 || !m.RecursionDesired || !m.RecursionAvailable || m.AuthenticData || len(m.Authorities) != 0 {
@@ -223,8 +223,8 @@ func TestDNSMalformed(t *testing.T) {
 			continue
 		}
 		m := unpack(t, got)
-		if said(m) != test.want || !m.Response {
-			t.Errorf("%s: got %s, want %s", test.what, said(m), test.want)
+		if inWords(m) != test.want || !m.Response {
+			t.Errorf("%s: got %s, want %s", test.what, inWords(m), test.want)
 		}
 		if test.what == "EDNS version 1" && m.Additionals[0].Header.ExtendedRCode(m.RCode) != rcodeBadVersion {
 			t.Errorf("%s: got %v", test.what, m.Additionals)
@@ -364,7 +364,7 @@ func TestServeDNS(t *testing.T) {
 		if _, err := io.ReadFull(c, b); err != nil {
 			t.Fatal(err)
 		}
-		if got := said(unpack(t, b)); got != "Success 198.18.0.1" {
+		if got := inWords(unpack(t, b)); got != "Success 198.18.0.1" {
 			t.Errorf("got %s over TCP", got)
 		}
 	}

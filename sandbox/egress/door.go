@@ -30,8 +30,9 @@ type Config struct {
 	// takes one. Nil means that there are none.
 	Secret func(ctx context.Context, name string) (string, error)
 
-	// Roots are what servers are verified with where the policy has TLS opened
-	// at the door. Nil is the host's.
+	// Roots are what servers are verified with where the door itself speaks
+	// TLS: for Client, and where the policy has it opened at the door. Nil is
+	// the host's.
 	Roots *x509.CertPool
 
 	// Record is told of every connection and request, and of refused names. It
@@ -120,15 +121,12 @@ func (d *Door) Set(e *policies.Egress) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
+	if d.isClosed() {
 		return ErrClosed
 	}
-	old := d.current.Swap(snap)
 	// An idle connection would be reused by nobody: requests are made by the
 	// transport of the policy they are judged under.
-	old.client.CloseIdleConnections()
+	d.current.Swap(snap).client.CloseIdleConnections()
 	return nil
 }
 

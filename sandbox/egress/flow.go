@@ -45,7 +45,7 @@ var (
 
 // begin takes a slot for a connection, which end gives back: the limits on
 // connections open at once, on new ones in a second and on bytes are held
-// here. Its error is a *Refused, or ErrClosed.
+// here. Its error is a *Refused, which turnAway records, or ErrClosed.
 func (d *Door) begin(ctx context.Context) (*flow, error) {
 	return d.beginUnder(ctx, d.current.Load())
 }
@@ -56,9 +56,7 @@ func (d *Door) beginUnder(ctx context.Context, snap *snapshot) (*flow, error) {
 	}
 	f := &flow{d: d, snap: snap, rec: Record{Time: time.Now(), Proto: "tcp"}}
 	if reason := d.caps.enter(f.rec.Time, snap.limits); reason != "" {
-		err := f.refuse(f.rec, ruleLimits, reason, "Close connections that are done, and go more slowly.")
-		d.recordSome(reason, err.Record)
-		return nil, err
+		return nil, f.refuse(f.rec, ruleLimits, reason, "Close connections that are done, and go more slowly.")
 	}
 	drop, err := d.hold(func() { f.shut(ErrClosed) })
 	if err != nil {

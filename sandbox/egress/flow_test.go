@@ -76,6 +76,7 @@ func TestConnsAndRate(t *testing.T) {
 		begin := func(want string) *flow {
 			t.Helper()
 			f, err := d.begin(t.Context())
+			d.turnAway(err, netip.AddrPort{})
 			if r, ok := errors.AsType[*Refused](err); ok != (want != "") || ok && !strings.Contains(r.Record.Reason, want) {
 				t.Fatalf("got %v, want %q", err, want)
 			}
@@ -173,6 +174,7 @@ func TestIdleAndLife(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			f.rec.Host = host(t, "a.example")
 			box, door := net.Pipe()
 			f.own(func() { door.Close() })
 			return f, box

@@ -77,7 +77,7 @@ func (d *Door) turnAway(err error, addr netip.AddrPort) {
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		rec := refused.Record
 		rec.Addr, rec.Port = addr, addr.Port()
-		d.record(rec)
+		d.recordSome(rec.Reason, rec)
 	}
 }
 
