@@ -36,8 +36,9 @@ type attempt struct {
 
 // Names of attempts that others ask for.
 const (
-	tryMounts = "mounts" // begins the names of all about mounts
-	tryProc   = "proc"
+	tryMounts  = "mounts" // begins the names of all about mounts
+	tryProc    = "proc"
+	tryOverlay = "overlay"
 )
 
 // attempts are made in this order, all of them.
@@ -49,6 +50,7 @@ var attempts = []attempt{
 		return mkdirMount("/tmp/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666")
 	}},
 	{tryProc, func() error { return mkdirMount("/tmp/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") }},
+	{tryOverlay, tryLayers},
 	{"host name", func() error { return unix.Sethostname([]byte("probe")) }},
 	{"loopback", tryLoopback},
 	{tryMounts + ": pivot_root", func() error {
@@ -240,19 +242,22 @@ func checkBox(a around) []Check {
 	}
 	mounts := Check{Name: "mounts", Required: true, OK: true, Detail: "open_tree, mount_setattr, move_mount, pivot_root, tmpfs and devpts work in them"}
 	proc := Check{Name: "proc", Required: true, OK: true, Detail: "/proc can be mounted in a new pid namespace"}
+	layers := checkLayers(a, nil)
 	for _, t := range slices.Backward(report) { // the first failure stays
 		err := t.err()
 		switch {
 		case err == nil:
 		case strings.HasPrefix(t.Name, tryMounts):
 			mounts.OK, mounts.Detail, mounts.Degraded, mounts.Mend = false, strings.TrimPrefix(err.Error(), tryMounts+": "), lost, a.mendMounts()
+		case t.Name == tryOverlay:
+			layers = checkLayers(a, err)
 		case t.Name == tryProc:
 			proc.OK, proc.Detail, proc.Degraded, proc.Mend = false, err.Error(), "a box without /proc runs hardly any program, so none will run", a.mendProc()
 		default:
 			others.OK, others.Detail, others.Degraded, others.Mend = false, err.Error(), lost, a.mendNamespaces(err)
 		}
 	}
-	return []Check{users, others, mounts, proc}
+	return []Check{users, others, mounts, proc, layers}
 }
 
 // brief leaves out what os adds to an error: the path of this program.

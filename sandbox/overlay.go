@@ -210,3 +210,50 @@ func explainOverlay(step string, errno error) error {
 // ErrNoOverlay is returned by methods that only a box with an overlay workspace
 // has a use for.
 var ErrNoOverlay = errors.New("the box has no overlay workspace")
+
+// tryLayers mounts an overlay as a box has one, on layers in /tmp.
+func tryLayers() error {
+	for _, dir := range []string{"/tmp/lower", "/tmp/upper", "/tmp/work"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("fsopen: %w", err)
+	}
+	defer unix.Close(fs)
+	for _, o := range [][2]string{{"lowerdir", "/tmp/lower"}, {"upperdir", "/tmp/upper"}, {"workdir", "/tmp/work"}} {
+		if err := unix.FsconfigSetString(fs, o[0], o[1]); err != nil {
+			return fmt.Errorf("fsconfig %s: %w", o[0], err)
+		}
+	}
+	if err := unix.FsconfigSetFlag(fs, "userxattr"); err != nil {
+		return fmt.Errorf("fsconfig userxattr: %w", err)
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return fmt.Errorf("fsconfig create: %w", err)
+	}
+	tree, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("fsmount: %w", err)
+	}
+	unix.Close(tree)
+	return nil
+}
+
+// checkLayers says whether a box can have an overlay workspace, from the error
+// of the attempt.
+func checkLayers(a around, err error) Check {
+	c := Check{Name: "overlay workspace", OK: true, Detail: "an overlay can be mounted in a user namespace"}
+	if err == nil && a.root && !kernelSince(5, 19) {
+		err = errors.New("layers with a mapped owner need Linux 5.19")
+	}
+	if err == nil {
+		return c
+	}
+	c.OK, c.Detail = false, err.Error()
+	c.Degraded = "a profile with workspace: overlay opens no box here"
+	c.Mend = "use Linux 5.11 or later (5.19 as root) with the module overlay loaded, `modprobe overlay`, and let the container around belljar, if there is one, mount overlays"
+	return c
+}

@@ -17,14 +17,17 @@ type Options struct {
 	// SkipConflicts leaves out what changed in the base as well, and applies
 	// the rest. Without it one conflict is enough to apply nothing.
 	SkipConflicts bool
-	// Guard finds out for a base which paths are not applied: the function it
+	// Guard finds out for a base which changes are not applied: the function it
 	// returns says why, or nothing. It is required unless Protected is set.
-	Guard func(base string, p Protect) (func(path string) string, error)
+	Guard Guard
 	// Protected applies these too.
 	Protected bool
 	// DryRun changes nothing, and reports what would be done.
 	DryRun bool
 }
+
+// Guard knows the protected paths of a base, which is about to be changed.
+type Guard func(base string, p Protect, changes []Change) (func(c *Change) string, error)
 
 // Report is what Apply did.
 type Report struct {
@@ -124,16 +127,16 @@ func (p *planned) skip(i int, why string) {
 
 // judge finds out what cannot be applied.
 func (p *planned) judge(o *open, opts Options) error {
-	guard := func(string) string { return "" }
+	guard := func(*Change) string { return "" }
 	if !opts.Protected {
 		var err error
-		if guard, err = opts.Guard(o.meta.Base, o.meta.Protect); err != nil {
+		if guard, err = opts.Guard(o.meta.Base, o.meta.Protect, o.diff.Changes); err != nil {
 			return fmt.Errorf("find the protected paths: %w", err)
 		}
 	}
 	for i := range p.changes {
 		c := &p.changes[i]
-		switch why := guard(c.name); {
+		switch why := guard(c); {
 		case c.Problem != "":
 			p.skip(i, c.Problem)
 		case why != "":

@@ -178,12 +178,12 @@ func TestProtectedPathsStay(t *testing.T) {
 	put(t, up+"/.vscode/tasks.json", "evil")
 	put(t, up+"/secret", "evil")
 	put(t, up+"/fine", "x")
-	guard := func(dir string, p Protect) (func(string) string, error) {
+	guard := func(dir string, p Protect, _ []Change) (func(*Change) string, error) {
 		if dir != base {
 			t.Errorf("asked for %s", dir)
 		}
-		return func(path string) string {
-			if strings.HasPrefix(path, ".vscode/") || path == p.Also[0] {
+		return func(c *Change) string {
+			if strings.HasPrefix(c.Path, ".vscode/") || c.Path == p.Also[0] {
 				return "reason"
 			}
 			return ""
