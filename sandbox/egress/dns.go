@@ -90,7 +90,7 @@ func (d *Door) answerStream(ctx context.Context, c net.Conn) {
 		if answer == nil {
 			return
 		}
-		binary.BigEndian.PutUint16(answer, uint16(len(answer)-2)) //nolint:gosec // an answer holds one question and two records
+		binary.BigEndian.PutUint16(answer, uint16(len(answer)-2))
 		if _, err := c.Write(answer); err != nil {
 			return
 		}
@@ -256,10 +256,10 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 	case h.Name() == "":
 		return d.refuseName(Record{Host: h, Rule: ruleName, Reason: "it is an address, not a name"})
 	case isLocal(h):
-		switch q.Type {
-		case dnsmessage.TypeA:
+		if q.Type == dnsmessage.TypeA {
 			r.addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-		case dnsmessage.TypeAAAA:
+		}
+		if q.Type == dnsmessage.TypeAAAA {
 			r.addr = netip.IPv6Loopback()
 		}
 		return dnsmessage.RCodeSuccess

@@ -18,7 +18,8 @@
 //	authority.go          the box trusts
 //	secret.go, mask.go    what is added to requests, and kept out of answers
 //	splice.go             bytes that nobody looks at
-//	caps.go, record.go    what is bounded, what is told
+//	caps.go, record.go,   what is bounded, what is told
+//	blocked.go
 //	client.go             the same way for belljar's own fetches
 //
 // A connection is judged under one policy from its start to its end, also

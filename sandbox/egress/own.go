@@ -24,7 +24,8 @@ type ownAddrs struct {
 }
 
 // has reports whether the host has the address. Where the host does not tell,
-// nothing is known to be somebody else's, and has fails.
+// nothing is known to be somebody else's, and has fails. The lock is held over
+// the reading, a netlink dump of some microseconds: whoever waits wants it.
 func (o *ownAddrs) has(addr netip.Addr) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
