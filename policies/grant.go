@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -16,6 +17,20 @@ const (
 	AccessOverlay               // what is written lands in a layer of its own, beside the workspace
 	AccessWrite                 // mounted read-write
 )
+
+// String is the access as policies spell it.
+func (a Access) String() string {
+	switch a {
+	case AccessRead:
+		return "ro"
+	case AccessOverlay:
+		return "overlay"
+	case AccessWrite:
+		return "rw"
+	case AccessNone:
+	}
+	return "none"
+}
 
 // Network says what may leave a box. The zero value is nothing.
 type Network int
@@ -132,6 +147,16 @@ func (g Grant) Profile() string { return g.profile }
 
 // Workspace is what the box may do with the workspace.
 func (g Grant) Workspace() Access { return g.access }
+
+// Narrow is the grant with less of the workspace, or as much. More is refused:
+// what is not granted cannot be taken.
+func (g Grant) Narrow(to Access) (Grant, error) {
+	if to > g.access {
+		return Grant{}, fmt.Errorf("profile %q gives the workspace as %q, and %q would be wider", g.profile, g.access, to)
+	}
+	g.access = to
+	return g, nil
+}
 
 // System reports whether the host's system directories (/usr, /bin, /lib and
 // the like) are visible, read-only.

@@ -27,6 +27,7 @@ func runCommand() *cobra.Command {
 	var (
 		s       setup
 		profile string
+		set     string
 	)
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
@@ -45,7 +46,7 @@ time was up; 125 where belljar could not run it.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			code, err := runInBox(c, &s, profile, args)
+			code, err := runInBox(c, &s, profile, set, args)
 			if err != nil {
 				return &statusError{code: exitRun, err: fmt.Errorf("run %s: %w", args[0], err)}
 			}
@@ -56,7 +57,9 @@ time was up; 125 where belljar could not run it.`,
 		},
 	}
 	s.flags(c)
+	s.mode.flag(c)
 	c.Flags().StringVar(&profile, "profile", "", "profile of the policy (default: the policy's own)")
+	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, begins the name of the set that keeps the changes, for one run after the other")
 	// What follows the command's name is the command's.
 	c.Flags().SetInterspersed(false)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
@@ -66,7 +69,7 @@ time was up; 125 where belljar could not run it.`,
 }
 
 // runInBox runs argv and is its exit status.
-func runInBox(c *cobra.Command, s *setup, profile string, argv []string) (int, error) {
+func runInBox(c *cobra.Command, s *setup, profile, set string, argv []string) (int, error) {
 	// From here on a signal is the command's; before, it ends the program.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
@@ -78,7 +81,7 @@ func runInBox(c *cobra.Command, s *setup, profile string, argv []string) (int, e
 	}
 	defer w.sandbox.Close()
 	// To the policy this is what the agent's Bash would be.
-	d := w.policy.Decide(policies.Facts{
+	d := w.gate.Decide(policies.Facts{
 		Tenant: "local", Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
 	})
 	if d.Verdict != policies.Allow {
@@ -86,7 +89,7 @@ func runInBox(c *cobra.Command, s *setup, profile string, argv []string) (int, e
 	}
 	ctx := c.Context()
 	screen := newScreen(c)
-	box, err := w.sandbox.Open(ctx, "run", d.Grant)
+	box, err := w.sandbox.Open(ctx, set, d.Grant)
 	if err != nil {
 		return 0, err
 	}

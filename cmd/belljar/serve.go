@@ -87,6 +87,7 @@ ends as by SIGTERM.
 		},
 	}
 	s.flags(c)
+	s.mode.flag(c)
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
 	return c
 }

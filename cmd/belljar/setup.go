@@ -29,6 +29,7 @@ type setup struct {
 	workspace string
 	policy    string
 	state     string
+	mode      workspaceMode
 }
 
 func (s *setup) flags(c *cobra.Command) {
@@ -58,7 +59,7 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	if w.policyName, w.policy, err = findPolicy(s.policy, w.workspace); err != nil {
 		return nil, failure(err)
 	}
-	w.gate = new(gate)
+	w.gate = &gate{mode: s.mode}
 	w.gate.now.Store(w.policy)
 	state, err := findState(s.state)
 	if err != nil {

@@ -9,6 +9,9 @@ import (
 // maxPatterns bounds what may be named.
 const maxPatterns = 256
 
+// Choose are the changes that paths mean, as Unified and Apply take them.
+func Choose(all []Change, paths []string) ([]Change, error) { return choose(all, paths) }
+
 // choose are the changes that any of the names means: a path, a directory for
 // all that is in it, or a pattern of path.Match in which ** stands for any
 // directories. Nothing named is all. With what is chosen go the directories

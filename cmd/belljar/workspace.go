@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/workspace"
+)
+
+// kept is the flags that all workspace commands share.
+type kept struct {
+	state  string
+	asJSON bool
+}
+
+func workspaceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "workspace",
+		Short: "look at what boxes changed, and apply, discard, fork or roll it back",
+		Long: `workspace works on the sets that boxes with an overlay workspace leave in the
+state directory: what they changed, beside the directory that they see. Nothing
+reaches that directory until it is applied.
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(workspaceListCommand(), workspaceDiffCommand(), workspaceApplyCommand(), workspaceDiscardCommand(),
+		workspaceForkCommand(), workspaceCheckpointCommand(), workspaceRollbackCommand())
+	return c
+}
+
+func (k *kept) flags(c *cobra.Command) {
+	c.Flags().StringVar(&k.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().BoolVar(&k.asJSON, "json", false, "print JSON for programs")
+}
+
+// with opens the store of workspaces for one command.
+func (k *kept) with(use func(s *workspace.Store) error) error {
+	state, err := findState(k.state)
+	if err != nil {
+		return failure(err)
+	}
+	s, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
+	if err != nil {
+		return failure(err)
+	}
+	err = use(s)
+	if closeErr := s.Close(); err == nil {
+		err = failure(closeErr)
+	}
+	return err
+}
+
+// printJSON prints a value for programs.
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return failure(fmt.Errorf("print: %w", err))
+	}
+	return nil
+}
+
+func workspaceListCommand() *cobra.Command {
+	var k kept
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "list the sets with their directories and checkpoints",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return k.with(func(s *workspace.Store) error {
+				all, err := s.List()
+				if err != nil {
+					return failure(err)
+				}
+				if k.asJSON {
+					return printJSON(c.OutOrStdout(), all)
+				}
+				w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+				for _, i := range all {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.ID, i.Created.Local().Format("2006-01-02 15:04"), state(i), workspace.Quote(i.Base))
+				}
+				return failure(w.Flush())
+			})
+		},
+	}
+	k.flags(c)
+	return c
+}
+
+// state is how a set stands, in words.
+func state(i workspace.Info) string {
+	if i.Torn != "" {
+		return i.Torn
+	}
+	var words []string
+	if i.Live {
+		words = append(words, "live")
+	}
+	if i.Interrupted {
+		words = append(words, "apply was interrupted, run it again")
+	}
+	for _, p := range i.Checkpoints {
+		words = append(words, "@"+p.Name)
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, " ")
+}
+
+func workspaceDiffCommand() *cobra.Command {
+	var (
+		k             kept
+		unified, stat bool
+	)
+	c := &cobra.Command{
+		Use:   "diff SET [PATH...]",
+		Short: "show what a set changed",
+		Long: `diff lists what a set changed of its directory: A added, M modified, D deleted,
+m mode, a attributes, t time of change only. A PATH is a file, a directory or a
+pattern as src/**/*.go. With -u the changes are shown as git diff shows them.
+` + exitHelp,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if unified && (k.asJSON || stat) || k.asJSON && stat {
+				return usage("diff: choose one of --json, --unified and --stat")
+			}
+			return k.with(func(s *workspace.Store) error {
+				if unified {
+					return failure(s.Unified(c.Context(), c.OutOrStdout(), args[0], args[1:]))
+				}
+				d, err := s.Changes(c.Context(), args[0])
+				if err == nil {
+					d.Changes, err = workspace.Choose(d.Changes, args[1:])
+				}
+				if err != nil {
+					return failure(err)
+				}
+				switch {
+				case k.asJSON:
+					return printJSON(c.OutOrStdout(), d)
+				case stat:
+					return summary(c.OutOrStdout(), d)
+				}
+				for i := range d.Changes {
+					fmt.Fprintln(c.OutOrStdout(), changeLine(&d.Changes[i]))
+				}
+				return nil
+			})
+		},
+	}
+	k.flags(c)
+	c.Flags().BoolVarP(&unified, "unified", "u", false, "show the text of the changes, as git apply and patch take it")
+	c.Flags().BoolVar(&stat, "stat", false, "show how much changed")
+	return c
+}
+
+// marks are the kinds of changes in one letter.
+var marks = map[workspace.Kind]string{
+	workspace.Added: "A", workspace.Modified: "M", workspace.Deleted: "D",
+	workspace.Mode: "m", workspace.Attr: "a", workspace.Touched: "t",
+}
+
+// changeLine is a change for people.
+func changeLine(c *workspace.Change) string {
+	line := marks[c.Kind] + " " + workspace.Quote(c.Path)
+	if c.Type == "directory" {
+		line += "/"
+	}
+	if c.Target != "" && c.Kind != workspace.Deleted {
+		line += " -> " + workspace.Quote(c.Target)
+	}
+	for _, note := range []string{c.Conflict, c.Problem} {
+		if note != "" {
+			line += "  (" + note + ")"
+		}
+	}
+	return line
+}
+
+// summary prints how much changed.
+func summary(out io.Writer, d *workspace.Diff) error {
+	counts := map[workspace.Kind]int{}
+	var more, less int64
+	for i := range d.Changes {
+		c := &d.Changes[i]
+		counts[c.Kind]++
+		more, less = more+c.Size, less+c.WasSize
+	}
+	_, err := fmt.Fprintf(out, "%d added, %d modified, %d deleted, %d other; %d bytes where there were %d; %d conflicts\n",
+		counts[workspace.Added], counts[workspace.Modified], counts[workspace.Deleted],
+		counts[workspace.Mode]+counts[workspace.Attr]+counts[workspace.Touched], more, less, len(d.Conflicts()))
+	return failure(err)
+}
