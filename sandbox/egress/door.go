@@ -223,9 +223,17 @@ func (d *Door) isClosed() bool {
 	return d.closed
 }
 
-// accept serves the connections of a listener until one of them fails or the
-// door is closed, at most so many at a time: what comes above that is closed
-// at once. The context of a handler ends with the door, and so does its
+// acceptFailures is how many times in a row accepting may fail, as for want of
+// file descriptors, and acceptPause what is waited for after each. The queue of
+// the listener holds what comes meanwhile.
+const (
+	acceptFailures = 100
+	acceptPause    = 100 * time.Millisecond
+)
+
+// accept serves the connections of a listener until it fails for too long or
+// the door is closed, at most so many at a time: what comes above that is
+// closed at once. The context of a handler ends with the door, and so does its
 // connection; the connection is closed when the handler returns. Accept closes
 // the listener and waits for its handlers.
 func (d *Door) accept(l net.Listener, most int, handle func(context.Context, net.Conn)) error {
@@ -242,7 +250,7 @@ func (d *Door) accept(l net.Listener, most int, handle func(context.Context, net
 	defer handlers.Wait()
 	defer l.Close()
 	slots := make(chan struct{}, most)
-	for {
+	for failures := 0; ; {
 		c, err := l.Accept()
 		switch {
 		case d.isClosed():
@@ -253,8 +261,13 @@ func (d *Door) accept(l net.Listener, most int, handle func(context.Context, net
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil:
-			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
+			if failures++; failures >= acceptFailures {
+				return fmt.Errorf("accept on %s: %w", l.Addr(), err)
+			}
+			pause(ctx, acceptPause)
+			continue
 		}
+		failures = 0
 		select {
 		case slots <- struct{}{}:
 		default:
@@ -267,5 +280,15 @@ func (d *Door) accept(l net.Listener, most int, handle func(context.Context, net
 			defer context.AfterFunc(ctx, func() { c.Close() })()
 			handle(ctx, c)
 		})
+	}
+}
+
+// pause waits, but no longer than the context lives.
+func pause(ctx context.Context, long time.Duration) {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
