@@ -263,7 +263,7 @@ func parseAuthority(s string, own uint16) (policies.Host, uint16, error) {
 	if len(s) > 300 {
 		return policies.Host{}, 0, fmt.Errorf("%d characters are no host and port", len(s))
 	}
-	if i := strings.IndexByte(s, '@'); i >= 0 {
+	if strings.Contains(s, "@") {
 		return policies.Host{}, 0, errors.New("user information stands before the host")
 	}
 	name, port := s, own

@@ -43,7 +43,7 @@ func (p *proxied) serve(ctx context.Context) {
 	f, err := p.door.begin(ctx)
 	if err != nil {
 		p.door.turnAway(err, netip.AddrPort{})
-		p.fail(err)
+		p.fail(err) //nolint:errcheck // it is recorded, and returned for others
 		return
 	}
 	p.hold(f)

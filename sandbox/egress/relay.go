@@ -121,9 +121,9 @@ func (r *relay) run(ctx context.Context) error {
 		return r.tls(ctx)
 	case openingHTTP:
 		return r.http(ctx, "http")
-	default:
-		return r.opaque()
+	case openingUnknown, openingHTTP2, openingOpaque:
 	}
+	return r.opaque()
 }
 
 // opaque relays bytes that nobody looks at.

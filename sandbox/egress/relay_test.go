@@ -186,18 +186,18 @@ func TestOpaqueIsRelayedBothWays(t *testing.T) {
 	for _, begin := range []string{"SSH-2.0-test\r\n", "0032git-upload-pack /p\x00host=site.example\x00", "\x00\x00\x00\x08\x04\xd2\x16\x2f", "*1\r\n$4\r\nPING\r\n", "GET key\r\n"} {
 		c := s.site(t)
 		exchanged(t, c, begin, begin)
-		big := strings.Repeat("0123456789abcdef", 64<<10) // more than a chunk
+		long := strings.Repeat("0123456789abcdef", 64<<10) // more than a chunk
 		var sent sync.WaitGroup
 		sent.Go(func() {
-			io.WriteString(c, big)
-			c.(*net.TCPConn).CloseWrite()
+			io.WriteString(c, long)
+			closeWrite(c)
 		})
 		got, err := io.ReadAll(c)
 		sent.Wait()
-		if err != nil || string(got) != big {
-			t.Errorf("after %q: got %d bytes back, %v; want %d", begin, len(got), err, len(big))
+		if err != nil || string(got) != long {
+			t.Errorf("after %q: got %d bytes back, %v; want %d", begin, len(got), err, len(long))
 		}
-		want := int64(len(begin) + len(big))
+		want := int64(len(begin) + len(long))
 		r := s.await(t, func(r Record) bool { return r.Sent == want })
 		if !r.Allowed || r.Received != want || r.Proto != "tcp" || r.Host.String() != site || r.Reason != "" {
 			t.Errorf("record: got %+v", r)
@@ -216,6 +216,22 @@ func TestServerMaySpeakFirst(t *testing.T) {
 	exchanged(t, c, "EHLO box\r\n", "250 EHLO box\r\n")
 }
 
+// TestServerSpeaksMeanwhile has a client begin what could become a request,
+// and a server that does not wait for it.
+func TestServerSpeaksMeanwhile(t *testing.T) {
+	begun := make(chan struct{})
+	greeting := server(t, func(c net.Conn) {
+		<-begun
+		io.WriteString(c, "220 ready\r\n")
+		io.Copy(c, c)
+	})
+	c := serve(t, greeting, nil).site(t)
+	io.WriteString(c, "HELO")
+	close(begun)
+	exchanged(t, c, "", "220 ready\r\nHELO")
+	exchanged(t, c, " GET / HTTP/1.1\r\n", " GET / HTTP/1.1\r\n")
+}
+
 func TestHalfCloseGoesThrough(t *testing.T) {
 	// The client says nothing but that it will say nothing (nc host daytime).
 	day := server(t, func(c net.Conn) {
@@ -224,7 +240,7 @@ func TestHalfCloseGoesThrough(t *testing.T) {
 		}
 	})
 	c := serve(t, day, nil).site(t)
-	c.(*net.TCPConn).CloseWrite()
+	closeWrite(c)
 	if got, err := io.ReadAll(c); string(got) != "Sunday" || err != nil {
 		t.Errorf("got %q, %v; want what the server says at the end", got, err)
 	}
