@@ -1,0 +1,255 @@
+// Package netlink sets up the network of a box from outside it.
+//
+// A netlink socket belongs to the network namespace that it was made in,
+// whoever holds it, and the kernel asks for the rights both of who made it and
+// of who sends (netlink(7)). An init makes the sockets and passes them on; the
+// supervisor, which is above every box's user namespace, says what is to be.
+package netlink
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// loopback is the index of the loopback interface, the first of every network
+// namespace (kernel: LOOPBACK_IFINDEX).
+const loopback = 1
+
+// patience bounds the wait for the kernel's answer, which it gives
+// before a send returns.
+const patience = 2 * time.Second
+
+// AllLocal brings the loopback interface up and makes every address of IPv4 the
+// namespace's own ("AnyIP": ip-route(8), type local): a connection ends there,
+// whatever it is for, and what finds no listener is refused at once. The
+// socket is one of NETLINK_ROUTE.
+func AllLocal(sock int) error {
+	link := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK, 1, func(m *message) {
+		m.raw(unix.AF_UNSPEC, 0, 0, 0) // struct ifinfomsg: family, type
+		m.word(loopback)
+		m.word(unix.IFF_UP)
+		m.word(unix.IFF_UP)
+	})
+	route := newMessage(unix.RTM_NEWROUTE, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_REPLACE, 2, func(m *message) {
+		// struct rtmsg: the default route of the table of local addresses
+		m.raw(unix.AF_INET, 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST, unix.RTN_LOCAL)
+		m.word(0)
+		m.attr(unix.RTA_OIF, func() { m.word(loopback) })
+	})
+	for _, text := range [][]byte{link, route} {
+		if err := do(sock, text, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Redirect sends every TCP connection that is made in the namespace, but for
+// those to itself and to the address of to, which must be one of IPv4, to that
+// port of it. The socket is one of NETLINK_NETFILTER. In the words of nft(8):
+//
+//	table ip belljar { chain out { type nat hook output priority dstnat
+//	    ip daddr 127.0.0.0/8 accept
+//	    ip daddr ADDRESS accept
+//	    meta l4proto tcp dnat to ADDRESS:PORT } }
+func Redirect(sock int, to netip.AddrPort) error {
+	door := to.Addr().As4()
+	port := binary.BigEndian.AppendUint16(nil, to.Port())
+	const ack, batchBegin, batchEnd = unix.NLM_F_ACK, unix.NFNL_MSG_BATCH_BEGIN, unix.NFNL_MSG_BATCH_END
+	var text []byte
+	seq := uint32(0)
+	add := func(kind, flags uint16, family byte, resource uint16, body func(*message)) {
+		seq++
+		text = append(text, newMessage(kind, flags, seq, func(m *message) {
+			m.raw(family, unix.NFNETLINK_V0, byte(resource>>8), byte(resource)) // struct nfgenmsg
+			if body != nil {
+				body(m)
+			}
+		})...)
+	}
+	const nft = unix.NFNL_SUBSYS_NFTABLES << 8
+	const table, chain = "belljar", "out"
+	add(batchBegin, 0, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil)
+	add(nft|unix.NFT_MSG_NEWTABLE, ack|unix.NLM_F_CREATE, unix.AF_INET, 0, func(m *message) {
+		m.text(unix.NFTA_TABLE_NAME, table)
+	})
+	add(nft|unix.NFT_MSG_NEWCHAIN, ack|unix.NLM_F_CREATE, unix.AF_INET, 0, func(m *message) {
+		m.text(unix.NFTA_CHAIN_TABLE, table)
+		m.text(unix.NFTA_CHAIN_NAME, chain)
+		m.nest(unix.NFTA_CHAIN_HOOK, func() {
+			const output, priority = 3, -100 // NF_INET_LOCAL_OUT, NF_IP_PRI_NAT_DST
+			m.big(unix.NFTA_HOOK_HOOKNUM, output)
+			m.big(unix.NFTA_HOOK_PRIORITY, 1<<32+priority)
+		})
+		m.text(unix.NFTA_CHAIN_TYPE, "nat")
+	})
+	rule := func(expressions ...func(*message)) {
+		add(nft|unix.NFT_MSG_NEWRULE, ack|unix.NLM_F_CREATE|unix.NLM_F_APPEND, unix.AF_INET, 0, func(m *message) {
+			m.text(unix.NFTA_RULE_TABLE, table)
+			m.text(unix.NFTA_RULE_CHAIN, chain)
+			m.nest(unix.NFTA_RULE_EXPRESSIONS, func() {
+				for _, e := range expressions {
+					m.nest(unix.NFTA_LIST_ELEM, func() { e(m) })
+				}
+			})
+		})
+	}
+	rule(destination(1), equal(127), accept)
+	rule(destination(4), equal(door[:]...), accept)
+	rule(transport, equal(unix.IPPROTO_TCP), load(unix.NFT_REG_1, door[:]...), load(unix.NFT_REG_2, port...), dnat)
+	add(batchEnd, 0, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil)
+	return do(sock, text, int(seq)-2) // a batch's borders are not answered
+}
+
+// expression is one part of a rule, of that kind.
+func expression(m *message, kind string, body func()) {
+	m.text(unix.NFTA_EXPR_NAME, kind)
+	m.nest(unix.NFTA_EXPR_DATA, body)
+}
+
+// destination loads so many bytes of the destination address.
+func destination(size uint64) func(*message) {
+	return func(m *message) {
+		expression(m, "payload", func() {
+			m.big(unix.NFTA_PAYLOAD_DREG, unix.NFT_REG_1)
+			m.big(unix.NFTA_PAYLOAD_BASE, unix.NFT_PAYLOAD_NETWORK_HEADER)
+			m.big(unix.NFTA_PAYLOAD_OFFSET, 16) // RFC 791, 3.1
+			m.big(unix.NFTA_PAYLOAD_LEN, size)
+		})
+	}
+}
+
+// transport loads the protocol above IP.
+func transport(m *message) {
+	expression(m, "meta", func() {
+		m.big(unix.NFTA_META_DREG, unix.NFT_REG_1)
+		m.big(unix.NFTA_META_KEY, unix.NFT_META_L4PROTO)
+	})
+}
+
+// equal goes on only if what was loaded is this.
+func equal(value ...byte) func(*message) {
+	return func(m *message) {
+		expression(m, "cmp", func() {
+			m.big(unix.NFTA_CMP_SREG, unix.NFT_REG_1)
+			m.big(unix.NFTA_CMP_OP, unix.NFT_CMP_EQ)
+			m.nest(unix.NFTA_CMP_DATA, func() { m.attr(unix.NFTA_DATA_VALUE, func() { m.raw(value...) }) })
+		})
+	}
+}
+
+func load(register uint64, value ...byte) func(*message) {
+	return func(m *message) {
+		expression(m, "immediate", func() {
+			m.big(unix.NFTA_IMMEDIATE_DREG, register)
+			m.nest(unix.NFTA_IMMEDIATE_DATA, func() { m.attr(unix.NFTA_DATA_VALUE, func() { m.raw(value...) }) })
+		})
+	}
+}
+
+func accept(m *message) {
+	expression(m, "immediate", func() {
+		m.big(unix.NFTA_IMMEDIATE_DREG, unix.NFT_REG_VERDICT)
+		m.nest(unix.NFTA_IMMEDIATE_DATA, func() {
+			m.nest(unix.NFTA_DATA_VERDICT, func() { m.big(unix.NFTA_VERDICT_CODE, 1) }) // NF_ACCEPT
+		})
+	})
+}
+
+func dnat(m *message) {
+	expression(m, "nat", func() {
+		m.big(unix.NFTA_NAT_TYPE, unix.NFT_NAT_DNAT)
+		m.big(unix.NFTA_NAT_FAMILY, unix.AF_INET)
+		m.big(unix.NFTA_NAT_REG_ADDR_MIN, unix.NFT_REG_1)
+		m.big(unix.NFTA_NAT_REG_PROTO_MIN, unix.NFT_REG_2)
+	})
+}
+
+// message is a netlink message that is being written.
+type message struct{ bytes []byte }
+
+// newMessage is one message.
+func newMessage(kind, flags uint16, seq uint32, body func(*message)) []byte {
+	m := &message{make([]byte, unix.SizeofNlMsghdr, 256)}
+	body(m)
+	h := m.bytes
+	binary.NativeEndian.PutUint32(h, uint32(len(h)))
+	binary.NativeEndian.PutUint16(h[4:], kind)
+	binary.NativeEndian.PutUint16(h[6:], unix.NLM_F_REQUEST|flags)
+	binary.NativeEndian.PutUint32(h[8:], seq)
+	return h
+}
+
+func (m *message) raw(b ...byte) { m.bytes = append(m.bytes, b...) }
+func (m *message) word(v uint32) { m.bytes = binary.NativeEndian.AppendUint32(m.bytes, v) }
+
+// attr adds one attribute, with padding to the next multiple of four
+// (netlink(3), NLA_ALIGN).
+func (m *message) attr(kind uint16, body func()) {
+	at := len(m.bytes)
+	m.raw(0, 0, 0, 0)
+	body()
+	binary.NativeEndian.PutUint16(m.bytes[at:], uint16(len(m.bytes)-at))
+	binary.NativeEndian.PutUint16(m.bytes[at+2:], kind)
+	for len(m.bytes)%4 != 0 {
+		m.raw(0)
+	}
+}
+
+func (m *message) nest(kind uint16, body func()) { m.attr(unix.NLA_F_NESTED|kind, body) }
+func (m *message) text(kind uint16, s string) {
+	m.attr(kind, func() { m.raw(append([]byte(s), 0)...) })
+}
+
+// big adds a number in the byte order of the network, as netfilter has it.
+func (m *message) big(kind uint16, v uint64) {
+	m.attr(kind, func() { m.bytes = binary.BigEndian.AppendUint32(m.bytes, uint32(v)) })
+}
+
+// do sends messages and reads as many answers.
+func do(sock int, text []byte, answers int) error {
+	limit := unix.NsecToTimeval(int64(patience))
+	if err := unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		return err
+	}
+	if err := unix.Sendto(sock, text, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	buf := make([]byte, 4096)
+	for answers > 0 {
+		n, _, err := unix.Recvfrom(sock, buf, 0)
+		if err != nil {
+			return fmt.Errorf("read the kernel's answer: %w", err)
+		}
+		for b := buf[:n]; len(b) >= unix.SizeofNlMsghdr; answers-- {
+			size := int(binary.NativeEndian.Uint32(b))
+			if binary.NativeEndian.Uint16(b[4:]) != unix.NLMSG_ERROR || size < unix.SizeofNlMsghdr+4 || size > len(b) {
+				return errors.New("the kernel's answer cannot be read")
+			}
+			if errno := -int32(binary.NativeEndian.Uint32(b[unix.SizeofNlMsghdr:])); errno != 0 {
+				return unix.Errno(errno)
+			}
+			b = b[min((size+3)&^3, len(b)):]
+		}
+	}
+	return nil
+}
+
+// Original is where a connection that Redirect sent elsewhere was for: what
+// the socket that was accepted says (kernel: SO_ORIGINAL_DST).
+func Original(conn int) (netip.AddrPort, error) {
+	const originalDestination = 80 // include/uapi/linux/netfilter_ipv4.h
+	// A struct sockaddr_in is shorter than the struct that this call reads, and
+	// lies in the first field of it.
+	got, err := unix.GetsockoptIPv6Mreq(conn, unix.SOL_IP, originalDestination)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("find original destination: %w", err)
+	}
+	b := got.Multiaddr
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:4])), nil
+}
