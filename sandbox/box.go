@@ -49,6 +49,7 @@ type Box struct {
 	id    string
 	name  string // of its cgroups, and its host name
 	grant policies.Grant
+	open  bool // it is whole; guarded by the supervisor's mu
 
 	group   *group
 	process *os.Process
@@ -61,30 +62,34 @@ type Box struct {
 	guard   *protector       // of the workspace, or nil
 	area    *storage         // what holds /tmp and home, or nil where memory does
 	lease   *workspace.Lease // of an overlay workspace, or nil
+	door    *door            // the way out
+	sockets socketRequests   // that the init was asked for
 	held    Limits
 	deaf    func()        // ends the watch for kills for memory
 	gone    chan struct{} // closed when the init has ended
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	lastID   uint64          // of commands, on the wire
-	lastJob  int64           // of background jobs
-	lastLeaf int             // of leaf cgroups
-	spare    []*leaf         // empty ones
-	oomSeen  int64           // how many kills for memory were accounted for
-	running  map[uint64]*Job // by wire id
-	warm     *warmShell      // waits for the next command, or nil
-	warming  bool            // one is being started
-	jobs     []*Job          // background, oldest first
-	outputs  []*Output       // of finished foreground commands, oldest first
-	cause    error           // why the box is gone
+	mu        sync.Mutex
+	closed    bool
+	lastID    uint64               // of commands, on the wire
+	lastJob   int64                // of background jobs
+	lastLeaf  int                  // of leaf cgroups
+	spare     []*leaf              // empty ones
+	oomSeen   int64                // how many kills for memory were accounted for
+	running   map[uint64]*Job      // by wire id
+	warm      *warmShell           // waits for the next command, or nil
+	warming   bool                 // one is being started
+	jobs      []*Job               // background, oldest first
+	outputs   []*Output            // of finished foreground commands, oldest first
+	publish   []policies.PortRange // ports that may be published
+	published []*Published
+	cause     error // why the box is gone
 
 	sendMu sync.Mutex // one message at a time
 }
 
 func newBox(s *Supervisor, id, name string, g policies.Grant) *Box {
-	return &Box{sup: s, id: id, name: name, grant: g, gone: make(chan struct{}), running: map[uint64]*Job{}}
+	return &Box{sup: s, id: id, name: name, grant: g, publish: g.Publish(), gone: make(chan struct{}), running: map[uint64]*Job{}}
 }
 
 // start makes the box and waits until its init is ready.
@@ -113,6 +118,10 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	b.wg.Go(b.listen)
 	if b.held[policies.LimitMemory] == Watchdog {
 		b.wg.Go(b.watchMemory)
+	}
+	if err := b.door.listenOnPorts(ctx, b.grant.Egress().Ports()); err != nil {
+		_ = b.Close()
+		return fmt.Errorf("open box %s: open the egress door: %w", b.id, err)
 	}
 	return nil
 }
@@ -156,7 +165,14 @@ func (b *Box) design() (*boxinit.Script, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b.env, b.nested, b.shell = boxEnv(b.grant, b.image), p.nested, shellOf(b.image)
+	if b.door, err = b.sup.newDoor(b); err != nil {
+		boxinit.CloseAll(p.passed())
+		return nil, nil, err
+	}
+	if p.authority = b.door.Authority(); len(p.authority) > 0 {
+		p.files[authorityFile] = string(p.authority)
+	}
+	b.env, b.nested, b.shell = boxEnv(b.grant, b.image, len(p.authority) > 0), p.nested, shellOf(b.image)
 	if err := b.overlay(p); err != nil {
 		boxinit.CloseAll(p.passed())
 		return nil, nil, err
@@ -181,7 +197,15 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 		deadline = d
 	}
 	_ = b.conn.SetReadDeadline(deadline)
-	first, err := b.receive(make([]byte, boxinit.MaxReply+1))
+	buf := make([]byte, boxinit.MaxReply+1)
+	first, files, err := b.receive(buf)
+	if err == nil && first.Op == boxinit.OpSocket {
+		if err := b.openDoor(files); err != nil {
+			return err
+		}
+		first, files, err = b.receive(buf)
+	}
+	boxinit.CloseAll(files)
 	switch {
 	case err != nil:
 		return fmt.Errorf("its init did not answer: %w", err)
@@ -193,7 +217,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
 		}
-	case first.Op != boxinit.OpReady:
+	case first.Op != boxinit.OpReady || !b.door.opened:
 		return errors.New("its init spoke before it was ready")
 	}
 	return nil
@@ -211,24 +235,30 @@ func (b *Box) Limits() Limits { return maps.Clone(b.held) }
 // Broken is closed when the box is no more: closed, or its init ended.
 func (b *Box) Broken() <-chan struct{} { return b.gone }
 
-// receive reads one message of the init and believes its form only.
-func (b *Box) receive(buf []byte) (boxinit.Reply, error) {
+// receive reads one message of the init and believes its form only. Files come
+// with an OpSocket only, and are the caller's.
+func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
 	var oob [64]byte
 	n, oobn, flags, _, err := b.conn.ReadMsgUnix(buf, oob[:])
 	if err != nil {
-		return boxinit.Reply{}, err
+		return boxinit.Reply{}, nil, err
 	}
-	// An init sends no files; what comes all the same is not ours to keep.
-	if files, err := boxinit.Rights(oob[:oobn]); err == nil {
-		boxinit.CloseAll(files)
-	}
+	files, err := boxinit.Rights(oob[:oobn])
+	var r boxinit.Reply
 	switch {
+	case err != nil:
 	case n == 0:
-		return boxinit.Reply{}, io.EOF
+		err = io.EOF
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		return boxinit.Reply{}, fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
+		err = fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
+	default:
+		r, err = boxinit.ParseReply(buf[:n])
 	}
-	return boxinit.ParseReply(buf[:n])
+	if err != nil || r.Op != boxinit.OpSocket {
+		boxinit.CloseAll(files) // not ours to keep
+		files = nil
+	}
+	return r, files, err
 }
 
 // listen hands the init's messages to the jobs until the init is gone, then
@@ -238,8 +268,12 @@ func (b *Box) listen() {
 	var err error
 	var r boxinit.Reply
 	for strays := uint64(0); ; {
-		if r, err = b.receive(buf); err != nil {
+		var files []int
+		if r, files, err = b.receive(buf); err != nil {
 			break
+		}
+		if b.sockets.hear(r, files) {
+			continue
 		}
 		b.mu.Lock()
 		j := b.running[r.ID]
@@ -252,7 +286,7 @@ func (b *Box) listen() {
 			continue
 		}
 		// The end of what nobody waits for any more is told once.
-		if strays++; r.Op == boxinit.OpReady || r.ID > asked || strays > asked {
+		if strays++; r.Op == boxinit.OpReady || r.Op == boxinit.OpSocket || r.ID > asked || strays > asked {
 			err = errors.New("it speaks of what it was not asked for")
 			break
 		}
@@ -285,6 +319,9 @@ func (b *Box) Close() error {
 	_ = b.process.Kill()
 	b.conn.Close()
 	b.coolDown()
+	for _, p := range b.Published() {
+		_ = p.Close()
+	}
 	b.wg.Wait() // listen, and every job's goroutines
 	b.release()
 	b.mu.Lock()
@@ -307,6 +344,9 @@ func (b *Box) Close() error {
 func (b *Box) release() {
 	if b.deaf != nil {
 		b.deaf()
+	}
+	if b.door != nil {
+		b.door.close()
 	}
 	b.group.close()
 	if b.area != nil {

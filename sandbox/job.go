@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -39,6 +40,7 @@ type Job struct {
 	input    *os.File                   // write end of a streamed stdin
 	terminal *os.File                   // our end of its terminal; also in pipes
 	guarded  bool                       // the workspace's protector knows of it
+	refused  uint64                     // how much the egress door had refused before
 	warming  atomic.Pointer[time.Timer] // starts the next warm shell, should this run on
 	done     chan struct{}
 	oom      atomic.Bool  // the watchdog killed it
@@ -99,6 +101,7 @@ func (j *Job) assign(c *Cmd) {
 	}
 	j.grant, j.started = c.Grant, time.Now()
 	j.output = newOutput(c.Grant.Limits().Output, j.box.sup.spool)
+	_, j.refused = j.box.door.Blocked(math.MaxUint64)
 }
 
 // ID is the number of a background job in its box, from 1; 0 for a foreground
@@ -310,7 +313,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 			return r, nil
 		case boxinit.OpFailed:
 			return r, j.box.explainFailure(r, c, req)
-		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpReady, boxinit.OpEnded:
+		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpReady, boxinit.OpEnded:
 		}
 		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
 		return r, errors.New("start command: the init spoke out of order")
@@ -605,6 +608,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	}
 	j.output.end()
 	r := Result{Status: status, Wall: wall, Output: j.output, Reverted: j.unguard()}
+	r.Blocked, _ = j.box.door.Blocked(j.refused)
 	if ended {
 		r.Code, r.Dir = end.Status.ExitStatus(), end.Dir
 		if end.Status.Signaled() {

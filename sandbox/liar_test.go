@@ -38,30 +38,32 @@ func said(op boxinit.Op, id uint64, dir string) []byte {
 // lies are what the false init of a test does, by the name that it reads from
 // descriptor 4. Each gets a function that says and one that hears.
 var lies = map[string]func(say func([]byte, ...int), hear func()){
-	"nothing":               func(_ func([]byte, ...int), _ func()) { hang() },
-	"its end":               func(_ func([]byte, ...int), hear func()) { hear() },
-	"stopped at the start":  func(_ func([]byte, ...int), _ func()) { stop() },
-	"noise":                 func(say func([]byte, ...int), hear func()) { hear(); say([]byte("{\"Op\":\"ready\"}")); hang() },
-	"an empty message":      func(say func([]byte, ...int), hear func()) { hear(); say(nil); hang() },
-	"an oversized message":  func(say func([]byte, ...int), hear func()) { hear(); say(make([]byte, 64<<10)); hang() },
-	"an unknown kind":       func(say func([]byte, ...int), hear func()) { hear(); say(said(77, 0, "")); hang() },
-	"an end of nothing":     func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpEnded, 7, "")); hang() },
-	"a failure of nothing":  func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpFailed, 0, "")); hang() },
-	"its end after ready":   func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpReady, 0, "")); hear() },
-	"nothing after ready":   func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpReady, 0, "")); hang() },
-	"stopped after ready":   func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpReady, 0, "")); stop() },
-	"ready again and again": func(say func([]byte, ...int), hear func()) { hear(); flood(say, said(boxinit.OpReady, 1, "")) },
+	"nothing":              func(_ func([]byte, ...int), _ func()) { hang() },
+	"its end":              func(_ func([]byte, ...int), hear func()) { hear() },
+	"stopped at the start": func(_ func([]byte, ...int), _ func()) { stop() },
+	"noise":                func(say func([]byte, ...int), hear func()) { hear(); say([]byte("{\"Op\":\"ready\"}")); hang() },
+	"an empty message":     func(say func([]byte, ...int), hear func()) { hear(); say(nil); hang() },
+	"an oversized message": func(say func([]byte, ...int), hear func()) { hear(); say(make([]byte, 64<<10)); hang() },
+	"an unknown kind":      func(say func([]byte, ...int), hear func()) { hear(); say(said(77, 0, "")); hang() },
+	"an end of nothing":    func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpEnded, 7, "")); hang() },
+	"a failure of nothing": func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpFailed, 0, "")); hang() },
+	"its end after ready":  func(say func([]byte, ...int), hear func()) { begin(say, hear); hear() },
+	"nothing after ready":  func(say func([]byte, ...int), hear func()) { begin(say, hear); hang() },
+	"stopped after ready":  func(say func([]byte, ...int), hear func()) { begin(say, hear); stop() },
+	"ready again and again": func(say func([]byte, ...int), hear func()) {
+		begin(say, hear)
+		flood(say, said(boxinit.OpReady, 1, ""))
+	},
 	"the end before the beginning": func(say func([]byte, ...int), hear func()) {
-		hear()
-		say(said(boxinit.OpReady, 0, ""))
+		begin(say, hear)
 		hear()
 		say(said(boxinit.OpEnded, 1, "/tmp"))
 		say(said(boxinit.OpStarted, 1, ""))
 		hang()
 	},
 	"files": func(say func([]byte, ...int), hear func()) {
-		hear()
-		say(said(boxinit.OpReady, 0, ""), 0, 1, 2, 3)
+		begin(say, hear)
+		say(said(boxinit.OpStarted, 99, ""), 0, 1, 2, 3)
 		hear()
 		for range 100 {
 			say(said(boxinit.OpStarted, 99, ""), 0, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3)
@@ -70,8 +72,7 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 		hang()
 	},
 	"no end": func(say func([]byte, ...int), hear func()) {
-		hear()
-		say(said(boxinit.OpReady, 0, ""))
+		begin(say, hear)
 		hear()
 		say(said(boxinit.OpStarted, 1, ""))
 		hang()
@@ -85,19 +86,56 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 		hang()
 	},
 	"an endless directory": func(say func([]byte, ...int), hear func()) {
-		hear()
-		say(said(boxinit.OpReady, 0, ""))
+		begin(say, hear)
 		hear()
 		say(said(boxinit.OpStarted, 1, ""))
 		say(said(boxinit.OpEnded, 1, "/"+strings.Repeat("x", boxinit.MaxReply)))
 		hang()
 	},
 	"talk of others' commands": func(say func([]byte, ...int), hear func()) {
-		hear()
-		say(said(boxinit.OpReady, 0, ""))
+		begin(say, hear)
 		hear()
 		flood(say, said(boxinit.OpEnded, 1<<60, "/tmp"))
 	},
+	"ready without sockets": func(say func([]byte, ...int), hear func()) { hear(); say(said(boxinit.OpReady, 0, "")); hang() },
+	"no socket":             func(say func([]byte, ...int), hear func()) { hear(); say(boxinit.SocketReply()); hang() },
+	"too many sockets": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(boxinit.SocketReply(), 0, 0, 0, 0, 0, 0)
+		hang()
+	},
+	"more than fits": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(boxinit.SocketReply(), make([]int, 200)...)
+		hang()
+	},
+	"files for sockets": func(say func([]byte, ...int), hear func()) { hear(); say(boxinit.SocketReply(), 0); hang() },
+	"sockets twice": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(boxinit.SocketReply(), socket())
+		say(boxinit.SocketReply(), socket())
+		hang()
+	},
+	"sockets nobody asked for": func(say func([]byte, ...int), hear func()) {
+		begin(say, hear)
+		flood(func(text []byte, _ ...int) { say(text, 0, 1, 2) }, boxinit.SocketReply())
+	},
+}
+
+// begin builds a box, or says so.
+func begin(say func([]byte, ...int), hear func()) {
+	hear()
+	say(boxinit.SocketReply(), socket())
+	say(said(boxinit.OpReady, 0, ""))
+}
+
+// socket is what a box without a network hands over.
+func socket() int {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+	if err != nil {
+		os.Exit(4)
+	}
+	return fd
 }
 
 func stop() {
@@ -157,12 +195,22 @@ func lying(t *testing.T, lie string) *sandbox.Supervisor {
 	return s
 }
 
+// afterReady are the lies that begin once there is a box.
+var afterReady = map[string]bool{
+	"its end after ready": true, "nothing after ready": true, "stopped after ready": true, "ready again and again": true,
+	"the end before the beginning": true, "files": true, "no end": true, "an endless directory": true,
+	"talk of others' commands": true, "sockets nobody asked for": true,
+}
+
 func TestLyingInit(t *testing.T) {
 	for name := range lies {
 		t.Run(name, func(t *testing.T) {
 			s := lying(t, name)
 			before := openFiles(t)
 			b, err := s.Open(t.Context(), "box", grant(t))
+			if after := afterReady[name]; after != (err == nil) {
+				t.Fatalf("open: %v, want a box: %t", err, after)
+			}
 			if err == nil {
 				var r sandbox.Result
 				r, err = b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
 )
 
 // Status says how a command stands or how it ended. It is taken from what the
@@ -51,6 +52,9 @@ type Result struct {
 	// Reverted is what the command, or one that ran beside it, changed of the
 	// workspace's protected paths, and what was done about it.
 	Reverted []Reverted
+	// Blocked is what the egress door refused while the command ran, to it or
+	// to one that ran beside it. Among the last 64 refusals of the box.
+	Blocked []egress.Record
 }
 
 // Usage is what a command was seen to use. CPU covers the main process and

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 )
 
@@ -63,6 +64,8 @@ type plan struct {
 	openFiles uint64            // RLIMIT_NOFILE
 	fileSize  uint64            // RLIMIT_FSIZE, 0 for none
 	procs     uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
+	network   policies.Network
+	authority []byte // certificate of the egress door, if the box is to trust one
 	hostFacts
 }
 
@@ -112,11 +115,13 @@ const base = "/tmp"
 func (p *plan) script() *boxinit.Script {
 	b := &builder{boxinit.NewScript(len(p.passed())), map[string]bool{"/": true}}
 	p.begin(b)
+	p.sockets(b)
 	p.trees(b)
 	p.pin(b)
 	p.storage(b)
 	p.small(b)
 	p.special(b)
+	p.trust(b)
 	p.knobs(b)
 	if !p.nested {
 		p.mask(b)
@@ -393,6 +398,12 @@ func (p *plan) knobs(b *builder) {
 	// Ports below 1024 are the box's own; nobody else can reach them. Kernels
 	// without the knob just keep them closed.
 	b.knob("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 0xffff)
+	if p.network != policies.NetworkNone {
+		// Connections to one name all have the same two addresses: their ports
+		// have to be free again soon.
+		b.knob("/proc/sys/net/ipv4/tcp_tw_reuse", "1", 0xffff)
+		b.knob("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", "1", 0xffff)
+	}
 }
 
 // knob sets one; an errno says that this kernel does not have it.

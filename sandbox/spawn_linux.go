@@ -223,7 +223,10 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int, image *images.
 	p := &plan{
 		hostname: name, links: map[string]string{}, files: boxFiles(name, shellOf(image)),
 		area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
-		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), hostFacts: s.host,
+		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), network: g.Network(), hostFacts: s.host,
+	}
+	if g.Network() != policies.NetworkNone {
+		p.files["/etc/resolv.conf"] = resolvConf
 	}
 	if !s.groups.has(ctlPids) {
 		p.procs = uint64(l.Pids + ownProcesses)
@@ -395,13 +398,16 @@ unset BASH_ENV BELLJAR_CWD
 
 // boxEnv is the environment of a box's commands: built, never inherited. What
 // the image says is below what the profile says.
-func boxEnv(grant policies.Grant, image *images.Tree) []string {
+func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellOf(image),
 		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxRun,
 	}
 	maps.Copy(env, imageEnv(image))
+	if intercepted {
+		maps.Copy(env, trustEnv)
+	}
 	maps.Copy(env, grant.Env())
 	return environ(env)
 }

@@ -1,13 +1,16 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
+	"belljar.dev/sandbox/netlink"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -39,6 +44,12 @@ type Config struct {
 	// Cold starts every command in a new process, also where a shell that was
 	// started before could take it.
 	Cold bool
+	// Secret is the value of a secret that a profile's egress names; default
+	// none has one. It is called from many goroutines.
+	Secret func(ctx context.Context, name string) (string, error)
+	// Egress is told what went, or did not go, through the door of which box.
+	// It is called from many goroutines and must not block; default nobody is.
+	Egress func(box string, r egress.Record)
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 }
@@ -68,6 +79,7 @@ type Supervisor struct {
 	host hostFacts
 
 	patience patience // with inits
+	redirect func(netfilter int, to netip.AddrPort) error
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
 	shut    sync.Once
@@ -75,6 +87,7 @@ type Supervisor struct {
 
 	mu      sync.Mutex
 	closed  bool
+	policy  *policies.Policy // that Regrant was last called with, or nil
 	boxes   map[string]*Box
 	count   int            // names for cgroups
 	tenants map[string]int // tenant -> index in the uid range
@@ -140,7 +153,7 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
-		patience: patience{startDeadline, killDeadline}, image: image, null: null, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
+		patience: patience{startDeadline, killDeadline}, image: image, null: null, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{},
 	}, nil
@@ -171,6 +184,13 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 	if err := b.start(ctx, uid); err != nil {
 		s.forget(id)
 		return nil, err
+	}
+	s.mu.Lock()
+	b.open = true
+	p := s.policy
+	s.mu.Unlock()
+	if p != nil {
+		b.regrant(ctx, p) // which may have come after the call was decided
 	}
 	return b, nil
 }
@@ -301,6 +321,34 @@ func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
 	}
 	s.guards[key] = p
 	return p, nil
+}
+
+// Boxes are the boxes that are open, by id in order.
+func (s *Supervisor) Boxes() []*Box {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	boxes := make([]*Box, 0, len(s.boxes))
+	for _, b := range s.boxes {
+		if b.open {
+			boxes = append(boxes, b)
+		}
+	}
+	slices.SortFunc(boxes, func(a, b *Box) int { return cmp.Compare(a.id, b.id) })
+	return boxes
+}
+
+// Regrant gives all boxes, and those that are opened later, the egress and the
+// published ports that their tenants and profiles have under another policy,
+// without a new box. Connections that are open go on as they were allowed. A
+// box whose profile has gone, or got what a box cannot be given later, lets
+// nothing out any more.
+func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) {
+	s.mu.Lock()
+	s.policy = p
+	s.mu.Unlock()
+	for _, b := range s.Boxes() {
+		b.regrant(ctx, p)
+	}
 }
 
 func (s *Supervisor) forget(id string) {

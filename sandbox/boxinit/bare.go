@@ -345,8 +345,34 @@ func bareAnswer(n int) {
 				_, _ = sys(syscall.SYS_KILL, c.pid, uintptr(head.signal), 0, 0, 0)
 			}
 		}
+	case OpSocket:
+		bareSocket(head.id)
 	case OpReady, OpFailed, OpStarted, OpEnded, OpRan: // are said by us, never to us
 	}
+}
+
+// bareSocket makes a TCP socket of the box's network and hands it over.
+//
+//go:norace
+//go:nocheckptr
+func bareSocket(id uint64) {
+	fd, errno := sys(syscall.SYS_SOCKET, syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
+		bareFail(id, StepSocket, errno)
+		return
+	}
+	*(*replyHead)(unsafe.Pointer(&bare.reply[0])) = replyHead{op: OpSocket, id: id}
+	// struct cmsghdr with one descriptor, cmsg(3)
+	h := (*syscall.Cmsghdr)(unsafe.Pointer(&bare.rights[0]))
+	h.Len, h.Level, h.Type = 20, syscall.SOL_SOCKET, syscall.SCM_RIGHTS
+	*(*int32)(unsafe.Pointer(&bare.rights[16])) = int32(fd)
+	iov := syscall.Iovec{Base: &bare.reply[0], Len: replySize}
+	msg := syscall.Msghdr{Iov: &iov, Iovlen: 1, Control: &bare.rights[0], Controllen: 24}
+	_, errno = sys(syscall.SYS_SENDMSG, control, uintptr(unsafe.Pointer(&msg)), syscall.MSG_NOSIGNAL, 0, 0)
+	if errno != 0 {
+		exit(1)
+	}
+	_, _ = sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0)
 }
 
 // bareStartCommand makes the child. The child runs in our memory, on its own

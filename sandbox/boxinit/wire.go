@@ -34,6 +34,7 @@ const (
 	OpStarted               // I -> S: it runs
 	OpEnded                 // I -> S: it ended
 	OpRan                   // I -> S: it was started and has ended: OpStarted and OpEnded in one
+	OpSocket                // S -> I: make a TCP socket; I -> S: sockets of the box's network come with it
 )
 
 // The steps at which the start of a command may fail.
@@ -42,6 +43,7 @@ const (
 	StepDirectory            // the working directory could not be entered
 	StepExec                 // no program could be executed
 	StepRequest              // the request makes no sense
+	StepSocket               // no socket could be made
 )
 
 // Flags of a request.
@@ -129,6 +131,12 @@ type replyHead struct {
 
 const replySize = 48
 
+// SocketReply is what an init says with the sockets that its script made.
+func SocketReply() []byte {
+	b := binary.NativeEndian.AppendUint32(make([]byte, 0, replySize), uint32(OpSocket))
+	return b[:replySize]
+}
+
 // Reply is what an init says. The supervisor trusts nothing in it: a lying
 // init can spoil its own box only.
 type Reply struct {
@@ -156,7 +164,7 @@ func ParseReply(text []byte) (Reply, error) {
 	}
 	dir := bytes.TrimSuffix(text[replySize:], []byte("\n"))
 	switch {
-	case r.Op < OpReady || r.Op > OpRan:
+	case r.Op < OpReady || r.Op > OpSocket:
 		return Reply{}, fmt.Errorf("message of the init: kind %d is unknown", r.Op)
 	case r.CPU < 0 || r.RSS < 0 || r.Pid < 0:
 		return Reply{}, errors.New("message of the init: a count below zero")

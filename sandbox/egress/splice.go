@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,12 +17,6 @@ import (
 // a connection can be above the limit on bytes. Below it the kernel moves all
 // by itself (splice(2)).
 const chunk = 256 << 10
-
-// halfTime is how long one way may be silent once the other one has ended: who
-// has said its last word is most often gone, as a client that was killed.
-const halfTime = time.Minute
-
-var errHalf = errors.New("one side has gone and the other one is silent")
 
 // readers and buffers are kept for the next connection.
 var (
@@ -106,19 +99,17 @@ func isGone(err error) bool {
 // one open.
 func (f *flow) splice(client, up *side) error {
 	var back error
-	var half atomic.Bool
 	var wait sync.WaitGroup
-	wait.Go(func() { back = f.oneWay(client, up, &half) })
-	out := f.oneWay(up, client, &half)
+	wait.Go(func() { back = f.oneWay(client, up) })
+	out := f.oneWay(up, client)
 	wait.Wait()
 	return cmp.Or(out, back)
 }
 
 // oneWay relays what one side sends. If it fails it shuts the flow, which ends
-// the other way. Half is set once either way has ended.
-func (f *flow) oneWay(to, from *side, half *atomic.Bool) error {
-	err := f.pour(to, from, half)
-	half.Store(true)
+// the other way.
+func (f *flow) oneWay(to, from *side) error {
+	err := f.pour(to, from)
 	if err == nil {
 		err = closeWrite(to.conn)
 		if errors.Is(err, net.ErrClosed) || isGone(err) {
@@ -133,7 +124,7 @@ func (f *flow) oneWay(to, from *side, half *atomic.Bool) error {
 
 // pour copies until the end of what one side sends: first what was read of it
 // already.
-func (f *flow) pour(to, from *side, half *atomic.Bool) error {
+func (f *flow) pour(to, from *side) error {
 	if n := from.in.Buffered(); n > 0 {
 		seen, err := from.in.Peek(n)
 		if err != nil {
@@ -150,8 +141,8 @@ func (f *flow) pour(to, from *side, half *atomic.Bool) error {
 	src, in := bare(from.conn)
 	// The flow hears of bytes when they are counted, so that they must be also
 	// where a chunk takes its time.
-	tick := min(max(f.snap.limits.Idle/4, 5*time.Millisecond), halfTime/4)
-	for last := time.Now(); ; {
+	tick := max(f.snap.limits.Idle/4, 5*time.Millisecond)
+	for {
 		if err := src.SetReadDeadline(time.Now().Add(tick)); err != nil {
 			return err
 		}
@@ -170,10 +161,6 @@ func (f *flow) pour(to, from *side, half *atomic.Bool) error {
 			return nil
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
-		case n > 0:
-			last = time.Now()
-		case half.Load() && time.Since(last) > halfTime:
-			return errHalf
 		}
 	}
 }

@@ -1,0 +1,461 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/egress"
+	"belljar.dev/sandbox/netlink"
+)
+
+// How a box gets out, in order:
+//
+//  1. its init makes sockets before anything else and sends them here; a
+//     socket stays in the network namespace it was made in;
+//  2. with two of them, for netlink, the supervisor makes every address the
+//     box's own and sends every TCP connection to the door;
+//  3. the others it binds and listens on, and accepts here: what the door
+//     dials, it dials from the host's network.
+//
+// Nothing else leads out: the namespace has a loopback interface only. While
+// the door is not open, connections are refused.
+
+// doorAddr is the door, as a box sees it. The network is the one of RFC 2544,
+// as are the addresses that stand for names; nobody routes it. On an address of
+// its own the door takes no port that a server of an agent would want.
+var doorAddr = netip.AddrFrom4([4]byte{198, 19, 255, 254})
+
+// Ports of doorAddr.
+const (
+	portTransparent = 1 // where every connection ends
+	portProxy       = 2 // for clients that are to ask a proxy
+	portDNS         = 53
+	backlog         = 4096 // the kernel's bound, net.core.somaxconn
+)
+
+// Proxy is the address, in every box with a network, of a proxy for clients
+// that ask one (RFC 9110, 7.6.1 and 9.3.6). None has to.
+var Proxy = netip.AddrPortFrom(doorAddr, portProxy).String()
+
+// resolvConf says where names are asked for (resolv.conf(5)). A name is either
+// known at once or never.
+var resolvConf = "nameserver " + doorAddr.String() + "\noptions timeout:2 attempts:1\n"
+
+// doorSockets are what an init makes for its network, in order. A box without
+// one gets the first only: there it hears which names a program asks for, so
+// that the agent can be told why it gets no answer.
+var doorSockets = []struct{ family, kind, protocol int }{
+	{unix.AF_INET, unix.SOCK_DGRAM, 0},                       // DNS
+	{unix.AF_INET, unix.SOCK_STREAM, 0},                      // DNS
+	{unix.AF_INET, unix.SOCK_STREAM, 0},                      // transparent
+	{unix.AF_INET, unix.SOCK_STREAM, 0},                      // proxy
+	{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE},     //
+	{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, //
+}
+
+// socketCount is how many of them a box has.
+func socketCount(n policies.Network) int {
+	if n == policies.NetworkNone {
+		return 1
+	}
+	return len(doorSockets)
+}
+
+// sockets makes them and sends them to the supervisor.
+func (p *plan) sockets(b *builder) {
+	n := socketCount(p.network)
+	b.Step("make sockets")
+	text := boxinit.SocketReply()
+	const head, word = unix.SizeofCmsghdr, 4 // cmsg(3)
+	control := make([]byte, unix.CmsgSpace(n*word))
+	rights := b.Bytes(control)
+	b.Store(rights, unix.CmsgLen(n*word), 8)
+	b.Store(rights+8, unix.SOL_SOCKET, word)
+	b.Store(rights+12, unix.SCM_RIGHTS, word)
+	for i, s := range doorSockets[:n] {
+		b.Store(rights+head+boxinit.Ref(i*word), b.Call(unix.SYS_SOCKET, s.family, s.kind|unix.SOCK_CLOEXEC, s.protocol).Save(), word)
+	}
+	vector := b.Words(0, uint64(len(text))) // struct iovec
+	b.Store(vector, b.Bytes(text), 8)
+	msg := b.Words(0, 0, 0, 1, 0, uint64(len(control)), 0) // struct msghdr, recvmsg(2)
+	b.Store(msg+16, vector, 8)
+	b.Store(msg+32, rights, 8)
+	b.Step("hand over the sockets")
+	b.Call(unix.SYS_SENDMSG, initConn, msg, unix.MSG_NOSIGNAL)
+}
+
+// initConn is the descriptor of an init's connection.
+const initConn = 3
+
+// door is a box's way out, from the host's side.
+type door struct {
+	*egress.Door
+	box    *Box
+	wg     sync.WaitGroup // of what serves
+	files  []net.Listener // of the ports, where connections cannot be redirected
+	ports  []uint16
+	mu     sync.Mutex // guards files and ports
+	how    string     // "redirect", "ports" or "" where nothing leaves
+	opened bool       // its box has handed over its sockets
+}
+
+// openDoor opens the way out of a box whose init sent these sockets, which it
+// takes over.
+func (b *Box) openDoor(files []int) (err error) {
+	owned := files
+	defer func() {
+		boxinit.CloseAll(owned)
+		if err != nil {
+			err = fmt.Errorf("open the egress door: %w", err)
+		}
+	}()
+	network, d := b.grant.Network(), b.door
+	if d.opened || len(files) != socketCount(network) {
+		return fmt.Errorf("its init sent %d sockets", len(files))
+	}
+	d.opened = true
+	if network == policies.NetworkNone {
+		names, err := packetConn(files[0], netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), portDNS))
+		if err != nil {
+			return err
+		}
+		d.serve(func() error { return d.ServeDNS(names) })
+		return nil
+	}
+	return d.open(files)
+}
+
+// newDoor is the door of a box, not open yet.
+func (s *Supervisor) newDoor(b *Box) (*door, error) {
+	c := egress.Config{Egress: b.grant.Egress(), Profile: b.grant.Profile(), Secret: s.cfg.Secret, Log: s.cfg.Log}
+	if s.cfg.Egress != nil {
+		c.Record = func(r egress.Record) { s.cfg.Egress(b.id, r) }
+	}
+	d, err := egress.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("make the egress door: %w", err)
+	}
+	return &door{Door: d, box: b}, nil
+}
+
+// open sets the network up and begins to serve.
+func (d *door) open(files []int) error {
+	if err := netlink.AllLocal(files[4]); err != nil {
+		return fmt.Errorf("set up the network: %w", err)
+	}
+	switch err := d.box.sup.redirect(files[5], netip.AddrPortFrom(doorAddr, portTransparent)); {
+	case err == nil:
+		d.how = "redirect"
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("redirect connections: %w", err)
+	default: // this kernel has no nf_tables, or not all of it
+		d.how = "ports"
+	}
+	names, err := packetConn(files[0], netip.AddrPortFrom(doorAddr, portDNS))
+	if err != nil {
+		return err
+	}
+	d.serve(func() error { return d.ServeDNS(names) })
+	for _, s := range []struct {
+		file  int
+		port  uint16
+		serve func(net.Listener) error
+	}{
+		{files[1], portDNS, d.ServeDNSStream},
+		{files[2], portTransparent, func(l net.Listener) error { return d.ServeTransparent(l, original) }},
+		{files[3], portProxy, d.ServeProxy},
+	} {
+		l, err := listener(s.file, netip.AddrPortFrom(doorAddr, s.port))
+		if err != nil {
+			return err
+		}
+		d.serve(func() error { return s.serve(l) })
+	}
+	return nil
+}
+
+// serve runs f until the door is closed.
+func (d *door) serve(f func() error) {
+	d.wg.Go(func() {
+		if err := f(); err != nil && !errors.Is(err, net.ErrClosed) {
+			d.box.sup.cfg.Log.Error("serve the egress door", "box", d.box.id, "err", err)
+		}
+	})
+}
+
+// listenOnPorts takes, where connections cannot be redirected, those to the
+// ports that the policy names: a listener on a port gets them for every
+// address. They are ports that no server in the box can have then.
+func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
+	if d.how != "ports" {
+		return nil
+	}
+	for _, port := range ports {
+		d.mu.Lock()
+		known := slices.Contains(d.ports, port)
+		d.mu.Unlock()
+		if known {
+			continue
+		}
+		fd, err := d.box.socket(ctx)
+		if err != nil {
+			return err
+		}
+		l, err := listener(fd, netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("listen on port %d: %w", port, err)
+		}
+		d.mu.Lock()
+		d.ports, d.files = append(d.ports, port), append(d.files, l)
+		d.mu.Unlock()
+		d.serve(func() error { return d.ServeTransparent(l, local) })
+	}
+	return nil
+}
+
+// regrant gives the box the egress and the published ports of another policy.
+func (b *Box) regrant(ctx context.Context, p *policies.Policy) {
+	e, publish := &policies.Egress{}, []policies.PortRange(nil)
+	if g, ok := p.Regrant(b.grant); ok {
+		publish = g.Publish()
+		if g.Network() == b.grant.Network() && g.Egress().Intercept == b.grant.Egress().Intercept {
+			e = g.Egress()
+		}
+	}
+	if err := b.door.set(ctx, e); err != nil {
+		b.sup.cfg.Log.Error("change the egress of a box; it is closed", "box", b.id, "err", err)
+		_ = b.door.set(ctx, &policies.Egress{}) // of nothing, which has no fault
+	}
+	b.mu.Lock()
+	b.publish = publish
+	b.mu.Unlock()
+	for _, p := range b.Published() {
+		if !covers(publish, p.Port) {
+			_ = p.Close()
+		}
+	}
+}
+
+// set changes what the door lets through.
+func (d *door) set(ctx context.Context, e *policies.Egress) error {
+	if d.how == "" && !e.IsZero() {
+		return errors.New("a box without a network cannot be given one; its session has to begin anew")
+	}
+	if err := d.Set(e); err != nil {
+		return err
+	}
+	return d.listenOnPorts(ctx, e.Ports())
+}
+
+// close closes the door and waits for all that goes through it.
+func (d *door) close() {
+	_ = d.Close()
+	d.mu.Lock()
+	for _, l := range d.files {
+		l.Close()
+	}
+	d.mu.Unlock()
+	d.wg.Wait()
+}
+
+// original is where a redirected connection was for.
+func original(c net.Conn) (to netip.AddrPort, err error) {
+	conn, ok := c.(*net.TCPConn)
+	if !ok {
+		return to, fmt.Errorf("a %T was not redirected", c)
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return to, err
+	}
+	if control := raw.Control(func(fd uintptr) { to, err = netlink.Original(int(fd)) }); control != nil {
+		return to, control
+	}
+	return to, err
+}
+
+// local is where a connection was for that was not redirected.
+func local(c net.Conn) (netip.AddrPort, error) {
+	addr, ok := c.LocalAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}, fmt.Errorf("a %T has no address", c)
+	}
+	to := addr.AddrPort()
+	return netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), nil
+}
+
+// listener listens on a socket of a box. The caller still closes the file.
+func listener(fd int, at netip.AddrPort) (net.Listener, error) {
+	if err := bind(fd, at); err != nil {
+		return nil, err
+	}
+	if err := unix.Listen(fd, backlog); err != nil {
+		return nil, fmt.Errorf("listen on %s of the box: %w", at, err)
+	}
+	f, err := duplicate(fd)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+func packetConn(fd int, at netip.AddrPort) (net.PacketConn, error) {
+	if err := bind(fd, at); err != nil {
+		return nil, err
+	}
+	f, err := duplicate(fd)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return net.FilePacketConn(f)
+}
+
+// bind names a socket of a box, whose network may still be coming up.
+func bind(fd int, at netip.AddrPort) error {
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1); err != nil {
+		return fmt.Errorf("take over a socket of the box: %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: at.Addr().As4(), Port: int(at.Port())}); err != nil {
+		return fmt.Errorf("bind to %s of the box: %w", at, err)
+	}
+	return nil
+}
+
+// duplicate is a file of its own for a descriptor that somebody else closes.
+func duplicate(fd int) (*os.File, error) {
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(n), "socket of a box"), nil
+}
+
+// maxSockets bounds the sockets that an init is asked for at once.
+const maxSockets = 64
+
+// socketRequests are requests for sockets that the init has not answered yet.
+type socketRequests struct {
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan socketAnswer
+}
+
+type socketAnswer struct {
+	fd  int
+	err error
+}
+
+// socketIDs begins the numbers of such requests, away from those of commands.
+const socketIDs = 1 << 63
+
+// socket is a new TCP socket of the box's network. The caller closes it.
+func (b *Box) socket(ctx context.Context) (int, error) {
+	s := &b.sockets
+	answer := make(chan socketAnswer, 1)
+	s.mu.Lock()
+	if len(s.waiting) >= maxSockets {
+		s.mu.Unlock()
+		return -1, fmt.Errorf("%d sockets were asked for at once: %w", maxSockets, ErrTooMany)
+	}
+	if s.waiting == nil {
+		s.waiting = map[uint64]chan socketAnswer{}
+	}
+	s.last++
+	id := socketIDs + s.last
+	s.waiting[id] = answer
+	s.mu.Unlock()
+	if err := b.send(&boxinit.Request{Op: boxinit.OpSocket, ID: id}); err != nil {
+		s.forget(id, answer)
+		return -1, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.sup.patience.start)
+	defer cancel()
+	select {
+	case a := <-answer:
+		return a.fd, a.err
+	case <-b.gone:
+		s.forget(id, answer)
+		return -1, fmt.Errorf("box %s: %w", b.id, ErrClosed)
+	case <-ctx.Done():
+		s.forget(id, answer)
+		return -1, fmt.Errorf("the init of box %s made no socket: %w", b.id, context.Cause(ctx))
+	}
+}
+
+// forget takes back a request. An answer that came meanwhile is closed.
+func (s *socketRequests) forget(id uint64, answer chan socketAnswer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, id)
+	select {
+	case a := <-answer:
+		if a.err == nil {
+			unix.Close(a.fd)
+		}
+	default:
+	}
+}
+
+// hear takes the answer to a request and owns its files. It reports whether
+// the reply was one.
+func (s *socketRequests) hear(r boxinit.Reply, files []int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer, ok := s.waiting[r.ID]
+	if !ok || r.Op != boxinit.OpSocket && r.Op != boxinit.OpFailed {
+		boxinit.CloseAll(files)
+		return false
+	}
+	delete(s.waiting, r.ID)
+	if r.Op == boxinit.OpFailed || len(files) != 1 {
+		boxinit.CloseAll(files)
+		answer <- socketAnswer{-1, fmt.Errorf("the init made no socket: %w", r.Errno)}
+		return true
+	}
+	answer <- socketAnswer{files[0], nil}
+	return true
+}
+
+// maxConnect bounds the wait for a server in the box to take a connection, in
+// seconds; one that listens does so at once.
+const maxConnect = 5
+
+// DialPort connects to a port of the box, as a program in it would to
+// 127.0.0.1. The caller closes the connection. It fails where nothing listens
+// there.
+func (b *Box) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
+	fd, err := b.socket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "port "+strconv.Itoa(int(port)))
+	defer f.Close()
+	// What came from an init may be any kind of file.
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || kind != unix.AF_INET {
+		return nil, fmt.Errorf("dial port %d of box %s: no socket", port, b.id)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: maxConnect}); err != nil {
+		return nil, err
+	}
+	if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: int(port)}); err != nil {
+		return nil, fmt.Errorf("dial port %d of box %s: %w", port, b.id, err)
+	}
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{}); err != nil {
+		return nil, err
+	}
+	return net.FileConn(f)
+}

@@ -1,0 +1,225 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Bounds of what is published.
+const (
+	maxPublished = 16  // ports of one box
+	maxVisitors  = 256 // connections of one port at once
+	maxListening = 256 // ports that are looked for
+	maxSocketRow = 512 // bytes of a row of /proc/net/tcp
+)
+
+// Published is a port of a box that can be reached on the host's loopback.
+type Published struct {
+	Port uint16         // in the box
+	At   netip.AddrPort // on the host
+	box  *Box
+	l    net.Listener
+	wg   sync.WaitGroup // serve, and the connections
+
+	mu     sync.Mutex
+	open   map[net.Conn]struct{}
+	closed bool
+}
+
+// Publish makes a port of the box one of the host, for a person who wants to
+// open what runs there. The address must be a loopback one; port 0 takes a free
+// one. Whether something listens in the box is seen when somebody connects. It
+// ends with Close or with the box. The error is a *Refusal where the grant of
+// the box does not publish the port.
+func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Published, error) {
+	if !at.Addr().IsLoopback() {
+		return nil, &Refusal{Message: fmt.Sprintf("port %d can be published on a loopback address of the host only, as 127.0.0.1, not on %s", port, at.Addr())}
+	}
+	b.mu.Lock()
+	ranges := b.publish
+	b.mu.Unlock()
+	if !covers(ranges, port) {
+		return nil, &Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, as in publish: [%d]", b.grant.Profile(), port, port)}
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", at.String())
+	if err != nil {
+		return nil, fmt.Errorf("publish port %d: %w", port, err)
+	}
+	p := &Published{Port: port, At: netip.MustParseAddrPort(l.Addr().String()), box: b, l: l, open: map[net.Conn]struct{}{}}
+	b.mu.Lock()
+	switch {
+	case b.closed:
+		err = b.goneErr()
+	case len(b.published) >= maxPublished:
+		err = &Refusal{Message: fmt.Sprintf("%d ports of the box are published; close one first", maxPublished), Err: ErrTooMany}
+	default:
+		b.published = append(b.published, p)
+		p.wg.Go(p.serve)
+	}
+	b.mu.Unlock()
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func covers(ranges []policies.PortRange, port uint16) bool {
+	return slices.ContainsFunc(ranges, func(r policies.PortRange) bool { return r.First <= port && port <= r.Last })
+}
+
+// Published are the ports of the box that can be reached, oldest first.
+func (b *Box) Published() []*Published {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.published)
+}
+
+// Close ends the port and the connections through it, and waits for them.
+// Twice is fine.
+func (p *Published) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.open {
+		c.Close()
+	}
+	p.mu.Unlock()
+	p.l.Close()
+	p.wg.Wait()
+	p.box.mu.Lock()
+	p.box.published = slices.DeleteFunc(p.box.published, func(other *Published) bool { return other == p })
+	p.box.mu.Unlock()
+	return nil
+}
+
+func (p *Published) serve() {
+	for {
+		c, err := p.l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			p.box.sup.cfg.Log.Warn("publish a port", "box", p.box.id, "port", p.Port, "err", err)
+			select {
+			case <-p.box.gone:
+				return
+			case <-time.After(100 * time.Millisecond): // out of descriptors, as a rule
+			}
+			continue
+		}
+		if !p.keep(c) {
+			c.Close()
+			continue
+		}
+		p.wg.Go(func() {
+			defer p.drop(c)
+			p.visit(c)
+		})
+	}
+}
+
+// keep remembers a connection, so that Close can end it, if there is room.
+func (p *Published) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.open) >= 2*maxVisitors {
+		return false
+	}
+	p.open[c] = struct{}{}
+	return true
+}
+
+func (p *Published) drop(c net.Conn) {
+	c.Close()
+	p.mu.Lock()
+	delete(p.open, c)
+	p.mu.Unlock()
+}
+
+// visit connects a person's connection with the box.
+func (p *Published) visit(c net.Conn) {
+	//nolint:forbidigo // the connection has no caller; DialPort has bounds of its own, and the box's end ends it
+	inside, err := p.box.DialPort(context.Background(), p.Port)
+	if err != nil {
+		p.box.sup.cfg.Log.Info("published port", "box", p.box.id, "err", err)
+		return
+	}
+	if !p.keep(inside) {
+		inside.Close()
+		return
+	}
+	defer p.drop(inside)
+	var both sync.WaitGroup
+	both.Go(func() { pass(inside, c) })
+	both.Go(func() { pass(c, inside) })
+	both.Wait()
+}
+
+// pass copies one direction to its end and says so to the other side.
+func pass(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	if half, ok := to.(*net.TCPConn); ok && err == nil {
+		_ = half.CloseWrite()
+		return
+	}
+	to.Close()
+	from.Close()
+}
+
+// Listening are the TCP ports on which something in the box listens, in
+// order; the door's own are not among them.
+func (b *Box) Listening() ([]uint16, error) {
+	var ports []uint16
+	for _, name := range []string{"tcp", "tcp6"} {
+		found, err := listening(fmt.Sprintf("/proc/%d/net/%s", b.process.Pid, name))
+		if err != nil {
+			return nil, fmt.Errorf("find ports of box %s: %w", b.id, err)
+		}
+		ports = append(ports, found...)
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports), nil
+}
+
+// listening reads a table of sockets (proc_pid_net(5), /proc/net/tcp): local
+// address and port in hexadecimal, the address of the other side, the state.
+func listening(table string) ([]uint16, error) {
+	f, err := os.Open(table)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const listen = "0A"
+	door := doorAddr.As4()
+	own := fmt.Sprintf("%02X%02X%02X%02X", door[3], door[2], door[1], door[0]) // as the machine reads it
+	var ports []uint16
+	rows := bufio.NewScanner(f)
+	rows.Buffer(nil, maxSocketRow)
+	for rows.Scan() && len(ports) < maxListening {
+		field := strings.Fields(rows.Text())
+		if len(field) < 4 || field[3] != listen {
+			continue
+		}
+		addr, hex, ok := strings.Cut(field[1], ":")
+		port, err := strconv.ParseUint(hex, 16, 16)
+		if !ok || err != nil || addr == own {
+			continue
+		}
+		ports = append(ports, uint16(port))
+	}
+	return ports, rows.Err()
+}

@@ -1,0 +1,54 @@
+package sandbox
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where TLS is opened at the door, the box trusts the door's authority besides
+// those of the host. It is the box's alone: its key never leaves the memory of
+// the supervisor, and no other box and nothing on the host trusts it.
+
+// Files of the box's trust store.
+const (
+	authorityFile = "/etc/belljar/authority.pem" // the door's authority alone
+	bundleFile    = "/etc/belljar/bundle.pem"    // with the host's
+)
+
+// bundles are where programs look for authorities: Debian's place and that of
+// Fedora, either of which may be a link.
+var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
+
+// bundleMost is more than any host's authorities take, in bytes.
+const bundleMost = 16 << 20
+
+// trustEnv tells programs that do not use the system's store. Those with a
+// list of their own (Node.js, deno) take the authority besides it.
+var trustEnv = map[string]string{
+	"NODE_EXTRA_CA_CERTS": authorityFile, "DENO_CERT": authorityFile,
+	"SSL_CERT_FILE": bundleFile, "CURL_CA_BUNDLE": bundleFile, "REQUESTS_CA_BUNDLE": bundleFile,
+	"PIP_CERT": bundleFile, "GIT_SSL_CAINFO": bundleFile, "CARGO_HTTP_CAINFO": bundleFile, "AWS_CA_BUNDLE": bundleFile,
+	"npm_config_cafile": bundleFile,
+}
+
+// trust puts the authority of the door before those of the host, in one file,
+// and that in the place of the host's. It comes after the old root is gone, so
+// that a link cannot lead out of the box.
+func (p *plan) trust(b *builder) {
+	if len(p.authority) == 0 {
+		return
+	}
+	b.Step("trust the egress door")
+	bundle := b.Call(unix.SYS_OPENAT, atFDCWD, bundleFile, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o444).Save()
+	b.Call(unix.SYS_WRITE, bundle, b.Bytes(p.authority), len(p.authority))
+	for _, name := range bundles {
+		if _, err := os.Stat(name); err != nil {
+			continue // not a place of this host
+		}
+		host := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_RDONLY|unix.O_CLOEXEC).Ignore(unix.ENOENT, 2).Save()
+		b.Call(unix.SYS_SENDFILE, bundle, host, 0, bundleMost)
+		b.Call(unix.SYS_MOUNT, bundleFile, name, 0, unix.MS_BIND, 0)
+		break
+	}
+}
