@@ -145,6 +145,7 @@ type state struct {
 	usage   sandbox.Usage
 
 	reverted []string // changes to protected paths that were taken back
+	blocked  []string // what of the network was refused
 }
 
 // look is how a job stands now. What it wrote is to be read afterwards: then
@@ -153,7 +154,7 @@ func look(job *sandbox.Job) state {
 	select {
 	case <-job.Done():
 		r := outcome(job)
-		return state{status: r.Status, ended: true, code: &r.Code, signal: signalName(r.Signal), runtime: r.Wall, usage: r.Usage, reverted: reverted(r)}
+		return state{status: r.Status, ended: true, code: &r.Code, signal: signalName(r.Signal), runtime: r.Wall, usage: r.Usage, reverted: reverted(r), blocked: refused(r)}
 	default:
 		return state{status: sandbox.Running, runtime: time.Since(job.Started()), usage: job.Usage()}
 	}
@@ -163,6 +164,9 @@ func look(job *sandbox.Job) state {
 func (s state) tell(t *text) {
 	for _, r := range s.reverted {
 		t.line("%s", bracket("sandbox: "+r))
+	}
+	for _, b := range s.blocked {
+		t.line("%s", bracket(b))
 	}
 }
 

@@ -85,6 +85,7 @@ type bashOutput struct {
 	TaskID          int64             `json:"task_id,omitempty" jsonschema:"set if the command went to the background"`
 	Notice          string            `json:"notice,omitempty"`
 	Reverted        []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+	Blocked         []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the command ran, and why"`
 	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
 }
 
@@ -281,6 +282,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 		TaskID:          end.job,
 		Notice:          notice,
 		Reverted:        reverted(end.result),
+		Blocked:         refused(end.result),
 	}
 	var t text
 	t.line("%s", bracket(notice))
@@ -300,7 +302,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 		out.Hint = hint(box.Grant(), end.result, out.Stderr+out.Stdout)
 		t.line("%s", bracket(out.Hint))
 		t.line("%s", bracket(epitaph(end, box.Grant().Limits(), plan.timeout)))
-		state{reverted: out.Reverted}.tell(&t)
+		state{reverted: out.Reverted, blocked: out.Blocked}.tell(&t)
 		if out.Status != sandbox.Exited.String() {
 			pairs = append(pairs, "status", out.Status)
 		}
@@ -338,6 +340,15 @@ func reverted(r sandbox.Result) []string {
 	var said []string
 	for _, v := range r.Reverted {
 		said = append(said, v.String())
+	}
+	return said
+}
+
+// refused are the sentences about what the network refused.
+func refused(r sandbox.Result) []string {
+	var said []string
+	for _, b := range r.Blocked {
+		said = append(said, b.Refusal())
 	}
 	return said
 }

@@ -47,6 +47,7 @@ type readOutput struct {
 	SkippedBytes int64    `json:"skipped_bytes" jsonschema:"bytes before next_offset that were not shown: no longer kept, filtered, or before the tail"`
 	UnreadBytes  int64    `json:"unread_bytes" jsonschema:"bytes that wait for the next read"`
 	Reverted     []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+	Blocked      []string `json:"blocked,omitempty" jsonschema:"what of the network was refused while the task ran, and why"`
 	OutputURI    string   `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 }
 
@@ -127,6 +128,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 		SkippedBytes: skipped,
 		UnreadBytes:  p.unread,
 		Reverted:     now.reverted,
+		Blocked:      now.blocked,
 		OutputURI:    uri(job.Output()),
 	}
 	var t text
