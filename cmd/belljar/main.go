@@ -62,7 +62,8 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(), workspaceCommand(), versionCommand())
+	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
+		workspaceCommand(), portsCommand(), psCommand(), versionCommand())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

@@ -28,6 +28,7 @@ func runCommand() *cobra.Command {
 		s       setup
 		profile string
 		set     string
+		ports   []string
 	)
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
@@ -35,7 +36,8 @@ func runCommand() *cobra.Command {
 		Long: `run starts a command in a box, with the standard input, output and error of
 this process, passes SIGINT, SIGTERM, SIGHUP and SIGQUIT on to it, and ends as
 it ends. On a terminal the command gets one of its own. It may run as long as
-the profile lets background jobs run.
+the profile lets background jobs run. With -p a port of the box is opened on
+this machine's loopback, if the profile lists it under publish.
 
 Exit status: that of the command; 128+n where signal n ended it; 124 where its
 time was up; 125 where belljar could not run it.`,
@@ -46,7 +48,11 @@ time was up; 125 where belljar could not run it.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			code, err := runInBox(c, &s, profile, set, args)
+			maps, err := readPortMaps(ports)
+			if err != nil {
+				return &statusError{code: exitRun, err: fmt.Errorf("run: %w", err)}
+			}
+			code, err := runInBox(c, &s, profile, set, maps, args)
 			if err != nil {
 				return &statusError{code: exitRun, err: fmt.Errorf("run %s: %w", args[0], err)}
 			}
@@ -60,6 +66,7 @@ time was up; 125 where belljar could not run it.`,
 	s.mode.flag(c)
 	c.Flags().StringVar(&profile, "profile", "", "profile of the policy (default: the policy's own)")
 	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, begins the name of the set that keeps the changes, for one run after the other")
+	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a port of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
 	// What follows the command's name is the command's.
 	c.Flags().SetInterspersed(false)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
@@ -69,7 +76,7 @@ time was up; 125 where belljar could not run it.`,
 }
 
 // runInBox runs argv and is its exit status.
-func runInBox(c *cobra.Command, s *setup, profile, set string, argv []string) (int, error) {
+func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, argv []string) (int, error) {
 	// From here on a signal is the command's; before, it ends the program.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
@@ -91,6 +98,9 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, argv []string) (i
 	screen := newScreen(c)
 	box, err := w.sandbox.Open(ctx, set, d.Grant)
 	if err != nil {
+		return 0, err
+	}
+	if err := publishAll(ctx, c.ErrOrStderr(), box, ports); err != nil {
 		return 0, err
 	}
 	job, err := box.Start(ctx, sandbox.Cmd{
@@ -135,6 +145,9 @@ func exitOf(ctx context.Context, c *cobra.Command, job *sandbox.Job, limits poli
 	r, err := job.Wait(ctx)
 	if err != nil {
 		return 0, err
+	}
+	for _, b := range r.Blocked {
+		fmt.Fprintf(c.ErrOrStderr(), "belljar: run: %s\n", b.Refusal())
 	}
 	switch r.Status {
 	case sandbox.TimedOut:

@@ -74,9 +74,10 @@ ends as by SIGTERM.
 				return err
 			}
 			var reloading sync.WaitGroup
-			reloading.Go(func() { w.reloader().run(ctx, hup, cancel) })
+			reloading.Go(func() { w.reloader(ctx).run(ctx, hup, cancel) })
 			defer reloading.Wait()
 			defer cancel() // first, or run would not end
+			defer w.control(ctx)()
 			if listener != nil {
 				return failure(serveHTTP(ctx, server, w, listener, c.ErrOrStderr()))
 			}
@@ -93,15 +94,28 @@ ends as by SIGTERM.
 }
 
 // reloader reads the policy again for the server and the boxes that are open.
-func (w *works) reloader() *reloader {
+func (w *works) reloader(ctx context.Context) *reloader {
 	r := &reloader{gate: w.gate, file: w.policyName, workspace: w.workspace, log: w.log}
 	if r.file == builtinPolicy {
 		r.file = ""
 	}
-	// Here the supervisor is told, so that the boxes that are open get the
-	// egress that their profiles have now.
-	r.changed = func(*policies.Policy) {}
+	// Boxes that are open get the egress that their profiles have now.
+	r.changed = func(p *policies.Policy) { w.sandbox.Regrant(ctx, p) }
 	return r
+}
+
+// control answers the commands that ask about this server, until the function
+// that it returns is called. A server can do without.
+func (w *works) control(ctx context.Context) func() {
+	if w.state == "" {
+		return func() {}
+	}
+	c, err := openControl(ctx, w.state, w.sandbox, w.log)
+	if err != nil {
+		w.log.Warn("`belljar ports` and `belljar ps` will not see this server", "err", err)
+		return func() {}
+	}
+	return c.close
 }
 
 // serveStdio serves until the end of input or of ctx.

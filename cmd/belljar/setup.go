@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,7 @@ type works struct {
 	policyName string           // for people
 	policy     *policies.Policy // as it was at the start
 	gate       *gate            // the policy that holds
+	state      string           // directory for what outlives the program; empty where none can be found
 	sandbox    *sandbox.Supervisor
 	log        *slog.Logger
 }
@@ -61,15 +63,23 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	}
 	w.gate = &gate{mode: s.mode}
 	w.gate.now.Store(w.policy)
-	state, err := findState(s.state)
-	if err != nil {
+	if w.state, err = findState(s.state); err != nil && s.state != "" {
 		return nil, failure(err)
 	}
-	w.sandbox, err = sandbox.New(sandbox.Config{Workspace: w.workspace, State: state, Log: w.log})
+	w.sandbox, err = sandbox.New(sandbox.Config{Workspace: w.workspace, State: w.state, Secret: w.secret, Log: w.log})
 	if err != nil {
 		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
 	}
 	return w, nil
+}
+
+// secret is the value of a secret of the policy that holds.
+func (w *works) secret(ctx context.Context, name string) (string, error) {
+	s, ok := w.gate.now.Load().Secret(name)
+	if !ok {
+		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
+	}
+	return readSecret(ctx, name, s)
 }
 
 // server is an MCP server with all tools.
@@ -77,7 +87,7 @@ func (w *works) server() (*mcp.Server, error) {
 	s, err := mcp.New(mcp.Config{
 		Name:         "belljar",
 		Version:      version(),
-		Instructions: "A shell in a sandbox. /workspace is the project; there is no network. A refusal says why and what to do instead.",
+		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed but for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         w.gate,
 		Log:          w.log,
 	})

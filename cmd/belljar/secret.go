@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Bounds of reading a secret.
+const (
+	secretMost     = 64 << 10 // bytes
+	secretPatience = 10 * time.Second
+)
+
+// readSecret is the value of a secret, from where the operator keeps it. The
+// end of its last line is not part of it. Errors name the secret and never
+// hold a part of it.
+func readSecret(ctx context.Context, name string, s policies.Secret) (string, error) {
+	text, err := secretText(ctx, s)
+	if err != nil {
+		return "", fmt.Errorf("secret %s: %w", name, err)
+	}
+	text = strings.TrimRight(text, "\r\n")
+	switch {
+	case text == "":
+		return "", fmt.Errorf("secret %s: it is empty", name)
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+		return "", fmt.Errorf("secret %s: it holds a line break or control character, which no header can", name)
+	}
+	return text, nil
+}
+
+func secretText(ctx context.Context, s policies.Secret) (string, error) {
+	switch {
+	case s.Env != "":
+		text, ok := os.LookupEnv(s.Env)
+		if !ok {
+			return "", fmt.Errorf("belljar's environment has no variable %s", s.Env)
+		}
+		return text, nil
+	case s.File != "":
+		return secretFile(s.File)
+	case len(s.Command) > 0:
+		return secretCommand(ctx, s.Command)
+	}
+	return "", errors.New("the policy does not say where it is")
+}
+
+// secretFile reads a file that only its owner can: others could have put
+// something else there.
+func secretFile(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s is no regular file", name)
+	case info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("others can read or write %s; run chmod 600 on it", name)
+	case info.Size() > secretMost:
+		return "", fmt.Errorf("%s has %d bytes, at most %d are read", name, info.Size(), secretMost)
+	}
+	text := make([]byte, info.Size())
+	n, err := f.Read(text)
+	if err != nil && n == 0 {
+		return "", fmt.Errorf("read %s: %w", name, err)
+	}
+	return string(text[:n]), nil
+}
+
+// secretCommand runs a program of the host. What it says on standard error
+// may hold anything and is not repeated.
+func secretCommand(ctx context.Context, argv []string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, secretPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var out bounded
+	cmd.Stdout = &out
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("run %s: %w", argv[0], err)
+	}
+	if out.over {
+		return "", fmt.Errorf("run %s: it printed more than %d bytes", argv[0], secretMost)
+	}
+	return out.String(), nil
+}
+
+// bounded keeps the first bytes that are written to it.
+type bounded struct {
+	bytes.Buffer
+	over bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := secretMost - b.Len(); len(p) > room {
+		b.over = true
+		b.Buffer.Write(p[:room])
+		return len(p), nil
+	}
+	return b.Buffer.Write(p)
+}
