@@ -1,0 +1,95 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		resolver := &answers{known: map[string][]string{
+			"a.example":    {"1.1.1.1", "::ffff:2.2.2.2"},
+			"zone.example": {"fe80::1%eth0", "1.1.1.1"},
+		}}
+		for i := range 3 * maxAnswers {
+			resolver.known["many.example"] = append(resolver.known["many.example"], fmt.Sprintf("1.1.1.%d", i))
+		}
+		l := newLookups(resolver)
+		find := func(name string) string {
+			addrs, err := l.find(t.Context(), name)
+			if err != nil {
+				return err.Error()
+			}
+			return fmt.Sprint(addrs)
+		}
+		if got := find("a.example"); got != "[1.1.1.1 2.2.2.2]" {
+			t.Errorf("got %s", got)
+		}
+		if got := find("zone.example"); got != "[1.1.1.1]" {
+			t.Errorf("got %s with a zone", got)
+		}
+		if addrs, err := l.find(t.Context(), "many.example"); err != nil || len(addrs) != maxAnswers {
+			t.Errorf("got %d addresses of many, %v", len(addrs), err)
+		}
+
+		// An answer is remembered for a while, that there is none is not.
+		for step, want := range []int{3, 3, 4, 4, 5, 6} {
+			switch step {
+			case 1:
+				time.Sleep(answerFor - 1)
+				find("a.example")
+			case 2:
+				time.Sleep(1)
+				find("a.example")
+			case 3:
+				find("a.example")
+			case 4, 5:
+				if got := find("none.example"); !strings.Contains(got, "no such host") {
+					t.Errorf("got %s", got)
+				}
+			}
+			if n := resolver.lookups(); n != want {
+				t.Fatalf("step %d: got %d look-ups, want %d", step, n, want)
+			}
+		}
+		for i := range 3 * maxAnswered {
+			resolver.known[fmt.Sprint(i)] = []string{"1.1.1.1"}
+			find(fmt.Sprint(i))
+		}
+		if n := len(l.answered); n > maxAnswered {
+			t.Errorf("got %d names remembered, want at most %d", n, maxAnswered)
+		}
+	})
+}
+
+// A resolver that does not answer holds up a bounded number of look-ups, for a
+// bounded time.
+func TestLookupsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		resolver := stuck{make(chan struct{}, 10*lookupsAtOnce)}
+		l := newLookups(resolver)
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 2 * lookupsAtOnce {
+			all.Go(func() {
+				if _, err := l.find(t.Context(), fmt.Sprint(i)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := len(resolver.asked); n != lookupsAtOnce {
+			t.Errorf("got %d asked at once, want %d", n, lookupsAtOnce)
+		}
+		all.Wait()
+		if took := time.Since(began); took != lookupTime {
+			t.Errorf("took %v, want %v", took, lookupTime)
+		}
+	})
+}
