@@ -42,10 +42,10 @@ func TestLookups(t *testing.T) {
 		for step, want := range []int{3, 3, 4, 4, 5, 6} {
 			switch step {
 			case 1:
-				time.Sleep(answerFor - 1)
+				time.Sleep(answerFor - time.Millisecond)
 				find("a.example")
 			case 2:
-				time.Sleep(1)
+				time.Sleep(time.Millisecond)
 				find("a.example")
 			case 3:
 				find("a.example")
