@@ -1,8 +1,13 @@
 package sandbox_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -96,4 +101,166 @@ func TestOverlayKeepsTheWorkspace(t *testing.T) {
 	if r, out := shell(t, b, "cat changed sub/dir/file; ls removed"); r.Code == 0 || !strings.HasPrefix(out, "new\nx\n") {
 		t.Errorf("the second box: %d, %q", r.Code, out)
 	}
+}
+
+// listing prints a tree: type, permissions, path, target or content.
+const listing = `find . -mindepth 1 -printf '%y %m\t%P\t%l\n' | LC_ALL=C sort; find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r md5sum`
+
+// randomScript is a script of commands that change files, the same for a seed.
+func randomScript(r *rand.Rand, steps int) string {
+	dirs := []string{"a", "a/b", "a/b/c", "d", "d/e", "f"}
+	names := []string{"x", "y", "z", "long name", "b"}
+	path := func() string {
+		return "'" + dirs[r.IntN(len(dirs))] + "/" + names[r.IntN(len(names))] + "'"
+	}
+	var b strings.Builder
+	b.WriteString("mkdir -p " + strings.Join(dirs, " ") + "\n")
+	for range steps {
+		p, q, dir := path(), path(), dirs[r.IntN(len(dirs))]
+		fmt.Fprintln(&b, []string{
+			"mkdir -p " + dir, "rm -rf " + dir, "rm -rf " + dir + "; mkdir -p " + dir + "; echo again > " + dir + "/x",
+			fmt.Sprintf("echo %d > %s", r.IntN(1000), p), fmt.Sprintf("echo %d >> %s", r.IntN(1000), p), "rm -f " + p, "mv " + p + " " + q,
+			"ln -s " + q + " " + p, fmt.Sprintf("chmod %o %s", 0o700+r.IntN(0o100)&^0o7+4, p), "cp -r " + dir + " " + q, "ln " + p + " " + q, "mv " + dir + " f/" + strconv.Itoa(r.IntN(5)),
+			"truncate -s 100000 " + p, "touch " + p, "cat " + p,
+		}[r.IntN(15)])
+	}
+	return "{\n" + b.String() + "} 2>/dev/null\ntrue"
+}
+
+// entries reads a listing as path -> the rest.
+func entries(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
+		if sum, path, ok := strings.Cut(line, "  ./"); ok && len(sum) == 32 {
+			all[path] += " " + sum
+			continue
+		}
+		if parts := strings.Split(line, "\t"); len(parts) == 3 {
+			all[parts[1]] = parts[0] + " " + parts[2]
+		}
+	}
+	return all
+}
+
+// Whatever a box does, the changes are the difference between what it sees and
+// what is there, and applied they make the one the other.
+func TestOverlayTellsAllThatChanged(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { tellsAll(t, rand.New(rand.NewPCG(seed, 7))) })
+	}
+}
+
+func tellsAll(t *testing.T, r *rand.Rand) {
+	s, dir, state := overlaid(t)
+	host := func(script string) string {
+		c := exec.CommandContext(t.Context(), "bash", "-c", script)
+		c.Dir = dir
+		out, err := c.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	host("umask 022; mkdir -p a/b/c d/e f\n" + randomScript(r, 80))
+	before := entries(host(listing))
+	b, err := s.Open(t.Context(), "box", overlayGrant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	set := b.Set()
+	seen := before
+	for round := range 4 {
+		w, err := b.Watch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		script := randomScript(r, 25)
+		shell(t, b, script)
+		_, text := shell(t, b, listing)
+		now := entries(text)
+		changed, more, err := w.Changed(100_000)
+		if err != nil || more > 0 {
+			t.Fatalf("%d more, %v", more, err)
+		}
+		got := map[string]bool{}
+		for _, c := range changed {
+			got[c.Path] = true
+		}
+		if missed := slices.DeleteFunc(differ(seen, now), func(path string) bool { return covered(got, path) }); len(missed) > 0 {
+			for _, path := range missed {
+				t.Errorf("round %d: nothing is told of %s, which was %q and is %q, after\n%s", round, path, seen[path], now[path], script)
+			}
+		}
+		seen = now
+		if round == 1 {
+			if err := store.Checkpoint(set, "live"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Checkpoint(set, "end"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := store.Changes(t.Context(), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range d.Changes {
+		if c := &d.Changes[i]; c.Kind != workspace.Touched {
+			got = append(got, c.Path)
+		}
+		if c := &d.Changes[i]; c.Conflict+c.Problem != "" {
+			t.Errorf("%s: %s%s", c.Path, c.Conflict, c.Problem)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(differ(before, seen), got); diff != "" {
+		t.Errorf("differs (-), told (+):\n%s", diff)
+	}
+	if len(got) == 0 {
+		t.Error("nothing changed: the test proves nothing")
+	}
+	report, err := store.Apply(t.Context(), set, workspace.Options{Protected: true})
+	if err != nil || len(report.Skipped)+len(report.Conflicts) > 0 {
+		t.Fatalf("%+v, %+v, %v", report.Skipped, report.Conflicts, err)
+	}
+	if diff := cmp.Diff(seen, entries(host(listing))); diff != "" {
+		t.Errorf("in the box (-), applied (+):\n%s", diff)
+	}
+}
+
+// differ are the paths in which two listings differ, in order.
+func differ(a, b map[string]string) []string {
+	var paths []string
+	for path, was := range a {
+		if b[path] != was {
+			paths = append(paths, path)
+		}
+	}
+	for path := range b {
+		if _, ok := a[path]; !ok {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// covered reports whether a path was told, or a directory that it was in.
+func covered(told map[string]bool, path string) bool {
+	for ; path != "."; path = filepath.Dir(path) {
+		if told[path] {
+			return true
+		}
+	}
+	return false
 }

@@ -45,6 +45,7 @@ type bashInput struct {
 	Env            map[string]string `json:"env,omitempty" jsonschema:"variables to add for this command"`
 	Stdin          string            `json:"stdin,omitempty" jsonschema:"text for the command's standard input, which is empty otherwise"`
 	MaxOutputBytes *int64            `json:"max_output_bytes,omitempty" jsonschema:"how much output to show (default 30000, at most 262144); longer output loses its middle and stays readable as a resource"`
+	Changes        bool              `json:"changes,omitempty" jsonschema:"list the files of the workspace that changed while the command ran; only a workspace that is an overlay can tell"`
 	OnTimeout      string            `json:"on_timeout,omitempty" jsonschema:"what happens at the timeout: kill (default), or background to go on as a background task"`
 }
 
@@ -86,6 +87,10 @@ type bashOutput struct {
 	Notice          string            `json:"notice,omitempty"`
 	Reverted        []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
 	Blocked         []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the command ran, and why"`
+	Changes         []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
+	ChangesMore     int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
+	ChangesNote     string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
+	Set             string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
 	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
 }
 
@@ -159,6 +164,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		cmd.Timeout = call.Grant.Limits().Wall
 		plan.timeout = min(plan.timeout, max(cmd.Timeout-farewell, cmd.Timeout/2))
 	}
+	watch := watching(box, in.Changes)
 	job, err := box.Start(ctx, cmd)
 	if err != nil {
 		return sh.notStarted(ctx, in.Cwd, err)
@@ -172,7 +178,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	} else {
 		sh.describe(end.job, in.Description)
 	}
-	return sh.answer(box, job, end, plan, notice)
+	return sh.answer(box, job, end, plan, notice, watch)
 }
 
 // ending is how following a command came out.
@@ -255,7 +261,7 @@ func tell(call mcp.Call, o *sandbox.Output, offset int64) int64 {
 }
 
 // answer is the result of a command in words and as a structure.
-func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bashPlan, notice string) (*mcp.Result, error) {
+func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bashPlan, notice string, watch *watched) (*mcp.Result, error) {
 	o := job.Output()
 	both, err := o.Cut(plan.show)
 	if err != nil {
@@ -283,6 +289,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 		Notice:          notice,
 		Reverted:        reverted(end.result),
 		Blocked:         refused(end.result),
+		Set:             box.Set(),
 	}
 	var t text
 	t.line("%s", bracket(notice))
@@ -313,6 +320,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 			t.line("(no output)")
 		}
 	}
+	watch.tell(&out, &t)
 	pairs = append(pairs, "duration_ms", strconv.FormatInt(out.DurationMS, 10), "cwd", out.Cwd)
 	if both.Dropped > 0 {
 		pairs = append(pairs, "output_bytes", strconv.FormatInt(both.Total, 10), "output", out.OutputURI)

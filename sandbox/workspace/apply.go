@@ -105,7 +105,7 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 	if opts.DryRun {
 		return r, nil
 	}
-	a := &applying{open: o, planned: p, report: r}
+	a := &applying{open: o, planned: p, report: r, linked: map[uint64]bool{}}
 	if err := a.run(ctx); err != nil {
 		return r, err
 	}
@@ -196,6 +196,7 @@ type applying struct {
 	token  string // begins the names of its scratch files
 	last   int    // of them
 	record *marker
+	linked map[uint64]bool // files of the base with several names, of which one was applied
 }
 
 // run does it, in an order in which nothing is lost: first what stands in the

@@ -35,7 +35,7 @@ func TestApplyMakesTheBaseTheSet(t *testing.T) {
 	}
 	want := map[string]string{
 		".": "drwxr-xr-x", "same": "-rw-r--r-- same\n", "text": "-rw-r--r-- one\n2\nthree\n", "mode": "-rwxr-xr-x x", "touched": "-rw-r--r-- x",
-		"attr": "-rw-r--r-- x", "dir": "drwxr-xr-x", "dir/b": "-rw-r--r-- b", "dir/c": "-rw-r--r-- c", "hidden": "drwxr-xr-x", "hidden/b": "-rw-r--r-- B",
+		"attr": "-rw-r--r-- x", "dir": "drwxr-xr-x", "dir/b": "-rw-r--r-- b", "dir/c": "-rw-r--r-- c", "hidden": "drwxr-xr-x", "hidden/b": "-rw-r--r-- B", "hidden/sub": "drwxr-xr-x", "hidden/sub/b": "-rw-r--r-- B",
 		"todir": "drwxr-xr-x", "todir/in": "-rw-r--r-- x", "tofile": "-rw-r--r-- x", "tolink": "Lrwxrwxrwx /etc", "link": "Lrwxrwxrwx text",
 		"samelink": "Lrwxrwxrwx same", "new": "drwxr-xr-x", "new/one\nline": "-rw-r--r-- x", "new/b\xffd": "-rw-r--r-- x", "new/two": "-rw-r--r-- x",
 		"big": "-rw-r--r-- " + strings.Repeat("x", 99_999) + "y", "sub": "drwxr-xr-x", "sub/keep": "-rw-r--r-- k",

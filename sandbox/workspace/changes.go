@@ -188,14 +188,10 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 	if err != nil {
 		return err
 	}
-	hidden := map[string]bool{}
 	if opaque && base != nil {
 		old, err := listDir(base)
 		if err != nil {
 			return err
-		}
-		for _, name := range old {
-			hidden[name] = true
 		}
 		names = union(names, old)
 	}
@@ -207,7 +203,7 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 		if err := tooDeep(path); err != nil {
 			return err
 		}
-		if err := w.name(path, name, layers, base, hidden[name]); err != nil {
+		if err := w.name(path, name, layers, base, opaque); err != nil {
 			if !unreadable(err) {
 				return fmt.Errorf("%s: %w", quotePath(path), err)
 			}
@@ -217,9 +213,9 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 	return nil
 }
 
-// name compares one name of a directory. hidden is that the base's is not seen
-// even where no layer has it.
-func (w *walk) name(path, name string, layers merged, base *os.File, hidden bool) error {
+// name compares one name of a directory, which hides that of the base if it is
+// opaque.
+func (w *walk) name(path, name string, layers merged, base *os.File, opaque bool) error {
 	var was *unix.Stat_t
 	var err error
 	if base != nil {
@@ -232,7 +228,7 @@ func (w *walk) name(path, name string, layers merged, base *os.File, hidden bool
 	case err != nil:
 		return err
 	case e == nil || e.whiteout:
-		if was != nil && (hidden || e != nil) {
+		if was != nil && (opaque || e != nil) {
 			return w.deleted(path, name, base, was)
 		}
 		return nil
@@ -245,7 +241,7 @@ func (w *walk) name(path, name string, layers merged, base *os.File, hidden bool
 		return err
 	}
 	if isDir(e.st) {
-		return w.sub(&c, name, layers, base)
+		return w.sub(&c, name, layers, base, opaque)
 	}
 	if c.Kind != "" {
 		w.add(c)
@@ -257,11 +253,11 @@ func (w *walk) name(path, name string, layers merged, base *os.File, hidden bool
 }
 
 // sub adds a directory, if it changed, and goes into it.
-func (w *walk) sub(c *Change, name string, layers merged, base *os.File) error {
+func (w *walk) sub(c *Change, name string, layers merged, base *os.File, opaque bool) error {
 	if c.Kind != "" {
 		w.add(*c)
 	}
-	sub, opaque, err := layers.enter(name)
+	sub, hides, err := layers.enter(name)
 	if err != nil {
 		return err
 	}
@@ -273,7 +269,7 @@ func (w *walk) sub(c *Change, name string, layers merged, base *os.File) error {
 		}
 		defer old.Close()
 	}
-	return w.dir(c.name, sub, old, opaque)
+	return w.dir(c.name, sub, old, opaque || hides)
 }
 
 // deleted adds what the base has and the set has not, with all that is in it.

@@ -16,7 +16,7 @@ func scripted(t testing.TB) (s *Store, base string, want []string) {
 	s, base = store(t)
 	for name, text := range map[string]string{
 		"same": "same\n", "text": "one\ntwo\nthree\n", "mode": "x", "touched": "x", "gone": "x", "dir/a": "a", "dir/b": "b",
-		"hidden/a": "a", "hidden/b": "b", "todir": "x", "tofile/a": "x", "tolink/a": "x", "removed/a/b": "x", "attr": "x",
+		"hidden/a": "a", "hidden/b": "b", "hidden/sub/a": "a", "hidden/sub/b": "b", "todir": "x", "tofile/a": "x", "tolink/a": "x", "removed/a/b": "x", "attr": "x",
 		"untouched/deep/file": "x", "big": strings.Repeat("x", 100_000), "sub/keep": "k",
 	} {
 		put(t, filepath.Join(base, name), text)
@@ -48,6 +48,7 @@ func scripted(t testing.TB) (s *Store, base string, want []string) {
 	whiteout(t, up+"/dir/a")
 	opaque(t, up+"/hidden")
 	put(t, up+"/hidden/b", "B")
+	put(t, up+"/hidden/sub/b", "B") // of which the mark above is enough
 	put(t, up+"/todir/in", "x")
 	put(t, up+"/tofile", "x")
 	must(t, os.Symlink("/etc", up+"/tolink"))
@@ -69,6 +70,8 @@ func scripted(t testing.TB) (s *Store, base string, want []string) {
 		"deleted file gone",
 		"deleted file hidden/a",
 		"modified file hidden/b",
+		"deleted file hidden/sub/a",
+		"modified file hidden/sub/b",
 		"modified symlink link -> text",
 		"mode file mode 0644 to 0755",
 		"added directory new",

@@ -22,6 +22,9 @@ func (a *applying) put(c *Change) error {
 	if err := a.still(c, dir, name); err != nil {
 		return err
 	}
+	if isRegular(c.was) && c.was.Nlink > 1 {
+		a.linked[c.was.Ino] = true
+	}
 	fd := int(dir.Fd())
 	switch {
 	case c.Kind == Deleted && c.Type == typeDir:
@@ -57,6 +60,11 @@ func (a *applying) still(c *Change, dir *os.File, name string) error {
 		return errMoved
 	case now == nil || isDir(now) && isDir(c.was):
 		return nil // a directory changes with what is in it
+	case now.Ino == c.was.Ino && a.linked[now.Ino]:
+		// Another name of it was applied a moment ago, which it shows.
+		if now.Size != c.was.Size || now.Mtim != c.was.Mtim {
+			return errMoved
+		}
 	case now.Ino != c.was.Ino || now.Ctim != c.was.Ctim:
 		return errMoved
 	}
