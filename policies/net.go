@@ -310,7 +310,7 @@ func (d *decoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 		case strings.Contains(s, "*"):
 			d.fault(n, "name each host; whoever runs a name's servers decides where it leads", "allow_private %s: what is not public is named one by one", shown(s))
 		case err != nil:
-			d.fault(n, `write "localhost:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %s: %v", shown(s), err)
+			d.fault(n, `write "host.belljar.internal:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %s: %v", shown(s), err)
 		case unreachable(h.Addr()):
 			d.fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", h)
 		case slices.Contains(e.Private, r):

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"belljar.dev/policies/policytest"
 )
 
 func TestLookups(t *testing.T) {
@@ -92,4 +94,21 @@ func TestLookupsAreBounded(t *testing.T) {
 			t.Errorf("took %v, want %v", took, lookupTime)
 		}
 	})
+}
+
+// The host's own loopback has a name, which no resolver is asked for, and is
+// reached on the ports that allow_private names.
+func TestHostName(t *testing.T) {
+	port := echo(t)
+	e := policytest.Egress(t, fmt.Sprintf("mode: proxy\nallow_private: [\"%s:%d\"]", HostName, port))
+	d := open(t, Config{Egress: e, Resolver: &answers{known: map[string][]string{HostName: {"1.1.1.1"}}}})
+	c, err := d.Dial(t.Context(), "tcp", fmt.Sprintf("%s:%d", HostName, port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if c, err := d.Dial(t.Context(), "tcp", fmt.Sprintf("%s:%d", HostName, port+1)); err == nil {
+		c.Close()
+		t.Error("another port of the host was reached")
+	}
 }
