@@ -44,7 +44,7 @@ func boxes(t *testing.T, policy string) *bench {
 		}
 	}
 	b := &bench{t: t, workspace: t.TempDir()}
-	sup, err := sandbox.New(sandbox.Config{Workspace: b.workspace})
+	sup, err := sandbox.New(sandbox.Config{Workspace: b.workspace, State: filepath.Join(t.TempDir(), "state")})
 	if err != nil {
 		t.Fatal(err)
 	}
