@@ -39,6 +39,7 @@ const (
 	tryMounts  = "mounts" // begins the names of all about mounts
 	tryProc    = "proc"
 	tryOverlay = "overlay"
+	tryImages  = "images"
 )
 
 // attempts are made in this order, all of them.
@@ -51,6 +52,7 @@ var attempts = []attempt{
 	}},
 	{tryProc, func() error { return mkdirMount("/tmp/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") }},
 	{tryOverlay, tryLayers},
+	{tryImages, tryImage},
 	{"host name", func() error { return unix.Sethostname([]byte("probe")) }},
 	{"loopback", tryLoopback},
 	{tryMounts + ": pivot_root", func() error {
@@ -90,6 +92,17 @@ func tryTree() error {
 		return fmt.Errorf("move_mount: %w", err)
 	}
 	return nil
+}
+
+// tryImage lays one directory over another, as the root of a box lies over its
+// image: that takes less than an overlay that can be written.
+func tryImage() error {
+	for _, dir := range []string{"/tmp/own", "/tmp/image"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return mkdirMount("/tmp/imaged", "overlay", unix.MS_RDONLY, "lowerdir=/tmp/own:/tmp/image,userxattr")
 }
 
 func tryLoopback() error {
@@ -243,6 +256,7 @@ func checkBox(a around) []Check {
 	mounts := Check{Name: "mounts", Required: true, OK: true, Detail: "open_tree, mount_setattr, move_mount, pivot_root, tmpfs and devpts work in them"}
 	proc := Check{Name: "proc", Required: true, OK: true, Detail: "/proc can be mounted in a new pid namespace"}
 	layers := checkLayers(a, nil)
+	images := Check{Name: "images", OK: true, Detail: "overlayfs can be mounted in them, so a box can have the root of an image"}
 	for _, t := range slices.Backward(report) { // the first failure stays
 		err := t.err()
 		switch {
@@ -251,13 +265,16 @@ func checkBox(a around) []Check {
 			mounts.OK, mounts.Detail, mounts.Degraded, mounts.Mend = false, strings.TrimPrefix(err.Error(), tryMounts+": "), lost, a.mendMounts()
 		case t.Name == tryOverlay:
 			layers = checkLayers(a, err)
+		case t.Name == tryImages:
+			images.OK, images.Detail, images.Degraded = false, err.Error(), "profiles with fs.image are refused; all others work"
+			images.Mend = "use Linux 5.11 or later with the module overlay loaded: modprobe overlay"
 		case t.Name == tryProc:
 			proc.OK, proc.Detail, proc.Degraded, proc.Mend = false, err.Error(), "a box without /proc runs hardly any program, so none will run", a.mendProc()
 		default:
 			others.OK, others.Detail, others.Degraded, others.Mend = false, err.Error(), lost, a.mendNamespaces(err)
 		}
 	}
-	return []Check{users, others, mounts, proc, layers}
+	return []Check{users, others, mounts, proc, layers, images}
 }
 
 // brief leaves out what os adds to an error: the path of this program.

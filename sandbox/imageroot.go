@@ -12,8 +12,8 @@ import (
 	images "belljar.dev/sandbox/image"
 )
 
-// Images are below Config.State.
-const imagesDir = "images"
+// ImagesDir is where images are kept, below Config.State.
+const ImagesDir = "images"
 
 // useImage opens the image that a grant names; nil where it names none. Who
 // gets one must close it, once the box is gone.
@@ -28,7 +28,7 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 	if s.cfg.State == "" {
 		return nil, &Refusal{Message: fmt.Sprintf("profile %q has the image %q, and belljar was started without a state directory to find it in", g.Profile(), name)}
 	}
-	store, err := images.Open(images.Config{Dir: filepath.Join(s.cfg.State, imagesDir)})
+	store, err := images.Open(images.Config{Dir: filepath.Join(s.cfg.State, ImagesDir)})
 	if err != nil {
 		return nil, err
 	}

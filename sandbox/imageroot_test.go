@@ -185,3 +185,47 @@ func TestImageWithoutShell(t *testing.T) {
 		t.Errorf("got %v, want a refusal that names the image", err)
 	}
 }
+
+// BenchmarkOpenImage compares boxes with an image with those that see the host's
+// system directories.
+func BenchmarkOpenImage(b *testing.B) {
+	for name, profile := range map[string]string{"image": "fs: {image: test}", "system": "fs: {system: true}"} {
+		b.Run(name, func(b *testing.B) {
+			s, _ := imageWorld(b, imagetest.Runtime{}, layersOf(b, "bash")...)
+			g := policytest.GrantProfile(b, profile)
+			var closing time.Duration
+			for b.Loop() {
+				box, err := s.Open(b.Context(), "box", g)
+				if err != nil {
+					b.Fatal(err)
+				}
+				start := time.Now()
+				if err := box.Close(); err != nil {
+					b.Fatal(err)
+				}
+				closing += time.Since(start)
+			}
+			b.ReportMetric(float64(closing.Nanoseconds())/float64(b.N), "close-ns/op")
+		})
+	}
+}
+
+// BenchmarkRunImage compares a command in a box with an image with one in a box
+// that sees the host's system directories.
+func BenchmarkRunImage(b *testing.B) {
+	for name, profile := range map[string]string{"image": "fs: {image: test}", "system": "fs: {system: true}"} {
+		b.Run(name, func(b *testing.B) {
+			s, _ := imageWorld(b, imagetest.Runtime{}, layersOf(b, "bash", "id")...)
+			box, err := s.Open(b.Context(), "box", policytest.GrantProfile(b, profile))
+			if err != nil {
+				b.Fatal(err)
+			}
+			cmd := sandbox.Cmd{Grant: box.Grant(), Argv: []string{"id"}, Timeout: 10 * time.Second}
+			for b.Loop() {
+				if _, err := box.Run(b.Context(), cmd); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
+	"belljar.dev/sandbox/image/imagetest"
 )
 
 func TestMain(m *testing.M) {
@@ -41,8 +42,9 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(filepath.Join(e.WorkDir, "ws"), 0o750)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"sub":   sub,
-			"taken": taken,
+			"sub":    sub,
+			"taken":  taken,
+			"layout": layout(t),
 		},
 	})
 }
@@ -93,4 +95,18 @@ func taken(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Defer(func() { l.Close() })
 	ts.Setenv(args[0], l.Addr().String())
+}
+
+// layout makes an OCI image layout with bash and what it is linked to, whose
+// second layer hides a file of the first, and puts its directory into a
+// variable: layout NAME.
+func layout(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: layout NAME")
+		}
+		base := append(imagetest.HostRoot(t, "bash", "cat"), imagetest.File("etc/motd", "old\n", 0o644), imagetest.File("etc/gone", "", 0o644))
+		top := imagetest.Tar(t, imagetest.File("etc/motd", "hello\n", 0o644), imagetest.File("etc/.wh.gone", "", 0o644))
+		ts.Setenv(args[0], imagetest.Layout(t, imagetest.Runtime{Env: []string{"FROM=image"}, User: "web", WorkingDir: "/srv/app"}, imagetest.Tar(t, base...), top))
+	}
 }

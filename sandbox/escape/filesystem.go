@@ -19,7 +19,7 @@ func filesystem() []Probe {
 		{ID: "F01", Name: "read a file beside the workspace", try: func(f *Facts) (string, error) {
 			return reads(f.Host.File, f.Host.Token)
 		}},
-		{ID: "F02", Name: "read the machine's passwords", Root: true, try: readsAny("/etc/shadow", "/etc/gshadow", "/etc/sudoers")},
+		{ID: "F02", Name: "read the machine's passwords", Root: true, where: withoutImage, try: readsAny("/etc/shadow", "/etc/gshadow", "/etc/sudoers")},
 		{ID: "F03", Name: "add a file to the machine's programs or configuration", Root: true, try: anyOf(
 			unnamedIn("/usr"), unnamedIn("/etc"), unnamedIn("/usr/bin"),
 		)},

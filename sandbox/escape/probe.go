@@ -101,6 +101,7 @@ type Outcome struct {
 type ground struct {
 	root      bool
 	workspace policies.Access
+	image     bool // the box has an image's system directories
 	git       bool // the workspace is a repository
 	limits    sandbox.Limits
 	addresses []string // of the host, loopback aside
@@ -113,6 +114,10 @@ func held(l policies.Limit) func(*ground) bool {
 
 // inGit asks for a repository in which a box can write.
 func inGit(g *ground) bool { return g.git && g.workspace == policies.AccessWrite }
+
+// withoutImage asks for a box in which what is called as on the machine is the
+// machine's.
+func withoutImage(g *ground) bool { return !g.image }
 
 func canWrite(g *ground) bool { return g.workspace == policies.AccessWrite }
 

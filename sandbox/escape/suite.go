@@ -184,7 +184,7 @@ func (s *Suite) prepare(context.Context) (err error) {
 	}
 	_, err = os.Stat(filepath.Join(s.cfg.Workspace, ".git", "config"))
 	s.ground = ground{
-		root: os.Geteuid() == 0, workspace: s.cfg.Attacker.Workspace(), git: err == nil,
+		root: os.Geteuid() == 0, workspace: s.cfg.Attacker.Workspace(), image: s.cfg.Attacker.Image() != "", git: err == nil,
 		limits: s.cfg.Supervisor.Limits(), addresses: s.facts.Addresses,
 	}
 	return nil

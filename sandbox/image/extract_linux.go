@@ -87,7 +87,10 @@ func (x *extractor) unpack(ctx context.Context, r io.Reader, layer int) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
+		switch {
+		case err != nil && last == "":
+			return fmt.Errorf("it is no tar archive: %w", err)
+		case err != nil:
 			return &EntryError{layer, last, fmt.Errorf("what follows it cannot be read: %w", err)}
 		}
 		last = h.Name

@@ -32,7 +32,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -377,7 +376,7 @@ func (s *Store) Prune(ctx context.Context) ([]Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prune images: %w", err)
 	}
-	var gone []Image
+	gone := []Image{}
 	for _, e := range trees {
 		digest := strings.Replace(e.Name(), "-", ":", 1)
 		if users[digest] > 0 {
@@ -401,5 +400,5 @@ func (s *Store) Prune(ctx context.Context) ([]Image, error) {
 		}
 		gone = append(gone, img)
 	}
-	return slices.Clip(gone), nil
+	return gone, nil
 }

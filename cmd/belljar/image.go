@@ -1,0 +1,203 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/image"
+)
+
+// imaging is what the image commands share.
+type imaging struct {
+	state  string
+	asJSON bool
+}
+
+func imageCommand() *cobra.Command {
+	i := &imaging{}
+	c := &cobra.Command{
+		Use:   "image",
+		Short: "keep root file systems for boxes",
+		Long: `image keeps root file systems below the state directory. A profile of the
+policy chooses one for its boxes by fs.image; they share it, and none can change
+it.
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.PersistentFlags().StringVar(&i.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
+	c.PersistentFlags().BoolVar(&i.asJSON, "json", false, "print JSON for programs")
+	c.AddCommand(i.importCommand(), i.listCommand(), i.removeCommand(), i.pruneCommand())
+	return c
+}
+
+// store opens the store of images.
+func (i *imaging) store() (*image.Store, error) {
+	state, err := findState(i.state)
+	if err != nil {
+		return nil, failure(err)
+	}
+	s, err := image.Open(image.Config{Dir: filepath.Join(state, sandbox.ImagesDir)})
+	return s, failure(err)
+}
+
+func (i *imaging) importCommand() *cobra.Command {
+	var ref string
+	c := &cobra.Command{
+		Use:   "import [flags] NAME SOURCE",
+		Short: "unpack an image and give it a name",
+		Long: `import unpacks SOURCE: the directory of an OCI image layout, such a layout in a
+tar archive, what "docker save" writes, or a tar archive of a root file system,
+by itself or compressed by gzip, zstd or bzip2. "-" is standard input:
+
+  docker save debian:12 | belljar image import debian:12 -
+  xz -dc root.tar.xz | belljar image import debian:12 -
+
+A name that is in use stands for the new image afterwards. What no image may
+hold is refused as a whole, and leaves nothing behind; docs/images.md has the
+list.
+` + exitHelp,
+		Args: exactly(2, "the image's name and its source, as in `belljar image import debian:12 debian.tar`"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := i.store()
+			if err != nil {
+				return err
+			}
+			src := image.Source{Path: args[1], Ref: ref}
+			if args[1] == "-" {
+				src.Reader = c.InOrStdin()
+			}
+			r, err := s.Import(c.Context(), args[0], src)
+			if err != nil {
+				return failure(err)
+			}
+			return i.print(c, r, func(w io.Writer) { imported(w, r) })
+		},
+	}
+	c.Flags().StringVar(&ref, "ref", "", "which image of a source that holds several: its reference or tag")
+	return c
+}
+
+// exactly is cobra.ExactArgs in our words.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usage("got %d arguments, want %s", len(args), what)
+		}
+		return nil
+	}
+}
+
+// imported tells people what came of an import.
+func imported(w io.Writer, r image.Report) {
+	if r.Known {
+		fmt.Fprintf(w, "%s is %s, which was here already\n", r.Name, r.Digest)
+	} else {
+		fmt.Fprintf(w, "%s is %s: %d entries, %s\n", r.Name, r.Digest, r.Entries, size(r.Bytes))
+	}
+	if r.Replaced != "" {
+		fmt.Fprintf(w, "before it was %s; `belljar image prune` removes what no name stands for\n", r.Replaced)
+	}
+	if d := r.Dropped; d != (image.Dropped{}) {
+		fmt.Fprintf(w, "left out: %d entries of /dev, %d setuid or setgid bits, %d extended attributes\n", d.Devices, d.Setuid, d.Xattrs)
+	}
+	if user := r.Runtime.User; user != "" {
+		fmt.Fprintf(w, "its user %s is agent in a box, which has no other\n", user)
+	}
+}
+
+// size is a number of bytes for people.
+func size(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// print prints v as JSON, or what people prints.
+func (i *imaging) print(c *cobra.Command, v any, people func(io.Writer)) error {
+	if !i.asJSON {
+		people(c.OutOrStdout())
+		return nil
+	}
+	enc := json.NewEncoder(c.OutOrStdout())
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return failure(fmt.Errorf("print: %w", err))
+	}
+	return nil
+}
+
+func (i *imaging) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "list the images",
+		Long:  "list prints the images by name; with --json an array of objects.\n" + exitHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := i.store()
+			if err != nil {
+				return err
+			}
+			list, err := s.List()
+			if err != nil {
+				return failure(err)
+			}
+			return i.print(c, list, func(out io.Writer) {
+				w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "NAME\tDIGEST\tSIZE\tENTRIES\tIMPORTED")
+				for _, m := range list {
+					fmt.Fprintf(w, "%s\t%.19s\t%s\t%d\t%s\n", m.Name, m.Digest, size(m.Bytes), m.Entries, m.Created.Format(time.DateTime))
+				}
+				w.Flush()
+			})
+		},
+	}
+}
+
+func (i *imaging) removeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm NAME",
+		Short: "remove an image",
+		Long: `rm removes a name, and the image behind it if no other name stands for that. An
+image that a box uses is not removed.
+` + exitHelp,
+		Args: exactly(1, "the image's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := i.store()
+			if err != nil {
+				return err
+			}
+			return failure(s.Remove(c.Context(), args[0]))
+		},
+	}
+}
+
+func (i *imaging) pruneCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "prune",
+		Short: "remove what no name stands for",
+		Long: `prune removes the images that no name stands for any more and no box uses, and
+prints them; with --json an array of objects.
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := i.store()
+			if err != nil {
+				return err
+			}
+			gone, err := s.Prune(c.Context())
+			if err != nil {
+				return failure(err)
+			}
+			return i.print(c, gone, func(out io.Writer) {
+				for _, m := range gone {
+					fmt.Fprintf(out, "%s, %s\n", m.Digest, size(m.Bytes))
+				}
+			})
+		},
+	}
+}
