@@ -46,19 +46,21 @@ var (
 	selfName = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 's', 'e', 'l', 'f', 0}
 
 	bare struct {
+		// What is of no use between two messages: see bareForget.
 		message  [MaxMessage + 8]byte
-		reply    [MaxReply]byte
 		rights   [64 + 4*MaxFiles]byte
+		files    [MaxFiles]uintptr
 		pointers [MaxStrings + 8]uintptr
 		slots    [maxSlots]uintptr
-		commands [maxCommands]bareCommand
-		unsaid   int // commands of which it was not said yet that they run
-		files    [MaxFiles]uintptr
+		reply    [MaxReply]byte
+		// What lasts.
 		nfiles   int
-		nested   [maxNested + 8]byte // script of each command in a namespace of its own
 		nestedN  int
+		unsaid   int     // commands of which it was not said yet that they run
 		score    uintptr // /proc/self/oom_score_adj, or none
 		child    bareStart
+		commands [maxCommands]bareCommand
+		nested   [maxNested + 8]byte // script of each command in a namespace of its own
 		stack    [childStack]byte
 	}
 )
@@ -180,13 +182,13 @@ func bareMain() {
 		}
 		bare.nestedN = n
 	}
-	bareForget()
 	bareSay(&replyHead{op: OpReady}, 0)
+	bareForget()
 	bareServe()
 }
 
-// bareForget gives the pages of the last message back: a script is long, and an
-// idle box is to hold little.
+// bareForget gives the pages of the last message back, and of all that was
+// needed to deal with it: a script is long, and an idle box is to hold little.
 //
 //go:norace
 //go:nocheckptr
@@ -194,7 +196,7 @@ func bareForget() {
 	// With larger pages the kernel refuses, and nothing is lost. MADV_DONTNEED.
 	const page, dontNeed = 4 << 10, 4
 	begin := (address(&bare.message[0]) + page - 1) &^ uintptr(page-1)
-	end := address(&bare.message[MaxMessage]) &^ uintptr(page-1)
+	end := (address(&bare.reply[0]) + MaxReply) &^ uintptr(page-1)
 	_, _ = sys(syscall.SYS_MADVISE, begin, end-begin, dontNeed, 0, 0)
 }
 
