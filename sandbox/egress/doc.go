@@ -11,7 +11,8 @@
 //	address.go, own.go    which addresses are public
 //	resolve.go, dial.go   from a name to a connection
 //	relay.go, proxy.go    the two ways in
-//	opening.go, hello.go  what a connection begins with
+//	opening.go, hello.go, what a connection begins with
+//	retry.go
 //	head.go, http.go,     requests, judged one by one and written anew;
 //	body.go               their bodies and answers
 //	intercept.go,         TLS opened at the door, with an authority that only

@@ -16,6 +16,7 @@ const (
 	recordHeader       = 5
 	recordHandshake    = 22
 	messageClientHello = 1
+	messageServerHello = 2
 	extensionName      = 0
 	nameOfHost         = 0
 )
@@ -27,6 +28,7 @@ var errMore = errors.New("more bytes are needed")
 type hello struct {
 	name  string // of server_name (RFC 6066, 3); empty where there is none
 	named bool   // there was a server_name
+	size  int    // bytes, with the headers of its records
 }
 
 // parseHello reads the ClientHello that raw begins with, over as many records
@@ -34,7 +36,7 @@ type hello struct {
 // readers could read in two ways is an error: a second server_name, a list of
 // several names, lengths that do not agree, other records before or within.
 func parseHello(raw []byte) (hello, error) {
-	message, err := joinRecords(raw)
+	message, size, err := joinRecords(raw)
 	if err != nil {
 		return hello{}, err
 	}
@@ -48,21 +50,25 @@ func parseHello(raw []byte) (hello, error) {
 		return hello{}, errors.New("a TLS ClientHello is cut short")
 	}
 	if len(c.rest) == 0 { // RFC 5246, 7.4.1.2: extensions may be left out
-		return hello{}, nil
+		return hello{size: size}, nil
 	}
 	extensions := c.vector(2)
 	if c.bad || len(c.rest) > 0 {
 		return hello{}, errors.New("a TLS ClientHello does not end with its extensions")
 	}
-	return findName(extensions)
+	h, err := findName(extensions)
+	h.size = size
+	return h, err
 }
 
-// joinRecords is the handshake message ClientHello, with its header.
-func joinRecords(raw []byte) ([]byte, error) {
+// joinRecords is the handshake message ClientHello, with its header, and how
+// many bytes of raw it took.
+func joinRecords(raw []byte) ([]byte, int, error) {
 	var message []byte
+	all := len(raw)
 	for {
 		if len(raw) < recordHeader {
-			return nil, errMore
+			return nil, 0, errMore
 		}
 		length := int(raw[3])<<8 | int(raw[4])
 		switch {
@@ -70,34 +76,34 @@ func joinRecords(raw []byte) ([]byte, error) {
 		// servers: it would hide the hello from whoever only looks at the
 		// first record.
 		case raw[0] != recordHandshake:
-			return nil, fmt.Errorf("a TLS connection begins with a record of type %d in place of a ClientHello", raw[0])
+			return nil, 0, fmt.Errorf("a TLS connection begins with a record of type %d in place of a ClientHello", raw[0])
 		case raw[1] != 3:
-			return nil, fmt.Errorf("a TLS record has the version %d.%d", raw[1], raw[2])
+			return nil, 0, fmt.Errorf("a TLS record has the version %d.%d", raw[1], raw[2])
 		case length == 0 || length > maxHello:
-			return nil, fmt.Errorf("a TLS ClientHello has a record of %d bytes", length)
+			return nil, 0, fmt.Errorf("a TLS ClientHello has a record of %d bytes", length)
 		}
 		have := min(length, len(raw)-recordHeader)
 		message = append(message, raw[recordHeader:recordHeader+have]...)
 		raw = raw[recordHeader+have:]
 		if len(message) < 4 {
 			if have < length {
-				return nil, errMore
+				return nil, 0, errMore
 			}
 			continue
 		}
 		want := 4 + int(message[1])<<16 + int(message[2])<<8 + int(message[3])
 		switch {
 		case message[0] != messageClientHello:
-			return nil, fmt.Errorf("a TLS connection begins with a message of type %d in place of a ClientHello", message[0])
+			return nil, 0, fmt.Errorf("a TLS connection begins with a message of type %d in place of a ClientHello", message[0])
 		case want > maxHello:
-			return nil, fmt.Errorf("a TLS ClientHello of %d bytes; at most %d are read", want, maxHello)
+			return nil, 0, fmt.Errorf("a TLS ClientHello of %d bytes; at most %d are read", want, maxHello)
 		case have < length:
-			return nil, errMore
+			return nil, 0, errMore
 		// Nothing may follow before the server has answered.
 		case len(message) > want, len(message) == want && len(raw) > 0 && raw[0] == recordHandshake:
-			return nil, errors.New("a TLS ClientHello is followed by another message")
+			return nil, 0, errors.New("a TLS ClientHello is followed by another message")
 		case len(message) == want:
-			return message, nil
+			return message, all - len(raw), nil
 		}
 	}
 }

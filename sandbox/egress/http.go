@@ -12,6 +12,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,6 +37,11 @@ func (r *relay) http(ctx context.Context, scheme string) error {
 	r.rec.Proto = "http"
 	x := exchange{relay: r, scheme: scheme}
 	for first := true; ; first = false {
+		if !first {
+			if ended, err := r.await(); ended || err != nil {
+				return err
+			}
+		}
 		h, err := readHead(r.client)
 		if err != nil {
 			return x.unreadable(err)
@@ -47,6 +54,60 @@ func (r *relay) http(ctx context.Context, scheme string) error {
 			return err
 		}
 	}
+}
+
+// await waits for the client's next request, and reports whether the server
+// has ended the connection meanwhile: the client must hear of that before it
+// sends what would be lost.
+func (r *relay) await() (bool, error) {
+	if r.client.in.Buffered() > 0 {
+		return false, nil
+	}
+	var ended atomic.Bool
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		// What a server says unasked belongs to no request either.
+		if _, err := r.up.in.Peek(1); err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			ended.Store(true)
+			wake(r.client.conn)
+		}
+	})
+	_, err := r.client.in.Peek(1)
+	wake(r.up.conn)
+	watch.Wait()
+	if ended.Load() || errors.Is(err, io.EOF) {
+		err = nil // readHead finds the end once more
+	}
+	return ended.Load(), errors.Join(err, r.client.conn.SetReadDeadline(time.Time{}), r.up.conn.SetReadDeadline(time.Time{}))
+}
+
+// goneTime is how long a server may take to begin its answer once the client
+// has said that it sends no more. A few clients say so and wait; most are gone.
+const goneTime = 15 * time.Second
+
+// begins waits for the first byte of an answer. While it does, a client that
+// leaves is noticed, so that it does not hold its slot.
+func (x *exchange) begins(watched bool) error {
+	if !watched || x.client.in.Buffered() > 0 || x.up.in.Buffered() > 0 {
+		_, err := x.up.in.Peek(1)
+		return err
+	}
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		switch _, err := x.client.in.Peek(1); {
+		case errors.Is(err, io.EOF):
+			x.up.conn.SetReadDeadline(time.Now().Add(goneTime)) //nolint:errcheck // a closed connection is read no more
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+			wake(x.up.conn)
+		}
+	})
+	_, err := x.up.in.Peek(1)
+	wake(x.client.conn)
+	watch.Wait()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errors.New("the client left before the server answered")
+	}
+	return errors.Join(err, x.client.conn.SetReadDeadline(time.Time{}), x.up.conn.SetReadDeadline(time.Time{}))
 }
 
 // readHead reads the head of the next request. It returns io.EOF where there
@@ -275,7 +336,7 @@ func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 	const maxInterim = 16
 	for range maxInterim {
 		x.up.limit.N = maxAnswerHead
-		if _, err := x.up.in.Peek(1); err != nil {
+		if err := x.begins(q.length == 0); err != nil {
 			if errors.Is(err, io.EOF) || isGone(err) {
 				return nil, errStale
 			}
@@ -310,5 +371,5 @@ func (x *exchange) goOn(q request, resp *http.Response) error {
 		return err
 	}
 	x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
-	return x.splice(x.client, x.up)
+	return x.splice(x.ways())
 }

@@ -424,6 +424,61 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
+// TestIdleServerMayClose has a server that ends a connection nobody uses: the
+// client must hear of it before it sends what cannot be sent twice.
+func TestIdleServerMayClose(t *testing.T) {
+	read := make(chan struct{})
+	once := server(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			<-read
+		}
+	})
+	s := serve(t, once, nil)
+	c := s.site(t)
+	in := bufio.NewReader(c)
+	io.WriteString(c, s.asked("GET /x"))
+	if resp, body := readAnswer(t, in, "GET"); body != "ok" || resp.Close {
+		t.Errorf("got %+v, %q", resp, body)
+	}
+	close(read)
+	if _, err := in.ReadByte(); err != io.EOF {
+		t.Errorf("got %v; want the end", err)
+	}
+}
+
+// TestClientThatLeavesIsNoticed has clients that leave while a server keeps
+// them waiting: their slot must not be held for as long as silence may last.
+func TestClientThatLeavesIsNoticed(t *testing.T) {
+	for name, run := range map[string]func(*relay) error{
+		"before an answer": func(r *relay) error { return (&exchange{relay: r}).begins(true) },
+		"opaque":           func(r *relay) error { return r.splice(r.ways()) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			box, here := net.Pipe()
+			there, far := net.Pipe()
+			f := &flow{d: &Door{}, snap: &snapshot{limits: wide}, rec: Record{Time: time.Now()}}
+			r := &relay{flow: f, client: newSide(here, nil), up: newSide(quiet{there}, f)}
+			for _, c := range []net.Conn{here, there, far} {
+				f.own(func() { c.Close() })
+			}
+			start := time.Now()
+			box.Close()
+			if err := run(r); err == nil || time.Since(start) > 2*halfTime {
+				t.Errorf("%s: got %v after %v; want an error within %v", name, err, time.Since(start), 2*halfTime)
+			}
+			f.shut(net.ErrClosed)
+			r.client.free()
+			r.up.free()
+		})
+	}
+}
+
+// quiet is a connection whose other end takes no notice of half a close.
+type quiet struct{ net.Conn }
+
+func (quiet) CloseWrite() error { return nil }
+
 func TestInterimAnswersAreNotHandedOn(t *testing.T) {
 	hints := server(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {

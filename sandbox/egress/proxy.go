@@ -73,6 +73,15 @@ func (p *proxied) drop(err error) {
 
 func (p *proxied) requests(ctx context.Context) error {
 	for {
+		if p.up != nil {
+			ended, err := p.up.await()
+			if err == nil && ended {
+				err = p.change(ctx)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		h, err := readHead(p.client)
 		if err != nil {
 			return p.unreadable(err)
@@ -186,13 +195,13 @@ func (p *proxied) open(ctx context.Context, host policies.Host, port uint16) err
 // change ends the flow of one host and begins that of the next. The client
 // stays open.
 func (p *proxied) change(ctx context.Context) error {
+	p.keep()
+	p.drop(nil)
 	next, err := p.door.begin(ctx)
 	if err != nil {
 		p.door.turnAway(err, netip.AddrPort{})
 		return p.fail(err)
 	}
-	p.keep()
-	p.drop(nil)
 	p.hold(next)
 	return nil
 }

@@ -131,7 +131,7 @@ func (r *relay) opaque() error {
 	if r.requests() {
 		return r.refuse(r.rec, "requests", "the profile has rules about the requests to it, and what the connection begins with is no HTTP/1 request", "Use HTTP/1.1 in the clear, or TLS where the profile has tls: intercept.")
 	}
-	return r.splice(r.client, r.up)
+	return r.splice(r.ways())
 }
 
 // tls goes on with a client that has begun TLS.
@@ -146,7 +146,7 @@ func (r *relay) tls(ctx context.Context) error {
 	case r.requests():
 		return r.refuse(r.rec, "requests", "the profile has rules about the requests to it, which TLS hides; the profile would need tls: intercept", "Tell the person you work for.")
 	}
-	return r.splice(r.client, r.up)
+	return r.passTLS()
 }
 
 // first finds out what the connection is. Where the policy has no rules about

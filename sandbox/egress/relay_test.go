@@ -342,6 +342,59 @@ func TestTLSMustNameTheHost(t *testing.T) {
 	}
 }
 
+// TestSecondHelloMustNameTheHost has a server that asks for a second
+// ClientHello, as for another key exchange.
+func TestSecondHelloMustNameTheHost(t *testing.T) {
+	id, roots := identityFor(t, site, "other.example")
+	var asked atomic.Pointer[string]
+	server := server(t, func(c net.Conn) {
+		s := tls.Server(c, &tls.Config{
+			MinVersion: tls.VersionTLS13, CurvePreferences: []tls.CurveID{tls.CurveP384},
+			GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+				asked.Store(&h.ServerName)
+				return &id, nil
+			},
+		})
+		io.Copy(s, s)
+	})
+	s := serve(t, server, nil)
+	c := tls.Client(s.site(t), &tls.Config{ServerName: site, RootCAs: roots})
+	if err := c.Handshake(); err != nil || !c.ConnectionState().HelloRetryRequest {
+		t.Fatalf("got %v, %+v; want a handshake with a second hello", err, c.ConnectionState().HelloRetryRequest)
+	}
+	exchanged(t, c, "hello", "hello")
+
+	for name, between := range map[string]string{
+		"at once":            "",
+		"behind appearances": "\x14\x03\x03\x00\x01\x01",
+		"behind early data":  "\x17\x03\x03\x00\x04abcd\x17\x03\x03\x00\x04abcd",
+		"behind a flood":     strings.Repeat("\x14\x03\x03\x00\x01\x01", 2*maxSkipped),
+	} {
+		asked.Store(nil)
+		raw := s.site(t)
+		raw.Write(helloOf(site, nil))
+		if _, err := io.ReadFull(raw, make([]byte, recordHeader+1)); err != nil { // it has asked
+			t.Fatal(err)
+		}
+		io.WriteString(raw, between)
+		raw.Write(helloOf("other.example", func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }))
+		io.Copy(io.Discard, raw) // to its end
+		if got := asked.Load(); got != nil {
+			t.Errorf("%s: the server was asked for %s", name, *got)
+		}
+	}
+	// The server may lose patience with the flood before the door does.
+	s.await(t, func(Record) bool {
+		n := 0
+		for _, r := range s.records.list() {
+			if !r.Allowed && r.Rule == "SNI" {
+				n++
+			}
+		}
+		return n == 3
+	})
+}
+
 // inPieces writes byte by byte, as far as the door reads that.
 type inPieces struct{ net.Conn }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -17,6 +18,12 @@ import (
 // a connection can be above the limit on bytes. Below it the kernel moves all
 // by itself (splice(2)).
 const chunk = 256 << 10
+
+// halfTime is how long one way may be silent once the other one has ended: who
+// has said its last word is most often gone, as a client that was killed.
+const halfTime = time.Minute
+
+var errHalf = errors.New("one side has gone and the other one is silent")
 
 // readers and buffers are kept for the next connection.
 var (
@@ -94,24 +101,44 @@ func isGone(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ENOTCONN)
 }
 
+// way is one direction of a relay. First, if not nil, is what is done before
+// the rest is copied.
+type way struct {
+	to, from *side
+	first    func() error
+}
+
+// ways are both directions, without anything first.
+func (r *relay) ways() (out, back way) {
+	return way{to: r.up, from: r.client}, way{to: r.client, from: r.up}
+}
+
 // splice relays bytes both ways until both sides have said that they send no
 // more, or one way fails. An end of one way is handed on and leaves the other
 // one open.
-func (f *flow) splice(client, up *side) error {
-	var back error
+func (f *flow) splice(out, back way) error {
+	var err error
+	var half atomic.Bool
 	var wait sync.WaitGroup
-	wait.Go(func() { back = f.oneWay(client, up) })
-	out := f.oneWay(up, client)
+	wait.Go(func() { err = f.oneWay(back, &half) })
+	sent := f.oneWay(out, &half)
 	wait.Wait()
-	return cmp.Or(out, back)
+	return cmp.Or(sent, err)
 }
 
 // oneWay relays what one side sends. If it fails it shuts the flow, which ends
-// the other way.
-func (f *flow) oneWay(to, from *side) error {
-	err := f.pour(to, from)
+// the other way. Half is set once either way has ended.
+func (f *flow) oneWay(w way, half *atomic.Bool) error {
+	var err error
+	if w.first != nil {
+		err = w.first()
+	}
 	if err == nil {
-		err = closeWrite(to.conn)
+		err = f.pour(w.to, w.from, half)
+	}
+	half.Store(true)
+	if err == nil {
+		err = closeWrite(w.to.conn)
 		if errors.Is(err, net.ErrClosed) || isGone(err) {
 			err = nil // the other way has ended before
 		}
@@ -124,7 +151,7 @@ func (f *flow) oneWay(to, from *side) error {
 
 // pour copies until the end of what one side sends: first what was read of it
 // already.
-func (f *flow) pour(to, from *side) error {
+func (f *flow) pour(to, from *side, half *atomic.Bool) error {
 	if n := from.in.Buffered(); n > 0 {
 		seen, err := from.in.Peek(n)
 		if err != nil {
@@ -141,8 +168,8 @@ func (f *flow) pour(to, from *side) error {
 	src, in := bare(from.conn)
 	// The flow hears of bytes when they are counted, so that they must be also
 	// where a chunk takes its time.
-	tick := max(f.snap.limits.Idle/4, 5*time.Millisecond)
-	for {
+	tick := min(max(f.snap.limits.Idle/4, 5*time.Millisecond), halfTime/4)
+	for last := time.Now(); ; {
 		if err := src.SetReadDeadline(time.Now().Add(tick)); err != nil {
 			return err
 		}
@@ -161,6 +188,10 @@ func (f *flow) pour(to, from *side) error {
 			return nil
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 			return err
+		case n > 0:
+			last = time.Now()
+		case half.Load() && time.Since(last) > halfTime:
+			return errHalf
 		}
 	}
 }
