@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
@@ -263,4 +264,114 @@ func covered(told map[string]bool, path string) bool {
 		}
 	}
 	return false
+}
+
+// Whoever works in a box, what it makes is the owner's of the workspace.
+func TestOverlayKeepsTheOwner(t *testing.T) {
+	testenv.Need(t, testenv.Root)
+	s, dir, state := overlaid(t)
+	write(t, dir+"/file", "old\n")
+	const owner = 4321
+	for _, path := range []string{dir, dir + "/file"} {
+		if err := os.Chown(path, owner, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tenant := range []string{"one", "two"} { // two users of the host
+		policy := "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles:\n  p:\n    fs: {system: true, workspace: overlay}\n"
+		b, err := s.Open(t.Context(), "box", policytest.GrantFor(t, policy, policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, out := shell(t, b, "echo x >>file; mkdir -p dir; touch dir/"+tenant+"; ln -sf x link; stat -c %u file dir dir/* link | sort -u"); r.Code != 0 && tenant == "one" || out != "1000\n" {
+			t.Errorf("tenant %s: %d, %q", tenant, r.Code, out)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r, err := store.Apply(t.Context(), sandbox.SetID("box", dir), workspace.Options{Guard: sandbox.ProtectedPaths})
+	if err != nil || !r.Emptied {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, path := range []string{"file", "dir", "dir/one", "dir/two", "link"} {
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Join(dir, path), &st); err != nil || st.Uid != owner || st.Gid != owner {
+			t.Errorf("%s belongs to %d:%d, %v", path, st.Uid, st.Gid, err)
+		}
+	}
+}
+
+// What is protected waits, wherever it is.
+func TestApplyGuardsWhatRuns(t *testing.T) {
+	s, dir, state := overlaid(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(dir+"/.git/hooks", 0o755))
+	write(t, dir+"/.git/config", "[core]\n\thooksPath = tools/hooks\n")
+	write(t, dir+"/.git/HEAD", "ref: refs/heads/main\n")
+	must(os.MkdirAll(dir+"/tools/hooks", 0o755))
+	b, err := s.Open(t.Context(), "box", policytest.GrantProfile(t, "fs: {system: true, workspace: overlay, protect: [deploy.sh]}"))
+	must(err)
+	protected := []string{
+		".git/config", ".git/hooks/pre-commit", ".git/modules/x/config", ".git/worktrees/x/commondir", "tools/hooks/pre-push", ".vscode/tasks.json", ".envrc",
+		"sub/.git/config", "deep/er/.git/hooks/x", "other/.git", "bare/config", "bare/hooks/x", "deploy.sh",
+	}
+	free := []string{".git/index", ".git/objects/ab/cd", ".git/refs/heads/x", "tools/x", "config", "sub/.git/HEAD", "bare/HEAD", "sub/.vscode/x"}
+	script := "set -e\n"
+	for _, path := range append(slices.Clone(protected), free...) {
+		script += "mkdir -p $(dirname " + path + "); echo x > " + path + "\n"
+	}
+	if r, out := shell(t, b, script); r.Code != 0 {
+		t.Fatal(out)
+	}
+	must(b.Close())
+	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
+	must(err)
+	defer store.Close()
+	r, err := store.Apply(t.Context(), sandbox.SetID("box", dir), workspace.Options{Guard: sandbox.ProtectedPaths})
+	must(err)
+	skipped := map[string]bool{}
+	for _, c := range r.Skipped {
+		skipped[c.Path] = true
+	}
+	for _, path := range protected {
+		if !skipped[path] {
+			t.Errorf("%s was applied", path)
+		}
+	}
+	for _, path := range free {
+		if text, err := os.ReadFile(filepath.Join(dir, path)); err != nil || string(text) != "x\n" {
+			t.Errorf("%s: %q, %v", path, text, err)
+		}
+	}
+}
+
+func BenchmarkOpenOverlay(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		grant policies.Grant
+	}{{"overlay", overlayGrant(b)}, {"bind", policytest.GrantProfile(b, "fs: {system: true, workspace: rw}")}} {
+		b.Run(c.name, func(b *testing.B) {
+			s, _, _ := overlaid(b)
+			for b.Loop() {
+				box, err := s.Open(b.Context(), "box", c.grant)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := box.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

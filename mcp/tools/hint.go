@@ -61,7 +61,7 @@ var walls = []wall{
 		sounds: []string{"Read-only file system", "read-only file system"},
 		says: func(g policies.Grant) string {
 			places := "/tmp and /home/agent"
-			if g.Workspace() == policies.AccessWrite {
+			if a := g.Workspace(); a == policies.AccessWrite || a == policies.AccessOverlay {
 				places = "/workspace (but for settings that a person's tools would run), " + places
 			}
 			return fmt.Sprintf("profile %q lets %s be written, and nothing else.", g.Profile(), places)
