@@ -78,8 +78,10 @@ func TestOverlayHolds(t *testing.T) {
 		write(t, filepath.Join(dir, name, "file"), "mine\n")
 	}
 	for _, x := range [][3]string{
-		{"redirected", "user.overlay.redirect", outside}, {"opaque", "user.overlay.opaque", "y"},
-		{"content", "user.overlay.metacopy", ""}, {"content", "user.overlay.redirect", outside + "/secret"},
+		{"redirected", "user.overlay.redirect", outside},
+		{"opaque", "user.overlay.opaque", "y"},
+		{"content", "user.overlay.metacopy", ""},
+		{"content", "user.overlay.redirect", outside + "/secret"},
 	} {
 		if err := unix.Setxattr(filepath.Join(dir, x[0]), x[1], []byte(x[2]), 0); err != nil {
 			t.Skipf("set %s: %v", x[1], err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -80,10 +81,8 @@ func inGitDir(c *workspace.Change) bool {
 		if i == len(parts)-1 {
 			return c.Type != "directory" // a file or link leads to a git directory
 		}
-		for _, below := range parts[i+1:] {
-			if gitRuns(below) {
-				return true
-			}
+		if slices.ContainsFunc(parts[i+1:], gitRuns) {
+			return true
 		}
 	}
 	return false

@@ -179,10 +179,11 @@ func changeLine(c *workspace.Change) string {
 	if c.Target != "" && c.Kind != workspace.Deleted {
 		line += " -> " + workspace.Quote(c.Target)
 	}
-	for _, note := range []string{c.Conflict, c.Problem} {
-		if note != "" {
-			line += "  (" + note + ")"
-		}
+	if c.Conflict != "" {
+		line += "  (" + c.Conflict + ")"
+	}
+	if c.Problem != "" {
+		line += "  (" + c.Problem + ")"
 	}
 	return line
 }

@@ -31,8 +31,12 @@ func TestBashTellsWhatChanged(t *testing.T) {
 	}
 	text, out := b.run("echo new >changed; rm removed; chmod 755 mode; cat same; mkdir dir; echo x >dir/file; rm before/x", "changes", true)
 	want := []sandbox.Changed{
-		{Path: "before/x", Kind: "deleted"}, {Path: "changed", Kind: "modified"}, {Path: "dir", Kind: "added"},
-		{Path: "dir/file", Kind: "added"}, {Path: "mode", Kind: "mode"}, {Path: "removed", Kind: "deleted"},
+		{Path: "before/x", Kind: "deleted"},
+		{Path: "changed", Kind: "modified"},
+		{Path: "dir", Kind: "added"},
+		{Path: "dir/file", Kind: "added"},
+		{Path: "mode", Kind: "mode"},
+		{Path: "removed", Kind: "deleted"},
 	}
 	if diff := cmp.Diff(want, out.Changes); diff != "" {
 		t.Errorf("want (-), got (+):\n%s", diff)

@@ -90,13 +90,12 @@ func TestApplyFollowsNoLink(t *testing.T) {
 	put(t, up+"/dir/new", "evil\n")
 	whiteout(t, up+"/dir/sub/file")
 	must(t, os.Symlink(outside, up+"/planted")) // by the agent, applied as a link
-	want := tree(t, outside)
 	// The base's directory becomes a link, with the files of the same names.
 	must(t, os.Rename(base+"/dir", base+"/away"))
 	must(t, os.Symlink(outside, base+"/dir"))
 	must(t, os.Mkdir(outside+"/sub", 0o755))
 	put(t, outside+"/sub/file", "outside\n")
-	want = tree(t, outside)
+	want := tree(t, outside)
 	r, err := s.Apply(t.Context(), "set", Options{Protected: true})
 	if !errors.Is(err, ErrConflict) || len(r.Conflicts) != 1 || r.Conflicts[0].Path != "dir" {
 		t.Errorf("got %+v, %v; want a conflict of dir", r, err)

@@ -131,10 +131,10 @@ func (h *held) readMarks() (map[string]int64, error) {
 	lines.Buffer(nil, 2*maxPath)
 	for lines.Scan() {
 		name, when, _ := strings.Cut(lines.Text(), " ")
-		path, err := base64.StdEncoding.DecodeString(name)
+		file, err := base64.StdEncoding.DecodeString(name)
 		nanos, err2 := strconv.ParseInt(when, 10, 64)
 		if err == nil && err2 == nil { // else the last line of a crash
-			marks[string(path)] = nanos
+			marks[string(file)] = nanos
 		}
 	}
 	return marks, nil

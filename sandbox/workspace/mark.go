@@ -201,12 +201,12 @@ func (s *since) under(name string, below merged) (state, bool) {
 func (s *since) into(path, name string, dir *os.File, below merged) error {
 	sub, err := openDir(dir, name)
 	if err != nil {
-		return nil //nolint:nilerr // gone meanwhile, or closed to us by its owner
+		return nil // gone meanwhile, or closed to us by its owner
 	}
 	defer sub.Close()
 	under, _, err := below.enter(name)
 	if err != nil {
-		return nil //nolint:nilerr // as above
+		return nil // as above
 	}
 	defer under.close()
 	if attr(sub, attrOpaque) != "y" {

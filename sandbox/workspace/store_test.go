@@ -13,34 +13,34 @@ import (
 
 func TestForkAndRollback(t *testing.T) {
 	s, base := store(t)
-	put(t, base+"/file", "base\n")
+	put(t, base+"/text", "base\n")
 	must(t, s.Create("set", base, Protect{}))
-	put(t, top(t, s, "set")+"/file", "one\n")
+	put(t, top(t, s, "set")+"/text", "one\n")
 	must(t, s.Checkpoint("set", "one"))
-	put(t, top(t, s, "set")+"/file", "two\n")
+	put(t, top(t, s, "set")+"/text", "two\n")
 	put(t, top(t, s, "set")+"/both", "x")
 	must(t, s.Fork("set", "fork"))
 	put(t, top(t, s, "set")+"/mine", "x")
 	put(t, top(t, s, "fork")+"/theirs", "x")
 	whiteout(t, top(t, s, "fork")+"/both")
 	for id, want := range map[string][]string{
-		"set":  {"added file both", "modified file file", "added file mine"},
-		"fork": {"modified file file", "added file theirs"},
+		"set":  {"added file both", "added file mine", "modified file text"},
+		"fork": {"modified file text", "added file theirs"},
 	} {
 		if d := cmp.Diff(want, diff(t, s, id)); d != "" {
 			t.Errorf("%s: want (-), got (+):\n%s", id, d)
 		}
 	}
 	must(t, s.Rollback("set", "one"))
-	if d := cmp.Diff([]string{"modified file file"}, diff(t, s, "set")); d != "" {
+	if d := cmp.Diff([]string{"modified file text"}, diff(t, s, "set")); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)
 	}
-	if text, _ := read(t, s, "set", "file"); text != "one\n" {
+	if text := read(t, s, "set", "text"); text != "one\n" {
 		t.Errorf("got %q", text)
 	}
 	// The fork lives without the set, with its checkpoint.
 	must(t, s.Discard("set"))
-	if text, _ := read(t, s, "fork", "file"); text != "two\n" {
+	if text := read(t, s, "fork", "text"); text != "two\n" {
 		t.Errorf("got %q", text)
 	}
 	must(t, s.Rollback("fork", "one"))
@@ -52,13 +52,13 @@ func TestForkAndRollback(t *testing.T) {
 			t.Errorf("%s holds %v, %v", dir, entries, err)
 		}
 	}
-	if text, err := os.ReadFile(base + "/file"); err != nil || string(text) != "base\n" {
+	if text, err := os.ReadFile(base + "/text"); err != nil || string(text) != "base\n" {
 		t.Errorf("the base: %q, %v", text, err)
 	}
 }
 
 // read is a file as the set has it.
-func read(t testing.TB, s *Store, id, path string) (string, bool) {
+func read(t testing.TB, s *Store, id, path string) string {
 	t.Helper()
 	h, err := s.hold(id)
 	must(t, err)
@@ -66,10 +66,10 @@ func read(t testing.TB, s *Store, id, path string) (string, bool) {
 	for _, l := range append([]string{h.meta.Top}, h.meta.Layers...) {
 		text, err := os.ReadFile(filepath.Join(s.path, layersDir, l, upperDir, path))
 		if err == nil {
-			return string(text), true
+			return string(text)
 		}
 	}
-	return "", false
+	return ""
 }
 
 func TestALiveSet(t *testing.T) {
@@ -78,9 +78,9 @@ func TestALiveSet(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	up := filepath.Join(l.Dirs()[0], Upper)
-	put(t, up+"/file", "one\n")
+	put(t, up+"/text", "one\n")
 	put(t, up+"/dir/file", "one\n")
-	must(t, os.Link(up+"/file", up+"/link"))
+	must(t, os.Link(up+"/text", up+"/link"))
 	if _, err := s.Use("set", base, Protect{}); !errors.Is(err, ErrLive) {
 		t.Errorf("a second box: %v", err)
 	}
@@ -93,9 +93,9 @@ func TestALiveSet(t *testing.T) {
 	if err := s.Rollback("set", "one"); !errors.Is(err, ErrLive) || !strings.Contains(err.Error(), "end the session") {
 		t.Errorf("rollback: %v", err)
 	}
-	put(t, up+"/file", "two\n")
+	put(t, up+"/text", "two\n")
 	put(t, up+"/more", "two\n")
-	if d := cmp.Diff([]string{"added directory dir", "added file dir/file", "added file file", "added file link = file"}, diff(t, s, "fork")); d != "" {
+	if d := cmp.Diff([]string{"added directory dir", "added file dir/file", "added file link", "added file text = link"}, diff(t, s, "fork")); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)
 	}
 	// Applied, but the box keeps what it stands on.
@@ -112,7 +112,7 @@ func TestALiveSet(t *testing.T) {
 	}
 	must(t, l.Close())
 	must(t, s.Rollback("set", "one"))
-	if text, _ := read(t, s, "set", "file"); text != "one\n" {
+	if text := read(t, s, "set", "text"); text != "one\n" {
 		t.Errorf("got %q", text)
 	}
 }

@@ -97,7 +97,7 @@ func files(t testing.TB, dir string) map[string]string {
 func FuzzCompareLines(f *testing.F) {
 	f.Add("a\nb\nc\n", "a\nc\nd")
 	f.Add("", "x")
-	f.Add("x\nx\nx\ny\n", "y\nx\nx\n")
+	f.Add("x\nw\ny\n", "y\nz\nx\n")
 	f.Add(strings.Repeat("a\n", 900), strings.Repeat("b\n", 900)) // beyond maxEdits
 	f.Fuzz(func(t *testing.T, old, now string) {
 		a, b := lines([]byte(old)), lines([]byte(now))
