@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
@@ -54,6 +57,11 @@ func (s *Supervisor) SetInit(program string, file *os.File) {
 	s.image.path = program
 	s.image.exe.Close()
 	s.image.exe = file
+}
+
+// ByPort has boxes do without redirection, as on a kernel without nf_tables.
+func (s *Supervisor) ByPort() {
+	s.redirect = func(int, netip.AddrPort) error { return unix.EPROTONOSUPPORT }
 }
 
 // SetPatience sets how long inits are waited for.

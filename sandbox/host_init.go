@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/netlink"
 )
 
 // tryName is argv[0] of the process that tries from inside what the init of
@@ -40,6 +42,8 @@ const (
 	tryProc    = "proc"
 	tryOverlay = "overlay"
 	tryImages  = "images"
+	tryLocal   = "local addresses"
+	tryDoor    = "redirect"
 )
 
 // attempts are made in this order, all of them.
@@ -55,6 +59,12 @@ var attempts = []attempt{
 	{tryImages, tryImage},
 	{"host name", func() error { return unix.Sethostname([]byte("probe")) }},
 	{"loopback", tryLoopback},
+	{tryLocal, func() error { return tryNetlink(unix.NETLINK_ROUTE, netlink.AllLocal) }},
+	{tryDoor, func() error {
+		return tryNetlink(unix.NETLINK_NETFILTER, func(sock int) error {
+			return netlink.Redirect(sock, netip.AddrPortFrom(doorAddr, portTransparent))
+		})
+	}},
 	{tryMounts + ": pivot_root", func() error {
 		if err := unix.Chdir("/tmp"); err != nil {
 			return err
@@ -117,6 +127,15 @@ func tryLoopback() error {
 	}
 	r.SetUint16(unix.IFF_UP)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
+}
+
+func tryNetlink(protocol int, do func(sock int) error) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return do(fd)
 }
 
 // tried is how an attempt went. Errno is 0 where it worked.
@@ -257,6 +276,7 @@ func checkBox(a around) []Check {
 	proc := Check{Name: "proc", Required: true, OK: true, Detail: "/proc can be mounted in a new pid namespace"}
 	layers := checkLayers(a, nil)
 	images := Check{Name: "images", OK: true, Detail: "overlayfs can be mounted in them, so a box can have the root of an image"}
+	door := Check{Name: "egress door", OK: true, Detail: "every TCP connection of a box can be redirected (nf_tables)"}
 	for _, t := range slices.Backward(report) { // the first failure stays
 		err := t.err()
 		switch {
@@ -268,13 +288,19 @@ func checkBox(a around) []Check {
 		case t.Name == tryImages:
 			images.OK, images.Detail, images.Degraded = false, err.Error(), "profiles with fs.image are refused; all others work"
 			images.Mend = "use Linux 5.11 or later with the module overlay loaded: modprobe overlay"
+		case t.Name == tryLocal:
+			door.OK, door.Detail, door.Degraded, door.Mend = false, err.Error(), "a profile with a network opens no box here", "let the container or security module around belljar allow netlink route sockets"
+		case t.Name == tryDoor && door.OK:
+			door.Detail = "connections of a box cannot be redirected: " + err.Error()
+			door.Degraded = "boxes with a network reach the ports that their profile names only, and no server in them can use such a port"
+			door.Mend = "modprobe -a nf_tables nft_chain_nat nft_nat"
 		case t.Name == tryProc:
 			proc.OK, proc.Detail, proc.Degraded, proc.Mend = false, err.Error(), "a box without /proc runs hardly any program, so none will run", a.mendProc()
 		default:
 			others.OK, others.Detail, others.Degraded, others.Mend = false, err.Error(), lost, a.mendNamespaces(err)
 		}
 	}
-	return []Check{users, others, mounts, proc, layers, images}
+	return []Check{users, others, mounts, proc, layers, images, door}
 }
 
 // brief leaves out what os adds to an error: the path of this program.

@@ -26,6 +26,7 @@ var wanted = []string{
 	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
 	"fuse", "virtiofs", "overlay", "vsock",
 	"loop", "quota_tree", "quota_v2", "libcrc32c", "xfs",
+	"nf_defrag_ipv4", "nf_defrag_ipv6", "nf_conntrack", "nf_nat", "nfnetlink", "nf_tables", "nft_chain_nat", "nft_nat",
 }
 
 // findKernel returns the kernel of a series from the cache, and fetches it

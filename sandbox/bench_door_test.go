@@ -1,0 +1,140 @@
+package sandbox_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+)
+
+// BenchmarkDoor is what the egress door costs: the same client, beside the box
+// and in it, in turn, against one server on this host's loopback. Ratios are of
+// the medians of rounds. Peers are what else connects a box to the network.
+func BenchmarkDoor(b *testing.B) {
+	port := server(b)
+	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	box, err := s.Open(b.Context(), "box", clientGrant(b, port))
+	if err != nil {
+		b.Fatal(err)
+	}
+	type place struct {
+		name string
+		do   func(what string, n int) measured
+	}
+	places := []place{
+		{"host", func(what string, n int) measured { return onHost(b, port, what, n) }},
+		{"box", func(what string, n int) measured { return inBox(b, box, port, what, n) }},
+	}
+	if pasta, err := exec.LookPath("pasta"); err == nil {
+		places = append(places, place{"pasta", func(what string, n int) measured { return behindPasta(b, pasta, port, what, n) }})
+	}
+	const rounds = 7
+	connect, ping, down, up := map[string][]float64{}, map[string][]float64{}, map[string][]float64{}, map[string][]float64{}
+	rate := map[string][]float64{}
+	failed := map[string]int{}
+	for range rounds {
+		for _, p := range places {
+			for what, n := range map[string]int{"connect": 100, "down": 512, "up": 512, "rate": 2000} {
+				m := p.do(what, n)
+				if m.Error != "" {
+					b.Fatalf("%s on %s: %s", what, p.name, m.Error)
+				}
+				switch what {
+				case "connect":
+					connect[p.name], ping[p.name] = append(connect[p.name], m.Connect), append(ping[p.name], m.Ping)
+				case "down":
+					down[p.name] = append(down[p.name], m.Down)
+				case "up":
+					up[p.name] = append(up[p.name], m.Up)
+				case "rate":
+					rate[p.name], failed[p.name] = append(rate[p.name], m.Rate), failed[p.name]+m.Failed
+				}
+			}
+		}
+	}
+	for _, p := range places {
+		b.Run(p.name, func(b *testing.B) {
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(connect[p.name]), "ms-connect")
+			b.ReportMetric(median(connect[p.name])-median(connect["host"]), "ms-more")
+			b.ReportMetric(median(ping[p.name]), "us-ping")
+			b.ReportMetric(median(down[p.name])/median(down["host"]), "x-down")
+			b.ReportMetric(median(up[p.name])/median(up["host"]), "x-up")
+			b.ReportMetric(median(rate[p.name]), "conns/s")
+			b.ReportMetric(float64(failed[p.name]), "conns-lost")
+			if p.name == "box" {
+				b.ReportMetric(0.3, "ms-more-limit")
+				b.ReportMetric(0.4, "x-least")
+				b.ReportMetric(1000, "conns/s-least")
+			}
+		})
+	}
+}
+
+// BenchmarkOpenDoor is how long a box takes to open, without a network and
+// with.
+func BenchmarkOpenDoor(b *testing.B) {
+	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	closed := policytest.GrantProfile(b, "fs: {system: true, workspace: rw}")
+	open := policytest.GrantProfile(b, "fs: {system: true, workspace: rw}\nnet: {mode: proxy, allow: [example.test]}")
+	times := map[string]sample{}
+	for i := range 100 {
+		for name, g := range map[string]policies.Grant{"closed": closed, "open": open} {
+			begin := time.Now()
+			box, err := s.Open(b.Context(), fmt.Sprint(name, i), g)
+			if err != nil {
+				b.Fatal(err)
+			}
+			times[name] = append(times[name], time.Since(begin))
+			if err := box.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for name, limit := range map[string]float64{"closed": 3, "open": 10} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(times[name].at(0.5))/1e6, "ms-p50")
+			b.ReportMetric(float64(times[name].at(0.99))/1e6, "ms-p99")
+			b.ReportMetric(limit, "ms-p50-limit")
+		})
+	}
+}
+
+// onHost runs the client beside the box.
+func onHost(b *testing.B, port int, what string, n int) measured {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
+	cmd.Args = []string{clientName, fmt.Sprintf("127.0.0.1:%d", port), what, fmt.Sprint(n)}
+	return saidBy(b, cmd)
+}
+
+// behindPasta runs it in a namespace that pasta(1) connects.
+func behindPasta(b *testing.B, pasta string, port int, what string, n int) measured {
+	b.Helper()
+	line := fmt.Sprintf(`exec -a %s "$0" 127.0.0.1:%d %s %d`, clientName, port, what, n)
+	return saidBy(b, exec.CommandContext(b.Context(), pasta, "--config-net", "-T", fmt.Sprint(port), "-q", "--", "bash", "-c", line, os.Args[0]))
+}
+
+func saidBy(b *testing.B, cmd *exec.Cmd) measured {
+	b.Helper()
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		b.Fatalf("%v: %v", cmd.Args, err)
+	}
+	return heard(b, text)
+}
