@@ -26,8 +26,9 @@ type Config struct {
 	Profile  string           // name of the profile, for messages
 	Resolver Resolver         // nil for the host's, without its search domains
 
-	// Secret is the value of a named secret. It is asked for each request that
-	// takes one. Nil means that there are none.
+	// Secret is the value of a named secret. It is asked when a request takes
+	// one, once in ten seconds at most. A line end behind the value is no part
+	// of it. Nil means that there are none.
 	Secret func(ctx context.Context, name string) (string, error)
 
 	// Roots are what servers are verified with where the door itself speaks

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -536,10 +537,20 @@ func socket(t testing.TB, answer string) uint16 {
 	})
 }
 
+// accepted is a server's answer to the handshake of a websocket.
+const accepted = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n"
+
 func TestWebsocketGoesThrough(t *testing.T) {
-	accepted := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n"
 	s := serve(t, socket(t, accepted), nil)
-	c := s.site(t)
+	s.websocket(t, s.site(t))
+	c, _, _, _ := s.connected(t, at(site, s.port), "Host: x")
+	s.websocket(t, c)
+	s.await(t, func(r Record) bool { return r.Path == "/ws" && r.Allowed })
+}
+
+// websocket has a frame sent and echoed.
+func (s *serving) websocket(t testing.TB, c net.Conn) {
+	t.Helper()
 	in := bufio.NewReader(c)
 	io.WriteString(c, s.asked("GET /ws", "Connection: keep-alive, Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: k")+"\x81\x02hi")
 	resp, err := http.ReadResponse(in, nil)
@@ -550,7 +561,61 @@ func TestWebsocketGoesThrough(t *testing.T) {
 	if _, err := io.ReadFull(in, frame); err != nil || string(frame) != "\x81\x02hi" {
 		t.Errorf("got %q, %v; want what was sent", frame, err)
 	}
-	s.await(t, func(r Record) bool { return r.Path == "/ws" && r.Allowed })
+}
+
+// TestManyAtOnce has every kind of connection open beside the others.
+func TestManyAtOnce(t *testing.T) {
+	w := newWeb(t)
+	s := serve(t, w.port, func(cfg *Config) { cfg.Egress.Limits.Conns = 100 })
+	addr, ok := s.d.names.give(host(t, site))
+	if !ok {
+		t.Fatal("no address")
+	}
+	to := netip.AddrPortFrom(addr, w.port)
+	s.target.Store(&to)
+	long := strings.Repeat("x", 200_000)
+	var all sync.WaitGroup
+	for i := range 60 {
+		c, prefix := reach(t, s.through), ""
+		if i%3 == 1 {
+			c.Close()
+			c, _, _, _ = s.connected(t, at(site, w.port), "Host: x")
+		} else if i%3 == 2 {
+			c.Close()
+			c, prefix = reach(t, s.proxy), "http://"+at(site, w.port)
+		}
+		all.Go(func() {
+			in := bufio.NewReader(c)
+			for n := range 6 {
+				body := fmt.Sprintf("%d.%d %s", i, n, long[:n*8_000])
+				var sent sync.WaitGroup
+				sent.Go(func() {
+					io.WriteString(c, s.asked("POST "+prefix+"/x", fmt.Sprintf("Content-Length: %d", len(body)))+body)
+				})
+				resp, err := http.ReadResponse(in, nil)
+				if err != nil {
+					t.Errorf("%d.%d: %v", i, n, err)
+					c.Close()
+					sent.Wait()
+					return
+				}
+				got, err := io.ReadAll(resp.Body)
+				sent.Wait()
+				if want := fmt.Sprintf("host %s, body %q", at(site, w.port), body); err != nil || string(got) != want {
+					t.Errorf("%d.%d: got %d bytes, %v; want %d", i, n, len(got), err, len(want))
+				}
+			}
+			c.Close()
+		})
+	}
+	all.Wait()
+	if n := len(w.requests()); n != 360 {
+		t.Errorf("the server saw %d requests; want 360", n)
+	}
+	s.d.Close()
+	if n := s.d.caps.conns.Load(); n != 0 {
+		t.Errorf("%d slots are held", n)
+	}
 }
 
 func TestStreamIsNotHeldBack(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"io"
 	"log"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -139,6 +141,20 @@ func TestInterceptedBytesThatAreNoRequests(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+func TestInterceptedWebsocket(t *testing.T) {
+	id, roots := identityFor(t, site)
+	port := server(t, func(c net.Conn) {
+		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{id}})
+		in := bufio.NewReader(s)
+		if _, err := http.ReadRequest(in); err == nil {
+			io.WriteString(s, accepted)
+			io.Copy(s, in)
+		}
+	})
+	s := serve(t, port, func(cfg *Config) { cfg.Egress.Intercept, cfg.Roots = true, roots })
+	s.websocket(t, s.opened(t))
 }
 
 func TestInterceptNeedsItsAuthority(t *testing.T) {
