@@ -577,10 +577,11 @@ func TestManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 60 {
 		c, prefix := reach(t, s.through), ""
-		if i%3 == 1 {
+		switch i % 3 {
+		case 1:
 			c.Close()
 			c, _, _, _ = s.connected(t, at(site, w.port), "Host: x")
-		} else if i%3 == 2 {
+		case 2:
 			c.Close()
 			c, prefix = reach(t, s.proxy), "http://"+at(site, w.port)
 		}
