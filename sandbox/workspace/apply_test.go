@@ -288,6 +288,15 @@ func TestApplySurvivesKill(t *testing.T) {
 				t.Fatalf("after %d files: %s is neither old nor new: %.40q", marks, path, got)
 			}
 		}
+		if marks%4 == 1 { // or it is discarded
+			must(t, s.Discard("set"))
+			for path := range tree(t, base) {
+				if strings.Contains(path, scratchPrefix) {
+					t.Errorf("after %d files: discard left %s", marks, path)
+				}
+			}
+			continue
+		}
 		r := apply(t, s, Options{})
 		if len(r.Conflicts)+len(r.Skipped) > 0 || !r.Emptied {
 			t.Fatalf("after %d files: %+v %+v", marks, r.Skipped, r.Conflicts)

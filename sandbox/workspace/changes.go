@@ -207,10 +207,23 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 			if !unreadable(err) {
 				return fmt.Errorf("%s: %w", quotePath(path), err)
 			}
-			w.add(Change{name: path, Kind: Modified, Problem: "cannot be read: " + cause(err)})
+			w.unread(path, name, layers, err)
 		}
 	}
 	return nil
+}
+
+// unread lists what could not be compared: a box can take from its owner the
+// right to look into a file or directory.
+func (w *walk) unread(path, name string, layers merged, err error) {
+	c := Change{name: path, Kind: Modified}
+	if e, err := layers.entry(name); err == nil && e != nil && !e.whiteout {
+		c.st, c.layer = e.st, e.at.layer
+	}
+	if n := len(w.diff.Changes); n == 0 || w.diff.Changes[n-1].name != path {
+		w.add(c)
+	}
+	w.diff.Changes[len(w.diff.Changes)-1].Problem = "it cannot be read: " + cause(err)
 }
 
 // name compares one name of a directory, which hides that of the base if it is

@@ -121,8 +121,12 @@ func (s *Store) fork(id, fork string) error {
 	if err := s.room(fork); err != nil {
 		return err
 	}
-	if h.has(appliedName) || h.has(journalName) {
-		return errors.New("part of it was applied, which a fork would not know of; apply or discard the rest first")
+	if h.has(journalName) {
+		return errors.New("an apply of it was interrupted; run that again first")
+	}
+	applied, err := readSmall(h.dir, appliedName, maxMarks)
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
 	}
 	layers, err := h.freeze(live)
 	if err != nil {
@@ -134,7 +138,7 @@ func (s *Store) fork(id, fork string) error {
 	if m.Top, err = s.newLayer(&m); err != nil {
 		return err
 	}
-	return s.enter(fork, &m)
+	return s.enter(fork, &m, applied)
 }
 
 // Checkpoint remembers what the set is now under a name. A name that is taken
@@ -245,6 +249,9 @@ func (s *Store) discard(id string, mine *lock) error {
 		return err
 	}
 	h.locks = append(h.locks, busy)
+	if h.has(journalName) && h.read() == nil {
+		h.tidyUp()
+	}
 	if err := h.alone(); err != nil {
 		return err
 	}
@@ -254,4 +261,16 @@ func (s *Store) discard(id string, mine *lock) error {
 	s.collect()
 	s.sweep()
 	return nil
+}
+
+// tidyUp removes what an interrupted apply left in the base, as far as that is
+// still there.
+func (h *held) tidyUp() {
+	base, err := openBase(&h.meta, false)
+	if err != nil {
+		return
+	}
+	defer base.Close()
+	o := &open{held: h, base: base}
+	_, _ = o.tidy() // what stays has a name that says whose it is
 }

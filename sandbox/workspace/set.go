@@ -185,6 +185,11 @@ func newJSON(dir *os.File, name string, what any) error {
 	if len(text) > maxMeta {
 		return fmt.Errorf("%d bytes, at most %d are taken", len(text), maxMeta)
 	}
+	return newFile(dir, name, text)
+}
+
+// newFile writes a small file that is not there yet, durably.
+func newFile(dir *os.File, name string, text []byte) error {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -245,7 +250,7 @@ func (s *Store) begin(id, base string, protect Protect) error {
 	if m.Top, err = s.newLayer(&m); err != nil {
 		return err
 	}
-	if err := s.enter(id, &m); err != nil {
+	if err := s.enter(id, &m, nil); err != nil {
 		_ = s.trash(layersDir, m.Top)
 		return err
 	}
@@ -270,8 +275,9 @@ func (s *Store) room(id string) error {
 	return nil
 }
 
-// enter puts a new set into the store. The store's lock is held.
-func (s *Store) enter(id string, m *meta) error {
+// enter puts a new set into the store, with the record of what was applied of
+// the one that it comes from. The store's lock is held.
+func (s *Store) enter(id string, m *meta, applied []byte) error {
 	// Elsewhere first: a set is there whole, or not at all.
 	scratch := newDir + "/" + newID()
 	if err := unix.Mkdirat(int(s.root.Fd()), scratch, 0o700); err != nil {
@@ -282,6 +288,11 @@ func (s *Store) enter(id string, m *meta) error {
 		return err
 	}
 	defer dir.Close()
+	if len(applied) > 0 {
+		if err := newFile(dir, appliedName, applied); err != nil {
+			return fmt.Errorf("write %s: %w", appliedName, err)
+		}
+	}
 	if err := newJSON(dir, metaName, m); err != nil {
 		return fmt.Errorf("write %s: %w", metaName, err)
 	}

@@ -106,6 +106,11 @@ func TestALiveSet(t *testing.T) {
 	if text, err := os.ReadFile(up + "/more"); err != nil || string(text) != "two\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
+	must(t, s.Fork("set", "applied")) // which knows what was applied
+	put(t, top(t, s, "applied")+"/more", "three\n")
+	if d := cmp.Diff([]string{"modified file more"}, diff(t, s, "applied")); d != "" {
+		t.Errorf("want (-), got (+):\n%s", d)
+	}
 	info, err := s.Info("set")
 	if err != nil || !info.Live || len(info.Checkpoints) != 1 {
 		t.Errorf("got %+v, %v", info, err)
