@@ -37,7 +37,16 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 		return nil, &Refusal{Message: fmt.Sprintf(
 			"profile %q has the image %q, which this host does not have; the operator can import it: belljar image import %[2]s SOURCE", g.Profile(), name), Err: err}
 	}
-	return tree, err
+	if err != nil {
+		return nil, err
+	}
+	var fs unix.Statfs_t
+	if unix.Statfs(tree.Root, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 {
+		err := tree.Close()
+		return nil, &Refusal{Message: fmt.Sprintf(
+			"image %q is on a file system that is mounted noexec, so nothing in it would run; the operator can choose another directory by --state", name), Err: err}
+	}
+	return tree, nil
 }
 
 // shellOf is the shell for scripts in a box with that image: bash, or else the

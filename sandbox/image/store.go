@@ -345,16 +345,18 @@ func (s *Store) lockTree(dir string) (*os.File, error) {
 }
 
 // discard removes a tree that is locked: first out of the way in one step, so
-// that no half of it is ever found where it was.
+// that no half of it is ever found where it was. The lock is held. Whoever
+// sweeps may remove it at the same time.
 func (s *Store) discard(dir string) error {
-	away, err := os.MkdirTemp(s.path(tmpDir), "remove-")
+	away := s.path(tmpDir, "remove-"+dir)
+	err := os.RemoveAll(away) // what a kill may have left there
+	if err == nil {
+		err = os.Rename(s.path(treesDir, dir), away)
+	}
+	if err == nil {
+		err = os.RemoveAll(away)
+	}
 	if err != nil {
-		return fmt.Errorf("remove image: %w", err)
-	}
-	if err := os.Rename(s.path(treesDir, dir), filepath.Join(away, dir)); err != nil {
-		return errors.Join(fmt.Errorf("remove image: %w", err), os.Remove(away))
-	}
-	if err := os.RemoveAll(away); err != nil {
 		return fmt.Errorf("remove image: %w", err)
 	}
 	return nil
