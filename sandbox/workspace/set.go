@@ -144,17 +144,23 @@ func (h *held) busy(how int) error {
 	return h.read()
 }
 
-// quiet takes the set from boxes until close; live is that one works in it.
+// quiet takes the set from boxes until close; live is that one works in it. Who
+// only asks whether one does holds the lock for a moment too, so it is tried a
+// few times.
 func (h *held) quiet() (live bool, err error) {
-	l, err := tryLock(h.dir, liveName, unix.LOCK_EX)
-	if err != nil {
-		return false, err
+	const tries, pause = 10, 2 * time.Millisecond
+	for range tries {
+		l, err := tryLock(h.dir, liveName, unix.LOCK_EX)
+		if err != nil {
+			return false, err
+		}
+		if l != nil {
+			h.locks = append(h.locks, l)
+			return false, nil
+		}
+		<-time.After(pause)
 	}
-	if l == nil {
-		return true, nil
-	}
-	h.locks = append(h.locks, l)
-	return false, nil
+	return true, nil
 }
 
 // writeJSON writes a small file so that after a crash there is the old one or
