@@ -16,7 +16,7 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// The box's storage is one file system, so that one size holds for all of it;
+// The box's storage is in one file system, so that one size holds for all of it;
 // these directories of it are bound to where they belong. A place of its own
 // for it would have to be unmounted again, for which the kernel waits for all
 // processors.
@@ -93,7 +93,8 @@ type mount struct {
 // builder writes the script that builds a box. Every method adds calls.
 type builder struct {
 	*boxinit.Script
-	made map[string]bool // directories, files and links of the new root
+	made   map[string]bool // what was made in the new root
+	bounds boxinit.Ref     // how its file system is bounded, once all is made
 }
 
 const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
@@ -113,7 +114,7 @@ const base = "/tmp"
 //  4. the kernel's knobs are set while they can be written, then closed;
 //  5. what is not needed to run commands is given up, and the filter comes last.
 func (p *plan) script() *boxinit.Script {
-	b := &builder{boxinit.NewScript(len(p.passed())), map[string]bool{"/": true}}
+	b := &builder{boxinit.NewScript(len(p.passed())), map[string]bool{"/": true}, 0}
 	p.begin(b)
 	p.sockets(b)
 	p.trees(b)
@@ -126,6 +127,7 @@ func (p *plan) script() *boxinit.Script {
 	if !p.nested {
 		p.mask(b)
 	}
+	p.bound(b)
 	b.Step("close the root")
 	b.closeFiles() // a file that can be written would be in the way
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
@@ -140,7 +142,7 @@ func (p *plan) script() *boxinit.Script {
 // nest is what the process 1 of a command's own namespaces does before the
 // command. The init of the box stays as it is: no command can see it.
 func (p *plan) nest() *boxinit.Script {
-	b := &builder{boxinit.NewScript(0), nil}
+	b := &builder{boxinit.NewScript(0), nil, 0}
 	b.Step("mount the command's /proc")
 	// Over that of the box: the kernel gives a /proc only to who can see one
 	// whole already (fs/namespace.c, mount_too_revealing).
@@ -224,7 +226,8 @@ func (p *plan) trees(b *builder) {
 		overlay = p.overlay(b, slots)
 	}
 	b.Step("mount the root")
-	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,nr_inodes=512,mode=755")
+	b.bounds = b.Bytes(make([]byte, boundsSize))
+	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, b.bounds)
 	b.Call(unix.SYS_CHDIR, base) // from here on the new root is "."
 	for i, m := range p.mounts {
 		if m.root {
@@ -309,14 +312,44 @@ func (p *plan) pin(b *builder) {
 	}
 }
 
+// together reports whether what the box stores is in the file system of its
+// root: see emptyDir for what another costs. That of an image is an overlay,
+// which cannot be written, and how long the certificates of trust are is not
+// known.
+func (p *plan) together() bool {
+	return p.area < 0 && len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
+}
+
+// boundsSize is enough for what bound writes.
+const boundsSize = 96
+
+// bound bounds the file system of the root. Where the storage is in it, its
+// bounds hold for what comes on top of what was made by now: the small files
+// take whole pages, and each name a file.
+func (p *plan) bound(b *builder) {
+	size, files := int64(1<<20), int64(512)
+	if p.together() {
+		page := int64(os.Getpagesize())
+		size, files = p.tmp, p.tmpFiles+int64(len(b.made))
+		for _, text := range p.files {
+			size += (int64(len(text)) + page - 1) / page * page
+		}
+	}
+	b.Rewrite(b.bounds, fmt.Sprintf("mode=755,size=%d,nr_inodes=%d", size, files))
+}
+
 func (p *plan) storage(b *builder) {
 	b.Step("mount the storage")
 	b.dir(storageRoot)
-	if p.area >= 0 {
+	switch {
+	case p.together():
+		// A mount of its own, which stays writable when the root is closed.
+		b.Call(unix.SYS_MOUNT, in(storageRoot), in(storageRoot), 0, unix.MS_BIND, 0)
+	case p.area >= 0:
 		area := boxinit.Slot(len(p.passed()) - 1)
 		b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(storageRoot), unix.MOVE_MOUNT_F_EMPTY_PATH)
 		b.attr(in(storageRoot), 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
-	} else {
+	default:
 		data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", p.tmp, p.tmpFiles)
 		b.Call(unix.SYS_MOUNT, "belljar", in(storageRoot), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data)
 	}

@@ -106,6 +106,9 @@ func (s *Script) Text(text string) Ref {
 	return at
 }
 
+// Rewrite puts text over what is at that place of the data.
+func (s *Script) Rewrite(at Ref, text string) { copy(s.data[at:], text) }
+
 // Words puts 64-bit numbers into the data of the script.
 func (s *Script) Words(words ...uint64) Ref {
 	var b []byte
