@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -66,6 +67,9 @@ func (s *Supervisor) ByPort() {
 
 // SetPatience sets how long inits are waited for.
 func (s *Supervisor) SetPatience(d time.Duration) { s.patience = patience{d, d} }
+
+// SetRoots sets what the doors of boxes to come verify servers with.
+func (s *Supervisor) SetRoots(roots *x509.CertPool) { s.roots = roots }
 
 // Listen gives a box without a process the conversation with an init that
 // says what is read from conn, while one command runs, and waits for its end.

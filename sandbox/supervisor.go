@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,6 +48,10 @@ type Config struct {
 	// Secret is the value of a secret that a profile's egress names; default
 	// none has one. It is called from many goroutines.
 	Secret func(ctx context.Context, name string) (string, error)
+	// Resolver finds the addresses of the names that boxes connect to; default
+	// the host's, without its search domains. What it answers is looked at as
+	// the host's answers are: it can open nothing that the policy does not.
+	Resolver egress.Resolver
 	// Egress is told what went, or did not go, through the door of which box.
 	// It is called from many goroutines and must not block; default nobody is.
 	Egress func(box string, r egress.Record)
@@ -78,7 +83,8 @@ type Supervisor struct {
 	disk Enforcement // of storage on disk
 	host hostFacts
 
-	patience patience // with inits
+	patience patience       // with inits
+	roots    *x509.CertPool // that doors verify servers with; nil for the host's
 	redirect func(netfilter int, to netip.AddrPort) error
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
