@@ -138,7 +138,9 @@ func (b *Box) openDoor(files []int) (err error) {
 
 // newDoor is the door of a box, not open yet.
 func (s *Supervisor) newDoor(b *Box) (*door, error) {
-	c := egress.Config{Egress: b.grant.Egress(), Profile: b.grant.Profile(), Secret: s.cfg.Secret, Log: s.cfg.Log}
+	c := egress.Config{
+		Egress: b.grant.Egress(), Profile: b.grant.Profile(), Resolver: s.cfg.Resolver, Roots: s.roots, Secret: s.cfg.Secret, Log: s.cfg.Log,
+	}
 	if s.cfg.Egress != nil {
 		c.Record = func(r egress.Record) { s.cfg.Egress(b.id, r) }
 	}
@@ -151,7 +153,7 @@ func (s *Supervisor) newDoor(b *Box) (*door, error) {
 
 // open sets the network up and begins to serve.
 func (d *door) open(files []int) error {
-	if err := netlink.AllLocal(files[4]); err != nil {
+	if err := netlink.AllLocal(files[4], doorAddr); err != nil {
 		return fmt.Errorf("set up the network: %w", err)
 	}
 	switch err := d.box.sup.redirect(files[5], netip.AddrPortFrom(doorAddr, portTransparent)); {

@@ -59,7 +59,9 @@ var attempts = []attempt{
 	{tryImages, tryImage},
 	{"host name", func() error { return unix.Sethostname([]byte("probe")) }},
 	{"loopback", tryLoopback},
-	{tryLocal, func() error { return tryNetlink(unix.NETLINK_ROUTE, netlink.AllLocal) }},
+	{tryLocal, func() error {
+		return tryNetlink(unix.NETLINK_ROUTE, func(sock int) error { return netlink.AllLocal(sock, doorAddr) })
+	}},
 	{tryDoor, func() error {
 		return tryNetlink(unix.NETLINK_NETFILTER, func(sock int) error {
 			return netlink.Redirect(sock, netip.AddrPortFrom(doorAddr, portTransparent))

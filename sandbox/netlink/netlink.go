@@ -27,8 +27,11 @@ const patience = 2 * time.Second
 // AllLocal brings the loopback interface up and makes every address of IPv4 the
 // namespace's own ("AnyIP": ip-route(8), type local): a connection ends there,
 // whatever it is for, and what finds no listener is refused at once. The
-// socket is one of NETLINK_ROUTE.
-func AllLocal(sock int) error {
+// address own, of IPv4, is given to the interface: C libraries believe that a
+// host with nothing but 127.0.0.1 has no IPv4, and answer questions for such
+// addresses with none (AI_ADDRCONFIG, getaddrinfo(3)). The socket is one of
+// NETLINK_ROUTE.
+func AllLocal(sock int, own netip.Addr) error {
 	link := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK, 1, func(m *message) {
 		m.raw(unix.AF_UNSPEC, 0, 0, 0) // struct ifinfomsg: family, type
 		m.word(loopback)
@@ -41,7 +44,13 @@ func AllLocal(sock int) error {
 		m.word(0)
 		m.attr(unix.RTA_OIF, func() { m.word(loopback) })
 	})
-	for _, text := range [][]byte{link, route} {
+	address := newMessage(unix.RTM_NEWADDR, unix.NLM_F_ACK|unix.NLM_F_CREATE|unix.NLM_F_REPLACE, 3, func(m *message) {
+		m.raw(unix.AF_INET, 32, 0, unix.RT_SCOPE_UNIVERSE) // struct ifaddrmsg
+		m.word(loopback)
+		bytes := own.As4()
+		m.attr(unix.IFA_LOCAL, func() { m.raw(bytes[:]...) })
+	})
+	for _, text := range [][]byte{link, route, address} {
 		if err := do(sock, text, 1); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ func socket(t *testing.T, protocol int) int {
 func TestRedirect(t *testing.T) {
 	namespace(t, func(t *testing.T) {
 		door := netip.MustParseAddrPort("198.19.255.254:1")
-		if err := netlink.AllLocal(socket(t, unix.NETLINK_ROUTE)); err != nil {
+		if err := netlink.AllLocal(socket(t, unix.NETLINK_ROUTE), door.Addr()); err != nil {
 			t.Errorf("all local: %v", err)
 			return
 		}
@@ -123,7 +123,7 @@ func TestRedirect(t *testing.T) {
 func TestErrorsOfTheKernel(t *testing.T) {
 	namespace(t, func(t *testing.T) {
 		// A socket of the wrong kind knows no such message.
-		if err := netlink.AllLocal(socket(t, unix.NETLINK_NETFILTER)); err == nil {
+		if err := netlink.AllLocal(socket(t, unix.NETLINK_NETFILTER), netip.AddrFrom4([4]byte{198, 19, 255, 254})); err == nil {
 			t.Error("all local by a netfilter socket: got no error")
 		}
 		if err := netlink.Redirect(socket(t, unix.NETLINK_ROUTE), netip.MustParseAddrPort("198.19.255.254:1")); err == nil {
