@@ -83,8 +83,22 @@ func (p *plan) sockets(b *builder) {
 	b.Store(rights, unix.CmsgLen(n*word), 8)
 	b.Store(rights+8, unix.SOL_SOCKET, word)
 	b.Store(rights+12, unix.SCM_RIGHTS, word)
+	var first boxinit.Slot
 	for i, s := range doorSockets[:n] {
-		b.Store(rights+head+boxinit.Ref(i*word), b.Call(unix.SYS_SOCKET, s.family, s.kind|unix.SOCK_CLOEXEC, s.protocol).Save(), word)
+		var slot boxinit.Slot
+		if s.protocol == unix.NETLINK_NETFILTER {
+			// A kernel without netfilter has no such socket. Then another one
+			// is sent in its place, and does not work (see door.open).
+			slot = b.Call(unix.SYS_DUP, first).Save()
+			filter := b.Call(unix.SYS_SOCKET, s.family, s.kind|unix.SOCK_CLOEXEC, s.protocol).Ignore(unix.EPROTONOSUPPORT, 1).Save()
+			b.Call(unix.SYS_DUP3, filter, slot, unix.O_CLOEXEC)
+		} else {
+			slot = b.Call(unix.SYS_SOCKET, s.family, s.kind|unix.SOCK_CLOEXEC, s.protocol).Save()
+		}
+		if i == 0 {
+			first = slot
+		}
+		b.Store(rights+head+boxinit.Ref(i*word), slot, word)
 	}
 	vector := b.Words(0, uint64(len(text))) // struct iovec
 	b.Store(vector, b.Bytes(text), 8)
