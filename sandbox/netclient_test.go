@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -92,8 +93,15 @@ func echoByte(c net.Conn) error {
 }
 
 // down and up move so many MB.
-func (m *measured) down(addr string, n int) (err error) { m.Down, err = move(addr, "d", n); return err }
-func (m *measured) up(addr string, n int) (err error)   { m.Up, err = move(addr, "u", n); return err }
+func (m *measured) down(addr string, n int) (err error) {
+	m.Down, err = move(addr, "d", n)
+	return err
+}
+
+func (m *measured) up(addr string, n int) (err error) {
+	m.Up, err = move(addr, "u", n)
+	return err
+}
 
 func move(addr, way string, n int) (float64, error) {
 	c, err := net.Dial("tcp", addr)
@@ -117,7 +125,7 @@ func move(addr, way string, n int) (float64, error) {
 	for {
 		k, err := c.Read(buf)
 		got += k
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
