@@ -100,8 +100,9 @@ func available(b *testing.B) int64 {
 
 // kernelMemory is what the kernel holds for all programs, in bytes: its
 // objects, page tables, stacks, counters for each processor, and files in
-// memory. Unlike what is available it hardly moves with what other programs do
-// meanwhile; with the memory of the inits it is nearly all that boxes hold.
+// memory. The memory of other programs does not move it, as it moves what is
+// available; what they have the kernel hold does, and what it frees late. Twice
+// the same is a figure, once is none.
 func kernelMemory(b *testing.B) int64 {
 	b.Helper()
 	var sum int64
