@@ -49,8 +49,8 @@ func bypassKernel() []bypass {
 		{name: "a mark on packets", act: option(unix.SOL_SOCKET, unix.SO_MARK, 1), fails: "not permitted"},
 		{name: "another device for packets", act: option(unix.SOL_SOCKET, unix.SO_BINDTODEVICE, 0), fails: "no such device", alone: "this network has none either"},
 
-		{name: "the transparent port itself", act: asks(doorHost+":1", hello), says: "no name has this address in this box"},
-		{name: "a host by the transparent port itself", act: asks(doorHost+":1", get("other.example", "/")), says: "no name has this address in this box"},
+		{name: "the transparent port itself", mute: true, act: asks(doorHost+":1", hello), says: "no name has this address in this box"},
+		{name: "a host by the transparent port itself", mute: true, act: asks(doorHost+":1", get("other.example", "/")), says: "no name has this address in this box"},
 		{name: "another port of the door's address", act: asks(doorHost+":22", hello), fails: "connection refused"},
 		{name: "an address that stands for no name", act: asks("198.18.99.99:80", hello), says: "no name has this address in this box"},
 		{name: "an address that stands for a name in another box", act: func(p *place) (string, error) { return p.ask(p.Fake+":80", hello) }, says: "no name has this address in this box"},

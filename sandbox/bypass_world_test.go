@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,6 +114,9 @@ func newInternet(t *testing.T) *internet {
 			c.Close()
 		}
 		n.wg.Wait()
+		for range 3 {
+			runtime.GC() // closes the pipes that package net keeps for splice(2)
+		}
 	})
 	n.authority(t)
 	for _, port := range ports {

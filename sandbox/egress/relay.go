@@ -77,6 +77,7 @@ func (d *Door) turnAway(err error, addr netip.AddrPort) {
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		rec := refused.Record
 		rec.Addr, rec.Port = addr, addr.Port()
+		rec.Host, _ = d.names.name(addr.Addr().Unmap()) // none is fine: then the address is told
 		d.recordSome(rec.Reason, rec)
 	}
 }
