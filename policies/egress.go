@@ -247,17 +247,24 @@ func (e *Egress) why(h Host, port uint16) string {
 		return "the profile lets nothing out"
 	}
 	var ports []string
+	open := func(some ...uint16) {
+		for _, p := range some {
+			if s := fmt.Sprint(p); len(ports) < shownRules && !slices.Contains(ports, s) {
+				ports = append(ports, s)
+			}
+		}
+	}
 	address := false
 	for i := range e.Allow {
 		m := e.Allow[i].ready()
 		address = address || m.host.every
-		if !m.host.allows(h) {
-			continue
+		if m.host.allows(h) {
+			open(m.ports...)
 		}
-		for _, p := range m.ports {
-			if s := fmt.Sprint(p); len(ports) < shownRules && !slices.Contains(ports, s) {
-				ports = append(ports, s)
-			}
+	}
+	for _, r := range e.Private {
+		if r.Host == h && r.Port != 0 {
+			open(r.Port)
 		}
 	}
 	switch {

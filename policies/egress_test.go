@@ -343,12 +343,13 @@ func TestRulesFromElsewhere(t *testing.T) {
 }
 
 func TestReasonsSayWhatIsLetThrough(t *testing.T) {
-	e := policytest.Egress(t, `{mode: proxy, allow: [files.example:8443, {host: api.example, methods: [GET], paths: ["/v1/**"]}, "*"]}`)
+	e := policytest.Egress(t, `{mode: proxy, allow: [files.example:8443, {host: api.example, methods: [GET], paths: ["/v1/**"]}, "*"], allow_private: ["db.internal:5432", "db.internal:6379"]}`)
 	for _, tt := range []struct {
 		got  policies.EgressVerdict
 		want string
 	}{
 		{e.Connect(host(t, "files.example"), 22), "the profile lets connections to it through on port 8443, 80, 443, not on 22"},
+		{e.Connect(host(t, "db.internal"), 80), "the profile lets connections to it through on port 5432, 6379, not on 80"},
 		{e.Connect(host(t, "1.1.1.1"), 443), "an address is let through only where a rule names it; use the host's name"},
 		{e.Connect(host(t, "intranet"), 443), "no rule of the profile names it"},
 	} {
