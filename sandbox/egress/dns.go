@@ -116,9 +116,13 @@ func (d *Door) pace(stop <-chan struct{}) bool {
 }
 
 // answer appends to buf what a query is answered with, or is nil where it is
-// no query. What cannot be read is FORMERR, what is no plain query NOTIMP, and
-// whatever is not for an allowed name REFUSED, at which clients say at once
-// that they cannot resolve it.
+// no query. What cannot be read is FORMERR, and what is no plain query NOTIMP
+// or REFUSED.
+//
+// A name that is not allowed is NXDOMAIN, at which clients give up at once.
+// REFUSED would say what happened, but getaddrinfo(3) of glibc makes "temporary
+// failure" of it, which invites to try again, and that of musl waits for
+// another answer until its time is up. Who asks with EDNS is told (RFC 8914).
 func (d *Door) answer(buf, query []byte) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)
@@ -152,12 +156,16 @@ func (d *Door) answer(buf, query []byte) []byte {
 // rcodeBadVersion is BADVERS (RFC 6891, 9): its upper bits are in the OPT record.
 const rcodeBadVersion dnsmessage.RCode = 16
 
+// blockedOption is the extended error "Blocked" (RFC 8914, 2 and 4.16).
+var blockedOption = dnsmessage.Option{Code: 15, Data: []byte{0, 15}}
+
 // reply is an answer in the making.
 type reply struct {
 	head     dnsmessage.Header
 	question *dnsmessage.Question
 	edns     bool
 	version  byte
+	blocked  bool       // by the policy
 	addr     netip.Addr // of an A or AAAA record; invalid for none
 	name     string     // of a PTR record; empty for none
 }
@@ -200,7 +208,11 @@ func (r *reply) pack(buf []byte, code dnsmessage.RCode) []byte {
 	}
 	if err == nil && r.edns {
 		var h dnsmessage.ResourceHeader
-		err = errors.Join(b.StartAdditionals(), h.SetEDNS0(ednsSize, code, false), b.OPTResource(h, dnsmessage.OPTResource{}))
+		var opt dnsmessage.OPTResource
+		if r.blocked {
+			opt.Options = []dnsmessage.Option{blockedOption}
+		}
+		err = errors.Join(b.StartAdditionals(), h.SetEDNS0(ednsSize, code, false), b.OPTResource(h, opt))
 	}
 	if err != nil {
 		return nil
@@ -249,12 +261,15 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 			return dnsmessage.RCodeSuccess
 		}
 	}
+	if q.Type != dnsmessage.TypeA && q.Type != dnsmessage.TypeAAAA {
+		name = attributed(name)
+	}
 	h, err := policies.ParseHost(name)
 	switch {
 	case err != nil:
-		return d.refuseName(Record{Rule: ruleName, Reason: err.Error()})
+		return d.refuseName(r, Record{Rule: ruleName, Reason: err.Error()})
 	case h.Name() == "":
-		return d.refuseName(Record{Host: h, Rule: ruleName, Reason: "it is an address, not a name"})
+		return d.refuseName(r, Record{Host: h, Rule: ruleName, Reason: "it is an address, not a name"})
 	case isLocal(h):
 		if q.Type == dnsmessage.TypeA {
 			r.addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -267,7 +282,7 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 	snap := d.current.Load()
 	if !snap.Names(h) {
 		refused := d.refuseVerdict(snap, Record{Host: h}, snap.Connect(h, snap.port))
-		return d.refuseName(refused.Record)
+		return d.refuseName(r, refused.Record)
 	}
 	if q.Type != dnsmessage.TypeA {
 		// There is none: the door speaks IPv4 with the box whatever it speaks
@@ -276,16 +291,28 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 		return dnsmessage.RCodeSuccess
 	}
 	if r.addr, err = d.admit(snap, h); err != nil {
-		return d.refuseName(Record{Host: h, Rule: ruleLimits, Reason: err.Error()})
+		d.refuseName(r, Record{Host: h, Rule: ruleLimits, Reason: err.Error()})
+		return dnsmessage.RCodeRefused // it may be answered later
 	}
 	return dnsmessage.RCodeSuccess
 }
 
+// attributed is the name of the host that records at a name are about: those
+// of services and the like stand at names below it whose labels begin with an
+// underscore (RFC 8552), as _https._tcp.deb.example, which apt looks for first.
+func attributed(name string) string {
+	for strings.HasPrefix(name, "_") {
+		_, name, _ = strings.Cut(name, ".")
+	}
+	return name
+}
+
 // refuseName records a name that was refused: each once in a while.
-func (d *Door) refuseName(rec Record) dnsmessage.RCode {
+func (d *Door) refuseName(r *reply, rec Record) dnsmessage.RCode {
+	r.blocked = true
 	rec.Time, rec.Proto = time.Now(), "dns"
 	d.recordSome("dns "+rec.Host.String(), rec)
-	return dnsmessage.RCodeRefused
+	return dnsmessage.RCodeNameError
 }
 
 // nameOf is the name that an address has in the box; empty for none.

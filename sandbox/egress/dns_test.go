@@ -92,6 +92,10 @@ func TestDNS(t *testing.T) {
 		{"a.example.", dnsmessage.TypeNS, in, "Success"},
 		{"a.example.", dnsmessage.TypeSOA, in, "Success"},
 		{"a.example.", dnsmessage.TypeSRV, in, "Success"},
+		{"_https._tcp.a.example.", dnsmessage.TypeSRV, in, "Success"},
+		{"_https._tcp.other.example.", dnsmessage.TypeSRV, in, "NameError"},
+		{"_https._tcp.a.example.", dnsmessage.TypeA, in, "NameError"},
+		{"_https._tcp.", dnsmessage.TypeSRV, in, "NameError"},
 		{"a.example.", 64, in, "Success"}, // SVCB
 		{"a.example.", 65, in, "Success"}, // HTTPS
 		{"a.example.", 65280, in, "Success"},
@@ -103,30 +107,30 @@ func TestDNS(t *testing.T) {
 		{"1.0.18.198.in-addr.arpa.", dnsmessage.TypePTR, in, "Success a.example."},
 		{"1.0.0.127.in-addr.arpa.", dnsmessage.TypePTR, in, "Success localhost."},
 		{"9.9.9.9.in-addr.arpa.", dnsmessage.TypePTR, in, "NameError"},
-		{"999.0.18.198.in-addr.arpa.", dnsmessage.TypePTR, in, "Refused"},
+		{"999.0.18.198.in-addr.arpa.", dnsmessage.TypePTR, in, "NameError"},
 
-		{"other.example.", dnsmessage.TypeA, in, "Refused"},
-		{"other.example.", dnsmessage.TypeAAAA, in, "Refused"},
-		{"other.example.", dnsmessage.TypeTXT, in, "Refused"},
-		{"example.", dnsmessage.TypeA, in, "Refused"},
-		{"wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"bad.wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"a.example.evil.example.", dnsmessage.TypeA, in, "Refused"},
-		{"evila.example.", dnsmessage.TypeA, in, "Refused"},
-		{"a.example.local.", dnsmessage.TypeA, in, "Refused"},
-		{"localhost.example.", dnsmessage.TypeA, in, "Refused"},
-		{".", dnsmessage.TypeA, in, "Refused"},
-		{".", dnsmessage.TypeNS, in, "Refused"},
-		{"9.9.9.9.", dnsmessage.TypeA, in, "Refused"},
-		{"2130706433.", dnsmessage.TypeA, in, "Refused"},
-		{"0x7f.1.", dnsmessage.TypeA, in, "Refused"},
-		{"a b.wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"a\x00.wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"a\\.wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"a\n.wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"*.wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"-a.wild.example.", dnsmessage.TypeA, in, "Refused"},
-		{"\xc3\xa4.wild.example.", dnsmessage.TypeA, in, "Refused"},
+		{"other.example.", dnsmessage.TypeA, in, "NameError"},
+		{"other.example.", dnsmessage.TypeAAAA, in, "NameError"},
+		{"other.example.", dnsmessage.TypeTXT, in, "NameError"},
+		{"example.", dnsmessage.TypeA, in, "NameError"},
+		{"wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"bad.wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"a.example.evil.example.", dnsmessage.TypeA, in, "NameError"},
+		{"evila.example.", dnsmessage.TypeA, in, "NameError"},
+		{"a.example.local.", dnsmessage.TypeA, in, "NameError"},
+		{"localhost.example.", dnsmessage.TypeA, in, "NameError"},
+		{".", dnsmessage.TypeA, in, "NameError"},
+		{".", dnsmessage.TypeNS, in, "NameError"},
+		{"9.9.9.9.", dnsmessage.TypeA, in, "NameError"},
+		{"2130706433.", dnsmessage.TypeA, in, "NameError"},
+		{"0x7f.1.", dnsmessage.TypeA, in, "NameError"},
+		{"a b.wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"a\x00.wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"a\\.wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"a\n.wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"*.wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"-a.wild.example.", dnsmessage.TypeA, in, "NameError"},
+		{"\xc3\xa4.wild.example.", dnsmessage.TypeA, in, "NameError"},
 		{long + long + long + "wild.example.", dnsmessage.TypeA, in, "Refused"},
 		{strings.Repeat("a.", maxFreeLabels) + "wild.example.", dnsmessage.TypeA, in, "Refused"},
 
@@ -228,6 +232,18 @@ func TestDNSMalformed(t *testing.T) {
 		}
 		if test.what == "EDNS version 1" && m.Additionals[0].Header.ExtendedRCode(m.RCode) != rcodeBadVersion {
 			t.Errorf("%s: got %v", test.what, m.Additionals)
+		}
+	}
+}
+
+// Who asks with EDNS is told that a policy refused the name.
+func TestDNSBlocked(t *testing.T) {
+	d := open(t, Config{Egress: allowing("a.example")})
+	for name, want := range map[string][]dnsmessage.Option{"a.example.": nil, "b.example.": {blockedOption}} {
+		m := unpack(t, d.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, true)))
+		opt, ok := m.Additionals[0].Body.(*dnsmessage.OPTResource)
+		if !ok || !slices.EqualFunc(opt.Options, want, func(a, b dnsmessage.Option) bool { return a.Code == b.Code && string(a.Data) == string(b.Data) }) {
+			t.Errorf("%s: got %v, want the options %v", name, m.Additionals, want)
 		}
 	}
 }
