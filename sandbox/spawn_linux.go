@@ -403,6 +403,9 @@ func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellOf(image),
 		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxRun,
+		// What is refused stays refused, and npm tries again whatever the error
+		// is: after 10 and 60 seconds, unless it is told otherwise.
+		"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "2000",
 	}
 	maps.Copy(env, imageEnv(image))
 	if intercepted {
