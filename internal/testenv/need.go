@@ -8,6 +8,7 @@
 package testenv
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,15 +39,21 @@ var (
 	ProjectQuota   = Thing{Name: "prjquota", either: "storage", lack: lackProjectQuota}
 	Bash           = Thing{Name: "bash", lack: lackProgram("bash")}
 	Bwrap          = Thing{Name: "bwrap", lack: lackProgram("bwrap")}
+	Curl           = Thing{Name: "curl", lack: lackProgram("curl")}
 	Git            = Thing{Name: "git", lack: lackProgram("git")}
+	Go             = Thing{Name: "go", lack: lackProgram("go")}
+	Apt            = Thing{Name: "apt", lack: lackProgram("apt-get")}
 	Perl           = Thing{Name: "perl", lack: lackProgram("perl")}
-	Node22         = Thing{Name: "node22", lack: lackNode22}
+	Python         = Thing{Name: "python", lack: lackProgram("python3")}
+	Npm            = Thing{Name: "npm", lack: lackProgram("npm")}
+	Node           = Thing{Name: "node", lack: lackNode(18)} // has fetch
+	Node22         = Thing{Name: "node22", lack: lackNode(22)}
 	Libseccomp     = Thing{Name: "libseccomp", lack: lackLibseccomp}
 )
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Git, Perl, Node22, Libseccomp}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Apt, Perl, Python, Npm, Node, Node22, Libseccomp}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.
@@ -133,21 +140,24 @@ func lackUserNamespaces() string {
 	return ""
 }
 
-func lackNode22() string {
-	path, err := exec.LookPath("node")
-	if err != nil {
-		return "no node on the PATH"
+// lackNode looks for a Node.js of at least a major version.
+func lackNode(least int) func() string {
+	return func() string {
+		path, err := exec.LookPath("node")
+		if err != nil {
+			return "no node on the PATH"
+		}
+		out, err := exec.Command(path, "--version").Output() //nolint:noctx // answers at once or is broken
+		if err != nil {
+			return "node --version: " + err.Error()
+		}
+		version := strings.TrimSpace(string(out))
+		major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+		if n, err := strconv.Atoi(major); err != nil || n < least {
+			return fmt.Sprintf("node is %s, older than %d", version, least)
+		}
+		return ""
 	}
-	out, err := exec.Command(path, "--version").Output() //nolint:noctx // answers at once or is broken
-	if err != nil {
-		return "node --version: " + err.Error()
-	}
-	version := strings.TrimSpace(string(out))
-	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	if n, err := strconv.Atoi(major); err != nil || n < 22 {
-		return "node is " + version + ", older than 22"
-	}
-	return ""
 }
 
 // lackLibseccomp looks for what building against it takes.
