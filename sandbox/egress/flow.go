@@ -19,7 +19,7 @@ import (
 // begin took. Its life and idleness are bounded by a clock of its own, which
 // closes what the flow owns.
 //
-// One goroutine uses a flow at a time, except for count and own.
+// One goroutine uses a flow at a time, except for count, own, shut and end.
 type flow struct {
 	d     *Door
 	snap  *snapshot
@@ -104,8 +104,17 @@ func (f *flow) own(shut func()) {
 	}
 }
 
-// shut closes what the flow owns. The first cause counts.
+// shut closes what the flow owns. The first cause counts. A refusal ends the
+// flow: it is to be on record when the client sees that it is cut off.
 func (f *flow) shut(cause error) {
+	if _, refused := errors.AsType[*Refused](cause); refused {
+		f.end(cause)
+		return
+	}
+	f.release(cause)
+}
+
+func (f *flow) release(cause error) {
 	f.mu.Lock()
 	owned := f.owned
 	f.owned = nil
@@ -240,14 +249,6 @@ func (f *flow) end(err error) {
 	if over := f.over(); over != nil && !errors.Is(over, net.ErrClosed) {
 		err = over
 	}
-	f.shut(net.ErrClosed)
-	f.mu.Lock()
-	f.timer.Stop()
-	f.mu.Unlock()
-	if f.fake.IsValid() {
-		f.d.names.release(f.fake)
-	}
-	f.d.caps.leave()
 	rec := f.rec
 	rec.Allowed = true
 	if refused, ok := errors.AsType[*Refused](err); ok {
@@ -260,6 +261,15 @@ func (f *flow) end(err error) {
 	if !rec.Allowed || !rec.Host.IsZero() { // a client of the proxy may have asked for nothing
 		f.d.record(rec)
 	}
+	if f.fake.IsValid() {
+		f.d.names.release(f.fake)
+	}
+	f.d.caps.leave()
+	// Whoever sees the connection close finds all of that done.
+	f.release(net.ErrClosed)
+	f.mu.Lock()
+	f.timer.Stop()
+	f.mu.Unlock()
 	f.drop()
 }
 

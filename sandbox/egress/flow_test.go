@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/netip"
@@ -370,5 +371,43 @@ func TestJudge(t *testing.T) {
 	}
 	if r := list[2]; !r.Allowed || r.Proto != "tcp" || r.Method != "" {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// A client that is cut off asks at once why: the refusal is on record by then.
+func TestRefusalIsRecordedBeforeTheClientSeesIt(t *testing.T) {
+	for name, limits := range map[string]policies.EgressLimits{
+		"of the connection": wide,
+		"of further bytes":  {Conns: 64, Rate: 1e6, Bytes: 100, Idle: time.Minute, Life: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cut := make(chan struct{})
+			early := false
+			s := serve(t, echo(t), func(c *Config) {
+				c.Egress.Limits = limits
+				c.Record = func(r Record) {
+					if r.Allowed {
+						return
+					}
+					select {
+					case <-cut:
+						early = true
+					case <-time.After(20 * time.Millisecond):
+					}
+				}
+			})
+			target, text := site, strings.Repeat("x", 200)
+			if limits == wide {
+				target = "denied.example"
+			}
+			c := s.dial(t, target, s.port)
+			c.Write([]byte(text))
+			io.Copy(io.Discard, c)
+			close(cut)
+			s.d.Close()
+			if early {
+				t.Error("the client saw the end of the connection before it was recorded")
+			}
+		})
 	}
 }
