@@ -28,8 +28,8 @@ func bypassNames() []bypass {
 		{name: "a NUL in a name asked of the resolver", act: looksUp("denied.example\x00.allowed.example"), says: "is no name"},
 		{name: "a port that the rule does not name", mute: true, act: asks("allowed.example:22", hello), says: "on port 80, 443, not on 22"},
 		{name: "a public address by its number", act: asks(publicAddr+":80", hello), says: "no rule of the profile names it"},
-		{name: "a private port beside the one allowed", mute: true, act: asks("dev.example:5432", hello), says: "no rule of the profile names it"},
-		{name: "a private port allowed for another reason", act: asks("dev.example:80", hello), says: "no rule of the profile names it"},
+		{name: "a private port beside the one allowed", mute: true, act: asks("dev.example:5432", hello), says: "on port 3000, not on 5432"},
+		{name: "a private port allowed for another reason", act: asks("dev.example:80", hello), says: "on port 3000, not on 80"},
 		{name: "the address that a private name has", act: asks("10.0.0.5:80", hello), says: "no rule of the profile names it"},
 		{name: "a cloud's metadata by its address", act: asks(cloudAddr+":80", get(cloudAddr, "/latest/meta-data")), says: "no rule of the profile names it"},
 		{
@@ -178,8 +178,8 @@ func bypassDNS() []bypass {
 	return []bypass{
 		{name: "another resolver over UDP", act: tunnels("8.8.8.8:53", "udp", query("allowed.example", txt, in)), fails: "connection refused"},
 		{name: "another resolver over TCP", mute: true, act: asks("8.8.8.8:53", "hello\n"), says: "no rule of the profile names it"},
-		{name: "a TXT question about a name nobody allows", act: tunnels(door, "udp", query("exfil.other.example", txt, in)), says: "look-up of exfil.other.example refused", fails: "RCodeRefused"},
-		{name: "the same over TCP", act: tunnels(door, "tcp", query("exfil2.other.example", txt, in)), says: "look-up of exfil2.other.example refused", fails: "RCodeRefused"},
+		{name: "a TXT question about a name nobody allows", act: tunnels(door, "udp", query("exfil.other.example", txt, in)), says: "look-up of exfil.other.example refused", fails: "RCodeNameError"},
+		{name: "the same over TCP", act: tunnels(door, "tcp", query("exfil2.other.example", txt, in)), says: "look-up of exfil2.other.example refused", fails: "RCodeNameError"},
 		{name: "a TXT question below an allowed name", act: tunnels(door, "udp", query("exfil-txt.wild.example", txt, in)), fails: "RCodeSuccess"},
 		{name: "a NULL question below an allowed name", act: tunnels(door, "udp", query("exfil-null.wild.example", 10, in)), fails: "RCodeSuccess"},
 		{name: "an MX question below an allowed name", act: tunnels(door, "udp", query("exfil-mx.wild.example", dnsmessage.TypeMX, in)), fails: "RCodeSuccess"},
