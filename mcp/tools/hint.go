@@ -18,6 +18,9 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 		return ""
 	}
 	for _, w := range walls {
+		if w.offline && g.Network() != policies.NetworkNone {
+			continue // its door says what it refused
+		}
 		for _, sound := range w.sounds {
 			if strings.Contains(said, sound) {
 				return "sandbox: " + w.says(g)
@@ -36,12 +39,15 @@ type wall struct {
 	sounds []string
 	signal syscall.Signal // that the kernel sends who meets it; 0 for none
 	says   func(policies.Grant) string
+
+	offline bool // only where the box has no network
 }
 
 var walls = []wall{
 	{
+		offline: true,
 		sounds: []string{
-			"Could not resolve host", "Temporary failure in name resolution", "Name or service not known", "Temporary failure resolving",
+			"Could not resolve host", "Temporary failure in name resolution", "Name or service not known", "Temporary failure resolving", "Could not resolve '",
 			"Network is unreachable", "no such host", "getaddrinfo ENOTFOUND", "getaddrinfo EAI_AGAIN", "unable to resolve host address",
 			"Failed to establish a new connection", "network is unreachable", "connection refused: lookup",
 		},

@@ -11,6 +11,7 @@ import (
 
 func TestHint(t *testing.T) {
 	g := policytest.GrantWith(t, "pids: 99, tmp: 64MiB, file_size: 7MiB")
+	online := policytest.GrantProfile(t, "fs: {workspace: rw}\nnet: {mode: proxy, allow: [a.example]}")
 	onDisk := policytest.GrantProfile(t, "fs: {workspace: rw, storage: disk}\nlimits: {tmp: 64MiB}")
 	failed := sandbox.Result{Status: sandbox.Exited, Code: 1}
 	for said, want := range map[string]string{
@@ -23,6 +24,7 @@ func TestHint(t *testing.T) {
 		"write x: file too large\n":                                                 "at most 7 MiB in profile",
 		"bash: fork: retry: Resource temporarily unavailable\n":                     "at most 99 processes",
 		"npm error code EAI_AGAIN getaddrinfo EAI_AGAIN npm.example:443":            "no network",
+		"Err:1 https://deb.example InRelease\n  Could not resolve 'deb.example'\n":  "no network",
 		"make: *** [all] Error 1\n":                                                 "",
 	} {
 		got := hint(g, failed, said)
@@ -32,6 +34,9 @@ func TestHint(t *testing.T) {
 	}
 	if got := hint(onDisk, failed, "dd: error writing '/tmp/x': Disk quota exceeded\n"); !strings.Contains(got, "at most 64 MiB and 200000 files, by a quota") {
 		t.Errorf("a full quota of the box gives the hint %q", got)
+	}
+	if got := hint(online, failed, "curl: (6) Could not resolve host: x.example\n"); got != "" {
+		t.Errorf("a box with a network gets the hint %q", got)
 	}
 	// A program that does not ignore the signal dies of it without a word.
 	silent := sandbox.Result{Status: sandbox.Exited, Code: 128 + int(syscall.SIGXFSZ)}
