@@ -25,7 +25,7 @@ build:
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
 AS_USER := sandbox sandbox/image mcp/tools cmd/belljar
 test:
-	@scripts/need bash git mke2fs mount perl ps setpriv gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
+	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	$(GO) test ./...
 	@if [ "$$(id -u)" = 0 ]; then TEST_REQUIRE="$${TEST_REQUIRE:+user,userns}" GO="$(GO)" scripts/test-as-user $(AS_USER); fi
 
@@ -69,7 +69,7 @@ VM_SKIP   ?= ^TestFilterAgainstLibseccomp$$
 .PHONY: test-vm test-vm-matrix vm
 test-vm: GUESTS = $(VM_GUESTS)
 test-vm-matrix: GUESTS = $(VM_MATRIX)
-test-vm-matrix: VM_SKIP = ^(TestFilterAgainstLibseccomp|TestToolsWork|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit)$$
+test-vm-matrix: VM_SKIP = ^(TestFilterAgainstLibseccomp|TestToolsWork|TestClients.*|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit)$$
 test-vm test-vm-matrix: vm
 	@bin/vmtest -guests "$(GUESTS)" -tally -dir sandbox bin/sandbox.test -test.v -test.run '$(VM_RUN)' -test.skip '$(VM_SKIP)' -test.timeout 14m
 
