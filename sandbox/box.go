@@ -171,6 +171,12 @@ func (b *Box) design() (*boxinit.Script, []int, error) {
 	}
 	if p.authority = b.door.Authority(); len(p.authority) > 0 {
 		p.files[authorityFile] = string(p.authority)
+		store, err := javaStore(p.authority)
+		if err != nil {
+			boxinit.CloseAll(p.passed())
+			return nil, nil, err
+		}
+		p.files[storeFile] = string(store)
 	}
 	b.env, b.nested, b.shell = boxEnv(b.grant, b.image, len(p.authority) > 0), p.nested, shellOf(b.image)
 	if err := b.overlay(p); err != nil {

@@ -25,7 +25,7 @@ type program struct {
 	needs []testenv.Thing
 	host  string                // a program that a machine may do without
 	where func(*servers) string // the port; nil for HTTPS
-	own   bool                  // has its own idea of whom to trust: not where TLS is opened at the door
+	raw   bool                  // speaks no HTTP in TLS: nothing for a door that opens it
 
 	script string
 }
@@ -67,13 +67,13 @@ var clients = []program{
 		script: `node -e 'fetch("https://" + process.env.NAME + ":" + process.env.PORT + "/hello").then(r => r.text()).then(t => console.log(t))'`,
 	},
 	{
-		name: "Java's HttpClient", host: "javac", own: true,
+		name: "Java's HttpClient", host: "javac",
 		script: lines(
 			`export JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"`,
 			`[ -e /tmp/java ] || javac -d /tmp/java Fetch.java && java -cp /tmp/java Fetch https://$NAME:$PORT/hello $CA`),
 	},
 	{
-		name: "raw TLS", needs: things(testenv.Python), where: func(s *servers) string { return s.raw }, own: true,
+		name: "raw TLS", needs: things(testenv.Python), where: func(s *servers) string { return s.raw }, raw: true,
 		script: lines(`python3 -c 'import os, socket, ssl`,
 			`name = os.environ["NAME"]`,
 			`c = ssl.create_default_context().wrap_socket(socket.create_connection((name, int(os.environ["PORT"])), 20), server_hostname=name)`,
@@ -109,7 +109,7 @@ func testClients(t *testing.T, intercept bool) {
 	s := startServers(t)
 	b := clientsBox(t, s, intercept)
 	for _, c := range clients {
-		if c.own && intercept {
+		if c.raw && intercept {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

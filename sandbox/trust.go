@@ -1,7 +1,12 @@
 package sandbox
 
 import (
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,11 +19,16 @@ import (
 const (
 	authorityFile = "/etc/belljar/authority.pem" // the door's authority alone
 	bundleFile    = "/etc/belljar/bundle.pem"    // with the host's
+	storeFile     = "/etc/belljar/cacerts"       // the door's authority alone, for Java
 )
 
 // bundles are where programs look for authorities: Debian's place and that of
 // Fedora, either of which may be a link.
 var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
+
+// stores are where Java looks, in the packages of Debian and of Fedora. It
+// knows no variable, and options by one (JAVA_TOOL_OPTIONS) it prints.
+var stores = []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
 
 // bundleMost is more than any host's authorities take, in bytes.
 const bundleMost = 16 << 20
@@ -51,4 +61,34 @@ func (p *plan) trust(b *builder) {
 		b.Call(unix.SYS_MOUNT, bundleFile, name, 0, unix.MS_BIND, 0)
 		break
 	}
+	for _, name := range stores {
+		b.Call(unix.SYS_MOUNT, storeFile, name, 0, unix.MS_BIND, 0).IgnoreAll(0)
+	}
+}
+
+// javaStore is a store of Java (JKS, version 2) with one authority, given in
+// PEM. The host's are left out: what leaves the box meets the door's only.
+func javaStore(authority []byte) ([]byte, error) {
+	block, _ := pem.Decode(authority)
+	if block == nil {
+		return nil, errors.New("make a trust store: the authority is not PEM")
+	}
+	var s []byte
+	text := func(t string) { s = append(binary.BigEndian.AppendUint16(s, uint16(len(t))), t...) }
+	for _, word := range []uint32{0xfeedfeed, 2, 1, 2} { // magic, version, entries, and the kind of the first
+		s = binary.BigEndian.AppendUint32(s, word)
+	}
+	text("belljar")
+	s = binary.BigEndian.AppendUint64(s, uint64(time.Now().UnixMilli()))
+	text("X.509")
+	s = append(binary.BigEndian.AppendUint32(s, uint32(len(block.Bytes))), block.Bytes...)
+	// The digest is for who gives the password that is everybody's. It keeps
+	// nothing secret.
+	sum := sha1.New()
+	for _, c := range []byte("changeit") {
+		sum.Write([]byte{0, c})
+	}
+	sum.Write([]byte("Mighty Aphrodite"))
+	sum.Write(s)
+	return sum.Sum(s), nil
 }
