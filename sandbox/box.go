@@ -85,7 +85,8 @@ type Box struct {
 	published []*Published
 	cause     error // why the box is gone
 
-	sendMu sync.Mutex // one message at a time
+	sendMu     sync.Mutex // one message at a time
+	regranting sync.Mutex // one policy at a time; taken before mu
 }
 
 func newBox(s *Supervisor, id, name string, g policies.Grant) *Box {

@@ -135,7 +135,11 @@ const stillServed = "what is allowed"
 
 // allBypassActs are all acts by name.
 func allBypassActs() map[string]func(*place) (string, error) {
-	acts := map[string]func(*place) (string, error){stillServed: asks("allowed.example:80", get("allowed.example", "/"))}
+	acts := map[string]func(*place) (string, error){
+		stillServed:       asks("allowed.example:80", get("allowed.example", "/")),
+		"an allowed name": asks("allowed.example:80", "hello\n"),
+		mixes:             mixture,
+	}
 	for _, b := range allBypasses() {
 		acts[b.name] = b.act
 	}

@@ -349,7 +349,11 @@ func (n *internet) answer(c net.Conn, at net.Addr) {
 		if err != nil {
 			return
 		}
-		for len(raw) == in.Buffered() { // until nothing more comes
+		raw, _ = in.Peek(in.Buffered())
+		for { // until nothing more comes
+			if bytes.Contains(raw, []byte("/fast")) && bytes.HasSuffix(raw, []byte("\r\n\r\n")) {
+				break // its client is in a hurry
+			}
 			_ = c.SetReadDeadline(time.Now().Add(quiet))
 			raw, err = in.Peek(in.Buffered() + 1)
 			if err != nil {

@@ -241,8 +241,18 @@ func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 	return nil
 }
 
-// regrant gives the box the egress and the published ports of another policy.
-func (b *Box) regrant(ctx context.Context, p *policies.Policy) {
+// regrant gives the box the egress and the published ports of the policy that
+// Regrant was last called with, if it was. Of calls at once each waits for the
+// others, and the last one finds the newest policy.
+func (b *Box) regrant(ctx context.Context) {
+	b.regranting.Lock()
+	defer b.regranting.Unlock()
+	b.sup.mu.Lock()
+	p := b.sup.policy
+	b.sup.mu.Unlock()
+	if p == nil {
+		return
+	}
 	e, publish := &policies.Egress{}, []policies.PortRange(nil)
 	if g, ok := p.Regrant(b.grant); ok {
 		publish = g.Publish()

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"log/slog"
@@ -117,3 +118,7 @@ func (b *Box) warmingUp() bool {
 	defer b.mu.Unlock()
 	return b.warming
 }
+
+// SetEgress gives the box's door something else to let through, as Regrant does
+// with what a policy says.
+func (b *Box) SetEgress(ctx context.Context, e *policies.Egress) error { return b.door.set(ctx, e) }

@@ -49,10 +49,10 @@ func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Pub
 		return nil, &Refusal{Message: fmt.Sprintf("port %d can be published on a loopback address of the host only, as 127.0.0.1, not on %s", port, at.Addr())}
 	}
 	b.mu.Lock()
-	ranges := b.publish
+	err := b.mayPublish(port)
 	b.mu.Unlock()
-	if !covers(ranges, port) {
-		return nil, &Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, as in publish: [%d]", b.grant.Profile(), port, port)}
+	if err != nil {
+		return nil, err
 	}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", at.String())
@@ -61,12 +61,7 @@ func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Pub
 	}
 	p := &Published{Port: port, At: netip.MustParseAddrPort(l.Addr().String()), box: b, l: l, open: map[net.Conn]struct{}{}}
 	b.mu.Lock()
-	switch {
-	case b.closed:
-		err = b.goneErr()
-	case len(b.published) >= maxPublished:
-		err = &Refusal{Message: fmt.Sprintf("%d ports of the box are published; close one first", maxPublished), Err: ErrTooMany}
-	default:
+	if err = b.mayPublish(port); err == nil { // the policy may have changed since
 		b.published = append(b.published, p)
 		p.wg.Go(p.serve)
 	}
@@ -76,6 +71,20 @@ func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Pub
 		return nil, err
 	}
 	return p, nil
+}
+
+// mayPublish says why a port of the box cannot be published, if so. b.mu is
+// held.
+func (b *Box) mayPublish(port uint16) error {
+	switch {
+	case b.closed:
+		return b.goneErr()
+	case !covers(b.publish, port):
+		return &Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, as in publish: [%d]", b.grant.Profile(), port, port)}
+	case len(b.published) >= maxPublished:
+		return &Refusal{Message: fmt.Sprintf("%d ports of the box are published; close one first", maxPublished), Err: ErrTooMany}
+	}
+	return nil
 }
 
 func covers(ranges []policies.PortRange, port uint16) bool {

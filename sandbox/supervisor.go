@@ -192,12 +192,9 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 		return nil, err
 	}
 	s.mu.Lock()
-	b.open = true
-	p := s.policy
+	b.open = true // from here on Regrant finds it
 	s.mu.Unlock()
-	if p != nil {
-		b.regrant(ctx, p) // which may have come after the call was decided
-	}
+	b.regrant(ctx) // of a policy that may have come after the call was decided
 	return b, nil
 }
 
@@ -353,7 +350,7 @@ func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) {
 	s.policy = p
 	s.mu.Unlock()
 	for _, b := range s.Boxes() {
-		b.regrant(ctx, p)
+		b.regrant(ctx)
 	}
 }
 
