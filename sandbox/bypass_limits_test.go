@@ -139,6 +139,7 @@ func allBypassActs() map[string]func(*place) (string, error) {
 		stillServed:       asks("allowed.example:80", get("allowed.example", "/")),
 		"an allowed name": asks("allowed.example:80", "hello\n"),
 		mixes:             mixture,
+		serves:            serveAll,
 	}
 	for _, b := range allBypasses() {
 		acts[b.name] = b.act

@@ -377,7 +377,7 @@ const maxSockets = 64
 type socketRequests struct {
 	mu      sync.Mutex
 	last    uint64
-	waiting map[uint64]chan socketAnswer
+	waiting map[uint64]chan socketAnswer // nil for those that were given up
 }
 
 type socketAnswer struct {
@@ -390,6 +390,15 @@ const socketIDs = 1 << 63
 
 // socket is a new TCP socket of the box's network. The caller closes it.
 func (b *Box) socket(ctx context.Context) (int, error) {
+	if err := context.Cause(ctx); err != nil {
+		return -1, err
+	}
+	b.mu.Lock()
+	closed := b.closed
+	b.mu.Unlock()
+	if closed {
+		return -1, fmt.Errorf("box %s: %w", b.id, ErrClosed)
+	}
 	s := &b.sockets
 	answer := make(chan socketAnswer, 1)
 	s.mu.Lock()
@@ -405,7 +414,9 @@ func (b *Box) socket(ctx context.Context) (int, error) {
 	s.waiting[id] = answer
 	s.mu.Unlock()
 	if err := b.send(&boxinit.Request{Op: boxinit.OpSocket, ID: id}); err != nil {
-		s.forget(id, answer)
+		s.mu.Lock()
+		delete(s.waiting, id) // nothing will come
+		s.mu.Unlock()
 		return -1, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.sup.patience.start)
@@ -422,11 +433,14 @@ func (b *Box) socket(ctx context.Context) (int, error) {
 	}
 }
 
-// forget takes back a request. An answer that came meanwhile is closed.
+// forget gives up a request. An answer that came meanwhile is closed, and so is
+// one that comes yet: until then the request counts among those that wait.
 func (s *socketRequests) forget(id uint64, answer chan socketAnswer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.waiting, id)
+	if _, ok := s.waiting[id]; ok {
+		s.waiting[id] = nil
+	}
 	select {
 	case a := <-answer:
 		if a.err == nil {
@@ -447,6 +461,10 @@ func (s *socketRequests) hear(r boxinit.Reply, files []int) bool {
 		return false
 	}
 	delete(s.waiting, r.ID)
+	if answer == nil {
+		boxinit.CloseAll(files)
+		return true
+	}
 	if r.Op == boxinit.OpFailed || len(files) != 1 {
 		boxinit.CloseAll(files)
 		answer <- socketAnswer{-1, fmt.Errorf("the init made no socket: %w", r.Errno)}
