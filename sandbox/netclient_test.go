@@ -31,6 +31,7 @@ const echoed = 1
 
 // measured is what a client says.
 type measured struct {
+	Resolve float64 // ms, to find the address of the name, once
 	Connect float64 // ms, median of connect, one byte there and back, close
 	Ping    float64 // us, median of one byte there and back
 	Down    float64 // MB/s
@@ -44,6 +45,14 @@ type measured struct {
 func client() {
 	var m measured
 	n, err := strconv.Atoi(os.Args[3])
+	if err == nil {
+		// Once, as a program does that makes many connections.
+		begin := time.Now()
+		var to *net.TCPAddr
+		if to, err = net.ResolveTCPAddr("tcp", os.Args[1]); err == nil {
+			os.Args[1], m.Resolve = to.String(), float64(time.Since(begin))/1e6
+		}
+	}
 	if err == nil {
 		err = map[string]func(*measured, string, int) error{
 			"connect": (*measured).connect, "down": (*measured).down, "up": (*measured).up, "rate": (*measured).rate,
