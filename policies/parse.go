@@ -21,6 +21,8 @@ type Policy struct {
 	profiles map[string]Grant
 	secrets  map[string]Secret
 	totals   Totals
+	audit    Audit
+	audited  bool // the policy has an audit block
 	rules    []rule
 	tests    []TestResult
 }
@@ -44,7 +46,7 @@ func Parse(name string, text []byte) (*Policy, error) {
 
 // policy reads the top mapping into p.
 func (d *decoder) policy(root *yaml.Node, p *Policy) {
-	o, ok := d.mapping(root, "a policy", "version", "defaults", "secrets", "profiles", "totals", "rules", "tests")
+	o, ok := d.mapping(root, "a policy", "version", "defaults", "secrets", "profiles", "totals", "audit", "rules", "tests")
 	if !ok {
 		return
 	}
@@ -64,6 +66,9 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 	}
 	d.defaults(o.get("defaults"), o, p)
 	p.totals = d.totals(o.get("totals"), p.profiles)
+	if v := o.get("audit"); v != nil {
+		p.audit, p.audited = d.audit(v), true
+	}
 	if v := o.get("rules"); v != nil {
 		d.rules(v, p)
 	}

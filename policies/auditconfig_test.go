@@ -1,0 +1,76 @@
+package policies_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/policies"
+)
+
+func TestAudit(t *testing.T) {
+	const profile = "version: 1\nprofiles: {a: {}}\n"
+	whole := policies.DefaultAudit(policies.AuditRequest)
+	for text, want := range map[string]policies.Audit{
+		"audit: {}":                         whole,
+		"audit: {level: meta}":              policies.DefaultAudit(policies.AuditMeta),
+		"audit: {level: none}":              policies.DefaultAudit(policies.AuditNone),
+		"audit: {redact: [secrets, env]}":   whole,
+		"audit: {redact: secrets}":          with(whole, func(a *policies.Audit) { a.PlainEnv = true }),
+		"audit: {redact: none}":             with(whole, func(a *policies.Audit) { a.PlainEnv, a.PlainSecrets = true, true }),
+		"audit: {required: true, keep: 5}":  with(whole, func(a *policies.Audit) { a.Required, a.Keep = true, 5 }),
+		"audit: {fsync: 1s, rotate: 1MiB}":  with(whole, func(a *policies.Audit) { a.Fsync, a.Rotate = time.Second, 1<<20 }),
+		"audit: {path: /var/log/belljar}":   with(whole, func(a *policies.Audit) { a.Path = "/var/log/belljar" }),
+		"audit: {level: full, redact: env}": with(whole, func(a *policies.Audit) { a.Level, a.PlainSecrets = policies.AuditFull, true }),
+	} {
+		p, err := policies.Parse("p.yaml", []byte(profile+text+"\n"))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got, ok := p.Audit()
+		if diff := cmp.Diff(want, got); !ok || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", text, ok, diff)
+		}
+	}
+	if _, ok := parse(t, profile).Audit(); ok {
+		t.Error("a policy without the key has an audit log")
+	}
+}
+
+func with(a policies.Audit, change func(*policies.Audit)) policies.Audit {
+	change(&a)
+	return a
+}
+
+func TestAuditFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"audit: on":                              "audit must be a mapping",
+		"audit: {levle: meta}":                   `audit has no key "levle"`,
+		"audit: {level: all}":                    `level cannot be "all"`,
+		"audit: {level: none, required: true}":   "cannot be required",
+		"audit: {required: yes}":                 "required must be true or false",
+		"audit: {fsync: 200}":                    "fsync cannot be",
+		"audit: {fsync: 5m}":                     "would lose too much",
+		"audit: {rotate: 0}":                     "must be above zero",
+		"audit: {rotate: 1KiB}":                  "less than a file can have",
+		"audit: {keep: 0}":                       "must be above zero",
+		"audit: {redact: [secrets, password]}":   `redact cannot be "password"`,
+		"audit: {redact: [none, env]}":           "redact names none and something else",
+		"audit: {redact: []}":                    "must not be empty",
+		"audit: {path: logs}":                    "cannot hold the audit log",
+		"audit: {path: /}":                       "cannot hold the audit log",
+		"audit: {path: /a/../b}":                 "cannot hold the audit log",
+		"audit: {sign: key}":                     `audit has no key "sign"`,
+		"audit: {level: meta}\naudit: {keep: 2}": "a second time",
+	} {
+		_, err := policies.Parse("p.yaml", []byte("version: 1\nprofiles: {a: {}}\n"+text+"\n"))
+		var parse *policies.ParseError
+		if !errors.As(err, &parse) || len(parse.Faults) != 1 || !strings.Contains(parse.Faults[0].Message, want) {
+			t.Errorf("%s: got %v, want one fault: %s", text, err, want)
+		}
+	}
+}
