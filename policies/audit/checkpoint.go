@@ -1,0 +1,206 @@
+package audit
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Names of the files beside the records.
+const (
+	keyName        = "audit.key"
+	publicName     = "audit.pub"
+	checkpointName = "audit.checkpoint"
+	lockName       = "audit.lock"
+)
+
+// origin is the first line of a checkpoint, which says what is signed.
+const origin = "belljar.dev/audit"
+
+// maxSmall bounds the files beside the records, in bytes.
+const maxSmall = 4 << 10
+
+// Checkpoint is what was signed: the log had Seq records, the last of which
+// had Hash.
+type Checkpoint struct {
+	Seq  uint64
+	Hash [sha256.Size]byte
+	Time time.Time
+}
+
+// text is what is signed. Its form is that of a checkpoint of a transparency
+// log (C2SP tlog-checkpoint), with the head of the chain in the place of the
+// root of a tree.
+func (c Checkpoint) text() string {
+	return fmt.Sprintf("%s\n%d\n%s\n%s\n", origin, c.Seq, base64.StdEncoding.EncodeToString(c.Hash[:]), c.Time.UTC().Format(time.RFC3339))
+}
+
+// parseCheckpoint reads a checkpoint and checks its signature.
+func parseCheckpoint(text []byte, key note.Verifier) (Checkpoint, error) {
+	var c Checkpoint
+	if len(text) > maxSmall {
+		return c, errors.New("it is longer than any checkpoint")
+	}
+	n, err := note.Open(text, note.VerifierList(key))
+	if err != nil {
+		var unknown *note.UnverifiedNoteError
+		if errors.As(err, &unknown) {
+			return c, errors.New("it is not signed by this log's key")
+		}
+		return c, errors.New("its signature does not fit it")
+	}
+	lines := strings.Split(n.Text, "\n")
+	if len(lines) != 5 || lines[0] != origin {
+		return c, errors.New("it is signed, but no checkpoint of an audit log")
+	}
+	if c.Seq, err = strconv.ParseUint(lines[1], 10, 64); err != nil {
+		return c, fmt.Errorf("its number of records: %w", err)
+	}
+	hash, err := base64.StdEncoding.DecodeString(lines[2])
+	if err != nil || len(hash) != sha256.Size {
+		return c, errors.New("its hash cannot be read")
+	}
+	copy(c.Hash[:], hash)
+	if c.Time, err = time.Parse(time.RFC3339, lines[3]); err != nil {
+		return c, fmt.Errorf("its time: %w", err)
+	}
+	return c, nil
+}
+
+// keys are what a writer signs with.
+type keys struct {
+	signer note.Signer
+	public note.Verifier
+	mac    []byte // key of the HMACs in records
+}
+
+// loadKeys reads the keys of a log, or makes them for one that is new. The
+// lock is held.
+func loadKeys(dir string, isNew bool) (keys, error) {
+	path := filepath.Join(dir, keyName)
+	secret, err := readSecretFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && isNew:
+		if secret, err = makeKeys(dir); err != nil {
+			return keys{}, err
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return keys{}, fmt.Errorf("open %s: the log is there and its key is not; put it back, or move the directory away to begin a new log", path)
+	case err != nil:
+		return keys{}, err
+	}
+	signer, err := note.NewSigner(secret)
+	if err != nil {
+		return keys{}, fmt.Errorf("read %s: it holds no key", path)
+	}
+	public, err := loadPublic(dir)
+	if err != nil {
+		return keys{}, err
+	}
+	if public.Name() != signer.Name() || public.KeyHash() != signer.KeyHash() {
+		return keys{}, fmt.Errorf("read %s: it does not belong to %s", filepath.Join(dir, publicName), keyName)
+	}
+	h := hmac.New(sha256.New, []byte(secret))
+	h.Write([]byte("belljar audit: values taken out of records"))
+	return keys{signer, public, h.Sum(nil)}, nil
+}
+
+// makeKeys writes a new pair of keys, the public one first: the private one
+// says that both are there.
+func makeKeys(dir string) (secret string, err error) {
+	id := make([]byte, 4)
+	rand.Read(id)
+	secret, public, err := note.GenerateKey(rand.Reader, origin+"/"+hex.EncodeToString(id))
+	if err != nil {
+		return "", fmt.Errorf("make the log's key: %w", err)
+	}
+	for _, f := range []struct{ name, text string }{{publicName, public}, {keyName, secret}} {
+		if err := replaceFile(dir, f.name, []byte(f.text+"\n")); err != nil {
+			return "", err
+		}
+	}
+	return secret, nil
+}
+
+// replaceFile writes a small file so that it is there as a whole or not at
+// all, also after a power failure.
+func replaceFile(dir, name string, text []byte) error {
+	path := filepath.Join(dir, name)
+	temp := path + ".new"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(temp))
+	}
+	return syncDir(dir)
+}
+
+// readSecretFile reads a file that only its owner can: others could have put
+// something else there.
+func readSecretFile(path string) (string, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0:
+		return "", fmt.Errorf("read %s: others can read or write it; run chmod 600 on it", path)
+	}
+	text, err := readSmall(path)
+	return strings.TrimSpace(string(text)), err
+}
+
+// readSmall reads a file of at most maxSmall bytes.
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text := make([]byte, maxSmall+1)
+	n, err := f.ReadAt(text, 0)
+	switch {
+	case n > maxSmall:
+		return nil, fmt.Errorf("read %s: it has more than %d bytes", path, maxSmall)
+	case err == nil || n == 0:
+		return nil, fmt.Errorf("read %s: it is empty", path)
+	}
+	return text[:n], nil
+}
+
+// loadPublic reads the key that checks a log's checkpoints.
+func loadPublic(dir string) (note.Verifier, error) {
+	path := filepath.Join(dir, publicName)
+	text, err := readSmall(path)
+	if err != nil {
+		return nil, err
+	}
+	key, err := note.NewVerifier(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: it holds no key", path)
+	}
+	return key, nil
+}

@@ -1,0 +1,236 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// currentName is the file that is written.
+const currentName = "audit.jsonl"
+
+// fullName is the name of a full file, by its first record. In the order of
+// names they are in the order of records.
+func fullName(first uint64) string { return fmt.Sprintf("audit-%012d.jsonl", first) }
+
+// isFull reports whether a name is that of a full file.
+func isFull(name string) bool {
+	digits, ok := strings.CutPrefix(name, "audit-")
+	if !ok {
+		return false
+	}
+	digits, ok = strings.CutSuffix(digits, ".jsonl")
+	_, err := strconv.ParseUint(digits, 10, 64)
+	return ok && len(digits) >= 12 && err == nil
+}
+
+// maxFiles bounds how many names of a directory are read.
+const maxFiles = 100_000
+
+// list are the names of a directory that a test holds for, in order.
+func list(dir string, is func(name string) bool) ([]string, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	all, err := d.Readdirnames(maxFiles)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(name string) bool { return !is(name) })
+	// By length first: numbers of more than twelve digits come last.
+	slices.SortFunc(all, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return all, nil
+}
+
+// syncDir has the names in a directory survive a power failure.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// patience is how long a process waits for the others that write.
+const patience = 5 * time.Second
+
+// lockFile takes a lock that ends with the process at the latest. It asks
+// again and again, since flock(2) itself cannot be given a time.
+func lockFile(f *os.File, how int) error {
+	pause := time.Millisecond
+	for end := time.Now().Add(patience); ; {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		case time.Now().After(end):
+			return fmt.Errorf("lock %s: another process has held it for %v", f.Name(), patience)
+		}
+		<-time.After(pause)
+		pause = min(2*pause, 20*time.Millisecond)
+	}
+}
+
+func unlockFile(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
+
+// file is what a writer needs of a file; tests have one that gets full.
+type file interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+	Sync() error
+	Truncate(size int64) error
+	Stat() (fs.FileInfo, error)
+}
+
+// appendTo opens a file to append to it. create has it be a new one.
+func appendTo(path string, create bool) (file, error) {
+	how := os.O_RDWR | os.O_APPEND
+	if create {
+		how |= os.O_CREATE | os.O_EXCL
+	}
+	return os.OpenFile(path, how|syscall.O_NOFOLLOW, 0o600)
+}
+
+// hash is the SHA-256 of a line without its LF.
+type hash = [sha256.Size]byte
+
+// head is what every line begins with.
+const (
+	headSeq  = `{"seq":`
+	headPrev = `,"prev":"`
+	headKind = `","kind":"`
+)
+
+// line is one record as it stands in a file, without its LF.
+type line struct {
+	seq  uint64
+	prev hash
+	kind Kind
+	text []byte
+}
+
+var errNoRecord = errors.New("it does not begin as a record")
+
+// parseLine reads the beginning of a record, which has one spelling only.
+func parseLine(text []byte) (line, error) {
+	l := line{text: text}
+	rest, ok := bytes.CutPrefix(text, []byte(headSeq))
+	if !ok {
+		return l, errNoRecord
+	}
+	n := 0
+	for n < len(rest) && n < 19 && rest[n] >= '0' && rest[n] <= '9' {
+		l.seq = l.seq*10 + uint64(rest[n]-'0')
+		n++
+	}
+	if n == 0 || rest[0] == '0' {
+		return l, errNoRecord
+	}
+	rest, ok = bytes.CutPrefix(rest[n:], []byte(headPrev))
+	if !ok || len(rest) < 2*len(l.prev) {
+		return l, errNoRecord
+	}
+	if _, err := hex.Decode(l.prev[:], rest[:2*len(l.prev)]); err != nil {
+		return l, errNoRecord
+	}
+	rest, ok = bytes.CutPrefix(rest[2*len(l.prev):], []byte(headKind))
+	end := bytes.IndexByte(rest, '"')
+	if !ok || end < 0 || text[len(text)-1] != '}' {
+		return l, errNoRecord
+	}
+	l.kind = known(rest[:end])
+	return l, nil
+}
+
+// known is a Kind without a copy of its name, for those there are.
+func known(name []byte) Kind {
+	switch k := Kind(name); k {
+	case KindDecision:
+		return KindDecision
+	case KindOutcome:
+		return KindOutcome
+	case KindEgress:
+		return KindEgress
+	case KindCheckpoint:
+		return KindCheckpoint
+	default:
+		return k
+	}
+}
+
+// tail is the end of a file: its last record, and where that ends. Bytes
+// behind it are of a record that was cut.
+type tail struct {
+	last line // zero for a file without any
+	end  int64
+}
+
+// readTail finds the last whole record of a file. What follows it may be
+// anything: after a power failure a file can end in zeros.
+func readTail(f file, size int64) (tail, error) {
+	for _, most := range []int64{64 << 10, 8 * maxLine} {
+		from := max(0, size-most)
+		text := make([]byte, size-from)
+		if n, err := f.ReadAt(text, from); err != nil && (!errors.Is(err, io.EOF) || n < len(text)) {
+			return tail{}, err
+		}
+		for end := bytes.LastIndexByte(text, '\n'); end >= 0; end = bytes.LastIndexByte(text[:end], '\n') {
+			start := bytes.LastIndexByte(text[:end], '\n') + 1
+			if start == 0 && from > 0 {
+				break // its beginning lies before what was read
+			}
+			if l, err := parseLine(text[start:end]); err == nil && json.Valid(l.text) {
+				return tail{l, from + int64(end) + 1}, nil
+			}
+		}
+		if from == 0 {
+			return tail{}, nil
+		}
+	}
+	return tail{}, fmt.Errorf("its last %d bytes hold no record; `belljar audit verify` says more; move the directory away to begin a new log", 8*maxLine)
+}
+
+// firstLine reads the first record of a file.
+func firstLine(path string) (line, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return line{}, err
+	}
+	defer f.Close()
+	text := make([]byte, 512)
+	n, err := io.ReadFull(f, text)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return line{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	// Only the beginning counts, and the closing brace may lie behind it.
+	l, err := parseLine(append(text[:n], '}'))
+	if err != nil {
+		return line{}, fmt.Errorf("read %s: its first line: %w", filepath.Base(path), err)
+	}
+	return l, nil
+}

@@ -1,0 +1,338 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Bounds of what waits to be written.
+const (
+	maxQueued      = 16 << 10 // records
+	maxQueuedBytes = 16 << 20
+	// maxLine bounds one record, in bytes. A reader needs no longer buffer.
+	maxLine = 1 << 20
+)
+
+// signEvery and signAfter are when a checkpoint is due.
+const (
+	signEvery = 1000 // records
+	signAfter = time.Minute
+)
+
+// Errors that callers may test for with errors.Is.
+var (
+	// ErrClosed is returned by every method of a Log that is closed.
+	ErrClosed = errors.New("audit log: closed")
+	// ErrFull is returned at once where too many records wait to be written.
+	ErrFull = errors.New("audit log: too many records wait to be written")
+)
+
+// Config is what a Log needs to know.
+type Config struct {
+	// Dir is the directory of the log. It is made, for the caller's eyes only,
+	// where it does not exist. No box may be able to write to it.
+	Dir string
+	// Audit says what is kept; fields that are zero have their defaults, but
+	// for the level, of which the zero value is refused.
+	Audit policies.Audit
+	// Log gets what an operator should know; default none.
+	Log *slog.Logger
+}
+
+// Log appends records. Its methods are safe for concurrent use, and several
+// processes may have a Log of one directory.
+type Log struct {
+	cfg  Config
+	red  redactor
+	pid  string
+	wake chan struct{} // of one element: something waits
+	quit chan struct{}
+	done sync.WaitGroup
+	once sync.Once
+	w    *writer // the goroutine's, while it runs
+
+	mu     sync.Mutex
+	queue  []entry // guarded by mu
+	bytes  int     // guarded by mu: of the queue
+	lost   loss    // guarded by mu
+	closed bool    // guarded by mu
+}
+
+// entry is a record that waits, without its place in the chain. One without a
+// line is a wait for those before it.
+type entry struct {
+	line    []byte
+	durable bool       // to be on the disk before done hears of it
+	done    chan error // of one element; nil where nobody waits
+}
+
+// loss is what could not be written and has not been stated yet.
+type loss struct {
+	count uint64
+	since time.Time
+	why   string
+}
+
+func (l *loss) add(n int, why error) {
+	if n == 0 {
+		return
+	}
+	if l.count == 0 {
+		l.since, l.why = time.Now(), clip(why.Error(), maxName)
+	}
+	l.count += uint64(n)
+}
+
+// Open opens the log of a directory, or begins one. What a crash left of a
+// record is cut off and stated. The caller closes the Log.
+func Open(cfg Config) (*Log, error) {
+	if cfg.Audit.Level == policies.AuditNone {
+		return nil, errors.New("open audit log: the level none keeps no log")
+	}
+	d := policies.DefaultAudit(cfg.Audit.Level)
+	if cfg.Audit.Fsync <= 0 {
+		cfg.Audit.Fsync = d.Fsync
+	}
+	if cfg.Audit.Rotate <= 0 {
+		cfg.Audit.Rotate = d.Rotate
+	}
+	if cfg.Audit.Keep <= 0 {
+		cfg.Audit.Keep = d.Keep
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	w, err := openWriter(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	return start(cfg, w), nil
+}
+
+// start is a Log that writes with w.
+func start(cfg Config, w *writer) *Log {
+	l := &Log{
+		cfg: cfg, w: w, pid: strconv.Itoa(os.Getpid()),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}),
+	}
+	l.red.level, l.red.key = cfg.Audit.Level, w.keys.mac
+	l.red.secrets, l.red.env = !cfg.Audit.PlainSecrets, !cfg.Audit.PlainEnv
+	l.done.Go(l.run)
+	return l
+}
+
+// Level is how much of a call the log keeps.
+func (l *Log) Level() policies.AuditLevel { return l.cfg.Audit.Level }
+
+// Required reports whether a call must not run whose decision cannot be
+// written.
+func (l *Log) Required() bool { return l.cfg.Audit.Required }
+
+// Hide has a secret taken out of all records from now on. The name stands in
+// its place.
+func (l *Log) Hide(name, value string) { l.red.add(name, value) }
+
+// Append queues a record, and does not wait. It fails with ErrFull and
+// ErrClosed; what is lost is counted, and the count is written when records
+// can be written again.
+func (l *Log) Append(r Record) error { return l.put(r, false, nil) }
+
+// Write appends a record and waits until it is written, so that the end of
+// this process cannot lose it. An error, also that of ctx, says that it may
+// be.
+func (l *Log) Write(ctx context.Context, r Record) error { return l.wait(ctx, r, false) }
+
+// Commit is Write, and the record is on the disk when it returns.
+func (l *Log) Commit(ctx context.Context, r Record) error { return l.wait(ctx, r, true) }
+
+// Sync waits until all that was appended before is on the disk, or says that
+// something of it is not.
+func (l *Log) Sync(ctx context.Context) error { return l.wait(ctx, nil, true) }
+
+// Close writes what waits, signs it and waits for the disk; where the log
+// cannot be written that takes at most five seconds. Twice is fine, and both
+// wait. What others append meanwhile fails with ErrClosed.
+func (l *Log) Close() error {
+	l.once.Do(func() {
+		l.mu.Lock()
+		l.closed = true
+		l.mu.Unlock()
+		close(l.quit)
+	})
+	l.done.Wait()
+	return l.w.closeErr
+}
+
+func (l *Log) wait(ctx context.Context, r Record, durable bool) error {
+	done := make(chan error, 1)
+	if err := l.put(r, durable, done); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("audit log: wait for the disk: %w", context.Cause(ctx))
+	}
+}
+
+// put queues a record.
+func (l *Log) put(r Record, durable bool, done chan error) error {
+	var line []byte
+	if r != nil {
+		var err error
+		if line, err = l.encode(r); err != nil {
+			l.lose(1, err)
+			return err
+		}
+	}
+	l.mu.Lock()
+	var err error
+	switch {
+	case l.closed:
+		err = ErrClosed
+	case len(l.queue) >= maxQueued, l.bytes+len(line) > maxQueuedBytes:
+		err = ErrFull
+		if line != nil {
+			l.lost.add(1, err)
+		}
+	default:
+		l.queue = append(l.queue, entry{line, durable, done})
+		l.bytes += len(line)
+	}
+	l.mu.Unlock()
+	if err == nil {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+	return err
+}
+
+// encode is a record's line without its place in the chain.
+func (l *Log) encode(r Record) ([]byte, error) {
+	return encode(l.pid, r.Kind(), r.prepared(&l.red))
+}
+
+// stamp is how records spell the time.
+const stamp = "2006-01-02T15:04:05.000000Z"
+
+// encode is `"kind":...}` of a record: what follows seq and prev.
+func encode(pid string, kind Kind, body any) ([]byte, error) {
+	text, err := json.Marshal(body)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("audit log: encode record: %w", err)
+	case len(text) > maxLine-512: // for what stands before it
+		return nil, fmt.Errorf("audit log: a record of %d bytes is longer than any may be", len(text))
+	}
+	b := make([]byte, 0, len(text)+96)
+	b = append(append(append(b, `"kind":"`...), kind...), `","v":1,"ts":"`...)
+	b = time.Now().UTC().AppendFormat(b, stamp)
+	b = append(append(append(b, `","pid":`...), pid...), ',')
+	return append(b, text[1:]...), nil
+}
+
+// lose counts records that will not be written.
+func (l *Log) lose(n int, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost.add(n, why)
+}
+
+// take is all that waits.
+func (l *Log) take(free []entry) ([]entry, loss) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	batch, lost := l.queue, l.lost
+	clear(free[:cap(free)]) // of the lines
+	l.queue, l.bytes, l.lost = free[:0], 0, loss{}
+	return batch, lost
+}
+
+// run writes what waits, until quit.
+func (l *Log) run() {
+	var batch []entry
+	var lost loss
+	disk, sign := time.NewTimer(time.Hour), time.NewTimer(signAfter)
+	disk.Stop()
+	defer disk.Stop()
+	defer sign.Stop()
+	for {
+		select {
+		case <-l.wake:
+			clean := !l.w.dirty
+			batch, lost = l.take(batch)
+			l.flush(batch, lost)
+			if clean && l.w.dirty {
+				disk.Reset(l.cfg.Audit.Fsync)
+			}
+		case <-disk.C:
+			if err := l.w.sync(); err != nil {
+				l.complain(err)
+			}
+		case <-sign.C:
+			if err := l.w.checkpoint(); err != nil {
+				l.complain(err)
+			}
+			sign.Reset(signAfter)
+		case <-l.quit:
+			batch, lost = l.take(batch)
+			l.flush(batch, lost)
+			l.w.close()
+			return
+		}
+	}
+}
+
+// flush writes a batch, and tells those who wait.
+func (l *Log) flush(batch []entry, lost loss) {
+	n, err := l.w.write(batch, lost)
+	if err != nil {
+		l.complain(err)
+		left := 0
+		for _, e := range batch[n:] {
+			if e.line != nil {
+				left++
+			}
+		}
+		l.mu.Lock()
+		if lost.count > 0 && !l.w.stated {
+			lost.add(left, err)
+			lost.count += l.lost.count
+			l.lost = lost
+		} else {
+			l.lost.add(left, err)
+		}
+		l.mu.Unlock()
+	}
+	for i, e := range batch {
+		if e.done == nil {
+			continue
+		}
+		if i < n {
+			e.done <- nil
+		} else {
+			e.done <- fmt.Errorf("audit log: %w", err)
+		}
+	}
+}
+
+// complain tells the operator once for each row of failures.
+func (l *Log) complain(err error) {
+	if l.w.failing {
+		return
+	}
+	l.w.failing = true
+	l.cfg.Log.Error("the audit log cannot be written", "dir", l.cfg.Dir, "required", l.cfg.Audit.Required, "err", err)
+}

@@ -1,0 +1,578 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+func config(dir string) Config {
+	return Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditRequest)}
+}
+
+// begin opens a log that the test closes at its end at the latest.
+func begin(t testing.TB, cfg Config) *Log {
+	t.Helper()
+	l, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func finish(t testing.TB, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func decision(i int) Decision {
+	command := fmt.Sprintf("go test ./part%d && git status", i)
+	return Decision{
+		CallID: fmt.Sprintf("c-%d", i), Tenant: "local", Session: "s-1", Client: Client{"client", "1.0"}, Tool: "Bash",
+		Args:  map[string]any{"command": command, "timeout": 30000.0},
+		Facts: Facts{Command: command}, Verdict: "allow", Rules: []Rule{{"sandboxed-shell", "policy.yaml", 12, "allow"}},
+		Parts: 2, Policy: strings.Repeat("ab", 32), Profile: "offline", Took: 42 * time.Microsecond,
+	}
+}
+
+// fill writes n decisions to a log of a directory and closes it.
+func fill(t testing.TB, cfg Config, n int) {
+	t.Helper()
+	l := begin(t, cfg)
+	for i := range n {
+		put := l.Append
+		if i%1000 == 0 { // the queue has an end
+			put = func(r Record) error { return l.Write(t.Context(), r) }
+		}
+		if err := put(decision(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(t, l)
+}
+
+func verify(t testing.TB, dir string) Report {
+	t.Helper()
+	r, err := Verify(t.Context(), dir, Against{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// lines are the records of a file.
+func lines(t testing.TB, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// Each record carries its number and the hash of the line before it, and the
+// last one signs the rest.
+func TestChain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	fill(t, config(dir), 3)
+	prev := strings.Repeat("0", 64)
+	all := lines(t, filepath.Join(dir, currentName))
+	var kinds []string
+	for i, text := range all {
+		var r struct {
+			Seq  int
+			Prev string
+			Kind string
+		}
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatalf("line %d: %v", i+1, err)
+		}
+		if r.Seq != i+1 || r.Prev != prev {
+			t.Errorf("line %d has seq %d and prev %s, want %d and %s", i+1, r.Seq, r.Prev, i+1, prev)
+		}
+		sum := sha256.Sum256([]byte(text))
+		prev = hex.EncodeToString(sum[:])
+		kinds = append(kinds, r.Kind)
+	}
+	if got, want := strings.Join(kinds, " "), "file checkpoint decision decision decision checkpoint"; got != want {
+		t.Errorf("kinds: got %s, want %s", got, want)
+	}
+	r := verify(t, dir)
+	if r.Records != 6 || r.Signed != 5 || r.Checkpoints != 2 || r.Head != prev || len(r.Notes) > 0 {
+		t.Errorf("got %+v", r)
+	}
+	for name, want := range map[string]fs.FileMode{keyName: 0o600, currentName: 0o600, checkpointName: 0o600, "": 0o700} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: got %v %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+	// Another process goes on where the first ended.
+	fill(t, config(dir), 2)
+	if r := verify(t, dir); r.Records != 9 || r.Checkpoints != 3 {
+		t.Errorf("after the second: got %+v", r)
+	}
+}
+
+// Full files are renamed, the oldest go, and what is left is verified by the
+// statement about them.
+func TestRotation(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
+		t.Fatal(err)
+	}
+	cfg := config(dir)
+	cfg.Audit.Rotate, cfg.Audit.Keep = 8<<10, 3
+	fill(t, cfg, 300)
+	r := verify(t, dir)
+	if r.Files != 4 || r.Removed == 0 || r.First != r.Removed+1 {
+		t.Errorf("got %+v, want 3 full files and the current one", r)
+	}
+	full, err := list(dir, isFull)
+	if err != nil || len(full) != 3 {
+		t.Fatalf("full files: %v %v", full, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, full[0])); err != nil || info.Size() > 8<<10+2<<10 {
+		t.Errorf("%s has %d bytes (%v), want at most a record and a checkpoint above 8 KiB", full[0], info.Size(), err)
+	}
+	n := 0
+	if err := Read(t.Context(), dir, Filter{Kind: KindDecision}, func(Entry) error { n++; return nil }); err != nil || n == 0 {
+		t.Errorf("read %d decisions: %v", n, err)
+	}
+}
+
+// A start after a crash at any step of a rotation goes on.
+func TestCrashInRotation(t *testing.T) {
+	for name, crash := range map[string]func(t *testing.T, dir string){
+		"renamed": func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, currentName), filepath.Join(dir, fullName(1))); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the new file is empty": func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, currentName), filepath.Join(dir, fullName(1))); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, currentName), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the new file has half a line": func(t *testing.T, dir string) {
+			if err := os.Rename(filepath.Join(dir, currentName), filepath.Join(dir, fullName(1))); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, currentName), []byte(`{"seq":6,"prev":"0`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "audit")
+			fill(t, config(dir), 3)
+			crash(t, dir)
+			fill(t, config(dir), 3)
+			if r := verify(t, dir); r.Files != 2 || r.Records < 10 {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+}
+
+// What a crash left of a record is cut off, kept aside and stated; so are the
+// zeros that a file can end with after a power failure.
+func TestTornLine(t *testing.T) {
+	for name, rest := range map[string]string{
+		"half a record":   `{"seq":6,"prev":"00`,
+		"zeros":           strings.Repeat("\x00", 4096),
+		"zeros and a LF":  strings.Repeat("\x00", 100) + "\n",
+		"no JSON behind":  `{"seq":6,"prev":"` + strings.Repeat("0", 64) + `","kind":"decision","v":1,}` + "\n",
+		"more than a LF":  "\n\n",
+		"long, and no LF": strings.Repeat("x", 200<<10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "audit")
+			fill(t, config(dir), 3)
+			path := filepath.Join(dir, currentName)
+			f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(rest); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			fill(t, config(dir), 1)
+			all := lines(t, path)
+			if len(all) != 9 || !strings.Contains(all[6], `"kind":"torn"`) {
+				t.Fatalf("got %d lines, the 7th of which is %s", len(all), all[6])
+			}
+			if side, err := os.ReadFile(filepath.Join(dir, "torn-000000000007.bin")); string(side) != rest {
+				t.Errorf("aside: got %q %v", side, err)
+			}
+			if r := verify(t, dir); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "a crash had cut a record") {
+				t.Errorf("notes: %q", r.Notes)
+			}
+		})
+	}
+}
+
+// Records of goroutines and of other processes, which other Logs stand for,
+// come into one chain.
+func TestConcurrency(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	cfg := config(dir)
+	cfg.Audit.Rotate = 64 << 10
+	const logs, each, records = 3, 4, 60
+	var wg sync.WaitGroup
+	for i := range logs {
+		l := begin(t, cfg)
+		l.pid = fmt.Sprint(i)
+		var writing sync.WaitGroup
+		for j := range each {
+			writing.Go(func() {
+				for k := range records {
+					d := decision(k)
+					d.CallID = fmt.Sprintf("c-%d-%d-%d", i, j, k)
+					var err error
+					switch k % 3 {
+					case 0:
+						err = l.Append(d)
+					case 1:
+						err = l.Write(context.Background(), d)
+					case 2:
+						err = l.Commit(context.Background(), d)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+					l.Hide("name", fmt.Sprintf("value-%d", k%5))
+				}
+			})
+		}
+		wg.Go(func() {
+			writing.Wait()
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	verify(t, dir)
+	seen := make(map[string]bool)
+	err := Read(t.Context(), dir, Filter{Calls: true}, func(e Entry) error {
+		seen[e.CallID] = true
+		return nil
+	})
+	if err != nil || len(seen) != logs*each*records {
+		t.Errorf("got %d records (%v), want %d", len(seen), err, logs*each*records)
+	}
+}
+
+// After Close nothing is taken, and Close waits whoever calls it.
+func TestClose(t *testing.T) {
+	l := begin(t, config(filepath.Join(t.TempDir(), "audit")))
+	finish(t, l)
+	finish(t, l)
+	for name, err := range map[string]error{
+		"Append": l.Append(decision(1)), "Write": l.Write(t.Context(), decision(1)),
+		"Commit": l.Commit(t.Context(), decision(1)), "Sync": l.Sync(t.Context()),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: got %v, want ErrClosed", name, err)
+		}
+	}
+}
+
+// A full queue answers at once and counts what it lost.
+func TestFullQueue(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	l := begin(t, config(dir))
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := lockFile(lock, lockExclusive); err != nil { // as another process that writes
+		t.Fatal(err)
+	}
+	refused := 0
+	for i := 0; refused < 3; i++ {
+		if i > 3*maxQueued {
+			t.Fatal("the queue has no end")
+		}
+		if err := l.Append(Session{Event: "start", Session: "s"}); errors.Is(err, ErrFull) {
+			refused++
+		}
+	}
+	unlockFile(lock)
+	for l.Append(decision(1)) != nil { // until there is room again
+		refused++
+	}
+	finish(t, l)
+	want := fmt.Sprintf("%d records could not be written", refused)
+	if r := verify(t, dir); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], want) {
+		t.Errorf("notes: %q, want %q", r.Notes, want)
+	}
+}
+
+// A checkpoint follows a minute after a record, without another one.
+func TestCheckpointByTime(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	synctest.Test(t, func(t *testing.T) {
+		l := begin(t, config(dir))
+		if err := l.Append(decision(1)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if l.w.dirty {
+			t.Error("after a second the record is not on the disk")
+		}
+		time.Sleep(signAfter)
+		synctest.Wait()
+		if r := verify(t, dir); r.Checkpoints != 2 {
+			t.Errorf("after a minute: got %+v", r)
+		}
+		time.Sleep(5 * signAfter)
+		synctest.Wait()
+		if r := verify(t, dir); r.Checkpoints != 2 {
+			t.Errorf("after five minutes of nothing: got %+v", r)
+		}
+		finish(t, l)
+	})
+}
+
+// writeUntilKilled is the process of TestKill: it commits records and says
+// which it was told are safe.
+func writeUntilKilled(dir string) {
+	cfg := config(dir)
+	cfg.Audit.Rotate, cfg.Audit.Keep = 16<<10, 10_000
+	l, err := Open(cfg)
+	if err != nil {
+		fmt.Println("open:", err)
+		return
+	}
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for k := 0; ; k++ {
+				d := decision(k)
+				d.CallID = fmt.Sprintf("c-%d-%d-%d", os.Getpid(), i, k)
+				if err := l.Commit(context.Background(), d); err != nil {
+					fmt.Println("commit:", err)
+					return
+				}
+				fmt.Println("safe", d.CallID)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A process that is killed while it writes loses nothing that it was told is
+// safe, and the next one goes on.
+func TestKill(t *testing.T) {
+	kills := 200
+	if testing.Short() {
+		kills = 20
+	}
+	dir := filepath.Join(t.TempDir(), "audit")
+	acknowledged := make(map[string]bool)
+	for i := range kills {
+		for _, id := range killed(t, dir, 1+i%7) {
+			acknowledged[id] = true
+		}
+	}
+	r := verify(t, dir)
+	err := Read(t.Context(), dir, Filter{Kind: KindDecision}, func(e Entry) error {
+		delete(acknowledged, e.CallID)
+		return nil
+	})
+	if err != nil || len(acknowledged) > 0 {
+		t.Errorf("%d acknowledged records are not there: %v", len(acknowledged), err)
+	}
+	t.Logf("%d kills: %d records in %d files", kills, r.Records, r.Files)
+}
+
+// killed starts a writer, kills it after it has said so many lines, and is
+// what it said was safe.
+func killed(t *testing.T, dir string, after int) []string {
+	cmd := command(t, dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var safe []string
+	said := bufio.NewScanner(out)
+	for n := 0; said.Scan(); n++ {
+		if n == after {
+			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+		id, ok := strings.CutPrefix(said.Text(), "safe ")
+		if !ok {
+			t.Errorf("the writer says %q", said.Text())
+		}
+		if ok {
+			safe = append(safe, id)
+		}
+	}
+	_ = cmd.Wait()
+	if len(safe) == 0 {
+		t.Fatal("the writer wrote nothing")
+	}
+	return safe
+}
+
+// narrow is a file on a disk that gets full.
+type narrow struct {
+	file
+	mu   *sync.Mutex
+	room *int // bytes; below zero for no end
+	sync error
+}
+
+func (n *narrow) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if *n.room < 0 || len(b) <= *n.room {
+		if *n.room >= 0 {
+			*n.room -= len(b)
+		}
+		return n.file.Write(b)
+	}
+	w, err := n.file.Write(b[:*n.room])
+	*n.room = 0
+	return w, errors.Join(err, syscall.ENOSPC)
+}
+
+func (n *narrow) Sync() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return errors.Join(n.sync, n.file.Sync())
+}
+
+// full is a log on a disk with so much room, and the function that makes room.
+func full(t *testing.T, cfg Config, room int) (*Log, func(room int, sync error)) {
+	t.Helper()
+	w, err := openWriter(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &narrow{mu: new(sync.Mutex), room: &room}
+	w.open = func(path string, create bool) (file, error) {
+		f, err := appendTo(path, create)
+		disk.file = f
+		return disk, err
+	}
+	if err := w.resync(); err != nil {
+		t.Fatal(err)
+	}
+	l := start(cfg, w)
+	t.Cleanup(func() { l.Close() })
+	return l, func(now int, sync error) {
+		disk.mu.Lock()
+		defer disk.mu.Unlock()
+		*disk.room, disk.sync = now, sync
+	}
+}
+
+// On a full disk who waits gets an error, what is lost is counted, and the
+// chain goes on as soon as there is room, with the count in it.
+func TestDiskFull(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	var said bytes.Buffer
+	cfg := config(dir)
+	cfg.Audit.Required = true
+	cfg.Log = logger(&said)
+	l, set := full(t, cfg, 3000)
+	written := 0
+	for i := range 20 {
+		err := l.Write(t.Context(), decision(i))
+		switch {
+		case err == nil:
+			written++
+		case !errors.Is(err, syscall.ENOSPC):
+			t.Fatalf("got %v, want no space", err)
+		}
+	}
+	if written == 0 || written == 20 {
+		t.Fatalf("%d of 20 were written to a disk with room for some", written)
+	}
+	verify(t, dir) // half a record does not stay
+	set(-1, nil)
+	if err := l.Commit(t.Context(), decision(20)); err != nil {
+		t.Fatal(err)
+	}
+	// An error of the disk itself is one for those who asked about the disk.
+	set(-1, syscall.EIO)
+	if err := l.Commit(t.Context(), decision(21)); !errors.Is(err, syscall.EIO) {
+		t.Errorf("got %v, want EIO", err)
+	}
+	set(-1, nil)
+	if err := l.Commit(t.Context(), decision(22)); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, l)
+	r := verify(t, dir)
+	want := fmt.Sprintf("%d records could not be written", 20-written)
+	if len(r.Notes) != 2 || !strings.Contains(r.Notes[0], want) || !strings.Contains(r.Notes[0], "no space left") || !strings.Contains(r.Notes[1], "input/output error") {
+		t.Errorf("notes %q, want %q", r.Notes, want)
+	}
+	if n := strings.Count(said.String(), "cannot be written"); n != 2 {
+		t.Errorf("the operator was told %d times, want once for each row of failures:\n%s", n, said.String())
+	}
+}
+
+// A directory that others can enter, a key that others can read, and a log
+// whose key is gone are not used.
+func TestOpenRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		break_ func(dir string) error
+		want   string
+	}{
+		"others enter the directory": {func(dir string) error { return os.Chmod(dir, 0o755) }, "chmod 700"},
+		"others read the key":        {func(dir string) error { return os.Chmod(filepath.Join(dir, keyName), 0o644) }, "chmod 600"},
+		"the key is gone":            {func(dir string) error { return os.Remove(filepath.Join(dir, keyName)) }, "put it back"},
+		"the key is another's":       {func(dir string) error { _, err := makeKeys(dir); return err }, ""},
+		"the key is none":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, keyName), []byte("x\n"), 0o600) }, "holds no key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "audit")
+			fill(t, config(dir), 1)
+			if err := tt.break_(dir); err != nil {
+				t.Fatal(err)
+			}
+			l, err := Open(config(dir))
+			if err == nil {
+				l.Close()
+			}
+			if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,228 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Entry is a record as it is read back, whatever its kind: fields that it has
+// not are zero.
+type Entry struct {
+	Seq     uint64    `json:"seq"`
+	Kind    Kind      `json:"kind"`
+	Time    time.Time `json:"ts"`
+	CallID  string    `json:"call_id"`
+	Tenant  string    `json:"tenant"`
+	Session string    `json:"session"`
+	Tool    string    `json:"tool"`
+	Verdict string    `json:"verdict"`
+	Event   string    `json:"event"`
+	Box     string    `json:"box"`
+	Profile string    `json:"profile"`
+	Rules   []Rule    `json:"rules"`
+	Facts   Facts     `json:"facts"`
+	Failed  bool      `json:"failed"`
+	Exit    *int      `json:"exit"`
+	DurMS   int64     `json:"dur_ms"`
+
+	Args struct {
+		Command string `json:"command"`
+	} `json:"args"`
+
+	Raw []byte `json:"-"` // the line, without its LF
+}
+
+// Filter says which records are wanted. The zero value wants all.
+type Filter struct {
+	Session string
+	Tool    string
+	Verdict string // an outcome is of a call that was allowed
+	Kind    Kind
+	Since   time.Time
+	Calls   bool // decisions and outcomes only
+}
+
+// wants reports whether a record passes.
+func (f Filter) wants(e Entry) bool {
+	call := e.Kind == KindDecision || e.Kind == KindOutcome
+	verdict := e.Verdict
+	if e.Kind == KindOutcome {
+		verdict = "allow"
+	}
+	switch {
+	case f.Session != "" && f.Session != e.Session && f.Session != e.Box,
+		f.Tool != "" && f.Tool != e.Tool,
+		f.Verdict != "" && f.Verdict != verdict,
+		f.Kind != "" && f.Kind != e.Kind,
+		f.Calls && !call,
+		!f.Since.IsZero() && e.Time.Before(f.Since):
+		return false
+	}
+	return true
+}
+
+// Read hands each record of a log that a filter wants to use, from the first
+// to the last, and stops at its first error. It checks nothing; that is what
+// Verify does. An entry and its Raw are use's to keep.
+func Read(ctx context.Context, dir string, f Filter, use func(Entry) error) error {
+	s, err := snapshot(dir)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for _, p := range s.files {
+		file, err := p.open()
+		if err != nil {
+			return err
+		}
+		var r io.Reader = file
+		if p.size >= 0 {
+			r = io.NewSectionReader(file, 0, p.size)
+		}
+		_, err = entries(ctx, p.name, r, f, use)
+		file.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries reads the whole lines of r and returns how many bytes they have. A
+// last line without its LF is left to be read again.
+func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(Entry) error) (int64, error) {
+	br := bufio.NewReaderSize(r, maxLine)
+	var read int64
+	for n := 1; ; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return read, context.Cause(ctx)
+		}
+		text, err := br.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			return read, fmt.Errorf("read %s:%d: the line is longer than any record; `belljar audit verify` says more", name, n)
+		case err != nil:
+			return read, fmt.Errorf("read %s: %w", name, err)
+		}
+		read += int64(len(text))
+		var e Entry
+		if err := json.Unmarshal(text, &e); err != nil {
+			return read, fmt.Errorf("read %s:%d: it is no record; `belljar audit verify` says more", name, n)
+		}
+		if !f.wants(e) {
+			continue
+		}
+		e.Raw = append([]byte(nil), text[:len(text)-1]...)
+		if err := use(e); err != nil {
+			return read, err
+		}
+	}
+}
+
+// glance is how often Follow looks for new records.
+const glance = 200 * time.Millisecond
+
+// Follow hands each record that is written from now on to use, through
+// rotations, until ctx ends, which is no error.
+func Follow(ctx context.Context, dir string, f Filter, use func(Entry) error) error {
+	file, err := os.Open(filepath.Join(dir, currentName))
+	if err != nil {
+		return err
+	}
+	defer func() { file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	t, err := readTail(file, info.Size())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", currentName, err)
+	}
+	at, last := t.end, t.last.seq
+	seen := func(e Entry) error {
+		if e.Seq <= last {
+			return nil
+		}
+		if last = e.Seq; !f.wants(e) {
+			return nil
+		}
+		return use(e)
+	}
+	look := time.NewTicker(glance)
+	defer look.Stop()
+	for {
+		n, err := entries(ctx, currentName, io.NewSectionReader(file, at, 1<<62), Filter{}, seen)
+		at += n
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		now, err := os.Stat(filepath.Join(dir, currentName))
+		if err == nil && !os.SameFile(now, info) {
+			// What was written to the old file since we read it, and any file
+			// that came and went between, comes first.
+			if err := follow(ctx, dir, last, seen); err != nil {
+				return err
+			}
+			next, err := os.Open(filepath.Join(dir, currentName))
+			if err != nil {
+				return err
+			}
+			file.Close()
+			file, at = next, 0
+			if info, err = file.Stat(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+}
+
+// follow hands the records of those full files to use that may have some
+// behind a record.
+func follow(ctx context.Context, dir string, last uint64, use func(Entry) error) error {
+	full, err := list(dir, isFull)
+	if err != nil {
+		return err
+	}
+	// The file that holds the record after last is the last that begins at or
+	// before it; those before that one are read already.
+	from := 0
+	for i, name := range full {
+		if name <= fullName(last+1) {
+			from = i
+		}
+	}
+	for _, name := range full[from:] {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed as old
+		}
+		if err != nil {
+			return err
+		}
+		_, err = entries(ctx, name, f, Filter{}, use)
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+const lockExclusive, lockShared = syscall.LOCK_EX, syscall.LOCK_SH
+
+// rotate writes the buffer, closes the current file with a checkpoint, gives
+// it its name and begins the next one; then it removes what is too old. The
+// lock is held. The steps, each of which leaves a log that can be gone on with:
+//
+//  1. the last records and their checkpoint are on the disk;
+//  2. the file is renamed;
+//  3. a new file begins with the hash that the old one ended with (resync,
+//     which is also what happens when the next writer finds no current file);
+//  4. a record states which files will go, and is on the disk;
+//  5. they go.
+func (w *writer) rotate(before place) error {
+	if err := w.sign(before); err != nil {
+		return err
+	}
+	old := fullName(w.first)
+	if _, err := os.Lstat(w.path(old)); err == nil {
+		return fmt.Errorf("rename %s: there is a file %s already; move it away", w.path(currentName), old)
+	}
+	if err := os.Rename(w.path(currentName), w.path(old)); err != nil {
+		return err
+	}
+	w.file.Close()
+	w.file, w.id = nil, nil
+	if err := w.resync(); err != nil {
+		return err
+	}
+	if err := w.remove(); err != nil {
+		// The records are safe; there are more of them than were asked for.
+		w.cfg.Log.Error("old files of the audit log cannot be removed", "dir", w.cfg.Dir, "err", err)
+	}
+	return nil
+}
+
+// remove deletes the oldest full files beyond those to keep.
+func (w *writer) remove() error {
+	full, err := list(w.cfg.Dir, isFull)
+	if err != nil || len(full) <= w.cfg.Audit.Keep {
+		return err
+	}
+	old, oldest := full[:len(full)-w.cfg.Audit.Keep], full[len(full)-w.cfg.Audit.Keep]
+	// The file that will be the first says how those before it ended.
+	l, err := firstLine(w.path(oldest))
+	if err != nil {
+		return err
+	}
+	statement := removedLine{Files: old, LastSeq: l.seq - 1, LastHash: hex.EncodeToString(l.prev[:])}
+	if len(old) > maxNamed {
+		statement.Files = append(old[:maxNamed:maxNamed], fmt.Sprintf("... %d more", len(old)-maxNamed))
+	}
+	for _, name := range old {
+		if info, err := os.Lstat(w.path(name)); err == nil {
+			statement.Bytes += info.Size()
+		}
+	}
+	if err := w.own(KindRemoved, statement); err != nil {
+		return err
+	}
+	if err := w.sign(w.place()); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range old {
+		errs = append(errs, os.Remove(w.path(name)))
+	}
+	return errors.Join(append(errs, syncDir(w.cfg.Dir))...)
+}
+
+// maxNamed bounds the files that one record names.
+const maxNamed = 100
+
+// isTorn reports whether a name is that of what a crash left.
+func isTorn(name string) bool {
+	return strings.HasPrefix(name, "torn-") && strings.HasSuffix(name, ".bin")
+}
+
+// cut takes what a crash left behind the last record out of the current file,
+// of which size is the length, into a file of its own, and states it. The lock
+// is held.
+func (w *writer) cut(size int64) error {
+	rest := make([]byte, size-w.size)
+	if _, err := w.file.ReadAt(rest, w.size); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("torn-%012d.bin", w.seq+1)
+	if err := replaceFile(w.cfg.Dir, name, rest); err != nil {
+		return err
+	}
+	if err := w.file.Truncate(w.size); err != nil {
+		return err
+	}
+	if old, err := list(w.cfg.Dir, isTorn); err == nil && len(old) > maxTorn {
+		for _, n := range old[:len(old)-maxTorn] {
+			_ = os.Remove(w.path(n)) // their hashes stand in the log
+		}
+	}
+	sum := sha256.Sum256(rest)
+	w.cfg.Log.Warn("the audit log ended within a record; what there was of it is kept aside", "file", w.path(name), "bytes", len(rest))
+	if err := w.own(KindTorn, tornLine{int64(len(rest)), hex.EncodeToString(sum[:]), name}); err != nil {
+		return err
+	}
+	return w.syncFile()
+}
+
+// maxTorn is how many files with cut records are kept.
+const maxTorn = 16

@@ -1,0 +1,437 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Report is what Verify found in a log that is as it was written.
+type Report struct {
+	Files       int
+	Records     uint64 // that are there
+	First, Last uint64 // of them
+	Head        string // hash of the last one
+	Checkpoints int
+	Signed      uint64   // the last record that a checkpoint signs
+	Removed     uint64   // records that are gone because the log removed them
+	Notes       []string // what a reader should know, as records lost to a full disk; 20 at most
+}
+
+// Fault is the first place at which a log is not as it was written.
+type Fault struct {
+	File string // name in the directory
+	Line int    // from 1; 0 where it is not one line
+	Seq  uint64 // of the record; 0 where it is not one
+	Why  string
+}
+
+// Error is the place and the reason.
+func (f *Fault) Error() string {
+	place := f.File
+	if f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, f.Line)
+	}
+	if f.Seq > 0 {
+		place = fmt.Sprintf("%s: record %d", place, f.Seq)
+	}
+	return place + ": " + f.Why
+}
+
+// Against is what a log is held against besides its own files.
+type Against struct {
+	Key        string // public key, as in audit.pub; empty for that of the directory
+	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; nil for none
+}
+
+// Verify reads a log from its first record to its last and checks each hash,
+// each number and each checkpoint. A log that was changed is a *Fault, the
+// first of them; any other error says that it could not be read. It may run
+// while others write.
+func Verify(ctx context.Context, dir string, against Against) (Report, error) {
+	v := &verifier{ctx: ctx}
+	if err := v.prepare(dir, against); err != nil {
+		return Report{}, err
+	}
+	s, err := snapshot(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	defer s.close()
+	if err := v.checkpointFile(s.checkpoint); err != nil {
+		return Report{}, err
+	}
+	for _, f := range s.files {
+		if err := v.open(f); err != nil {
+			return v.report, err
+		}
+	}
+	return v.report, v.finish()
+}
+
+// verifier goes through a log.
+type verifier struct {
+	ctx    context.Context
+	key    note.Verifier
+	report Report
+
+	last      line // the record before; its text is not valid
+	lastHash  hash
+	lastFile  string
+	lastLine  int
+	firstPrev hash
+	firstFile string
+	stated    bool // a record states the removal of what is gone
+
+	mark      *Checkpoint // of the checkpoint file
+	markName  string
+	kept      *Checkpoint // of Against
+	signed    uint64      // number of the last checkpoint's own record
+	signs     [2]uint64   // what the last two checkpoints sign
+	markFound bool
+}
+
+func (v *verifier) prepare(dir string, against Against) error {
+	var err error
+	if against.Key != "" {
+		v.key, err = note.NewVerifier(strings.TrimSpace(against.Key))
+		if err != nil {
+			return errors.New("read the public key: it is none; it looks as the content of " + publicName)
+		}
+	} else if v.key, err = loadPublic(dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("read audit log: %w; without its public key no checkpoint can be checked", err)
+		}
+		return err
+	}
+	if against.Checkpoint != nil {
+		c, err := parseCheckpoint(against.Checkpoint, v.key)
+		if err != nil {
+			return fmt.Errorf("read the checkpoint that was given: %w", err)
+		}
+		v.kept = &c
+	}
+	return nil
+}
+
+// checkpointFile reads the newest checkpoint; text is nil where there is none.
+func (v *verifier) checkpointFile(text []byte) error {
+	if text == nil {
+		return nil
+	}
+	c, err := parseCheckpoint(text, v.key)
+	if err != nil {
+		return &Fault{File: checkpointName, Why: "the checkpoint was changed: " + err.Error()}
+	}
+	v.mark = &c
+	return nil
+}
+
+func (v *verifier) open(part part) error {
+	f, err := part.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var r io.Reader = f
+	if part.size >= 0 {
+		r = io.NewSectionReader(f, 0, part.size)
+	}
+	return v.file(part.name, r)
+}
+
+// file goes through one file.
+func (v *verifier) file(name string, r io.Reader) error {
+	v.report.Files++
+	br := bufio.NewReaderSize(r, maxLine)
+	for n := 1; ; n++ {
+		if n%4096 == 0 && v.ctx.Err() != nil {
+			return context.Cause(v.ctx)
+		}
+		text, err := br.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF) && len(text) == 0:
+			return v.ends(name)
+		case errors.Is(err, io.EOF) && name == currentName:
+			v.note("%s ends within a record, after %d bytes of it: a crash, which the next start states, or a cut", name, len(text))
+			return nil
+		case errors.Is(err, io.EOF):
+			return &Fault{name, n, 0, fmt.Sprintf("the file was cut: it ends within a record, after %d bytes of it", len(text))}
+		case errors.Is(err, bufio.ErrBufferFull):
+			return &Fault{name, n, 0, fmt.Sprintf("the record was changed: the line is longer than the %d bytes that any has", maxLine)}
+		case err != nil:
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		text = text[:len(text)-1]
+		l, err := parseLine(text)
+		if err != nil {
+			return &Fault{name, n, v.last.seq + 1, "the record was changed: " + err.Error()}
+		}
+		sum := sha256.Sum256(text)
+		if err := v.follows(name, n, l, sum, br); err != nil {
+			return err
+		}
+		if err := v.record(name, n, l, sum); err != nil {
+			return err
+		}
+		v.last, v.lastHash, v.lastFile, v.lastLine = l, sum, name, n
+	}
+}
+
+// ends checks that a file was ended as one that is full: by a checkpoint.
+func (v *verifier) ends(name string) error {
+	if name != currentName && v.lastFile == name && v.last.kind != KindCheckpoint {
+		return &Fault{name, v.lastLine, v.last.seq, "the checkpoint after it was removed, with which every full file ends"}
+	}
+	return nil
+}
+
+// follows checks that a record is the one after the last.
+func (v *verifier) follows(name string, n int, l line, sum hash, br *bufio.Reader) error {
+	if v.last.seq == 0 {
+		v.report.First, v.firstPrev, v.firstFile = l.seq, l.prev, name
+		if l.seq == 1 && l.prev != (hash{}) {
+			return &Fault{name, n, l.seq, "the record was changed: the first one has no record before it"}
+		}
+		return nil
+	}
+	want := v.last.seq + 1
+	switch {
+	case l.seq == want && l.prev == v.lastHash:
+		return nil
+	case l.seq == want:
+		// The one before was changed, or this one's hash of it. If the next
+		// record fits this one, this one is as it was.
+		if next, ok := peek(br); !ok || next.prev == sum {
+			return &Fault{v.lastFile, v.lastLine, v.last.seq, "the record was changed: the one after it states another hash of it"}
+		}
+		return &Fault{name, n, l.seq, "the record was changed: neither the record before it nor the one after it fits it"}
+	case l.seq < want:
+		return &Fault{name, n, l.seq, fmt.Sprintf("the record was moved or stands twice: it follows record %d", v.last.seq)}
+	}
+	next, ok := peek(br)
+	switch {
+	case ok && next.seq == want:
+		return &Fault{name, n, l.seq, fmt.Sprintf("the record was moved: it stands before record %d", want)}
+	case ok && next.seq == want+1:
+		return &Fault{name, n, want, fmt.Sprintf("the record was changed: it has the number %d", l.seq)}
+	case l.seq == want+1:
+		return &Fault{name, n, want, fmt.Sprintf("the record was removed: record %d follows record %d", l.seq, v.last.seq)}
+	}
+	return &Fault{name, n, want, fmt.Sprintf("records %d to %d were removed: record %d follows record %d", want, l.seq-1, l.seq, v.last.seq)}
+}
+
+// peek reads the beginning of the next record.
+func peek(br *bufio.Reader) (line, bool) {
+	text, _ := br.Peek(512) // a shorter rest of the file is fine
+	text, _, _ = bytes.Cut(text, []byte{'\n'})
+	l, err := parseLine(append(bytes.Clone(text), '}'))
+	return l, err == nil
+}
+
+// record checks what a record itself says.
+func (v *verifier) record(name string, n int, l line, sum hash) error {
+	v.report.Records++
+	v.report.Last = l.seq
+	for _, c := range []*Checkpoint{v.mark, v.kept} {
+		if c != nil && c.Seq == l.seq {
+			if c.Hash != sum {
+				return &Fault{name, n, l.seq, "the record, or one before it, was changed: a checkpoint in another file signs another hash of it"}
+			}
+			v.report.Signed = max(v.report.Signed, l.seq)
+			v.markFound = v.markFound || c == v.mark
+		}
+	}
+	switch l.kind {
+	case KindCheckpoint:
+		return v.checkpoint(name, n, l)
+	case KindRemoved:
+		return v.removed(name, n, l)
+	case KindMissing:
+		var m missingLine
+		_ = json.Unmarshal(l.text, &m) // the reason is a help
+		return &Fault{name, n, l.seq, "the log itself states that records before it had gone: " + clip(m.Reason, maxName)}
+	case KindDropped:
+		var d droppedLine
+		_ = json.Unmarshal(l.text, &d)
+		v.note("%s:%d: record %d: %d records could not be written since %s: %s", name, n, l.seq, d.Count, clip(d.Since, 40), clip(d.Reason, maxName))
+	case KindTorn:
+		var t tornLine
+		_ = json.Unmarshal(l.text, &t)
+		v.note("%s:%d: record %d: a crash had cut a record; its %d bytes are in %s", name, n, l.seq, t.Bytes, clip(t.File, 40))
+	case KindDecision, KindOutcome, KindApproval, KindEgress, KindPolicy, KindSession, KindServer, KindFile:
+	}
+	if since := max(v.signed, v.report.First-1); l.seq-since > signEvery+signSlack {
+		return &Fault{name, n, l.seq, fmt.Sprintf("checkpoints were removed: none stands among the %d records before it", l.seq-since)}
+	}
+	return nil
+}
+
+// signSlack is how many records of the log's own may stand between a
+// checkpoint that is due and the checkpoint.
+const signSlack = 16
+
+// checkpoint checks a checkpoint among the records.
+func (v *verifier) checkpoint(name string, n int, l line) error {
+	var body checkpointLine
+	if err := json.Unmarshal(l.text, &body); err != nil {
+		return &Fault{name, n, l.seq, "the checkpoint was changed: it cannot be read"}
+	}
+	c, err := parseCheckpoint([]byte(body.Note), v.key)
+	switch {
+	case err != nil:
+		return &Fault{name, n, l.seq, "the checkpoint was changed or forged: " + err.Error()}
+	case c.Seq != l.seq-1 || c.Hash != l.prev:
+		return &Fault{name, n, l.seq, fmt.Sprintf("the records before it were changed: the checkpoint signs another record %d", c.Seq)}
+	}
+	v.report.Checkpoints++
+	v.report.Signed = max(v.report.Signed, c.Seq)
+	v.signed = l.seq
+	v.signs = [2]uint64{v.signs[1], c.Seq}
+	return nil
+}
+
+// removed takes a statement about files that were deleted.
+func (v *verifier) removed(name string, n int, l line) error {
+	var body removedLine
+	if err := json.Unmarshal(l.text, &body); err != nil {
+		return &Fault{name, n, l.seq, "the statement about removed files was changed: it cannot be read"}
+	}
+	if body.LastSeq == v.report.First-1 && body.LastHash == hex.EncodeToString(v.firstPrev[:]) {
+		v.stated = true
+	}
+	return nil
+}
+
+// finish checks what only the whole shows.
+func (v *verifier) finish() error {
+	r := &v.report
+	r.Head = hex.EncodeToString(v.lastHash[:])
+	if r.Records == 0 {
+		if v.mark != nil {
+			return &Fault{File: checkpointName, Why: fmt.Sprintf("all records were removed: the checkpoint signs %d", v.mark.Seq)}
+		}
+		return nil
+	}
+	if r.First > 1 {
+		if !v.stated {
+			return &Fault{v.firstFile, 1, r.First, fmt.Sprintf("records 1 to %d are gone, and no record states their removal", r.First-1)}
+		}
+		r.Removed = r.First - 1
+	}
+	for _, c := range []*Checkpoint{v.mark, v.kept} {
+		// The record of a checkpoint is on the disk before its file is.
+		if c != nil && c.Seq >= r.Last {
+			return &Fault{v.lastFile, v.lastLine, r.Last, fmt.Sprintf("the records after it were removed: it is the last one, and a checkpoint, which is a record itself, signs %d", c.Seq)}
+		}
+	}
+	if v.kept != nil && v.kept.Seq < r.First {
+		v.note("the checkpoint that was given signs record %d, which was removed as old: nothing can be compared with it", v.kept.Seq)
+	}
+	switch {
+	case v.mark == nil:
+		return &Fault{File: checkpointName, Why: "the file was removed: every log has one"}
+	case v.mark != nil && v.signs[0] > v.mark.Seq:
+		// The file follows each record of a checkpoint, so a crash can leave it
+		// behind by one.
+		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log holds a checkpoint of %d", v.mark.Seq, v.signs[1])}
+	}
+	if left := r.Last - r.Signed; left > 0 && !(left == 1 && v.last.kind == KindCheckpoint) {
+		v.note("the last %d records are not signed yet: a change of the very last one, or their removal from the end, would not show", left)
+	}
+	return nil
+}
+
+// note keeps what a reader should know.
+func (v *verifier) note(format string, args ...any) {
+	const most = 20
+	if len(v.report.Notes) < most {
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf(format, args...))
+	}
+}
+
+// part is one file of a log.
+type part struct {
+	dir, name string
+	file      *os.File // nil for one that is opened when its turn comes
+	size      int64    // of file
+}
+
+func (p part) open() (*os.File, error) {
+	if p.file != nil {
+		return p.file, nil
+	}
+	f, err := os.Open(filepath.Join(p.dir, p.name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read %s: it was removed meanwhile, as old files are; try again", p.name)
+	}
+	return f, err
+}
+
+// shot is a log at one moment.
+type shot struct {
+	files      []part
+	checkpoint []byte // nil where there is none
+}
+
+func (s *shot) close() {
+	for _, f := range s.files {
+		if f.file != nil {
+			f.file.Close()
+		}
+	}
+}
+
+// snapshot is a log as it is between two writes.
+func snapshot(dir string) (*shot, error) {
+	lock, err := os.Open(filepath.Join(dir, lockName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a copy, which nobody writes to
+	case err != nil:
+		return nil, err
+	default:
+		defer lock.Close()
+		if err := lockFile(lock, lockShared); err != nil {
+			return nil, err
+		}
+		defer unlockFile(lock)
+	}
+	names, err := list(dir, isFull)
+	if err != nil {
+		return nil, err
+	}
+	s := &shot{}
+	for _, name := range names {
+		s.files = append(s.files, part{dir, name, nil, -1})
+	}
+	f, err := os.Open(filepath.Join(dir, currentName))
+	switch {
+	case err == nil:
+		info, err := f.Stat()
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		s.files = append(s.files, part{dir, currentName, f, info.Size()})
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	s.checkpoint, err = readSmall(filepath.Join(dir, checkpointName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.close()
+		return nil, &Fault{File: checkpointName, Why: "the checkpoint was changed: " + err.Error()}
+	}
+	return s, nil
+}
