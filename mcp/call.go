@@ -37,6 +37,9 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 
 	res, d, err := s.gated(ctx, t, c, args)
 
+	if s.cfg.Audit != nil && d.Verdict == policies.Allow {
+		s.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started)})
+	}
 	s.cfg.Log.Info("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
 		"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
 	var bad *wireError
@@ -60,14 +63,16 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 			res, err = nil, &panicError{c.ID}
 		}
 	}()
+	started := time.Now()
 	in, all, err := t.decode(args, s.cfg.Limits.Depth)
 	if err != nil {
+		s.misread(ctx, c, started, err)
 		return nil, d, err
 	}
 	f := in.Facts()
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations = all, t.info.annotations()
-	d = s.cfg.Gate.Decide(f)
+	d = s.decided(ctx, c, started, f, s.cfg.Gate.Decide(f))
 	if d.Verdict != policies.Allow {
 		return refusal(d, c), d, nil
 	}

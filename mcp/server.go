@@ -38,6 +38,7 @@ type Config struct {
 	Version      string       // serverInfo.version; "dev"
 	Instructions string       // for the agent, given at the handshake; none
 	Tenant       string       // whose calls these are; "local"
+	Audit        Audit        // is told of each call; nil is none
 	Limits       Limits       // see there
 	Log          *slog.Logger // nil logs nothing
 	// StrictInit refuses requests that come after initialize and before the

@@ -92,6 +92,17 @@ type bashOutput struct {
 	ChangesNote     string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
 	Set             string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
 	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
+
+	cut bool // the result shows less than the output
+}
+
+// Usage tells the audit log how the command ended.
+func (out bashOutput) Usage() mcp.Usage {
+	return mcp.Usage{
+		Exit: out.ExitCode, Signal: out.Signal, OOM: out.OOM, TimedOut: out.TimedOut, TaskID: out.TaskID,
+		Output: out.OutputBytes, Truncated: out.cut, CPU: time.Duration(out.CPUMS) * time.Millisecond,
+		PeakMemory: out.PeakMemoryBytes, Reverted: len(out.Reverted), Blocked: len(out.Blocked),
+	}
 }
 
 // bashPlan is a checked bashInput.
@@ -290,6 +301,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 		Reverted:        reverted(end.result),
 		Blocked:         refused(end.result),
 		Set:             box.Set(),
+		cut:             both.Dropped > 0,
 	}
 	var t text
 	t.line("%s", bracket(notice))

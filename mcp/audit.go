@@ -1,0 +1,90 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Audit keeps records of calls. It is called from many goroutines.
+type Audit interface {
+	// Decided is told what became of a call before it runs, and may keep it
+	// waiting until that is on the disk. An error refuses the call.
+	Decided(ctx context.Context, d Decided) error
+	// Finished is told how a call ended that was allowed and not refused by
+	// Decided.
+	Finished(f Finished)
+}
+
+// Decided is a call and what the policy says to it. A call whose arguments
+// cannot be read never reaches the policy: its rule is RuleArguments, and its
+// facts only say whose call it is.
+type Decided struct {
+	Call     Call // without its Grant, which is the Decision's
+	Facts    policies.Facts
+	Decision policies.Decision
+	Took     time.Duration // to read the arguments and to decide
+}
+
+// Finished is a call that has ended: with a Result, which may be that of a
+// failure, or with an error.
+type Finished struct {
+	Call   Call
+	Result *Result
+	Err    error
+	Took   time.Duration // of the whole call
+}
+
+// Usage is what a command was seen to use and how it ended.
+type Usage struct {
+	Exit       *int // nil where no command ended
+	Signal     string
+	OOM        bool
+	TimedOut   bool
+	TaskID     int64 // of a job that goes on, or 0
+	Output     int64 // bytes
+	Truncated  bool  // the result shows less than that
+	CPU        time.Duration
+	PeakMemory int64 // bytes
+	Reverted   int   // changes to protected paths that were taken back
+	Blocked    int   // connections that were refused meanwhile
+}
+
+// Measured is what a Result.Structured may be, so that an Audit knows what a
+// command used.
+type Measured interface{ Usage() Usage }
+
+// The rules that stand in decisions which no policy made.
+const (
+	RuleArguments = "arguments" // the arguments could not be read
+	RuleAudit     = "audit"     // the decision could not be written down
+)
+
+// decided is a decision once it has been written down: where it cannot be, the
+// call is refused instead.
+func (s *Server) decided(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision) policies.Decision {
+	if s.cfg.Audit == nil {
+		return d
+	}
+	err := s.cfg.Audit.Decided(ctx, Decided{Call: c, Facts: f, Decision: d, Took: time.Since(started)})
+	if err == nil || d.Verdict != policies.Allow {
+		return d
+	}
+	if ctx.Err() == nil { // one that was cancelled meanwhile says nothing about the log
+		s.cfg.Log.Error("a call is refused: its decision cannot be written to the audit log", "call", c.ID, "tool", c.Tool, "error", err)
+	}
+	return policies.Decision{
+		Verdict: policies.Deny, Rule: RuleAudit,
+		Reason:  "What is decided must be written to the audit log before it is done, and the log cannot be written now.",
+		Instead: "Tell the person you work for: the log of belljar says what is wrong, as a full disk. Then try again.",
+	}
+}
+
+// misread writes down a call whose arguments cannot be read, which is refused
+// in any case.
+func (s *Server) misread(ctx context.Context, c Call, started time.Time, err error) {
+	s.decided(ctx, c, started,
+		policies.Facts{Tenant: c.Session.tenant, Session: c.Session.id, Tool: c.Tool},
+		policies.Decision{Verdict: policies.Deny, Rule: RuleArguments, Reason: err.Error()})
+}

@@ -1,0 +1,74 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"belljar.dev/mcp"
+)
+
+// ledger is an Audit that remembers.
+type ledger struct {
+	refuse error
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *ledger) say(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+func (l *ledger) Decided(_ context.Context, d mcp.Decided) error {
+	l.say("decided %s %s %s %q args=%d", d.Call.Tool, d.Decision.Verdict, d.Decision.Rule, d.Facts.Command, len(d.Facts.Args))
+	return l.refuse
+}
+
+func (l *ledger) Finished(f mcp.Finished) {
+	l.say("finished %s failed=%v", f.Call.Tool, f.Err != nil || f.Result.IsError)
+}
+
+// Each call is written down before it runs, and once more when it has ended; a
+// call that cannot be written down does not run.
+func TestAudit(t *testing.T) {
+	for _, tt := range []struct {
+		name, tool, args string
+		refuse           error
+		want             []string
+		answer           string
+	}{
+		{"allowed", "echo", `{"text":"hi"}`, nil, []string{`decided echo allow all "hi" args=1`, "finished echo failed=false"}, ""},
+		{"denied", "echo", `{"text":"forbidden"}`, nil, []string{`decided echo deny no-forbidden "forbidden" args=1`}, "DENIED"},
+		{"arguments", "echo", `{"texd":1}`, nil, []string{`decided echo deny arguments "" args=0`}, "not run"},
+		{"panic", "panic", `{}`, nil, []string{`decided panic allow all "" args=0`, "finished panic failed=true"}, "internal error"},
+		{"full disk", "echo", `{"text":"hi"}`, errors.New("no space"), []string{`decided echo allow all "hi" args=1`}, "audit log"},
+		{"full disk, denied", "echo", `{"text":"forbidden"}`, errors.New("no space"), []string{`decided echo deny no-forbidden "forbidden" args=1`}, "rule no-forbidden"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := &ledger{refuse: tt.refuse}
+			ty := newToy(t, func(c *mcp.Config) { c.Audit = l })
+			session, err := ty.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			r, err := ty.Call(t.Context(), session, tt.tool, json.RawMessage(tt.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Join(l.lines, "\n"), strings.Join(tt.want, "\n"); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+			if !strings.Contains(r.Content[0].Text, tt.answer) || r.IsError != (tt.answer != "") {
+				t.Errorf("answered %+v, want %q", r, tt.answer)
+			}
+		})
+	}
+}
