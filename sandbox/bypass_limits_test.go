@@ -88,7 +88,7 @@ func TestBypassLimits(t *testing.T) {
 				defer box.Close()
 				n.goesThrough(t, b.bypass, p)
 				n.isHeld(t, box, b.bypass, p)
-				if b.records != "" && !kept.has(b.name, b.records) {
+				if b.records != "" && !kept.tells(b.name, b.records) {
 					t.Errorf("no record says %q: %+v", b.records, kept.of(b.name))
 				}
 				served := bypass{name: stillServed, act: allBypassActs()[stillServed]}
@@ -121,10 +121,14 @@ func (r *records) of(box string) []egress.Record {
 	return append([]egress.Record(nil), r.all[box]...)
 }
 
-func (r *records) has(box, reason string) bool {
-	for _, rec := range r.of(box) {
-		if strings.Contains(rec.Reason, reason) {
-			return true
+// tells waits for a record with the reason, which comes a moment after the
+// connection has ended.
+func (r *records) tells(box, reason string) bool {
+	for end := time.Now().Add(2 * bypassPatience); time.Now().Before(end); <-time.After(time.Millisecond) {
+		for _, rec := range r.of(box) {
+			if strings.Contains(rec.Reason, reason) {
+				return true
+			}
 		}
 	}
 	return false
