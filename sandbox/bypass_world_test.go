@@ -77,6 +77,9 @@ type internet struct {
 	sign  func(name string) (*tls.Certificate, error)
 	wg    sync.WaitGroup
 	open  []io.Closer
+
+	mu    sync.Mutex
+	heard []string // the newest requests that came, as they came
 }
 
 // Addresses of the internet.
@@ -107,7 +110,7 @@ func newInternet(t *testing.T) *internet {
 		"mapped.example": "::ffff:127.0.0.1", "nat64.example": "64:ff9b::7f00:1", "sixtofour.example": "2002:7f00:1::1",
 		"teredo.example": "2001:0:7f00:1::80ff:fffe", "isatap.example": "2606:4700::5efe:7f00:1", "ula.example": "fd00:ec2::254",
 		"loop6.example": "::1", "doc6.example": "2001:db8::1", "multi.example": "224.0.0.251",
-		"dev.example": "127.0.0.1", "denied-by-address.example": deniedAddr,
+		"dev.example": "127.0.0.1", "api.example": publicAddr, "denied-by-address.example": deniedAddr,
 	})
 	t.Cleanup(func() {
 		for _, c := range n.open {
@@ -365,6 +368,9 @@ func (n *internet) answer(c net.Conn, at net.Addr) {
 		text := string(raw)
 		_, _ = in.Discard(len(raw))
 		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		n.mu.Lock()
+		n.heard = append(n.heard[max(0, len(n.heard)-31):], text[:min(len(text), 4096)])
+		n.mu.Unlock()
 		line, _, _ := strings.Cut(text, "\n")
 		word := strings.Fields(line)
 		switch {
@@ -395,7 +401,7 @@ func (n *internet) say(c io.Writer, word []string, text string, at net.Addr) err
 	if _, to, ok := strings.Cut(word[1], "/redirect?to="); ok {
 		status, extra, body = "302 Found", "Location: "+to+"\r\n", "moved\n"
 	}
-	if strings.HasPrefix(word[1], "/big") {
+	if strings.Contains(word[1], "/big") {
 		body += strings.Repeat("x", large)
 	}
 	_, err := fmt.Fprintf(c, "HTTP/1.1 %s\r\n%sContent-Length: %d\r\n\r\n%s", status, extra, len(body), body)
