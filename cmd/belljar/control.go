@@ -213,6 +213,7 @@ func servers(state string) ([]*controlClient, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
+	defer dir.Close()
 	entries, err := dir.ReadDir(maxServers)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("state: %w", err)
@@ -223,10 +224,14 @@ func servers(state string) ([]*controlClient, error) {
 		if err != nil || pid <= 0 {
 			continue
 		}
-		path := socketPath(dir, e.Name())
 		c := &controlClient{pid: pid, http: http.Client{Timeout: 2 * controlPatience}}
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+			dir, err := os.Open(controlDir(state))
+			if err != nil {
+				return nil, err
+			}
+			defer dir.Close()
+			return (&net.Dialer{}).DialContext(ctx, "unix", socketPath(dir, e.Name()))
 		}
 		c.http.Transport = &http.Transport{DialContext: dial, DisableKeepAlives: true}
 		found = append(found, c)

@@ -8,7 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
 )
@@ -56,7 +59,8 @@ func secretText(ctx context.Context, s policies.Secret) (string, error) {
 // secretFile reads a file that only its owner can: others could have put
 // something else there.
 func secretFile(name string) (string, error) {
-	f, err := os.Open(name)
+	// A pipe without a writer would keep an ordinary open waiting (fifo(7)).
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
@@ -69,15 +73,20 @@ func secretFile(name string) (string, error) {
 		return "", fmt.Errorf("%s is no regular file", name)
 	case info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("others can read or write %s; run chmod 600 on it", name)
-	case info.Size() > secretMost:
-		return "", fmt.Errorf("%s has %d bytes, at most %d are read", name, info.Size(), secretMost)
+	case !ours(info):
+		return "", fmt.Errorf("%s belongs to another user, who could put something else there", name)
 	}
-	text := make([]byte, info.Size())
-	n, err := f.Read(text)
-	if err != nil && n == 0 {
+	text, err := readBounded(f, secretMost)
+	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	return string(text[:n]), nil
+	return string(text), nil
+}
+
+// ours reports whether a file belongs to who runs this program, or to root.
+func ours(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
 // secretCommand runs a program of the host. What it says on standard error
@@ -95,20 +104,21 @@ func secretCommand(ctx context.Context, argv []string) (string, error) {
 	if out.over {
 		return "", fmt.Errorf("run %s: it printed more than %d bytes", argv[0], secretMost)
 	}
-	return out.String(), nil
+	return out.kept.String(), nil
 }
 
-// bounded keeps the first bytes that are written to it.
+// bounded keeps the first bytes that are written to it. It has no ReadFrom,
+// which io.Copy would call in place of Write.
 type bounded struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	over bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := secretMost - b.Len(); len(p) > room {
+	room := secretMost - b.kept.Len()
+	if len(p) > room {
 		b.over = true
-		b.Buffer.Write(p[:room])
-		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	b.kept.Write(p[:min(len(p), room)])
+	return len(p), nil
 }
