@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	// The helpers of a command under test start as this test binary.
 	sandbox.Init()
 	escape.Main()
-	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered})
+	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener})
 }
 
 // update rewrites the golden files in the scripts to what the commands print.
@@ -49,13 +49,17 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition says whether boxes can run here, or whether we are root; where
+// condition says whether boxes can run here, whether there is curl, or whether
+// we are root; where
 // TEST_REQUIRE asks for what boxes need, its lack fails the test instead of
 // skipping scripts.
 func condition(t *testing.T, cond string) bool {
 	switch cond {
 	case "boxes":
 		testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+		return true
+	case "curl":
+		testenv.Need(t, testenv.Curl)
 		return true
 	case "root":
 		return testenv.Root.Missing() == ""
