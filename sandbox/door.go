@@ -117,11 +117,11 @@ type door struct {
 	*egress.Door
 	box    *Box
 	wg     sync.WaitGroup // of what serves
-	files  []net.Listener // of the ports, where connections cannot be redirected
-	ports  []uint16
-	mu     sync.Mutex // guards files and ports
-	how    string     // "redirect", "ports" or "" where nothing leaves
-	opened bool       // its box has handed over its sockets
+	files  []*entrance    // where connections are redirected to, or of each port
+	ports  []uint16       // where connections cannot be redirected
+	mu     sync.Mutex     // guards files and ports
+	how    string         // "redirect", "ports" or "" where nothing leaves
+	opened bool           // its box has handed over its sockets
 }
 
 // openDoor opens the way out of a box whose init sent these sockets, which it
@@ -183,13 +183,15 @@ func (d *door) open(files []int) error {
 		return err
 	}
 	d.serve(func() error { return d.ServeDNS(names) })
+	if err := d.enter(files[2], netip.AddrPortFrom(doorAddr, portTransparent), original); err != nil {
+		return err
+	}
 	for _, s := range []struct {
 		file  int
 		port  uint16
 		serve func(net.Listener) error
 	}{
 		{files[1], portDNS, d.ServeDNSStream},
-		{files[2], portTransparent, func(l net.Listener) error { return d.ServeTransparent(l, original) }},
 		{files[3], portProxy, d.ServeProxy},
 	} {
 		l, err := listener(s.file, netip.AddrPortFrom(doorAddr, s.port))
@@ -228,15 +230,14 @@ func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 		if err != nil {
 			return err
 		}
-		l, err := listener(fd, netip.AddrPortFrom(netip.IPv4Unspecified(), port))
+		err = d.enter(fd, netip.AddrPortFrom(netip.IPv4Unspecified(), port), local)
 		unix.Close(fd)
 		if err != nil {
 			return fmt.Errorf("listen on port %d: %w", port, err)
 		}
 		d.mu.Lock()
-		d.ports, d.files = append(d.ports, port), append(d.files, l)
+		d.ports = append(d.ports, port)
 		d.mu.Unlock()
-		d.serve(func() error { return d.ServeTransparent(l, local) })
 	}
 	return nil
 }
@@ -294,6 +295,25 @@ func (d *door) close() {
 	}
 	d.mu.Unlock()
 	d.wg.Wait()
+}
+
+// enter serves connections that a program believes to make to someone else, on
+// a socket of the box that the caller still closes.
+func (d *door) enter(fd int, at netip.AddrPort, original func(net.Conn) (netip.AddrPort, error)) error {
+	l, err := listener(fd, at)
+	if err != nil {
+		return err
+	}
+	e, err := newEntrance(l)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	d.mu.Lock()
+	d.files = append(d.files, e)
+	d.mu.Unlock()
+	d.serve(func() error { return d.ServeTransparent(e, original) })
+	return nil
 }
 
 // original is where a redirected connection was for.

@@ -608,6 +608,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	}
 	j.output.end()
 	r := Result{Status: status, Wall: wall, Output: j.output, Reverted: j.unguard()}
+	j.box.door.settle()
 	r.Blocked, _ = j.box.door.Blocked(j.refused)
 	if ended {
 		r.Code, r.Dir = end.Status.ExitStatus(), end.Dir

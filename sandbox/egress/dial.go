@@ -62,8 +62,9 @@ func (d *Door) permit(snap *snapshot, h policies.Host, port uint16, addr netip.A
 const ruleAddress = "public addresses only"
 
 // dial connects to a port of a host that was judged. The error holds a *Refused
-// where no address of the host may be dialled.
-func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port uint16) (net.Conn, error) {
+// where no address of the host may be dialled; decided, if not nil, is called
+// where one may.
+func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port uint16, decided func()) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	addrs, err := d.addresses(ctx, h)
@@ -81,6 +82,9 @@ func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port u
 	}
 	if len(good) == 0 {
 		return nil, refused
+	}
+	if decided != nil {
+		decided()
 	}
 	// The dialler asks neither a resolver nor a proxy: it gets addresses. What
 	// Control sees is what connect(2) gets, so nothing can come between the

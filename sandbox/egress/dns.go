@@ -70,7 +70,8 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 // ServeDNSStream is ServeDNS over TCP (RFC 7766). It closes l.
 func (d *Door) ServeDNSStream(l net.Listener) error { return d.accept(l, dnsStreams, d.answerStream) }
 
-func (d *Door) answerStream(ctx context.Context, c net.Conn) {
+func (d *Door) answerStream(ctx context.Context, c net.Conn, decided func()) {
+	decided() // who asks waits for an answer
 	query, reply := make([]byte, maxQuery), make([]byte, 2, maxQuery)
 	for range dnsPerStream {
 		if !d.pace(ctx.Done()) || c.SetDeadline(time.Now().Add(dnsIdle)) != nil {

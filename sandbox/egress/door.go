@@ -60,6 +60,8 @@ type Door struct {
 
 	authority *authority // nil where nothing is intercepted
 
+	fresh atomic.Int64 // connections that were accepted and not decided about yet
+
 	work sync.WaitGroup // flows and serving goroutines; added to under mu
 
 	mu     sync.Mutex
@@ -196,6 +198,10 @@ func (d *Door) Close() error {
 	return nil
 }
 
+// Undecided is how many of the connections that were accepted are not decided
+// about yet. A client that connects and leaves does not wait for that.
+func (d *Door) Undecided() int { return int(d.fresh.Load()) }
+
 // hold has shut called when the door is closed, unless drop was called before.
 // It counts as work that Close waits for until drop is called, and fails
 // where the door is closed already. Shut must not block and may be called
@@ -237,7 +243,11 @@ const (
 // closed at once. The context of a handler ends with the door, and so does its
 // connection; the connection is closed when the handler returns. Accept closes
 // the listener and waits for its handlers.
-func (d *Door) accept(l net.Listener, most int, handle func(context.Context, net.Conn)) error {
+//
+// A handler calls decided, once or more, when it knows whether the connection
+// goes through, and with that whether there is something for Blocked; at the
+// latest it is called when the handler returns.
+func (d *Door) accept(l net.Listener, most int, handle func(ctx context.Context, c net.Conn, decided func())) error {
 	//nolint:forbidigo // what is served here lives as long as the door, whoever called
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -269,17 +279,21 @@ func (d *Door) accept(l net.Listener, most int, handle func(context.Context, net
 			continue
 		}
 		failures = 0
+		d.fresh.Add(1)
+		decided := sync.OnceFunc(func() { d.fresh.Add(-1) })
 		select {
 		case slots <- struct{}{}:
 		default:
+			decided()
 			c.Close()
 			continue
 		}
 		handlers.Go(func() {
 			defer func() { <-slots }()
+			defer decided()
 			defer c.Close()
 			defer context.AfterFunc(ctx, func() { c.Close() })()
-			handle(ctx, c)
+			handle(ctx, c, decided)
 		})
 	}
 }

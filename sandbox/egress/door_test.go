@@ -53,7 +53,7 @@ func TestAccept(t *testing.T) {
 		served := make(chan error)
 		var handled atomic.Int64
 		go func() {
-			served <- d.accept(l, 1, func(_ context.Context, c net.Conn) {
+			served <- d.accept(l, 1, func(_ context.Context, c net.Conn, _ func()) {
 				handled.Add(1)
 				c.Read(make([]byte, 1))
 			})

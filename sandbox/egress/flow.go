@@ -27,6 +27,8 @@ type flow struct {
 	drop  func() // gives up the hold on the door
 	timer *time.Timer
 
+	decided func() // called before it is dialled; may be nil
+
 	sent, received atomic.Int64
 	seen           atomic.Int64 // when bytes were last counted, as time since start
 	fake           netip.Addr   // held of the table of names; invalid for none
@@ -174,7 +176,7 @@ func (f *flow) connect(ctx context.Context, h policies.Host, port uint16) (net.C
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	f.own(func() { cancel(ErrClosed) })
-	c, err := f.d.dial(ctx, f.snap, h, port)
+	c, err := f.d.dial(ctx, f.snap, h, port, f.decided)
 	if err != nil {
 		if over := f.over(); over != nil {
 			err = over

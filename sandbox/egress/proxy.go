@@ -20,7 +20,8 @@ import (
 // is closed by somebody or the door is, and waits for what it serves; the
 // error says why it could not go on.
 func (d *Door) ServeProxy(l net.Listener) error {
-	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn) {
+	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn, decided func()) {
+		decided() // who asks waits for an answer
 		client := newSide(c, nil)
 		defer client.free()
 		p := proxied{door: d, client: client}

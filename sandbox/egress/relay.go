@@ -45,7 +45,7 @@ var longAgo = time.Unix(1, 0)
 // judged one by one. All else is relayed unseen, unless the policy has rules
 // about requests: what hides these is refused.
 func (d *Door) ServeTransparent(l net.Listener, original func(net.Conn) (netip.AddrPort, error)) error {
-	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn) {
+	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn, decided func()) {
 		addr, err := original(c)
 		if err != nil {
 			d.cfg.Log.Warn("egress: the destination of a connection is not known", "error", err)
@@ -59,6 +59,7 @@ func (d *Door) ServeTransparent(l net.Listener, original func(net.Conn) (netip.A
 			return
 		}
 		f.own(func() { c.Close() })
+		f.decided = decided
 		host, err := f.meant(addr)
 		if err == nil {
 			client := newSide(c, nil)
