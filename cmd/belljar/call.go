@@ -14,7 +14,7 @@ import (
 
 func callCommand() *cobra.Command {
 	var (
-		s      setup
+		s      = setup{command: "call"}
 		asJSON bool
 	)
 	c := &cobra.Command{
@@ -43,7 +43,7 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 			if err != nil {
 				return err
 			}
-			defer w.sandbox.Close()
+			defer w.close()
 			server, err := w.server()
 			if err != nil {
 				return err

@@ -32,6 +32,7 @@ func serve(t testing.TB, program string, args ...string) *server {
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = args
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()) // for the audit log
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -33,6 +34,7 @@ type reloader struct {
 	file      string // that the policy was read from; empty while it is the built-in one
 	workspace string
 	changed   func(*policies.Policy) // told of a policy that holds from now on; what it takes, the next signal waits
+	audit     *ledger
 	log       *slog.Logger
 }
 
@@ -62,6 +64,7 @@ func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
 func (r *reloader) reload() {
 	name, p, err := findPolicy(r.file, r.workspace)
 	if err != nil {
+		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), r.gate.now.Load(), firstLine(err))
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
 		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
 			// Without the source lines: a log is no place for what they may hold.
@@ -78,8 +81,14 @@ func (r *reloader) reload() {
 	if name != builtinPolicy {
 		r.file = name
 	}
+	before := r.gate.now.Load()
 	r.gate.now.Store(p)
 	r.changed(p)
+	r.audit.policy("read", name, p, "")
+	now, _ := p.Audit()
+	if old, _ := before.Audit(); now != old {
+		r.log.Warn("what the policy says about the audit log holds from the next start on")
+	}
 	r.log.Warn("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
 }
 

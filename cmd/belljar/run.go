@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -9,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
@@ -25,7 +28,7 @@ const exitTimedOut = 124
 
 func runCommand() *cobra.Command {
 	var (
-		s       setup
+		s       = setup{command: "run"}
 		profile string
 		set     string
 		ports   []string
@@ -76,7 +79,7 @@ time was up; 125 where belljar could not run it.`,
 }
 
 // runInBox runs argv and is its exit status.
-func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, argv []string) (int, error) {
+func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, argv []string) (code int, err error) {
 	// From here on a signal is the command's; before, it ends the program.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
@@ -86,14 +89,20 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	if err != nil {
 		return 0, err
 	}
-	defer w.sandbox.Close()
+	defer w.close()
 	// To the policy this is what the agent's Bash would be.
-	d := w.gate.Decide(policies.Facts{
-		Tenant: "local", Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
+	started := time.Now()
+	d, id, err := w.decide(c.Context(), policies.Facts{
+		Tenant: localTenant, Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
 	})
+	if err != nil {
+		return 0, err
+	}
 	if d.Verdict != policies.Allow {
 		return 0, errors.New(d.Refusal(""))
 	}
+	var result sandbox.Result
+	defer func() { w.audit.ran(id, result, err, time.Since(started)) }()
 	ctx := c.Context()
 	screen := newScreen(c)
 	box, err := w.sandbox.Open(ctx, set, d.Grant)
@@ -134,18 +143,28 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 				}
 			}
 		case <-job.Done():
-			return exitOf(ctx, c, job, d.Grant.Limits())
+			if result, err = job.Wait(ctx); err != nil {
+				return 0, err
+			}
+			return exitOf(c, result, d.Grant.Limits())
 		}
 	}
 }
 
-// exitOf is the exit status a job leads to, with a word where it was not the
-// command that chose it.
-func exitOf(ctx context.Context, c *cobra.Command, job *sandbox.Job, limits policies.Limits) (int, error) {
-	r, err := job.Wait(ctx)
-	if err != nil {
-		return 0, err
+// decide asks the policy and writes down what it says, with the id of the call.
+func (w *works) decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
+	started, id := time.Now(), "c-"+rand.Text()[:8]
+	d := w.gate.Decide(f)
+	if w.audit == nil {
+		return d, id, nil
 	}
+	err := w.audit.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
+	return d, id, err
+}
+
+// exitOf is the exit status a result leads to, with a word where it was not the
+// command that chose it.
+func exitOf(c *cobra.Command, r sandbox.Result, limits policies.Limits) (int, error) {
 	for _, b := range r.Blocked {
 		fmt.Fprintf(c.ErrOrStderr(), "belljar: run: %s\n", b.Refusal())
 	}

@@ -29,9 +29,12 @@ const (
 	farewell = 2 * time.Second
 )
 
+// serveName is the command that keeps an audit log unasked.
+const serveName = "serve"
+
 func serveCommand() *cobra.Command {
 	var (
-		s    setup
+		s    = setup{command: serveName}
 		addr string
 	)
 	c := &cobra.Command{
@@ -45,7 +48,8 @@ Standard output is the wire; all else goes to standard error. At the end of
 input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
 those that run, and closes every box. At SIGHUP it reads the policy file again:
 one with faults is logged and changes nothing. When its terminal goes away it
-ends as by SIGTERM.
+ends as by SIGTERM. Each call is written to the audit log, unless the policy
+says audit: {level: none}; see ` + "`belljar help audit`" + `.
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -68,7 +72,13 @@ ends as by SIGTERM.
 			if err != nil {
 				return err
 			}
-			defer w.sandbox.Close()
+			defer w.close()
+			transport := "stdio"
+			if listener != nil {
+				transport = "http"
+			}
+			w.audit.server("start", transport, w)
+			defer w.audit.server("stop", transport, w)
 			server, err := w.server()
 			if err != nil {
 				return err
@@ -101,6 +111,7 @@ func (w *works) reloader(ctx context.Context) *reloader {
 	}
 	// Boxes that are open get the egress that their profiles have now.
 	r.changed = func(p *policies.Policy) { w.sandbox.Regrant(ctx, p) }
+	r.audit = w.audit
 	return r
 }
 

@@ -31,7 +31,11 @@ type setup struct {
 	policy    string
 	state     string
 	mode      workspaceMode
+	command   string // that keeps an audit log; empty for one that keeps none
 }
+
+// localTenant is whose calls those of a person at this machine are.
+const localTenant = "local"
 
 func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.workspace, "workspace", ".", "directory the boxes see as /workspace")
@@ -47,11 +51,20 @@ type works struct {
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
 	sandbox    *sandbox.Supervisor
+	audit      *ledger // nil where no log is kept
 	log        *slog.Logger
 }
 
-// open checks the workspace, reads the policy and starts the supervisor. The
-// caller closes works.sandbox.
+// close ends the boxes and then the log of what they did.
+func (w *works) close() {
+	w.sandbox.Close()
+	if err := w.audit.close(); err != nil {
+		w.log.Error("the end of the audit log was not written", "err", err)
+	}
+}
+
+// open checks the workspace, reads the policy, opens the audit log and starts
+// the supervisor. The caller closes the works.
 func (s *setup) open(errs io.Writer) (*works, error) {
 	w := &works{log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	var err error
@@ -66,8 +79,16 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	if w.state, err = findState(s.state); err != nil && s.state != "" {
 		return nil, failure(err)
 	}
-	w.sandbox, err = sandbox.New(sandbox.Config{Workspace: w.workspace, State: w.state, Secret: w.secret, Log: w.log})
+	if w.audit, err = w.openLedger(s.command); err != nil {
+		return nil, failure(err)
+	}
+	cfg := sandbox.Config{Workspace: w.workspace, State: w.state, Secret: w.secret, Log: w.log}
+	if w.audit != nil {
+		cfg.Egress = w.audit.egress
+	}
+	w.sandbox, err = sandbox.New(cfg)
 	if err != nil {
+		_ = w.audit.close() // which has nothing to tell
 		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
 	}
 	return w, nil
@@ -79,18 +100,29 @@ func (w *works) secret(ctx context.Context, name string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
 	}
-	return readSecret(ctx, name, s)
+	value, err := readSecret(ctx, name, s)
+	if err == nil && w.audit != nil {
+		w.audit.log.Hide(name, value)
+	}
+	return value, err
 }
 
 // server is an MCP server with all tools.
 func (w *works) server() (*mcp.Server, error) {
-	s, err := mcp.New(mcp.Config{
+	cfg := mcp.Config{
 		Name:         "belljar",
 		Version:      version(),
 		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed but for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         w.gate,
+		Tenant:       localTenant,
 		Log:          w.log,
-	})
+	}
+	if w.audit != nil {
+		cfg.Audit = w.audit
+		cfg.OnSession = func(_ context.Context, s *mcp.Session) { w.audit.session("start", s) }
+		cfg.OnSessionEnd = func(s *mcp.Session) { w.audit.session("end", s) }
+	}
+	s, err := mcp.New(cfg)
 	if err != nil {
 		return nil, failure(fmt.Errorf("start the server: %w", err))
 	}

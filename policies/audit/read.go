@@ -50,8 +50,8 @@ type Filter struct {
 	Calls   bool // decisions and outcomes only
 }
 
-// wants reports whether a record passes.
-func (f Filter) wants(e Entry) bool {
+// Wants reports whether a record passes.
+func (f Filter) Wants(e Entry) bool {
 	call := e.Kind == KindDecision || e.Kind == KindOutcome
 	verdict := e.Verdict
 	if e.Kind == KindOutcome {
@@ -119,7 +119,7 @@ func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(E
 		if err := json.Unmarshal(text, &e); err != nil {
 			return read, fmt.Errorf("read %s:%d: it is no record; `belljar audit verify` says more", name, n)
 		}
-		if !f.wants(e) {
+		if !f.Wants(e) {
 			continue
 		}
 		e.Raw = append([]byte(nil), text[:len(text)-1]...)
@@ -132,9 +132,9 @@ func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(E
 // glance is how often Follow looks for new records.
 const glance = 200 * time.Millisecond
 
-// Follow hands each record that is written from now on to use, through
-// rotations, until ctx ends, which is no error.
-func Follow(ctx context.Context, dir string, f Filter, use func(Entry) error) error {
+// Follow hands each record behind one, 0 being the last that there is, to use,
+// through rotations, until ctx ends, which is no error.
+func Follow(ctx context.Context, dir string, behind uint64, f Filter, use func(Entry) error) error {
 	file, err := os.Open(filepath.Join(dir, currentName))
 	if err != nil {
 		return err
@@ -153,10 +153,16 @@ func Follow(ctx context.Context, dir string, f Filter, use func(Entry) error) er
 		if e.Seq <= last {
 			return nil
 		}
-		if last = e.Seq; !f.wants(e) {
+		if last = e.Seq; !f.Wants(e) {
 			return nil
 		}
 		return use(e)
+	}
+	if behind > 0 && behind < last {
+		at, last = 0, behind
+		if err := follow(ctx, dir, last, seen); err != nil {
+			return err
+		}
 	}
 	look := time.NewTicker(glance)
 	defer look.Stop()

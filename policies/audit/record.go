@@ -62,6 +62,10 @@ type Facts struct {
 	Upstream string   `json:"upstream,omitempty"`
 }
 
+func (f Facts) empty() bool {
+	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs) == 0
+}
+
 // Decision is what the policy said to a call.
 type Decision struct {
 	CallID  string

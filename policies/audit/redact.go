@@ -169,8 +169,9 @@ func (r *redactor) request(line *decisionLine, d Decision) {
 	}
 	line.Reason = clip(line.Reason, maxText)
 	line.Part = clip(r.text(d.Part), maxText)
-	f := r.facts(d)
-	line.Facts = &f
+	if f := r.facts(d); !f.empty() {
+		line.Facts = &f
+	}
 	if d.Args == nil {
 		return
 	}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/egress"
+)
+
+// auditDir is where the log is that a policy gives no path.
+func auditDir(state string) string { return filepath.Join(state, "audit") }
+
+// ledger writes calls, sessions, boxes' connections and policies down. A nil
+// one writes nothing.
+type ledger struct {
+	log     *audit.Log
+	gate    *gate
+	command string
+}
+
+// openLedger opens the log that the policy asks for. Where it asks for none, a
+// server keeps one all the same, if it can: it may be the only witness.
+func (w *works) openLedger(command string) (*ledger, error) {
+	a, asked := w.policy.Audit()
+	if !asked {
+		if command != serveName {
+			return nil, nil //nolint:nilnil // a nil ledger writes nothing
+		}
+		a = policies.DefaultAudit(policies.AuditRequest)
+	}
+	if command == "" || a.Level == policies.AuditNone {
+		return nil, nil //nolint:nilnil // as above
+	}
+	l, err := w.ledger(a, command)
+	if err != nil && !asked {
+		w.log.Warn("no audit log is kept", "err", err)
+		return nil, nil //nolint:nilnil // as above
+	}
+	return l, err
+}
+
+func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
+	dir := a.Path
+	if dir == "" {
+		if w.state == "" {
+			return nil, errors.New("open audit log: there is no state directory; name one with --state")
+		}
+		dir = auditDir(w.state)
+	}
+	if err := w.outOfReach(dir); err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: w.log})
+	if err != nil {
+		return nil, err
+	}
+	return &ledger{log: log, gate: w.gate, command: command}, nil
+}
+
+// outOfReach checks that no box can write to a directory.
+func (w *works) outOfReach(dir string) error {
+	real := realPath(dir)
+	if inside(real, w.workspace) {
+		return fmt.Errorf("%s lies in the workspace %s, where an agent can change it; choose a narrower --workspace, or audit: {path: ...} in the policy", dir, w.workspace)
+	}
+	for _, name := range w.policy.Profiles() {
+		p, _ := w.policy.Profile(name)
+		for _, m := range p.Mounts {
+			if m.Writable && inside(real, realPath(m.Source)) {
+				return fmt.Errorf("%s lies in %s, which boxes of the profile %s can write; narrow that, or choose audit: {path: ...}", dir, m.Source, name)
+			}
+		}
+	}
+	return nil
+}
+
+// realPath is a path without symbolic links, as far as it exists.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(realPath(dir), filepath.Base(path))
+	}
+	return path
+}
+
+// close writes what waits.
+func (l *ledger) close() error {
+	if l == nil {
+		return nil
+	}
+	return l.log.Close()
+}
+
+// append writes a record that nobody waits for. What is lost is counted by the
+// log, which also tells the operator.
+func (l *ledger) append(r audit.Record) {
+	if l != nil {
+		_ = l.log.Append(r)
+	}
+}
+
+// Decided makes a ledger what a server tells of its calls. It waits where the
+// policy requires the record, and for the disk where the call could tell the
+// world something that cannot be taken back.
+func (l *ledger) Decided(ctx context.Context, d mcp.Decided) error {
+	r := l.decision(d)
+	risky := d.Decision.Verdict == policies.Allow && d.Decision.Grant.Network() != policies.NetworkNone
+	var err error
+	switch {
+	case risky:
+		err = l.log.Commit(ctx, r)
+	case l.log.Required():
+		err = l.log.Write(ctx, r)
+	default:
+		err = l.log.Append(r)
+	}
+	if !l.log.Required() {
+		return nil // the log counts what is lost
+	}
+	return err
+}
+
+func (l *ledger) decision(d mcp.Decided) audit.Decision {
+	f, v := d.Facts, d.Decision
+	r := audit.Decision{
+		CallID: d.Call.ID, Tenant: f.Tenant, Session: shortID(f.Session), Tool: f.Tool, Args: f.Args,
+		Facts:   audit.Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream},
+		Verdict: v.Verdict.String(), Part: v.Part, PartNo: v.PartNo, Parts: v.Parts, Reason: v.Reason,
+		Policy: l.gate.now.Load().Hash(), Profile: v.Grant.Profile(), Took: d.Took,
+	}
+	if v.Rule != "" {
+		r.Rules = []audit.Rule{{ID: v.Rule, File: v.Source.File, Line: v.Source.Line, Verdict: v.Verdict.String()}}
+	}
+	if d.Call.Session != nil {
+		r.Client.Name, r.Client.Version = d.Call.Session.Client()
+	}
+	return r
+}
+
+// Finished is the other half of Decided.
+func (l *ledger) Finished(f mcp.Finished) {
+	o := audit.Outcome{
+		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Session: shortID(f.Call.Session.ID()), Tool: f.Call.Tool,
+		Failed: f.Err != nil || f.Result.IsError, DurMS: f.Took.Milliseconds(),
+	}
+	if f.Err != nil {
+		o.Error = f.Err.Error()
+		l.append(o)
+		return
+	}
+	text := resultText(f.Result)
+	sum := sha256.Sum256([]byte(text))
+	o.SHA256Out, o.BytesOut = hex.EncodeToString(sum[:]), int64(len(text))
+	if m, ok := f.Result.Structured.(mcp.Measured); ok {
+		u := m.Usage()
+		o.Exit, o.Signal, o.OOM, o.TimedOut, o.TaskID = u.Exit, u.Signal, u.OOM, u.TimedOut, u.TaskID
+		o.BytesOut, o.Truncated, o.CPUMS, o.MemPeak = u.Output, u.Truncated, u.CPU.Milliseconds(), u.PeakMemory
+		o.Reverted, o.Blocked = u.Reverted, u.Blocked
+	}
+	switch {
+	case l.log.Level() >= policies.AuditFull:
+		o.Result = text
+	case o.Failed:
+		o.Error = text
+	}
+	l.append(o)
+}
+
+// shortID is enough of a session's id to know it by, and too little to enter
+// the session with: over HTTP the whole of it is what opens one.
+func shortID(id string) string { return id[:min(len(id), 12)] }
+
+// resultText is what an agent reads of a result.
+func resultText(r *mcp.Result) string {
+	if len(r.Content) == 1 {
+		return r.Content[0].Text
+	}
+	var b strings.Builder
+	for _, c := range r.Content {
+		b.WriteString(c.Text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// ran writes down how a command of `belljar run` ended, or why it did not run.
+func (l *ledger) ran(id string, r sandbox.Result, err error, took time.Duration) {
+	o := audit.Outcome{CallID: id, Tenant: localTenant, Session: "run", Tool: "Bash", Failed: err != nil, DurMS: took.Milliseconds()}
+	if err != nil {
+		o.Error = err.Error()
+	} else {
+		o.Exit, o.OOM, o.TimedOut = &r.Code, r.Status == sandbox.OOM, r.Status == sandbox.TimedOut
+		o.CPUMS, o.MemPeak, o.Reverted, o.Blocked = r.Usage.CPU.Milliseconds(), r.Usage.PeakMemory, len(r.Reverted), len(r.Blocked)
+	}
+	l.append(o)
+}
+
+// egress writes down what met the door of a box.
+func (l *ledger) egress(box string, r egress.Record) {
+	e := audit.Egress{
+		Box: shortID(box), Profile: r.Profile, Proto: r.Proto, Host: r.Host.String(), Port: r.Port, Method: r.Method, Path: r.Path,
+		Verdict: policies.Deny.String(), Rule: r.Rule, Reason: r.Reason, Sent: r.Sent, Received: r.Received,
+		DurMS: r.Took.Milliseconds(), Secret: r.Secret, Count: r.Count,
+	}
+	if r.Addr.IsValid() {
+		e.Addr = r.Addr.String()
+	}
+	if r.Allowed {
+		e.Verdict = policies.Allow.String()
+	}
+	l.append(e)
+}
+
+// session writes down that a session began or ended.
+func (l *ledger) session(event string, s *mcp.Session) {
+	r := audit.Session{Event: event, Tenant: s.Tenant(), Session: shortID(s.ID())}
+	r.Client.Name, r.Client.Version = s.Client()
+	l.append(r)
+}
+
+// policy writes down which policy holds from now on, and why if it is the one
+// before.
+func (l *ledger) policy(event, file string, holds *policies.Policy, reason string) {
+	l.append(audit.PolicyChange{Event: event, File: file, SHA256: holds.Hash(), Reason: reason})
+}
+
+// server writes down that a server began or ends.
+func (l *ledger) server(event, transport string, w *works) {
+	if l == nil {
+		return
+	}
+	p := l.gate.now.Load()
+	l.append(audit.Server{
+		Event: event, Version: version(), Command: l.command, Transport: transport,
+		Workspace: w.workspace, Policy: w.policyName, SHA256: p.Hash(), Level: l.log.Level().String(),
+	})
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/policies/audit"
+)
+
+// smallMost bounds the files that verify is given, in bytes.
+const smallMost = 4 << 10
+
+func auditVerifyCommand() *cobra.Command {
+	var (
+		a               auditing
+		key, checkpoint string
+		asJSON          bool
+	)
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "find out whether the log is as it was written",
+		Long: `verify reads the whole log and checks the hash and the number of each record,
+the signature of each checkpoint, and what the log says about files that it
+removed as old. It names the first record that was changed, removed or moved.
+
+Whoever can read audit.key can write another log in its place. To notice that
+too, keep a copy of audit.pub, and now and then one of audit.checkpoint, on
+another machine, and give them to --key and --checkpoint.
+
+Exit status: 0 the log is as it was written; 1 it is not, or cannot be read,
+and the last line of standard error says where and why; 2 the command line
+makes no sense.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			dir, err := a.dir()
+			if err != nil {
+				return err
+			}
+			var against audit.Against
+			if key != "" {
+				text, err := readSmall(key)
+				if err != nil {
+					return failure(fmt.Errorf("verify audit log: --key: %w", err))
+				}
+				against.Key = string(text)
+			}
+			if checkpoint != "" {
+				if against.Checkpoint, err = readSmall(checkpoint); err != nil {
+					return failure(fmt.Errorf("verify audit log: --checkpoint: %w", err))
+				}
+			}
+			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+			defer cancel()
+			report, err := audit.Verify(ctx, dir, against)
+			if asJSON {
+				if err := verifiedJSON(c.OutOrStdout(), dir, report, err); err != nil {
+					return failure(err)
+				}
+			} else if err == nil {
+				verified(c.OutOrStdout(), dir, report)
+			}
+			if err != nil {
+				return failure(fmt.Errorf("verify audit log %s: %w", dir, err))
+			}
+			return nil
+		},
+	}
+	a.flags(c)
+	c.Flags().StringVar(&key, "key", "", "file with the public key of the log, kept elsewhere (default: audit.pub of the log)")
+	c.Flags().StringVar(&checkpoint, "checkpoint", "", "file with an earlier checkpoint, kept elsewhere, that the log must still hold")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
+	return c
+}
+
+func readSmall(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := readBounded(f, smallMost)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return text, nil
+}
+
+// verified tells of a log that is as it was written.
+func verified(out io.Writer, dir string, r audit.Report) {
+	fmt.Fprintf(out, "%s: as it was written: %d records in %d files\n", dir, r.Records, r.Files)
+	fmt.Fprintf(out, "records     %d to %d\n", r.First, r.Last)
+	if r.Removed > 0 {
+		fmt.Fprintf(out, "removed     1 to %d, in files that the log states it removed as old\n", r.Removed)
+	}
+	fmt.Fprintf(out, "signed      up to %d, by %d checkpoints\n", r.Signed, r.Checkpoints)
+	fmt.Fprintf(out, "head        %s\n", r.Head)
+	for _, n := range r.Notes {
+		fmt.Fprintf(out, "note: %s\n", n)
+	}
+}
+
+// verifiedJSON is the same for programs, with the fault if there is one.
+func verifiedJSON(out io.Writer, dir string, r audit.Report, err error) error {
+	type fault struct {
+		File string `json:"file,omitempty"`
+		Line int    `json:"line,omitempty"`
+		Seq  uint64 `json:"seq,omitempty"`
+		Why  string `json:"why"`
+	}
+	found := struct {
+		Log         string   `json:"log"`
+		OK          bool     `json:"ok"`
+		Fault       *fault   `json:"fault,omitempty"`
+		Files       int      `json:"files"`
+		Records     uint64   `json:"records"`
+		First       uint64   `json:"first"`
+		Last        uint64   `json:"last"`
+		Removed     uint64   `json:"removed"`
+		Signed      uint64   `json:"signed"`
+		Checkpoints int      `json:"checkpoints"`
+		Head        string   `json:"head"`
+		Notes       []string `json:"notes,omitempty"`
+	}{
+		Log: dir, OK: err == nil, Files: r.Files, Records: r.Records, First: r.First, Last: r.Last,
+		Removed: r.Removed, Signed: r.Signed, Checkpoints: r.Checkpoints, Head: r.Head, Notes: r.Notes,
+	}
+	if err != nil {
+		found.Fault = &fault{Why: err.Error()}
+		if f, ok := errors.AsType[*audit.Fault](err); ok {
+			found.Fault = &fault{f.File, f.Line, f.Seq, f.Why}
+		}
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(found)
+}
