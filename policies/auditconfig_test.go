@@ -49,7 +49,7 @@ func with(a policies.Audit, change func(*policies.Audit)) policies.Audit {
 func TestAuditFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"audit: on":                              "audit must be a mapping",
-		"audit: {levle: meta}":                   `audit has no key "levle"`,
+		"audit: {lvel: meta}":                    `audit has no key "lvel"`,
 		"audit: {level: all}":                    `level cannot be "all"`,
 		"audit: {level: none, required: true}":   "cannot be required",
 		"audit: {required: yes}":                 "required must be true or false",

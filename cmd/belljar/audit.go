@@ -250,7 +250,10 @@ func auditLine(e audit.Entry) string {
 			words = append(words, "failed")
 		}
 		words = append(words, fmt.Sprintf("%dms", e.DurMS))
-	default:
+	case audit.KindCheckpoint:
+		words = append(words, fmt.Sprintf("signs the records up to %d", e.Seq-1))
+	case audit.KindApproval, audit.KindEgress, audit.KindPolicy, audit.KindSession, audit.KindServer,
+		audit.KindFile, audit.KindRemoved, audit.KindTorn, audit.KindDropped, audit.KindMissing:
 		// The rest of a record behind what all have.
 		_, rest, _ := strings.Cut(string(e.Raw), `"pid":`)
 		_, rest, _ = strings.Cut(rest, ",")

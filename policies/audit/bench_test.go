@@ -2,7 +2,6 @@ package audit
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"testing"
 )
@@ -99,7 +98,7 @@ func BenchmarkVerify(b *testing.B) {
 		r = verify(b, dir)
 	}
 	if r.Records < 200_000 {
-		b.Fatal(fmt.Sprintf("%+v", r))
+		b.Fatalf("%+v", r)
 	}
 	b.ReportMetric(float64(r.Records)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }

@@ -55,8 +55,7 @@ func parseCheckpoint(text []byte, key note.Verifier) (Checkpoint, error) {
 	}
 	n, err := note.Open(text, note.VerifierList(key))
 	if err != nil {
-		var unknown *note.UnverifiedNoteError
-		if errors.As(err, &unknown) {
+		if _, unknown := errors.AsType[*note.UnverifiedNoteError](err); unknown {
 			return c, errors.New("it is not signed by this log's key")
 		}
 		return c, errors.New("its signature does not fit it")

@@ -169,19 +169,22 @@ func parseLine(text []byte) (line, error) {
 
 // known is a Kind without a copy of its name, for those there are.
 func known(name []byte) Kind {
-	switch k := Kind(name); k {
-	case KindDecision:
-		return KindDecision
-	case KindOutcome:
-		return KindOutcome
-	case KindEgress:
-		return KindEgress
-	case KindCheckpoint:
-		return KindCheckpoint
-	default:
+	if k, ok := kinds[string(name)]; ok {
 		return k
 	}
+	return Kind(name)
 }
+
+var kinds = func() map[string]Kind {
+	all := make(map[string]Kind)
+	for _, k := range []Kind{
+		KindDecision, KindOutcome, KindApproval, KindEgress, KindPolicy, KindSession, KindServer,
+		KindFile, KindRemoved, KindTorn, KindDropped, KindMissing, KindCheckpoint,
+	} {
+		all[string(k)] = k
+	}
+	return all
+}()
 
 // tail is the end of a file: its last record, and where that ends. Bytes
 // behind it are of a record that was cut.

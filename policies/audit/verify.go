@@ -61,7 +61,7 @@ type Against struct {
 // first of them; any other error says that it could not be read. It may run
 // while others write.
 func Verify(ctx context.Context, dir string, against Against) (Report, error) {
-	v := &verifier{ctx: ctx}
+	v := &verifier{}
 	if err := v.prepare(dir, against); err != nil {
 		return Report{}, err
 	}
@@ -74,7 +74,7 @@ func Verify(ctx context.Context, dir string, against Against) (Report, error) {
 		return Report{}, err
 	}
 	for _, f := range s.files {
-		if err := v.open(f); err != nil {
+		if err := v.open(ctx, f); err != nil {
 			return v.report, err
 		}
 	}
@@ -83,7 +83,6 @@ func Verify(ctx context.Context, dir string, against Against) (Report, error) {
 
 // verifier goes through a log.
 type verifier struct {
-	ctx    context.Context
 	key    note.Verifier
 	report Report
 
@@ -95,12 +94,10 @@ type verifier struct {
 	firstFile string
 	stated    bool // a record states the removal of what is gone
 
-	mark      *Checkpoint // of the checkpoint file
-	markName  string
-	kept      *Checkpoint // of Against
-	signed    uint64      // number of the last checkpoint's own record
-	signs     [2]uint64   // what the last two checkpoints sign
-	markFound bool
+	mark   *Checkpoint // of the checkpoint file
+	kept   *Checkpoint // of Against
+	signed uint64      // number of the last checkpoint's own record
+	signs  [2]uint64   // what the last two checkpoints sign
 }
 
 func (v *verifier) prepare(dir string, against Against) error {
@@ -139,7 +136,7 @@ func (v *verifier) checkpointFile(text []byte) error {
 	return nil
 }
 
-func (v *verifier) open(part part) error {
+func (v *verifier) open(ctx context.Context, part part) error {
 	f, err := part.open()
 	if err != nil {
 		return err
@@ -149,16 +146,16 @@ func (v *verifier) open(part part) error {
 	if part.size >= 0 {
 		r = io.NewSectionReader(f, 0, part.size)
 	}
-	return v.file(part.name, r)
+	return v.file(ctx, part.name, r)
 }
 
 // file goes through one file.
-func (v *verifier) file(name string, r io.Reader) error {
+func (v *verifier) file(ctx context.Context, name string, r io.Reader) error {
 	v.report.Files++
 	br := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {
-		if n%4096 == 0 && v.ctx.Err() != nil {
-			return context.Cause(v.ctx)
+		if n%4096 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		text, err := br.ReadSlice('\n')
 		switch {
@@ -251,7 +248,6 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 				return &Fault{name, n, l.seq, "the record, or one before it, was changed: a checkpoint in another file signs another hash of it"}
 			}
 			v.report.Signed = max(v.report.Signed, l.seq)
-			v.markFound = v.markFound || c == v.mark
 		}
 	}
 	switch l.kind {
@@ -348,7 +344,7 @@ func (v *verifier) finish() error {
 		// behind by one.
 		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log holds a checkpoint of %d", v.mark.Seq, v.signs[1])}
 	}
-	if left := r.Last - r.Signed; left > 0 && !(left == 1 && v.last.kind == KindCheckpoint) {
+	if left := r.Last - r.Signed; left > 1 || left == 1 && v.last.kind != KindCheckpoint {
 		v.note("the last %d records are not signed yet: a change of the very last one, or their removal from the end, would not show", left)
 	}
 	return nil

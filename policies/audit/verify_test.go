@@ -135,11 +135,11 @@ func TestTamper(t *testing.T) {
 	}
 }
 
-func cutFile(t *testing.T, path string, bytes int64) {
+func cutFile(t *testing.T, path string, n int64) {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err == nil {
-		err = os.Truncate(path, info.Size()-bytes)
+		err = os.Truncate(path, info.Size()-n)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -345,11 +345,11 @@ func FuzzVerify(f *testing.F) {
 	}
 	signed := bytes.LastIndexByte(log[:len(log)-1], '\n')
 	check := func(text []byte) error {
-		v := &verifier{ctx: context.Background(), key: key}
+		v := &verifier{key: key}
 		if err := v.checkpointFile(checkpoint); err != nil {
 			return err
 		}
-		if err := v.file(currentName, bytes.NewReader(text)); err != nil {
+		if err := v.file(context.Background(), currentName, bytes.NewReader(text)); err != nil {
 			return err
 		}
 		return v.finish()

@@ -263,7 +263,7 @@ func (w *writer) put(before place) error {
 				w.id = nil // whoever writes next mends it
 			}
 		}
-		return fmt.Errorf("write %s: %w", w.path(currentName), err)
+		return err
 	}
 	w.size += int64(size)
 	w.dirty = true
@@ -336,10 +336,7 @@ func (w *writer) syncFile() error {
 	// After an error the kernel forgets what it could not write (fsync(2)), so
 	// another try would succeed without it.
 	w.dirty = false
-	if err := w.file.Sync(); err != nil {
-		return fmt.Errorf("write %s to the disk: %w", w.path(currentName), err)
-	}
-	return nil
+	return w.file.Sync()
 }
 
 // due reports whether a checkpoint must follow the record that was added last.
