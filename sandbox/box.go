@@ -62,6 +62,7 @@ type Box struct {
 	guard   *protector       // of the workspace, or nil
 	area    *storage         // what holds /tmp and home, or nil where memory does
 	lease   *workspace.Lease // of an overlay workspace, or nil
+	calls   *workspace.Calls // its checkpoints, or nil
 	door    *door            // the way out
 	sockets socketRequests   // that the init was asked for
 	held    Limits

@@ -98,6 +98,9 @@ func (b *Box) overlay(p *plan) error {
 		if b.lease, err = b.sup.lease(b.id, b.grant); err != nil {
 			return err
 		}
+		if b.sup.cfg.Checkpoints {
+			b.calls = b.lease.Calls()
+		}
 	}
 	dirs := b.lease.Dirs()
 	files := append([]*os.File{b.lease.Top}, b.lease.Frozen...)

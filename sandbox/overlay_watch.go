@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/base64"
 	"unicode/utf8"
 
@@ -24,6 +25,20 @@ func (b *Box) Set() string {
 		return ""
 	}
 	return b.lease.ID
+}
+
+// Checkpoint remembers what the box's overlay workspace is now, where a command
+// changed it since the box was opened or this was called last: it returns the
+// name of the checkpoint, to which a person can roll back once the box is
+// closed, or none. note says what changed it. It fails with ErrNoOverlay where
+// the box has no such workspace, or the supervisor makes no checkpoints
+// (Config.Checkpoints), and with workspace.ErrSkipped where it would take over 2
+// seconds or 256 MiB. Concurrent is fine.
+func (b *Box) Checkpoint(ctx context.Context, note string) (string, error) {
+	if b.calls == nil {
+		return "", ErrNoOverlay
+	}
+	return b.calls.Checkpoint(ctx, note)
 }
 
 // Watch remembers how the box's overlay workspace stands, to tell later what

@@ -34,6 +34,9 @@ type Config struct {
 	// overlay workspaces and the images. It is made when it is first needed,
 	// for the caller's eyes only; grants that need it are refused without it.
 	State string
+	// Checkpoints lets Box.Checkpoint work, which costs each box with an overlay
+	// workspace a look at all that was changed in it before.
+	Checkpoints bool
 	// Boxes is the most boxes open at once; default 64.
 	Boxes int
 	// Spool is where output beyond 64 KiB is kept, in files without a name;

@@ -62,6 +62,7 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 	}
 	s.flags(c)
 	s.mode.flag(c)
+	s.callsFlag(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the structured result as JSON")
 	c.Flags().SetInterspersed(true)
 	return c

@@ -67,6 +67,7 @@ time was up; 125 where belljar could not run it.`,
 	}
 	s.flags(c)
 	s.mode.flag(c)
+	s.callsFlag(c)
 	c.Flags().StringVar(&profile, "profile", "", "profile of the policy (default: the policy's own)")
 	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, begins the name of the set that keeps the changes, for one run after the other")
 	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a port of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
@@ -145,6 +146,9 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 		case <-job.Done():
 			if result, err = job.Wait(ctx); err != nil {
 				return 0, err
+			}
+			if w.calls {
+				w.checkpoint(ctx, box, quote(argv))
 			}
 			return exitOf(c, result, d.Grant.Limits())
 		}

@@ -99,6 +99,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 	}
 	s.flags(c)
 	s.mode.flag(c)
+	s.callsFlag(c)
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
 	return c
 }

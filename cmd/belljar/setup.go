@@ -32,6 +32,7 @@ type setup struct {
 	state     string
 	mode      workspaceMode
 	command   string // that keeps an audit log; empty for one that keeps none
+	calls     bool   // a checkpoint after each call
 }
 
 // localTenant is whose calls those of a person at this machine are.
@@ -50,6 +51,7 @@ type works struct {
 	policy     *policies.Policy // as it was at the start
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
+	calls      bool             // a checkpoint after each call
 	sandbox    *sandbox.Supervisor
 	audit      *ledger // nil where no log is kept
 	log        *slog.Logger
@@ -66,7 +68,7 @@ func (w *works) close() {
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
 func (s *setup) open(errs io.Writer) (*works, error) {
-	w := &works{log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w := &works{calls: s.calls, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	var err error
 	if w.workspace, err = findWorkspace(s.workspace); err != nil {
 		return nil, failure(err)
@@ -82,7 +84,7 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	if w.audit, err = w.openLedger(s.command); err != nil {
 		return nil, failure(err)
 	}
-	cfg := sandbox.Config{Workspace: w.workspace, State: w.state, Secret: w.secret, Log: w.log}
+	cfg := sandbox.Config{Workspace: w.workspace, State: w.state, Checkpoints: s.calls, Secret: w.secret, Log: w.log}
 	if w.audit != nil {
 		cfg.Egress = w.audit.egress
 	}
@@ -126,7 +128,7 @@ func (w *works) server() (*mcp.Server, error) {
 	if err != nil {
 		return nil, failure(fmt.Errorf("start the server: %w", err))
 	}
-	tools.Add(s, tools.Backends{Sandbox: w.sandbox, Log: w.log})
+	tools.Add(s, tools.Backends{Sandbox: w.sandbox, Checkpoints: w.calls, Log: w.log})
 	return s, nil
 }
 

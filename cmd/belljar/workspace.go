@@ -32,7 +32,7 @@ reaches that directory until it is applied.
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(workspaceListCommand(), workspaceDiffCommand(), workspaceApplyCommand(), workspaceDiscardCommand(),
-		workspaceForkCommand(), workspaceCheckpointCommand(), workspaceRollbackCommand())
+		workspaceForkCommand(), workspaceCheckpointCommand(), workspaceRollbackCommand(), workspacePruneCommand())
 	return c
 }
 
@@ -72,11 +72,17 @@ func printJSON(out io.Writer, v any) error {
 func workspaceListCommand() *cobra.Command {
 	var k kept
 	c := &cobra.Command{
-		Use:   "list",
+		Use:   "list [SET]",
 		Short: "list the sets with their directories and checkpoints",
-		Args:  cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Long: `list prints the sets, when each was made and how it stands; of SET it prints the
+checkpoints, the oldest first, with what the calls were that they were made after.
+` + exitHelp,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			return k.with(func(s *workspace.Store) error {
+				if len(args) == 1 {
+					return k.one(c.OutOrStdout(), s, args[0])
+				}
 				all, err := s.List()
 				if err != nil {
 					return failure(err)
@@ -96,6 +102,22 @@ func workspaceListCommand() *cobra.Command {
 	return c
 }
 
+// one lists the checkpoints of a set.
+func (k *kept) one(out io.Writer, s *workspace.Store, id string) error {
+	info, err := s.Info(id)
+	if err != nil {
+		return failure(err)
+	}
+	if k.asJSON {
+		return printJSON(out, info)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, p := range info.Checkpoints {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, p.Time.Local().Format("2006-01-02 15:04:05"), workspace.Quote(p.Note))
+	}
+	return failure(w.Flush())
+}
+
 // state is how a set stands, in words.
 func state(i workspace.Info) string {
 	if i.Torn != "" {
@@ -108,8 +130,16 @@ func state(i workspace.Info) string {
 	if i.Interrupted {
 		words = append(words, "apply was interrupted, run it again")
 	}
+	calls := 0
 	for _, p := range i.Checkpoints {
+		if p.Call {
+			calls++
+			continue
+		}
 		words = append(words, "@"+p.Name)
+	}
+	if calls > 0 {
+		words = append(words, fmt.Sprintf("(%d checkpoints of calls)", calls))
 	}
 	if len(words) == 0 {
 		return "-"

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 // workspaceMode is --workspace-mode: what a person allows at most of what a
@@ -60,4 +62,16 @@ func (m *workspaceMode) narrow(d policies.Decision) policies.Decision {
 	}
 	d.Grant = g
 	return d
+}
+
+// callsFlag is --checkpoint-calls.
+func (s *setup) callsFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&s.calls, "checkpoint-calls", false, "with an overlay workspace, remember what it is after each command that changed it, as call-1, call-2 ...; belljar workspace rollback goes back")
+}
+
+// checkpoint makes the checkpoint of a command that ran by itself.
+func (w *works) checkpoint(ctx context.Context, box *sandbox.Box, command string) {
+	if _, err := box.Checkpoint(ctx, command); err != nil {
+		w.log.Warn("no checkpoint was made", "err", err)
+	}
 }

@@ -90,6 +90,8 @@ type bashOutput struct {
 	Changes         []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
 	ChangesMore     int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
 	ChangesNote     string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
+	Checkpoint      string            `json:"checkpoint,omitempty" jsonschema:"name of the workspace's state after this call, to which a person can roll workspace_set back"`
+	CheckpointNote  string            `json:"checkpoint_note,omitempty" jsonschema:"why there is no checkpoint of this call"`
 	Set             string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
 	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
 
@@ -188,6 +190,9 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		sh.settle(end.result.Dir)
 	} else {
 		sh.describe(end.job, in.Description)
+	}
+	if sh.backends.Checkpoints {
+		watch.keep(ctx, box, in)
 	}
 	return sh.answer(box, job, end, plan, notice, watch)
 }
@@ -334,6 +339,9 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 	}
 	watch.tell(&out, &t)
 	pairs = append(pairs, "duration_ms", strconv.FormatInt(out.DurationMS, 10), "cwd", out.Cwd)
+	if out.Checkpoint != "" {
+		pairs = append(pairs, "checkpoint", out.Checkpoint)
+	}
 	if both.Dropped > 0 {
 		pairs = append(pairs, "output_bytes", strconv.FormatInt(both.Total, 10), "output", out.OutputURI)
 	}

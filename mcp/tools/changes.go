@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,31 +12,51 @@ import (
 // changesShown is how many changed files a result lists.
 const changesShown = 200
 
-// watched is what a call wants to know of the workspace; nil where it did not
-// ask.
+// watched is what a call wants to know of the workspace, and what is kept of it
+// after the call.
 type watched struct {
+	asked bool
 	watch *sandbox.Watch
 	why   string // there is no watch
+
+	checkpoint, note string // of the call, or why there is none
 }
 
 // watching begins to watch the workspace, if the call asks for it.
 func watching(box *sandbox.Box, asked bool) *watched {
 	if !asked {
-		return nil
+		return &watched{}
 	}
 	w, err := box.Watch()
 	switch {
 	case errors.Is(err, sandbox.ErrNoOverlay):
-		return &watched{why: "what changed is only known where the workspace is an overlay, and this one is not; use git status or find -newer"}
+		return &watched{asked: true, why: "what changed is only known where the workspace is an overlay, and this one is not; use git status or find -newer"}
 	case err != nil:
-		return &watched{why: "what changed cannot be told: " + err.Error()}
+		return &watched{asked: true, why: "what changed cannot be told: " + err.Error()}
 	}
-	return &watched{watch: w}
+	return &watched{asked: true, watch: w}
 }
 
-// tell adds to a result what changed.
+// keep makes a checkpoint of what the call left.
+func (w *watched) keep(ctx context.Context, box *sandbox.Box, in bashInput) {
+	note := in.Description
+	if note == "" {
+		note = in.Command
+	}
+	var err error
+	w.checkpoint, err = box.Checkpoint(ctx, note)
+	switch {
+	case err == nil, errors.Is(err, sandbox.ErrNoOverlay), ctx.Err() != nil:
+	default:
+		w.note = err.Error()
+	}
+}
+
+// tell adds to a result what changed and what was kept.
 func (w *watched) tell(out *bashOutput, t *text) {
-	if w == nil {
+	out.Checkpoint, out.CheckpointNote = w.checkpoint, w.note
+	t.line("%s", bracket(w.note))
+	if !w.asked {
 		return
 	}
 	if w.watch != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/workspace"
 )
 
 const overlayPolicy = `version: 1
@@ -61,4 +62,48 @@ func TestOnlyOverlaysTellWhatChanged(t *testing.T) {
 		t.Errorf("got %v, %q, set %q", out.Changes, out.ChangesNote, out.Set)
 	}
 	matches(t, "text", text, `only known where the workspace is an overlay`)
+}
+
+func TestBashMakesCheckpoints(t *testing.T) {
+	b := boxes(t, overlayPolicy)
+	if _, out := b.run("echo x >x"); out.Checkpoint != "" {
+		t.Errorf("nobody asked for %q", out.Checkpoint)
+	}
+	b.shells.backends.Checkpoints = true
+	other := boxes(t, "") // without an overlay there is nothing to say
+	other.shells.backends.Checkpoints = true
+	if text, out := other.run("echo x >x"); out.Checkpoint+out.CheckpointNote != "" || strings.Contains(text, "checkpoint") {
+		t.Errorf("got %q, %q", out.Checkpoint, text)
+	}
+	b.session = b.open()
+	text, out := b.run("echo one >file", "description", "write one")
+	if out.Checkpoint != "call-1" {
+		t.Errorf("got %q, %q", out.Checkpoint, out.CheckpointNote)
+	}
+	matches(t, "text", text, `\[belljar exit=0 .* checkpoint=call-1`)
+	if text, out := b.run("cat file; ls /"); out.Checkpoint != "" || strings.Contains(text, "checkpoint") {
+		t.Errorf("a call that reads got %q", out.Checkpoint)
+	}
+	if _, out := b.run("rm file; exit 3"); out.Checkpoint != "call-2" {
+		t.Errorf("got %q, %q", out.Checkpoint, out.CheckpointNote)
+	}
+	b.run("echo three >file; mkdir dir")
+	set := out.Set
+	b.session.Close()
+	store, err := workspace.Open(filepath.Join(b.state, sandbox.WorkspacesDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	info, err := store.Info(set)
+	if err != nil || len(info.Checkpoints) != 3 || info.Checkpoints[0].Note != "write one" || info.Checkpoints[1].Note != "rm file; exit 3" {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if err := store.Rollback(set, "call-1"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := store.Changes(t.Context(), set)
+	if err != nil || len(d.Changes) != 1 || d.Changes[0].Path != "file" || d.Changes[0].Size != 4 {
+		t.Errorf("%+v, %v", d, err)
+	}
 }

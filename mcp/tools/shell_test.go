@@ -30,6 +30,7 @@ type bench struct {
 	shells    *shells
 	session   *mcp.Session
 	workspace string
+	state     string
 }
 
 // boxes starts a bench on a policy, the default one where the text is empty.
@@ -43,8 +44,8 @@ func boxes(t *testing.T, policy string) *bench {
 			t.Fatal(err)
 		}
 	}
-	b := &bench{t: t, workspace: t.TempDir()}
-	sup, err := sandbox.New(sandbox.Config{Workspace: b.workspace, State: filepath.Join(t.TempDir(), "state")})
+	b := &bench{t: t, workspace: t.TempDir(), state: filepath.Join(t.TempDir(), "state")}
+	sup, err := sandbox.New(sandbox.Config{Workspace: b.workspace, State: b.state, Checkpoints: true})
 	if err != nil {
 		t.Fatal(err)
 	}

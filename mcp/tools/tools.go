@@ -19,7 +19,10 @@ import (
 // the server the tools are added to.
 type Backends struct {
 	Sandbox *sandbox.Supervisor // runs the shell tools; without it they refuse every call
-	Log     *slog.Logger        // gets what an operator should know of a refusal; default: discard
+	// Checkpoints makes a checkpoint of an overlay workspace after each Bash call
+	// that changed it; Sandbox must be one that makes them.
+	Checkpoints bool
+	Log         *slog.Logger // gets what an operator should know of a refusal; default: discard
 }
 
 // Add registers the tools and their resources. It panics, as mcp.AddTool does,

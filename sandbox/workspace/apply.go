@@ -262,6 +262,9 @@ func (a *applying) one(i int) {
 	if c.Kind != Deleted && c.Type != typeDir {
 		a.record.add(a.base, c.name)
 	}
+	if c.Kind == Deleted && a.seen[c.name] {
+		a.addSeen("-", []string{c.name}) // it was we who removed it
+	}
 }
 
 // failed notes that a change was not applied after all, nor what is in it.
@@ -299,7 +302,9 @@ func (a *applying) finish(all bool) error {
 		if err := a.write(); err != nil {
 			return err
 		}
-		_ = unix.Unlinkat(int(a.dir.Fd()), appliedName, 0) // what it says is not asked for any more
+		for _, name := range []string{appliedName, seenName} { // what they say is not asked for any more
+			_ = unix.Unlinkat(int(a.dir.Fd()), name, 0)
+		}
 		a.report.Emptied = true
 		a.store.collect()
 		a.store.sweep()

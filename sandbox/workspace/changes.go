@@ -104,6 +104,7 @@ type open struct {
 	layers merged
 	diff   Diff
 	marks  map[string]int64 // what was applied already, and when
+	seen   map[string]bool  // what was changed while the base had it
 }
 
 func (s *Store) look(id string, how int) (*open, error) {
@@ -135,7 +136,10 @@ func (o *open) begin(how int) error {
 	if o.layers, err = o.store.uppers(append([]string{o.meta.Top}, o.meta.Layers...)); err != nil {
 		return err
 	}
-	o.marks, err = o.readMarks()
+	if o.marks, err = o.readMarks(); err != nil {
+		return err
+	}
+	o.seen, err = o.readSeen()
 	return err
 }
 
@@ -153,6 +157,7 @@ type walk struct {
 	ctx   context.Context //nolint:containedctx // of this one call
 	left  int             // entries that may still be looked at
 	links map[[2]uint64]string
+	news  []string // what is to be added to seen
 }
 
 func (o *open) compare(ctx context.Context) error {
@@ -160,7 +165,9 @@ func (o *open) compare(ctx context.Context) error {
 	if err := w.root(); err != nil {
 		return err
 	}
-	return w.dir("", o.layers, o.base, false)
+	err := w.dir("", o.layers, o.base, false)
+	o.addSeen("", w.news)
+	return err
 }
 
 // root compares the permissions of the directory itself, which are those of
@@ -247,8 +254,14 @@ func (w *walk) name(path, name string, layers merged, base *os.File, opaque bool
 		return nil
 	}
 	c := Change{name: path, layer: e.at.layer, st: e.st, was: was, Kind: Added}
-	if was != nil {
+	switch {
+	case was != nil:
 		c.Kind = ""
+		if !isDir(e.st) && !w.seen[path] {
+			w.news = append(w.news, path)
+		}
+	case w.seen[path]:
+		c.Conflict = "it was deleted in the workspace after the set had changed it"
 	}
 	if err := w.content(&c, name, e, base); err != nil {
 		return err

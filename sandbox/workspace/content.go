@@ -86,11 +86,13 @@ func readFull(f *os.File, buf []byte, at int64) error {
 }
 
 // copyContent copies the content of a file, with its holes, by sharing the
-// blocks where the file system can.
-func copyContent(to, from *os.File, size int64) error {
+// blocks where the file system can. pace, if it is not nil, is asked before so
+// many bytes are written, and ends the copy with its error.
+func copyContent(to, from *os.File, size int64, pace func(n int64) error) error {
 	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil {
 		return nil
 	}
+	const piece = 8 << 20
 	for at := int64(0); at < size; {
 		start, end, err := span(from, at, size)
 		if err != nil {
@@ -98,6 +100,12 @@ func copyContent(to, from *os.File, size int64) error {
 		}
 		if start >= size {
 			break
+		}
+		end = min(end, start+piece)
+		if pace != nil {
+			if err := pace(end - start); err != nil {
+				return err
+			}
 		}
 		if _, err := from.Seek(start, io.SeekStart); err != nil {
 			return err
@@ -110,27 +118,30 @@ func copyContent(to, from *os.File, size int64) error {
 			return err
 		}
 		if n < end-start {
-			return errors.New("it became shorter while it was read")
+			return errUnsteady
 		}
 		at = end
 	}
 	return to.Truncate(size)
 }
 
+// errUnsteady is that a file cannot be copied as it was at one moment.
+var errUnsteady = errors.New("it changed while it was read")
+
 // steady copies a file and fails where it changes meanwhile.
-func steady(to, from *os.File) (*unix.Stat_t, error) {
+func steady(to, from *os.File, pace func(n int64) error) (*unix.Stat_t, error) {
 	var before, after unix.Stat_t
 	if err := unix.Fstat(int(from.Fd()), &before); err != nil {
 		return nil, err
 	}
-	if err := copyContent(to, from, before.Size); err != nil {
+	if err := copyContent(to, from, before.Size, pace); err != nil {
 		return nil, err
 	}
 	if err := unix.Fstat(int(from.Fd()), &after); err != nil {
 		return nil, err
 	}
 	if before.Size != after.Size || before.Ctim != after.Ctim {
-		return nil, errors.New("it changed while it was read")
+		return nil, errUnsteady
 	}
 	return &before, nil
 }

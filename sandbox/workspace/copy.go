@@ -3,6 +3,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -23,13 +24,10 @@ func (s *Store) copyLayers(m *meta, layers []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	to, err := s.upper(id)
+	err = s.copyInto(layersDir+"/"+id, from, &copying{m: m, left: maxEntries})
 	if err == nil {
-		c := &copying{m: m, left: maxEntries, links: map[[2]uint64]string{}, root: to}
-		if err = c.fill(to, from, ""); err == nil {
-			err = c.dress(to, from[0].dir)
-		}
-		to.Close()
+		// Who relies on it may remove what it was copied from.
+		err = unix.Syncfs(int(s.root.Fd()))
 	}
 	if err != nil {
 		_ = s.trash(layersDir, id)
@@ -38,10 +36,26 @@ func (s *Store) copyLayers(m *meta, layers []string) (string, error) {
 	return id, nil
 }
 
+// copyInto fills the new layer at a path with what others say.
+func (s *Store) copyInto(at string, from merged, c *copying) error {
+	to, err := openDir(s.root, at+"/"+upperDir)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	c.root, c.links = to, map[[2]uint64]string{}
+	if err := c.fill(to, from, ""); err != nil {
+		return err
+	}
+	return c.dress(to, from[0].dir)
+}
+
 type copying struct {
 	m     *meta
-	root  *os.File // of the new layer
-	left  int
+	left  int                 // entries that may still be copied
+	pace  func(n int64) error // as of copyContent; nil if nothing bounds it
+	prior *os.File            // an older copy, of which unchanged files are taken; may be nil
+	root  *os.File            // of the new layer
 	links map[[2]uint64]string
 }
 
@@ -52,7 +66,12 @@ func (c *copying) fill(to *os.File, from merged, at string) error {
 	}
 	for _, name := range names {
 		if c.left--; c.left < 0 {
-			return fmt.Errorf("over %d changed files: %w", maxEntries, errBound)
+			return fmt.Errorf("too many changed files: %w", errBound)
+		}
+		if c.pace != nil {
+			if err := c.pace(0); err != nil {
+				return err
+			}
 		}
 		path := join(at, name)
 		if err := tooDeep(path); err != nil {
@@ -147,6 +166,10 @@ func (c *copying) file(to *os.File, path, name string, e *entry) error {
 		return err
 	}
 	defer from.Close()
+	if c.again(to, path, name, from) {
+		c.links[key] = path
+		return nil
+	}
 	fd, err := unix.Openat(int(to.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -154,7 +177,7 @@ func (c *copying) file(to *os.File, path, name string, e *entry) error {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	for range copyTries {
-		if _, err = steady(f, from); err == nil {
+		if _, err = steady(f, from, c.pace); !errors.Is(err, errUnsteady) {
 			break
 		}
 	}
@@ -163,6 +186,42 @@ func (c *copying) file(to *os.File, path, name string, e *entry) error {
 	}
 	c.links[key] = path
 	return c.dress(f, from)
+}
+
+// again makes a file a second name of that in the older copy, where the two are
+// the same in every byte and attribute: frozen layers never change, so they may
+// share it. It costs to read both and writes nothing.
+func (c *copying) again(to *os.File, path, name string, from *os.File) bool {
+	if c.prior == nil {
+		return false
+	}
+	old, err := openFile(c.prior, path)
+	if err != nil {
+		return false
+	}
+	defer old.Close()
+	var now, was, end unix.Stat_t
+	if unix.Fstat(int(from.Fd()), &now) != nil || unix.Fstat(int(old.Fd()), &was) != nil {
+		return false
+	}
+	// A copy has the owner that all layers have, and no ctime of its own choice.
+	if now.Size != was.Size || now.Mtim != was.Mtim || now.Mode != was.Mode || now.Size > callBytes {
+		return false
+	}
+	if same, err := sameContent(from, old, now.Size); err != nil || !same {
+		return false
+	}
+	mine, err := attrs(from)
+	if err != nil {
+		return false
+	}
+	if theirs, err := attrs(old); err != nil || !maps.Equal(mine, theirs) {
+		return false
+	}
+	if unix.Fstat(int(from.Fd()), &end) != nil || end.Ctim != now.Ctim || end.Size != now.Size {
+		return false
+	}
+	return unix.Linkat(int(c.prior.Fd()), path, int(to.Fd()), name, 0) == nil
 }
 
 // dress gives a copy the attributes, owner, mode and times of what it is of.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,33 +62,40 @@ func (h *held) alone() error {
 
 // freeze makes what the set holds now into layers that never change again, and
 // returns them. Where a box works in the set its top is copied, at the cost of
-// what was changed; else it becomes one of them as it is, and the set begins
-// a new one.
-func (h *held) freeze(live bool) ([]string, error) {
+// what was changed, and the set stays as it is; else the top becomes one of them
+// as it is and the set begins a new one. changed is that, and the set is to be
+// written before anybody else gets the layers: the top must not be one any more.
+func (h *held) freeze(live bool) (layers []string, changed bool, err error) {
 	s, m := h.store, &h.meta
 	none, err := s.empty(m.Top)
 	if err != nil || none {
-		return m.Layers, err
+		return m.Layers, false, err
 	}
-	if len(m.Layers)+2 > maxLayers {
-		if err := h.flatten(); err != nil {
-			return nil, err
-		}
-	}
+	full := len(m.Layers)+2 > maxLayers
 	if live {
-		frozen, err := s.copyLayers(m, []string{m.Top})
-		if err != nil {
-			return nil, err
+		h.see()
+		// The layers below are mounted: they stay the set's, merged or not.
+		copied, below := []string{m.Top}, m.Layers
+		if full {
+			copied, below = append(copied, m.Layers...), nil
 		}
-		return append([]string{frozen}, m.Layers...), nil
+		frozen, err := s.copyLayers(m, copied)
+		if err != nil {
+			return nil, false, err
+		}
+		return append([]string{frozen}, below...), false, nil
+	}
+	if full {
+		if err := h.flatten(); err != nil {
+			return nil, false, err
+		}
 	}
 	top, err := s.newLayer(m)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	m.Layers, m.Top = append([]string{m.Top}, m.Layers...), top
-	// Before anybody else has the layer: it must not be a top any more.
-	return m.Layers, h.write()
+	return m.Layers, true, nil
 }
 
 // flatten makes one layer of all that are frozen, so that there is room for
@@ -124,11 +132,11 @@ func (s *Store) fork(id, fork string) error {
 	if h.has(journalName) {
 		return errors.New("an apply of it was interrupted; run that again first")
 	}
-	applied, err := readSmall(h.dir, appliedName, maxMarks)
-	if err != nil && !errors.Is(err, unix.ENOENT) {
+	records, err := h.records()
+	if err != nil {
 		return err
 	}
-	layers, err := h.freeze(live)
+	layers, changed, err := h.freeze(live)
 	if err != nil {
 		return err
 	}
@@ -138,7 +146,35 @@ func (s *Store) fork(id, fork string) error {
 	if m.Top, err = s.newLayer(&m); err != nil {
 		return err
 	}
-	return s.enter(fork, &m, applied)
+	if !changed {
+		return s.enter(fork, &m, records)
+	}
+	return h.part(fork, &m, records)
+}
+
+// part writes a set whose top was frozen, and enters the fork that shares it.
+// The two files go to the disk side by side, as each waits for it alone; then
+// first the one and after it the other takes its place, so that a crash leaves
+// a layer too much and never a top that is another set's as well.
+func (h *held) part(fork string, m *meta, records map[string][]byte) error {
+	var (
+		both sync.WaitGroup
+		mine *draft
+		err  error
+	)
+	both.Go(func() { mine, err = newDraft(h.dir, metaName, &h.meta) })
+	d, err2 := h.store.draft(m, records)
+	both.Wait()
+	if err == nil && err2 != nil {
+		mine.drop()
+	}
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if err := mine.place(); err != nil {
+		return err
+	}
+	return d.place(fork)
 }
 
 // Checkpoint remembers what the set is now under a name. A name that is taken
@@ -160,18 +196,27 @@ func (s *Store) checkpoint(id, name string) error {
 	}
 	defer h.close()
 	m := &h.meta
-	switch {
-	case slices.ContainsFunc(m.Checkpoints, func(c checkpoint) bool { return c.Name == name }):
+	if slices.ContainsFunc(m.Checkpoints, func(c checkpoint) bool { return c.Name == name }) {
 		return fmt.Errorf("there is a checkpoint %q already; choose another name", name)
-	case len(m.Checkpoints) >= maxCheckpoints:
-		return fmt.Errorf("%d checkpoints: %w; apply or discard the set, or fork it and go on in the fork", maxCheckpoints, ErrTooMany)
 	}
-	layers, err := h.freeze(live)
+	before := len(m.Checkpoints)
+	if err := m.room(); err != nil {
+		return err
+	}
+	layers, _, err := h.freeze(live)
 	if err != nil {
 		return err
 	}
-	m.Checkpoints = append(m.Checkpoints, checkpoint{name, time.Now().UTC(), layers})
-	return h.write()
+	dropped := len(m.Checkpoints) < before
+	m.Checkpoints = append(m.Checkpoints, checkpoint{Name: name, Time: time.Now().UTC(), Layers: layers})
+	if err := h.write(); err != nil {
+		return err
+	}
+	if dropped {
+		s.collect()
+		s.sweep()
+	}
+	return nil
 }
 
 // Rollback makes the set what it was at a checkpoint; later checkpoints are
@@ -196,6 +241,9 @@ func (s *Store) rollback(id, name string) error {
 	i := slices.IndexFunc(m.Checkpoints, func(c checkpoint) bool { return c.Name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no checkpoint %q; `belljar workspace list` shows those that there are", name)
+	}
+	if err := m.Checkpoints[i].torn(); err != nil {
+		return err
 	}
 	m.Layers, m.Checkpoints = m.Checkpoints[i].Layers, m.Checkpoints[:i+1]
 	if m.Top, err = s.newLayer(m); err != nil {

@@ -24,16 +24,25 @@ func isLayerName(name string) bool {
 // belongs to. The store's lock is held.
 func (s *Store) newLayer(m *meta) (string, error) {
 	id := newID()
-	at := layersDir + "/" + id
-	if err := unix.Mkdirat(int(s.root.Fd()), at, 0o700); err != nil {
-		return "", fmt.Errorf("make layer: %w", err)
-	}
-	err := s.furnish(at, m)
-	if err != nil {
-		_ = s.trash(layersDir, id)
-		return "", fmt.Errorf("make layer: %w", err)
+	if err := s.layerAt(layersDir, id, m); err != nil {
+		return "", err
 	}
 	return id, nil
+}
+
+// layerAt makes an empty layer in a directory.
+func (s *Store) layerAt(dir, name string, m *meta) error {
+	at := dir + "/" + name
+	err := unix.Mkdirat(int(s.root.Fd()), at, 0o700)
+	if err == nil {
+		if err = s.furnish(at, m); err != nil {
+			_ = s.trash(dir, name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make layer: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) furnish(at string, m *meta) error {

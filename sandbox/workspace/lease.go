@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // Lease is the right to mount a set. While it is held the set is live. The
@@ -22,6 +24,9 @@ type Lease struct {
 	store *Store
 	held  *held
 	once  sync.Once
+	turn  chan struct{} // held while a checkpoint of a call is made
+	gone  chan struct{} // closed when the lease is
+	loose bool          // a checkpoint of a call was made; guarded by turn
 }
 
 // Use leases a set, which it makes where there is none of that name. It fails
@@ -49,7 +54,7 @@ func (s *Store) use(id, base string, protect Protect) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{ID: id, store: s, held: h}
+	l := &Lease{ID: id, store: s, held: h, turn: make(chan struct{}, 1), gone: make(chan struct{})}
 	if err := l.open(base); err != nil {
 		l.drop()
 		return nil, err
@@ -90,6 +95,8 @@ func (l *Lease) open(base string) error {
 		}
 		l.Frozen = append(l.Frozen, dir)
 	}
+	l.throwAll()
+	h.touch()
 	return nil
 }
 
@@ -102,14 +109,21 @@ func (l *Lease) drop() {
 	l.held.close()
 }
 
-// Close gives the set back. One in which nothing was ever changed is removed.
+// Close gives the set back, when a checkpoint that is being made is done. One in which nothing was ever changed is removed.
 // Twice is fine.
 func (l *Lease) Close() error {
 	var err error
 	l.once.Do(func() {
+		l.turn <- struct{}{} // for good
+		close(l.gone)
+		if l.loose {
+			err = l.keepCalls()
+		}
+		l.held.see()
+		l.held.touch()
 		m := &l.held.meta
 		if len(m.Layers) == 0 && len(m.Checkpoints) == 0 && l.held.unchanged() {
-			err = l.store.discard(l.ID, l.held.locks[0])
+			err = errors.Join(err, l.store.discard(l.ID, l.held.locks[0]))
 		}
 		l.drop()
 	})
@@ -117,6 +131,11 @@ func (l *Lease) Close() error {
 		return nil // somebody else looks after it
 	}
 	return err
+}
+
+// touch notes that the set was used now.
+func (h *held) touch() {
+	_ = unix.UtimesNanoAt(int(h.dir.Fd()), metaName, nil, 0) // it only looks older than it is
 }
 
 // unchanged reports whether the set holds nothing that would be missed, now

@@ -26,11 +26,12 @@ type state struct {
 	ino      uint64
 	size     int64
 	modified unix.Timespec
-	opaque   bool // a directory that hides those below it
+	changed  unix.Timespec // which nobody can set
+	opaque   bool          // a directory that hides those below it
 }
 
 func stateOf(st *unix.Stat_t) state {
-	return state{st.Mode, st.Rdev, st.Ino, st.Size, st.Mtim, false}
+	return state{st.Mode, st.Rdev, st.Ino, st.Size, st.Mtim, st.Ctim, false}
 }
 
 func (s state) gone() bool { return s.mode&unix.S_IFMT == unix.S_IFCHR && s.rdev == 0 }
@@ -50,6 +51,9 @@ func (l *Lease) Mark() (*Mark, error) {
 	}
 	return m, nil
 }
+
+// same reports whether the top stood at both moments as it did at the other.
+func (m *Mark) same(other *Mark) bool { return maps.Equal(m.was, other.was) }
 
 func (m *Mark) note(at string, dir *os.File) error {
 	names, err := listDir(dir)

@@ -171,7 +171,7 @@ func (a *applying) makeFile(c *Change, dir *os.File, scratch string) error {
 	}
 	to := os.NewFile(uintptr(fd), scratch)
 	defer to.Close()
-	st, err := steady(to, from)
+	st, err := steady(to, from, nil)
 	if err != nil {
 		return err
 	}

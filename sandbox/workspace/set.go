@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type meta struct {
 	Since       time.Time    `json:"since"`
 	Protect     Protect      `json:"protect"`
 	Top         string       `json:"top"`
+	Calls       int          `json:"calls,omitempty"`  // checkpoints of calls there ever were
 	Layers      []string     `json:"layers,omitempty"` // frozen, the highest first
 	Checkpoints []checkpoint `json:"checkpoints,omitempty"`
 }
@@ -52,6 +54,9 @@ type checkpoint struct {
 	Name   string    `json:"name"`
 	Time   time.Time `json:"time"`
 	Layers []string  `json:"layers,omitempty"`
+	Call   bool      `json:"call,omitempty"` // made after a call, and dropped when there are newer ones
+	Note   string    `json:"note,omitempty"` // what the call was
+	Boot   string    `json:"boot,omitempty"` // which boot of the machine, until it is known to be on the disk
 }
 
 const metaVersion = 1
@@ -95,10 +100,15 @@ func (s *Store) hold(id string) (*held, error) {
 }
 
 func (h *held) close() {
+	h.unlock()
+	h.dir.Close()
+}
+
+func (h *held) unlock() {
 	for _, l := range h.locks {
 		l.free()
 	}
-	h.dir.Close()
+	h.locks = nil
 }
 
 // read reads set.json again.
@@ -144,6 +154,25 @@ func (h *held) busy(how int) error {
 	return h.read()
 }
 
+// busyWithin is busy for who cannot wait longer than ctx.
+func (h *held) busyWithin(ctx context.Context) error {
+	for {
+		l, err := tryLock(h.dir, busyName, unix.LOCK_EX)
+		if err != nil {
+			return err
+		}
+		if l != nil {
+			h.locks = append(h.locks, l)
+			return h.read()
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
+		}
+	}
+}
+
 // quiet takes the set from boxes until close; live is that one works in it. Who
 // only asks whether one does holds the lock for a moment too, so it is tried a
 // few times.
@@ -166,18 +195,40 @@ func (h *held) quiet() (live bool, err error) {
 // writeJSON writes a small file so that after a crash there is the old one or
 // the new one.
 func writeJSON(dir *os.File, name string, what any) error {
-	scratch := name + "." + newID()
-	err := newJSON(dir, scratch, what)
-	if err == nil {
-		err = unix.Renameat(int(dir.Fd()), scratch, int(dir.Fd()), name)
+	d, err := newDraft(dir, name, what)
+	if err != nil {
+		return err
 	}
+	return d.place()
+}
+
+// draft is a small file that is on the disk and not in its place yet.
+type draft struct {
+	dir           *os.File
+	name, scratch string
+}
+
+func newDraft(dir *os.File, name string, what any) (*draft, error) {
+	d := &draft{dir, name, name + "." + newID()}
+	if err := newJSON(dir, d.scratch, what); err != nil {
+		d.drop()
+		return nil, fmt.Errorf("write %s: %w", name, err)
+	}
+	return d, nil
+}
+
+func (d *draft) drop() { _ = unix.Unlinkat(int(d.dir.Fd()), d.scratch, 0) }
+
+// place puts it over the one that is there, durably.
+func (d *draft) place() error {
+	err := unix.Renameat(int(d.dir.Fd()), d.scratch, int(d.dir.Fd()), d.name)
 	if err == nil {
-		err = dir.Sync()
+		err = d.dir.Sync()
 	} else {
-		_ = unix.Unlinkat(int(dir.Fd()), scratch, 0)
+		d.drop()
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+		return fmt.Errorf("write %s: %w", d.name, err)
 	}
 	return nil
 }
@@ -276,36 +327,57 @@ func (s *Store) room(id string) error {
 	case slices.Contains(ids, id):
 		return ErrExists
 	case len(ids) >= maxSets:
-		return fmt.Errorf("%d sets: %w; `belljar workspace list` shows them, `discard` removes one", len(ids), ErrTooMany)
+		return fmt.Errorf("%d sets: %w; `belljar workspace list` shows them, `belljar workspace prune --empty` removes those without changes, `prune --older-than 720h` those that nobody used for so long", len(ids), ErrTooMany)
 	}
 	return nil
 }
 
-// enter puts a new set into the store, with the record of what was applied of
-// the one that it comes from. The store's lock is held.
-func (s *Store) enter(id string, m *meta, applied []byte) error {
-	// Elsewhere first: a set is there whole, or not at all.
-	scratch := newDir + "/" + newID()
-	if err := unix.Mkdirat(int(s.root.Fd()), scratch, 0o700); err != nil {
-		return err
-	}
-	dir, err := openDir(s.root, scratch)
+// enter puts a new set into the store, with the records of the one that it
+// comes from. The store's lock is held.
+func (s *Store) enter(id string, m *meta, records map[string][]byte) error {
+	d, err := s.draft(m, records)
 	if err != nil {
 		return err
 	}
+	return d.place(id)
+}
+
+// setDraft is the directory of a set that is not in its place yet: a set is
+// there whole, or not at all.
+type setDraft struct {
+	store   *Store
+	scratch string
+}
+
+// draft writes a set elsewhere, where it is collected if nothing comes of it.
+func (s *Store) draft(m *meta, records map[string][]byte) (*setDraft, error) {
+	scratch := newDir + "/" + newID()
+	if err := unix.Mkdirat(int(s.root.Fd()), scratch, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := openDir(s.root, scratch)
+	if err != nil {
+		return nil, err
+	}
 	defer dir.Close()
-	if len(applied) > 0 {
-		if err := newFile(dir, appliedName, applied); err != nil {
-			return fmt.Errorf("write %s: %w", appliedName, err)
+	for name, text := range records {
+		if err := newFile(dir, name, text); err != nil {
+			return nil, fmt.Errorf("write %s: %w", name, err)
 		}
 	}
 	if err := newJSON(dir, metaName, m); err != nil {
-		return fmt.Errorf("write %s: %w", metaName, err)
+		return nil, fmt.Errorf("write %s: %w", metaName, err)
 	}
-	if err := unix.Renameat2(int(s.root.Fd()), scratch, int(s.root.Fd()), setsDir+"/"+id, unix.RENAME_NOREPLACE); err != nil {
+	return &setDraft{s, scratch}, nil
+}
+
+// place makes it the set of a name.
+func (d *setDraft) place(id string) error {
+	root := int(d.store.root.Fd())
+	if err := unix.Renameat2(root, d.scratch, root, setsDir+"/"+id, unix.RENAME_NOREPLACE); err != nil {
 		return err
 	}
-	return syncDir(s.root, setsDir)
+	return syncDir(d.store.root, setsDir)
 }
 
 // openBase opens the base directory of a set. A new one learns from it what it

@@ -237,6 +237,7 @@ type Info struct {
 	ID          string       `json:"id"`
 	Base        string       `json:"base"` // directory of the host
 	Created     time.Time    `json:"created"`
+	Used        time.Time    `json:"used"`   // by a box, or a fork or the like, for the last time
 	Since       time.Time    `json:"since"`  // what changed in the base from here on is a conflict
 	Layers      int          `json:"layers"` // frozen ones
 	Live        bool         `json:"live"`   // a box works in it
@@ -249,6 +250,8 @@ type Info struct {
 type Checkpoint struct {
 	Name string    `json:"name"`
 	Time time.Time `json:"time"`
+	Call bool      `json:"call,omitempty"` // made by itself after a call
+	Note string    `json:"note,omitempty"` // what that call was
 }
 
 // List is what the store holds, by name. A damaged set is listed with what is
@@ -294,8 +297,11 @@ func (s *Store) info(id string, users map[string]int) (Info, error) {
 	defer h.close()
 	m := h.meta
 	info := Info{ID: id, Base: m.Base, Created: m.Created, Since: m.Since, Layers: len(m.Layers)}
+	if st, err := statAt(h.dir, metaName); err == nil && st != nil {
+		info.Used = time.Unix(st.Mtim.Unix()).UTC()
+	}
 	for _, c := range m.Checkpoints {
-		info.Checkpoints = append(info.Checkpoints, Checkpoint{c.Name, c.Time})
+		info.Checkpoints = append(info.Checkpoints, Checkpoint{c.Name, c.Time, c.Call, c.Note})
 	}
 	if err := s.whole(&m, users); err != nil {
 		info.Torn = err.Error()

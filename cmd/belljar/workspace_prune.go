@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/sandbox/workspace"
+)
+
+func workspacePruneCommand() *cobra.Command {
+	var (
+		k    kept
+		opts workspace.PruneOptions
+	)
+	c := &cobra.Command{
+		Use:   "prune [--empty] [--older-than TIME] [--dry-run]",
+		Short: "throw away sets that nobody used for long, or that changed nothing",
+		Long: `prune removes sets with all that was changed in them, as discard does: with
+--empty those that changed nothing and have no checkpoint, with --older-than those
+that no box, fork, checkpoint or apply used for so long, with both those that are
+both. Sets that a box works in are kept, and those with an interrupted apply.
+
+  belljar workspace prune --older-than 720h --dry-run
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case c.Flags().Changed("older-than") && opts.Unused <= 0:
+				return usage("prune: --older-than %s: want a time above zero, as 720h", opts.Unused)
+			case opts.Unused == 0 && !opts.Empty:
+				return usage("prune: nothing says which sets; give --empty, or --older-than with a time as 720h")
+			}
+			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+			defer cancel()
+			return k.with(func(s *workspace.Store) error {
+				all, err := s.Prune(ctx, opts)
+				if k.asJSON {
+					return errors.Join(printJSON(c.OutOrStdout(), all), failure(err))
+				}
+				for _, p := range all {
+					how := "removed"
+					switch {
+					case !p.Removed:
+						how = "kept: " + p.Kept
+					case opts.DryRun:
+						how = "would be removed"
+					}
+					fmt.Fprintf(c.OutOrStdout(), "%s %s, used %s: %s\n", p.ID, workspace.Quote(p.Base), p.Used.Local().Format(time.DateOnly), how)
+				}
+				return failure(err)
+			})
+		},
+	}
+	k.flags(c)
+	c.Flags().DurationVar(&opts.Unused, "older-than", 0, "only sets that nothing used for so long, as 720h")
+	c.Flags().BoolVar(&opts.Empty, "empty", false, "only sets that changed nothing")
+	c.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be removed")
+	return c
+}

@@ -1,0 +1,326 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of the checkpoints that are made after calls.
+const (
+	callsKept = 32
+	callBytes = 256 << 20       // written for one; shared blocks and files do not count
+	callTime  = 2 * time.Second // for one
+	callRest  = 9               // calls without one after one that was too expensive
+	callNote  = 120             // bytes
+)
+
+// copyPrefix begins the name of a layer that is being copied, in the directory
+// of its set.
+const copyPrefix = "copy-"
+
+// ErrSkipped is that there is no checkpoint of a call, as it would cost too
+// much. What wraps it says why.
+var ErrSkipped = errors.New("no checkpoint")
+
+// Calls makes a checkpoint of a leased set after each call that changed it. Its
+// methods are safe for concurrent use, and fail once the lease is closed.
+type Calls struct {
+	lease *Lease
+	most  int64 // bytes that one may write
+	// Guarded by the lease's turn.
+	last *Mark // how the set stood after the last call; nil is unknown
+	rest int   // calls that get none
+}
+
+// Calls begins to make checkpoints: what changes from here on counts.
+func (l *Lease) Calls() *Calls {
+	c := &Calls{lease: l, most: callBytes}
+	c.last, _ = l.Mark() // else the first checkpoint says what is wrong
+	return c
+}
+
+// Checkpoint remembers what the set is now, if that is not what it was at the
+// end of the last call, and returns the name of the checkpoint. note says what
+// the call was. The box goes on to work meanwhile. It copies what changed since
+// the last checkpoint, and looks at all that the set changed; where that takes
+// over 2 seconds or 256 MiB there is none, and the error is ErrSkipped. The
+// newest 32 are kept.
+func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err error) {
+	l := c.lease
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-l.gone:
+		return "", fmt.Errorf("checkpoint set %s: the box is gone", l.ID)
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	now, err := l.Mark()
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrSkipped, err)
+	}
+	last := c.last
+	c.last = now
+	switch {
+	case last != nil && now.same(last):
+		return "", nil
+	case c.rest > 0:
+		c.rest--
+		return "", fmt.Errorf("%w: an earlier one was too expensive; %d more calls get none", ErrSkipped, c.rest)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, callTime, fmt.Errorf("%w: what changed takes over %s to copy", ErrSkipped, callTime))
+	defer cancel()
+	name, err = l.checkpointCall(ctx, c.most, note)
+	switch {
+	case errors.Is(err, ErrSkipped):
+		c.rest = callRest
+		return "", fmt.Errorf("%w; the next %d calls get none either", err, callRest)
+	case err != nil:
+		return "", fmt.Errorf("checkpoint set %s: %w", l.ID, err)
+	}
+	return name, nil
+}
+
+// checkpointCall does it. The turn is held, and with it the set is live.
+func (l *Lease) checkpointCall(ctx context.Context, most int64, note string) (string, error) {
+	s := l.store
+	// What is known of the set may have changed since it was leased. Its
+	// directory is the lease's.
+	h := &held{store: s, id: l.ID, dir: l.held.dir}
+	defer h.unlock()
+	if err := h.busyWithin(ctx); err != nil {
+		return "", err
+	}
+	m := &h.meta
+	none, err := s.empty(m.Top)
+	if err != nil {
+		return "", err
+	}
+	scratch, layers := "", m.Layers
+	if !none {
+		scratch = copyPrefix + newID()
+		if layers, err = l.copyTop(m, scratch, pacer(ctx, most)); err != nil {
+			return "", err
+		}
+	}
+	h.see()
+	name, err := h.enterCall(note, scratch, layers)
+	l.loose = l.loose || err == nil
+	if err != nil && scratch != "" {
+		l.throw(scratch)
+	}
+	return name, err
+}
+
+// copyTop copies the top into the set's own directory, where no lock of the
+// store is needed, and returns what will be the layers of the checkpoint but for
+// that one, the highest.
+func (l *Lease) copyTop(m *meta, scratch string, pace func(n int64) error) ([]string, error) {
+	s := l.store
+	from, below := []string{m.Top}, m.Layers
+	if len(m.Layers)+2 > maxLayers {
+		from, below = append(from, m.Layers...), nil
+	}
+	all, err := s.uppers(from)
+	if err != nil {
+		return nil, err
+	}
+	defer all.close()
+	home := setsDir + "/" + l.ID
+	if err := s.layerAt(home, scratch, m); err != nil {
+		return nil, err
+	}
+	c := &copying{m: m, left: maxMarked, pace: pace}
+	if c.prior = s.priorCall(m); c.prior != nil {
+		defer c.prior.Close()
+	}
+	if err := s.copyInto(home+"/"+scratch, all, c); err != nil {
+		l.throw(scratch)
+		return nil, err
+	}
+	return below, nil
+}
+
+// pacer bounds what is copied.
+func pacer(ctx context.Context, most int64) func(n int64) error {
+	left := most
+	return func(n int64) error {
+		if left -= n; left < 0 {
+			return fmt.Errorf("%w: over %d MiB changed since the last one", ErrSkipped, most>>20)
+		}
+		return context.Cause(ctx)
+	}
+}
+
+// priorCall opens the layer of the newest checkpoint of a call; nil if there is
+// none.
+func (s *Store) priorCall(m *meta) *os.File {
+	for _, c := range slices.Backward(m.Checkpoints) {
+		if c.Call && len(c.Layers) > 0 {
+			dir, err := s.upper(c.Layers[0])
+			if err != nil {
+				return nil
+			}
+			return dir
+		}
+	}
+	return nil
+}
+
+// throw removes a layer that did not become one.
+func (l *Lease) throw(scratch string) {
+	_ = l.store.trash(setsDir+"/"+l.ID, scratch) // else the next lease does
+	l.store.sweep()
+}
+
+// throwAll removes what a lease left that was not closed.
+func (l *Lease) throwAll() {
+	names, err := listDir(l.held.dir)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, copyPrefix) {
+			l.throw(name)
+		}
+	}
+}
+
+// enterCall makes a copied layer one of the store, if there is one, and the
+// checkpoint one of the set. The oldest ones of calls go.
+func (h *held) enterCall(note, scratch string, layers []string) (string, error) {
+	if err := h.alone(); err != nil {
+		return "", err
+	}
+	s, m := h.store, &h.meta
+	if err := m.room(); err != nil {
+		return "", err
+	}
+	if scratch != "" {
+		id := newID()
+		root := int(s.root.Fd())
+		if err := unix.Renameat2(root, setsDir+"/"+h.id+"/"+scratch, root, layersDir+"/"+id, unix.RENAME_NOREPLACE); err != nil {
+			return "", fmt.Errorf("move the layer: %w", err)
+		}
+		layers = append([]string{id}, layers...)
+	}
+	c := checkpoint{Name: m.callName(), Time: time.Now().UTC(), Layers: layers, Call: true, Note: clip(note), Boot: bootID()}
+	before := len(m.Checkpoints)
+	m.Checkpoints = append(m.Checkpoints, c)
+	m.dropCalls(callsKept)
+	if err := h.write(); err != nil {
+		return "", err // the layer is nobody's, and collected
+	}
+	if len(m.Checkpoints) <= before {
+		s.collect()
+		s.sweep()
+	}
+	return c.Name, nil
+}
+
+// room makes room for one more checkpoint; only those of calls go.
+func (m *meta) room() error {
+	if over := len(m.Checkpoints) + 1 - maxCheckpoints; over > 0 {
+		m.dropCalls(m.calls() - over)
+	}
+	if len(m.Checkpoints) >= maxCheckpoints {
+		return fmt.Errorf("%d checkpoints: %w; apply or discard the set, or fork it and go on in the fork", maxCheckpoints, ErrTooMany)
+	}
+	return nil
+}
+
+// calls counts the checkpoints of calls.
+func (m *meta) calls() int {
+	n := 0
+	for _, c := range m.Checkpoints {
+		if c.Call {
+			n++
+		}
+	}
+	return n
+}
+
+// dropCalls forgets the oldest checkpoints of calls but for so many.
+func (m *meta) dropCalls(keep int) {
+	drop := m.calls() - max(keep, 0)
+	m.Checkpoints = slices.DeleteFunc(m.Checkpoints, func(c checkpoint) bool {
+		if c.Call && drop > 0 {
+			drop--
+			return true
+		}
+		return false
+	})
+}
+
+// callName is the next name, which no checkpoint of the set ever had.
+func (m *meta) callName() string {
+	for {
+		m.Calls++
+		name := "call-" + strconv.Itoa(m.Calls)
+		if !slices.ContainsFunc(m.Checkpoints, func(c checkpoint) bool { return c.Name == name }) {
+			return name
+		}
+	}
+}
+
+// clip is a note in one line of a bounded length.
+func clip(note string) string {
+	note = strings.Join(strings.Fields(strings.ToValidUTF8(note, "?")), " ")
+	if len(note) <= callNote {
+		return note
+	}
+	end := callNote - len("...")
+	for !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end] + "..."
+}
+
+// bootID names this run of the kernel.
+func bootID() string {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// keepCalls makes the checkpoints of calls durable, which none of them waited
+// for: until then they hold only as long as the machine runs.
+func (l *Lease) keepCalls() error {
+	h := &held{store: l.store, id: l.ID, dir: l.held.dir}
+	defer h.unlock()
+	if err := h.busy(unix.LOCK_EX); err != nil {
+		return err
+	}
+	loose := false
+	for i := range h.meta.Checkpoints {
+		if c := &h.meta.Checkpoints[i]; c.Boot == bootID() {
+			loose, c.Boot = true, ""
+		}
+	}
+	if !loose {
+		return nil
+	}
+	if err := unix.Syncfs(int(l.store.root.Fd())); err != nil {
+		return fmt.Errorf("write checkpoints to the disk: %w", err)
+	}
+	return h.write()
+}
+
+// torn says why there is no way back to a checkpoint.
+func (c *checkpoint) torn() error {
+	if c.Boot == "" || c.Boot == bootID() {
+		return nil
+	}
+	return fmt.Errorf("the machine went down before checkpoint %q was on the disk; choose one of an earlier session, or discard the set", c.Name)
+}

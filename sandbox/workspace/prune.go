@@ -1,0 +1,110 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// PruneOptions say which sets Prune removes: those to which all of it applies.
+type PruneOptions struct {
+	// Unused is how long nothing used the set: no box, fork, checkpoint or
+	// apply. Zero is any time.
+	Unused time.Duration
+	// Empty takes only sets that changed nothing, and have no checkpoint.
+	Empty bool
+	// DryRun removes nothing, and reports what would be.
+	DryRun bool
+}
+
+// Pruned is one set that Prune removed, or kept for a reason that a person
+// should know.
+type Pruned struct {
+	Info
+	Removed bool   `json:"removed"` // with DryRun: would be
+	Kept    string `json:"kept,omitempty"`
+}
+
+// Prune removes sets with what they changed. Those that a box works in, and
+// those with an apply that was interrupted, are kept, and damaged ones too.
+// Without Unused and Empty it fails: it would remove all.
+func (s *Store) Prune(ctx context.Context, opts PruneOptions) ([]Pruned, error) {
+	if opts.Unused <= 0 && !opts.Empty {
+		return nil, errors.New("prune workspaces: nothing says which; name an age, or take those without changes")
+	}
+	all, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	pruned := []Pruned{}
+	for _, info := range all {
+		if err := ctx.Err(); err != nil {
+			return pruned, fmt.Errorf("prune workspaces: %w", err)
+		}
+		p := Pruned{Info: info}
+		removed, err := s.prune(ctx, info.ID, opts)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			continue // gone meanwhile
+		case err != nil:
+			p.Kept = err.Error()
+		case !removed:
+			continue
+		}
+		p.Removed = removed
+		pruned = append(pruned, p)
+	}
+	return pruned, nil
+}
+
+// prune removes one set, if the options mean it.
+func (s *Store) prune(ctx context.Context, id string, opts PruneOptions) (bool, error) {
+	h, err := s.hold(id)
+	if err != nil {
+		return false, err
+	}
+	defer h.close()
+	// From here on no box begins to work in it.
+	live, err := h.quiet()
+	if err != nil || live {
+		return false, err
+	}
+	st, err := statAt(h.dir, metaName)
+	if err != nil || st == nil {
+		return false, err
+	}
+	if time.Since(time.Unix(st.Mtim.Unix())) < opts.Unused {
+		return false, nil
+	}
+	if h.has(journalName) {
+		return false, errors.New("an apply of it was interrupted; run that again, or discard the set")
+	}
+	if opts.Empty {
+		if none, err := s.nothing(ctx, id); err != nil || !none {
+			return false, err
+		}
+	}
+	if opts.DryRun {
+		return true, nil
+	}
+	err = s.discard(id, h.locks[0])
+	return err == nil, err
+}
+
+// nothing reports whether a set would change nothing, and has no state to go
+// back to.
+func (s *Store) nothing(ctx context.Context, id string) (bool, error) {
+	o, err := s.look(id, unix.LOCK_SH)
+	if err != nil {
+		return false, err
+	}
+	defer o.close()
+	if len(o.meta.Checkpoints) > 0 {
+		return false, nil
+	}
+	err = o.compare(ctx)
+	return err == nil && len(o.diff.Changes) == 0, err
+}

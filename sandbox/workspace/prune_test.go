@@ -1,0 +1,166 @@
+package workspace
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPrune(t *testing.T) {
+	s, base := store(t)
+	put(t, base+"/file", "text\n")
+	for _, id := range []string{"changed", "empty", "live", "old", "reverted", "waits", "way-back"} {
+		must(t, s.Create(id, base, Protect{}))
+	}
+	put(t, top(t, s, "changed")+"/x", "x")
+	put(t, top(t, s, "old")+"/x", "x")
+	reverted := top(t, s, "reverted") + "/file" // copied up, and as it was
+	put(t, reverted, "text\n")
+	info, err := os.Stat(base + "/file")
+	must(t, err)
+	must(t, os.Chtimes(reverted, info.ModTime(), info.ModTime()))
+	put(t, s.path+"/"+setsDir+"/waits/"+journalName, "{}")
+	must(t, s.Checkpoint("way-back", "mine"))
+	l, err := s.Use("live", base, Protect{})
+	must(t, err)
+	defer l.Close()
+	past := time.Now().Add(-800 * time.Hour)
+	for _, id := range []string{"old", "empty", "live", "waits"} {
+		must(t, os.Chtimes(filepath.Join(s.path, setsDir, id, metaName), past, past))
+	}
+	prune := func(opts PruneOptions) []string {
+		t.Helper()
+		all, err := s.Prune(t.Context(), opts)
+		must(t, err)
+		var got []string
+		for _, p := range all {
+			got = append(got, strings.TrimSpace(fmt.Sprint(p.ID, " ", p.Removed, " ", strings.SplitN(p.Kept, ";", 2)[0])))
+		}
+		return got
+	}
+	if _, err := s.Prune(t.Context(), PruneOptions{}); err == nil {
+		t.Error("removed all")
+	}
+	const waits = "waits false an apply of it was interrupted"
+	for _, c := range []struct {
+		opts PruneOptions
+		want []string
+	}{
+		{PruneOptions{Unused: 720 * time.Hour, Empty: true, DryRun: true}, []string{"empty true", waits}},
+		{PruneOptions{Unused: 720 * time.Hour, DryRun: true}, []string{"empty true", "old true", waits}},
+		{PruneOptions{Empty: true}, []string{"empty true", "reverted true", waits}},
+		{PruneOptions{Unused: 720 * time.Hour}, []string{"old true", waits}},
+	} {
+		if diff := cmp.Diff(c.want, prune(c.opts)); diff != "" {
+			t.Errorf("%+v: want (-), got (+):\n%s", c.opts, diff)
+		}
+	}
+	ids, err := s.ids()
+	must(t, err)
+	if diff := cmp.Diff([]string{"changed", "live", "waits", "way-back"}, ids); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
+	}
+}
+
+func TestFullStoreNamesPrune(t *testing.T) {
+	s, base := store(t)
+	for i := range maxSets {
+		must(t, os.Mkdir(fmt.Sprintf("%s/%s/x%d", s.path, setsDir, i), 0o700))
+	}
+	if err := s.Create("more", base, Protect{}); err == nil || !strings.Contains(err.Error(), "workspace prune --empty") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A file that a box changed and a person deleted is a conflict, and one that
+// the box made, renamed or that Apply removed is none.
+func TestDeletedByAPerson(t *testing.T) {
+	s, base := store(t)
+	for _, name := range []string{"edited", "saved", "renamed", "gone", "d/deep", "kept", "again"} {
+		put(t, base+"/"+name, name)
+	}
+	l, err := s.Use("set", base, Protect{})
+	must(t, err)
+	dir := top(t, s, "set")
+	for _, name := range []string{"edited", "saved", "d/deep", "kept", "made"} {
+		put(t, dir+"/"+name, "new")
+	}
+	put(t, dir+"/to", "renamed")
+	whiteout(t, dir+"/renamed")
+	whiteout(t, dir+"/gone")
+	whiteout(t, dir+"/again")
+	if _, err := s.Apply(t.Context(), "set", Options{Paths: []string{"again"}, Protected: true}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, os.Remove(dir+"/again"))
+	put(t, dir+"/again", "by the box")
+	must(t, l.Close())
+	for _, path := range []string{"edited", "saved", "d", "gone"} {
+		must(t, os.RemoveAll(filepath.Join(base, path)))
+	}
+	want := []string{
+		"added file again", "added directory d", "added file d/deep CONFLICT", "added file edited CONFLICT", "modified file kept",
+		"added file made", "deleted file renamed", "added file saved CONFLICT", "added file to",
+	}
+	if diff := cmp.Diff(want, diff(t, s, "set")); diff != "" {
+		t.Errorf("want (-), got (+):\n%s", diff)
+	}
+	must(t, s.Fork("set", "fork"))
+	if diff := cmp.Diff(want, diff(t, s, "fork")); diff != "" {
+		t.Errorf("the fork: want (-), got (+):\n%s", diff)
+	}
+}
+
+// A file that Apply removed itself, after it had been seen, is none either.
+func TestDeletedByApply(t *testing.T) {
+	s, base := store(t)
+	put(t, base+"/file", "old")
+	l, err := s.Use("set", base, Protect{})
+	must(t, err)
+	defer l.Close()
+	dir := top(t, s, "set")
+	put(t, dir+"/file", "new")
+	diff(t, s, "set") // which sees it
+	must(t, os.Remove(dir+"/file"))
+	whiteout(t, dir+"/file")
+	_, err = s.Apply(t.Context(), "set", Options{Protected: true})
+	must(t, err)
+	must(t, os.Remove(dir+"/file"))
+	put(t, dir+"/file", "again")
+	if got := diff(t, s, "set"); !slices.Equal(got, []string{"added file file"}) {
+		t.Errorf("got %v", got)
+	}
+	_, err = s.Apply(t.Context(), "set", Options{Protected: true})
+	must(t, err)
+	diff(t, s, "set")
+	must(t, os.Remove(base+"/file"))
+	if got := diff(t, s, "set"); !slices.Equal(got, []string{"added file file CONFLICT"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func FuzzSeen(f *testing.F) {
+	f.Add([]byte("YQ==\n-YQ==\nYg==\n"))
+	f.Add([]byte("-\n\nx"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		must(t, os.WriteFile(dir+"/"+seenName, text, 0o600))
+		d, err := os.Open(dir)
+		must(t, err)
+		defer d.Close()
+		h := &held{dir: d}
+		h.addSeen("", []string{"a/b"})
+		h.addSeen("-", []string{"c"})
+		seen, err := h.readSeen()
+		must(t, err)
+		if !seen["a/b"] || seen["c"] {
+			t.Errorf("got %v", seen)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package workspace
+
+import (
+	"bufio"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// seenName is the record of which files the set changed while the base had
+// them: a line for each path, with a "-" before it once Apply itself removed
+// the file. Where such a file is missing from the base, a person deleted it.
+//
+// The layers do not tell. A file that was copied up has an attribute that says
+// so, but a renamed one has it too, and one that was written beside its place
+// and renamed over it, as editors do, has none.
+const seenName = "seen"
+
+// readSeen reads that record.
+func (h *held) readSeen() (map[string]bool, error) {
+	text, err := readSmall(h.dir, seenName, maxMarks)
+	if errors.Is(err, unix.ENOENT) {
+		return map[string]bool{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was seen: %w; apply or discard the rest", err)
+	}
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(strings.NewReader(string(text)))
+	lines.Buffer(nil, 2*maxPath)
+	for lines.Scan() {
+		name, gone := strings.CutPrefix(lines.Text(), "-")
+		if path, err := base64.StdEncoding.DecodeString(name); err == nil { // else the last line of a crash
+			if gone {
+				delete(seen, string(path))
+			} else {
+				seen[string(path)] = true
+			}
+		}
+	}
+	return seen, nil
+}
+
+// addSeen adds paths to the record, each behind prefix. Where that fails, or the
+// record is as long as it may be, such a file counts as added later.
+func (h *held) addSeen(prefix string, paths []string) {
+	if len(paths) == 0 {
+		return
+	}
+	fd, err := unix.Openat(int(h.dir.Fd()), seenName, unix.O_RDWR|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return
+	}
+	f := os.NewFile(uintptr(fd), seenName)
+	defer f.Close()
+	var text strings.Builder
+	if !endsLine(f) {
+		text.WriteByte('\n') // after a crash
+	}
+	for _, path := range paths {
+		text.WriteString(prefix + base64.StdEncoding.EncodeToString([]byte(path)) + "\n")
+	}
+	if info, err := f.Stat(); err == nil && info.Size()+int64(text.Len()) <= maxMarks {
+		_, _ = f.WriteString(text.String())
+	}
+}
+
+// endsLine reports whether what is added to a file begins a line.
+func endsLine(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return true
+	}
+	var last [1]byte
+	_, err = f.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] == '\n'
+}
+
+// see adds to the record what the top has now and the base as well. It is done
+// when a box gives the set back and with each checkpoint; what a person deletes
+// before is not told from what was not there.
+func (h *held) see() {
+	base, err := openBase(&h.meta, false)
+	if err != nil {
+		return
+	}
+	defer base.Close()
+	top, err := h.store.upper(h.meta.Top)
+	if err != nil {
+		return
+	}
+	defer top.Close()
+	seen, err := h.readSeen()
+	if err != nil {
+		return
+	}
+	l := looking{seen: seen, left: maxMarked}
+	l.dir("", top, base)
+	h.addSeen("", l.news)
+}
+
+type looking struct {
+	seen map[string]bool
+	news []string
+	left int
+}
+
+func (l *looking) dir(at string, top, base *os.File) {
+	names, err := listDir(top)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		path := join(at, name)
+		if l.left--; l.left < 0 || l.seen[path] || tooDeep(path) != nil {
+			continue
+		}
+		st, err := statAt(top, name)
+		if err != nil || st == nil || kindOf(st) == unix.S_IFCHR {
+			continue
+		}
+		if was, err := statAt(base, name); err != nil || was == nil {
+			continue
+		}
+		if !isDir(st) {
+			l.news = append(l.news, path)
+			continue
+		}
+		l.enter(path, name, top, base)
+	}
+}
+
+func (l *looking) enter(path, name string, top, base *os.File) {
+	sub, err := openDir(top, name)
+	if err != nil {
+		return
+	}
+	defer sub.Close()
+	old, err := openDir(base, name)
+	if err != nil {
+		return // it is none there
+	}
+	defer old.Close()
+	l.dir(path, sub, old)
+}
+
+// records are the files of the set that a fork of it needs as well.
+func (h *held) records() (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, name := range []string{appliedName, seenName} {
+		text, err := readSmall(h.dir, name, maxMarks)
+		switch {
+		case err == nil:
+			all[name] = text
+		case !errors.Is(err, unix.ENOENT):
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+	return all, nil
+}
