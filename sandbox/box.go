@@ -218,7 +218,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 	case err != nil:
 		return fmt.Errorf("its init did not answer: %w", err)
 	case first.Op == boxinit.OpFailed:
-		if err := explainOverlay(script.Name(first.Step), first.Errno); err != nil {
+		if err := b.sup.explainOverlay(script.Name(first.Step), first.Errno); err != nil {
 			return err
 		}
 		return &Refusal{
@@ -248,6 +248,11 @@ func (b *Box) Broken() <-chan struct{} { return b.gone }
 func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
 	var oob [64]byte
 	n, oobn, flags, _, err := b.conn.ReadMsgUnix(buf, oob[:])
+	if errors.Is(err, unix.ECONNRESET) {
+		// The init ended and left something of ours unread. The kernel tells that
+		// once, before it gives what the init had said.
+		n, oobn, flags, _, err = b.conn.ReadMsgUnix(buf, oob[:])
+	}
 	if err != nil {
 		return boxinit.Reply{}, nil, err
 	}

@@ -200,14 +200,43 @@ func (p *plan) attachOverlay(b *builder, tree boxinit.Slot) {
 }
 
 // explainOverlay says what to do where the host could not mount it.
-func explainOverlay(step string, errno error) error {
+func (s *Supervisor) explainOverlay(step string, errno error) error {
 	if step != stepOverlay {
 		return nil
 	}
+	err := fmt.Errorf("%s: %w", step, errno)
+	// In a user namespace what is mounted beneath a directory cannot be taken
+	// away from it, and overlayfs takes no layer with mounts in it. As root the
+	// layers are cloned without them.
+	if info, readErr := os.ReadFile("/proc/self/mountinfo"); !s.root && readErr == nil {
+		if beneath := mountsBeneath(string(info), s.cfg.Workspace); len(beneath) > 0 {
+			return &Refusal{
+				Message: fmt.Sprintf("something is mounted at %s, in the workspace, and only root can make an overlay of that, so no command runs; unmount it, or have the operator give the profile workspace: rw or ro", beneath[0]),
+				Err:     err,
+			}
+		}
+	}
 	return &Refusal{
 		Message: "this host cannot mount an overlay workspace, so no command runs; run \"belljar doctor\" to see what is missing, or have the operator give the profile workspace: rw or ro",
-		Err:     fmt.Errorf("%s: %w", step, errno),
+		Err:     err,
 	}
+}
+
+// mountsBeneath are the places in a directory on which something is mounted, of
+// proc_pid_mountinfo(5).
+func mountsBeneath(info, dir string) []string {
+	plain := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")
+	var all []string
+	for line := range strings.Lines(info) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		if point := plain.Replace(fields[4]); strings.HasPrefix(point, strings.TrimSuffix(dir, "/")+"/") {
+			all = append(all, point)
+		}
+	}
+	return all
 }
 
 // ErrNoOverlay is returned by methods that only a box with an overlay workspace

@@ -120,27 +120,27 @@ func TestDeletedByAPerson(t *testing.T) {
 // A file that Apply removed itself, after it had been seen, is none either.
 func TestDeletedByApply(t *testing.T) {
 	s, base := store(t)
-	put(t, base+"/file", "old")
+	put(t, base+"/the-file", "old")
 	l, err := s.Use("set", base, Protect{})
 	must(t, err)
 	defer l.Close()
 	dir := top(t, s, "set")
-	put(t, dir+"/file", "new")
+	put(t, dir+"/the-file", "new")
 	diff(t, s, "set") // which sees it
-	must(t, os.Remove(dir+"/file"))
-	whiteout(t, dir+"/file")
+	must(t, os.Remove(dir+"/the-file"))
+	whiteout(t, dir+"/the-file")
 	_, err = s.Apply(t.Context(), "set", Options{Protected: true})
 	must(t, err)
-	must(t, os.Remove(dir+"/file"))
-	put(t, dir+"/file", "again")
-	if got := diff(t, s, "set"); !slices.Equal(got, []string{"added file file"}) {
+	must(t, os.Remove(dir+"/the-file"))
+	put(t, dir+"/the-file", "again")
+	if got := diff(t, s, "set"); !slices.Equal(got, []string{"added file the-file"}) {
 		t.Errorf("got %v", got)
 	}
 	_, err = s.Apply(t.Context(), "set", Options{Protected: true})
 	must(t, err)
 	diff(t, s, "set")
-	must(t, os.Remove(base+"/file"))
-	if got := diff(t, s, "set"); !slices.Equal(got, []string{"added file file CONFLICT"}) {
+	must(t, os.Remove(base+"/the-file"))
+	if got := diff(t, s, "set"); !slices.Equal(got, []string{"added file the-file CONFLICT"}) {
 		t.Errorf("got %v", got)
 	}
 }
