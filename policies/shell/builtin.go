@@ -1,0 +1,221 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+)
+
+// eval joins its words and runs them as text of this shell.
+func eval(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	words = words[1:]
+	if len(words) > 0 && words[0].Text == "--" {
+		words = words[1:]
+	}
+	text := join(words)
+	if text.Certainty != Exact {
+		r.out.Commands[i].Opaque = "the text that it runs is only known when it runs"
+		return
+	}
+	why := r.nested(text.Text, via, at, r.out.Commands[i].Assigns, true)
+	c := &r.out.Commands[i]
+	c.Opaque, c.Wrapper = why, why == ""
+}
+
+// trap runs a text of this shell at a signal or at its end.
+func trap(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	words = words[1:]
+	c := &r.out.Commands[i]
+	switch {
+	case len(words) > 0 && words[0].Text == "--":
+		words = words[1:]
+	case len(words) > 0 && words[0].Certainty == Exact && len(words[0].Text) > 1 && words[0].Text[0] == '-':
+		return // it lists
+	}
+	switch {
+	case len(words) == 0:
+	case join(words).Certainty > Home && (len(words) == 1 || words[0].Certainty != Exact):
+		c.Opaque = "the text that it runs is only known when it runs"
+	case len(words) == 1 || words[0].Text == "-" || words[0].Text == "":
+	default:
+		why := r.nested(words[0].Text, via, at, c.Assigns, true)
+		c = &r.out.Commands[i]
+		c.Opaque, c.Wrapper = why, why == ""
+	}
+}
+
+// exec takes the shell's place, or changes what its descriptors are.
+func exec(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	options, rest, why := grammar{flags: "cl", values: "a"}.read(words[1:])
+	c := &r.out.Commands[i]
+	c.Opaque = why
+	if why != "" || len(rest) == 0 {
+		return
+	}
+	if has(options, "a") {
+		c.Opaque = "it starts a program under another name"
+	} else {
+		c.Wrapper = true
+	}
+	r.started(rest, c.Assigns, via, at)
+}
+
+// command runs a program although a function has its name.
+func command(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	options, rest, why := grammar{flags: "pvV"}.read(words[1:])
+	c := &r.out.Commands[i]
+	c.Opaque = why
+	if why != "" || len(rest) == 0 || has(options, "v", "V") {
+		return
+	}
+	c.Wrapper = true
+	r.started(rest, c.Assigns, via, at)
+}
+
+// builtin runs one of the shell's own commands.
+func builtin(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	_, rest, why := grammar{}.read(words[1:])
+	c := &r.out.Commands[i]
+	c.Opaque = why
+	if why != "" || len(rest) == 0 {
+		return
+	}
+	c.Wrapper = true
+	r.started(rest, c.Assigns, via, at)
+}
+
+// set can change how the text that follows is read.
+func set(r *reader, i int, words []Word, _ place) {
+	for k, w := range words[1:] {
+		option := len(w.Text) > 1 && (w.Text[0] == '-' || w.Text[0] == '+')
+		switch {
+		case w.Text == "--" || w.Text == "-":
+			return
+		case w.Certainty != Exact && k == 0:
+			r.out.Commands[i].Opaque = whyDynamic
+			return
+		case !option && (k == 0 || !strings.HasSuffix(words[k].Text, "o")):
+			return
+		case option && strings.ContainsAny(w.Text, "kB"), w.Text == "keyword", w.Text == "braceexpand", w.Text == "posix":
+			r.out.Commands[i].Opaque = "it changes how the shell reads what follows"
+			return
+		case option && strings.ContainsAny(w.Text, "a"), w.Text == "allexport":
+			r.exports("")
+		}
+	}
+}
+
+// hash can give a name to another program.
+func hash(r *reader, i int, words []Word, _ place) {
+	options, _, why := grammar{flags: "lrdt", values: "p"}.read(words[1:])
+	if why != "" || has(options, "p") {
+		r.out.Commands[i].Opaque = "it gives another program the name of a command"
+	}
+}
+
+// enable can load builtins from files and switch the known ones off.
+func enable(r *reader, i int, words []Word, _ place) {
+	if len(words) > 1 {
+		r.out.Commands[i].Opaque = "it changes the shell's own commands"
+	}
+}
+
+// jobs starts a command with -x.
+func jobs(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	options, rest, why := grammar{flags: "lnprsx"}.read(words[1:])
+	c := &r.out.Commands[i]
+	c.Opaque = why
+	if why == "" && has(options, "x") && len(rest) > 0 {
+		r.started(rest, c.Assigns, via, at)
+	}
+}
+
+// alias gives later text another meaning.
+func alias(r *reader, i int, words []Word, _ place) {
+	for _, w := range words[1:] {
+		name, _, ok := strings.Cut(w.Text, "=")
+		if ok {
+			r.out.Aliases = append(r.out.Aliases, name)
+		}
+		if ok || w.Certainty != Exact {
+			r.out.Commands[i].Opaque = "it gives a name to a text that later commands become"
+		}
+	}
+}
+
+// mapfile runs a text of its own with -C.
+func mapfile(r *reader, i int, words []Word, at place) {
+	for _, w := range words[1:] {
+		if w.Certainty != Exact || strings.HasPrefix(w.Text, "-") && strings.ContainsRune(w.Text, 'C') {
+			r.out.Commands[i].Opaque = "it runs a text for the lines that it reads"
+		}
+	}
+	namesVariables(r, i, words, at)
+}
+
+// namesVariables reads a command that is given names of variables: it may set
+// them, and it computes their subscripts.
+func namesVariables(r *reader, i int, words []Word, _ place) {
+	name, operands := words[0].Text, words[1:]
+	switch name {
+	case "test", "[":
+		asks := func(w Word) bool { return w.Text == "-v" || w.Text == "-R" || w.Certainty == Any }
+		if slices.ContainsFunc(operands, asks) {
+			r.subscripts(i)
+		}
+		return
+	case "printf":
+		switch {
+		case len(operands) == 0 || operands[0].Certainty == Exact && !strings.HasPrefix(operands[0].Text, "-v"):
+			return
+		case operands[0].Text == "-v" && len(operands) > 1:
+			operands = operands[1:2]
+		default:
+			operands = []Word{{Text: strings.TrimPrefix(operands[0].Text, "-v"), Certainty: operands[0].Certainty}}
+		}
+	case "let":
+		r.sets("")
+		r.subscripts(i)
+		return
+	}
+	for k, w := range operands {
+		text, _, _ := strings.Cut(w.Text, "=")
+		switch {
+		case w.Certainty == Exact && strings.HasPrefix(w.Text, "-"):
+		case k > 0 && strings.HasPrefix(operands[k-1].Text, "-") && name == "read":
+		case w.Certainty != Exact && text == w.Text:
+			r.sets("")
+			r.subscripts(i)
+		case variable(text):
+			r.sets(text)
+			if holdsCode(text) {
+				r.out.Commands[i].Opaque = "it sets " + text + ", whose text the shell runs"
+			}
+		case strings.ContainsRune(text, '['):
+			r.subscripts(i)
+		}
+	}
+}
+
+// subscripts makes a command opaque that computes subscripts, where the script
+// holds texts with commands in such.
+func (r *reader) subscripts(i int) {
+	if c := &r.out.Commands[i]; c.Opaque == "" && r.risk() {
+		c.Opaque = "it takes a text for the name of a variable, and the script holds texts with commands in subscripts"
+	}
+}
+
+// variable reports whether a text is the name of a variable.
+func variable(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c != '_' && !letter(c) && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,165 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// inWord reads the commands that run while a word is expanded.
+func (r *reader) inWord(w *syntax.Word) {
+	if w == nil || r.err != nil {
+		return
+	}
+	for _, part := range w.Parts {
+		r.inPart(part)
+	}
+}
+
+func (r *reader) inPart(part syntax.WordPart) {
+	switch p := part.(type) {
+	case *syntax.DblQuoted:
+		for _, part := range p.Parts {
+			r.inPart(part)
+		}
+	case *syntax.CmdSubst:
+		r.list(p.Stmts)
+	case *syntax.ProcSubst:
+		r.list(p.Stmts)
+	case *syntax.ArithmExp:
+		r.arithmetic(p.X)
+	case *syntax.ExtGlob:
+		// The parser keeps the pattern as text: what it expands is not seen.
+		if strings.ContainsAny(p.Pattern.Value, "$`<>;&|()\\\"'") {
+			r.opaque("it holds an extended pattern", offset(p.Pos()), offset(p.End()), p.Pos().Line())
+		}
+	case *syntax.ParamExp:
+		r.inParam(p)
+	}
+}
+
+func (r *reader) inParam(p *syntax.ParamExp) {
+	from, to, line := offset(p.Pos()), offset(p.End()), p.Pos().Line()
+	if p.NestedParam != nil {
+		r.opaque("it holds an expansion that is not bash", from, to, line)
+	}
+	if p.Excl && p.Names == 0 {
+		r.evaluates("it uses a variable by a name that is a text", from, to, line)
+	}
+	r.subscript(p.Index)
+	if p.Slice != nil {
+		r.arithmetic(p.Slice.Offset)
+		r.arithmetic(p.Slice.Length)
+	}
+	if p.Repl != nil {
+		r.inWord(p.Repl.Orig)
+		r.inWord(p.Repl.With)
+	}
+	if p.Exp == nil {
+		return
+	}
+	switch p.Exp.Op {
+	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		if p.Param != nil {
+			r.sets(p.Param.Value)
+			if holdsCode(p.Param.Value) {
+				r.opaque("it sets "+p.Param.Value+", whose text the shell runs", from, to, line)
+			}
+		}
+	case syntax.OtherParamOps:
+		if p.Exp.Word == nil || p.Exp.Word.Lit() == "P" || p.Exp.Word.Lit() == "" {
+			r.opaque("${...@P} runs the commands in a variable", from, to, line)
+		}
+	}
+	r.inWord(p.Exp.Word)
+}
+
+// subscript reads what stands between [ and ] of an array.
+func (r *reader) subscript(x syntax.ArithmExpr) {
+	if w, ok := x.(*syntax.Word); ok && (w.Lit() == "@" || w.Lit() == "*") {
+		return
+	}
+	r.arithmetic(x)
+}
+
+// arithmetic reads an expression. bash computes the value of a variable in it
+// as an expression too, and runs the substitutions of subscripts in that.
+func (r *reader) arithmetic(x syntax.ArithmExpr) {
+	if r.err != nil {
+		return
+	}
+	switch x := x.(type) {
+	case nil:
+	case *syntax.BinaryArithm:
+		var right []syntax.ArithmExpr // as the long chains of commands
+		for {
+			if name, ok := assigned(x); ok {
+				r.sets(name)
+			}
+			right = append(right, x.Y)
+			left, ok := x.X.(*syntax.BinaryArithm)
+			if !ok {
+				r.arithmetic(x.X)
+				break
+			}
+			x = left
+		}
+		for i := len(right) - 1; i >= 0; i-- {
+			r.arithmetic(right[i])
+		}
+	case *syntax.UnaryArithm:
+		r.arithmetic(x.X)
+	case *syntax.ParenArithm:
+		r.arithmetic(x.X)
+	case *syntax.Word:
+		r.inWord(x)
+		if w, ok := simple(x); !ok || strings.Trim(w.Text, "0123456789") != "" {
+			r.evaluates("it computes with a text", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+		}
+	default:
+		r.opaque("it holds arithmetic that is not bash", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+	}
+}
+
+// assigned is the variable that an expression sets.
+func assigned(x *syntax.BinaryArithm) (string, bool) {
+	op := x.Op.String()
+	if !strings.HasSuffix(op, "=") || op == "==" || op == "!=" || op == "<=" || op == ">=" {
+		return "", false
+	}
+	w, ok := x.X.(*syntax.Word)
+	if !ok || w.Lit() == "" {
+		return "", true
+	}
+	return w.Lit(), true
+}
+
+// evaluates notes a place where bash reads a text as an expression, in which a
+// subscript can run commands: x='a[$(id)]'; echo $((x)). It is opaque where the
+// script holds the makings of such a text.
+func (r *reader) evaluates(why string, from, to int, line uint) {
+	if r.risk() {
+		r.opaque(why+", and the script holds texts with commands in subscripts", from, to, line)
+	}
+}
+
+// risk reports whether the quoted texts of the script hold both a [ and a $ or
+// a backtick. A text that comes from elsewhere (a file, the environment) is not
+// in the script and not seen.
+func (r *reader) risk() bool {
+	if !r.risky && strings.Contains(r.text, "[") && strings.ContainsAny(r.text, "$`\\") {
+		r.risky = r.freedom().bracket && r.freedom().dollar
+	}
+	return r.risky
+}
+
+// evaluatesWords is evaluates for the operands of a command that takes names of
+// variables.
+func (r *reader) evaluatesWords(words []Word, from, to int, line uint) {
+	for _, w := range words {
+		if w.Certainty != Exact || strings.ContainsRune(w.Text, '[') {
+			r.evaluates("it takes a text for the name of a variable", from, to, line)
+			return
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package shell
+
+import "strings"
+
+var gitOptions = grammar{
+	flags: "pPhv", values: "Cc",
+	long:   fields("version help html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice bare literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs exec-path"),
+	valued: fields("git-dir work-tree namespace config-env super-prefix attr-source list-cmds"),
+}
+
+// git finds the subcommand behind the options that stand in front of it, so
+// that "git push" is found in "git -C /x push", and looks for the settings that
+// are commands.
+func git(r *reader, i int, words []Word, at place) {
+	c := &r.out.Commands[i]
+	_, via := r.via1(i, words)
+	options, rest, why := gitOptions.read(words[1:])
+	if why != "" {
+		c.Opaque = why
+		return
+	}
+	if has(options, "c", "config-env", "exec-path") {
+		c.Opaque = "its settings can name programs"
+	}
+	assigns := c.Assigns
+	for _, o := range options {
+		key, value, _ := strings.Cut(o.value.Text, "=")
+		if o.name == "c" && strings.HasPrefix(strings.ToLower(key), "alias.") && strings.HasPrefix(value, "!") && o.value.Certainty == Exact {
+			r.nested(value[1:], via, at, assigns, false)
+		}
+	}
+	switch {
+	case len(rest) == 0:
+		return
+	case rest[0].Certainty == Any && !rest[0].Glob || rest[0].Certainty == One:
+		return // git with unknown words, as listed
+	}
+	gitText(r, i, rest, via, at)
+	if len(options) == 0 {
+		return
+	}
+	plain := true
+	for _, o := range options {
+		switch o.name {
+		case "P", "no-pager", "no-optional-locks", "no-replace-objects", "literal-pathspecs", "no-advice", "no-lazy-fetch":
+		default:
+			plain = false
+		}
+	}
+	c = &r.out.Commands[i]
+	c.Wrapper = plain
+	program := c.Words[:1:1]
+	j := r.emit(Command{Words: append(program, rest...), Assigns: assigns, Via: via, Text: c.Text}, at)
+	if j >= 0 && plain {
+		r.out.Commands[j].Opaque = r.out.Commands[i].Opaque
+	}
+}
+
+// gitText reads the subcommands that are given a command.
+func gitText(r *reader, i int, rest []Word, via []string, at place) {
+	assigns := r.out.Commands[i].Assigns
+	why := ""
+	switch rest[0].Text {
+	case "bisect":
+		if len(rest) > 2 && rest[1].Text == "run" {
+			r.started(rest[2:], assigns, via, at)
+		}
+	case "submodule":
+		for k, w := range rest {
+			if w.Text == "foreach" {
+				operands := rest[k+1:]
+				for len(operands) > 0 && strings.HasPrefix(operands[0].Text, "-") {
+					operands = operands[1:]
+				}
+				why = r.gitShell(join(operands), via, at, assigns)
+				break
+			}
+		}
+	case "rebase":
+		for k, w := range rest {
+			switch {
+			case (w.Text == "-x" || w.Text == "--exec") && k+1 < len(rest):
+				why = r.gitShell(rest[k+1], via, at, assigns)
+			case strings.HasPrefix(w.Text, "-x"), strings.HasPrefix(w.Text, "--ex"):
+				why = "it is given a command"
+			}
+		}
+	case "filter-branch", "daemon", "shell", "remote-ext", "upload-pack", "receive-pack", "credential", "difftool", "mergetool", "for-each-repo":
+		why = "it runs commands that are given to it in ways that are not known here"
+	}
+	if why != "" {
+		r.out.Commands[i].Opaque = why
+	}
+}
+
+func (r *reader) gitShell(text Word, via []string, at place, assigns []Assign) string {
+	if text.Certainty != Exact {
+		return "the text that it has a shell run is only known when it runs"
+	}
+	if why := r.nested(text.Text, via, at, assigns, false); why != "" {
+		return why
+	}
+	return dialect(text.Text)
+}

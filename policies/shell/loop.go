@@ -1,0 +1,152 @@
+package shell
+
+import (
+	"maps"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxRounds bounds how often the body of a loop, and of the loops around it, is
+// read with the words that its variable takes.
+const maxRounds = 16
+
+// loop reads for and select. Where the words of a for are known, its body is
+// read once for each: "for f in a b; do cat "$f"; done" runs cat a and cat b.
+func (r *reader) loop(c *syntax.ForClause) {
+	iter, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		if c, ok := c.Loop.(*syntax.CStyleLoop); ok {
+			r.arithmetic(c.Init)
+			r.arithmetic(c.Cond)
+			r.arithmetic(c.Post)
+		}
+		r.list(c.Do)
+		return
+	}
+	name := iter.Name.Value
+	r.sets(name)
+	if holdsCode(name) {
+		r.opaque("it sets "+name+", whose text the shell runs", offset(iter.Pos()), offset(iter.End()), iter.Pos().Line())
+	}
+	var values []string
+	known := !c.Select && iter.InPos.IsValid() && !r.freedom().sets(name)
+	for _, item := range iter.Items {
+		r.inWord(item)
+		for _, w := range r.words(item) {
+			known = known && w.Certainty == Exact
+			values = append(values, w.Text)
+		}
+	}
+	before, rounds := r.loops, max(r.rounds, 1)
+	defer func() { r.loops, r.rounds = before, rounds }()
+	r.loops = maps.Clone(before)
+	delete(r.loops, name)
+	if !known || len(values) == 0 || rounds*len(values) > maxRounds {
+		r.list(c.Do)
+		return
+	}
+	if r.loops == nil {
+		r.loops = make(map[string]string)
+	}
+	r.rounds = rounds * len(values)
+	for _, v := range values {
+		r.loops[name] = v
+		r.list(c.Do)
+	}
+}
+
+// bound is the value of a variable that a loop around the word gives it.
+func (r *reader) bound(p *syntax.ParamExp) (string, bool) {
+	if len(r.loops) == 0 || p.Param == nil || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.Exp != nil {
+		return "", false
+	}
+	v, ok := r.loops[p.Param.Value]
+	return v, ok
+}
+
+// freedom is what a text says about its variables as a whole.
+type freedom struct {
+	names   map[string]bool // variables set otherwise than by one loop
+	loops   map[string]bool // variables of loops
+	all     bool            // any variable may be set: by a command that is given names
+	bracket bool            // a quoted text holds [
+	dollar  bool            // a quoted text holds $ or a backtick
+}
+
+// sets reports whether a loop's variable may change in the loop's body.
+func (f *freedom) sets(name string) bool { return f.all || f.names[name] }
+
+// freedom reads the whole text once.
+func (r *reader) freedom() *freedom {
+	if r.free != nil {
+		return r.free
+	}
+	f := &freedom{names: make(map[string]bool), loops: make(map[string]bool)}
+	r.free = f
+	for _, s := range r.stmts {
+		syntax.Walk(s, f.node)
+	}
+	return f
+}
+
+func (f *freedom) node(n syntax.Node) bool {
+	switch n := n.(type) {
+	case *syntax.CallExpr:
+		f.all = f.all || len(n.Args) > 0 && setsVariables(n.Args[0])
+	case *syntax.Assign:
+		if n.Name != nil {
+			f.names[n.Name.Value] = true
+		}
+	case *syntax.Redirect:
+		f.all = f.all || n.N != nil && strings.HasPrefix(n.N.Value, "{")
+	case *syntax.WordIter:
+		if f.loops[n.Name.Value] {
+			f.names[n.Name.Value] = true
+		}
+		f.loops[n.Name.Value] = true
+	case *syntax.FuncDecl, *syntax.DeclClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.CoprocClause, *syntax.CStyleLoop:
+		f.all = true
+	case *syntax.ParamExp:
+		f.all = f.all || n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull)
+	case *syntax.Word:
+		for _, part := range n.Parts {
+			f.part(part, false)
+		}
+	}
+	return true
+}
+
+// part looks at a text that nothing expands.
+func (f *freedom) part(part syntax.WordPart, inQuotes bool) {
+	text := ""
+	switch p := part.(type) {
+	case *syntax.Lit:
+		text = p.Value
+		if !inQuotes && (text == "[" || text == "]" || text == "[[") {
+			return
+		}
+	case *syntax.SglQuoted:
+		text = p.Value
+		if p.Dollar {
+			f.bracket, f.dollar = f.bracket || strings.Contains(text, `\`), f.dollar || strings.Contains(text, `\`)
+		}
+	case *syntax.DblQuoted:
+		for _, part := range p.Parts {
+			f.part(part, true)
+		}
+	}
+	f.bracket = f.bracket || strings.Contains(text, "[")
+	f.dollar = f.dollar || strings.ContainsAny(text, "$`")
+}
+
+// setsVariables reports whether a command may set variables that it is given
+// the names of, or run text that does.
+func setsVariables(program *syntax.Word) bool {
+	switch program.Lit() {
+	case "", "eval", "source", ".", "read", "mapfile", "readarray", "printf", "getopts", "let", "unset",
+		"declare", "typeset", "local", "export", "readonly", "builtin", "command", "trap", "wait", "set", "shift":
+		return true
+	}
+	return strings.ContainsRune(program.Lit(), '\\')
+}

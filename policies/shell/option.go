@@ -1,0 +1,141 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+)
+
+// grammar is how a program reads the options in front of its operands. It stops
+// at the first word that is none, as all programs do that start others.
+type grammar struct {
+	flags    string   // short options without a value
+	values   string   // short options with one: the rest of the word, or the next
+	attached string   // short options with the rest of the word, if any, as a value
+	long     []string // long options without a value, or with one behind a = only
+	valued   []string // long options with a value, behind a = or in the next word
+	plus     string   // short options that may begin with + as well
+}
+
+// option is an option that was read.
+type option struct {
+	name  string // "u" or "user"
+	value Word
+	given bool // it has a value
+}
+
+// The reasons why options could not be read.
+const (
+	whyDynamic = "its options are only known when it runs"
+	whyUnknown = "it has an option that is not known here"
+)
+
+// read splits words into options and the rest. why is empty if it could.
+func (g grammar) read(words []Word) (options []option, rest []Word, why string) {
+	for len(words) > 0 {
+		w := words[0]
+		switch {
+		case w.Certainty == Any && (w.Text == "" || !w.Glob), w.Certainty == One && (w.Text == "" || w.Text[0] == '-'):
+			return options, words, whyDynamic
+		case w.Certainty == Any && w.Text[0] == '-':
+			return options, words, whyDynamic
+		case w.Certainty == Exact && w.Text == "--":
+			return options, words[1:], ""
+		case strings.HasPrefix(w.Text, "--"):
+			o, took, why := g.longOption(words)
+			if why != "" {
+				return options, words, why
+			}
+			options, words = append(options, o), words[took:]
+		case len(w.Text) > 1 && (w.Text[0] == '-' || w.Text[0] == '+' && g.plus != ""):
+			more, took, why := g.shortOptions(words)
+			if why != "" {
+				return options, words, why
+			}
+			options, words = append(options, more...), words[took:]
+		default:
+			return options, words, ""
+		}
+	}
+	return options, nil, ""
+}
+
+// longOption reads --name, which may be any beginning of a name that no other
+// has.
+func (g grammar) longOption(words []Word) (o option, took int, why string) {
+	w := words[0]
+	name, value, given := strings.Cut(w.Text[2:], "=")
+	if w.Certainty != Exact && !given {
+		return o, 0, whyDynamic
+	}
+	var full []string
+	for _, n := range slices.Concat(g.long, g.valued) {
+		if n == name {
+			full = []string{n}
+			break
+		}
+		if strings.HasPrefix(n, name) {
+			full = append(full, n)
+		}
+	}
+	if len(full) != 1 {
+		return o, 0, whyUnknown
+	}
+	o = option{name: full[0], given: given, value: Word{Text: value, Certainty: w.Certainty}}
+	if given || !slices.Contains(g.valued, o.name) {
+		return o, 1, ""
+	}
+	return g.next(o, words)
+}
+
+// next gives an option the next word.
+func (g grammar) next(o option, words []Word) (option, int, string) {
+	if len(words) < 2 {
+		return o, 1, "" // the program will complain
+	}
+	if words[1].Certainty == Any {
+		return o, 0, whyDynamic
+	}
+	o.value, o.given = words[1], true
+	return o, 2, ""
+}
+
+// shortOptions reads one word of short options.
+func (g grammar) shortOptions(words []Word) (options []option, took int, why string) {
+	w := words[0]
+	for i := 1; i < len(w.Text); i++ {
+		c := w.Text[i]
+		o := option{name: string(c)}
+		value := Word{Text: w.Text[i+1:], Certainty: w.Certainty}
+		switch {
+		case strings.IndexByte(g.values, c) >= 0 && (value.Text != "" || w.Certainty != Exact),
+			strings.IndexByte(g.attached, c) >= 0:
+			o.value, o.given = value, value.Text != "" || w.Certainty != Exact
+			return append(options, o), 1, ""
+		case strings.IndexByte(g.values, c) >= 0:
+			o, took, why = g.next(o, words)
+			return append(options, o), took, why
+		case strings.IndexByte(g.flags, c) < 0:
+			return options, 0, whyUnknown
+		}
+		options = append(options, o)
+	}
+	if w.Certainty != Exact {
+		return options, 0, whyDynamic
+	}
+	return options, 1, ""
+}
+
+// has reports whether one of the options is among those named.
+func has(options []option, names ...string) bool {
+	return slices.ContainsFunc(options, func(o option) bool { return slices.Contains(names, o.name) })
+}
+
+// last is the last option of those named.
+func last(options []option, names ...string) (option, bool) {
+	for i := len(options) - 1; i >= 0; i-- {
+		if slices.Contains(names, options[i].name) {
+			return options[i], true
+		}
+	}
+	return option{}, false
+}

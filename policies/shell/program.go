@@ -1,0 +1,333 @@
+package shell
+
+import (
+	"path"
+	"strings"
+)
+
+// program reads the words of a command that starts others or runs text.
+type program func(r *reader, i int, words []Word, at place)
+
+// programs are those that are no plain wrappers.
+var programs map[string]program
+
+func init() {
+	programs = map[string]program{
+		"env":     env,
+		"xargs":   xargs,
+		"find":    find,
+		"watch":   watch,
+		"busybox": applet, "toybox": applet,
+		"git": git,
+
+		"eval": eval, "exec": exec, "command": command, "builtin": builtin, "trap": trap,
+		"set": set, "hash": hash, "enable": enable, "jobs": jobs,
+		"read": namesVariables, "mapfile": mapfile, "readarray": mapfile, "printf": namesVariables, "unset": namesVariables,
+		"getopts": namesVariables, "let": namesVariables, "wait": namesVariables, "test": namesVariables, "[": namesVariables,
+		"declare": namesVariables, "typeset": namesVariables, "local": namesVariables, "export": namesVariables, "readonly": namesVariables,
+		"alias": alias,
+	}
+	for why, list := range map[string]string{
+		"it runs the commands of a file":                                        "source .",
+		"it runs commands of its own reckoning":                                 "complete compgen compopt bind fc",
+		"it runs a command on another machine or in another place":              "ssh autossh mosh rsh dbclient",
+		"it runs commands that are given to it in ways that are not known here": "parallel systemd-run screen tmux at batch crontab expect entr perf gdb socat rlwrap proot bwrap firejail capsh cgexec perf valgrind setarch linux32 linux64 i386 x86_64 dbus-run-session dbus-launch torsocks torify proxychains proxychains4 distcc faketime start-stop-daemon run-parts sg newgrp chpst softlimit envdir ld.so lldb tclsh wish emacs vi vim nvim ex ed view rvim",
+	} {
+		for _, name := range fields(list) {
+			programs[name] = always(why)
+		}
+	}
+	for _, name := range fields("bash sh dash ash rbash") {
+		programs[name] = shell
+	}
+	for _, name := range fields("zsh ksh mksh ksh93 lksh pdksh oksh yash fish csh tcsh elvish nu pwsh xonsh rc es") {
+		programs[name] = foreignShell
+	}
+	for list, how := range interpreters {
+		for _, name := range fields(list) {
+			programs[name] = how.run
+		}
+	}
+	for _, name := range fields("awk gawk mawk nawk original-awk") {
+		programs[name] = awk
+	}
+}
+
+// command adds a command, and all that it starts.
+func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, via []string, text string, at place) {
+	i := r.emit(Command{Words: words, Assigns: assigns, Redirects: redirects, Via: via, Text: text}, at)
+	if i < 0 || len(words) == 0 {
+		return
+	}
+	switch {
+	case words[0].Certainty == Home:
+	case words[0].Certainty != Exact:
+		r.out.Commands[i].Opaque = "the name of its program is only known when it runs"
+		return
+	}
+	if len(via) > MaxDepth {
+		r.stop(TooDeep, "its commands start each other too deeply")
+		return
+	}
+	name := path.Base(words[0].Text)
+	if w, ok := wrappers[name]; ok {
+		w.start(r, i, words, at)
+	} else if run, ok := programs[versionless(name)]; ok {
+		run(r, i, words, at)
+	} else if strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") {
+		r.out.Commands[i].Opaque = "it is the loader of programs"
+	}
+}
+
+// versionless is a name without a version at its end: python3.11 is python.
+func versionless(name string) string {
+	short := strings.TrimRight(name, "0123456789.-")
+	if short == "" || programs[name] != nil {
+		return name
+	}
+	return short
+}
+
+func always(why string) program {
+	return func(r *reader, i int, _ []Word, _ place) { r.out.Commands[i].Opaque = why }
+}
+
+// env reads env, whose operands may begin with variables, and whose -S holds
+// operands in one word.
+func env(r *reader, i int, words []Word, at place) {
+	c := &r.out.Commands[i]
+	_, via := r.via1(i, words)
+	g := grammar{
+		flags: "i0v", values: "uCSa", long: fields("ignore-environment null debug block-signal default-signal ignore-signal list-signal-handling help version"),
+		valued: fields("unset chdir split-string argv0"),
+	}
+	rest := words[1:]
+	plain := true
+	for {
+		var options []option
+		var why string
+		if options, rest, why = g.read(rest); why != "" {
+			c.Opaque = why
+			return
+		}
+		if has(options, "help", "version") {
+			return
+		}
+		if has(options, "a", "argv0") {
+			c.Opaque = "it starts a program under another name"
+		}
+		plain = plain && !has(options, "C", "chdir", "S", "split-string")
+		text, ok := last(options, "S", "split-string")
+		if !ok {
+			break
+		}
+		// A second -S in the words of the first is read in the next round.
+		split, ok := splitEnv(text.value)
+		if !ok {
+			c.Opaque = "the words that it splits are only known when it runs"
+			return
+		}
+		rest = append(split, rest...)
+	}
+	if len(rest) > 0 && rest[0] == (Word{Text: "-"}) {
+		rest = rest[1:]
+	}
+	assigns := c.Assigns
+	for len(rest) > 0 {
+		key, value, ok := strings.Cut(rest[0].Text, "=")
+		if !ok || rest[0].Certainty == Any {
+			break
+		}
+		if holdsCode(key) {
+			c.Opaque = "it sets " + key + ", whose text a shell runs"
+		}
+		assigns = append(assigns[:len(assigns):len(assigns)], Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
+		rest = rest[1:]
+	}
+	if len(rest) == 0 {
+		return
+	}
+	if rest[0].Certainty == Any || rest[0].Certainty == One && !strings.Contains(rest[0].Text, "/") {
+		c.Opaque = whyDynamic // it may be a variable, and the program the next word
+	}
+	c.Wrapper = plain && c.Opaque == ""
+	r.started(rest, assigns, via, at)
+}
+
+// splitEnv splits a word as env -S does, where it holds nothing but words,
+// blanks and plain quotes.
+func splitEnv(w Word) ([]Word, bool) {
+	if w.Certainty != Exact || strings.ContainsAny(w.Text, "\\$#\v\f\r") {
+		return nil, false
+	}
+	var all []Word
+	word, inWord, quote := []byte(nil), false, byte(0)
+	for i := 0; i <= len(w.Text); i++ {
+		end := i == len(w.Text)
+		switch {
+		case end && quote != 0:
+			return nil, false
+		case end, quote == 0 && strings.IndexByte(" \t\n", w.Text[i]) >= 0:
+			if inWord {
+				all = append(all, Word{Text: string(word)})
+			}
+			word, inWord = nil, false
+		case quote == w.Text[i]:
+			quote = 0
+		case quote == 0 && (w.Text[i] == '\'' || w.Text[i] == '"'):
+			quote, inWord = w.Text[i], true
+		default:
+			word, inWord = append(word, w.Text[i]), true
+		}
+	}
+	return all, true
+}
+
+// xargs adds unknown words to its command, or puts them in a word's place.
+func xargs(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	g := grammar{
+		flags: "0rtpxo", values: "adEILnPs", attached: "eil",
+		long:   fields("null no-run-if-empty verbose interactive exit open-tty show-limits eof replace max-lines help version"),
+		valued: fields("arg-file delimiter max-args max-chars max-procs process-slot-var"),
+	}
+	options, rest, why := g.read(words[1:])
+	if why != "" {
+		r.out.Commands[i].Opaque = why
+		return
+	}
+	if has(options, "help", "version") {
+		return
+	}
+	if len(rest) == 0 {
+		rest = []Word{{Text: "echo"}}
+	}
+	// Of -I, -L and -n the last one holds; all that may hold are taken.
+	replace := ""
+	if o, ok := last(options, "I", "i", "replace"); ok {
+		replace = "{}"
+		if o.given {
+			replace = o.value.Text
+		}
+		if o.value.Certainty != Exact {
+			replace = ""
+			for k := range rest {
+				rest[k] = Word{Certainty: One}
+			}
+		}
+	}
+	var filled []Word
+	for _, w := range rest {
+		if replace != "" {
+			if before, _, found := strings.Cut(w.Text, replace); found && w.Certainty != Any {
+				w = Word{Text: before, Certainty: One}
+			}
+		}
+		filled = append(filled, w)
+	}
+	if replace == "" || has(options, "L", "l", "n", "max-lines", "max-args") {
+		filled = append(filled, Word{Certainty: Any})
+	}
+	r.started(filled, r.out.Commands[i].Assigns, via, at)
+}
+
+// find starts commands for -exec and its kin.
+func find(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	assigns := r.out.Commands[i].Assigns
+	for k := 1; k < len(words); k++ {
+		w := words[k]
+		if w.Certainty == Any && !w.Glob || w.Certainty == One && w.Text == "" && ends(words[k:]) {
+			r.out.Commands[i].Opaque = whyDynamic
+			continue
+		}
+		switch w.Text {
+		case "-exec", "-execdir", "-ok", "-okdir":
+		default:
+			continue
+		}
+		from := k + 1
+		for k++; k < len(words) && words[k] != (Word{Text: ";"}) && (words[k] != (Word{Text: "+"}) || words[k-1].Text != "{}"); k++ {
+			if words[k].Certainty == Any {
+				// It may end the command and begin another.
+				r.out.Commands[i].Opaque = whyDynamic
+			}
+		}
+		if k >= len(words) {
+			r.out.Commands[i].Opaque = "the command that it starts has no end"
+			k = len(words)
+		}
+		command := make([]Word, 0, k-from)
+		for _, w := range words[from:k] {
+			if before, _, found := strings.Cut(w.Text, "{}"); found && w.Certainty != Any {
+				w = Word{Text: before, Certainty: One}
+			}
+			command = append(command, w)
+		}
+		if k < len(words) && words[k].Text == "+" && len(command) > 0 {
+			command[len(command)-1] = Word{Certainty: Any}
+		}
+		if len(command) > 0 {
+			r.started(command, assigns, via, at)
+		}
+	}
+}
+
+// ends reports whether one of the words could end a command of find.
+func ends(words []Word) bool {
+	for _, w := range words {
+		if w.Text == ";" || w.Text == "+" || w.Certainty == Any {
+			return true
+		}
+	}
+	return false
+}
+
+// watch gives its operands, joined, to a shell.
+func watch(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	g := grammar{
+		flags: "bcCdegprtvwxh", values: "nqs", attached: "d",
+		long:   fields("beep color no-color differences errexit chgexit precise no-rerun no-title no-wrap exec help version"),
+		valued: fields("interval equexit shotsdir"),
+	}
+	options, rest, why := g.read(words[1:])
+	switch {
+	case why != "":
+		r.out.Commands[i].Opaque = why
+	case len(rest) == 0 || has(options, "h", "v", "help", "version"):
+	case has(options, "x", "exec"):
+		r.started(rest, r.out.Commands[i].Assigns, via, at)
+	default:
+		r.shellText(i, join(rest), via, at, r.out.Commands[i].Assigns)
+	}
+}
+
+// join joins words by blanks, as eval does.
+func join(words []Word) Word {
+	texts := make([]string, len(words))
+	w := Word{}
+	for i, part := range words {
+		texts[i] = part.Text
+		w.Certainty = max(w.Certainty, part.Certainty)
+	}
+	w.Text = strings.Join(texts, " ")
+	return w
+}
+
+// applet is busybox, whose first operand is the program that it becomes.
+func applet(r *reader, i int, words []Word, at place) {
+	_, via := r.via1(i, words)
+	if len(words) < 2 || strings.HasPrefix(words[1].Text, "-") {
+		if len(words) > 1 {
+			r.out.Commands[i].Opaque = whyUnknown
+		}
+		return
+	}
+	if words[1].Certainty != Exact {
+		r.out.Commands[i].Opaque = whyDynamic
+		return
+	}
+	// Some of its applets start themselves again under other names.
+	r.started(words[1:], r.out.Commands[i].Assigns, via, at)
+}

@@ -1,0 +1,102 @@
+package shell
+
+import "fmt"
+
+// Script is what a text was read to be.
+type Script struct {
+	Commands  []Command // in the order of the text; those that a command starts follow it
+	Functions []string  // names of the functions that it declares
+	Aliases   []string  // names of the aliases that it declares
+
+	// Sets are the variables that the script sets for all that follows, as
+	// "PATH=..." on a line of its own or export do. A name that is only known
+	// when the script runs is "". Names of small letters that only the shell
+	// itself can see, as those of loops mostly are, are left out.
+	Sets []string
+}
+
+// Opaque is why the script may run commands that are not listed, or "".
+func (s Script) Opaque() string {
+	for i := range s.Commands {
+		if s.Commands[i].Opaque != "" {
+			return s.Commands[i].Opaque
+		}
+	}
+	return ""
+}
+
+// Command is one command of a script. It has no words where only variables are
+// set or files are opened.
+type Command struct {
+	Words     []Word // the program and its arguments
+	Assigns   []Assign
+	Redirects []Redirect
+	Via       []string // programs that start it, the outermost first
+
+	// Wrapper says that the command does nothing but start the commands that
+	// follow it and name it in their Via, as timeout and bash -c do.
+	Wrapper bool
+
+	// Opaque is why the command may run others that are not listed, or "".
+	Opaque string
+
+	Text       string // as written, or the text that another command was given
+	Start, End int    // bytes of the script where it stands
+	Line       int    // of the script, from 1
+}
+
+// Certainty says how much of a word the text shows.
+type Certainty int
+
+// The certainties.
+const (
+	Exact Certainty = iota // Text is the word
+	Home                   // Text is the word, but its ~ becomes a directory
+	One                    // one word that begins with Text
+	Any                    // any number of words, none included; the first begins with Text
+)
+
+// Word is one word of a command, without quotes and after brace expansion.
+type Word struct {
+	Text      string
+	Certainty Certainty
+	Glob      bool // it is Any because of a wildcard: Text, or files whose names begin with it
+}
+
+// Assign is a variable that is set for a command.
+type Assign struct {
+	Name  string // "" if it is only known when the command runs
+	Value Word
+}
+
+// Redirect is a file that is opened for a command. Copies of descriptors and
+// here-documents are none.
+type Redirect struct {
+	Op     string // as ">", "<>" or "&>>"
+	Target Word
+	Read   bool
+	Write  bool
+}
+
+// Kind says why a text could not be read to its end.
+type Kind int
+
+// The kinds of Error.
+const (
+	Syntax  Kind = iota + 1 // it is no bash, or not the bash that is understood here
+	TooLong                 // more than MaxText bytes
+	TooDeep                 // nested more than MaxDepth levels
+	TooMany                 // more than MaxCommands commands, or too much text in texts
+	Foreign                 // it holds a character that bash and this package read differently
+)
+
+// Error is why a text could not be read to its end. Any commands may stand in
+// the rest of it.
+type Error struct {
+	Kind   Kind
+	Offset int    // in bytes; where known
+	Why    string // as "it holds a NUL byte"
+}
+
+// Error says it in one line.
+func (e *Error) Error() string { return fmt.Sprintf("read script at byte %d: %s", e.Offset, e.Why) }

@@ -1,0 +1,319 @@
+package shell
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func (r *reader) list(stmts []*syntax.Stmt) {
+	for _, s := range stmts {
+		if r.err != nil {
+			return
+		}
+		r.stmt(s)
+	}
+}
+
+// stmt reads one command with its redirections.
+func (r *reader) stmt(s *syntax.Stmt) {
+	if r.err != nil || s == nil {
+		return
+	}
+	redirects := r.redirects(s.Redirs)
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		r.call(s, c, redirects)
+		r.inRedirects(s.Redirs)
+		return
+	case *syntax.DeclClause:
+		r.declare(s, c, redirects)
+		r.inRedirects(s.Redirs)
+		return
+	case *syntax.TestClause:
+		r.test(s, c, redirects)
+		r.inRedirects(s.Redirs)
+		return
+	}
+	defer r.inRedirects(s.Redirs)
+	if len(redirects) > 0 {
+		first, last := s.Redirs[0], s.Redirs[len(s.Redirs)-1]
+		from, to := offset(first.Pos()), offset(last.Word.End())
+		r.emit(Command{Via: r.via, Redirects: redirects, Text: r.slice(from, to)}, r.at(from, to, first.OpPos.Line()))
+	}
+	r.compound(s.Cmd)
+}
+
+// compound reads a command that is made of others.
+func (r *reader) compound(c syntax.Command) {
+	switch c := c.(type) {
+	case nil:
+	case *syntax.Subshell:
+		r.list(c.Stmts)
+	case *syntax.Block:
+		r.list(c.Stmts)
+	case *syntax.IfClause:
+		for ; c != nil; c = c.Else {
+			r.list(c.Cond)
+			r.list(c.Then)
+		}
+	case *syntax.WhileClause:
+		r.list(c.Cond)
+		r.list(c.Do)
+	case *syntax.ForClause:
+		r.loop(c)
+	case *syntax.CaseClause:
+		r.inWord(c.Word)
+		for _, item := range c.Items {
+			for _, p := range item.Patterns {
+				r.inWord(p)
+			}
+			r.list(item.Stmts)
+		}
+	case *syntax.BinaryCmd:
+		// A long chain leans to one side: only its short side is a call deep.
+		var right []*syntax.Stmt
+		for {
+			right = append(right, c.Y)
+			left, ok := c.X.Cmd.(*syntax.BinaryCmd)
+			if !ok || len(c.X.Redirs) > 0 {
+				r.stmt(c.X)
+				break
+			}
+			c = left
+		}
+		for i := len(right) - 1; i >= 0; i-- {
+			r.stmt(right[i])
+		}
+	case *syntax.FuncDecl:
+		if c.Name != nil {
+			r.out.Functions = append(r.out.Functions, c.Name.Value)
+		}
+		r.stmt(c.Body)
+	case *syntax.TimeClause:
+		r.stmt(c.Stmt)
+	case *syntax.CoprocClause:
+		r.inWord(c.Name)
+		if c.Name != nil {
+			r.sets(c.Name.Lit())
+		}
+		r.stmt(c.Stmt)
+	case *syntax.ArithmCmd:
+		r.arithmetic(c.X)
+	case *syntax.LetClause:
+		for _, x := range c.Exprs {
+			r.arithmetic(x)
+		}
+	default:
+		r.opaque("it holds a construct that is not known here", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+	}
+}
+
+// call reads a simple command.
+func (r *reader) call(s *syntax.Stmt, c *syntax.CallExpr, redirects []Redirect) {
+	from, to := span(s, offset(c.Pos()), offset(c.End()))
+	line := c.Pos().Line()
+	var words []Word
+	for _, w := range c.Args {
+		words = append(words, r.words(w)...)
+	}
+	assigns := r.assigns(c.Assigns)
+	if len(words) == 0 {
+		for _, a := range assigns {
+			r.sets(a.Name)
+		}
+	}
+	at := r.at(from, to, line)
+	if len(words) > 0 || len(assigns) > 0 || len(redirects) > 0 {
+		r.command(words, append(r.inherited[:len(r.inherited):len(r.inherited)], assigns...), redirects, r.via, r.slice(from, to), at)
+	}
+	for _, w := range c.Args {
+		r.inWord(w)
+	}
+	r.inAssigns(c.Assigns)
+}
+
+// span widens a command's place to that of its redirections.
+func span(s *syntax.Stmt, from, to int) (int, int) {
+	for _, d := range s.Redirs {
+		from, to = min(from, offset(d.Pos())), max(to, offset(d.Word.End()))
+	}
+	return from, to
+}
+
+func (r *reader) slice(from, to int) string {
+	if from < 0 || to > len(r.text) || from > to {
+		return ""
+	}
+	return strings.TrimSpace(r.text[from:to])
+}
+
+// assigns are the variables set in front of a command.
+func (r *reader) assigns(all []*syntax.Assign) []Assign {
+	var out []Assign
+	for _, a := range all {
+		if a.Name != nil {
+			out = append(out, Assign{Name: a.Name.Value, Value: r.word(a.Value)})
+		}
+	}
+	return out
+}
+
+// inAssigns reads what runs while variables are set.
+func (r *reader) inAssigns(all []*syntax.Assign) {
+	for _, a := range all {
+		r.subscript(a.Index)
+		r.inWord(a.Value)
+		if a.Array != nil {
+			for _, e := range a.Array.Elems {
+				r.subscript(e.Index)
+				r.inWord(e.Value)
+			}
+		}
+		if a.Name != nil && holdsCode(a.Name.Value) {
+			r.opaque("it sets "+a.Name.Value+", whose text the shell runs", offset(a.Pos()), offset(a.End()), a.Pos().Line())
+		}
+	}
+}
+
+// holdsCode reports whether a shell runs what a variable holds, or reads it as
+// the name of a file to run.
+func holdsCode(name string) bool {
+	switch name {
+	case "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND", "BASH_ALIASES", "BASH_CMDS", "SHELLOPTS", "BASHOPTS", "BASH_LOADABLES_PATH":
+		return true
+	}
+	return strings.HasPrefix(name, "BASH_FUNC_")
+}
+
+// declare reads export, declare and their kin.
+func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redirect) {
+	from, to := span(s, offset(c.Pos()), offset(c.End()))
+	words := []Word{{Text: c.Variant.Value}}
+	numbers := false
+	for _, a := range c.Args {
+		if a.Naked && a.Name == nil {
+			for _, w := range r.words(a.Value) {
+				words = append(words, w)
+				option := strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "+")
+				switch name, _, _ := strings.Cut(w.Text, "="); {
+				case w.Certainty == Exact && option:
+					numbers = numbers || strings.ContainsAny(w.Text, "in")
+				case w.Certainty == Exact:
+					r.sets(strings.TrimSuffix(name, "+"))
+				default:
+					r.sets("")
+				}
+			}
+			continue
+		}
+		w := Word{Text: a.Name.Value}
+		if !a.Naked {
+			value := r.word(a.Value)
+			w = Word{Text: w.Text + "=" + value.Text, Certainty: value.Certainty}
+			if a.Append || a.Array != nil || a.Index != nil {
+				w = Word{Text: a.Name.Value, Certainty: One}
+			}
+		}
+		words = append(words, w)
+		if name := a.Name.Value; c.Variant.Value == "export" || !local(name) {
+			r.exports(name)
+		}
+	}
+	r.emit(Command{Words: words, Via: r.via, Assigns: r.inherited, Redirects: redirects, Text: r.slice(from, to)}, r.at(from, to, c.Pos().Line()))
+	if numbers {
+		r.evaluates("it declares a variable that is a number or another's name", from, to, c.Pos().Line())
+	}
+	r.evaluatesWords(words[1:], from, to, c.Pos().Line())
+	r.inAssigns(c.Args)
+}
+
+// exports notes a variable that programs will see, whatever its name.
+func (r *reader) exports(name string) {
+	for _, s := range r.out.Sets {
+		if s == name {
+			return
+		}
+	}
+	r.out.Sets = append(r.out.Sets, name)
+}
+
+// test reads [[ ... ]] as a command of that name.
+func (r *reader) test(s *syntax.Stmt, c *syntax.TestClause, redirects []Redirect) {
+	from, to := span(s, offset(c.Pos()), offset(c.End()))
+	words := []Word{{Text: "[["}}
+	var walk func(x syntax.TestExpr)
+	walk = func(x syntax.TestExpr) {
+		switch x := x.(type) {
+		case *syntax.BinaryTest:
+			walk(x.X)
+			words = append(words, Word{Text: x.Op.String()})
+			walk(x.Y)
+			switch x.Op {
+			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+				r.evaluates("it compares numbers that are texts", from, to, c.Pos().Line())
+			}
+		case *syntax.UnaryTest:
+			words = append(words, Word{Text: x.Op.String()})
+			walk(x.X)
+			if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
+				r.evaluates("it asks for a variable by a name that is a text", from, to, c.Pos().Line())
+			}
+		case *syntax.ParenTest:
+			walk(x.X)
+		case *syntax.Word:
+			words = append(words, r.word(x))
+			r.inWord(x)
+		}
+	}
+	i := r.emit(Command{Via: r.via, Assigns: r.inherited, Redirects: redirects, Text: r.slice(from, to)}, r.at(from, to, c.Pos().Line()))
+	walk(c.X)
+	if i >= 0 {
+		r.out.Commands[i].Words = append(words, Word{Text: "]]"})
+	}
+}
+
+// redirects reads the files that a command opens.
+func (r *reader) redirects(all []*syntax.Redirect) []Redirect {
+	var out []Redirect
+	for _, d := range all {
+		target := r.word(d.Word)
+		if strings.ContainsRune(target.Text, '{') && target.Certainty == Exact && len(d.Word.Parts) == 1 {
+			target = Word{Certainty: Any} // braces, perhaps
+		}
+		f := Redirect{Op: d.Op.String(), Target: target}
+		switch d.Op {
+		case syntax.RdrIn:
+			f.Read = true
+		case syntax.RdrInOut:
+			f.Read, f.Write = true, true
+		case syntax.DplIn, syntax.DplOut:
+			if target.Certainty == Exact && strings.Trim(target.Text, "0123456789-") == "" {
+				continue
+			}
+			f.Read, f.Write = d.Op == syntax.DplIn, d.Op == syntax.DplOut
+		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+			continue
+		default:
+			f.Write = true
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// inRedirects reads what runs while files are opened.
+func (r *reader) inRedirects(all []*syntax.Redirect) {
+	for _, d := range all {
+		if d.N != nil {
+			if name, ok := strings.CutPrefix(d.N.Value, "{"); ok {
+				r.sets(strings.TrimSuffix(name, "}"))
+				if strings.Contains(name, "[") {
+					r.evaluates("it keeps a descriptor in an array", offset(d.Pos()), offset(d.Word.End()), d.OpPos.Line())
+				}
+			}
+		}
+		r.inWord(d.Word)
+		r.inWord(d.Hdoc)
+	}
+}
