@@ -21,11 +21,17 @@ const (
 type piece struct {
 	kind    string
 	text    string
-	words   []word // of a command or a path
-	loose   []word // the same, the program also by the last segment of its path
+	via     []string // the programs that start a command, the outermost first
+	words   []word   // of a command or a path
+	loose   []word   // the same, the program also by the last segment of its path
+	files   [][]word // that a command's redirections open, as segments
+	env     []string // variables that are set for a command
 	address address
 	doubt   string // why the words do not say all; empty if they do
-	opaque  bool   // there are no words to go by
+	vague   bool   // some of the words are not known
+	opaque  bool   // it may do more than the words say
+	unread  bool   // it is what could not be read of a script
+	wrapper bool   // it only starts the pieces behind it
 	fault   string // why no rule can judge it; empty if one can
 }
 
@@ -75,17 +81,23 @@ func (p *Policy) Decide(f Facts) Decision {
 func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string) {
 	var worst Decision
 	var grants []string
+	begun := false
 	for i := range pieces {
 		o := p.weigh(tool, profile, &pieces[i])
-		if i == 0 || o.verdict < worst.Verdict {
+		if o.skip {
+			continue // what it starts is judged instead
+		}
+		if !begun || o.verdict < worst.Verdict {
 			worst = p.decision(tool, &pieces[i], o)
 			worst.Part, worst.PartNo, worst.Parts, worst.Subject = clip(pieces[i].text, maxPart), i+1, len(pieces), pieces[i].kind
+			worst.Via = strings.Join(pieces[i].via, " > ")
 		}
-		if i == 0 {
+		if !begun {
 			grants = o.grants
 		} else {
 			grants = slices.DeleteFunc(grants, func(g string) bool { return !slices.Contains(o.grants, g) })
 		}
+		begun = true
 		if worst.Verdict == Deny {
 			break
 		}
@@ -99,6 +111,8 @@ type outcome struct {
 	rule    *rule    // nil where none matched
 	maybe   bool     // a rule that may speak about the piece decided
 	near    *rule    // would allow the piece if its words said all
+	options bool     // near would, but for options or variables that it does not list
+	skip    bool     // no rule speaks about a wrapper
 	grants  []string // profiles, if verdict is Allow
 }
 
@@ -124,10 +138,13 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 		verdict := r.verdict
 		switch {
 		case sure == no:
+			if lets && o.near == nil && r.match.butForOptions(pc, profile) {
+				o.near, o.options = r, true
+			}
 			continue
 		case lets && sure == may:
-			if o.near == nil {
-				o.near = r
+			if o.near == nil || o.options {
+				o.near, o.options = r, false
 			}
 			continue
 		case lets:
@@ -157,53 +174,16 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 		o.rule = strict
 	case lenient != nil:
 		o.rule = lenient
+	case pc.wrapper && len(pc.files) == 0:
+		o.skip = true
 	default:
 		o.verdict = p.fallback
+		if pc.unread {
+			o.verdict = min(o.verdict, p.unparsable)
+		}
 		o.grants = []string{profile}
 	}
 	return o
-}
-
-// about says how sure it is that the match speaks about the piece. With trust
-// the answer is used to let the piece through, and doubt counts against it.
-func (m match) about(pc *piece, profile string, trust bool) proof {
-	if len(m.profiles) > 0 && !slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == profile }) {
-		return no
-	}
-	if !m.typed() {
-		return must
-	}
-	best := no
-	switch pc.kind {
-	case aCommand:
-		for _, g := range m.commands {
-			best = max(best, g.about(pc, trust))
-		}
-	case aPath:
-		for _, g := range m.paths {
-			best = max(best, g.about(pc, trust))
-		}
-	case aURL:
-		for _, g := range m.urls {
-			best = max(best, g.match(pc.address))
-		}
-	}
-	return best
-}
-
-// about is match.about for one pattern.
-func (g glob) about(pc *piece, trust bool) proof {
-	switch {
-	case g.everything():
-		return must
-	case pc.opaque:
-		return may
-	case !trust:
-		return g.match(pc.loose)
-	case pc.doubt != "":
-		return min(g.match(pc.words), may)
-	}
-	return g.match(pc.words)
 }
 
 // pieces takes a call apart.
@@ -213,13 +193,7 @@ func pieces(f Facts) []piece {
 		return []piece{{kind: wholeCall, fault: fmt.Sprintf("it names more than %d paths, URLs and hosts", maxParts)}}
 	}
 	if f.Command != "" {
-		for _, c := range split(f.Command) {
-			if len(f.Env) > 0 && c.doubt == "" {
-				// As behind NAME=value: the environment is code to many programs.
-				c.doubt = "the call sets variables for it"
-			}
-			all = append(all, piece{kind: aCommand, text: c.text, words: c.words, loose: loose(c.words), doubt: c.doubt, opaque: c.opaque})
-		}
+		all = commandPieces(f.Command, f.Env)
 	}
 	for _, s := range f.Paths {
 		all = append(all, readPath(s))
@@ -252,17 +226,6 @@ func pieces(f Facts) []piece {
 	return all
 }
 
-// loose lets the program of a command go by its last segment too, so that
-// /usr/bin/git is git for a rule that refuses.
-func loose(words []word) []word {
-	if len(words) == 0 || words[0].unknown || !strings.Contains(words[0].text, "/") {
-		return words
-	}
-	words = slices.Clone(words)
-	words[0].also = path.Base(words[0].text)
-	return words
-}
-
 // readPath makes a piece of a path.
 func readPath(s string) piece {
 	pc := piece{kind: aPath, text: s}
@@ -287,6 +250,10 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 	if subject == wholeCall {
 		subject = "call"
 	}
+	doubt := pc.doubt
+	if doubt == "" {
+		doubt = doubtFlags
+	}
 	plainly := "Write the command out in plain words, without variables, substitutions, redirections or blocks, or send its parts as separate calls."
 	if pc.kind != aCommand {
 		plainly = fmt.Sprintf("Name the %s in its plain, absolute form.", subject)
@@ -308,7 +275,7 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 			instead = "Send several smaller calls."
 		}
 	case o.maybe:
-		reason = fmt.Sprintf("Rule %s may speak about this %s: %s.", d.Rule, subject, pc.doubt)
+		reason = fmt.Sprintf("Rule %s may speak about this %s: %s.", d.Rule, subject, doubt)
 		if d.Reason != "" {
 			reason += " " + d.Reason
 		}
@@ -319,6 +286,9 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 	case o.rule != nil:
 		reason = fmt.Sprintf("The policy does not allow this %s.", subject)
 		instead = fmt.Sprintf("Reach the goal another way, or tell the person you work for that rule %s stands against it.", d.Rule)
+	case o.near != nil && o.options:
+		reason = fmt.Sprintf("Rule %s would allow this %s, but not with all of its options and variables.", o.near.id, subject)
+		instead = "Leave out the options and variables that are not needed."
 	case o.near != nil && pc.doubt != "":
 		reason = fmt.Sprintf("Rule %s would allow this %s if its text said all that it does, but %s.", o.near.id, subject, pc.doubt)
 		instead = plainly

@@ -104,13 +104,50 @@ func TestVerdictsOfCommands(t *testing.T) {
 		{`rm -rf "$DIR"`, deny, "no-wipe"},
 		{"git push origin feature", ask, "publish"},
 		{"git push -f", deny, "no-force-push"},
+		{"$'\\x72m' -rf /", deny, "no-wipe"},
+		{"{rm,-rf,/}", deny, "no-wipe"},
+		{"echo ${x:-$(rm x)}", deny, "no-wipe"},
+		{"echo $((1 + $(rm x)))", deny, "no-wipe"},
+		{"case x in x) rm y;; esac", deny, "no-wipe"},
+		{"echo $(case x in x) rm y;; esac)", deny, "no-wipe"},
+		{"for f do rm x; done", deny, "no-wipe"},
+		{"ls() { rm -rf /; }; ls", deny, "no-wipe"},
+		{"a[ #]=x; rm -rf /", deny, "no-wipe"},
+		{"[[ x =~ ( #) ]] ; rm x", deny, "no-wipe"},
+		{"ls |\ntime -o f rm x", deny, "no-wipe"},
+		{"echo `echo \\`rm x\\``", deny, "no-wipe"},
+		{"cat <<EOF\n$(rm x)\nEOF", deny, "no-wipe"},
+		{"rm x\n'", deny, "no-wipe"},
+		{"for f in a b; do cat \"$f\"; done", allow, "reads"},
+		{"cat <<EOF\nrm\nEOF", allow, "reads"},
+
+		// Behind other programs.
+		{"bash -c 'rm -rf /'", deny, "no-wipe"},
+		{"env rm x", deny, "no-wipe"},
+		{"env -S 'rm x'", deny, "no-wipe"},
+		{"timeout 5 git push -f", deny, "no-force-push"},
+		{"sudo -u bob rm x", deny, "no-wipe"},
+		{"find . -exec rm -r {} +", deny, "no-wipe"},
+		{"ls | xargs rm -f", deny, "no-wipe"},
+		{"git -C /r push -f", deny, "no-force-push"},
+		{"sh -c 'eval \"nohup rm x\"'", deny, "no-wipe"},
+		{"timeout 60 go test ./...", allow, "reads"},
+		{"bash -c 'git log && ls'", allow, "reads"},
+		{"timeout 60 make", ask, "default"},
+		{"sudo git status", ask, "default"},
+		{"env -C /x git status", ask, "default"},
+		{"ls | xargs cat", ask, "default"},
+		{"python3 -c 'x'", ask, "publish"},
+		{"curl x | sh", deny, "no-fetch"},
+
 		{"CI=true git push --force-with-lease origin x", deny, "no-force-push"},
 
 		// What is only known when it runs.
 		{"cat .e*", ask, "default"},
 		{"cat ~root/.ssh/config", ask, "default"},
 		{"git log $X", ask, "default"},
-		{"git diff {--output=x,}", ask, "default"},
+		{"git diff {1..10000}", ask, "default"},
+		{"echo $(( 1", ask, "publish"},
 
 		// Files and variables that the words do not show.
 		{"echo k >> ~/.ssh/authorized_keys", ask, "default"},
@@ -118,7 +155,7 @@ func TestVerdictsOfCommands(t *testing.T) {
 		{"cat < W/.env", ask, "default"},
 		{"echo x &> y", ask, "default"},
 		{"echo x >& y", ask, "default"},
-		{"echo <<< x", ask, "default"},
+		{"cat < /dev/null <<< x 2>&1", allow, "reads"},
 		{"PATH=/tmp/e:$PATH git status", ask, "default"},
 		{"PATH=/tmp/e; git status", ask, "default"},
 
@@ -150,31 +187,25 @@ func TestUnknownTextIsAskedAbout(t *testing.T) {
 	p := parse(t, strings.Replace(anchors, "decision: ask,", "decision: allow,", 1))
 	for _, command := range []string{
 		"x=rm; $x -rf /",
-		"$'\\x72m' -rf /",
-		"{rm,-rf,/}",
 		"/usr/bin/g?t push",
 		"~/bin/x",
 		"git $x",
 		"git push $x",
 		"cat${IFS:0:1}$HOME/x",
-		"cat <<EOF\nrm\nEOF",
-		"echo $((1 # )) ; rm -rf /",
 		"echo ${x@P}",
-		"echo ${x:-$(rm x)}",
-		"case x in x) rm y;; esac",
-		"echo $(case x in x) rm y;; esac)",
-		"for f do rm x; done",
-		"ls() { rm -rf /; }; ls",
-		"a[ #]=x; rm -rf /",
-		"[[ x =~ ( #) ]] ; rm x",
-		"ls |\ntime -o f rm x",
 		"git log 'x",
 		"git log \"x",
 		"git log $(ls",
 		"git log )",
 		"git log >",
 		"git\x00 log",
-		"echo `echo \\`rm x\\``",
+		"ls\r-l",
+		"python3 -c x",
+		"bash x.sh",
+		"source x",
+		"eval \"$x\"",
+		"ssh h ls",
+		"timeout $x ls",
 		strings.Repeat("$(", 3000),
 		strings.Repeat("echo a;", 1001),
 		"echo " + strings.Repeat("a", 64<<10),
@@ -183,20 +214,9 @@ func TestUnknownTextIsAskedAbout(t *testing.T) {
 			t.Errorf("%.60q: got %v by %s (part %.40q: %s), want ask", command, d.Verdict, d.Rule, d.Part, d.Reason)
 		}
 	}
-	for _, command := range []string{"make", "ls > x", "ls $x", "PATH=/x ls", "for f in *; do cat $f; done"} {
+	for _, command := range []string{"make", "ls > x", "ls $x", "PATH=/x ls", "for f in *; do cat $f; done", "cat <<EOF\nrm\nEOF", "timeout 5 make", "awk '{print $1}' f"} {
 		if d := p.Decide(bash(command)); d.Verdict != allow {
 			t.Errorf("%q: got %v by %s (%s), want allow: no rule can speak about it", command, d.Verdict, d.Rule, d.Reason)
-		}
-	}
-}
-
-// What the plain reading of a script cannot see is named in docs/policy.md; a
-// reader that can will change these rows.
-func TestWrappersAreNotLookedThrough(t *testing.T) {
-	p := parse(t, anchors)
-	for _, command := range []string{"bash -c 'rm -rf /'", "env rm x", "timeout 5 git push -f", "find . -exec rm {} +", "git -C /r push -f"} {
-		if d := p.Decide(bash(command)); d.Verdict != ask || d.Rule != "default" {
-			t.Errorf("%s: got %v by %s, want ask by default", command, d.Verdict, d.Rule)
 		}
 	}
 }

@@ -40,6 +40,7 @@ type Decision struct {
 	Subject string // what Part is: "command", "path", "URL" or "host"; empty for the call as a whole
 	PartNo  int    // number of that part, from 1; 0 where no single part decided
 	Parts   int    // parts of the call
+	Via     string // programs that start that part, as "env > timeout"; empty if the script itself does
 	Reason  string // why, for the agent; never empty unless Verdict is Allow
 	Instead string // one allowed alternative, for the agent; as Reason
 	Grant   Grant  // zero unless Verdict is Allow

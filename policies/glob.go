@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+
+	"belljar.dev/policies/shell"
 )
 
 // proof says how sure it is that a rule speaks about a part of a call.
@@ -149,26 +152,58 @@ func star(pattern, s string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// match matches the pattern with words. A word that is only known at run time
-// may become any number of words: with it the answer is at most may, unless a
-// "**" takes it.
+// begins reports whether pattern, in which * is any run of bytes, stands for a
+// text that begins with prefix.
+func begins(pattern, prefix string) bool {
+	head, _, starred := strings.Cut(pattern, "*")
+	if !starred {
+		return strings.HasPrefix(pattern, prefix)
+	}
+	// Behind a star everything can follow.
+	return strings.HasPrefix(head, prefix) || strings.HasPrefix(prefix, head)
+}
+
+// may reports whether the element stands for a text that begins with prefix.
+func (e element) may(prefix string) bool {
+	return prefix == "" || slices.ContainsFunc(e.choice, func(c string) bool { return begins(c, prefix) })
+}
+
+// word is one word of a command or one segment of a path.
+type word struct {
+	text string // the word, or what it begins with
+	also string // another text it goes by; may be empty
+	sure shell.Certainty
+}
+
+// fits reports whether the element stands for the word, as far as that is sure.
+func (e element) fits(w word) bool {
+	return w.sure <= shell.Home && (e.match(w.text) || w.also != "" && e.match(w.also))
+}
+
+// match matches the pattern with words. Where one of them is only known at run
+// time the answer is at most may, unless a "**" takes it.
 func (g glob) match(words []word) proof {
-	sure := g.run(words, false)
-	if sure {
+	// Most patterns begin with the name of another program.
+	if len(g.elements) > 0 && len(words) > 0 && !g.elements[0].any && words[0].sure == shell.Exact && !g.elements[0].fits(words[0]) {
+		return no
+	}
+	if g.run(words, false) {
 		return must
 	}
-	if g.run(words, true) {
+	unsure := func(w word) bool { return w.sure != shell.Exact }
+	if slices.ContainsFunc(words, unsure) && g.run(words, true) {
 		return may
 	}
 	return no
 }
 
-// run steps through the words with the set of elements that may come next.
-// If guess, an unknown word stands for anything; otherwise only "**" takes it.
+// run steps through the words with the set of elements that may come next. If
+// guess, an unknown word stands for all that it may become; otherwise only "**"
+// takes it.
 func (g glob) run(words []word, guess bool) bool {
+	var first, second [maxElements + 1]bool
 	end := len(g.elements)
-	live := make([]bool, end+1)
-	next := make([]bool, end+1)
+	live, next := first[:end+1], second[:end+1]
 	open := func(set []bool, i int) {
 		set[i] = true
 		for ; i < end && g.elements[i].any; i++ {
@@ -184,16 +219,19 @@ func (g glob) run(words []word, guess bool) bool {
 				continue
 			}
 			switch {
-			case w.unknown && guess:
-				for j := i; j <= end; j++ {
-					next[j] = true
-				}
+			case guess && w.sure == shell.Any:
+				open(next, i)
 				alive = true
+				if i < end && (g.elements[i].any || g.elements[i].may(w.text)) {
+					for j := i; j <= end; j++ {
+						next[j] = true
+					}
+				}
 			case i == end:
 			case g.elements[i].any:
 				open(next, i)
 				alive = true
-			case !w.unknown && g.elements[i].match(w.text), !w.unknown && w.also != "" && g.elements[i].match(w.also):
+			case g.elements[i].fits(w), guess && w.sure == shell.Home, guess && w.sure == shell.One && g.elements[i].may(w.text):
 				open(next, i+1)
 				alive = true
 			}

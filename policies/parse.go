@@ -16,15 +16,17 @@ type Policy struct {
 	name     string
 	hash     string
 	fallback Verdict // where no rule matches a part
-	source   Source  // of fallback
-	profile  string  // granted where a call asks for none
-	profiles map[string]Grant
-	secrets  map[string]Secret
-	totals   Totals
-	audit    Audit
-	audited  bool // the policy has an audit block
-	rules    []rule
-	tests    []TestResult
+	// unparsable is the most for a script that cannot be read, where no rule matches it.
+	unparsable Verdict
+	source     Source // of fallback
+	profile    string // granted where a call asks for none
+	profiles   map[string]Grant
+	secrets    map[string]Secret
+	totals     Totals
+	audit      Audit
+	audited    bool // the policy has an audit block
+	rules      []rule
+	tests      []TestResult
 }
 
 // Parse reads a policy. The name stands in faults and decisions for the file
@@ -33,7 +35,7 @@ type Policy struct {
 func Parse(name string, text []byte) (*Policy, error) {
 	d := newDecoder(name, text)
 	sum := sha256.Sum256(text)
-	p := &Policy{name: name, hash: hex.EncodeToString(sum[:]), source: Source{File: name}, profiles: make(map[string]Grant)}
+	p := &Policy{name: name, hash: hex.EncodeToString(sum[:]), source: Source{File: name}, unparsable: Ask, profiles: make(map[string]Grant)}
 	root := d.root(text)
 	if root != nil {
 		d.policy(root, p)
@@ -103,12 +105,15 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 	var o object
 	if n != nil {
 		var ok bool
-		if o, ok = d.mapping(n, "defaults", "decision", "profile", "no_approver"); !ok {
+		if o, ok = d.mapping(n, "defaults", "decision", "unparsable", "profile", "no_approver"); !ok {
 			return
 		}
 	}
 	if v := o.get("decision"); v != nil {
 		p.fallback, p.source = d.verdict(v, "decision"), d.source(v)
+	}
+	if v := o.get("unparsable"); v != nil {
+		p.unparsable = max(Verdict(d.word(v, "unparsable", Deny.String(), Ask.String())), Deny)
 	}
 	if v := o.get("no_approver"); v != nil {
 		d.word(v, "no_approver", Deny.String())

@@ -55,7 +55,11 @@ func (d Decision) Refusal(callID string) string {
 		} else {
 			b.WriteString("Part: ")
 		}
-		b.WriteString(clip(d.Part, maxPart) + "\n")
+		b.WriteString(clip(d.Part, maxPart))
+		if d.Via != "" {
+			b.WriteString(" (started by " + clip(d.Via, maxPart) + ")")
+		}
+		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "Why: %s\n", clip(cmp.Or(d.Reason, "The policy does not allow this "+subject+"."), maxSaid))
 	fmt.Fprintf(&b, "Do this instead: %s\n", clip(cmp.Or(d.Instead, "Reach the goal another way, or tell the person you work for."), maxSaid))

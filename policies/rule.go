@@ -45,6 +45,9 @@ type match struct {
 	commands []glob
 	paths    []glob
 	urls     []urlGlob
+	flags    []element // the options that a command may have
+	anyFlag  []element // options of which a command has one
+	env      []element // the variables that may be set for a command
 	profiles []named
 }
 
@@ -95,10 +98,10 @@ func (d *decoder) rule(n *yaml.Node) (rule, bool) {
 	if v := o.get("match"); v == nil {
 		d.fault(n, `write match: {tool: "*"} for a rule about every call`, "the rule has no match")
 	} else {
-		r.match = d.match(v, "match", "tool", "command", "path", "url", "profile")
+		r.match = d.match(v, "match", "tool", "command", "path", "url", "flags", "any_flag", "env", "profile")
 	}
 	if v := o.get("unless"); v != nil {
-		r.unless = d.match(v, "unless", "command", "path", "url", "profile")
+		r.unless = d.match(v, "unless", "command", "path", "url", "flags", "any_flag", "env", "profile")
 	}
 	if v := o.get("decision"); v == nil {
 		d.fault(n, "write decision: allow, ask or deny", "the rule has no decision")
@@ -168,6 +171,19 @@ func (d *decoder) match(n *yaml.Node, what string, keys ...string) match {
 	}
 	if v := o.get("url"); v != nil {
 		d.texts(v, "url", collect(d, &m.urls, "url", compileURL))
+	}
+	for key, to := range map[string]*[]element{"flags": &m.flags, "any_flag": &m.anyFlag, "env": &m.env} {
+		v := o.get(key)
+		if v == nil {
+			continue
+		}
+		d.texts(v, key, collect(d, to, key, compileElement))
+		if len(m.commands) == 0 {
+			if what == "match" {
+				d.fault(v, `write the commands too: command: "git log **"`, "%s says more about commands, and the match names none", key)
+			}
+			m.commands = []glob{{text: "**", elements: []element{{any: true}}}}
+		}
 	}
 	if v := o.get("profile"); v != nil {
 		d.texts(v, "profile", func(n *yaml.Node, s string) { m.profiles = append(m.profiles, named{s, n}) })

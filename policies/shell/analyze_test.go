@@ -169,6 +169,9 @@ func TestCommands(t *testing.T) {
 		{"ssh h rm x", "ssh h rm x (!)"},
 		{"parallel rm ::: a", "parallel rm ::: a (!)"},
 
+		{"a |\ntime -o f rm x; coproc time rm y; b | time", "a; time -o f rm x; time>rm x; time rm y; time>rm y; b; time"},
+		{"time -- rm x | a", "rm x; a"},
+
 		// Shells and their own commands.
 		{"bash -c 'git log; rm -rf /'", "bash -c 'git log; rm -rf /' (w); bash>git log; bash>rm -rf /"},
 		{"bash -ec 'rm x' y z", "bash -ec 'rm x' y z (w); bash>rm x"},

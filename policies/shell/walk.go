@@ -73,8 +73,9 @@ func (r *reader) compound(c syntax.Command) {
 	case *syntax.BinaryCmd:
 		// A long chain leans to one side: only its short side is a call deep.
 		var right []*syntax.Stmt
+		var piped []bool
 		for {
-			right = append(right, c.Y)
+			right, piped = append(right, c.Y), append(piped, c.Op == syntax.Pipe || c.Op == syntax.PipeAll)
 			left, ok := c.X.Cmd.(*syntax.BinaryCmd)
 			if !ok || len(c.X.Redirs) > 0 {
 				r.stmt(c.X)
@@ -83,7 +84,7 @@ func (r *reader) compound(c syntax.Command) {
 			c = left
 		}
 		for i := len(right) - 1; i >= 0; i-- {
-			r.stmt(right[i])
+			r.stmt(behind(right[i], piped[i]))
 		}
 	case *syntax.FuncDecl:
 		if c.Name != nil {
@@ -91,13 +92,22 @@ func (r *reader) compound(c syntax.Command) {
 		}
 		r.stmt(c.Body)
 	case *syntax.TimeClause:
+		// "time -- a" is a for bash, and a program "--" for the parser.
+		if call := first(c.Stmt); call != nil && len(call.Args) > 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "--" {
+			call.Args = call.Args[1:]
+		}
 		r.stmt(c.Stmt)
 	case *syntax.CoprocClause:
 		r.inWord(c.Name)
 		if c.Name != nil {
 			r.sets(c.Name.Lit())
+			// Only a compound command has a name in bash; the parser takes the
+			// first word of some others for one.
+			if _, simple := c.Stmt.Cmd.(*syntax.CallExpr); simple || c.Stmt.Cmd == nil {
+				r.opaque("it starts a coprocess of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+			}
 		}
-		r.stmt(c.Stmt)
+		r.stmt(behind(c.Stmt, true))
 	case *syntax.ArithmCmd:
 		r.arithmetic(c.X)
 	case *syntax.LetClause:
@@ -107,6 +117,45 @@ func (r *reader) compound(c syntax.Command) {
 	default:
 		r.opaque("it holds a construct that is not known here", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 	}
+}
+
+// behind is the statement behind a pipe, where time is no keyword for bash but
+// the program, with options of its own.
+func behind(s *syntax.Stmt, pipe bool) *syntax.Stmt {
+	c, ok := s.Cmd.(*syntax.TimeClause)
+	if !ok || !pipe {
+		return s
+	}
+	at := &syntax.Lit{ValuePos: c.Time, ValueEnd: c.Time, Value: "time"}
+	call := &syntax.CallExpr{Args: []*syntax.Word{{Parts: []syntax.WordPart{at}}}}
+	if c.PosixFormat {
+		call.Args = append(call.Args, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{ValuePos: c.Time, ValueEnd: c.Time, Value: "-p"}}})
+	}
+	out := &syntax.Stmt{Cmd: call, Position: s.Position, Redirs: s.Redirs}
+	if c.Stmt == nil {
+		return out
+	}
+	out.Redirs = append(out.Redirs, c.Stmt.Redirs...)
+	if inner, ok := c.Stmt.Cmd.(*syntax.CallExpr); ok && len(inner.Assigns) == 0 {
+		call.Args = append(call.Args, inner.Args...)
+		return out
+	}
+	return s // no command that bash knows: a keyword cannot follow a program
+}
+
+// first is the simple command that a pipeline begins with, or nil.
+func first(s *syntax.Stmt) *syntax.CallExpr {
+	for s != nil {
+		switch c := s.Cmd.(type) {
+		case *syntax.CallExpr:
+			return c
+		case *syntax.BinaryCmd:
+			s = c.X
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // call reads a simple command.

@@ -1,0 +1,205 @@
+package policies
+
+import (
+	"slices"
+	"strings"
+
+	"belljar.dev/policies/shell"
+)
+
+// about says how sure it is that the match speaks about the piece. With trust
+// the answer is used to let the piece through, and doubt counts against it.
+func (m match) about(pc *piece, profile string, trust bool) proof {
+	if len(m.profiles) > 0 && !slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == profile }) {
+		return no
+	}
+	if !m.typed() {
+		return must
+	}
+	best := no
+	switch pc.kind {
+	case aCommand:
+		best = m.aboutCommand(pc, trust)
+	case aPath:
+		for _, g := range m.paths {
+			best = max(best, g.aboutPath(pc))
+		}
+	case aURL:
+		for _, g := range m.urls {
+			best = max(best, g.match(pc.address))
+		}
+	}
+	return best
+}
+
+func (g glob) aboutPath(pc *piece) proof {
+	switch {
+	case g.everything():
+		return must
+	case pc.opaque:
+		return may
+	}
+	return g.match(pc.words)
+}
+
+// aboutCommand is about for one command of a script.
+func (m match) aboutCommand(pc *piece, trust bool) proof {
+	if trust {
+		return m.letsCommand(pc)
+	}
+	best := no
+	for _, g := range m.commands {
+		best = max(best, g.match(pc.loose))
+		switch {
+		case g.everything():
+			best = must
+		case pc.opaque:
+			best = max(best, may)
+		}
+	}
+	best = min(best, m.options(pc))
+	for _, file := range pc.files {
+		for _, g := range m.paths {
+			best = max(best, g.match(file))
+		}
+	}
+	return best
+}
+
+// letsCommand is aboutCommand for a match that is used to let the command
+// through: what it does beside its words must be proved too.
+func (m match) letsCommand(pc *piece) proof {
+	best := no
+	for _, g := range m.commands {
+		if g.everything() {
+			best = must
+			break
+		}
+		sure := g.match(pc.words)
+		if len(pc.words) == 0 && len(pc.env) > 0 && len(m.env) > 0 {
+			sure = must // a line that only sets variables, which env speaks about
+		}
+		doubt := pc.vague || pc.opaque || len(m.env) == 0 && len(pc.env) > 0 || !m.allFiles(pc.files)
+		if doubt {
+			sure = min(sure, may)
+		}
+		best = max(best, sure)
+	}
+	best = min(best, m.options(pc))
+	// A block's or a wrapper's redirections are a part of their own.
+	if len(pc.files) > 0 && (len(pc.words) == 0 || pc.wrapper) && !pc.opaque && m.allFiles(pc.files) {
+		best = must
+	}
+	return best
+}
+
+// allFiles reports whether each of the files is surely one of the match's
+// paths.
+func (m match) allFiles(files [][]word) bool {
+	for _, f := range files {
+		if !slices.ContainsFunc(m.paths, func(g glob) bool { return g.match(f) == must }) {
+			return false
+		}
+	}
+	return true
+}
+
+// options says whether flags, any_flag and env speak about the command.
+func (m match) options(pc *piece) proof {
+	sure := must
+	if len(m.flags) > 0 {
+		sure = min(sure, onlyFlags(m.flags, pc.words))
+	}
+	if len(m.anyFlag) > 0 {
+		sure = min(sure, anyFlag(m.anyFlag, pc.words))
+	}
+	if len(m.env) > 0 && !covers(m.env, pc.env) {
+		sure = no
+	}
+	return sure
+}
+
+// covers reports whether each of the variables fits one of the elements.
+func covers(env []element, names []string) bool {
+	for _, name := range names {
+		if name == "" || !slices.ContainsFunc(env, func(e element) bool { return e.match(name) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// butForOptions reports whether the match would let the piece through with other
+// options or variables.
+func (m match) butForOptions(pc *piece, profile string) bool {
+	if pc.kind != aCommand || len(m.flags)+len(m.env) == 0 {
+		return false
+	}
+	m.flags, m.env = nil, nil
+	pc2 := *pc
+	pc2.env = nil
+	return m.about(&pc2, profile, true) == must
+}
+
+// onlyFlags says whether all options of a command are among those listed.
+func onlyFlags(flags []element, words []word) proof {
+	sure := must
+	for i, w := range words {
+		if i == 0 {
+			continue
+		}
+		option := len(w.text) > 1 && w.text[0] == '-' && w.text != "--"
+		listed := slices.ContainsFunc(flags, func(e element) bool { return e.match(w.text) })
+		switch {
+		case w.sure == shell.Home:
+		case w.sure == shell.Exact && option && !listed:
+			return no
+		case w.sure == shell.Exact:
+		case w.text != "" && w.text[0] != '-': // no option, whatever follows
+		case !slices.ContainsFunc(flags, func(e element) bool { return e.may(w.text) }):
+			return no
+		default:
+			sure = may
+		}
+	}
+	return sure
+}
+
+// anyFlag says whether a command has one of the options.
+func anyFlag(flags []element, words []word) proof {
+	sure, operands := no, false
+	for i, w := range words {
+		if i == 0 {
+			continue
+		}
+		for _, e := range flags {
+			switch {
+			case w.sure == shell.Exact && e.match(w.text):
+				if !operands {
+					return must
+				}
+				sure = may // behind a --, which most programs take for the end of options
+			case w.sure == shell.Exact && e.hides(w.text), w.sure > shell.Home && e.may(w.text):
+				sure = may
+			}
+		}
+		operands = operands || w.sure == shell.Exact && w.text == "--"
+	}
+	return sure
+}
+
+// hides reports whether a word may hold an option without being spelt like it:
+// -uf holds -f, and --forc is --force to programs that take abbreviations.
+func (e element) hides(s string) bool {
+	return slices.ContainsFunc(e.choice, func(c string) bool {
+		name := strings.TrimRight(c, "*")
+		switch {
+		case len(name) == 2 && name[0] == '-' && name[1] != '-':
+			return len(s) > 2 && s[0] == '-' && s[1] != '-' && strings.IndexByte(s[1:], name[1]) >= 0
+		case strings.HasPrefix(name, "--"):
+			option, _, _ := strings.Cut(s, "=")
+			return len(option) > 2 && strings.HasPrefix(name, option)
+		}
+		return false
+	})
+}
