@@ -33,8 +33,8 @@ case $0 in *2) exit 1;; esac
 exit 0
 `
 
-// runner runs each script of a directory with its own stubs, for three seconds
-// at most. It is the first process of a pid namespace: whatever a script left
+// runner runs each script of a directory with its own stubs, for two seconds
+// at most, and functions that call themselves for five calls. It is the first process of a pid namespace: whatever a script left
 // running ends with it.
 const runner = `
 cd "$1"
@@ -42,7 +42,7 @@ for d in */; do
 	d=$1/${d%/}
 	cd "$d/w" || exit 1
 	IFS= read -r -d '' s <"$d/script"
-	PATH=$d/bin HOME=/h LC_ALL=C.UTF-8 "$2" -s KILL 3 "$3" -c "$s" </dev/null >/dev/null 2>&1
+	PATH=$d/bin:$4 HOME=/h LC_ALL=C.UTF-8 FUNCNEST=5 "$2" -s KILL 2 "$3" -c "$s" </dev/null >/dev/null 2>&1
 done
 exit 0
 `
@@ -66,6 +66,15 @@ func run(t *testing.T, scripts []string) [][][]string {
 			found[name] = file
 		}
 	}
+	programs := filepath.Join(dir, "real")
+	if err := os.Mkdir(programs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range real {
+		if found[name] != "" {
+			link(found[name], filepath.Join(programs, name))
+		}
+	}
 	batch := filepath.Join(dir, "batch")
 	for i, script := range scripts {
 		d := filepath.Join(batch, fmt.Sprintf("%06d", i))
@@ -77,11 +86,6 @@ func run(t *testing.T, scripts []string) [][][]string {
 		for _, name := range stubs {
 			link(stubFile, filepath.Join(d, "bin", name))
 		}
-		for _, name := range real {
-			if found[name] != "" {
-				link(found[name], filepath.Join(d, "bin", name))
-			}
-		}
 		for name, text := range map[string]string{"script": script, "w/f": "c3\n"} {
 			if err := os.WriteFile(filepath.Join(d, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -90,7 +94,7 @@ func run(t *testing.T, scripts []string) [][][]string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	args := []string{"--pid", "--net", "--ipc", "--fork", "--kill-child", "--", found["bash"], "-c", runner, "runner", batch, found["timeout"], found["bash"]}
+	args := []string{"--pid", "--net", "--ipc", "--fork", "--kill-child", "--", found["bash"], "-c", runner, "runner", batch, found["timeout"], found["bash"], programs}
 	if os.Geteuid() != 0 {
 		args = append([]string{"--user", "--map-root-user"}, args...)
 	}

@@ -67,20 +67,23 @@ func (g grammar) longOption(words []Word) (o option, took int, why string) {
 	if w.Certainty != Exact && !given {
 		return o, 0, whyDynamic
 	}
-	var full []string
-	for _, n := range slices.Concat(g.long, g.valued) {
-		if n == name {
-			full = []string{n}
-			break
-		}
-		if strings.HasPrefix(n, name) {
-			full = append(full, n)
+	full, found := "", 0
+	for _, list := range [][]string{g.long, g.valued} {
+		for _, n := range list {
+			switch {
+			case n == name:
+				full, found = n, -1000 // no other counts
+			case strings.HasPrefix(n, name):
+				if found++; found == 1 {
+					full = n
+				}
+			}
 		}
 	}
-	if len(full) != 1 {
+	if found == 0 || found > 1 {
 		return o, 0, whyUnknown
 	}
-	o = option{name: full[0], given: given, value: Word{Text: value, Certainty: w.Certainty}}
+	o = option{name: full, given: given, value: Word{Text: value, Certainty: w.Certainty}}
 	if given || !slices.Contains(g.valued, o.name) {
 		return o, 1, ""
 	}

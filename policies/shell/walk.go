@@ -93,7 +93,10 @@ func (r *reader) compound(c syntax.Command) {
 		r.stmt(c.Body)
 	case *syntax.TimeClause:
 		// "time -- a" is a for bash, and a program "--" for the parser.
-		if call := first(c.Stmt); call != nil && len(call.Args) > 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "--" {
+		if c.Stmt == nil {
+			return
+		}
+		if call, ok := leftmost(c.Stmt).Cmd.(*syntax.CallExpr); ok && len(call.Args) > 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "--" {
 			call.Args = call.Args[1:]
 		}
 		r.stmt(c.Stmt)
@@ -101,11 +104,16 @@ func (r *reader) compound(c syntax.Command) {
 		r.inWord(c.Name)
 		if c.Name != nil {
 			r.sets(c.Name.Lit())
-			// Only a compound command has a name in bash; the parser takes the
-			// first word of some others for one.
-			if _, simple := c.Stmt.Cmd.(*syntax.CallExpr); simple || c.Stmt.Cmd == nil {
+		}
+		// Only a compound command has a name in bash; the parser takes the first
+		// word of some others for one, and words behind it for variables.
+		switch c2 := leftmost(c.Stmt).Cmd.(type) {
+		case *syntax.CallExpr:
+			if c.Name != nil || len(c2.Assigns) > 0 {
 				r.opaque("it starts a coprocess of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 			}
+		case nil:
+			r.opaque("it starts a coprocess of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		r.stmt(behind(c.Stmt, true))
 	case *syntax.ArithmCmd:
@@ -143,19 +151,15 @@ func behind(s *syntax.Stmt, pipe bool) *syntax.Stmt {
 	return s // no command that bash knows: a keyword cannot follow a program
 }
 
-// first is the simple command that a pipeline begins with, or nil.
-func first(s *syntax.Stmt) *syntax.CallExpr {
-	for s != nil {
-		switch c := s.Cmd.(type) {
-		case *syntax.CallExpr:
-			return c
-		case *syntax.BinaryCmd:
-			s = c.X
-		default:
-			return nil
+// leftmost is the command that a list begins with.
+func leftmost(s *syntax.Stmt) *syntax.Stmt {
+	for {
+		c, ok := s.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			return s
 		}
+		s = c.X
 	}
-	return nil
 }
 
 // call reads a simple command.
