@@ -39,7 +39,7 @@ bench:
 	PATH="$(CURDIR)/bin/peers/node_modules/.bin:$$PATH" $(GO) test -run '^$$' -bench . -benchtime 300x ./sandbox
 	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
 	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
-	$(GO) test -run '^$$' -bench . ./policies
+	$(GO) test -run '^$$' -bench . ./policies ./policies/audit
 
 # Ten thousand hostile calls, after which nothing may be left.
 .PHONY: survivors

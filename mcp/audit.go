@@ -42,7 +42,7 @@ type Usage struct {
 	Signal     string
 	OOM        bool
 	TimedOut   bool
-	TaskID     int64 // of a job that goes on, or 0
+	TaskID     int64 // of a background job, or 0
 	Output     int64 // bytes
 	Truncated  bool  // the result shows less than that
 	CPU        time.Duration

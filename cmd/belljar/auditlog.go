@@ -24,6 +24,7 @@ func auditDir(state string) string { return filepath.Join(state, "audit") }
 // one writes nothing.
 type ledger struct {
 	log     *audit.Log
+	dir     string
 	gate    *gate
 	command string
 }
@@ -57,24 +58,24 @@ func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
 		}
 		dir = auditDir(w.state)
 	}
-	if err := w.outOfReach(dir); err != nil {
+	if err := outOfReach(dir, w.workspace, w.policy); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
 	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: w.log})
 	if err != nil {
 		return nil, err
 	}
-	return &ledger{log: log, gate: w.gate, command: command}, nil
+	return &ledger{log: log, dir: dir, gate: w.gate, command: command}, nil
 }
 
-// outOfReach checks that no box can write to a directory.
-func (w *works) outOfReach(dir string) error {
+// outOfReach checks that no box of a policy can write to a directory.
+func outOfReach(dir, workspace string, policy *policies.Policy) error {
 	real := realPath(dir)
-	if inside(real, w.workspace) {
-		return fmt.Errorf("%s lies in the workspace %s, where an agent can change it; choose a narrower --workspace, or audit: {path: ...} in the policy", dir, w.workspace)
+	if inside(real, workspace) {
+		return fmt.Errorf("%s lies in the workspace %s, where an agent can change it; choose a narrower --workspace, or audit: {path: ...} in the policy", dir, workspace)
 	}
-	for _, name := range w.policy.Profiles() {
-		p, _ := w.policy.Profile(name)
+	for _, name := range policy.Profiles() {
+		p, _ := policy.Profile(name)
 		for _, m := range p.Mounts {
 			if m.Writable && inside(real, realPath(m.Source)) {
 				return fmt.Errorf("%s lies in %s, which boxes of the profile %s can write; narrow that, or choose audit: {path: ...}", dir, m.Source, name)
@@ -228,6 +229,17 @@ func (l *ledger) session(event string, s *mcp.Session) {
 	r := audit.Session{Event: event, Tenant: s.Tenant(), Session: shortID(s.ID())}
 	r.Client.Name, r.Client.Version = s.Client()
 	l.append(r)
+}
+
+// bears reports whether no box of a policy could write to the log.
+func (l *ledger) bears(policy *policies.Policy, workspace string) error {
+	if l == nil {
+		return nil
+	}
+	if err := outOfReach(l.dir, workspace, policy); err != nil {
+		return fmt.Errorf("policy %s: the audit log of this server: %w", policy.Name(), err)
+	}
+	return nil
 }
 
 // policy writes down which policy holds from now on, and why if it is the one

@@ -63,6 +63,9 @@ func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
 // allow what the file denied.
 func (r *reloader) reload() {
 	name, p, err := findPolicy(r.file, r.workspace)
+	if err == nil {
+		err = r.audit.bears(p, r.workspace)
+	}
 	if err != nil {
 		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), r.gate.now.Load(), firstLine(err))
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))

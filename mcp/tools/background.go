@@ -50,6 +50,11 @@ type backgroundOutput struct {
 	Notice     string            `json:"notice,omitempty"`
 }
 
+// Usage tells the audit log which job goes on, or how it has ended already.
+func (out backgroundOutput) Usage() mcp.Usage {
+	return mcp.Usage{Exit: out.ExitCode, TaskID: out.TaskID, Output: int64(len(out.Output))}
+}
+
 // backgroundPlan is a checked backgroundInput.
 type backgroundPlan struct{ timeout, delay time.Duration }
 
@@ -287,6 +292,11 @@ type killOutput struct {
 	Command    string `json:"command"`
 	Output     string `json:"output" jsonschema:"what was not read yet"`
 	OutputURI  string `json:"output_uri"`
+}
+
+// Usage tells the audit log which job has ended, and how.
+func (out killOutput) Usage() mcp.Usage {
+	return mcp.Usage{Exit: &out.ExitCode, Signal: out.Signal, TaskID: out.TaskID, Output: int64(len(out.Output))}
 }
 
 // kill ends a background job.

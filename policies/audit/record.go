@@ -142,7 +142,7 @@ type Outcome struct {
 	Signal    string `json:"signal,omitempty"`
 	OOM       bool   `json:"oom,omitempty"`
 	TimedOut  bool   `json:"timed_out,omitempty"`
-	TaskID    int64  `json:"task_id,omitempty"` // of a job that goes on
+	TaskID    int64  `json:"task_id,omitempty"` // of a background job
 	BytesOut  int64  `json:"bytes_out"`
 	Truncated bool   `json:"truncated,omitempty"`
 	SHA256Out string `json:"sha256_out,omitempty"` // of the text that was answered

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+	"belljar.dev/sandbox"
+)
+
+// newLedger is a ledger of a policy that has the audit block of a text.
+func newLedger(t *testing.T, text string) (*ledger, *policies.Policy) {
+	t.Helper()
+	p, err := policies.Parse("p.yaml", []byte(`version: 1
+defaults: {profile: box}
+profiles:
+  box: {fs: {system: true, workspace: rw}}
+  net: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: [a.example]}}
+rules:
+  - {id: all, match: {tool: "*"}, decision: allow}
+audit: {`+text+`}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &works{policy: p, workspace: t.TempDir(), state: t.TempDir(), gate: &gate{}, log: slog.New(slog.DiscardHandler)}
+	w.gate.now.Store(p)
+	l, err := w.openLedger("call")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.close() })
+	return l, p
+}
+
+func decided(p *policies.Policy, profile string) mcp.Decided {
+	f := policies.Facts{Tenant: "local", Session: "s-0123456789ABCDEF", Tool: "Bash", Profile: profile, Command: "true"}
+	return mcp.Decided{Call: mcp.Call{ID: "c-1", Tool: "Bash"}, Facts: f, Decision: p.Decide(f)}
+}
+
+// written are the kinds of the records of calls that are in the file now.
+func written(t *testing.T, l *ledger) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(l.dir, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, kind := range []string{"decision", "outcome"} {
+		if strings.Contains(string(text), `"kind":"`+kind+`"`) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return strings.Join(kinds, " ")
+}
+
+// Where a record is required, or the call may reach the network, the decision
+// is written before the call may run; where it is required and cannot be, the
+// call may not.
+func TestLedgerWaits(t *testing.T) {
+	for text, profile := range map[string]string{"required: true": "box", "level: meta": "net"} {
+		l, p := newLedger(t, text)
+		if err := l.Decided(t.Context(), decided(p, profile)); err != nil {
+			t.Fatal(err)
+		}
+		if got := written(t, l); got != "decision" {
+			t.Errorf("%s: after the decision the file has %q", text, got)
+		}
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+		err := l.Decided(t.Context(), decided(p, profile))
+		if required := text == "required: true"; errors.Is(err, audit.ErrClosed) != required {
+			t.Errorf("%s: a log that cannot be written: got %v", text, err)
+		}
+	}
+}
+
+// The id of a session stands in no record as a whole.
+func TestLedgerKeepsSessionsClosed(t *testing.T) {
+	l, p := newLedger(t, "level: full")
+	if err := l.Decided(t.Context(), decided(p, "net")); err != nil {
+		t.Fatal(err)
+	}
+	l.ran("c-1", sandbox.Result{}, errors.New("no box"), time.Second)
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(l.dir, "audit.jsonl"))
+	if err != nil || strings.Contains(string(text), "s-0123456789ABCDEF") || !strings.Contains(string(text), `"s-0123456789"`) {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	if got := written(t, l); got != "decision outcome" {
+		t.Errorf("got %q, want the outcome of a command that did not start too", got)
+	}
+}
+
+// A policy that would let boxes write to the log is not taken while it is kept.
+func TestReloadKeepsTheLogOutOfReach(t *testing.T) {
+	l, _ := newLedger(t, "level: meta")
+	wide, err := policies.Parse("wide.yaml", []byte("version: 1\nprofiles: {a: {fs: {system: true, write: ["+filepath.Dir(filepath.Dir(l.dir))+"]}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.bears(wide, t.TempDir()); err == nil || !strings.Contains(err.Error(), "boxes of the profile a can write") {
+		t.Errorf("got %v", err)
+	}
+	if err := (*ledger)(nil).bears(wide, t.TempDir()); err != nil {
+		t.Errorf("without a log: %v", err)
+	}
+}
