@@ -26,6 +26,9 @@ func (w *writer) rotate(before place) error {
 	if err := w.sign(before); err != nil {
 		return err
 	}
+	if err := w.syncFile(); err != nil { // the checkpoint's own record
+		return err
+	}
 	old := fullName(w.first)
 	if _, err := os.Lstat(w.path(old)); err == nil {
 		return fmt.Errorf("rename %s: there is a file %s already; move it away", w.path(currentName), old)

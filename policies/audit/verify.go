@@ -97,7 +97,7 @@ type verifier struct {
 	mark   *Checkpoint // of the checkpoint file
 	kept   *Checkpoint // of Against
 	signed uint64      // number of the last checkpoint's own record
-	signs  [2]uint64   // what the last two checkpoints sign
+	signs  uint64      // what that one signs
 }
 
 func (v *verifier) prepare(dir string, against Against) error {
@@ -295,7 +295,7 @@ func (v *verifier) checkpoint(name string, n int, l line) error {
 	v.report.Checkpoints++
 	v.report.Signed = max(v.report.Signed, c.Seq)
 	v.signed = l.seq
-	v.signs = [2]uint64{v.signs[1], c.Seq}
+	v.signs = c.Seq
 	return nil
 }
 
@@ -328,9 +328,8 @@ func (v *verifier) finish() error {
 		r.Removed = r.First - 1
 	}
 	for _, c := range []*Checkpoint{v.mark, v.kept} {
-		// The record of a checkpoint is on the disk before its file is.
-		if c != nil && c.Seq >= r.Last {
-			return &Fault{v.lastFile, v.lastLine, r.Last, fmt.Sprintf("the records after it were removed: it is the last one, and a checkpoint, which is a record itself, signs %d", c.Seq)}
+		if c != nil && c.Seq > r.Last {
+			return &Fault{v.lastFile, v.lastLine, r.Last, fmt.Sprintf("the records after it were removed: it is the last one, and a checkpoint signs %d", c.Seq)}
 		}
 	}
 	if v.kept != nil && v.kept.Seq < r.First {
@@ -339,10 +338,8 @@ func (v *verifier) finish() error {
 	switch {
 	case v.mark == nil:
 		return &Fault{File: checkpointName, Why: "the file was removed: every log has one"}
-	case v.mark != nil && v.signs[0] > v.mark.Seq:
-		// The file follows each record of a checkpoint, so a crash can leave it
-		// behind by one.
-		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log holds a checkpoint of %d", v.mark.Seq, v.signs[1])}
+	case v.signs > v.mark.Seq: // each file is written before its record
+		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log holds a checkpoint of %d", v.mark.Seq, v.signs)}
 	}
 	if left := r.Last - r.Signed; left > 1 || left == 1 && v.last.kind != KindCheckpoint {
 		v.note("the last %d records are not signed yet: a change of the very last one, or their removal from the end, would not show", left)

@@ -30,7 +30,7 @@ func TestTamper(t *testing.T) {
 	original := filepath.Join(t.TempDir(), "audit")
 	cfg := config(original)
 	cfg.Audit.Rotate = 12 << 10
-	fill(t, cfg, 100)
+	fill(t, cfg, 110)
 	full, err := list(original, isFull)
 	if err != nil || len(full) < 4 {
 		t.Fatalf("full files %v %v, want at least 4", full, err)

@@ -79,7 +79,7 @@ func (w *writer) begin() error {
 	if err := w.resync(); err != nil {
 		return err
 	}
-	if len(records) == 0 && w.seq == 1 {
+	if w.seq == 1 {
 		if _, err := os.Lstat(w.path(checkpointName)); errors.Is(err, fs.ErrNotExist) {
 			// From the first record on there is a checkpoint, so that a log
 			// without one was changed.
@@ -278,6 +278,12 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 		return 0, err
 	}
 	defer unlockFile(w.lock)
+	if w.due() {
+		// It could not be written when it was due, and must be before more is.
+		if err := w.sign(w.place()); err != nil {
+			return 0, err
+		}
+	}
 	durable := false
 	at := w.place()
 	if lost.count > 0 {
@@ -354,30 +360,29 @@ func (w *writer) checkpoint() error {
 	return w.sign(w.place())
 }
 
-// sign writes the buffer and a checkpoint behind it, and has both be on the
-// disk before the checkpoint's file says so. The lock is held.
+// sign writes the buffer and has it be on the disk; then it signs that, in the
+// checkpoint's file first and as a record after it. So a crash in between never
+// leaves the file behind the records, which is how a file that somebody put
+// back is known. The lock is held.
 func (w *writer) sign(before place) error {
-	c := Checkpoint{w.seq, w.head, time.Now()}
-	text, err := note.Sign(&note.Note{Text: c.text()}, w.keys.signer)
-	if err != nil {
-		return err
-	}
-	line, err := encode(w.pid, KindCheckpoint, checkpointLine{string(text)})
-	if err != nil {
-		return err
-	}
-	w.add(line)
-	w.signed = w.seq
 	if err := w.put(before); err != nil {
 		return err
 	}
 	if err := w.syncFile(); err != nil {
 		return err
 	}
-	if err := replaceFile(w.cfg.Dir, checkpointName, text); err != nil {
-		// The record is there, and the next checkpoint writes the file again.
-		w.cfg.Log.Error("the checkpoint of the audit log cannot be written", "err", err)
+	c := Checkpoint{w.seq, w.head, time.Now()}
+	text, err := note.Sign(&note.Note{Text: c.text()}, w.keys.signer)
+	if err != nil {
+		return err
 	}
+	if err := replaceFile(w.cfg.Dir, checkpointName, text); err != nil {
+		return err
+	}
+	if err := w.own(KindCheckpoint, checkpointLine{string(text)}); err != nil {
+		return err
+	}
+	w.signed = w.seq
 	return nil
 }
 
@@ -394,8 +399,10 @@ func (w *writer) missing() error {
 	switch {
 	case err != nil:
 		return w.own(KindMissing, missingLine{string(text), "the checkpoint file cannot be used: " + err.Error()})
-	case c.Seq >= w.seq: // a checkpoint is a record itself, before it is a file
-		return w.own(KindMissing, missingLine{string(text), fmt.Sprintf("the checkpoint signs %d records, and the log had %d with the checkpoint's own", c.Seq, w.seq)})
+	case c.Seq > w.seq:
+		return w.own(KindMissing, missingLine{string(text), fmt.Sprintf("the checkpoint signs %d records, and the log had %d", c.Seq, w.seq)})
+	case c.Seq == w.seq && c.Hash != w.head:
+		return w.own(KindMissing, missingLine{string(text), "the last record is not the one that the checkpoint signs"})
 	}
 	return nil
 }
