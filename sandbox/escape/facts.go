@@ -25,6 +25,7 @@ type Facts struct {
 	Listing   []string // names in the workspace, before anything was tried
 	Workspace string   // on the host; empty in a box
 	Owner     int      // of the workspace, on the host
+	Proxy     string   // where a program of the place asks for a proxy
 	Limits    policies.Limits
 }
 
@@ -44,6 +45,8 @@ type Victim struct {
 	Abstract string // a unix socket without a path, the same
 	Port     int    // a TCP port of the loopback interface, the same
 	UDP      int    // a UDP port of the loopback interface, the same
+	Own      string // an address that is not a loopback one, with a port of TCP and UDP, the same; empty without one
+	Relay    int    // a TCP port of the loopback interface, of a proxy that connects to wherever it is asked to
 	Terminal string // a pseudo-terminal
 	Key      int32  // a key of the user's keyring
 	Memory   int    // key of a SysV shared memory segment with the token

@@ -1,6 +1,7 @@
 package escape
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -54,13 +55,9 @@ func network() []Probe {
 		{ID: "W09", Name: "see the machine's unix sockets", try: func(f *Facts) (string, error) {
 			return reads("/proc/net/unix", f.Host.Abstract)
 		}},
-		{ID: "W10", Name: "reach the machine by its own address", where: offMachine, try: func(f *Facts) (string, error) {
-			var all []string
-			for _, a := range f.Addresses {
-				all = append(all, net.JoinHostPort(a, "9"))
-			}
-			return routes(all...)
-		}},
+		{ID: "W10", Name: "reach the machine by its own address", where: offMachine, try: anyOf(
+			func(f *Facts) (string, error) { return answers("tcp", f.Host.Own, f.Host.Token) },
+			func(f *Facts) (string, error) { return asks(f.Host.Own, f.Host.Token) })},
 		{ID: "W11", Name: "send packets of its own making", Root: true, try: anyOf(
 			rawSocket(unix.AF_INET, unix.IPPROTO_ICMP), rawSocket(unix.AF_INET6, unix.IPPROTO_ICMPV6), rawSocket(unix.AF_PACKET, 0))},
 		{ID: "W12", Name: "change an interface", Root: true, try: func(*Facts) (string, error) {
@@ -108,6 +105,101 @@ func network() []Probe {
 			_, _, err = u.WriteMsgUnix([]byte("x"), unix.UnixRights(0), nil)
 			return "SCM_RIGHTS", err
 		}},
+		{ID: "W19", Name: "open a socket of a protocol that no program needs", try: anyOf(
+			reaches("socket SCTP", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP),
+			reaches("socket DCCP", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DCCP, unix.IPPROTO_DCCP),
+			reaches("socket UDP-Lite", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE),
+			reaches("socket vsock", unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
+			reaches("netlink of netfilter", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER))},
+		{ID: "W20", Name: "change routes, addresses or interfaces", Root: true, try: anyOf(
+			// None of them is there, which only those are told who may.
+			changes("delete a route", unix.RTM_DELROUTE, []byte{unix.AF_INET, 32, 0, 0, 250, 0, 0, 0, 0, 0, 0, 0, 8, 0, unix.RTA_DST, 0, 198, 51, 100, 77}),
+			changes("delete an address", unix.RTM_DELADDR, []byte{unix.AF_INET, 32, 0, 0, 1, 0, 0, 0, 8, 0, unix.IFA_LOCAL, 0, 198, 51, 100, 77}),
+			changes("delete an interface", unix.RTM_DELLINK, append(make([]byte, unix.SizeofIfInfomsg), 13, 0, unix.IFLA_IFNAME, 0, 'b', 'e', 'l', 'l', 'j', 'a', 'r', '0', 0, 0, 0, 0)))},
+		{ID: "W21", Name: "reach the machine's loopback by a tunnel through the door's proxy", where: throughDoor, try: tunnels(
+			func(f *Facts) int { return f.Host.Port }, "127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "localhost.", "x@127.0.0.1", "127.0.0.1\x00.example")},
+		{ID: "W22", Name: "reach the machine's loopback by a request to the door's proxy", where: throughDoor, try: func(f *Facts) (string, error) {
+			url := "http://" + loopback(f.Host.Port)
+			return f.throughProxy("GET "+url+"/ HTTP/1.1\r\nHost: "+loopback(f.Host.Port)+"\r\n\r\n", f.Host.Token)
+		}},
+		{ID: "W23", Name: "reach the machine's own address through the door's proxy", where: func(g *ground) bool { return g.door && offMachine(g) }, try: func(f *Facts) (string, error) {
+			return f.throughProxy("CONNECT "+f.Host.Own+" HTTP/1.1\r\nHost: "+f.Host.Own+"\r\n\r\n", f.Host.Token)
+		}},
+		{ID: "W24", Name: "reach the neighbour's loopback by a tunnel through the door's proxy", where: throughDoor, try: func(f *Facts) (string, error) {
+			target := loopback(f.Neighbour.Port)
+			return f.throughProxy("CONNECT "+target+" HTTP/1.1\r\nHost: "+target+"\r\n\r\n", f.Neighbour.Token)
+		}},
+	}
+}
+
+// throughDoor asks for a profile with a way out.
+func throughDoor(g *ground) bool { return g.door }
+
+// tunnels asks the proxy for a tunnel to a port under several names.
+func tunnels(port func(*Facts) int, hosts ...string) act {
+	var all []act
+	for _, h := range hosts {
+		all = append(all, func(f *Facts) (string, error) {
+			target := h + ":" + strconv.Itoa(port(f))
+			return f.throughProxy("CONNECT "+target+" HTTP/1.1\r\nHost: "+target+"\r\n\r\n", f.Host.Token)
+		})
+	}
+	return anyOf(all...)
+}
+
+// throughProxy sends a request to the proxy of the place, which in a box is the
+// door's, and wants to hear the token somewhere in the answer.
+func (f *Facts) throughProxy(request, token string) (string, error) {
+	c, err := dial("tcp", f.Proxy)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(c, request); err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(request, "\r\n")
+	var heard []byte
+	for buf := make([]byte, 4096); len(heard) < mostOutput; {
+		n, err := c.Read(buf)
+		heard = append(heard, buf[:n]...)
+		if strings.Contains(string(heard), token) {
+			return line, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("%q: %q", line, heard)
+		}
+	}
+	return "", fmt.Errorf("%q: no token", line)
+}
+
+// changes sends one message of rtnetlink(7). That what it is about is not
+// there is the kernel's own answer.
+func changes(name string, kind uint16, body []byte) act {
+	return func(*Facts) (string, error) {
+		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		defer unix.Close(fd)
+		b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
+		b = binary.NativeEndian.AppendUint16(b, kind)
+		b = binary.NativeEndian.AppendUint16(b, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
+		b = append(append(b, make([]byte, 8)...), body...)
+		if err := unix.Sendto(fd, b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		answer := make([]byte, 1024)
+		n, _, err := unix.Recvfrom(fd, answer, 0)
+		if err != nil || n < unix.SizeofNlMsghdr+4 {
+			return "", fmt.Errorf("%s: no answer: %w", name, err)
+		}
+		errno := unix.Errno(-int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])))
+		if refused(errno) {
+			return "", fmt.Errorf("%s: %w", name, errno)
+		}
+		return fmt.Sprintf("%s answers %v", name, errno), nil
 	}
 }
 
@@ -165,16 +257,24 @@ func asks(address, token string) (string, error) {
 	return hears(c, "udp "+address, token)
 }
 
-// routes looks for a way to one of the addresses.
+// routes looks for a way to one of the addresses. Where every address is the
+// place's own, as in a box with a door, a packet goes from the address that it
+// is for and leads nowhere.
 func routes(addresses ...string) (string, error) {
 	var faults []error
 	for _, a := range addresses {
 		c, err := dial("udp", a)
-		if err == nil {
-			c.Close()
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		from, _, _ := net.SplitHostPort(c.LocalAddr().String())
+		to, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		c.Close()
+		if from != to {
 			return a, nil
 		}
-		faults = append(faults, err)
+		faults = append(faults, fmt.Errorf("%s is the place's own", a))
 	}
 	return "", errors.Join(faults...)
 }

@@ -105,6 +105,7 @@ type ground struct {
 	git       bool // the workspace is a repository
 	limits    sandbox.Limits
 	addresses []string // of the host, loopback aside
+	door      bool     // the profile has a way out
 }
 
 // held reports whether the host claims to hold a limit in any way.

@@ -176,7 +176,7 @@ func (s *Suite) prepare(context.Context) (err error) {
 	}
 	s.inside = s.facts
 	s.inside.Marker += "-boxed"
-	s.inside.Init, s.inside.Everyone, s.inside.Workspace = 1, -1, s.cfg.Workspace
+	s.inside.Init, s.inside.Everyone, s.inside.Workspace, s.inside.Proxy = 1, -1, s.cfg.Workspace, sandbox.Proxy
 	for _, f := range []*Facts{&s.facts, &s.inside} {
 		if err := f.look(); err != nil {
 			return err
@@ -186,6 +186,7 @@ func (s *Suite) prepare(context.Context) (err error) {
 	s.ground = ground{
 		root: os.Geteuid() == 0, workspace: s.cfg.Attacker.Workspace(), image: s.cfg.Attacker.Image() != "", git: err == nil,
 		limits: s.cfg.Supervisor.Limits(), addresses: s.facts.Addresses,
+		door: s.cfg.Attacker.Network() == policies.NetworkDoor,
 	}
 	return nil
 }
@@ -251,7 +252,7 @@ func (s *Suite) makeVictim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.facts.Host, s.facts.Neighbour, s.facts.Init = v, v, v.Pid
+	s.facts.Host, s.facts.Neighbour, s.facts.Init, s.facts.Proxy = v, v, v.Pid, loopback(v.Relay)
 	s.inside.Host = v
 	return nil
 }
