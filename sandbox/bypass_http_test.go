@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -44,12 +45,12 @@ func bypassHTTP() []bypass {
 		{name: "a version of HTTP that is none", act: on("GET /admin HTTP/1.10\r\nHost: " + j + "\r\n\r\n"), says: "a version that is neither"},
 		{name: "a request of HTTP/0.9", act: on("GET /admin\r\n", admin), says: "begins with is no HTTP/1 request"},
 		{name: "an empty line before the request", act: on("\r\n" + get(j, admin)), says: "does not end in an empty line"},
-		{name: "a length and chunks", act: on(smuggled(j, "Content-Length: 4", "Transfer-Encoding: chunked"), "GET /admin"), says: "both a Transfer-Encoding and a Content-Length"},
-		{name: "two lengths", act: on(smuggled(j, "Content-Length: 4", "Content-Length: 0"), "GET /admin"), says: "gives the length of its body twice"},
-		{name: "a length with a sign", act: on(smuggled(j, "Content-Length: +4"), "GET /admin"), says: "a Content-Length that is no number"},
-		{name: "a list of lengths", act: on(smuggled(j, "Content-Length: 4, 0"), "GET /admin"), says: "a Content-Length that is no number"},
-		{name: "another coding beside chunks", act: on(smuggled(j, "Transfer-Encoding: chunked, identity"), "GET /admin"), says: "a Transfer-Encoding other than chunked"},
-		{name: "chunks in HTTP/1.0", act: on(strings.Replace(smuggled(j, "Transfer-Encoding: chunked"), "HTTP/1.1", "HTTP/1.0", 1), "GET /admin"), says: "one in HTTP/1.0"},
+		{name: "a length and chunks", act: on(smuggled("Content-Length: 4", "Transfer-Encoding: chunked"), "GET /admin"), says: "both a Transfer-Encoding and a Content-Length"},
+		{name: "two lengths", act: on(smuggled("Content-Length: 4", "Content-Length: 0"), "GET /admin"), says: "gives the length of its body twice"},
+		{name: "a length with a sign", act: on(smuggled("Content-Length: +4"), "GET /admin"), says: "a Content-Length that is no number"},
+		{name: "a list of lengths", act: on(smuggled("Content-Length: 4, 0"), "GET /admin"), says: "a Content-Length that is no number"},
+		{name: "another coding beside chunks", act: on(smuggled("Transfer-Encoding: chunked, identity"), "GET /admin"), says: "a Transfer-Encoding other than chunked"},
+		{name: "chunks in HTTP/1.0", act: on(strings.Replace(smuggled("Transfer-Encoding: chunked"), "HTTP/1.1", "HTTP/1.0", 1), "GET /admin"), says: "one in HTTP/1.0"},
 		{name: "a request behind another one", act: on(get(j, "/v1/x")+get(j, admin), "GET /admin"), says: only},
 		{name: "a request in a body", fails: "no \"GET /admin\"", act: bodyAsRequest},
 		{name: "headers of 1 MB", act: on(get(j, "/v1/x", "X: "+strings.Repeat("x", 1<<20)), "xxx"), says: "longer than 65536 bytes"},
@@ -83,8 +84,8 @@ func bypassHTTP() []bypass {
 }
 
 // smuggled is a request whose body, to some, is another request.
-func smuggled(host string, lines ...string) string {
-	return request("GET", host, "/v1/x", lines...) + "0\r\n\r\n" + get(host, "/admin")
+func smuggled(lines ...string) string {
+	return request("GET", "judged.example", "/v1/x", lines...) + "0\r\n\r\n" + get("judged.example", "/admin")
 }
 
 // bodyAsRequest sends a request as the body of another: a server that reads no
@@ -168,8 +169,11 @@ func follows(to string) func(*place) (string, error) {
 		}
 		defer answer.Body.Close()
 		where, err := url.Parse(answer.Header.Get("Location"))
-		if err != nil || where.String() != to {
-			return "", fmt.Errorf("the first request was sent to %v, %v", where, err)
+		if err != nil {
+			return "", err
+		}
+		if where.String() != to {
+			return "", fmt.Errorf("the first request was sent to %v", where)
 		}
 		target := where.Host
 		if where.Port() == "" {
@@ -182,7 +186,7 @@ func follows(to string) func(*place) (string, error) {
 func plainGet(p *place, target, path string) (*http.Response, error) {
 	host, _, _ := strings.Cut(target, ":")
 	client := http.Client{
-		Transport:     &http.Transport{Dial: func(_, _ string) (net.Conn, error) { return p.dial(target) }, DisableKeepAlives: true},
+		Transport:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return p.dial(target) }, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       bypassPatience,
 	}

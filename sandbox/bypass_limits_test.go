@@ -172,15 +172,26 @@ func muchData(p *place) (string, error) {
 	return "all of it", nil
 }
 
+// conns are connections that stay open together.
+type conns []net.Conn
+
+func (c conns) close() {
+	for _, one := range c {
+		one.Close()
+	}
+}
+
 // atOnce wants as many connections, all of them open and served.
 func atOnce(many int) func(*place) (string, error) {
 	return func(p *place) (string, error) {
+		var open conns
+		defer func() { open.close() }()
 		for i := range many {
 			c, err := p.dial("allowed.example:80")
 			if err != nil {
 				return "", fmt.Errorf("connection %d: %w", i+1, err)
 			}
-			defer c.Close()
+			open = append(open, c)
 			if _, err := p.askOn(c, "hello\n"); err != nil {
 				return "", fmt.Errorf("connection %d: %w", i+1, err)
 			}
@@ -191,12 +202,14 @@ func atOnce(many int) func(*place) (string, error) {
 
 func proxiedAtOnce(many int) func(*place) (string, error) {
 	return func(p *place) (string, error) {
+		var open conns
+		defer func() { open.close() }()
 		for i := range many {
 			c, err := p.dial(doorProxy)
 			if err != nil {
 				return "", err
 			}
-			defer c.Close()
+			open = append(open, c)
 			if err := tunnelOn(c, "allowed.example:80"); err != nil {
 				return "", fmt.Errorf("connection %d: %w", i+1, err)
 			}
@@ -269,6 +282,8 @@ func crowd(target string, many int) func(*place) (string, error) {
 		}
 		var mu sync.Mutex
 		var wait sync.WaitGroup
+		var open conns
+		defer func() { open.close() }()
 		ended := 0
 		for range many {
 			c, err := net.DialTimeout("tcp", net.JoinHostPort(addr, port), bypassPatience)
@@ -276,7 +291,7 @@ func crowd(target string, many int) func(*place) (string, error) {
 				ended++
 				continue
 			}
-			defer c.Close()
+			open = append(open, c)
 			wait.Go(func() {
 				_ = c.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 				if _, err := io.Copy(io.Discard, c); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {

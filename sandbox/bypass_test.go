@@ -93,6 +93,12 @@ func TestBypass(t *testing.T) {
 				}
 				t.Run(b.name, func(t *testing.T) { n.isHeld(t, box, b, p) })
 			}
+			// Nobody outside the door hears of a name that is refused.
+			for _, part := range []string{"exfil", "data.", "deep.wild", "long.wild", "denied.example", "other.example"} {
+				if n.names.wasAsked(part) {
+					t.Errorf("the host was asked for a name with %q in it", part)
+				}
+			}
 		})
 	}
 }

@@ -185,6 +185,7 @@ func (n *names) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, er
 	return all, nil
 }
 
+// wasAsked reports whether a door asked for a name with the text in it.
 func (n *names) wasAsked(name string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -348,23 +349,18 @@ func (n *internet) answer(c net.Conn, at net.Addr) {
 	in := bufio.NewReaderSize(c, 4<<20)
 	for {
 		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-		raw, err := in.Peek(1)
-		if err != nil {
+		if _, err := in.Peek(1); err != nil {
 			return
 		}
-		raw, _ = in.Peek(in.Buffered())
-		for { // until nothing more comes
-			if bytes.Contains(raw, []byte("/fast")) && bytes.HasSuffix(raw, []byte("\r\n\r\n")) {
-				break // its client is in a hurry
-			}
+		raw, _ := in.Peek(in.Buffered())
+		for !hurried(raw) { // until nothing more comes
 			_ = c.SetReadDeadline(time.Now().Add(quiet))
-			raw, err = in.Peek(in.Buffered() + 1)
+			_, err := in.Peek(in.Buffered() + 1)
+			raw, _ = in.Peek(in.Buffered())
 			if err != nil {
 				break
 			}
-			raw, _ = in.Peek(in.Buffered())
 		}
-		raw, _ = in.Peek(in.Buffered())
 		text := string(raw)
 		_, _ = in.Discard(len(raw))
 		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
@@ -385,6 +381,11 @@ func (n *internet) answer(c net.Conn, at net.Addr) {
 			return
 		}
 	}
+}
+
+// hurried reports whether a request is of a client that wants its answer soon.
+func hurried(raw []byte) bool {
+	return bytes.Contains(raw, []byte("/fast")) && bytes.HasSuffix(raw, []byte("\r\n\r\n"))
 }
 
 // large is how much a server sends for /big.

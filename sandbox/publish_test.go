@@ -54,12 +54,12 @@ func serveAll(*place) (string, error) {
 }
 
 // publishing is a box with servers, whose profile publishes ports.
-func publishing(t *testing.T, net string) *sandbox.Box {
+func publishing(t *testing.T, network string) *sandbox.Box {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces)
 	s, dir := worldOf(t, sandbox.Config{})
 	addProber(t, dir)
-	g := policytest.GrantProfile(t, "fs: {system: true, workspace: ro}\nnet: "+net+"\npublish: [3000, \"8000-8099\"]")
+	g := policytest.GrantProfile(t, "fs: {system: true, workspace: ro}\nnet: "+network+"\npublish: [3000, \"8000-8099\"]")
 	b, err := s.Open(t.Context(), "box", g)
 	if err != nil {
 		t.Fatal(err)
@@ -100,9 +100,9 @@ func visit(t *testing.T, p *sandbox.Published) *net.TCPConn {
 // A person reaches what listens in a box, with or without a network, and each
 // side hears when the other one has said all.
 func TestPublish(t *testing.T) {
-	for name, net := range map[string]string{"without a network": "{mode: none}", "with a door": "{mode: proxy, allow: [allowed.example]}"} {
+	for name, network := range map[string]string{"without a network": "{mode: none}", "with a door": "{mode: proxy, allow: [allowed.example]}"} {
 		t.Run(name, func(t *testing.T) {
-			b := publishing(t, net)
+			b := publishing(t, network)
 			ports, err := b.Listening()
 			if want := []uint16{9, 3000, 8001, 8002}; err != nil || !slices.Equal(ports, want) {
 				t.Errorf("listening: got %v, %v, want %v", ports, err, want)
