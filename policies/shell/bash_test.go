@@ -282,9 +282,15 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 
 func (g generator) wrapped(depth int, s string) string {
 	plain := g.pick("c1", "c2", "c3") + g.words(4)
+	if depth < 2 && g.IntN(4) == 0 {
+		s = g.wrapped(depth+1, s)
+	}
+	if depth < 2 && g.IntN(6) == 0 {
+		plain = g.pick("bash -c ", "sh -c ", "env bash -c ", "timeout 2 sh -c ") + quote(s)
+	}
 	switch g.IntN(14) {
 	case 0:
-		return g.pick("bash -c ", "bash -ec ", "sh -c ", "dash -c ", "bash -c -- ", "bash +e -c ", "sh -ec ", "bash -xc ", "bash --norc -c ") + quote(s) + g.words(4)
+		return g.pick("bash -c ", "bash -ec ", "sh -c ", "dash -c ", "bash -c -- ", "bash +e -c ", "sh -ec ", "bash -xc ", "bash --norc -c ", "bash -eo pipefail -c ", "bash -euo pipefail -c ", "env -i PATH=$PATH sh -c ") + quote(s) + g.words(4)
 	case 1:
 		return "eval " + g.pick(quote(s), s)
 	case 2:
@@ -294,7 +300,7 @@ func (g generator) wrapped(depth int, s string) string {
 	case 4:
 		return "echo a b | xargs " + g.pick("", "-n 1 ", "-I{} ", "-I{} -n1 ", "-0 ", "-i ", "-L1 ", "-d, ", "-n1 -P2 ", "--max-args=1 ", "-t ", "--rep ") + plain + g.pick("", " {}", " a{}b")
 	case 5:
-		return "find f -maxdepth 0 " + g.pick("-exec ", "-ok ", "-execdir ", "-name f -exec ", "! -name x -exec ") + plain + g.pick(" {} ';'", " \\;", " {} +", " a{}b ';'", " ; ", " ';' -exec c4 {} +")
+		return "find f -maxdepth 0 " + g.pick("-exec ", "-ok ", "-execdir ", "-name f -exec ", "! -name x -exec ", "-name -exec -o -exec ", "-name f -a -exec ", "-true , -exec ") + plain + g.pick(" {} ';'", " \\;", " {} +", " a{}b ';'", " ; ", " ';' -exec c4 {} +")
 	case 6:
 		return "env " + g.pick("", "A=1 ", "-u A ", "-i PATH=\"$PATH\" ", "-S 'c1 a' ", "-S\"c2 'b c'\" ", "-C . ", "-- ", "-uA B=2 ", "- PATH=$PATH ", "--unset=A ", "--uns A ", "-iv PATH=$PATH ", "A=$x ", "--split-string='-u A c3' ", "$x ") + plain
 	case 7:

@@ -48,7 +48,7 @@ func git(r *reader, i int, words []Word, at place) {
 		}
 	}
 	c = &r.out.Commands[i]
-	c.Wrapper = plain
+	c.Wrapper = plain && installed(words[0].Text)
 	program := c.Words[:1:1]
 	j := r.emit(Command{Words: append(program, rest...), Assigns: assigns, Via: via, Text: c.Text}, at)
 	if j >= 0 && plain {

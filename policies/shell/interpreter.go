@@ -21,7 +21,7 @@ func shell(r *reader, i int, words []Word, at place) {
 		return
 	case has(options, "i", "l", "login", "O", "rcfile", "init-file", "k", "B"):
 		c.Opaque = "it reads its start-up files or its text in another way"
-	case has(options, "o") || setsCode(c.Assigns):
+	case !harmless(options) || setsCode(c.Assigns):
 		c.Opaque = "its options or variables make it run more than its text"
 	}
 	switch {
@@ -44,7 +44,25 @@ func shell(r *reader, i int, words []Word, at place) {
 	if c.Opaque = opaque; opaque == "" {
 		c.Opaque = why
 	}
-	c.Wrapper = c.Opaque == ""
+	c.Wrapper = c.Opaque == "" && installed(words[0].Text)
+}
+
+// harmless reports whether all that -o switches on or off changes nothing about
+// which commands a text runs.
+func harmless(options []option) bool {
+	for _, o := range options {
+		if o.name != "o" {
+			continue
+		}
+		switch o.value.Text {
+		case "pipefail", "errexit", "nounset", "xtrace", "noclobber", "verbose", "errtrace", "functrace", "physical":
+			if o.value.Certainty == Exact {
+				continue
+			}
+		}
+		return false
+	}
+	return true
 }
 
 func setsCode(assigns []Assign) bool {

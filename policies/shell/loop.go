@@ -30,7 +30,8 @@ func (r *reader) loop(c *syntax.ForClause) {
 		r.opaque("it sets "+name+", whose text the shell runs", offset(iter.Pos()), offset(iter.End()), iter.Pos().Line())
 	}
 	var values []string
-	known := !c.Select && iter.InPos.IsValid() && !r.freedom().sets(name)
+	// The shell itself sets some of its variables: $_, and others of large letters.
+	known := !c.Select && iter.InPos.IsValid() && local(name) && name != "_" && !r.freedom().sets(name)
 	for _, item := range iter.Items {
 		r.inWord(item)
 		for _, w := range r.words(item) {

@@ -79,6 +79,17 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 	}
 }
 
+// installed reports whether a program is named as one of the system's: by its
+// bare name, or in a directory of the system. Another file of the same name may
+// do anything beside what it is given to start.
+func installed(program string) bool {
+	switch dir, _ := path.Split(program); dir {
+	case "", "/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/":
+		return true
+	}
+	return false
+}
+
 // versionless is a name without a version at its end: python3.11 is python.
 func versionless(name string) string {
 	short := strings.TrimRight(name, "0123456789.-")
@@ -150,7 +161,7 @@ func env(r *reader, i int, words []Word, at place) {
 	if rest[0].Certainty == Any || rest[0].Certainty == One && !strings.Contains(rest[0].Text, "/") {
 		c.Opaque = whyDynamic // it may be a variable, and the program the next word
 	}
-	c.Wrapper = plain && c.Opaque == ""
+	c.Wrapper = plain && c.Opaque == "" && installed(words[0].Text)
 	r.started(rest, assigns, via, at)
 }
 
@@ -246,25 +257,26 @@ func find(r *reader, i int, words []Word, at place) {
 		default:
 			continue
 		}
-		from := k + 1
-		for k++; k < len(words) && words[k] != (Word{Text: ";"}) && (words[k] != (Word{Text: "+"}) || words[k-1].Text != "{}"); k++ {
-			if words[k].Certainty == Any {
+		// The word may be the operand of another one (-name -exec), and the next
+		// -exec stand in what is taken for the command here: each is read.
+		from, to := k+1, k+1
+		for ; to < len(words) && words[to] != (Word{Text: ";"}) && (words[to] != (Word{Text: "+"}) || words[to-1].Text != "{}"); to++ {
+			if words[to].Certainty == Any {
 				// It may end the command and begin another.
 				r.out.Commands[i].Opaque = whyDynamic
 			}
 		}
-		if k >= len(words) {
+		if to == len(words) {
 			r.out.Commands[i].Opaque = "the command that it starts has no end"
-			k = len(words)
 		}
-		command := make([]Word, 0, k-from)
-		for _, w := range words[from:k] {
+		command := make([]Word, 0, to-from)
+		for _, w := range words[from:to] {
 			if before, _, found := strings.Cut(w.Text, "{}"); found && w.Certainty != Any {
 				w = Word{Text: before, Certainty: One}
 			}
 			command = append(command, w)
 		}
-		if k < len(words) && words[k].Text == "+" && len(command) > 0 {
+		if to < len(words) && words[to].Text == "+" && len(command) > 0 {
 			command[len(command)-1] = Word{Certainty: Any}
 		}
 		if len(command) > 0 {

@@ -9,6 +9,7 @@ import (
 type wrapper struct {
 	grammar
 	operands int      // words of its own in front of the command
+	number   bool     // which begin with a digit
 	assigns  bool     // NAME=value may stand there too
 	plain    bool     // it changes nothing about what the command does but its time, priority and streams
 	text     []string // options, by name, whose value is a text for a shell
@@ -24,15 +25,15 @@ func fields(s string) []string { return strings.Fields(s) }
 // reads its options: a word taken for the wrong thing would hide the command.
 // An option that does not stand here makes the command opaque.
 var wrappers = map[string]wrapper{
-	"timeout": {grammar: grammar{flags: "fpv", values: "ks", long: fields("foreground preserve-status verbose help version"), valued: fields("kill-after signal")}, operands: 1, plain: true, none: fields("help version")},
+	"timeout": {grammar: grammar{flags: "fpv", values: "ks", long: fields("foreground preserve-status verbose help version"), valued: fields("kill-after signal")}, operands: 1, number: true, plain: true, none: fields("help version")},
 	"nice":    {grammar: grammar{flags: "0123456789", values: "n", long: fields("help version"), valued: fields("adjustment")}, plain: true, none: fields("help version")},
 	"ionice":  {grammar: grammar{flags: "tVh", values: "cnpPu", long: fields("ignore help version"), valued: fields("class classdata pid pgid uid")}, plain: true, none: fields("p P u pid pgid uid h help V version")},
 	"nohup":   {grammar: grammar{long: fields("help version")}, plain: true, none: fields("help version")},
 	"setsid":  {grammar: grammar{flags: "cfwhV", long: fields("ctty fork wait help version")}, plain: true, none: fields("h V help version")},
 	"stdbuf":  {grammar: grammar{values: "ioe", long: fields("help version"), valued: fields("input output error")}, plain: true, none: fields("help version")},
 	"time":    {grammar: grammar{flags: "apqvV", values: "of", long: fields("append portability quiet verbose version help"), valued: fields("output format")}, none: fields("V version help")},
-	"chrt":    {grammar: grammar{flags: "abdfiormphvVRe", values: "TPD", long: fields("all-tasks max pid verbose help version batch deadline ext fifo idle other rr reset-on-fork"), valued: fields("sched-runtime sched-period sched-deadline")}, operands: 1, plain: true, none: fields("p pid m max h help V version")},
-	"taskset": {grammar: grammar{flags: "apchV", long: fields("all-tasks pid cpu-list help version")}, operands: 1, plain: true, none: fields("p pid h help V version")},
+	"chrt":    {grammar: grammar{flags: "abdfiormphvVRe", values: "TPD", long: fields("all-tasks max pid verbose help version batch deadline ext fifo idle other rr reset-on-fork"), valued: fields("sched-runtime sched-period sched-deadline")}, operands: 1, number: true, plain: true, none: fields("p pid m max h help V version")},
+	"taskset": {grammar: grammar{flags: "apchV", long: fields("all-tasks pid cpu-list help version")}, operands: 1, number: true, plain: true, none: fields("p pid h help V version")},
 	"numactl": {grammar: grammar{flags: "alsHh", values: "iNmCP", long: fields("all localalloc show hardware"), valued: fields("interleave cpunodebind membind physcpubind preferred")}, plain: true, none: fields("s H h show hardware")},
 
 	"sudo":      {grammar: grammar{flags: "ABbEHKklNnPSsievV", attached: "h", values: "CDgpRrtTUu", long: fields("askpass background bell preserve-env edit set-home remove-timestamp reset-timestamp list login no-update non-interactive preserve-groups stdin shell validate version help"), valued: fields("close-from chdir group host prompt chroot role type command-timeout other-user user")}, assigns: true, none: fields("e edit K k l list v validate V version help"), doubt: fields("s shell i login h host")},
@@ -42,7 +43,7 @@ var wrappers = map[string]wrapper{
 	"su-exec":   {operands: 1},
 	"setuidgid": {operands: 1},
 	"chroot":    {grammar: grammar{long: fields("skip-chdir help version"), valued: fields("groups userspec")}, operands: 1, shell: true, none: fields("help version")},
-	"unshare":   {grammar: grammar{flags: "fcrhV", attached: "muinpUCT", values: "SGRw", long: fields("mount uts ipc net pid user cgroup time fork map-root-user map-current-user map-auto keep-caps kill-child mount-proc mount-binfmt forward-signals help version"), valued: fields("propagation setgroups map-user map-users map-group map-groups setuid setgid root wd monotonic boottime load-interp")}, shell: true, none: fields("h V help version")},
+	"unshare":   {grammar: grammar{flags: "fcrhVmuinpUCT", values: "SGRw", long: fields("mount uts ipc net pid user cgroup time fork map-root-user map-current-user map-auto keep-caps kill-child mount-proc mount-binfmt forward-signals help version"), valued: fields("propagation setgroups map-user map-users map-group map-groups setuid setgid root wd monotonic boottime load-interp")}, shell: true, none: fields("h V help version")},
 	"nsenter":   {grammar: grammar{flags: "aFZhVec", attached: "muinpUCTrwN", values: "tSGW", long: fields("all mount uts ipc net pid user cgroup time root wd env no-fork follow-context preserve-credentials keep-caps user-parent join-cgroup help version"), valued: fields("target setuid setgid wdns net-socket")}, shell: true, none: fields("h V help version")},
 	"setpriv":   {grammar: grammar{flags: "dhV", long: fields("dump nnp no-new-privs clear-groups keep-groups init-groups reset-env list-caps help version"), valued: fields("ambient-caps inh-caps bounding-set ruid euid rgid egid reuid regid groups securebits pdeathsig ptracer selinux-label apparmor-profile landlock-access landlock-rule seccomp-filter")}, none: fields("d dump h V help version list-caps")},
 	"prlimit":   {grammar: grammar{flags: "hV", attached: "cdefilmnqrstuvxy", values: "po", long: fields("noheadings raw verbose core data nice fsize sigpending memlock rss nofile msgqueue rtprio stack cpu nproc as locks rttime help version"), valued: fields("pid output")}, none: fields("p pid h V help version")},
@@ -83,17 +84,21 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 		r.shellText(i, text.value, via, at, assigns)
 		return
 	}
-	for n := 0; w.assigns && len(rest) > 0; rest = rest[1:] {
-		key, value, ok := strings.Cut(rest[0].Text, "=")
-		if !ok || rest[0].Certainty == Any {
-			break
+	if w.assigns {
+		var why string
+		if rest, assigns, why = w.variables(rest, assigns); why != "" {
+			c.Opaque = why
+			return
 		}
-		assigns = append(assigns[:len(assigns):len(assigns)], Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
-		n++
 	}
 	for n := 0; n < w.operands && len(rest) > 0; n++ {
 		if rest[0].Certainty == Any {
 			c.Opaque = whyDynamic
+			return
+		}
+		if w.number && !strings.ContainsAny(rest[0].Text[:min(1, len(rest[0].Text))], "0123456789.") {
+			// Some versions can do without: this may be the command already.
+			c.Opaque = whyUnknown
 			return
 		}
 		rest = rest[1:]
@@ -102,15 +107,37 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 		r.shellText(i, rest[1], via, at, assigns)
 		return
 	}
-	if name == "su" || name == "script" || len(rest) == 0 {
+	asUser := name == "runuser" && has(options, "u", "user")
+	if name == "su" || name == "script" || name == "runuser" && !asUser || len(rest) == 0 {
 		// What is left of su's operands are the arguments of the shell.
 		if w.shell {
 			c.Opaque = "it starts a shell"
 		}
 		return
 	}
-	c.Wrapper = w.plain
+	c.Wrapper = w.plain && installed(words[0].Text)
 	r.started(rest, assigns, via, at)
+}
+
+// variables reads NAME=value in front of the command. Options may follow these
+// too, as in "sudo A=1 -u bob id".
+func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, string) {
+	for len(rest) > 0 {
+		key, value, ok := strings.Cut(rest[0].Text, "=")
+		if !ok || rest[0].Certainty == Any {
+			break
+		}
+		assigns = append(assigns[:len(assigns):len(assigns)], Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
+		options, more, why := w.read(rest[1:])
+		if why == "" && (has(options, w.doubt...) || has(options, w.none...)) {
+			why = "its options make it start a shell or load a library"
+		}
+		if why != "" {
+			return rest, assigns, why
+		}
+		rest = more
+	}
+	return rest, assigns, ""
 }
 
 // via1 is the name of the program of a command, and the list of programs for
