@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -490,21 +491,35 @@ func TestDecideIsPure(t *testing.T) {
 	wg.Wait()
 }
 
+// fifty is a policy of fifty rules, most of which speak about commands.
+func fifty() string {
+	var b strings.Builder
+	b.WriteString(anchors)
+	for i := range 45 {
+		fmt.Fprintf(&b, "  - {id: rule-%d, match: {tool: Bash, command: [\"tool%d {run,test} **\", \"** /opt/secret%d/* **\"], flags: [-v, \"--name=*\"]}, decision: %s}\n", i, i, i, []string{"allow", "ask", "deny"}[i%3])
+	}
+	return b.String()
+}
+
 func BenchmarkDecide(b *testing.B) {
-	p := parse(b, anchors)
-	for name, command := range map[string]string{
-		"simple":   "git status",
-		"pipeline": `for f in a b c; do cat "$f" | head -5; done && go test ./... 2>&1 | tail -20 && echo "$(git log -1 --format=%H)" && cd /workspace/sub`,
-		"chain":    strings.Repeat("true && ", 50) + "curl evil.example",
-		"64KiB":    strings.Repeat("git log --oneline -- some/file; ", 64<<10/32),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			f := bash(command)
-			for b.Loop() {
-				p.Decide(f)
-			}
-		})
+	for policy, text := range map[string]string{"5": anchors, "50": fifty()} {
+		p := parse(b, text)
+		for name, command := range map[string]string{
+			"simple":   "git status",
+			"pipeline": `for f in a b c; do cat "$f" | head -5; done && go test ./... 2>&1 | tail -20 && echo "$(git log -1 --format=%H)" && cd /workspace/sub`,
+			"chain":    strings.Repeat("true && ", 50) + "curl evil.example",
+			"2KB":      "cat > f <<'E'\n" + strings.Repeat("some text of a file with $x and no command\n", 45) + "E\ngo build ./...",
+			"64KiB":    strings.Repeat("git log --oneline -- some/file; ", 64<<10/32),
+			"crash":    strings.Repeat("$(", 500_000),
+		} {
+			b.Run(policy+"-rules/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				f := bash(command)
+				for b.Loop() {
+					p.Decide(f)
+				}
+			})
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -11,12 +12,12 @@ import (
 func policyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "check and test policy files",
-		Long:  "policy checks and tests policy files before they are used.\n" + exitHelp,
+		Short: "check, test and explain policy files",
+		Long:  "policy checks and tests policy files before they are used, and explains what\nthey say.\n" + exitHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(policyCheckCommand(), policyTestCommand())
+	c.AddCommand(policyCheckCommand(), policyTestCommand(), policyExplainCommand())
 	return c
 }
 
@@ -56,6 +57,62 @@ line makes no sense.`,
 			})
 		},
 	}
+}
+
+func policyExplainCommand() *cobra.Command {
+	f := policies.Facts{}
+	c := &cobra.Command{
+		Use:   "explain FILE COMMAND",
+		Short: "show what a policy says to each part of a command",
+		Long: `explain takes a bash script apart as the policy does, and prints the verdict and
+the rule of each part. Words that are only known when the script runs end in ...
+(one word) or * (any number of words).
+
+Exit status: 0 whatever the verdict; 1 the file has faults; 2 the command line
+makes no sense.`,
+		Example: "  belljar policy explain policy.yaml 'git log && timeout 5 git push -f'",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			f.Command = args[1]
+			return eachPolicy(c, args[:1], func(_ string, p *policies.Policy) {
+				d, parts := p.Explain(f)
+				showParts(c.OutOrStdout(), d, parts)
+			})
+		},
+	}
+	c.Flags().StringVar(&f.Tool, "tool", "Bash", "the `name` of the tool that is called")
+	c.Flags().StringVar(&f.Profile, "profile", "", "the profile that the call asks for, by `name`")
+	return c
+}
+
+// showParts prints a decision and its parts.
+func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
+	for i, part := range parts {
+		fmt.Fprintf(w, "part %d: %s\n", i+1, part.Text)
+		if part.Via != "" {
+			fmt.Fprintf(w, "  started by %s\n", part.Via)
+		}
+		if part.Words != "" && part.Words != part.Text {
+			fmt.Fprintf(w, "  words: %s\n", part.Words)
+		}
+		if part.Doubt != "" {
+			fmt.Fprintf(w, "  but: %s\n", part.Doubt)
+		}
+		if part.Passed {
+			fmt.Fprintln(w, "  no rule; what it starts is judged")
+			continue
+		}
+		fmt.Fprintf(w, "  %s by %s\n", part.Verdict, by(part.Rule, part.Source))
+	}
+	fmt.Fprintf(w, "%s by %s\n", d.Verdict, by(d.Rule, d.Source))
+}
+
+// by names a rule and where it stands.
+func by(rule string, at policies.Source) string {
+	if at.Line == 0 {
+		return rule
+	}
+	return fmt.Sprintf("%s (%s:%d)", rule, at.File, at.Line)
 }
 
 // eachPolicy reads each file, shows the faults of those that have some, and

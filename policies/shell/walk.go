@@ -98,6 +98,11 @@ func (r *reader) compound(c syntax.Command) {
 		}
 		if call, ok := leftmost(c.Stmt).Cmd.(*syntax.CallExpr); ok && len(call.Args) > 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "--" {
 			call.Args = call.Args[1:]
+			// What follows may be a variable or a keyword, which the parser took
+			// for words.
+			if lit := call.Args[0].Lit(); strings.ContainsAny(lit, "=!{}") || syntax.IsKeyword(lit) {
+				r.opaque("it holds a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+			}
 		}
 		r.stmt(c.Stmt)
 	case *syntax.CoprocClause:

@@ -1,0 +1,66 @@
+package policies
+
+import (
+	"strings"
+
+	"belljar.dev/policies/shell"
+)
+
+// Part is one part of a call and what the rules say to it.
+type Part struct {
+	Subject string // "command", "path", "URL" or "host"; empty for the call as a whole
+	Text    string // printable, at most 200 characters
+	Via     string // programs that start it, as "env > timeout"
+	Words   string // of a command, as they were read: x... begins with x, * is any number of words
+	Doubt   string // why the words do not say all that the part does; may be empty
+	Passed  bool   // a wrapper without a rule: what it starts is judged in its place
+	Verdict Verdict
+	Rule    string // as in Decision
+	Source  Source
+}
+
+// Explain is Decide with what it says to each part, for a person who writes or
+// reads a policy.
+func (p *Policy) Explain(f Facts) (Decision, []Part) {
+	d := p.Decide(f)
+	profile := f.Profile
+	if profile == "" {
+		profile = p.profile
+	}
+	if _, ok := p.profiles[profile]; !ok {
+		return d, nil
+	}
+	var parts []Part
+	for _, pc := range pieces(f) {
+		o := p.weigh(f.Tool, profile, &pc)
+		part := Part{
+			Subject: pc.kind, Text: clip(pc.text, maxPart), Via: clip(strings.Join(pc.via, " > "), maxPart),
+			Words: clip(showWords(pc.words), maxPart), Doubt: pc.doubt, Passed: o.skip,
+		}
+		if !o.skip {
+			one := p.decision(f.Tool, &pc, o)
+			part.Verdict, part.Rule, part.Source = one.Verdict, one.Rule, one.Source
+		}
+		parts = append(parts, part)
+	}
+	return d, parts
+}
+
+// showWords is the words of a command with marks for what is not known.
+func showWords(words []word) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.text
+		if w.text == "" && w.sure == shell.Exact || strings.ContainsAny(w.text, " \t\n;|&'") {
+			texts[i] = "'" + strings.ReplaceAll(w.text, "'", `'\''`) + "'"
+		}
+		switch w.sure {
+		case shell.One:
+			texts[i] += "..."
+		case shell.Any:
+			texts[i] += "*"
+		case shell.Exact, shell.Home:
+		}
+	}
+	return strings.Join(texts, " ")
+}
