@@ -73,19 +73,21 @@ func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 	defer pool.Put(p)
 	p.src.reset(text)
 	var stmts []*syntax.Stmt
+	var fault *Error
 	for stmt, err := range p.p.StmtsSeq(&p.src) {
-		if err == nil {
+		// The sequence does not heed a break at an error.
+		switch {
+		case fault != nil:
+		case err == nil:
 			stmts = append(stmts, stmt)
-			continue
+		case errors.Is(err, errDeep):
+			fault = deep(len(text))
+		default:
+			fault = syntaxError(err)
 		}
-		p.src.reset("")
-		if errors.Is(err, errDeep) {
-			return stmts, deep(len(text))
-		}
-		return stmts, syntaxError(err)
 	}
 	p.src.reset("")
-	return stmts, nil
+	return stmts, fault
 }
 
 // syntaxError makes an Error of what the parser says.

@@ -176,7 +176,8 @@ func TestCommands(t *testing.T) {
 		{"parallel rm ::: a", "parallel rm ::: a (!)"},
 
 		{"a |\ntime -o f rm x; coproc time rm y; b | time", "a; time -o f rm x; time>rm x; time rm y; time>rm y; b; time"},
-		{"time -- rm x | a", "rm x; a"},
+		{"time -- rm x | a", "* (!); rm x; a"},
+		{"coproc A=1 rm x", "* (!); A=1 rm x"},
 
 		// Shells and their own commands.
 		{"bash -c 'git log; rm -rf /'", "bash -c 'git log; rm -rf /' (w); bash>git log; bash>rm -rf /"},

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -100,9 +101,7 @@ func (r *reader) compound(c syntax.Command) {
 			call.Args = call.Args[1:]
 			// What follows may be a variable or a keyword, which the parser took
 			// for words.
-			if lit := call.Args[0].Lit(); strings.ContainsAny(lit, "=!{}") || syntax.IsKeyword(lit) {
-				r.opaque("it holds a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
-			}
+			r.opaque("it holds a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		r.stmt(c.Stmt)
 	case *syntax.CoprocClause:
@@ -114,7 +113,11 @@ func (r *reader) compound(c syntax.Command) {
 		// word of some others for one, and words behind it for variables.
 		switch c2 := leftmost(c.Stmt).Cmd.(type) {
 		case *syntax.CallExpr:
-			if c.Name != nil || len(c2.Assigns) > 0 {
+			variable := func(w *syntax.Word) bool {
+				lit, ok := w.Parts[0].(*syntax.Lit)
+				return ok && strings.Contains(lit.Value, "=")
+			}
+			if c.Name != nil || len(c2.Assigns) > 0 || slices.ContainsFunc(c2.Args, variable) {
 				r.opaque("it starts a coprocess of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 			}
 		case nil:
