@@ -42,9 +42,8 @@ func commandPieces(script string, env []string) []piece {
 		all = append(all, pc)
 	}
 	if err != nil {
-		var e *shell.Error
 		why, rest := err.Error(), script
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*shell.Error](err); ok {
 			why = e.Why
 		}
 		if n := len(s.Commands); n > 0 {

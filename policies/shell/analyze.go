@@ -19,7 +19,9 @@ func Analyze(text string) (Script, error) {
 		return s, err
 	}
 	r := reader{out: &s}
-	r.read(text, place{end: len(text), line: 1}, false)
+	if fault := r.read(text, place{end: len(text), line: 1}); r.err == nil {
+		r.err = fault
+	}
 	if r.err != nil {
 		return s, r.err
 	}
@@ -104,17 +106,13 @@ func syntaxError(err error) *Error {
 	return e
 }
 
-func offset(p syntax.Pos) int { return int(p.Offset()) } //nolint:gosec // G115: at most MaxText
+func offset(p syntax.Pos) int { return int(p.Offset()) }
 
-// read reads a text. In a text in a text a fault is the caller's to tell: it
-// returns it.
-func (r *reader) read(text string, at place, nested bool) *Error {
+// read reads a text, and returns what is wrong with it.
+func (r *reader) read(text string, at place) *Error {
 	stmts, fault := parse(&bashParsers, text)
 	r.text, r.place, r.stmts, r.free = text, at, stmts, nil
 	r.list(stmts)
-	if fault != nil && !nested && r.err == nil {
-		r.err = fault
-	}
 	return fault
 }
 
@@ -137,7 +135,7 @@ func (r *reader) nested(text string, via []string, at place, extra []Assign, sam
 		out: r.out, via: via, inherited: extra, depth: r.depth + 1, taken: r.taken, made: r.made,
 		risky: r.risk(),
 	}
-	fault := inner.read(text, place{start: at.start, end: at.end, line: at.line, whole: true}, true)
+	fault := inner.read(text, place{start: at.start, end: at.end, line: at.line, whole: true})
 	r.taken, r.made = inner.taken, inner.made
 	if inner.err != nil && r.err == nil {
 		r.err = inner.err
@@ -178,7 +176,7 @@ func (r *reader) at(from, to int, line uint) place {
 		return r.place
 	}
 	from = min(max(from, 0), len(r.text))
-	return place{start: from, end: min(max(to, from), len(r.text)), line: int(line)} //nolint:gosec // G115: at most MaxText
+	return place{start: from, end: min(max(to, from), len(r.text)), line: int(line)}
 }
 
 // emit adds a command and returns its index, or -1 if the reading has ended.

@@ -91,7 +91,7 @@ func TestCommands(t *testing.T) {
 
 		// Words.
 		{`r\m "a b" 'c;d' e"f"g`, "rm 'a b' 'c;d' efg"},
-		{`$'\x72m' $'\162m' $'a\'b' $'rm\x00x'y`, "rm rm a'b rmy"},
+		{`$'\x72m' $'\162m' $'a\'b' $'rm\x00x'y`, "rm " + "rm a'b rmy"},
 		{"r\\\nm", "rm"},
 		{"{rm,-rf,/}", "rm -rf /"},
 		{"a {1..3} {c..a} x{,y}z {} {b} {d", "a 1 2 3 c b a xz xyz {} {b} {d"},

@@ -58,9 +58,9 @@ func ansi(s string) (text string, exact bool) {
 			return b.String(), exact // the text ends here for bash
 		case c == 'u' || c == 'U':
 			exact = exact && n < utf8.RuneSelf
-			b.WriteRune(rune(min(n, utf8.MaxRune))) //nolint:gosec // G115: bounded by MaxRune
+			b.WriteRune(rune(min(n, utf8.MaxRune)))
 		default:
-			b.WriteByte(byte(n)) //nolint:gosec // G115: bash keeps the low eight bits too
+			b.WriteByte(byte(n)) // bash keeps the low eight bits too
 		}
 		i = to - 1
 	}

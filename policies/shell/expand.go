@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -58,18 +59,15 @@ func (r *reader) inParam(p *syntax.ParamExp) {
 	if p.Exp == nil {
 		return
 	}
-	switch p.Exp.Op {
-	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
-		if p.Param != nil {
-			r.sets(p.Param.Value)
-			if holdsCode(p.Param.Value) {
-				r.opaque("it sets "+p.Param.Value+", whose text the shell runs", from, to, line)
-			}
+	op := p.Exp.Op
+	if (op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull) && p.Param != nil {
+		r.sets(p.Param.Value)
+		if holdsCode(p.Param.Value) {
+			r.opaque("it sets "+p.Param.Value+", whose text the shell runs", from, to, line)
 		}
-	case syntax.OtherParamOps:
-		if p.Exp.Word == nil || p.Exp.Word.Lit() == "P" || p.Exp.Word.Lit() == "" {
-			r.opaque("${...@P} runs the commands in a variable", from, to, line)
-		}
+	}
+	if op == syntax.OtherParamOps && (p.Exp.Word == nil || p.Exp.Word.Lit() == "P" || p.Exp.Word.Lit() == "") {
+		r.opaque("${...@P} runs the commands in a variable", from, to, line)
 	}
 	r.inWord(p.Exp.Word)
 }
@@ -104,8 +102,8 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 			}
 			x = left
 		}
-		for i := len(right) - 1; i >= 0; i-- {
-			r.arithmetic(right[i])
+		for _, y := range slices.Backward(right) {
+			r.arithmetic(y)
 		}
 	case *syntax.UnaryArithm:
 		r.arithmetic(x.X)

@@ -135,9 +135,9 @@ func has(options []option, names ...string) bool {
 
 // last is the last option of those named.
 func last(options []option, names ...string) (option, bool) {
-	for i := len(options) - 1; i >= 0; i-- {
-		if slices.Contains(names, options[i].name) {
-			return options[i], true
+	for _, o := range slices.Backward(options) {
+		if slices.Contains(names, o.name) {
+			return o, true
 		}
 	}
 	return option{}, false

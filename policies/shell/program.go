@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -152,7 +153,7 @@ func env(r *reader, i int, words []Word, at place) {
 		if holdsCode(key) {
 			c.Opaque = "it sets " + key + ", whose text a shell runs"
 		}
-		assigns = append(assigns[:len(assigns):len(assigns)], Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
+		assigns = append(slices.Clip(assigns), Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
 		rest = rest[1:]
 	}
 	if len(rest) == 0 {

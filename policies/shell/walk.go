@@ -84,8 +84,8 @@ func (r *reader) compound(c syntax.Command) {
 			}
 			c = left
 		}
-		for i := len(right) - 1; i >= 0; i-- {
-			r.stmt(behind(right[i], piped[i]))
+		for i, y := range slices.Backward(right) {
+			r.stmt(behind(y, piped[i]))
 		}
 	case *syntax.FuncDecl:
 		if c.Name != nil {
@@ -186,7 +186,7 @@ func (r *reader) call(s *syntax.Stmt, c *syntax.CallExpr, redirects []Redirect) 
 	}
 	at := r.at(from, to, line)
 	if len(words) > 0 || len(assigns) > 0 || len(redirects) > 0 {
-		r.command(words, append(r.inherited[:len(r.inherited):len(r.inherited)], assigns...), redirects, r.via, r.slice(from, to), at)
+		r.command(words, append(slices.Clip(r.inherited), assigns...), redirects, r.via, r.slice(from, to), at)
 	}
 	for _, w := range c.Args {
 		r.inWord(w)
@@ -291,13 +291,13 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 
 // exports notes a variable that programs will see, whatever its name.
 func (r *reader) exports(name string) {
-	for _, s := range r.out.Sets {
-		if s == name {
-			return
-		}
+	if !slices.Contains(r.out.Sets, name) {
+		r.out.Sets = append(r.out.Sets, name)
 	}
-	r.out.Sets = append(r.out.Sets, name)
 }
+
+// numeric are the operators whose operands bash computes.
+var numeric = []syntax.BinTestOperator{syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr}
 
 // test reads [[ ... ]] as a command of that name.
 func (r *reader) test(s *syntax.Stmt, c *syntax.TestClause, redirects []Redirect) {
@@ -310,8 +310,7 @@ func (r *reader) test(s *syntax.Stmt, c *syntax.TestClause, redirects []Redirect
 			walk(x.X)
 			words = append(words, Word{Text: x.Op.String()})
 			walk(x.Y)
-			switch x.Op {
-			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			if slices.Contains(numeric, x.Op) {
 				r.evaluates("it compares numbers that are texts", from, to, c.Pos().Line())
 			}
 		case *syntax.UnaryTest:
@@ -342,23 +341,13 @@ func (r *reader) redirects(all []*syntax.Redirect) []Redirect {
 		if strings.ContainsRune(target.Text, '{') && target.Certainty == Exact && len(d.Word.Parts) == 1 {
 			target = Word{Certainty: Any} // braces, perhaps
 		}
-		f := Redirect{Op: d.Op.String(), Target: target}
-		switch d.Op {
-		case syntax.RdrIn:
-			f.Read = true
-		case syntax.RdrInOut:
-			f.Read, f.Write = true, true
-		case syntax.DplIn, syntax.DplOut:
-			if target.Certainty == Exact && strings.Trim(target.Text, "0123456789-") == "" {
-				continue
-			}
-			f.Read, f.Write = d.Op == syntax.DplIn, d.Op == syntax.DplOut
-		case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		text := d.Op == syntax.Hdoc || d.Op == syntax.DashHdoc || d.Op == syntax.WordHdoc
+		copies := (d.Op == syntax.DplIn || d.Op == syntax.DplOut) && target.Certainty == Exact && strings.Trim(target.Text, "0123456789-") == ""
+		if text || copies {
 			continue
-		default:
-			f.Write = true
 		}
-		out = append(out, f)
+		reads := d.Op == syntax.RdrIn || d.Op == syntax.DplIn
+		out = append(out, Redirect{Op: d.Op.String(), Target: target, Read: reads || d.Op == syntax.RdrInOut, Write: !reads})
 	}
 	return out
 }

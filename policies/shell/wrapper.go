@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -127,7 +128,7 @@ func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, str
 		if !ok || rest[0].Certainty == Any {
 			break
 		}
-		assigns = append(assigns[:len(assigns):len(assigns)], Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
+		assigns = append(slices.Clip(assigns), Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
 		options, more, why := w.read(rest[1:])
 		if why == "" && (has(options, w.doubt...) || has(options, w.none...)) {
 			why = "its options make it start a shell or load a library"
@@ -145,7 +146,7 @@ func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, str
 func (r *reader) via1(i int, words []Word) (string, []string) {
 	name := path.Base(words[0].Text)
 	via := r.out.Commands[i].Via
-	return name, append(via[:len(via):len(via)], name)
+	return name, append(slices.Clip(via), name)
 }
 
 // started adds a command that another one starts.
