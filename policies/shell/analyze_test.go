@@ -215,6 +215,8 @@ func TestCommands(t *testing.T) {
 		{"python3 -c 'x'; python3 x.py -c; python3 -m pytest; python3 -V; echo | python3", "python3 -c x (!); python3 x.py -c; python3 -m pytest; python3 -V; echo; python3 (!)"},
 		{"perl -ne p; node -e x; ruby x.rb; node --version", "perl -ne p (!); node -e x (!); ruby x.rb; node --version"},
 		{"awk '{print $1}' f; awk 'BEGIN{system(\"id\")}'; awk \"$x\"", "awk '{print $1}' f; awk 'BEGIN{system(\"id\")}' (!); awk ~ (!)"},
+		{"sed -n '1,20p' f; sed -i.bak -e 's|a|b|g' -e '$d' f; sed -E 's/(x)[0-9]+/\\1/;/y/!d' f; sed f -n 5p", "sed -n 1,20p f; sed -i.bak -e s|a|b|g -e $d f; sed -E 's/(x)[0-9]+/\\1/;/y/!d' f; sed f -n 5p (!)"},
+		{"sed '1e id' f; sed s/a/id/e f; sed 's/a/b/;e id' f; sed \"s/a/$x/\" f; sed -f x f; sed f -e '1e id'; sed 'p;1!e id'; sed 'w x'", "sed '1e id' f (!); sed s/a/id/e f (!); sed 's/a/b/;e id' f (!); sed s/a/~ f (!); sed -f x f (!); sed f -e '1e id' (!); sed 'p;1!e id' (!); sed 'w x' (!)"},
 
 		// git.
 		{"git -C /r push -f", "git -C /r push -f; git>git push -f"},

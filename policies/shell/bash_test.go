@@ -288,7 +288,7 @@ func (g generator) wrapped(depth int, s string) string {
 	if depth < 2 && g.IntN(6) == 0 {
 		plain = g.pick("bash -c ", "sh -c ", "env bash -c ", "timeout 2 sh -c ") + quote(s)
 	}
-	switch g.IntN(14) {
+	switch g.IntN(16) {
 	case 0:
 		return g.pick("bash -c ", "bash -ec ", "sh -c ", "dash -c ", "bash -c -- ", "bash +e -c ", "sh -ec ", "bash -xc ", "bash --norc -c ", "bash -eo pipefail -c ", "bash -euo pipefail -c ", "env -i PATH=$PATH sh -c ") + quote(s) + g.words(4)
 	case 1:
@@ -315,6 +315,10 @@ func (g generator) wrapped(depth int, s string) string {
 		return "timeout 2 nice " + g.wrapped(depth+1, plain)
 	case 12:
 		return "git " + g.pick("", "-C . ", "-c a.b=c ", "--no-pager ", "--git-dir=x ", "-p ", "--git-dir x ", "-C. ") + "push" + g.words(4)
+	case 13:
+		return "c1 | sed " + g.pick("-n ", "-e ", "-E ", "") + quote(g.pick("1e c1", "s/a/b/", "s/.*/c2 x/e", "1,2p;1e c3", "/a/d", "$!N;e", "s|a|c4|ge", "y/a/b/;e c1", "p\ne c2", "1{e c3\n}", "s/a[/]b/c/e", "a x\ne c4", "1i\\\ne c1")) + " f"
+	case 14:
+		return "awk " + quote(g.pick("BEGIN{system(\"c1 x\")}", "{print $1}", "BEGIN{\"c2\" | getline}", "BEGIN{print 1 | \"c3\"}", "a || b")) + " f"
 	default:
 		return g.pick("script -qc "+quote(plain)+" /dev/null", "printf '%s\\n' "+quote(s)+" | bash", "bash <<< "+quote(s), "c1 | tee f", "source f", ". ./f", "bash f", "alias c1=c2", "set -- c1 a; \"$@\"", "set -- a", "x='"+plain+"'; $x", "exec 3>f", "shopt -s extglob", "declare x=$(c3)", "export A=1 x=$(c4)", "local y", "let x=1+1", "((x++))", "[[ a == $(c3) ]]", "[[ $x =~ (a|b) ]]", "[ -n \"$(c4)\" ]", "test -v x", "read x <<< 'a b'", "a=(1 $(c3) 'b c')", "a[$(c1)]=b", "unset x", "x=b", "echo $((x=1, $(c4; echo 2)))", "printf -v x %s c1; $x")
 	}

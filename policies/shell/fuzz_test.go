@@ -1,9 +1,11 @@
 package shell_test
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"belljar.dev/policies/shell"
 )
@@ -67,6 +69,28 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// BenchmarkTail reports the 99th percentile over ordinary scripts of up to 2 KB.
+func BenchmarkTail(b *testing.B) {
+	scripts := []string{
+		"git status", "ls -la src | head", "go test ./... 2>&1 | tail -20", "cd /workspace && npm run build",
+		`for f in *.go; do gofmt -l "$f"; done`, "timeout 60 make -j4", "grep -rn TODO . | wc -l", "sed -n '1,40p' main.go",
+		"cat > f <<'E'\n" + strings.Repeat("some text of a file with $x and no command\n", 45) + "E\ngo build ./...",
+		`python3 - <<'E'` + "\n" + strings.Repeat("print('some text of a program')\n", 60) + "E",
+		`if [ -f go.mod ]; then go vet ./... && go build -o /tmp/x ./cmd/x; else echo "no module" >&2; exit 1; fi`,
+		strings.Repeat("echo \"step $i of the work\" && ./run.sh --name=value $i\n", 20),
+	}
+	var all []time.Duration
+	for b.Loop() {
+		script := scripts[len(all)%len(scripts)]
+		start := time.Now()
+		_, _ = shell.Analyze(script)
+		all = append(all, time.Since(start))
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-us")
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-us")
 }
 
 func BenchmarkAnalyze(b *testing.B) {

@@ -86,10 +86,13 @@ type shallow struct {
 
 // reset starts a text.
 func (s *shallow) reset(text string) {
+	s.text, s.at, s.from = text, 0, 0
+	if len(text) < 512 {
+		return // the parser has it all with the first read
+	}
 	if s.pcs == nil {
 		s.pcs = make([]uintptr, maxFrames+1)
 	}
-	s.text, s.at = text, 0
 	s.from = runtime.Callers(1, s.pcs)
 }
 
@@ -98,7 +101,7 @@ func (s *shallow) Read(b []byte) (int, error) {
 	if s.at == len(s.text) {
 		return 0, io.EOF
 	}
-	if s.at > 0 && s.from <= maxFrames/2 && runtime.Callers(1, s.pcs) > s.from+maxFrames/2 {
+	if s.at > 0 && s.from > 0 && (s.from > maxFrames/2 || runtime.Callers(1, s.pcs) > s.from+maxFrames/2) {
 		return 0, errDeep
 	}
 	n := copy(b, s.text[s.at:])

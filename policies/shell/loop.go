@@ -34,7 +34,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 	known := !c.Select && iter.InPos.IsValid() && local(name) && name != "_" && !r.freedom().sets(name)
 	for _, item := range iter.Items {
 		r.inWord(item)
-		for _, w := range r.words(item) {
+		for _, w := range r.words(nil, item) {
 			known = known && w.Certainty == Exact
 			values = append(values, w.Text)
 		}

@@ -19,7 +19,7 @@ func init() {
 		"find":    find,
 		"watch":   watch,
 		"busybox": applet, "toybox": applet,
-		"git": git,
+		"git": git, "sed": sed, "gsed": sed,
 
 		"eval": eval, "exec": exec, "command": command, "builtin": builtin, "trap": trap,
 		"set": set, "hash": hash, "enable": enable, "jobs": jobs,

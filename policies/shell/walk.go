@@ -174,9 +174,9 @@ func leftmost(s *syntax.Stmt) *syntax.Stmt {
 func (r *reader) call(s *syntax.Stmt, c *syntax.CallExpr, redirects []Redirect) {
 	from, to := span(s, offset(c.Pos()), offset(c.End()))
 	line := c.Pos().Line()
-	var words []Word
+	words := make([]Word, 0, len(c.Args))
 	for _, w := range c.Args {
-		words = append(words, r.words(w)...)
+		words = r.words(words, w)
 	}
 	assigns := r.assigns(c.Assigns)
 	if len(words) == 0 {
@@ -254,7 +254,7 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 	numbers := false
 	for _, a := range c.Args {
 		if a.Naked && a.Name == nil {
-			for _, w := range r.words(a.Value) {
+			for _, w := range r.words(nil, a.Value) {
 				words = append(words, w)
 				option := strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "+")
 				switch name, _, _ := strings.Cut(w.Text, "="); {

@@ -24,19 +24,18 @@ const (
 	wild                   // names of files
 )
 
-// words are the words that a syntax.Word stands for, after brace expansion.
-func (r *reader) words(w *syntax.Word) []Word {
+// words adds the words that a syntax.Word stands for, after brace expansion.
+func (r *reader) words(to []Word, w *syntax.Word) []Word {
 	if word, ok := simple(w); ok {
-		return []Word{word}
+		return append(to, word)
 	}
-	var all []Word
-	for _, cells := range r.braces(r.cells(nil, w.Parts, false)) {
-		if len(cells) == 0 {
-			continue // bash drops the empty words of {a,}
+	var room [64]cell
+	for _, cells := range r.braces(r.cells(room[:0], w.Parts, false)) {
+		if len(cells) > 0 { // bash drops the empty words of {a,}
+			to = append(to, word(cells))
 		}
-		all = append(all, word(cells))
 	}
-	return all
+	return to
 }
 
 // word is words for a place where bash expands no braces.
@@ -47,7 +46,8 @@ func (r *reader) word(w *syntax.Word) Word {
 	if word, ok := simple(w); ok {
 		return word
 	}
-	return word(r.cells(nil, w.Parts, false))
+	var room [64]cell
+	return word(r.cells(room[:0], w.Parts, false))
 }
 
 // simple reads a word in which every byte means itself, as most do.
