@@ -112,7 +112,7 @@ func TestUnparsable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := parse(t, strings.Replace(head, "decision: ask", tt.defaults, 1)+tt.rules)
-		for _, command := range []string{"ls\nls 'x", "ls\r", strings.Repeat("(", 70)} {
+		for _, command := range []string{"ls\n'x", "ls\r", strings.Repeat("(", 70)} {
 			if d := p.Decide(bash(command)); d.Verdict != tt.want {
 				t.Errorf("%s, %.20q: got %v by %s (%s), want %v", tt.defaults, command, d.Verdict, d.Rule, d.Reason, tt.want)
 			}
