@@ -46,7 +46,9 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 	}
 	defer drop()
 	defer pc.Close()
-	query, reply := make([]byte, maxQuery), make([]byte, 0, maxQuery)
+	// One buffer, which an idle box holds: a longer datagram than we said to
+	// take is cut, and then malformed.
+	query := make([]byte, ednsSize)
 	for failures := 0; d.pace(stop); {
 		n, from, err := pc.ReadFrom(query)
 		switch {
@@ -60,7 +62,7 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 			}
 			continue
 		}
-		if answer := d.answer(reply, query[:n]); answer != nil {
+		if answer := d.answer(nil, query[:n]); answer != nil {
 			_, _ = pc.WriteTo(answer, from) // who has gone away needs no answer
 		}
 	}
