@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"belljar.dev/internal/testenv"
 	"belljar.dev/policies/shell"
 )
 
@@ -155,10 +154,7 @@ func fits(words []shell.Word, argv []string) bool {
 // no rule can stop. BELLJAR_TEST_SCRIPTS is how many scripts, and optionally
 // the seed, for more than the usual few: "20000 7".
 func TestOverlooksNoCommand(t *testing.T) {
-	testenv.Need(t, testenv.Bash)
-	if os.Geteuid() != 0 {
-		testenv.Need(t, testenv.UserNamespaces)
-	}
+	needBash(t)
 	count, seed := 300, uint64(1)
 	if s := os.Getenv("BELLJAR_TEST_SCRIPTS"); s != "" {
 		number, rest, _ := strings.Cut(s, " ")
@@ -175,9 +171,12 @@ func TestOverlooksNoCommand(t *testing.T) {
 	for count > 0 && bad < 20 {
 		scripts := make([]string, min(count, 500))
 		for i := range scripts {
-			if i%5 == 4 {
+			switch i % 5 {
+			case 3:
+				scripts[i] = g.pick("", "x=a; ", "x='a b'\n") + g.expansion() + g.pick("", "; c4", "\nc3")
+			case 4:
 				scripts[i] = g.soup()
-			} else {
+			default:
 				scripts[i] = g.script()
 			}
 		}
@@ -243,6 +242,42 @@ func (g generator) word(depth int) string {
 		return g.pick(`a\ b`, `\$x`, `\;`, `a\\b`, "a\\\nb", `\#`, "a#b", "a=b", "-x", "--", "!", "%", "@", ":", ",", "^a", "+(a)", "}", "then", "do", "in")
 	}
 	return g.pick("a", "b", "f", "-n", "x1", "y.z", "A=1")
+}
+
+// inside is what may stand in an expansion, a subscript or a here-document,
+// where quotes mean different things.
+func (g generator) inside() string {
+	var b strings.Builder
+	for range 1 + g.IntN(5) {
+		b.WriteString(g.pick("'", "'", "\"", "\\", "}", "{", "a", "b ", "$(c1)", "$(c2 x)", "`c3`", "'$(c4)'", "\"$(c1)\"", "\\$(c2)", "$x", "${x}", "\\\"", "\\'", "\\}", "$'a'", "$'$(c3)'", "[", "]", "/", "#", "1", "+", ")", "(", "'}'", "\"}\"", "\n"))
+	}
+	return b.String()
+}
+
+// expansion holds it, with commands behind that a reader who takes quotes for
+// others would take for text.
+func (g generator) expansion() string {
+	in := g.inside()
+	op := g.pick(":-", "-", ":+", "+", "#", "%%", "/a/", "//", "/", ":=", "^", ":", "@", ",,")
+	open, end := g.pick("\"", "\"", "", "\"a "), ""
+	if open != "" {
+		end = "\""
+	}
+	switch g.IntN(8) {
+	case 0:
+		return "c1 " + open + "$((" + in + "))" + end
+	case 1:
+		return "c1 " + open + "${x[" + in + "]}" + end
+	case 2:
+		return "x[" + in + "]=1"
+	case 3:
+		return "((" + in + "))"
+	case 4:
+		return "[[ " + in + " -eq 1 ]]"
+	case 5:
+		return "{ c2 <<E\n" + g.pick("", "'", "\"") + "${x" + op + in + "}\n" + in + "\nE\n}"
+	}
+	return "c1 " + open + "${" + g.pick("x", "y") + op + in + "}" + end + g.pick("", "; c2 '}'", "; c3 \"}\"", "; c4 \"'\"", " ; c2 }'\"'")
 }
 
 func (g generator) words(depth int) string {

@@ -20,9 +20,7 @@ func (r *reader) inWord(w *syntax.Word) {
 func (r *reader) inPart(part syntax.WordPart) {
 	switch p := part.(type) {
 	case *syntax.DblQuoted:
-		for _, part := range p.Parts {
-			r.inPart(part)
-		}
+		r.inQuotes(p.Parts)
 	case *syntax.CmdSubst:
 		r.list(p.Stmts)
 	case *syntax.ProcSubst:
@@ -37,6 +35,34 @@ func (r *reader) inPart(part syntax.WordPart) {
 	case *syntax.ParamExp:
 		r.inParam(p)
 	}
+}
+
+// inQuotes reads the parts of a quoted text or a here-document. Single quotes in
+// an expansion there are quotes to the parser, and mostly letters to bash: what
+// stands between them runs, and where they end is another place.
+func (r *reader) inQuotes(parts []syntax.WordPart) {
+	for _, part := range parts {
+		if p, ok := part.(*syntax.ParamExp); ok && singleQuotes(p) {
+			r.opaque("it holds single quotes in an expansion in quotes", offset(p.Pos()), offset(p.End()), p.Pos().Line())
+		}
+		r.inPart(part)
+	}
+}
+
+// singleQuotes reports whether single quotes stand in a node, but for those in
+// commands.
+func singleQuotes(n syntax.Node) bool {
+	found := false
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n.(type) {
+		case *syntax.SglQuoted:
+			found = true
+		case *syntax.CmdSubst, *syntax.ProcSubst:
+			return false
+		}
+		return !found
+	})
+	return found
 }
 
 func (r *reader) inParam(p *syntax.ParamExp) {
@@ -74,10 +100,21 @@ func (r *reader) inParam(p *syntax.ParamExp) {
 
 // subscript reads what stands between [ and ] of an array.
 func (r *reader) subscript(x syntax.ArithmExpr) {
-	if w, ok := x.(*syntax.Word); ok && (w.Lit() == "@" || w.Lit() == "*") {
-		return
+	w, ok := x.(*syntax.Word)
+	switch {
+	case !ok:
+		r.arithmetic(x)
+	case w.Lit() != "@" && w.Lit() != "*":
+		// bash expands what quote removal leaves of it once more.
+		var f freedom
+		for _, part := range w.Parts {
+			f.part(part)
+		}
+		if f.dollar {
+			r.opaque("it holds a subscript with a quoted command", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+		}
+		r.computed(w)
 	}
-	r.arithmetic(x)
 }
 
 // arithmetic reads an expression. bash computes the value of a variable in it
@@ -110,12 +147,20 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 	case *syntax.ParenArithm:
 		r.arithmetic(x.X)
 	case *syntax.Word:
-		r.inWord(x)
-		if w, ok := simple(x); !ok || strings.Trim(w.Text, "0123456789") != "" {
-			r.evaluates("it computes with a text", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+		if singleQuotes(x) {
+			r.opaque("it holds single quotes in arithmetic", offset(x.Pos()), offset(x.End()), x.Pos().Line())
 		}
+		r.computed(x)
 	default:
 		r.opaque("it holds arithmetic that is not bash", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+	}
+}
+
+// computed reads an operand of an expression.
+func (r *reader) computed(x *syntax.Word) {
+	r.inWord(x)
+	if w, ok := simple(x); !ok || strings.Trim(w.Text, "0123456789") != "" {
+		r.evaluates("it computes with a text", offset(x.Pos()), offset(x.End()), x.Pos().Line())
 	}
 }
 
@@ -145,7 +190,7 @@ func (r *reader) evaluates(why string, from, to int, line uint) {
 // a backtick. A text that comes from elsewhere (a file, the environment) is not
 // in the script and not seen.
 func (r *reader) risk() bool {
-	if !r.risky && strings.Contains(r.text, "[") && strings.ContainsAny(r.text, "$`\\") {
+	if !r.risky && strings.ContainsAny(r.text, "[\\") && strings.ContainsAny(r.text, "$`\\") {
 		r.risky = r.freedom().bracket && r.freedom().dollar
 	}
 	return r.risky

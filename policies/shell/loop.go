@@ -111,22 +111,22 @@ func (f *freedom) node(n syntax.Node) bool {
 	case *syntax.ParamExp:
 		f.all = f.all || n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull)
 	case *syntax.Word:
+		if lit := n.Lit(); lit == "[" || lit == "[[" {
+			return true // the commands
+		}
 		for _, part := range n.Parts {
-			f.part(part, false)
+			f.part(part)
 		}
 	}
 	return true
 }
 
 // part looks at a text that nothing expands.
-func (f *freedom) part(part syntax.WordPart, inQuotes bool) {
+func (f *freedom) part(part syntax.WordPart) {
 	text := ""
 	switch p := part.(type) {
 	case *syntax.Lit:
 		text = p.Value
-		if !inQuotes && (text == "[" || text == "]" || text == "[[") {
-			return
-		}
 	case *syntax.SglQuoted:
 		text = p.Value
 		if p.Dollar {
@@ -134,7 +134,7 @@ func (f *freedom) part(part syntax.WordPart, inQuotes bool) {
 		}
 	case *syntax.DblQuoted:
 		for _, part := range p.Parts {
-			f.part(part, true)
+			f.part(part)
 		}
 	}
 	f.bracket = f.bracket || strings.Contains(text, "[")

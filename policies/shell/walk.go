@@ -364,6 +364,8 @@ func (r *reader) inRedirects(all []*syntax.Redirect) {
 			}
 		}
 		r.inWord(d.Word)
-		r.inWord(d.Hdoc)
+		if d.Hdoc != nil {
+			r.inQuotes(d.Hdoc.Parts)
+		}
 	}
 }
