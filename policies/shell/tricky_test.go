@@ -9,6 +9,8 @@ import (
 
 // tricky are scripts in which a command is easily overlooked. c1 to c4 are the
 // programs, as in the random scripts.
+//
+//nolint:dupword // some commands start themselves
 var tricky = []string{
 	// Quotes that are none where they stand.
 	`echo "${x:-'$(c1)'}"`,
