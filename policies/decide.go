@@ -45,7 +45,7 @@ func (p *Policy) Decide(f Facts) Decision {
 	if _, ok := p.profiles[profile]; !ok {
 		return Decision{
 			Verdict: Deny, Rule: ruleProfile, Source: Source{File: p.name}, Parts: 1,
-			Reason:  fmt.Sprintf("There is no profile \"%s\".", clip(profile, 64)),
+			Reason:  fmt.Sprintf("There is no profile \"%s\".", Clip(profile, 64)),
 			Instead: fmt.Sprintf("Repeat the call with one of the profiles %s, or without a profile for %s.", list(p.Profiles()), p.profile),
 		}
 	}
@@ -89,7 +89,7 @@ func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string
 		}
 		if !begun || o.verdict < worst.Verdict {
 			worst = p.decision(tool, &pieces[i], o)
-			worst.Part, worst.PartNo, worst.Parts, worst.Subject = clip(pieces[i].text, maxPart), i+1, len(pieces), pieces[i].kind
+			worst.Part, worst.PartNo, worst.Parts, worst.Subject = Clip(pieces[i].text, maxPart), i+1, len(pieces), pieces[i].kind
 			worst.Via = strings.Join(pieces[i].via, " > ")
 		}
 		if !begun {
@@ -295,7 +295,7 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 	default:
 		reason = fmt.Sprintf("No rule of the policy allows this %s.", subject)
 		if pc.kind == wholeCall && tool != "" {
-			reason = fmt.Sprintf("No rule of the policy allows %s.", clip(tool, 64))
+			reason = fmt.Sprintf("No rule of the policy allows %s.", Clip(tool, 64))
 		}
 		instead = fmt.Sprintf("Use what the policy allows, or tell the person you work for that %s has no rule for it.", p.name)
 	}

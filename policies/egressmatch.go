@@ -162,7 +162,7 @@ func compileEgress(host string, ports []uint16, methods, paths []string) *egress
 	if !every {
 		m.requests = cmp.Or(m.requests, "any method") + " of " + strings.Join(paths, ", ")
 	}
-	m.requests = clip(m.requests, maxPart)
+	m.requests = Clip(m.requests, maxPart)
 	return m
 }
 

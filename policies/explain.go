@@ -34,8 +34,8 @@ func (p *Policy) Explain(f Facts) (Decision, []Part) {
 	for _, pc := range pieces(f) {
 		o := p.weigh(f.Tool, profile, &pc)
 		part := Part{
-			Subject: pc.kind, Text: clip(pc.text, maxPart), Via: clip(strings.Join(pc.via, " > "), maxPart),
-			Words: clip(showWords(pc.words), maxPart), Doubt: pc.doubt, Passed: o.skip,
+			Subject: pc.kind, Text: Clip(pc.text, maxPart), Via: Clip(strings.Join(pc.via, " > "), maxPart),
+			Words: Clip(showWords(pc.words), maxPart), Doubt: pc.doubt, Passed: o.skip,
 		}
 		if !o.skip {
 			one := p.decision(f.Tool, &pc, o)

@@ -88,7 +88,7 @@ func excerpt(line string, col int) (shown, caret string) {
 }
 
 // shown is a text of a policy in quotes, for a message.
-func shown(s string) string { return `"` + clip(s, maxShown) + `"` }
+func shown(s string) string { return `"` + Clip(s, maxShown) + `"` }
 
 // newParseError sorts the faults by place and cuts their number.
 func newParseError(faults []Fault) *ParseError {

@@ -178,7 +178,7 @@ func (d *decoder) target(n *yaml.Node, key, s string) (string, uint16) {
 		case strings.HasPrefix(s, "."):
 			hint = fmt.Sprintf("write %q for all names below it", "*"+s)
 		}
-		d.fault(n, clip(hint, maxShown*2), "%s %s: %v", key, shown(s), err)
+		d.fault(n, Clip(hint, maxShown*2), "%s %s: %v", key, shown(s), err)
 		return "", 0
 	}
 	return m.String(), port
@@ -213,7 +213,7 @@ func splitTarget(s string) (host string, port uint16, err error) {
 func readPort(s string) (uint16, error) {
 	port, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || port == 0 || strconv.FormatUint(port, 10) != s {
-		return 0, fmt.Errorf("%q is no port; write a number from 1 to 65535", clip(s, 40))
+		return 0, fmt.Errorf("%q is no port; write a number from 1 to 65535", Clip(s, 40))
 	}
 	return uint16(port), nil
 }
@@ -274,7 +274,7 @@ func (d *decoder) requests(o object) (methods, paths []string) {
 			case err != nil:
 				d.fault(n, `write it as "/v1/**"; ** is any number of segments`, "path %s: %v", shown(s), err)
 			case slices.Contains(paths, s):
-				d.fault(n, "remove one", "paths name %s twice", clip(s, maxShown))
+				d.fault(n, "remove one", "paths name %s twice", Clip(s, maxShown))
 			case len(paths) == maxPaths:
 				d.fault(n, "use patterns: * is any characters of one segment, ** any number of segments", "paths has more than %d entries", maxPaths)
 			default:
@@ -314,7 +314,7 @@ func (d *decoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 		case unreachable(h.Addr()):
 			d.fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", h)
 		case slices.Contains(e.Private, r):
-			d.fault(n, "remove one", "allow_private names %s twice", clip(s, maxShown))
+			d.fault(n, "remove one", "allow_private names %s twice", Clip(s, maxShown))
 		case len(e.Private) >= maxEgressRules:
 			d.fault(n, "", "allow_private has more than the %d entries that are read", maxEgressRules)
 		default:

@@ -55,14 +55,14 @@ func (d Decision) Refusal(callID string) string {
 		} else {
 			b.WriteString("Part: ")
 		}
-		b.WriteString(clip(d.Part, maxPart))
+		b.WriteString(Clip(d.Part, maxPart))
 		if d.Via != "" {
-			b.WriteString(" (started by " + clip(d.Via, maxPart) + ")")
+			b.WriteString(" (started by " + Clip(d.Via, maxPart) + ")")
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "Why: %s\n", clip(cmp.Or(d.Reason, "The policy does not allow this "+subject+"."), maxSaid))
-	fmt.Fprintf(&b, "Do this instead: %s\n", clip(cmp.Or(d.Instead, "Reach the goal another way, or tell the person you work for."), maxSaid))
+	fmt.Fprintf(&b, "Why: %s\n", Clip(cmp.Or(d.Reason, "The policy does not allow this "+subject+"."), maxSaid))
+	fmt.Fprintf(&b, "Do this instead: %s\n", Clip(cmp.Or(d.Instead, "Reach the goal another way, or tell the person you work for."), maxSaid))
 	b.WriteString(again)
 	if callID != "" {
 		b.WriteString(" Call id " + callID + ".")
@@ -70,9 +70,9 @@ func (d Decision) Refusal(callID string) string {
 	return b.String()
 }
 
-// clip makes one printable line of s, cut to most characters: the text of a call
+// Clip makes one printable line of s, cut to most characters: the text of a call
 // must not be able to add lines to a refusal or to hide in it.
-func clip(s string, most int) string {
+func Clip(s string, most int) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range s {

@@ -170,11 +170,11 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 	if v := o.get("secret"); v != nil {
 		s.Secret, _ = d.text(v, "secret")
 		if _, defined := secrets[s.Secret]; s.Secret != "" && !defined {
-			hint := fmt.Sprintf("define it at the top of the policy, as secrets: {%s: {env: VARIABLE}}", clip(s.Secret, 64))
+			hint := fmt.Sprintf("define it at the top of the policy, as secrets: {%s: {env: VARIABLE}}", Clip(s.Secret, 64))
 			if near := nearest(s.Secret, names(secrets)); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			d.fault(v, hint, "there is no secret %q", clip(s.Secret, 64))
+			d.fault(v, hint, "there is no secret %q", Clip(s.Secret, 64))
 		}
 	}
 	if v := o.get("host"); v != nil {
@@ -274,7 +274,7 @@ var reference = regexp.MustCompile(`\$\{secret:([^}]*)\}`)
 
 // headerValue checks the value of a header, which holds its secret once.
 func (d *decoder) headerValue(n *yaml.Node, s, secret string) {
-	hint := fmt.Sprintf(`write "Bearer ${secret:%s}"`, clip(secret, 64))
+	hint := fmt.Sprintf(`write "Bearer ${secret:%s}"`, Clip(secret, 64))
 	found := reference.FindAllStringSubmatch(s, -1)
 	switch {
 	case len(s) > maxHeaderValue:
@@ -286,6 +286,6 @@ func (d *decoder) headerValue(n *yaml.Node, s, secret string) {
 	case len(found) > 1 || strings.Count(s, "${") > 1:
 		d.fault(n, hint, "value holds more than one ${...}")
 	case secret != "" && found[0][1] != secret:
-		d.fault(n, hint, "value holds ${secret:%s}, but the secret here is %s", clip(found[0][1], 64), clip(secret, 64))
+		d.fault(n, hint, "value holds ${secret:%s}, but the secret here is %s", Clip(found[0][1], 64), Clip(secret, 64))
 	}
 }

@@ -49,7 +49,7 @@ func (d *decoder) tests(n *yaml.Node, p *Policy) {
 	for _, t := range all {
 		got := p.Decide(t.facts)
 		p.tests = append(p.tests, TestResult{
-			Source: d.source(t.node), Call: clip(callText(t.facts), maxShown),
+			Source: d.source(t.node), Call: Clip(callText(t.facts), maxShown),
 			Want: t.want, Got: got.Verdict, Rule: got.Rule, Profile: got.Grant.Profile(),
 		})
 		by := "by rule " + got.Rule

@@ -44,7 +44,7 @@ type kind struct {
 }
 
 func (b *blocked) add(r Record) {
-	r.Method, r.Path, r.Count = clip(r.Method, maxShown), clip(r.Path, maxShown), 1
+	r.Method, r.Path, r.Count = policies.Clip(r.Method, maxShown), policies.Clip(r.Path, maxShown), 1
 	k := kind{proto: r.Proto, method: r.Method, path: r.Path, reason: r.Reason, host: r.Host, addr: r.Addr, port: r.Port}
 	b.mu.Lock()
 	defer b.mu.Unlock()

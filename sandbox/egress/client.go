@@ -79,13 +79,13 @@ func (d *Door) target(req *http.Request, rec *Record) error {
 	u := req.URL
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("only http and https can be fetched, not %s", clip(u.Scheme, maxShown))
+		return fmt.Errorf("only http and https can be fetched, not %s", policies.Clip(u.Scheme, maxShown))
 	case u.Opaque != "" || strings.HasPrefix(u.Host, ":"):
 		return errors.New("the address names no host")
 	case rec.Method == http.MethodConnect:
 		return errors.New("CONNECT is no request to a server")
 	case req.Host != "" && !strings.EqualFold(req.Host, u.Host):
-		return fmt.Errorf("the request is to one host and names %s in its header", clip(req.Host, maxShown))
+		return fmt.Errorf("the request is to one host and names %s in its header", policies.Clip(req.Host, maxShown))
 	}
 	var err error
 	if rec.Host, err = policies.ParseHost(u.Hostname()); err != nil {
@@ -110,7 +110,7 @@ func urlPort(u *url.URL) (uint16, error) {
 func parsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("port %s: want a number from 1 to 65535", clip(s, 20))
+		return 0, fmt.Errorf("port %s: want a number from 1 to 65535", policies.Clip(s, 20))
 	}
 	return uint16(n), nil
 }

@@ -94,7 +94,7 @@ func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port u
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			to, err := netip.ParseAddrPort(address)
 			if err != nil || to.Port() != port {
-				return fmt.Errorf("dial %s: not what was asked for", clip(address, maxShown))
+				return fmt.Errorf("dial %s: not what was asked for", policies.Clip(address, maxShown))
 			}
 			if r := d.permit(snap, h, port, to.Addr()); r != nil {
 				return r
@@ -205,11 +205,11 @@ func (d *Door) dialUnder(ctx context.Context, snap *snapshot, network, address s
 // dial is connect for an address as clients write it.
 func (f *flow) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
-		return nil, fmt.Errorf("dial %s: only tcp leaves a box", clip(network, maxShown))
+		return nil, fmt.Errorf("dial %s: only tcp leaves a box", policies.Clip(network, maxShown))
 	}
 	host, digits, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("dial: %s", clip(err.Error(), maxShown)) // it repeats the address as it came
+		return nil, fmt.Errorf("dial: %s", policies.Clip(err.Error(), maxShown)) // it repeats the address as it came
 	}
 	h, err := policies.ParseHost(host)
 	if err != nil {

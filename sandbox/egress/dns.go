@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/policies"
 	"golang.org/x/net/dns/dnsmessage"
+
+	"belljar.dev/policies"
 )
 
 // The bounds of the DNS server. It forwards nothing, so no query of a box

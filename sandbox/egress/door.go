@@ -147,7 +147,7 @@ func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
 	}
 	for i, r := range e.Allow {
 		if slices.Contains(r.Ports, 0) {
-			return nil, fmt.Errorf("egress: allow rule %d (%s): names port 0, which is none", i+1, clip(r.Host, maxShown))
+			return nil, fmt.Errorf("egress: allow rule %d (%s): names port 0, which is none", i+1, policies.Clip(r.Host, maxShown))
 		}
 		if h, err := policies.ParseHost(r.Host); err == nil {
 			s.exact[h] = true

@@ -257,7 +257,7 @@ func (f *flow) end(err error) {
 		rec.Allowed, rec.Rule = false, refused.Record.Rule
 		rec.Reason, rec.Instead = refused.Record.Reason, refused.Record.Instead
 	} else if err != nil {
-		rec.Reason = clip(err.Error(), maxLine)
+		rec.Reason = policies.Clip(err.Error(), maxLine)
 	}
 	rec.Sent, rec.Received, rec.Took = f.sent.Load(), f.received.Load(), time.Since(rec.Time)
 	if !rec.Allowed || !rec.Host.IsZero() { // a client of the proxy may have asked for nothing

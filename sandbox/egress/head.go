@@ -112,7 +112,7 @@ func parseField(line string) (field, error) {
 	value = strings.Trim(value, " \t")
 	for _, b := range []byte(value) {
 		if b < ' ' && b != '\t' || b == 0x7f {
-			return field{}, bad("the header %s holds the byte 0x%02x", clip(name, 40), b)
+			return field{}, bad("the header %s holds the byte 0x%02x", policies.Clip(name, 40), b)
 		}
 	}
 	return field{name, value}, nil

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 // handshakeTime bounds a TLS handshake on either side of the door.
@@ -60,12 +62,12 @@ func (r *relay) badGateway(cause error) error {
 	if h, err := readHead(r.client); err == nil {
 		rec := r.rec
 		rec.Time, rec.Proto, rec.Method, rec.Path = time.Now(), "http", h.method, ""
-		rec.Allowed, rec.Reason = true, clip(cause.Error(), maxLine)
+		rec.Allowed, rec.Reason = true, policies.Clip(cause.Error(), maxLine)
 		if p, err := h.place("https"); err == nil {
 			rec.Path = p.path
 		}
 		r.d.record(rec)
-		tell(r.client, http.StatusBadGateway, clip("The sandbox's door cannot reach the server: "+cause.Error(), maxLine))
+		tell(r.client, http.StatusBadGateway, policies.Clip("The sandbox's door cannot reach the server: "+cause.Error(), maxLine))
 	}
 	return cause
 }

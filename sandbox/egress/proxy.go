@@ -109,7 +109,7 @@ func (p *proxied) fail(err error) error {
 		p.keep()
 		p.flow.end(err)
 	}
-	status, line := http.StatusBadGateway, clip("The sandbox's door cannot reach the server: "+err.Error(), maxLine)
+	status, line := http.StatusBadGateway, policies.Clip("The sandbox's door cannot reach the server: "+err.Error(), maxLine)
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		status, line = http.StatusForbidden, refused.Record.Refusal()
 	}

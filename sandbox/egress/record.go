@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"belljar.dev/policies"
 )
@@ -47,7 +46,7 @@ type Refused struct{ Record Record }
 
 // Error says what was refused and why, for a log.
 func (r *Refused) Error() string {
-	return clip(fmt.Sprintf("%s: refused: %s", r.Record.what(), r.Record.Reason), maxLine)
+	return policies.Clip(fmt.Sprintf("%s: refused: %s", r.Record.what(), r.Record.Reason), maxLine)
 }
 
 // Refusal is the one line that tells an agent of what was refused: who refused
@@ -68,12 +67,12 @@ func (r Record) Refusal() string {
 	}
 	b.WriteString(". The host is not down. ")
 	b.WriteString(cmp.Or(r.Instead, "Reach the goal another way, or tell the person you work for."))
-	return clip(b.String(), maxLine)
+	return policies.Clip(b.String(), maxLine)
 }
 
 // what is what was tried, as the agent would say it.
 func (r Record) what() string {
-	target := clip(r.Host.String(), maxShown)
+	target := policies.Clip(r.Host.String(), maxShown)
 	switch {
 	case r.Host.IsZero() && r.Addr.IsValid():
 		target = r.Addr.String()
@@ -86,7 +85,7 @@ func (r Record) what() string {
 	case r.Proto == "dns":
 		return "look-up of " + cmp.Or(target, "a name")
 	case r.Method != "":
-		return fmt.Sprintf("%s %s%s", clip(r.Method, 20), target, clip(r.Path, maxShown))
+		return fmt.Sprintf("%s %s%s", policies.Clip(r.Method, 20), target, policies.Clip(r.Path, maxShown))
 	case target == "":
 		return "opening a connection"
 	}
@@ -134,7 +133,7 @@ func instead(e *policies.Egress) string {
 	if n := len(hosts) - maxInstead; n > 0 {
 		hosts, more = hosts[:maxInstead], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("Allowed here: %s%s.", clip(strings.Join(hosts, ", "), maxShown), more)
+	return fmt.Sprintf("Allowed here: %s%s.", policies.Clip(strings.Join(hosts, ", "), maxShown), more)
 }
 
 // refuseVerdict is the refusal of rec by the policy.
@@ -148,25 +147,4 @@ func (d *Door) refuseVerdict(snap *snapshot, rec Record, v policies.EgressVerdic
 		rec.Instead = instead(snap.Egress)
 	}
 	return &Refused{Record: rec}
-}
-
-// clip makes one printable line of s, cut to most characters: what a box sends
-// must not be able to add lines to a message or to hide in it.
-func clip(s string, most int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n == most {
-			b.WriteString("...")
-			break
-		}
-		n++
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return b.String()
 }

@@ -11,8 +11,9 @@ import (
 	"time"
 	"unicode"
 
-	"belljar.dev/policies"
 	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/policies"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/refusals.txt")
