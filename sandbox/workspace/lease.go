@@ -121,6 +121,7 @@ func (l *Lease) Close() error {
 		}
 		l.held.see()
 		l.held.touch()
+		l.tidy()
 		m := &l.held.meta
 		if len(m.Layers) == 0 && len(m.Checkpoints) == 0 && l.held.unchanged() {
 			err = errors.Join(err, l.store.discard(l.ID, l.held.locks[0]))
@@ -131,6 +132,18 @@ func (l *Lease) Close() error {
 		return nil // somebody else looks after it
 	}
 	return err
+}
+
+// tidy removes what the mount had for its own work: a directory that nobody may
+// enter, at which an ordinary user's rm -r of all this would stop. The next
+// mount makes it again, and it only looks untidy where this fails.
+func (l *Lease) tidy() {
+	dir, err := os.Open(filepath.Join(l.store.path, layersDir, l.held.meta.Top, "work"))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	_ = removeTree(dir, "work")
 }
 
 // touch notes that the set was used now.
