@@ -78,7 +78,7 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	}
 	w.gate = &gate{mode: s.mode}
 	w.gate.now.Store(w.policy)
-	if w.state, err = findState(s.state); err != nil && s.state != "" {
+	if err := w.openState(s.state); err != nil {
 		return nil, failure(err)
 	}
 	if w.audit, err = w.openLedger(s.command); err != nil {
@@ -94,6 +94,43 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
 	}
 	return w, nil
+}
+
+// openState finds the directory for what outlives the program; name is what the
+// command line says. No box may see it: what it holds is believed, and its
+// sockets answer whoever reaches them, through a read-only mount as well. The
+// user's own one is done without where it cannot be used.
+func (w *works) openState(name string) error {
+	state, err := findState(name)
+	if err == nil {
+		err = unseen(state, w.workspace, w.policy)
+	}
+	switch {
+	case err == nil:
+		w.state = state
+	case name != "":
+		return err
+	case state != "":
+		w.log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
+	}
+	return nil
+}
+
+// unseen checks that no box of a policy can see a directory.
+func unseen(dir, workspace string, policy *policies.Policy) error {
+	real := realPath(dir)
+	if inside(real, workspace) {
+		return fmt.Errorf("state %s lies in the workspace %s, where an agent could change it", dir, workspace)
+	}
+	for _, name := range policy.Profiles() {
+		p, _ := policy.Profile(name)
+		for _, m := range p.Mounts {
+			if inside(real, realPath(m.Source)) {
+				return fmt.Errorf("state %s lies in %s, which boxes of the profile %s can see", dir, m.Source, name)
+			}
+		}
+	}
+	return nil
 }
 
 // secret is the value of a secret of the policy that holds.
