@@ -68,19 +68,15 @@ func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
 	return &ledger{log: log, dir: dir, gate: w.gate, command: command}, nil
 }
 
-// outOfReach checks that no box of a policy can write to a directory.
+// outOfReach checks that no box of a policy can write to the directory of the
+// log.
 func outOfReach(dir, workspace string, policy *policies.Policy) error {
-	real := realPath(dir)
-	if inside(real, workspace) {
-		return fmt.Errorf("%s lies in the workspace %s, where an agent can change it; choose a narrower --workspace, or audit: {path: ...} in the policy", dir, workspace)
-	}
-	for _, name := range policy.Profiles() {
-		p, _ := policy.Profile(name)
-		for _, m := range p.Mounts {
-			if m.Writable && inside(real, realPath(m.Source)) {
-				return fmt.Errorf("%s lies in %s, which boxes of the profile %s can write; narrow that, or choose audit: {path: ...}", dir, m.Source, name)
-			}
-		}
+	place, profile := reached(dir, workspace, policy, func(m policies.Mount) bool { return m.Writable })
+	switch {
+	case profile != "":
+		return fmt.Errorf("%s lies in %s, which boxes of the profile %s can write; narrow that, or choose audit: {path: ...}", dir, place, profile)
+	case place != "":
+		return fmt.Errorf("%s lies in the workspace %s, where an agent can change it; choose a narrower --workspace, or audit: {path: ...} in the policy", dir, place)
 	}
 	return nil
 }

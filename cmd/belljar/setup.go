@@ -116,21 +116,35 @@ func (w *works) openState(name string) error {
 	return nil
 }
 
-// unseen checks that no box of a policy can see a directory.
+// unseen checks that no box of a policy can see the state directory.
 func unseen(dir, workspace string, policy *policies.Policy) error {
+	place, profile := reached(dir, workspace, policy, func(policies.Mount) bool { return true })
+	switch {
+	case profile != "":
+		return fmt.Errorf("state %s lies in %s, which boxes of the profile %s can see; narrow that, or choose another --state", dir, place, profile)
+	case place != "":
+		return fmt.Errorf("state %s lies in the workspace %s, where an agent could change it; choose another --state, or a narrower --workspace", dir, place)
+	}
+	return nil
+}
+
+// reached is where boxes of a policy get at a directory, and the profile that
+// lets them: the workspace, which is no profile's, or a mount that counts. It
+// is nowhere if they do not.
+func reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string) {
 	real := realPath(dir)
 	if inside(real, workspace) {
-		return fmt.Errorf("state %s lies in the workspace %s, where an agent could change it", dir, workspace)
+		return workspace, ""
 	}
 	for _, name := range policy.Profiles() {
 		p, _ := policy.Profile(name)
 		for _, m := range p.Mounts {
-			if inside(real, realPath(m.Source)) {
-				return fmt.Errorf("state %s lies in %s, which boxes of the profile %s can see", dir, m.Source, name)
+			if counts(m) && inside(real, realPath(m.Source)) {
+				return m.Source, name
 			}
 		}
 	}
-	return nil
+	return "", ""
 }
 
 // secret is the value of a secret of the policy that holds.
