@@ -33,6 +33,7 @@ type reloader struct {
 	gate      *gate
 	file      string // that the policy was read from; empty while it is the built-in one
 	workspace string
+	state     string                 // no policy may show it to a box; empty where there is none
 	changed   func(*policies.Policy) // told of a policy that holds from now on; what it takes, the next signal waits
 	audit     *ledger
 	log       *slog.Logger
@@ -65,6 +66,9 @@ func (r *reloader) reload() {
 	name, p, err := findPolicy(r.file, r.workspace)
 	if err == nil {
 		err = r.audit.bears(p, r.workspace)
+	}
+	if err == nil && r.state != "" {
+		err = unseen(r.state, r.workspace, p)
 	}
 	if err != nil {
 		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), r.gate.now.Load(), firstLine(err))

@@ -106,7 +106,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 
 // reloader reads the policy again for the server and the boxes that are open.
 func (w *works) reloader(ctx context.Context) *reloader {
-	r := &reloader{gate: w.gate, file: w.policyName, workspace: w.workspace, log: w.log}
+	r := &reloader{gate: w.gate, file: w.policyName, workspace: w.workspace, state: w.state, log: w.log}
 	if r.file == builtinPolicy {
 		r.file = ""
 	}
