@@ -188,32 +188,16 @@ func (s *servers) certify(t testing.TB) *tls.Config {
 // first: its greeting, and then whatever it is sent.
 func (s *servers) speakTLS(t testing.TB, config *tls.Config) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var serving sync.WaitGroup
-	t.Cleanup(func() { l.Close(); serving.Wait() })
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() {
-				defer c.Close()
-				_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-				conn := tls.Server(c, config)
-				if conn.Handshake() != nil {
-					return
-				}
-				s.saw(conn.ConnectionState().ServerName)
-				_, _ = io.WriteString(conn, greeting+"\n")
-				_, _ = io.Copy(conn, io.LimitReader(conn, 1<<10))
-			})
+	return serving(t, func(c net.Conn) {
+		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+		conn := tls.Server(c, config)
+		if conn.Handshake() != nil {
+			return
 		}
+		s.saw(conn.ConnectionState().ServerName)
+		_, _ = io.WriteString(conn, greeting+"\n")
+		_, _ = io.Copy(conn, io.LimitReader(conn, 1<<10))
 	})
-	return l
 }
 
 // gitServer serves /git/probe.git by git's own program (git-http-backend(1)).

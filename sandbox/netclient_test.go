@@ -172,9 +172,9 @@ func (m *measured) rate(addr string, n int) error {
 	return nil
 }
 
-// server answers clients on the host's loopback: it echoes the byte, sends or
-// reads megabytes.
-func server(t testing.TB) (port int) {
+// serving is a server on the host's loopback, which gives each connection to
+// handle and closes it after that. It ends with the test.
+func serving(t testing.TB, handle func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -190,11 +190,18 @@ func server(t testing.TB) (port int) {
 			}
 			conns.Go(func() {
 				defer c.Close()
-				serveClient(c)
+				handle(c)
 			})
 		}
 	})
-	addr, ok := l.Addr().(*net.TCPAddr)
+	return l
+}
+
+// server answers clients on the host's loopback: it echoes the byte, sends or
+// reads megabytes.
+func server(t testing.TB) (port int) {
+	t.Helper()
+	addr, ok := serving(t, serveClient).Addr().(*net.TCPAddr)
 	if !ok {
 		t.Fatal("no TCP address")
 	}
