@@ -2,9 +2,10 @@
 //
 // A [Supervisor] owns the boxes of a program. [Supervisor.Open] makes a [Box]
 // for what a grant allows: namespaces of its own, a private root, limits, no
-// capability, a system call filter, Landlock, no network but its loopback. A command
-// goes in with [Box.Run] or [Box.Start] and comes back as a [Result]; while it
-// runs it is a [Job], and what it writes is an [Output].
+// capability, a system call filter, Landlock, a loopback of its own and no way
+// out of it but the egress door. A command goes in with [Box.Run] or [Box.Start]
+// and comes back as a [Result]; while it runs it is a [Job], and what it writes
+// is an [Output].
 //
 // One init per box, none per command: everything is locked when the box is
 // made and inherited by what runs in it, so a command costs little more than a
@@ -15,6 +16,9 @@
 //	supervisor.go, spawn_linux.go   make a box
 //	root.go, landlock.go            what it looks like, as a script for its init
 //	box.go, job.go, warm.go         run a command and see it through
+//	overlay.go, imageroot.go        an overlay for its workspace, an image for its root
+//	door.go, trust.go, publish.go   its network, from outside
+//	glance.go, entrance.go          waiting no longer than needed
 //	cgroup.go, tenant.go, disk.go   limits, totals and the certain kill
 //	oom.go, watchdog.go             memory that ran out
 //	storage.go                      what a box stores, if not in memory

@@ -52,16 +52,26 @@ var Proxy = netip.AddrPortFrom(doorAddr, portProxy).String()
 // known at once or never.
 var resolvConf = "nameserver " + doorAddr.String() + "\noptions timeout:2 attempts:1\n"
 
-// doorSockets are what an init makes for its network, in order. A box without
-// one gets the first only: there it hears which names a program asks for, so
-// that the agent can be told why it gets no answer.
+// What an init makes for its network, in order. A box without one gets the
+// first only: there it hears which names a program asks for, so that the agent
+// can be told why it gets no answer.
+const (
+	socketNames = iota
+	socketNamesStream
+	socketTransparent
+	socketProxy
+	socketRoutes
+	socketFilter
+)
+
+// doorSockets are how they are made.
 var doorSockets = []struct{ family, kind, protocol int }{
-	{unix.AF_INET, unix.SOCK_DGRAM, 0},                       // DNS
-	{unix.AF_INET, unix.SOCK_STREAM, 0},                      // DNS
-	{unix.AF_INET, unix.SOCK_STREAM, 0},                      // transparent
-	{unix.AF_INET, unix.SOCK_STREAM, 0},                      // proxy
-	{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE},     //
-	{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, //
+	socketNames:       {unix.AF_INET, unix.SOCK_DGRAM, 0},
+	socketNamesStream: {unix.AF_INET, unix.SOCK_STREAM, 0},
+	socketTransparent: {unix.AF_INET, unix.SOCK_STREAM, 0},
+	socketProxy:       {unix.AF_INET, unix.SOCK_STREAM, 0},
+	socketRoutes:      {unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE},
+	socketFilter:      {unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER},
 }
 
 // socketCount is how many of them a box has.
@@ -83,20 +93,20 @@ func (p *plan) sockets(b *builder) {
 	b.Store(rights, unix.CmsgLen(n*word), 8)
 	b.Store(rights+8, unix.SOL_SOCKET, word)
 	b.Store(rights+12, unix.SCM_RIGHTS, word)
-	var first boxinit.Slot
+	var names boxinit.Slot
 	for i, s := range doorSockets[:n] {
 		var slot boxinit.Slot
-		if s.protocol == unix.NETLINK_NETFILTER {
+		if i == socketFilter {
 			// A kernel without netfilter has no such socket. Then another one
 			// is sent in its place, and does not work (see door.open).
-			slot = b.Call(unix.SYS_DUP, first).Save()
+			slot = b.Call(unix.SYS_DUP, names).Save()
 			filter := b.Call(unix.SYS_SOCKET, s.family, s.kind|unix.SOCK_CLOEXEC, s.protocol).Ignore(unix.EPROTONOSUPPORT, 1).Save()
 			b.Call(unix.SYS_DUP3, filter, slot, unix.O_CLOEXEC)
 		} else {
 			slot = b.Call(unix.SYS_SOCKET, s.family, s.kind|unix.SOCK_CLOEXEC, s.protocol).Save()
 		}
-		if i == 0 {
-			first = slot
+		if i == socketNames {
+			names = slot
 		}
 		b.Store(rights+head+boxinit.Ref(i*word), slot, word)
 	}
@@ -127,9 +137,8 @@ type door struct {
 // openDoor opens the way out of a box whose init sent these sockets, which it
 // takes over.
 func (b *Box) openDoor(files []int) (err error) {
-	owned := files
 	defer func() {
-		boxinit.CloseAll(owned)
+		boxinit.CloseAll(files)
 		if err != nil {
 			err = fmt.Errorf("open the egress door: %w", err)
 		}
@@ -140,7 +149,7 @@ func (b *Box) openDoor(files []int) (err error) {
 	}
 	d.opened = true
 	if network == policies.NetworkNone {
-		names, err := packetConn(files[0], netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), portDNS))
+		names, err := packetConn(files[socketNames], netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), portDNS))
 		if err != nil {
 			return err
 		}
@@ -167,10 +176,10 @@ func (s *Supervisor) newDoor(b *Box) (*door, error) {
 
 // open sets the network up and begins to serve.
 func (d *door) open(files []int) error {
-	if err := netlink.AllLocal(files[4], doorAddr); err != nil {
+	if err := netlink.AllLocal(files[socketRoutes], doorAddr); err != nil {
 		return fmt.Errorf("set up the network: %w", err)
 	}
-	switch err := d.box.sup.redirect(files[5], netip.AddrPortFrom(doorAddr, portTransparent)); {
+	switch err := d.box.sup.redirect(files[socketFilter], netip.AddrPortFrom(doorAddr, portTransparent)); {
 	case err == nil:
 		d.how = "redirect"
 	case errors.Is(err, unix.EPERM):
@@ -178,12 +187,12 @@ func (d *door) open(files []int) error {
 	default: // this kernel has no nf_tables, or not all of it
 		d.how = "ports"
 	}
-	names, err := packetConn(files[0], netip.AddrPortFrom(doorAddr, portDNS))
+	names, err := packetConn(files[socketNames], netip.AddrPortFrom(doorAddr, portDNS))
 	if err != nil {
 		return err
 	}
 	d.serve(func() error { return d.ServeDNS(names) })
-	if err := d.enter(files[2], netip.AddrPortFrom(doorAddr, portTransparent), original); err != nil {
+	if err := d.enter(files[socketTransparent], netip.AddrPortFrom(doorAddr, portTransparent), original); err != nil {
 		return err
 	}
 	for _, s := range []struct {
@@ -191,8 +200,8 @@ func (d *door) open(files []int) error {
 		port  uint16
 		serve func(net.Listener) error
 	}{
-		{files[1], portDNS, d.ServeDNSStream},
-		{files[3], portProxy, d.ServeProxy},
+		{files[socketNamesStream], portDNS, d.ServeDNSStream},
+		{files[socketProxy], portProxy, d.ServeProxy},
 	} {
 		l, err := listener(s.file, netip.AddrPortFrom(doorAddr, s.port))
 		if err != nil {

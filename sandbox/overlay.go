@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,12 +143,7 @@ func (s *Supervisor) addLayer(p *plan, dir *os.File, path string, writable bool,
 
 // overlaid reports whether the plan has layers.
 func (p *plan) overlaid() bool {
-	for _, m := range p.mounts {
-		if m.layer {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.mounts, func(m mount) bool { return m.layer })
 }
 
 // stepOverlay names the step that fails where the host cannot mount overlays.

@@ -53,7 +53,7 @@ type Result struct {
 	// workspace's protected paths, and what was done about it.
 	Reverted []Reverted
 	// Blocked is what the egress door refused while the command ran, to it or
-	// to one that ran beside it. Among the last 64 refusals of the box.
+	// to one that ran beside it: the newest, if it was much (egress.Door.Blocked).
 	Blocked []egress.Record
 }
 

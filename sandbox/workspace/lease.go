@@ -138,12 +138,12 @@ func (l *Lease) Close() error {
 // enter, at which an ordinary user's rm -r of all this would stop. The next
 // mount makes it again, and it only looks untidy where this fails.
 func (l *Lease) tidy() {
-	dir, err := os.Open(filepath.Join(l.store.path, layersDir, l.held.meta.Top, "work"))
+	dir, err := os.Open(filepath.Join(l.store.path, layersDir, l.held.meta.Top, workDir))
 	if err != nil {
 		return
 	}
 	defer dir.Close()
-	_ = removeTree(dir, "work")
+	_ = removeTree(dir, "work") // as the kernel calls it
 }
 
 // touch notes that the set was used now.
