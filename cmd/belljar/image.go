@@ -85,16 +85,6 @@ list.
 	return c
 }
 
-// exactly is cobra.ExactArgs in our words.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return usage("got %d arguments, want %s", len(args), what)
-		}
-		return nil
-	}
-}
-
 // imported tells people what came of an import.
 func imported(w io.Writer, r image.Report) {
 	if r.Known {

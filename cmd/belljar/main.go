@@ -105,6 +105,26 @@ func usage(format string, args ...any) error {
 	return &statusError{code: exitUsage, err: fmt.Errorf(format+"; see `belljar help`", args...)}
 }
 
+// exactly is cobra.ExactArgs in our words: what says what is wanted.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usage("got %d arguments, want %s", len(args), what)
+		}
+		return nil
+	}
+}
+
+// atLeast is cobra.MinimumNArgs in our words.
+func atLeast(n int, what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < n {
+			return usage("got %d arguments, want %s", len(args), what)
+		}
+		return nil
+	}
+}
+
 // failure is what went wrong while doing what was asked.
 func failure(err error) error {
 	if err == nil {

@@ -29,7 +29,7 @@ Where the directory changed as well since the set was made, nothing is applied.
 Protected paths, as git's hooks and configuration and the settings of editors and
 agents, stay in the set; docs/protected-paths.md names them.
 ` + exitHelp,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeast(1, "a set, which `belljar workspace list` shows, and the paths to apply if not all"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
@@ -86,7 +86,7 @@ func applied(out io.Writer, r *workspace.Report, dry bool) {
 func workspaceDiscardCommand() *cobra.Command {
 	return storeCommand("discard SET...", "throw away what sets changed", `discard removes sets with all that was changed in them. Their directories stay
 as they are. There is no way back.
-`, cobra.MinimumNArgs(1), func(s *workspace.Store, args []string) error {
+`, atLeast(1, "the sets to discard, which `belljar workspace list` shows"), func(s *workspace.Store, args []string) error {
 		for _, id := range args {
 			if err := s.Discard(id); err != nil {
 				return err
@@ -100,19 +100,19 @@ func workspaceForkCommand() *cobra.Command {
 	return storeCommand("fork SET NEW", "make a second set that is what the first is now", `fork makes a set NEW that is what SET is now; from then on each goes its own
 way. It takes the same time for any directory. Of a set that a box works in, what
 was changed last is copied.
-`, cobra.ExactArgs(2), func(s *workspace.Store, args []string) error { return s.Fork(args[0], args[1]) })
+`, exactly(2, "a set, which `belljar workspace list` shows, and the name of the new one"), func(s *workspace.Store, args []string) error { return s.Fork(args[0], args[1]) })
 }
 
 func workspaceCheckpointCommand() *cobra.Command {
 	return storeCommand("checkpoint SET NAME", "remember what a set is now", `checkpoint remembers what a set is now under a name, to roll back to. Of a set
 that a box works in, what was changed last is copied.
-`, cobra.ExactArgs(2), func(s *workspace.Store, args []string) error { return s.Checkpoint(args[0], args[1]) })
+`, exactly(2, "a set, which `belljar workspace list` shows, and a name for the checkpoint"), func(s *workspace.Store, args []string) error { return s.Checkpoint(args[0], args[1]) })
 }
 
 func workspaceRollbackCommand() *cobra.Command {
 	return storeCommand("rollback SET NAME", "make a set what it was at a checkpoint", `rollback makes a set what it was at a checkpoint. What came later is lost, with
 later checkpoints. A set that a box works in is refused: end the session first.
-`, cobra.ExactArgs(2), func(s *workspace.Store, args []string) error { return s.Rollback(args[0], args[1]) })
+`, exactly(2, "a set and one of its checkpoints, which `belljar workspace list SET` shows"), func(s *workspace.Store, args []string) error { return s.Rollback(args[0], args[1]) })
 }
 
 // storeCommand is a command that does one thing and has nothing to print.
