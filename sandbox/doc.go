@@ -17,7 +17,8 @@
 //	root.go, landlock.go            what it looks like, as a script for its init
 //	box.go, job.go, warm.go         run a command and see it through
 //	overlay.go, imageroot.go        an overlay for its workspace, an image for its root
-//	door.go, trust.go, publish.go   its network, from outside
+//	door.go, socket.go, trust.go    its network, from outside
+//	publish.go                      its ports, on the host
 //	glance.go, entrance.go          waiting no longer than needed
 //	cgroup.go, tenant.go, disk.go   limits, totals and the certain kill
 //	oom.go, watchdog.go             memory that ran out
