@@ -1,0 +1,40 @@
+package search
+
+// Outcome is what became of one engine for one query.
+type Outcome int
+
+// The outcomes. None is no outcome: it stands where an engine was not asked.
+const (
+	None             Outcome = iota
+	OK                       // there are results
+	Empty                    // the engine itself says that it has none
+	BlockedCaptcha           // it wants to see a person first
+	BlockedSoft              // it turned us away, by a page that is none of results
+	RateLimited              // it wants fewer requests
+	Timeout                  // it did not answer in time
+	HTTPError                // it could not be reached, or answered with an error
+	Drift                    // it answered with what its file does not know
+	DisabledByPolicy         // the policy does not let it be asked
+	SkippedOpen              // it was not asked, as it failed lately
+)
+
+var outcomeNames = [...]string{
+	None: "NONE", OK: "OK", Empty: "EMPTY", BlockedCaptcha: "BLOCKED_CAPTCHA", BlockedSoft: "BLOCKED_SOFT",
+	RateLimited: "RATE_LIMITED", Timeout: "TIMEOUT", HTTPError: "HTTP_ERROR", Drift: "DRIFT",
+	DisabledByPolicy: "DISABLED_BY_POLICY", SkippedOpen: "SKIPPED_OPEN",
+}
+
+// String is the outcome as it stands on the wire, in logs and in tables.
+func (o Outcome) String() string {
+	if o < 0 || int(o) >= len(outcomeNames) {
+		return "NONE"
+	}
+	return outcomeNames[o]
+}
+
+// Blocked reports whether the engine turned us away.
+func (o Outcome) Blocked() bool { return o == BlockedCaptcha || o == BlockedSoft }
+
+// Answered reports whether the outcome says something about the query: results,
+// or that there are none. All others are no evidence of absence.
+func (o Outcome) Answered() bool { return o == OK || o == Empty }
