@@ -1,16 +1,72 @@
 package policies
 
-import _ "embed"
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"strings"
+)
 
-//go:embed default.yaml
-var defaultText []byte
+//go:embed *.yaml
+var bundled embed.FS
 
-// Default is the bundled policy, for those who give none: any command in a box
-// without network. It parses the text anew at each call.
-func Default() *Policy {
-	p, err := Parse("default.yaml", defaultText)
+// DefaultName is the name of the bundled policy for those who give none.
+const DefaultName = "default"
+
+// Bundled are the names of the policies that are part of the program, in order.
+func Bundled() []string {
+	entries, err := bundled.ReadDir(".")
+	if err != nil {
+		panic("policies: " + err.Error())
+	}
+	all := make([]string, 0, len(entries))
+	for _, e := range entries {
+		all = append(all, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// BundledText is the text of a bundled policy, for a file of one's own to begin
+// with. It is empty where no policy has the name.
+func BundledText(name string) string {
+	if !slices.Contains(Bundled(), name) {
+		return ""
+	}
+	text, err := bundled.ReadFile(name + ".yaml")
+	if err != nil {
+		panic("policies: " + err.Error())
+	}
+	return string(text)
+}
+
+// BundledUse says in one line whom a bundled policy is for. It is empty where no
+// policy has the name.
+func BundledUse(name string) string {
+	line, _, _ := strings.Cut(BundledText(name), "\n")
+	return strings.TrimPrefix(line, "# ")
+}
+
+// OpenBundled is a bundled policy. It parses the text anew at each call. An
+// error says that no policy has the name.
+func OpenBundled(name string) (*Policy, error) {
+	text := BundledText(name)
+	if text == "" {
+		return nil, fmt.Errorf("no bundled policy is called %s; there are %s", shown(name), list(Bundled()))
+	}
+	p, err := Parse(name+".yaml", []byte(text))
 	if err != nil {
 		// The text is part of the program: it can only be broken in the source.
+		panic("policies: " + err.Error())
+	}
+	return p, nil
+}
+
+// Default is the bundled policy for those who give none: any command in a box
+// without network. It parses the text anew at each call.
+func Default() *Policy {
+	p, err := OpenBundled(DefaultName)
+	if err != nil {
 		panic("policies: " + err.Error())
 	}
 	return p

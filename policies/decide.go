@@ -159,6 +159,8 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 				o.grants = append(o.grants, granted)
 			}
 			continue
+		case sure == may && r.passes:
+			continue
 		case sure == may:
 			verdict = Ask
 		}

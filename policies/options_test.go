@@ -95,6 +95,38 @@ rules:
 	}
 }
 
+// A rule that passes what it is unsure of refuses only what is surely meant.
+func TestUnsure(t *testing.T) {
+	p := parse(t, head+`
+rules:
+  - {id: all, match: {tool: Bash}, decision: allow}
+  - {id: push, match: {tool: Bash, command: "git push **"}, decision: deny, unsure: pass}
+  - {id: send, match: {tool: Bash, command: "mail **"}, unless: {any_flag: [-n]}, decision: ask, unsure: pass}
+  - {id: wipe, match: {tool: Bash, command: "rm **", profile: net}, decision: deny, unsure: ask}
+`)
+	for command, want := range map[string]policies.Verdict{
+		"git push":                  deny,
+		"ls; timeout 5 git push -f": deny,
+		`git push "$X"`:             deny,
+		"git $X":                    allow,
+		"$X push":                   allow,
+		"python3 -c 'print(1)'":     allow,
+		"git (":                     allow,
+		"mail x":                    ask,
+		"mail -n x":                 allow,
+		"mail $X":                   allow, // which may be -n
+	} {
+		if d := p.Decide(bash(command)); d.Verdict != want {
+			t.Errorf("%q: got %v by %s, want %v", command, d.Verdict, d.Rule, want)
+		}
+	}
+	f := bash("$X /")
+	f.Profile = "net"
+	if d := p.Decide(f); d.Verdict != ask || d.Rule != "wipe" {
+		t.Errorf("got %v by %s, want ask by wipe", d.Verdict, d.Rule)
+	}
+}
+
 func TestUnparsable(t *testing.T) {
 	rules := "rules:\n  - {id: ls, match: {tool: Bash, command: \"ls **\"}, decision: allow}\n"
 	all := "rules:\n  - {id: all, match: {tool: Bash, command: \"**\"}, decision: allow}\n"

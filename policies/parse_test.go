@@ -143,6 +143,8 @@ func TestFaults(t *testing.T) {
 		{"misspelt tool", rules("{id: a, match: {tool: bash}, decision: allow}"), 8, 27, `there is no tool "bash"`, "did you mean Bash?"},
 		{"profile of a rule", rules("{id: a, match: {tool: Bash, profile: dev}, decision: allow}"), 8, 42, `there is no profile "dev"`, "net, offline, readonly"},
 		{"profile of a deny", rules("{id: a, match: {tool: Bash}, decision: deny, profile: net}"), 8, 59, "only a rule that allows grants a profile", ""},
+		{"unsure", rules("{id: a, match: {tool: Bash}, decision: deny, unsure: deny}"), 8, 58, `unsure cannot be "deny"`, "ask, pass"},
+		{"unsure allow", rules("{id: a, match: {tool: Bash}, decision: allow, unsure: pass}"), 8, 59, "only a rule that refuses can be unsure", "always sure"},
 		{"number as reason", rules("{id: a, match: {tool: Bash}, decision: deny, reason: 5}"), 8, 58, "reason must be a text, not the number 5", `"5"`},
 		{"stars in a word", rules(`{id: a, match: {command: "git**"}, decision: deny}`), 8, 30, `command "git**": "git**": ** stands alone; inside a word or a segment write *`, ""},
 		{"regexp", rules(`{id: a, match: {command: "gi[t]"}, decision: deny}`), 8, 30, `command "gi[t]": "gi[t]": '[' has no meaning here; there are *, ** and {a,b}`, ""},

@@ -33,6 +33,7 @@ type rule struct {
 	unless  match // of no keys where there is no exception
 	reason  string
 	instead string
+	passes  bool       // it is silent about a part that it only may speak about
 	profile string     // what an allow grants; empty for the profile asked for
 	node    *yaml.Node // of profile, to check the name once all are read
 }
@@ -79,7 +80,7 @@ var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // rule reads one entry of rules.
 func (d *decoder) rule(n *yaml.Node) (rule, bool) {
 	r := rule{source: d.source(n)}
-	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "reason", "instead", "profile")
+	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile")
 	if !ok {
 		return r, false
 	}
@@ -107,6 +108,12 @@ func (d *decoder) rule(n *yaml.Node) (rule, bool) {
 		d.fault(n, "write decision: allow, ask or deny", "the rule has no decision")
 	} else {
 		r.verdict = d.verdict(v, "decision")
+	}
+	if v := o.get("unsure"); v != nil {
+		r.passes = d.word(v, "unsure", "ask", "pass") == 1
+		if decision := o.get("decision"); decision != nil && r.verdict == Allow {
+			d.fault(v, "remove it; a rule that allows is always sure", "only a rule that refuses can be unsure")
+		}
 	}
 	for key, to := range map[string]*string{"reason": &r.reason, "instead": &r.instead} {
 		if v := o.get(key); v != nil {

@@ -12,12 +12,15 @@ import (
 func policyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "check, test and explain policy files",
-		Long:  "policy checks and tests policy files before they are used, and explains what\nthey say.\n" + exitHelp,
+		Short: "list, check, test and explain policies",
+		Long: `policy checks and tests policies before they are used, and explains what they
+say. A policy is a file, or one of those that belljar brings along, by its name:
+a name that "belljar policy list" prints is never a file, which is written ./NAME.
+` + exitHelp,
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(policyCheckCommand(), policyTestCommand(), policyExplainCommand())
+	c.AddCommand(policyListCommand(), policyShowCommand(), policyCheckCommand(), policyTestCommand(), policyExplainCommand())
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ const localTenant = "local"
 func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.workspace, "workspace", ".", "directory the boxes see as /workspace")
 	c.Flags().StringVar(&s.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
-	c.Flags().StringVar(&s.policy, "policy", "", "policy file (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
+	c.Flags().StringVar(&s.policy, "policy", "", "policy file, or a bundled one as `belljar policy list` names it (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
 }
 
 // works is what a command works with.
@@ -230,10 +231,14 @@ func findState(name string) (string, error) {
 	return path, nil
 }
 
-// findPolicy reads the policy that holds: the named file, else the user's,
-// else the built-in one. A file in the workspace is refused: an agent can
-// write there, and would write its own rules.
+// findPolicy reads the policy that holds: the bundled one or the file that is
+// named, else the user's file, else the built-in one. A file in the workspace is
+// refused: an agent can write there, and would write its own rules.
 func findPolicy(name, workspace string) (string, *policies.Policy, error) {
+	if isBundled(name) {
+		p, err := policies.OpenBundled(name)
+		return name, p, err
+	}
 	if name == "" {
 		dir, err := os.UserConfigDir()
 		if err == nil {
@@ -254,7 +259,7 @@ func findPolicy(name, workspace string) (string, *policies.Policy, error) {
 		real, err = filepath.EvalSymlinks(real)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy", name, err)
+		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy%s", name, err, orBundled(name, err))
 	}
 	if inside(real, workspace) {
 		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
@@ -272,9 +277,28 @@ func inside(path, dir string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// readPolicy parses a policy file.
+// isBundled reports whether the name is that of a bundled policy and not of a
+// file: a file of the same name is written ./NAME.
+func isBundled(name string) bool { return slices.Contains(policies.Bundled(), name) }
+
+// orBundled goes on in the message about a policy file that is not there, where
+// a bundled policy may have been meant.
+func orBundled(name string, err error) string {
+	if !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(name, "./") {
+		return ""
+	}
+	return "; those without a file are " + strings.Join(policies.Bundled(), ", ")
+}
+
+// readPolicy parses a policy file, or a bundled policy.
 func readPolicy(name string) (*policies.Policy, error) {
+	if isBundled(name) {
+		return policies.OpenBundled(name)
+	}
 	f, err := os.Open(name)
+	if err != nil && orBundled(name, err) != "" {
+		return nil, fmt.Errorf("%w%s", err, orBundled(name, err))
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/policies"
+)
+
+func policyListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "name the bundled policies and whom each is for",
+		Long: `list prints the policies that belljar brings along. Each can be given to
+--policy by its name, and docs/policy.md says what it holds and what it does not.
+
+Exit status: 0; 2 the command line makes no sense.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			for _, name := range policies.Bundled() {
+				fmt.Fprintf(c.OutOrStdout(), "%-12s %s\n", name, policies.BundledUse(name))
+			}
+			return nil
+		},
+	}
+}
+
+func policyShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "print a bundled policy, for a file of one's own to begin with",
+		Long: `show prints the text of a bundled policy.
+
+Exit status: 0; 1 no bundled policy has the name; 2 the command line makes no
+sense.`,
+		Example: "  belljar policy show default > policy.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			text := policies.BundledText(args[0])
+			if text == "" {
+				return failure(fmt.Errorf("show policy %s: none of that name is bundled; there are %s", args[0], strings.Join(policies.Bundled(), ", ")))
+			}
+			_, err := io.WriteString(c.OutOrStdout(), text)
+			return failure(err)
+		},
+	}
+}

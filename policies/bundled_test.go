@@ -1,0 +1,34 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+
+	"belljar.dev/policies"
+)
+
+// Every bundled policy parses, so its tests pass, and says whom it is for.
+func TestBundled(t *testing.T) {
+	names := policies.Bundled()
+	if got := strings.Join(names, " "); got != "ci default readonly research workstation" {
+		t.Fatalf("got the policies %s", got)
+	}
+	for _, name := range names {
+		p, err := policies.OpenBundled(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(p.Tests()); n < 9 {
+			t.Errorf("%s carries only %d tests", name, n)
+		}
+		if use := policies.BundledUse(name); !strings.HasPrefix(use, "For ") || len(use) > 100 {
+			t.Errorf("%s: its first line is %q", name, use)
+		}
+		if p.Name() != name+".yaml" {
+			t.Errorf("%s is called %s", name, p.Name())
+		}
+	}
+	if p, err := policies.OpenBundled("../default"); err == nil || p != nil {
+		t.Errorf("a path opens %v", p)
+	}
+}
