@@ -1,32 +1,60 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// BenchmarkAppend is what a record costs the call, without waiting; the limit
-// is 5 us. What the writer does meanwhile counts in the time of the machine,
+// BenchmarkCall is what a call pays for its records without waiting: the
+// decision, with its arguments, and the outcome. The limit is 5 us for both
+// together. What the writer does meanwhile counts in the time of the machine,
 // not of the call, and is what BenchmarkWriter measures.
-func BenchmarkAppend(b *testing.B) {
+func BenchmarkCall(b *testing.B) {
+	exit := 0
+	o := Outcome{
+		CallID: "c-7", Tenant: "local", Session: "s-1", Tool: "Bash", Exit: &exit, BytesOut: 812,
+		SHA256Out: strings.Repeat("cd", 32), CPUMS: 12, MemPeak: 8 << 20, DurMS: 15,
+	}
+	appendAll(b, decision(7), o)
+}
+
+// BenchmarkAppend is one record of those.
+func BenchmarkAppend(b *testing.B) { appendAll(b, decision(7)) }
+
+func appendAll(b *testing.B, records ...Record) {
 	l := begin(b, config(filepath.Join(b.TempDir(), "audit")))
-	d := decision(7)
 	b.ReportAllocs()
-	full := 0
+	waits := 0
 	for b.Loop() {
-		if err := l.Append(d); errors.Is(err, ErrFull) {
-			full++
-			b.StopTimer()
-			if err := l.Sync(b.Context()); err != nil && !errors.Is(err, ErrFull) {
-				b.Fatal(err)
-			}
-			b.StartTimer()
-		} else if err != nil {
+		waits += appendEach(b, l, records)
+	}
+	b.ReportMetric(float64(waits), "full")
+}
+
+// appendEach waits, without being measured, where the queue is full, and is
+// how often.
+func appendEach(b *testing.B, l *Log, records []Record) (waits int) {
+	b.Helper()
+	for _, r := range records {
+		err := l.Append(r)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, ErrFull) {
 			b.Fatal(err)
 		}
+		waits++
+		b.StopTimer()
+		if err := l.Sync(b.Context()); err != nil && !errors.Is(err, ErrFull) {
+			b.Fatal(err)
+		}
+		b.StartTimer()
 	}
-	b.ReportMetric(float64(full), "full")
+	return waits
 }
 
 // BenchmarkEncode is the part of Append that is a record's own.
@@ -49,7 +77,7 @@ func BenchmarkWriter(b *testing.B) {
 	}
 	defer w.close()
 	r := newRedactor(2)
-	line, err := encode("1", KindDecision, decision(7).prepared(r))
+	line, err := encode("1", KindDecision, r, decision(7))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,17 +116,61 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify goes through a log of 200,000 records; 1,000,000 must take
-// less than 10 s.
+// BenchmarkVerify goes through a log of 1,000,000 records, which must take less
+// than 10 s, and through the same once one of them is changed.
 func BenchmarkVerify(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "audit")
-	fill(b, config(dir), 200_000)
-	var r Report
-	for b.Loop() {
-		r = verify(b, dir)
+	cfg := config(dir)
+	cfg.Audit.Keep = 1000
+	fill(b, cfg, 1_000_000)
+	b.Run("whole", func(b *testing.B) {
+		var r Report
+		for b.Loop() {
+			r = verify(b, dir)
+		}
+		if r.Records < 1_000_000 {
+			b.Fatalf("%+v", r)
+		}
+		b.ReportMetric(float64(r.Records)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	})
+	b.Run("changed", func(b *testing.B) {
+		name, seq := spoil(b, dir)
+		var fault *Fault
+		for b.Loop() {
+			if _, err := Verify(b.Context(), dir, Against{}); !errors.As(err, &fault) || fault.File != name || fault.Seq != seq {
+				b.Fatalf("got %v, want record %d of %s", err, seq, name)
+			}
+		}
+	})
+}
+
+// spoil changes a record in the middle of the newest full file, and is that
+// file's name and the record's number.
+func spoil(b *testing.B, dir string) (name string, seq uint64) {
+	b.Helper()
+	full, err := list(dir, isFull)
+	if err != nil || len(full) == 0 {
+		b.Fatalf("%v %v", full, err)
 	}
-	if r.Records < 200_000 {
-		b.Fatalf("%+v", r)
+	name = full[len(full)-1]
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+	if err != nil {
+		b.Fatal(err)
 	}
-	b.ReportMetric(float64(r.Records)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	defer f.Close()
+	text := make([]byte, 4096)
+	const middle = 32 << 20
+	if _, err := f.ReadAt(text, middle); err != nil {
+		b.Fatal(err)
+	}
+	from := bytes.IndexByte(text, '\n') + 1
+	l, err := parseLine(text[from : from+1+bytes.IndexByte(text[from+1:], '\n')])
+	at := bytes.Index(text[from:], []byte(`"verdict":"allow"`))
+	if err != nil || at < 0 {
+		b.Fatalf("%s: %v", text[from:], err)
+	}
+	if _, err := f.WriteAt([]byte(`"verdict":"allot"`), middle+int64(from+at)); err != nil {
+		b.Fatal(err)
+	}
+	return name, l.seq
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -221,26 +220,10 @@ func (l *Log) put(r Record, durable bool, done chan error) error {
 
 // encode is a record's line without its place in the chain.
 func (l *Log) encode(r Record) ([]byte, error) {
-	return encode(l.pid, r.Kind(), r.prepared(&l.red))
-}
-
-// stamp is how records spell the time.
-const stamp = "2006-01-02T15:04:05.000000Z"
-
-// encode is `"kind":...}` of a record: what follows seq and prev.
-func encode(pid string, kind Kind, body any) ([]byte, error) {
-	text, err := json.Marshal(body)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("audit log: encode record: %w", err)
-	case len(text) > maxLine-512: // for what stands before it
-		return nil, fmt.Errorf("audit log: a record of %d bytes is longer than any may be", len(text))
+	if _, ok := r.(quick); ok {
+		return encode(l.pid, r.Kind(), &l.red, r)
 	}
-	b := make([]byte, 0, len(text)+96)
-	b = append(append(append(b, `"kind":"`...), kind...), `","v":1,"ts":"`...)
-	b = time.Now().UTC().AppendFormat(b, stamp)
-	b = append(append(append(b, `","pid":`...), pid...), ',')
-	return append(b, text[1:]...), nil
+	return encode(l.pid, r.Kind(), &l.red, r.prepared(&l.red))
 }
 
 // lose counts records that will not be written.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"time"
 
 	"belljar.dev/policies"
@@ -85,85 +86,112 @@ type Decision struct {
 	Policy  string // SHA-256 of the policy
 	Profile string // granted
 	Took    time.Duration
+	TraceID string // of the trace that the call belongs to, if it is traced
+
+	// Level is how much is kept of this call; zero for what the log keeps.
+	Level policies.AuditLevel
 }
 
 // Kind is KindDecision.
 func (Decision) Kind() Kind { return KindDecision }
 
-type decisionLine struct {
-	CallID       string  `json:"call_id"`
-	Tenant       string  `json:"tenant"`
-	Session      string  `json:"session"`
-	Client       *Client `json:"client,omitempty"`
-	Tool         string  `json:"tool"`
-	Verdict      string  `json:"verdict"`
-	Rules        []Rule  `json:"rules"`
-	Part         string  `json:"part,omitempty"`
-	PartNo       int     `json:"part_no,omitempty"`
-	Parts        int     `json:"parts,omitempty"`
-	Reason       string  `json:"reason,omitempty"`
-	PolicySHA256 string  `json:"policy_sha256"`
-	Profile      string  `json:"profile,omitempty"`
-	DurUS        int64   `json:"dur_us"`
-	ArgsLevel    string  `json:"args_level"`
-	Args         any     `json:"args,omitempty"`
-	ArgsHMAC     string  `json:"args_hmac,omitempty"`
-	ArgsBytes    int     `json:"args_bytes,omitempty"`
-	Facts        *Facts  `json:"facts,omitempty"`
-}
+func (d Decision) prepared(*redactor) any { return d }
 
-func (d Decision) prepared(r *redactor) any {
-	line := decisionLine{
-		CallID: d.CallID, Tenant: d.Tenant, Session: d.Session, Tool: d.Tool, Verdict: d.Verdict,
-		Rules: d.Rules, PartNo: d.PartNo, Parts: d.Parts, Reason: r.text(d.Reason),
-		PolicySHA256: d.Policy, Profile: d.Profile, DurUS: d.Took.Microseconds(), ArgsLevel: r.level.String(),
-	}
-	if line.Rules == nil {
-		line.Rules = []Rule{}
-	}
+func (d Decision) write(b *body) {
+	level := cmp.Or(d.Level, b.r.level)
+	b.str("call_id", d.CallID)
+	b.some("trace_id", d.TraceID)
+	b.str("tenant", d.Tenant)
+	b.str("session", d.Session)
 	if d.Client != (Client{}) {
-		c := Client{clip(r.text(d.Client.Name), maxName), clip(r.text(d.Client.Version), maxName)}
-		line.Client = &c
+		b.name("client")
+		at := len(b.text)
+		b.some("name", clip(b.r.text(d.Client.Name), maxName))
+		b.some("version", clip(b.r.text(d.Client.Version), maxName))
+		b.text[at] = '{' // in the place of the first comma
+		b.raw(`}`)
 	}
-	r.request(&line, d)
-	return line
+	b.str("tool", clip(d.Tool, maxName))
+	b.str("verdict", d.Verdict)
+	b.rules(d.Rules)
+	if level >= policies.AuditRequest {
+		b.some("part", clip(b.r.text(d.Part), maxText))
+	}
+	b.count("part_no", int64(d.PartNo))
+	b.count("parts", int64(d.Parts))
+	if level >= policies.AuditRequest {
+		b.some("reason", clip(b.r.text(d.Reason), maxText))
+	}
+	b.str("policy_sha256", d.Policy)
+	b.some("profile", d.Profile)
+	b.num("dur_us", d.Took.Microseconds())
+	b.args(level, d.Args)
+	if level >= policies.AuditRequest {
+		b.facts(d.Facts, d.Args)
+	}
 }
 
 // Outcome is what became of a call that was allowed.
 type Outcome struct {
-	CallID  string `json:"call_id"`
-	Tenant  string `json:"tenant"`
-	Session string `json:"session"`
-	Tool    string `json:"tool"`
+	CallID  string
+	Tenant  string
+	Session string
+	Tool    string
 
-	Failed    bool   `json:"failed"`
-	Error     string `json:"error,omitempty"`
-	Exit      *int   `json:"exit,omitempty"` // nil where no command ended
-	Signal    string `json:"signal,omitempty"`
-	OOM       bool   `json:"oom,omitempty"`
-	TimedOut  bool   `json:"timed_out,omitempty"`
-	TaskID    int64  `json:"task_id,omitempty"` // of a background job
-	BytesOut  int64  `json:"bytes_out"`
-	Truncated bool   `json:"truncated,omitempty"`
-	SHA256Out string `json:"sha256_out,omitempty"` // of the text that was answered
-	CPUMS     int64  `json:"cpu_ms,omitempty"`
-	MemPeak   int64  `json:"mem_peak,omitempty"` // bytes
-	Reverted  int    `json:"reverted,omitempty"` // changes to protected paths that were taken back
-	Blocked   int    `json:"blocked,omitempty"`  // connections that were refused meanwhile
-	DurMS     int64  `json:"dur_ms"`
-	Result    string `json:"result,omitempty"` // text that was answered, at the level full
+	Failed    bool
+	Error     string
+	Exit      *int // nil where no command ended
+	Signal    string
+	OOM       bool
+	TimedOut  bool
+	TaskID    int64 // of a background job
+	BytesOut  int64
+	Truncated bool
+	SHA256Out string // of the text that was answered
+	CPUMS     int64
+	MemPeak   int64 // bytes
+	Reverted  int   // changes to protected paths that were taken back
+	Blocked   int   // connections that were refused meanwhile
+	DurMS     int64
+	Result    string // text that was answered, at the level full
+
+	// Level is how much is kept of this call; zero for what the log keeps.
+	Level policies.AuditLevel
 }
 
 // Kind is KindOutcome.
 func (Outcome) Kind() Kind { return KindOutcome }
 
-func (o Outcome) prepared(r *redactor) any {
-	o.Error = clip(r.text(o.Error), maxText)
-	if r.level < policies.AuditRequest {
-		o.Error = "" // it may repeat an argument
+func (o Outcome) prepared(*redactor) any { return o }
+
+func (o Outcome) write(b *body) {
+	level := cmp.Or(o.Level, b.r.level)
+	b.str("call_id", o.CallID)
+	b.str("tenant", o.Tenant)
+	b.str("session", o.Session)
+	b.str("tool", clip(o.Tool, maxName))
+	b.truth("failed", o.Failed)
+	if level >= policies.AuditRequest { // it may repeat an argument
+		b.some("error", clip(b.r.text(o.Error), maxText))
 	}
-	o.Result = r.result(o.Result)
-	return o
+	if o.Exit != nil {
+		b.num("exit", int64(*o.Exit))
+	}
+	b.some("signal", o.Signal)
+	b.flag("oom", o.OOM)
+	b.flag("timed_out", o.TimedOut)
+	b.count("task_id", o.TaskID)
+	b.num("bytes_out", o.BytesOut)
+	b.flag("truncated", o.Truncated)
+	b.some("sha256_out", o.SHA256Out)
+	b.count("cpu_ms", o.CPUMS)
+	b.count("mem_peak", o.MemPeak)
+	b.count("reverted", int64(o.Reverted))
+	b.count("blocked", int64(o.Blocked))
+	b.num("dur_ms", o.DurMS)
+	if level >= policies.AuditFull {
+		b.some("result", clip(b.r.text(o.Result), maxResult))
+	}
 }
 
 // Approval is what a person said to a question, or that nobody did.

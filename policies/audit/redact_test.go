@@ -75,7 +75,7 @@ func TestLevels(t *testing.T) {
 		r := newRedactor(level)
 		var text string
 		for _, rec := range []Record{d, o} {
-			line, err := encode("1", rec.Kind(), rec.prepared(r))
+			line, err := encode("1", rec.Kind(), r, rec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestLargeArguments(t *testing.T) {
 	} {
 		d := decision(1)
 		d.Args, d.Facts.Command = args, strings.Repeat("\x01", 1<<20)
-		line, err := encode("1", d.Kind(), d.prepared(r))
+		line, err := encode("1", d.Kind(), r, d)
 		if err != nil || len(line) > maxLine {
 			t.Errorf("%s: %d bytes, %v", name, len(line), err)
 		}

@@ -229,8 +229,8 @@ func (w *writer) add(line []byte) {
 }
 
 // own puts a record of the log's own at the end of the chain, and writes it.
-func (w *writer) own(kind Kind, body any) error {
-	line, err := encode(w.pid, kind, body)
+func (w *writer) own(kind Kind, rec any) error {
+	line, err := encode(w.pid, kind, nil, rec)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 	durable := false
 	at := w.place()
 	if lost.count > 0 {
-		line, err := encode(w.pid, KindDropped, droppedLine{lost.count, lost.since.UTC().Format(stamp), lost.why})
+		line, err := encode(w.pid, KindDropped, nil, droppedLine{lost.count, lost.since.UTC().Format(stamp), lost.why})
 		if err != nil {
 			return 0, err
 		}

@@ -1,0 +1,406 @@
+package audit
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"belljar.dev/policies"
+)
+
+// stamp is how records spell the time.
+const stamp = "2006-01-02T15:04:05.000000Z"
+
+// quick is a Record that writes itself. The records of calls are such: they are
+// made while a call waits, where encoding/json, which has to find out what it
+// is given, costs more than all the rest together.
+type quick interface {
+	write(b *body)
+}
+
+// encode is `"kind":...}` of a record: what follows seq and prev.
+func encode(pid string, kind Kind, r *redactor, rec any) ([]byte, error) {
+	b, ok := bodies.Get().(*body)
+	if !ok {
+		b = new(body)
+	}
+	defer b.release()
+	b.r, b.text, b.size = r, b.text[:0], 0
+	b.raw(`"kind":"`)
+	b.raw(string(kind))
+	b.raw(`","v":1,"ts":"`)
+	b.text = time.Now().UTC().AppendFormat(b.text, stamp)
+	b.raw(`","pid":`)
+	b.raw(pid)
+	if q, ok := rec.(quick); ok {
+		q.write(b)
+		b.raw(`}`)
+	} else {
+		text, err := json.Marshal(rec)
+		if err != nil {
+			return nil, fmt.Errorf("audit log: encode record: %w", err)
+		}
+		if len(text) > len("{}") {
+			b.raw(`,`)
+		}
+		b.text = append(b.text, text[1:]...)
+	}
+	if len(b.text) > maxLine-512 { // for what stands before it
+		return nil, fmt.Errorf("audit log: a record of %d bytes is longer than any may be", len(b.text))
+	}
+	return slices.Clone(b.text), nil
+}
+
+// bodies are buffers that wait for the next record.
+var bodies = sync.Pool{New: func() any { return new(body) }}
+
+// body is the JSON text of a record while it is written, field by field.
+type body struct {
+	r    *redactor
+	text []byte
+	size int // about the bytes of the texts among the arguments
+	keys []string
+}
+
+// release gives the buffer back, unless a large record made it large.
+func (b *body) release() {
+	b.r = nil
+	if cap(b.text) <= 64<<10 {
+		clear(b.keys[:cap(b.keys)])
+		bodies.Put(b)
+	}
+}
+
+func (b *body) raw(s string) { b.text = append(b.text, s...) }
+
+// name begins a field of an object that has one already.
+func (b *body) name(name string) {
+	b.raw(`,"`)
+	b.raw(name)
+	b.raw(`":`)
+}
+
+// str is a field that is there also where it is empty.
+func (b *body) str(name, value string) {
+	b.name(name)
+	b.text = appendString(b.text, value)
+}
+
+// some is a field that is left out where it is empty.
+func (b *body) some(name, value string) {
+	if value != "" {
+		b.str(name, value)
+	}
+}
+
+func (b *body) num(name string, value int64) {
+	b.name(name)
+	b.text = strconv.AppendInt(b.text, value, 10)
+}
+
+// count is a number that is left out where it is 0.
+func (b *body) count(name string, value int64) {
+	if value != 0 {
+		b.num(name, value)
+	}
+}
+
+func (b *body) truth(name string, value bool) {
+	b.name(name)
+	b.text = strconv.AppendBool(b.text, value)
+}
+
+// flag is a truth that is left out where it is false.
+func (b *body) flag(name string, value bool) {
+	if value {
+		b.truth(name, true)
+	}
+}
+
+// other is a field of any type, which calls seldom have.
+func (b *body) other(name string, value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return // of a type that has none: a mistake of this program, which a test finds
+	}
+	b.name(name)
+	b.text = append(b.text, text...)
+}
+
+// rules are those that decided.
+func (b *body) rules(rules []Rule) {
+	b.name("rules")
+	b.raw(`[`)
+	for i, r := range rules {
+		if i > 0 {
+			b.raw(`,`)
+		}
+		b.raw(`{"id":`)
+		b.text = appendString(b.text, r.ID)
+		b.some("file", r.File)
+		b.count("line", int64(r.Line))
+		b.str("verdict", r.Verdict)
+		b.raw(`}`)
+	}
+	b.raw(`]`)
+}
+
+// sorted hands the keys of a map to use in their order.
+func (b *body) sorted(m map[string]any, use func(i int, key string)) {
+	from := len(b.keys)
+	for key := range m {
+		b.keys = append(b.keys, key)
+	}
+	mine := b.keys[from:]
+	slices.Sort(mine)
+	for i, key := range mine {
+		use(i, key)
+	}
+	b.keys = b.keys[:from]
+}
+
+// value writes a JSON value without secrets, with long texts cut. It reports
+// false, and stops, once all are larger than may be.
+func (b *body) value(v any, depth int) bool {
+	b.size += 8
+	if depth > maxDepth {
+		b.raw(`"[too deep]"`)
+		return true
+	}
+	switch v := v.(type) {
+	case string:
+		s := clip(b.r.text(v), maxString)
+		b.size += len(s)
+		b.text = appendString(b.text, s)
+	case map[string]any:
+		b.raw(`{`)
+		b.sorted(v, func(i int, key string) {
+			if b.size <= maxArgs {
+				b.member(i, key, v[key], depth)
+			}
+		})
+		b.raw(`}`)
+	case []any:
+		b.raw(`[`)
+		for i, e := range v {
+			if i > 0 {
+				b.raw(`,`)
+			}
+			if !b.value(e, depth+1) {
+				break
+			}
+		}
+		b.raw(`]`)
+	default:
+		b.plain(v)
+	}
+	return b.size <= maxArgs
+}
+
+// member is one entry of an object among the arguments.
+func (b *body) member(i int, key string, v any, depth int) {
+	if i > 0 {
+		b.raw(`,`)
+	}
+	name := clip(b.r.text(key), maxName)
+	b.size += len(name)
+	b.text = append(appendString(b.text, name), ':')
+	switch s, isText := v.(string); {
+	case isText && b.r.secrets && s != "" && sensitive(key):
+		b.text = appendString(b.text, b.r.mark("secret", s))
+	case depth == 0 && key == "env" && b.r.env:
+		b.variables(v)
+	default:
+		b.value(v, depth+1)
+	}
+}
+
+// variables is the env argument of a call with its values taken out.
+func (b *body) variables(v any) {
+	env, ok := v.(map[string]any)
+	if !ok {
+		b.value(v, 1)
+		return
+	}
+	b.raw(`{`)
+	b.sorted(env, func(i int, key string) {
+		if b.size > maxArgs {
+			return
+		}
+		if i > 0 {
+			b.raw(`,`)
+		}
+		text, isText := env[key].(string)
+		if !isText {
+			text = fmt.Sprint(env[key])
+		}
+		name := clip(b.r.text(key), maxName)
+		b.text = append(appendString(b.text, name), ':')
+		b.text = appendString(b.text, b.r.mark("env", text))
+		b.size += len(name) + 64
+	})
+	b.raw(`}`)
+}
+
+// plain is a value that is neither a text nor made of others.
+func (b *body) plain(v any) {
+	switch v := v.(type) {
+	case nil:
+		b.raw("null")
+	case bool:
+		b.text = strconv.AppendBool(b.text, v)
+	case int:
+		b.text = strconv.AppendInt(b.text, int64(v), 10)
+	case float64:
+		// Most numbers are whole; the others are as encoding/json has them.
+		if whole := int64(v); float64(whole) == v && whole > -1e15 && whole < 1e15 {
+			b.text = strconv.AppendInt(b.text, whole, 10)
+			return
+		}
+		b.marshal(v)
+	default:
+		b.marshal(v)
+	}
+}
+
+func (b *body) marshal(v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		text = []byte(`"[not JSON]"`) // it did not come from JSON
+	}
+	b.size += len(text)
+	b.text = append(b.text, text...)
+}
+
+// list is a field with the first texts of a list, without secrets.
+func (b *body) list(name string, all []string) {
+	if len(all) == 0 {
+		return
+	}
+	b.name(name)
+	b.raw(`[`)
+	for i, s := range all {
+		if i > 0 {
+			b.raw(`,`)
+		}
+		if i == maxListed || b.size > maxArgs {
+			b.text = appendString(b.text, fmt.Sprintf("... %d more", len(all)-i))
+			break
+		}
+		s = clip(b.r.text(s), maxText)
+		b.size += len(s)
+		b.text = appendString(b.text, s)
+	}
+	b.raw(`]`)
+}
+
+// maxListed bounds the entries of one list.
+const maxListed = 64
+
+// args are the arguments as a level shows them: themselves, or their HMAC.
+func (b *body) args(level policies.AuditLevel, args map[string]any) {
+	from := len(b.text)
+	if level >= policies.AuditRequest {
+		b.str("args_level", level.String())
+		if args == nil {
+			return
+		}
+		b.name("args")
+		b.size = 0
+		if b.value(args, 0) {
+			return
+		}
+		b.text = b.text[:from]
+	}
+	b.str("args_level", policies.AuditMeta.String())
+	if args == nil {
+		return
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return // of values that did not come from JSON
+	}
+	b.str("args_hmac", b.r.mac(raw))
+	b.num("args_bytes", int64(len(raw)))
+}
+
+// facts are those of a decision without secrets. A command that is the
+// argument of that name is not said twice.
+func (b *body) facts(f Facts, args map[string]any) {
+	if same, ok := args["command"].(string); ok && same == f.Command {
+		f.Command = ""
+	}
+	if f.empty() {
+		return
+	}
+	b.name("facts")
+	at := len(b.text)
+	b.size = 0
+	b.some("profile", clip(b.r.text(f.Profile), maxName))
+	b.some("command", clip(b.r.text(f.Command), maxString))
+	b.list("env", f.Env)
+	b.list("paths", f.Paths)
+	b.list("hosts", f.Hosts)
+	b.list("urls", f.URLs)
+	b.some("upstream", f.Upstream)
+	b.text[at] = '{' // in the place of the first comma
+	b.raw(`}`)
+}
+
+// safe are the bytes that stand in a JSON string as they are.
+var safe = func() (t [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\' && c != 0x7f
+	}
+	return t
+}()
+
+// appendString writes a JSON string (RFC 8259, section 7). What is not UTF-8
+// becomes U+FFFD; line separators that are none in JSON, and DEL, are escaped,
+// so that a line is one for every reader.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if safe[c] {
+			i++
+			continue
+		}
+		b = append(b, s[from:i]...)
+		size := 1
+		switch {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, `\n`...)
+		case c == '\t':
+			b = append(b, `\t`...)
+		case c == '\r':
+			b = append(b, `\r`...)
+		case c < utf8.RuneSelf:
+			b = append(b, `\u00`...)
+			b = hex.AppendEncode(b, []byte{c})
+		default:
+			var r rune
+			r, size = utf8.DecodeRuneInString(s[i:])
+			switch {
+			case r == utf8.RuneError && size == 1:
+				b = append(b, `\ufffd`...)
+			case r == '\u2028' || r == '\u2029':
+				b = append(b, `\u202`...)
+				b = append(b, "89"[r-'\u2028'])
+			default:
+				b = append(b, s[i:i+size]...)
+			}
+		}
+		i += size
+		from = i
+	}
+	return append(append(b, s[from:]...), '"')
+}

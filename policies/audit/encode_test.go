@@ -1,0 +1,115 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/policies"
+)
+
+// A record of a call writes its fields itself: each field of its type changes
+// the line.
+func TestEveryFieldIsWritten(t *testing.T) {
+	for _, rec := range []quick{Decision{Args: map[string]any{}}, Outcome{}} {
+		was := reflect.ValueOf(rec)
+		for i := range was.NumField() {
+			changed := reflect.New(was.Type()).Elem()
+			changed.Set(was)
+			fillValue(t, changed.Field(i))
+			if changed.Field(i).Type() == reflect.TypeFor[policies.AuditLevel]() {
+				continue // says how much is written; TestLevels
+			}
+			other, ok := changed.Interface().(quick)
+			if !ok {
+				t.Fatalf("%v is not quick", changed.Type())
+			}
+			if before, now := body_(t, rec), body_(t, other); before == now {
+				t.Errorf("field %d of %T stands nowhere in %s", i, rec, now)
+			}
+		}
+	}
+}
+
+// body_ is a record's line without what differs by the time.
+func body_(t *testing.T, rec quick) string {
+	t.Helper()
+	line, err := encode("1", "x", newRedactor(policies.AuditFull), rec)
+	if err != nil || !json.Valid(append([]byte("{"), line...)) {
+		t.Fatalf("%s: %v", line, err)
+	}
+	_, rest, _ := strings.Cut(string(line), `"pid":`)
+	return rest
+}
+
+// fillValue makes a value one that is not zero.
+func fillValue(t *testing.T, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("something")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(time.Second))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillValue(t, v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fillValue(t, v.Index(0))
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]any{"key": "value"}))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fillValue(t, v.Field(i))
+		}
+	default:
+		t.Fatalf("no value of %v", v.Type())
+	}
+}
+
+// What is written by hand is what encoding/json reads, whatever the values.
+func TestValues(t *testing.T) {
+	var args map[string]any
+	text := `{"b":[1,2.5,-3,1e300,1e-7,123456789012345678,true,false,null,"x",[],{}],"a":{"z":1,"y":{"x":"\u0000\u001f\"\\\n\t\r<>&\u2028\u2029\u007fé😀"}},"":""}`
+	if err := json.Unmarshal([]byte(text), &args); err != nil {
+		t.Fatal(err)
+	}
+	d := decision(1)
+	d.Args = args
+	var got struct{ Args map[string]any }
+	line, err := encode("1", KindDecision, newRedactor(policies.AuditRequest), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(append([]byte("{"), line...), &got); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if diff := cmp.Diff(args, got.Args); diff != "" {
+		t.Error(diff)
+	}
+	if bytes.ContainsAny(line, "\n\r\u2028") {
+		t.Errorf("%q breaks a line", line)
+	}
+}
+
+func FuzzAppendString(f *testing.F) {
+	f.Add("plain")
+	f.Add("\x00\xff\u2028\"\\<é")
+	f.Fuzz(func(t *testing.T, s string) {
+		var got string
+		line := appendString(nil, s)
+		if err := json.Unmarshal(line, &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") && got != runes(s) {
+			t.Errorf("%q: got %s, which is read as %q: %v", s, line, got, err)
+		}
+	})
+}
+
+// runes is s with each byte that is not UTF-8 replaced by itself.
+func runes(s string) string { return string([]rune(s)) }
