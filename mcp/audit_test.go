@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 )
 
 // ledger is an Audit that remembers.
@@ -70,5 +71,35 @@ func TestAudit(t *testing.T) {
 				t.Errorf("answered %+v, want %q", r, tt.answer)
 			}
 		})
+	}
+}
+
+// What the policy warns of stands beside the result of the call that passed.
+func TestWarnings(t *testing.T) {
+	p, err := policies.Parse("policy.yaml", []byte(`version: 1
+profiles: {offline: {}}
+rules:
+  - {id: all, match: {tool: "*"}, decision: allow}
+  - {id: soon, mode: warn, match: {tool: "*"}, decision: deny, instead: Nothing.}
+  - {id: seen, mode: audit, match: {tool: "*"}, decision: deny}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ty := newToy(t, func(c *mcp.Config) { c.Gate = p })
+	session, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for tool, args := range map[string]string{"echo": `{"text":"hi"}`, "panic": "{}"} {
+		r, err := ty.Call(t.Context(), session, tool, json.RawMessage(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(r.Content); n != 2 || !strings.HasPrefix(r.Content[1].Text, "WARNING by policy rule soon (policy.yaml:5): this c") ||
+			!strings.HasSuffix(r.Content[1].Text, " was let through, and will be denied once the rule is enforced. Do this instead: Nothing.") {
+			t.Errorf("%s: got %+v", tool, r.Content)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,11 +48,25 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	case errors.As(err, &bad):
 		return nil, bad
 	case err != nil:
-		return failure(ctx, name, c.ID, err), nil
+		return warned(failure(ctx, name, c.ID, err), d), nil
 	case res == nil:
 		return &Result{}, nil
 	}
-	return res, nil
+	return warned(res, d), nil
+}
+
+// warned is a result with what the policy warns of beside it, where the call
+// was let through.
+func warned(r *Result, d policies.Decision) *Result {
+	if len(d.Warnings) == 0 || d.Verdict != policies.Allow {
+		return r
+	}
+	with := *r // what a handler returned is its own
+	with.Content = slices.Clone(r.Content)
+	for _, line := range d.Warnings {
+		with.Content = append(with.Content, Content{Text: line})
+	}
+	return &with
 }
 
 // gated is decode, gate and run. A panic in any of them, whoever's fault, is

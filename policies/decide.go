@@ -66,9 +66,11 @@ func (p *Policy) Decide(f Facts) Decision {
 		// A rule granted another profile than the call asked for: what other
 		// rules refuse in that profile must hold too.
 		granted = slices.Min(grants)
-		if again, _ := p.judge(f.Tool, granted, pieces); again.Verdict != Allow && again.Rule != ruleDefault {
+		again, _ := p.judge(f.Tool, granted, pieces)
+		if again.Verdict != Allow && again.Rule != ruleDefault {
 			return again
 		}
+		d.join(again)
 	}
 	d.Grant = p.profiles[granted]
 	d.Grant.tenant = f.Tenant
@@ -81,11 +83,24 @@ func (p *Policy) Decide(f Facts) Decision {
 func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string) {
 	var worst Decision
 	var grants []string
-	begun := false
+	var bound []*rule
+	var shadows []shadowing
+	begun, remember := false, anyRemember
 	for i := range pieces {
 		o := p.weigh(tool, profile, &pieces[i])
+		if p.shadows {
+			before := Allow
+			if begun {
+				before = worst.Verdict
+			}
+			shadows = cast(shadows, &o, &pieces[i], i+1, before)
+		}
 		if o.skip {
 			continue // what it starts is judged instead
+		}
+		bound = append(bound, o.bound...)
+		if o.verdict == Ask {
+			remember = remember.narrow(o.remember)
 		}
 		if !begun || o.verdict < worst.Verdict {
 			worst = p.decision(tool, &pieces[i], o)
@@ -98,10 +113,17 @@ func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string
 			grants = slices.DeleteFunc(grants, func(g string) bool { return !slices.Contains(o.grants, g) })
 		}
 		begun = true
-		if worst.Verdict == Deny {
+		if worst.Verdict == Deny && !p.shadows {
 			break
 		}
 	}
+	if worst.Verdict != Deny {
+		worst.bind(bound)
+	}
+	if worst.Verdict == Ask {
+		worst.Ask, worst.Remember = p.asking.Asking, remember
+	}
+	worst.shade(shadows)
 	return worst, grants
 }
 
@@ -114,6 +136,11 @@ type outcome struct {
 	options bool     // near would, but for options or variables that it does not list
 	skip    bool     // no rule speaks about a wrapper
 	grants  []string // profiles, if verdict is Allow
+	// bound are the rules with terms for a call that passes, and remember is
+	// what they say about approvals, if verdict is Ask.
+	bound    []*rule
+	remember Remember
+	aside    []aside // what rules that are not enforced say
 }
 
 // weigh asks every rule about one piece.
@@ -124,7 +151,7 @@ type outcome struct {
 // round. Where a deny only may speak about a piece, a person is asked.
 func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 	var strict, lenient *rule
-	o := outcome{verdict: Allow}
+	o := outcome{verdict: Allow, remember: anyRemember}
 	for i := range p.rules {
 		r := &p.rules[i]
 		if !r.match.onTool(tool) {
@@ -135,7 +162,19 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 		if sure != no && !r.unless.isZero() {
 			sure = min(sure, r.unless.about(pc, profile, !lets).not())
 		}
+		if sure == may && r.passes {
+			continue
+		}
 		verdict := r.verdict
+		if verdict == Deny && sure == may {
+			verdict = Ask
+		}
+		if r.mode != ModeEnforce {
+			if sure == must || sure == may && !lets {
+				o.aside = append(o.aside, aside{r, verdict})
+			}
+			continue
+		}
 		switch {
 		case sure == no:
 			if lets && o.near == nil && r.match.butForOptions(pc, profile) {
@@ -148,6 +187,9 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 			}
 			continue
 		case lets:
+			if r.terms.any() {
+				o.bound = append(o.bound, r)
+			}
 			if lenient == nil {
 				lenient = r
 			}
@@ -159,10 +201,12 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 				o.grants = append(o.grants, granted)
 			}
 			continue
-		case sure == may && r.passes:
-			continue
-		case sure == may:
-			verdict = Ask
+		}
+		if r.terms.any() {
+			o.bound = append(o.bound, r)
+		}
+		if verdict == Ask {
+			o.remember = o.remember.narrow(r.remembers(p))
 		}
 		// Of two equal verdicts the sure one gives the better reason.
 		if verdict < o.verdict || verdict == o.verdict && o.maybe && sure == must {
@@ -171,7 +215,7 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 	}
 	switch {
 	case pc.fault != "":
-		return outcome{verdict: Deny}
+		return outcome{verdict: Deny} // enforced or not, no rule can speak about it
 	case strict != nil:
 		o.rule = strict
 	case lenient != nil:
@@ -184,6 +228,10 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 			o.verdict = min(o.verdict, p.unparsable)
 		}
 		o.grants = []string{profile}
+		o.remember = p.asking.remember
+	}
+	if pc.opaque || pc.vague {
+		o.remember = Remember{} // the same text may be another thing the next time
 	}
 	return o
 }

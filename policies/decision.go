@@ -44,4 +44,18 @@ type Decision struct {
 	Reason  string // why, for the agent; never empty unless Verdict is Allow
 	Instead string // one allowed alternative, for the agent; as Reason
 	Grant   Grant  // zero unless Verdict is Allow
+
+	// What a call is bound to that is let through, by this verdict or by the
+	// person who is asked. Empty where Verdict is Deny.
+	Limits []RateLimit // all of them hold; of every rule that speaks about the call
+	Redact []Redaction // to be taken out of the result before the agent gets it
+
+	// How a person is asked. Zero unless Verdict is Ask.
+	Ask      Asking
+	Remember Remember // the most that an approval may be given for
+
+	// What rules that are not enforced would have said; the strictest first, at
+	// most 32. It changes nothing.
+	Shadow   []Shadow
+	Warnings []string // of Shadow, one line each for the agent, at most 4: the call passes, and will not for ever
 }

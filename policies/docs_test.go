@@ -30,6 +30,28 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
+// Every example that is a whole policy parses.
+func TestDocumentedPolicies(t *testing.T) {
+	doc, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := 0
+	for _, text := range strings.Split(string(doc), "```yaml\n")[1:] {
+		text, _, _ = strings.Cut(text, "```")
+		if !strings.HasPrefix(text, "version:") {
+			text = head + text
+		}
+		if _, err := policies.Parse("policy.yaml", []byte(text)); err != nil {
+			t.Error(err)
+		}
+		whole++
+	}
+	if whole < 4 {
+		t.Errorf("docs/policy.md has %d examples", whole)
+	}
+}
+
 // The example of a network parses, and lets out what the text says.
 func TestDocumentedNetwork(t *testing.T) {
 	doc, err := os.ReadFile("../docs/policy.md")

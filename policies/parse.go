@@ -19,6 +19,7 @@ type Policy struct {
 	// unparsable is the most for a script that cannot be read, where no rule matches it.
 	unparsable Verdict
 	source     Source // of fallback
+	asking     asking
 	profile    string // granted where a call asks for none
 	profiles   map[string]Grant
 	secrets    map[string]Secret
@@ -26,6 +27,7 @@ type Policy struct {
 	audit      Audit
 	audited    bool // the policy has an audit block
 	rules      []rule
+	shadows    bool // some of the rules are not enforced
 	tests      []TestResult
 }
 
@@ -35,7 +37,7 @@ type Policy struct {
 func Parse(name string, text []byte) (*Policy, error) {
 	d := newDecoder(name, text)
 	sum := sha256.Sum256(text)
-	p := &Policy{name: name, hash: hex.EncodeToString(sum[:]), source: Source{File: name}, unparsable: Ask, profiles: make(map[string]Grant)}
+	p := &Policy{name: name, hash: hex.EncodeToString(sum[:]), source: Source{File: name}, unparsable: Ask, asking: defaultAsking(), profiles: make(map[string]Grant)}
 	root := d.root(text)
 	if root != nil {
 		d.policy(root, p)
@@ -105,7 +107,7 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 	var o object
 	if n != nil {
 		var ok bool
-		if o, ok = d.mapping(n, "defaults", "decision", "unparsable", "profile", "no_approver"); !ok {
+		if o, ok = d.mapping(n, "defaults", "decision", "unparsable", "profile", "no_approver", "ask"); !ok {
 			return
 		}
 	}
@@ -117,6 +119,9 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 	}
 	if v := o.get("no_approver"); v != nil {
 		d.word(v, "no_approver", Deny.String())
+	}
+	if v := o.get("ask"); v != nil {
+		p.asking = d.ask(v)
 	}
 	switch v := o.get("profile"); {
 	case v != nil:
@@ -145,7 +150,7 @@ func (d *decoder) known(p *Policy, n *yaml.Node, name string) {
 func (d *decoder) rules(n *yaml.Node, p *Policy) {
 	first := make(map[string]Source)
 	for _, entry := range d.items(n, "rules", maxRules) {
-		r, ok := d.rule(entry)
+		r, ok := d.rule(entry, p)
 		if !ok {
 			continue
 		}
@@ -161,6 +166,7 @@ func (d *decoder) rules(n *yaml.Node, p *Policy) {
 			d.known(p, r.node, r.profile)
 		}
 		p.rules = append(p.rules, r)
+		p.shadows = p.shadows || r.mode != ModeEnforce
 	}
 }
 
@@ -180,7 +186,7 @@ func (p *Policy) Hash() string { return p.hash }
 func (p *Policy) Hidden(tool string) bool {
 	open := p.fallback != Deny
 	for _, r := range p.rules {
-		if !r.match.onTool(tool) {
+		if r.mode != ModeEnforce || !r.match.onTool(tool) {
 			continue
 		}
 		if r.verdict == Deny && !r.match.narrow() && r.unless.isZero() {

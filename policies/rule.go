@@ -29,6 +29,7 @@ type rule struct {
 	id      string
 	source  Source
 	verdict Verdict
+	mode    Mode
 	match   match
 	unless  match // of no keys where there is no exception
 	reason  string
@@ -36,6 +37,7 @@ type rule struct {
 	passes  bool       // it is silent about a part that it only may speak about
 	profile string     // what an allow grants; empty for the profile asked for
 	node    *yaml.Node // of profile, to check the name once all are read
+	terms   terms
 }
 
 // match is what a rule says a call must look like. A key that is absent asks
@@ -78,9 +80,9 @@ var knownTools = []string{
 var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // rule reads one entry of rules.
-func (d *decoder) rule(n *yaml.Node) (rule, bool) {
+func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 	r := rule{source: d.source(n)}
-	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile")
+	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile", "mode", "limit", "obligations", "remember")
 	if !ok {
 		return r, false
 	}
@@ -128,6 +130,10 @@ func (d *decoder) rule(n *yaml.Node) (rule, bool) {
 			}
 		}
 	}
+	if v := o.get("mode"); v != nil {
+		r.mode = d.mode(v)
+	}
+	d.terms(o, &r, p.asking.most)
 	return r, true
 }
 

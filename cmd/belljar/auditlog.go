@@ -140,6 +140,9 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	if v.Rule != "" {
 		r.Rules = []audit.Rule{{ID: v.Rule, File: v.Source.File, Line: v.Source.Line, Verdict: v.Verdict.String()}}
 	}
+	for _, s := range v.Shadow {
+		r.Rules = append(r.Rules, audit.Rule{ID: s.Rule, File: s.Source.File, Line: s.Source.Line, Verdict: s.Verdict.String(), Mode: s.Mode.String()})
+	}
 	if d.Call.Session != nil {
 		r.Client.Name, r.Client.Version = d.Call.Session.Client()
 	}

@@ -49,7 +49,7 @@ func decision(i int) Decision {
 	return Decision{
 		CallID: fmt.Sprintf("c-%d", i), Tenant: "local", Session: "s-1", Client: Client{"client", "1.0"}, Tool: "Bash",
 		Args:  map[string]any{"command": command, "timeout": 30000.0},
-		Facts: Facts{Command: command}, Verdict: "allow", Rules: []Rule{{"sandboxed-shell", "policy.yaml", 12, "allow"}},
+		Facts: Facts{Command: command}, Verdict: "allow", Rules: []Rule{{ID: "sandboxed-shell", File: "policy.yaml", Line: 12, Verdict: "allow"}},
 		Parts: 2, Policy: strings.Repeat("ab", 32), Profile: "offline", Took: 42 * time.Microsecond,
 	}
 }

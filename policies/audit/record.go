@@ -43,12 +43,13 @@ type Client struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Rule is a rule of a policy that decided, and its place.
+// Rule is a rule of a policy that decided, or would have, and its place.
 type Rule struct {
 	ID      string `json:"id"`
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
-	Verdict string `json:"verdict"`
+	Verdict string `json:"verdict"`        // of the call, by this rule
+	Mode    string `json:"mode,omitempty"` // warn or audit, of a rule that is not enforced and decided nothing
 }
 
 // Facts are what a call showed the policy, so that the same call can be
@@ -78,7 +79,7 @@ type Decision struct {
 	Facts   Facts
 
 	Verdict string
-	Rules   []Rule // those that decided
+	Rules   []Rule // those that decided, and behind them those that would have
 	Part    string // of the call, that decided
 	PartNo  int
 	Parts   int

@@ -1,0 +1,135 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Mode says whether what a rule says is done. The zero value is enforce.
+type Mode int
+
+// The modes of a rule.
+const (
+	ModeEnforce Mode = iota // the rule decides
+	ModeWarn                // it decides nothing; the agent is told what it would have said
+	ModeAudit               // it decides nothing; the decision carries what it would have said
+)
+
+var modes = []string{"enforce", "warn", "audit"}
+
+// String is the mode as policies and logs spell it.
+func (m Mode) String() string {
+	if m < 0 || int(m) >= len(modes) {
+		return modes[ModeEnforce]
+	}
+	return modes[m]
+}
+
+// mode reads the mode of a rule. A word that is none leaves a fault.
+func (d *decoder) mode(n *yaml.Node) Mode {
+	return Mode(max(d.word(n, "mode", modes...), 0))
+}
+
+// Shadow is what a rule that is not enforced would have made of a call.
+type Shadow struct {
+	Rule    string
+	Source  Source
+	Mode    Mode    // ModeWarn or ModeAudit
+	Verdict Verdict // the call's, had this rule alone been enforced besides
+	Part    string  // the part that the rule speaks about, the first of several; as in Decision
+}
+
+// Bounds of what a decision carries of rules that are not enforced.
+const (
+	maxShadows  = 32
+	maxWarnings = 4
+)
+
+// shadowing gathers what one rule that is not enforced would have done, over
+// the parts of a call.
+type shadowing struct {
+	rule    *rule
+	verdict Verdict
+	piece   *piece
+	number  int // of the piece, from 1
+}
+
+// aside is a rule that is not enforced, and the verdict that it would have
+// given a piece.
+type aside struct {
+	rule    *rule
+	verdict Verdict
+}
+
+// overlay is what the verdict of a piece had been with one rule more.
+func (o *outcome) overlay(a aside) Verdict {
+	switch {
+	case o.rule == nil: // the default does not hold where a rule speaks
+		return a.verdict
+	default:
+		return min(o.verdict, a.verdict)
+	}
+}
+
+// cast takes what the rules on the side say to a piece into what they say to
+// the call. before is the verdict of the pieces before it.
+func cast(all []shadowing, o *outcome, pc *piece, number int, before Verdict) []shadowing {
+	for i := range all {
+		s := &all[i]
+		spoke := slices.ContainsFunc(o.aside, func(a aside) bool { return a.rule == s.rule })
+		if !spoke && !o.skip {
+			s.verdict = min(s.verdict, o.verdict)
+		}
+	}
+	for _, a := range o.aside {
+		would := o.overlay(a)
+		i := slices.IndexFunc(all, func(s shadowing) bool { return s.rule == a.rule })
+		switch {
+		case i < 0:
+			all = append(all, shadowing{rule: a.rule, verdict: min(before, would), piece: pc, number: number})
+		default:
+			all[i].verdict = min(all[i].verdict, would)
+		}
+	}
+	return all
+}
+
+// shade puts what rules on the side would have done into a decision: the
+// strictest first.
+func (d *Decision) shade(all []shadowing) {
+	if len(all) == 0 {
+		return
+	}
+	slices.SortStableFunc(all, func(a, b shadowing) int { return cmp.Compare(a.verdict, b.verdict) })
+	for _, s := range all[:min(len(all), maxShadows)] {
+		shadow := Shadow{Rule: s.rule.id, Source: s.rule.source, Mode: s.rule.mode, Verdict: s.verdict, Part: Clip(s.piece.text, maxPart)}
+		d.Shadow = append(d.Shadow, shadow)
+		if shadow.Mode == ModeWarn && shadow.Verdict < d.Verdict && len(d.Warnings) < maxWarnings {
+			d.Warnings = append(d.Warnings, s.warning(d.Parts))
+		}
+	}
+}
+
+// warning is what an agent is told of a call that passed a rule of mode warn.
+func (s shadowing) warning(parts int) string {
+	subject := cmp.Or(s.piece.kind, "call")
+	would := "be denied"
+	if s.verdict == Ask {
+		would = "need a person's approval"
+	}
+	text := fmt.Sprintf("WARNING by policy rule %s (%s:%d): this %s was let through, and will %s once the rule is enforced.",
+		s.rule.id, s.rule.source.File, s.rule.source.Line, subject, would)
+	if parts > 1 && s.piece.text != "" {
+		text += fmt.Sprintf(" Part %d of %d: %s.", s.number, parts, Clip(s.piece.text, maxPart))
+	}
+	if s.rule.reason != "" {
+		text += " Why: " + Clip(s.rule.reason, maxSaid)
+	}
+	if s.rule.instead != "" {
+		text += " Do this instead: " + Clip(s.rule.instead, maxSaid)
+	}
+	return text
+}
