@@ -94,12 +94,13 @@ func (d *decoder) profiles(n *yaml.Node, p *Policy) {
 		d.fault(n, "", "there are %d profiles, more than the %d that are read", len(o.keys), maxProfiles)
 		return
 	}
+	h := heir{d: d, o: o, whole: make(map[string]*yaml.Node), depth: make(map[string]int)}
 	for _, key := range o.keys {
 		if !profileName.MatchString(key.Value) {
 			d.fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a profile", key.Value)
 			continue
 		}
-		p.profiles[key.Value] = d.profile(key.Value, o.get(key.Value), p.secrets)
+		p.profiles[key.Value] = h.profile(key.Value, p.secrets)
 	}
 }
 

@@ -81,7 +81,7 @@ var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_file
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
 	g := Grant{profile: name, limits: defaultLimits()}
-	o, ok := d.mapping(n, "profile "+name, "fs", "net", "publish", "limits", "env", "require")
+	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require")
 	if !ok {
 		return g
 	}

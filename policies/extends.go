@@ -1,0 +1,150 @@
+package policies
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxExtends bounds how many profiles stand behind one: more are not read by
+// anybody who wants to know what the last one grants.
+const maxExtends = 8
+
+// inherited are the keys of a profile that hold keys themselves, and those
+// among them that do so again. Of all else a profile has its own or its
+// parent's as a whole: half a list would grant what neither file shows.
+var inherited = map[string][]string{"fs": nil, "net": {"limits"}, "limits": nil, "env": nil}
+
+// heir reads profiles that take over what others say.
+type heir struct {
+	d     *decoder
+	o     object                // profiles
+	whole map[string]*yaml.Node // profiles with all that they take over
+	depth map[string]int        // how many profiles stand behind one
+	path  []string              // of those that are being read
+}
+
+// resolved is the profile of a name with what it takes over, or the profile
+// alone where that cannot be read, which leaves a fault.
+func (h *heir) resolved(name string) *yaml.Node {
+	if n, ok := h.whole[name]; ok {
+		return n
+	}
+	n := h.o.get(name)
+	h.whole[name] = n // also while its parents are read, so that circles end
+	at := valueOf(n, "extends")
+	if at == nil {
+		return n
+	}
+	parent, ok := h.d.text(at, "extends")
+	if !ok {
+		return n
+	}
+	path := append(h.path, name)
+	switch i := slices.Index(path, parent); {
+	case h.o.get(parent) == nil:
+		h.d.fault(at, suggest(parent, keysOf(h.o)), "there is no profile %q", parent)
+		return n
+	case i >= 0:
+		h.d.fault(at, "let one of them extend none", "profile %s extends itself: %s", name, strings.Join(append(path[i:], parent), " > "))
+		return n
+	}
+	h.path = path
+	over := h.resolved(parent)
+	h.path = path[:len(path)-1]
+	h.depth[name] = h.depth[parent] + 1
+	if h.depth[name] > maxExtends {
+		h.d.fault(at, "write out what is granted", "profile %s extends more than %d others, one behind the other", name, maxExtends)
+		return n
+	}
+	h.whole[name] = takeOver(n, over)
+	return h.whole[name]
+}
+
+// profile reads a profile of a name. What is wrong with its parent stands in the
+// report once, however many take it over.
+func (h *heir) profile(name string, secrets map[string]Secret) Grant {
+	whole := h.resolved(name)
+	before := len(h.d.faults)
+	g := h.d.profile(name, whole, secrets)
+	if whole != h.o.get(name) || before > 0 {
+		known := h.d.faults[:before]
+		h.d.faults = append(known, slices.DeleteFunc(h.d.faults[before:], func(f Fault) bool {
+			return slices.ContainsFunc(known, func(k Fault) bool { return k.Line == f.Line && k.Col == f.Col })
+		})...)
+	}
+	return g
+}
+
+// takeOver is a profile with what its parent says besides.
+func takeOver(child, parent *yaml.Node) *yaml.Node {
+	whole := merged(child, parent, func(key string, own, theirs *yaml.Node) *yaml.Node {
+		deeper, nests := inherited[key]
+		if !nests {
+			return own
+		}
+		// A network that is off, or on for the first time, is nothing of its parent's.
+		if key == "net" && modeOf(own) != "" && modeOf(own) != modeOf(theirs) {
+			return own
+		}
+		return merged(own, theirs, func(key string, own, theirs *yaml.Node) *yaml.Node {
+			if slices.Contains(deeper, key) {
+				return merged(own, theirs, func(_ string, own, _ *yaml.Node) *yaml.Node { return own })
+			}
+			return own
+		})
+	})
+	return whole
+}
+
+// merged is the mapping own with those keys of theirs that it lacks. both says
+// what a key has that stands in both. What is no mapping, own says alone.
+func merged(own, theirs *yaml.Node, both func(key string, own, theirs *yaml.Node) *yaml.Node) *yaml.Node {
+	if own.Kind != yaml.MappingNode || theirs == nil || theirs.Kind != yaml.MappingNode {
+		return own
+	}
+	whole := *own
+	whole.Content = slices.Clone(own.Content)
+	for i := 0; i+1 < len(own.Content); i += 2 {
+		if other := valueOf(theirs, own.Content[i].Value); other != nil {
+			whole.Content[i+1] = both(own.Content[i].Value, own.Content[i+1], other)
+		}
+	}
+	for i := 0; i+1 < len(theirs.Content); i += 2 {
+		if key := theirs.Content[i]; valueOf(own, key.Value) == nil {
+			whole.Content = append(whole.Content, key, theirs.Content[i+1])
+		}
+	}
+	return &whole
+}
+
+// valueOf is the value of a key of a mapping, or nil.
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// modeOf is the mode that a net says, or "".
+func modeOf(net *yaml.Node) string {
+	if v := valueOf(net, "mode"); v != nil {
+		return v.Value
+	}
+	return ""
+}
+
+// keysOf are the keys of a mapping as texts.
+func keysOf(o object) []string {
+	texts := make([]string, len(o.keys))
+	for i, k := range o.keys {
+		texts[i] = k.Value
+	}
+	return texts
+}
