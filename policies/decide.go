@@ -35,21 +35,8 @@ type piece struct {
 	fault   string // why no rule can judge it; empty if one can
 }
 
-// Decide answers one call. It reads nothing but the policy and the facts, so
-// equal calls get equal answers.
-func (p *Policy) Decide(f Facts) Decision {
-	profile := f.Profile
-	if profile == "" {
-		profile = p.profile
-	}
-	if _, ok := p.profiles[profile]; !ok {
-		return Decision{
-			Verdict: Deny, Rule: ruleProfile, Source: Source{File: p.name}, Parts: 1,
-			Reason:  fmt.Sprintf("There is no profile \"%s\".", Clip(profile, 64)),
-			Instead: fmt.Sprintf("Repeat the call with one of the profiles %s, or without a profile for %s.", list(p.Profiles()), p.profile),
-		}
-	}
-	pieces := pieces(f)
+// alone is Decide without the layers below: what the system's file says.
+func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 	d, grants := p.judge(f.Tool, profile, pieces)
 	if d.Verdict != Allow {
 		return d
@@ -72,9 +59,7 @@ func (p *Policy) Decide(f Facts) Decision {
 		}
 		d.join(again)
 	}
-	d.Grant = p.profiles[granted]
-	d.Grant.tenant = f.Tenant
-	d.Grant.totals = p.totals
+	d.Grant = p.grant(granted, f.Tenant)
 	return d
 }
 

@@ -44,6 +44,9 @@ type Decision struct {
 	Reason  string // why, for the agent; never empty unless Verdict is Allow
 	Instead string // one allowed alternative, for the agent; as Reason
 	Grant   Grant  // zero unless Verdict is Allow
+	Layer   string // which layer of the policy decided, as LayerSystem
+	Profile string // that the call asks for, or its tenant's own; empty where it cannot have it
+	Policy  string // Hash of the policy that decided
 
 	// What a call is bound to that is let through, by this verdict or by the
 	// person who is asked. Empty where Verdict is Deny.

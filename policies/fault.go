@@ -93,10 +93,10 @@ func shown(s string) string { return `"` + Clip(s, maxShown) + `"` }
 // newParseError sorts the faults by place and cuts their number.
 func newParseError(faults []Fault) *ParseError {
 	slices.SortStableFunc(faults, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 	faults = slices.CompactFunc(faults, func(a, b Fault) bool {
-		return a.Line == b.Line && a.Col == b.Col && a.Message == b.Message
+		return a.File == b.File && a.Line == b.Line && a.Col == b.Col && a.Message == b.Message
 	})
 	if len(faults) <= maxFaults {
 		return &ParseError{Faults: faults}

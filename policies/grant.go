@@ -134,6 +134,7 @@ type Grant struct {
 	totals  Totals
 	env     map[string]string
 	require []Limit
+	clip    clip // what layers took away
 }
 
 // IsZero reports whether the grant allows nothing.
@@ -243,12 +244,13 @@ func (g Grant) sameNetwork(other Grant) bool {
 // this policy: for boxes that are open when a policy takes the place of
 // another. What a box keeps as it was made with stays in it; its egress and
 // what it may publish are to become those of the new grant. False says that
-// this policy has no such profile: nothing may leave such a box any more.
+// this policy has no such profile for the tenant: nothing may leave such a box
+// any more.
 func (p *Policy) Regrant(g Grant) (Grant, bool) {
-	now, ok := p.profiles[g.profile]
-	if !ok || g.IsZero() {
+	_, ok := p.profiles[g.profile]
+	own := p.tenants[g.tenant]
+	if !ok || g.IsZero() || !p.serves(g.tenant) || own != nil && !own.may(g.profile) {
 		return Grant{}, false
 	}
-	now.tenant, now.totals = g.tenant, p.totals
-	return now, true
+	return p.grant(g.profile, g.tenant).clipped(g.clip), true
 }

@@ -1,8 +1,6 @@
 package policies
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,38 +26,26 @@ type Policy struct {
 	audited    bool // the policy has an audit block
 	rules      []rule
 	shadows    bool // some of the rules are not enforced
+	tenants    map[string]*tenant
+	layers     []*Layer // that hold for every tenant, the upper ones first
 	tests      []TestResult
 }
 
 // Parse reads a policy. The name stands in faults and decisions for the file
 // it came from. Parse runs the tests that the policy carries: one that fails
-// is a fault. It returns a *ParseError with all faults, or the Policy.
+// is a fault. It returns a *ParseError with all faults, or the Policy. A policy
+// that names further files has to be read by Load.
 func Parse(name string, text []byte) (*Policy, error) {
-	d := newDecoder(name, text)
-	sum := sha256.Sum256(text)
-	p := &Policy{name: name, hash: hex.EncodeToString(sum[:]), source: Source{File: name}, unparsable: Ask, asking: defaultAsking(), profiles: make(map[string]Grant)}
-	root := d.root(text)
-	if root != nil {
-		d.policy(root, p)
-	}
-	if len(d.faults) > 0 {
-		return nil, newParseError(d.faults)
-	}
-	return p, nil
+	return Load(name, text, Files{})
 }
 
 // policy reads the top mapping into p.
 func (d *decoder) policy(root *yaml.Node, p *Policy) {
-	o, ok := d.mapping(root, "a policy", "version", "defaults", "secrets", "profiles", "totals", "audit", "rules", "tests")
+	o, ok := d.mapping(root, "a policy", "version", "defaults", "secrets", "profiles", "totals", "audit", "tenants", "projects", "rules", "tests")
 	if !ok {
 		return
 	}
-	switch v := o.get("version"); {
-	case v == nil:
-		d.fault(root, "begin the file with version: 1", "the policy has no version")
-	case v.Kind != yaml.ScalarNode || v.Value != "1" || v.ShortTag() != "!!int":
-		d.fault(v, "write version: 1", "version must be 1, not %s", quoted(v))
-	}
+	d.version(root, o)
 	if v := o.get("secrets"); v != nil {
 		p.secrets = d.secrets(v) // before the profiles, which name them
 	}
@@ -76,8 +62,31 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 	if v := o.get("rules"); v != nil {
 		d.rules(v, p)
 	}
+	if v := o.get("tenants"); v != nil {
+		d.tenants(v, p)
+	}
+	var projects []project
+	if v := o.get("projects"); v != nil {
+		projects = d.projects(v)
+	}
+	if len(d.faults) == 0 {
+		d.tenantFiles(p)
+	}
 	if v := o.get("tests"); v != nil {
-		d.tests(v, p)
+		p.tests = d.tests(v, p, "") // before the projects' files, which may be other people's
+	}
+	if len(d.faults) == 0 {
+		d.projectFiles(projects, p)
+	}
+}
+
+// version checks the version of a policy or a layer.
+func (d *decoder) version(root *yaml.Node, o object) {
+	switch v := o.get("version"); {
+	case v == nil:
+		d.fault(root, "begin the file with version: 1", "the policy has no version")
+	case v.Kind != yaml.ScalarNode || v.Value != "1" || v.ShortTag() != "!!int":
+		d.fault(v, "write version: 1", "version must be 1, not %s", quoted(v))
 	}
 }
 
@@ -177,8 +186,9 @@ func (p *Policy) Profiles() []string { return names(p.profiles) }
 // Name is the name that Parse was given.
 func (p *Policy) Name() string { return p.name }
 
-// Hash is the SHA-256 of the policy's text in hexadecimal digits, for logs
-// and for whatever must not outlive a change of the policy.
+// Hash is the SHA-256 of the policy's text in hexadecimal digits, or of the
+// hashes of its files where it has several, for logs and for whatever must not
+// outlive a change of the policy.
 func (p *Policy) Hash() string { return p.hash }
 
 // Hidden reports whether no call of a tool can be allowed or asked about,

@@ -20,9 +20,11 @@ const (
 	ruleProfile    = "unknown-profile" // the profile asked for does not exist
 	ruleMixed      = "mixed-profiles"  // the parts are allowed, but not in one profile
 	ruleUnreadable = "unreadable"      // a part that no rule can judge
+	ruleTenant     = "unknown-tenant"  // the policy names tenants, and not this one
+	ruleRequest    = "may-request"     // the tenant may not have the profile
 )
 
-var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable}
+var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest}
 
 // rule is one entry of rules.
 type rule struct {

@@ -36,19 +36,25 @@ type inlineTest struct {
 
 // tests reads the policy's tests, and runs them if the policy has no fault: on
 // half a policy each would fail and hide the cause.
-func (d *decoder) tests(n *yaml.Node, p *Policy) {
+// Calls that name no tenant are those of the given one.
+func (d *decoder) tests(n *yaml.Node, p *Policy, tenantName string) []TestResult {
 	var all []inlineTest
 	for _, entry := range d.items(n, "tests", maxTests) {
-		if t, ok := d.test(entry, p); ok {
+		t, ok := d.test(entry, p)
+		if t.facts.Tenant == "" {
+			t.facts.Tenant = tenantName
+		}
+		if ok {
 			all = append(all, t)
 		}
 	}
 	if len(d.faults) > 0 {
-		return
+		return nil
 	}
+	var results []TestResult
 	for _, t := range all {
 		got := p.Decide(t.facts)
-		p.tests = append(p.tests, TestResult{
+		results = append(results, TestResult{
 			Source: d.source(t.node), Call: Clip(callText(t.facts), maxShown),
 			Want: t.want, Got: got.Verdict, Rule: got.Rule, Profile: got.Grant.Profile(),
 		})
@@ -56,6 +62,8 @@ func (d *decoder) tests(n *yaml.Node, p *Policy) {
 		switch {
 		case got.Rule == ruleDefault:
 			by = "by default"
+		case got.Source.Line > 0 && got.Source.File != d.file:
+			by += fmt.Sprintf(" (%s:%d)", got.Source.File, got.Source.Line)
 		case got.Source.Line > 0:
 			by += fmt.Sprintf(" (line %d)", got.Source.Line)
 		}
@@ -66,6 +74,7 @@ func (d *decoder) tests(n *yaml.Node, p *Policy) {
 			d.fault(t.node, "mend the rule or the test", "test failed: want rule %s, got %s %s", t.rule, got.Verdict, by)
 		}
 	}
+	return results
 }
 
 // callText is a call in short.
@@ -77,7 +86,7 @@ func callText(f Facts) string {
 // test reads one entry of tests.
 func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	t := inlineTest{node: n}
-	o, ok := d.mapping(n, "a test", "bash", "call", "profile", "want", "rule")
+	o, ok := d.mapping(n, "a test", "bash", "call", "as", "profile", "want", "rule")
 	if !ok {
 		return t, false
 	}
@@ -93,6 +102,14 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	default:
 		d.call(call, &t.facts)
 	}
+	if v := o.get("as"); v != nil {
+		if s, ok := d.text(v, "as"); ok {
+			if _, known := p.tenants[s]; !known && s != LocalTenant {
+				d.fault(v, cmp.Or(near(s, p.Tenants()), "name one of tenants"), "there is no tenant %q", s)
+			}
+			t.facts.Tenant = s
+		}
+	}
 	if v := o.get("profile"); v != nil {
 		// Not checked against the profiles: what a call for one that does not
 		// exist gets is worth a test too.
@@ -105,10 +122,7 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	}
 	if v := o.get("rule"); v != nil {
 		if t.rule, ok = d.text(v, "rule"); ok {
-			ids := slices.Clone(reserved)
-			for _, r := range p.rules {
-				ids = append(ids, r.id)
-			}
+			ids := slices.Concat(reserved, p.ruleIDs())
 			if !slices.Contains(ids, t.rule) {
 				d.fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "there is no rule %q", t.rule)
 			}

@@ -23,6 +23,8 @@ type decoder struct {
 	file   string
 	lines  []string
 	faults []Fault
+	stack  *Files // how further files are read; nil in those
+	read   int    // further files that were read
 }
 
 func newDecoder(file string, text []byte) *decoder {

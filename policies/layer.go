@@ -1,0 +1,215 @@
+package policies
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The layers of a policy, from the one that grants down. Each below the first
+// can only narrow: a call gets the strictest verdict of them all.
+const (
+	LayerSystem  = "system"  // the policy file itself, the only one that grants
+	LayerTenant  = "tenant"  // the rules of one tenant
+	LayerProject = "project" // the rules of one workspace
+	LayerSession = "session" // what holds for one session, as while it plans
+)
+
+// Layer is one file of rules below the system's. It has no profiles, secrets,
+// tenants or audit to give: all it can do is to be stricter. Where its rules
+// say allow, or nothing, it does not object. It never changes; its methods are
+// safe for concurrent use.
+type Layer struct {
+	kind  string
+	rules Policy // of which only the rules and the default are used
+	clip  clip
+}
+
+// clip is what a layer takes away from grants. The zero value takes nothing.
+type clip struct {
+	readOnly bool   // nothing of the host can be written
+	offline  bool   // nothing may leave the box, and none of its ports be published
+	limits   Limits // the most of each; zero for as granted
+}
+
+// layerKeys are the keys of a layer.
+var layerKeys = []string{"version", "defaults", "narrow", "rules", "tests"}
+
+// ParseLayer reads a layer that holds below a policy, whose profiles its rules
+// may name: for what a program narrows by itself, as a session. It returns a
+// *ParseError with all faults, or the Layer.
+func ParseLayer(kind, name string, text []byte, upper *Policy) (*Layer, error) {
+	d := newDecoder(name, text)
+	l := d.layer(kind, text, upper, "")
+	if len(d.faults) > 0 {
+		return nil, newParseError(d.faults)
+	}
+	return l, nil
+}
+
+// ReadOnly is a session's layer under which nothing of the host can be
+// written and nothing leaves a box.
+func ReadOnly(name string) *Layer {
+	return &Layer{
+		kind: LayerSession, clip: clip{readOnly: true, offline: true},
+		rules: Policy{name: name, hash: textHash([]byte(name)), source: Source{File: name}, fallback: Allow, unparsable: Allow},
+	}
+}
+
+// Kind is which of the layers it is: LayerTenant, LayerProject or LayerSession.
+func (l *Layer) Kind() string { return l.kind }
+
+// Name is the name that ParseLayer was given.
+func (l *Layer) Name() string { return l.rules.name }
+
+// Narrow is what becomes of a decision about a call under the layer: the same,
+// or a stricter one. A grant has never more than it had.
+func (l *Layer) Narrow(d Decision, f Facts) Decision {
+	return l.narrow(d, f, pieces(f))
+}
+
+// narrow is Narrow for a call that has been taken apart.
+//
+// That it only narrows can be read off: the decision of the layers above is
+// returned as it is, but for a grant that is clipped, or else one of the layer's
+// own that is stricter, which carries no grant.
+func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
+	profiles := []string{d.Profile}
+	if granted := d.Grant.profile; granted != "" && granted != d.Profile {
+		profiles = append(profiles, granted) // what holds in either holds for the call
+	}
+	for _, profile := range profiles {
+		own, _ := l.rules.judge(f.Tool, profile, pieces)
+		if own.Verdict < d.Verdict {
+			own.Layer, own.Profile, own.Policy, own.Grant = l.kind, d.Profile, d.Policy, Grant{}
+			d = own
+		}
+	}
+	if d.Verdict == Allow {
+		d.Grant = d.Grant.clipped(l.clip)
+	}
+	return d
+}
+
+// clipped is the grant without what a layer takes away. What was taken stays
+// with the grant, so that a policy that is read later cannot give it back to a
+// box that is open (Policy.Regrant).
+func (g Grant) clipped(c clip) Grant {
+	if g.IsZero() {
+		return g
+	}
+	g.clip = g.clip.and(c)
+	if c.readOnly {
+		g.access = min(g.access, AccessRead)
+		g.mounts = slices.Clone(g.mounts)
+		for i := range g.mounts {
+			g.mounts[i].Writable = false
+		}
+	}
+	if c.offline {
+		g.network, g.egress, g.publish = NetworkNone, nil, nil
+	}
+	g.limits = g.limits.least(c.limits)
+	return g
+}
+
+func (c clip) and(o clip) clip {
+	return clip{readOnly: c.readOnly || o.readOnly, offline: c.offline || o.offline, limits: c.limits.least(o.limits)}
+}
+
+// least is the smaller of each limit; zero stands for none.
+func (l Limits) least(o Limits) Limits {
+	return Limits{
+		Memory: least(l.Memory, o.Memory), Pids: least(l.Pids, o.Pids), CPU: least(l.CPU, o.CPU),
+		Tmp: least(l.Tmp, o.Tmp), TmpFiles: least(l.TmpFiles, o.TmpFiles), OpenFiles: least(l.OpenFiles, o.OpenFiles),
+		FileSize: least(l.FileSize, o.FileSize), IO: least(l.IO, o.IO), Wall: least(l.Wall, o.Wall),
+		Background: least(l.Background, o.Background), Jobs: least(l.Jobs, o.Jobs), Output: least(l.Output, o.Output),
+	}
+}
+
+func least[T ~int | ~int64 | ~float64](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// layer reads the text of a layer. Its tests are run on upper with the layer
+// below it, as calls of a tenant.
+func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName string) *Layer {
+	l := &Layer{kind: kind, rules: Policy{
+		name: d.file, hash: textHash(text), source: Source{File: d.file},
+		fallback: Allow, unparsable: Allow, // a layer that says nothing does not object
+		profile: upper.profile, profiles: upper.profiles,
+	}}
+	root := d.root(text)
+	if root == nil {
+		return l
+	}
+	d.powerless(root)
+	if len(d.faults) > 0 {
+		return l
+	}
+	o, ok := d.mapping(root, "a layer", layerKeys...)
+	if !ok {
+		return l
+	}
+	d.version(root, o)
+	if v := o.get("defaults"); v != nil {
+		if defaults, ok := d.mapping(v, "defaults of a layer", "decision"); ok {
+			if v := defaults.get("decision"); v != nil {
+				l.rules.fallback, l.rules.source = d.verdict(v, "decision"), d.source(v)
+				l.rules.unparsable = l.rules.fallback
+			}
+		}
+	}
+	if v := o.get("narrow"); v != nil {
+		l.clip = d.clip(v)
+	}
+	if v := o.get("rules"); v != nil {
+		d.rules(v, &l.rules)
+	}
+	for _, r := range l.rules.rules {
+		if r.node != nil {
+			d.fault(r.node, "remove it, or write it into the system's policy", "a layer grants no profile: it can only narrow")
+		}
+	}
+	if v := o.get("tests"); v != nil {
+		d.tests(v, upper.below(tenantName, l), tenantName)
+	}
+	return l
+}
+
+// powerless refuses the keys of a policy that a layer cannot have.
+func (d *decoder) powerless(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		switch key := root.Content[i]; key.Value {
+		case "profiles", "secrets", "totals", "audit", "tenants", "projects":
+			d.fault(key, "remove it, or write it into the system's policy; a layer has the keys "+strings.Join(layerKeys, ", "),
+				"a layer cannot have %s: it can only narrow", key.Value)
+		}
+	}
+}
+
+// clip reads what a layer takes away from grants.
+func (d *decoder) clip(n *yaml.Node) clip {
+	var c clip
+	o, ok := d.mapping(n, "narrow", "read_only", "offline", "limits")
+	if !ok {
+		return c
+	}
+	if v := o.get("read_only"); v != nil {
+		c.readOnly = d.truth(v, "read_only")
+	}
+	if v := o.get("offline"); v != nil {
+		c.offline = d.truth(v, "offline")
+	}
+	if v := o.get("limits"); v != nil {
+		d.limits(v, &c.limits)
+	}
+	return c
+}

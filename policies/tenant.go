@@ -1,0 +1,280 @@
+package policies
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// LocalTenant is whose calls those of a person at this machine are: the one
+// tenant that a policy need not name.
+const LocalTenant = "local"
+
+// What a tenant may send where the policy does not say.
+const (
+	DefaultTenantRate     = 100.0 // calls in a second
+	DefaultTenantBurst    = 1000  // calls at once before the rate counts
+	DefaultTenantInFlight = 128   // calls that run at once
+)
+
+// Bounds of tenants.
+const (
+	maxTenants     = 1000
+	maxTenantRules = 16 // files of one tenant
+	maxApprovers   = 64
+	maxBurst       = 1_000_000
+	maxInFlight    = 100_000
+)
+
+// Tenant is what a policy says of one tenant.
+type Tenant struct {
+	Name string
+	// Token says where the SHA-256 of the tenant's bearer token is kept, in
+	// hexadecimal digits: a variable or a file. The zero value lets nobody in by
+	// a token.
+	Token      Secret
+	Profile    string   // for calls that ask for none
+	MayRequest []string // further profiles that calls may ask for, in order
+	// Approvers may answer the questions of the tenant's calls; nil where the
+	// policy does not say who, and empty where nobody may.
+	Approvers []string
+	Rate      float64 // calls in a second, after Burst
+	Burst     int     // calls at once before the rate counts
+	InFlight  int     // calls that run at once
+}
+
+// tenant is a Tenant with the layers that hold for it.
+type tenant struct {
+	Tenant
+
+	node  *yaml.Node
+	files []*yaml.Node // of its layers
+	below []*Layer
+}
+
+// Tenants are the names of the policy's tenants, in order.
+func (p *Policy) Tenants() []string { return names(p.tenants) }
+
+// Tenant is what the policy says of a tenant; false says that it has none of
+// that name.
+func (p *Policy) Tenant(name string) (Tenant, bool) {
+	t, ok := p.tenants[name]
+	if !ok {
+		return Tenant{}, false
+	}
+	own := t.Tenant
+	own.MayRequest, own.Approvers = slices.Clone(t.MayRequest), slices.Clone(t.Approvers)
+	return own, true
+}
+
+// serves reports whether calls may be made for a tenant. A policy that names
+// tenants has no others, but for the person at this machine.
+func (p *Policy) serves(name string) bool {
+	_, ok := p.tenants[name]
+	return ok || len(p.tenants) == 0 || name == "" || name == LocalTenant
+}
+
+// asked is the profile that a call is judged under, or why there is none.
+func (p *Policy) asked(f Facts) (string, Decision) {
+	no := Decision{Verdict: Deny, Source: Source{File: p.name}, Parts: 1, Layer: LayerSystem}
+	if !p.serves(f.Tenant) {
+		no.Rule = ruleTenant
+		no.Reason = fmt.Sprintf("The policy has no tenant %s any more.", shown(f.Tenant))
+		no.Instead = "Tell the person you work for that this client's tenant was removed from the policy."
+		return "", no
+	}
+	own, standard := p.tenants[f.Tenant], p.profile
+	if own != nil {
+		standard = own.Profile
+	}
+	profile := f.Profile
+	if profile == "" {
+		profile = standard
+	}
+	switch {
+	case own != nil && !own.may(profile):
+		no.Rule, no.Source.Line, no.Source.Col = ruleRequest, own.node.Line, own.node.Column
+		no.Reason = fmt.Sprintf("Calls of tenant %s may not ask for the profile \"%s\".", own.Name, Clip(profile, 64))
+		no.Instead = own.offer()
+	case p.profiles[profile].IsZero():
+		no.Rule = ruleProfile
+		no.Reason = fmt.Sprintf("There is no profile \"%s\".", Clip(profile, 64))
+		no.Instead = fmt.Sprintf("Repeat the call with one of the profiles %s, or without a profile for %s.", list(p.Profiles()), standard)
+	default:
+		return profile, Decision{}
+	}
+	return "", no
+}
+
+// may reports whether calls of the tenant may have a profile.
+func (t *tenant) may(profile string) bool {
+	return profile == t.Profile || slices.Contains(t.MayRequest, profile)
+}
+
+// offer says which profiles a tenant's calls may have.
+func (t *tenant) offer() string {
+	if len(t.MayRequest) == 0 {
+		return fmt.Sprintf("Repeat the call without a profile; it then gets %s.", t.Profile)
+	}
+	return fmt.Sprintf("Repeat the call without a profile for %s, or with %s.", t.Profile, strings.Join(t.MayRequest, " or "))
+}
+
+// outside refuses a grant that the rules made from a profile the tenant may
+// not have.
+func (p *Policy) outside(d Decision, tenantName string) (Decision, bool) {
+	own := p.tenants[tenantName]
+	if own == nil || d.Verdict != Allow || own.may(d.Grant.profile) {
+		return d, false
+	}
+	return Decision{
+		Verdict: Deny, Rule: ruleRequest, Source: Source{File: p.name, Line: own.node.Line, Col: own.node.Column},
+		Parts: d.Parts, Layer: LayerSystem, Profile: d.Profile,
+		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.Grant.profile, own.Name),
+		Instead: own.offer(),
+	}, true
+}
+
+// tenants reads whose calls are served.
+func (d *decoder) tenants(n *yaml.Node, p *Policy) {
+	o, ok := d.mapping(n, "tenants")
+	switch {
+	case !ok:
+		return
+	case len(n.Content) == 0:
+		d.fault(n, `name one, as ci: {token: "${env:TOKEN_CI_SHA256}"}, or remove the key`, "tenants must not be empty")
+	case len(o.keys) > maxTenants:
+		d.fault(n, "", "there are %d tenants, more than the %d that are read", len(o.keys), maxTenants)
+		return
+	}
+	p.tenants = make(map[string]*tenant)
+	for _, key := range o.keys {
+		if !profileName.MatchString(key.Value) {
+			d.fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a tenant", key.Value)
+			continue
+		}
+		p.tenants[key.Value] = d.tenant(key, o.get(key.Value), p)
+	}
+}
+
+func (d *decoder) tenant(key, n *yaml.Node, p *Policy) *tenant {
+	t := &tenant{node: key, Tenant: Tenant{
+		Name: key.Value, Profile: p.profile,
+		Rate: DefaultTenantRate, Burst: DefaultTenantBurst, InFlight: DefaultTenantInFlight,
+	}}
+	o, ok := d.mapping(n, "tenant "+key.Value, "token", "profile", "may_request", "rules", "approvers", "limit")
+	if !ok {
+		return t
+	}
+	if v := o.get("token"); v != nil {
+		t.Token = d.token(v)
+	}
+	if v := o.get("profile"); v != nil {
+		if s, ok := d.text(v, "profile"); ok {
+			d.known(p, v, s)
+			t.Profile = s
+		}
+	}
+	t.MayRequest = d.list(o.get("may_request"), "may_request", maxProfiles, func(n *yaml.Node, s string) { d.known(p, n, s) })
+	slices.Sort(t.MayRequest)
+	t.MayRequest = slices.Compact(t.MayRequest)
+	t.Approvers = d.list(o.get("approvers"), "approvers", maxApprovers, nil)
+	d.list(o.get("rules"), "rules of a tenant", maxTenantRules, func(n *yaml.Node, _ string) { t.files = append(t.files, n) })
+	if v := o.get("limit"); v != nil {
+		d.tenantLimit(v, &t.Tenant)
+	}
+	return t
+}
+
+// list reads a list of texts that may be empty; it is nil where n is.
+func (d *decoder) list(n *yaml.Node, what string, most int, use func(*yaml.Node, string)) []string {
+	if n == nil {
+		return nil
+	}
+	all := []string{}
+	for _, entry := range d.items(n, what, most) {
+		s, ok := d.text(entry, "an entry of "+what)
+		if !ok {
+			continue
+		}
+		if use != nil {
+			use(entry, s)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+var tokenReference = regexp.MustCompile(`^\$\{(env|file):([^${}]+)\}$`)
+
+// token reads where the digest of a bearer token is kept.
+func (d *decoder) token(n *yaml.Node) Secret {
+	s, ok := d.text(n, "token")
+	if !ok {
+		return Secret{}
+	}
+	const hint = `write "${env:TOKEN_SHA256}" or "${file:/etc/belljar/token}": a policy says where the SHA-256 of the token is kept, never what it is`
+	m := tokenReference.FindStringSubmatch(s)
+	switch {
+	case m == nil:
+		d.fault(n, hint, "the token is no reference") // whose text may be a token, and is not repeated
+	case m[1] == "env" && !variable.MatchString(m[2]):
+		d.fault(n, "name a variable of belljar's own environment, as TOKEN_CI_SHA256", "%s is no name of a variable", shown(m[2]))
+	case m[1] == "env":
+		return Secret{Env: m[2]}
+	case !path.IsAbs(m[2]) || path.Clean(m[2]) != m[2] || m[2] == "/" || control(m[2]):
+		d.fault(n, "write an absolute path of the host in its shortest form", "file %s cannot hold a token", shown(m[2]))
+	default:
+		return Secret{File: m[2]}
+	}
+	return Secret{}
+}
+
+// tenantLimit reads how much a tenant may send.
+func (d *decoder) tenantLimit(n *yaml.Node, t *Tenant) {
+	o, ok := d.mapping(n, "limit of a tenant", "calls", "burst", "in_flight")
+	if !ok {
+		return
+	}
+	if v := o.get("calls"); v != nil {
+		if rate, ok := d.perSecond(v); ok {
+			t.Rate = rate
+		}
+	}
+	if v := o.get("burst"); v != nil {
+		if value, ok := d.count(v, "burst", maxBurst, false); ok {
+			t.Burst = int(value)
+		}
+	}
+	if v := o.get("in_flight"); v != nil {
+		if value, ok := d.count(v, "in_flight", maxInFlight, false); ok {
+			t.InFlight = int(value)
+		}
+	}
+}
+
+var perTime = regexp.MustCompile(`^([0-9]{1,9})/(s|min|h)$`)
+
+// perSecond reads a number of calls in a time.
+func (d *decoder) perSecond(n *yaml.Node) (float64, bool) {
+	if n.Kind == yaml.AliasNode {
+		return 0, false
+	}
+	m := perTime.FindStringSubmatch(n.Value)
+	if n.Kind != yaml.ScalarNode || m == nil {
+		d.fault(n, "write a number of calls and a time, as 100/s, 30/min or 500/h", "calls cannot be %s", quoted(n))
+		return 0, false
+	}
+	calls, err := strconv.Atoi(m[1])
+	if err != nil || calls == 0 {
+		d.fault(n, "a limit cannot be switched off; remove the key for the default", "calls must be above zero")
+		return 0, false
+	}
+	unit := map[string]time.Duration{"s": time.Second, "min": time.Minute, "h": time.Hour}[m[2]]
+	return float64(calls) / unit.Seconds(), true
+}
