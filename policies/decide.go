@@ -136,6 +136,7 @@ type outcome struct {
 // round. Where a deny only may speak about a piece, a person is asked.
 func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 	var strict, lenient *rule
+	asks := false // a rule wants a question, and none that denies only may
 	o := outcome{verdict: Allow, remember: anyRemember}
 	for i := range p.rules {
 		r := &p.rules[i]
@@ -190,6 +191,7 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 		if r.terms.any() {
 			o.bound = append(o.bound, r)
 		}
+		asks = asks || r.verdict == Ask
 		if verdict == Ask {
 			o.remember = o.remember.narrow(r.remembers(p))
 		}
@@ -201,6 +203,10 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 	switch {
 	case pc.fault != "":
 		return outcome{verdict: Deny} // enforced or not, no rule can speak about it
+	case strict != nil && o.maybe && !asks && lenient == nil && p.fallback == Deny:
+		// A rule that denies may make a question of what is allowed, and none of
+		// what is denied without it.
+		o.verdict = Deny
 	case strict != nil:
 		o.rule = strict
 	case lenient != nil:

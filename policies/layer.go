@@ -83,13 +83,46 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 		own, _ := l.rules.judge(f.Tool, profile, pieces)
 		if own.Verdict < d.Verdict {
 			own.Layer, own.Profile, own.Policy, own.Grant = l.kind, d.Profile, d.Policy, Grant{}
-			d = own
+			d, own = own, d
 		}
+		d.bindAll(own)
 	}
 	if d.Verdict == Allow {
 		d.Grant = d.Grant.clipped(l.clip)
 	}
 	return d
+}
+
+// bindAll adds what binds the call by another layer: every limit holds, all is
+// taken out that one of them names, and an approval lasts no longer than each
+// that asks lets it.
+func (d *Decision) bindAll(other Decision) {
+	if d.Verdict == Ask && other.Verdict == Ask {
+		d.Remember = d.Remember.narrow(other.Remember)
+	}
+	for _, s := range other.Shadow {
+		if len(d.Shadow) < maxShadows && !slices.Contains(d.Shadow, s) {
+			d.Shadow = append(slices.Clip(d.Shadow), s)
+		}
+	}
+	if d.Verdict == Deny {
+		return
+	}
+	for _, l := range other.Limits {
+		if !slices.Contains(d.Limits, l) {
+			d.Limits = append(slices.Clip(d.Limits), l)
+		}
+	}
+	for _, s := range other.Redact {
+		if !slices.Contains(d.Redact, s) {
+			d.Redact = append(slices.Clip(d.Redact), s)
+		}
+	}
+	for _, s := range other.Warnings {
+		if len(d.Warnings) < maxWarnings && !slices.Contains(d.Warnings, s) {
+			d.Warnings = append(slices.Clip(d.Warnings), s)
+		}
+	}
 }
 
 // clipped is the grant without what a layer takes away. What was taken stays
@@ -141,7 +174,7 @@ func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName stri
 	l := &Layer{kind: kind, rules: Policy{
 		name: d.file, hash: textHash(text), source: Source{File: d.file},
 		fallback: Allow, unparsable: Allow, // a layer that says nothing does not object
-		profile: upper.profile, profiles: upper.profiles,
+		profile: upper.profile, profiles: upper.profiles, asking: upper.asking,
 	}}
 	root := d.root(text)
 	if root == nil {

@@ -69,10 +69,7 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 	if v := o.get("projects"); v != nil {
 		projects = d.projects(v)
 	}
-	if len(d.faults) == 0 {
-		d.tenantFiles(p)
-	}
-	if v := o.get("tests"); v != nil {
+	if v := o.get("tests"); d.tenantFiles(p) && v != nil {
 		p.tests = d.tests(v, p, "") // before the projects' files, which may be other people's
 	}
 	if len(d.faults) == 0 {

@@ -196,17 +196,26 @@ func stackHash(upper string, l *Layer) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// tenantFiles reads the layers of all tenants.
-func (d *decoder) tenantFiles(p *Policy) {
+// tenantFiles reads the layers of all tenants, and reports whether all are
+// there: the tests may name their rules.
+func (d *decoder) tenantFiles(p *Policy) bool {
+	complete, sound := true, len(d.faults) == 0
 	for _, name := range p.Tenants() {
 		t := p.tenants[name]
 		for _, n := range t.files {
-			if l := d.further(n, LayerTenant, p, name); l != nil {
-				t.below = append(t.below, l)
-				p.hash = stackHash(p.hash, l)
+			var l *Layer
+			if sound { // on half a policy their tests would fail
+				l = d.further(n, LayerTenant, p, name)
 			}
+			if l == nil {
+				complete = false
+				continue
+			}
+			t.below = append(t.below, l)
+			p.hash = stackHash(p.hash, l)
 		}
 	}
+	return complete
 }
 
 // projects reads which files hold for which workspaces, and those that hold
