@@ -294,4 +294,3 @@ func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName strin
 	}
 	return l
 }
-
