@@ -21,6 +21,8 @@ const (
 type piece struct {
 	kind    string
 	text    string
+	start   int      // bytes of the script where a command stands
+	end     int      // equal to start where it is none
 	via     []string // the programs that start a command, the outermost first
 	words   []word   // of a command or a path
 	loose   []word   // the same, the program also by the last segment of its path
@@ -38,7 +40,7 @@ type piece struct {
 // alone is Decide without the layers below: what the system's file says.
 func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 	d, grants := p.judge(f.Tool, profile, pieces)
-	if d.Verdict != Allow {
+	if d.Verdict == Deny {
 		return d
 	}
 	granted := profile
@@ -54,12 +56,13 @@ func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 		// rules refuse in that profile must hold too.
 		granted = slices.Min(grants)
 		again, _ := p.judge(f.Tool, granted, pieces)
-		if again.Verdict != Allow && again.Rule != ruleDefault {
+		if again.Verdict < d.Verdict && again.Rule != ruleDefault {
+			again.offer(p.grant(granted, f.Tenant))
 			return again
 		}
 		d.join(again)
 	}
-	d.Grant = p.grant(granted, f.Tenant)
+	d.offer(p.grant(granted, f.Tenant))
 	return d
 }
 
@@ -86,11 +89,16 @@ func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string
 		bound = append(bound, o.bound...)
 		if o.verdict == Ask {
 			remember = remember.narrow(o.remember)
+			// Who says yes to the part says it for the profile that it asks for.
+			if !slices.Contains(o.grants, profile) {
+				o.grants = append(o.grants, profile)
+			}
 		}
 		if !begun || o.verdict < worst.Verdict {
 			worst = p.decision(tool, &pieces[i], o)
 			worst.Part, worst.PartNo, worst.Parts, worst.Subject = Clip(pieces[i].text, maxPart), i+1, len(pieces), pieces[i].kind
 			worst.Via = strings.Join(pieces[i].via, " > ")
+			worst.PartStart, worst.PartEnd, worst.PartArgv = pieces[i].start, pieces[i].end, pieces[i].argv(worst.Verdict)
 		}
 		if !begun {
 			grants = o.grants

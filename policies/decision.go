@@ -40,6 +40,12 @@ type Decision struct {
 	Subject string // what Part is: "command", "path", "URL" or "host"; empty for the call as a whole
 	PartNo  int    // number of that part, from 1; 0 where no single part decided
 	Parts   int    // parts of the call
+
+	// Where that part stands in the script of the call, in bytes, and its words;
+	// zero where it is no command, nil where not every word is known or they are many.
+	PartStart, PartEnd int
+	PartArgv           []string
+
 	Via     string // programs that start that part, as "env > timeout"; empty if the script itself does
 	Reason  string // why, for the agent; never empty unless Verdict is Allow
 	Instead string // one allowed alternative, for the agent; as Reason
@@ -61,4 +67,52 @@ type Decision struct {
 	// most 32. It changes nothing.
 	Shadow   []Shadow
 	Warnings []string // of Shadow, one line each for the agent, at most 4: the call passes, and will not for ever
+
+	pending Grant // what the call may use if a person says yes; zero unless Verdict is Ask
+}
+
+// offer puts a grant where the verdict wants it.
+func (d *Decision) offer(g Grant) {
+	switch d.Verdict {
+	case Allow:
+		d.Grant = g
+	case Ask:
+		d.pending = g
+	case Deny:
+	}
+}
+
+// offered is what the call may use, at once or if a person says yes.
+func (d *Decision) offered() Grant {
+	if d.Verdict == Ask {
+		return d.pending
+	}
+	return d.Grant
+}
+
+// Approved is the decision once a person has said yes to its question. Its
+// grant is what the policy gives to the call then; that of a decision that no
+// policy made allows nothing. Only a decision to ask is changed.
+func (d Decision) Approved() Decision {
+	if d.Verdict == Ask {
+		d.Verdict, d.Grant, d.pending = Allow, d.pending, Grant{}
+	}
+	return d
+}
+
+// Offers is the grant that the call gets, at once or if a person says yes; for
+// those who show a person what the answer would give.
+func (d Decision) Offers() Grant { return d.offered() }
+
+// With is the decision with less in the grant that it gives or would give.
+func (d Decision) With(change func(Grant) (Grant, error)) (Decision, error) {
+	if d.Verdict == Deny {
+		return d, nil
+	}
+	g, err := change(d.offered())
+	if err != nil {
+		return d, err
+	}
+	d.offer(g)
+	return d, nil
 }

@@ -73,23 +73,23 @@ func (l *Layer) Narrow(d Decision, f Facts) Decision {
 //
 // That it only narrows can be read off: the decision of the layers above is
 // returned as it is, but for a grant that is clipped, or else one of the layer's
-// own that is stricter, which carries no grant.
+// own that is stricter, which grants nothing: if it asks, a yes gives no more than
+// the layers above would have given.
 func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	profiles := []string{d.Profile}
-	if granted := d.Grant.profile; granted != "" && granted != d.Profile {
+	if granted := d.offered().profile; granted != "" && granted != d.Profile {
 		profiles = append(profiles, granted) // what holds in either holds for the call
 	}
 	for _, profile := range profiles {
 		own, _ := l.rules.judge(f.Tool, profile, pieces)
 		if own.Verdict < d.Verdict {
-			own.Layer, own.Profile, own.Policy, own.Grant = l.kind, d.Profile, d.Policy, Grant{}
+			own.Layer, own.Profile, own.Policy, own.Grant, own.pending = l.kind, d.Profile, d.Policy, Grant{}, Grant{}
+			own.offer(d.offered())
 			d, own = own, d
 		}
 		d.bindAll(own)
 	}
-	if d.Verdict == Allow {
-		d.Grant = d.Grant.clipped(l.clip)
-	}
+	d.offer(d.offered().clipped(l.clip))
 	return d
 }
 

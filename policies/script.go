@@ -42,14 +42,15 @@ func commandPieces(script string, env []string) []piece {
 		all = append(all, pc)
 	}
 	if err != nil {
-		why, rest := err.Error(), script
+		why, rest, from := err.Error(), script, 0
 		if e, ok := errors.AsType[*shell.Error](err); ok {
 			why = e.Why
 		}
 		if n := len(s.Commands); n > 0 {
-			rest = rest[s.Commands[n-1].End:]
+			from = s.Commands[n-1].End
+			rest = rest[from:]
 		}
-		all = append(all, piece{kind: aCommand, text: strings.TrimSpace(rest), doubt: why, opaque: true, unread: true})
+		all = append(all, piece{kind: aCommand, text: strings.TrimSpace(rest), start: from, end: len(script), doubt: why, opaque: true, unread: true})
 	}
 	if len(all) == 0 {
 		all = append(all, piece{kind: aCommand}) // it runs nothing
@@ -59,7 +60,7 @@ func commandPieces(script string, env []string) []piece {
 
 // commandPiece is one command without what its script says about all of them.
 func commandPiece(c *shell.Command) piece {
-	pc := piece{kind: aCommand, text: c.Text, via: c.Via, opaque: c.Opaque != ""}
+	pc := piece{kind: aCommand, text: c.Text, start: c.Start, end: c.End, via: c.Via, opaque: c.Opaque != ""}
 	pc.words = make([]word, len(c.Words))
 	for i, w := range c.Words {
 		pc.words[i] = word{text: w.Text, sure: w.Certainty}
@@ -81,6 +82,22 @@ func commandPiece(c *shell.Command) piece {
 		pc.doubt = c.Opaque
 	}
 	return pc
+}
+
+// maxArgv bounds the words of a command that a refusal repeats.
+const maxArgv = 32
+
+// argv is the words of a command that is not let through, if all are known and
+// they are few.
+func (pc *piece) argv(v Verdict) []string {
+	if v == Allow || pc.kind != aCommand || pc.vague || pc.unread || len(pc.words) == 0 || len(pc.words) > maxArgv || len(pc.text) > maxSaid {
+		return nil
+	}
+	argv := make([]string, len(pc.words))
+	for i, w := range pc.words {
+		argv[i] = w.text
+	}
+	return argv
 }
 
 // sets notes a variable that is set for a command.

@@ -129,13 +129,13 @@ func (t *tenant) offer() string {
 // not have.
 func (p *Policy) outside(d Decision, tenantName string) (Decision, bool) {
 	own := p.tenants[tenantName]
-	if own == nil || d.Verdict != Allow || own.may(d.Grant.profile) {
+	if own == nil || d.Verdict == Deny || own.may(d.offered().profile) {
 		return d, false
 	}
 	return Decision{
 		Verdict: Deny, Rule: ruleRequest, Source: Source{File: p.name, Line: own.node.Line, Col: own.node.Column},
 		Parts: d.Parts, Layer: LayerSystem, Profile: d.Profile,
-		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.Grant.profile, own.Name),
+		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.offered().profile, own.Name),
 		Instead: own.offer(),
 	}, true
 }

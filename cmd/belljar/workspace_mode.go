@@ -39,29 +39,30 @@ func (m *workspaceMode) Set(text string) error {
 // narrow is a decision under the mode: a grant that the mode would widen is
 // refused.
 func (m *workspaceMode) narrow(d policies.Decision) policies.Decision {
-	if *m == "" || d.Verdict != policies.Allow {
+	if *m == "" {
 		return d
 	}
-	to := d.Grant.Workspace()
-	switch *m {
-	case "none":
-		to = policies.AccessNone
-	case "overlay":
-		to = policies.AccessOverlay
-	case "bind":
-		if to != policies.AccessRead {
-			to = policies.AccessWrite
+	narrowed, err := d.With(func(g policies.Grant) (policies.Grant, error) {
+		to := g.Workspace()
+		switch *m {
+		case "none":
+			to = policies.AccessNone
+		case "overlay":
+			to = policies.AccessOverlay
+		case "bind":
+			if to != policies.AccessRead {
+				to = policies.AccessWrite
+			}
 		}
-	}
-	g, err := d.Grant.Narrow(to)
+		return g.Narrow(to)
+	})
 	if err != nil {
 		return policies.Decision{
 			Verdict: policies.Deny, Rule: "workspace-mode", Reason: err.Error(),
 			Instead: "Tell the person you work for to start belljar without --workspace-mode " + string(*m) + ", or with a profile that allows it.",
 		}
 	}
-	d.Grant = g
-	return d
+	return narrowed
 }
 
 // callsFlag is --checkpoint-calls.
