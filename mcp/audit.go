@@ -34,6 +34,8 @@ type Finished struct {
 	Result *Result
 	Err    error
 	Took   time.Duration // of the whole call
+	// Decision is what the policy said, as Decided was told.
+	Decision policies.Decision
 }
 
 // Usage is what a command was seen to use and how it ended.

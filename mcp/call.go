@@ -39,7 +39,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	res, d, err := s.gated(ctx, t, c, args)
 
 	if s.cfg.Audit != nil && d.Verdict == policies.Allow {
-		s.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started)})
+		s.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
 	s.cfg.Log.Info("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
 		"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)

@@ -46,6 +46,9 @@ type Call struct {
 	Session *Session
 	Tool    string
 	Grant   policies.Grant
+	// TraceID is the trace that the call belongs to (W3C Trace Context, 32
+	// lower-case hexadecimal digits); empty where there is none.
+	TraceID string
 	// Progress tells the client how far the call is, if it asked to be told;
 	// otherwise it does nothing. done must grow; total is zero where it is not
 	// known. It does not wait for a slow client: reports that cannot be sent

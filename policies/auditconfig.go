@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"net/url"
 	"path"
 	"time"
 
@@ -48,6 +49,86 @@ type Audit struct {
 	// them: known secrets and what looks like one, and the values of variables
 	// that a call sets.
 	PlainSecrets, PlainEnv bool
+	// Emails takes addresses of mail out of records. Tokens takes out what looks
+	// like a secret also where PlainSecrets leaves the known ones in.
+	Emails, Tokens bool
+	// OTLP is the URL of a collector that gets a span for each call; empty for
+	// none, OTLPStandard for what the environment says.
+	OTLP string
+}
+
+// OTLPStandard is Audit.OTLP where the environment says where to send spans, as
+// OpenTelemetry defines its variables.
+const OTLPStandard = "environment"
+
+// Kept is how much the audit log keeps of a call.
+type Kept struct {
+	Said  bool       // false for as much as the log keeps of any
+	Level AuditLevel // meaningless unless Said
+}
+
+// wider is what keeps the more of both. One that says nothing is not known
+// here to keep less.
+func (k Kept) wider(other Kept) Kept {
+	if !k.Said || !other.Said {
+		return Kept{}
+	}
+	return Kept{true, max(k.Level, other.Level)}
+}
+
+// keeping finds how much is kept of a call: of each part what the rules that
+// speak about it say, the most of several, and of all parts together the most.
+type keeping struct {
+	p     *Policy
+	begun bool
+	kept  Kept
+}
+
+// add takes in a part and the rules with terms that speak about it.
+func (k *keeping) add(rules []*rule) {
+	var of Kept
+	for _, r := range rules {
+		if said := r.terms.audit; said.Said {
+			of = Kept{true, max(of.Level, said.Level)}
+		}
+	}
+	switch {
+	case !k.begun:
+		k.kept = of
+	case k.kept.Said != of.Said:
+		// What the log keeps of any call counts like what a rule says.
+		k.kept = Kept{true, max(k.kept.Level, of.Level, k.p.logLevel())}
+	default:
+		k.kept.Level = max(k.kept.Level, of.Level)
+	}
+	k.begun = true
+}
+
+// of is how much is kept of the call. That it was refused, or asked about, is
+// never left out.
+func (k *keeping) of(v Verdict) Kept {
+	if k.kept.Said && v != Allow {
+		k.kept.Level = max(k.kept.Level, AuditMeta)
+	}
+	return k.kept
+}
+
+// logLevel is what the log keeps of a call about which no rule says more.
+func (p *Policy) logLevel() AuditLevel {
+	if p.audited {
+		return p.audit.Level
+	}
+	return AuditRequest
+}
+
+// kept reads how much is kept of the calls of a rule.
+func (d *decoder) kept(n *yaml.Node, r *rule, decided bool) Kept {
+	word := d.word(n, "audit", auditLevels...)
+	k := Kept{Said: true, Level: AuditLevel(max(0, word))}
+	if word == int(AuditNone) && decided && r.verdict != Allow {
+		d.fault(n, "write audit: meta, which keeps no arguments", "what is refused or asked about is always written down")
+	}
+	return k
 }
 
 // DefaultAudit is the audit log of a level with everything else as a policy
@@ -63,7 +144,7 @@ func (p *Policy) Audit() (Audit, bool) { return p.audit, p.audited }
 // audit reads how the log is kept.
 func (d *decoder) audit(n *yaml.Node) Audit {
 	a := DefaultAudit(AuditRequest)
-	o, ok := d.mapping(n, "audit", "level", "required", "fsync", "rotate", "keep", "redact", "path")
+	o, ok := d.mapping(n, "audit", "level", "required", "fsync", "rotate", "keep", "redact", "path", "otlp")
 	if !ok {
 		return a
 	}
@@ -98,7 +179,10 @@ func (d *decoder) audit(n *yaml.Node) Audit {
 		}
 	}
 	if v := o.get("redact"); v != nil {
-		a.PlainSecrets, a.PlainEnv = d.redact(v)
+		d.redact(v, &a)
+	}
+	if v := o.get("otlp"); v != nil {
+		a.OTLP = d.otlp(v)
 	}
 	if v := o.get("path"); v != nil {
 		if text, ok := d.text(v, "path"); ok {
@@ -111,23 +195,48 @@ func (d *decoder) audit(n *yaml.Node) Audit {
 	return a
 }
 
-// redact reads what is taken out of records, and says what is left in.
-func (d *decoder) redact(n *yaml.Node) (secrets, env bool) {
-	secrets, env = true, true
+// redact reads what is taken out of records.
+func (d *decoder) redact(n *yaml.Node, a *Audit) {
+	a.PlainSecrets, a.PlainEnv = true, true
 	words, none := 0, false
 	d.texts(n, "redact", func(n *yaml.Node, _ string) {
 		words++
-		switch d.word(n, "redact", "secrets", "env", "none") {
+		switch d.word(n, "redact", "secrets", "env", "emails", "tokens", "none") {
 		case 0:
-			secrets = false
+			a.PlainSecrets = false
 		case 1:
-			env = false
+			a.PlainEnv = false
 		case 2:
+			a.Emails = true
+		case 3:
+			a.Tokens = true
+		case 4:
 			none = true
 		}
 	})
 	if none && words > 1 {
 		d.fault(n, "write redact: none, or the others without it", "redact names none and something else")
 	}
-	return secrets, env
+}
+
+// otlp reads where spans go: a collector's URL, or true for what the
+// environment says.
+func (d *decoder) otlp(n *yaml.Node) string {
+	const hint = "write the URL of a collector, as http://127.0.0.1:4318, or true for what the environment says"
+	if n.Kind != yaml.ScalarNode {
+		d.fault(n, hint, "otlp cannot be %s", kind(n))
+		return ""
+	}
+	if n.ShortTag() == "!!bool" {
+		if d.truth(n, "otlp") {
+			return OTLPStandard
+		}
+		return ""
+	}
+	u, err := url.Parse(n.Value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || control(n.Value) {
+		d.fault(n, hint, "otlp cannot be %s", quoted(n))
+		return ""
+	}
+	return n.Value
 }

@@ -15,16 +15,20 @@ func TestAudit(t *testing.T) {
 	const profile = "version: 1\nprofiles: {a: {}}\n"
 	whole := policies.DefaultAudit(policies.AuditRequest)
 	for text, want := range map[string]policies.Audit{
-		"audit: {}":                         whole,
-		"audit: {level: meta}":              policies.DefaultAudit(policies.AuditMeta),
-		"audit: {level: none}":              policies.DefaultAudit(policies.AuditNone),
-		"audit: {redact: [secrets, env]}":   whole,
-		"audit: {redact: secrets}":          with(whole, func(a *policies.Audit) { a.PlainEnv = true }),
-		"audit: {redact: none}":             with(whole, func(a *policies.Audit) { a.PlainEnv, a.PlainSecrets = true, true }),
-		"audit: {required: true, keep: 5}":  with(whole, func(a *policies.Audit) { a.Required, a.Keep = true, 5 }),
-		"audit: {fsync: 1s, rotate: 1MiB}":  with(whole, func(a *policies.Audit) { a.Fsync, a.Rotate = time.Second, 1<<20 }),
-		"audit: {path: /var/log/belljar}":   with(whole, func(a *policies.Audit) { a.Path = "/var/log/belljar" }),
-		"audit: {level: full, redact: env}": with(whole, func(a *policies.Audit) { a.Level, a.PlainSecrets = policies.AuditFull, true }),
+		"audit: {}":                                       whole,
+		"audit: {level: meta}":                            policies.DefaultAudit(policies.AuditMeta),
+		"audit: {level: none}":                            policies.DefaultAudit(policies.AuditNone),
+		"audit: {redact: [secrets, env]}":                 whole,
+		"audit: {redact: secrets}":                        with(whole, func(a *policies.Audit) { a.PlainEnv = true }),
+		"audit: {redact: none}":                           with(whole, func(a *policies.Audit) { a.PlainEnv, a.PlainSecrets = true, true }),
+		"audit: {required: true, keep: 5}":                with(whole, func(a *policies.Audit) { a.Required, a.Keep = true, 5 }),
+		"audit: {fsync: 1s, rotate: 1MiB}":                with(whole, func(a *policies.Audit) { a.Fsync, a.Rotate = time.Second, 1<<20 }),
+		"audit: {path: /var/log/belljar}":                 with(whole, func(a *policies.Audit) { a.Path = "/var/log/belljar" }),
+		"audit: {redact: [secrets, env, emails, tokens]}": with(whole, func(a *policies.Audit) { a.Emails, a.Tokens = true, true }),
+		"audit: {otlp: true}":                             with(whole, func(a *policies.Audit) { a.OTLP = policies.OTLPStandard }),
+		"audit: {otlp: false}":                            whole,
+		"audit: {otlp: 'http://127.0.0.1:4318'}":          with(whole, func(a *policies.Audit) { a.OTLP = "http://127.0.0.1:4318" }),
+		"audit: {level: full, redact: env}":               with(whole, func(a *policies.Audit) { a.Level, a.PlainSecrets = policies.AuditFull, true }),
 	} {
 		p, err := policies.Parse("p.yaml", []byte(profile+text+"\n"))
 		if err != nil {
@@ -48,7 +52,12 @@ func with(a policies.Audit, change func(*policies.Audit)) policies.Audit {
 
 func TestAuditFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		"audit: on":                              "audit must be a mapping",
+		"audit: on":                     "audit must be a mapping",
+		"audit: {otlp: maybe}":          `otlp cannot be "maybe"`,
+		"audit: {otlp: 'http://u:p@h'}": "otlp cannot be",
+		"audit: {otlp: [a]}":            "otlp cannot be a list",
+		"rules: [{id: r, match: {tool: '*'}, decision: deny, audit: none}]": "is always written down",
+		"rules: [{id: r, match: {tool: '*'}, decision: deny, audit: all}]":  `audit cannot be "all"`,
 		"audit: {lvel: meta}":                    `audit has no key "lvel"`,
 		"audit: {level: all}":                    `level cannot be "all"`,
 		"audit: {level: none, required: true}":   "cannot be required",
@@ -71,6 +80,51 @@ func TestAuditFaults(t *testing.T) {
 		var parse *policies.ParseError
 		if !errors.As(err, &parse) || len(parse.Faults) != 1 || !strings.Contains(parse.Faults[0].Message, want) {
 			t.Errorf("%s: got %v, want one fault: %s", text, err, want)
+		}
+	}
+}
+
+// Of the rules that speak about a call the one that keeps the most decides, and
+// a part about which none says anything counts as the log's own level.
+func TestRulesSayHowMuchIsKept(t *testing.T) {
+	p := parse(t, `version: 1
+defaults: {profile: a}
+profiles: {a: {}, b: {audit: required}}
+audit: {level: meta}
+rules:
+  - {id: all, match: {tool: Bash}, decision: allow}
+  - {id: quiet, match: {tool: Bash, command: ["ls **"]}, decision: allow, audit: none}
+  - {id: loud, match: {tool: Bash, command: ["make **"]}, decision: allow, audit: full}
+  - {id: no, match: {tool: Bash, command: ["ls secret"]}, decision: deny}
+  - {id: tool, match: {tool: WebSearch}, decision: deny, audit: request}
+`)
+	kept := func(l policies.AuditLevel) policies.Kept { return policies.Kept{Said: true, Level: l} }
+	for command, want := range map[string]policies.Kept{
+		"pwd":             {},
+		"ls":              kept(policies.AuditNone),
+		"ls && ls -l":     kept(policies.AuditNone),
+		"ls && pwd":       kept(policies.AuditMeta),
+		"pwd; ls; pwd":    kept(policies.AuditMeta),
+		"make":            kept(policies.AuditFull),
+		"ls; make; pwd":   kept(policies.AuditFull),
+		"ls secret":       kept(policies.AuditMeta),
+		"ls; false; make": kept(policies.AuditFull),
+	} {
+		d := p.Decide(policies.Facts{Tool: "Bash", Command: command})
+		if d.Audit != want {
+			t.Errorf("%s: got %+v (%v), want %+v", command, d.Audit, d.Verdict, want)
+		}
+	}
+	if d := p.Decide(policies.Facts{Tool: "WebSearch"}); d.Audit != kept(policies.AuditRequest) {
+		t.Errorf("a tool: got %+v", d.Audit)
+	}
+	if d := p.Decide(policies.Facts{Tool: "Nothing"}); d.Audit.Said {
+		t.Errorf("what no rule speaks about: got %+v", d.Audit)
+	}
+	for profile, want := range map[string]bool{"a": false, "b": true} {
+		d := p.Decide(policies.Facts{Tool: "Bash", Command: "pwd", Profile: profile})
+		if got := d.Grant.AuditRequired(); got != want {
+			t.Errorf("profile %s: got %v", profile, got)
 		}
 	}
 }

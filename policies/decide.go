@@ -73,7 +73,7 @@ func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string
 	var grants []string
 	var bound []*rule
 	var shadows []shadowing
-	begun, remember := false, anyRemember
+	begun, remember, kept := false, anyRemember, keeping{p: p}
 	for i := range pieces {
 		o := p.weigh(tool, profile, &pieces[i])
 		if p.shadows {
@@ -87,6 +87,7 @@ func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string
 			continue // what it starts is judged instead
 		}
 		bound = append(bound, o.bound...)
+		kept.add(o.bound)
 		if o.verdict == Ask {
 			remember = remember.narrow(o.remember)
 			// Who says yes to the part says it for the profile that it asks for.
@@ -116,6 +117,7 @@ func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string
 	if worst.Verdict == Ask {
 		worst.Ask, worst.Remember = p.asking.Asking, remember
 	}
+	worst.Audit = kept.of(worst.Verdict)
 	worst.shade(shadows)
 	return worst, grants
 }

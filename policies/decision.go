@@ -59,6 +59,9 @@ type Decision struct {
 	Limits []RateLimit // all of them hold; of every rule that speaks about the call
 	Redact []Redaction // to be taken out of the result before the agent gets it
 
+	// How much the audit log keeps of the call, where a rule says so.
+	Audit Kept
+
 	// How a person is asked. Zero unless Verdict is Ask.
 	Ask      Asking
 	Remember Remember // the most that an approval may be given for

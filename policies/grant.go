@@ -135,6 +135,7 @@ type Grant struct {
 	env     map[string]string
 	require []Limit
 	clip    clip // what layers took away
+	audited bool
 }
 
 // IsZero reports whether the grant allows nothing.
@@ -158,6 +159,10 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 	g.access = to
 	return g, nil
 }
+
+// AuditRequired reports whether a call must not run whose decision cannot be
+// written to the audit log.
+func (g Grant) AuditRequired() bool { return g.audited }
 
 // System reports whether the host's system directories (/usr, /bin, /lib and
 // the like) are visible, read-only.

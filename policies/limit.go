@@ -136,10 +136,11 @@ type terms struct {
 	limit    RateLimit // zero for none
 	redact   []Redaction
 	remember *Remember // nil for what the defaults say; of rules that ask
+	audit    Kept
 }
 
 // any reports whether there are terms that hold for every verdict.
-func (t terms) any() bool { return !t.limit.isZero() || len(t.redact) > 0 }
+func (t terms) any() bool { return !t.limit.isZero() || len(t.redact) > 0 || t.audit.Said }
 
 // terms reads limit, obligations and remember of a rule.
 func (d *decoder) terms(o object, r *rule, most time.Duration) {
@@ -156,6 +157,9 @@ func (d *decoder) terms(o object, r *rule, most time.Duration) {
 		if decision := o.get("decision"); decision != nil && r.verdict != Ask {
 			d.fault(v, "remove it", "only a rule that asks has an approval to remember")
 		}
+	}
+	if v := o.get("audit"); v != nil {
+		r.terms.audit = d.kept(v, r, o.get("decision") != nil)
 	}
 	if v := o.get("limit"); v != nil && o.get("decision") != nil && r.verdict == Deny {
 		d.fault(v, "remove it, or write decision: allow or ask", "a rule that denies lets no call through that could be counted")
@@ -208,6 +212,7 @@ func (d *Decision) bind(rules []*rule) {
 
 // join adds what binds the same call by another decision.
 func (d *Decision) join(other Decision) {
+	d.Audit = d.Audit.wider(other.Audit)
 	for _, l := range other.Limits {
 		if !slices.ContainsFunc(d.Limits, func(have RateLimit) bool { return have.Rule == l.Rule }) {
 			d.Limits = append(d.Limits, l)

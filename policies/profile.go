@@ -81,7 +81,7 @@ var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_file
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
 	g := Grant{profile: name, limits: defaultLimits()}
-	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require")
+	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require", "audit")
 	if !ok {
 		return g
 	}
@@ -99,6 +99,9 @@ func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) 
 	}
 	if env := o.get("env"); env != nil {
 		g.env = d.env(env)
+	}
+	if v := o.get("audit"); v != nil {
+		g.audited = d.word(v, "audit", "required") == 0
 	}
 	if require := o.get("require"); require != nil {
 		d.texts(require, "require", func(n *yaml.Node, s string) {

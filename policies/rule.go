@@ -84,7 +84,7 @@ var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // rule reads one entry of rules.
 func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 	r := rule{source: d.source(n)}
-	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile", "mode", "limit", "obligations", "remember")
+	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile", "mode", "limit", "obligations", "remember", "audit")
 	if !ok {
 		return r, false
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -112,21 +113,38 @@ func (l *ledger) append(r audit.Record) {
 // policy requires the record, and for the disk where the call could tell the
 // world something that cannot be taken back.
 func (l *ledger) Decided(ctx context.Context, d mcp.Decided) error {
+	if leftOut(d.Decision) {
+		return nil
+	}
 	r := l.decision(d)
 	risky := d.Decision.Verdict == policies.Allow && d.Decision.Grant.Network() != policies.NetworkNone
+	required := l.log.Required() || d.Decision.Grant.AuditRequired()
 	var err error
 	switch {
 	case risky:
 		err = l.log.Commit(ctx, r)
-	case l.log.Required():
+	case required:
 		err = l.log.Write(ctx, r)
 	default:
 		err = l.log.Append(r)
 	}
-	if !l.log.Required() {
+	if !required {
 		return nil // the log counts what is lost
 	}
 	return err
+}
+
+// leftOut reports whether the policy wants nothing written of a call.
+func leftOut(d policies.Decision) bool {
+	return d.Verdict == policies.Allow && d.Audit.Said && d.Audit.Level == policies.AuditNone
+}
+
+// keep is how much of a call is written; zero for what the log keeps of any.
+func keep(d policies.Decision) policies.AuditLevel {
+	if !d.Audit.Said {
+		return 0
+	}
+	return max(d.Audit.Level, policies.AuditMeta)
 }
 
 func (l *ledger) decision(d mcp.Decided) audit.Decision {
@@ -136,6 +154,7 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 		Facts:   audit.Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream},
 		Verdict: v.Verdict.String(), Part: v.Part, PartNo: v.PartNo, Parts: v.Parts, Reason: v.Reason,
 		Policy: l.gate.now.Load().Hash(), Profile: v.Grant.Profile(), Took: d.Took,
+		TraceID: d.Call.TraceID, Level: keep(v),
 	}
 	if v.Rule != "" {
 		r.Rules = []audit.Rule{{ID: v.Rule, File: v.Source.File, Line: v.Source.Line, Verdict: v.Verdict.String()}}
@@ -151,7 +170,11 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 
 // Finished is the other half of Decided.
 func (l *ledger) Finished(f mcp.Finished) {
+	if leftOut(f.Decision) {
+		return
+	}
 	o := audit.Outcome{
+		Level:  keep(f.Decision),
 		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Session: shortID(f.Call.Session.ID()), Tool: f.Call.Tool,
 		Failed: f.Err != nil || f.Result.IsError, DurMS: f.Took.Milliseconds(),
 	}
@@ -170,7 +193,7 @@ func (l *ledger) Finished(f mcp.Finished) {
 		o.Reverted, o.Blocked = u.Reverted, u.Blocked
 	}
 	switch {
-	case l.log.Level() >= policies.AuditFull:
+	case cmp.Or(o.Level, l.log.Level()) >= policies.AuditFull:
 		o.Result = text
 	case o.Failed:
 		o.Error = text
@@ -196,8 +219,11 @@ func resultText(r *mcp.Result) string {
 }
 
 // ran writes down how a command of `belljar run` ended, or why it did not run.
-func (l *ledger) ran(id string, r sandbox.Result, err error, took time.Duration) {
-	o := audit.Outcome{CallID: id, Tenant: localTenant, Session: "run", Tool: "Bash", Failed: err != nil, DurMS: took.Milliseconds()}
+func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error, took time.Duration) {
+	if leftOut(d) {
+		return
+	}
+	o := audit.Outcome{Level: keep(d), CallID: id, Tenant: localTenant, Session: "run", Tool: "Bash", Failed: err != nil, DurMS: took.Milliseconds()}
 	if err != nil {
 		o.Error = err.Error()
 	} else {
@@ -243,8 +269,13 @@ func (l *ledger) bears(policy *policies.Policy, workspace string) error {
 
 // policy writes down which policy holds from now on, and why if it is the one
 // before.
-func (l *ledger) policy(event, file string, holds *policies.Policy, reason string) {
-	l.append(audit.PolicyChange{Event: event, File: file, SHA256: holds.Hash(), Reason: reason})
+// A call never has to wait for that, and none that it decides comes before it.
+func (l *ledger) policy(event, file string, before, holds *policies.Policy, reason string) {
+	r := audit.PolicyChange{Event: event, File: file, SHA256: holds.Hash(), Reason: reason}
+	if before != holds {
+		r.Before = before.Hash()
+	}
+	l.append(r)
 }
 
 // server writes down that a server began or ends.

@@ -23,8 +23,11 @@ defaults: {profile: box}
 profiles:
   box: {fs: {system: true, workspace: rw}}
   net: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: [a.example]}}
+  held: {audit: required}
 rules:
   - {id: all, match: {tool: "*"}, decision: allow}
+  - {id: quiet, match: {tool: Quiet}, decision: allow, audit: none}
+  - {id: brief, match: {tool: Brief}, decision: allow, audit: meta}
 audit: {`+text+`}
 `))
 	if err != nil {
@@ -65,7 +68,8 @@ func written(t *testing.T, l *ledger) string {
 // is written before the call may run; where it is required and cannot be, the
 // call may not.
 func TestLedgerWaits(t *testing.T) {
-	for text, profile := range map[string]string{"required: true": "box", "level: meta": "net"} {
+	for _, tt := range [][2]string{{"required: true", "box"}, {"level: meta", "net"}, {"level: request", "held"}} {
+		text, profile := tt[0], tt[1]
 		l, p := newLedger(t, text)
 		if err := l.Decided(t.Context(), decided(p, profile)); err != nil {
 			t.Fatal(err)
@@ -77,8 +81,35 @@ func TestLedgerWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := l.Decided(t.Context(), decided(p, profile))
-		if required := text == "required: true"; errors.Is(err, audit.ErrClosed) != required {
+		if required := text != "level: meta"; errors.Is(err, audit.ErrClosed) != required {
 			t.Errorf("%s: a log that cannot be written: got %v", text, err)
+		}
+	}
+}
+
+// A rule says how much is written of its calls.
+func TestLedgerLevels(t *testing.T) {
+	l, p := newLedger(t, "level: request")
+	for _, tool := range []string{"Quiet", "Brief", "Other"} {
+		f := policies.Facts{Tenant: "local", Session: "s-1", Tool: tool, Args: map[string]any{"text": "said to " + tool}}
+		d := p.Decide(f)
+		call := mcp.Call{ID: "c-" + tool, Tool: tool, Session: &mcp.Session{}}
+		if err := l.Decided(t.Context(), mcp.Decided{Call: call, Facts: f, Decision: d}); err != nil {
+			t.Fatal(err)
+		}
+		l.Finished(mcp.Finished{Call: call, Decision: d, Result: mcp.Text("answer")})
+	}
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(l.dir, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for want, n := range map[string]int{`"c-Quiet"`: 0, `"c-Brief"`: 2, "said to Brief": 0, `"args_level":"meta"`: 1, `"c-Other"`: 2, "said to Other": 1} {
+		if got := strings.Count(text, want); got != n {
+			t.Errorf("%s stands there %d times, want %d:\n%s", want, got, n, text)
 		}
 	}
 }
@@ -89,7 +120,7 @@ func TestLedgerKeepsSessionsClosed(t *testing.T) {
 	if err := l.Decided(t.Context(), decided(p, "net")); err != nil {
 		t.Fatal(err)
 	}
-	l.ran("c-1", sandbox.Result{}, errors.New("no box"), time.Second)
+	l.ran("c-1", policies.Decision{}, sandbox.Result{}, errors.New("no box"), time.Second)
 	if err := l.close(); err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func (r *reloader) reload() {
 		err = unseen(r.state, r.workspace, p)
 	}
 	if err != nil {
-		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), r.gate.now.Load(), firstLine(err))
+		holds := r.gate.now.Load()
+		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), holds, holds, firstLine(err))
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
 		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
 			// Without the source lines: a log is no place for what they may hold.
@@ -89,9 +90,9 @@ func (r *reloader) reload() {
 		r.file = name
 	}
 	before := r.gate.now.Load()
+	r.audit.policy("read", name, before, p, "")
 	r.gate.now.Store(p)
 	r.changed(p)
-	r.audit.policy("read", name, p, "")
 	now, _ := p.Audit()
 	if old, _ := before.Audit(); now != old {
 		r.log.Warn("what the policy says about the audit log holds from the next start on")

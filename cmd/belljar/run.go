@@ -103,7 +103,7 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 		return 0, errors.New(d.Refusal(""))
 	}
 	var result sandbox.Result
-	defer func() { w.audit.ran(id, result, err, time.Since(started)) }()
+	defer func() { w.audit.ran(id, d, result, err, time.Since(started)) }()
 	ctx := c.Context()
 	screen := newScreen(c)
 	box, err := w.sandbox.Open(ctx, set, d.Grant)

@@ -145,6 +145,7 @@ func (b *body) rules(rules []Rule) {
 		b.some("file", r.File)
 		b.count("line", int64(r.Line))
 		b.str("verdict", r.Verdict)
+		b.some("mode", r.Mode)
 		b.raw(`}`)
 	}
 	b.raw(`]`)
@@ -211,7 +212,7 @@ func (b *body) member(i int, key string, v any, depth int) {
 	b.size += len(name)
 	b.text = append(appendString(b.text, name), ':')
 	switch s, isText := v.(string); {
-	case isText && b.r.secrets && s != "" && sensitive(key):
+	case isText && (b.r.secrets || b.r.looks) && s != "" && sensitive(key):
 		b.text = appendString(b.text, b.r.mark("secret", s))
 	case depth == 0 && key == "env" && b.r.env:
 		b.variables(v)

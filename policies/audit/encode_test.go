@@ -65,13 +65,40 @@ func fillValue(t *testing.T, v reflect.Value) {
 		fillValue(t, v.Index(0))
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]any{"key": "value"}))
-	case reflect.Struct:
+	case reflect.Struct: // each field is another text, so that the line tells them apart
 		for i := range v.NumField() {
 			fillValue(t, v.Field(i))
 		}
 	default:
 		t.Fatalf("no value of %v", v.Type())
 	}
+}
+
+// Each field of what stands within a record is written, too.
+func TestEveryPartIsWritten(t *testing.T) {
+	for name, with := range map[string]func(i int) quick{
+		"rule":   func(i int) quick { return Decision{Rules: []Rule{one[Rule](t, i)}} },
+		"facts":  func(i int) quick { return Decision{Facts: one[Facts](t, i)} },
+		"client": func(i int) quick { return Decision{Client: one[Client](t, i)} },
+	} {
+		seen := map[string]int{body_(t, with(-1)): -1}
+		for i := range map[string]int{"rule": reflect.TypeFor[Rule]().NumField(), "facts": reflect.TypeFor[Facts]().NumField(), "client": reflect.TypeFor[Client]().NumField()}[name] {
+			line := body_(t, with(i))
+			if other, ok := seen[line]; ok {
+				t.Errorf("%s: fields %d and %d are written alike: %s", name, other, i, line)
+			}
+			seen[line] = i
+		}
+	}
+}
+
+// one is a value of which the i-th field is not zero.
+func one[T any](t *testing.T, i int) T {
+	var v T
+	if i >= 0 {
+		fillValue(t, reflect.ValueOf(&v).Elem().Field(i))
+	}
+	return v
 }
 
 // What is written by hand is what encoding/json reads, whatever the values.

@@ -125,6 +125,7 @@ func start(cfg Config, w *writer) *Log {
 	}
 	l.red.level, l.red.key = cfg.Audit.Level, w.keys.mac
 	l.red.secrets, l.red.env = !cfg.Audit.PlainSecrets, !cfg.Audit.PlainEnv
+	l.red.looks, l.red.emails = cfg.Audit.Tokens, cfg.Audit.Emails
 	l.done.Go(l.run)
 	return l
 }

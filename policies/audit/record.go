@@ -247,6 +247,7 @@ type PolicyChange struct {
 	Event  string `json:"event"` // read, or refused where the one before holds on
 	File   string `json:"file"`
 	SHA256 string `json:"policy_sha256,omitempty"` // of the policy that holds
+	Before string `json:"before_sha256,omitempty"` // of the one that held until now
 	Reason string `json:"reason,omitempty"`
 }
 

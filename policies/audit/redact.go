@@ -34,6 +34,8 @@ const (
 type redactor struct {
 	level        policies.AuditLevel
 	secrets, env bool
+	looks        bool // what looks like a secret is taken out without secrets too
+	emails       bool
 	key          []byte // of the HMACs
 	macs         sync.Pool
 
@@ -102,17 +104,23 @@ func (r *redactor) mac(text []byte) string {
 
 // text is s without secrets.
 func (r *redactor) text(s string) string {
-	if !r.secrets || len(s) < leastValue {
+	if len(s) < leastValue {
 		return s
 	}
-	if values := r.values.Load(); values != nil {
+	if values := r.values.Load(); r.secrets && values != nil {
 		for _, h := range *values {
 			if strings.Contains(s, h.text) {
 				s = strings.ReplaceAll(s, h.text, r.mark(h.name, h.text))
 			}
 		}
 	}
-	return r.tokens(s)
+	if r.secrets || r.looks {
+		s = r.tokens(s)
+	}
+	if r.emails {
+		s = r.mails(s)
+	}
+	return s
 }
 
 // clip cuts s after most bytes, between characters, and says so.

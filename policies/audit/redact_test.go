@@ -67,12 +67,29 @@ func TestLevels(t *testing.T) {
 	d.Args["api_token"] = "value-of-token"
 	d.Args["stdin"] = strings.Repeat("x", maxString+5)
 	o := Outcome{CallID: "c-1", Error: "text-of-error", Result: "text-of-result"}
-	for level, want := range map[policies.AuditLevel]struct{ has, lacks string }{
+	for _, level := range []policies.AuditLevel{policies.AuditMeta, policies.AuditRequest, policies.AuditFull} {
+		// A rule's level counts, whatever the log's is.
+		for _, logs := range []policies.AuditLevel{policies.AuditMeta, level, policies.AuditFull} {
+			d.Level, o.Level = level, level
+			testLevel(t, logs, level, d, o)
+		}
+		d.Level, o.Level = 0, 0
+		testLevel(t, level, level, d, o)
+	}
+}
+
+// testLevel checks what is kept of a call at a level, by a log of another.
+func testLevel(t *testing.T, logs, level policies.AuditLevel, d Decision, o Outcome) {
+	t.Helper()
+	for of, want := range map[policies.AuditLevel]struct{ has, lacks string }{
 		policies.AuditMeta:    {`"args_level":"meta" "args_hmac" "verdict":"allow"`, `"args": go.test "facts" "part" value-of- why text-of`},
 		policies.AuditRequest: {`"args_level":"request" go.test HOME value-of-home|redacted.env "part":"git.status" 5.bytes.cut text-of-error`, `"args_hmac" value-of- text-of-result`},
 		policies.AuditFull:    {`"args_level":"full" text-of-result`, `value-of-`},
 	} {
-		r := newRedactor(level)
+		if of != level {
+			continue
+		}
+		r := newRedactor(logs)
 		var text string
 		for _, rec := range []Record{d, o} {
 			line, err := encode("1", rec.Kind(), r, rec)
@@ -120,11 +137,40 @@ func TestLargeArguments(t *testing.T) {
 	}
 }
 
+// Addresses of mail go where that is asked for, and what only looks so stays.
+func TestEmails(t *testing.T) {
+	r := newRedactor(policies.AuditRequest)
+	text := "git log --author=jane.doe+x@mail.example.org; ssh me@host.example.com; go get example.com/m@v1.2.3; npm i a@1.2.3 @scope/b; git@host:x me@localhost <a@b.co>, "
+	if got := r.text(text); got != text {
+		t.Errorf("not asked for: got %q", got)
+	}
+	r.emails = true
+	got := r.text(text)
+	for _, gone := range []string{"jane.doe", "mail.example.org", "me@host.example.com", "a@b.co"} {
+		if strings.Contains(got, gone) {
+			t.Errorf("%s stands in %q", gone, got)
+		}
+	}
+	for _, stays := range []string{"--author=[redacted email", "example.com/m@v1.2.3", "a@1.2.3 @scope/b", "git@host:x me@localhost <[redacted email"} {
+		if !strings.Contains(got, stays) {
+			t.Errorf("%s is missing in %q", stays, got)
+		}
+	}
+	// What looks like a secret goes also where the known ones stay in.
+	r = newRedactor(policies.AuditRequest)
+	r.add("known", "correct-horse")
+	r.secrets, r.looks = false, true
+	if got := r.text("correct-horse PASSWORD=letmein"); !strings.HasPrefix(got, "correct-horse PASSWORD=[redacted secret") {
+		t.Errorf("tokens alone: got %q", got)
+	}
+}
+
 func FuzzRedact(f *testing.F) {
 	f.Add("PASSWORD=x Bearer abcdefghi -----BEGIN PRIVATE KEY----- https://a:b@c")
 	f.Add("token: token= --token --token-- ://:@ sk-")
 	f.Fuzz(func(t *testing.T, s string) {
 		r := newRedactor(policies.AuditFull)
+		r.emails = true
 		r.add("known", "correct-horse")
 		got := r.text("correct-horse " + s + " correct-horse")
 		if strings.Contains(got, "correct-horse") {
