@@ -47,11 +47,11 @@ func (r *reader) loop(c *syntax.ForClause) {
 		r.list(c.Do)
 		return
 	}
-	if r.loops == nil {
-		r.loops = make(map[string]string)
-	}
 	r.rounds = rounds * len(values)
 	for _, v := range values {
+		if r.loops == nil { // also where the round before ran a text
+			r.loops = make(map[string]string)
+		}
 		r.loops[name] = v
 		r.list(c.Do)
 	}
@@ -149,5 +149,5 @@ func setsVariables(program *syntax.Word) bool {
 		"declare", "typeset", "local", "export", "readonly", "builtin", "command", "trap", "wait", "set", "shift":
 		return true
 	}
-	return strings.ContainsRune(program.Lit(), '\\')
+	return strings.ContainsAny(program.Lit(), `\{`) // eval may be spelt e\val and {eval,x=y}
 }
