@@ -25,7 +25,7 @@ func (s *Server) Call(ctx context.Context, session *Session, name string, args j
 func (s *Server) call(ctx context.Context, session *Session, name string, args json.RawMessage, progress progressFunc) (*Result, error) {
 	t, ok := s.tool(name)
 	if !ok {
-		return nil, s.unknownTool(name)
+		return nil, s.unknownTool(name, func(tool string) bool { return s.hides(session, tool) })
 	}
 	c := Call{ID: newCallID(), Session: session, Tool: name}
 	ctx, finish, err := session.begin(ctx, c.ID)
@@ -80,14 +80,19 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	}()
 	started := time.Now()
 	in, all, err := t.decode(args, s.cfg.Limits.Depth)
-	if err != nil {
+	var f policies.Facts
+	switch {
+	case err == nil:
+		f = in.Facts()
+	case !s.hides(c.Session, c.Tool): // such a tool is denied whatever it is asked
 		s.misread(ctx, c, started, err)
 		return nil, d, err
 	}
-	f := in.Facts()
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations = all, t.info.annotations()
-	d = s.decided(ctx, c, started, f, s.cfg.Gate.Decide(f))
+	d, leave := s.meter.enter(f.Tenant, s.judge(c.Session, f))
+	defer leave()
+	d = s.decided(ctx, c, started, f, d)
 	if d.Verdict != policies.Allow {
 		return refusal(d, c), d, nil
 	}

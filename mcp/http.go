@@ -32,8 +32,8 @@ const heldBodies = 8
 // a handle in its arguments.
 //
 // It answers only to loopback names and Config.Hosts, and not to web pages of
-// other origins. Authentication is for a handler around it. Call it once: each
-// Handler has sessions of its own.
+// other origins; where Config.Tenants names tenants, only to their tokens. Call
+// it once: each Handler has sessions of its own.
 func (s *Server) Handler() http.Handler {
 	options := sdk.StreamableHTTPOptions{
 		Logger:              s.sdkLog(),
@@ -72,10 +72,16 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "web pages of other origins may not use this server: "+err.Error(), http.StatusForbidden)
 		return
 	}
-	switch r.Method {
-	case http.MethodPost:
+	r, ok := w.login(rw, r)
+	if !ok {
+		return
+	}
+	switch {
+	case !w.owns(r):
+		http.Error(rw, "there is no such session; send initialize", http.StatusNotFound)
+	case r.Method == http.MethodPost:
 		w.post(rw, r)
-	case http.MethodDelete:
+	case r.Method == http.MethodDelete:
 		if session := w.server.webSession(r.Header.Get(sessionHeader)); session != nil {
 			// The sdk waits for running calls; the client said that it wants none.
 			session.cancelCalls(context.Canceled)

@@ -13,11 +13,11 @@ type webSessions struct {
 	byID   map[string]*Session             // by Mcp-Session-Id
 	sdk    map[*Session]*sdk.ServerSession // to end them
 	places int                             // taken, also by an initialize that is on its way
-	shared *Session                        // of all modern requests; nil before the first
+	shared map[string]*Session             // of all modern requests of a tenant
 }
 
 func newWebSessions() webSessions {
-	return webSessions{byID: make(map[string]*Session), sdk: make(map[*Session]*sdk.ServerSession)}
+	return webSessions{byID: make(map[string]*Session), sdk: make(map[*Session]*sdk.ServerSession), shared: make(map[string]*Session)}
 }
 
 // place is room for one session, taken before the sdk makes it.
@@ -84,11 +84,12 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 	return nil
 }
 
-// sharedSession is the one Session of all modern requests over HTTP: they
-// carry no session, and what they say of themselves proves nothing.
+// sharedSession is the one Session of all modern requests of a tenant over
+// HTTP: they carry no session, and what they say of themselves proves nothing.
 func (s *Server) sharedSession(ctx context.Context) (*Session, error) {
+	tenant := s.tenantOf(ctx)
 	s.mu.Lock()
-	shared := s.web.shared
+	shared := s.web.shared[tenant]
 	s.mu.Unlock()
 	if shared != nil {
 		return shared, nil
@@ -98,10 +99,10 @@ func (s *Server) sharedSession(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	if s.web.shared == nil {
-		s.web.shared = made
+	if s.web.shared[tenant] == nil {
+		s.web.shared[tenant] = made
 	}
-	shared = s.web.shared
+	shared = s.web.shared[tenant]
 	s.mu.Unlock()
 	if shared != made {
 		made.Close()
@@ -122,8 +123,8 @@ func (s *Server) endWeb(ctx context.Context) {
 	s.mu.Lock()
 	all := make(map[*Session]*sdk.ServerSession, len(s.web.sdk)+1)
 	maps.Copy(all, s.web.sdk)
-	if s.web.shared != nil {
-		all[s.web.shared] = nil
+	for _, shared := range s.web.shared {
+		all[shared] = nil
 	}
 	s.mu.Unlock()
 	for session, ss := range all {

@@ -59,10 +59,10 @@ const queueRetry = time.Second
 // and must get through when everything else is full. It is safe for concurrent
 // use.
 type admission struct {
-	limits Limits
-	rate   *rate.Limiter
+	rate *rate.Limiter
 
 	mu      sync.Mutex
+	limits  Limits    // guarded by mu
 	running int       // guarded by mu: requests that run
 	bytes   int       // guarded by mu: of those
 	queue   []*ticket // guarded by mu
@@ -86,13 +86,13 @@ func newAdmission(l Limits) *admission {
 // ask starts a ticket, queues it, or says why it is refused.
 func (a *admission) ask(t *ticket) *wireError {
 	if r := a.rate.ReserveN(time.Now(), t.n); !r.OK() || r.Delay() > 0 {
-		wait := queueRetry
+		wait, limits := queueRetry, a.now()
 		if r.OK() {
 			wait = r.Delay()
 			r.Cancel()
 		}
 		return overLimit("rate", wait, "too many requests: %d at once and %g per second are served; try again in %v",
-			a.limits.Burst, a.limits.Rate, wait.Round(time.Millisecond))
+			limits.Burst, limits.Rate, wait.Round(time.Millisecond))
 	}
 	a.mu.Lock()
 	if len(a.queue) == 0 && a.fits(t) {
@@ -133,6 +133,35 @@ func (a *admission) leave(t *ticket) {
 		a.running -= t.n
 		a.bytes -= t.bytes
 	}
+	started := a.promote()
+	a.mu.Unlock()
+	for _, t := range started {
+		t.start()
+	}
+}
+
+// now are the limits that hold.
+func (a *admission) now() Limits {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limits
+}
+
+// set changes the limits for all that comes, and starts what now fits.
+func (a *admission) set(l Limits) {
+	a.rate.SetLimit(rate.Limit(l.Rate))
+	a.rate.SetBurst(l.Burst)
+	a.mu.Lock()
+	a.limits = l
+	started := a.promote()
+	a.mu.Unlock()
+	for _, t := range started {
+		t.start()
+	}
+}
+
+// promote admits what waits and now fits; mu is held. The caller starts it.
+func (a *admission) promote() []*ticket {
 	var started []*ticket
 	for len(a.queue) > 0 && a.fits(a.queue[0]) {
 		next := a.queue[0]
@@ -142,10 +171,7 @@ func (a *admission) leave(t *ticket) {
 		a.admit(next)
 		started = append(started, next)
 	}
-	a.mu.Unlock()
-	for _, t := range started {
-		t.start()
-	}
+	return started
 }
 
 // withdraw takes a ticket that still waits out of the queue. It reports false

@@ -12,7 +12,7 @@ import (
 )
 
 // listFresh is how long, in milliseconds, a client may keep a list of ours:
-// tools and resources do not change while a server runs.
+// what changes it is told (Server.Reloaded).
 const listFresh = 5 * 60 * 1000
 
 // newSDK is the go-sdk's server with our middleware in it.
@@ -65,10 +65,14 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		if r, ok := req.(*sdk.CallToolRequest); ok {
 			if _, known := s.tool(r.Params.Name); !known {
-				return nil, s.unknownTool(r.Params.Name).sdk(eraOf(req))
+				hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
+				return nil, s.unknownTool(r.Params.Name, hides).sdk(eraOf(req))
 			}
 		}
 		res, err = next(ctx, method, req)
+		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
+			res = s.shown(ctx, ss, list)
+		}
 		return res, wireCode(err, eraOf(req), method)
 	}
 }

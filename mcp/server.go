@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -38,6 +39,7 @@ type Config struct {
 	Version      string       // serverInfo.version; "dev"
 	Instructions string       // for the agent, given at the handshake; none
 	Tenant       string       // whose calls these are; "local"
+	Tenants      Tenants      // whose calls those over HTTP are; nil is Tenant for all
 	Audit        Audit        // is told of each call; nil is none
 	Limits       Limits       // see there
 	Log          *slog.Logger // nil logs nothing
@@ -58,15 +60,18 @@ type Config struct {
 // Its methods are safe for concurrent use, except that AddTool and AddResource
 // come before the first ServeStdio, Handler or Call. Shutdown ends it.
 type Server struct {
-	cfg  Config
-	sdk  *sdk.Server
-	quit chan struct{}  // closed by Shutdown
-	wg   sync.WaitGroup // connections and HTTP sessions, until they are over
+	cfg   Config
+	meter *meter
+	sdk   *sdk.Server
+	quit  chan struct{}  // closed by Shutdown
+	wg    sync.WaitGroup // connections and HTTP sessions, until they are over
 
 	mu       sync.Mutex
 	tools    map[string]*tool      // guarded by mu
 	sessions map[*Session]struct{} // guarded by mu
 	web      webSessions           // guarded by mu
+	doors    map[string]*admission // guarded by mu: of tenants with limits of their own
+	hidden   map[string]string     // guarded by mu: what was hidden from each tenant when clients were last told
 	closing  bool                  // guarded by mu
 }
 
@@ -86,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, quit: make(chan struct{}),
 		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
-		web: newWebSessions(),
+		web: newWebSessions(), doors: make(map[string]*admission), meter: newMeter(time.Now),
 	}
 	s.sdk = newSDK(s)
 	return s, nil
@@ -128,9 +133,9 @@ func (s *Server) tool(name string) (*tool, bool) {
 	return t, ok
 }
 
-func (s *Server) unknownTool(name string) *wireError {
+func (s *Server) unknownTool(name string, hides func(tool string) bool) *wireError {
 	s.mu.Lock()
-	known := sortedKeys(s.tools)
+	known := slices.DeleteFunc(sortedKeys(s.tools), hides)
 	s.mu.Unlock()
 	hint := "known tools: " + strings.Join(known, ", ")
 	if near := nearest(name, known); near != "" {

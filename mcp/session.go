@@ -4,7 +4,10 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 // patience is how long an ending session waits for calls that were cancelled.
@@ -23,6 +26,7 @@ type Session struct {
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when OnEnd's functions have returned
 	door   *admission
+	layer  atomic.Pointer[policies.Layer] // below the policy, for this session; nil for none
 
 	mu      sync.Mutex
 	client  string                             // guarded by mu
@@ -43,9 +47,10 @@ func (s *Server) Open(ctx context.Context) (*Session, error) {
 
 func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	tenant := s.tenantOf(ctx)
 	session := &Session{
-		id: id, tenant: s.cfg.Tenant, server: s, done: ctx.Done(), cancel: cancel,
-		over: make(chan struct{}), door: newAdmission(s.cfg.Limits),
+		id: id, tenant: tenant, server: s, done: ctx.Done(), cancel: cancel,
+		over: make(chan struct{}), door: s.doorOf(tenant),
 		calls: make(map[string]context.CancelCauseFunc),
 	}
 	s.mu.Lock()

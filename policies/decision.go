@@ -1,5 +1,7 @@
 package policies
 
+import "time"
+
 // Verdict is what a policy says to a call. The zero value is Deny.
 type Verdict int
 
@@ -53,6 +55,10 @@ type Decision struct {
 	Layer   string // which layer of the policy decided, as LayerSystem
 	Profile string // that the call asks for, or its tenant's own; empty where it cannot have it
 	Policy  string // Hash of the policy that decided
+
+	// Retry is when the same call may pass, where only a rate stands against it;
+	// zero where waiting does not help.
+	Retry time.Duration
 
 	// What a call is bound to that is let through, by this verdict or by the
 	// person who is asked. Empty where Verdict is Deny.

@@ -63,6 +63,10 @@ func (l *Layer) Kind() string { return l.kind }
 // Name is the name that ParseLayer was given.
 func (l *Layer) Name() string { return l.rules.name }
 
+// Hidden reports whether the layer lets no call of a tool be allowed or asked
+// about. A nil layer hides none.
+func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.Hidden(tool) }
+
 // Narrow is what becomes of a decision about a call under the layer: the same,
 // or a stricter one. A grant has never more than it had.
 func (l *Layer) Narrow(d Decision, f Facts) Decision {

@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -41,10 +42,12 @@ func (d Decision) Refusal(callID string) string {
 		b.WriteString(": a person must approve it, and no approver is connected")
 		again = fmt.Sprintf("Until one is, repeating or wrapping this %s gives the same answer.", subject)
 	case Deny:
-		switch d.Rule {
-		case ruleDefault:
+		switch {
+		case d.Retry > 0:
+			again = fmt.Sprintf("Until then repeating or wrapping this %s gives the same answer.", subject)
+		case d.Rule == ruleDefault:
 			again = fmt.Sprintf("Wrapping this %s gives the same answer.", subject)
-		case ruleProfile, ruleMixed, ruleUnreadable:
+		case slices.Contains(reserved, d.Rule):
 			again = fmt.Sprintf("Repeating this %s unchanged gives the same answer.", subject)
 		}
 	}

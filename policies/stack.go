@@ -178,7 +178,7 @@ func (p *Policy) HiddenFrom(tenantName, tool string) bool {
 	if !p.serves(tenantName) || p.Hidden(tool) {
 		return true
 	}
-	return slices.ContainsFunc(p.layersOf(tenantName), func(l *Layer) bool { return l.rules.Hidden(tool) })
+	return slices.ContainsFunc(p.layersOf(tenantName), func(l *Layer) bool { return l.Hidden(tool) })
 }
 
 // textHash is the SHA-256 of a file.

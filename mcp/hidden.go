@@ -1,0 +1,115 @@
+package mcp
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/policies"
+)
+
+// A tool that no call can be allowed for is left out of tools/list: an agent
+// does not plan with what it does not see. A call of it is denied as any other
+// that the policy denies, whatever its arguments, and not called unknown: the
+// agent may remember the tool, and the refusal tells it whom to ask.
+
+// Hider is a Gate that knows which tools a tenant need not see.
+type Hider interface {
+	// Hidden reports whether no call of the tool by the tenant can be allowed
+	// or asked about.
+	Hidden(tenant, tool string) bool
+}
+
+// hides reports whether a tool is hidden from a session.
+func (s *Server) hides(session *Session, tool string) bool {
+	if l := session.layer.Load(); l != nil && l.Hidden(tool) {
+		return true
+	}
+	return s.hidesFrom(session.tenant, tool)
+}
+
+func (s *Server) hidesFrom(tenant, tool string) bool {
+	h, ok := s.cfg.Gate.(Hider)
+	return ok && h.Hidden(tenant, tool)
+}
+
+// shown is a list of tools without those that are hidden from who asks.
+func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, r *sdk.ListToolsResult) *sdk.ListToolsResult {
+	hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
+	if session, err := s.sessionOf(ctx, ss); err == nil {
+		hides = func(tool string) bool { return s.hides(session, tool) }
+	}
+	out := *r
+	out.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return hides(t.Name) })
+	if out.Tools == nil {
+		out.Tools = []*sdk.Tool{}
+	}
+	return &out
+}
+
+// relist has clients told to list the tools anew, if another set of them is
+// hidden than when it was last called.
+func (s *Server) relist() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tenants := map[string]bool{s.cfg.Tenant: true}
+	for session := range s.sessions {
+		tenants[session.tenant] = true
+	}
+	now := make(map[string]string, len(tenants))
+	changed := false
+	for tenant := range tenants {
+		var hidden []string
+		for _, tool := range sortedKeys(s.tools) {
+			if s.hidesFrom(tenant, tool) {
+				hidden = append(hidden, tool)
+			}
+		}
+		now[tenant] = strings.Join(hidden, " ")
+		before, seen := s.hidden[tenant]
+		changed = changed || !seen || before != now[tenant]
+	}
+	s.hidden = now
+	if changed {
+		s.announce()
+	}
+}
+
+// announce has the sdk send notifications/tools/list_changed to who wants it;
+// mu is held. The sdk does so when a tool is added, and adding one that it has
+// changes nothing else.
+func (s *Server) announce() {
+	for _, name := range sortedKeys(s.tools) {
+		s.sdk.AddTool(sdkTool(s.tools[name].info), s.sdkCall)
+		return
+	}
+}
+
+// Narrow puts a layer below the policy for the calls of this session, in place
+// of the one that it had; nil takes that away. Calls that run go on as they
+// were let in. What the layer says can only be stricter than the policy.
+func (s *Session) Narrow(l *policies.Layer) {
+	before := s.layer.Swap(l)
+	if before == l {
+		return
+	}
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	for tool := range s.server.tools {
+		if before.Hidden(tool) != l.Hidden(tool) {
+			s.server.announce()
+			return
+		}
+	}
+}
+
+// judge is what the policy and the session's own layer say to a call.
+func (s *Server) judge(session *Session, f policies.Facts) policies.Decision {
+	d := s.cfg.Gate.Decide(f)
+	if l := session.layer.Load(); l != nil {
+		d = l.Narrow(d, f)
+	}
+	return d
+}

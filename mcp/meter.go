@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"belljar.dev/policies"
+)
+
+// Bounds of a meter.
+const (
+	maxCounters = 10_000
+	sweepEvery  = time.Minute
+)
+
+// meter counts the calls of each tenant against the limits of the rules that
+// speak about them. It is safe for concurrent use.
+//
+// A limit of 30/h lets 30 calls through at once and then one every two minutes,
+// so in any hour no more than 60. What was counted is kept in memory: a server
+// that starts begins anew.
+type meter struct {
+	now  func() time.Time
+	most int
+
+	mu       sync.Mutex
+	counters map[counted]*counter // guarded by mu
+	swept    time.Time            // guarded by mu
+}
+
+// counted is what is counted together.
+type counted struct{ tenant, file, rule string }
+
+type counter struct {
+	limit   policies.RateLimit
+	calls   *rate.Limiter // nil without a rate
+	running int
+}
+
+func newMeter(now func() time.Time) *meter {
+	return &meter{now: now, most: maxCounters, counters: make(map[counted]*counter), swept: now()}
+}
+
+// enter counts a call that a decision lets through. leave is called when the
+// call has ended. Where a limit has no room, the decision says so, nothing has
+// been counted, and leave does nothing.
+func (m *meter) enter(tenant string, d policies.Decision) (_ policies.Decision, leave func()) {
+	none := func() {}
+	if d.Verdict != policies.Allow || len(d.Limits) == 0 {
+		return d, none
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	m.sweep(now)
+	// All are looked at before any is counted, under one lock.
+	var all []*counter
+	for _, l := range d.Limits {
+		c := m.counter(counted{tenant, l.Source.File, l.Rule}, l, now)
+		switch {
+		case c == nil:
+			return l.Beyond(d, sweepEvery), none
+		case l.Concurrent > 0 && c.running >= l.Concurrent:
+			return l.Beyond(d, 0), none
+		}
+		if c.calls != nil {
+			if missing := 1 - c.calls.TokensAt(now); missing > 0 {
+				return l.Beyond(d, time.Duration(missing/float64(c.calls.Limit())*float64(time.Second))+time.Nanosecond), none
+			}
+		}
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.running++
+		if c.calls != nil {
+			c.calls.AllowN(now, 1)
+		}
+	}
+	return d, sync.OnceFunc(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, c := range all {
+			c.running--
+		}
+	})
+}
+
+// counter finds or makes a counter; mu is held. It is nil where there are too
+// many: calls that cannot be counted do not run.
+func (m *meter) counter(key counted, l policies.RateLimit, now time.Time) *counter {
+	c := m.counters[key]
+	if c == nil {
+		if len(m.counters) >= m.most {
+			m.swept = time.Time{}
+			if m.sweep(now); len(m.counters) >= m.most {
+				return nil
+			}
+		}
+		c = &counter{}
+		m.counters[key] = c
+	}
+	if c.limit == l {
+		return c
+	}
+	// The rule is new, or the policy has changed it.
+	switch every := rate.Limit(float64(l.Calls) / max(l.Per.Seconds(), 1e-9)); {
+	case l.Calls == 0:
+		c.calls = nil
+	case c.calls == nil:
+		c.calls = rate.NewLimiter(every, l.Calls)
+		c.calls.SetLimitAt(now, every) // full from now on
+	default:
+		c.calls.SetLimitAt(now, every)
+		c.calls.SetBurstAt(now, l.Calls)
+	}
+	c.limit = l
+	return c
+}
+
+// sweep forgets counters that a new one would be equal to; mu is held.
+func (m *meter) sweep(now time.Time) {
+	if now.Sub(m.swept) < sweepEvery {
+		return
+	}
+	m.swept = now
+	for key, c := range m.counters {
+		if c.running == 0 && (c.calls == nil || c.calls.TokensAt(now) >= float64(c.calls.Burst())) {
+			delete(m.counters, key)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// Tenants tells the HTTP handler whose a client is. What it answers may change
+// while the server runs; Server.Reloaded is to be called then. It is called
+// from many goroutines.
+type Tenants interface {
+	// Named reports whether there are tenants at all. If not, clients need no
+	// token, and their calls are those of Config.Tenant.
+	Named() bool
+	// Bearer is the tenant that a token belongs to. It must not tell by the time
+	// it takes how much of a token is right.
+	Bearer(token string) (tenant string, known bool)
+	// Limits are what all sessions of a tenant may send together; false says
+	// that each session has the server's own.
+	Limits(tenant string) (TenantLimits, bool)
+}
+
+// TenantLimits bound the requests of one tenant. Each is above zero.
+type TenantLimits struct {
+	Rate     float64 // in a second, after Burst
+	Burst    int     // at once before the rate counts
+	InFlight int     // that run at once
+}
+
+// tenantKey is where the context of an HTTP request holds its tenant.
+type tenantKey struct{}
+
+// tenantOf is the tenant of a request.
+func (s *Server) tenantOf(ctx context.Context) string {
+	if tenant, ok := ctx.Value(tenantKey{}).(string); ok {
+		return tenant
+	}
+	return s.cfg.Tenant
+}
+
+// login finds the tenant of a request. Where it has none, the answer has been
+// sent, and ok is false.
+func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
+	t := w.server.cfg.Tenants
+	if t == nil || !t.Named() {
+		return r, true
+	}
+	challenge := `Bearer realm="belljar"`
+	why := "this server serves tenants that it knows by a token: send it as Authorization: Bearer TOKEN"
+	// One header of the form "Bearer TOKEN", the scheme in any case (RFC 6750,
+	// 2.1; RFC 9110, 11.1).
+	if values := r.Header.Values("Authorization"); len(values) > 0 {
+		scheme, token, _ := strings.Cut(values[0], " ")
+		token = strings.TrimSpace(token)
+		if len(values) == 1 && strings.EqualFold(scheme, "Bearer") && token != "" {
+			if tenant, known := t.Bearer(token); known {
+				return r.WithContext(context.WithValue(r.Context(), tenantKey{}, tenant)), true
+			}
+		}
+		challenge += `, error="invalid_token"`
+		why = "the token in the Authorization header is no tenant's of this server; ask who runs it for one"
+	}
+	rw.Header().Set("WWW-Authenticate", challenge)
+	http.Error(rw, why, http.StatusUnauthorized)
+	return nil, false
+}
+
+// owns reports whether the session that a request names is its tenant's, or
+// there is none to own. To another tenant a session does not exist.
+func (w *web) owns(r *http.Request) bool {
+	session := w.server.webSession(r.Header.Get(sessionHeader))
+	return session == nil || session.tenant == w.server.tenantOf(r.Context())
+}
+
+// doorOf is the admission of a new session: one that all sessions of its tenant
+// share, if the tenant has limits of its own.
+func (s *Server) doorOf(tenant string) *admission {
+	limits, shared := s.limitsOf(tenant)
+	if !shared {
+		return newAdmission(limits)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	door := s.doors[tenant]
+	if door == nil {
+		door = newAdmission(limits)
+		s.doors[tenant] = door
+	}
+	return door
+}
+
+// limitsOf are the limits of a tenant's sessions; shared says that they hold
+// for all of them together.
+func (s *Server) limitsOf(tenant string) (_ Limits, shared bool) {
+	l := s.cfg.Limits
+	if s.cfg.Tenants == nil {
+		return l, false
+	}
+	own, ok := s.cfg.Tenants.Limits(tenant)
+	if !ok {
+		return l, false
+	}
+	l.Rate, l.Burst, l.Running = own.Rate, own.Burst, own.InFlight
+	return l.withDefaults(), true
+}
+
+// Reloaded is to be called when the Gate or the Tenants answer otherwise than
+// before: clients are told to list the tools anew if another set of them is
+// hidden from some tenant, and tenants get the limits that they have now.
+func (s *Server) Reloaded() {
+	s.mu.Lock()
+	doors := make(map[string]*admission, len(s.doors))
+	for tenant, door := range s.doors {
+		doors[tenant] = door
+	}
+	s.mu.Unlock()
+	for tenant, door := range doors {
+		limits, shared := s.limitsOf(tenant)
+		if shared {
+			door.set(limits)
+			continue
+		}
+		// Sessions that are open keep it; later ones get one of their own.
+		s.mu.Lock()
+		delete(s.doors, tenant)
+		s.mu.Unlock()
+	}
+	s.relist()
+}

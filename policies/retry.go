@@ -1,0 +1,36 @@
+package policies
+
+import (
+	"fmt"
+	"time"
+)
+
+// Beyond is the decision about a call that a rule would let through and its
+// limit does not: d with the refusal in place of the grant. retry is when the
+// limit has room again; zero stands for one that has when a running call ends.
+func (l RateLimit) Beyond(d Decision, retry time.Duration) Decision {
+	no := Decision{
+		Verdict: Deny, Rule: l.Rule, Source: l.Source, Parts: d.Parts, PartNo: d.PartNo, Part: d.Part, Subject: d.Subject, Via: d.Via,
+		Layer: d.Layer, Profile: d.Profile, Policy: d.Policy, Retry: max(retry, time.Second),
+	}
+	if retry <= 0 {
+		no.Reason = fmt.Sprintf("The rule lets %d of your calls run at once, and as many are running.", l.Concurrent)
+		no.Instead = "Retry when one of them has ended, and go on with other work until then."
+		return no
+	}
+	no.Reason = fmt.Sprintf("The rule lets through %d calls in %s, and they are used up.", l.Calls, inWords(l.Per))
+	no.Instead = fmt.Sprintf("Retry in %s, and go on with other work until then.", inWords(retry))
+	return no
+}
+
+// inWords is a time for a sentence, rounded up.
+func inWords(d time.Duration) string {
+	up := func(unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
+	switch {
+	case d <= 2*time.Minute:
+		return fmt.Sprintf("%d s", max(up(time.Second), 1))
+	case d <= 2*time.Hour:
+		return fmt.Sprintf("%d min", up(time.Minute))
+	}
+	return fmt.Sprintf("%d h", up(time.Hour))
+}
