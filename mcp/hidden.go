@@ -54,27 +54,23 @@ func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, r *sdk.ListTo
 func (s *Server) relist() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tenants := map[string]bool{s.cfg.Tenant: true}
+	now, changed := make(map[string]string), false
 	for session := range s.sessions {
-		tenants[session.tenant] = true
-	}
-	now := make(map[string]string, len(tenants))
-	changed := false
-	for tenant := range tenants {
-		var hidden []string
-		for _, tool := range sortedKeys(s.tools) {
-			if s.hidesFrom(tenant, tool) {
-				hidden = append(hidden, tool)
-			}
+		if _, done := now[session.tenant]; !done {
+			now[session.tenant] = s.hiddenFrom(session.tenant)
+			changed = changed || now[session.tenant] != s.hidden[session.tenant]
 		}
-		now[tenant] = strings.Join(hidden, " ")
-		before, seen := s.hidden[tenant]
-		changed = changed || !seen || before != now[tenant]
 	}
 	s.hidden = now
 	if changed {
 		s.announce()
 	}
+}
+
+// hiddenFrom are the tools that are hidden from a tenant; mu is held.
+func (s *Server) hiddenFrom(tenant string) string {
+	hidden := slices.DeleteFunc(sortedKeys(s.tools), func(tool string) bool { return !s.hidesFrom(tenant, tool) })
+	return strings.Join(hidden, " ")
 }
 
 // announce has the sdk send notifications/tools/list_changed to who wants it;

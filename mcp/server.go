@@ -91,7 +91,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, quit: make(chan struct{}),
 		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
-		web: newWebSessions(), doors: make(map[string]*admission), meter: newMeter(time.Now),
+		web: newWebSessions(), doors: make(map[string]*admission), hidden: make(map[string]string), meter: newMeter(time.Now),
 	}
 	s.sdk = newSDK(s)
 	return s, nil

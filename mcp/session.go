@@ -60,6 +60,9 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 		return nil, ErrShutdown
 	}
 	s.sessions[session] = struct{}{}
+	if _, known := s.hidden[tenant]; !known {
+		s.hidden[tenant] = s.hiddenFrom(tenant)
+	}
 	s.mu.Unlock()
 	if s.cfg.OnSession != nil {
 		s.cfg.OnSession(ctx, session)

@@ -1,0 +1,278 @@
+package mcp_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// office is a gate of real policies, with tenants whose tokens are their names
+// behind "token-".
+type office struct {
+	now atomic.Pointer[policies.Policy]
+}
+
+func (o *office) Decide(f policies.Facts) policies.Decision { return o.now.Load().Decide(f) }
+func (o *office) Hidden(tenant, tool string) bool           { return o.now.Load().HiddenFrom(tenant, tool) }
+func (o *office) Named() bool                               { return len(o.now.Load().Tenants()) > 0 }
+
+func (o *office) Bearer(token string) (string, bool) {
+	name, ok := strings.CutPrefix(token, "token-")
+	_, known := o.now.Load().Tenant(name)
+	return name, ok && known
+}
+
+func (o *office) Limits(tenant string) (mcp.TenantLimits, bool) {
+	t, ok := o.now.Load().Tenant(tenant)
+	return mcp.TenantLimits{Rate: t.Rate, Burst: t.Burst, InFlight: t.InFlight}, ok
+}
+
+func (o *office) set(t testing.TB, text string) {
+	t.Helper()
+	p, err := policies.Parse("policy.yaml", []byte("version: 1\ndefaults: {decision: allow}\nprofiles: {p: {}}\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.now.Store(p)
+}
+
+func newOffice(t testing.TB, text string) (*office, func(*mcp.Config)) {
+	o := &office{}
+	o.set(t, text)
+	return o, func(c *mcp.Config) { c.Gate, c.Tenants = o, o }
+}
+
+const twoTenants = "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 3}}}\n"
+
+func TestTenantsOverHTTP(t *testing.T) {
+	o, with := newOffice(t, twoTenants)
+	s := newSite(t, with)
+	greeting := fmt.Sprintf(hello, revLegacy)
+	for _, tt := range []struct {
+		name    string
+		headers []string
+		want    string
+	}{
+		{"none", nil, `Bearer realm="belljar"`},
+		{"unknown", []string{"Authorization", "Bearer token-c"}, `Bearer realm="belljar", error="invalid_token"`},
+		{"empty", []string{"Authorization", "Bearer "}, `Bearer realm="belljar", error="invalid_token"`},
+		{"scheme", []string{"Authorization", "Basic token-a"}, `Bearer realm="belljar", error="invalid_token"`},
+		{"bare", []string{"Authorization", "token-a"}, `Bearer realm="belljar", error="invalid_token"`},
+	} {
+		for _, method := range []string{"POST", "GET", "DELETE"} {
+			r := s.do(method, greeting, tt.headers...)
+			if got := r.header.Get("WWW-Authenticate"); r.status != 401 || got != tt.want || strings.Contains(r.raw, "token-") {
+				t.Errorf("%s %s: %d %q %s; want 401 %q", tt.name, method, r.status, got, r.raw, tt.want)
+			}
+		}
+	}
+	open := func(tenant string) []string {
+		auth := []string{"Authorization", "bearer token-" + tenant}
+		r := s.do("POST", greeting, auth...)
+		if r.status != 200 {
+			t.Fatalf("initialize of %s: %d %s", tenant, r.status, r.raw)
+		}
+		return append(auth, "Mcp-Session-Id", r.header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", revLegacy)
+	}
+	a, b := open("a"), open("b")
+	if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), a...); r.last().text() != "hi" {
+		t.Errorf("a call of a: %d %s", r.status, r.raw)
+	}
+	// To another tenant a session does not exist.
+	stolen := append([]string{"Authorization", "Bearer token-b"}, a[2:]...)
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		if r := s.do(method, call("2", "echo", `{"text":"hi"}`), stolen...); r.status != 404 {
+			t.Errorf("%s in a's session by b: %d %s", method, r.status, r.raw)
+		}
+	}
+	// b may send three requests: its initialize was none of them, which has no
+	// session yet. All of its sessions share that.
+	other := open("b")
+	for i := range 3 {
+		if r := s.do("POST", call("3", "echo", `{"text":"hi"}`), b...); r.last().text() != "hi" {
+			t.Errorf("call %d of b: %d %s", i, r.status, r.raw)
+		}
+	}
+	if r := s.do("POST", call("4", "echo", `{"text":"hi"}`), other...); r.status != 429 || r.header.Get("Retry-After") == "" {
+		t.Errorf("a fourth call of b: %d %s", r.status, r.raw)
+	}
+	// The policy gives b more.
+	o.set(t, strings.Replace(twoTenants, "1/h", "1000/s", 1))
+	s.Reloaded()
+	r := s.do("POST", call("5", "echo", `{"text":"hi"}`), other...)
+	for r.status == 429 && strings.Contains(r.raw, "1000 per second") { // the first comes after a millisecond
+		r = s.do("POST", call("5", "echo", `{"text":"hi"}`), other...)
+	}
+	if r.last().text() != "hi" {
+		t.Errorf("with another limit: %d %s", r.status, r.raw)
+	}
+	// Modern requests share a session of their tenant.
+	modernly := append(modernHeaders("tools/call", "echo"), a[:2]...)
+	if r := s.do("POST", modern("6", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), modernly...); !strings.Contains(r.raw, `"text":"hi"`) {
+		t.Errorf("a modern call: %d %s", r.status, r.raw)
+	}
+	// A tenant that is gone is not let in, in the session that it had either.
+	o.set(t, "tenants: {b: {}}\n")
+	s.Reloaded()
+	if r := s.do("POST", call("7", "echo", `{"text":"hi"}`), a...); r.status != 401 {
+		t.Errorf("a tenant that is gone: %d %s", r.status, r.raw)
+	}
+}
+
+func TestHiddenTools(t *testing.T) {
+	const denies = `tenants: {a: {}, b: {}}
+rules:
+  - {id: no-echo, match: {tool: [echo, fail]}, decision: deny, reason: We are silent., instead: hang}
+  - {id: no-big, match: {tool: big, profile: p}, decision: deny}
+`
+	o, with := newOffice(t, denies)
+	ty := newToy(t, with, func(c *mcp.Config) { c.Tenant = "a" })
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	listed := func(a answer) (names string) {
+		for _, name := range []string{"echo", "fail", "big", "hang"} {
+			if strings.Contains(a.raw, `"name":"`+name+`"`) {
+				names += name + " "
+			}
+		}
+		return names
+	}
+	c.send(req("1", "tools/list"))
+	if got := listed(c.next()); got != "big hang " {
+		t.Errorf("the legacy list has %s", got)
+	}
+	m := ty.connect(t)
+	m.send(modern("1", "tools/list", ``))
+	if got := listed(m.next()); got != "big hang " {
+		t.Errorf("the modern list has %s", got)
+	}
+	// A call of it is denied, whatever its arguments, as any other that is.
+	for _, args := range []string{`{"text":"hi"}`, `{}`, `{"nosuch":1}`} {
+		c.send(call("2", "echo", args))
+		if a := c.next(); !strings.HasPrefix(a.text(), "DENIED by policy rule no-echo (policy.yaml:6). Nothing was run.") {
+			t.Errorf("a call of a hidden tool with %s: %s", args, a.raw)
+		}
+	}
+	c.send(call("3", "ecko", `{}`))
+	if a := c.next(); a.Error == nil || strings.Contains(a.raw, "echo") || !strings.Contains(a.raw, "hang") {
+		t.Errorf("an unknown tool: %s", a.raw)
+	}
+	// A policy that hides others has clients list them anew: the legacy one
+	// unasked, and the modern one that listens.
+	m.send(modern(`"l"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
+	if a := m.next(); a.Method != "notifications/subscriptions/acknowledged" {
+		t.Fatalf("listen: %s", a.raw)
+	}
+	o.set(t, denies+"tests: []\n")
+	ty.Reloaded() // hides the same
+	o.set(t, strings.Replace(denies, "[echo, fail]", "fail", 1))
+	ty.Reloaded()
+	if a := c.next(); a.Method != "notifications/tools/list_changed" {
+		t.Errorf("the legacy client is told %s", a.raw)
+	}
+	if a := m.next(); a.Method != "notifications/tools/list_changed" || !strings.Contains(a.raw, `"io.modelcontextprotocol/subscriptionId":"l"`) {
+		t.Errorf("the modern client is told %s", a.raw)
+	}
+	c.send(req("4", "tools/list"))
+	if a := c.next(); listed(a) != "echo big hang " { // and no second notification
+		t.Errorf("the list has %s", a.raw)
+	}
+}
+
+// A session's own layer holds for it alone.
+func TestSessionNarrows(t *testing.T) {
+	_, with := newOffice(t, "")
+	ty := newToy(t, with)
+	one, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	two, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	says := func(s *mcp.Session, args string) string {
+		r, err := ty.Call(t.Context(), s, "echo", []byte(args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Content[0].Text
+	}
+	l, err := policies.ParseLayer(policies.LayerSession, "plan", []byte("version: 1\nrules:\n  - {id: plan-only, match: {tool: echo}, decision: deny, reason: You are planning.}\n"), policies.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.Narrow(l)
+	if got := says(one, `{"text":"hi"}`); !strings.HasPrefix(got, "DENIED by policy rule plan-only (plan:3).") {
+		t.Errorf("the session that plans: %s", got)
+	}
+	if got := says(two, `{"text":"hi"}`); got != "hi" {
+		t.Errorf("the other session: %s", got)
+	}
+	one.Narrow(nil)
+	if got := says(one, `{"text":"hi"}`); got != "hi" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// A rule's limit holds for all sessions of a tenant, and says when to retry.
+func TestRuleLimits(t *testing.T) {
+	_, with := newOffice(t, "rules:\n  - {id: few, match: {tool: echo}, decision: allow, limit: {calls: 2/h}}\n  - {id: one, match: {tool: hang}, decision: allow, limit: {concurrent: 1}}\n")
+	audit := &witness{}
+	ty := newToy(t, with, func(c *mcp.Config) { c.Audit = audit })
+	c := ty.connect(t)
+	c.greet(revLegacy)
+	c.send(call("1", "echo", `{"text":"hi"}`), call("2", "echo", `{"text":"hi"}`))
+	c.next()
+	c.next()
+	other := ty.connect(t)
+	other.greet(revLegacy)
+	other.send(call("3", "echo", `{"text":"hi"}`))
+	if a := other.next(); !strings.HasPrefix(a.text(), "DENIED by policy rule few (policy.yaml:5). Nothing was run.") || !strings.Contains(a.text(), "Retry in 30 min") || !strings.Contains(a.raw, `"isError":true`) {
+		t.Errorf("a third call: %s", a.raw)
+	}
+	if got := audit.verdicts(); !strings.HasSuffix(got, "allow deny") {
+		t.Errorf("written down: %s", got)
+	}
+	c.send(call("4", "hang", `{}`))
+	<-ty.running
+	c.send(call("5", "hang", `{}`))
+	if a := c.next(); !strings.Contains(a.text(), "The rule lets 1 of your calls run at once") {
+		t.Errorf("a second at once: %s", a.raw)
+	}
+	close(ty.free)
+	c.next()
+	c.send(call("6", "hang", `{}`))
+	if a := c.next(); a.text() != "free" {
+		t.Errorf("after the first has ended: %s", a.raw)
+	}
+}
+
+// witness keeps the verdicts that it is told.
+type witness struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (w *witness) Decided(_ context.Context, d mcp.Decided) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, d.Decision.Verdict.String())
+	return nil
+}
+
+func (w *witness) Finished(mcp.Finished) {}
+
+func (w *witness) verdicts() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.seen, " ")
+}
