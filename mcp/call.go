@@ -94,7 +94,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	defer leave()
 	d = s.decided(ctx, c, started, f, d)
 	if d.Verdict != policies.Allow {
-		return refusal(d, c), d, nil
+		return Refused(d.Denied(c.ID)), d, nil
 	}
 	c.Grant = d.Grant
 	res, err = t.run(ctx, c, in)
@@ -127,22 +127,6 @@ func failure(ctx context.Context, name, id string, err error) *Result {
 		return Failed("call %s of %s was cancelled: %v", id, name, err)
 	}
 	return Failed("%s", err.Error())
-}
-
-// refusal is the answer to a call that the policy did not allow. Clients check
-// structuredContent against the tool's own output schema, even that of an
-// error, so the fields stand in _meta.
-func refusal(d policies.Decision, c Call) *Result {
-	fields := map[string]any{"call": c.ID, "tool": c.Tool, "verdict": d.Verdict.String(), "rule": d.Rule}
-	for key, text := range map[string]string{"part": d.Part, "reason": d.Reason, "instead": d.Instead} {
-		if text != "" {
-			fields[key] = text
-		}
-	}
-	return &Result{
-		Content: []Content{{Text: d.Refusal(c.ID)}}, IsError: true,
-		meta: map[string]any{"belljar.dev/refusal": fields},
-	}
 }
 
 // progressFunc sends one progress report; nil where the client wants none.

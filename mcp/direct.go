@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"runtime/debug"
 	"unicode/utf8"
 )
@@ -148,10 +147,9 @@ func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
 		}
 		size += len(structured)
 	}
-	meta := r.meta
+	var meta map[string]any
 	if in == modern {
 		meta = map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}}
-		maps.Copy(meta, r.meta)
 	}
 	b := make([]byte, 0, size)
 	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{`...)

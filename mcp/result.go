@@ -11,7 +11,7 @@ import (
 // does not marshal and for a result above the limit: over HTTP nobody looks at
 // the size later.
 func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
-	out := &sdk.CallToolResult{IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content)), Meta: r.meta}
+	out := &sdk.CallToolResult{IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content))}
 	size := 0
 	for _, c := range r.Content {
 		size += len(c.Text) + len(c.URI) + len(c.Data)/3*4

@@ -61,8 +61,6 @@ type Result struct {
 	Content    []Content
 	Structured any // marshalled as structuredContent; nil for none
 	IsError    bool
-
-	meta map[string]any // becomes _meta
 }
 
 // Content is one part of a result: text, an image (Data and MIME) or a link to
@@ -149,21 +147,27 @@ func describe(t Tool, in reflect.Type) (ToolInfo, error) {
 		return info, errors.New("the name must be 1 to 64 letters, digits, _ or -")
 	}
 	var err error
-	if info.InputSchema, err = schemaOf(in); err != nil {
+	if info.InputSchema, err = schemaOf(in, nil); err != nil {
 		return info, fmt.Errorf("input schema: %w", err)
 	}
 	if t.Output != nil {
-		if info.OutputSchema, err = schemaOf(reflect.TypeOf(t.Output)); err != nil {
+		if info.OutputSchema, err = schemaOf(reflect.TypeOf(t.Output), withRefusal); err != nil {
 			return info, fmt.Errorf("output schema: %w", err)
 		}
 	}
 	return info, nil
 }
 
-func schemaOf(t reflect.Type) (json.RawMessage, error) {
+// schemaOf is the schema of a type, with a last change to it.
+func schemaOf(t reflect.Type, change func(*jsonschema.Schema) error) (json.RawMessage, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
 	if err != nil {
 		return nil, err
+	}
+	if change != nil {
+		if err := change(schema); err != nil {
+			return nil, err
+		}
 	}
 	withoutNull(schema)
 	if schema.Type == "object" && schema.Properties == nil {

@@ -6,40 +6,83 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
 // maxPart bounds what a refusal repeats of a call, in characters.
 const maxPart = 200
 
-// Refusal is what an agent is told of a call that was not allowed: who
+// The decisions of a Refusal, as the first word of its text says them in
+// capitals.
+const (
+	Denied  = "denied"  // nothing was run, and nobody will be asked
+	Blocked = "blocked" // the sandbox held against what was run
+	Waiting = "waiting" // nothing was run yet: a person is asked
+)
+
+// What Refusal.Retry says; or RetryProfile and the name of a profile.
+const (
+	RetryNever    = "never"          // the same call gets the same answer
+	RetryApproved = "after_approval" // the same call runs once a person has said yes
+	RetryProfile  = "with_profile:"
+)
+
+// Refusal is what an agent is told of work that was not done: a text that lets
+// it correct itself at once, and the same as members. Its JSON is what clients
+// see under structuredContent.refusal.
+type Refusal struct {
+	Decision   string       `json:"decision" jsonschema:"denied, blocked or waiting"`
+	Layer      string       `json:"layer" jsonschema:"policy or sandbox"`
+	Rule       string       `json:"rule,omitempty"`
+	Source     *RefusedAt   `json:"source,omitempty" jsonschema:"where the rule stands"`
+	Part       *RefusedPart `json:"part,omitempty" jsonschema:"the part of the call that decided"`
+	Reason     string       `json:"reason"`
+	Instead    string       `json:"instead,omitempty" jsonschema:"an allowed way"`
+	Retry      string       `json:"retry" jsonschema:"never, after_approval or with_profile:NAME"`
+	ApprovalID string       `json:"approval_id,omitempty" jsonschema:"ReadBgOutput with this id tells the answer"`
+	CallID     string       `json:"call_id,omitempty"`
+
+	text string
+}
+
+// RefusedAt is the place of a rule. Line and Col are absent where a whole file
+// decided, as a default does.
+type RefusedAt struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	Col  int    `json:"col,omitempty"`
+}
+
+// RefusedPart is a part of a call: the words of a command where all are known,
+// else its text. Start and End are the bytes of the script where it stands.
+type RefusedPart struct {
+	Argv  []string `json:"argv,omitempty"`
+	Text  string   `json:"text,omitempty"`
+	Start int      `json:"start,omitempty"`
+	End   int      `json:"end,omitempty"`
+}
+
+// Text is the refusal in words, several lines of them for a call.
+func (r Refusal) Text() string { return r.text }
+
+// Refusal is the text of Denied.
+func (d Decision) Refusal(callID string) string { return d.Denied(callID).text }
+
+// Denied is what an agent is told of a call that was not allowed: who
 // refused, that nothing ran, which part it was, why, what to do instead, and
 // whether trying again helps. callID is repeated so that logs can be searched
 // for it; it may be empty. A decision to ask is worded for the case that no
-// approver is connected. Refusal of an allowed call is "".
-func (d Decision) Refusal(callID string) string {
+// approver is connected. For an allowed call its text is "".
+func (d Decision) Denied(callID string) Refusal {
+	r := d.refusal(Denied, callID)
 	subject := cmp.Or(d.Subject, "call")
-	var b strings.Builder
-	b.WriteString("DENIED by policy")
-	switch d.Rule {
-	case "":
-	case ruleDefault:
-		b.WriteString(" default")
-	default:
-		b.WriteString(" rule " + d.Rule)
-	}
-	switch {
-	case d.Source.Line > 0:
-		fmt.Fprintf(&b, " (%s:%d)", d.Source.File, d.Source.Line)
-	case d.Source.File != "":
-		fmt.Fprintf(&b, " (%s)", d.Source.File)
-	}
-	again := fmt.Sprintf("Wrapping or rewording this %s gives the same answer.", subject)
+	head, again := "", fmt.Sprintf("Wrapping or rewording this %s gives the same answer.", subject)
 	switch d.Verdict {
 	case Allow:
-		return ""
+		return Refusal{}
 	case Ask:
-		b.WriteString(": a person must approve it, and no approver is connected")
+		head = ": a person must approve it, and no approver is connected"
 		again = fmt.Sprintf("Until one is, repeating or wrapping this %s gives the same answer.", subject)
 	case Deny:
 		switch {
@@ -51,26 +94,153 @@ func (d Decision) Refusal(callID string) string {
 			again = fmt.Sprintf("Repeating this %s unchanged gives the same answer.", subject)
 		}
 	}
-	b.WriteString(". Nothing was run.\n")
-	if d.Part != "" && (d.Parts > 1 || d.Subject != aCommand) {
-		if d.Parts > 1 && d.PartNo > 0 {
-			fmt.Fprintf(&b, "Part %d of %d: ", d.PartNo, d.Parts)
-		} else {
-			b.WriteString("Part: ")
-		}
-		b.WriteString(Clip(d.Part, maxPart))
-		if d.Via != "" {
-			b.WriteString(" (started by " + Clip(d.Via, maxPart) + ")")
-		}
-		b.WriteByte('\n')
+	r.text = d.said("DENIED by policy"+d.byRule()+head, r, again)
+	return r
+}
+
+// Question is what an agent is told of a question to a person.
+type Question struct {
+	ID      string        // of the approval
+	Asked   []string      // the ways on which people are asked, as "command line"
+	Expires time.Duration // until no answer is a no
+}
+
+// Waits is what an agent is told of a call about which a person is asked: that
+// nothing ran yet, and how to learn the answer.
+func (d Decision) Waits(callID string, q Question) Refusal {
+	r := d.refusal(Waiting, callID)
+	r.Retry, r.ApprovalID = RetryApproved, q.ID
+	r.Instead = fmt.Sprintf("Go on with other work; call ReadBgOutput {\"id\":%q} for the answer.", q.ID)
+	var b strings.Builder
+	fmt.Fprintf(&b, "WAITING for approval %s (%s). Nothing was run.", q.ID, d.ruleName())
+	if len(q.Asked) > 0 {
+		fmt.Fprintf(&b, " Asked: %s.", strings.Join(q.Asked, ", "))
 	}
-	fmt.Fprintf(&b, "Why: %s\n", Clip(cmp.Or(d.Reason, "The policy does not allow this "+subject+"."), maxSaid))
-	fmt.Fprintf(&b, "Do this instead: %s\n", Clip(cmp.Or(d.Instead, "Reach the goal another way, or tell the person you work for."), maxSaid))
-	b.WriteString(again)
-	if callID != "" {
-		b.WriteString(" Call id " + callID + ".")
+	fmt.Fprintf(&b, " Expires in %s.\n", Spoken(q.Expires))
+	d.part(&b)
+	fmt.Fprintf(&b, "Why: %s\n%s Once it is approved, the same call runs when it is repeated.%s", r.Reason, r.Instead, byCall(callID))
+	r.text = b.String()
+	return r
+}
+
+// Answer is what came of a question, other than a yes.
+type Answer struct {
+	ID      string
+	By      string // who said no; empty where nobody answered in time
+	Note    string // what they said besides
+	Revoked bool   // it had been a yes and was taken back
+	Waited  time.Duration
+}
+
+// Declined is what an agent is told of a call to which a person said no, or
+// nobody answered in time, which is a no too.
+func (d Decision) Declined(callID string, a Answer) Refusal {
+	r := d.refusal(Denied, callID)
+	r.ApprovalID = a.ID
+	head := fmt.Sprintf("DENIED by a person: approval %s (%s) was declined", a.ID, d.ruleName())
+	r.Reason = "The person who was asked said no."
+	again := fmt.Sprintf("Repeating or rewording this %s gives the same answer.", cmp.Or(d.Subject, "call"))
+	switch {
+	case a.Revoked:
+		head = fmt.Sprintf("DENIED by a person: approval %s (%s) was taken back", a.ID, d.ruleName())
+		r.Reason = "The person who had said yes has changed their mind."
+	case a.By == "":
+		head = fmt.Sprintf("DENIED: nobody answered approval %s (%s) within %s", a.ID, d.ruleName(), Spoken(a.Waited))
+		r.Reason, again = "The policy wants a person's approval, and no answer is a no.", "Repeating the call asks again."
+		r.Retry = RetryApproved
 	}
+	if a.Note != "" {
+		r.Reason = "They say: " + Clip(a.Note, maxSaid)
+	}
+	r.Instead = "Reach the goal another way, or ask the person you work for what they would accept."
+	r.text = d.said(head, r, again)
+	return r
+}
+
+// refusal is the members that all refusals of a decision have.
+func (d Decision) refusal(decision, callID string) Refusal {
+	r := Refusal{
+		Decision: decision, Layer: "policy", Rule: d.Rule, CallID: callID, Retry: RetryNever,
+		Reason:  Clip(cmp.Or(d.Reason, "The policy does not allow this "+cmp.Or(d.Subject, "call")+"."), maxSaid),
+		Instead: Clip(cmp.Or(d.Instead, "Reach the goal another way, or tell the person you work for."), maxSaid),
+	}
+	if d.Source.File != "" {
+		r.Source = &RefusedAt{d.Source.File, d.Source.Line, d.Source.Col}
+	}
+	switch {
+	case d.Part != "" && d.PartArgv != nil:
+		r.Part = &RefusedPart{Argv: d.PartArgv, Start: d.PartStart, End: d.PartEnd}
+	case d.Part != "":
+		r.Part = &RefusedPart{Text: d.Part, Start: d.PartStart, End: d.PartEnd}
+	}
+	return r
+}
+
+// said is the text of a call that was denied.
+func (d Decision) said(head string, r Refusal, again string) string {
+	var b strings.Builder
+	b.WriteString(head + ". Nothing was run.\n")
+	d.part(&b)
+	fmt.Fprintf(&b, "Why: %s\nDo this instead: %s\n%s%s", r.Reason, r.Instead, again, byCall(r.CallID))
 	return b.String()
+}
+
+// part is the line that says which part decided, where there is a choice.
+func (d Decision) part(b *strings.Builder) {
+	if d.Part == "" || d.Parts <= 1 && d.Subject == aCommand {
+		return
+	}
+	if d.Parts > 1 && d.PartNo > 0 {
+		fmt.Fprintf(b, "Part %d of %d: ", d.PartNo, d.Parts)
+	} else {
+		b.WriteString("Part: ")
+	}
+	b.WriteString(Clip(d.Part, maxPart))
+	if d.Via != "" {
+		b.WriteString(" (started by " + Clip(d.Via, maxPart) + ")")
+	}
+	b.WriteByte('\n')
+}
+
+// byRule names what decided, and where it stands.
+func (d Decision) byRule() string {
+	text := ""
+	if d.Rule != "" {
+		text = " " + d.ruleName()
+	}
+	switch {
+	case d.Source.Line > 0:
+		text += fmt.Sprintf(" (%s:%d)", d.Source.File, d.Source.Line)
+	case d.Source.File != "":
+		text += fmt.Sprintf(" (%s)", d.Source.File)
+	}
+	return text
+}
+
+func (d Decision) ruleName() string {
+	switch d.Rule {
+	case "", ruleDefault:
+		return ruleDefault
+	}
+	return "rule " + d.Rule
+}
+
+func byCall(id string) string {
+	if id == "" {
+		return ""
+	}
+	return " Call id " + id + "."
+}
+
+// Spoken is a time as people say it, in whole hours, minutes or seconds.
+func Spoken(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d h", (d+time.Hour/2)/time.Hour)
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%d min", (d+time.Minute/2)/time.Minute)
+	}
+	return fmt.Sprintf("%d s", max(d, 0)/time.Second)
 }
 
 // Clip makes one printable line of s, cut to most characters: the text of a call

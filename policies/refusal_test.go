@@ -1,8 +1,10 @@
 package policies_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"belljar.dev/policies"
 )
@@ -55,6 +57,60 @@ func TestRefusals(t *testing.T) {
 	for _, d := range []policies.Decision{{}, {Verdict: policies.Ask}} {
 		if got := d.Refusal(""); !strings.HasPrefix(got, "DENIED by policy") || !strings.Contains(got, "Nothing was run.") || strings.Contains(got, "Call id") {
 			t.Errorf("%+v: got %q", d, got)
+		}
+	}
+}
+
+// TestRefusalTexts holds the three texts and their members to the letter: agents
+// and the programs around them read both.
+func TestRefusalTexts(t *testing.T) {
+	p, err := policies.Parse("project.yaml", []byte(anchors))
+	if err != nil {
+		t.Fatal(err)
+	}
+	push := p.Decide(bash("git status && git push origin feature"))
+	denied := p.Decide(bash("git status && git push --force origin main; ls"))
+	connect := policies.Block{
+		What: "connect to pypi.example:443", Times: 3, Host: true, Reason: `profile "offline" has no network`, Rule: "default", Profile: "offline",
+		Instead: "Use what is in the workspace.",
+	}
+	other := connect
+	other.Times, other.Instead, other.Retry = 0, `To use the network, repeat the call with profile "dev" (a person is asked).`, policies.RetryProfile+"dev"
+	minutes := 10 * time.Minute
+	for name, r := range map[string]policies.Refusal{
+		"denied":           denied.Denied("c-81f2"),
+		"no-approver":      push.Denied("c-81f2"),
+		"blocked":          connect.Refusal(),
+		"blocked-profile":  other.Refusal(),
+		"blocked-not-run":  policies.Block{Reason: "3 commands are running in this session; wait for some to end", Ran: "Nothing was run.", Instead: "Instead: try again."}.Refusal(),
+		"blocked-profiled": policies.Block{What: "look-up of x.example", Host: true, Profile: "dev", Instead: "Allowed here: api.github.com."}.Refusal(),
+		"waiting":          push.Waits("c-81f4", policies.Question{ID: "ap-7q2x", Asked: []string{"command line", "webhook"}, Expires: minutes}),
+		"waiting-short":    policies.Decision{Verdict: policies.Ask, Rule: "publish"}.Waits("", policies.Question{ID: "ap-7q2x", Expires: 50 * time.Second}),
+		"declined":         push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000"}),
+		"declined-note":    push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000", Note: "not before\nthe \u202erelease"}),
+		"expired":          push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", Waited: minutes}),
+		"revoked":          push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000", Revoked: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			members, err := json.MarshalIndent(r, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "refusal/text-"+name+".golden", r.Text()+"\n\n"+string(members)+"\n")
+		})
+	}
+	if got := p.Decide(bash("git status")).Denied("c-1"); got.Text() != "" || got.Decision != "" {
+		t.Errorf("an allowed call is refused: %+v", got)
+	}
+}
+
+func TestSpoken(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0 s", 50 * time.Second: "50 s", 110 * time.Second: "110 s", 10 * time.Minute: "10 min",
+		599 * time.Second: "10 min", 8 * time.Hour: "8 h", 90 * time.Minute: "90 min",
+	} {
+		if got := policies.Spoken(d); got != want {
+			t.Errorf("%v is spoken %q, want %q", d, got, want)
 		}
 	}
 }

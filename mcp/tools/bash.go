@@ -87,6 +87,7 @@ type bashOutput struct {
 	Notice          string            `json:"notice,omitempty"`
 	Reverted        []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
 	Blocked         []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the command ran, and why"`
+	Refusal         *policies.Refusal `json:"refusal,omitempty" jsonschema:"why the call was not run; or, beside the other members, the first thing that the sandbox blocked"`
 	Changes         []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
 	ChangesMore     int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
 	ChangesNote     string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
@@ -194,7 +195,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if sh.backends.Checkpoints {
 		watch.keep(ctx, box, in)
 	}
-	return sh.answer(box, job, end, plan, notice, watch)
+	return sh.answer(call, box, job, end, plan, notice, watch)
 }
 
 // ending is how following a command came out.
@@ -249,8 +250,10 @@ func outcome(job *sandbox.Job) sandbox.Result {
 func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Result, error) {
 	if cwd == "" {
 		if dir, gone := sh.lost(err); gone {
-			return mcp.Failed("BLOCKED by the sandbox: the working directory %s, where the last command ended, cannot be used any more, "+
-				"and the command may not be meant for another one. Nothing was run. Instead: call again; it then starts in the first directory of the session.", dir), nil
+			return mcp.Refused(policies.Block{
+				Reason: fmt.Sprintf("the working directory %s, where the last command ended, cannot be used any more, and the command may not be meant for another one", dir),
+				Ran:    nothingRan, Instead: "Instead: call again; it then starts in the first directory of the session.",
+			}.Refusal()), nil
 		}
 	}
 	return sh.blocked(ctx, err)
@@ -277,7 +280,7 @@ func tell(call mcp.Call, o *sandbox.Output, offset int64) int64 {
 }
 
 // answer is the result of a command in words and as a structure.
-func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bashPlan, notice string, watch *watched) (*mcp.Result, error) {
+func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end ending, plan bashPlan, notice string, watch *watched) (*mcp.Result, error) {
 	o := job.Output()
 	both, err := o.Cut(plan.show)
 	if err != nil {
@@ -305,6 +308,7 @@ func (sh *shell) answer(box *sandbox.Box, job *sandbox.Job, end ending, plan bas
 		Notice:          notice,
 		Reverted:        reverted(end.result),
 		Blocked:         refused(end.result),
+		Refusal:         firstRefusal(end.result, call),
 		Set:             box.Set(),
 		cut:             both.Dropped > 0,
 	}
@@ -379,6 +383,16 @@ func refused(r sandbox.Result) []string {
 		said = append(said, b.Refusal())
 	}
 	return said
+}
+
+// firstRefusal is the first thing that the network refused, or nil.
+func firstRefusal(r sandbox.Result, call mcp.Call) *policies.Refusal {
+	if len(r.Blocked) == 0 {
+		return nil
+	}
+	first := r.Blocked[0].Block().Refusal()
+	first.CallID = call.ID
+	return &first
 }
 
 // bracket marks a line as belljar's, not the command's.

@@ -23,11 +23,11 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 		}
 		for _, sound := range w.sounds {
 			if strings.Contains(said, sound) {
-				return "sandbox: " + w.says(g)
+				return w.hint(g)
 			}
 		}
 		if w.signal != 0 && r.Code == 128+int(w.signal) {
-			return "sandbox: " + w.says(g)
+			return w.hint(g)
 		}
 	}
 	return ""
@@ -52,8 +52,10 @@ var walls = []wall{
 			"Failed to establish a new connection", "network is unreachable", "connection refused: lookup",
 		},
 		says: func(g policies.Grant) string {
-			return fmt.Sprintf("profile %q has no network, so no host can be reached from here; that says nothing about the host. "+
-				"Use what is in the workspace and in the system directories.", g.Profile())
+			return policies.Block{
+				Reason: fmt.Sprintf("profile %q has no network, so no host can be reached from here", g.Profile()), Host: true,
+				Instead: "Use what is in the workspace and in the system directories.",
+			}.Refusal().Text()
 		},
 	},
 	{
@@ -107,6 +109,15 @@ var walls = []wall{
 			return fmt.Sprintf("a process may hold %d files open; close some.", g.Limits().OpenFiles)
 		},
 	},
+}
+
+// hint is what is said of the wall. Where there is no network it is a refusal
+// like those of the door that such a box does not have.
+func (w wall) hint(g policies.Grant) string {
+	if w.offline {
+		return w.says(g)
+	}
+	return "sandbox: " + w.says(g)
 }
 
 // storageHolds is what a box can store outside its workspace.

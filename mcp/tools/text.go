@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
@@ -127,6 +128,8 @@ func bytesWithin(name string, got *int64, normal, high int64) (int, error) {
 	return int(*got), nil
 }
 
+const nothingRan = "Nothing was run."
+
 // blocked is the result for a call that the sandbox did not take, in words
 // for the agent; the cause goes to the log. A call that was cancelled is
 // nobody's to read any more, so its error passes through.
@@ -138,25 +141,24 @@ func (sh *shell) blocked(ctx context.Context, err error) (*mcp.Result, error) {
 	var why *sandbox.Refusal
 	switch {
 	case errors.As(err, &why):
-		ran := "Nothing was run."
+		ran := nothingRan
 		if why.Ran {
 			ran = "A part of it ran."
 		}
-		return mcp.Failed("BLOCKED by the sandbox: %s %s", sentence(why.Message), ran), nil
+		return mcp.Refused(policies.Block{Reason: why.Message, Ran: ran}.Refusal()), nil
 	case errors.Is(err, sandbox.ErrTooMany):
-		return mcp.Failed("BLOCKED by the sandbox: %s. Nothing was run. "+
-			"Instead: end a background task that is no longer needed (ListBgTasks, KillBgTask), or try again when another command has ended.", err), nil
+		return mcp.Refused(policies.Block{
+			Reason: err.Error(), Ran: nothingRan,
+			Instead: "Instead: end a background task that is no longer needed (ListBgTasks, KillBgTask), or try again when another command has ended.",
+		}.Refusal()), nil
 	case errors.Is(err, sandbox.ErrClosed):
-		return mcp.Failed("BLOCKED by the sandbox: the box of this session was closed while the call ran. " +
-			"Instead: call again; a new box is opened, without the background tasks and files outside the workspace of the old one."), nil
+		return mcp.Refused(policies.Block{
+			Reason:  "the box of this session was closed while the call ran",
+			Instead: "Instead: call again; a new box is opened, without the background tasks and files outside the workspace of the old one.",
+		}.Refusal()), nil
 	}
 	return mcp.Failed("The sandbox could not run the command: %s. "+
 		"Instead: `belljar doctor` on the server's machine says what is missing there.", err), nil
-}
-
-// sentence is s with a full stop.
-func sentence(s string) string {
-	return strings.TrimRight(s, ". ") + "."
 }
 
 // wholeRunes is p without an unfinished character at its end.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,25 +48,21 @@ func (r *Refused) Error() string {
 	return policies.Clip(fmt.Sprintf("%s: refused: %s", r.Record.what(), r.Record.Reason), maxLine)
 }
 
-// Refusal is the one line that tells an agent of what was refused: who refused
-// it, why, that the other side is not to blame, and what is allowed. It is ""
-// where the record is of something allowed.
+// Refusal is the text of Block.
 func (r Record) Refusal() string {
 	if r.Allowed {
 		return ""
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "BLOCKED by the sandbox: %s refused", r.what())
-	if r.Count > 1 {
-		fmt.Fprintf(&b, " %d times", r.Count)
+	return policies.Clip(r.Block().Refusal().Text(), maxLine)
+}
+
+// Block is what an agent is told of what was refused: what it was, why, that
+// the other side is not to blame, and what is allowed.
+func (r Record) Block() policies.Block {
+	return policies.Block{
+		What: r.what(), Times: r.Count, Host: true, Reason: r.Reason, Rule: r.Rule, Profile: r.Profile,
+		Instead: cmp.Or(r.Instead, "Reach the goal another way, or tell the person you work for."),
 	}
-	fmt.Fprintf(&b, ", %s", cmp.Or(r.Reason, "the policy does not allow it"))
-	if r.Profile != "" && !strings.Contains(r.Reason, strconv.Quote(r.Profile)) {
-		fmt.Fprintf(&b, " (profile %q)", r.Profile)
-	}
-	b.WriteString(". The host is not down. ")
-	b.WriteString(cmp.Or(r.Instead, "Reach the goal another way, or tell the person you work for."))
-	return policies.Clip(b.String(), maxLine)
 }
 
 // what is what was tried, as the agent would say it.
