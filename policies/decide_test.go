@@ -435,7 +435,11 @@ func TestDefaultPolicy(t *testing.T) {
 		"Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask", "ReadImage", "ReadDocs",
 		"WebSearch", "TaskManager", "PlanMode", "AskUserQuestion", "InvokeSkill", "SetCallback",
 	} {
-		d := p.Decide(policies.Facts{Tenant: "t", Tool: tool})
+		f := policies.Facts{Tenant: "t", Tool: tool}
+		if tool == "ReadDocs" {
+			f.URLs = []string{"https://pkg.go.dev/net/http"}
+		}
+		d := p.Decide(f)
 		if d.Verdict != allow || d.Grant.Profile() != "offline" || p.Hidden(tool) {
 			t.Errorf("%s: got %v with profile %q, hidden %v", tool, d.Verdict, d.Grant.Profile(), p.Hidden(tool))
 		}

@@ -13,10 +13,14 @@ import (
 // https://pkg.go.dev.evil.example/ away from a rule about pkg.go.dev.
 type urlGlob struct {
 	scheme element
-	host   string // "*", "*.suffix" or a whole name
+	host   string // "*", publicNames, "*.suffix" or a whole name
 	port   string // "" for the scheme's own, "*" for any
 	path   glob
 }
+
+// publicNames stands in a pattern for every host that "*" under allow of net
+// stands for: names of the public network, and no address.
+const publicNames = "<public>"
 
 func compileURL(s string) (urlGlob, error) {
 	var g urlGlob
@@ -46,9 +50,9 @@ func compileURL(s string) (urlGlob, error) {
 		}
 	}
 	name := strings.TrimPrefix(g.host, "*.")
-	if g.host != "*" {
+	if g.host != "*" && g.host != publicNames {
 		if _, err := hostname(name); err != nil {
-			return g, fmt.Errorf("has the host %q; write a name, *.name or *", host)
+			return g, fmt.Errorf("has the host %q; write a name, *.name, <public> or *", host)
 		}
 	}
 	if g.path, err = compilePath("/" + path); err != nil {
@@ -141,6 +145,9 @@ func (g urlGlob) onHost(host string) bool {
 	switch {
 	case g.host == "*":
 		return true
+	case g.host == publicNames:
+		h, err := ParseHost(host)
+		return err == nil && public(h)
 	case below:
 		return strings.HasSuffix(host, suffix) && len(host) > len(suffix)
 	}
