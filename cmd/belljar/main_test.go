@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"net"
@@ -37,6 +38,9 @@ func TestScripts(t *testing.T) {
 			return condition(t, cond), nil
 		},
 		Setup: func(e *testscript.Env) error {
+			if dir, err := os.UserCacheDir(); err == nil { // for scripts that build something
+				e.Setenv("GOCACHE", cmp.Or(os.Getenv("GOCACHE"), filepath.Join(dir, "go-build")))
+			}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
 			return os.MkdirAll(filepath.Join(e.WorkDir, "ws"), 0o750)
