@@ -1,6 +1,10 @@
 package search
 
 import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -55,6 +59,19 @@ type Engine struct {
 	NeedsKey string        // name in Keys without which it cannot be asked; "" where it can
 	NeedsURL string        // name in Keys of the address to ask; "" where Hosts say it
 	Source   string        // the file it was read from
+
+	base      *url.URL // what addresses of answers are relative to, unless it is known where they were read
+	kin       []string // hosts of who runs it; links to them are no results
+	key       string   // name in Keys of what it uses where it is there
+	query     queryRules
+	order     int // among those of its use
+	steps     []*sending
+	answers   []*answer
+	common    []*answer // proofs that hold for all engines
+	unwraps   []unwrap
+	drops     []*regexp.Regexp
+	statuses  map[int]Outcome
+	locations []causes
 }
 
 // Usable reports whether keys hold what the engine cannot be asked without.
@@ -62,34 +79,32 @@ func (e *Engine) Usable(keys Keys) bool {
 	return (e.NeedsKey == "" || keys[e.NeedsKey] != "") && (e.NeedsURL == "" || keys[e.NeedsURL] != "")
 }
 
-// Engines are all that were loaded, in the order of their files' names. They
-// do not change: Reload makes new ones.
-type Engines struct {
-	dir    string
-	all    []*Engine
-	byName map[string]*Engine // with aliases
+// Allows reports whether a request or a redirect of the engine may go to a
+// host. An entry of Hosts that starts with "*." stands for all names below it;
+// that of the address which the operator gives in keys belongs to them.
+func (e *Engine) Allows(host string, keys Keys) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	for _, h := range e.Hosts {
+		if below, open := strings.CutPrefix(h, "*"); h == host || open && strings.HasSuffix(host, below) {
+			return true
+		}
+	}
+	if e.NeedsURL == "" {
+		return false
+	}
+	u, err := url.Parse(keys[e.NeedsURL])
+	return err == nil && u.Hostname() != "" && strings.EqualFold(u.Hostname(), host)
 }
 
-// All are the engines in the order in which they are asked: the defaults, the
-// optional ones, the reserves, then those that are off. The slice is the
-// caller's.
-func (s *Engines) All() []*Engine { return append([]*Engine(nil), s.all...) }
-
-// Find is the engine of a name or of one of its aliases, or nil.
-func (s *Engines) Find(name string) *Engine { return s.byName[name] }
-
-// LoadEngines compiles the engines that come with belljar, and then those of
-// dir, where each *.yaml replaces the one of its name or adds one. An empty dir
-// is none. The error is a *FileError with every fault of every file, each with
-// its line and column, or says why dir cannot be read.
-func LoadEngines(dir string) (*Engines, error) {
-	return &Engines{dir: dir, byName: make(map[string]*Engine)}, nil
+// speaks reports whether the engine answers in a format.
+func (e *Engine) speaks(f format) bool {
+	return slices.ContainsFunc(e.answers, func(a *answer) bool { return a.format == f })
 }
 
-// Reload reads the directory again that s was loaded with. Where that finds a
-// fault, s goes on to hold: the caller keeps it. Changed says whether anything
-// differs from s.
-func (s *Engines) Reload() (next *Engines, changed bool, err error) {
-	next, err = LoadEngines(s.dir)
-	return next, err == nil, err
+// format names the format in which the engine answers, for people.
+func (e *Engine) format() string {
+	if len(e.answers) == 0 {
+		return "an answer"
+	}
+	return strings.ToUpper(formatNames[e.answers[0].format])
 }

@@ -1,5 +1,28 @@
 package search
 
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// ErrKey is in the error of an exchange with an engine whose key or address is
+// not there.
+var ErrKey = errors.New("no key")
+
+// ErrPage is in the error of an exchange about a page that the engine has not.
+var ErrPage = errors.New("no such page")
+
+// agent is who we say we are where an engine's file does not say it.
+const agent = "belljar/1 (+https://belljar.dev)"
+
+// maxRequests bounds one exchange.
+const maxRequests = 4
+
 // Exchange leads one query through one engine, which may take more than one
 // request: a token first, or another format where the first was turned away.
 // It does no I/O: the caller sends what Next says and tells the answer.
@@ -16,25 +39,211 @@ package search
 //
 // It is for one goroutine.
 type Exchange struct {
+	engine *Engine
+	values map[string]string
+	steps  []*sending // those to come, the current one first
+	sent   int
 	parsed Parsed
 }
 
-// Exchange starts one. The error says what the engine cannot do: there is no
-// key, or the query asks for what it does not have (as a second page).
+// Exchange starts one. The error is or holds ErrKey or ErrPage, or says what
+// else is missing; it holds nothing of the query.
 func (e *Engine) Exchange(q Query, keys Keys) (*Exchange, error) {
-	return &Exchange{}, nil
+	switch {
+	case !e.Usable(keys):
+		return nil, fmt.Errorf("ask %s: %w: it needs the secret %s", e.Name, ErrKey, strings.Trim(e.NeedsKey+" "+e.NeedsURL, " "))
+	case max(q.Page, 1) > max(e.query.pages, 1):
+		return nil, fmt.Errorf("ask %s for page %d: %w: it has %d", e.Name, q.Page, ErrPage, max(e.query.pages, 1))
+	case strings.TrimSpace(q.Text) == "":
+		return nil, fmt.Errorf("ask %s: the query is empty", e.Name)
+	}
+	x := &Exchange{engine: e, values: e.valuesOf(q, keys, time.Now()), parsed: Parsed{Outcome: None}}
+	for _, s := range e.steps {
+		if s.when == "" || (s.when == "first") == (q.Page <= 1) {
+			x.steps = append(x.steps, s)
+		}
+	}
+	switch {
+	case e.NeedsURL != "" && x.values["url"] == "":
+		return nil, fmt.Errorf("ask %s: %w: the secret %s is no http or https address without credentials", e.Name, ErrKey, e.NeedsURL)
+	case len(x.steps) == 0:
+		return nil, fmt.Errorf("ask %s: its file says no requests", e.Name)
+	}
+	return x, nil
 }
 
 // Next is the request to make now; false says that the exchange is at its end.
 // There are never more than a few.
-func (x *Exchange) Next() (Request, bool) { return Request{}, false }
+func (x *Exchange) Next() (Request, bool) {
+	if len(x.steps) == 0 || x.sent >= maxRequests {
+		return Request{}, false
+	}
+	req := x.steps[0].build(x.values)
+	h := req.Header
+	for key, value := range map[string]string{
+		"User-Agent": agent, "Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,application/json;q=0.9,*/*;q=0.8",
+		"Accept-Language": x.acceptLanguage(),
+	} {
+		if h.Get(key) == "" {
+			h.Set(key, value)
+		}
+	}
+	return req, true
+}
+
+func (x *Exchange) acceptLanguage() string {
+	lang, region := x.values["lang"], x.values["region"]
+	switch {
+	case lang == "":
+		return "en-US,en;q=0.9"
+	case region != "":
+		return lang + "-" + strings.ToUpper(region) + "," + lang + ";q=0.9"
+	}
+	return lang
+}
 
 // Answer tells what came back for the request that Next gave.
-func (x *Exchange) Answer(r Response) {}
+func (x *Exchange) Answer(r Response) {
+	if len(x.steps) == 0 {
+		return
+	}
+	step := x.steps[0]
+	x.steps = x.steps[1:]
+	x.sent++
+	if step.token != nil {
+		if token := x.engine.token(step, r); token != "" {
+			x.values["token"] = token
+			return
+		}
+		x.parsed = x.engine.Parse(r)
+		if !x.parsed.Outcome.Blocked() && x.parsed.Outcome != RateLimited && x.parsed.Outcome != HTTPError {
+			x.parsed = Parsed{Outcome: Drift, Detail: "no token in the page that has it"}
+		}
+		x.steps = nil
+		return
+	}
+	last := x.parsed
+	x.parsed = x.engine.Parse(r)
+	if last.Outcome != None && x.parsed.Outcome == Drift {
+		x.parsed = last // what the first form said is nearer to the cause
+	}
+	switch x.parsed.Outcome {
+	case Drift, BlockedSoft, HTTPError:
+		// The next form may work, or prove that there is nothing.
+	default:
+		x.steps = nil
+	}
+}
 
 // Parsed is the result of the exchange at its end.
-func (x *Exchange) Parsed() Parsed { return x.parsed }
+func (x *Exchange) Parsed() Parsed {
+	if x.parsed.Outcome == None {
+		return Parsed{Outcome: HTTPError, Detail: "the exchange did not come to its end"}
+	}
+	return x.parsed
+}
 
-// Parse says what one answer means: Engine.Exchange without the requests, for
-// recorded bodies and tests. It never panics, whatever the body is.
-func (e *Engine) Parse(r Response) Parsed { return Parsed{Outcome: Drift} }
+// token reads the token of a step out of an answer.
+func (e *Engine) token(s *sending, r Response) (token string) {
+	defer func() {
+		if recover() != nil { //nolint:revive // as in Parse
+			token = ""
+		}
+	}()
+	if len(r.Body) > MaxBody {
+		r.Body = r.Body[:MaxBody]
+	}
+	b := newBody(e, r)
+	if !b.fine() || b.format != formatHTML {
+		return ""
+	}
+	token, _ = fieldOf(b.tree().top, s.token, maxTitle, nil)
+	return token
+}
+
+// valuesOf are the values of the variables for a query.
+func (e *Engine) valuesOf(q Query, keys Keys, now time.Time) map[string]string {
+	page, count := max(q.Page, 1), q.MaxResults
+	if count <= 0 {
+		count = 10
+	}
+	if e.query.most > 0 {
+		count = min(count, e.query.most)
+	}
+	v := map[string]string{
+		"query": e.cutQuery(q.Text), "count": strconv.Itoa(count), "page": strconv.Itoa(page), "agent": agent,
+		"lang": subtag(q.Language, e.query.lang, 3), "region": subtag(q.Region, e.query.region, 2),
+		"key": keys[e.key], "url": operatorURL(keys[e.NeedsURL]),
+	}
+	if page > 1 || e.query.always {
+		start := e.query.first + (page-1)*e.query.step
+		v["start"], v["start_next"] = strconv.Itoa(start), strconv.Itoa(start+1)
+	}
+	days := map[string]int{"day": 1, "week": 7, "month": 31, "year": 365}[q.TimeRange]
+	if days > 0 {
+		since := now.UTC().AddDate(0, 0, -days)
+		v["since"], v["since_compact"] = since.Format("2006-01-02"), since.Format("20060102")
+		v["since_unix"] = strconv.FormatInt(since.Unix(), 10)
+		v["since_day"] = strconv.FormatInt(since.Unix()/86400, 10)
+		v["today_day"] = strconv.FormatInt(now.Unix()/86400, 10)
+	}
+	word := func(words map[string]template, key string) string {
+		s, _ := words[key].expand(func(p piece) string { return v[p.name] })
+		return s
+	}
+	safe := q.SafeSearch
+	if safe == "" {
+		safe = "moderate"
+	}
+	v["safesearch"], v["time_range"] = word(e.query.safe, safe), word(e.query.ranges, q.TimeRange)
+	return v
+}
+
+// subtag is a language or region as two or three letters, or what stands for
+// none. It may become part of a host, so it is never anything else.
+func subtag(s, none string, most int) string {
+	s, _, _ = strings.Cut(strings.ToLower(strings.ReplaceAll(s, "_", "-")), "-")
+	if len(s) < 2 || len(s) > most || strings.IndexFunc(s, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
+		return none
+	}
+	return s
+}
+
+// operatorURL is the address of an engine that the operator runs, without what
+// must not be in one.
+func operatorURL(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
+}
+
+// cutQuery is the query as the engine takes it: engines refuse long ones, so
+// they are cut at a word.
+func (e *Engine) cutQuery(s string) string {
+	words := strings.Fields(strings.ToValidUTF8(s, " "))
+	if e.query.words > 0 && len(words) > e.query.words {
+		words = words[:e.query.words]
+	}
+	if e.query.quote {
+		for i, w := range words {
+			if strings.HasPrefix(w, "!") || strings.HasPrefix(w, `\`) {
+				words[i] = `"` + strings.Trim(w, `"`) + `"`
+			}
+		}
+	}
+	s = strings.Join(words, " ")
+	most := e.query.chars
+	if most == 0 {
+		most = 1000
+	}
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	s = string([]rune(s)[:most])
+	if at := strings.LastIndexByte(s, ' '); at > len(s)/2 {
+		s = s[:at]
+	}
+	return s
+}

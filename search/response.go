@@ -30,10 +30,12 @@ type Response struct {
 // it says is foreign text.
 type Hit struct {
 	Title     string
-	URL       string // http or https, absolute
-	Snippet   string // may be empty
-	Rank      int    // from 1
-	Published time.Time
+	URL       string    // http or https, absolute
+	Snippet   string    // may be empty
+	Rank      int       // from 1
+	Published time.Time // zero where the engine does not say
+
+	href string // URL, but relative where the answer has it so
 }
 
 // Parsed is what one answer says.

@@ -1,0 +1,185 @@
+package search
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// indexFile lists the bodies of a directory.
+const indexFile = "index.tsv"
+
+// maxRecorded bounds the bodies of one index.
+const maxRecorded = 10_000
+
+// Recorded is a body of an engine that was kept, and what it must mean.
+type Recorded struct {
+	Engine string
+	File   string
+
+	// What the index expects; Organic is -1 where it does not say, and Outcome
+	// is "" or how the name of the outcome starts.
+	Organic    int
+	Outcome    string
+	FirstTitle string
+	FirstURL   string
+}
+
+// Examined is what a recorded body says when it is parsed now.
+type Examined struct {
+	Recorded
+	Known  bool // there is an engine of the name
+	Parsed Parsed
+	Wrong  string // how it differs from the index; "" where it does not
+}
+
+// Count is the number of results.
+func (e Examined) Count() int { return len(e.Parsed.Hits) }
+
+// First is the title and the address of the first result. The address is as
+// the body has it, so one without a host stays so: a recorded body does not say
+// where it was read.
+func (e Examined) First() (title, address string) {
+	if len(e.Parsed.Hits) == 0 {
+		return "", ""
+	}
+	return e.Parsed.Hits[0].Title, e.Parsed.Hits[0].href
+}
+
+// Examine parses the bodies that index.tsv in dir lists, in its order. The
+// first line of an index names its columns, divided by tabs: engine and file
+// must be there; organic, outcome, first_title and first_url say what is
+// expected, status and url what came with the body, and of a note the word
+// behind "expect" counts as the outcome.
+func (s *Engines) Examine(dir string) ([]Examined, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory of bodies: %w", err)
+	}
+	defer root.Close()
+	f, err := root.Open(indexFile)
+	if err != nil {
+		return nil, fmt.Errorf("open the index of bodies: %w", err)
+	}
+	defer f.Close()
+	var all []Examined
+	var columns map[string]int
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for line := 1; lines.Scan(); line++ {
+		cells := strings.Split(strings.TrimSuffix(lines.Text(), "\r"), "\t")
+		switch {
+		case columns == nil:
+			if columns, err = header(cells); err != nil {
+				return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, indexFile), err)
+			}
+			continue
+		case strings.TrimSpace(lines.Text()) == "":
+			continue
+		case len(all) == maxRecorded:
+			return nil, fmt.Errorf("read %s: it lists more than %d bodies", filepath.Join(dir, indexFile), maxRecorded)
+		}
+		cell := func(name string) string {
+			if i, ok := columns[name]; ok && i < len(cells) {
+				return strings.TrimSpace(cells[i])
+			}
+			return ""
+		}
+		e, err := s.examine(root, cell)
+		if err != nil {
+			return nil, fmt.Errorf("line %d of %s: %w", line, filepath.Join(dir, indexFile), err)
+		}
+		all = append(all, e)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, indexFile), err)
+	}
+	return all, nil
+}
+
+// header finds the columns of an index by their names.
+func header(cells []string) (map[string]int, error) {
+	columns := make(map[string]int)
+	for i, c := range cells {
+		columns[strings.ToLower(strings.ReplaceAll(strings.TrimSpace(c), " ", "_"))] = i
+	}
+	for _, name := range []string{"engine", "file"} {
+		if _, ok := columns[name]; !ok {
+			return nil, fmt.Errorf("its first line names no column %q", name)
+		}
+	}
+	return columns, nil
+}
+
+// examine parses one body.
+func (s *Engines) examine(root *os.Root, cell func(string) string) (Examined, error) {
+	e := Examined{Recorded: Recorded{
+		Engine: cell("engine"), File: cell("file"), Organic: -1,
+		Outcome: cell("outcome"), FirstTitle: cell("first_title"), FirstURL: cell("first_url"),
+	}}
+	if n, err := strconv.Atoi(cell("organic")); err == nil {
+		e.Organic = n
+	}
+	if _, after, ok := strings.Cut(cell("note"), "expect "); ok && e.Outcome == "" {
+		if words := strings.FieldsFunc(after, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '_' }); len(words) > 0 {
+			e.Outcome = words[0]
+		}
+	}
+	engine := s.Find(e.Engine)
+	if e.Known = engine != nil; !e.Known {
+		e.Wrong = "there is no engine of this name"
+		return e, nil
+	}
+	text, truncated, err := readBody(root, e.File)
+	if err != nil {
+		return e, err
+	}
+	r := Response{Body: text, Truncated: truncated, FinalURL: cell("url")}
+	if n, err := strconv.Atoi(cell("status")); err == nil {
+		r.Status = n
+	}
+	e.Parsed = engine.Parse(r)
+	e.Wrong = e.differs()
+	return e, nil
+}
+
+// readBody reads a recorded body, MaxBody of it at most.
+func readBody(root *os.Root, name string) (text []byte, truncated bool, err error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, false, fmt.Errorf("read a body: %w", err)
+	}
+	defer f.Close()
+	var b strings.Builder
+	n, err := io.CopyN(&b, f, MaxBody+1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false, fmt.Errorf("read a body: %w", err)
+	}
+	return []byte(b.String()[:min(n, MaxBody)]), n > MaxBody, nil
+}
+
+// differs says how a body is not what the index expects.
+func (e Examined) differs() string {
+	title, address := e.First()
+	outcome := e.Parsed.Outcome.String()
+	want := e.Outcome
+	if want == "" && e.Organic > 0 {
+		want = OK.String()
+	}
+	switch {
+	case want != "" && !strings.HasPrefix(outcome, want):
+		return fmt.Sprintf("the outcome is %s (%s), not %s", outcome, e.Parsed.Detail, want)
+	case e.Organic == 0 && e.Count() > 0 || e.Organic > 0 && e.Count() != e.Organic:
+		return fmt.Sprintf("%d results, not %d", e.Count(), e.Organic)
+	case e.Organic > 0 && e.FirstTitle != "" && title != e.FirstTitle:
+		return fmt.Sprintf("the first title is %q, not %q", title, e.FirstTitle)
+	case e.Organic > 0 && e.FirstURL != "" && address != e.FirstURL:
+		return fmt.Sprintf("the first address is %q, not %q", address, e.FirstURL)
+	}
+	return ""
+}

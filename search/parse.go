@@ -1,0 +1,329 @@
+package search
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxHits bounds what is taken from one answer.
+const maxHits = 50
+
+// Parse says what one answer means: Engine.Exchange without the requests, for
+// recorded bodies and tests. It never panics, whatever the body is.
+//
+// Results come first: where there are any, nothing else on the page counts.
+// Then come the engine's own proofs of a block, its proof of emptiness, and
+// what shows a block anywhere. What is left is drift if the page is one of
+// results all the same, and a block if not: it is never empty.
+func (e *Engine) Parse(r Response) (p Parsed) {
+	defer func() {
+		// Cascadia and the tokenizer are not ours, and the body is anybody's.
+		if bad := recover(); bad != nil { //nolint:revive // one bad page must not end the process
+			p = Parsed{Outcome: Drift, Detail: "its answer could not be read"}
+		}
+	}()
+	if len(r.Body) > MaxBody {
+		r.Body, r.Truncated = r.Body[:MaxBody], true
+	}
+	b := newBody(e, r)
+	for _, a := range e.answers {
+		if b.read(a); len(b.parsed.Hits) > 0 && b.fine() {
+			b.parsed.Outcome = OK
+			break
+		}
+	}
+	if b.parsed.Outcome != OK {
+		b.parsed.Hits = nil
+		b.parsed.Outcome, b.parsed.Detail = b.why()
+	}
+	b.parsed.RetryAfter = b.retryAfter()
+	return b.parsed
+}
+
+// body is one answer while it is read.
+type body struct {
+	engine *Engine
+	resp   Response
+	text   string
+	format format
+	base   *url.URL
+	page   *page // of HTML and XML, when it is read
+	value  any   // of JSON, when it is read
+	broken error // why there is no value
+
+	items  int // that were found, results or not
+	parsed Parsed
+}
+
+func newBody(e *Engine, r Response) *body {
+	b := &body{engine: e, resp: r, text: decoded(r.Body, r.Header), base: e.base}
+	b.format = sniff(b.text)
+	if u, err := url.Parse(r.FinalURL); err == nil && u.IsAbs() && u.Host != "" {
+		b.base = u
+	}
+	return b
+}
+
+// fine reports whether the status is one of an answer.
+func (b *body) fine() bool { return b.resp.Status == 0 || b.resp.Status >= 200 && b.resp.Status < 300 }
+
+var feedStart = regexp.MustCompile(`(?i)<(rss|feed|rdf:rdf|opensearchdescription)[\s>]`)
+
+// sniff says what a body is written in, by how it starts: engines and what
+// stands before them say what they like in headers.
+func sniff(text string) format {
+	start := strings.TrimLeft(text[:min(len(text), 4<<10)], " \t\r\n\uFEFF")
+	switch {
+	case start == "":
+		return formatHTML
+	case start[0] == '{' || start[0] == '[':
+		return formatJSON
+	case strings.HasPrefix(start, "<") && feedStart.MatchString(start) && !strings.Contains(strings.ToLower(start), "<html"):
+		return formatXML
+	}
+	return formatHTML
+}
+
+// suits reports whether a body may be what a describes.
+func (b *body) suits(a *answer) bool {
+	if a.after != "" {
+		return b.format == formatHTML && strings.Contains(b.text, a.after)
+	}
+	return a.format == b.format
+}
+
+// read takes the results that a describes.
+func (b *body) read(a *answer) {
+	if !b.suits(a) || len(a.items) == 0 && !a.columns {
+		return
+	}
+	if a.format == formatJSON {
+		b.readValue(a)
+	} else {
+		b.readTree(a)
+	}
+}
+
+// hit adds a result, if it is one.
+func (b *body) hit(title, link, snippet, date string) {
+	b.items++
+	if title == "" || link == "" || len(b.parsed.Hits) >= maxHits {
+		return
+	}
+	address, ok := b.engine.result(link, b.base)
+	if !ok {
+		return
+	}
+	for _, h := range b.parsed.Hits {
+		if h.URL == address && h.Title == title {
+			return // a page that shows one result twice, as in a box and in the list
+		}
+	}
+	published := parseDate(date)
+	if published.IsZero() {
+		published, snippet = leadingDate(snippet)
+	}
+	b.parsed.Hits = append(b.parsed.Hits, Hit{
+		Title: title, URL: address, Snippet: snippet, Rank: len(b.parsed.Hits) + 1, Published: published, href: asWritten(link, address),
+	})
+}
+
+// asWritten is the address of a result as the answer writes it, unwrapped but
+// not made absolute.
+func asWritten(link, address string) string {
+	if strings.HasPrefix(link, "/") && !strings.HasPrefix(link, "//") && strings.HasSuffix(address, link) {
+		return link
+	}
+	return address
+}
+
+// why says why there are no results.
+func (b *body) why() (Outcome, string) {
+	if o, d := b.byAddress(); o != None {
+		return o, d
+	}
+	if o, d := b.byProof(b.engine.answers, false); o != None {
+		return o, d
+	}
+	if b.fine() {
+		if o, d := b.byProof(b.engine.answers, true); o != None {
+			return o, d
+		}
+	}
+	if o, ok := b.engine.statuses[b.resp.Status]; ok {
+		return o, fmt.Sprintf("status %d", b.resp.Status)
+	}
+	if o, d := b.byProof(b.engine.common, false); o != None && o != HTTPError {
+		return o, d
+	}
+	if !b.fine() {
+		return byStatus(b.resp.Status)
+	}
+	if o, d := b.byProof(b.engine.common, false); o != None {
+		return o, d
+	}
+	return b.unproven()
+}
+
+// unproven is the end of why: nothing shows that there are no results, and
+// nothing that we were turned away.
+func (b *body) unproven() (Outcome, string) {
+	switch {
+	case b.items > 0:
+		return Drift, fmt.Sprintf("%d results were found and none has a title and an address", b.items)
+	case strings.TrimSpace(b.text) == "":
+		return BlockedSoft, "an empty body"
+	case b.cut():
+		return Drift, "the answer is cut off"
+	case b.format == formatHTML && !b.engine.speaks(formatHTML):
+		return BlockedSoft, "a page for people in place of " + b.engine.format()
+	case b.format == formatHTML && b.tree().links(b) < driftLinks:
+		return BlockedSoft, "a page without results, and without a word that there are none"
+	case b.format == formatHTML:
+		return Drift, "a page with links, of which none is found as a result"
+	}
+	return Drift, "an answer without results, and without proof that there are none"
+}
+
+// byAddress looks at where we were led.
+func (b *body) byAddress() (Outcome, string) {
+	location := b.resp.Header.Get("Location")
+	for _, c := range b.engine.locations {
+		if c.like.MatchString(b.resp.FinalURL) || location != "" && c.like.MatchString(location) {
+			return c.outcome, "redirected to " + c.like.String()
+		}
+	}
+	for _, name := range []string{"X-Yandex-Captcha", "Cf-Mitigated", "X-Datadome-Cid"} {
+		if b.resp.Header.Get(name) != "" && !(name == "X-Datadome-Cid" && b.fine()) {
+			return BlockedCaptcha, "the header " + name
+		}
+	}
+	return None, ""
+}
+
+// byStatus is what a status alone says.
+func byStatus(status int) (Outcome, string) {
+	detail := fmt.Sprintf("status %d", status)
+	switch {
+	case status == http.StatusTooManyRequests:
+		return RateLimited, detail
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
+		status == http.StatusUnavailableForLegalReasons:
+		return BlockedSoft, detail
+	case status >= 300 && status < 400:
+		return BlockedSoft, detail + " to a place that is not followed"
+	}
+	return HTTPError, detail
+}
+
+// byProof looks for proofs that answers name: of emptiness, or of all else.
+func (b *body) byProof(answers []*answer, empty bool) (Outcome, string) {
+	for _, a := range answers {
+		if !b.suits(a) {
+			continue
+		}
+		holds := b.prover(a)
+		if holds == nil {
+			continue
+		}
+		all := []struct {
+			outcome Outcome
+			proofs  []proof
+		}{{BlockedCaptcha, a.captcha}, {RateLimited, a.limited}, {BlockedSoft, a.blocked}, {HTTPError, a.failed}}
+		if empty {
+			all = all[:1]
+			all[0].outcome, all[0].proofs = Empty, a.empty
+		}
+		for _, kind := range all {
+			for _, p := range kind.proofs {
+				if holds(p) && !(empty && b.doubtful(p)) {
+					return kind.outcome, p.text
+				}
+			}
+		}
+	}
+	return None, ""
+}
+
+// doubtful reports whether words that say that there is nothing stand on a page
+// that has links elsewhere: they may be those of a result.
+func (b *body) doubtful(p proof) bool {
+	return p.like != nil && b.format == formatHTML && b.tree().links(b) >= driftLinks
+}
+
+// prover tries proofs of a on the body; nil where the body cannot be read.
+func (b *body) prover(a *answer) func(proof) bool {
+	if a.format != formatJSON {
+		tree := b.tree().top
+		return func(p proof) bool { return p.inTree(tree) }
+	}
+	value, ok := b.json(a)
+	if !ok {
+		return nil
+	}
+	return func(p proof) bool { return p.inValue(value) }
+}
+
+// cut reports whether the body ends before its end.
+func (b *body) cut() bool {
+	switch {
+	case b.resp.Truncated:
+		return true
+	case b.format == formatJSON:
+		b.json(nil)
+		return b.broken != nil
+	case b.format == formatXML:
+		return b.tree().open > 0
+	}
+	return b.tree().unended
+}
+
+var waitSeconds = regexp.MustCompile(`(?i)(?:in|after|for) (\d{1,6}) ?(?:seconds|secs|s)\b`)
+
+// maxWait bounds what an engine can ask to wait.
+const maxWait = 24 * time.Hour
+
+// retryAfter is how long the engine asks to wait.
+func (b *body) retryAfter() time.Duration {
+	var wait time.Duration
+	h := b.resp.Header
+	if s := h.Get("Retry-After"); s != "" {
+		if n, err := strconv.Atoi(s); err == nil {
+			wait = time.Duration(min(max(n, 0), int(maxWait/time.Second))) * time.Second
+		} else if at, err := http.ParseTime(s); err == nil {
+			wait = time.Until(at)
+		}
+	}
+	if object, ok := b.value.(map[string]any); ok {
+		wait = max(wait, waitOf(object))
+	}
+	if wait == 0 && b.parsed.Outcome == RateLimited && h.Get("X-Ratelimit-Remaining") == "0" {
+		if n, err := strconv.ParseInt(h.Get("X-Ratelimit-Reset"), 10, 64); err == nil {
+			wait = time.Until(time.Unix(n, 0))
+		}
+	}
+	return min(max(wait, 0), maxWait)
+}
+
+// waitOf is what the answer of an API asks to wait.
+func waitOf(object map[string]any) time.Duration {
+	for _, key := range []string{"backoff", "retry_after"} {
+		if n, err := strconv.Atoi(literal(object[key], maxProof)); err == nil && n > 0 && n < int(maxWait/time.Second) {
+			return time.Duration(n) * time.Second
+		}
+	}
+	for _, key := range []string{"error_message", "message", "error", "detail"} {
+		if m := waitSeconds.FindStringSubmatch(literal(object[key], maxProof)); m != nil {
+			n, err := strconv.Atoi(m[1])
+			if err == nil {
+				return time.Duration(n) * time.Second
+			}
+		}
+	}
+	return 0
+}

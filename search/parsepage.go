@@ -1,0 +1,165 @@
+package search
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// driftLinks is how many addresses elsewhere make a page one of results: one
+// that turns us away leads to its own help and terms only.
+const driftLinks = 4
+
+// page is a body as a tree.
+type page struct {
+	top     *html.Node
+	ends    map[*html.Node]bool // elements that are open where the text ends
+	open    int                 // how many
+	unended bool                // neither the body nor the page is closed
+}
+
+// tree is the body as a tree.
+func (b *body) tree() *page {
+	if b.page == nil {
+		b.page = grow(b.text, b.format == formatXML)
+	}
+	return b.page
+}
+
+// readTree takes the results of HTML or XML.
+func (b *body) readTree(a *answer) {
+	t := b.tree()
+	for _, f := range a.items {
+		items := f.place.findAll(t.top)
+		for i, n := range items {
+			if i >= 4*maxHits || len(b.parsed.Hits) >= maxHits {
+				break
+			}
+			if within(n, items[:i]) || skipped(n, a.skip) {
+				continue
+			}
+			b.readItem(t, a, n)
+		}
+		if len(b.parsed.Hits) > 0 {
+			break
+		}
+	}
+	if len(b.parsed.Hits) > 0 {
+		b.parsed.Suggestion, _ = fieldOf(t.top, a.suggestion, maxTitle, a.drop)
+		b.parsed.Answer, _ = fieldOf(t.top, a.reply, maxSnippet, a.drop)
+	}
+}
+
+// readItem takes one result.
+func (b *body) readItem(t *page, a *answer, n *html.Node) {
+	title, at := fieldOf(n, a.title, maxTitle, a.drop)
+	if t.ends[at] {
+		return // the text ends within the title: who knows how it goes on
+	}
+	link, _ := fieldOf(n, a.url, maxURL, nil)
+	snippet, _ := fieldOf(n, a.snippet, maxSnippet, a.drop)
+	date, _ := fieldOf(n, a.date, maxTitle, nil)
+	b.hit(title, link, snippet, date)
+}
+
+// fieldOf is the first of the alternatives that says something, and its node.
+func fieldOf(n *html.Node, alternatives []finder, most int, drop []nethtmlMatcher) (string, *html.Node) {
+	for _, f := range alternatives {
+		at := f.place.find(n)
+		if at == nil {
+			continue
+		}
+		if s := f.place.value(at, most, drop); s != "" {
+			return s, at
+		}
+	}
+	return "", nil
+}
+
+// within reports whether one of the items before holds n: a cluster of results
+// is one item, and its own are no others.
+func within(n *html.Node, before []*html.Node) bool {
+	if len(before) == 0 {
+		return false
+	}
+	last := before[len(before)-1]
+	for p := n.Parent; p != nil; p = p.Parent {
+		if p == last {
+			return true
+		}
+	}
+	return false
+}
+
+// skipped reports whether an item is none: n itself or something in it has the
+// proof.
+func skipped(n *html.Node, skip []proof) bool {
+	for _, p := range skip {
+		if p.inTree(n) || p.like == nil && p.at.selector != nil && p.at.selector.Match(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// anchors are all links of a page.
+var anchors = cascadia.MustCompile("a[href]")
+
+// links counts the links with a text that lead to hosts that are not the
+// engine's.
+func (t *page) links(b *body) int {
+	hosts := make(map[string]int)
+	count := 0
+	for _, n := range cascadia.QueryAll(t.top, anchors) {
+		address, ok := b.engine.result(attribute(n, "href"), b.base)
+		if !ok || inside(n, atom.Footer) {
+			continue
+		}
+		u, err := url.Parse(address)
+		if err != nil || b.engine.akin(u.Hostname()) || textOf(n, maxTitle, nil) == "" {
+			continue
+		}
+		// One host counts a few times: a page of results is not about one.
+		if hosts[u.Hostname()]++; hosts[u.Hostname()] <= driftLinks/2 {
+			count++
+		}
+	}
+	return count
+}
+
+// inside reports whether n stands in an element.
+func inside(n *html.Node, kind atom.Atom) bool {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if p.DataAtom == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// akin reports whether a host belongs to the engine, or to who runs it: it
+// shares a name below the top with one of its hosts.
+func (e *Engine) akin(host string) bool {
+	host = owner(host)
+	for _, own := range e.Hosts {
+		if owner(own) == host {
+			return true
+		}
+	}
+	for _, own := range e.kin {
+		if owner(own) == host {
+			return true
+		}
+	}
+	return false
+}
+
+// owner is the part of a host's name that tells who runs it, roughly: its last
+// two labels.
+func owner(host string) string {
+	labels := strings.Split(strings.ToLower(host), ".")
+	return strings.Join(labels[max(0, len(labels)-2):], ".")
+}

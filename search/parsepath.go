@@ -1,0 +1,220 @@
+package search
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// path is where something stands in a JSON value: names with dots between
+// them. "[]" behind a name is every entry of a list, "[2]" the third, and
+// "[key=value]" those objects of a list that have it, where a value may end in
+// a star. "." is the value itself.
+type path []step
+
+// step is one name of a path, or one pair of brackets.
+type step struct {
+	name  string
+	index int    // of a list; -1 is every entry
+	key   string // of the objects meant
+	value string
+	kind  stepKind
+}
+
+type stepKind int
+
+const (
+	stepName stepKind = iota
+	stepEach
+	stepIndex
+	stepWhere
+)
+
+var pathPiece = regexp.MustCompile(`^([^.\[\]{}\s]*)((?:\[[^\[\]]*\])*)$`)
+
+// newPath reads a path.
+func newPath(s string) (path, error) {
+	if s == "." {
+		return path{}, nil
+	}
+	var p path
+	for i, piece := range splitPath(s) {
+		m := pathPiece.FindStringSubmatch(piece)
+		if m == nil || m[1] == "" && (i > 0 || m[2] == "") {
+			return nil, fmt.Errorf("read the path %q: %q is no name with brackets", s, piece)
+		}
+		if m[1] != "" {
+			p = append(p, step{name: m[1], kind: stepName})
+		}
+		for inner := range strings.SplitSeq(strings.Trim(m[2], "[]"), "][") {
+			if m[2] == "" {
+				break
+			}
+			st, err := newBracket(inner)
+			if err != nil {
+				return nil, fmt.Errorf("read the path %q: %w", s, err)
+			}
+			p = append(p, st)
+		}
+	}
+	return p, nil
+}
+
+// splitPath cuts at the dots outside of brackets.
+func splitPath(s string) []string {
+	var pieces []string
+	from, inside := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '[':
+			inside++
+		case ']':
+			inside--
+		case '.':
+			if inside == 0 {
+				pieces = append(pieces, s[from:i])
+				from = i + 1
+			}
+		}
+	}
+	return append(pieces, s[from:])
+}
+
+func newBracket(s string) (step, error) {
+	if s == "" {
+		return step{kind: stepEach}, nil
+	}
+	if key, value, ok := strings.Cut(s, "="); ok && key != "" {
+		return step{kind: stepWhere, key: key, value: value}, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return step{}, fmt.Errorf("[%s] is neither empty, a number from 0, nor key=value", s)
+	}
+	return step{kind: stepIndex, index: n}, nil
+}
+
+// maxFound bounds what one path finds.
+const maxFound = 1000
+
+// all are the values at the path in v. One that is not there is left out; null
+// is there.
+func (p path) all(v any) []any {
+	found := []any{v}
+	for _, s := range p {
+		var next []any
+		for _, f := range found {
+			next = s.apply(next, f)
+			if len(next) >= maxFound {
+				next = next[:maxFound]
+				break
+			}
+		}
+		found = next
+	}
+	return found
+}
+
+// apply adds to found what the step leads to from v.
+func (s step) apply(found []any, v any) []any {
+	if s.kind == stepName {
+		if object, ok := v.(map[string]any); ok {
+			if at, ok := object[s.name]; ok {
+				found = append(found, at)
+			}
+		}
+		return found
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return found
+	}
+	switch s.kind {
+	case stepEach:
+		found = append(found, list...)
+	case stepIndex:
+		if s.index < len(list) {
+			found = append(found, list[s.index])
+		}
+	case stepWhere:
+		for _, e := range list {
+			if s.holds(e) {
+				found = append(found, e)
+			}
+		}
+	case stepName:
+	}
+	return found
+}
+
+// holds reports whether e is an object with the key and value of the step.
+func (s step) holds(e any) bool {
+	object, ok := e.(map[string]any)
+	if !ok {
+		return false
+	}
+	have, ok := object[s.key]
+	if !ok {
+		return false
+	}
+	text := literal(have, maxProof)
+	if start, open := strings.CutSuffix(s.value, "*"); open {
+		return strings.HasPrefix(text, start)
+	}
+	return text == s.value
+}
+
+// literal is a value as text: a string as it is, all else as JSON, most bytes
+// of it.
+func literal(v any, most int) string {
+	var s string
+	switch v := v.(type) {
+	case string:
+		s = v
+	case json.Number:
+		s = v.String()
+	case []any:
+		if len(v) == 0 {
+			return "[]"
+		}
+		s = encode(v)
+	default:
+		s = encode(v)
+	}
+	return s[:min(len(s), most)]
+}
+
+func encode(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// words are the texts at the path, with spaces between them: some engines cut
+// a title in pieces.
+func (p path) words(v any) string {
+	var b strings.Builder
+	for _, f := range p.all(v) {
+		var s string
+		switch f := f.(type) {
+		case string:
+			s = f
+		case json.Number:
+			s = f.String()
+		default:
+			continue
+		}
+		if b.Len() > 0 && s != "" {
+			b.WriteByte(' ')
+		}
+		b.WriteString(s)
+		if b.Len() > maxProof {
+			break
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,138 @@
+package search
+
+import (
+	"html"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	nethtml "golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Bounds of what one result says, in bytes. Merging cuts further.
+const (
+	maxTitle   = 1 << 10
+	maxSnippet = 4 << 10
+	maxURL     = 4 << 10
+)
+
+// prose gathers words with single spaces between them, up to a bound.
+type prose struct {
+	b    strings.Builder
+	most int
+	gap  bool
+}
+
+// write adds text. Whatever space is in it counts as one.
+func (p *prose) write(text string) {
+	for text != "" && p.b.Len() < p.most {
+		end := strings.IndexFunc(text, unicode.IsSpace)
+		if end != 0 {
+			word := text
+			if end > 0 {
+				word = text[:end]
+			}
+			if p.gap && p.b.Len() > 0 {
+				p.b.WriteByte(' ')
+			}
+			p.gap = false
+			p.b.WriteString(word)
+			text = text[len(word):]
+			continue
+		}
+		p.gap = true
+		_, size := utf8.DecodeRuneInString(text)
+		text = text[size:]
+	}
+}
+
+// String is what was gathered, in whole characters of valid UTF-8.
+func (p *prose) String() string {
+	s := p.b.String()
+	if len(s) > p.most {
+		s = s[:p.most]
+		for s != "" && !utf8.RuneStart(s[len(s)-1]) {
+			s = s[:len(s)-1]
+		}
+		if r, n := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && n <= 1 && s != "" {
+			s = s[:len(s)-1]
+		}
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// blocks are elements that start a new line, so that words on both sides are
+// apart.
+var blocks = set(atom.Address, atom.Article, atom.Blockquote, atom.Br, atom.Dd, atom.Div, atom.Dl, atom.Dt,
+	atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Hr, atom.Li, atom.Ol, atom.P, atom.Pre,
+	atom.Section, atom.Table, atom.Td, atom.Th, atom.Tr, atom.Ul)
+
+// mute are elements whose text nobody sees. Startpage has a style in its links.
+var mute = set(atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg)
+
+// textOf is the text that a reader sees in n, without the nodes that drop
+// picks, most bytes of it.
+func textOf(n *nethtml.Node, most int, drop []nethtmlMatcher) string {
+	p := prose{most: most}
+	readText(&p, n, n, drop)
+	return p.String()
+}
+
+// nethtmlMatcher is the part of a selector that picks a node.
+type nethtmlMatcher interface{ Match(n *nethtml.Node) bool }
+
+// readText walks no deeper than maxDepth, the depth of a tree.
+func readText(p *prose, top, n *nethtml.Node, drop []nethtmlMatcher) {
+	switch n.Type {
+	case nethtml.TextNode:
+		p.write(n.Data)
+		return
+	case nethtml.ElementNode:
+		if n != top {
+			if mute[n.DataAtom] {
+				return
+			}
+			for _, d := range drop {
+				if d.Match(n) {
+					return
+				}
+			}
+		}
+	default:
+	}
+	block := blocks[n.DataAtom]
+	p.gap = p.gap || block
+	for c := n.FirstChild; c != nil && p.b.Len() < p.most; c = c.NextSibling {
+		readText(p, top, c, drop)
+	}
+	p.gap = p.gap || block
+}
+
+// plain is a text of a structured answer, of which some hold markup.
+func plain(s string, most int) string {
+	if strings.IndexByte(s, '<') >= 0 && looksMarked(s) {
+		return textOf(grow(s, false).top, most, nil)
+	}
+	p := prose{most: most}
+	if strings.IndexByte(s, '&') >= 0 {
+		s = html.UnescapeString(s)
+	}
+	p.write(s)
+	return p.String()
+}
+
+// looksMarked reports whether a text has tags: "a < b" has none.
+func looksMarked(s string) bool {
+	for rest := s; ; {
+		_, after, found := strings.Cut(rest, "<")
+		if !found || after == "" {
+			return false
+		}
+		c := after[0]
+		if c == '/' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+			return strings.IndexByte(after, '>') >= 0
+		}
+		rest = after
+	}
+}

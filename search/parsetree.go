@@ -1,0 +1,312 @@
+package search
+
+import (
+	"bytes"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Bounds of a tree. What lies beyond is left out: selectors walk a tree with a
+// call per level, and a page of results is far from either.
+const (
+	maxDepth = 256
+	maxNodes = 200_000
+)
+
+// slab is how many nodes and attributes are made at once. Making a tree is
+// nine tenths of the work of reading a page, and most of that was allocation.
+const slab = 256
+
+// grower makes a tree of a body. It is no parser by the book: it closes what
+// the end tags of real pages leave open, and does not move nodes about as
+// browsers do, for all that selectors ask is who stands in whom.
+type grower struct {
+	text   string // the body
+	at     int    // where in text the current token starts
+	xml    bool
+	top    *html.Node
+	stack  []*html.Node // top, and all that is open below
+	nodes  []html.Node
+	attrs  []html.Attribute
+	made   int
+	words  map[string]string // names and values seen, so that each is made once
+	ignore string            // the element whose content is passed over
+	depth  int               // how often ignore is open
+	begun  bool              // there is a <body>
+	ended  bool              // and its end, or that of the page
+	over   int               // elements that are open beyond maxDepth
+}
+
+// grow makes a tree of HTML, or of XML with its names in small letters.
+func grow(text string, xml bool) *page {
+	g := &grower{text: text, xml: xml, words: make(map[string]string, 512)}
+	g.top = g.node(html.DocumentNode)
+	g.stack = append(make([]*html.Node, 0, 64), g.top)
+	z := html.NewTokenizer(strings.NewReader(text))
+	z.SetMaxBuf(MaxBody + 1<<10)
+	z.AllowCDATA(xml)
+	for g.made < maxNodes {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			break // the end, or a token without one: what came before counts
+		}
+		long := len(z.Raw())
+		switch kind {
+		case html.TextToken:
+			g.takeText(z, long)
+		case html.StartTagToken, html.SelfClosingTagToken:
+			g.open(z, kind == html.SelfClosingTagToken)
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			g.close(g.word(name))
+		case html.CommentToken, html.DoctypeToken, html.ErrorToken:
+		}
+		g.at += long
+	}
+	return g.page()
+}
+
+// page is the tree, with what is still open in it.
+func (g *grower) page() *page {
+	p := &page{top: g.top, ends: make(map[*html.Node]bool, len(g.stack)), open: len(g.stack) - 1}
+	for _, n := range g.stack[1:] {
+		p.ends[n] = true
+	}
+	p.unended = g.begun && !g.ended
+	return p
+}
+
+// node makes a node in a slab.
+func (g *grower) node(kind html.NodeType) *html.Node {
+	if len(g.nodes) == 0 {
+		g.nodes = make([]html.Node, slab)
+	}
+	n := &g.nodes[0]
+	g.nodes = g.nodes[1:]
+	n.Type = kind
+	g.made++
+	return n
+}
+
+// word is b as a string that is made once for all that are alike.
+func (g *grower) word(b []byte) string {
+	if s, ok := g.words[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	g.words[s] = s
+	return s
+}
+
+// add puts n below the innermost open element.
+func (g *grower) add(n *html.Node) {
+	p := g.stack[len(g.stack)-1]
+	n.Parent = p
+	n.PrevSibling = p.LastChild
+	if p.LastChild != nil {
+		p.LastChild.NextSibling = n
+	} else {
+		p.FirstChild = n
+	}
+	p.LastChild = n
+}
+
+// takeText takes a text, which is a piece of the body wherever it can be.
+func (g *grower) takeText(z *html.Tokenizer, long int) {
+	if g.ignore != "" {
+		return
+	}
+	raw := z.Raw()
+	blank := len(bytes.TrimSpace(raw)) == 0
+	last := g.stack[len(g.stack)-1].LastChild
+	if blank && (last == nil || last.Type == html.TextNode) {
+		return
+	}
+	n := g.node(html.TextNode)
+	switch end := g.at + long; {
+	case blank:
+		n.Data = " "
+	case end <= len(g.text) && bytes.IndexByte(raw, '&') < 0 && bytes.IndexByte(raw, '\r') < 0 && !bytes.HasPrefix(raw, []byte("<![CDATA[")):
+		n.Data = g.text[g.at:end]
+	default:
+		n.Data = string(z.Text())
+	}
+	g.add(n)
+}
+
+// open takes a start tag.
+func (g *grower) open(z *html.Tokenizer, closed bool) {
+	raw, more := z.TagName()
+	name := g.word(raw)
+	kind := atom.Lookup(raw)
+	if g.ignore != "" {
+		if name == g.ignore && !closed {
+			g.depth++
+		}
+		return
+	}
+	if !g.xml {
+		g.imply(kind)
+		closed = closed && foreign(kind) || void[kind]
+		if passed[kind] && !closed {
+			g.ignore, g.depth = name, 1
+		}
+	} else {
+		z.NextIsNotRawText() // <title> and <style> are names like others
+	}
+	g.begun = g.begun || kind == atom.Body
+	n := g.node(html.ElementNode)
+	n.Data, n.DataAtom = name, kind
+	g.attributes(n, z, more)
+	g.add(n)
+	switch {
+	case closed:
+	case len(g.stack) < maxDepth:
+		g.stack = append(g.stack, n)
+	default:
+		g.over++ // too deep to go on down: what follows becomes siblings
+	}
+}
+
+// attributes gives n those of the tag that anybody selects by.
+func (g *grower) attributes(n *html.Node, z *html.Tokenizer, more bool) {
+	const most = 64
+	if len(g.attrs) < most {
+		g.attrs = make([]html.Attribute, slab+most)
+	}
+	count := 0
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if count == most || unselected(key) {
+			continue
+		}
+		g.attrs[count] = html.Attribute{Key: g.word(key), Val: g.word(value)}
+		count++
+	}
+	n.Attr = g.attrs[:count:count]
+	g.attrs = g.attrs[count:]
+}
+
+// unselected reports whether an attribute is for browsers only: these are long
+// and in every tag.
+func unselected(key []byte) bool {
+	switch string(key) {
+	case "style", "srcset", "sizes", "d", "width", "height", "loading", "decoding", "tabindex", "target":
+		return true
+	}
+	return bytes.HasPrefix(key, []byte("on"))
+}
+
+// close takes an end tag: it closes the innermost open element of the name,
+// with all in it. One that closes nothing is passed over.
+func (g *grower) close(name string) {
+	if g.ignore != "" {
+		if name != g.ignore {
+			return
+		}
+		if g.depth--; g.depth > 0 {
+			return
+		}
+		g.ignore = ""
+	}
+	kind := atom.Lookup([]byte(name))
+	g.ended = g.ended || kind == atom.Body || kind == atom.Html
+	if g.over > 0 {
+		g.over--
+		return
+	}
+	for i := len(g.stack) - 1; i > 0; i-- {
+		if g.stack[i].Data == name {
+			g.stack = g.stack[:i]
+			return
+		}
+		// A stray </p> or </div> in a cell closes nothing outside the cell.
+		if !g.xml && walls[g.stack[i].DataAtom] && !frames[kind] {
+			return
+		}
+	}
+}
+
+// imply closes the elements that a start tag ends without saying so.
+func (g *grower) imply(kind atom.Atom) {
+	ends, within := implied(kind)
+	if ends == nil {
+		return
+	}
+	for i := len(g.stack) - 1; i > 0; i-- {
+		a := g.stack[i].DataAtom
+		if ends[a] {
+			g.stack = g.stack[:i]
+			return
+		}
+		if within[a] || walls[a] && !frames[kind] {
+			return
+		}
+	}
+}
+
+type atoms map[atom.Atom]bool
+
+func set(list ...atom.Atom) atoms {
+	s := make(atoms, len(list))
+	for _, a := range list {
+		s[a] = true
+	}
+	return s
+}
+
+var (
+	// void elements have no content.
+	void = set(atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input,
+		atom.Link, atom.Meta, atom.Param, atom.Source, atom.Track, atom.Wbr)
+	// passed are elements whose content nobody selects.
+	passed = set(atom.Script, atom.Style, atom.Svg, atom.Template, atom.Iframe, atom.Object)
+	// walls are what an end tag inside does not reach over.
+	walls = set(atom.Td, atom.Th, atom.Table)
+	// frames are the elements that may end what is in a cell.
+	frames = set(atom.Td, atom.Th, atom.Tr, atom.Tbody, atom.Thead, atom.Tfoot, atom.Table, atom.Body, atom.Html)
+
+	endsLi   = set(atom.Li)
+	endsDt   = set(atom.Dt, atom.Dd)
+	endsTr   = set(atom.Tr)
+	endsTd   = set(atom.Td, atom.Th)
+	endsP    = set(atom.P)
+	endsA    = set(atom.A)
+	endsOpt  = set(atom.Option)
+	inList   = set(atom.Ul, atom.Ol, atom.Menu)
+	inDl     = set(atom.Dl)
+	inTable  = set(atom.Table)
+	inP      = set(atom.Button, atom.Li, atom.Div, atom.Section, atom.Article)
+	inSelect = set(atom.Select)
+	// A link in a link ends the outer one, but not over a block: the end tag
+	// of that block would then close one further out.
+	inA = set(atom.Div, atom.Li, atom.P, atom.Section, atom.Article, atom.Ul, atom.H1, atom.H2, atom.H3, atom.H4)
+)
+
+// implied says which open element a start tag ends, and which elements hide it.
+func implied(kind atom.Atom) (ends, within atoms) {
+	switch kind {
+	case atom.Li:
+		return endsLi, inList
+	case atom.Dt, atom.Dd:
+		return endsDt, inDl
+	case atom.Option:
+		return endsOpt, inSelect
+	case atom.Tr:
+		return endsTr, inTable
+	case atom.Td, atom.Th:
+		return endsTd, inTable
+	case atom.A:
+		return endsA, inA
+	case atom.P, atom.Div, atom.Ul, atom.Ol, atom.Table, atom.Section, atom.Article, atom.Form,
+		atom.H1, atom.H2, atom.H3, atom.H4, atom.Hr, atom.Pre, atom.Blockquote, atom.Header, atom.Footer, atom.Main, atom.Nav:
+		return endsP, inP
+	}
+	return nil, nil
+}
+
+// foreign reports whether a tag may close itself in HTML.
+func foreign(kind atom.Atom) bool { return kind == atom.Svg || kind == atom.Math }
