@@ -13,14 +13,6 @@ import (
 // that turns us away leads to its own help and terms only.
 const driftLinks = 4
 
-// page is a body as a tree.
-type page struct {
-	top     *html.Node
-	ends    map[*html.Node]bool // elements that are open where the text ends
-	open    int                 // how many
-	unended bool                // neither the body nor the page is closed
-}
-
 // tree is the body as a tree.
 func (b *body) tree() *page {
 	if b.page == nil {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -19,62 +18,52 @@ const (
 // nine tenths of the work of reading a page, and most of that was allocation.
 const slab = 256
 
+// page is a body as a tree.
+type page struct {
+	top     *html.Node
+	ends    map[*html.Node]bool // elements that are open where the text ends
+	open    int                 // how many
+	unended bool                // the body ends in a tag, or neither <body> nor the page is closed
+}
+
 // grower makes a tree of a body. It is no parser by the book: it closes what
 // the end tags of real pages leave open, and does not move nodes about as
 // browsers do, for all that selectors ask is who stands in whom.
 type grower struct {
-	text   string // the body
-	at     int    // where in text the current token starts
-	xml    bool
-	top    *html.Node
-	stack  []*html.Node // top, and all that is open below
+	scan   scanner
+	stack  []*html.Node // the document, and all that is open below
 	nodes  []html.Node
 	attrs  []html.Attribute
 	made   int
-	words  map[string]string // names and values seen, so that each is made once
-	ignore string            // the element whose content is passed over
-	depth  int               // how often ignore is open
-	begun  bool              // there is a <body>
-	ended  bool              // and its end, or that of the page
-	over   int               // elements that are open beyond maxDepth
+	ignore string // the element whose content is passed over
+	depth  int    // how often ignore is open
+	over   int    // elements that are open beyond maxDepth
+	begun  bool   // there is a <body>
+	ended  bool   // and its end, or that of the page
 }
 
 // grow makes a tree of HTML, or of XML with its names in small letters.
 func grow(text string, xml bool) *page {
-	g := &grower{text: text, xml: xml, words: make(map[string]string, 512)}
-	g.top = g.node(html.DocumentNode)
-	g.stack = append(make([]*html.Node, 0, 64), g.top)
-	z := html.NewTokenizer(strings.NewReader(text))
-	z.SetMaxBuf(MaxBody + 1<<10)
-	z.AllowCDATA(xml)
-	for g.made < maxNodes {
-		kind := z.Next()
-		if kind == html.ErrorToken {
-			break // the end, or a token without one: what came before counts
+	g := &grower{scan: scanner{text: text, xml: xml}}
+	top := g.node(html.DocumentNode)
+	g.stack = append(make([]*html.Node, 0, 64), top)
+	for more := true; more && g.made < maxNodes; {
+		switch g.scan.next() {
+		case pieceEnd:
+			more = false
+		case pieceText:
+			g.takeText()
+		case pieceStart:
+			g.open()
+		case pieceClose:
+			g.close(g.scan.name)
 		}
-		long := len(z.Raw())
-		switch kind {
-		case html.TextToken:
-			g.takeText(z, long)
-		case html.StartTagToken, html.SelfClosingTagToken:
-			g.open(z, kind == html.SelfClosingTagToken)
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			g.close(g.word(name))
-		case html.CommentToken, html.DoctypeToken, html.ErrorToken:
-		}
-		g.at += long
 	}
-	return g.page()
-}
-
-// page is the tree, with what is still open in it.
-func (g *grower) page() *page {
-	p := &page{top: g.top, ends: make(map[*html.Node]bool, len(g.stack)), open: len(g.stack) - 1}
+	p := &page{top: top, ends: make(map[*html.Node]bool, len(g.stack)), open: len(g.stack) - 1}
 	for _, n := range g.stack[1:] {
 		p.ends[n] = true
 	}
-	p.unended = g.begun && !g.ended
+	p.unended = g.scan.cut || g.made >= maxNodes || g.begun && !g.ended
 	return p
 }
 
@@ -90,16 +79,6 @@ func (g *grower) node(kind html.NodeType) *html.Node {
 	return n
 }
 
-// word is b as a string that is made once for all that are alike.
-func (g *grower) word(b []byte) string {
-	if s, ok := g.words[string(b)]; ok {
-		return s
-	}
-	s := string(b)
-	g.words[s] = s
-	return s
-}
-
 // add puts n below the innermost open element.
 func (g *grower) add(n *html.Node) {
 	p := g.stack[len(g.stack)-1]
@@ -113,53 +92,44 @@ func (g *grower) add(n *html.Node) {
 	p.LastChild = n
 }
 
-// takeText takes a text, which is a piece of the body wherever it can be.
-func (g *grower) takeText(z *html.Tokenizer, long int) {
+// takeText takes a text, of which the space between two tags is one at most.
+func (g *grower) takeText() {
 	if g.ignore != "" {
 		return
 	}
-	raw := z.Raw()
-	blank := len(bytes.TrimSpace(raw)) == 0
-	last := g.stack[len(g.stack)-1].LastChild
-	if blank && (last == nil || last.Type == html.TextNode) {
-		return
+	text := g.scan.value
+	if strings.TrimSpace(text) == "" {
+		if last := g.stack[len(g.stack)-1].LastChild; last == nil || last.Type == html.TextNode {
+			return
+		}
+		text = " "
 	}
 	n := g.node(html.TextNode)
-	switch end := g.at + long; {
-	case blank:
-		n.Data = " "
-	case end <= len(g.text) && bytes.IndexByte(raw, '&') < 0 && bytes.IndexByte(raw, '\r') < 0 && !bytes.HasPrefix(raw, []byte("<![CDATA[")):
-		n.Data = g.text[g.at:end]
-	default:
-		n.Data = string(z.Text())
-	}
+	n.Data = text
 	g.add(n)
 }
 
 // open takes a start tag.
-func (g *grower) open(z *html.Tokenizer, closed bool) {
-	raw, more := z.TagName()
-	name := g.word(raw)
-	kind := atom.Lookup(raw)
+func (g *grower) open() {
+	name, closed := g.scan.name, g.scan.closed
+	kind := atom.Lookup([]byte(name))
 	if g.ignore != "" {
 		if name == g.ignore && !closed {
 			g.depth++
 		}
 		return
 	}
-	if !g.xml {
+	if !g.scan.xml {
 		g.imply(kind)
 		closed = closed && foreign(kind) || void[kind]
 		if passed[kind] && !closed {
 			g.ignore, g.depth = name, 1
 		}
-	} else {
-		z.NextIsNotRawText() // <title> and <style> are names like others
 	}
 	g.begun = g.begun || kind == atom.Body
 	n := g.node(html.ElementNode)
 	n.Data, n.DataAtom = name, kind
-	g.attributes(n, z, more)
+	g.attributes(n)
 	g.add(n)
 	switch {
 	case closed:
@@ -171,20 +141,21 @@ func (g *grower) open(z *html.Tokenizer, closed bool) {
 }
 
 // attributes gives n those of the tag that anybody selects by.
-func (g *grower) attributes(n *html.Node, z *html.Tokenizer, more bool) {
+func (g *grower) attributes(n *html.Node) {
 	const most = 64
 	if len(g.attrs) < most {
 		g.attrs = make([]html.Attribute, slab+most)
 	}
 	count := 0
-	for more {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		if count == most || unselected(key) {
-			continue
+	for count < most {
+		key, value, ok := g.scan.attribute()
+		if !ok {
+			break
 		}
-		g.attrs[count] = html.Attribute{Key: g.word(key), Val: g.word(value)}
-		count++
+		if !unselected(key) {
+			g.attrs[count] = html.Attribute{Key: key, Val: value}
+			count++
+		}
 	}
 	n.Attr = g.attrs[:count:count]
 	g.attrs = g.attrs[count:]
@@ -192,12 +163,12 @@ func (g *grower) attributes(n *html.Node, z *html.Tokenizer, more bool) {
 
 // unselected reports whether an attribute is for browsers only: these are long
 // and in every tag.
-func unselected(key []byte) bool {
-	switch string(key) {
+func unselected(key string) bool {
+	switch key {
 	case "style", "srcset", "sizes", "d", "width", "height", "loading", "decoding", "tabindex", "target":
 		return true
 	}
-	return bytes.HasPrefix(key, []byte("on"))
+	return strings.HasPrefix(key, "on")
 }
 
 // close takes an end tag: it closes the innermost open element of the name,
@@ -224,7 +195,7 @@ func (g *grower) close(name string) {
 			return
 		}
 		// A stray </p> or </div> in a cell closes nothing outside the cell.
-		if !g.xml && walls[g.stack[i].DataAtom] && !frames[kind] {
+		if !g.scan.xml && walls[g.stack[i].DataAtom] && !frames[kind] {
 			return
 		}
 	}
