@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,6 +55,7 @@ type Box struct {
 	group   *group
 	process *os.Process
 	conn    *net.UnixConn
+	raw     syscall.RawConn // of conn
 	uid     int
 	env     []string         // what every command gets, "NAME=value", sorted
 	image   *images.Tree     // below its root, or nil
@@ -72,12 +74,15 @@ type Box struct {
 
 	mu        sync.Mutex
 	closed    bool
-	lastID    uint64               // of commands, on the wire
-	lastJob   int64                // of background jobs
-	lastLeaf  int                  // of leaf cgroups
-	spare     []*leaf              // empty ones
-	oomSeen   int64                // how many kills for memory were accounted for
-	running   map[uint64]*Job      // by wire id
+	lastID    uint64             // of commands, on the wire
+	lastJob   int64              // of background jobs
+	lastLeaf  int                // of leaf cgroups
+	spare     []*leaf            // empty ones
+	oomSeen   int64              // how many kills for memory were accounted for
+	running   map[uint64]*Job    // by wire id
+	asked     map[*Job]time.Time // when the init was asked to start what it did not yet speak of
+	late      *time.Timer        // looks at asked, while it is armed
+	armed     bool
 	warm      *warmShell           // waits for the next command, or nil
 	warming   bool                 // one is being started
 	jobs      []*Job               // background, oldest first
@@ -91,7 +96,7 @@ type Box struct {
 }
 
 func newBox(s *Supervisor, id, name string, g policies.Grant) *Box {
-	return &Box{sup: s, id: id, name: name, grant: g, publish: g.Publish(), gone: make(chan struct{}), running: map[uint64]*Job{}}
+	return &Box{sup: s, id: id, name: name, grant: g, publish: g.Publish(), gone: make(chan struct{}), running: map[uint64]*Job{}, asked: map[*Job]time.Time{}}
 }
 
 // start makes the box and waits until its init is ready.
@@ -141,6 +146,9 @@ func (b *Box) begin(ctx context.Context) error {
 	if startErr := <-started; startErr != nil {
 		boxinit.CloseAll(files)
 		return errors.Join(startErr, err)
+	}
+	if err == nil {
+		b.raw, err = b.conn.SyscallConn()
 	}
 	if err == nil {
 		err = sendScript(b.conn, script, files)
@@ -338,6 +346,9 @@ func (b *Box) Close() error {
 	b.wg.Wait() // listen, and every job's goroutines
 	b.release()
 	b.mu.Lock()
+	if b.late != nil {
+		b.late.Stop()
+	}
 	for _, o := range b.outputs {
 		o.Close()
 	}
@@ -403,8 +414,18 @@ func (b *Box) send(r *boxinit.Request, files ...int) error {
 	}
 	b.sendMu.Lock()
 	defer b.sendMu.Unlock()
-	_ = b.conn.SetWriteDeadline(time.Now().Add(b.sup.patience.start))
-	if _, _, err := b.conn.WriteMsgUnix(text, rights, nil); err != nil {
+	// There is room, unless the init hangs. A deadline would wake another thread,
+	// for its timer.
+	var sent error
+	err = b.raw.Write(func(fd uintptr) bool {
+		sent = unix.Sendmsg(int(fd), text, rights, nil, unix.MSG_NOSIGNAL)
+		return true
+	})
+	if err = cmp.Or(err, sent); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		_ = b.conn.SetWriteDeadline(time.Now().Add(b.sup.patience.start))
+		_, _, err = b.conn.WriteMsgUnix(text, rights, nil)
+	}
+	if err != nil {
 		return fmt.Errorf("tell the init of box %s: %w", b.id, err)
 	}
 	return nil

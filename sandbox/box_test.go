@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -93,6 +94,21 @@ func TestRunArgv(t *testing.T) {
 	var refusal *sandbox.Refusal
 	if !errors.As(err, &refusal) || refusal.Ran {
 		t.Errorf("an unknown program gives %v, want a refusal that says nothing ran", err)
+	}
+}
+
+// A command starts on its init's processor, and must not have to stay there.
+func TestProcessors(t *testing.T) {
+	script := "grep Cpus_allowed: /proc/self/status"
+	want, err := exec.Command("/bin/bash", "-c", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, _ := openBox(t, grant(t))
+	for range 3 {
+		if r, got := shell(t, box, script); r.Code != 0 || got != string(want) {
+			t.Errorf("in a box: %q, outside: %q", got, want)
+		}
 	}
 }
 

@@ -217,11 +217,12 @@ func (j *Job) launch(c *Cmd) error {
 		return err
 	}
 	files, err := j.connect(c)
-	var r boxinit.Reply
-	if err == nil {
-		r, err = j.request(c, c.request(j.box, j.wire), files)
+	if err != nil {
+		boxinit.CloseAll(files)
+		j.abandon()
+		return err
 	}
-	boxinit.CloseAll(files) // the command's ends
+	r, err := j.request(c, c.request(j.box, j.wire), files)
 	if err != nil {
 		j.abandon()
 		return err
@@ -240,23 +241,37 @@ func (j *Job) launch(c *Cmd) error {
 	return nil
 }
 
-// request has the init start a process with the given descriptors, in a leaf
-// of its own, and waits for the word that it runs, or has run.
+// request has the init start a process with the given descriptors, which it
+// closes, in a leaf of its own, and waits for the word that it runs, or has
+// run.
 func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Reply, err error) {
-	if j.leaf, err = j.box.takeLeaf(); err != nil {
-		return r, err
-	}
-	if c.Terminal != nil {
-		files = []int{files[0], files[0], files[0]} // one descriptor serves all three
-	}
-	if j.leaf != nil {
-		req.Flags |= boxinit.FlagLeaf
-		files = append(slices.Clip(files), int(j.leaf.dir.Fd()))
-	}
-	if err := j.box.send(req, files...); err != nil {
+	if err := j.tell(c, req, files); err != nil {
 		return r, err
 	}
 	return j.begun(c, req)
+}
+
+// tell sends the request. What it hands over it closes before the answer is
+// there, while the command starts.
+func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
+	defer boxinit.CloseAll(files)
+	if j.leaf, err = j.box.takeLeaf(); err != nil {
+		return err
+	}
+	given := slices.Clip(files)
+	if c.Terminal != nil {
+		given = []int{files[0], files[0], files[0]} // one descriptor serves all three
+	}
+	if j.leaf != nil {
+		req.Flags |= boxinit.FlagLeaf
+		given = append(given, int(j.leaf.dir.Fd()))
+	}
+	j.box.ask(j)
+	if err := j.box.send(req, given...); err != nil {
+		j.box.answered(j)
+		return err
+	}
+	return nil
 }
 
 // guard makes the workspace's protector look out, before the command runs.
@@ -301,12 +316,12 @@ func (j *Job) follow(c *Cmd) {
 
 // begun waits for the init's word that the command runs. No caller's context
 // cuts it short: a command that was asked for and not waited for would run
-// with nobody to see it through.
+// with nobody to see it through. An init that is silent for too long is killed
+// (see Box.silence).
 func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
-	late := time.NewTimer(j.box.sup.patience.start)
-	defer late.Stop()
 	select {
 	case r = <-j.replies:
+		j.box.answered(j)
 		switch r.Op {
 		case boxinit.OpStarted, boxinit.OpRan:
 			j.pid.Store(int64(r.Pid))
@@ -318,13 +333,12 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
 		return r, errors.New("start command: the init spoke out of order")
 	case <-j.box.gone:
+		if j.box.answered(j) {
+			return r, fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
+		}
 		j.box.mu.Lock()
 		defer j.box.mu.Unlock()
 		return r, j.box.goneErr()
-	case <-late.C:
-		// An init that does not answer is of no use to anybody.
-		_ = j.box.process.Kill()
-		return r, fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
 	}
 }
 

@@ -125,7 +125,7 @@ func (b *Box) warmUp() {
 func (w *warmShell) start() error {
 	j := w.job
 	files, err := j.connect(&Cmd{})
-	defer func() { boxinit.CloseAll(files) }()
+	defer func() { boxinit.CloseAll(files) }() // but for what request closes
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,9 @@ func (w *warmShell) start() error {
 	if j.box.nested {
 		req.Flags |= boxinit.FlagNested
 	}
-	r, err := j.request(&Cmd{Shell: warmMain}, req, files)
+	given := files
+	files = nil
+	r, err := j.request(&Cmd{Shell: warmMain}, req, given)
 	if err == nil && r.Op != boxinit.OpStarted {
 		err = errors.New("start a warm shell: it ended")
 	}

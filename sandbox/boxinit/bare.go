@@ -32,6 +32,7 @@ const (
 	cwdBytes    = 64
 	childStack  = 64 << 10
 	maxNested   = 32 << 10
+	maxCPUs     = 1024
 	maxCommands = 512 // more than a supervisor runs in one box
 
 	// quick is for how long the word that a command runs is held back, in
@@ -56,8 +57,11 @@ var (
 		// What lasts.
 		nfiles   int
 		nestedN  int
-		unsaid   int     // commands of which it was not said yet that they run
-		score    uintptr // /proc/self/oom_score_adj, or none
+		unsaid   int                  // commands of which it was not said yet that they run
+		score    uintptr              // /proc/self/oom_score_adj, or none
+		cpusSize uintptr              // bytes of cpus; 0 if they are not known
+		cpus     [maxCPUs / 64]uint64 // that commands may run on, sched_setaffinity(2)
+		here     [maxCPUs / 64]uint64 // one of them, or none
 		child    bareStart
 		commands [maxCommands]bareCommand
 		nested   [maxNested + 8]byte // script of each command in a namespace of its own
@@ -290,6 +294,11 @@ func bareServe() {
 	var poll [2]struct {
 		fd              int32
 		events, revents int16
+	}
+	// With more processors than that it fails, and all goes its ordinary way.
+	bare.cpusSize, _ = sys(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(bare.cpus), uintptr(unsafe.Pointer(&bare.cpus)), 0, 0)
+	if bare.cpusSize > unsafe.Sizeof(bare.cpus) {
+		bare.cpusSize = 0 // an error number
 	}
 	for {
 		poll[0].fd, poll[0].events, poll[0].revents = control, pollIn, 0
@@ -610,14 +619,47 @@ func bareScore(first byte) {
 //go:nocheckptr
 func bareClone(flags uint32) uintptr {
 	stack := address(&bare.stack[0])
+	bareStay()
+	pid := uintptr(0)
 	if flags&FlagLeaf != 0 {
 		args := cloneArgs{
 			0: cloneVM | cloneVfork | cloneIntoCgroup, 4: uint64(syscall.SIGCHLD),
 			5: uint64(stack), 6: childStack, 10: uint64(bare.files[bareGiven(flags)]),
 		}
-		return cloneChild(sysClone3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
+		pid = cloneChild(sysClone3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args))
+	} else {
+		pid = cloneChild(syscall.SYS_CLONE, cloneVM|cloneVfork|uintptr(syscall.SIGCHLD), stack+childStack)
 	}
-	return cloneChild(syscall.SYS_CLONE, cloneVM|cloneVfork|uintptr(syscall.SIGCHLD), stack+childStack)
+	bareRoam()
+	return pid
+}
+
+// bareStay keeps us on the processor that we are on, and with us the child that
+// is made next. The kernel would look for an idle one to start it on, and we
+// stand still until it is a program: waking another processor for that is most
+// of what a quick command in a box would cost more than outside.
+//
+//go:norace
+//go:nocheckptr
+func bareStay() {
+	b := &bare
+	var cpu uint32
+	_, errno := sys(sysGetcpu, uintptr(unsafe.Pointer(&cpu)), 0, 0, 0, 0)
+	if at := cpu / 64; b.cpusSize > 0 && errno == 0 && at < maxCPUs/64 {
+		b.here[at] = 1 << (cpu % 64)
+		_, _ = sys(syscall.SYS_SCHED_SETAFFINITY, 0, b.cpusSize, uintptr(unsafe.Pointer(&b.here)), 0, 0)
+		b.here[at] = 0
+	}
+}
+
+// bareRoam ends what bareStay began: for us, and in the child for the command.
+//
+//go:norace
+//go:nocheckptr
+func bareRoam() {
+	if b := &bare; b.cpusSize > 0 {
+		_, _ = sys(syscall.SYS_SCHED_SETAFFINITY, 0, b.cpusSize, uintptr(unsafe.Pointer(&b.cpus)), 0, 0)
+	}
 }
 
 // bareChild becomes the command.
@@ -627,6 +669,7 @@ func bareClone(flags uint32) uintptr {
 func bareChild() {
 	b := &bare
 	c := &b.child
+	bareRoam()
 	_, _ = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0)
 	// What was received has higher numbers than these.
 	for i := 0; i < bareGiven(c.flags); i++ {

@@ -1,0 +1,3 @@
+package boxinit
+
+const sysGetcpu = 309 // which package syscall lacks on some architectures
