@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,8 +52,7 @@ type Box struct {
 
 	group   *group
 	process *os.Process
-	conn    *net.UnixConn
-	raw     syscall.RawConn // of conn
+	conn    *wire
 	uid     int
 	env     []string         // what every command gets, "NAME=value", sorted
 	image   *images.Tree     // below its root, or nil
@@ -91,7 +88,6 @@ type Box struct {
 	published []*Published
 	cause     error // why the box is gone
 
-	sendMu     sync.Mutex // one message at a time
 	regranting sync.Mutex // one policy at a time; taken before mu
 }
 
@@ -121,7 +117,7 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 		b.release()
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
-	_ = b.conn.SetReadDeadline(time.Time{})
+	_ = b.conn.expect(time.Time{})
 	b.wg.Go(b.listen)
 	if b.held[policies.LimitMemory] == Watchdog {
 		b.wg.Go(b.watchMemory)
@@ -148,10 +144,7 @@ func (b *Box) begin(ctx context.Context) error {
 		return errors.Join(startErr, err)
 	}
 	if err == nil {
-		b.raw, err = b.conn.SyscallConn()
-	}
-	if err == nil {
-		err = sendScript(b.conn, script, files)
+		err = sendScript(b.conn, script, files, b.sup.patience.start)
 	}
 	boxinit.CloseAll(files)
 	if err == nil {
@@ -212,7 +205,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	_ = b.conn.SetReadDeadline(deadline)
+	_ = b.conn.expect(deadline)
 	buf := make([]byte, boxinit.MaxReply+1)
 	first, files, err := b.receive(buf)
 	if err == nil && first.Op == boxinit.OpSocket {
@@ -254,24 +247,17 @@ func (b *Box) Broken() <-chan struct{} { return b.gone }
 // receive reads one message of the init and believes its form only. Files come
 // with an OpSocket only, and are the caller's.
 func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
-	var oob [64]byte
-	n, oobn, flags, _, err := b.conn.ReadMsgUnix(buf, oob[:])
+	n, files, err := b.conn.receive(buf)
 	if errors.Is(err, unix.ECONNRESET) {
 		// The init ended and left something of ours unread. The kernel tells that
 		// once, before it gives what the init had said.
-		n, oobn, flags, _, err = b.conn.ReadMsgUnix(buf, oob[:])
+		n, files, err = b.conn.receive(buf)
 	}
-	if err != nil {
-		return boxinit.Reply{}, nil, err
-	}
-	files, err := boxinit.Rights(oob[:oobn])
 	var r boxinit.Reply
 	switch {
 	case err != nil:
 	case n == 0:
 		err = io.EOF
-	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		err = fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
 	default:
 		r, err = boxinit.ParseReply(buf[:n])
 	}
@@ -408,24 +394,7 @@ func (b *Box) send(r *boxinit.Request, files ...int) error {
 	if err != nil {
 		return err
 	}
-	var rights []byte
-	if len(files) > 0 {
-		rights = unix.UnixRights(files...)
-	}
-	b.sendMu.Lock()
-	defer b.sendMu.Unlock()
-	// There is room, unless the init hangs. A deadline would wake another thread,
-	// for its timer.
-	var sent error
-	err = b.raw.Write(func(fd uintptr) bool {
-		sent = unix.Sendmsg(int(fd), text, rights, nil, unix.MSG_NOSIGNAL)
-		return true
-	})
-	if err = cmp.Or(err, sent); errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
-		_ = b.conn.SetWriteDeadline(time.Now().Add(b.sup.patience.start))
-		_, _, err = b.conn.WriteMsgUnix(text, rights, nil)
-	}
-	if err != nil {
+	if err := b.conn.send(text, files, b.sup.patience.start); err != nil {
 		return fmt.Errorf("tell the init of box %s: %w", b.id, err)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -73,12 +72,16 @@ func (s *Supervisor) SetPatience(d time.Duration) { s.patience = patience{d, d} 
 func (s *Supervisor) SetRoots(roots *x509.CertPool) { s.roots = roots }
 
 // Listen gives a box without a process the conversation with an init that
-// says what is read from conn, while one command runs, and waits for its end.
+// says what is read from a socket, while one command runs, and waits for its end.
 // It is what that command heard.
-func Listen(conn *net.UnixConn, process *os.Process) []boxinit.Reply {
+func Listen(socket int, process *os.Process) []boxinit.Reply {
 	s := &Supervisor{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 	b := newBox(s, "fuzz", "fuzz", policies.Grant{})
-	b.conn, b.process = conn, process
+	b.process = process
+	var err error
+	if b.conn, err = wireOf(socket); err != nil {
+		panic(err)
+	}
 	j := newJob(b, 1)
 	b.running[1] = j
 	b.listen()

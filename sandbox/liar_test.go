@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -291,12 +290,6 @@ func FuzzInit(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours := os.NewFile(uintptr(fds[0]), "supervisor")
-		conn, err := net.FileConn(ours)
-		ours.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
 		process := exec.Command("true")
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
@@ -312,11 +305,7 @@ func FuzzInit(f *testing.F) {
 				text = text[1+n:]
 			}
 		})
-		unixConn, ok := conn.(*net.UnixConn)
-		if !ok {
-			t.Fatalf("the connection is a %T", conn)
-		}
-		for _, r := range sandbox.Listen(unixConn, process.Process) {
+		for _, r := range sandbox.Listen(fds[0], process.Process) {
 			if r.ID != 1 || r.Op == boxinit.OpReady {
 				t.Errorf("command 1 heard %+v", r)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -62,8 +62,8 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 
 // startInit starts the init of a box and gives it its user. It returns the
 // process and the connection, over which it waits for its script.
-func (s *Supervisor) startInit(g *group, uid int) (*os.Process, *net.UnixConn, error) {
-	conn, theirs, err := socketPair()
+func (s *Supervisor) startInit(g *group, uid int) (*os.Process, *wire, error) {
+	conn, theirs, err := newWire()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,44 +160,16 @@ func (s *Supervisor) mapUsers(pid, uid int) error {
 	return nil
 }
 
-// socketPair makes the connection to an init: packets keep their borders, so
-// neither side has to find them.
-func socketPair() (*net.UnixConn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make connection to init: %w", err)
-	}
-	theirs := os.NewFile(uintptr(fds[1]), "init")
-	ours := os.NewFile(uintptr(fds[0]), "supervisor")
-	defer ours.Close() // FileConn has its own copy
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		theirs.Close()
-		return nil, nil, fmt.Errorf("make connection to init: %w", err)
-	}
-	unixConn, ok := conn.(*net.UnixConn)
-	if !ok {
-		conn.Close()
-		theirs.Close()
-		return nil, nil, errors.New("make connection to init: not a unix socket")
-	}
-	return unixConn, theirs, nil
-}
-
-func sendScript(conn *net.UnixConn, script *boxinit.Script, files []int) error {
+func sendScript(conn *wire, script *boxinit.Script, files []int, patience time.Duration) error {
 	text, err := script.Encode()
 	if err != nil {
 		return fmt.Errorf("write script: %w", err)
 	}
-	var rights []byte
-	if len(files) > 0 {
-		rights = unix.UnixRights(files...)
-	}
-	if _, _, err := conn.WriteMsgUnix(text, rights, nil); err != nil {
+	if err := conn.send(text, files, patience); err != nil {
 		return fmt.Errorf("send script: %w", err)
 	}
 	if script.Nested != nil {
-		return sendScript(conn, script.Nested, nil)
+		return sendScript(conn, script.Nested, nil, patience)
 	}
 	return nil
 }
