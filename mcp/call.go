@@ -35,9 +35,11 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	defer finish()
 	started := time.Now()
 	c.Progress = progress.until(ctx)
+	parent := s.traced(ctx, &c)
 
 	res, d, err := s.gated(ctx, t, c, args)
 
+	s.traceDone(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: parent})
 	if s.cfg.Audit != nil && d.Verdict == policies.Allow {
 		s.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
@@ -90,8 +92,10 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations = all, t.info.annotations()
+	decided := c.Phase(PhaseDecide)
 	d, leave := s.meter.enter(f.Tenant, s.judge(c.Session, f))
 	defer leave()
+	decided()
 	d = s.decided(ctx, c, started, f, d)
 	if d.Verdict != policies.Allow {
 		return Refused(d.Denied(c.ID)), d, nil

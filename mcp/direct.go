@@ -19,6 +19,8 @@ type toolCall struct {
 	name  string
 	args  []byte
 	token []byte // progressToken as the client wrote it; nil for none
+
+	parent, state []byte // traceparent and tracestate, as JSON; nil for none
 }
 
 // plainCall reads a tools/call, or reports that it is one for the sdk.
@@ -57,6 +59,10 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 		switch unquote(quoted) {
 		case "progressToken":
 			c.token = value
+		case "traceparent":
+			c.parent = value
+		case "tracestate":
+			c.state = value
 		case "io.modelcontextprotocol/clientInfo":
 			client = value
 		case "io.modelcontextprotocol/clientCapabilities":
@@ -122,6 +128,9 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 				s.cfg.Log.Debug("progress was not sent", "session", g.session.id, "error", err)
 			}
 		}
+	}
+	if c.parent != nil {
+		ctx = withParent(ctx, unquoteText(c.parent), unquoteText(c.state))
 	}
 	res, err := s.call(ctx, g.session, c.name, c.args, progress)
 	if err == nil {

@@ -182,6 +182,10 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 			progress, stop = pumped(progress)
 		}
 	}
+	if parent, ok := req.Params.Meta["traceparent"].(string); ok {
+		state, _ := req.Params.Meta["tracestate"].(string) //nolint:errcheck // empty where it is no text
+		ctx = withParent(ctx, parent, state)
+	}
 	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, progress)
 	stop() // progress comes before the answer
 	if err != nil {

@@ -41,6 +41,7 @@ type Config struct {
 	Tenant       string       // whose calls these are; "local"
 	Tenants      Tenants      // whose calls those over HTTP are; nil is Tenant for all
 	Audit        Audit        // is told of each call; nil is none
+	Trace        Tracer       // is told of each call that is over; nil is none
 	Limits       Limits       // see there
 	Log          *slog.Logger // nil logs nothing
 	// StrictInit refuses requests that come after initialize and before the

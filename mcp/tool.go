@@ -54,6 +54,8 @@ type Call struct {
 	// known. It does not wait for a slow client: reports that cannot be sent
 	// are lost. It may be called from any goroutine until the handler returns.
 	Progress func(done, total float64, message string)
+
+	trace *trace // nil where nobody wants it
 }
 
 // Result is the answer of a tool.

@@ -76,6 +76,18 @@ func (k Kept) wider(other Kept) Kept {
 	return Kept{true, max(k.Level, other.Level)}
 }
 
+// below is what is kept where a lower layer says other: never less than the
+// layers above say. What the log keeps of any call only full is sure to exceed.
+func (k Kept) below(other Kept) Kept {
+	switch {
+	case other.Said && k.Said:
+		k.Level = max(k.Level, other.Level)
+	case other.Said && other.Level == AuditFull:
+		return other
+	}
+	return k
+}
+
 // keeping finds how much is kept of a call: of each part what the rules that
 // speak about it say, the most of several, and of all parts together the most.
 type keeping struct {

@@ -128,3 +128,29 @@ rules:
 		}
 	}
 }
+
+// A layer has more kept of a call, and never less.
+func TestLayersKeepMore(t *testing.T) {
+	p := parse(t, `version: 1
+profiles: {a: {}}
+rules:
+  - {id: all, match: {tool: Bash}, decision: allow}
+  - {id: brief, match: {tool: Bash, command: ["ls **"]}, decision: allow, audit: meta}
+`)
+	for text, want := range map[string][2]policies.Kept{ // of pwd and of ls
+		"{id: r, match: {tool: Bash}, decision: ask, audit: full}": {{Said: true, Level: policies.AuditFull}, {Said: true, Level: policies.AuditFull}},
+		"{id: r, match: {tool: Bash}, decision: ask, audit: meta}": {{}, {Said: true, Level: policies.AuditMeta}},
+		"{id: r, match: {tool: Bash}, decision: ask}":              {{}, {Said: true, Level: policies.AuditMeta}},
+	} {
+		l, err := policies.ParseLayer(policies.LayerSession, "l.yaml", []byte("version: 1\nrules: ["+text+"]\n"), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, command := range []string{"pwd", "ls"} {
+			f := policies.Facts{Tenant: "local", Tool: "Bash", Command: command}
+			if d := l.Narrow(p.Decide(f), f); d.Audit != want[i] || d.Verdict != policies.Ask {
+				t.Errorf("%s, %s: got %+v (%v), want %+v", text, command, d.Audit, d.Verdict, want[i])
+			}
+		}
+	}
+}

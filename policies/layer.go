@@ -84,8 +84,10 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	if granted := d.offered().profile; granted != "" && granted != d.Profile {
 		profiles = append(profiles, granted) // what holds in either holds for the call
 	}
+	kept := d.Audit
 	for _, profile := range profiles {
 		own, _ := l.rules.judge(f.Tool, profile, pieces)
+		kept = kept.below(own.Audit)
 		if own.Verdict < d.Verdict {
 			own.Layer, own.Profile, own.Policy, own.Grant, own.pending = l.kind, d.Profile, d.Policy, Grant{}, Grant{}
 			own.offer(d.offered())
@@ -93,6 +95,7 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 		}
 		d.bindAll(own)
 	}
+	d.Audit = kept
 	d.offer(d.offered().clipped(l.clip))
 	return d
 }

@@ -44,6 +44,10 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 				return err
 			}
 			defer w.close()
+			if w.tracer, err = w.openTracer(ctx, true); err != nil {
+				return failure(err)
+			}
+			defer w.tracer.close(ctx, w.log)
 			server, err := w.server()
 			if err != nil {
 				return err

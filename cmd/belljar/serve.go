@@ -79,6 +79,10 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 			}
 			w.audit.server("start", transport, w)
 			defer w.audit.server("stop", transport, w)
+			if w.tracer, err = w.openTracer(ctx, listener == nil); err != nil {
+				return failure(err)
+			}
+			defer w.tracer.close(ctx, w.log)
 			server, err := w.server()
 			if err != nil {
 				return err

@@ -55,6 +55,7 @@ type works struct {
 	calls      bool             // a checkpoint after each call
 	sandbox    *sandbox.Supervisor
 	audit      *ledger // nil where no log is kept
+	tracer     *tracer // nil where no call is traced
 	log        *slog.Logger
 }
 
@@ -175,6 +176,9 @@ func (w *works) server() (*mcp.Server, error) {
 		cfg.Audit = w.audit
 		cfg.OnSession = func(_ context.Context, s *mcp.Session) { w.audit.session("start", s) }
 		cfg.OnSessionEnd = func(s *mcp.Session) { w.audit.session("end", s) }
+	}
+	if w.tracer != nil {
+		cfg.Trace = w.tracer
 	}
 	s, err := mcp.New(cfg)
 	if err != nil {

@@ -81,7 +81,9 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		return mcp.Failed("%s. Nothing was run.", err), nil
 	}
 	sh := s.of(call.Session)
+	starting := call.Phase(mcp.PhaseStart)
 	box, notice, err := sh.enter(ctx, call.Grant)
+	starting()
 	if err != nil {
 		return sh.blocked(ctx, err)
 	}

@@ -160,7 +160,9 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		return mcp.Failed("%s. Nothing was run.", err), nil
 	}
 	sh := s.of(call.Session)
+	starting := call.Phase(mcp.PhaseStart)
 	box, notice, err := sh.enter(ctx, call.Grant)
+	starting()
 	if err != nil {
 		return sh.blocked(ctx, err)
 	}
@@ -179,11 +181,14 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		plan.timeout = min(plan.timeout, max(cmd.Timeout-farewell, cmd.Timeout/2))
 	}
 	watch := watching(box, in.Changes)
+	running := call.Phase(mcp.PhaseRun)
 	job, err := box.Start(ctx, cmd)
 	if err != nil {
+		running()
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
 	end := follow(ctx, call, job, plan.timeout, background)
+	running()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"belljar.dev/internal/otlp"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// flushing is how long the spans that wait may take at the end.
+const flushing = 3 * time.Second
+
+// tracer makes spans of calls, by the conventions of OpenTelemetry for MCP
+// (github.com/open-telemetry/semantic-conventions-genai, status Development).
+// What an agent sent and what a command wrote stands in none of them.
+type tracer struct {
+	exporter *otlp.Exporter
+	stdio    bool
+}
+
+// openTracer is what the policy asks for under audit.otlp, or nil.
+func (w *works) openTracer(ctx context.Context, stdio bool) (*tracer, error) {
+	a, _ := w.policy.Audit()
+	if a.OTLP == "" {
+		return nil, nil //nolint:nilnil // a nil tracer traces nothing
+	}
+	cfg := otlp.Config{Scope: "belljar.dev", ScopeVersion: version(), Log: w.log}
+	var err error
+	if a.OTLP == policies.OTLPStandard {
+		err = collector(&cfg, os.Getenv)
+	} else {
+		cfg.URL, err = otlp.Endpoint(a.OTLP)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("trace calls: %w", err)
+	}
+	cfg.Resource = []otlp.Attr{
+		{Key: "service.name", Value: serviceName(os.Getenv)}, {Key: "service.version", Value: version()},
+		{Key: "process.pid", Value: int64(os.Getpid())}, {Key: "telemetry.sdk.name", Value: "belljar"}, {Key: "telemetry.sdk.language", Value: "go"},
+	}
+	e, err := otlp.Start(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("trace calls: %w", err)
+	}
+	return &tracer{e, stdio}, nil
+}
+
+// collector reads where spans go from the variables that OpenTelemetry defines
+// (opentelemetry.io/docs/specs/otel/protocol/exporter).
+func collector(cfg *otlp.Config, getenv func(string) string) error {
+	cfg.Headers = make(map[string]string)
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		for pair := range strings.SplitSeq(getenv(name), ",") {
+			key, value, ok := strings.Cut(pair, "=")
+			if !ok {
+				continue
+			}
+			plain, err := url.PathUnescape(strings.TrimSpace(value))
+			if err != nil {
+				return fmt.Errorf("read %s: the value of %s: %w", name, key, err)
+			}
+			cfg.Headers[strings.TrimSpace(key)] = plain
+		}
+	}
+	if exact := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); exact != "" {
+		cfg.URL = exact // as it is, without a path of ours
+		return nil
+	}
+	address := getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+	if address == "" {
+		address = "http://localhost:4318"
+	}
+	var err error
+	cfg.URL, err = otlp.Endpoint(address)
+	return err
+}
+
+func serviceName(getenv func(string) string) string {
+	if name := getenv("OTEL_SERVICE_NAME"); name != "" {
+		return name
+	}
+	return "belljar"
+}
+
+// close sends what waits.
+func (t *tracer) close(ctx context.Context, log *slog.Logger) {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushing)
+	defer cancel()
+	if err := t.exporter.Close(ctx); err != nil {
+		log.Warn("not all calls were traced", "err", err)
+	}
+}
+
+// Traced makes the spans of a call: its own and one for each of its phases.
+func (t *tracer) Traced(c mcp.Traced) {
+	if c.Parent.TraceID != "" && !c.Parent.Sampled {
+		return // who began the trace does not want it
+	}
+	s := otlp.Span{
+		ID: newSpanID(), State: c.Parent.State, Name: "tools/call " + c.Call.Tool, Kind: otlp.Server,
+		Start: c.Start, End: c.End, Attrs: t.attributes(c),
+	}
+	if _, err := hex.Decode(s.TraceID[:], []byte(c.Call.TraceID)); err != nil {
+		return // which it always is
+	}
+	if _, err := hex.Decode(s.Parent[:], []byte(c.Parent.SpanID)); err == nil && c.Parent.SpanID != "" {
+		s.Remote = true
+	}
+	if kind := errorType(c); kind != "" {
+		s.Failed = true
+		s.Attrs = append(s.Attrs, otlp.Attr{Key: "error.type", Value: kind})
+	}
+	spans := []otlp.Span{s}
+	for _, p := range c.Phases {
+		spans = append(spans, otlp.Span{
+			TraceID: s.TraceID, ID: newSpanID(), Parent: s.ID, State: s.State,
+			Name: p.Name, Kind: otlp.Internal, Start: p.Start, End: p.End,
+		})
+	}
+	t.exporter.Add(spans...)
+}
+
+// attributes are those of a call, none of which an agent writes but the tool's
+// name, which is one that there is.
+func (t *tracer) attributes(c mcp.Traced) []otlp.Attr {
+	transport := "tcp"
+	if t.stdio {
+		transport = "pipe"
+	}
+	attrs := []otlp.Attr{
+		{Key: "mcp.method.name", Value: "tools/call"},
+		{Key: "gen_ai.operation.name", Value: "execute_tool"},
+		{Key: "gen_ai.tool.name", Value: c.Call.Tool},
+		{Key: "mcp.session.id", Value: shortID(c.Call.Session.ID())},
+		{Key: "network.transport", Value: transport},
+		{Key: "belljar.call.id", Value: c.Call.ID},
+		{Key: "belljar.tenant", Value: c.Call.Session.Tenant()},
+		{Key: "belljar.verdict", Value: c.Decision.Verdict.String()},
+	}
+	if c.Decision.Rule != "" {
+		attrs = append(attrs, otlp.Attr{Key: "belljar.rule", Value: c.Decision.Rule})
+	}
+	if profile := c.Decision.Grant.Profile(); profile != "" {
+		attrs = append(attrs, otlp.Attr{Key: "belljar.profile", Value: profile})
+	}
+	if c.Result != nil {
+		if m, ok := c.Result.Structured.(mcp.Measured); ok {
+			if u := m.Usage(); u.Exit != nil {
+				attrs = append(attrs, otlp.Attr{Key: "process.exit.code", Value: int64(*u.Exit)})
+			}
+		}
+	}
+	return attrs
+}
+
+// errorType is the class of error that a call ended with; empty for none.
+func errorType(c mcp.Traced) string {
+	switch {
+	case c.Code != 0:
+		return strconv.Itoa(c.Code)
+	case c.Err != nil, c.Result != nil && c.Result.IsError:
+		return "tool_error"
+	}
+	return ""
+}
+
+func newSpanID() (id [8]byte) {
+	rand.Read(id[:])
+	return id
+}

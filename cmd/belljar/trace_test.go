@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/otlp"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+type traceInput struct {
+	Text string `json:"text"`
+}
+
+func (in traceInput) Facts() policies.Facts { return policies.Facts{Command: in.Text} }
+
+// A call becomes a span with its phases below it, and nothing of its arguments
+// or its result leaves with them.
+func TestTracer(t *testing.T) {
+	var got bytes.Buffer
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(&got, r.Body)
+	}))
+	defer collector.Close()
+	p, err := policies.Parse("p.yaml", []byte(`version: 1
+profiles: {box: {}}
+rules: [{id: all, match: {tool: "*"}, decision: allow}, {id: no, match: {tool: say, command: ["rm **"]}, decision: deny}]
+audit: {otlp: "`+collector.URL+`"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	w := &works{policy: p, gate: &gate{}, log: log}
+	w.gate.now.Store(p)
+	tr, err := w.openTracer(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := mcp.New(mcp.Config{Gate: w.gate, Trace: tr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mcp.AddTool(server, mcp.Tool{Name: "say"}, func(_ context.Context, call mcp.Call, in traceInput) (*mcp.Result, error) {
+		defer call.Phase(mcp.PhaseRun)()
+		return mcp.Text("answer to %s", in.Text), nil
+	})
+	session, err := server.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"greeting-of-mine", "rm greeting-of-mine"} {
+		if _, err := server.Call(t.Context(), session, "say", json.RawMessage(`{"text":"`+text+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr.close(t.Context(), log)
+	session.Close()
+	text := got.String()
+	for want, n := range map[string]int{
+		`"name":"tools/call say"`: 2, `"name":"policy.decide"`: 2, `"name":"sandbox.run"`: 1, `"parentSpanId"`: 3,
+		`{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}`: 2,
+		`{"key":"mcp.method.name","value":{"stringValue":"tools/call"}}`:         2,
+		`{"key":"network.transport","value":{"stringValue":"pipe"}}`:             2,
+		`{"key":"belljar.verdict","value":{"stringValue":"deny"}}`:               1,
+		`{"key":"error.type","value":{"stringValue":"tool_error"}}`:              1,
+		`"status":{"code":2}`: 1, `{"key":"service.name","value":{"stringValue":"belljar"}}`: 1,
+		"greeting": 0, session.ID(): 0, shortID(session.ID()): 2,
+	} {
+		if c := strings.Count(text, want); c != n {
+			t.Errorf("%s stands there %d times, want %d:\n%s", want, c, n, text)
+		}
+	}
+}
+
+// The variables of OpenTelemetry say where spans go, where the policy leaves it
+// to them.
+func TestCollector(t *testing.T) {
+	for want, env := range map[string]map[string]string{
+		"http://localhost:4318/v1/traces":   {},
+		"http://c.example/v1/traces k=v w":  {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c.example", "OTEL_EXPORTER_OTLP_HEADERS": "k=v%20w"},
+		"http://c.example/exact a=2":        {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c.example/exact", "OTEL_EXPORTER_OTLP_HEADERS": "a=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": " a = 2 ,junk"},
+		"otlp: \"c.example\" is no http or": {"OTEL_EXPORTER_OTLP_ENDPOINT": "c.example"},
+	} {
+		w, cfg := want, otlp.Config{}
+		err := collector(&cfg, func(name string) string { return env[name] })
+		got := cfg.URL
+		for key, value := range cfg.Headers {
+			got += " " + key + "=" + value
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, w) {
+			t.Errorf("%v: got %s, want %s", env, got, w)
+		}
+	}
+}

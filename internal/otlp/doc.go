@@ -1,0 +1,9 @@
+// Package otlp sends spans to a collector of OpenTelemetry, by OTLP/HTTP in its
+// JSON encoding (opentelemetry.io/docs/specs/otlp). It holds what belljar needs
+// of that and no more: docs/decisions/2026-11-22-otel.md says why it is not the
+// official exporter.
+//
+// Add never waits: spans stand in a bounded queue, from which one goroutine
+// sends them in groups. What finds no room, and what no collector takes, is
+// counted.
+package otlp
