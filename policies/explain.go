@@ -17,17 +17,23 @@ type Part struct {
 	Verdict Verdict
 	Rule    string // as in Decision
 	Source  Source
+	Below   []Said // what the layers below say, of those that speak about it
+}
+
+// Said is what one layer says to a part.
+type Said struct {
+	Layer   string
+	Verdict Verdict
+	Rule    string // as in Decision
+	Source  Source
 }
 
 // Explain is Decide with what it says to each part, for a person who writes or
 // reads a policy.
 func (p *Policy) Explain(f Facts) (Decision, []Part) {
 	d := p.Decide(f)
-	profile := f.Profile
+	profile, _ := p.asked(f)
 	if profile == "" {
-		profile = p.profile
-	}
-	if _, ok := p.profiles[profile]; !ok {
 		return d, nil
 	}
 	var parts []Part
@@ -41,6 +47,7 @@ func (p *Policy) Explain(f Facts) (Decision, []Part) {
 			one := p.decision(f.Tool, &pc, o)
 			part.Verdict, part.Rule, part.Source = one.Verdict, one.Rule, one.Source
 		}
+		part.Below = p.sayBelow(f, profile, &pc)
 		parts = append(parts, part)
 	}
 	return d, parts

@@ -28,6 +28,7 @@ type Policy struct {
 	shadows    bool // some of the rules are not enforced
 	tenants    map[string]*tenant
 	layers     []*Layer // that hold for every tenant, the upper ones first
+	dirs       []string // workspaces of projects
 	tests      []TestResult
 }
 
@@ -68,6 +69,9 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 	var projects []project
 	if v := o.get("projects"); v != nil {
 		projects = d.projects(v)
+		for _, one := range projects {
+			p.dirs = append(p.dirs, one.dir)
+		}
 	}
 	if v := o.get("tests"); d.tenantFiles(p) && v != nil {
 		p.tests = d.tests(v, p, "") // before the projects' files, which may be other people's

@@ -32,6 +32,8 @@ type Files struct {
 	// Workspace is the directory whose projects hold; empty for none. It is
 	// absolute and without symbolic links.
 	Workspace string
+	// Real is a directory without symbolic links; nil leaves them.
+	Real func(dir string) string
 }
 
 // File is one file of a stack.
@@ -58,6 +60,9 @@ func Load(name string, text []byte, files Files) (*Policy, error) {
 	}
 	return p, nil
 }
+
+// Projects are the workspaces that the policy has files for, in its order.
+func (p *Policy) Projects() []string { return slices.Clone(p.dirs) }
 
 // Files are the files of the stack: the system's first, and then those of
 // tenants and projects.
@@ -150,6 +155,20 @@ func (p *Policy) grant(profile, tenantName string) Grant {
 		g = g.clipped(l.clip)
 	}
 	return g
+}
+
+// sayBelow is what the layers of a tenant say to one part of its call.
+func (p *Policy) sayBelow(f Facts, profile string, pc *piece) []Said {
+	var all []Said
+	for _, l := range p.layersOf(f.Tenant) {
+		o := l.rules.weigh(f.Tool, profile, pc)
+		if o.skip || o.rule == nil && o.verdict == Allow {
+			continue // it does not object
+		}
+		one := l.rules.decision(f.Tool, pc, o)
+		all = append(all, Said{Layer: l.kind, Verdict: one.Verdict, Rule: one.Rule, Source: one.Source})
+	}
+	return all
 }
 
 // ruleIDs are the ids of the rules of all layers.
@@ -246,7 +265,11 @@ func (d *decoder) projects(n *yaml.Node) []project {
 // the workspace. Of two nested ones both hold: narrowing more is never wrong.
 func (d *decoder) projectFiles(projects []project, p *Policy) {
 	for _, one := range projects {
-		if w := d.stack.Workspace; w == "" || !within(w, one.dir) && !within(one.dir, w) {
+		dir := one.dir
+		if d.stack.Real != nil {
+			dir = d.stack.Real(dir)
+		}
+		if w := d.stack.Workspace; w == "" || !within(w, dir) && !within(dir, w) {
 			continue
 		}
 		for _, n := range one.files {

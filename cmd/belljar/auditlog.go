@@ -223,7 +223,7 @@ func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error
 	if leftOut(d) {
 		return
 	}
-	o := audit.Outcome{Level: keep(d), CallID: id, Tenant: localTenant, Session: "run", Tool: "Bash", Failed: err != nil, DurMS: took.Milliseconds()}
+	o := audit.Outcome{Level: keep(d), CallID: id, Tenant: d.Grant.Tenant(), Session: "run", Tool: "Bash", Failed: err != nil, DurMS: took.Milliseconds()}
 	if err != nil {
 		o.Error = err.Error()
 	} else {

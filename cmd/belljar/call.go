@@ -39,7 +39,7 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
-			w, err := s.open(c.ErrOrStderr())
+			w, err := s.open(ctx, c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -67,6 +67,7 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 	s.flags(c)
 	s.mode.flag(c)
 	s.callsFlag(c)
+	s.tenantFlag(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the structured result as JSON")
 	c.Flags().SetInterspersed(true)
 	return c

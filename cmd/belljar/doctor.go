@@ -51,6 +51,8 @@ Exit status: 0 boxes can run here, and with --probe all probes held;
 			if err != nil {
 				return failure(err)
 			}
+			// On standard error, so that what a program reads stays JSON.
+			tellHeldBack(c.Context(), c.ErrOrStderr(), set.state, "")
 			name, policy, err := findPolicy(set.policy, workspace)
 			if err != nil {
 				return failure(err)

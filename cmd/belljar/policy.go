@@ -17,8 +17,8 @@ func policyCommand() *cobra.Command {
 say. A policy is a file, or one of those that belljar brings along, by its name:
 a name that "belljar policy list" prints is never a file, which is written ./NAME.
 ` + exitHelp,
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(policyListCommand(), policyShowCommand(), policyCheckCommand(), policyTestCommand(), policyExplainCommand())
 	return c
@@ -64,6 +64,7 @@ line makes no sense.`,
 
 func policyExplainCommand() *cobra.Command {
 	f := policies.Facts{}
+	var workspace string
 	c := &cobra.Command{
 		Use:   "explain FILE COMMAND",
 		Short: "show what a policy says to each part of a command",
@@ -77,7 +78,7 @@ makes no sense.`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Command = args[1]
-			return eachPolicy(c, args[:1], func(_ string, p *policies.Policy) {
+			return policiesFor(c, args[:1], workspace, func(_ string, p *policies.Policy) {
 				d, parts := p.Explain(f)
 				showParts(c.OutOrStdout(), d, parts)
 			})
@@ -85,6 +86,8 @@ makes no sense.`,
 	}
 	c.Flags().StringVar(&f.Tool, "tool", "Bash", "the `name` of the tool that is called")
 	c.Flags().StringVar(&f.Profile, "profile", "", "the profile that the call asks for, by `name`")
+	c.Flags().StringVar(&f.Tenant, "as", localTenant, "whose call it is: the `name` of a tenant")
+	c.Flags().StringVar(&workspace, "workspace", "", "the `directory` that is the workspace, for what the policy says of projects")
 	return c
 }
 
@@ -103,11 +106,13 @@ func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 		}
 		if part.Passed {
 			fmt.Fprintln(w, "  no rule; what it starts is judged")
+			showBelow(w, part.Below)
 			continue
 		}
 		fmt.Fprintf(w, "  %s by %s\n", part.Verdict, by(part.Rule, part.Source))
+		showBelow(w, part.Below)
 	}
-	fmt.Fprintf(w, "%s by %s\n", d.Verdict, by(d.Rule, d.Source))
+	fmt.Fprintf(w, "%s by %s%s\n", d.Verdict, by(d.Rule, d.Source), ofLayer(d.Layer))
 }
 
 // by names a rule and where it stands.
@@ -121,12 +126,18 @@ func by(rule string, at policies.Source) string {
 // eachPolicy reads each file, shows the faults of those that have some, and
 // hands the others on.
 func eachPolicy(c *cobra.Command, names []string, use func(name string, p *policies.Policy)) error {
+	return policiesFor(c, names, "", use)
+}
+
+// policiesFor is eachPolicy with what the policies say of a workspace.
+func policiesFor(c *cobra.Command, names []string, workspace string, use func(name string, p *policies.Policy)) error {
 	faulty := 0
 	for _, name := range names {
-		p, err := readPolicy(name)
+		p, err := checkStack(name, workspace)
 		if err != nil {
 			faulty++
 			fmt.Fprintln(c.ErrOrStderr(), err)
+			tellHeldBack(c.Context(), c.ErrOrStderr(), "", name)
 			continue
 		}
 		use(name, p)

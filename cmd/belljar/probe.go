@@ -74,7 +74,7 @@ func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 			return failure(fmt.Errorf("make a workspace for the probes: %w", err))
 		}
 	}
-	w, err := own.open(c.ErrOrStderr())
+	w, err := own.open(c.Context(), c.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/term"
 
@@ -18,8 +19,9 @@ import (
 // gate decides calls by the policy that holds now. Swapping it is atomic: a
 // call is decided by one policy as a whole, the one before or the one after.
 type gate struct {
-	now  atomic.Pointer[policies.Policy]
-	mode workspaceMode
+	now    atomic.Pointer[policies.Policy]
+	tokens atomic.Pointer[[]tenantToken] // of the tenants, for clients over HTTP
+	mode   workspaceMode
 }
 
 // Decide makes a gate what a server asks.
@@ -35,19 +37,30 @@ type reloader struct {
 	workspace string
 	state     string                 // no policy may show it to a box; empty where there is none
 	changed   func(*policies.Policy) // told of a policy that holds from now on; what it takes, the next signal waits
+	http      bool                   // tenants come with tokens
+	looks     <-chan time.Time       // when to look whether a file has changed; nil is never
+	watch     watcher
+	status    *policyStatus // for the commands that ask
 	audit     *ledger
 	log       *slog.Logger
 }
 
-// run reads the policy at each signal, until ctx ends. SIGHUP is also what a
+// run reads the policy at each signal, and when its files have changed, until
+// ctx ends. SIGHUP is also what a
 // process gets whose terminal goes away: that ends the server, by end.
 func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
 	gone := func(fd int) bool { return !term.IsTerminal(fd) }
 	terminals := slices.DeleteFunc([]int{0, 1, 2}, gone) // the standard streams
+	r.watch.begin(r.files())
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-r.looks:
+			if r.watch.look(r.files()) {
+				r.reload(ctx)
+			}
+			continue
 		case <-hup:
 		}
 		// One that was hung up answers every ioctl with an error.
@@ -55,14 +68,32 @@ func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
 			end()
 			return
 		}
-		r.reload()
+		r.reload(ctx)
 	}
+}
+
+// files are those that the policy is made of, or would be.
+func (r *reloader) files() []string {
+	switch {
+	case r.file == "":
+		return []string{userPolicy()}
+	case isBundled(r.file):
+		return nil
+	}
+	names := []string{r.file}
+	for _, f := range r.gate.now.Load().Files() {
+		if f.Layer != policies.LayerSystem {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // reload puts the policy file's present text into the gate, or says why not.
 // A file that was there is never followed by the built-in policy, which may
 // allow what the file denied.
-func (r *reloader) reload() {
+func (r *reloader) reload(ctx context.Context) {
+	r.watch.begin(r.files())
 	name, p, err := findPolicy(r.file, r.workspace)
 	if err == nil {
 		err = r.audit.bears(p, r.workspace)
@@ -70,7 +101,12 @@ func (r *reloader) reload() {
 	if err == nil && r.state != "" {
 		err = unseen(r.state, r.workspace, p)
 	}
+	var tokens []tenantToken
+	if err == nil && r.http {
+		tokens, err = tokensFor(ctx, p, r.gate.now.Load())
+	}
 	if err != nil {
+		r.status.refuse(firstLine(err))
 		holds := r.gate.now.Load()
 		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), holds, holds, firstLine(err))
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
@@ -82,6 +118,8 @@ func (r *reloader) reload() {
 		}
 		return
 	}
+	r.gate.tokens.Store(&tokens) // which can change without the policy
+	r.status.hold(name, p)
 	if p.Hash() == r.gate.now.Load().Hash() {
 		r.log.Warn("the policy was read again and is as it was", "policy", name)
 		return

@@ -82,12 +82,12 @@ func TestReloadKeepsTheState(t *testing.T) {
 	before := policies.Default()
 	r.gate.now.Store(before)
 	r.changed = func(*policies.Policy) {}
-	r.reload()
+	r.reload(t.Context())
 	if r.gate.now.Load() != before || !strings.Contains(log.String(), "which boxes of the profile p can see") {
 		t.Errorf("got another policy: %t; log %q", r.gate.now.Load() != before, log.String())
 	}
 	write("version: 1\nprofiles: {p: {}}\n")
-	r.reload()
+	r.reload(t.Context())
 	if r.gate.now.Load() == before {
 		t.Errorf("a policy that shows nothing of it does not hold: %q", log.String())
 	}

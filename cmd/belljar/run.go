@@ -68,6 +68,7 @@ time was up; 125 where belljar could not run it.`,
 	s.flags(c)
 	s.mode.flag(c)
 	s.callsFlag(c)
+	s.tenantFlag(c)
 	c.Flags().StringVar(&profile, "profile", "", "profile of the policy (default: the policy's own)")
 	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, begins the name of the set that keeps the changes, for one run after the other")
 	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a port of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
@@ -86,7 +87,7 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
 	defer signal.Stop(signals)
 
-	w, err := s.open(c.ErrOrStderr())
+	w, err := s.open(c.Context(), c.ErrOrStderr())
 	if err != nil {
 		return 0, err
 	}
@@ -94,7 +95,7 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	// To the policy this is what the agent's Bash would be.
 	started := time.Now()
 	d, id, err := w.decide(c.Context(), policies.Facts{
-		Tenant: localTenant, Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
+		Tenant: w.tenant, Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
 	})
 	if err != nil {
 		return 0, err

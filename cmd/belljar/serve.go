@@ -34,8 +34,9 @@ const serveName = "serve"
 
 func serveCommand() *cobra.Command {
 	var (
-		s    = setup{command: serveName}
-		addr string
+		s     = setup{command: serveName}
+		addr  string
+		watch bool
 	)
 	c := &cobra.Command{
 		Use:   "serve",
@@ -46,9 +47,10 @@ machine only, with a session for each connection.
 
 Standard output is the wire; all else goes to standard error. At the end of
 input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
-those that run, and closes every box. At SIGHUP it reads the policy file again:
-one with faults is logged and changes nothing. When its terminal goes away it
-ends as by SIGTERM. Each call is written to the audit log, unless the policy
+those that run, and closes every box. A second after a file of the policy was
+changed, and at SIGHUP, it reads the policy again: one with faults is logged and
+changes nothing. When its terminal goes away it ends as by SIGTERM. Where the
+policy names tenants, clients over HTTP need a token of one of them. Each call is written to the audit log, unless the policy
 says audit: {level: none}; see ` + "`belljar help audit`" + `.
 ` + exitHelp,
 		Args: cobra.NoArgs,
@@ -68,7 +70,8 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 				defer l.Close()
 				listener = l
 			}
-			w, err := s.open(c.ErrOrStderr())
+			s.http = listener != nil
+			w, err := s.open(ctx, c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -87,11 +90,17 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 			if err != nil {
 				return err
 			}
+			r := w.reloader(ctx, server)
+			if watch {
+				look := time.NewTicker(watchEvery)
+				defer look.Stop()
+				r.looks = look.C
+			}
 			var reloading sync.WaitGroup
-			reloading.Go(func() { w.reloader(ctx).run(ctx, hup, cancel) })
+			reloading.Go(func() { r.run(ctx, hup, cancel) })
 			defer reloading.Wait()
 			defer cancel() // first, or run would not end
-			defer w.control(ctx)()
+			defer w.control(ctx, r.status)()
 			if listener != nil {
 				return failure(serveHTTP(ctx, server, w, listener, c.ErrOrStderr()))
 			}
@@ -104,29 +113,35 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 	s.flags(c)
 	s.mode.flag(c)
 	s.callsFlag(c)
+	s.tenantFlag(c)
+	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
 	return c
 }
 
 // reloader reads the policy again for the server and the boxes that are open.
-func (w *works) reloader(ctx context.Context) *reloader {
-	r := &reloader{gate: w.gate, file: w.policyName, workspace: w.workspace, state: w.state, log: w.log}
+func (w *works) reloader(ctx context.Context, server *mcp.Server) *reloader {
+	r := &reloader{gate: w.gate, file: w.policyName, workspace: w.workspace, state: w.state, http: w.http, log: w.log, status: &policyStatus{}}
+	r.status.hold(w.policyName, w.policy)
 	if r.file == builtinPolicy {
 		r.file = ""
 	}
-	// Boxes that are open get the egress that their profiles have now.
-	r.changed = func(p *policies.Policy) { w.sandbox.Regrant(ctx, p) }
+	r.changed = func(p *policies.Policy) {
+		server.Reloaded()
+		// Boxes that are open get the egress that their profiles have now.
+		w.sandbox.Regrant(ctx, p)
+	}
 	r.audit = w.audit
 	return r
 }
 
 // control answers the commands that ask about this server, until the function
 // that it returns is called. A server can do without.
-func (w *works) control(ctx context.Context) func() {
+func (w *works) control(ctx context.Context, policy *policyStatus) func() {
 	if w.state == "" {
 		return func() {}
 	}
-	c, err := openControl(ctx, w.state, w.sandbox, w.log)
+	c, err := openControl(ctx, w.state, w.sandbox, policy, w.log)
 	if err != nil {
 		w.log.Warn("`belljar ports` and `belljar ps` will not see this server", "err", err)
 		return func() {}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,10 +35,12 @@ type setup struct {
 	mode      workspaceMode
 	command   string // that keeps an audit log; empty for one that keeps none
 	calls     bool   // a checkpoint after each call
+	tenant    string // whose calls those over stdio and of `call` and `run` are
+	http      bool   // clients come over HTTP
 }
 
 // localTenant is whose calls those of a person at this machine are.
-const localTenant = "local"
+const localTenant = policies.LocalTenant
 
 func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.workspace, "workspace", ".", "directory the boxes see as /workspace")
@@ -50,6 +53,8 @@ type works struct {
 	workspace  string           // absolute, without symbolic links
 	policyName string           // for people
 	policy     *policies.Policy // as it was at the start
+	tenant     string           // whose calls are those that come without a token
+	http       bool             // clients come over HTTP
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
 	calls      bool             // a checkpoint after each call
@@ -69,8 +74,8 @@ func (w *works) close() {
 
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
-func (s *setup) open(errs io.Writer) (*works, error) {
-	w := &works{calls: s.calls, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
+	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	var err error
 	if w.workspace, err = findWorkspace(s.workspace); err != nil {
 		return nil, failure(err)
@@ -80,6 +85,9 @@ func (s *setup) open(errs io.Writer) (*works, error) {
 	}
 	w.gate = &gate{mode: s.mode}
 	w.gate.now.Store(w.policy)
+	if err := w.openTenants(ctx, s.http); err != nil {
+		return nil, failure(err)
+	}
 	if err := w.openState(s.state); err != nil {
 		return nil, failure(err)
 	}
@@ -169,7 +177,8 @@ func (w *works) server() (*mcp.Server, error) {
 		Version:      version(),
 		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed but for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         w.gate,
-		Tenant:       localTenant,
+		Tenant:       w.tenant,
+		Tenants:      w.gate,
 		Log:          w.log,
 	}
 	if w.audit != nil {
@@ -244,12 +253,8 @@ func findPolicy(name, workspace string) (string, *policies.Policy, error) {
 		return name, p, err
 	}
 	if name == "" {
-		dir, err := os.UserConfigDir()
-		if err == nil {
-			name = filepath.Join(dir, "belljar", "policy.yaml")
-			_, err = os.Stat(name)
-		}
-		if err != nil {
+		name = userPolicy()
+		if _, err := os.Stat(name); err != nil {
 			// Only a file that is not there may be passed over: one that
 			// cannot be read may hold the rule that counts.
 			if errors.Is(err, fs.ErrNotExist) || name == "" {
@@ -268,7 +273,7 @@ func findPolicy(name, workspace string) (string, *policies.Policy, error) {
 	if inside(real, workspace) {
 		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
 	}
-	p, err := readPolicy(name)
+	p, err := readPolicy(name, workspace)
 	if err != nil {
 		return "", nil, fmt.Errorf("policy %s cannot be used:\n%w", name, err)
 	}
@@ -294,24 +299,16 @@ func orBundled(name string, err error) string {
 	return "; those without a file are " + strings.Join(policies.Bundled(), ", ")
 }
 
-// readPolicy parses a policy file, or a bundled policy.
-func readPolicy(name string) (*policies.Policy, error) {
+// readPolicy parses a policy file with those that it names for a workspace, or
+// a bundled policy.
+func readPolicy(name, workspace string) (*policies.Policy, error) {
 	if isBundled(name) {
 		return policies.OpenBundled(name)
 	}
-	f, err := os.Open(name)
-	if err != nil && orBundled(name, err) != "" {
+	if _, err := os.Stat(name); err != nil && orBundled(name, err) != "" {
 		return nil, fmt.Errorf("%w%s", err, orBundled(name, err))
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := readBounded(f, policyMost)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return policies.Parse(name, text)
+	return loadStack(name, workspace)
 }
 
 // readBounded is all of r, or an error where that is more than limit bytes.

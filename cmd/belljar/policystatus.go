@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// policyInfo is which policy a server holds, as the other commands see it.
+type policyInfo struct {
+	Server    int       `json:"server"` // process id
+	File      string    `json:"file"`   // absolute, or the name of a bundled policy
+	SHA256    string    `json:"sha256"`
+	Since     time.Time `json:"since"`             // when it was read last
+	Refused   string    `json:"refused,omitempty"` // why what the file is now cannot be used
+	RefusedAt time.Time `json:"refused_at,omitzero"`
+}
+
+// policyStatus is what a server says of its policy. It is safe for concurrent
+// use.
+type policyStatus struct {
+	mu  sync.Mutex
+	now policyInfo // guarded by mu
+}
+
+// hold notes the policy that holds from now on.
+func (s *policyStatus) hold(name string, p *policies.Policy) {
+	if s == nil {
+		return
+	}
+	file := name
+	if name != builtinPolicy && !isBundled(name) {
+		if abs, err := filepath.Abs(name); err == nil {
+			file = abs
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = policyInfo{Server: os.Getpid(), File: file, SHA256: p.Hash(), Since: time.Now()}
+}
+
+// refuse notes why the policy of the file cannot take the place of the one that
+// holds.
+func (s *policyStatus) refuse(reason string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.Refused, s.now.RefusedAt = policies.Clip(reason, 1000), time.Now()
+}
+
+func (s *policyStatus) info() policyInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// String says what a server does with a file that it cannot use.
+func (i policyInfo) String() string {
+	return fmt.Sprintf("server %d keeps the policy that it read at %s (%s): %s",
+		i.Server, i.Since.Format(time.DateTime), i.SHA256[:min(len(i.SHA256), 12)], cmp.Or(i.Refused, "it has not read the file again"))
+}
+
+// tellHeldBack says which servers of this user go on with a policy that they
+// read before: those of a file that has faults, or of any file that they found
+// some in where name is empty. Servers that do not answer have ended.
+func tellHeldBack(ctx context.Context, w io.Writer, state, name string) {
+	dir, err := findState(state)
+	if err != nil {
+		return
+	}
+	clients, err := servers(dir)
+	if err != nil {
+		return // there are none that can be asked
+	}
+	for _, c := range clients {
+		var i policyInfo
+		if c.ask(ctx, http.MethodGet, "/policy", nil, &i) != nil || i.File == "" {
+			continue
+		}
+		abs, err := filepath.Abs(name)
+		if name == "" && i.Refused != "" || name != "" && err == nil && realPath(abs) == realPath(i.File) {
+			fmt.Fprintln(w, i)
+		}
+	}
+}
