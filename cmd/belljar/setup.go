@@ -305,10 +305,11 @@ func readPolicy(name, workspace string) (*policies.Policy, error) {
 	if isBundled(name) {
 		return policies.OpenBundled(name)
 	}
-	if _, err := os.Stat(name); err != nil && orBundled(name, err) != "" {
+	p, err := loadStack(name, workspace)
+	if err != nil && orBundled(name, err) != "" {
 		return nil, fmt.Errorf("%w%s", err, orBundled(name, err))
 	}
-	return loadStack(name, workspace)
+	return p, err
 }
 
 // readBounded is all of r, or an error where that is more than limit bytes.
