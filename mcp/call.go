@@ -91,7 +91,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 		return nil, d, err
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
-	f.Args, f.Annotations = all, t.info.annotations()
+	f.Args, f.Annotations, f.Now = all, t.info.annotations(), started
 	decided := c.Phase(PhaseDecide)
 	d, leave := s.meter.enter(f.Tenant, s.judge(c.Session, f))
 	defer leave()

@@ -9,8 +9,8 @@ import (
 
 // about says how sure it is that the match speaks about the piece. With trust
 // the answer is used to let the piece through, and doubt counts against it.
-func (m match) about(pc *piece, profile string, trust bool) proof {
-	if len(m.profiles) > 0 && !slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == profile }) {
+func (m match) about(c *inquiry, pc *piece, trust bool) proof {
+	if len(m.profiles) > 0 && !slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == c.profile }) || !m.from(c.facts) {
 		return no
 	}
 	if !m.typed() {
@@ -28,6 +28,9 @@ func (m match) about(pc *piece, profile string, trust bool) proof {
 		for _, g := range m.urls {
 			best = max(best, g.match(pc.address))
 		}
+		best = max(best, m.aboutHost(pc, trust))
+	case aHost:
+		best = m.aboutHost(pc, trust)
 	}
 	return best
 }
@@ -131,14 +134,14 @@ func covers(env []element, names []string) bool {
 
 // butForOptions reports whether the match would let the piece through with other
 // options or variables.
-func (m match) butForOptions(pc *piece, profile string) bool {
+func (m match) butForOptions(c *inquiry, pc *piece) bool {
 	if pc.kind != aCommand || len(m.flags)+len(m.env) == 0 {
 		return false
 	}
 	m.flags, m.env = nil, nil
 	pc2 := *pc
 	pc2.env = nil
-	return m.about(&pc2, profile, true) == must
+	return m.about(c, &pc2, true) == must
 }
 
 // onlyFlags says whether all options of a command are among those listed.

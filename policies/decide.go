@@ -29,6 +29,7 @@ type piece struct {
 	files   [][]word // that a command's redirections open, as segments
 	env     []string // variables that are set for a command
 	address address
+	host    Host   // of a URL or a host
 	doubt   string // why the words do not say all; empty if they do
 	vague   bool   // some of the words are not known
 	opaque  bool   // it may do more than the words say
@@ -39,7 +40,7 @@ type piece struct {
 
 // alone is Decide without the layers below: what the system's file says.
 func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
-	d, grants := p.judge(f.Tool, profile, pieces)
+	d, grants := p.judge(f, profile, pieces)
 	if d.Verdict == Deny {
 		return d
 	}
@@ -55,7 +56,7 @@ func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 		// A rule granted another profile than the call asked for: what other
 		// rules refuse in that profile must hold too.
 		granted = slices.Min(grants)
-		again, _ := p.judge(f.Tool, granted, pieces)
+		again, _ := p.judge(f, granted, pieces)
 		if again.Verdict < d.Verdict && again.Rule != ruleDefault {
 			again.offer(p.grant(granted, f.Tenant))
 			return again
@@ -68,14 +69,15 @@ func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 
 // judge finds the strictest verdict over all pieces, and the profiles in
 // which every piece is allowed.
-func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string) {
+func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []string) {
+	c := &inquiry{tool: f.Tool, profile: profile, facts: &f, pieces: pieces}
 	var worst Decision
 	var grants []string
 	var bound []*rule
 	var shadows []shadowing
 	begun, remember, kept := false, anyRemember, keeping{p: p}
 	for i := range pieces {
-		o := p.weigh(tool, profile, &pieces[i])
+		o := p.weigh(c, &pieces[i])
 		if p.shadows {
 			before := Allow
 			if begun {
@@ -96,7 +98,7 @@ func (p *Policy) judge(tool, profile string, pieces []piece) (Decision, []string
 			}
 		}
 		if !begun || o.verdict < worst.Verdict {
-			worst = p.decision(tool, &pieces[i], o)
+			worst = p.decision(c.tool, &pieces[i], o)
 			worst.Part, worst.PartNo, worst.Parts, worst.Subject = Clip(pieces[i].text, maxPart), i+1, len(pieces), pieces[i].kind
 			worst.Via = strings.Join(pieces[i].via, " > ")
 			worst.PartStart, worst.PartEnd, worst.PartArgv = pieces[i].start, pieces[i].end, pieces[i].argv(worst.Verdict)
@@ -144,19 +146,23 @@ type outcome struct {
 // piece through a rule must be proved to speak about it, and to stop it, it is
 // enough that the rule may. The same holds for exceptions, the other way
 // round. Where a deny only may speak about a piece, a person is asked.
-func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
+func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
+	profile := c.profile
 	var strict, lenient *rule
 	asks := false // a rule wants a question, and none that denies only may
 	o := outcome{verdict: Allow, remember: anyRemember}
 	for i := range p.rules {
 		r := &p.rules[i]
-		if !r.match.onTool(tool) {
+		if !r.match.onTool(c.tool) {
 			continue
 		}
 		lets := r.verdict == Allow
-		sure := r.match.about(pc, profile, lets)
+		sure := r.match.about(c, pc, lets)
 		if sure != no && !r.unless.isZero() {
-			sure = min(sure, r.unless.about(pc, profile, !lets).not())
+			sure = min(sure, r.unless.about(c, pc, !lets).not())
+		}
+		if sure != no && r.when != nil {
+			sure = min(sure, c.when(r, lets))
 		}
 		if sure == may && r.passes {
 			continue
@@ -173,7 +179,7 @@ func (p *Policy) weigh(tool, profile string, pc *piece) outcome {
 		}
 		switch {
 		case sure == no:
-			if lets && o.near == nil && r.match.butForOptions(pc, profile) {
+			if lets && o.near == nil && r.when == nil && r.match.butForOptions(c, pc) {
 				o.near, o.options = r, true
 			}
 			continue
@@ -259,6 +265,7 @@ func pieces(f Facts) []piece {
 		case a.vague:
 			pc.doubt = "servers read its path in different ways"
 		}
+		pc.host, _ = ParseHost(a.host) // none where the URL cannot be read
 		named = append(named, a.host)
 		all = append(all, pc)
 	}
@@ -268,7 +275,9 @@ func pieces(f Facts) []piece {
 		case err != nil:
 			all = append(all, piece{kind: aHost, text: s, fault: err.Error()})
 		case !slices.Contains(named, host): // else judged with its URL
-			all = append(all, piece{kind: aHost, text: host})
+			pc := piece{kind: aHost, text: host}
+			pc.host, _ = ParseHost(host)
+			all = append(all, pc)
 		}
 	}
 	if len(all) == 0 {
@@ -304,6 +313,9 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 	doubt := pc.doubt
 	if doubt == "" {
 		doubt = doubtFlags
+		if o.rule != nil && o.rule.when != nil {
+			doubt = doubtWhen
+		}
 	}
 	plainly := "Write the command out in plain words, without variables, substitutions, redirections or blocks, or send its parts as separate calls."
 	if pc.kind != aCommand {

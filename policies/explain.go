@@ -37,8 +37,9 @@ func (p *Policy) Explain(f Facts) (Decision, []Part) {
 		return d, nil
 	}
 	var parts []Part
-	for _, pc := range pieces(f) {
-		o := p.weigh(f.Tool, profile, &pc)
+	c := &inquiry{tool: f.Tool, profile: profile, facts: &f, pieces: pieces(f)}
+	for _, pc := range c.pieces {
+		o := p.weigh(c, &pc)
 		part := Part{
 			Subject: pc.kind, Text: Clip(pc.text, maxPart), Via: Clip(strings.Join(pc.via, " > "), maxPart),
 			Words: Clip(showWords(pc.words), maxPart), Doubt: pc.doubt, Passed: o.skip,

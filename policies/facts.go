@@ -1,5 +1,7 @@
 package policies
 
+import "time"
+
 // Facts are what one call shows the policy. A tool fills in what its own
 // arguments say (Command, Paths, Hosts, URLs, Args, Profile); the front end
 // adds whose call it is and which tool was named (Tenant, Session, Tool).
@@ -20,4 +22,5 @@ type Facts struct {
 	Args        map[string]any  // all arguments as decoded, for conditions
 	Upstream    string          // proxied server the tool belongs to; empty for our own
 	Annotations map[string]bool // hints the tool declares: readOnlyHint, destructiveHint, ...
+	Now         time.Time       // when the call came, for conditions; without it those that look at the time cannot be worked out
 }

@@ -86,7 +86,7 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	}
 	kept := d.Audit
 	for _, profile := range profiles {
-		own, _ := l.rules.judge(f.Tool, profile, pieces)
+		own, _ := l.rules.judge(f, profile, pieces)
 		kept = kept.below(own.Audit)
 		if own.Verdict < d.Verdict {
 			own.Layer, own.Profile, own.Policy, own.Grant, own.pending = l.kind, d.Profile, d.Policy, Grant{}, Grant{}

@@ -201,7 +201,7 @@ func (p *Policy) Hidden(tool string) bool {
 		if r.mode != ModeEnforce || !r.match.onTool(tool) {
 			continue
 		}
-		if r.verdict == Deny && !r.match.narrow() && r.unless.isZero() {
+		if r.verdict == Deny && !r.match.narrow() && r.when == nil && r.unless.isZero() {
 			return true
 		}
 		open = open || r.verdict != Deny

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/policies/cond"
 )
 
 // Bounds of a policy's rules.
@@ -40,20 +42,25 @@ type rule struct {
 	profile string     // what an allow grants; empty for the profile asked for
 	node    *yaml.Node // of profile, to check the name once all are read
 	terms   terms
+	when    cond.Condition // nil for none
 }
 
 // match is what a rule says a call must look like. A key that is absent asks
-// nothing. command, path and url each judge their own kind of part; a match
+// nothing. command, path, url and host each judge their own kind of part; a match
 // with any of them says nothing about the other kinds.
 type match struct {
 	tools    []element
 	commands []glob
 	paths    []glob
 	urls     []urlGlob
-	flags    []element // the options that a command may have
-	anyFlag  []element // options of which a command has one
-	env      []element // the variables that may be set for a command
+	hosts    []hostMatch // of URLs too
+	flags    []element   // the options that a command may have
+	anyFlag  []element   // options of which a command has one
+	env      []element   // the variables that may be set for a command
 	profiles []named
+	// Of the tool that is called.
+	upstreams []element
+	hints     []hint
 }
 
 // named is a profile's name and where it stands.
@@ -66,10 +73,10 @@ type named struct {
 func (m match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
 
 // narrow reports whether the match looks at more than the tool.
-func (m match) narrow() bool { return len(m.profiles) > 0 || m.typed() }
+func (m match) narrow() bool { return len(m.profiles)+len(m.upstreams)+len(m.hints) > 0 || m.typed() }
 
 // typed reports whether the match speaks about some kinds of part only.
-func (m match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls) > 0 }
+func (m match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts) > 0 }
 
 // knownTools are the tools whose names a rule may misspell: those of this
 // server. A name that is far from all of them may be a proxied tool's.
@@ -84,7 +91,7 @@ var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // rule reads one entry of rules.
 func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 	r := rule{source: d.source(n)}
-	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile", "mode", "limit", "obligations", "remember", "audit")
+	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile", "when", "mode", "limit", "obligations", "remember", "audit")
 	if !ok {
 		return r, false
 	}
@@ -103,10 +110,10 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 	if v := o.get("match"); v == nil {
 		d.fault(n, `write match: {tool: "*"} for a rule about every call`, "the rule has no match")
 	} else {
-		r.match = d.match(v, "match", "tool", "command", "path", "url", "flags", "any_flag", "env", "profile")
+		r.match = d.match(v, "match", "tool", "command", "path", "url", "host", "flags", "any_flag", "env", "profile", "upstream", "annotations")
 	}
 	if v := o.get("unless"); v != nil {
-		r.unless = d.match(v, "unless", "command", "path", "url", "flags", "any_flag", "env", "profile")
+		r.unless = d.match(v, "unless", "command", "path", "url", "host", "flags", "any_flag", "env", "profile", "upstream", "annotations")
 	}
 	if v := o.get("decision"); v == nil {
 		d.fault(n, "write decision: allow, ask or deny", "the rule has no decision")
@@ -131,6 +138,9 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 				d.fault(v, "remove it; under match it says for which profile the rule holds", "only a rule that allows grants a profile")
 			}
 		}
+	}
+	if v := o.get("when"); v != nil {
+		r.when = d.when(v, r.match)
 	}
 	if v := o.get("mode"); v != nil {
 		r.mode = d.mode(v)
@@ -187,6 +197,10 @@ func (d *decoder) match(n *yaml.Node, what string, keys ...string) match {
 	if v := o.get("url"); v != nil {
 		d.texts(v, "url", collect(d, &m.urls, "url", compileURL))
 	}
+	if v := o.get("host"); v != nil {
+		d.texts(v, "host", collect(d, &m.hosts, "host", compileHost))
+	}
+	d.origin(o, &m)
 	for key, to := range map[string]*[]element{"flags": &m.flags, "any_flag": &m.anyFlag, "env": &m.env} {
 		v := o.get(key)
 		if v == nil {

@@ -19,6 +19,7 @@ const (
 	doubtEnv   = "it sets a variable"
 	doubtCall  = "the call sets variables for it"
 	doubtSets  = "the script sets variables for it"
+	doubtWhen  = "its condition looks at all commands of the call, and not all of them are known"
 	doubtFlags = "it may have an option that the rule looks for"
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -86,7 +87,7 @@ func callText(f Facts) string {
 // test reads one entry of tests.
 func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	t := inlineTest{node: n}
-	o, ok := d.mapping(n, "a test", "bash", "call", "as", "profile", "want", "rule")
+	o, ok := d.mapping(n, "a test", "bash", "call", "as", "profile", "now", "want", "rule")
 	if !ok {
 		return t, false
 	}
@@ -115,6 +116,10 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 		// exist gets is worth a test too.
 		t.facts.Profile, _ = d.text(v, "profile")
 	}
+	if v := o.get("now"); v != nil {
+		t.facts.Now = d.moment(v)
+	}
+	t.facts.agree()
 	if v := o.get("want"); v != nil {
 		t.want = d.verdict(v, "want")
 	} else {
@@ -141,7 +146,7 @@ func near(name string, known []string) string {
 
 // call reads what the call of a test shows the policy.
 func (d *decoder) call(n *yaml.Node, f *Facts) {
-	o, ok := d.mapping(n, "call", "tool", "command", "path", "url", "host")
+	o, ok := d.mapping(n, "call", "tool", "command", "path", "url", "host", "args", "upstream", "annotations")
 	if !ok {
 		return
 	}
@@ -153,9 +158,55 @@ func (d *decoder) call(n *yaml.Node, f *Facts) {
 	if v := o.get("command"); v != nil {
 		f.Command, _ = d.text(v, "command")
 	}
+	if v := o.get("upstream"); v != nil {
+		f.Upstream, _ = d.text(v, "upstream")
+	}
+	if v := o.get("args"); v != nil {
+		f.Args = d.testArgs(v)
+	}
+	if v := o.get("annotations"); v != nil {
+		if all, ok := d.mapping(v, "annotations", names(hints)...); ok {
+			f.Annotations = make(map[string]bool)
+			for _, key := range all.keys {
+				f.Annotations[key.Value] = d.truth(all.get(key.Value), "annotation "+key.Value)
+			}
+		}
+	}
 	for key, to := range map[string]*[]string{"path": &f.Paths, "url": &f.URLs, "host": &f.Hosts} {
 		if v := o.get(key); v != nil {
 			d.texts(v, key, func(_ *yaml.Node, s string) { *to = append(*to, s) })
+		}
+	}
+}
+
+// moment reads when the call of a test comes.
+func (d *decoder) moment(n *yaml.Node) time.Time {
+	if n.Kind == yaml.AliasNode {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		d.fault(n, `write a date, a time and a zone, as "2026-11-22T14:30:00+01:00"`, "now cannot be %s", quoted(n))
+	}
+	return t
+}
+
+// agree makes the facts of a test and its arguments say the same: a tool makes
+// the ones of the others.
+func (f *Facts) agree() {
+	if f.Args == nil {
+		f.Args = make(map[string]any)
+	}
+	if s, ok := f.Args["command"].(string); ok && f.Command == "" {
+		f.Command = s
+	} else if f.Command != "" {
+		f.Args["command"] = f.Command
+	}
+	for key, to := range map[string]*[]string{"url": &f.URLs, "file_path": &f.Paths} {
+		if s, ok := f.Args[key].(string); ok && len(*to) == 0 {
+			*to = []string{s}
+		} else if len(*to) == 1 && slices.Contains(names(toolArgs[f.Tool]), key) {
+			f.Args[key] = (*to)[0]
 		}
 	}
 }

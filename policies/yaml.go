@@ -25,6 +25,7 @@ type decoder struct {
 	faults []Fault
 	stack  *Files // how further files are read; nil in those
 	read   int    // further files that were read
+	whens  int    // conditions so far
 }
 
 func newDecoder(file string, text []byte) *decoder {

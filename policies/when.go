@@ -1,0 +1,208 @@
+package policies
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/policies/cond"
+)
+
+// maxWhens bounds the conditions of a policy: each is compiled.
+const maxWhens = 200
+
+// when reads the condition of a rule. What is wrong with it is told at its
+// place in the policy.
+func (d *decoder) when(n *yaml.Node, m match) cond.Condition {
+	text, ok := d.text(n, "when")
+	if !ok {
+		return nil
+	}
+	if d.whens++; d.whens > maxWhens {
+		d.fault(n, "make several rules one", "the policy has more than %d conditions", maxWhens)
+		return nil
+	}
+	c, wrong := cond.Compile(text, m.argsOf())
+	for _, f := range wrong {
+		hint := f.Hint
+		if f.Name != "" {
+			hint = suggest(f.Name, f.Known)
+			if len(f.Known) == 0 {
+				hint = "it takes none"
+			}
+		}
+		line, col := d.within(n, text, f.Line, f.Col)
+		d.at(line, col, "when: "+f.Message, hint)
+	}
+	return c
+}
+
+// within is where in the policy a place of a text stands. YAML folds lines,
+// indents blocks and escapes letters, but what is no blank stands in the same
+// order in both: so it is counted.
+func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
+	behind := letters(text, line, col)
+	row, at := n.Line-1, n.Column-1
+	quote := rune(0)
+	switch {
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		row, at = row+1, 0
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		quote, at = '\'', at+1
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		quote, at = '"', at+1
+	}
+	for ; row < len(d.lines); row, at = row+1, 0 {
+		runes := []rune(d.lines[row])
+		for at < len(runes) {
+			size, blank := 1, unicode.IsSpace(runes[at])
+			switch {
+			case quote == '\'' && runes[at] == '\'':
+				size = 2
+			case quote == '"' && runes[at] == '\\':
+				size, blank = escape(runes[at:])
+			}
+			if !blank {
+				if behind == 0 {
+					return row + 1, at + 1
+				}
+				behind--
+			}
+			if behind == 0 && at+size >= len(runes) {
+				break // what is missing is missing at the end of this line, or on the next
+			}
+			at += size
+		}
+		if behind == 0 && strings.TrimSpace(d.lines[row]) != "" {
+			return row + 1, min(at+1, len(runes)+1)
+		}
+	}
+	return n.Line, n.Column
+}
+
+// letters is how many characters that are no blanks stand in text before a
+// place.
+func letters(text string, line, col int) int {
+	n := 0
+	for i, s := range strings.Split(text, "\n") {
+		for k, r := range []rune(s) {
+			if i+1 > line || i+1 == line && k+1 >= col {
+				return n
+			}
+			if !unicode.IsSpace(r) {
+				n++
+			}
+		}
+		if i+1 >= line {
+			return n
+		}
+	}
+	return n
+}
+
+// escape is the length of an escape in double quotes, and whether it stands for
+// a blank (YAML 1.2, 5.7).
+func escape(runes []rune) (size int, blank bool) {
+	if len(runes) < 2 {
+		return 1, true // goes on in the next line
+	}
+	switch runes[1] {
+	case 'x':
+		return 4, false
+	case 'u':
+		return 6, false
+	case 'U':
+		return 10, false
+	}
+	return 2, strings.ContainsRune("tnvfr N_LP", runes[1])
+}
+
+// inquiry is a call while it is decided, in one profile.
+type inquiry struct {
+	tool    string
+	profile string // in which it is judged
+	facts   *Facts
+	pieces  []piece
+	input   *cond.Input // nil until a condition asks
+	whens   map[*rule]said
+}
+
+// said is what a condition says to a call.
+type said struct {
+	holds bool
+	err   error
+}
+
+// when says how sure it is that the condition of a rule holds. trust is as in
+// match.about.
+//
+// What cannot be worked out counts against the call: a rule that refuses holds
+// then, and one that lets through does not. So does a script that is not known
+// in full, to a condition that looks at commands.
+func (c *inquiry) when(r *rule, trust bool) proof {
+	s := c.evaluate(r)
+	vague := r.when.Uses(cond.Commands) && c.vague()
+	switch {
+	case s.err != nil && trust, s.err == nil && !s.holds && !vague:
+		return no
+	case s.err != nil:
+		return must
+	case trust && !s.holds:
+		return no
+	case vague && (trust || !s.holds):
+		return may
+	}
+	return must
+}
+
+// evaluate asks the condition of a rule once for the call.
+func (c *inquiry) evaluate(r *rule) said {
+	if s, ok := c.whens[r]; ok {
+		return s
+	}
+	if c.input == nil {
+		c.input = c.facts.input(c.profile, c.pieces)
+	}
+	var s said
+	s.holds, s.err = r.when.Holds(c.input)
+	if c.whens == nil {
+		c.whens = make(map[*rule]said)
+	}
+	c.whens[r] = s
+	return s
+}
+
+// vague reports whether the commands of the call are not known in full.
+func (c *inquiry) vague() bool {
+	return slices.ContainsFunc(c.pieces, func(pc piece) bool { return pc.kind == aCommand && (pc.vague || pc.opaque || pc.unread) })
+}
+
+// input is what conditions see of a call.
+func (f *Facts) input(profile string, pieces []piece) *cond.Input {
+	in := &cond.Input{
+		Tool: f.Tool, Tenant: f.Tenant, Session: f.Session, Profile: profile, Upstream: f.Upstream,
+		Args: f.Args, Paths: f.Paths, URLs: f.URLs, Annotations: f.Annotations, Now: f.Now,
+	}
+	for i := range pieces {
+		if h := pieces[i].host; !h.IsZero() && !slices.Contains(in.Hosts, h.String()) {
+			in.Hosts = append(in.Hosts, h.String())
+		}
+	}
+	in.Commands = func() [][]string {
+		var all [][]string
+		for i := range pieces {
+			if pieces[i].kind != aCommand || pieces[i].unread {
+				continue
+			}
+			words := make([]string, len(pieces[i].words))
+			for k, w := range pieces[i].words {
+				words[k] = w.text // as far as it is known
+			}
+			all = append(all, words)
+		}
+		return all
+	}
+	return in
+}
