@@ -32,11 +32,11 @@ var toolArgs = map[string]cond.Args{
 	"SetCallback":     {"action": cond.Text, "message": cond.Text, "delay_seconds": cond.Int, "repeat_count": cond.Int, "callback_id": cond.Int},
 }
 
-// ToolArgs are the names of the arguments that conditions know of a tool of
-// this server, in order; false says that it is none.
-func ToolArgs(tool string) ([]string, bool) {
+// ToolArgs are the arguments that conditions know of a tool of this server;
+// false says that it is none.
+func ToolArgs(tool string) (cond.Args, bool) {
 	a, ok := toolArgs[tool]
-	return names(a), ok
+	return maps.Clone(a), ok
 }
 
 // argsOf are the arguments that a condition of a match may look at: those of

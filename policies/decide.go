@@ -161,15 +161,21 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 		if sure != no && !r.unless.isZero() {
 			sure = min(sure, r.unless.about(c, pc, !lets).not())
 		}
+		without := sure
 		if sure != no && r.when != nil {
 			sure = min(sure, c.when(r, lets))
-		}
-		if sure == may && r.passes {
-			continue
 		}
 		verdict := r.verdict
 		if verdict == Deny && sure == may {
 			verdict = Ask
+		}
+		if c.seen != nil {
+			if m, ok := c.explained(r, verdict, without, sure); ok {
+				*c.seen = append(*c.seen, m)
+			}
+		}
+		if sure == may && r.passes {
+			continue
 		}
 		if r.mode != ModeEnforce {
 			if sure == must || sure == may && !lets {
@@ -222,7 +228,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 	case strict != nil && o.maybe && !asks && lenient == nil && p.fallback == Deny:
 		// A rule that denies may make a question of what is allowed, and none of
 		// what is denied without it.
-		o.verdict = Deny
+		o.verdict, o.maybe = Deny, false
 	case strict != nil:
 		o.rule = strict
 	case lenient != nil:

@@ -17,7 +17,8 @@ type Part struct {
 	Verdict Verdict
 	Rule    string // as in Decision
 	Source  Source
-	Below   []Said // what the layers below say, of those that speak about it
+	Below   []Said  // what the layers below say, of those that speak about it
+	Matches []Match // the rules that speak about the part, and those that would but for their condition
 }
 
 // Said is what one layer says to a part.
@@ -26,6 +27,37 @@ type Said struct {
 	Verdict Verdict
 	Rule    string // as in Decision
 	Source  Source
+}
+
+// Match is a rule that speaks about a part.
+type Match struct {
+	Rule    string
+	Source  Source
+	Verdict Verdict // that it gives the part; where it denies and only may speak about it, Ask
+	Maybe   bool    // it only may speak about the part; one that allows says nothing then
+	Mode    Mode
+	When    string // its condition; empty for none
+	Failed  string // why that cannot be worked out, which counts against the call; empty if it can
+	Silent  bool   // it says nothing, since its condition does not hold
+	Limit   string // as policies spell it; empty for none
+	Redact  []Redaction
+}
+
+// explained is a rule as an explanation shows it, and whether it does. with is
+// how sure it is without its condition.
+func (c *inquiry) explained(r *rule, verdict Verdict, with, sure proof) (Match, bool) {
+	m := Match{
+		Rule: r.id, Source: r.source, Verdict: verdict, Maybe: sure == may, Mode: r.mode, Silent: sure == no,
+		Limit: r.terms.limit.String(), Redact: r.terms.redact,
+	}
+	if r.when == nil || with == no {
+		return m, sure != no
+	}
+	m.When = r.when.String()
+	if s := c.evaluate(r); s.err != nil {
+		m.Failed = s.err.Error()
+	}
+	return m, true
 }
 
 // Explain is Decide with what it says to each part, for a person who writes or
@@ -37,18 +69,20 @@ func (p *Policy) Explain(f Facts) (Decision, []Part) {
 		return d, nil
 	}
 	var parts []Part
-	c := &inquiry{tool: f.Tool, profile: profile, facts: &f, pieces: pieces(f)}
+	var seen []Match
+	c := &inquiry{tool: f.Tool, profile: profile, facts: &f, pieces: pieces(f), seen: &seen}
 	for _, pc := range c.pieces {
+		seen = nil
 		o := p.weigh(c, &pc)
 		part := Part{
 			Subject: pc.kind, Text: Clip(pc.text, maxPart), Via: Clip(strings.Join(pc.via, " > "), maxPart),
-			Words: Clip(showWords(pc.words), maxPart), Doubt: pc.doubt, Passed: o.skip,
+			Words: Clip(showWords(pc.words), maxPart), Doubt: pc.doubt, Passed: o.skip, Matches: seen,
 		}
 		if !o.skip {
 			one := p.decision(f.Tool, &pc, o)
 			part.Verdict, part.Rule, part.Source = one.Verdict, one.Rule, one.Source
 		}
-		part.Below = p.sayBelow(f, profile, &pc)
+		part.Below = p.sayBelow(*c, &pc)
 		parts = append(parts, part)
 	}
 	return d, parts

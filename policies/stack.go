@@ -158,14 +158,15 @@ func (p *Policy) grant(profile, tenantName string) Grant {
 }
 
 // sayBelow is what the layers of a tenant say to one part of its call.
-func (p *Policy) sayBelow(f Facts, profile string, pc *piece) []Said {
+func (p *Policy) sayBelow(c inquiry, pc *piece) []Said {
 	var all []Said
-	for _, l := range p.layersOf(f.Tenant) {
-		o := l.rules.weigh(f.Tool, profile, pc)
+	c.seen = nil
+	for _, l := range p.layersOf(c.facts.Tenant) {
+		o := l.rules.weigh(&c, pc)
 		if o.skip || o.rule == nil && o.verdict == Allow {
 			continue // it does not object
 		}
-		one := l.rules.decision(f.Tool, pc, o)
+		one := l.rules.decision(c.tool, pc, o)
 		all = append(all, Said{Layer: l.kind, Verdict: one.Verdict, Rule: one.Rule, Source: one.Source})
 	}
 	return all

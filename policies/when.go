@@ -127,6 +127,7 @@ type inquiry struct {
 	pieces  []piece
 	input   *cond.Input // nil until a condition asks
 	whens   map[*rule]said
+	seen    *[]Match // gets the rules that speak about a piece; nil if nobody wants to know
 }
 
 // said is what a condition says to a call.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,20 +66,27 @@ line makes no sense.`,
 
 func policyExplainCommand() *cobra.Command {
 	f := policies.Facts{}
-	var workspace string
+	var workspace, given string
 	c := &cobra.Command{
 		Use:   "explain FILE COMMAND",
 		Short: "show what a policy says to each part of a command",
 		Long: `explain takes a bash script apart as the policy does, and prints the verdict and
-the rule of each part. Words that are only known when the script runs end in ...
-(one word) or * (any number of words).
+the rule of each part, and all rules that speak about it. Words that are only
+known when the script runs end in ... (one word) or * (any number of words).
+Conditions see the arguments that --args gives, and the present time.
 
 Exit status: 0 whatever the verdict; 1 the file has faults; 2 the command line
 makes no sense.`,
 		Example: "  belljar policy explain policy.yaml 'git log && timeout 5 git push -f'",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			f.Command = args[1]
+			f.Command, f.Now, f.Args = args[1], time.Now(), make(map[string]any)
+			if given != "" {
+				if err := json.Unmarshal([]byte(given), &f.Args); err != nil {
+					return usage("--args is no JSON object: %v", err)
+				}
+			}
+			f.Args["command"] = f.Command
 			return policiesFor(c, args[:1], workspace, func(_ string, p *policies.Policy) {
 				d, parts := p.Explain(f)
 				showParts(c.OutOrStdout(), d, parts)
@@ -88,6 +97,7 @@ makes no sense.`,
 	c.Flags().StringVar(&f.Profile, "profile", "", "the profile that the call asks for, by `name`")
 	c.Flags().StringVar(&f.Tenant, "as", localTenant, "whose call it is: the `name` of a tenant")
 	c.Flags().StringVar(&workspace, "workspace", "", "the `directory` that is the workspace, for what the policy says of projects")
+	c.Flags().StringVar(&given, "args", "", "further arguments of the call, as a `JSON` object")
 	return c
 }
 
@@ -109,10 +119,54 @@ func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 			showBelow(w, part.Below)
 			continue
 		}
+		for _, m := range part.Matches {
+			showMatch(w, m)
+		}
 		fmt.Fprintf(w, "  %s by %s\n", part.Verdict, by(part.Rule, part.Source))
 		showBelow(w, part.Below)
 	}
 	fmt.Fprintf(w, "%s by %s%s\n", d.Verdict, by(d.Rule, d.Source), ofLayer(d.Layer))
+	for _, l := range d.Limits {
+		fmt.Fprintf(w, "limit of %s: %s\n", by(l.Rule, l.Source), l)
+	}
+	if len(d.Redact) > 0 {
+		fmt.Fprintf(w, "taken out of the result: %v\n", d.Redact)
+	}
+	if d.Verdict == policies.Ask {
+		fmt.Fprintf(w, "an approval may be given for: %s\n", d.Remember)
+	}
+	for _, s := range d.Shadow {
+		fmt.Fprintf(w, "with %s, of mode %s, enforced: %s\n", by(s.Rule, s.Source), s.Mode, s.Verdict)
+	}
+}
+
+// showMatch prints a rule that speaks about a part.
+func showMatch(w io.Writer, m policies.Match) {
+	fmt.Fprintf(w, "  rule %s: %s", by(m.Rule, m.Source), m.Verdict)
+	switch {
+	case m.Silent:
+		fmt.Fprint(w, ", but not now")
+	case m.Maybe && m.Verdict == policies.Allow:
+		fmt.Fprint(w, ", but it is not sure to speak about this part")
+	case m.Maybe:
+		fmt.Fprint(w, ", since it may speak about this part")
+	}
+	if m.Mode != policies.ModeEnforce {
+		fmt.Fprintf(w, ", mode %s", m.Mode)
+	}
+	if m.Limit != "" {
+		fmt.Fprintf(w, ", limit %s", m.Limit)
+	}
+	fmt.Fprintln(w)
+	switch {
+	case m.When == "":
+	case m.Failed != "":
+		fmt.Fprintf(w, "    when %s\n    cannot be worked out: %s\n", policies.Clip(m.When, 200), m.Failed)
+	case m.Silent:
+		fmt.Fprintf(w, "    when %s: it does not hold\n", policies.Clip(m.When, 200))
+	default:
+		fmt.Fprintf(w, "    when %s\n", policies.Clip(m.When, 200))
+	}
 }
 
 // by names a rule and where it stands.

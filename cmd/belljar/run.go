@@ -96,6 +96,7 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	started := time.Now()
 	d, id, err := w.decide(c.Context(), policies.Facts{
 		Tenant: w.tenant, Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
+		Args: map[string]any{"command": quote(argv)}, Now: started,
 	})
 	if err != nil {
 		return 0, err

@@ -181,6 +181,7 @@ func (c *condition) walk(tree *ast.AST) []Fault {
 var (
 	noField    = regexp.MustCompile(`^undefined field '([^']*)'$`)
 	noVariable = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
+	notRead    = regexp.MustCompile(`^Syntax error: (?:mismatched input|extraneous input|no viable alternative at input|token recognition error at:) ' ?(.*?) ?'(?: expecting .*)?$`)
 	noOverload = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
 )
 
@@ -196,11 +197,19 @@ func faults(issues *cel.Issues, a Args) []Fault {
 			f.Message, f.Name, f.Known = fmt.Sprintf("there is no %q", m[1]), m[1], known()
 		} else if m := noOverload.FindStringSubmatch(f.Message); m != nil {
 			f.Message = fmt.Sprintf("%s cannot be applied to %s", operator(m[1]), m[2])
+		} else if m := notRead.FindStringSubmatch(f.Message); m != nil {
+			f.Message, f.Hint = fmt.Sprintf("%q is not expected here", m[1]), instead[m[1]]
+			if m[1] == "<EOF>" {
+				f.Message = "ends where something is expected"
+			}
 		}
 		all = append(all, f)
 	}
 	return all
 }
+
+// instead is what is written for what other languages have.
+var instead = map[string]string{"and": "write &&", "or": "write ||", "not": "write !", "=": "write =="}
 
 // known are the variables, in order.
 func known() []string {

@@ -1,0 +1,44 @@
+package tools
+
+import (
+	"encoding/json"
+	"testing"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/policies/cond"
+)
+
+// A policy's conditions know the arguments that the tools take: an argument
+// that is missing there cannot be spoken about, and one too many never comes.
+func TestConditionsKnowArguments(t *testing.T) {
+	s, err := mcp.New(mcp.Config{Gate: policies.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Add(s, Backends{})
+	for _, info := range s.Tools() {
+		var schema struct {
+			Properties map[string]struct{ Type string }
+		}
+		if err := json.Unmarshal(info.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		known, ok := policies.ToolArgs(info.Name)
+		if !ok {
+			t.Errorf("%s: its arguments do not stand in toolArgs of policies/args.go", info.Name)
+			continue
+		}
+		types := map[string]cond.Type{"string": cond.Text, "integer": cond.Int, "boolean": cond.Bool, "object": cond.Named, "array": cond.Texts}
+		for name, p := range schema.Properties {
+			if got, ok := known[name]; !ok || got != types[p.Type] {
+				t.Errorf("%s: argument %s, of type %q, does not stand in toolArgs of policies/args.go or has another type there", info.Name, name, p.Type)
+			}
+		}
+		for name := range known {
+			if _, ok := schema.Properties[name]; !ok {
+				t.Errorf("%s: toolArgs of policies/args.go has %s, which the tool does not take", info.Name, name)
+			}
+		}
+	}
+}
