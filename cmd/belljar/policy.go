@@ -120,7 +120,10 @@ func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 			continue
 		}
 		for _, m := range part.Matches {
-			showMatch(w, m)
+			alone := len(part.Matches) == 1 && m.Rule == part.Rule
+			if !alone || m.When != "" || m.Limit != "" { // else the line below says it all
+				showMatch(w, m)
+			}
 		}
 		fmt.Fprintf(w, "  %s by %s\n", part.Verdict, by(part.Rule, part.Source))
 		showBelow(w, part.Below)
