@@ -349,6 +349,9 @@ func (b *body) facts(f Facts, args map[string]any) {
 	b.list("hosts", f.Hosts)
 	b.list("urls", f.URLs)
 	b.some("upstream", f.Upstream)
+	if len(f.Annotations) > 0 {
+		b.other("annotations", f.Annotations)
+	}
 	b.text[at] = '{' // in the place of the first comma
 	b.raw(`}`)
 }

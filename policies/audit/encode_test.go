@@ -64,7 +64,14 @@ func fillValue(t *testing.T, v reflect.Value) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fillValue(t, v.Index(0))
 	case reflect.Map:
-		v.Set(reflect.ValueOf(map[string]any{"key": "value"}))
+		v.Set(reflect.MakeMap(v.Type()))
+		e := reflect.New(v.Type().Elem()).Elem()
+		if e.Kind() == reflect.Interface {
+			e.Set(reflect.ValueOf("value"))
+		} else {
+			fillValue(t, e)
+		}
+		v.SetMapIndex(reflect.ValueOf("key"), e)
 	case reflect.Struct: // each field is another text, so that the line tells them apart
 		for i := range v.NumField() {
 			fillValue(t, v.Field(i))

@@ -62,10 +62,12 @@ type Facts struct {
 	Hosts    []string `json:"hosts,omitempty"`
 	URLs     []string `json:"urls,omitempty"`
 	Upstream string   `json:"upstream,omitempty"`
+	// Annotations are the hints of an upstream's tool.
+	Annotations map[string]bool `json:"annotations,omitempty"`
 }
 
 func (f Facts) empty() bool {
-	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs) == 0
+	return f.Profile == "" && f.Command == "" && f.Upstream == "" && len(f.Env)+len(f.Paths)+len(f.Hosts)+len(f.URLs)+len(f.Annotations) == 0
 }
 
 // Decision is what the policy said to a call.

@@ -1,0 +1,115 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Past is a decision of the log in a form in which a policy can make it again.
+type Past struct {
+	Seq     uint64
+	Time    time.Time
+	CallID  string
+	Verdict policies.Verdict
+	Rules   []Rule // those that decided, and those that would have
+	Policy  string // SHA-256 of the policy that decided
+	Profile string // granted
+	// Facts are what the call showed the policy. Its Session is the short name
+	// that records have, and Annotations are there for the tools of upstreams
+	// only: those of our own do not change.
+	Facts policies.Facts
+	// Lacks says what of the facts is not in the record, so that the same policy
+	// may decide otherwise; empty where all of it is.
+	Lacks string
+}
+
+// ReadPast hands each decision of a log to use, from the first to the last, and
+// stops at its first error. path is the directory of a log, or one of its files.
+// It checks nothing: that is what Verify does.
+func ReadPast(ctx context.Context, path string, use func(Past) error) error {
+	each := func(e Entry) error {
+		p, err := e.past()
+		if err != nil {
+			return err
+		}
+		return use(p)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	f := Filter{Kind: KindDecision}
+	if info.IsDir() {
+		return Read(ctx, path, f, each)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("read audit log: %w", &fs.PathError{Op: "read", Path: path, Err: fs.ErrInvalid})
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	defer file.Close()
+	_, err = entries(ctx, filepath.Base(path), file, f, each)
+	return err
+}
+
+// pastLine is what of a decision's record only a replay reads.
+type pastLine struct {
+	ArgsLevel string         `json:"args_level"`
+	Args      map[string]any `json:"args"`
+	Policy    string         `json:"policy_sha256"`
+}
+
+// past is a decision as it was made.
+func (e Entry) past() (Past, error) {
+	var l pastLine
+	if err := json.Unmarshal(e.Raw, &l); err != nil {
+		return Past{}, fmt.Errorf("read record %d: %w", e.Seq, err)
+	}
+	p := Past{
+		Seq: e.Seq, Time: e.Time, CallID: e.CallID, Rules: e.Rules, Policy: l.Policy, Profile: e.Profile,
+		Facts: policies.Facts{
+			Tenant: e.Tenant, Session: e.Session, Tool: e.Tool, Profile: e.Facts.Profile, Command: e.Facts.Command,
+			Env: e.Facts.Env, Paths: e.Facts.Paths, Hosts: e.Facts.Hosts, URLs: e.Facts.URLs,
+			Args: l.Args, Upstream: e.Facts.Upstream, Annotations: e.Facts.Annotations,
+		},
+		Lacks: e.lacks(l),
+	}
+	switch e.Verdict {
+	case policies.Allow.String():
+		p.Verdict = policies.Allow
+	case policies.Ask.String():
+		p.Verdict = policies.Ask
+	default:
+		p.Verdict = policies.Deny
+	}
+	if command, ok := l.Args["command"].(string); ok && p.Facts.Command == "" && p.Facts.Upstream == "" {
+		p.Facts.Command = command // of our own tools, where it is not said twice
+	}
+	return p, nil
+}
+
+// lacks is what a record leaves out of what its call showed.
+func (e Entry) lacks(l pastLine) string {
+	if l.ArgsLevel == "" || l.ArgsLevel == policies.AuditMeta.String() {
+		return "its arguments are not kept: the log's level is meta, or they were too large"
+	}
+	// What redact and clip put in the place of what they take out; an agent that
+	// writes these words itself only has its call counted as one that lacks it.
+	switch text := string(e.Raw); {
+	case strings.Contains(text, "[redacted ") && strings.Contains(text, " hmac:"):
+		return "secrets were taken out of it"
+	case strings.Contains(text, " bytes cut]"), strings.Contains(text, `"[too deep]"`), strings.Contains(text, " more\"]"):
+		return "long texts of it were cut"
+	}
+	return ""
+}
