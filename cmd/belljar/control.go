@@ -67,7 +67,7 @@ type control struct {
 }
 
 // openControl begins to answer, in the state directory. The caller closes it.
-func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, log *slog.Logger) (*control, error) {
+func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, kept *ledger, log *slog.Logger) (*control, error) {
 	name := controlDir(state)
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return nil, fmt.Errorf("state: %w; name another directory with --state", err)
@@ -86,6 +86,7 @@ func openControl(ctx context.Context, state string, s *sandbox.Supervisor, polic
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /boxes", c.boxes)
 	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, policy.info()) })
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, kept.health()) })
 	mux.HandleFunc("POST /publish", c.publish)
 	mux.HandleFunc("POST /unpublish", c.unpublish)
 	c.server = http.Server{

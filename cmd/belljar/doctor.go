@@ -57,7 +57,9 @@ Exit status: 0 boxes can run here, and with --probe all probes held;
 			if err != nil {
 				return failure(err)
 			}
-			return doctor(c.OutOrStdout(), examine(workspace, name, policy), asJSON)
+			d := examine(workspace, name, policy)
+			d.Checks = append(d.Checks, auditCheck(c.Context(), policy, set.state))
+			return doctor(c.OutOrStdout(), d, asJSON)
 		},
 	}
 	set.flags(c)

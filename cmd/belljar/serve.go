@@ -141,7 +141,7 @@ func (w *works) control(ctx context.Context, policy *policyStatus) func() {
 	if w.state == "" {
 		return func() {}
 	}
-	c, err := openControl(ctx, w.state, w.sandbox, policy, w.log)
+	c, err := openControl(ctx, w.state, w.sandbox, policy, w.audit, w.log)
 	if err != nil {
 		w.log.Warn("`belljar ports` and `belljar ps` will not see this server", "err", err)
 		return func() {}

@@ -62,7 +62,8 @@ type Log struct {
 	mu     sync.Mutex
 	queue  []entry // guarded by mu
 	bytes  int     // guarded by mu: of the queue
-	lost   loss    // guarded by mu
+	lost   loss    // guarded by mu: not stated yet
+	health Health  // guarded by mu
 	closed bool    // guarded by mu
 }
 
@@ -204,6 +205,7 @@ func (l *Log) put(r Record, durable bool, done chan error) error {
 		err = ErrFull
 		if line != nil {
 			l.lost.add(1, err)
+			l.health.tally(0, 1, err)
 		}
 	default:
 		l.queue = append(l.queue, entry{line, durable, done})
@@ -232,6 +234,7 @@ func (l *Log) lose(n int, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost.add(n, why)
+	l.health.tally(0, n, why)
 }
 
 // take is all that waits.
@@ -282,14 +285,21 @@ func (l *Log) run() {
 // flush writes a batch, and tells those who wait.
 func (l *Log) flush(batch []entry, lost loss) {
 	n, err := l.w.write(batch, lost)
+	whole, left := 0, 0
+	for i, e := range batch {
+		switch {
+		case e.line == nil:
+		case i < n:
+			whole++
+		default:
+			left++
+		}
+	}
+	l.mu.Lock()
+	l.health.tally(whole, left, err)
+	l.mu.Unlock()
 	if err != nil {
 		l.complain(err)
-		left := 0
-		for _, e := range batch[n:] {
-			if e.line != nil {
-				left++
-			}
-		}
 		l.mu.Lock()
 		if lost.count > 0 && !l.w.stated {
 			lost.add(left, err)

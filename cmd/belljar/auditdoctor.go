@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+	"belljar.dev/sandbox"
+)
+
+// auditHealth is what a server says of its audit log.
+type auditHealth struct {
+	Dir string `json:"dir"` // empty where it keeps none
+	audit.Health
+}
+
+func (l *ledger) health() auditHealth {
+	if l == nil {
+		return auditHealth{}
+	}
+	return auditHealth{Dir: l.dir, Health: l.log.Health()}
+}
+
+// auditCheck says how the audit log of a policy fares: whether it can be
+// written, and what servers that run, and the log itself, say was lost.
+func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) sandbox.Check {
+	c := sandbox.Check{Name: "audit log"}
+	a, asked := policy.Audit()
+	if asked && a.Level == policies.AuditNone {
+		c.Detail = "the policy wants none"
+		c.OK = true
+		return c
+	}
+	state, err := findState(stateName)
+	dir := a.Path
+	if dir == "" {
+		dir = auditDir(state)
+	}
+	if dir == "" || err != nil && a.Path == "" {
+		c.Detail, c.Mend = "there is no directory for it", "name a state directory with --state"
+		return c
+	}
+	c.OK, c.Detail = true, dir
+	var lost []string
+	if room, err := freeBytes(dir); err == nil && room < leastRoom {
+		lost = append(lost, fmt.Sprintf("its disk has %d MiB left; when it is full, %s", room>>20, whenFull(a)))
+		c.Mend = "make room, or lower keep and rotate of audit in the policy"
+	}
+	if err := unix.Access(dir, unix.W_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.OK = false
+		lost = append(lost, fmt.Sprintf("it cannot be written: %v", err))
+	}
+	said, err := audit.ReadLosses(ctx, dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.Detail += ", not begun yet"
+	case err != nil:
+		lost = append(lost, err.Error())
+	case said.Count > 0:
+		lost = append(lost, fmt.Sprintf("it says that %d records were lost since %s: %s", said.Count, said.Since.UTC().Format(time.RFC3339), said.Last))
+	}
+	lost = append(lost, losses(ctx, state, dir)...)
+	c.Degraded = strings.Join(lost, "; ")
+	return c
+}
+
+// leastRoom is what a disk should have for a log, in bytes: one file of it, as
+// it is without a word of the policy.
+const leastRoom = policies.DefaultAuditRotate
+
+func whenFull(a policies.Audit) string {
+	if a.Required {
+		return "no call runs"
+	}
+	return "calls run and are not written, but those of profiles with audit: required"
+}
+
+// losses are what servers that run have lost of a log's records and not been
+// able to say there.
+func losses(ctx context.Context, state, dir string) []string {
+	if state == "" {
+		return nil
+	}
+	clients, err := servers(state)
+	if err != nil {
+		return nil // whoever asks for boxes is told
+	}
+	var all []string
+	for _, s := range clients {
+		var h auditHealth
+		if s.ask(ctx, http.MethodGet, "/audit", nil, &h) != nil || h.Lost == 0 || h.Stated || !sameDir(h.Dir, dir) {
+			continue
+		}
+		all = append(all, fmt.Sprintf("server %d cannot write it and has lost %d records since %s: %s", s.pid, h.Lost, h.Since.UTC().Format(time.RFC3339), h.Why))
+	}
+	return all
+}
+
+func sameDir(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// freeBytes is what an ordinary user may still write to the file system of a
+// directory.
+func freeBytes(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(realPath(dir), &s); err != nil {
+		return 0, err
+	}
+	return s.Bavail * uint64(max(s.Bsize, 0)), nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+)
+
+// Doctor hears from a server that runs what it could not write, and from the
+// log what was lost before.
+func TestDoctorTellsOfLostRecords(t *testing.T) {
+	state := t.TempDir()
+	p, err := policies.Parse("p.yaml", []byte("version: 1\nprofiles: {a: {}}\naudit: {level: meta}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := auditCheck(t.Context(), p, state); !c.OK || !strings.HasSuffix(c.Detail, "not begun yet") {
+		t.Errorf("before the first server: %+v", c)
+	}
+	log := slog.New(slog.DiscardHandler)
+	w := &works{policy: p, workspace: t.TempDir(), state: state, gate: &gate{}, log: log}
+	w.gate.now.Store(p)
+	l, err := w.openLedger("call")
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, err := openControl(t.Context(), state, nil, &policyStatus{}, l, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := auditCheck(t.Context(), p, state); !c.OK || strings.Contains(c.Degraded, "lost") {
+		t.Errorf("a server that writes: %+v", c)
+	}
+	// The current file goes where none can be made in its place.
+	current := filepath.Join(l.dir, "audit.jsonl")
+	if err := os.Rename(current, current+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(current, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.log.Write(t.Context(), audit.Session{Event: "start"}); err == nil {
+		t.Error("a directory was written to")
+	}
+	if c := auditCheck(t.Context(), p, state); !strings.Contains(c.Degraded, "cannot write it and has lost 1 records") {
+		t.Errorf("while it cannot be written: %+v", c)
+	}
+	if err := errors.Join(os.Remove(current), os.Rename(current+".away", current)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.log.Write(t.Context(), audit.Session{Event: "start"}); err != nil {
+		t.Fatal(err)
+	}
+	if c := auditCheck(t.Context(), p, state); strings.Contains(c.Degraded, "server") || !strings.Contains(c.Degraded, "it says that 1 records were lost since") {
+		t.Errorf("once it can be written: %+v", c)
+	}
+	control.close()
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	none, err := policies.Parse("p.yaml", []byte("version: 1\nprofiles: {a: {}}\naudit: {level: none}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := auditCheck(context.WithoutCancel(t.Context()), none, state); !c.OK || c.Detail != "the policy wants none" {
+		t.Errorf("no log: %+v", c)
+	}
+}

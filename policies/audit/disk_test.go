@@ -1,0 +1,100 @@
+package audit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+)
+
+// smallDisk is a directory on a file system of so many KiB.
+func smallDisk(t *testing.T, kib string) string {
+	t.Helper()
+	testenv.Need(t, testenv.Root)
+	dir := t.TempDir()
+	if err := syscall.Mount("small", dir, "tmpfs", 0, "mode=700,size="+kib+"k"); err != nil {
+		t.Skipf("mount a small file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// A real disk that gets full: who waits for a record is told, what is lost is
+// counted, and with room again the log says how much it was and goes on, all of
+// it in one chain.
+func TestFullDisk(t *testing.T) {
+	disk := smallDisk(t, "256")
+	cfg := config(filepath.Join(disk, "audit"))
+	l := begin(t, cfg)
+	ballast := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 128<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const all = 400
+	var lost int
+	for i := range all {
+		switch err := l.Write(t.Context(), decision(i)); {
+		case errors.Is(err, syscall.ENOSPC):
+			lost++
+		case err != nil:
+			t.Fatal(err)
+		}
+	}
+	h := l.Health()
+	if lost == 0 || lost == all || h.Lost != uint64(lost) || h.Written != uint64(all-lost) || h.Stated || !strings.Contains(h.Why, "no space left") {
+		t.Fatalf("%d of %d lost, and the log says %+v", lost, all, h)
+	}
+	verify(t, cfg.Dir) // also while it is full
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(t.Context(), decision(all)); err != nil {
+		t.Fatal(err)
+	}
+	if h := l.Health(); !h.Stated || h.Lost != uint64(lost) {
+		t.Errorf("with room again the log says %+v", h)
+	}
+	finish(t, l)
+	if r := verify(t, cfg.Dir); len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "could not be written") {
+		t.Errorf("notes: %q", r.Notes)
+	}
+	said, err := ReadLosses(t.Context(), cfg.Dir)
+	if err != nil || said.Count != uint64(lost) || said.Since.IsZero() || !strings.Contains(said.Last, "no space left") {
+		t.Errorf("got %+v %v, want %d", said, err, lost)
+	}
+}
+
+// On a full disk a log of one process does not begin, and leaves nothing that
+// keeps the next one from it.
+func TestOpenOnFullDisk(t *testing.T) {
+	disk := smallDisk(t, "16")
+	ballast := filepath.Join(disk, "ballast")
+	for size := 16 << 10; os.WriteFile(ballast, make([]byte, size), 0o600) != nil; size -= 4 << 10 {
+		if size <= 0 {
+			t.Fatal("nothing fits the disk")
+		}
+	}
+	cfg := config(filepath.Join(disk, "audit"))
+	if l, err := Open(cfg); err == nil {
+		l.Close()
+		t.Fatal("a log was opened on a full disk")
+	} else if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Truncate(ballast, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("small", disk, "tmpfs", syscall.MS_REMOUNT, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, cfg, 3)
+	verify(t, cfg.Dir)
+}

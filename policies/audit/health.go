@@ -1,0 +1,89 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Health is how a log fares in this process.
+type Health struct {
+	Written uint64    `json:"written"` // records of its callers
+	Lost    uint64    `json:"lost"`    // that could not be written
+	Since   time.Time `json:"since,omitzero"`
+	Why     string    `json:"why,omitempty"` // of the last loss
+	Stated  bool      `json:"stated"`        // the log says so itself: it could be written since
+	Waiting int       `json:"waiting"`
+}
+
+// Health is how the log fares: what was written, and what was lost since it was
+// opened.
+func (l *Log) Health() Health {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.health
+	h.Stated, h.Waiting = l.lost.count == 0, len(l.queue)
+	return h
+}
+
+// tally counts a batch: n of its records are written, and left lost. l.mu is
+// held.
+func (h *Health) tally(n, left int, err error) {
+	h.Written += uint64(n)
+	if left > 0 {
+		if h.Lost == 0 {
+			h.Since = time.Now()
+		}
+		h.Lost += uint64(left)
+		h.Why = clip(err.Error(), maxName)
+	}
+}
+
+// Losses are what a log says of records that could not be written.
+type Losses struct {
+	Count uint64
+	Since time.Time // of the first
+	Last  string    // why the last of them could not be
+}
+
+// ReadLosses reads what the file of a log that is written now says about records
+// that were lost. It reads all of that file.
+func ReadLosses(ctx context.Context, dir string) (Losses, error) {
+	var all Losses
+	f, err := os.Open(filepath.Join(dir, currentName))
+	if err != nil {
+		return all, fmt.Errorf("read audit log: %w", err)
+	}
+	defer f.Close()
+	mark := []byte(headKind + string(KindDropped) + `"`)
+	br := bufio.NewReaderSize(f, maxLine)
+	for ctx.Err() == nil {
+		text, err := br.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return all, fmt.Errorf("read audit log: %w", err)
+		}
+		if !bytes.Contains(text[:min(len(text), 200)], mark) {
+			continue
+		}
+		var d droppedLine
+		if err := json.Unmarshal(text, &d); err != nil {
+			return all, fmt.Errorf("read audit log: %w", err)
+		}
+		if since, err := time.Parse(stamp, d.Since); err == nil && all.Count == 0 {
+			all.Since = since
+		}
+		all.Count += d.Count
+		all.Last = d.Reason
+	}
+	return all, context.Cause(ctx)
+}
