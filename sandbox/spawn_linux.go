@@ -73,10 +73,15 @@ func (s *Supervisor) startInit(g *group, uid int) (*os.Process, *wire, error) {
 	if g.init != nil {
 		cgroup = int(g.init.dir.Fd())
 	}
-	calls, keep := s.beginInit(int(theirs.Fd()))
+	calls, keep := s.beginInit()
 	defer runtime.KeepAlive(keep)
 	var process *os.Process
 	err = s.spawner.do(func() error {
+		if err := unix.Dup3(int(theirs.Fd()), int(s.place.Fd()), unix.O_CLOEXEC); err != nil {
+			return fmt.Errorf("make connection to init: %w", err)
+		}
+		// Nobody else may hold its end.
+		defer func() { _ = unix.Dup3(int(s.null.Fd()), int(s.place.Fd()), unix.O_CLOEXEC) }()
 		return g.join(func() error {
 			pid, err := boxinit.Spawn(namespaces, cgroup, calls)
 			if err != nil {
@@ -102,9 +107,13 @@ func (s *Supervisor) startInit(g *group, uid int) (*os.Process, *wire, error) {
 
 // beginInit are the calls by which a new child becomes an init: its parent's
 // death is to be its own, it keeps through the exec what building a box takes,
-// and has the five descriptors that an init begins with. What they point at
-// must be kept.
-func (s *Supervisor) beginInit(conn int) ([]boxinit.SpawnCall, []any) {
+// and has the five descriptors that an init begins with, its connection from
+// s.place. What they point at must be kept.
+//
+// The child shares our table of descriptors until it has a copy of its
+// beginning: the whole would be copied, with thousands of boxes a long one, and
+// held for as long as the init lives.
+func (s *Supervisor) beginInit() ([]boxinit.SpawnCall, []any) {
 	text := func(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 	name, page, empty := text(boxinit.InitName), text(s.image.path), new(uintptr)
 	argv := []*byte{name, nil}
@@ -115,7 +124,10 @@ func (s *Supervisor) beginInit(conn int) ([]boxinit.SpawnCall, []any) {
 	}
 	data[0].Permitted, data[0].Inheritable = data[0].Effective, data[0].Effective
 	at := func(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
+	files := []int{int(s.null.Fd()), int(s.null.Fd()), int(s.null.Fd()), int(s.place.Fd()), int(s.image.exe.Fd())}
+	away := max(slices.Max(files), len(files)) + 1
 	calls := []boxinit.SpawnCall{
+		{unix.SYS_CLOSE_RANGE, uint64(away), 1<<32 - 1, unix.CLOSE_RANGE_UNSHARE},
 		{unix.SYS_SETSID},
 		{unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uint64(unix.SIGKILL)},
 		{unix.SYS_CAPSET, at(unsafe.Pointer(header)), at(unsafe.Pointer(data))},
@@ -125,8 +137,6 @@ func (s *Supervisor) beginInit(conn int) ([]boxinit.SpawnCall, []any) {
 	}
 	// The descriptors are moved out of each other's way first. What else had
 	// these numbers is lost to the child only, which wants none of it.
-	files := []int{int(s.null.Fd()), int(s.null.Fd()), int(s.null.Fd()), conn, int(s.image.exe.Fd())}
-	away := max(slices.Max(files), len(files)) + 1
 	for i, f := range files {
 		calls = append(calls, boxinit.SpawnCall{unix.SYS_DUP3, uint64(f), uint64(away + i), unix.O_CLOEXEC})
 	}

@@ -77,6 +77,7 @@ type Supervisor struct {
 	filter  []byte
 	image   *image
 	null    *os.File // os.DevNull, for inits and commands
+	place   *os.File // the same, but while an init starts its connection; the spawner's
 	spawner *spawner
 	spool   *spool
 	glance  *glance   // at warm shells' commands
@@ -154,15 +155,22 @@ func New(cfg Config) (*Supervisor, error) {
 		image.close()
 		return nil, errors.Join(err, groups.close())
 	}
-	look, err := newGlance()
+	place, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		image.close()
 		null.Close()
 		return nil, errors.Join(err, groups.close())
 	}
+	look, err := newGlance()
+	if err != nil {
+		image.close()
+		null.Close()
+		place.Close()
+		return nil, errors.Join(err, groups.close())
+	}
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
-		patience: patience{startDeadline, killDeadline}, image: image, null: null, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
+		patience: patience{startDeadline, killDeadline}, image: image, null: null, place: place, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{},
 	}, nil
@@ -400,6 +408,7 @@ func (s *Supervisor) close() error {
 	s.spawner.close()
 	s.image.close()
 	s.null.Close()
+	s.place.Close()
 	s.glance.close()
 	return s.groups.close()
 }

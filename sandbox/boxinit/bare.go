@@ -108,6 +108,7 @@ const (
 	sysCloseRange   = 436
 	cloneIntoCgroup = 0x200000000 // clone3(2)
 	cloneVM         = 0x100
+	cloneFiles      = 0x400
 	cloneVfork      = 0x4000
 	cloneNewPID     = 0x20000000
 	cloneNewNS      = 0x20000

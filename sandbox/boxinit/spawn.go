@@ -26,10 +26,11 @@ func spawn(args *cloneArgs, calls *SpawnCall, failed *uint64) uintptr
 // the cgroup, if it is not below 0. os.StartProcess copies all of the
 // program's memory where a user namespace is made, because it maps users in
 // the middle; here the child borrows the memory, and users are mapped when it
-// has become the other program. The calls end with an execve(2). What they
-// point at must stay alive. The caller must be on a locked thread.
+// has become the other program. It borrows the table of descriptors too, and the
+// first call must give it one of its own. The calls end with an execve(2). What
+// they point at must stay alive. The caller must be on a locked thread.
 func Spawn(flags uint64, cgroup int, calls []SpawnCall) (pid int, err error) {
-	args := cloneArgs{0: flags | cloneVM | cloneVfork, 4: uint64(syscall.SIGCHLD)}
+	args := cloneArgs{0: flags | cloneVM | cloneVfork | cloneFiles, 4: uint64(syscall.SIGCHLD)}
 	if cgroup >= 0 {
 		args[0] |= cloneIntoCgroup
 		args[10] = uint64(cgroup)
