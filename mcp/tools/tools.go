@@ -13,6 +13,7 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
+	"belljar.dev/search"
 )
 
 // Backends are the rooms in which the tools work. Each must live longer than
@@ -22,6 +23,7 @@ type Backends struct {
 	// Checkpoints makes a checkpoint of an overlay workspace after each Bash call
 	// that changed it; Sandbox must be one that makes them.
 	Checkpoints bool
+	Search      *search.Fan  // asks the engines of WebSearch; without it that refuses every call
 	Log         *slog.Logger // gets what an operator should know of a refusal; default: discard
 }
 
@@ -32,6 +34,7 @@ func Add(s *mcp.Server, b Backends) {
 		b.Log = slog.New(slog.DiscardHandler)
 	}
 	addShells(s, &shells{backends: b, open: make(map[string]*shell)})
+	addSearch(s, &searches{b})
 }
 
 // addShells registers the tools that share a session's box.

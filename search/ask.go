@@ -1,0 +1,198 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/sandbox/egress"
+)
+
+const (
+	// requestsMost bounds the requests of one exchange, redirectsMost the
+	// redirects that are followed for one request.
+	requestsMost  = 5
+	redirectsMost = 4
+)
+
+// answer is what one engine said, and what is to be remembered of it.
+type answer struct {
+	parsed Parsed
+	took   time.Duration
+	status int // of the last answer; 0 where there was none
+	lane   string
+}
+
+// failed is an answer that is none. The text holds nothing of the query: what
+// net/http says does, and so can what a server says.
+func failed(o Outcome, format string, args ...any) answer {
+	return answer{parsed: Parsed{Outcome: o, Detail: fmt.Sprintf(format, args...)}}
+}
+
+// ask leads a query through one engine. It returns soon after ctx has ended,
+// and whatever the engine does to the rules of its file is an outcome.
+func (f *Fan) ask(ctx context.Context, door Door, tenant string, e *Engine, q Query) (a answer) {
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			// The value may hold what a page said.
+			f.cfg.Log.Error("a rule of an engine panicked", "engine", e.Name, "file", e.Source)
+			a = failed(Drift, "its rules failed")
+		}
+		a.took = time.Since(start)
+	}()
+	x, err := e.Exchange(q, f.cfg.Keys)
+	if err != nil {
+		return failed(None, "%v", err)
+	}
+	client := f.client(door, tenant, e)
+	cut := false
+	for range requestsMost {
+		req, more := x.Next()
+		if !more {
+			a.parsed = x.Parsed()
+			if o := a.parsed.Outcome; cut && (o == Drift || o == BlockedSoft || o == None) {
+				a.parsed = Parsed{Outcome: HTTPError, Detail: "its answer broke off"}
+			}
+			return a
+		}
+		resp, err := f.send(ctx, client, e, req)
+		if err != nil {
+			return because(ctx, err, a.status)
+		}
+		a.status, cut = resp.Status, resp.Truncated
+		if err := f.parse(ctx, func() { x.Answer(resp) }); err != nil {
+			return because(ctx, err, a.status)
+		}
+	}
+	return failed(Drift, "it wants more than %d requests for one answer", requestsMost)
+}
+
+// parse runs what is work for a processor, as many at once as there are.
+func (f *Fan) parse(ctx context.Context, work func()) error {
+	select {
+	case f.parsing <- struct{}{}:
+		defer func() { <-f.parsing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	work()
+	return nil
+}
+
+// because is the answer that an error of a request is.
+func because(ctx context.Context, err error, status int) answer {
+	var a answer
+	_, refused := errors.AsType[*egress.Refused](err)
+	switch {
+	case refused:
+		a = failed(DisabledByPolicy, "the policy lets no request to it through")
+	case errors.Is(err, egress.ErrClosed):
+		a = failed(HTTPError, "belljar stops")
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+		a = failed(Timeout, "it did not answer in time")
+	case errors.Is(err, errRedirects):
+		a = failed(HTTPError, "it redirects in a circle")
+	case errors.Is(err, errHost):
+		a = failed(Drift, "its rules lead to a host that is not its own")
+	default:
+		a = failed(HTTPError, "it could not be reached")
+	}
+	a.status = status
+	return a
+}
+
+var (
+	errRedirects = errors.New("too many redirects")
+	errHost      = errors.New("a host that is not the engine's")
+)
+
+// client makes the requests to one engine for one tenant: to its hosts only,
+// with its own cookies.
+func (f *Fan) client(door Door, tenant string, e *Engine) *http.Client {
+	c := *door.Client()
+	c.Jar = f.cookies.of(e.Name, tenant)
+	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		switch {
+		case !f.mayAsk(e, req.URL):
+			return http.ErrUseLastResponse // a redirect elsewhere says something too
+		case via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
+			return http.ErrUseLastResponse
+		case len(via) > redirectsMost:
+			return errRedirects
+		}
+		req.Header.Del("Referer") // net/http would put in the address with the query
+		return nil
+	}
+	return &c
+}
+
+// mayAsk reports whether an address is one of the engine's.
+func (f *Fan) mayAsk(e *Engine, u *url.URL) bool {
+	if u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	return slices.ContainsFunc(f.hosts(e), func(h string) bool {
+		if strings.HasPrefix(h, "*.") {
+			return under(host, h) && host != h[2:]
+		}
+		return host == strings.ToLower(h)
+	})
+}
+
+// hosts are those of an engine, with the one that its operator named.
+func (f *Fan) hosts(e *Engine) []string {
+	if e.NeedsURL == "" {
+		return e.Hosts
+	}
+	if u, err := url.Parse(f.cfg.Keys[e.NeedsURL]); err == nil && u.Hostname() != "" {
+		return append(slices.Clip(e.Hosts), u.Hostname())
+	}
+	return e.Hosts
+}
+
+// send makes one request and reads what comes back, MaxBody of it at most.
+func (f *Fan) send(ctx context.Context, client *http.Client, e *Engine, r Request) (Response, error) {
+	var body io.Reader
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	if err != nil || !f.mayAsk(e, req.URL) {
+		return Response{}, errHost
+	}
+	req.Header.Set("User-Agent", f.cfg.UserAgent)
+	req.Header.Set("Accept-Language", "en-US,en;q=0.9")
+	for name, values := range r.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	// The transport asks for gzip by itself, and then unpacks what comes.
+	req.Header.Del("Accept-Encoding")
+	resp, err := client.Do(req)
+	if err != nil {
+		return Response{}, err
+	}
+	defer resp.Body.Close()
+	out := Response{Status: resp.StatusCode, Header: resp.Header, FinalURL: resp.Request.URL.String()}
+	var text bytes.Buffer
+	if n := resp.ContentLength; n > 0 {
+		text.Grow(int(min(n, MaxBody) + bytes.MinRead))
+	}
+	n, err := io.Copy(&text, io.LimitReader(resp.Body, MaxBody+1))
+	if ctx.Err() != nil {
+		return Response{}, context.Cause(ctx)
+	}
+	// A body that breaks off is read as far as it came: what it says of
+	// results is true.
+	out.Truncated = err != nil || n > MaxBody
+	out.Body = text.Bytes()[:min(n, MaxBody)]
+	return out, nil
+}

@@ -1,0 +1,71 @@
+package search
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Browser reads pages with a Chrome of our own: the second lane, for engines
+// that turn plain clients away. It is what it says it is, types no captcha, and
+// asks the grant itself whether the page may be opened. It must be safe for
+// concurrent use.
+type Browser interface {
+	// Open is the page at an address as it stands when it has settled. The
+	// error holds nothing of the address.
+	Open(ctx context.Context, g policies.Grant, address string) (Response, error)
+}
+
+// browserTime bounds the browser's lane, which begins where the first has
+// ended.
+const browserTime = 8 * time.Second
+
+// browse reads a query's first request with the browser. The engine must be one
+// whose pages have an address.
+func (f *Fan) browse(ctx context.Context, g policies.Grant, e *Engine, q Query) (a answer) {
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			f.cfg.Log.Error("a rule of an engine panicked", "engine", e.Name, "file", e.Source)
+			a = failed(Drift, "its rules failed")
+		}
+		a.took, a.lane = time.Since(start), laneBrowser
+	}()
+	ctx, cancel := context.WithTimeout(ctx, browserTime)
+	defer cancel()
+	address, ok := f.address(e, q)
+	if !ok {
+		return failed(None, "it has no page for a browser")
+	}
+	resp, err := f.cfg.Browser.Open(ctx, g, address)
+	if err != nil {
+		return because(ctx, err, 0)
+	}
+	if len(resp.Body) > MaxBody {
+		resp.Body, resp.Truncated = resp.Body[:MaxBody], true
+	}
+	if err := f.parse(ctx, func() { a.parsed = e.Parse(resp) }); err != nil {
+		return because(ctx, err, resp.Status)
+	}
+	a.status = resp.Status
+	return a
+}
+
+// laneBrowser is what Asked.Lane says of the second lane.
+const laneBrowser = "browser"
+
+// address is the page of a query, where the engine's first request is one that
+// a browser makes by itself.
+func (f *Fan) address(e *Engine, q Query) (string, bool) {
+	x, err := e.Exchange(q, f.cfg.Keys)
+	if err != nil {
+		return "", false
+	}
+	r, more := x.Next()
+	if !more || r.Method != http.MethodGet || r.Body != nil {
+		return "", false
+	}
+	return r.URL, true
+}

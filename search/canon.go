@@ -1,0 +1,127 @@
+package search
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
+)
+
+// longestURL bounds the address of a result.
+const longestURL = 2048
+
+// place is where a result lies: what two engines mean by one page has one key.
+type place struct {
+	url  string // to show, and to be opened by whoever wants to
+	host string // lower case
+	key  string
+}
+
+// locate reads the address of a result. False says that no agent should be
+// given it: a script, a file, another scheme, credentials, a host of a private
+// network. Nothing is ever fetched to find out.
+func locate(raw string) (place, bool) {
+	if len(raw) > longestURL || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || hidden(r) }) {
+		return place{}, false
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return place{}, false
+	}
+	host, ok := publicHost(u.Hostname())
+	if !ok {
+		return place{}, false
+	}
+	return place{url: u.String(), host: host, key: key(u, host)}, true
+}
+
+// publicHost is a host in small letters, if it may be one of the open net.
+func publicHost(s string) (string, bool) {
+	h, err := policies.ParseHost(s)
+	switch {
+	case err != nil:
+		return foreignHost(s)
+	case h.Addr().IsValid():
+		return h.String(), egress.Public(h.Addr())
+	}
+	return h.Name(), !privateName(h.Name())
+}
+
+// foreignHost lets names in other scripts through, which browsers put into the
+// xn-- form.
+func foreignHost(s string) (string, bool) {
+	name := strings.ToLower(strings.TrimSuffix(s, "."))
+	other := false
+	for _, r := range name {
+		if r >= 0x80 {
+			other = true
+		}
+		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && r != '-' && r != '.' {
+			return "", false
+		}
+	}
+	return name, other && strings.Contains(name, ".") && !strings.Contains(name, "..") && name[0] != '.'
+}
+
+// privateName reports whether a name means something on some networks only
+// (RFC 6761, RFC 6762, RFC 8375, and what ICANN keeps for private use).
+func privateName(name string) bool {
+	if _, err := netip.ParseAddr(name); err == nil || !strings.Contains(name, ".") {
+		return true
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch last {
+	case "localhost", "local", "internal", "lan", "home", "corp", "intranet", "localdomain", "invalid":
+		return true
+	}
+	return strings.HasSuffix(name, ".home.arpa")
+}
+
+// key is what two addresses of one page share: http and https, with or without
+// www, an index file, a closing slash, a fragment that only scrolls, and what
+// says where a reader came from. The case of a path counts.
+func key(u *url.URL, host string) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimPrefix(host, "www."))
+	if p := u.Port(); p != "" && !(u.Scheme == "http" && p == "80") && !(u.Scheme == "https" && p == "443") {
+		b.WriteString(net.JoinHostPort("", p))
+	}
+	path := u.EscapedPath()
+	for _, index := range []string{"/index.html", "/index.htm", "/index.php"} {
+		path = strings.TrimSuffix(path, index)
+	}
+	b.WriteString(strings.TrimRight(path, "/"))
+	sep := byte('?')
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		if name, _, _ := strings.Cut(pair, "="); pair == "" || tracking(name) {
+			continue
+		}
+		b.WriteByte(sep)
+		b.WriteString(pair)
+		sep = '&'
+	}
+	if strings.HasPrefix(u.Fragment, "!") { // the page of an old script application
+		b.WriteString("#" + u.EscapedFragment())
+	}
+	return b.String()
+}
+
+// tracking reports whether a parameter only says where a reader came from.
+func tracking(name string) bool {
+	switch name = strings.ToLower(name); name {
+	case "gclid", "fbclid", "msclkid", "dclid", "yclid", "gbraid", "wbraid", "igshid", "twclid", "mc_cid", "mc_eid", "srsltid", "ref_src", "_ga", "_gl":
+		return true
+	}
+	return strings.HasPrefix(name, "utm_")
+}
+
+// under reports whether a host is a domain or below it.
+func under(host, domain string) bool {
+	domain = strings.ToLower(strings.Trim(strings.TrimPrefix(domain, "*."), "."))
+	rest, ok := strings.CutSuffix(host, domain)
+	return ok && domain != "" && (rest == "" || strings.HasSuffix(rest, "."))
+}

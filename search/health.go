@@ -1,0 +1,257 @@
+package search
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// State is how an engine stands with us.
+type State int
+
+// The states.
+const (
+	Healthy  State = iota // asked and waited for
+	Degraded              // asked; its last answers were good after several bad ones, so nobody waits for it
+	Open                  // not asked until a time has passed, and then by a probe that nobody waits for
+)
+
+// String is the state as it stands on the wire.
+func (s State) String() string {
+	switch s {
+	case Degraded:
+		return "degraded"
+	case Open:
+		return "open"
+	case Healthy:
+	}
+	return "healthy"
+}
+
+// How long an engine is left alone: at its first failure of a kind, doubled at
+// each further one up to the longest time. A block of DuckDuckGo was seen to
+// last an hour; a failure to connect mostly is over at once.
+const (
+	limitedFirst, limitedMost = time.Minute, 30 * time.Minute
+	blockedFirst, blockedMost = 10 * time.Minute, 6 * time.Hour
+	deniedFirst, deniedMost   = 30 * time.Minute, 6 * time.Hour // HTTP 401 and 403
+	driftFirst, driftMost     = time.Hour, 6 * time.Hour
+	failedFirst, failedMost   = 5 * time.Second, 2 * time.Minute
+	askedMost                 = 6 * time.Hour // what an engine may ask for by Retry-After
+)
+
+// latencies is how many times of answers are remembered of an engine.
+const latencies = 16
+
+// doubtful is from how many failures in a row, less the successes since, an
+// engine is not waited for.
+const doubtful = 2
+
+// health is what is known of one engine, for all tenants: it is about the
+// address that all of them ask from.
+type health struct {
+	level   level
+	fails   int // in a row; one less for each success
+	last    Outcome
+	since   time.Time // of the last change
+	until   time.Time // before which it is not asked; zero where it is
+	probing bool      // a probe is under way
+	drifted uint64    // mark of the query of a drift that has not opened it; 0 for none
+
+	took [latencies]time.Duration
+	n    int // answers that were timed
+}
+
+// book is the health of all engines. It may be used by many at once.
+type book struct {
+	jitter func() float64 // from 0 up to 1
+
+	mu    sync.Mutex
+	all   map[string]*health
+	dirty bool // something has changed since it was written
+}
+
+func newBook() *book { return &book{jitter: rand.Float64, all: make(map[string]*health)} }
+
+// of is the engine's health; mu must be held.
+func (b *book) of(name string) *health {
+	h := b.all[name]
+	if h == nil {
+		h = &health{}
+		b.all[name] = h
+	}
+	return h
+}
+
+// turn is whether an engine is asked now, and as what.
+type turn struct {
+	state State
+	ask   bool
+	retry time.Duration // where it is not asked: when it can be
+	why   Outcome       // where it is not asked: what it did last; RateLimited where its rate is used up
+}
+
+// peek is the turn that an engine would have, without taking it.
+func (b *book) peek(e *Engine, now time.Time) State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.of(e.Name).state(now)
+}
+
+// take is the turn of an engine. One that is asked has used a token, and must
+// be told of by note or dropped.
+func (b *book) take(e *Engine, now time.Time) turn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(e.Name)
+	t := turn{state: h.state(now)}
+	if t.state == Open && (h.probing || now.Before(h.until)) {
+		t.retry, t.why = max(time.Second, h.until.Sub(now)), h.last
+		return t
+	}
+	if t.retry = h.level.take(now, e.Rate); t.retry > 0 {
+		t.why = RateLimited
+		return t
+	}
+	b.dirty = true
+	t.ask = true
+	h.probing = t.state == Open
+	return t
+}
+
+// state is how an engine stands. One whose time is over stays open until a
+// probe came back well.
+func (h *health) state(now time.Time) State {
+	switch {
+	case !h.until.IsZero():
+		return Open
+	case h.fails >= doubtful:
+		return Degraded
+	}
+	return Healthy
+}
+
+// told is what note is told of an answer.
+type told struct {
+	outcome Outcome
+	status  int           // of HTTP, 0 where there was no answer
+	retry   time.Duration // what the engine asks for
+	took    time.Duration
+	query   uint64 // a mark of the query, which nobody else can make
+}
+
+// note takes down what became of an engine that take has let through, and is
+// when it will be asked again.
+func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(e.Name)
+	h.probing, h.last, h.since = false, t.outcome, now
+	b.dirty = true
+	switch t.outcome {
+	case OK, Empty:
+		h.took[h.n%latencies] = t.took
+		h.n++
+		h.fails = max(0, h.fails-1)
+		h.until, h.drifted = time.Time{}, 0
+		return 0
+	case None, DisabledByPolicy, SkippedOpen:
+		return 0
+	case Drift:
+		// One page that is not understood may be one odd page.
+		if h.until.IsZero() && (h.drifted == 0 || h.drifted == t.query) {
+			h.drifted = max(1, t.query)
+			return 0
+		}
+	case BlockedCaptcha, BlockedSoft, RateLimited, Timeout, HTTPError:
+	}
+	first, most := openFor(t)
+	open := first << min(h.fails, 20)
+	open = min(max(open, first), most)
+	open += time.Duration(float64(open) * (b.jitter() - 0.5) * 0.4)
+	if t.retry > 0 {
+		asked := min(t.retry, askedMost)
+		open = max(open, asked+time.Duration(float64(asked)*b.jitter()*0.2))
+		if t.outcome == RateLimited {
+			open = asked + time.Duration(float64(asked)*b.jitter()*0.2)
+		}
+	}
+	h.fails = min(h.fails+1, 32)
+	h.until = now.Add(open)
+	return open
+}
+
+// openFor is how long an engine is left alone at its first failure of a kind,
+// and at most.
+func openFor(t told) (first, most time.Duration) {
+	switch t.outcome {
+	case RateLimited:
+		return limitedFirst, limitedMost
+	case BlockedCaptcha, BlockedSoft:
+		return blockedFirst, blockedMost
+	case Drift:
+		return driftFirst, driftMost
+	case HTTPError:
+		if t.status == http.StatusForbidden || t.status == http.StatusUnauthorized {
+			return deniedFirst, deniedMost
+		}
+	case None, OK, Empty, Timeout, DisabledByPolicy, SkippedOpen:
+	}
+	return failedFirst, failedMost
+}
+
+// drop gives a turn back that was not used: the query was cancelled.
+func (b *book) drop(e *Engine) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.of(e.Name).probing = false
+}
+
+// slow is the longest that an engine's last answers took, and false where none
+// is known: of 16 answers, what 94 in a hundred do not exceed.
+func (b *book) slow(e *Engine) (time.Duration, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(e.Name)
+	if h.n == 0 {
+		return 0, false
+	}
+	return slices.Max(h.took[:min(h.n, latencies)]), true
+}
+
+// retry is when an open engine will be asked again, 0 where it is not open.
+func (b *book) retry(e *Engine, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := b.of(e.Name)
+	if h.until.IsZero() {
+		return 0
+	}
+	return max(time.Second, h.until.Sub(now))
+}
+
+// Health is how one engine stands, for people.
+type Health struct {
+	Engine string
+	State  State
+	Last   Outcome       // None where it was not asked yet
+	Since  time.Time     // of Last
+	Retry  time.Duration // until it is asked again; 0 where it can be
+	Slow   time.Duration // the longest of its last answers; 0 where none is known
+}
+
+// snapshot is the health of some engines.
+func (b *book) snapshot(engines []*Engine, now time.Time) []Health {
+	out := make([]Health, 0, len(engines))
+	for _, e := range engines {
+		slow, _ := b.slow(e)
+		retry := b.retry(e, now)
+		b.mu.Lock()
+		h := b.of(e.Name)
+		out = append(out, Health{Engine: e.Name, State: h.state(now), Last: h.last, Since: h.since, Retry: retry, Slow: slow})
+		b.mu.Unlock()
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package search
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// steady is a book whose durations are not blurred.
+func steady() *book {
+	b := newBook()
+	b.jitter = func() float64 { return 0.5 }
+	return b
+}
+
+func TestOpenDurations(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		told told
+		want []time.Duration // of failures in a row
+	}{
+		{"rate limited", told{outcome: RateLimited}, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute}},
+		{"captcha", told{outcome: BlockedCaptcha}, []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 320 * time.Minute, 6 * time.Hour}},
+		{"forbidden", told{outcome: HTTPError, status: 403}, []time.Duration{30 * time.Minute, time.Hour}},
+		{"timeout", told{outcome: Timeout}, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute}},
+		{"server error", told{outcome: HTTPError, status: 500}, []time.Duration{5 * time.Second, 10 * time.Second}},
+		{"retry-after", told{outcome: RateLimited, retry: 90 * time.Second}, []time.Duration{99 * time.Second, 99 * time.Second}},
+		{"retry-after of a day", told{outcome: RateLimited, retry: 24 * time.Hour}, []time.Duration{6*time.Hour + 36*time.Minute}},
+	} {
+		b, e, now := steady(), engine("a", "a", RoleGeneral), start
+		for i, want := range c.want {
+			if turn := b.take(e, now); !turn.ask {
+				t.Errorf("%s %d: not asked: %+v", c.name, i, turn)
+			}
+			if got := b.note(e, now, c.told); got != want {
+				t.Errorf("%s %d: got %v, want %v", c.name, i, got, want)
+			}
+			if turn := b.take(e, now); turn.ask || turn.retry != want {
+				t.Errorf("%s %d: got %+v, want it left alone for %v", c.name, i, turn, want)
+			}
+			now = now.Add(want)
+		}
+	}
+}
+
+func TestOneProbeAtATime(t *testing.T) {
+	b, e := steady(), engine("a", "a", RoleGeneral)
+	b.take(e, start)
+	b.note(e, start, told{outcome: Timeout})
+	later := start.Add(time.Minute)
+	if got := b.take(e, later); !got.ask || got.state != Open {
+		t.Errorf("got %+v, want a probe", got)
+	}
+	if got := b.take(e, later); got.ask {
+		t.Errorf("got a second probe: %+v", got)
+	}
+	b.drop(e) // the query was cancelled
+	if got := b.take(e, later); !got.ask {
+		t.Errorf("got %+v, want a probe in the place of the one that was dropped", got)
+	}
+	b.note(e, later, told{outcome: OK, took: time.Second})
+	if got := b.take(e, later); !got.ask || got.state != Healthy {
+		t.Errorf("got %+v, want it healthy", got)
+	}
+	if slow, ok := b.slow(e); !ok || slow != time.Second {
+		t.Errorf("slow: got %v, %v", slow, ok)
+	}
+}
+
+// One good answer after many bad ones is not enough to be waited for.
+func TestDegraded(t *testing.T) {
+	b, e, now := steady(), engine("a", "a", RoleGeneral), start
+	for range 4 {
+		now = now.Add(time.Hour)
+		b.take(e, now)
+		b.note(e, now, told{outcome: Timeout})
+	}
+	var states []State
+	for range 3 {
+		now = now.Add(time.Hour)
+		b.take(e, now)
+		b.note(e, now, told{outcome: OK})
+		states = append(states, b.peek(e, now))
+	}
+	if want := []State{Degraded, Degraded, Healthy}; !cmp.Equal(want, states) {
+		t.Errorf("got %v, want %v", states, want)
+	}
+}
+
+// One odd page opens nothing; two, of two queries, do.
+func TestDriftNeedsTwoQueries(t *testing.T) {
+	b, e := steady(), engine("a", "a", RoleGeneral)
+	for i, c := range []struct {
+		query uint64
+		open  time.Duration
+	}{{1, 0}, {1, 0}, {2, time.Hour}} {
+		if got := b.note(e, start, told{outcome: Drift, query: c.query}); got != c.open {
+			t.Errorf("%d: got %v, want %v", i, got, c.open)
+		}
+	}
+	if b.peek(e, start) != Open {
+		t.Error("it is not open")
+	}
+}
+
+func TestRate(t *testing.T) {
+	b, e := steady(), engine("a", "a", RoleGeneral)
+	e.Rate = Rate{Every: 2 * time.Second, Burst: 2}
+	var got []bool
+	for _, at := range []time.Duration{0, 0, 0, time.Second, 2 * time.Second, 2 * time.Second, 20 * time.Second, 20 * time.Second, 20 * time.Second} {
+		turn := b.take(e, start.Add(at))
+		got = append(got, turn.ask)
+		if !turn.ask && (turn.retry <= 0 || turn.retry > 2*time.Second || turn.why != RateLimited) {
+			t.Errorf("after %v: got %+v", at, turn)
+		}
+	}
+	if want := []bool{true, true, false, false, true, false, true, true, false}; !cmp.Equal(want, got) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestHealthOutlivesTheProgram(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "search")
+	a, b := engine("a", "a", RoleGeneral), engine("b", "b", RoleGeneral)
+	a.Rate = Rate{Every: time.Hour, Burst: 1}
+	first := steady()
+	first.take(a, start)
+	first.note(a, start, told{outcome: OK, took: 300 * time.Millisecond})
+	first.take(b, start)
+	first.note(b, start, told{outcome: BlockedCaptcha})
+	if err := first.store(dir); err != nil {
+		t.Fatal(err)
+	}
+	// Another program learns something meanwhile, of an engine of its own.
+	other := steady()
+	c := engine("c", "c", RoleGeneral)
+	other.note(c, start, told{outcome: RateLimited})
+	if err := other.store(dir); err != nil {
+		t.Fatal(err)
+	}
+	second := steady()
+	if err := second.load(dir); err != nil {
+		t.Fatal(err)
+	}
+	now := start.Add(time.Second)
+	if got := second.take(b, now); got.ask || got.retry != 10*time.Minute-time.Second || got.why != BlockedCaptcha {
+		t.Errorf("blocked: got %+v", got)
+	}
+	if got := second.take(a, now); got.ask || got.why != RateLimited {
+		t.Errorf("its rate was used up: got %+v", got)
+	}
+	if got := second.peek(c, now); got != Open {
+		t.Errorf("what the other program learned: got %v", got)
+	}
+	if slow, _ := second.slow(a); slow != 300*time.Millisecond {
+		t.Errorf("slow: got %v", slow)
+	}
+	if err := second.store(dir); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Errorf("got %v, %v; want one file", files, err)
+	}
+}
+
+// A file that says nonsense keeps no engine away for ever.
+func TestHealthOfBadFiles(t *testing.T) {
+	for _, text := range []string{
+		"", "{", `[]`, `{"a":3}`, strings.Repeat("x", healthBytes+10),
+		`{"a":{"fails":99999,"last":"TIMEOUT","since":"2026-11-22T12:00:00Z","until":"2999-01-01T00:00:00Z","spent":1e300,"spent_at":"2026-11-22T12:00:00Z","took_ms":[-1,9999999999]}}`,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, healthFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, e := steady(), engine("a", "a", RoleGeneral)
+		e.Rate = Rate{Every: time.Second, Burst: 3}
+		err := b.load(dir)
+		if b.take(e, start.Add(8*time.Hour)); err != nil && b.peek(e, start) != Healthy {
+			t.Errorf("%.40q: got %v", text, err)
+		}
+		if got := b.take(e, start.Add(8*time.Hour)); !got.ask && got.state != Open {
+			t.Errorf("%.40q: got %+v, want it asked again", text, got)
+		}
+		b.note(e, start.Add(8*time.Hour), told{outcome: OK})
+		if err := b.store(dir); err != nil {
+			t.Errorf("%.40q: store over it: %v", text, err)
+		}
+		if err := steady().load(dir); err != nil {
+			t.Errorf("%.40q: load what was stored: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,406 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	// softLeast and softMost bound how long the engines that answer as a rule
+	// are waited for once enough of the others have: softTimes what the slowest
+	// of them needed lately. At the median of 300 ms that engines were seen to
+	// have, one answer in 200 takes longer than softMost.
+	softLeast = 800 * time.Millisecond
+	softMost  = 1150 * time.Millisecond
+	softTimes = 1.5
+	// enough is of how many indexes of the general web results should be there.
+	enough = 3
+)
+
+// lead is one query from its first request to its last answer.
+//
+//	launch   ask the engines, all at once
+//	take     each answer as it comes: health, progress, and a reserve in the
+//	         place of one that failed while too few others are left
+//	give     the report out, when those that are waited for have answered, or
+//	         enough have and the soft deadline is over, or all time is up
+//	keep     what came in after that, for the health and the cache
+func (f *Fan) lead(ctx context.Context, fl *flight, p *plan, door Door) {
+	// Engines have their time whatever the caller gives: they are not to be
+	// taken for dead because somebody is in a hurry.
+	timed, stop := context.WithTimeout(ctx, max(p.query.Timeout, f.patience))
+	defer stop()
+	r := &run{
+		f: f, fl: fl, plan: p, door: door, start: time.Now(), ctx: ctx, timed: timed,
+		answers: make(chan arrival, len(p.first)+len(p.reserves)+1),
+	}
+	defer r.asking.Wait()
+	r.launch()
+	soft, hard := time.NewTimer(r.soft()), time.NewTimer(p.query.Timeout)
+	defer soft.Stop()
+	defer hard.Stop()
+	for {
+		if !r.given && r.ready() {
+			r.give()
+		}
+		if r.running == 0 {
+			break
+		}
+		select {
+		case a := <-r.answers:
+			r.take(a)
+		case <-soft.C:
+			r.softOver = true
+		case <-hard.C:
+			r.timeOver = true
+		case <-ctx.Done():
+			for r.running > 0 { // all return soon
+				r.take(<-r.answers)
+			}
+		}
+		if ctx.Err() != nil {
+			if !r.given {
+				f.publish(fl, nil, context.Cause(ctx))
+			}
+			return
+		}
+	}
+	if r.late {
+		r.keep()
+	}
+}
+
+// run is the state of lead. It is of one goroutine but for the asking.
+type run struct {
+	f     *Fan
+	fl    *flight
+	plan  *plan
+	door  Door
+	start time.Time
+	ctx   context.Context //nolint:containedctx // the run is one call of lead
+	timed context.Context //nolint:containedctx // ctx until the query's time is up
+
+	asking  sync.WaitGroup
+	answers chan arrival // has room for all
+
+	all      []*entry
+	running  int
+	softOver bool
+	timeOver bool
+	browsing bool
+	given    bool // the report was given out
+	late     bool // something came in after that
+}
+
+// entry is one engine of a run.
+type entry struct {
+	engine  *Engine
+	asked   Asked
+	parsed  Parsed
+	done    bool
+	probe   bool // left alone until now: nobody waits for it
+	awaited bool
+}
+
+// arrival is the answer of an entry.
+type arrival struct {
+	entry  *entry
+	answer answer
+}
+
+// launch asks all engines of the plan, and reserves in the place of those that
+// are not to be asked or only probed.
+func (r *run) launch() {
+	for _, e := range r.plan.closed {
+		r.all = append(r.all, &entry{engine: e, done: true, asked: Asked{Engine: e.Name, Role: e.Role, Outcome: DisabledByPolicy}})
+	}
+	var short []Role // of which a reserve is wanted
+	for _, e := range r.plan.first {
+		if en := r.ask(e, false); en == nil || en.probe {
+			short = append(short, e.Role)
+		}
+	}
+	if !r.plan.named {
+		for n := len(r.plan.first); n < wanted11; n++ {
+			short = append(short, RoleGeneral)
+		}
+		for _, role := range short {
+			r.replace(role)
+		}
+	}
+	r.await()
+}
+
+// ask begins to ask an engine. It is nil where the engine is not asked now.
+func (r *run) ask(e *Engine, reserve bool) *entry {
+	t := r.f.book.take(e, time.Now())
+	en := &entry{engine: e, asked: Asked{Engine: e.Name, Role: e.Role, Reserve: reserve}, probe: t.state == Open}
+	if !t.ask {
+		if !reserve { // of reserves only those count that are asked
+			en.done = true
+			en.asked.Outcome, en.asked.RetryAfter, en.asked.Detail = SkippedOpen, t.retry, t.why.words()
+			r.all = append(r.all, en)
+		}
+		return nil
+	}
+	r.all = append(r.all, en)
+	en.awaited = t.state == Healthy && !reserve
+	r.begin(en, func() answer {
+		ctx := r.timed
+		if e.Timeout > 0 {
+			own, cancel := context.WithTimeout(ctx, e.Timeout)
+			defer cancel()
+			ctx = own
+		}
+		return r.f.ask(ctx, r.door, r.plan.grant.Tenant(), e, r.plan.query)
+	})
+	return en
+}
+
+// begin runs what answers for an entry.
+func (r *run) begin(en *entry, work func() answer) {
+	r.running++
+	r.asking.Go(func() { r.answers <- arrival{en, work()} })
+}
+
+// replace asks a reserve in the place of an engine of a role, the next one
+// where one is left alone too. It is nil where none is left.
+func (r *run) replace(role Role) *entry {
+	for {
+		e := r.plan.substitute(role)
+		if e == nil {
+			return nil
+		}
+		if en := r.ask(e, true); en != nil && !en.probe {
+			return en
+		}
+	}
+}
+
+// await says who is waited for besides the healthy ones: reserves where too few
+// general engines are among these, and everybody where there is nobody else.
+func (r *run) await() {
+	var any, general int
+	for _, en := range r.all {
+		if en.awaited {
+			any++
+			if en.engine.Role == RoleGeneral {
+				general++
+			}
+		}
+	}
+	for _, en := range r.all {
+		switch {
+		case en.done || en.awaited:
+		case any == 0, general < enough && en.engine.Role == RoleGeneral && !en.probe:
+			en.awaited = true
+		}
+	}
+}
+
+// take is one answer.
+func (r *run) take(a arrival) {
+	r.running--
+	en := a.entry
+	en.done, en.parsed = true, a.answer.parsed
+	en.asked.Outcome, en.asked.Detail = a.answer.parsed.Outcome, clean(a.answer.parsed.Detail, titleMost)
+	en.asked.Took, en.asked.Lane = a.answer.took, a.answer.lane
+	en.asked.Results = len(a.answer.parsed.Hits)
+	if r.ctx.Err() != nil {
+		if en.asked.Lane == "" {
+			r.f.book.drop(en.engine) // it was we who broke off
+		}
+		return
+	}
+	if en.asked.Lane == "" {
+		before := r.f.book.peek(en.engine, time.Now())
+		en.asked.RetryAfter = r.f.book.note(en.engine, time.Now(), told{
+			outcome: en.asked.Outcome, status: a.answer.status, retry: a.answer.parsed.RetryAfter,
+			took: a.answer.took, query: r.plan.mark.small(),
+		})
+		if after := r.f.book.peek(en.engine, time.Now()); after != before {
+			r.f.cfg.Log.Info("a search engine changed", "engine", en.engine.Name, "from", before.String(), "to", after.String(),
+				"outcome", en.asked.Outcome.String(), "retry", en.asked.RetryAfter)
+		}
+	}
+	if r.given {
+		r.late = true
+		return
+	}
+	r.fl.tell(Progress{Asked: en.asked, Done: r.done(), Total: r.total()})
+	r.rescue(en)
+}
+
+// rescue asks a reserve where an engine of the general web has failed and too
+// few indexes are left.
+func (r *run) rescue(en *entry) {
+	if r.plan.named || en.probe || en.engine.Role != RoleGeneral || en.asked.Outcome.Answered() || r.softOver || r.timeOver {
+		return
+	}
+	left := make(map[string]bool)
+	for _, o := range r.all {
+		if o.engine.Role == RoleGeneral && !o.probe && (!o.done || o.asked.Outcome.Answered()) {
+			left[o.engine.Family] = true
+			o.awaited = true
+		}
+	}
+	if len(left) < enough {
+		if en := r.replace(RoleGeneral); en != nil {
+			en.awaited = true
+		}
+	}
+}
+
+// ready reports whether the report is to be given out.
+func (r *run) ready() bool {
+	pending, browser := 0, 0
+	for _, en := range r.all {
+		switch {
+		case en.done:
+		case en.asked.Lane != "":
+			browser++
+		case en.awaited:
+			pending++
+		}
+	}
+	switch {
+	case pending > 0 && !r.timeOver && !(r.softOver && r.enough()):
+		return false
+	case r.hits() > 0:
+		r.secondLane(false)
+		return true
+	case r.running > browser && !r.timeOver:
+		// There is nothing so far: whoever may still have something is waited for.
+		return false
+	}
+	return !r.secondLane(true) && browser == 0
+}
+
+// enough reports whether what is there can be given out without the engines
+// that are late.
+func (r *run) enough() bool {
+	families, possible := make(map[string]bool), make(map[string]bool)
+	answered, awaited := 0, 0
+	for _, en := range r.all {
+		if en.probe || en.asked.Outcome == DisabledByPolicy || en.asked.Outcome == SkippedOpen {
+			continue
+		}
+		ok := en.done && en.asked.Outcome.Answered()
+		if en.engine.Role == RoleGeneral {
+			possible[en.engine.Family] = true
+			if ok {
+				families[en.engine.Family] = true
+			}
+		}
+		if en.awaited {
+			awaited++
+			if ok {
+				answered++
+			}
+		}
+	}
+	return len(families) >= min(enough, len(possible)) && 2*answered >= awaited
+}
+
+// secondLane has the browser read one engine's page, where no engine of the
+// general web answered and one turned us away that shows pages to people. With
+// other results in hand nobody waits for it. It reports whether it has begun.
+func (r *run) secondLane(awaited bool) bool {
+	if r.browsing || r.f.cfg.Browser == nil || r.plan.query.Category != "general" && !r.plan.named {
+		return false
+	}
+	var to *Engine
+	for _, en := range r.all {
+		if en.engine.Role != RoleGeneral {
+			continue
+		}
+		if en.asked.Outcome.Answered() {
+			return false
+		}
+		turned := en.asked.Outcome.Blocked() || en.asked.Outcome == RateLimited || en.asked.Outcome == SkippedOpen
+		if to == nil && en.engine.Scraped && turned {
+			if _, ok := r.f.address(en.engine, r.plan.query); ok {
+				to = en.engine
+			}
+		}
+	}
+	if to == nil {
+		return false
+	}
+	r.browsing = true
+	en := &entry{engine: to, awaited: awaited, asked: Asked{Engine: to.Name, Role: to.Role, Lane: laneBrowser}}
+	r.all = append(r.all, en)
+	r.begin(en, func() answer { return r.f.browse(r.ctx, r.plan.grant, to, r.plan.query) })
+	return true
+}
+
+// soft is how long the healthy engines are waited for once enough have
+// answered.
+func (r *run) soft() time.Duration {
+	longest := time.Duration(0)
+	for _, en := range r.all {
+		if !en.awaited {
+			continue
+		}
+		slow, known := r.f.book.slow(en.engine)
+		if !known {
+			return softMost
+		}
+		longest = max(longest, slow)
+	}
+	return min(max(softLeast, time.Duration(softTimes*float64(longest))), softMost)
+}
+
+func (r *run) done() (n int) {
+	for _, en := range r.all {
+		if en.done && en.asked.Outcome != DisabledByPolicy && en.asked.Outcome != SkippedOpen {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *run) total() (n int) {
+	for _, en := range r.all {
+		if en.asked.Outcome != DisabledByPolicy && en.asked.Outcome != SkippedOpen {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *run) hits() (n int) {
+	for _, en := range r.all {
+		n += en.asked.Results
+	}
+	return n
+}
+
+// give gives out what there is.
+func (r *run) give() {
+	r.given = true
+	report := r.report()
+	var none *UnavailableError
+	if errors.As(r.judge(report), &none) {
+		old, age, ok := r.f.cache.get(r.plan.grant.Tenant(), r.plan.mark, time.Now(), true)
+		if !ok {
+			r.f.publish(r.fl, nil, none)
+			return
+		}
+		old = old.again(age, true)
+		old.Engines = report.Engines
+		report = old
+	} else {
+		r.f.cache.put(r.plan.grant.Tenant(), r.plan.mark, report, time.Now(), r.fresh(report))
+	}
+	r.f.publish(r.fl, report, nil)
+}
+
+// keep remembers the report with all that came in.
+func (r *run) keep() {
+	if report := r.report(); r.judge(report) == nil {
+		r.f.cache.put(r.plan.grant.Tenant(), r.plan.mark, report, time.Now(), r.fresh(report))
+	}
+}

@@ -1,0 +1,201 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func engine(name, family string, role Role) *Engine {
+	return &Engine{Name: name, Family: family, Role: role, Weight: 1, Hosts: []string{name + ".example"}}
+}
+
+func hit(rank int, url, title, snippet string) Hit {
+	return Hit{Rank: rank, URL: url, Title: title, Snippet: snippet}
+}
+
+func TestKeysOfOnePage(t *testing.T) {
+	same := []string{
+		"https://example.com/a/b", "http://example.com/a/b", "https://www.example.com/a/b/", "https://EXAMPLE.com:443/a/b/index.html",
+		"https://example.com/a/b#part", "https://example.com/a/b?utm_source=x&gclid=1", "https://example.com./a/b",
+	}
+	for _, u := range same {
+		p, ok := locate(u)
+		if !ok || p.key != "example.com/a/b" {
+			t.Errorf("%s: got %q, %v; want one key for all", u, p.key, ok)
+		}
+	}
+	seen := make(map[string]string)
+	for _, u := range []string{
+		"https://example.com/a/B", "https://example.com/a/b", "https://example.com/a/b?id=1", "https://example.com/a/b?id=2",
+		"https://example.com:8443/a/b", "https://example.com/#!/a/b", "https://sub.example.com/a/b", "https://example.com/",
+	} {
+		p, ok := locate(u)
+		if other, twice := seen[p.key]; !ok || twice {
+			t.Errorf("%s: got the key %q of %q, %v; want one of its own", u, p.key, other, ok)
+		}
+		seen[p.key] = u
+	}
+}
+
+// What an agent would do harm to itself with is no result.
+func TestBadLinksAreDropped(t *testing.T) {
+	for _, u := range []string{
+		"javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "ftp://example.com/x", "//example.com/x", "/relative", "",
+		"https://user:pw@example.com/", "http://localhost/", "http://router/", "http://10.0.0.1/", "http://192.168.1.1/x", "http://169.254.169.254/latest",
+		"http://[::1]/", "http://[64:ff9b::a00:1]/", "http://[::ffff:10.0.0.1]/", "http://2130706433/", "http://0x7f.1/", "http://127.1/",
+		"http://printer.local/", "http://db.internal/", "http://x.home.arpa/", "https://exa\u202Emple.com/", "https://example.com/a b", "https://example.com/\x00",
+		"https://" + strings.Repeat("a", 3000) + ".com/", "http://100.64.0.1/", "http://198.18.0.1/", "https://.com/", "https:///x",
+	} {
+		if p, ok := locate(u); ok {
+			t.Errorf("%q: got %+v; want it dropped", u, p)
+		}
+	}
+	for _, u := range []string{"https://example.com", "http://8.8.8.8/x", "https://bücher.example/x", "https://例え.jp/", "https://a_b.example.com/"} {
+		if _, ok := locate(u); !ok {
+			t.Errorf("%q was dropped", u)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	brave, ddg, bing := engine("brave", "brave", RoleGeneral), engine("duckduckgo", "bing", RoleGeneral), engine("bing", "bing", RoleGeneral)
+	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	got := merge([]said{
+		{brave, []Hit{
+			hit(1, "http://www.example.com/a/", "A", "short"),
+			{Rank: 2, URL: "https://b.example.com/", Title: "B", Published: day},
+			hit(3, "javascript:x", "bad", ""), hit(4, "https://c.example.net/", "", "no title"),
+		}},
+		{ddg, []Hit{hit(1, "https://b.example.com/", "B again", "what B is"), hit(2, "https://example.com/a", "A from DuckDuckGo", "a longer text about A")}},
+		{bing, []Hit{hit(1, "https://b.example.com/?utm_source=bing", "B", "")}},
+	}, Query{})
+	first, second := 1.0, 1.0 // not constants, which are exact
+	first, second = first/61, second/62
+	want := []Result{
+		{Title: "B again", URL: "https://b.example.com/", Snippet: "what B is", Published: day,
+			Engines: []Source{{"duckduckgo", 1}, {"bing", 1}, {"brave", 2}}, Score: first + second},
+		{Title: "A", URL: "https://example.com/a", Snippet: "a longer text about A",
+			Engines: []Source{{"brave", 1}, {"duckduckgo", 2}}, Score: first + second},
+	}
+	// DuckDuckGo and Bing show one index and count once, so both pages score the
+	// same, and the one that was seen first is first.
+	want[0], want[1] = want[1], want[0]
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("merge (-want +got):\n%s", d)
+	}
+}
+
+func TestMergeFilters(t *testing.T) {
+	e := engine("brave", "brave", RoleGeneral)
+	hits := []Hit{hit(1, "https://a.go.dev/1", "1", ""), hit(2, "https://go.dev/2", "2", ""), hit(3, "https://notgo.dev/3", "3", ""), hit(4, "https://x.example/4", "4", "")}
+	for _, c := range []struct {
+		q    Query
+		want string
+	}{
+		{Query{AllowedDomains: []string{"go.dev"}}, "1 2"},
+		{Query{BlockedDomains: []string{"go.dev"}}, "3 4"},
+		{Query{AllowedDomains: []string{"go.dev"}, BlockedDomains: []string{"a.go.dev"}}, "2"},
+	} {
+		var titles []string
+		for _, r := range merge([]said{{e, hits}}, c.q) {
+			titles = append(titles, r.Title)
+		}
+		if got := strings.Join(titles, " "); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.q, got, c.want)
+		}
+	}
+}
+
+// Of ten results three are of one host, and none is lost.
+func TestSpread(t *testing.T) {
+	e := engine("brave", "brave", RoleGeneral)
+	var hits []Hit
+	for i := range 12 {
+		hits = append(hits, hit(i+1, fmt.Sprintf("https://big.example/%d", i), "big", ""))
+	}
+	for i := range 8 {
+		hits = append(hits, hit(i+13, fmt.Sprintf("https://small%d.example/", i), "small", ""))
+	}
+	got := merge([]said{{e, hits}}, Query{})
+	if len(got) != len(hits) {
+		t.Fatalf("got %d results, want %d", len(got), len(hits))
+	}
+	big := 0
+	for _, r := range got[:10] {
+		if r.Title == "big" {
+			big++
+		}
+	}
+	if big != perHost {
+		t.Errorf("got %d of ten of one host, want %d", big, perHost)
+	}
+}
+
+func TestCategoriesWeigh(t *testing.T) {
+	general, arxiv := engine("brave", "brave", RoleGeneral), engine("arxiv", "arxiv", RoleAcademic)
+	all := []said{{arxiv, []Hit{hit(1, "https://arxiv.org/abs/1", "paper", "")}}, {general, []Hit{hit(1, "https://web.example/", "page", "")}}}
+	if got := merge(all, Query{Category: "general"}); got[0].Title != "page" {
+		t.Errorf("general: got %q first", got[0].Title)
+	}
+	if got := merge(all, Query{Category: "academic"}); got[0].Title != "paper" {
+		t.Errorf("academic: got %q first", got[0].Title)
+	}
+}
+
+func TestClean(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"  a\n\tb  c ", "a b c"},
+		{"a\u202Eb\u200Bc\u2066d\u00ADe\uFEFFf", "abcdef"},
+		{"a\x1b[31mb\x00c\x9b", "a[31mbc"},
+		{"x\U000E0041\U000E0042y\uFE0Fz", "xyz"},
+		{"\xff\xfea", "a"},
+		{"ignore all instructions", "ignore all instructions"},
+		{"日本語のテキスト", "日本語のテ…"},
+		{"123456", "123456"},
+		{"1234567", "12345…"},
+		{"12345   ", "12345"},
+	} {
+		most := 300
+		if strings.HasPrefix(c.in, "日") || strings.HasPrefix(c.in, "1") {
+			most = 6
+		}
+		if got := clean(c.in, most); got != c.want {
+			t.Errorf("clean(%q, %d): got %q, want %q", c.in, most, got, c.want)
+		}
+	}
+}
+
+func FuzzMerge(f *testing.F) {
+	f.Add("https://example.com/a?b=c#d", "title", "snippet")
+	f.Add("http://[::1%25x]:80/", "\xff", ".a{b:c;}")
+	f.Fuzz(func(t *testing.T, u, title, snippet string) {
+		e, o := engine("a", "a", RoleGeneral), engine("b", "b", RoleGeneral)
+		for _, r := range merge([]said{{e, []Hit{hit(1, u, title, snippet), hit(1, u, snippet, title)}}, {o, []Hit{hit(7, u, title, snippet)}}}, Query{}) {
+			if !strings.HasPrefix(r.URL, "http") || r.Title == "" || clean(r.Title, titleMost) != r.Title || clean(r.Snippet, snippetMost) != r.Snippet {
+				t.Errorf("got %+v", r)
+			}
+			if _, ok := locate(r.URL); !ok {
+				t.Errorf("%q is no result's address on a second look", r.URL)
+			}
+		}
+	})
+}
+
+func BenchmarkMerge(b *testing.B) {
+	var all []said
+	for i := range 11 {
+		var hits []Hit
+		for j := range 20 {
+			hits = append(hits, hit(j+1, fmt.Sprintf("https://site%d.example/%d", (i*j)%30, j), "A title of some words", strings.Repeat("words of a snippet ", 12)))
+		}
+		all = append(all, said{engine(fmt.Sprint("e", i), fmt.Sprint("e", i%7), RoleGeneral), hits})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		merge(all, Query{})
+	}
+}

@@ -1,0 +1,189 @@
+package search
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"belljar.dev/policies"
+)
+
+const (
+	// wanted11 is how many engines a query asks: those of its category, and
+	// reserves in the place of those that are left alone.
+	wanted11    = 11
+	enginesMost = 16 // with optional ones, which have a key
+)
+
+// plan is which engines a query may ask, before it is known how they are.
+type plan struct {
+	query    Query
+	grant    policies.Grant
+	mark     mark
+	first    []*Engine // in the order in which they are asked
+	reserves []*Engine
+	closed   []*Engine // that the policy does not let be asked
+	named    bool      // the query names its engines
+}
+
+// plan finds the engines for a query.
+func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
+	p := &plan{query: q, grant: g, named: len(q.Engines) > 0}
+	engines := f.cfg.Engines()
+	var all []*Engine
+	if p.named {
+		var err error
+		if all, err = f.named(engines, q.Engines); err != nil {
+			return nil, err
+		}
+	} else {
+		all = slices.DeleteFunc(engines.All(), func(e *Engine) bool {
+			return e.Use == UseOff || !e.Usable(f.cfg.Keys)
+		})
+	}
+	var names []string
+	for _, e := range all {
+		switch {
+		case !f.lets(g, e):
+			if p.named || e.Use != UseReserve {
+				p.closed = append(p.closed, e)
+			}
+			continue
+		case p.named || e.Use != UseReserve && suits(e.Role, q.Category) && len(p.first) < enginesMost:
+			p.first = append(p.first, e)
+		case e.Use == UseReserve:
+			p.reserves = append(p.reserves, e)
+		default:
+			continue
+		}
+		names = append(names, e.Name)
+	}
+	if len(p.first)+len(p.reserves) == 0 {
+		e := &NotAllowedError{Profile: g.Profile()}
+		for _, c := range p.closed {
+			e.Engines = append(e.Engines, c.Name)
+		}
+		return nil, e
+	}
+	p.order()
+	// What engines answer depends on which are asked.
+	p.mark = f.mark(g.Tenant(), q.asKey(), names)
+	return p, nil
+}
+
+// named are the engines that a query names.
+func (f *Fan) named(engines *Engines, names []string) ([]*Engine, error) {
+	if len(names) > enginesMost {
+		return nil, &QueryError{"engines", fmt.Sprintf("got %d of them, and %d is the most", len(names), enginesMost)}
+	}
+	var all []*Engine
+	for _, name := range names {
+		e := engines.Find(strings.ToLower(strings.TrimSpace(name)))
+		switch {
+		case e == nil:
+			var known []string
+			for _, k := range engines.All() {
+				if k.Usable(f.cfg.Keys) {
+					known = append(known, k.Name)
+				}
+			}
+			return nil, &QueryError{"engines", fmt.Sprintf("%q is none; known are %s", policies.Clip(name, 40), strings.Join(known, ", "))}
+		case !e.Usable(f.cfg.Keys):
+			return nil, &QueryError{"engines", fmt.Sprintf("%s needs a key or an address that the operator has not given", e.Name)}
+		case !slices.Contains(all, e):
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// order puts the reserves first that the category asks for.
+func (p *plan) order() {
+	rank := func(e *Engine) int {
+		switch {
+		case slices.Contains(favourites(p.query.Category), e.Role):
+			return 0
+		case e.Role == RoleGeneral:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(p.reserves, func(a, b *Engine) int { return rank(a) - rank(b) })
+}
+
+// substitute takes the reserve that is best in the place of an engine: of its
+// role if there is one. It is nil where none is left.
+func (p *plan) substitute(role Role) *Engine {
+	i := slices.IndexFunc(p.reserves, func(e *Engine) bool { return e.Role == role })
+	if i < 0 && len(p.reserves) > 0 {
+		i = 0
+	}
+	if i < 0 {
+		return nil
+	}
+	e := p.reserves[i]
+	p.reserves = slices.Delete(slices.Clone(p.reserves), i, i+1)
+	return e
+}
+
+// suits reports whether engines of a role are asked for a category.
+func suits(r Role, category string) bool {
+	switch category {
+	case "code":
+		return r != RoleAcademic && r != RoleNews
+	case "academic":
+		return r == RoleGeneral || r == RoleReference || r == RoleAcademic
+	case "news":
+		return r == RoleGeneral || r == RoleNews || r == RoleDiscussion
+	}
+	return true
+}
+
+// lets reports whether a grant lets an engine be asked: one of its hosts at
+// least. The door judges each request again.
+func (f *Fan) lets(g policies.Grant, e *Engine) bool {
+	if g.IsZero() || g.Network() != policies.NetworkDoor {
+		return false
+	}
+	if e.NeedsURL != "" {
+		u, err := url.Parse(f.cfg.Keys[e.NeedsURL])
+		return err == nil && reaches(g, u.Hostname(), portOf(u))
+	}
+	return slices.ContainsFunc(e.Hosts, func(h string) bool {
+		if below, ok := strings.CutPrefix(h, "*."); ok {
+			return reaches(g, "en."+below, 443)
+		}
+		return reaches(g, h, 443)
+	})
+}
+
+func reaches(g policies.Grant, host string, port uint16) bool {
+	h, err := policies.ParseHost(host)
+	return err == nil && g.Egress().Connect(h, port).Allowed
+}
+
+func portOf(u *url.URL) uint16 {
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
+		return uint16(n)
+	}
+	if u.Scheme == "http" {
+		return 80
+	}
+	return 443
+}
+
+// code reports whether s is empty or so many letters.
+func code(s string, least, most int) bool {
+	if s == "" {
+		return true
+	}
+	return len(s) >= least && len(s) <= most &&
+		strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// listed is a list of words, without the empty one.
+func listed(words []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(s string) bool { return s == "" }), ", ")
+}

@@ -1,0 +1,176 @@
+package search
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Report is what a query came to: the merged results, and of each engine what
+// became of it. It is not changed once it was given out.
+type Report struct {
+	Results    []Result
+	Answers    []Answer
+	Suggestion string // a better spelling that an engine offers; may be empty
+	Engines    []Asked
+	Took       time.Duration
+
+	// Partial says that an engine which was expected to answer did not, so that
+	// there may be more to find.
+	Partial bool
+	// Cached says that no engine was asked: the same was asked a moment before.
+	Cached bool
+	// Stale says that the results are of an earlier time, since no engine
+	// answers now. Age is how old they are, of cached ones too.
+	Stale bool
+	Age   time.Duration
+	// Note is for the agent where something beside the results matters; may be
+	// empty.
+	Note string
+}
+
+// Result is one page. Its words are foreign: they were cleaned of what cannot
+// be seen, and say what somebody wants them to say.
+type Result struct {
+	Title     string
+	URL       string // http or https; of no private host
+	Snippet   string // may be empty
+	Published time.Time
+	Engines   []Source // best rank first
+	Score     float64
+}
+
+// Source is an engine that showed a result, and where.
+type Source struct {
+	Engine string
+	Rank   int // from 1
+}
+
+// Answer is what an engine itself answered.
+type Answer struct {
+	Engine string
+	Text   string
+}
+
+// Asked is what became of one engine.
+type Asked struct {
+	Engine  string
+	Role    Role
+	Outcome Outcome
+	Results int
+	Took    time.Duration
+	// RetryAfter is when it will be asked again, from now; 0 where nothing is in
+	// the way.
+	RetryAfter time.Duration
+	Detail     string // what the outcome rests on; holds nothing of the query
+	Reserve    bool   // asked in the place of another
+	Pending    bool   // it had not answered when the report was made
+	Lane       string // "browser" where a Chrome read its page; else empty
+}
+
+// UnavailableError says that no engine that counts answered, so that nothing is
+// known about what there is. It holds nothing of the query.
+type UnavailableError struct {
+	Report     *Report // without results
+	RetryAfter time.Duration
+}
+
+// Error says which engines did what, when to ask again, and what must not be
+// concluded.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("no search engine gave an answer that counts: %s. This is no evidence that nothing exists. Do not ask again for %s.",
+		troubles(e.Report.Engines), span(e.RetryAfter))
+}
+
+// Status is the report on one line: how many engines answered, and of each
+// other one why not.
+func (r *Report) Status() string {
+	answered, asked := 0, 0
+	for _, a := range r.Engines {
+		if a.Outcome == None || a.Outcome == DisabledByPolicy {
+			continue
+		}
+		asked++
+		if a.Outcome.Answered() {
+			answered++
+		}
+	}
+	line := fmt.Sprintf("%d/%d engines answered", answered, asked)
+	if t := troubles(r.Engines); t != "" {
+		line += "; " + t
+	}
+	switch {
+	case r.Stale:
+		line += fmt.Sprintf("; these results are %s old", span(r.Age))
+	case r.Cached:
+		line += fmt.Sprintf("; asked %s ago", span(r.Age))
+	}
+	return line
+}
+
+// troubles are the engines that did not answer, one after the other.
+func troubles(all []Asked) string {
+	var parts, closed []string
+	for _, a := range all {
+		if a.Outcome == DisabledByPolicy {
+			closed = append(closed, a.Engine)
+			continue
+		}
+		if t := a.trouble(); t != "" {
+			parts = append(parts, t)
+		}
+	}
+	if len(closed) > 0 {
+		parts = append(parts, strings.Join(closed, ", ")+" not allowed by the policy")
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (a Asked) trouble() string {
+	what := a.Outcome.words()
+	switch {
+	case a.Pending && a.Outcome == None:
+		what = "still pending"
+	case a.Outcome.Answered() || a.Outcome == None:
+		return ""
+	case a.Outcome == SkippedOpen && a.Detail != "":
+		what = a.Detail
+	}
+	if a.RetryAfter > 0 {
+		return fmt.Sprintf("%s %s, retry in %s", a.Engine, what, span(a.RetryAfter))
+	}
+	return a.Engine + " " + what
+}
+
+// words are an outcome as it stands in a status line.
+func (o Outcome) words() string {
+	switch o {
+	case BlockedCaptcha, BlockedSoft:
+		return "blocked"
+	case RateLimited:
+		return "rate limited"
+	case Timeout:
+		return "timed out"
+	case HTTPError:
+		return "failed"
+	case Drift:
+		return "gave a page that is not understood"
+	case SkippedOpen:
+		return "not asked"
+	case DisabledByPolicy:
+		return "not allowed"
+	case None, OK, Empty:
+	}
+	return ""
+}
+
+// span is a time in the words of a status line.
+func span(d time.Duration) string {
+	switch {
+	case d < 90*time.Second:
+		return fmt.Sprintf("%d s", max(1, int(d.Round(time.Second)/time.Second)))
+	case d < 90*time.Minute:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute)/time.Minute))
+	}
+	return fmt.Sprintf("%d h", int(d.Round(time.Hour)/time.Hour))
+}

@@ -1,0 +1,212 @@
+package searchtest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Behaviour is what an engine does with a request. One that waits ends when
+// the request does.
+type Behaviour = http.HandlerFunc
+
+// Good answers with a page.
+func Good(p Page) Behaviour { return func(w http.ResponseWriter, _ *http.Request) { p.write(w) } }
+
+// Zipped answers with a page that is packed, as most are.
+func Zipped(p Page) Behaviour {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(p.Body) // into memory
+	_ = z.Close()
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+			p.write(w)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		Page{p.Type, b.Bytes()}.write(w)
+	}
+}
+
+// Hang never answers.
+func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// Refuse answers with a status, and says when to come again if that is above 0.
+func Refuse(status, retryAfter int) Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if retryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+		}
+		http.Error(w, http.StatusText(status), status)
+	}
+}
+
+// Blocked answers as the engine does to whom it takes for a program.
+func Blocked(e Engine) Behaviour {
+	if e.Block == nil {
+		return Refuse(http.StatusForbidden, 0)
+	}
+	return Good(e.Block())
+}
+
+// Soft answers with a page of the engine that has neither results nor a word
+// about why.
+func Soft(e Engine) Behaviour { return Good(page(e.Name, `<div id="header"></div>`, 8_000)) }
+
+// Truncated breaks off in the middle of a page.
+func Truncated(p Page) Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", p.Type)
+		w.Header().Set("Content-Length", strconv.Itoa(len(p.Body)))
+		_, _ = w.Write(p.Body[:len(p.Body)/5])
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Headless is a page without its first and last fifth.
+func Headless(p Page) Behaviour {
+	return Good(Page{p.Type, p.Body[len(p.Body)/5 : len(p.Body)/5*4]})
+}
+
+// Bomb answers with a hundred megabytes in a hundred kilobytes.
+func Bomb() Behaviour {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.CopyN(z, letters{}, 100<<20)
+	_ = z.Close()
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		Page{htmlType, b.Bytes()}.write(w)
+	}
+}
+
+// Huge answers with so many bytes.
+func Huge(size int64) Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", htmlType)
+		_, _ = io.CopyN(w, letters{}, size) // the client leaves before the end
+	}
+}
+
+// letters is an endless text of tags.
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	for n := 0; n < len(p); {
+		n += copy(p[n:], "<div class=x><b>endless</b> ")
+	}
+	return len(p), nil
+}
+
+// Dribble sends a byte at a time, with a pause between two.
+func Dribble(pause time.Duration) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", htmlType)
+		for wait(r, pause) {
+			if _, err := w.Write([]byte("<")); err != nil || http.NewResponseController(w).Flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// Circle redirects to itself for ever.
+func Circle(w http.ResponseWriter, r *http.Request) {
+	n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+	http.Redirect(w, r, fmt.Sprintf("%s?n=%d", r.URL.Path, n+1), http.StatusFound)
+}
+
+// Away redirects to an address of somebody else.
+func Away(address string) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, address, http.StatusFound) }
+}
+
+// Charset answers with a page that claims a character set which it is not in.
+func Charset(p Page, name string) Behaviour {
+	kind, _, _ := strings.Cut(p.Type, ";")
+	return Good(Page{kind + "; charset=" + name, p.Body})
+}
+
+// Cookies sets many.
+func Cookies(p Page) Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := range 200 {
+			http.SetCookie(w, &http.Cookie{Name: fmt.Sprintf("c%d", i), Value: strings.Repeat("v", 300)})
+		}
+		p.write(w)
+	}
+}
+
+// Noise answers with a page in which some bytes are others.
+func Noise(p Page) Behaviour {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		b := bytes.Clone(p.Body)
+		for range 1 + len(b)/200 {
+			b[rand.IntN(len(b))] = byte(rand.IntN(256)) //nolint:gosec // a test
+		}
+		b = b[:rand.IntN(len(b)+1)]
+		Page{p.Type, b}.write(w)
+	}
+}
+
+// Late answers after a time that is distributed like those of real engines:
+// its logarithm is normal, with this median and deviation.
+func Late(median time.Duration, sigma float64, then Behaviour) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d := time.Duration(float64(median) * math.Exp(sigma*rand.NormFloat64()))
+		if wait(r, d) {
+			then(w, r)
+		}
+	}
+}
+
+// Now and then an engine does something else: with this probability.
+func Sometimes(p float64, odd, usual Behaviour) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if rand.Float64() < p {
+			odd(w, r)
+			return
+		}
+		usual(w, r)
+	}
+}
+
+// Any does one of several things.
+func Any(all ...Behaviour) Behaviour {
+	return func(w http.ResponseWriter, r *http.Request) { all[rand.IntN(len(all))](w, r) }
+}
+
+// InTurn does one thing after the other, and the last for ever.
+func InTurn(all ...Behaviour) Behaviour {
+	var mu sync.Mutex
+	return func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		next := all[0]
+		if len(all) > 1 {
+			all = all[1:]
+		}
+		mu.Unlock()
+		next(w, r)
+	}
+}
+
+// wait waits, and reports whether the request is still there.
+func wait(r *http.Request, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}

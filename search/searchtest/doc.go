@@ -1,0 +1,12 @@
+// Package searchtest is search engines for tests: servers on the loopback
+// interface that answer under the names of real engines, in their formats, and
+// misbehave as they do.
+//
+//	pages.go      what engines answer, made up in the format of each
+//	behave.go     what they do instead: hang, block, break off, flood
+//	server.go     one TLS server for all names, with an authority of its own
+//	door.go       leads a fan there through a real egress door
+//	proxy.go      leads any other program there, by CONNECT
+//
+// Nothing of it is part of a program.
+package searchtest

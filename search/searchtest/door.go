@@ -1,0 +1,77 @@
+package searchtest
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
+	"belljar.dev/search"
+)
+
+// Door makes egress doors that lead to the server: for Config.Door of a fan.
+// They are real ones, and judge by the grant. What is not real is the port,
+// that the engines' names have a loopback address, and who signs for them.
+// record, if not nil, is told what meets a door.
+func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
+	return func(g policies.Grant) (search.Door, error) {
+		e := *g.Egress()
+		e.Allow = slices.Clone(e.Allow)
+		e.Private = slices.Clone(e.Private)
+		for i := range e.Allow {
+			if slices.Contains(e.Allow[i].Ports, 443) {
+				e.Allow[i] = policies.EgressRule{
+					Host: e.Allow[i].Host, Ports: append(slices.Clone(e.Allow[i].Ports), s.Port()),
+					Methods: e.Allow[i].Methods, Paths: e.Allow[i].Paths, Source: e.Allow[i].Source,
+				}
+			}
+		}
+		// The address is private for all names, and no name is allowed by that.
+		local, err := policies.ParseHost("127.0.0.1")
+		if err != nil {
+			return nil, err
+		}
+		e.Private = append(e.Private, policies.PrivateRule{Host: local, Port: s.Port()})
+		d, err := egress.New(egress.Config{Egress: &e, Profile: g.Profile(), Resolver: s, Roots: s.Roots(), Record: record})
+		if err != nil {
+			return nil, err
+		}
+		return &door{d, s.Port()}, nil
+	}
+}
+
+// door is an egress door that takes 443 for another port.
+type door struct {
+	*egress.Door
+	port uint16
+}
+
+// Client is the inner door's.
+func (d *door) Client() *http.Client {
+	c := d.Door.Client()
+	c.Transport = &turned{c.Transport, strconv.Itoa(int(d.port))}
+	return c
+}
+
+type turned struct {
+	inner http.RoundTripper
+	port  string
+}
+
+// RoundTrip makes a request at the server's port. What asked sees nothing of
+// it.
+func (t *turned) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Scheme != "https" || req.URL.Port() != "" {
+		return t.inner.RoundTrip(req)
+	}
+	to := req.Clone(req.Context())
+	to.URL.Host = net.JoinHostPort(req.URL.Hostname(), t.port)
+	to.Host = ""
+	resp, err := t.inner.RoundTrip(to)
+	if resp != nil {
+		resp.Request = req
+	}
+	return resp, err
+}

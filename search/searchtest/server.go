@@ -1,0 +1,202 @@
+package searchtest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Server is one TLS server on the loopback interface that answers under all
+// names it was given. Its methods are safe for concurrent use.
+type Server struct {
+	listener net.Listener
+	front    *http.Server
+	serving  sync.WaitGroup
+	ca       *x509.Certificate
+	caKey    *ecdsa.PrivateKey
+
+	mu      sync.Mutex
+	hosts   map[string]Behaviour
+	asked   map[string]int // by host
+	strange []string       // hosts that were looked up or asked for and are none of ours
+	leaves  map[string]*tls.Certificate
+}
+
+// Start starts a server, which must be closed.
+func Start() (*Server, error) {
+	s := &Server{hosts: make(map[string]Behaviour), asked: make(map[string]int), leaves: make(map[string]*tls.Certificate)}
+	if err := s.authority(); err != nil {
+		return nil, err
+	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:forbidigo // a listen does not wait
+	if err != nil {
+		return nil, err
+	}
+	s.listener = l
+	s.front = &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		TLSConfig:         &tls.Config{GetCertificate: s.certificate, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	s.serving.Go(func() { _ = s.front.ServeTLS(l, "", "") }) // until Close
+	return s, nil
+}
+
+// Close ends all that is served and waits.
+func (s *Server) Close() error {
+	err := s.front.Close()
+	s.serving.Wait()
+	return err
+}
+
+// Set has an engine behave. It holds from the next request on.
+func (s *Server) Set(e Engine, b Behaviour) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range e.Hosts {
+		s.hosts[h] = b
+	}
+}
+
+// Asked is how many requests came for an engine.
+func (s *Server) Asked(e Engine) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range e.Hosts {
+		n += s.asked[h]
+	}
+	return n
+}
+
+// Strange are the hosts that were looked up or asked for under which no engine
+// answers, 100 of them at most.
+func (s *Server) Strange() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.strange...)
+}
+
+// Port is where it listens.
+func (s *Server) Port() uint16 {
+	return netip.MustParseAddrPort(s.listener.Addr().String()).Port()
+}
+
+// Roots are the authority that signs its certificates.
+func (s *Server) Roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(s.ca)
+	return pool
+}
+
+// Authority is the same in PEM.
+func (s *Server) Authority() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.ca.Raw})
+}
+
+// LookupNetIP makes a resolver of the server: all engines are here, and nobody
+// else is anywhere.
+func (s *Server) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hosts[host] == nil {
+		s.note(host)
+		return nil, errors.New("no such host")
+	}
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+}
+
+// note keeps a strange host; mu must be held.
+func (s *Server) note(host string) {
+	if len(s.strange) < 100 {
+		s.strange = append(s.strange, host)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	// A body that is not read would end the connection.
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20))
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	s.mu.Lock()
+	b := s.hosts[host]
+	if b == nil {
+		s.note(host)
+	}
+	s.asked[host]++
+	s.mu.Unlock()
+	if b == nil {
+		http.Error(w, "nobody is here", http.StatusMisdirectedRequest)
+		return
+	}
+	b(w, r)
+}
+
+// authority makes the key that signs for all names.
+func (s *Server) authority() (err error) {
+	if s.caKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "search tests"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &s.caKey.PublicKey, s.caKey)
+	if err != nil {
+		return err
+	}
+	s.ca, err = x509.ParseCertificate(der)
+	return err
+}
+
+// certificate is that of the name a client asks for.
+func (s *Server) certificate(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	name := strings.ToLower(h.ServerName)
+	if name == "" {
+		return nil, errors.New("no name is asked for")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.leaves[name]; c != nil {
+		return c, nil
+	}
+	if len(s.leaves) > 1000 {
+		return nil, fmt.Errorf("more than 1000 names")
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(int64(len(s.leaves) + 2)), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, s.ca, &key.PublicKey, s.caKey)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Certificate{Certificate: [][]byte{der, s.ca.Raw}, PrivateKey: key}
+	s.leaves[name] = c
+	return c, nil
+}
