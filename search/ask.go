@@ -38,21 +38,22 @@ func failed(o Outcome, format string, args ...any) answer {
 
 // ask leads a query through one engine. It returns soon after ctx has ended,
 // and whatever the engine does to the rules of its file is an outcome.
-func (f *Fan) ask(ctx context.Context, door Door, tenant string, e *Engine, q Query) (a answer) {
+func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *Engine) (a answer) {
 	start := time.Now()
 	defer func() {
-		if p := recover(); p != nil {
+		if recover() != nil {
 			// The value may hold what a page said.
 			f.cfg.Log.Error("a rule of an engine panicked", "engine", e.Name, "file", e.Source)
 			a = failed(Drift, "its rules failed")
 		}
 		a.took = time.Since(start)
 	}()
-	x, err := e.Exchange(q, f.cfg.Keys)
+	x, err := e.Exchange(p.query, p.keys)
 	if err != nil {
 		return failed(None, "%v", err)
 	}
-	client := f.client(door, tenant, e)
+	hosts := hostsOf(e, p.keys)
+	client := f.client(door, p.grant.Tenant(), e, hosts)
 	cut := false
 	for range requestsMost {
 		req, more := x.Next()
@@ -63,7 +64,7 @@ func (f *Fan) ask(ctx context.Context, door Door, tenant string, e *Engine, q Qu
 			}
 			return a
 		}
-		resp, err := f.send(ctx, client, e, req)
+		resp, err := f.send(ctx, client, hosts, req)
 		if err != nil {
 			return because(ctx, err, a.status)
 		}
@@ -116,12 +117,12 @@ var (
 
 // client makes the requests to one engine for one tenant: to its hosts only,
 // with its own cookies.
-func (f *Fan) client(door Door, tenant string, e *Engine) *http.Client {
+func (f *Fan) client(door Door, tenant string, e *Engine, hosts []string) *http.Client {
 	c := *door.Client()
 	c.Jar = f.cookies.of(e.Name, tenant)
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		switch {
-		case !f.mayAsk(e, req.URL):
+		case !mayAsk(hosts, req.URL):
 			return http.ErrUseLastResponse // a redirect elsewhere says something too
 		case via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
 			return http.ErrUseLastResponse
@@ -134,13 +135,13 @@ func (f *Fan) client(door Door, tenant string, e *Engine) *http.Client {
 	return &c
 }
 
-// mayAsk reports whether an address is one of the engine's.
-func (f *Fan) mayAsk(e *Engine, u *url.URL) bool {
+// mayAsk reports whether an address is of one of the hosts.
+func mayAsk(hosts []string, u *url.URL) bool {
 	if u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return false
 	}
 	host := strings.ToLower(u.Hostname())
-	return slices.ContainsFunc(f.hosts(e), func(h string) bool {
+	return slices.ContainsFunc(hosts, func(h string) bool {
 		if strings.HasPrefix(h, "*.") {
 			return under(host, h) && host != h[2:]
 		}
@@ -148,25 +149,25 @@ func (f *Fan) mayAsk(e *Engine, u *url.URL) bool {
 	})
 }
 
-// hosts are those of an engine, with the one that its operator named.
-func (f *Fan) hosts(e *Engine) []string {
+// hostsOf are those of an engine, with the one that its operator named.
+func hostsOf(e *Engine, keys Keys) []string {
 	if e.NeedsURL == "" {
 		return e.Hosts
 	}
-	if u, err := url.Parse(f.cfg.Keys[e.NeedsURL]); err == nil && u.Hostname() != "" {
+	if u, err := url.Parse(keys[e.NeedsURL]); err == nil && u.Hostname() != "" {
 		return append(slices.Clip(e.Hosts), u.Hostname())
 	}
 	return e.Hosts
 }
 
 // send makes one request and reads what comes back, MaxBody of it at most.
-func (f *Fan) send(ctx context.Context, client *http.Client, e *Engine, r Request) (Response, error) {
+func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r Request) (Response, error) {
 	var body io.Reader
 	if r.Body != nil {
 		body = bytes.NewReader(r.Body)
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
-	if err != nil || !f.mayAsk(e, req.URL) {
+	if err != nil || !mayAsk(hosts, req.URL) {
 		return Response{}, errHost
 	}
 	req.Header.Set("User-Agent", f.cfg.UserAgent)

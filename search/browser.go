@@ -24,10 +24,10 @@ const browserTime = 8 * time.Second
 
 // browse reads a query's first request with the browser. The engine must be one
 // whose pages have an address.
-func (f *Fan) browse(ctx context.Context, g policies.Grant, e *Engine, q Query) (a answer) {
+func (f *Fan) browse(ctx context.Context, p *plan, e *Engine) (a answer) {
 	start := time.Now()
 	defer func() {
-		if p := recover(); p != nil {
+		if recover() != nil {
 			f.cfg.Log.Error("a rule of an engine panicked", "engine", e.Name, "file", e.Source)
 			a = failed(Drift, "its rules failed")
 		}
@@ -35,11 +35,11 @@ func (f *Fan) browse(ctx context.Context, g policies.Grant, e *Engine, q Query) 
 	}()
 	ctx, cancel := context.WithTimeout(ctx, browserTime)
 	defer cancel()
-	address, ok := f.address(e, q)
+	address, ok := p.address(e)
 	if !ok {
 		return failed(None, "it has no page for a browser")
 	}
-	resp, err := f.cfg.Browser.Open(ctx, g, address)
+	resp, err := f.cfg.Browser.Open(ctx, p.grant, address)
 	if err != nil {
 		return because(ctx, err, 0)
 	}
@@ -58,8 +58,8 @@ const laneBrowser = "browser"
 
 // address is the page of a query, where the engine's first request is one that
 // a browser makes by itself.
-func (f *Fan) address(e *Engine, q Query) (string, bool) {
-	x, err := e.Exchange(q, f.cfg.Keys)
+func (p *plan) address(e *Engine) (string, bool) {
+	x, err := e.Exchange(p.query, p.keys)
 	if err != nil {
 		return "", false
 	}

@@ -28,7 +28,7 @@ const (
 )
 
 const (
-	flightsMost       = 64 // queries under way, with what still comes in after their reports
+	flightsMost      = 64 // queries under way, with what still comes in after their reports
 	flightsPerTenant = 16
 )
 
@@ -66,8 +66,10 @@ const DefaultUserAgent = "Mozilla/5.0 (compatible; belljar; +https://belljar.dev
 type Config struct {
 	// Engines are those to ask. It is called for each query, so that files that
 	// were mended hold at once.
-	Engines   func() *Engines
-	Keys      Keys
+	Engines func() *Engines
+	// Keys are the operator's keys and addresses of engines, asked for each query;
+	// nil is none.
+	Keys      func() Keys
 	State     string  // directory where the health of engines outlives the program; empty for none
 	UserAgent string  // empty for DefaultUserAgent
 	Browser   Browser // the second lane; nil for none
@@ -102,8 +104,8 @@ type Fan struct {
 	closed  bool
 	flights map[mark]*flight     // that can be joined
 	under   map[*flight]struct{} // all
-	tenants map[string]int // flights of each
-	stored  time.Time      // when the book was written
+	tenants map[string]int       // flights of each
+	stored  time.Time            // when the book was written
 }
 
 // New makes a fan, which must be closed.
@@ -114,6 +116,9 @@ func New(cfg Config) (*Fan, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Keys == nil {
+		cfg.Keys = func() Keys { return nil }
+	}
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, DefaultUserAgent)
 	if cfg.Door == nil {
 		cfg.Door = egressDoor(cfg.Record)
@@ -122,7 +127,7 @@ func New(cfg Config) (*Fan, error) {
 		cfg: cfg, doors: newDoors(cfg.Door), cookies: newCookies(), book: newBook(), cache: newCache(),
 		mark: newMarker(), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		patience: DefaultTimeout,
-		flights: make(map[mark]*flight), under: make(map[*flight]struct{}), tenants: make(map[string]int),
+		flights:  make(map[mark]*flight), under: make(map[*flight]struct{}), tenants: make(map[string]int),
 	}
 	if cfg.State != "" {
 		if err := f.book.load(cfg.State); err != nil {

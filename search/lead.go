@@ -154,7 +154,7 @@ func (r *run) ask(e *Engine, reserve bool) *entry {
 			defer cancel()
 			ctx = own
 		}
-		return r.f.ask(ctx, r.door, r.plan.grant.Tenant(), e, r.plan.query)
+		return r.f.ask(ctx, r.door, r.plan, e)
 	})
 	return en
 }
@@ -321,7 +321,7 @@ func (r *run) secondLane(awaited bool) bool {
 		}
 		turned := en.asked.Outcome.Blocked() || en.asked.Outcome == RateLimited || en.asked.Outcome == SkippedOpen
 		if to == nil && en.engine.Scraped && turned {
-			if _, ok := r.f.address(en.engine, r.plan.query); ok {
+			if _, ok := r.plan.address(en.engine); ok {
 				to = en.engine
 			}
 		}
@@ -332,7 +332,7 @@ func (r *run) secondLane(awaited bool) bool {
 	r.browsing = true
 	en := &entry{engine: to, awaited: awaited, asked: Asked{Engine: to.Name, Role: to.Role, Lane: laneBrowser}}
 	r.all = append(r.all, en)
-	r.begin(en, func() answer { return r.f.browse(r.ctx, r.plan.grant, to, r.plan.query) })
+	r.begin(en, func() answer { return r.f.browse(r.ctx, r.plan, to) })
 	return true
 }
 

@@ -26,27 +26,28 @@ type plan struct {
 	reserves []*Engine
 	closed   []*Engine // that the policy does not let be asked
 	named    bool      // the query names its engines
+	keys     Keys
 }
 
 // plan finds the engines for a query.
 func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
-	p := &plan{query: q, grant: g, named: len(q.Engines) > 0}
+	p := &plan{query: q, grant: g, named: len(q.Engines) > 0, keys: f.cfg.Keys()}
 	engines := f.cfg.Engines()
 	var all []*Engine
 	if p.named {
 		var err error
-		if all, err = f.named(engines, q.Engines); err != nil {
+		if all, err = p.find(engines, q.Engines); err != nil {
 			return nil, err
 		}
 	} else {
 		all = slices.DeleteFunc(engines.All(), func(e *Engine) bool {
-			return e.Use == UseOff || !e.Usable(f.cfg.Keys)
+			return e.Use == UseOff || !e.Usable(p.keys)
 		})
 	}
 	var names []string
 	for _, e := range all {
 		switch {
-		case !f.lets(g, e):
+		case !lets(g, e, p.keys):
 			if p.named || e.Use != UseReserve {
 				p.closed = append(p.closed, e)
 			}
@@ -73,8 +74,8 @@ func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
 	return p, nil
 }
 
-// named are the engines that a query names.
-func (f *Fan) named(engines *Engines, names []string) ([]*Engine, error) {
+// find is the engines that a query names.
+func (p *plan) find(engines *Engines, names []string) ([]*Engine, error) {
 	if len(names) > enginesMost {
 		return nil, &QueryError{"engines", fmt.Sprintf("got %d of them, and %d is the most", len(names), enginesMost)}
 	}
@@ -85,12 +86,12 @@ func (f *Fan) named(engines *Engines, names []string) ([]*Engine, error) {
 		case e == nil:
 			var known []string
 			for _, k := range engines.All() {
-				if k.Usable(f.cfg.Keys) {
+				if k.Usable(p.keys) {
 					known = append(known, k.Name)
 				}
 			}
 			return nil, &QueryError{"engines", fmt.Sprintf("%q is none; known are %s", policies.Clip(name, 40), strings.Join(known, ", "))}
-		case !e.Usable(f.cfg.Keys):
+		case !e.Usable(p.keys):
 			return nil, &QueryError{"engines", fmt.Sprintf("%s needs a key or an address that the operator has not given", e.Name)}
 		case !slices.Contains(all, e):
 			all = append(all, e)
@@ -143,12 +144,12 @@ func suits(r Role, category string) bool {
 
 // lets reports whether a grant lets an engine be asked: one of its hosts at
 // least. The door judges each request again.
-func (f *Fan) lets(g policies.Grant, e *Engine) bool {
+func lets(g policies.Grant, e *Engine, keys Keys) bool {
 	if g.IsZero() || g.Network() != policies.NetworkDoor {
 		return false
 	}
 	if e.NeedsURL != "" {
-		u, err := url.Parse(f.cfg.Keys[e.NeedsURL])
+		u, err := url.Parse(keys[e.NeedsURL])
 		return err == nil && reaches(g, u.Hostname(), portOf(u))
 	}
 	return slices.ContainsFunc(e.Hosts, func(h string) bool {

@@ -19,6 +19,7 @@ import (
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/search"
 )
 
 // policyMost bounds a policy file, in bytes.
@@ -59,6 +60,7 @@ type works struct {
 	state      string           // directory for what outlives the program; empty where none can be found
 	calls      bool             // a checkpoint after each call
 	sandbox    *sandbox.Supervisor
+	search     *search.Fan
 	audit      *ledger // nil where no log is kept
 	tracer     *tracer // nil where no call is traced
 	log        *slog.Logger
@@ -66,6 +68,9 @@ type works struct {
 
 // close ends the boxes and then the log of what they did.
 func (w *works) close() {
+	if err := w.search.Close(); err != nil {
+		w.log.Error("what was learned of search engines is lost", "err", err)
+	}
 	w.sandbox.Close()
 	if err := w.audit.close(); err != nil {
 		w.log.Error("the end of the audit log was not written", "err", err)
@@ -102,6 +107,11 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 	if err != nil {
 		_ = w.audit.close() // which has nothing to tell
 		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
+	}
+	if err := w.openSearch(); err != nil {
+		w.sandbox.Close()
+		_ = w.audit.close() // as above
+		return nil, failure(err)
 	}
 	return w, nil
 }
@@ -193,7 +203,7 @@ func (w *works) server() (*mcp.Server, error) {
 	if err != nil {
 		return nil, failure(fmt.Errorf("start the server: %w", err))
 	}
-	tools.Add(s, tools.Backends{Sandbox: w.sandbox, Checkpoints: w.calls, Log: w.log})
+	tools.Add(s, tools.Backends{Sandbox: w.sandbox, Search: w.search, Checkpoints: w.calls, Log: w.log})
 	return s, nil
 }
 

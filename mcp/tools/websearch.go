@@ -8,7 +8,6 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
 )
 
@@ -168,7 +167,7 @@ func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*m
 		out.Unavailable, out.RetryMS = true, milliseconds(none.RetryAfter)
 		return &mcp.Result{Content: []mcp.Content{{Text: "SEARCH_UNAVAILABLE: " + none.Error()}}, Structured: out, IsError: true}, nil
 	}
-	if errors.Is(err, search.ErrBusy) || errors.Is(err, search.ErrClosed) || errors.Is(err, egress.ErrClosed) {
+	if errors.Is(err, search.ErrBusy) || errors.Is(err, search.ErrClosed) {
 		return mcp.Failed("%s. Nothing was searched.", sentence(err.Error())), nil
 	}
 	t.backends.Log.Warn("a search was not made", "call", call.ID, "err", err)

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
+	"belljar.dev/search"
+)
+
+// enginesDir is where files of engines lie that replace those of belljar or
+// add to them: beside the user's policy, out of the agent's reach.
+func enginesDir() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	dir = filepath.Join(dir, "belljar", "engines")
+	if _, err := os.Stat(dir); err != nil {
+		return "" // the engines that come with belljar do
+	}
+	return dir
+}
+
+// openSearch starts the fan of WebSearch. Files of engines with faults stop
+// the program, since the engines would not be those that were meant.
+func (w *works) openSearch() error {
+	dir := enginesDir()
+	if dir != "" {
+		if place, _ := reached(dir, w.workspace, w.policy, func(m policies.Mount) bool { return m.Writable }); place != "" {
+			return errors.New("engines " + dir + ": lie in " + place + ", where an agent could change them; move them, or choose a narrower --workspace")
+		}
+	}
+	loader, err := search.NewLoader(dir, w.log)
+	if err != nil {
+		return err
+	}
+	cfg := search.Config{Engines: loader.Engines, Log: w.log}
+	// Once: a secret may be the output of a command.
+	cfg.Keys = sync.OnceValue(func() search.Keys { return w.searchKeys(loader.Engines()) })
+	if w.state != "" {
+		cfg.State = filepath.Join(w.state, "search")
+	}
+	if w.audit != nil {
+		// No box has such an id.
+		cfg.Record = func(_ string, r egress.Record) { w.audit.egress("WebSearch", r) }
+	}
+	w.search, err = search.New(cfg)
+	return err
+}
+
+// searchKeys are the secrets of the policy that engines ask for by name.
+func (w *works) searchKeys(engines *search.Engines) search.Keys {
+	keys := make(search.Keys)
+	policy := w.gate.now.Load()
+	for _, e := range engines.All() {
+		for _, name := range []string{e.NeedsKey, e.NeedsURL} {
+			if _, known := policy.Secret(name); !known || name == "" || keys[name] != "" {
+				continue
+			}
+			value, err := w.secret(context.Background(), name)
+			if err != nil {
+				w.log.Warn("a search engine is done without: its secret cannot be read", "engine", e.Name, "secret", name, "err", err)
+				continue
+			}
+			keys[name] = value
+		}
+	}
+	return keys
+}

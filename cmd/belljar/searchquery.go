@@ -1,0 +1,139 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/mcp"
+)
+
+// searchQuery has a command ask the engines what its arguments say.
+func searchQuery(c *cobra.Command) {
+	var (
+		s       = setup{command: "search"}
+		asJSON  bool
+		options = make(map[string]any)
+		engines []string
+	)
+	c.Args = cobra.ArbitraryArgs
+	c.RunE = func(c *cobra.Command, words []string) error {
+		if len(words) == 0 {
+			return c.Help()
+		}
+		options["query"] = strings.Join(words, " ")
+		if len(engines) > 0 {
+			options["engines"] = engines
+		}
+		for flag, argument := range map[string]string{
+			"category": "category", "language": "language", "region": "region", "safesearch": "safesearch", "since": "time_range",
+		} {
+			if v, err := c.Flags().GetString(flag); err == nil && v != "" {
+				options[argument] = v
+			}
+		}
+		for flag, argument := range map[string]string{"results": "max_results", "page": "page"} {
+			if v, err := c.Flags().GetInt(flag); err == nil && c.Flags().Changed(flag) {
+				options[argument] = v
+			}
+		}
+		result, err := s.callOnce(c, "WebSearch", options)
+		if err != nil {
+			return err
+		}
+		if asJSON || result.IsError {
+			return show(c, result, asJSON)
+		}
+		return showFound(c.OutOrStdout(), result)
+	}
+	s.flags(c)
+	f := c.Flags()
+	f.BoolVar(&asJSON, "json", false, "print the structured result as JSON")
+	f.StringSliceVar(&engines, "engines", nil, "engines to ask, instead of those of the category")
+	f.Int("results", 10, "how many results, up to 50")
+	f.Int("page", 1, "page of results")
+	f.String("category", "", "general, code, academic or news")
+	f.String("language", "", "language of the results, as en")
+	f.String("region", "", "country to search from, as US")
+	f.String("safesearch", "", "off, moderate or strict")
+	f.String("since", "", "no older than a day, week, month or year")
+}
+
+// callOnce makes one call as `belljar call` does.
+func (s *setup) callOnce(c *cobra.Command, tool string, options map[string]any) (*mcp.Result, error) {
+	arguments, err := json.Marshal(options)
+	if err != nil {
+		return nil, failure(err)
+	}
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	w, err := s.open(c.ErrOrStderr())
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	server, err := w.server()
+	if err != nil {
+		return nil, err
+	}
+	session, err := server.Open(ctx)
+	if err != nil {
+		return nil, failure(err)
+	}
+	defer session.Close()
+	result, err := server.Call(ctx, session, tool, arguments)
+	if err != nil {
+		return nil, failure(err)
+	}
+	return result, nil
+}
+
+// found is what people want of a WebSearch.
+type found struct {
+	Results []struct {
+		Title     string `json:"title"`
+		URL       string `json:"url"`
+		Snippet   string `json:"snippet"`
+		Published string `json:"published"`
+	} `json:"results"`
+	Suggestion string `json:"suggestion"`
+	Status     string `json:"status"`
+}
+
+// showFound prints results for people.
+func showFound(out io.Writer, r *mcp.Result) error {
+	text, err := json.Marshal(r.Structured)
+	if err != nil {
+		return failure(err)
+	}
+	var v found
+	if err := json.Unmarshal(text, &v); err != nil {
+		return failure(err)
+	}
+	var b strings.Builder
+	for i, x := range v.Results {
+		fmt.Fprintf(&b, "%2d  %s\n    %s\n", i+1, x.Title, x.URL)
+		if x.Published != "" {
+			x.Snippet = strings.TrimSpace(x.Published + "  " + x.Snippet)
+		}
+		if x.Snippet != "" {
+			b.WriteString("    " + x.Snippet + "\n")
+		}
+		b.WriteByte('\n')
+	}
+	if v.Suggestion != "" {
+		fmt.Fprintf(&b, "Did you mean: %s\n", v.Suggestion)
+	}
+	if len(v.Results) == 0 {
+		b.WriteString("No results.\n")
+	}
+	b.WriteString(v.Status + "\n")
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return failure(fmt.Errorf("print the results: %w", err))
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package search
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// lookEvery is how often at most the files of engines are looked at again.
+const lookEvery = time.Second
+
+// Loader is the engines as their files say now: for Config.Engines. It may be
+// used by many at once.
+type Loader struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	engines *Engines
+	looked  time.Time
+	fault   string // the last that was told, so that it is told once
+}
+
+// NewLoader loads the engines that come with belljar and those of dir, as
+// LoadEngines does. Files that change later hold from the next query on; while
+// they have a fault, which log is told of, the engines stay as they were.
+func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
+	engines, err := LoadEngines(dir)
+	if err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Loader{log: log, engines: engines, looked: time.Now()}, nil
+}
+
+// Engines are those that hold now.
+func (l *Loader) Engines() *Engines {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.looked) >= lookEvery {
+		l.looked = now
+		l.look()
+	}
+	return l.engines
+}
+
+// look reads the files again; mu must be held, so that two queries do not do
+// it at once.
+func (l *Loader) look() {
+	next, changed, err := l.engines.Reload()
+	if err != nil {
+		if fault := err.Error(); fault != l.fault {
+			l.fault = fault
+			l.log.Error("the files of engines have faults; the engines stay as they were", "err", err)
+		}
+		return
+	}
+	l.fault = ""
+	if changed {
+		l.engines = next
+		l.log.Info("the engines were read again")
+	}
+}
