@@ -22,8 +22,8 @@ const (
 	redirectsMost = 4
 )
 
-// answer is what one engine said, and what is to be remembered of it.
-type answer struct {
+// heard is what one engine said, and what is to be remembered of it.
+type heard struct {
 	parsed Parsed
 	took   time.Duration
 	status int // of the last answer; 0 where there was none
@@ -32,13 +32,13 @@ type answer struct {
 
 // failed is an answer that is none. The text holds nothing of the query: what
 // net/http says does, and so can what a server says.
-func failed(o Outcome, format string, args ...any) answer {
-	return answer{parsed: Parsed{Outcome: o, Detail: fmt.Sprintf(format, args...)}}
+func failed(o Outcome, format string, args ...any) heard {
+	return heard{parsed: Parsed{Outcome: o, Detail: fmt.Sprintf(format, args...)}}
 }
 
 // ask leads a query through one engine. It returns soon after ctx has ended,
 // and whatever the engine does to the rules of its file is an outcome.
-func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *Engine) (a answer) {
+func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *Engine) (a heard) {
 	start := time.Now()
 	defer func() {
 		if recover() != nil {
@@ -89,8 +89,8 @@ func (f *Fan) parse(ctx context.Context, work func()) error {
 }
 
 // because is the answer that an error of a request is.
-func because(ctx context.Context, err error, status int) answer {
-	var a answer
+func because(ctx context.Context, err error, status int) heard {
+	var a heard
 	_, refused := errors.AsType[*egress.Refused](err)
 	switch {
 	case refused:

@@ -24,7 +24,7 @@ const browserTime = 8 * time.Second
 
 // browse reads a query's first request with the browser. The engine must be one
 // whose pages have an address.
-func (f *Fan) browse(ctx context.Context, p *plan, e *Engine) (a answer) {
+func (f *Fan) browse(ctx context.Context, p *plan, e *Engine) (a heard) {
 	start := time.Now()
 	defer func() {
 		if recover() != nil {

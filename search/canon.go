@@ -14,8 +14,8 @@ import (
 // longestURL bounds the address of a result.
 const longestURL = 2048
 
-// place is where a result lies: what two engines mean by one page has one key.
-type place struct {
+// spot is where a result lies: what two engines mean by one page has one key.
+type spot struct {
 	url  string // to show, and to be opened by whoever wants to
 	host string // lower case
 	key  string
@@ -24,19 +24,19 @@ type place struct {
 // locate reads the address of a result. False says that no agent should be
 // given it: a script, a file, another scheme, credentials, a host of a private
 // network. Nothing is ever fetched to find out.
-func locate(raw string) (place, bool) {
+func locate(raw string) (spot, bool) {
 	if len(raw) > longestURL || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || hidden(r) }) {
-		return place{}, false
+		return spot{}, false
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return place{}, false
+		return spot{}, false
 	}
 	host, ok := publicHost(u.Hostname())
 	if !ok {
-		return place{}, false
+		return spot{}, false
 	}
-	return place{url: u.String(), host: host, key: key(u, host)}, true
+	return spot{url: u.String(), host: host, key: key(u, host)}, true
 }
 
 // publicHost is a host in small letters, if it may be one of the open net.

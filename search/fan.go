@@ -46,7 +46,7 @@ type NotAllowedError struct {
 
 // Error says so without the query.
 func (e *NotAllowedError) Error() string {
-	return fmt.Sprintf("the profile %q lets no search engine be asked", e.Profile)
+	return "no search engine may be asked"
 }
 
 // QueryError says what is wrong with a query, for whoever asked. It names the

@@ -106,8 +106,8 @@ type entry struct {
 
 // arrival is the answer of an entry.
 type arrival struct {
-	entry  *entry
-	answer answer
+	entry *entry
+	heard heard
 }
 
 // launch asks all engines of the plan, and reserves in the place of those that
@@ -147,7 +147,7 @@ func (r *run) ask(e *Engine, reserve bool) *entry {
 	}
 	r.all = append(r.all, en)
 	en.awaited = t.state == Healthy && !reserve
-	r.begin(en, func() answer {
+	r.begin(en, func() heard {
 		ctx := r.timed
 		if e.Timeout > 0 {
 			own, cancel := context.WithTimeout(ctx, e.Timeout)
@@ -160,7 +160,7 @@ func (r *run) ask(e *Engine, reserve bool) *entry {
 }
 
 // begin runs what answers for an entry.
-func (r *run) begin(en *entry, work func() answer) {
+func (r *run) begin(en *entry, work func() heard) {
 	r.running++
 	r.asking.Go(func() { r.answers <- arrival{en, work()} })
 }
@@ -204,10 +204,10 @@ func (r *run) await() {
 func (r *run) take(a arrival) {
 	r.running--
 	en := a.entry
-	en.done, en.parsed = true, a.answer.parsed
-	en.asked.Outcome, en.asked.Detail = a.answer.parsed.Outcome, clean(a.answer.parsed.Detail, titleMost)
-	en.asked.Took, en.asked.Lane = a.answer.took, a.answer.lane
-	en.asked.Results = len(a.answer.parsed.Hits)
+	en.done, en.parsed = true, a.heard.parsed
+	en.asked.Outcome, en.asked.Detail = a.heard.parsed.Outcome, clean(a.heard.parsed.Detail, titleMost)
+	en.asked.Took, en.asked.Lane = a.heard.took, a.heard.lane
+	en.asked.Results = len(a.heard.parsed.Hits)
 	if r.ctx.Err() != nil {
 		if en.asked.Lane == "" {
 			r.f.book.drop(en.engine) // it was we who broke off
@@ -217,8 +217,8 @@ func (r *run) take(a arrival) {
 	if en.asked.Lane == "" {
 		before := r.f.book.peek(en.engine, time.Now())
 		en.asked.RetryAfter = r.f.book.note(en.engine, time.Now(), told{
-			outcome: en.asked.Outcome, status: a.answer.status, retry: a.answer.parsed.RetryAfter,
-			took: a.answer.took, query: r.plan.mark.small(),
+			outcome: en.asked.Outcome, status: a.heard.status, retry: a.heard.parsed.RetryAfter,
+			took: a.heard.took, query: r.plan.mark.small(),
 		})
 		if after := r.f.book.peek(en.engine, time.Now()); after != before {
 			r.f.cfg.Log.Info("a search engine changed", "engine", en.engine.Name, "from", before.String(), "to", after.String(),
@@ -332,7 +332,7 @@ func (r *run) secondLane(awaited bool) bool {
 	r.browsing = true
 	en := &entry{engine: to, awaited: awaited, asked: Asked{Engine: to.Name, Role: to.Role, Lane: laneBrowser}}
 	r.all = append(r.all, en)
-	r.begin(en, func() answer { return r.f.browse(r.ctx, r.plan, to) })
+	r.begin(en, func() heard { return r.f.browse(r.ctx, r.plan, to) })
 	return true
 }
 

@@ -46,7 +46,7 @@ func merge(all []said, q Query) []Result {
 			rank++
 			c := byKey[p.key]
 			if c == nil {
-				c = &candidate{place: p, order: len(inLine)}
+				c = &candidate{spot: p, order: len(inLine)}
 				byKey[p.key] = c
 				inLine = append(inLine, c)
 			}
@@ -75,7 +75,7 @@ func wanted(host string, q Query) bool {
 
 // candidate is one page under all names it has.
 type candidate struct {
-	place     place
+	spot      spot
 	order     int // of its first sight
 	title     string
 	titleAt   int // the best rank it had
@@ -92,7 +92,7 @@ type part struct {
 	score  float64
 }
 
-func (c *candidate) add(e *Engine, rank int, p place, title string, h Hit, category string) {
+func (c *candidate) add(e *Engine, rank int, p spot, title string, h Hit, category string) {
 	for _, s := range c.engines {
 		if s.Engine == e.Name {
 			return // the same page twice in one answer counts at its better rank
@@ -102,8 +102,8 @@ func (c *candidate) add(e *Engine, rank int, p place, title string, h Hit, categ
 	if c.title == "" || rank < c.titleAt && len(title) >= len(c.title)/2 {
 		c.title, c.titleAt = title, rank
 	}
-	if strings.HasPrefix(p.url, "https:") && strings.HasPrefix(c.place.url, "http:") {
-		c.place.url = p.url
+	if strings.HasPrefix(p.url, "https:") && strings.HasPrefix(c.spot.url, "http:") {
+		c.spot.url = p.url
 	}
 	if s := clean(h.Snippet, snippetMost); len(s) > len(c.snippet) && !stylish(s) {
 		c.snippet = s
@@ -130,7 +130,7 @@ func (c *candidate) sum() {
 
 func (c *candidate) result() Result {
 	return Result{
-		Title: c.title, URL: c.place.url, Snippet: c.snippet, Published: c.published,
+		Title: c.title, URL: c.spot.url, Snippet: c.snippet, Published: c.published,
 		Engines: c.engines, Score: c.score,
 	}
 }
@@ -179,7 +179,7 @@ func spread(in []*candidate) []*candidate {
 			room = 10
 		)
 		for _, c := range rest {
-			host := strings.TrimPrefix(c.place.host, "www.")
+			host := strings.TrimPrefix(c.spot.host, "www.")
 			if room == 0 || have[host] == perHost {
 				held = append(held, c)
 				continue

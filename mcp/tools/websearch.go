@@ -159,8 +159,10 @@ func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*m
 		return mcp.Failed("%s. Nothing was searched.", bad), nil
 	}
 	if closed, ok := errors.AsType[*search.NotAllowedError](err); ok {
-		return mcp.Failed("BLOCKED by the policy: %s: its net must allow the engines' hosts. This says nothing about what there is to find. "+
-			"Instead: tell the person you work for; `belljar search engines` lists the hosts, and the bundled policy \"research\" has them.", closed), nil
+		return mcp.Refused(policies.Block{
+			Reason: closed.Error(), Profile: closed.Profile, Ran: "Nothing was searched. This says nothing about what there is to find.",
+			Instead: "Instead: tell the person you work for that net of this profile has to allow the hosts of the engines (`belljar search engines` lists them), or that the bundled policy research does.",
+		}.Refusal()), nil
 	}
 	if none, ok := errors.AsType[*search.UnavailableError](err); ok {
 		out := outputOf(none.Report)
@@ -168,7 +170,7 @@ func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*m
 		return &mcp.Result{Content: []mcp.Content{{Text: "SEARCH_UNAVAILABLE: " + none.Error()}}, Structured: out, IsError: true}, nil
 	}
 	if errors.Is(err, search.ErrBusy) || errors.Is(err, search.ErrClosed) {
-		return mcp.Failed("%s. Nothing was searched.", sentence(err.Error())), nil
+		return mcp.Failed("%s. Nothing was searched.", err), nil
 	}
 	t.backends.Log.Warn("a search was not made", "call", call.ID, "err", err)
 	return mcp.Failed("The search could not be made; the log of the server says why. This is no evidence that nothing exists."), nil

@@ -1,0 +1,28 @@
+package search
+
+import "time"
+
+// SetPatience has engines given up earlier than in a program.
+func (f *Fan) SetPatience(d time.Duration) { f.patience = d }
+
+// Underway is how many flights have not ended.
+func (f *Fan) Underway() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.under)
+}
+
+// ForgetAnswers has the next query ask the engines.
+func (f *Fan) ForgetAnswers() { f.cache = newCache() }
+
+// Age has all that is remembered be older.
+func (f *Fan) Age(d time.Duration) {
+	f.cache.mu.Lock()
+	defer f.cache.mu.Unlock()
+	for _, s := range f.cache.all {
+		for m, k := range s.kept {
+			k.born = k.born.Add(-d)
+			s.kept[m] = k
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/egress"
+	"belljar.dev/search"
+	"belljar.dev/search/searchtest"
+)
+
+// rig is a fan with the engines of belljar, whose hosts are a mock server.
+type rig struct {
+	t      testing.TB
+	server *searchtest.Server
+	fan    *search.Fan
+	mocks  []searchtest.Engine
+	policy *policies.Policy
+}
+
+// newRig starts one in which all eleven engines are well. more are further
+// mocks, as reserves.
+func newRig(t testing.TB, change func(*search.Config), more ...searchtest.Engine) *rig {
+	t.Helper()
+	r := &rig{t: t, mocks: append(searchtest.Defaults(), more...)}
+	var err error
+	if r.server, err = searchtest.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.server.Close() })
+	for _, e := range r.mocks {
+		r.server.Set(e, searchtest.Zipped(e.Write(searchtest.Made(e.Name, 10))))
+	}
+	r.policy = searchPolicy(t, r.mocks...)
+	cfg := search.Config{Engines: unrated(t), Door: r.server.Door(nil)}
+	if change != nil {
+		change(&cfg)
+	}
+	if r.fan, err = search.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.fan.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// searchPolicy lets the hosts of some engines be asked.
+func searchPolicy(t testing.TB, engines ...searchtest.Engine) *policies.Policy {
+	t.Helper()
+	var hosts []string
+	for _, e := range engines {
+		hosts = append(hosts, e.Hosts...)
+	}
+	p, err := policies.Parse("search.yaml", fmt.Appendf(nil, `
+version: 1
+defaults: {profile: search}
+profiles:
+  search: {net: {mode: proxy, allow: [%s], limits: {rate: 10000, connections: 1000, bytes: 100GiB}}}
+rules: [{id: all, match: {tool: "*"}, decision: allow}]
+`, strings.Join(hosts, ", ")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// unrated are the engines of belljar without their rates: a test asks more
+// often than anybody may.
+func unrated(t testing.TB) func() *search.Engines {
+	t.Helper()
+	engines, err := search.LoadEngines("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range engines.All() {
+		e.Rate = search.Rate{}
+	}
+	return func() *search.Engines { return engines }
+}
+
+// grant is what a tenant's call may use.
+func (r *rig) grant(tenant string) policies.Grant {
+	return r.policy.Decide(policies.Facts{Tenant: tenant, Tool: "WebSearch"}).Grant
+}
+
+// mock is the mock of an engine.
+func (r *rig) mock(name string) searchtest.Engine {
+	r.t.Helper()
+	for _, e := range r.mocks {
+		if e.Name == name {
+			return e
+		}
+	}
+	r.t.Fatalf("there is no mock %s", name)
+	return searchtest.Engine{}
+}
+
+// has an engine behave.
+func (r *rig) has(name string, b searchtest.Behaviour) { r.server.Set(r.mock(name), b) }
+
+// search is a query that must be answered.
+func (r *rig) search(q search.Query) *search.Report {
+	r.t.Helper()
+	report, err := r.fan.Search(r.t.Context(), r.grant("local"), q)
+	if err != nil {
+		r.t.Fatalf("search: %v", err)
+	}
+	return report
+}
+
+// of is what became of an engine.
+func of(t testing.TB, r *search.Report, name string) search.Asked {
+	t.Helper()
+	for _, a := range r.Engines {
+		if a.Engine == name {
+			return a
+		}
+	}
+	t.Fatalf("%s is not in the report", name)
+	return search.Asked{}
+}
+
+// eventually waits until a condition holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: it did not come to that", what)
+		}
+	}
+}
+
+// told collects what a door is asked.
+type told struct{ records chan egress.Record }
