@@ -26,3 +26,24 @@ func (f *Fan) Age(d time.Duration) {
 		}
 	}
 }
+
+// Waiting is how many wait for flights.
+func (f *Fan) Waiting() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for fl := range f.under {
+		n += fl.waiting
+	}
+	return n
+}
+
+// Wake has engines that are left alone be due.
+func (f *Fan) Wake() {
+	f.book.mu.Lock()
+	defer f.book.mu.Unlock()
+	for _, h := range f.book.all {
+		if !h.until.IsZero() {
+			h.until = time.Now()
+		}
+	}
+}
