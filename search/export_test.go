@@ -1,6 +1,10 @@
 package search
 
-import "time"
+import (
+	"time"
+
+	"belljar.dev/policies"
+)
 
 // SetPatience has engines given up earlier than in a program.
 func (f *Fan) SetPatience(d time.Duration) { f.patience = d }
@@ -47,3 +51,17 @@ func (f *Fan) Wake() {
 		}
 	}
 }
+
+// CloseIdle closes the doors that nobody uses.
+func (f *Fan) CloseIdle() {
+	f.doors.mu.Lock()
+	defer f.doors.mu.Unlock()
+	for key, l := range f.doors.all {
+		if l.uses == 0 {
+			f.doors.remove(key, l)
+		}
+	}
+}
+
+// UseDoor has doors made in another way.
+func (f *Fan) UseDoor(open func(policies.Grant) (Door, error)) { f.doors.open = open }
