@@ -56,7 +56,7 @@ func TestOutcomes(t *testing.T) {
 		"duckduckgo": {search.BlockedCaptcha, search.BlockedSoft}, "bing": {search.BlockedCaptcha},
 		"mojeek": {search.RateLimited}, "keenable": {search.Timeout}, "wikipedia": {search.HTTPError},
 		"github": {search.HTTPError, search.Drift}, "hackernews": {search.HTTPError, search.Drift, search.BlockedSoft}, "stackexchange": {search.Empty},
-		"arxiv": {search.Drift, search.HTTPError}, "brave": {search.Drift, search.HTTPError}, "startpage": {search.OK},
+		"arxiv": {search.Drift, search.HTTPError, search.Timeout}, "brave": {search.Drift, search.HTTPError, search.Timeout}, "startpage": {search.OK},
 	} {
 		a := of(t, report, name)
 		ok := false

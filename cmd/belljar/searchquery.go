@@ -71,7 +71,7 @@ func (s *setup) callOnce(c *cobra.Command, tool string, options map[string]any) 
 	}
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
-	w, err := s.open(c.ErrOrStderr())
+	w, err := s.open(ctx, c.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
