@@ -9,8 +9,8 @@ import (
 
 // about says how sure it is that the match speaks about the piece. With trust
 // the answer is used to let the piece through, and doubt counts against it.
-func (m match) about(c *inquiry, pc *piece, trust bool) proof {
-	if len(m.profiles) > 0 && !slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == c.profile }) || !m.from(c.facts) {
+func (m *match) about(c *inquiry, pc *piece, trust bool) proof {
+	if !m.on(c) {
 		return no
 	}
 	if !m.typed() {
@@ -35,6 +35,11 @@ func (m match) about(c *inquiry, pc *piece, trust bool) proof {
 	return best
 }
 
+// on reports whether the match speaks about calls in the profile and of the tool.
+func (m *match) on(c *inquiry) bool {
+	return (len(m.profiles) == 0 || slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == c.profile })) && m.from(c.facts)
+}
+
 func (g glob) aboutPath(pc *piece) proof {
 	switch {
 	case g.everything():
@@ -46,7 +51,7 @@ func (g glob) aboutPath(pc *piece) proof {
 }
 
 // aboutCommand is about for one command of a script.
-func (m match) aboutCommand(pc *piece, trust bool) proof {
+func (m *match) aboutCommand(pc *piece, trust bool) proof {
 	if trust {
 		return m.letsCommand(pc)
 	}
@@ -60,7 +65,9 @@ func (m match) aboutCommand(pc *piece, trust bool) proof {
 			best = max(best, may)
 		}
 	}
-	best = min(best, m.options(pc))
+	if best != no {
+		best = min(best, m.options(pc))
+	}
 	for _, file := range pc.files {
 		for _, g := range m.paths {
 			best = max(best, g.match(file))
@@ -71,7 +78,7 @@ func (m match) aboutCommand(pc *piece, trust bool) proof {
 
 // letsCommand is aboutCommand for a match that is used to let the command
 // through: what it does beside its words must be proved too.
-func (m match) letsCommand(pc *piece) proof {
+func (m *match) letsCommand(pc *piece) proof {
 	best := no
 	for _, g := range m.commands {
 		if g.everything() {
@@ -88,7 +95,9 @@ func (m match) letsCommand(pc *piece) proof {
 		}
 		best = max(best, sure)
 	}
-	best = min(best, m.options(pc))
+	if best != no {
+		best = min(best, m.options(pc))
+	}
 	// A block's or a wrapper's redirections are a part of their own.
 	if len(pc.files) > 0 && (len(pc.words) == 0 || pc.wrapper) && !pc.opaque && m.allFiles(pc.files) {
 		best = must
@@ -98,7 +107,7 @@ func (m match) letsCommand(pc *piece) proof {
 
 // allFiles reports whether each of the files is surely one of the match's
 // paths.
-func (m match) allFiles(files [][]word) bool {
+func (m *match) allFiles(files [][]word) bool {
 	for _, f := range files {
 		if !slices.ContainsFunc(m.paths, func(g glob) bool { return g.match(f) == must }) {
 			return false
@@ -108,7 +117,7 @@ func (m match) allFiles(files [][]word) bool {
 }
 
 // options says whether flags, any_flag and env speak about the command.
-func (m match) options(pc *piece) proof {
+func (m *match) options(pc *piece) proof {
 	sure := must
 	if len(m.flags) > 0 {
 		sure = min(sure, onlyFlags(m.flags, pc.words))
@@ -134,14 +143,13 @@ func covers(env []element, names []string) bool {
 
 // butForOptions reports whether the match would let the piece through with other
 // options or variables.
-func (m match) butForOptions(c *inquiry, pc *piece) bool {
+func (m *match) butForOptions(c *inquiry, pc *piece) bool {
 	if pc.kind != aCommand || len(m.flags)+len(m.env) == 0 {
 		return false
 	}
-	m.flags, m.env = nil, nil
-	pc2 := *pc
-	pc2.env = nil
-	return m.about(c, &pc2, true) == must
+	without, bare := *m, *pc
+	without.flags, without.env, bare.env = nil, nil, nil
+	return without.about(c, &bare, true) == must
 }
 
 // onlyFlags says whether all options of a command are among those listed.
@@ -152,10 +160,9 @@ func onlyFlags(flags []element, words []word) proof {
 			continue
 		}
 		option := len(w.text) > 1 && w.text[0] == '-' && w.text != "--"
-		listed := slices.ContainsFunc(flags, func(e element) bool { return e.match(w.text) })
 		switch {
 		case w.sure == shell.Home:
-		case w.sure == shell.Exact && option && !listed:
+		case w.sure == shell.Exact && option && !slices.ContainsFunc(flags, func(e element) bool { return e.match(w.text) }):
 			return no
 		case w.sure == shell.Exact:
 		case w.text != "" && w.text[0] != '-': // no option, whatever follows

@@ -42,7 +42,7 @@ func ToolArgs(tool string) (cond.Args, bool) {
 // argsOf are the arguments that a condition of a match may look at: those of
 // all tools of this server that it names. It is nil where it speaks about any
 // tool or one that is not of this server, of whose arguments nothing is known.
-func (m match) argsOf() cond.Args {
+func (m *match) argsOf() cond.Args {
 	var all cond.Args
 	for _, e := range m.tools {
 		found := false

@@ -151,11 +151,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 	var strict, lenient *rule
 	asks := false // a rule wants a question, and none that denies only may
 	o := outcome{verdict: Allow, remember: anyRemember}
-	for i := range p.rules {
-		r := &p.rules[i]
-		if !r.match.onTool(c.tool) {
-			continue
-		}
+	for _, r := range c.on(p) {
 		lets := r.verdict == Allow
 		sure := r.match.about(c, pc, lets)
 		if sure != no && !r.unless.isZero() {
@@ -185,13 +181,10 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 		}
 		switch {
 		case sure == no:
-			if lets && o.near == nil && r.when == nil && r.match.butForOptions(c, pc) {
-				o.near, o.options = r, true
-			}
 			continue
 		case lets && sure == may:
-			if o.near == nil || o.options {
-				o.near, o.options = r, false
+			if o.near == nil {
+				o.near = r
 			}
 			continue
 		case lets:
@@ -242,6 +235,10 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 		}
 		o.grants = []string{profile}
 		o.remember = p.asking.remember
+		if o.near == nil && o.verdict != Allow {
+			o.near = c.butForOptions(p, pc)
+			o.options = o.near != nil
+		}
 	}
 	if pc.opaque || pc.vague {
 		o.remember = Remember{} // the same text may be another thing the next time

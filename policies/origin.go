@@ -11,7 +11,7 @@ import (
 // aboutHost says whether one of the hosts is that of a piece. As under net, "*"
 // is every public name to a match that lets through, and everything to one that
 // does not.
-func (m match) aboutHost(pc *piece, trust bool) proof {
+func (m *match) aboutHost(pc *piece, trust bool) proof {
 	for _, h := range m.hosts {
 		if trust && h.allows(pc.host) || !trust && h.denies(pc.host) {
 			return must
@@ -32,7 +32,7 @@ var hints = map[string]bool{"readOnlyHint": false, "destructiveHint": true, "ide
 
 // from reports whether the call is of one of the upstreams and its tool has the
 // annotations.
-func (m match) from(f *Facts) bool {
+func (m *match) from(f *Facts) bool {
 	if len(m.upstreams) > 0 && !slices.ContainsFunc(m.upstreams, func(e element) bool { return f.Upstream != "" && e.match(f.Upstream) }) {
 		return false
 	}

@@ -210,7 +210,7 @@ func (p *Policy) Hidden(tool string) bool {
 }
 
 // onTool reports whether the match speaks about the tool.
-func (m match) onTool(tool string) bool {
+func (m *match) onTool(tool string) bool {
 	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool { return e.match(tool) })
 }
 

@@ -70,13 +70,13 @@ type named struct {
 }
 
 // isZero reports whether the match asks nothing at all.
-func (m match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
+func (m *match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
 
 // narrow reports whether the match looks at more than the tool.
-func (m match) narrow() bool { return len(m.profiles)+len(m.upstreams)+len(m.hints) > 0 || m.typed() }
+func (m *match) narrow() bool { return len(m.profiles)+len(m.upstreams)+len(m.hints) > 0 || m.typed() }
 
 // typed reports whether the match speaks about some kinds of part only.
-func (m match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts) > 0 }
+func (m *match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts) > 0 }
 
 // knownTools are the tools whose names a rule may misspell: those of this
 // server. A name that is far from all of them may be a proxied tool's.

@@ -127,6 +127,8 @@ type inquiry struct {
 	pieces  []piece
 	input   *cond.Input // nil until a condition asks
 	whens   map[*rule]said
+	of      *Policy // whose rules these are; see on
+	rules   []*rule
 	seen    *[]Match // gets the rules that speak about a piece; nil if nobody wants to know
 }
 
@@ -206,4 +208,30 @@ func (f *Facts) input(profile string, pieces []piece) *cond.Input {
 		return all
 	}
 	return in
+}
+
+// on are the rules of a policy that may speak about the call: what they want of
+// its tool and its profile is looked at once, and not for each of its parts.
+func (c *inquiry) on(p *Policy) []*rule {
+	if c.of == p {
+		return c.rules
+	}
+	c.of, c.rules = p, make([]*rule, 0, len(p.rules))
+	for i := range p.rules {
+		if r := &p.rules[i]; r.match.onTool(c.tool) && r.match.on(c) {
+			c.rules = append(c.rules, r)
+		}
+	}
+	return c.rules
+}
+
+// butForOptions is a rule that would let a piece through if it had other options
+// or variables, or nil.
+func (c *inquiry) butForOptions(p *Policy, pc *piece) *rule {
+	for _, r := range c.on(p) {
+		if r.verdict == Allow && r.mode == ModeEnforce && r.when == nil && r.match.butForOptions(c, pc) {
+			return r
+		}
+	}
+	return nil
 }
