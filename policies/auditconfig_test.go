@@ -2,6 +2,9 @@ package policies_test
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +54,7 @@ func with(a policies.Audit, change func(*policies.Audit)) policies.Audit {
 }
 
 func TestAuditFaults(t *testing.T) {
+	shown := make(map[string]string)
 	for text, want := range map[string]string{
 		"audit: on":                     "audit must be a mapping",
 		"audit: {otlp: maybe}":          `otlp cannot be "maybe"`,
@@ -78,10 +82,16 @@ func TestAuditFaults(t *testing.T) {
 	} {
 		_, err := policies.Parse("p.yaml", []byte("version: 1\nprofiles: {a: {}}\n"+text+"\n"))
 		var parse *policies.ParseError
+		shown[text] = fmt.Sprint(err)
 		if !errors.As(err, &parse) || len(parse.Faults) != 1 || !strings.Contains(parse.Faults[0].Message, want) {
 			t.Errorf("%s: got %v, want one fault: %s", text, err, want)
 		}
 	}
+	var all []string
+	for _, text := range slices.Sorted(maps.Keys(shown)) {
+		all = append(all, shown[text])
+	}
+	golden(t, "faults/audit.golden", strings.Join(all, "\n\n")+"\n")
 }
 
 // Of the rules that speak about a call the one that keeps the most decides, and

@@ -299,7 +299,7 @@ func readPath(s string) piece {
 		pc.doubt, pc.opaque = "it is not absolute", true
 	case slices.Contains(strings.Split(s, "/"), ".."):
 		// After a symlink the kernel's .. is another than the text's.
-		pc.doubt, pc.opaque = "it holds ..", true
+		pc.doubt, pc.opaque = "it has .. in it", true
 	default:
 		pc.words = literals(segments(path.Clean(s)))
 		pc.loose = pc.words

@@ -269,7 +269,7 @@ func (e *Egress) why(h Host, port uint16) string {
 	}
 	switch {
 	case len(ports) > 0:
-		return fmt.Sprintf("the profile lets connections to it through on port %s, not on %d", strings.Join(ports, ", "), port)
+		return fmt.Sprintf("the profile lets connections to it through on port %s, not on %d", strings.Join(ports, " or "), port)
 	case h.Addr().IsValid() && address:
 		return "an address is let through only where a rule names it; use the host's name"
 	}

@@ -31,6 +31,8 @@ func reads(url string) policies.Facts {
 func prototype() []hostile {
 	other := bash("git status")
 	other.Profile = "dev"
+	slow := reads("https://pkg.go.dev/net/http")
+	slow.Args = map[string]any{"wait_ms": 60000.0}
 	return []hostile{
 		sh("allow 1", "git status", allow, ""),
 		sh("allow 2", "git log --oneline | head -5 && go test ./...", allow, ""),
@@ -85,9 +87,9 @@ func prototype() []hostile {
 		sh("capability 1", "git push origin feature", ask, "publish"),
 		sh("capability 2", "git -C /tmp/r push origin feature", ask, ""),
 		call("capability 3", other, ask, ""),
-		call("capability 4", policies.Facts{Tool: "ext.github.create_issue"}, ask, "default"),
+		call("capability 4", policies.Facts{Tool: "ext.github.create_issue", Upstream: "github", Annotations: map[string]bool{"readOnlyHint": false}}, ask, "default"),
 
-		call("page 1", reads("https://pkg.go.dev/waits?ms=60000"), allow, "docs"), // how long it may take is no matter of its address
+		call("page 1", slow, deny, "slow-pages"),
 		call("page 2", reads("http://169.254.169.254/latest/meta-data"), deny, ""),
 		call("page 3", reads("http://2852039166/latest"), deny, ""),
 		call("page 4", reads("http://[::ffff:127.0.0.1]/"), deny, ""),
@@ -280,7 +282,7 @@ func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 			if why := loose(d.Grant); why != "" {
 				t.Errorf("%s: %s: %.80q is allowed by %s, and %s", name, tt.name, tt.facts.Command, d.Rule, why)
 			}
-			if publishes(tt.facts.Command) || len(tt.facts.URLs) > 0 && tt.want != allow && !strings.Contains(tt.facts.URLs[0], "://pkg.go.dev.evil.example/") || strings.HasPrefix(tt.facts.Tool, "ext.") {
+			if publishes(tt.facts.Command) || len(tt.facts.URLs) > 0 && tt.want == deny && tt.rule != "slow-pages" || strings.HasPrefix(tt.facts.Tool, "ext.") {
 				t.Errorf("%s: %s: %q %q is allowed by %s", name, tt.name, tt.facts.Command, tt.facts.URLs, d.Rule)
 			}
 		}

@@ -122,6 +122,7 @@ func TestNetworkFaults(t *testing.T) {
 	}
 	const token = `"${secret:github}"`
 	secrets := func(text string) string { return "version: 1\nprofiles: {a: {}}\nsecrets: " + text + "\n" }
+	var all []string
 	for _, tt := range []struct {
 		name, text string
 		line, col  int
@@ -238,12 +239,14 @@ func TestNetworkFaults(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := faults(t, tt.text)
+			all = append(all, e.Error())
 			f := e.Faults[0]
 			if f.Line != tt.line || f.Col != tt.col || f.Message != tt.message || !strings.Contains(f.Hint, tt.hint) || len(e.Faults) != 1 {
 				t.Errorf("got\n%v\nwant %d:%d: %s\n and a hint with %q", e, tt.line, tt.col, tt.message, tt.hint)
 			}
 		})
 	}
+	golden(t, "faults/network.golden", strings.Join(all, "\n\n")+"\n")
 }
 
 // A fault must not hide that the same secret is set twice, and what differs is

@@ -146,9 +146,9 @@ func TestFaults(t *testing.T) {
 		{"unsure", rules("{id: a, match: {tool: Bash}, decision: deny, unsure: deny}"), 8, 58, `unsure cannot be "deny"`, "ask, pass"},
 		{"unsure allow", rules("{id: a, match: {tool: Bash}, decision: allow, unsure: pass}"), 8, 59, "only a rule that refuses can be unsure", "always sure"},
 		{"number as reason", rules("{id: a, match: {tool: Bash}, decision: deny, reason: 5}"), 8, 58, "reason must be a text, not the number 5", `"5"`},
-		{"stars in a word", rules(`{id: a, match: {command: "git**"}, decision: deny}`), 8, 30, `command "git**": "git**": ** stands alone; inside a word or a segment write *`, ""},
-		{"regexp", rules(`{id: a, match: {command: "gi[t]"}, decision: deny}`), 8, 30, `command "gi[t]": "gi[t]": '[' has no meaning here; there are *, ** and {a,b}`, ""},
-		{"open brace", rules(`{id: a, match: {command: "{a,b"}, decision: deny}`), 8, 30, `command "{a,b": "{a,b": a { without its }`, ""},
+		{"stars in a word", rules(`{id: a, match: {command: "git**"}, decision: deny}`), 8, 30, `command "git**": ** stands alone; inside a word or a segment write *`, ""},
+		{"regexp", rules(`{id: a, match: {command: "gi[t]"}, decision: deny}`), 8, 30, `command "gi[t]": '[' has no meaning here; there are *, ** and {a,b}`, ""},
+		{"open brace", rules(`{id: a, match: {command: "{a,b"}, decision: deny}`), 8, 30, `command "{a,b": a { without its }`, ""},
 		{"home", rules(`{id: a, match: {path: "~/.ssh"}, decision: deny}`), 8, 27, `path "~/.ssh": ~ is not expanded; write the path as the box sees it`, ""},
 		{"relative glob", rules(`{id: a, match: {path: src}, decision: deny}`), 8, 27, `path "src": is not absolute; begin it with / or with **/`, ""},
 		{"url without path", rules(`{id: a, match: {url: "https://go.dev"}, decision: deny}`), 8, 26, `url "https://go.dev": has no path; write https://go.dev/** for all of the host`, ""},
@@ -161,14 +161,19 @@ func TestFaults(t *testing.T) {
 		{"test of no rule", head + "tests: [{bash: ls, want: ask, rule: defalt}]\n", 7, 37, `there is no rule "defalt"`, `did you mean "default"?`},
 		{"failing test", head + "tests:\n  - {bash: ls, want: allow}\n", 8, 5, "test failed: want allow, got ask by default", "mend"},
 	}
+	var all []string
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := faults(t, tt.text)
+			all = append(all, e.Error())
 			f := e.Faults[0]
 			if f.Line != tt.line || f.Col != tt.col || f.Message != tt.message || !strings.Contains(f.Hint, tt.hint) || len(e.Faults) != 1 || f.File != "policy.yaml" {
 				t.Errorf("got\n%v\nwant %d:%d: %s\n and a hint with %q", e, tt.line, tt.col, tt.message, tt.hint)
 			}
 		})
+	}
+	if len(all) == len(tests) {
+		golden(t, "faults/policy.golden", strings.Join(all, "\n\n")+"\n")
 	}
 }
 
@@ -184,13 +189,18 @@ func TestSyntaxFaultIsOnItsLine(t *testing.T) {
 		{"open bracket", "version: 1\nprofiles: {a: {}\nrules: []\n", 2, 1, "indentation"},
 		{"open quotes", "version: 1\nprofiles:\n  a: {}\nrules: \"x\ntests: []\n", 4, 1, "quotes"},
 	}
+	var all []string
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := faults(t, tt.text).Faults[0]
+			all = append(all, f.String())
 			if f.Line != tt.line || f.Col != tt.col || !strings.Contains(f.Hint, tt.hint) || !strings.HasPrefix(f.Message, "not YAML: ") {
 				t.Errorf("got\n%v\nwant %d:%d and a hint with %q", f, tt.line, tt.col, tt.hint)
 			}
 		})
+	}
+	if len(all) == len(tests) {
+		golden(t, "faults/syntax.golden", strings.Join(all, "\n\n")+"\n")
 	}
 }
 

@@ -3,6 +3,7 @@ package policies
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -225,7 +226,8 @@ func collect[T any](d *decoder, to *[]T, key string, compile func(string) (T, er
 	return func(n *yaml.Node, s string) {
 		g, err := compile(s)
 		if err != nil {
-			d.fault(n, "", "%s %q: %v", key, s, err)
+			// An error names the word that it is about, which may be all of s.
+			d.fault(n, "", "%s %q: %s", key, s, strings.TrimPrefix(err.Error(), strconv.Quote(s)+": "))
 			return
 		}
 		*to = append(*to, g)

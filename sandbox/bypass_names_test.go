@@ -26,7 +26,7 @@ func bypassNames() []bypass {
 		{name: "a lookalike in the xn-- form", act: asks("xn--llowed-4ve.example:80", hello), says: "no rule of the profile names it"},
 		{name: "a lookalike in letters of its own", act: looksUp("аllowed.example"), says: "write other letters in the xn-- form"},
 		{name: "a NUL in a name asked of the resolver", act: looksUp("denied.example\x00.allowed.example"), says: "is no name"},
-		{name: "a port that the rule does not name", mute: true, act: asks("allowed.example:22", hello), says: "on port 80, 443, not on 22"},
+		{name: "a port that the rule does not name", mute: true, act: asks("allowed.example:22", hello), says: "on port 80 or 443, not on 22"},
 		{name: "a public address by its number", act: asks(publicAddr+":80", hello), says: "no rule of the profile names it"},
 		{name: "a private port beside the one allowed", mute: true, act: asks("dev.example:5432", hello), says: "on port 3000, not on 5432"},
 		{name: "a private port allowed for another reason", act: asks("dev.example:80", hello), says: "on port 3000, not on 80"},

@@ -99,7 +99,9 @@ func syntaxError(err error) *Error {
 	var lang syntax.LangError
 	switch {
 	case errors.As(err, &parse):
-		e.Offset, e.Why = offset(parse.Pos), "bash cannot read it: "+strings.ReplaceAll(parse.Text, "`", "'")
+		// foo is the parser's word for any name, which readers look for in vain.
+		said := strings.NewReplacer("`", "'", "foo(", "NAME(").Replace(parse.Text)
+		e.Offset, e.Why = offset(parse.Pos), "bash cannot read it: "+said
 	case errors.As(err, &lang):
 		e.Offset, e.Why = offset(lang.Pos), "it uses what bash does not know: "+lang.Feature
 	}

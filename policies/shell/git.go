@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 var gitOptions = grammar{
 	flags: "pPhv", values: "Cc",
@@ -88,9 +91,33 @@ func gitText(r *reader, i int, rest []Word, via []string, at place) {
 	case "filter-branch", "daemon", "shell", "remote-ext", "upload-pack", "receive-pack", "credential", "difftool", "mergetool", "for-each-repo":
 		why = "it runs commands that are given to it in ways that are not known here"
 	}
+	if why == "" && slices.ContainsFunc(rest[1:], func(w Word) bool { return namesProgram(rest[0].Text, w) }) {
+		why = "it is given a command"
+	}
 	if why != "" {
 		r.out.Commands[i].Opaque = why
 	}
+}
+
+// gitPrograms are the options of subcommands that name a program which git runs.
+var gitPrograms = map[string][]string{
+	"grep":  fields("-O --open-files-in-pager"),
+	"clone": fields("-u --upload-pack"), "fetch": fields("--upload-pack"), "pull": fields("--upload-pack"),
+	"fetch-pack": fields("--upload-pack --exec"), "ls-remote": fields("--upload-pack --exec"),
+	"push": fields("--receive-pack --exec"), "send-pack": fields("--receive-pack --exec"), "archive": fields("--exec"),
+	"send-email": fields("--smtp-server --sendmail-cmd --to-cmd --cc-cmd --header-cmd"),
+}
+
+// namesProgram reports whether a word of a subcommand is such an option: whole,
+// cut short, or with its value behind it.
+func namesProgram(subcommand string, w Word) bool {
+	return slices.ContainsFunc(gitPrograms[subcommand], func(option string) bool {
+		name, _, _ := strings.Cut(w.Text, "=")
+		if !strings.HasPrefix(option, "--") {
+			return strings.HasPrefix(name, option)
+		}
+		return len(name) > len("--o") && strings.HasPrefix(option, name)
+	})
 }
 
 func (r *reader) gitShell(text Word, via []string, at place, assigns []Assign) string {

@@ -1,0 +1,153 @@
+package policies_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// unseen are texts of the code that no golden file can or need show, by their
+// beginnings, with the reason.
+var unseen = map[string]string{
+	"names no word":  "a text of blanks only is refused before",
+	"it is not bash": "the parser has no other faults by now",
+	"put it in quotes, or write it as JSON does":  "YAML takes no other text for a number",
+	"%s is no number of JSON":                     "the same",
+	"unknown-is-real":                             "a list of options",
+	"it holds an expansion that is not bash":      "the parser makes none of bash",
+	"it holds arithmetic that is not bash":        "the parser makes none of bash",
+	"it holds a construct that is not known here": "the parser makes none of bash",
+}
+
+// Whatever a person or an agent can be told by the policy stands in a golden
+// file, where it can be read as they read it: each text of the code with three
+// words or more must be found in one.
+func TestEveryMessageIsInAGoldenFile(t *testing.T) {
+	shown := goldenTexts(t)
+	var files []string
+	for _, pattern := range []string{"*.go", "shell/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	used := make(map[string]bool)
+	count := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range messages(t, file) {
+			count++
+			if m.pattern.MatchString(shown) {
+				continue
+			}
+			reason := ""
+			for begin, why := range unseen {
+				if strings.HasPrefix(m.text, begin) {
+					reason, used[begin] = why, true
+				}
+			}
+			if reason == "" {
+				t.Errorf("%s: no golden file shows %q", m.place, m.text)
+			}
+		}
+	}
+	t.Logf("%d texts looked for in %d bytes of golden files", count, len(shown))
+	for begin := range unseen {
+		if !used[begin] {
+			t.Errorf("unseen: %q is shown by now, or gone", begin)
+		}
+	}
+}
+
+// goldenTexts is all that golden files show.
+func goldenTexts(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, pattern := range []string{"testdata/*.golden", "testdata/*/*.golden", "../cmd/belljar/testdata/*.txtar"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Write(text)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// message is a text of the code and the place where it stands.
+type message struct {
+	place   string
+	text    string
+	pattern *regexp.Regexp // of what it becomes
+}
+
+var (
+	verb = regexp.MustCompile(`%[-+# 0-9.\[\]]*[a-zA-Z]`)
+	// sentence tells what is said from lists of names.
+	sentence = regexp.MustCompile(`\b(its?|the|is|what)\b`)
+	words    = regexp.MustCompile(`[a-z]+ [a-z]+.*[a-z]`)
+)
+
+// messages are the texts of a file with three words or more that are neither the
+// message of a panic nor a pattern.
+func messages(t *testing.T, file string) []message {
+	t.Helper()
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []message
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if name := called(n); name == "panic" || name == "MustCompile" {
+				return false
+			}
+		case *ast.Field: // with its tag
+			return false
+		case *ast.BasicLit:
+			text, err := strconv.Unquote(n.Value)
+			if strings.HasPrefix(file, "shell/") && !sentence.MatchString(text) {
+				return true // names of options, of which there are long lists
+			}
+			if n.Kind != token.STRING || err != nil || !words.MatchString(text) || len(strings.Fields(text)) < 3 {
+				return true
+			}
+			parts := verb.Split(strings.ReplaceAll(text, "%%", "%"), -1)
+			for i := range parts {
+				parts[i] = regexp.QuoteMeta(parts[i])
+			}
+			all = append(all, message{fset.Position(n.Pos()).String(), text, regexp.MustCompile(strings.Join(parts, `[^\n]*`))})
+		}
+		return true
+	})
+	return slices.Clip(all)
+}
+
+// called is the name of what is called.
+func called(c *ast.CallExpr) string {
+	switch f := c.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
