@@ -2,11 +2,12 @@ package search
 
 import (
 	"bufio"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -62,7 +63,27 @@ func (s *Engines) Examine(dir string) ([]Examined, error) {
 		return nil, fmt.Errorf("open the directory of bodies: %w", err)
 	}
 	defer root.Close()
-	f, err := root.Open(indexFile)
+	return s.examineAll(root.FS())
+}
+
+// own are bodies in the form of each engine's, written for this: they hold
+// what an engine's file must tell apart, and no page of anybody.
+//
+//go:embed testdata/bodies
+var own embed.FS
+
+// ExamineOwn is Examine for the bodies that come with belljar.
+func (s *Engines) ExamineOwn() ([]Examined, error) {
+	bodies, err := fs.Sub(own, "testdata/bodies")
+	if err != nil {
+		return nil, fmt.Errorf("open the bodies of belljar: %w", err)
+	}
+	return s.examineAll(bodies)
+}
+
+// examineAll parses the bodies of an index.
+func (s *Engines) examineAll(bodies fs.FS) ([]Examined, error) {
+	f, err := bodies.Open(indexFile)
 	if err != nil {
 		return nil, fmt.Errorf("open the index of bodies: %w", err)
 	}
@@ -76,13 +97,13 @@ func (s *Engines) Examine(dir string) ([]Examined, error) {
 		switch {
 		case columns == nil:
 			if columns, err = header(cells); err != nil {
-				return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, indexFile), err)
+				return nil, fmt.Errorf("read %s: %w", indexFile, err)
 			}
 			continue
 		case strings.TrimSpace(lines.Text()) == "":
 			continue
 		case len(all) == maxRecorded:
-			return nil, fmt.Errorf("read %s: it lists more than %d bodies", filepath.Join(dir, indexFile), maxRecorded)
+			return nil, fmt.Errorf("read %s: it lists more than %d bodies", indexFile, maxRecorded)
 		}
 		cell := func(name string) string {
 			if i, ok := columns[name]; ok && i < len(cells) {
@@ -90,14 +111,14 @@ func (s *Engines) Examine(dir string) ([]Examined, error) {
 			}
 			return ""
 		}
-		e, err := s.examine(root, cell)
+		e, err := s.examine(bodies, cell)
 		if err != nil {
-			return nil, fmt.Errorf("line %d of %s: %w", line, filepath.Join(dir, indexFile), err)
+			return nil, fmt.Errorf("line %d of %s: %w", line, indexFile, err)
 		}
 		all = append(all, e)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, indexFile), err)
+		return nil, fmt.Errorf("read %s: %w", indexFile, err)
 	}
 	return all, nil
 }
@@ -117,7 +138,7 @@ func header(cells []string) (map[string]int, error) {
 }
 
 // examine parses one body.
-func (s *Engines) examine(root *os.Root, cell func(string) string) (Examined, error) {
+func (s *Engines) examine(bodies fs.FS, cell func(string) string) (Examined, error) {
 	e := Examined{Recorded: Recorded{
 		Engine: cell("engine"), File: cell("file"), Organic: -1,
 		Outcome: cell("outcome"), FirstTitle: cell("first_title"), FirstURL: cell("first_url"),
@@ -135,7 +156,7 @@ func (s *Engines) examine(root *os.Root, cell func(string) string) (Examined, er
 		e.Wrong = "there is no engine of this name"
 		return e, nil
 	}
-	text, truncated, err := readBody(root, e.File)
+	text, truncated, err := readBody(bodies, e.File)
 	if err != nil {
 		return e, err
 	}
@@ -149,8 +170,8 @@ func (s *Engines) examine(root *os.Root, cell func(string) string) (Examined, er
 }
 
 // readBody reads a recorded body, MaxBody of it at most.
-func readBody(root *os.Root, name string) (text []byte, truncated bool, err error) {
-	f, err := root.Open(name)
+func readBody(bodies fs.FS, name string) (text []byte, truncated bool, err error) {
+	f, err := bodies.Open(name)
 	if err != nil {
 		return nil, false, fmt.Errorf("read a body: %w", err)
 	}

@@ -119,11 +119,6 @@ func (b *body) hit(title, link, snippet, date string) {
 	if !ok {
 		return
 	}
-	for _, h := range b.parsed.Hits {
-		if h.URL == address && h.Title == title {
-			return // a page that shows one result twice, as in a box and in the list
-		}
-	}
 	published := parseDate(date)
 	if published.IsZero() {
 		published, snippet = leadingDate(snippet)

@@ -51,8 +51,14 @@ func (b *body) readItem(t *page, a *answer, n *html.Node) {
 	if t.ends[at] {
 		return // the text ends within the title: who knows how it goes on
 	}
-	link, _ := fieldOf(n, a.url, maxURL, nil)
+	link, from := fieldOf(n, a.url, maxURL, nil)
 	snippet, _ := fieldOf(n, a.snippet, maxSnippet, a.drop)
+	if b.format == formatXML {
+		if t.ends[from] {
+			return // here the address is a text, too
+		}
+		title, snippet = plain(title, maxTitle), plain(snippet, maxSnippet) // feeds hold markup as text
+	}
 	date, _ := fieldOf(n, a.date, maxTitle, nil)
 	b.hit(title, link, snippet, date)
 }
