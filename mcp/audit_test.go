@@ -103,3 +103,48 @@ rules:
 		}
 	}
 }
+
+// What the policy wants taken out of a result is in none of its parts, and
+// where nobody can take it out the call does not run.
+func TestRedact(t *testing.T) {
+	p, err := policies.Parse("policy.yaml", []byte(`version: 1
+profiles: {offline: {}}
+rules:
+  - {id: all, match: {tool: "*"}, decision: allow, obligations: {redact: [emails]}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, able := range []bool{true, false} {
+		ty := newToy(t, func(c *mcp.Config) {
+			c.Gate = p
+			if able {
+				c.Redact = func(text string, what []policies.Redaction) string {
+					if len(what) != 1 || what[0] != policies.RedactEmails {
+						t.Errorf("got %v", what)
+					}
+					return strings.ReplaceAll(text, "secret", "[redacted]")
+				}
+			}
+		})
+		session, err := ty.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		r, err := ty.Call(t.Context(), session, "echo", json.RawMessage(`{"text":"a secret <b>"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case !able && (!r.IsError || !strings.Contains(r.Content[0].Text, "DENIED by policy rule redact")):
+			t.Errorf("got %s", raw)
+		case able && (r.IsError || strings.Contains(string(raw), "secret") || !strings.Contains(r.Content[0].Text, "a [redacted] <b>")):
+			t.Errorf("got %s", raw)
+		}
+	}
+}

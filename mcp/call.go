@@ -50,11 +50,11 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	case errors.As(err, &bad):
 		return nil, bad
 	case err != nil:
-		return warned(failure(ctx, name, c.ID, err), d), nil
+		return warned(s.redacted(failure(ctx, name, c.ID, err), d), d), nil
 	case res == nil:
 		return &Result{}, nil
 	}
-	return warned(res, d), nil
+	return warned(s.redacted(res, d), d), nil
 }
 
 // warned is a result with what the policy warns of beside it, where the call
@@ -96,11 +96,12 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	d, leave := s.meter.enter(f.Tenant, s.judge(c.Session, f))
 	defer leave()
 	decided()
-	d = s.decided(ctx, c, started, f, d)
+	d = s.decided(ctx, c, started, f, s.cleanable(d))
 	if d.Verdict != policies.Allow {
 		return Refused(d.Denied(c.ID)), d, nil
 	}
 	c.Grant = d.Grant
+	c.Progress = quietly(c.Progress, d)
 	res, err = t.run(ctx, c, in)
 	if err == nil && res == nil {
 		res = &Result{}

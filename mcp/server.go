@@ -34,16 +34,19 @@ type Gated interface {
 // Config says how a Server is made. The zero value of each field but Gate has
 // the default that its comment names.
 type Config struct {
-	Gate         Gate         // required: without a policy there is no server
-	Name         string       // serverInfo.name; "belljar"
-	Version      string       // serverInfo.version; "dev"
-	Instructions string       // for the agent, given at the handshake; none
-	Tenant       string       // whose calls these are; "local"
-	Tenants      Tenants      // whose calls those over HTTP are; nil is Tenant for all
-	Audit        Audit        // is told of each call; nil is none
-	Trace        Tracer       // is told of each call that is over; nil is none
-	Limits       Limits       // see there
-	Log          *slog.Logger // nil logs nothing
+	Gate         Gate    // required: without a policy there is no server
+	Name         string  // serverInfo.name; "belljar"
+	Version      string  // serverInfo.version; "dev"
+	Instructions string  // for the agent, given at the handshake; none
+	Tenant       string  // whose calls these are; "local"
+	Tenants      Tenants // whose calls those over HTTP are; nil is Tenant for all
+	Audit        Audit   // is told of each call; nil is none
+	Trace        Tracer  // is told of each call that is over; nil is none
+	// Redact takes out of a text what a policy wants taken out of results. It is
+	// called from many goroutines. Without it calls that are bound to it are refused.
+	Redact func(text string, what []policies.Redaction) string
+	Limits Limits       // see there
+	Log    *slog.Logger // nil logs nothing
 	// StrictInit refuses requests that come after initialize and before the
 	// client's initialized notification; by default they are served.
 	StrictInit bool

@@ -18,6 +18,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
 )
@@ -189,6 +190,7 @@ func (w *works) server() (*mcp.Server, error) {
 		Gate:         w.gate,
 		Tenant:       w.tenant,
 		Tenants:      w.gate,
+		Redact:       audit.Clean,
 		Log:          w.log,
 	}
 	if w.audit != nil {

@@ -1,0 +1,81 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"belljar.dev/policies"
+)
+
+// ruleRedact stands in decisions about calls whose result cannot be cleaned.
+const ruleRedact = "redact"
+
+// cleanable is the decision, or a refusal where it binds the result to
+// something that nobody here can do.
+func (s *Server) cleanable(d policies.Decision) policies.Decision {
+	if len(d.Redact) == 0 || d.Verdict != policies.Allow || s.cfg.Redact != nil {
+		return d
+	}
+	return policies.Decision{
+		Verdict: policies.Deny, Rule: ruleRedact,
+		Reason:  "The policy wants something taken out of the result, and this server cannot do it.",
+		Instead: "Tell the person you work for.",
+	}
+}
+
+// quietly is progress without what a tool says of it, where the result is to be
+// cleaned: what is taken out could come in two pieces.
+func quietly(progress func(done, total float64, message string), d policies.Decision) func(done, total float64, message string) {
+	if len(d.Redact) == 0 {
+		return progress
+	}
+	return func(done, total float64, _ string) { progress(done, total, "") }
+}
+
+// redacted is a result without what the policy wants taken out of it: in its
+// texts, and in those of its structured part.
+func (s *Server) redacted(r *Result, d policies.Decision) *Result {
+	if len(d.Redact) == 0 || s.cfg.Redact == nil {
+		return r
+	}
+	clean := func(text string) string { return s.cfg.Redact(text, d.Redact) }
+	with := *r // what a handler returned is its own
+	with.Content = slices.Clone(r.Content)
+	for i := range with.Content {
+		with.Content[i].Text = clean(with.Content[i].Text)
+	}
+	if r.Structured == nil {
+		return &with
+	}
+	raw, err := json.Marshal(r.Structured)
+	if err != nil {
+		return &with // and fails again where it is sent
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return Failed("the result cannot be given: the policy wants something taken out of it, and it cannot be read: %v", err)
+	}
+	with.Structured = cleaned(v, clean)
+	return &with
+}
+
+// cleaned is a JSON value with all its texts cleaned. Names of members stay: they
+// are the tool's.
+func cleaned(v any, clean func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return clean(v)
+	case []any:
+		for i := range v {
+			v[i] = cleaned(v[i], clean)
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = cleaned(v[key], clean)
+		}
+	}
+	return v
+}
