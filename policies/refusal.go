@@ -21,11 +21,13 @@ const (
 	Waiting = "waiting" // nothing was run yet: a person is asked
 )
 
-// What Refusal.Retry says; or RetryProfile and the name of a profile.
+// What Refusal.Retry says; or RetryProfile and the name of a profile, or
+// RetryAfter and a time.
 const (
 	RetryNever    = "never"          // the same call gets the same answer
 	RetryApproved = "after_approval" // the same call runs once a person has said yes
 	RetryProfile  = "with_profile:"
+	RetryAfter    = "after:" // and a time, as 12s
 )
 
 // Refusal is what an agent is told of work that was not done: a text that lets
@@ -39,7 +41,7 @@ type Refusal struct {
 	Part       *RefusedPart `json:"part,omitempty" jsonschema:"the part of the call that decided"`
 	Reason     string       `json:"reason"`
 	Instead    string       `json:"instead,omitempty" jsonschema:"an allowed way"`
-	Retry      string       `json:"retry" jsonschema:"never, after_approval or with_profile:NAME"`
+	Retry      string       `json:"retry" jsonschema:"never, after_approval, after:TIME or with_profile:NAME"`
 	ApprovalID string       `json:"approval_id,omitempty" jsonschema:"ReadBgOutput with this id tells the answer"`
 	CallID     string       `json:"call_id,omitempty"`
 
@@ -163,6 +165,9 @@ func (d Decision) refusal(decision, callID string) Refusal {
 		Decision: decision, Layer: "policy", Rule: d.Rule, CallID: callID, Retry: RetryNever,
 		Reason:  Clip(cmp.Or(d.Reason, "The policy does not allow this "+cmp.Or(d.Subject, "call")+"."), maxSaid),
 		Instead: Clip(cmp.Or(d.Instead, "Reach the goal another way, or tell the person you work for."), maxSaid),
+	}
+	if d.Retry > 0 {
+		r.Retry = RetryAfter + (d.Retry + time.Second - 1).Truncate(time.Second).String()
 	}
 	if d.Source.File != "" {
 		r.Source = &RefusedAt{d.Source.File, d.Source.Line, d.Source.Col}

@@ -153,7 +153,7 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 		CallID: d.Call.ID, Tenant: f.Tenant, Session: shortID(f.Session), Tool: f.Tool, Args: f.Args,
 		Facts:   audit.Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream},
 		Verdict: v.Verdict.String(), Part: v.Part, PartNo: v.PartNo, Parts: v.Parts, Reason: v.Reason,
-		Policy: l.gate.now.Load().Hash(), Profile: v.Grant.Profile(), Took: d.Took,
+		Policy: cmp.Or(v.Policy, l.gate.now.Load().Hash()), Profile: v.Grant.Profile(), Took: d.Took,
 		TraceID: d.Call.TraceID, Level: keep(v),
 	}
 	if v.Rule != "" {

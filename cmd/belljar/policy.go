@@ -27,11 +27,13 @@ a name that "belljar policy list" prints is never a file, which is written ./NAM
 }
 
 func policyCheckCommand() *cobra.Command {
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "say all that is wrong with policy files",
 		Long: `check reads each file and prints every fault with its line and column. A test
-of the file that fails is a fault too.
+of the file that fails is a fault too, and so is each fault of a file that the
+policy names. Of a file with faults it says which servers that run keep what
+they read of it before.
 
 Exit status: 0 no fault; 1 there are faults; 2 the command line makes no sense.`,
 		Args: cobra.MinimumNArgs(1),
@@ -41,6 +43,8 @@ Exit status: 0 no fault; 1 there are faults; 2 the command line makes no sense.`
 			})
 		},
 	}
+	c.Flags().String(stateName, "", "directory where servers that run are found (default: $XDG_STATE_HOME/belljar)")
+	return c
 }
 
 func policyTestCommand() *cobra.Command {
@@ -194,7 +198,7 @@ func policiesFor(c *cobra.Command, names []string, workspace string, use func(na
 		if err != nil {
 			faulty++
 			fmt.Fprintln(c.ErrOrStderr(), err)
-			tellHeldBack(c.Context(), c.ErrOrStderr(), "", name)
+			tellHeldBack(c.Context(), c.ErrOrStderr(), stateFlag(c), name)
 			continue
 		}
 		use(name, p)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"belljar.dev/policies"
 )
 
@@ -68,6 +70,17 @@ func (s *policyStatus) info() policyInfo {
 func (i policyInfo) String() string {
 	return fmt.Sprintf("server %d keeps the policy that it read at %s (%s): %s",
 		i.Server, i.Since.Format(time.DateTime), i.SHA256[:min(len(i.SHA256), 12)], cmp.Or(i.Refused, "it has not read the file again"))
+}
+
+// stateName is the flag of the directory for what outlives the program.
+const stateName = "state"
+
+// stateFlag is what the command line says of it, where it can.
+func stateFlag(c *cobra.Command) string {
+	if f := c.Flags().Lookup(stateName); f != nil {
+		return f.Value.String()
+	}
+	return ""
 }
 
 // tellHeldBack says which servers of this user go on with a policy that they

@@ -241,13 +241,17 @@ Put this into the configuration of your client, which will start belljar:
 
 // explainHTTP tells where the server is and how a client is told.
 func explainHTTP(errs io.Writer, w *works, url string) {
+	client := map[string]any{"type": "http", "url": url}
+	if w.gate.Named() {
+		client["headers"] = map[string]string{"Authorization": "Bearer TOKEN"}
+	}
 	fmt.Fprintf(errs, `belljar serves MCP at %s (Ctrl-C ends it).
 Workspace: %s. Policy: %s.
 
 Put this into the configuration of your client:
 
 %s
-`, url, w.workspace, w.policyName, clientConfig(map[string]any{"type": "http", "url": url}))
+`, url, w.workspace, w.policyName, clientConfig(client))
 }
 
 // clientConfig is the object most clients read, with one server in it.
