@@ -236,7 +236,7 @@ func TestRuleLimits(t *testing.T) {
 	other := ty.connect(t)
 	other.greet(revLegacy)
 	other.send(call("3", "echo", `{"text":"hi"}`))
-	if a := other.next(); !strings.HasPrefix(a.text(), "DENIED by policy rule few (policy.yaml:5). Nothing was run.") || !strings.Contains(a.text(), "Retry in 30 min") || !strings.Contains(a.raw, `"isError":true`) {
+	if a := other.next(); !strings.HasPrefix(a.text(), "DENIED by policy rule few (policy.yaml:5). Nothing was run.") || !strings.Contains(a.text(), "Retry in 30 min") || !strings.Contains(a.raw, `"isError":true`) || !strings.Contains(a.raw, `"retry":"after:1800s"`) {
 		t.Errorf("a third call: %s", a.raw)
 	}
 	if got := audit.verdicts(); !strings.HasSuffix(got, "allow deny") {

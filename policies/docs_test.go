@@ -42,7 +42,11 @@ func TestDocumentedPolicies(t *testing.T) {
 		if !strings.HasPrefix(text, "version:") {
 			text = head + text
 		}
-		if _, err := policies.Parse("policy.yaml", []byte(text)); err != nil {
+		_, err := policies.Parse("policy.yaml", []byte(text))
+		if strings.Contains(text, "\nnarrow:") {
+			_, err = policies.ParseLayer(policies.LayerTenant, "team.yaml", []byte(text), policies.Default())
+		}
+		if err != nil {
 			t.Error(err)
 		}
 		whole++

@@ -167,7 +167,7 @@ func (d Decision) refusal(decision, callID string) Refusal {
 		Instead: Clip(cmp.Or(d.Instead, "Reach the goal another way, or tell the person you work for."), maxSaid),
 	}
 	if d.Retry > 0 {
-		r.Retry = RetryAfter + (d.Retry + time.Second - 1).Truncate(time.Second).String()
+		r.Retry = fmt.Sprintf("%s%ds", RetryAfter, (d.Retry+time.Second-1)/time.Second)
 	}
 	if d.Source.File != "" {
 		r.Source = &RefusedAt{d.Source.File, d.Source.Line, d.Source.Col}

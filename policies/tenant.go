@@ -5,9 +5,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -242,8 +240,8 @@ func (d *decoder) tenantLimit(n *yaml.Node, t *Tenant) {
 		return
 	}
 	if v := o.get("calls"); v != nil {
-		if rate, ok := d.perSecond(v); ok {
-			t.Rate = rate
+		if calls, per, ok := d.rate(v, "calls"); ok {
+			t.Rate = float64(calls) / per.Seconds()
 		}
 	}
 	if v := o.get("burst"); v != nil {
@@ -256,25 +254,4 @@ func (d *decoder) tenantLimit(n *yaml.Node, t *Tenant) {
 			t.InFlight = int(value)
 		}
 	}
-}
-
-var perTime = regexp.MustCompile(`^([0-9]{1,9})/(s|min|h)$`)
-
-// perSecond reads a number of calls in a time.
-func (d *decoder) perSecond(n *yaml.Node) (float64, bool) {
-	if n.Kind == yaml.AliasNode {
-		return 0, false
-	}
-	m := perTime.FindStringSubmatch(n.Value)
-	if n.Kind != yaml.ScalarNode || m == nil {
-		d.fault(n, "write a number of calls and a time, as 100/s, 30/min or 500/h", "calls cannot be %s", quoted(n))
-		return 0, false
-	}
-	calls, err := strconv.Atoi(m[1])
-	if err != nil || calls == 0 {
-		d.fault(n, "a limit cannot be switched off; remove the key for the default", "calls must be above zero")
-		return 0, false
-	}
-	unit := map[string]time.Duration{"s": time.Second, "min": time.Minute, "h": time.Hour}[m[2]]
-	return float64(calls) / unit.Seconds(), true
 }
