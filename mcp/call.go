@@ -100,7 +100,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	if d.Verdict != policies.Allow {
 		return Refused(d.Denied(c.ID)), d, nil
 	}
-	c.Grant = d.Grant
+	c.Grant, c.Audit = d.Grant, d.Audit
 	c.Progress = quietly(c.Progress, d)
 	res, err = t.run(ctx, c, in)
 	if err == nil && res == nil {

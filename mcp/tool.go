@@ -46,6 +46,8 @@ type Call struct {
 	Session *Session
 	Tool    string
 	Grant   policies.Grant
+	// Audit is how much the audit log keeps of the call, where a rule says so.
+	Audit policies.Kept
 	// TraceID is the trace that the call belongs to (W3C Trace Context, 32
 	// lower-case hexadecimal digits); empty where there is none.
 	TraceID string

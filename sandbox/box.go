@@ -426,6 +426,10 @@ type Cmd struct {
 	// runs, and nothing is kept of what goes to Out and Err.
 	In       io.Reader
 	Out, Err io.Writer
+	// Record, where set, is written what is kept of the command's output, from
+	// several goroutines, as it comes. It is closed when that is complete, before
+	// the job is done; a command that does not start leaves it open.
+	Record io.WriteCloser
 	// Terminal, where set, gives the command a terminal of that size, between
 	// In and Out; Err is not used then.
 	Terminal *Size

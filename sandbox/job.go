@@ -30,7 +30,8 @@ type Job struct {
 	grant   policies.Grant
 	started time.Time
 	output  *Output
-	leaf    *leaf // its cgroup, nil where there is none
+	record  io.WriteCloser // of what it shows; nil for none
+	leaf    *leaf          // its cgroup, nil where there is none
 
 	replies  chan boxinit.Reply // from Box.listen; room for both of a job
 	stop     chan stopRequest   // how it is to be ended; one is enough
@@ -99,7 +100,7 @@ func (j *Job) assign(c *Cmd) {
 	if c.Shell == "" {
 		j.command = strings.Join(c.Argv, " ")
 	}
-	j.grant, j.started = c.Grant, time.Now()
+	j.grant, j.started, j.record = c.Grant, time.Now(), c.Record
 	j.output = newOutput(c.Grant.Limits().Output, j.box.sup.spool)
 	_, j.refused = j.box.door.Blocked(math.MaxUint64)
 }
@@ -456,7 +457,12 @@ func (j *Job) relay(c *Cmd) {
 
 // keep is the output as the writer of the i-th pipe.
 func (j *Job) keep(i int) io.Writer {
-	return writerFunc(func(b []byte) { j.output.add(Stdout+Stream(i), b) })
+	return writerFunc(func(b []byte) {
+		j.output.add(Stdout+Stream(i), b)
+		if j.record != nil {
+			_, _ = j.record.Write(b) // whose failure is not the command's
+		}
+	})
 }
 
 type writerFunc func([]byte)
@@ -621,6 +627,9 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 		j.input.Close()
 	}
 	j.output.end()
+	if j.record != nil {
+		_ = j.record.Close()
+	}
 	r := Result{Status: status, Wall: wall, Output: j.output, Reverted: j.unguard()}
 	j.box.door.settle()
 	r.Blocked, _ = j.box.door.Blocked(j.refused)

@@ -52,7 +52,7 @@ func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) 
 	c.OK, c.Detail = true, dir
 	var lost []string
 	if room, err := freeBytes(dir); err == nil && room < leastRoom {
-		lost = append(lost, fmt.Sprintf("its disk has %d MiB left; when it is full, %s", room>>20, whenFull(a)))
+		lost = append(lost, fmt.Sprintf("its disk has %d MiB left, and when it is full %s", room>>20, whenFull(a)))
 		c.Mend = "make room, or lower keep and rotate of audit in the policy"
 	}
 	if err := unix.Access(dir, unix.W_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {

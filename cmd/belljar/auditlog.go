@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
@@ -28,6 +29,9 @@ type ledger struct {
 	dir     string
 	gate    *gate
 	command string
+	out     *slog.Logger
+
+	recordings recordings
 }
 
 // openLedger opens the log that the policy asks for. Where it asks for none, a
@@ -66,7 +70,7 @@ func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ledger{log: log, dir: dir, gate: w.gate, command: command}, nil
+	return &ledger{log: log, dir: dir, gate: w.gate, command: command, out: w.log}, nil
 }
 
 // outOfReach checks that no box of a policy can write to the directory of the
@@ -182,7 +186,7 @@ func (l *ledger) Finished(f mcp.Finished) {
 		Failed: f.Err != nil || f.Result.IsError, DurMS: f.Took.Milliseconds(),
 	}
 	if f.Err != nil {
-		o.Error = f.Err.Error()
+		o.Error, o.Cast = f.Err.Error(), l.recorded(f.Call.ID)
 		l.append(o)
 		return
 	}
@@ -195,6 +199,7 @@ func (l *ledger) Finished(f mcp.Finished) {
 		o.BytesOut, o.Truncated, o.CPUMS, o.MemPeak = u.Output, u.Truncated, u.CPU.Milliseconds(), u.PeakMemory
 		o.Reverted, o.Blocked = u.Reverted, u.Blocked
 	}
+	o.Cast = l.recorded(f.Call.ID)
 	switch {
 	case cmp.Or(o.Level, l.log.Level()) >= policies.AuditFull:
 		o.Result = text
@@ -227,6 +232,7 @@ func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error
 		return
 	}
 	o := audit.Outcome{Level: keep(d), CallID: id, Tenant: d.Grant.Tenant(), Session: "run", Tool: "Bash", Failed: err != nil, DurMS: took.Milliseconds()}
+	o.Cast = l.recorded(id)
 	if err != nil {
 		o.Error = err.Error()
 	} else {

@@ -115,11 +115,13 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	if err := publishAll(ctx, c.ErrOrStderr(), box, ports); err != nil {
 		return 0, err
 	}
+	shows := w.audit.recordRun(id, d, screen.shape())
+	defer shows.end()
 	job, err := box.Start(ctx, sandbox.Cmd{
 		Grant: d.Grant, Argv: argv,
 		// A person waits here and can end it: the longer of the two limits.
 		Timeout: d.Grant.Limits().Background, Background: true,
-		In: c.InOrStdin(), Out: c.OutOrStdout(), Err: c.ErrOrStderr(), Terminal: screen.size(),
+		In: c.InOrStdin(), Out: shows.through(c.OutOrStdout()), Err: shows.through(c.ErrOrStderr()), Terminal: screen.size(),
 		Env: screen.env(),
 	})
 	if err != nil {
@@ -137,6 +139,7 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 			if got == syscall.SIGWINCH {
 				if size := screen.size(); size != nil {
 					_ = job.Resize(*size) // a command that ends meanwhile has no size
+					shows.resize(size.Columns, size.Rows)
 				}
 				continue
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 )
 
@@ -34,6 +35,15 @@ func (s screen) size() *sandbox.Size {
 		return nil
 	}
 	return &sandbox.Size{Rows: rows, Columns: columns}
+}
+
+// shape is what a recording says of the terminal.
+func (s screen) shape() audit.Screen {
+	size := s.size()
+	if size == nil {
+		return audit.Screen{}
+	}
+	return audit.Screen{Width: size.Columns, Height: size.Rows, Term: os.Getenv("TERM")}
 }
 
 // env tells the command what kind of terminal it has.

@@ -205,7 +205,11 @@ func (w *works) server() (*mcp.Server, error) {
 	if err != nil {
 		return nil, failure(fmt.Errorf("start the server: %w", err))
 	}
-	tools.Add(s, tools.Backends{Sandbox: w.sandbox, Search: w.search, Checkpoints: w.calls, Log: w.log})
+	backends := tools.Backends{Sandbox: w.sandbox, Search: w.search, Checkpoints: w.calls, Log: w.log}
+	if w.audit != nil {
+		backends.Record = w.audit.record
+	}
+	tools.Add(s, backends)
 	return s, nil
 }
 

@@ -88,7 +88,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		return sh.blocked(ctx, err)
 	}
 	dir := sh.workdir(call.Grant, in.Cwd)
-	job, err := box.Start(ctx, sandbox.Cmd{
+	cmd := sandbox.Cmd{
 		Grant:      call.Grant,
 		Shell:      in.Command,
 		Dir:        dir,
@@ -96,8 +96,13 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		Stdin:      []byte(in.Stdin),
 		Timeout:    plan.timeout,
 		Background: true,
-	})
+	}
+	if s.backends.Record != nil {
+		cmd.Record = s.backends.Record(call)
+	}
+	job, err := box.Start(ctx, cmd)
 	if err != nil {
+		unrecorded(cmd)
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
 	sh.describe(job.ID(), in.Description)

@@ -175,6 +175,9 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		Stdin:   []byte(in.Stdin),
 		Timeout: plan.timeout,
 	}
+	if s.backends.Record != nil {
+		cmd.Record = s.backends.Record(call)
+	}
 	if background {
 		// Our own timer moves it; the box's must not end it first.
 		cmd.Timeout = call.Grant.Limits().Wall
@@ -185,6 +188,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	job, err := box.Start(ctx, cmd)
 	if err != nil {
 		running()
+		unrecorded(cmd)
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
 	end := follow(ctx, call, job, plan.timeout, background)
@@ -201,6 +205,13 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		watch.keep(ctx, box, in)
 	}
 	return sh.answer(call, box, job, end, plan, notice, watch)
+}
+
+// unrecorded ends the recording of a command that did not start.
+func unrecorded(cmd sandbox.Cmd) {
+	if cmd.Record != nil {
+		_ = cmd.Record.Close()
+	}
 }
 
 // ending is how following a command came out.

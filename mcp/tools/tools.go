@@ -9,6 +9,7 @@
 package tools
 
 import (
+	"io"
 	"log/slog"
 
 	"belljar.dev/mcp"
@@ -23,8 +24,11 @@ type Backends struct {
 	// Checkpoints makes a checkpoint of an overlay workspace after each Bash call
 	// that changed it; Sandbox must be one that makes them.
 	Checkpoints bool
-	Search      *search.Fan  // asks the engines of WebSearch; without it that refuses every call
-	Log         *slog.Logger // gets what an operator should know of a refusal; default: discard
+	Search      *search.Fan // asks the engines of WebSearch; without it that refuses every call
+	// Record is what records the output of a call's command, or nil for a call
+	// that is not recorded; nil records none.
+	Record func(call mcp.Call) io.WriteCloser
+	Log    *slog.Logger // gets what an operator should know of a refusal; default: discard
 }
 
 // Add registers the tools and their resources. It panics, as mcp.AddTool does,

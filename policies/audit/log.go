@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"belljar.dev/policies"
@@ -50,14 +51,15 @@ type Config struct {
 // Log appends records. Its methods are safe for concurrent use, and several
 // processes may have a Log of one directory.
 type Log struct {
-	cfg  Config
-	red  redactor
-	pid  string
-	wake chan struct{} // of one element: something waits
-	quit chan struct{}
-	done sync.WaitGroup
-	once sync.Once
-	w    *writer // the goroutine's, while it runs
+	cfg   Config
+	red   redactor
+	pid   string
+	wake  chan struct{} // of one element: something waits
+	quit  chan struct{}
+	done  sync.WaitGroup
+	once  sync.Once
+	casts atomic.Uint64 // recordings that were begun
+	w     *writer       // the goroutine's, while it runs
 
 	mu     sync.Mutex
 	queue  []entry // guarded by mu

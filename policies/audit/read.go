@@ -32,6 +32,7 @@ type Entry struct {
 	Failed  bool      `json:"failed"`
 	Exit    *int      `json:"exit"`
 	DurMS   int64     `json:"dur_ms"`
+	Cast    *Recorded `json:"cast"`
 
 	Args struct {
 		Command string `json:"command"`

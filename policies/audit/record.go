@@ -19,6 +19,7 @@ const (
 	KindPolicy   Kind = "policy"   // another policy holds, or could not be read
 	KindSession  Kind = "session"  // a session began or ended
 	KindServer   Kind = "server"   // a server began or ended
+	KindCast     Kind = "cast"     // the recording of a background job has ended
 
 	KindFile       Kind = "file"       // a file begins, after another one
 	KindRemoved    Kind = "removed"    // old files are deleted
@@ -156,7 +157,8 @@ type Outcome struct {
 	Reverted  int   // changes to protected paths that were taken back
 	Blocked   int   // connections that were refused meanwhile
 	DurMS     int64
-	Result    string // text that was answered, at the level full
+	Cast      *Recorded // what was shown of it, at the level full
+	Result    string    // text that was answered, at the level full
 
 	// Level is how much is kept of this call; zero for what the log keeps.
 	Level policies.AuditLevel
@@ -192,6 +194,9 @@ func (o Outcome) write(b *body) {
 	b.count("reverted", int64(o.Reverted))
 	b.count("blocked", int64(o.Blocked))
 	b.num("dur_ms", o.DurMS)
+	if o.Cast != nil {
+		b.other("cast", o.Cast)
+	}
 	if level >= policies.AuditFull {
 		b.some("result", clip(b.r.text(o.Result), maxResult))
 	}
@@ -293,3 +298,18 @@ type Server struct {
 func (Server) Kind() Kind { return KindServer }
 
 func (s Server) prepared(*redactor) any { return s }
+
+// JobCast says that the recording of a background job has ended.
+type JobCast struct {
+	CallID   string `json:"call_id"` // that started it
+	Tenant   string `json:"tenant"`
+	Session  string `json:"session"`
+	Tool     string `json:"tool"`
+	DurMS    int64  `json:"dur_ms"`
+	Recorded `json:"cast"`
+}
+
+// Kind is KindCast.
+func (JobCast) Kind() Kind { return KindCast }
+
+func (j JobCast) prepared(*redactor) any { return j }

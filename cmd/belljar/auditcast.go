@@ -1,0 +1,145 @@
+package main
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+)
+
+// recordings are those of the calls that run.
+type recordings struct {
+	mu  sync.Mutex
+	all map[string]*recording // by call; guarded by mu
+}
+
+// recording is that of a call, or of the background job that it leaves.
+type recording struct {
+	*audit.Cast
+	ledger *ledger
+	about  audit.JobCast
+	began  time.Time
+
+	mu       sync.Mutex
+	detached bool // the call is over, and its record says nothing of this
+	closed   bool
+}
+
+// record is what records the output of a call, where its level is full.
+func (l *ledger) record(call mcp.Call) io.WriteCloser {
+	about := audit.JobCast{CallID: call.ID, Tenant: call.Session.Tenant(), Session: shortID(call.Session.ID()), Tool: call.Tool}
+	if r := l.cast(about, call.Audit, audit.Screen{}); r != nil {
+		return r
+	}
+	return nil
+}
+
+// cast begins a recording, or is nil where none is wanted or can be made.
+func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *recording {
+	if l == nil {
+		return nil
+	}
+	level := l.log.Level()
+	if kept.Said {
+		level = kept.Level
+	}
+	if level < policies.AuditFull {
+		return nil
+	}
+	c, err := l.log.Cast(about.CallID, s)
+	if err != nil {
+		l.out.Warn("a call is not recorded", "call", about.CallID, "err", err)
+		return nil
+	}
+	r := &recording{Cast: c, ledger: l, about: about, began: time.Now()}
+	l.recordings.mu.Lock()
+	defer l.recordings.mu.Unlock()
+	if l.recordings.all == nil {
+		l.recordings.all = make(map[string]*recording)
+	}
+	l.recordings.all[about.CallID] = r
+	return r
+}
+
+// Close ends the recording. That of a background job gets a record of its own.
+func (r *recording) Close() error {
+	err := r.Cast.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.detached && !r.closed {
+		r.tell()
+	}
+	r.closed = true
+	return err
+}
+
+// tell writes down what became of a recording whose call is over. r.mu is held.
+func (r *recording) tell() {
+	r.about.Recorded, _ = r.Cast.Recorded()
+	r.about.DurMS = time.Since(r.began).Milliseconds()
+	r.ledger.append(r.about)
+}
+
+// recorded is what became of the recording of a call that is over; nil where it
+// has none, or goes on.
+func (l *ledger) recorded(callID string) *audit.Recorded {
+	if l == nil {
+		return nil
+	}
+	l.recordings.mu.Lock()
+	r := l.recordings.all[callID]
+	delete(l.recordings.all, callID)
+	l.recordings.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.detached = true
+		return nil
+	}
+	done, _ := r.Cast.Recorded()
+	return &done
+}
+
+// shown is a writer that also records what it is written.
+type shown struct {
+	io.Writer
+	r *recording
+}
+
+func (s shown) Write(p []byte) (int, error) {
+	_, _ = s.r.Write(p) // whose failure is not the command's
+	return s.Writer.Write(p)
+}
+
+// recordRun records a command of `belljar run`.
+func (l *ledger) recordRun(id string, d policies.Decision, s audit.Screen) *recording {
+	return l.cast(audit.JobCast{CallID: id, Tenant: localTenant, Session: "run", Tool: "Bash"}, d.Audit, s)
+}
+
+// through is w with what is written to it recorded, if it is.
+func (r *recording) through(w io.Writer) io.Writer {
+	if r == nil {
+		return w
+	}
+	return shown{w, r}
+}
+
+// end is Close of a recording that there may be.
+func (r *recording) end() {
+	if r != nil {
+		_ = r.Close()
+	}
+}
+
+// resize records the terminal's new size.
+func (r *recording) resize(width, height int) {
+	if r != nil {
+		r.Resize(width, height)
+	}
+}

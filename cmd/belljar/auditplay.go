@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/policies/audit"
+)
+
+// castMost bounds a recording that is read, in bytes: above what one has.
+const castMost = 17 << 20
+
+func auditCastCommand() *cobra.Command {
+	var a auditing
+	c := &cobra.Command{
+		Use:   "cast CALL",
+		Short: "print the recording of a call",
+		Long: `cast prints what a command showed, as asciicast v2, which asciinema and other
+players take. Calls are recorded at the level full. It fails, and prints nothing,
+where the file is not the one whose SHA-256 the log has.
+` + exitHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := a.cast(c.Context(), args[0])
+			if err == nil {
+				_, err = c.OutOrStdout().Write(text)
+			}
+			return failure(err)
+		},
+	}
+	a.flags(c)
+	return c
+}
+
+func auditPlayCommand() *cobra.Command {
+	var (
+		a     auditing
+		speed float64
+		idle  time.Duration
+	)
+	c := &cobra.Command{
+		Use:   "play CALL",
+		Short: "play the recording of a call on this terminal",
+		Long: `play shows what a command showed, as fast as it did. What would do more to a
+terminal than move, colour and erase is left out.
+` + exitHelp,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if speed <= 0 || speed > 1e6 || idle < 0 {
+				return usage("audit play: want a --speed above 0 and an --idle of 0 or more")
+			}
+			text, err := a.cast(c.Context(), args[0])
+			if err != nil {
+				return failure(err)
+			}
+			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+			defer cancel()
+			return failure(play(ctx, c.OutOrStdout(), text, speed, idle))
+		},
+	}
+	a.flags(c)
+	c.Flags().Float64Var(&speed, "speed", 1, "how many times as fast as it was")
+	c.Flags().DurationVar(&idle, "idle", 2*time.Second, "longest pause")
+	return c
+}
+
+// cast is the recording of a call, once it is found to be what the log says.
+func (a *auditing) cast(ctx context.Context, callID string) ([]byte, error) {
+	dir, err := a.dir()
+	if err != nil {
+		return nil, err
+	}
+	var of *audit.Recorded
+	err = audit.Read(ctx, dir, audit.Filter{}, func(e audit.Entry) error {
+		if e.CallID == callID && e.Cast != nil {
+			of = e.Cast
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("find recording: %w", err)
+	case of == nil:
+		return nil, fmt.Errorf("find recording: the log says of none for call %s; calls are recorded at the level full, and jobs until they end", callID)
+	case !filepath.IsLocal(of.File):
+		return nil, fmt.Errorf("find recording: %q is no file of the log", of.File)
+	}
+	f, err := os.Open(filepath.Join(dir, of.File))
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	defer f.Close()
+	text, err := readBounded(f, castMost)
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != of.SHA256 {
+		return nil, fmt.Errorf("read recording: %s was changed: the log has another SHA-256 of it", f.Name())
+	}
+	return text, nil
+}
+
+// play writes the output of a recording at the times that it says.
+func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle time.Duration) error {
+	lines := bufio.NewScanner(strings.NewReader(string(text)))
+	lines.Buffer(nil, castMost)
+	lines.Scan() // the header
+	var t tame
+	last := 0.0
+	for lines.Scan() {
+		var event [3]any
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			return fmt.Errorf("play recording: %w", err)
+		}
+		at, isTime := event[0].(float64)
+		shows, isText := event[2].(string)
+		if !isTime || !isText {
+			return errors.New("play recording: it has an event that is none")
+		}
+		pause := min(time.Duration((at-last)/speed*float64(time.Second)), idle)
+		last = at
+		if event[1] != "o" {
+			continue
+		}
+		if pause > 0 {
+			wait := time.NewTimer(pause)
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+				wait.Stop()
+				return nil
+			}
+		}
+		if _, err := io.WriteString(out, t.text(shows)); err != nil {
+			return fmt.Errorf("play recording: %w", err)
+		}
+	}
+	return lines.Err()
+}
+
+// tame takes out of what a terminal is written what it could be made to do
+// things by: control strings (ECMA-48: DCS, OSC, SOS, PM and APC), which set the
+// clipboard or the title, and what asks it to answer.
+type tame struct {
+	escaped bool   // an ESC has come
+	in      byte   // ']' in a control string, '[' in a control sequence, 0 outside
+	held    []byte // of the sequence
+}
+
+func (t *tame) text(s string) string {
+	out := make([]byte, 0, len(s))
+	for _, c := range []byte(strings.NewReplacer("\u0090", "", "\u0098", "", "\u009b", "", "\u009d", "", "\u009e", "", "\u009f", "").Replace(s)) {
+		switch {
+		case t.in == ']':
+			if c == 7 || t.escaped && c == '\\' {
+				t.in = 0
+			}
+			t.escaped = c == 0x1b
+		case t.in == '[':
+			t.held = append(t.held, c)
+			if c >= 0x40 && c <= 0x7e {
+				if strings.IndexByte("ABCDEFGHJKLMPSTXZdfhlmr@", c) >= 0 {
+					out = append(out, t.held...)
+				}
+				t.in, t.held = 0, t.held[:0]
+			} else if len(t.held) > 64 || c < 0x20 {
+				t.in, t.held = 0, t.held[:0]
+			}
+		case t.escaped:
+			t.escaped = false
+			switch {
+			case strings.IndexByte("]PX^_", c) >= 0:
+				t.in = ']'
+			case c == '[':
+				t.in, t.held = '[', append(t.held[:0], 0x1b, '[')
+			case strings.IndexByte("78DEM=>", c) >= 0:
+				out = append(out, 0x1b, c)
+			}
+		case c == 0x1b:
+			t.escaped = true
+		case c >= 0x20 && c != 0x7f, strings.IndexByte("\r\n\t\b\a", c) >= 0:
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,171 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/policies"
+)
+
+// replayed is the header of a recording and all that it shows, checked against
+// the sum.
+func replayed(t *testing.T, l *Log, c *Cast) (head map[string]any, shows string, events int) {
+	t.Helper()
+	r, ok := c.Recorded()
+	if !ok {
+		t.Fatal("the recording goes on")
+	}
+	text, err := os.ReadFile(filepath.Join(l.cfg.Dir, r.File))
+	sum := sha256.Sum256(text)
+	if err != nil || r.SHA256 != hex.EncodeToString(sum[:]) || r.Bytes != int64(len(text)) {
+		t.Fatalf("%+v: %d bytes, %v", r, len(text), err)
+	}
+	for i, line := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+		if i == 0 {
+			if err := json.Unmarshal([]byte(line), &head); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			continue
+		}
+		var e [3]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if out, ok := e[2].(string); ok && e[1] == "o" {
+			shows += out
+		}
+		events++
+	}
+	return head, shows, events
+}
+
+func castLog(t *testing.T) *Log {
+	t.Helper()
+	cfg := config(filepath.Join(t.TempDir(), "audit"))
+	cfg.Audit.Level = policies.AuditFull
+	return begin(t, cfg)
+}
+
+// A recording has what was shown, as it came, without secrets, however the
+// pieces were cut.
+func TestCast(t *testing.T) {
+	l := castLog(t)
+	l.Hide("known", "correct-horse")
+	for name, tt := range map[string]struct {
+		screen Screen
+		pieces []string
+		want   string
+		events int // 0 for any
+	}{
+		"as it came":        {Screen{80, 24, "xterm"}, []string{"$ ", "l", "s\r\n", "a b\r\n"}, "$ ls\r\na b\r\n", 4},
+		"no terminal":       {Screen{}, []string{"a\nb", "\nc"}, "a\r\nb\r\nc", 4},
+		"a cut secret":      {Screen{}, []string{"it is correct", "-ho", "rse\n"}, "it is [redacted known", 1},
+		"a cut token":       {Screen{}, []string{"ghp_aB3xaB3xaB3xaB3x", "aB3xaB3xaB3xaB3xaB3x\n"}, "[redacted github-token", 1},
+		"a key of lines":    {Screen{}, []string{"-----BEGIN PRIVATE KEY-----\n", "MIIabc\n", "-----END PRIVATE KEY-----\nx\n"}, "[redacted private-key", 0},
+		"a cut character":   {Screen{80, 24, ""}, []string{"\xc3", "\xa9\r\n"}, "é\r\n", 1},
+		"no end of line":    {Screen{}, []string{"correct-", "horse"}, "[redacted known", 1},
+		"much without line": {Screen{80, 24, ""}, []string{strings.Repeat("x", maxHeld), "y", "z"}, strings.Repeat("x", maxHeld) + "yz", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := l.Cast("c-"+strings.ReplaceAll(name, " ", ""), tt.screen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range tt.pieces {
+				if n, err := c.Write([]byte(p)); n != len(p) || err != nil {
+					t.Errorf("wrote %d: %v", n, err)
+				}
+			}
+			if _, over := c.Recorded(); over {
+				t.Error("it is over before it is closed")
+			}
+			c.Resize(100, 30)
+			if err := c.Close(); err != nil || c.Close() != nil {
+				t.Error(err)
+			}
+			_, _ = c.Write([]byte("late"))
+			head, shows, events := replayed(t, l, c)
+			if !strings.HasPrefix(shows, tt.want) || strings.Contains(shows, "horse") || strings.Contains(shows, "MIIabc") || strings.Contains(shows, "ghp_") {
+				t.Errorf("got %.200q, want %.200q", shows, tt.want)
+			}
+			if tt.events != 0 && events != tt.events+1 { // the resize
+				t.Errorf("got %d events, want %d", events, tt.events)
+			}
+			if head["version"] != 2.0 || head["width"] == 0.0 {
+				t.Errorf("got %v", head)
+			}
+		})
+	}
+}
+
+// A recording has an end, and says that it is not all.
+func TestCastBound(t *testing.T) {
+	l := castLog(t)
+	c, err := l.Cast("c-1", Screen{80, 24, ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := []byte(strings.Repeat("x", 64<<10) + "\n")
+	for range maxCast/len(line) + 10 {
+		_, _ = c.Write(line)
+	}
+	_ = c.Close()
+	if r, _ := c.Recorded(); r.Bytes > maxCast || !strings.Contains(r.Cut, "larger than 16 MiB") {
+		t.Errorf("got %+v", r)
+	}
+	if _, err := l.Cast("c-1", Screen{}); err == nil {
+		t.Error("two recordings of one call")
+	}
+	if c, err := l.Cast("../../evil", Screen{}); err != nil || c.name != "casts/evil.cast" {
+		t.Errorf("got %+v %v", c, err)
+	} else {
+		_ = c.Close()
+	}
+}
+
+// Only so many recordings are kept.
+func TestPruneCasts(t *testing.T) {
+	dir := t.TempDir()
+	for i := range maxCasts + 5 {
+		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i%26))+strings.Repeat("z", i/26)+".cast"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pruneCasts(dir)
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != maxCasts-pruneEvery {
+		t.Errorf("%d are left: %v", len(left), err)
+	}
+}
+
+func FuzzCast(f *testing.F) {
+	f.Add("correct-horse\n", 3)
+	f.Add("\xc3\xa9\r\n-----BEGIN PRIVATE KEY-----\ncorrect-horse", 1)
+	cfg := config(filepath.Join(f.TempDir(), "audit"))
+	cfg.Audit.Level = policies.AuditFull
+	l := begin(f, cfg)
+	l.Hide("known", "correct-horse")
+	f.Fuzz(func(t *testing.T, text string, size int) {
+		c, err := l.Cast("c-fuzz", Screen{80, 24, ""})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.Remove(filepath.Join(l.cfg.Dir, c.name))
+		size = min(max(size, 1), 100)
+		for rest := []byte(text); len(rest) > 0; {
+			n := min(size, len(rest))
+			_, _ = c.Write(rest[:n])
+			rest = rest[n:]
+		}
+		_ = c.Close()
+		_, shows, _ := replayed(t, l, c)
+		if len(text) < maxHeld && strings.Contains(shows, "correct-horse") {
+			t.Errorf("%q in pieces of %d shows %q", text, size, shows)
+		}
+	})
+}
