@@ -46,9 +46,14 @@ bench:
 survivors:
 	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
 
-# Every fuzz target for FUZZTIME each.
+# Every fuzz target for FUZZTIME each, and SCRIPTS random scripts that bash runs
+# with stubs for programs: none may start what the policy's reading of it does
+# not list. make test runs 300 of them, the same each time; here SEED differs.
 FUZZTIME ?= 20s
+SCRIPTS  ?= 100000
+SEED     ?= $(shell date +%s)
 fuzz:
+	BELLJAR_TEST_SCRIPTS="$(SCRIPTS) $(SEED)" $(GO) test -v -run 'TestOverlooksNoCommand$$' -timeout 90m ./policies/shell
 	@GO="$(GO)" scripts/fuzz $(FUZZTIME)
 
 # Peers that are not ours, against the built binary: the MCP inspector and the

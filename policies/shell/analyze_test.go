@@ -241,6 +241,12 @@ func TestRefused(t *testing.T) {
 	}{
 		{strings.Repeat("a", shell.MaxText+1), shell.TooLong, ""},
 		{strings.Repeat("$(", 200_000), shell.TooLong, ""},
+		{strings.Repeat("$(", 500_000), shell.TooLong, ""},
+		{strings.Repeat("((", 500_000), shell.TooLong, ""},
+		{strings.Repeat("{a,", 350_000), shell.TooLong, ""},
+		{strings.Repeat("`b ", 350_000), shell.TooLong, ""},
+		{strings.Repeat("if ", 350_000), shell.TooLong, ""},
+		{strings.Repeat("\"$(", 350_000), shell.TooLong, ""},
 		{strings.Repeat("$(", 3000), shell.TooDeep, ""},
 		{strings.Repeat("((", 3000), shell.TooDeep, ""},
 		{strings.Repeat("$(\")\"", 10_000), shell.TooDeep, ""},

@@ -166,6 +166,7 @@ func TestOverlooksNoCommand(t *testing.T) {
 			seed = n
 		}
 	}
+	t.Logf("%d scripts of seed %d", count, seed)
 	g := generator{rand.New(rand.NewPCG(seed, 0))}
 	var ran, read, opaque, unreadable, bad int
 	for count > 0 && bad < 20 {

@@ -106,6 +106,7 @@ func BenchmarkAnalyze(b *testing.B) {
 		{"crash-600KB", strings.Repeat("$(", 300_000)},
 		{"crash-arithmetic-400KB", strings.Repeat("((", 200_000)},
 		{"crash-1MB", strings.Repeat("{a,", 350_000)},
+		{"crash-quotes-1MB", strings.Repeat("\"$(", 350_000)},
 		{"deep-64KB", strings.Repeat("$(\")\"", 13_000)},
 		{"deep-keywords-64KB", strings.Repeat("if ", 21_000)},
 		{"deep-bang-64KB", "((" + strings.Repeat("!", 65_000)},
