@@ -50,7 +50,7 @@ func ordinaryCalls(t testing.TB) []ordinary {
 }
 
 func ordinaryFacts(mark, rest string) policies.Facts {
-	f := policies.Facts{Tenant: "t", Tool: "Bash", Command: rest}
+	f := policies.Facts{Tenant: policies.LocalTenant, Tool: "Bash", Command: rest}
 	switch mark {
 	case "&":
 		f.Tool = "BackgroundBash"

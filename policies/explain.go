@@ -35,6 +35,7 @@ type Match struct {
 	Source  Source
 	Verdict Verdict // that it gives the part; where it denies and only may speak about it, Ask
 	Maybe   bool    // it only may speak about the part; one that allows says nothing then
+	Passes  bool    // and says nothing then, by its unsure
 	Mode    Mode
 	When    string // its condition; empty for none
 	Failed  string // why that cannot be worked out, which counts against the call; empty if it can
@@ -47,7 +48,7 @@ type Match struct {
 // how sure it is without its condition.
 func (c *inquiry) explained(r *rule, verdict Verdict, with, sure proof) (Match, bool) {
 	m := Match{
-		Rule: r.id, Source: r.source, Verdict: verdict, Maybe: sure == may, Mode: r.mode, Silent: sure == no,
+		Rule: r.id, Source: r.source, Verdict: verdict, Maybe: sure == may, Passes: sure == may && r.passes, Mode: r.mode, Silent: sure == no,
 		Limit: r.terms.limit.String(), Redact: r.terms.redact,
 	}
 	if r.when == nil || with == no {

@@ -107,6 +107,31 @@ rules:
 	golden(t, "refusal/others.golden", b.String())
 }
 
+// What explain says of conditions that cannot be worked out.
+func TestConditionsThatFail(t *testing.T) {
+	p := parse(t, head+`
+rules:
+  - {id: slow, match: {tool: ReadDocs}, when: args.wait_ms > 10000, decision: deny}
+  - {id: night, match: {tool: ReadDocs}, when: now.getHours() < 6, decision: deny}
+  - {id: other, match: {tool: "ext.*"}, when: args.force, decision: deny}
+`)
+	var b strings.Builder
+	for _, f := range []policies.Facts{
+		{Tool: "ReadDocs", URLs: []string{"https://go.dev/"}, Args: map[string]any{"wait_ms": 1.5}},
+		{Tool: "ReadDocs", URLs: []string{"https://go.dev/"}, Args: map[string]any{"wait_ms": "soon"}},
+		{Tool: "ext.x", Args: map[string]any{"force": "yes"}},
+		{Tool: "ext.x", Args: map[string]any{}},
+	} {
+		_, parts := p.Explain(f)
+		for _, part := range parts {
+			for _, m := range part.Matches {
+				fmt.Fprintf(&b, "%s %v: rule %s: %s\n", f.Tool, f.Args, m.Rule, m.Failed)
+			}
+		}
+	}
+	golden(t, "conditions.golden", b.String())
+}
+
 // What an agent is told of a connection that its profile does not let out.
 func TestEgressReasons(t *testing.T) {
 	const net = "version: 1\ndefaults: {decision: allow}\nprofiles:\n  a:\n    net:\n      mode: proxy\n      allow: [api.example, {host: some.example, methods: [GET], paths: [\"/v1/**\"]}, \"*\"]\n      deny: [bad.example, {host: api.example, methods: [DELETE]}]\n"

@@ -67,6 +67,8 @@ func TestOtherFaults(t *testing.T) {
 		{"limit", rule("decision: allow, limit: {calls: often}"), "calls cannot be"},
 		{"empty limit", rule("decision: allow, limit: {}"), "limit must not be empty"},
 		{"conditions", head + "rules: [" + many(201, "{id: r%d, match: {tool: Bash}, when: 'true', decision: ask}") + "]\n", "conditions"},
+		{"long condition", rule("decision: ask, when: '" + strings.Repeat("true||", 700) + "true'"), "bytes, more than"},
+		{"an object", rule("decision: ask, when: 'google.protobuf.Int64Value{value: 1} == 1'"), "no objects"},
 		{"empty obligations", rule("decision: allow, obligations: {}"), "obligations must not be empty"},
 		{"return after", "version: 1\ndefaults: {decision: ask, ask: {timeout: 30s, return_after: 40s}}\nprofiles: {a: {}}\n", "longer than a question lives"},
 

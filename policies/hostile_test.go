@@ -247,14 +247,16 @@ func TestSecondListAndPublished(t *testing.T) {
 	}
 }
 
-// bundledCalls are all hostile calls under every profile that a bundled policy
-// has, and under one that it has not.
+// bundledCalls are all hostile calls, for every tenant and under every profile that
+// a bundled policy has, and under one that it has not.
 func bundledCalls(p *policies.Policy) []hostile {
 	var all []hostile
 	for _, tt := range append(append(prototype(), second()...), published()...) {
 		for _, profile := range append(p.Profiles(), "", "dev") {
-			tt.facts.Profile = profile
-			all = append(all, tt)
+			for _, tenant := range append(p.Tenants(), policies.LocalTenant) {
+				tt.facts.Profile, tt.facts.Tenant = profile, tenant
+				all = append(all, tt)
+			}
 		}
 	}
 	return all

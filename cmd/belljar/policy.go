@@ -153,6 +153,8 @@ func showMatch(w io.Writer, m policies.Match) {
 	switch {
 	case m.Silent:
 		fmt.Fprint(w, ", but not now")
+	case m.Passes:
+		fmt.Fprint(w, ", but it passes what it is not sure to speak about")
 	case m.Maybe && m.Verdict == policies.Allow:
 		fmt.Fprint(w, ", but it is not sure to speak about this part")
 	case m.Maybe:
