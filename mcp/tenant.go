@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -110,10 +111,7 @@ func (s *Server) limitsOf(tenant string) (_ Limits, shared bool) {
 // hidden from some tenant, and tenants get the limits that they have now.
 func (s *Server) Reloaded() {
 	s.mu.Lock()
-	doors := make(map[string]*admission, len(s.doors))
-	for tenant, door := range s.doors {
-		doors[tenant] = door
-	}
+	doors := maps.Clone(s.doors)
 	s.mu.Unlock()
 	for tenant, door := range doors {
 		limits, shared := s.limitsOf(tenant)

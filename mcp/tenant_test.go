@@ -20,7 +20,8 @@ type office struct {
 
 func (o *office) Decide(f policies.Facts) policies.Decision { return o.now.Load().Decide(f) }
 func (o *office) Hidden(tenant, tool string) bool           { return o.now.Load().HiddenFrom(tenant, tool) }
-func (o *office) Named() bool                               { return len(o.now.Load().Tenants()) > 0 }
+
+func (o *office) Named() bool { return len(o.now.Load().Tenants()) > 0 }
 
 func (o *office) Bearer(token string) (string, bool) {
 	name, ok := strings.CutPrefix(token, "token-")

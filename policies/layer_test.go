@@ -228,8 +228,10 @@ rules:
 		t.Errorf("files that are not there: %v", err)
 	}
 	// A layer's own test that does not hold is a fault of the whole.
-	broken := map[string]string{"etc/team-a.yaml": below["etc/team-a.yaml"], "/etc/belljar/shared.yaml": below["/etc/belljar/shared.yaml"],
-		"etc/app.yaml": "version: 1\ntests:\n  - {bash: git push, want: deny}\n"}
+	broken := map[string]string{
+		"etc/team-a.yaml": below["etc/team-a.yaml"], "/etc/belljar/shared.yaml": below["/etc/belljar/shared.yaml"],
+		"etc/app.yaml": "version: 1\ntests:\n  - {bash: git push, want: deny}\n",
+	}
 	_, err = load(t, "/srv/app", system, broken)
 	if err == nil || !strings.Contains(err.Error(), "etc/app.yaml:3:5: test failed: want deny, got allow by rule shell (etc/policy.yaml:24)") {
 		t.Errorf("a test of a layer: %v", err)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -103,10 +104,7 @@ func (p *Policy) below(tenantName string, l *Layer) *Policy {
 	}
 	q, t := *p, *own
 	t.below = append(slices.Clip(t.below), l)
-	q.tenants = make(map[string]*tenant, len(p.tenants))
-	for name, other := range p.tenants {
-		q.tenants[name] = other
-	}
+	q.tenants = maps.Clone(p.tenants)
 	q.tenants[tenantName] = &t
 	q.hash = stackHash(q.hash, l)
 	return &q
