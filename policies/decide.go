@@ -104,7 +104,7 @@ func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []str
 			worst.PartStart, worst.PartEnd, worst.PartArgv = pieces[i].start, pieces[i].end, pieces[i].argv(worst.Verdict)
 		}
 		if !begun {
-			grants = o.grants
+			grants = slices.Clone(o.grants) // which may be shared, and is changed below
 		} else {
 			grants = slices.DeleteFunc(grants, func(g string) bool { return !slices.Contains(o.grants, g) })
 		}
@@ -151,7 +151,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 	var strict, lenient *rule
 	asks := false // a rule wants a question, and none that denies only may
 	o := outcome{verdict: Allow, remember: anyRemember}
-	for _, r := range c.on(p) {
+	for _, r := range c.among(p, pc) {
 		lets := r.verdict == Allow
 		sure := r.match.about(c, pc, lets)
 		if sure != no && !r.unless.isZero() {
@@ -198,7 +198,10 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 			if granted == "" {
 				granted = profile
 			}
-			if !slices.Contains(o.grants, granted) {
+			switch {
+			case len(o.grants) == 0 && granted == profile:
+				o.grants = c.own()
+			case !slices.Contains(o.grants, granted):
 				o.grants = append(o.grants, granted)
 			}
 			continue
@@ -233,7 +236,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 		if pc.unread {
 			o.verdict = min(o.verdict, p.unparsable)
 		}
-		o.grants = []string{profile}
+		o.grants = c.own()
 		o.remember = p.asking.remember
 		if o.near == nil && o.verdict != Allow {
 			o.near = c.butForOptions(p, pc)

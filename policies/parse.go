@@ -25,7 +25,8 @@ type Policy struct {
 	audit      Audit
 	audited    bool // the policy has an audit block
 	rules      []rule
-	shadows    bool // some of the rules are not enforced
+	index      *index // of the rules; nil if they are few
+	shadows    bool   // some of the rules are not enforced
 	tenants    map[string]*tenant
 	layers     []*Layer // that hold for every tenant, the upper ones first
 	dirs       []string // workspaces of projects
@@ -179,6 +180,7 @@ func (d *decoder) rules(n *yaml.Node, p *Policy) {
 		p.rules = append(p.rules, r)
 		p.shadows = p.shadows || r.mode != ModeEnforce
 	}
+	p.index = newIndex(p.rules)
 }
 
 // Profiles are the names of the policy's profiles, in order.

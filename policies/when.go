@@ -121,15 +121,18 @@ func escape(runes []rune) (size int, blank bool) {
 
 // inquiry is a call while it is decided, in one profile.
 type inquiry struct {
-	tool    string
-	profile string // in which it is judged
-	facts   *Facts
-	pieces  []piece
-	input   *cond.Input // nil until a condition asks
-	whens   map[*rule]said
-	of      *Policy // whose rules these are; see on
-	rules   []*rule
-	seen    *[]Match // gets the rules that speak about a piece; nil if nobody wants to know
+	tool     string
+	profile  string // in which it is judged
+	facts    *Facts
+	pieces   []piece
+	input    *cond.Input // nil until a condition asks
+	whens    map[*rule]said
+	profiles []string // the profile alone
+	of       *Policy  // whose rules these are; see on
+	rules    []*rule
+	numbers  []int    // of the rules, in the policy
+	few      []*rule  // see among
+	seen     *[]Match // gets the rules that speak about a piece; nil if nobody wants to know
 }
 
 // said is what a condition says to a call.
@@ -210,16 +213,24 @@ func (f *Facts) input(profile string, pieces []piece) *cond.Input {
 	return in
 }
 
+// own is the profile of the call as a list, which must not be written to.
+func (c *inquiry) own() []string {
+	if c.profiles == nil {
+		c.profiles = []string{c.profile}
+	}
+	return c.profiles[:1:1]
+}
+
 // on are the rules of a policy that may speak about the call: what they want of
 // its tool and its profile is looked at once, and not for each of its parts.
 func (c *inquiry) on(p *Policy) []*rule {
 	if c.of == p {
 		return c.rules
 	}
-	c.of, c.rules = p, make([]*rule, 0, len(p.rules))
+	c.of, c.rules, c.numbers = p, make([]*rule, 0, len(p.rules)), make([]int, 0, len(p.rules))
 	for i := range p.rules {
 		if r := &p.rules[i]; r.match.onTool(c.tool) && r.match.on(c) {
-			c.rules = append(c.rules, r)
+			c.rules, c.numbers = append(c.rules, r), append(c.numbers, i)
 		}
 	}
 	return c.rules
@@ -228,7 +239,7 @@ func (c *inquiry) on(p *Policy) []*rule {
 // butForOptions is a rule that would let a piece through if it had other options
 // or variables, or nil.
 func (c *inquiry) butForOptions(p *Policy, pc *piece) *rule {
-	for _, r := range c.on(p) {
+	for _, r := range c.among(p, pc) {
 		if r.verdict == Allow && r.mode == ModeEnforce && r.when == nil && r.match.butForOptions(c, pc) {
 			return r
 		}

@@ -1,0 +1,82 @@
+package policies
+
+import (
+	"strings"
+
+	"belljar.dev/policies/shell"
+)
+
+// ruleSet is a set of rules by their number.
+type ruleSet []uint64
+
+func (s ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s ruleSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+
+// index finds the rules that may speak about a command by the name of its
+// program: a script of many commands asks few of many rules then.
+type index struct {
+	wild     ruleSet            // those about more than commands, or of a program that is not one name
+	programs map[string]ruleSet // the others, by each program that they name
+}
+
+// newIndex is nil for a policy of few rules.
+func newIndex(rules []rule) *index {
+	const few = 8
+	if len(rules) < few {
+		return nil
+	}
+	size := (len(rules) + 63) / 64
+	x := &index{wild: make(ruleSet, size), programs: make(map[string]ruleSet)}
+	for i := range rules {
+		names, ok := rules[i].match.programs()
+		if !ok {
+			x.wild.add(i)
+		}
+		for _, name := range names {
+			if x.programs[name] == nil {
+				x.programs[name] = make(ruleSet, size)
+			}
+			x.programs[name].add(i)
+		}
+	}
+	return x
+}
+
+// programs are the programs of the commands that a match speaks about; false if
+// it may speak about others, or about something else of a command.
+func (m *match) programs() ([]string, bool) {
+	if len(m.commands) == 0 || len(m.paths) > 0 {
+		return nil, false
+	}
+	var all []string
+	for _, g := range m.commands {
+		if g.elements[0].any {
+			return nil, false
+		}
+		for _, c := range g.elements[0].choice {
+			if strings.Contains(c, "*") {
+				return nil, false
+			}
+			all = append(all, c)
+		}
+	}
+	return all, true
+}
+
+// among are the rules that may speak about a piece, of those that may speak
+// about the call. It is valid until the next call of among.
+func (c *inquiry) among(p *Policy, pc *piece) []*rule {
+	all := c.on(p)
+	if p.index == nil || pc.kind != aCommand || pc.opaque || len(pc.words) == 0 || pc.loose[0].sure != shell.Exact {
+		return all
+	}
+	named, also := p.index.programs[pc.loose[0].text], p.index.programs[pc.loose[0].also]
+	c.few = c.few[:0]
+	for k, r := range all {
+		i := c.numbers[k]
+		if p.index.wild.has(i) || named != nil && named.has(i) || also != nil && also.has(i) {
+			c.few = append(c.few, r)
+		}
+	}
+	return c.few
+}
