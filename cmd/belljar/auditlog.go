@@ -121,7 +121,8 @@ func (l *ledger) Decided(ctx context.Context, d mcp.Decided) error {
 		return nil
 	}
 	r := l.decision(d)
-	risky := d.Decision.Verdict == policies.Allow && d.Decision.Grant.Network() != policies.NetworkNone
+	// What a person is asked about is written before anybody can say yes.
+	risky := d.Decision.Verdict == policies.Ask || d.Decision.Verdict == policies.Allow && d.Decision.Grant.Network() != policies.NetworkNone
 	required := l.log.Required() || d.Decision.Grant.AuditRequired()
 	var err error
 	switch {

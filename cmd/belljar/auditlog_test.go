@@ -87,6 +87,19 @@ func TestLedgerWaits(t *testing.T) {
 	}
 }
 
+// What a person is asked about is on the disk before anybody can answer.
+func TestLedgerWaitsForQuestions(t *testing.T) {
+	l, p := newLedger(t, "level: request")
+	d := decided(p, "box")
+	d.Decision.Verdict = policies.Ask
+	if err := l.Decided(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if got := written(t, l); got != "decision" {
+		t.Errorf("after the decision the file has %q", got)
+	}
+}
+
 // A rule says how much is written of its calls.
 func TestLedgerLevels(t *testing.T) {
 	l, p := newLedger(t, "level: request")
