@@ -146,8 +146,12 @@ func (l *Log) Hide(name, value string) { l.red.add(name, value) }
 
 // Append queues a record, and does not wait. It fails with ErrFull and
 // ErrClosed; what is lost is counted, and the count is written when records
-// can be written again.
-func (l *Log) Append(r Record) error { return l.put(r, false, nil) }
+// can be written again. What a person said goes to the disk at once, and what
+// else waits with it.
+func (l *Log) Append(r Record) error {
+	_, said := r.(Approval)
+	return l.put(r, said, nil)
+}
 
 // Write appends a record and waits until it is written, so that the end of
 // this process cannot lose it. An error, also that of ctx, says that it may
