@@ -183,7 +183,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 		}
 	}
 	if parent, ok := req.Params.Meta["traceparent"].(string); ok {
-		state, _ := req.Params.Meta["tracestate"].(string) //nolint:errcheck // empty where it is no text
+		state, _ := req.Params.Meta["tracestate"].(string)
 		ctx = withParent(ctx, parent, state)
 	}
 	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, progress)

@@ -45,8 +45,11 @@ func (w *works) openTracer(ctx context.Context, stdio bool) (*tracer, error) {
 		return nil, fmt.Errorf("trace calls: %w", err)
 	}
 	cfg.Resource = []otlp.Attr{
-		{Key: "service.name", Value: serviceName(os.Getenv)}, {Key: "service.version", Value: version()},
-		{Key: "process.pid", Value: int64(os.Getpid())}, {Key: "telemetry.sdk.name", Value: "belljar"}, {Key: "telemetry.sdk.language", Value: "go"},
+		{Key: "service.name", Value: serviceName(os.Getenv)},
+		{Key: "service.version", Value: version()},
+		{Key: "process.pid", Value: int64(os.Getpid())},
+		{Key: "telemetry.sdk.name", Value: "belljar"},
+		{Key: "telemetry.sdk.language", Value: "go"},
 	}
 	e, err := otlp.Start(ctx, cfg)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestEveryFieldIsWritten(t *testing.T) {
 			if changed.Field(i).Type() == reflect.TypeFor[policies.AuditLevel]() {
 				continue // says how much is written; TestLevels
 			}
-			other, ok := changed.Interface().(quick)
+			other, ok := reflect.TypeAssert[quick](changed)
 			if !ok {
 				t.Fatalf("%v is not quick", changed.Type())
 			}
@@ -73,8 +73,8 @@ func fillValue(t *testing.T, v reflect.Value) {
 		}
 		v.SetMapIndex(reflect.ValueOf("key"), e)
 	case reflect.Struct: // each field is another text, so that the line tells them apart
-		for i := range v.NumField() {
-			fillValue(t, v.Field(i))
+		for _, field := range v.Fields() {
+			fillValue(t, field)
 		}
 	default:
 		t.Fatalf("no value of %v", v.Type())
