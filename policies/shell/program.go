@@ -231,9 +231,7 @@ func xargs(r *reader, i int, words []Word, at place) {
 	var filled []Word
 	for _, w := range rest {
 		if replace != "" {
-			if before, _, found := strings.Cut(w.Text, replace); found && w.Certainty != Any {
-				w = Word{Text: before, Certainty: One}
-			}
+			w = marked(w, replace)
 		}
 		filled = append(filled, w)
 	}
@@ -241,6 +239,29 @@ func xargs(r *reader, i int, words []Word, at place) {
 		filled = append(filled, Word{Certainty: Any})
 	}
 	r.started(filled, r.out.Commands[i].Assigns, via, at)
+}
+
+// marked is a word in which a program puts something else in the place of a mark:
+// what stands before the mark is all that is known of it. Of a word that is not
+// known in full the unknown part may hold the mark, or its end.
+func marked(w Word, mark string) Word {
+	before, _, found := strings.Cut(w.Text, mark)
+	switch {
+	case found && w.Certainty == Home:
+		return Word{Certainty: One}
+	case found && w.Certainty != Any:
+		return Word{Text: before, Certainty: One}
+	case found:
+		w.Text = before
+	case w.Certainty == One || w.Certainty == Any:
+		for n := min(len(mark)-1, len(w.Text)); n > 0; n-- {
+			if strings.HasSuffix(w.Text, mark[:n]) {
+				w.Text = w.Text[:len(w.Text)-n]
+				break
+			}
+		}
+	}
+	return w
 }
 
 // find starts commands for -exec and its kin.
@@ -272,10 +293,7 @@ func find(r *reader, i int, words []Word, at place) {
 		}
 		command := make([]Word, 0, to-from)
 		for _, w := range words[from:to] {
-			if before, _, found := strings.Cut(w.Text, "{}"); found && w.Certainty != Any {
-				w = Word{Text: before, Certainty: One}
-			}
-			command = append(command, w)
+			command = append(command, marked(w, "{}"))
 		}
 		if to < len(words) && words[to].Text == "+" && len(command) > 0 {
 			command[len(command)-1] = Word{Certainty: Any}
