@@ -30,7 +30,8 @@ type Fault struct {
 // in the order of the text.
 type ParseError struct {
 	Faults []Fault
-	More   int // faults beyond those listed
+	More   int      // faults beyond those listed
+	Files  []string // the further files that the policy names, as far as it was read
 }
 
 // Error lists all faults, each with its source line and a caret under the

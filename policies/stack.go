@@ -57,7 +57,9 @@ func Load(name string, text []byte, files Files) (*Policy, error) {
 		d.policy(root, p)
 	}
 	if len(d.faults) > 0 {
-		return nil, newParseError(d.faults)
+		e := newParseError(d.faults)
+		e.Files = d.read
+		return nil, e
 	}
 	return p, nil
 }
@@ -298,11 +300,11 @@ func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName strin
 	case d.stack == nil || d.stack.Read == nil:
 		d.fault(n, "name the policy by its file", "the file %s cannot be read here", shown(name))
 		return nil
-	case d.read == maxStackFiles:
+	case len(d.read) == maxStackFiles:
 		d.fault(n, "put what several tenants share into the rules of the policy", "the policy names more than %d files", maxStackFiles)
 		return nil
 	}
-	d.read++
+	d.read = append(d.read, name)
 	text, err := d.stack.Read(name)
 	if err != nil {
 		d.fault(n, "mend its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))

@@ -23,9 +23,9 @@ type decoder struct {
 	file   string
 	lines  []string
 	faults []Fault
-	stack  *Files // how further files are read; nil in those
-	read   int    // further files that were read
-	whens  int    // conditions so far
+	stack  *Files   // how further files are read; nil in those
+	read   []string // further files that were read, or could not be
+	whens  int      // conditions so far
 }
 
 func newDecoder(file string, text []byte) *decoder {

@@ -40,6 +40,7 @@ type reloader struct {
 	http      bool                   // tenants come with tokens
 	looks     <-chan time.Time       // when to look whether a file has changed; nil is never
 	watch     watcher
+	tried     []string      // files that a policy with faults names
 	status    *policyStatus // for the commands that ask
 	audit     *ledger
 	log       *slog.Logger
@@ -86,14 +87,16 @@ func (r *reloader) files() []string {
 			names = append(names, f.Name)
 		}
 	}
-	return names
+	return append(names, r.tried...)
 }
 
 // reload puts the policy file's present text into the gate, or says why not.
 // A file that was there is never followed by the built-in policy, which may
 // allow what the file denied.
 func (r *reloader) reload(ctx context.Context) {
+	began := time.Now()
 	r.watch.begin(r.files())
+	defer func() { r.watch.also(r.files(), began) }()
 	name, p, err := findPolicy(r.file, r.workspace)
 	if err == nil {
 		err = r.audit.bears(p, r.workspace)
@@ -107,10 +110,12 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	if err != nil {
 		r.status.refuse(firstLine(err))
+		r.tried = nil
 		holds := r.gate.now.Load()
 		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), holds, holds, firstLine(err))
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
 		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
+			r.tried = parse.Files
 			// Without the source lines: a log is no place for what they may hold.
 			for _, f := range parse.Faults {
 				r.log.Error("fault of the policy", "file", f.File, "line", f.Line, "col", f.Col, "fault", f.Message, "hint", f.Hint)
@@ -120,6 +125,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	r.gate.tokens.Store(&tokens) // which can change without the policy
 	r.status.hold(name, p)
+	r.tried = nil
 	if p.Hash() == r.gate.now.Load().Hash() {
 		r.log.Warn("the policy was read again and is as it was", "policy", name)
 		return

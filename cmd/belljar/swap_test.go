@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
@@ -414,6 +415,18 @@ func TestWatcher(t *testing.T) {
 		}
 	}
 	looks("nothing", false, false, false, false)
+	further := filepath.Join(dir, "layer.yaml")
+	began := time.Now().Add(time.Hour) // after what is written below
+	put(t, further, "one")
+	names = append(names, further)
+	w.also(names, began)
+	looks("a further file that was read", false, false, false)
+	put(t, further, "two")
+	looks("it changes", false, false, true)
+	w.begin(names[:2])
+	w.also(names, time.Now().Add(-time.Hour))
+	looks("one that was written since", false, true)
+	w.begin(names)
 	put(t, file, "one")
 	looks("a new file", false, false, true)
 	w.begin(names)

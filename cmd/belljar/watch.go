@@ -17,40 +17,46 @@ const (
 	watchStill = 2 // looks that found the same before it is read
 )
 
+// tick is how much older than now a file may look that is written now: a file
+// system takes its time from the kernel's last tick.
+const tick = 10 * time.Millisecond
+
 // watcher sees when files change. It is used by one goroutine.
 type watcher struct {
-	read  string // what the files were when they were last read
-	seen  string // and at the last look
-	still int    // looks since they became what seen says
+	read  map[string]string // what each file was when it was last read
+	seen  string            // what they were at the last look
+	still int               // looks since they became what seen says
 }
 
-// stamp is what tells one state of files from another, without reading them.
-func stamp(names []string) string {
-	var b strings.Builder
-	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil {
-			fmt.Fprintf(&b, "%s\x00none\x00", name)
-			continue
-		}
-		inode := uint64(0)
-		if s, ok := info.Sys().(*syscall.Stat_t); ok {
-			inode = s.Ino
-		}
-		fmt.Fprintf(&b, "%s\x00%d %d %d\x00", name, info.Size(), info.ModTime().UnixNano(), inode)
+// stamp is what tells one state of a file from another, without reading it, and
+// when it was written.
+func stamp(name string) (string, time.Time) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "none", time.Time{}
 	}
-	return b.String()
+	inode := uint64(0)
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = s.Ino
+	}
+	return fmt.Sprintf("%d %d %d", info.Size(), info.ModTime().UnixNano(), inode), info.ModTime()
 }
 
 // look reports whether files have changed since they were read, and have been
 // left alone since.
 func (w *watcher) look(names []string) bool {
-	now := stamp(names)
-	if now != w.seen {
-		w.seen, w.still = now, 0
+	var now strings.Builder
+	changed := false
+	for _, name := range names {
+		s, _ := stamp(name)
+		changed = changed || w.read[name] != s
+		now.WriteString(s + "\x00")
+	}
+	if now.String() != w.seen {
+		w.seen, w.still = now.String(), 0
 		return false
 	}
-	if now == w.read {
+	if !changed {
 		return false
 	}
 	w.still++
@@ -60,6 +66,22 @@ func (w *watcher) look(names []string) bool {
 // begin notes what files are that are about to be read: what changes while they
 // are is seen later.
 func (w *watcher) begin(names []string) {
-	w.read = stamp(names)
-	w.seen, w.still = w.read, 0
+	w.read, w.still = make(map[string]string), 0
+	for _, name := range names {
+		w.read[name], _ = stamp(name)
+	}
+}
+
+// also notes further files, of which only the reading told, which began at a
+// time. One that was written since is read again.
+func (w *watcher) also(names []string, began time.Time) {
+	for _, name := range names {
+		if _, known := w.read[name]; known {
+			continue
+		}
+		s, written := stamp(name)
+		if written.Before(began.Add(-tick)) {
+			w.read[name] = s
+		}
+	}
 }
