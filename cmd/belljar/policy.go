@@ -86,8 +86,9 @@ makes no sense.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Command, f.Now, f.Args = args[1], time.Now(), make(map[string]any)
 			if given != "" {
-				if err := json.Unmarshal([]byte(given), &f.Args); err != nil {
-					return usage("--args is no JSON object: %v", err)
+				// What is wrong is left out: it is said in the words of Go's types.
+				if json.Unmarshal([]byte(given), &f.Args) != nil || f.Args == nil {
+					return usage(`--args is no JSON object, as '{"timeout":5000}'`)
 				}
 			}
 			f.Args["command"] = f.Command
