@@ -131,7 +131,7 @@ rules:
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer session.Close()
+		t.Cleanup(func() { session.Close() })
 		r, err := ty.Call(t.Context(), session, "echo", json.RawMessage(`{"text":"a secret <b>"}`))
 		if err != nil {
 			t.Fatal(err)

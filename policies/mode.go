@@ -66,12 +66,10 @@ type aside struct {
 
 // overlay is what the verdict of a piece had been with one rule more.
 func (o *outcome) overlay(a aside) Verdict {
-	switch {
-	case o.rule == nil: // the default does not hold where a rule speaks
-		return a.verdict
-	default:
-		return min(o.verdict, a.verdict)
+	if o.rule == nil {
+		return a.verdict // the default does not hold where a rule speaks
 	}
+	return min(o.verdict, a.verdict)
 }
 
 // cast takes what the rules on the side say to a piece into what they say to

@@ -37,14 +37,16 @@ rules:
 		{"$x y", ask, "no-rm", []shadow{
 			{"no-curl", policies.ModeAudit, ask, "$x y"}, {"no-push", policies.ModeWarn, ask, "$x y"},
 		}, nil},
-		{"ls; git push", allow, "shell", []shadow{{"no-push", policies.ModeWarn, ask, "git push"}},
-			[]string{"WARNING by policy rule no-push (policy.yaml:11): this command was let through, and will need a person's approval once the rule is enforced. Part 2 of 2: git push. Why: Pushing publishes. Do this instead: git diff"}},
+		{"ls; git push", allow, "shell", []shadow{{"no-push", policies.ModeWarn, ask, "git push"}}, []string{
+			"WARNING by policy rule no-push (policy.yaml:11): this command was let through, and will need a person's approval once the rule is enforced. Part 2 of 2: git push. Why: Pushing publishes. Do this instead: git diff",
+		}},
 		{"make", ask, "default", []shadow{{"make", policies.ModeAudit, allow, "make"}}, nil},
 		{"make; make $x", ask, "default", []shadow{{"make", policies.ModeAudit, ask, "make"}}, nil},
 		{"rm x; make", deny, "no-rm", []shadow{{"make", policies.ModeAudit, deny, "make"}}, nil},
 		{"make; rm x; git push", deny, "no-rm", []shadow{{"make", policies.ModeAudit, deny, "make"}, {"no-push", policies.ModeWarn, deny, "git push"}}, nil},
-		{"git push; curl x", allow, "shell", []shadow{{"no-curl", policies.ModeAudit, deny, "curl x"}, {"no-push", policies.ModeWarn, ask, "git push"}},
-			[]string{"WARNING by policy rule no-push (policy.yaml:11): this command was let through, and will need a person's approval once the rule is enforced. Part 1 of 2: git push. Why: Pushing publishes. Do this instead: git diff"}},
+		{"git push; curl x", allow, "shell", []shadow{{"no-curl", policies.ModeAudit, deny, "curl x"}, {"no-push", policies.ModeWarn, ask, "git push"}}, []string{
+			"WARNING by policy rule no-push (policy.yaml:11): this command was let through, and will need a person's approval once the rule is enforced. Part 1 of 2: git push. Why: Pushing publishes. Do this instead: git diff",
+		}},
 	}
 	for _, tt := range tests {
 		d := p.Decide(bash(tt.command))
