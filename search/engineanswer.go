@@ -30,7 +30,7 @@ type answer struct {
 
 	title, url, snippet, date, suggestion, reply []finder
 
-	drop []nethtmlMatcher
+	drop []matcher
 
 	// What shows why there are no results.
 	empty, captcha, blocked, limited, failed []proof

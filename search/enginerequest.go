@@ -171,17 +171,14 @@ func (r *reader) ownHost(n *yaml.Node, t template, e *Engine) {
 
 // jsonTexts reads the templates in a JSON body.
 func (r *reader) jsonTexts(n *yaml.Node, body map[*yaml.Node]template) {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 1; i < len(n.Content); i += 2 {
-			r.jsonTexts(n.Content[i], body)
-		}
-	case yaml.ScalarNode:
+	if n.Kind == yaml.ScalarNode {
 		if n.ShortTag() == "!!str" {
 			body[n] = r.template(n, "json")
 		}
-	default:
-		for _, c := range n.Content {
+		return
+	}
+	for i, c := range n.Content {
+		if n.Kind != yaml.MappingNode || i%2 == 1 { // not the keys
 			r.jsonTexts(c, body)
 		}
 	}
@@ -260,8 +257,7 @@ func encodeParams(params []param, value func(piece) string) string {
 // jsonValue is a JSON body with values put in. A text that is one variable
 // with a number as its value becomes that number.
 func (s *sending) jsonValue(n *yaml.Node, values map[string]string) any {
-	switch n.Kind {
-	case yaml.MappingNode:
+	if n.Kind == yaml.MappingNode {
 		object := make(map[string]any)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if v := s.jsonValue(n.Content[i+1], values); v != nil {
@@ -269,7 +265,8 @@ func (s *sending) jsonValue(n *yaml.Node, values map[string]string) any {
 			}
 		}
 		return object
-	case yaml.SequenceNode:
+	}
+	if n.Kind == yaml.SequenceNode {
 		list := []any{}
 		for _, c := range n.Content {
 			if v := s.jsonValue(c, values); v != nil {
@@ -277,7 +274,6 @@ func (s *sending) jsonValue(n *yaml.Node, values map[string]string) any {
 			}
 		}
 		return list
-	default:
 	}
 	t, isText := s.body[n]
 	if !isText {

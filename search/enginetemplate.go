@@ -83,13 +83,3 @@ func (t template) expand(value func(p piece) string) (string, bool) {
 	}
 	return b.String(), true
 }
-
-// fixed reports whether a template has no variables.
-func (t template) fixed() bool {
-	for _, p := range t {
-		if p.name != "" {
-			return false
-		}
-	}
-	return true
-}

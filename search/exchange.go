@@ -127,11 +127,8 @@ func (x *Exchange) Answer(r Response) {
 	if last.Outcome != None && x.parsed.Outcome == Drift {
 		x.parsed = last // what the first form said is nearer to the cause
 	}
-	switch x.parsed.Outcome {
-	case Drift, BlockedSoft, HTTPError:
-		// The next form may work, or prove that there is nothing.
-	default:
-		x.steps = nil
+	if o := x.parsed.Outcome; o != Drift && o != BlockedSoft && o != HTTPError {
+		x.steps = nil // else the next form may work, or prove that there is nothing
 	}
 }
 
@@ -146,7 +143,7 @@ func (x *Exchange) Parsed() Parsed {
 // token reads the token of a step out of an answer.
 func (e *Engine) token(s *sending, r Response) (token string) {
 	defer func() {
-		if recover() != nil { //nolint:revive // as in Parse
+		if recover() != nil { // as in Parse
 			token = ""
 		}
 	}()

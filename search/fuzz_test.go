@@ -20,21 +20,21 @@ func addBodies(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(text, 200)
+		f.Add(text, 200, e.Engine)
 	}
-	f.Add([]byte("<a href=\"&#1"), 0)
-	f.Add([]byte("<!--<![CDATA[</<p/=''=\"><svg><title></svg>"), 0)
-	f.Add([]byte(strings.Repeat("<div>", 3000)), 0)
-	f.Add([]byte(strings.Repeat("[", 20000)), 0)
+	f.Add([]byte("<a href=\"&#1"), 0, "bing")
+	f.Add([]byte("<!--<![CDATA[</<p/=''=\"><svg><title></svg>"), 0, "bing")
+	f.Add([]byte(strings.Repeat("<div>", 3000)), 0, "google")
+	f.Add([]byte(strings.Repeat("[", 20000)), 0, "github")
 }
 
 // Whatever the body is, Parse says something true of it: results with title
 // and address where it is OK, and none where it is not.
 func FuzzParse(f *testing.F) {
 	addBodies(f)
-	engines := load(f).All()
-	f.Fuzz(func(t *testing.T, body []byte, status int) {
-		for _, e := range engines {
+	engines := load(f)
+	f.Fuzz(func(t *testing.T, body []byte, status int, name string) {
+		if e := engines.Find(name); e != nil {
 			p := e.Parse(Response{Status: status, Body: body})
 			if (p.Outcome == OK) != (len(p.Hits) > 0) || p.Outcome == None {
 				t.Fatalf("%s: %s with %d results", e.Name, p.Outcome, len(p.Hits))
@@ -58,7 +58,7 @@ func FuzzParse(f *testing.F) {
 // A tree holds together, and no deeper or larger than it may be.
 func FuzzGrow(f *testing.F) {
 	addBodies(f)
-	f.Fuzz(func(t *testing.T, body []byte, kind int) {
+	f.Fuzz(func(t *testing.T, body []byte, kind int, _ string) {
 		p := grow(string(body), kind%2 == 1)
 		nodes := 0
 		var walk func(n *html.Node, depth int)

@@ -23,7 +23,7 @@ const maxHits = 50
 func (e *Engine) Parse(r Response) (p Parsed) {
 	defer func() {
 		// Cascadia and the tokenizer are not ours, and the body is anybody's.
-		if bad := recover(); bad != nil { //nolint:revive // one bad page must not end the process
+		if recover() != nil {
 			p = Parsed{Outcome: Drift, Detail: "its answer could not be read"}
 		}
 	}()
@@ -194,7 +194,7 @@ func (b *body) byAddress() (Outcome, string) {
 		}
 	}
 	for _, name := range []string{"X-Yandex-Captcha", "Cf-Mitigated", "X-Datadome-Cid"} {
-		if b.resp.Header.Get(name) != "" && !(name == "X-Datadome-Cid" && b.fine()) {
+		if b.resp.Header.Get(name) != "" && (name != "X-Datadome-Cid" || !b.fine()) {
 			return BlockedCaptcha, "the header " + name
 		}
 	}
@@ -236,7 +236,7 @@ func (b *body) byProof(answers []*answer, empty bool) (Outcome, string) {
 		}
 		for _, kind := range all {
 			for _, p := range kind.proofs {
-				if holds(p) && !(empty && b.doubtful(p)) {
+				if holds(p) && (!empty || !b.doubtful(p)) {
 					return kind.outcome, p.text
 				}
 			}
@@ -308,12 +308,12 @@ func (b *body) retryAfter() time.Duration {
 // waitOf is what the answer of an API asks to wait.
 func waitOf(object map[string]any) time.Duration {
 	for _, key := range []string{"backoff", "retry_after"} {
-		if n, err := strconv.Atoi(literal(object[key], maxProof)); err == nil && n > 0 && n < int(maxWait/time.Second) {
+		if n, err := strconv.Atoi(literal(object[key])); err == nil && n > 0 && n < int(maxWait/time.Second) {
 			return time.Duration(n) * time.Second
 		}
 	}
 	for _, key := range []string{"error_message", "message", "error", "detail"} {
-		if m := waitSeconds.FindStringSubmatch(literal(object[key], maxProof)); m != nil {
+		if m := waitSeconds.FindStringSubmatch(literal(object[key])); m != nil {
 			n, err := strconv.Atoi(m[1])
 			if err == nil {
 				return time.Duration(n) * time.Second

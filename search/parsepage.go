@@ -64,7 +64,7 @@ func (b *body) readItem(t *page, a *answer, n *html.Node) {
 }
 
 // fieldOf is the first of the alternatives that says something, and its node.
-func fieldOf(n *html.Node, alternatives []finder, most int, drop []nethtmlMatcher) (string, *html.Node) {
+func fieldOf(n *html.Node, alternatives []finder, most int, drop []matcher) (string, *html.Node) {
 	for _, f := range alternatives {
 		at := f.place.find(n)
 		if at == nil {

@@ -159,16 +159,16 @@ func (s step) holds(e any) bool {
 	if !ok {
 		return false
 	}
-	text := literal(have, maxProof)
+	text := literal(have)
 	if start, open := strings.CutSuffix(s.value, "*"); open {
 		return strings.HasPrefix(text, start)
 	}
 	return text == s.value
 }
 
-// literal is a value as text: a string as it is, all else as JSON, most bytes
-// of it.
-func literal(v any, most int) string {
+// literal is a value as text, maxProof bytes of it: a string as it is, all else
+// as JSON.
+func literal(v any) string {
 	var s string
 	switch v := v.(type) {
 	case string:
@@ -183,7 +183,7 @@ func literal(v any, most int) string {
 	default:
 		s = encode(v)
 	}
-	return s[:min(len(s), most)]
+	return s[:min(len(s), maxProof)]
 }
 
 func encode(v any) string {

@@ -81,7 +81,7 @@ func (p place) findAll(n *html.Node) []*html.Node {
 }
 
 // value is what stands at a found node.
-func (p place) value(n *html.Node, most int, drop []nethtmlMatcher) string {
+func (p place) value(n *html.Node, most int, drop []matcher) string {
 	if p.attr == "" {
 		return textOf(n, most, drop)
 	}
@@ -186,5 +186,5 @@ func scalar(v any) (string, bool) {
 	case map[string]any:
 		return "{}", len(v) == 0
 	}
-	return literal(v, maxProof), true
+	return literal(v), true
 }

@@ -2,6 +2,7 @@ package search
 
 import (
 	"html"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -73,33 +74,25 @@ var mute = set(atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg)
 
 // textOf is the text that a reader sees in n, without the nodes that drop
 // picks, most bytes of it.
-func textOf(n *nethtml.Node, most int, drop []nethtmlMatcher) string {
+func textOf(n *nethtml.Node, most int, drop []matcher) string {
 	p := prose{most: most}
 	readText(&p, n, n, drop)
 	return p.String()
 }
 
-// nethtmlMatcher is the part of a selector that picks a node.
-type nethtmlMatcher interface{ Match(n *nethtml.Node) bool }
+// matcher is the part of a selector that picks a node.
+type matcher interface{ Match(n *nethtml.Node) bool }
 
 // readText walks no deeper than maxDepth, the depth of a tree.
-func readText(p *prose, top, n *nethtml.Node, drop []nethtmlMatcher) {
-	switch n.Type {
-	case nethtml.TextNode:
+func readText(p *prose, top, n *nethtml.Node, drop []matcher) {
+	if n.Type == nethtml.TextNode {
 		p.write(n.Data)
 		return
-	case nethtml.ElementNode:
-		if n != top {
-			if mute[n.DataAtom] {
-				return
-			}
-			for _, d := range drop {
-				if d.Match(n) {
-					return
-				}
-			}
+	}
+	if n != top && n.Type == nethtml.ElementNode {
+		if mute[n.DataAtom] || slices.ContainsFunc(drop, func(d matcher) bool { return d.Match(n) }) {
+			return
 		}
-	default:
 	}
 	block := blocks[n.DataAtom]
 	p.gap = p.gap || block

@@ -11,7 +11,7 @@ import (
 // call per level, and a page of results is far from either.
 const (
 	maxDepth = 256
-	maxNodes = 200_000
+	maxNodes = 60_000
 )
 
 // slab is how many nodes and attributes are made at once. Making a tree is
@@ -203,17 +203,17 @@ func (g *grower) close(name string) {
 
 // imply closes the elements that a start tag ends without saying so.
 func (g *grower) imply(kind atom.Atom) {
-	ends, within := implied(kind)
-	if ends == nil {
+	e, some := endings[kind]
+	if !some {
 		return
 	}
 	for i := len(g.stack) - 1; i > 0; i-- {
 		a := g.stack[i].DataAtom
-		if ends[a] {
+		if e.ends[a] {
 			g.stack = g.stack[:i]
 			return
 		}
-		if within[a] || walls[a] && !frames[kind] {
+		if e.within[a] || walls[a] && !frames[kind] {
 			return
 		}
 	}
@@ -257,27 +257,23 @@ var (
 	inA = set(atom.Div, atom.Li, atom.P, atom.Section, atom.Article, atom.Ul, atom.H1, atom.H2, atom.H3, atom.H4)
 )
 
-// implied says which open element a start tag ends, and which elements hide it.
-func implied(kind atom.Atom) (ends, within atoms) {
-	switch kind {
-	case atom.Li:
-		return endsLi, inList
-	case atom.Dt, atom.Dd:
-		return endsDt, inDl
-	case atom.Option:
-		return endsOpt, inSelect
-	case atom.Tr:
-		return endsTr, inTable
-	case atom.Td, atom.Th:
-		return endsTd, inTable
-	case atom.A:
-		return endsA, inA
-	case atom.P, atom.Div, atom.Ul, atom.Ol, atom.Table, atom.Section, atom.Article, atom.Form,
-		atom.H1, atom.H2, atom.H3, atom.H4, atom.Hr, atom.Pre, atom.Blockquote, atom.Header, atom.Footer, atom.Main, atom.Nav:
-		return endsP, inP
+// ending is what a start tag ends without saying so: which open element, and
+// which elements hide it.
+type ending struct{ ends, within atoms }
+
+var endings = func() map[atom.Atom]ending {
+	all := map[atom.Atom]ending{
+		atom.Li: {endsLi, inList}, atom.Dt: {endsDt, inDl}, atom.Dd: {endsDt, inDl}, atom.Option: {endsOpt, inSelect},
+		atom.Tr: {endsTr, inTable}, atom.Td: {endsTd, inTable}, atom.Th: {endsTd, inTable}, atom.A: {endsA, inA},
 	}
-	return nil, nil
-}
+	for _, block := range []atom.Atom{
+		atom.P, atom.Div, atom.Ul, atom.Ol, atom.Table, atom.Section, atom.Article, atom.Form, atom.H1, atom.H2, atom.H3,
+		atom.H4, atom.Hr, atom.Pre, atom.Blockquote, atom.Header, atom.Footer, atom.Main, atom.Nav,
+	} {
+		all[block] = ending{endsP, inP}
+	}
+	return all
+}()
 
 // foreign reports whether a tag may close itself in HTML.
 func foreign(kind atom.Atom) bool { return kind == atom.Svg || kind == atom.Math }
