@@ -74,6 +74,11 @@ type Engine struct {
 	locations []causes
 }
 
+// Secrets are the names in Keys of all that the engine uses, needed or not.
+func (e *Engine) Secrets() []string {
+	return slices.DeleteFunc([]string{e.key, e.NeedsURL}, func(name string) bool { return name == "" })
+}
+
 // Usable reports whether keys hold what the engine cannot be asked without.
 func (e *Engine) Usable(keys Keys) bool {
 	return (e.NeedsKey == "" || keys[e.NeedsKey] != "") && (e.NeedsURL == "" || keys[e.NeedsURL] != "")

@@ -38,7 +38,7 @@ type queryRules struct {
 // sending is one request of an engine.
 type sending struct {
 	name    string
-	when    string // "", "first" or "next": on which pages
+	when    string // "", "first" or "next": on which pages; "key" or "no key": with or without one
 	token   []finder
 	method  string
 	url     template
@@ -116,7 +116,7 @@ func (r *reader) sending(n *yaml.Node, e *Engine) *sending {
 		s.name = r.text(v["name"], "name")
 	}
 	if v["when"] != nil {
-		s.when = r.word(v["when"], "when", "first", "next")
+		s.when = r.word(v["when"], "when", "first", "next", "key", "no key")
 	}
 	if v["token"] != nil {
 		s.token = r.finders(v["token"], "token", formatHTML)

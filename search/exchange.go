@@ -59,7 +59,7 @@ func (e *Engine) Exchange(q Query, keys Keys) (*Exchange, error) {
 	}
 	x := &Exchange{engine: e, values: e.valuesOf(q, keys, time.Now()), parsed: Parsed{Outcome: None}}
 	for _, s := range e.steps {
-		if s.when == "" || (s.when == "first") == (q.Page <= 1) {
+		if s.suits(max(q.Page, 1), x.values["key"] != "") {
 			x.steps = append(x.steps, s)
 		}
 	}
@@ -70,6 +70,21 @@ func (e *Engine) Exchange(q Query, keys Keys) (*Exchange, error) {
 		return nil, fmt.Errorf("ask %s: its file says no requests", e.Name)
 	}
 	return x, nil
+}
+
+// suits reports whether a request is made for a page, with or without a key.
+func (s *sending) suits(page int, key bool) bool {
+	switch s.when {
+	case "first":
+		return page == 1
+	case "next":
+		return page > 1
+	case "key":
+		return key
+	case "no key":
+		return !key
+	}
+	return true
 }
 
 // Next is the request to make now; false says that the exchange is at its end.

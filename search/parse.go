@@ -5,9 +5,14 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 // maxHits bounds what is taken from one answer.
@@ -236,7 +241,7 @@ func (b *body) byProof(answers []*answer, empty bool) (Outcome, string) {
 		}
 		for _, kind := range all {
 			for _, p := range kind.proofs {
-				if holds(p) && (!empty || !b.doubtful(p)) {
+				if holds(p) {
 					return kind.outcome, p.text
 				}
 			}
@@ -245,23 +250,36 @@ func (b *body) byProof(answers []*answer, empty bool) (Outcome, string) {
 	return None, ""
 }
 
-// doubtful reports whether words that say that there is nothing stand on a page
-// that has links elsewhere: they may be those of a result.
-func (b *body) doubtful(p proof) bool {
-	return p.like != nil && b.format == formatHTML && b.tree().links(b) >= driftLinks
-}
-
 // prover tries proofs of a on the body; nil where the body cannot be read.
 func (b *body) prover(a *answer) func(proof) bool {
 	if a.format != formatJSON {
 		tree := b.tree().top
-		return func(p proof) bool { return p.inTree(tree) }
+		return func(p proof) bool {
+			n := p.inTree(tree, b.titles)
+			// Words on a page with links elsewhere may be those of results that
+			// are not found any more, wherever they stand.
+			return n != nil && (p.like == nil || b.format != formatHTML || b.tree().links(b) < driftLinks)
+		}
 	}
 	value, ok := b.json(a)
 	if !ok {
 		return nil
 	}
 	return func(p proof) bool { return p.inValue(value) }
+}
+
+// titles reports whether n may be the title of a result: a link elsewhere is in
+// it, or it is in one.
+func (b *body) titles(n *html.Node) bool {
+	if b.format != formatHTML {
+		return false
+	}
+	for p := n; p != nil; p = p.Parent {
+		if p.DataAtom == atom.A && b.elsewhere(p) != "" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(cascadia.QueryAll(n, anchors), func(a *html.Node) bool { return b.elsewhere(a) != "" })
 }
 
 // cut reports whether the body ends before its end.

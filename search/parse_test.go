@@ -268,3 +268,52 @@ func TestCharsets(t *testing.T) {
 		}
 	}
 }
+
+// Where nothing is found any more, neither words in titles nor words about
+// nothing make more of it than drift.
+func TestDriftIsNothingElse(t *testing.T) {
+	s := load(t)
+	all, err := s.ExamineOwn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := newPlace("x-gone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drifted := func(e *Engine) *Engine {
+		d := *e
+		d.answers = nil
+		for _, a := range e.answers {
+			b := *a
+			if b.items != nil {
+				b.items = []finder{{place: gone, path: path{{name: "x-gone"}}}}
+			}
+			d.answers = append(d.answers, &b)
+		}
+		return &d
+	}
+	check := func(name, file string, text []byte) {
+		p := drifted(s.Find(name)).Parse(Response{Body: text})
+		if p.Outcome != Drift {
+			t.Errorf("%s with a selector that finds nothing: %s (%s), want DRIFT", file, p.Outcome, p.Detail)
+		}
+	}
+	for _, e := range all {
+		if e.Count() == 0 {
+			continue
+		}
+		text, err := own.ReadFile("testdata/bodies/" + e.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(e.Engine, e.File, text)
+	}
+	for _, e := range realBodies(t, s) {
+		columns := strings.Contains(e.File, "opensearch")
+		trimmed := strings.Contains(e.File, "pkggodev.trimmed") // to three
+		if e.Count() > 0 && !columns && !trimmed {
+			check(e.Engine, e.File, readShared(t, e.File))
+		}
+	}
+}

@@ -96,7 +96,7 @@ func within(n *html.Node, before []*html.Node) bool {
 // proof.
 func skipped(n *html.Node, skip []proof) bool {
 	for _, p := range skip {
-		if p.inTree(n) || p.like == nil && p.at.selector != nil && p.at.selector.Match(n) {
+		if p.inTree(n, func(*html.Node) bool { return false }) != nil || p.like == nil && p.at.selector != nil && p.at.selector.Match(n) {
 			return true
 		}
 	}
@@ -106,26 +106,46 @@ func skipped(n *html.Node, skip []proof) bool {
 // anchors are all links of a page.
 var anchors = cascadia.MustCompile("a[href]")
 
-// links counts the links with a text that lead to hosts that are not the
-// engine's.
+// links counts what may be titles of results: links with a text that lead
+// elsewhere, those to one host a few times only, and all that stand in a
+// heading, wherever they lead.
 func (t *page) links(b *body) int {
-	hosts := make(map[string]int)
-	count := 0
-	for _, n := range cascadia.QueryAll(t.top, anchors) {
-		address, ok := b.engine.result(attribute(n, "href"), b.base)
-		if !ok || inside(n, atom.Footer) {
-			continue
-		}
-		u, err := url.Parse(address)
-		if err != nil || b.engine.akin(u.Hostname()) || textOf(n, maxTitle, nil) == "" {
-			continue
-		}
-		// One host counts a few times: a page of results is not about one.
-		if hosts[u.Hostname()]++; hosts[u.Hostname()] <= driftLinks/2 {
-			count++
-		}
+	if t.counted {
+		return t.elsewhere
 	}
-	return count
+	t.counted = true
+	hosts := make(map[string]int)
+	for _, n := range cascadia.QueryAll(t.top, anchors) {
+		host, heading := b.elsewhere(n), headed(n)
+		if _, result := b.engine.result(attribute(n, "href"), b.base); !result || host == "" && !heading {
+			continue
+		}
+		if !heading && hosts[host] >= driftLinks/2 || inside(n, atom.Footer) || textOf(n, maxTitle, nil) == "" {
+			continue
+		}
+		hosts[host]++
+		t.elsewhere++
+	}
+	return t.elsewhere
+}
+
+// elsewhere is the host that a link leads to, or "" where it is the engine's or
+// none that a result could have.
+func (b *body) elsewhere(a *html.Node) string {
+	address, ok := b.engine.result(attribute(a, "href"), b.base)
+	if !ok {
+		return ""
+	}
+	u, err := url.Parse(address)
+	if err != nil || b.engine.akin(u.Hostname()) {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// headed reports whether a link stands in a heading.
+func headed(n *html.Node) bool {
+	return inside(n, atom.H2) || inside(n, atom.H3) || inside(n, atom.H4)
 }
 
 // inside reports whether n stands in an element.

@@ -146,18 +146,19 @@ func newPathProof(s string) (proof, error) {
 // maxProof is how much text of a node a pattern is tried on.
 const maxProof = 8 << 10
 
-// inTree reports whether the tree below n has the proof.
-func (p proof) inTree(n *html.Node) bool {
+// inTree is the node in the tree below n that has the proof, or nil. Words in a
+// node that not picks prove nothing.
+func (p proof) inTree(n *html.Node, not func(*html.Node) bool) *html.Node {
 	if p.like == nil && p.at.attr == "" {
-		return p.at.find(n) != nil
+		return p.at.find(n)
 	}
 	for _, found := range p.at.findAll(n) {
 		value := p.at.value(found, maxProof, nil)
-		if p.like == nil && value != "" || p.like != nil && p.like.MatchString(value) {
-			return true
+		if p.like == nil && value != "" || p.like != nil && p.like.MatchString(value) && !not(found) {
+			return found
 		}
 	}
-	return false
+	return nil
 }
 
 // inValue reports whether a JSON value has the proof. Without a pattern it asks

@@ -20,10 +20,13 @@ const slab = 256
 
 // page is a body as a tree.
 type page struct {
-	top     *html.Node
-	ends    map[*html.Node]bool // elements that are open where the text ends
-	open    int                 // how many
-	unended bool                // the body ends in a tag, or neither <body> nor the page is closed
+	top       *html.Node
+	ends      map[*html.Node]bool // elements that are open where the text ends
+	open      int                 // how many
+	counted   bool                // links has counted
+	elsewhere int                 // what it counted
+
+	unended bool // the body ends in a tag, or neither <body> nor the page is closed
 }
 
 // grower makes a tree of a body. It is no parser by the book: it closes what

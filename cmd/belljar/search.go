@@ -7,11 +7,13 @@ func searchCommand() *cobra.Command {
 		Use:   "search QUERY...",
 		Short: "ask the search engines",
 		Long: `search asks the engines of WebSearch through the same checks as a client's call,
-and prints what they found.
+and prints what they found. "search engines" lists the engines, and "search
+doctor" says whether their files still fit what they answer.
 
 Exit status: 0 there is an answer, even if it is that there are no results; 1
 there is none, and the text says why; 2 the command line makes no sense.`,
 	}
 	searchQuery(c)
+	c.AddCommand(searchEnginesCommand(), searchDoctorCommand())
 	return c
 }

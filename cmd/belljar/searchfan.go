@@ -58,8 +58,8 @@ func (w *works) searchKeys(engines *search.Engines) search.Keys {
 	keys := make(search.Keys)
 	policy := w.gate.now.Load()
 	for _, e := range engines.All() {
-		for _, name := range []string{e.NeedsKey, e.NeedsURL} {
-			if _, known := policy.Secret(name); !known || name == "" || keys[name] != "" {
+		for _, name := range e.Secrets() {
+			if _, known := policy.Secret(name); !known || keys[name] != "" {
 				continue
 			}
 			value, err := w.secret(context.Background(), name)

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/sandbox/egress"
+	"belljar.dev/search"
+)
+
+// doctoring is what `search doctor` was asked.
+type doctoring struct {
+	bodies       string
+	live, asJSON bool
+	names        []string
+}
+
+func searchDoctorCommand() *cobra.Command {
+	var d doctoring
+	dir := ""
+	c := &cobra.Command{
+		Use:   "doctor [ENGINE ...]",
+		Short: "say whether the engines' files fit what the engines answer",
+		Long: `doctor parses recorded answers with the engines' files as they are now, and says
+of each whether it means what it should. It reads the few that come with belljar
+and needs no network.
+
+With --bodies DIR it reads those that DIR/index.tsv lists, and prints a table
+divided by tabs: engine, file, outcome, count, first title and first url. The
+first line of an index names its columns: engine and file, and what is expected
+in organic, outcome, first_title and first_url, of which each may be missing.
+What differs from that is said on standard error.
+
+With --live it asks each engine one harmless query instead, through the egress
+door with the engines' hosts only. It is never done without being asked for.
+
+Exit status: 0 all is as expected; 1 it is not; 2 the command line makes no
+sense.`,
+		Example: "  belljar search doctor\n  belljar search doctor --bodies recorded > now.tsv\n  belljar search doctor --live wikipedia mojeek",
+		RunE: func(c *cobra.Command, args []string) error {
+			if d.live && d.bodies != "" {
+				return usage("--live asks the engines, and --bodies what was recorded: choose one")
+			}
+			engines, err := loadEngines(dir)
+			if err != nil {
+				return failure(err)
+			}
+			for _, name := range args {
+				if engines.Find(name) == nil {
+					return usage("there is no engine %q; `belljar search engines` lists them", name)
+				}
+			}
+			d.names = args
+			return d.run(c.Context(), engines, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	filesFlag(c, &dir)
+	c.Flags().StringVar(&d.bodies, "bodies", "", "directory with an index.tsv and the bodies that it lists")
+	c.Flags().BoolVar(&d.live, "live", false, "ask the engines themselves")
+	c.Flags().BoolVar(&d.asJSON, "json", false, "print JSON")
+	return c
+}
+
+// run examines and prints; the error says how much is wrong.
+func (d *doctoring) run(ctx context.Context, engines *search.Engines, out, errs io.Writer) error {
+	var all []search.Examined
+	var err error
+	switch {
+	case d.live:
+		all, err = askEngines(ctx, engines, d.names)
+	case d.bodies != "":
+		all, err = engines.Examine(d.bodies)
+	default:
+		all, err = engines.ExamineOwn()
+	}
+	if err != nil {
+		return failure(err)
+	}
+	all = named(engines, all, d.names)
+	if d.asJSON {
+		err = printExaminedJSON(out, all)
+	} else {
+		err = printExamined(out, all)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	wrong := 0
+	for _, e := range all {
+		if e.Wrong != "" {
+			wrong++
+			fmt.Fprintf(errs, "%s: %s\n", strings.Trim(e.Engine+" "+e.File, " "), e.Wrong)
+		}
+	}
+	if wrong > 0 {
+		return failure(fmt.Errorf("%d of %d answers are not what is expected; docs/search.md says how to mend an engine", wrong, len(all)))
+	}
+	return nil
+}
+
+// named are those of the engines that names lists, or all.
+func named(engines *search.Engines, all []search.Examined, names []string) []search.Examined {
+	if len(names) == 0 {
+		return all
+	}
+	want := make(map[*search.Engine]bool)
+	for _, n := range names {
+		want[engines.Find(n)] = true
+	}
+	var some []search.Examined
+	for _, e := range all {
+		if want[engines.Find(e.Engine)] {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
+// printExamined prints a table divided by tabs, for people and for diff.
+func printExamined(out io.Writer, all []search.Examined) error {
+	var b bytes.Buffer
+	b.WriteString("engine\tfile\toutcome\tcount\tfirst_title\tfirst_url\n")
+	for _, e := range all {
+		title, address := e.First()
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%d\t%s\t%s\n", cell(e.Engine), cell(e.File), e.Parsed.Outcome, e.Count(), cell(title), cell(address))
+	}
+	_, err := out.Write(b.Bytes())
+	return err
+}
+
+// cell is a text in a table divided by tabs: it cannot break out of its cell,
+// nor speak to a terminal.
+func cell(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0:
+			return ' '
+		case r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f:
+			return -1 // turns the rest of the line about
+		}
+		return r
+	}, s)
+}
+
+// examinedInfo is an examined answer as JSON.
+type examinedInfo struct {
+	Engine     string `json:"engine"`
+	File       string `json:"file,omitempty"`
+	Outcome    string `json:"outcome"`
+	Count      int    `json:"count"`
+	FirstTitle string `json:"first_title,omitempty"`
+	FirstURL   string `json:"first_url,omitempty"`
+	Detail     string `json:"detail,omitempty"`
+	Wrong      string `json:"wrong,omitempty"`
+}
+
+func printExaminedJSON(out io.Writer, all []search.Examined) error {
+	infos := make([]examinedInfo, 0, len(all))
+	for _, e := range all {
+		title, address := e.First()
+		infos = append(infos, examinedInfo{
+			Engine: e.Engine, File: e.File, Outcome: e.Parsed.Outcome.String(), Count: e.Count(),
+			FirstTitle: title, FirstURL: address, Detail: e.Parsed.Detail, Wrong: e.Wrong,
+		})
+	}
+	return printJSON(out, infos)
+}
+
+// liveTimeout bounds one live question.
+const liveTimeout = 10 * time.Second
+
+// askEngines asks the engines themselves: those that are asked by default and
+// the reserves, or those of names. One after the other, since nothing hurries.
+func askEngines(ctx context.Context, engines *search.Engines, names []string) ([]search.Examined, error) {
+	var some []*search.Engine
+	for _, e := range engines.All() {
+		if e.Use == search.UseDefault || e.Use == search.UseReserve {
+			some = append(some, e)
+		}
+	}
+	if len(names) > 0 {
+		some = nil
+		for _, n := range names {
+			some = append(some, engines.Find(n))
+		}
+	}
+	ctx, cancel := signal.NotifyContext(ctx, stop...)
+	defer cancel()
+	door, err := egress.New(egress.Config{Egress: search.DoctorEgress(some, nil), Profile: "search doctor"})
+	if err != nil {
+		return nil, err
+	}
+	defer door.Close()
+	var all []search.Examined
+	for _, e := range some {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		limited, done := context.WithTimeout(ctx, liveTimeout)
+		all = append(all, e.ExamineLive(limited, door.Client(), nil))
+		done()
+	}
+	return all, nil
+}
