@@ -184,9 +184,8 @@ func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r R
 	defer resp.Body.Close()
 	out := Response{Status: resp.StatusCode, Header: resp.Header, FinalURL: resp.Request.URL.String()}
 	var text bytes.Buffer
-	if n := resp.ContentLength; n > 0 {
-		text.Grow(int(min(n, MaxBody) + bytes.MinRead))
-	}
+	// Pages of an engine are of about one size; to grow towards it costs copies.
+	text.Grow(f.sizes.guess(req.URL.Hostname(), resp.ContentLength))
 	n, err := io.Copy(&text, io.LimitReader(resp.Body, MaxBody+1))
 	if ctx.Err() != nil {
 		return Response{}, context.Cause(ctx)
@@ -194,6 +193,7 @@ func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r R
 	// A body that breaks off is read as far as it came: what it says of
 	// results is true.
 	out.Truncated = err != nil || n > MaxBody
+	f.sizes.saw(req.URL.Hostname(), n)
 	out.Body = text.Bytes()[:min(n, MaxBody)]
 	return out, nil
 }

@@ -98,6 +98,7 @@ type Fan struct {
 
 	work sync.WaitGroup // flights; added to under mu
 
+	sizes    sizes
 	patience time.Duration // how long engines have, if the query gives them less
 
 	mu      sync.Mutex
@@ -124,6 +125,7 @@ func New(cfg Config) (*Fan, error) {
 		cfg.Door = egressDoor(cfg.Record)
 	}
 	f := &Fan{
+		sizes: sizes{last: make(map[string]int64)},
 		cfg: cfg, doors: newDoors(cfg.Door), cookies: newCookies(), book: newBook(), cache: newCache(),
 		mark: newMarker(), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		patience: DefaultTimeout,

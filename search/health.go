@@ -45,6 +45,12 @@ const (
 // latencies is how many times of answers are remembered of an engine.
 const latencies = 16
 
+// latenciesLeast is of how many something can be said about the slow ones.
+const latenciesLeast = 4
+
+// trusted is after how many good answers one failure to answer is forgiven.
+const trusted = 2
+
 // doubtful is from how many failures in a row, less the successes since, an
 // engine is not waited for.
 const doubtful = 2
@@ -58,6 +64,7 @@ type health struct {
 	since   time.Time // of the last change
 	until   time.Time // before which it is not asked; zero where it is
 	probing bool      // a probe is under way
+	good    int       // answers since the last failure
 	drifted uint64    // mark of the query of a drift that has not opened it; 0 for none
 
 	took [latencies]time.Duration
@@ -155,6 +162,7 @@ func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
 		h.took[h.n%latencies] = t.took
 		h.n++
 		h.fails = max(0, h.fails-1)
+		h.good++
 		h.until, h.drifted = time.Time{}, 0
 		return 0
 	case None, DisabledByPolicy, SkippedOpen:
@@ -165,8 +173,16 @@ func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
 			h.drifted = max(1, t.query)
 			return 0
 		}
-	case BlockedCaptcha, BlockedSoft, RateLimited, Timeout, HTTPError:
+	case Timeout, HTTPError:
+		// One failure of one that answers as a rule is forgiven: to leave it
+		// alone would lose more than to wait for it once more.
+		if h.until.IsZero() && h.good >= trusted && t.retry == 0 && !denied(t.status) {
+			h.good = 0
+			return 0
+		}
+	case BlockedCaptcha, BlockedSoft, RateLimited:
 	}
+	h.good = 0
 	first, most := openFor(t)
 	open := first << min(h.fails, 20)
 	open = min(max(open, first), most)
@@ -194,12 +210,17 @@ func openFor(t told) (first, most time.Duration) {
 	case Drift:
 		return driftFirst, driftMost
 	case HTTPError:
-		if t.status == http.StatusForbidden || t.status == http.StatusUnauthorized {
+		if denied(t.status) {
 			return deniedFirst, deniedMost
 		}
 	case None, OK, Empty, Timeout, DisabledByPolicy, SkippedOpen:
 	}
 	return failedFirst, failedMost
+}
+
+// denied reports whether a status says that we are not wanted.
+func denied(status int) bool {
+	return status == http.StatusForbidden || status == http.StatusUnauthorized
 }
 
 // drop gives a turn back that was not used: the query was cancelled.
@@ -209,13 +230,13 @@ func (b *book) drop(e *Engine) {
 	b.of(e.Name).probing = false
 }
 
-// slow is the longest that an engine's last answers took, and false where none
-// is known: of 16 answers, what 94 in a hundred do not exceed.
+// slow is the longest that an engine's last answers took, and false where too
+// few are known: of 16 answers, what 94 in a hundred do not exceed.
 func (b *book) slow(e *Engine) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(e.Name)
-	if h.n == 0 {
+	if h.n < latenciesLeast {
 		return 0, false
 	}
 	return slices.Max(h.took[:min(h.n, latencies)]), true

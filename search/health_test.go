@@ -68,7 +68,13 @@ func TestOneProbeAtATime(t *testing.T) {
 	if got := b.take(e, later); !got.ask || got.state != Healthy {
 		t.Errorf("got %+v, want it healthy", got)
 	}
-	if slow, ok := b.slow(e); !ok || slow != time.Second {
+	if _, ok := b.slow(e); ok {
+		t.Error("one answer says how slow it is")
+	}
+	for range latenciesLeast {
+		b.note(e, later, told{outcome: OK, took: 2 * time.Second})
+	}
+	if slow, ok := b.slow(e); !ok || slow != 2*time.Second {
 		t.Errorf("slow: got %v, %v", slow, ok)
 	}
 }
@@ -90,6 +96,30 @@ func TestDegraded(t *testing.T) {
 	}
 	if want := []State{Degraded, Degraded, Healthy}; !cmp.Equal(want, states) {
 		t.Errorf("got %v, want %v", states, want)
+	}
+}
+
+// One failure of an engine that answers as a rule is forgiven, two are not, and
+// being turned away never is.
+func TestOneFailureIsForgiven(t *testing.T) {
+	for _, c := range []struct {
+		then []told
+		want []time.Duration
+	}{
+		{[]told{{outcome: Timeout}, {outcome: Timeout}}, []time.Duration{0, 5 * time.Second}},
+		{[]told{{outcome: HTTPError, status: 502}, {outcome: OK}, {outcome: HTTPError, status: 502}}, []time.Duration{0, 0, 5 * time.Second}},
+		{[]told{{outcome: HTTPError, status: 403}}, []time.Duration{30 * time.Minute}},
+		{[]told{{outcome: BlockedCaptcha}}, []time.Duration{10 * time.Minute}},
+		{[]told{{outcome: HTTPError, status: 503, retry: time.Minute}}, []time.Duration{66 * time.Second}},
+	} {
+		b, e := steady(), engine("a", "a", RoleGeneral)
+		b.note(e, start, told{outcome: OK})
+		b.note(e, start, told{outcome: OK})
+		for i, next := range c.then {
+			if got := b.note(e, start, next); got != c.want[i] {
+				t.Errorf("%+v, %d: got %v, want %v", c.then, i, got, c.want[i])
+			}
+		}
 	}
 }
 
@@ -158,8 +188,8 @@ func TestHealthOutlivesTheProgram(t *testing.T) {
 	if got := second.peek(c, now); got != Open {
 		t.Errorf("what the other program learned: got %v", got)
 	}
-	if slow, _ := second.slow(a); slow != 300*time.Millisecond {
-		t.Errorf("slow: got %v", slow)
+	if got := second.of("a"); got.n != 1 || got.took[0] != 300*time.Millisecond {
+		t.Errorf("times: got %v", got.took)
 	}
 	if err := second.store(dir); err != nil {
 		t.Fatal(err)

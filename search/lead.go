@@ -13,7 +13,7 @@ const (
 	// of them needed lately. At the median of 300 ms that engines were seen to
 	// have, one answer in 200 takes longer than softMost.
 	softLeast = 800 * time.Millisecond
-	softMost  = 1150 * time.Millisecond
+	softMost  = 1180 * time.Millisecond
 	softTimes = 1.5
 	// enough is of how many indexes of the general web results should be there.
 	enough = 3

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -209,4 +210,29 @@ func wait(r *http.Request, d time.Duration) bool {
 	case <-r.Context().Done():
 		return false
 	}
+}
+
+// Tag finds in a request a word that begins with a prefix and goes on with
+// digits, and is those: so a behaviour can tell queries apart whatever the form
+// of the engine. It is "" where there is none.
+func Tag(r *http.Request, prefix string) string {
+	text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16)) //nolint:forbidigo // it is bounded
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	_, rest, ok := strings.Cut(r.URL.RequestURI()+" "+string(text), prefix)
+	if !ok {
+		return ""
+	}
+	end := strings.IndexFunc(rest, func(c rune) bool { return c < '0' || c > '9' })
+	if end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}
+
+// Drawn is a number from 0 up to 1 that is the same for the same words: what
+// befalls a query befalls it again for whoever asks it in another way.
+func Drawn(words ...string) float64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, strings.Join(words, "\x00")) // it never fails
+	return rand.New(rand.NewPCG(h.Sum64(), 1)).Float64()  //nolint:gosec // a test
 }

@@ -1,8 +1,12 @@
 package searchtest
 
 import (
+	"context"
+	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -11,11 +15,25 @@ import (
 	"belljar.dev/search"
 )
 
+// Way leads to a server of another process too: its fields can be sent there.
+type Way struct {
+	Port      uint16
+	Hosts     []string
+	Authority []byte // PEM
+
+	strange func(host string) // told of hosts that are none of these; may be nil
+}
+
+// Door is that of the server's Way.
+func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
+	return s.Way().Door(record)
+}
+
 // Door makes egress doors that lead to the server: for Config.Door of a fan.
 // They are real ones, and judge by the grant. What is not real is the port,
 // that the engines' names have a loopback address, and who signs for them.
 // record, if not nil, is told what meets a door.
-func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
+func (w Way) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
 	return func(g policies.Grant) (search.Door, error) {
 		e := *g.Egress()
 		e.Allow = slices.Clone(e.Allow)
@@ -23,7 +41,7 @@ func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.D
 		for i := range e.Allow {
 			if slices.Contains(e.Allow[i].Ports, 443) {
 				e.Allow[i] = policies.EgressRule{
-					Host: e.Allow[i].Host, Ports: append(slices.Clone(e.Allow[i].Ports), s.Port()),
+					Host: e.Allow[i].Host, Ports: append(slices.Clone(e.Allow[i].Ports), w.Port),
 					Methods: e.Allow[i].Methods, Paths: e.Allow[i].Paths, Source: e.Allow[i].Source,
 				}
 			}
@@ -33,13 +51,29 @@ func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.D
 		if err != nil {
 			return nil, err
 		}
-		e.Private = append(e.Private, policies.PrivateRule{Host: local, Port: s.Port()})
-		d, err := egress.New(egress.Config{Egress: &e, Profile: g.Profile(), Resolver: s, Roots: s.Roots(), Record: record})
+		e.Private = append(e.Private, policies.PrivateRule{Host: local, Port: w.Port})
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(w.Authority) {
+			return nil, errors.New("the way has no authority")
+		}
+		d, err := egress.New(egress.Config{Egress: &e, Profile: g.Profile(), Resolver: w, Roots: roots, Record: record})
 		if err != nil {
 			return nil, err
 		}
-		return &door{d, s.Port()}, nil
+		return &door{d, w.Port}, nil
 	}
+}
+
+// LookupNetIP makes a resolver of the way: all engines are there, and nobody
+// else is anywhere.
+func (w Way) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	if !slices.Contains(w.Hosts, host) {
+		if w.strange != nil {
+			w.strange(host)
+		}
+		return nil, errors.New("no such host")
+	}
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 }
 
 // door is an egress door that takes 443 for another port.
@@ -60,8 +94,8 @@ type turned struct {
 	port  string
 }
 
-// RoundTrip makes a request at the server's port. What asked sees nothing of
-// it.
+// RoundTrip makes a request at the server's port. Who made it sees nothing of
+// that.
 func (t *turned) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" || req.URL.Port() != "" {
 		return t.inner.RoundTrip(req)

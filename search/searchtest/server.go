@@ -1,6 +1,7 @@
 package searchtest
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -98,32 +99,26 @@ func (s *Server) Port() uint16 {
 	return netip.MustParseAddrPort(s.listener.Addr().String()).Port()
 }
 
-// Roots are the authority that signs its certificates.
-func (s *Server) Roots() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(s.ca)
-	return pool
-}
-
-// Authority is the same in PEM.
+// Authority is what signs its certificates, in PEM.
 func (s *Server) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.ca.Raw})
 }
 
-// LookupNetIP makes a resolver of the server: all engines are here, and nobody
-// else is anywhere.
-func (s *Server) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+// Way is what leads to the server from anywhere on this machine.
+func (s *Server) Way() Way {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hosts[host] == nil {
-		s.note(host)
-		return nil, errors.New("no such host")
+	w := Way{Port: s.Port(), Authority: s.Authority(), strange: s.note}
+	for h := range s.hosts {
+		w.Hosts = append(w.Hosts, h)
 	}
-	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
+	return w
 }
 
-// note keeps a strange host; mu must be held.
+// note keeps a strange host.
 func (s *Server) note(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.strange) < 100 {
 		s.strange = append(s.strange, host)
 	}
@@ -131,19 +126,19 @@ func (s *Server) note(host string) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	// A body that is not read would end the connection.
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, 1<<20))
+	var body bytes.Buffer
+	_, _ = io.Copy(&body, io.LimitReader(r.Body, 1<<20)) // what came of it
+	r.Body = io.NopCloser(&body)
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host
 	}
 	s.mu.Lock()
 	b := s.hosts[host]
-	if b == nil {
-		s.note(host)
-	}
 	s.asked[host]++
 	s.mu.Unlock()
 	if b == nil {
+		s.note(host)
 		http.Error(w, "nobody is here", http.StatusMisdirectedRequest)
 		return
 	}

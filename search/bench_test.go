@@ -1,0 +1,341 @@
+package search_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
+	"belljar.dev/search"
+	"belljar.dev/search/searchtest"
+)
+
+// mocksEnv has the test binary be the engines of a benchmark, so that their
+// work is not counted as ours.
+const mocksEnv = "BELLJAR_SEARCH_MOCKS"
+
+func TestMain(m *testing.M) {
+	if kind := os.Getenv(mocksEnv); kind != "" {
+		serveMocks(kind)
+		return
+	}
+	testenv.Main(m)
+}
+
+// The engines of the benchmark: seven answer after 300 ms at the median, in a
+// distribution as wide as was seen of real ones; one hangs, one refuses, one
+// asks for a captcha, one breaks off.
+const (
+	medianLate = 300 * time.Millisecond
+	sigmaLate  = 0.55
+	// In the second round each of the seven fails now and then.
+	failsNow, hangsNow = 0.02, 0.01
+)
+
+var wellEngines = []string{"duckduckgo", "brave", "mojeek", "startpage", "wikipedia", "stackexchange", "arxiv"}
+
+// serveMocks is the engines' process, until its input ends.
+func serveMocks(kind string) {
+	s, err := searchtest.Start()
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+	for _, e := range searchtest.Defaults() {
+		good := e.Write(searchtest.Made(e.Name, 10))
+		switch e.Name {
+		case "keenable":
+			s.Set(e, searchtest.Hang)
+		case "github":
+			s.Set(e, searchtest.Refuse(http.StatusTooManyRequests, 0))
+		case "bing":
+			s.Set(e, searchtest.Blocked(e))
+		case "hackernews":
+			s.Set(e, searchtest.Truncated(good))
+		default:
+			s.Set(e, drawn(e, kind, searchtest.Zipped(good)))
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(s.Way()); err != nil {
+		panic(err)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// drawn has an engine answer a query, late or not at all, the same way for all
+// who ask it.
+func drawn(e searchtest.Engine, kind string, good searchtest.Behaviour) searchtest.Behaviour {
+	return func(w http.ResponseWriter, r *http.Request) {
+		tag := searchtest.Tag(r, "benchmark")
+		switch d := searchtest.Drawn(e.Name, tag); {
+		case kind == "flaky" && tag != "" && d < failsNow:
+			http.Error(w, "now and then", http.StatusBadGateway)
+			return
+		case kind == "flaky" && tag != "" && d < failsNow+hangsNow:
+			searchtest.Hang(w, r)
+			return
+		}
+		late := lateness(e.Name, tag)
+		t := time.NewTimer(late)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			good(w, r)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// lateness is how late an engine answers a query. Queries go evenly through
+// the distribution of each engine, and of all engines together (a Kronecker
+// sequence of the seven roots of x^8 = x+1), so that few of them show what many
+// would. A request of no query, as a first page with a token, is answered at
+// once.
+func lateness(engine, tag string) time.Duration {
+	n, err := strconv.Atoi(tag)
+	if err != nil {
+		return 0
+	}
+	const root = 1.0969815577985598
+	k := slices.Index(wellEngines, engine) + 1
+	_, u := math.Modf(0.5 + float64(n)*math.Pow(root, -float64(k)))
+	z := math.Sqrt2 * math.Erfinv(2*min(max(u, 1e-6), 1-1e-6)-1)
+	return time.Duration(float64(medianLate) * math.Exp(sigmaLate*z))
+}
+
+// expected are the pages that can be had for a query: those of the engines that
+// answer it.
+func expected(kind, tag string) map[string]bool {
+	all := make(map[string]bool)
+	for _, name := range wellEngines {
+		if kind == "flaky" && searchtest.Drawn(name, tag) < failsNow+hangsNow {
+			continue
+		}
+		for _, r := range searchtest.Made(name, 10) {
+			if name == "wikipedia" {
+				r.URL = "https://en.wikipedia.org/wiki/" + strings.ReplaceAll(r.Title, " ", "_")
+			}
+			all[r.URL] = true
+		}
+	}
+	return all
+}
+
+// BenchmarkFan is eleven engines of which four are sick, asked by the fan and
+// by one that waits for all, in turn.
+func BenchmarkFan(b *testing.B) {
+	for _, kind := range []string{"sick", "flaky"} {
+		b.Run(kind, func(b *testing.B) { benchFan(b, kind) })
+	}
+}
+
+func benchFan(b *testing.B, kind string) {
+	way := startMocks(b, kind)
+	policy := searchPolicy(b, searchtest.Defaults()...)
+	grant := policy.Decide(policies.Facts{Tenant: "bench", Tool: "WebSearch"}).Grant
+	engines := unrated(b)
+	fan, err := search.New(search.Config{Engines: engines, Door: way.Door(nil)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer fan.Close()
+	everybody, err := newWaitAll(engines(), grant, way)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer everybody.door.Close()
+	var ours, theirs []time.Duration
+	var recall, recallAll, cpu float64
+	const warm = 2
+	n := 0
+	for b.Loop() {
+		tag := fmt.Sprint(1000 + n)
+		q := search.Query{Text: "benchmark" + tag + " things", MaxResults: 50}
+		before, start := used(b), time.Now()
+		report, err := fan.Search(b.Context(), grant, q)
+		took := time.Since(start)
+		if err != nil {
+			b.Fatal(err)
+		}
+		want := expected(kind, tag)
+		if n >= warm {
+			ours = append(ours, took)
+			recall += share(report.Results, want)
+		}
+		settle(b, fan)
+		if n >= warm {
+			cpu += (used(b) - before).Seconds()
+		}
+		// Waiting for all is always its whole time; a few say so.
+		if n%6 == 0 {
+			start = time.Now()
+			found := everybody.search(b.Context(), q)
+			theirs = append(theirs, time.Since(start))
+			recallAll += share(found, want)
+		}
+		n++
+	}
+	counted := float64(len(ours))
+	if counted == 0 {
+		return
+	}
+	b.ReportMetric(quantile(ours, 0.5).Seconds()*1000, "p50-ms")
+	b.ReportMetric(quantile(ours, 0.95).Seconds()*1000, "p95-ms")
+	b.ReportMetric(recall/counted, "recall")
+	b.ReportMetric(cpu/counted*1000, "cpu-ms/query")
+	b.ReportMetric(quantile(theirs, 0.5).Seconds()*1000, "waitall-p50-ms")
+	b.ReportMetric(quantile(theirs, 0.95).Seconds()*1000, "waitall-p95-ms")
+	b.ReportMetric(recallAll/float64(len(theirs)), "waitall-recall")
+	b.ReportMetric(0, "ns/op")
+}
+
+// settle waits until the flights have ended, so that their work is counted
+// where it belongs.
+func settle(b *testing.B, fan *search.Fan) {
+	tick := time.NewTicker(50 * time.Millisecond) // seldom: looking costs time too
+	defer tick.Stop()
+	for fan.Underway() > 0 {
+		<-tick.C
+	}
+}
+
+// startMocks starts the engines' process.
+func startMocks(b *testing.B, kind string) searchtest.Way {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), mocksEnv+"="+kind)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait()
+	})
+	var way searchtest.Way
+	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&way); err != nil {
+		b.Fatal(err)
+	}
+	return way
+}
+
+// waitAll is how others do it: all engines at once, and then wait for the last
+// or for three seconds.
+type waitAll struct {
+	engines []*search.Engine
+	door    search.Door
+}
+
+const waitAllFor = 3 * time.Second
+
+func newWaitAll(engines *search.Engines, g policies.Grant, way searchtest.Way) (*waitAll, error) {
+	w := &waitAll{}
+	for _, e := range searchtest.Defaults() {
+		w.engines = append(w.engines, engines.Find(e.Name))
+	}
+	var err error
+	w.door, err = way.Door(nil)(g)
+	return w, err
+}
+
+func (w *waitAll) search(ctx context.Context, q search.Query) []search.Result {
+	ctx, cancel := context.WithTimeout(ctx, waitAllFor)
+	defer cancel()
+	client := w.door.Client()
+	hits := make([][]search.Hit, len(w.engines))
+	var all sync.WaitGroup
+	for i, e := range w.engines {
+		all.Go(func() {
+			x, err := e.Exchange(q, nil)
+			if err != nil {
+				return
+			}
+			for {
+				r, more := x.Next()
+				if !more {
+					hits[i] = x.Parsed().Hits
+					return
+				}
+				resp, err := send(ctx, client, r)
+				if err != nil {
+					return
+				}
+				x.Answer(resp)
+			}
+		})
+	}
+	all.Wait()
+	var found []search.Result
+	for _, h := range slices.Concat(hits...) {
+		found = append(found, search.Result{URL: h.URL})
+	}
+	return found
+}
+
+func send(ctx context.Context, client *http.Client, r search.Request) (search.Response, error) {
+	var body io.Reader
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	if err != nil {
+		return search.Response{}, err
+	}
+	req.Header = r.Header.Clone()
+	req.Header.Del("Accept-Encoding")
+	resp, err := client.Do(req)
+	if err != nil {
+		return search.Response{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, search.MaxBody))
+	return search.Response{Status: resp.StatusCode, Header: resp.Header, Body: text, FinalURL: r.URL}, err
+}
+
+// share is how much of what was expected is there.
+func share(found []search.Result, want map[string]bool) float64 {
+	seen := make(map[string]bool)
+	for _, r := range found {
+		if want[r.URL] {
+			seen[r.URL] = true
+		}
+	}
+	return float64(len(seen)) / float64(len(want))
+}
+
+func quantile(all []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+// used is the processor time of this process.
+func used(b *testing.B) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}

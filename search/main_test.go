@@ -1,9 +1,0 @@
-package search_test
-
-import (
-	"testing"
-
-	"belljar.dev/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
