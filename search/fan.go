@@ -126,7 +126,7 @@ func New(cfg Config) (*Fan, error) {
 	}
 	f := &Fan{
 		sizes: sizes{last: make(map[string]int64)},
-		cfg: cfg, doors: newDoors(cfg.Door), cookies: newCookies(), book: newBook(), cache: newCache(),
+		cfg:   cfg, doors: newDoors(cfg.Door), cookies: newCookies(), book: newBook(), cache: newCache(),
 		mark: newMarker(), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		patience: DefaultTimeout,
 		flights:  make(map[mark]*flight), under: make(map[*flight]struct{}), tenants: make(map[string]int),

@@ -11,9 +11,9 @@ const (
 	// softLeast and softMost bound how long the engines that answer as a rule
 	// are waited for once enough of the others have: softTimes what the slowest
 	// of them needed lately. At the median of 300 ms that engines were seen to
-	// have, one answer in 200 takes longer than softMost.
+	// have, one answer in 150 takes longer than softMost.
 	softLeast = 800 * time.Millisecond
-	softMost  = 1180 * time.Millisecond
+	softMost  = 1190 * time.Millisecond
 	softTimes = 1.5
 	// enough is of how many indexes of the general web results should be there.
 	enough = 3
