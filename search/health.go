@@ -48,8 +48,11 @@ const latencies = 16
 // latenciesLeast is of how many something can be said about the slow ones.
 const latenciesLeast = 4
 
-// trusted is after how many good answers one failure to answer is forgiven.
-const trusted = 2
+// A failure to answer after a good answer is forgiven, and makes an engine
+// shaky by so much; each good answer takes 1 of that away. From shakyMost on
+// none is forgiven: an engine that fails each third time is no better than one
+// that fails always.
+const shakyBy, shakyMost = 3, 4
 
 // doubtful is from how many failures in a row, less the successes since, an
 // engine is not waited for.
@@ -64,7 +67,8 @@ type health struct {
 	since   time.Time // of the last change
 	until   time.Time // before which it is not asked; zero where it is
 	probing bool      // a probe is under way
-	good    int       // answers since the last failure
+	good    bool      // its last answer was one
+	shaky   int       // see shakyBy
 	drifted uint64    // mark of the query of a drift that has not opened it; 0 for none
 
 	took [latencies]time.Duration
@@ -162,7 +166,7 @@ func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
 		h.took[h.n%latencies] = t.took
 		h.n++
 		h.fails = max(0, h.fails-1)
-		h.good++
+		h.good, h.shaky = true, max(0, h.shaky-1)
 		h.until, h.drifted = time.Time{}, 0
 		return 0
 	case None, DisabledByPolicy, SkippedOpen:
@@ -176,13 +180,14 @@ func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
 	case Timeout, HTTPError:
 		// One failure of one that answers as a rule is forgiven: to leave it
 		// alone would lose more than to wait for it once more.
-		if h.until.IsZero() && h.good >= trusted && t.retry == 0 && !denied(t.status) {
-			h.good = 0
+		if h.until.IsZero() && h.good && h.shaky < shakyMost && t.retry == 0 && !denied(t.status) {
+			h.good = false
+			h.shaky += shakyBy
 			return 0
 		}
 	case BlockedCaptcha, BlockedSoft, RateLimited:
 	}
-	h.good = 0
+	h.good = false
 	first, most := openFor(t)
 	open := first << min(h.fails, 20)
 	open = min(max(open, first), most)

@@ -107,7 +107,8 @@ func TestOneFailureIsForgiven(t *testing.T) {
 		want []time.Duration
 	}{
 		{[]told{{outcome: Timeout}, {outcome: Timeout}}, []time.Duration{0, 5 * time.Second}},
-		{[]told{{outcome: HTTPError, status: 502}, {outcome: OK}, {outcome: HTTPError, status: 502}}, []time.Duration{0, 0, 5 * time.Second}},
+		{[]told{{outcome: HTTPError, status: 502}, {outcome: OK}, {outcome: HTTPError, status: 502}}, []time.Duration{0, 0, 0}},
+		{[]told{{outcome: Timeout}, {outcome: OK}, {outcome: Timeout}, {outcome: OK}, {outcome: Timeout}}, []time.Duration{0, 0, 0, 0, 5 * time.Second}},
 		{[]told{{outcome: HTTPError, status: 403}}, []time.Duration{30 * time.Minute}},
 		{[]told{{outcome: BlockedCaptcha}}, []time.Duration{10 * time.Minute}},
 		{[]told{{outcome: HTTPError, status: 503, retry: time.Minute}}, []time.Duration{66 * time.Second}},
