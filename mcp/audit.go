@@ -51,6 +51,20 @@ type Usage struct {
 	PeakMemory int64 // bytes
 	Reverted   int   // changes to protected paths that were taken back
 	Blocked    int   // connections that were refused meanwhile
+	Execs      []Exec
+	ExecsMore  int // started besides those
+}
+
+// Exec is a program that a command started, or that the policy did not let
+// start.
+type Exec struct {
+	Argv    []string // at most 32 words and 1 KiB
+	Path    string   // the file, where its name is not that of Argv[0]
+	Cut     bool     // there were more words, or longer ones
+	Verdict string   // of the policy
+	Rule    string
+	Stopped bool
+	Count   int // how often, with the same words
 }
 
 // Measured is what a Result.Structured may be, so that an Audit knows what a

@@ -255,6 +255,9 @@ func pieces(f Facts) []piece {
 	if len(f.Paths)+len(f.URLs)+len(f.Hosts) > maxParts {
 		return []piece{{kind: wholeCall, fault: fmt.Sprintf("it names more than %d paths, URLs and hosts", maxParts)}}
 	}
+	if f.Exec != nil {
+		all = append(all, execPiece(*f.Exec))
+	}
 	if f.Command != "" {
 		all = commandPieces(f.Command, f.Env)
 	}

@@ -105,6 +105,7 @@ func (d *Decision) offered() Grant {
 func (d Decision) Approved() Decision {
 	if d.Verdict == Ask {
 		d.Verdict, d.Grant, d.pending = Allow, d.pending, Grant{}
+		d.Grant.approved = true
 	}
 	return d
 }

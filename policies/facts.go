@@ -19,6 +19,10 @@ type Facts struct {
 	Hosts   []string // hosts the call names
 	URLs    []string // URLs the call names
 
+	// Exec is a program that is about to be started, where the facts are of that
+	// alone and of no call: see Grant.DecideExec.
+	Exec *Exec
+
 	Args        map[string]any  // all arguments as decoded, for conditions
 	Upstream    string          // proxied server the tool belongs to; empty for our own
 	Annotations map[string]bool // hints the tool declares: readOnlyHint, destructiveHint, ...

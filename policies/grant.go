@@ -136,6 +136,13 @@ type Grant struct {
 	require []Limit
 	clip    clip // what layers took away
 	audited bool
+	exec    ExecMode
+
+	// Who is asked about what its commands start, and for which call.
+	policy   *Policy
+	below    []*Layer // of the session
+	call     *Facts   // without what its parts were
+	approved bool     // by a person
 }
 
 // IsZero reports whether the grant allows nothing.
@@ -227,11 +234,17 @@ func (g Grant) Covers(other Grant) bool {
 	return !g.IsZero() && !other.IsZero() &&
 		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
 		g.image == other.image && slices.Equal(g.mounts, other.mounts) && g.sameNetwork(other) &&
-		g.storage == other.storage && g.protect.equal(other.protect) &&
+		g.storage == other.storage && g.sameExec(other) && g.protect.equal(other.protect) &&
 		maps.Equal(g.env, other.env) &&
 		b.Memory <= a.Memory && b.Pids <= a.Pids && b.CPU <= a.CPU &&
 		b.Tmp <= a.Tmp && b.TmpFiles <= a.TmpFiles && b.OpenFiles <= a.OpenFiles &&
 		b.FileSize <= a.FileSize && b.IO <= a.IO
+}
+
+// sameExec is the part of Covers that is about what commands start: a box is
+// made to tell it or not, and what is asked about it is asked for one profile.
+func (g Grant) sameExec(other Grant) bool {
+	return g.exec == other.exec && (g.exec != ExecEnforce || g.profile == other.profile)
 }
 
 // sameNetwork is the part of Covers that is about the network.

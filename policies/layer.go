@@ -70,7 +70,9 @@ func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.Hidden(too
 // Narrow is what becomes of a decision about a call under the layer: the same,
 // or a stricter one. A grant has never more than it had.
 func (l *Layer) Narrow(d Decision, f Facts) Decision {
-	return l.narrow(d, f, pieces(f))
+	d = l.narrow(d, f, pieces(f))
+	d.offer(d.offered().judgedUnder(l))
+	return d
 }
 
 // narrow is Narrow for a call that has been taken apart.

@@ -27,6 +27,26 @@ const (
 // variables that the call sets for all of it.
 func commandPieces(script string, env []string) []piece {
 	s, err := shell.Analyze(script)
+	all := scriptPieces(s, env)
+	if err != nil {
+		why, rest, from := err.Error(), script, 0
+		if e, ok := errors.AsType[*shell.Error](err); ok {
+			why = e.Why
+		}
+		if n := len(s.Commands); n > 0 {
+			from = s.Commands[n-1].End
+			rest = rest[from:]
+		}
+		all = append(all, piece{kind: aCommand, text: strings.TrimSpace(rest), start: from, end: len(script), doubt: why, opaque: true, unread: true})
+	}
+	if len(all) == 0 {
+		all = append(all, piece{kind: aCommand}) // it runs nothing
+	}
+	return all
+}
+
+// scriptPieces are the commands of a script that was read.
+func scriptPieces(s shell.Script, env []string) []piece {
 	all := make([]piece, 0, len(s.Commands)+1)
 	for i := range s.Commands {
 		c := &s.Commands[i]
@@ -41,20 +61,6 @@ func commandPieces(script string, env []string) []piece {
 		// A wrapper that starts nothing is a command like any other.
 		pc.wrapper = c.Wrapper && i+1 < len(s.Commands) && len(s.Commands[i+1].Via) > len(c.Via)
 		all = append(all, pc)
-	}
-	if err != nil {
-		why, rest, from := err.Error(), script, 0
-		if e, ok := errors.AsType[*shell.Error](err); ok {
-			why = e.Why
-		}
-		if n := len(s.Commands); n > 0 {
-			from = s.Commands[n-1].End
-			rest = rest[from:]
-		}
-		all = append(all, piece{kind: aCommand, text: strings.TrimSpace(rest), start: from, end: len(script), doubt: why, opaque: true, unread: true})
-	}
-	if len(all) == 0 {
-		all = append(all, piece{kind: aCommand}) // it runs nothing
 	}
 	return all
 }

@@ -126,6 +126,7 @@ func (p *Policy) layersOf(tenantName string) []*Layer {
 func (p *Policy) Decide(f Facts) Decision {
 	d := p.decide(f)
 	d.Policy = p.hash
+	d.offer(d.offered().judgedBy(p, f))
 	return d
 }
 

@@ -63,6 +63,7 @@ type Box struct {
 	lease   *workspace.Lease // of an overlay workspace, or nil
 	calls   *workspace.Calls // its checkpoints, or nil
 	door    *door            // the way out
+	execs   *execView        // what its commands start, or nil where nobody looks
 	sockets socketRequests   // that the init was asked for
 	held    Limits
 	deaf    func()        // ends the watch for kills for memory
@@ -181,6 +182,14 @@ func (b *Box) design() (*boxinit.Script, []int, error) {
 		}
 		p.files[storeFile] = string(store)
 	}
+	if b.execs, err = b.sup.newExecView(b); err == nil && b.execs != nil {
+		p.ours = b.execs.ours
+		p.watcher, err = execFilter(p.ours)
+	}
+	if err != nil {
+		boxinit.CloseAll(p.passed())
+		return nil, nil, err
+	}
 	b.env, b.nested, b.shell = boxEnv(b.grant, b.image, len(p.authority) > 0), p.nested, shellOf(b.image)
 	if err := b.overlay(p); err != nil {
 		boxinit.CloseAll(p.passed())
@@ -214,6 +223,12 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 		}
 		first, files, err = b.receive(buf)
 	}
+	if err == nil && first.Op == boxinit.OpListener {
+		if err := b.watchExecs(files); err != nil {
+			return err
+		}
+		first, files, err = b.receive(buf)
+	}
 	boxinit.CloseAll(files)
 	switch {
 	case err != nil:
@@ -226,7 +241,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
 		}
-	case first.Op != boxinit.OpReady || !b.door.opened:
+	case first.Op != boxinit.OpReady || !b.door.opened || b.execs != nil && !b.execs.begun:
 		return errors.New("its init spoke before it was ready")
 	}
 	return nil
@@ -245,7 +260,7 @@ func (b *Box) Limits() Limits { return maps.Clone(b.held) }
 func (b *Box) Broken() <-chan struct{} { return b.gone }
 
 // receive reads one message of the init and believes its form only. Files come
-// with an OpSocket only, and are the caller's.
+// with an OpSocket or an OpListener only, and are the caller's.
 func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
 	n, files, err := b.conn.receive(buf)
 	if errors.Is(err, unix.ECONNRESET) {
@@ -261,7 +276,7 @@ func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
 	default:
 		r, err = boxinit.ParseReply(buf[:n])
 	}
-	if err != nil || r.Op != boxinit.OpSocket {
+	if err != nil || r.Op != boxinit.OpSocket && r.Op != boxinit.OpListener {
 		boxinit.CloseAll(files) // not ours to keep
 		files = nil
 	}
@@ -293,7 +308,7 @@ func (b *Box) listen() {
 			continue
 		}
 		// The end of what nobody waits for any more is told once.
-		if strays++; r.Op == boxinit.OpReady || r.Op == boxinit.OpSocket || r.ID > asked || strays > asked {
+		if strays++; r.Op == boxinit.OpReady || r.Op == boxinit.OpSocket || r.Op == boxinit.OpListener || r.ID > asked || strays > asked {
 			err = errors.New("it speaks of what it was not asked for")
 			break
 		}
@@ -358,6 +373,7 @@ func (b *Box) release() {
 	if b.door != nil {
 		b.door.close()
 	}
+	b.execs.close()
 	b.group.close()
 	if b.area != nil {
 		if err := b.area.close(); err != nil {

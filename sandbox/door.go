@@ -85,14 +85,8 @@ func socketCount(n policies.Network) int {
 func (p *plan) sockets(b *builder) {
 	n := socketCount(p.network)
 	b.Step("make sockets")
-	text := boxinit.SocketReply()
-	const head, word = unix.SizeofCmsghdr, 4 // cmsg(3)
-	control := make([]byte, unix.CmsgSpace(n*word))
-	rights := b.Bytes(control)
-	b.Store(rights, unix.CmsgLen(n*word), 8)
-	b.Store(rights+8, unix.SOL_SOCKET, word)
-	b.Store(rights+12, unix.SCM_RIGHTS, word)
 	var names boxinit.Slot
+	var made []boxinit.Slot
 	for i, s := range doorSockets[:n] {
 		var slot boxinit.Slot
 		if i == socketFilter {
@@ -107,6 +101,21 @@ func (p *plan) sockets(b *builder) {
 		if i == socketNames {
 			names = slot
 		}
+		made = append(made, slot)
+	}
+	b.Step("hand over the sockets")
+	b.handOver(boxinit.SocketReply(), made...)
+}
+
+// handOver sends a reply, and files with it, to the supervisor.
+func (b *builder) handOver(text []byte, files ...boxinit.Slot) {
+	const head, word = unix.SizeofCmsghdr, 4 // cmsg(3)
+	control := make([]byte, unix.CmsgSpace(len(files)*word))
+	rights := b.Bytes(control)
+	b.Store(rights, unix.CmsgLen(len(files)*word), 8)
+	b.Store(rights+8, unix.SOL_SOCKET, word)
+	b.Store(rights+12, unix.SCM_RIGHTS, word)
+	for i, slot := range files {
 		b.Store(rights+head+boxinit.Ref(i*word), slot, word)
 	}
 	vector := b.Words(0, uint64(len(text))) // struct iovec
@@ -114,7 +123,6 @@ func (p *plan) sockets(b *builder) {
 	msg := b.Words(0, 0, 0, 1, 0, uint64(len(control)), 0) // struct msghdr, recvmsg(2)
 	b.Store(msg+16, vector, 8)
 	b.Store(msg+32, rights, 8)
-	b.Step("hand over the sockets")
 	b.Call(unix.SYS_SENDMSG, initConn, msg, unix.MSG_NOSIGNAL)
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -128,3 +129,16 @@ func (b *Box) SetEgress(ctx context.Context, e *policies.Egress) error { return 
 
 // Spool is where output is kept that is too much for memory.
 func (s *Supervisor) Spool() string { return s.cfg.Spool }
+
+// HasLeaves reports whether each command of the box has a cgroup of its own.
+func (b *Box) HasLeaves() bool { return b.group.v2 != "" }
+
+// LoseListener has the box's execs find nobody who answers.
+func (b *Box) LoseListener() { b.execs.close() }
+
+// WithoutListeners has the host of a test show no execs.
+func WithoutListeners(t testing.TB) {
+	before := execSupport
+	execSupport = func() listens { return listens{err: unix.ENOSYS} }
+	t.Cleanup(func() { execSupport = before })
+}

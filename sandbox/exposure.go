@@ -44,6 +44,7 @@ const (
 	weightLargeCPU       = 2
 	weightManyPids       = 2
 	weightLongJobs       = 2
+	weightUnseen         = 1
 	mostScore            = 100
 )
 
@@ -113,6 +114,9 @@ func Expose(p policies.Profile, h Host) Exposure {
 	}
 	if !h.Root {
 		add(weightSameUser, "on the host, boxes are the user that runs belljar")
+	}
+	if p.Exec == policies.ExecOff || !h.Execs {
+		add(weightUnseen, "what commands start is not seen, and the policy is not asked about it")
 	}
 	if l := p.Limits; h.Memory > 0 && l.Memory > h.Memory/2 {
 		add(weightLargeMemory, "a box can have more than half of the host's memory")

@@ -14,11 +14,11 @@ import (
 func TestExpose(t *testing.T) {
 	good := Host{
 		Limits:   Limits{policies.LimitMemory: Enforced, policies.LimitPids: Enforced, policies.LimitCPU: Enforced, policies.LimitIO: Enforced},
-		Landlock: 7, Root: true, CPUs: 8, Memory: 64 << 30,
+		Landlock: 7, Root: true, Execs: true, CPUs: 8, Memory: 64 << 30,
 	}
 	small := policies.Limits{Memory: 1 << 30, Pids: 100, CPU: 1, Background: 1}
 	with := func(change func(*policies.Profile, *Host)) (policies.Profile, Host) {
-		p, h := policies.Profile{Name: "p", Limits: small}, good
+		p, h := policies.Profile{Name: "p", Limits: small, Exec: policies.ExecObserve}, good
 		h.Limits = Limits{}
 		maps.Copy(h.Limits, good.Limits)
 		change(&p, &h)
@@ -46,6 +46,8 @@ func TestExpose(t *testing.T) {
 		{"protect off where nothing can be written", func(p *policies.Profile, _ *Host) {
 			p.Workspace, p.Protect.Off = policies.AccessRead, true
 		}, weightWorkspaceRead},
+		{"what is started is not seen", func(p *policies.Profile, _ *Host) { p.Exec = policies.ExecOff }, weightUnseen},
+		{"what is started cannot be seen", func(_ *policies.Profile, h *Host) { h.Execs = false }, weightUnseen},
 		{"system", func(p *policies.Profile, _ *Host) { p.System = true }, weightSystem},
 		{"overlay", func(p *policies.Profile, _ *Host) { p.Workspace = policies.AccessOverlay }, weightOverlay},
 		{"a network of which nothing is known", func(p *policies.Profile, _ *Host) { p.Network = policies.NetworkDoor }, weightEveryName},

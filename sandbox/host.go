@@ -17,6 +17,7 @@ type Host struct {
 	Checks   []Check
 	Limits   Limits // how each limit is held
 	Landlock int    // version of Landlock's interface; 0 if there is none
+	Execs    bool   // what boxes start can be seen, for profiles with exec: observe or enforce
 	Root     bool   // each tenant's boxes are a user of their own, not belljar's
 	CPUs     int
 	Memory   int64 // bytes
@@ -68,7 +69,8 @@ func Examine(workspace string) Host {
 	a := lookAround(h.Kernel)
 	h.Checks = append(h.Checks, checkBox(a)...)
 	possible := h.OK()
-	h.Checks = append(h.Checks, checkFilter(a))
+	h.Checks = append(h.Checks, checkFilter(a), checkExecs(a))
+	h.Execs = execSupport().err == nil
 	landlock, c := checkLandlock()
 	h.Landlock = landlock
 	h.Checks = append(h.Checks, c, checkCalls(a), checkShell())

@@ -28,10 +28,18 @@ func newImage() (*image, error) {
 		exe.Close()
 		return nil, err
 	}
-	fd, err := sealed(boxinit.InitName, text)
+	low, err := sealed(boxinit.InitName, text)
 	if err != nil {
 		exe.Close()
 		return nil, err
+	}
+	// A child gives other files the lowest numbers before it executes this one.
+	const above = 16
+	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, above)
+	unix.Close(low)
+	if err != nil {
+		exe.Close()
+		return nil, fmt.Errorf("keep %s: %w", boxinit.InitName, err)
 	}
 	return &image{fmt.Sprintf("/proc/self/fd/%d", fd), os.NewFile(uintptr(fd), boxinit.InitName), exe}, nil
 }

@@ -47,6 +47,8 @@ type Job struct {
 	oom      atomic.Bool  // the watchdog killed it
 	pid      atomic.Int64 // in the box, as the init tells; 0 until it runs
 
+	execLog execLog // guarded by box.execs.mu
+
 	mu     sync.Mutex
 	id     int64 // task_id; 0 for a foreground command; set under box.mu too
 	result Result
@@ -329,7 +331,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 			return r, nil
 		case boxinit.OpFailed:
 			return r, j.box.explainFailure(r, c, req)
-		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpReady, boxinit.OpEnded:
+		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpListener, boxinit.OpReady, boxinit.OpEnded:
 		}
 		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
 		return r, errors.New("start command: the init spoke out of order")
@@ -633,6 +635,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	r := Result{Status: status, Wall: wall, Output: j.output, Reverted: j.unguard()}
 	j.box.door.settle()
 	r.Blocked, _ = j.box.door.Blocked(j.refused)
+	r.Execs = j.execsAtEnd()
 	if ended {
 		r.Code, r.Dir = end.Status.ExitStatus(), end.Dir
 		if end.Status.Signaled() {

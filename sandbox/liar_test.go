@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -115,6 +117,34 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 		say(boxinit.SocketReply(), socket())
 		hang()
 	},
+	"ready without a listener": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(boxinit.SocketReply(), socket())
+		say(said(boxinit.OpReady, 0, ""))
+		hang()
+	},
+	"a listener that is none": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(boxinit.SocketReply(), socket())
+		say(boxinit.ListenerReply(), 0)
+		hang()
+	},
+	"no file for a listener": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(boxinit.SocketReply(), socket())
+		say(boxinit.ListenerReply())
+		hang()
+	},
+	"a listener and more": func(say func([]byte, ...int), hear func()) {
+		hear()
+		say(boxinit.SocketReply(), socket())
+		say(boxinit.ListenerReply(), listener(), 0, 1)
+		hang()
+	},
+	"listeners again and again": func(say func([]byte, ...int), hear func()) {
+		begin(say, hear)
+		flood(func(text []byte, _ ...int) { say(text, 0) }, boxinit.ListenerReply())
+	},
 	"sockets nobody asked for": func(say func([]byte, ...int), hear func()) {
 		begin(say, hear)
 		flood(func(text []byte, _ ...int) { say(text, 0, 1, 2) }, boxinit.SocketReply())
@@ -125,7 +155,23 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 func begin(say func([]byte, ...int), hear func()) {
 	hear()
 	say(boxinit.SocketReply(), socket())
+	say(boxinit.ListenerReply(), listener())
 	say(said(boxinit.OpReady, 0, ""))
+}
+
+// listener is what a box hands over that has its execs seen. It hears nothing.
+func listener() int {
+	runtime.LockOSThread() // for good: the filter is of the thread
+	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
+	program := unix.SockFprog{Len: 1, Filter: &allow}
+	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
+		os.Exit(5)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		os.Exit(6)
+	}
+	return int(fd)
 }
 
 // socket is what a box without a network hands over.
@@ -198,7 +244,7 @@ func lying(t *testing.T, lie string) *sandbox.Supervisor {
 var afterReady = map[string]bool{
 	"its end after ready": true, "nothing after ready": true, "stopped after ready": true, "ready again and again": true,
 	"the end before the beginning": true, "files": true, "no end": true, "an endless directory": true,
-	"talk of others' commands": true, "sockets nobody asked for": true,
+	"talk of others' commands": true, "sockets nobody asked for": true, "listeners again and again": true,
 }
 
 func TestLyingInit(t *testing.T) {

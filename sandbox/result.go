@@ -55,6 +55,10 @@ type Result struct {
 	// Blocked is what the egress door refused while the command ran, to it or
 	// to one that ran beside it: the newest, if it was much (egress.Door.Blocked).
 	Blocked []egress.Record
+	// Execs are the programs that it started, where the profile has them seen, but
+	// for those that Job.Execs told before.
+	// Where no cgroup tells, they may be of one that ran beside it.
+	Execs Execs
 }
 
 // Usage is what a command was seen to use. CPU covers the main process and

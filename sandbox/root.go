@@ -60,6 +60,8 @@ type plan struct {
 	tmp       int64             // bytes of such a tmpfs
 	tmpFiles  int64             // inodes of the same
 	filter    []byte            // seccomp program, struct sock_filter each
+	watcher   []byte            // seccomp program that has execs told
+	ours      uint64            // marks the init's own execs where the others are watched; 0 where none are
 	nested    bool              // each command gets a pid namespace of its own, which kills it
 	openFiles uint64            // RLIMIT_NOFILE
 	fileSize  uint64            // RLIMIT_FSIZE, 0 for none
@@ -112,7 +114,8 @@ const base = "/tmp"
 //  2. an empty tmpfs is made and filled, and becomes the root;
 //  3. the host's root is let go, so no path leads to it any more;
 //  4. the kernel's knobs are set while they can be written, then closed;
-//  5. what is not needed to run commands is given up, and the filter comes last.
+//  5. execs are watched, if they are to be: the init's own are marked from here;
+//  6. what is not needed to run commands is given up, and the filter comes last.
 func (p *plan) script() *boxinit.Script {
 	b := &builder{boxinit.NewScript(len(p.passed())), map[string]bool{"/": true}, 0}
 	p.begin(b)
@@ -131,6 +134,7 @@ func (p *plan) script() *boxinit.Script {
 	b.Step("close the root")
 	b.closeFiles() // a file that can be written would be in the way
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	p.watch(b)
 	if p.nested {
 		b.Nested = p.nest()
 		return b.Script
@@ -505,10 +509,15 @@ func (p *plan) lock(b *builder) {
 		b.closeFiles()
 	}
 	b.Step("install the system call filter")
+	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, b.program(p.filter))
+}
+
+// program is a struct sock_fprog, seccomp(2).
+func (b *builder) program(filter []byte) boxinit.Ref {
 	const size = 8 // struct sock_filter
-	program := b.Words(uint64(len(p.filter)/size), 0)
-	b.Store(program+8, b.Bytes(p.filter), 8) // struct sock_fprog
-	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, program)
+	program := b.Words(uint64(len(filter)/size), 0)
+	b.Store(program+8, b.Bytes(filter), 8)
+	return program
 }
 
 func readHost() hostFacts {

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
@@ -77,17 +76,7 @@ func filter(opt filterOptions) ([]byte, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("no system call filter for %s", runtime.GOARCH)
 	}
-	raw, err := bpf.Assemble(compile(abis[i].audit, calls(abis[i], opt)))
-	if err != nil {
-		return nil, fmt.Errorf("assemble system call filter: %w", err)
-	}
-	var out []byte
-	for _, in := range raw {
-		out = binary.NativeEndian.AppendUint16(out, in.Op)
-		out = append(out, in.Jt, in.Jf)
-		out = binary.NativeEndian.AppendUint32(out, in.K)
-	}
-	return out, nil
+	return assemble(compile(abis[i].audit, calls(abis[i], opt)))
 }
 
 // Where struct seccomp_data has what the filter reads, seccomp(2). The low

@@ -125,7 +125,7 @@ func (s *Supervisor) beginInit() ([]boxinit.SpawnCall, []any) {
 	data[0].Permitted, data[0].Inheritable = data[0].Effective, data[0].Effective
 	at := func(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
 	files := []int{int(s.null.Fd()), int(s.null.Fd()), int(s.null.Fd()), int(s.place.Fd()), int(s.image.exe.Fd())}
-	away := max(slices.Max(files), len(files)) + 1
+	away := max(slices.Max(files), len(files), int(s.image.page.Fd())) + 1 // the page is executed by its number
 	calls := []boxinit.SpawnCall{
 		{unix.SYS_CLOSE_RANGE, uint64(away), 1<<32 - 1, unix.CLOSE_RANGE_UNSHARE},
 		{unix.SYS_SETSID},

@@ -224,6 +224,11 @@ func (s *Supervisor) admit(g policies.Grant) error {
 			return &Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
 		}
 	}
+	if g.Exec() == policies.ExecEnforce {
+		if err := execSupport().err; err != nil {
+			return refuseExec(g.Profile(), err)
+		}
+	}
 	held := s.heldFor(g)
 	for _, r := range g.Require() {
 		if held[r] != Enforced {

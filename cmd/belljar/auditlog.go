@@ -199,6 +199,10 @@ func (l *ledger) Finished(f mcp.Finished) {
 		o.Exit, o.Signal, o.OOM, o.TimedOut, o.TaskID = u.Exit, u.Signal, u.OOM, u.TimedOut, u.TaskID
 		o.BytesOut, o.Truncated, o.CPUMS, o.MemPeak = u.Output, u.Truncated, u.CPU.Milliseconds(), u.PeakMemory
 		o.Reverted, o.Blocked = u.Reverted, u.Blocked
+		for _, e := range u.Execs {
+			o.Execs = append(o.Execs, audit.Exec(e))
+		}
+		o.ExecsMore = u.ExecsMore
 	}
 	o.Cast = l.recorded(f.Call.ID)
 	switch {
@@ -239,6 +243,10 @@ func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error
 	} else {
 		o.Exit, o.OOM, o.TimedOut = &r.Code, r.Status == sandbox.OOM, r.Status == sandbox.TimedOut
 		o.CPUMS, o.MemPeak, o.Reverted, o.Blocked = r.Usage.CPU.Milliseconds(), r.Usage.PeakMemory, len(r.Reverted), len(r.Blocked)
+		for _, e := range r.Execs.List {
+			o.Execs = append(o.Execs, audit.Exec{Argv: e.Argv, Path: e.Path, Cut: e.Cut, Verdict: e.Verdict.String(), Rule: e.Rule, Stopped: e.Stopped, Count: e.Count})
+		}
+		o.ExecsMore = r.Execs.More
 	}
 	l.append(o)
 }

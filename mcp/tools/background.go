@@ -48,11 +48,14 @@ type backgroundOutput struct {
 	Cwd        string            `json:"cwd" jsonschema:"directory the command started in"`
 	Limits     map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
 	Notice     string            `json:"notice,omitempty"`
+	Stopped    []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
+
+	starts starts
 }
 
 // Usage tells the audit log which job goes on, or how it has ended already.
 func (out backgroundOutput) Usage() mcp.Usage {
-	return mcp.Usage{Exit: out.ExitCode, TaskID: out.TaskID, Output: int64(len(out.Output))}
+	return out.starts.add(mcp.Usage{Exit: out.ExitCode, TaskID: out.TaskID, Output: int64(len(out.Output))})
 }
 
 // backgroundPlan is a checked backgroundInput.
@@ -132,10 +135,13 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		Cwd:        dir,
 		Limits:     held(box.Limits()),
 		Notice:     notice,
+		starts:     startsOf(job),
 	}
+	out.Stopped = out.starts.stopped
 	var t text
 	t.line("%s", bracket(notice))
 	t.body(page.text)
+	out.starts.tell(&t)
 	if state.ended {
 		t.line("Task %d has already ended.", job.ID())
 	} else {
@@ -290,20 +296,23 @@ func (killInput) Facts() policies.Facts { return policies.Facts{} }
 
 // killOutput is the structured result of KillBgTask.
 type killOutput struct {
-	TaskID     int64  `json:"task_id"`
-	Status     string `json:"status" jsonschema:"exited, killed, timed_out or oom"`
-	Already    bool   `json:"already_finished" jsonschema:"the task had ended before"`
-	ExitCode   int    `json:"exit_code"`
-	Signal     string `json:"signal,omitempty"`
-	DurationMS int64  `json:"duration_ms"`
-	Command    string `json:"command"`
-	Output     string `json:"output" jsonschema:"what was not read yet"`
-	OutputURI  string `json:"output_uri"`
+	TaskID     int64    `json:"task_id"`
+	Status     string   `json:"status" jsonschema:"exited, killed, timed_out or oom"`
+	Already    bool     `json:"already_finished" jsonschema:"the task had ended before"`
+	ExitCode   int      `json:"exit_code"`
+	Signal     string   `json:"signal,omitempty"`
+	DurationMS int64    `json:"duration_ms"`
+	Command    string   `json:"command"`
+	Output     string   `json:"output" jsonschema:"what was not read yet"`
+	OutputURI  string   `json:"output_uri"`
+	Stopped    []string `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
+
+	starts starts
 }
 
 // Usage tells the audit log which job has ended, and how.
 func (out killOutput) Usage() mcp.Usage {
-	return mcp.Usage{Exit: &out.ExitCode, Signal: out.Signal, TaskID: out.TaskID, Output: int64(len(out.Output))}
+	return out.starts.add(mcp.Usage{Exit: &out.ExitCode, Signal: out.Signal, TaskID: out.TaskID, Output: int64(len(out.Output))})
 }
 
 // kill ends a background job.
@@ -332,12 +341,15 @@ func (s *shells) kill(_ context.Context, call mcp.Call, in killInput) (*mcp.Resu
 		Command:    clip(job.Command(), commandShown),
 		Output:     page.text,
 		OutputURI:  uri(job.Output()),
+		starts:     startsOf(job),
 	}
+	out.Stopped = out.starts.stopped
 	if now.code != nil {
 		out.ExitCode = *now.code
 	}
 	var t text
 	t.body(page.text)
+	out.starts.tell(&t)
 	if already {
 		t.line("Task %d had already finished.", job.ID())
 	} else {

@@ -88,6 +88,7 @@ type bashOutput struct {
 	Reverted        []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
 	Blocked         []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the command ran, and why"`
 	Refusal         *policies.Refusal `json:"refusal,omitempty" jsonschema:"why the call was not run; or, beside the other members, the first thing that the sandbox blocked"`
+	Stopped         []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 	Changes         []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
 	ChangesMore     int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
 	ChangesNote     string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
@@ -96,16 +97,17 @@ type bashOutput struct {
 	Set             string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
 	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
 
-	cut bool // the result shows less than the output
+	cut    bool // the result shows less than the output
+	starts starts
 }
 
 // Usage tells the audit log how the command ended.
 func (out bashOutput) Usage() mcp.Usage {
-	return mcp.Usage{
+	return out.starts.add(mcp.Usage{
 		Exit: out.ExitCode, Signal: out.Signal, OOM: out.OOM, TimedOut: out.TimedOut, TaskID: out.TaskID,
 		Output: out.OutputBytes, Truncated: out.cut, CPU: time.Duration(out.CPUMS) * time.Millisecond,
 		PeakMemory: out.PeakMemoryBytes, Reverted: len(out.Reverted), Blocked: len(out.Blocked),
-	}
+	})
 }
 
 // bashPlan is a checked bashInput.
@@ -327,6 +329,12 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end e
 		Refusal:         firstRefusal(end.result, call),
 		Set:             box.Set(),
 		cut:             both.Dropped > 0,
+		starts:          startsOf(job),
+	}
+	out.Stopped = out.starts.stopped
+	if out.Refusal == nil && out.starts.first != nil {
+		out.Refusal = out.starts.first
+		out.Refusal.CallID = call.ID
 	}
 	var t text
 	t.line("%s", bracket(notice))
@@ -357,6 +365,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end e
 			t.line("(no output)")
 		}
 	}
+	out.starts.tell(&t)
 	watch.tell(&out, &t)
 	pairs = append(pairs, "duration_ms", strconv.FormatInt(out.DurationMS, 10), "cwd", out.Cwd)
 	if out.Checkpoint != "" {

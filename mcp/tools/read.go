@@ -48,7 +48,17 @@ type readOutput struct {
 	UnreadBytes  int64    `json:"unread_bytes" jsonschema:"bytes that wait for the next read"`
 	Reverted     []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
 	Blocked      []string `json:"blocked,omitempty" jsonschema:"what of the network was refused while the task ran, and why"`
+	Stopped      []string `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 	OutputURI    string   `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
+
+	starts starts
+}
+
+// Usage tells the audit log what the job started since it was last told.
+func (out readOutput) Usage() mcp.Usage {
+	return out.starts.add(mcp.Usage{
+		Exit: out.ExitCode, Signal: out.Signal, OOM: out.OOM, TimedOut: out.TimedOut, TaskID: out.TaskID, Output: int64(len(out.Output)),
+	})
 }
 
 // reading is what to read of a job's output.
@@ -130,7 +140,9 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 		Reverted:     now.reverted,
 		Blocked:      now.blocked,
 		OutputURI:    uri(job.Output()),
+		starts:       startsOf(job),
 	}
+	out.Stopped = out.starts.stopped
 	var t text
 	if lost > 0 {
 		t.line("[%d bytes before this are no longer kept]", lost)
@@ -140,6 +152,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 		t.line("(no new output)")
 	}
 	now.tell(&t)
+	out.starts.tell(&t)
 	pairs := append(now.pairs(job.ID()), "next_offset", strconv.FormatInt(p.next, 10), "unread_bytes", strconv.FormatInt(p.unread, 10))
 	return &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status(pairs...)}},

@@ -156,6 +156,8 @@ type Outcome struct {
 	MemPeak   int64 // bytes
 	Reverted  int   // changes to protected paths that were taken back
 	Blocked   int   // connections that were refused meanwhile
+	Execs     []Exec
+	ExecsMore int // started besides those
 	DurMS     int64
 	Cast      *Recorded // what was shown of it, at the level full
 	Result    string    // text that was answered, at the level full
@@ -193,6 +195,7 @@ func (o Outcome) write(b *body) {
 	b.count("mem_peak", o.MemPeak)
 	b.count("reverted", int64(o.Reverted))
 	b.count("blocked", int64(o.Blocked))
+	b.execs(level, o.Execs, o.ExecsMore)
 	b.num("dur_ms", o.DurMS)
 	if o.Cast != nil {
 		b.other("cast", o.Cast)

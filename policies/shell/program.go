@@ -80,6 +80,23 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 	}
 }
 
+// Program lists what a program runs that is given these words, the first of
+// which is its name: itself, and what it starts as its arguments say. Errors
+// are those of Analyze.
+func Program(argv []string) (Script, error) {
+	var s Script
+	r := reader{out: &s}
+	words := make([]Word, len(argv))
+	for i, a := range argv {
+		words[i] = Word{Text: a}
+	}
+	r.command(words, nil, nil, nil, strings.Join(argv, " "), place{line: 1, whole: true})
+	if r.err != nil {
+		return s, r.err
+	}
+	return s, nil
+}
+
 // installed reports whether a program is named as one of the system's: by its
 // bare name, or in a directory of the system. Another file of the same name may
 // do anything beside what it is given to start.

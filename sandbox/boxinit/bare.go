@@ -57,6 +57,7 @@ var (
 		// What lasts.
 		nfiles   int
 		nestedN  int
+		ours     uintptr              // marks our own execs where a listener sees those of others; 0 where none does
 		unsaid   int                  // commands of which it was not said yet that they run
 		score    uintptr              // /proc/self/oom_score_adj, or none
 		cpusSize uintptr              // bytes of cpus; 0 if they are not known
@@ -176,6 +177,7 @@ func bareMain() {
 	if head.score >= 0 {
 		bare.score = bare.slots[head.score]
 	}
+	bare.ours = uintptr(head.ours)
 	if head.nested != 0 {
 		// What each command's namespace takes, for later.
 		n = bareReceive()
@@ -690,7 +692,7 @@ func bareChild() {
 		// Before the call: if it works we do not come back.
 		saved := c.errno
 		c.errno = 0
-		_, errno := sys(syscall.SYS_EXECVE, b.pointers[i], c.argv, c.envp, 0, 0)
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_EXECVE, b.pointers[i], c.argv, c.envp, 0, 0, b.ours)
 		c.errno = saved
 		if errno != syscall.ENOENT && errno != syscall.ENOTDIR {
 			c.errno = errno // as execvp(3), which goes on after these two

@@ -17,6 +17,8 @@
 //	  namespaces of each command, where commands have some
 //	I       makes the calls of the script: it builds the root, moves into it,
 //	        and locks itself and all that it will start
+//	I -> S  OpSocket [sockets of the box's network]; OpListener [what hears of
+//	  every exec], where the script makes one
 //	I -> S  OpReady, or OpFailed with the step and its errno; then I ends
 //	S -> I  OpStart [stdin, stdout, stderr, perhaps two more for a warm shell,
 //	  perhaps the cgroup to be born in]

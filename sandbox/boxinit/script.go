@@ -20,6 +20,7 @@ type Script struct {
 	data  []byte
 	slots int
 	score int32
+	ours  uint64
 	// Nested is made in the new pid and mount namespace of each command, before
 	// it; nil where commands have no namespaces of their own.
 	Nested *Script
@@ -64,9 +65,10 @@ type scriptHead struct {
 	nested    uint32 // not 0: another script follows, for the namespace of each command
 	slots     uint32
 	_         uint32
+	ours      uint64 // what marks the init's own execs, or 0
 }
 
-const scriptSize = 24
+const scriptSize = 32
 
 // Ref is a place in the data of a script.
 type Ref uint32
@@ -176,6 +178,11 @@ func (c *Call) IgnoreAll(skip int) *Call { return c.Ignore(anyError, skip) }
 // makes its children the first to go when memory runs out.
 func (s *Script) Score(file Slot) { s.score = int32(file) }
 
+// Mark has the init mark each exec of its own: the number stands in an argument
+// that execve(2) does not have, where a filter sees it. It must stay unknown to
+// commands.
+func (s *Script) Mark(ours uint64) { s.ours = ours }
+
 // Encode is the script as it goes over the wire.
 func (s *Script) Encode() ([]byte, error) {
 	if s.slots > maxSlots {
@@ -191,6 +198,7 @@ func (s *Script) Encode() ([]byte, error) {
 	}
 	text = binary.NativeEndian.AppendUint32(text, nested)
 	text = binary.NativeEndian.AppendUint64(text, uint64(s.slots))
+	text = binary.NativeEndian.AppendUint64(text, s.ours)
 	for i := range s.ops {
 		text = append(text, unsafe.Slice((*byte)(unsafe.Pointer(&s.ops[i])), opSize)...)
 	}

@@ -27,14 +27,15 @@ type Op uint32
 
 // The messages.
 const (
-	OpStart   Op = iota + 1 // S -> I: start a command
-	OpSignal                // S -> I: signal its process group
-	OpReady                 // I -> S: the box is built and locked
-	OpFailed                // I -> S: what was asked for could not be done; Step says what of it
-	OpStarted               // I -> S: it runs
-	OpEnded                 // I -> S: it ended
-	OpRan                   // I -> S: it was started and has ended: OpStarted and OpEnded in one
-	OpSocket                // S -> I: make a TCP socket; I -> S: sockets of the box's network come with it
+	OpStart    Op = iota + 1 // S -> I: start a command
+	OpSignal                 // S -> I: signal its process group
+	OpReady                  // I -> S: the box is built and locked
+	OpFailed                 // I -> S: what was asked for could not be done; Step says what of it
+	OpStarted                // I -> S: it runs
+	OpEnded                  // I -> S: it ended
+	OpRan                    // I -> S: it was started and has ended: OpStarted and OpEnded in one
+	OpSocket                 // S -> I: make a TCP socket; I -> S: sockets of the box's network come with it
+	OpListener               // I -> S: what hears of every exec comes with it
 )
 
 // The steps at which the start of a command may fail.
@@ -132,8 +133,13 @@ type replyHead struct {
 const replySize = 48
 
 // SocketReply is what an init says with the sockets that its script made.
-func SocketReply() []byte {
-	b := binary.NativeEndian.AppendUint32(make([]byte, 0, replySize), uint32(OpSocket))
+func SocketReply() []byte { return plainReply(OpSocket) }
+
+// ListenerReply is what an init says with the listener that its script made.
+func ListenerReply() []byte { return plainReply(OpListener) }
+
+func plainReply(what Op) []byte {
+	b := binary.NativeEndian.AppendUint32(make([]byte, 0, replySize), uint32(what))
 	return b[:replySize]
 }
 
@@ -164,7 +170,7 @@ func ParseReply(text []byte) (Reply, error) {
 	}
 	dir := bytes.TrimSuffix(text[replySize:], []byte("\n"))
 	switch {
-	case r.Op < OpReady || r.Op > OpSocket:
+	case r.Op < OpReady || r.Op > OpListener:
 		return Reply{}, fmt.Errorf("message of the init: kind %d is unknown", r.Op)
 	case r.CPU < 0 || r.RSS < 0 || r.Pid < 0:
 		return Reply{}, errors.New("message of the init: a count below zero")

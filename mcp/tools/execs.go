@@ -1,0 +1,48 @@
+package tools
+
+import (
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// starts are the programs that a job started since it was last asked, for the
+// audit log, and what is said to the agent of those that did not start.
+type starts struct {
+	execs   []mcp.Exec
+	more    int
+	stopped []string
+	first   *policies.Refusal // of those, or nil
+}
+
+// startsOf asks a job. Each program is told once, whichever call asks.
+func startsOf(job *sandbox.Job) starts {
+	all := job.Execs()
+	s := starts{more: all.More}
+	for _, e := range all.List {
+		s.execs = append(s.execs, mcp.Exec{
+			Argv: e.Argv, Path: e.Path, Cut: e.Cut, Verdict: e.Verdict.String(), Rule: e.Rule, Stopped: e.Stopped, Count: e.Count,
+		})
+	}
+	for _, e := range all.Stopped {
+		r := e.Refusal()
+		if s.first == nil {
+			s.first = &r
+		}
+		s.stopped = append(s.stopped, r.Text())
+	}
+	return s
+}
+
+// add puts them beside what else is known of a command.
+func (s starts) add(u mcp.Usage) mcp.Usage {
+	u.Execs, u.ExecsMore = s.execs, s.more
+	return u
+}
+
+// tell says what was not let start.
+func (s starts) tell(t *text) {
+	for _, line := range s.stopped {
+		t.line("%s", bracket(line))
+	}
+}

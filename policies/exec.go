@@ -1,0 +1,253 @@
+package policies
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/policies/shell"
+)
+
+// ExecMode says what is done about each program that a command starts. It is a
+// point to look at and to decide, not the wall: see docs/policy.md.
+type ExecMode int
+
+// The modes. The zero value looks at nothing and lets nothing more through:
+// what a program may do is the box's to say.
+const (
+	ExecOff     ExecMode = iota
+	ExecObserve          // each is written down
+	ExecEnforce          // the policy is asked about each, and what it does not allow is not started
+)
+
+// DefaultExec is the mode of a profile that names none.
+const DefaultExec = ExecObserve
+
+// String is the mode as policies spell it.
+func (m ExecMode) String() string {
+	switch m {
+	case ExecObserve:
+		return "observe"
+	case ExecEnforce:
+		return "enforce"
+	case ExecOff:
+	}
+	return "off"
+}
+
+// exec reads the mode of a profile.
+func (d *decoder) exec(n *yaml.Node) ExecMode {
+	// A word that is none leaves a fault.
+	return ExecMode(max(d.word(n, "exec", ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), 0))
+}
+
+// Exec is a program that is about to be started: what the kernel is given.
+type Exec struct {
+	Path string   // the file, as it was named
+	Argv []string // the first of which is a name that the caller chose
+	Cut  bool     // there are more, or one is longer
+}
+
+// Exec is what is done about the programs that the box's commands start.
+func (g Grant) Exec() ExecMode { return g.exec }
+
+// judgedBy is the grant of a policy's decision about a call: the policy is
+// asked again about each program that the call starts.
+func (g Grant) judgedBy(p *Policy, f Facts) Grant {
+	if !g.IsZero() && g.exec != ExecOff {
+		f.Command, f.Env, f.Paths, f.Hosts, f.URLs, f.Exec, f.Profile = "", nil, nil, nil, nil, nil, g.profile
+		g.policy, g.call = p, &f
+	}
+	return g
+}
+
+// judgedUnder is the grant under one layer more.
+func (g Grant) judgedUnder(l *Layer) Grant {
+	if !g.IsZero() {
+		g.below = append(slices.Clip(g.below), l)
+	}
+	return g
+}
+
+// SameCall reports whether DecideExec says the same for both grants.
+func (g Grant) SameCall(other Grant) bool {
+	return g.policy == other.policy && g.call == other.call && g.approved == other.approved && slices.Equal(g.below, other.below)
+}
+
+// DecideExec is what the policy that made the grant says to a program that is
+// about to be started in its box, by the words that it gets: no text of a shell
+// is in between, and nothing is left to guess. Where another policy holds by
+// now, the stricter of the two decides; nil is none. The Decision never has a
+// Grant.
+//
+// Three things differ from the decision about a script. What the program may
+// start is no doubt about it, since that will be asked about in its turn. A
+// program that only starts others (timeout, xargs, sh -c) is allowed with them
+// where no rule speaks about itself. And where a person has said yes to the
+// call, that was the answer to what would be asked.
+func (g Grant) DecideExec(now *Policy, e Exec) Decision {
+	if g.policy == nil || g.call == nil || g.IsZero() {
+		return Decision{Rule: ruleDefault, Part: Clip(e.text(), maxPart), Reason: "There is no grant.", Instead: "Repeat the call."}
+	}
+	d := g.decideExec(g.policy, e)
+	if now != nil && now != g.policy && now.hash != g.policy.hash && d.Verdict == Allow {
+		d = g.decideExec(now, e)
+	}
+	d.Grant, d.pending = Grant{}, Grant{}
+	return d
+}
+
+// decideExec asks one policy.
+func (g Grant) decideExec(p *Policy, e Exec) Decision {
+	d := g.askExec(p, e)
+	if d.Verdict != Deny && path.Base(e.Path) != path.Base(e.name()) {
+		// Some programs do what their name says (busybox), and the caller chooses
+		// it.
+		if as := g.askExec(p, Exec{Path: e.name(), Argv: e.Argv, Cut: e.Cut}); as.Verdict < d.Verdict && as.Rule != ruleDefault {
+			d = as
+		}
+	}
+	return d
+}
+
+func (g Grant) askExec(p *Policy, e Exec) Decision {
+	f := *g.call
+	f.Exec = &e
+	d := p.Decide(f)
+	if d.Verdict != Allow && d.Rule == ruleDefault && d.Layer == LayerSystem && p.letsStarted(f) {
+		d = Decision{Verdict: Allow, Rule: ruleDefault, Profile: g.profile, Parts: 1}
+	}
+	for _, l := range g.below {
+		d = l.Narrow(d, f)
+	}
+	if d.Verdict == Ask && g.approved {
+		d = d.Approved()
+	}
+	if granted := d.Grant.profile; d.Verdict == Allow && granted != "" && granted != g.profile {
+		d = Decision{
+			Verdict: Deny, Rule: d.Rule, Source: d.Source, Part: d.Part, PartNo: 1, Parts: 1, Subject: aCommand,
+			Reason:  fmt.Sprintf("Rule %s allows it in profile %s, and this box has profile %s.", d.Rule, granted, g.profile),
+			Instead: "Send it as a call of its own.",
+		}
+	}
+	return d
+}
+
+// Stopped is the one line that an agent is told of a program that was not let
+// start, as often as times says.
+func (d Decision) Stopped(times int) Refusal {
+	switch d.Verdict {
+	case Allow:
+		return Refusal{}
+	case Deny:
+	case Ask:
+		d.Reason, d.Instead = "A person must be asked about it.", "Send it as a call of its own, in plain words."
+	}
+	r := d.refusal(Blocked, "")
+	var b strings.Builder
+	b.WriteString("BLOCKED by policy" + d.byRule() + ": " + Clip(d.Part, maxPart) + " was not started")
+	if times > 1 {
+		fmt.Fprintf(&b, ", %d times", times)
+	}
+	fmt.Fprintf(&b, ". %s %s", r.Reason, r.Instead)
+	r.text = Clip(b.String(), maxBlock)
+	return r
+}
+
+// name is what the program is told that it is called.
+func (e Exec) name() string {
+	if len(e.Argv) == 0 || e.Argv[0] == "" {
+		return e.Path
+	}
+	return e.Argv[0]
+}
+
+// text is the words in one line, for people: what is not plain is quoted.
+func (e Exec) text() string {
+	words := slices.Clone(e.Argv)
+	if !ofSystem(e.Path) || len(words) == 0 {
+		words = append([]string{e.Path}, words[min(1, len(words)):]...)
+	}
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.,:=+@%"
+	left := maxPart
+	var b strings.Builder
+	if base := path.Base(e.Path); base != path.Base(words[0]) {
+		b.WriteString(e.Path + " as ")
+	}
+	for i, w := range words {
+		if left <= 0 {
+			break // nobody is shown more
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if w == "" || strings.Trim(w, plain) != "" {
+			w = "'" + strings.ReplaceAll(w[:min(len(w), maxPart)], "'", `'\''`) + "'"
+		}
+		b.WriteString(w)
+		left -= len(w) + 1
+	}
+	if e.Cut || left <= 0 {
+		b.WriteString(" ...")
+	}
+	return b.String()
+}
+
+// execPiece is a program as a piece of a call. A program of the system goes by
+// its bare name, as a shell finds it; another one by its path for a rule that
+// allows, and by both for one that refuses.
+func execPiece(e Exec) piece {
+	pc := piece{kind: aCommand, text: e.text()}
+	first := word{text: e.Path}
+	base := path.Base(e.Path)
+	dir := strings.TrimSuffix(e.Path, base)
+	if dir == "" {
+		first.text = "./" + e.Path // the kernel looks in no other place
+	}
+	pc.words = append(pc.words, first)
+	if len(e.Argv) > 1 {
+		pc.words = append(pc.words, literals(e.Argv[1:])...)
+	}
+	if e.Cut {
+		pc.words = append(pc.words, word{sure: shell.Any})
+		pc.doubt, pc.vague = "it has more arguments than are looked at", true
+	}
+	pc.loose = loose(pc.words)
+	if ofSystem(e.Path) {
+		pc.words[0].text, pc.words[0].also = base, e.Path
+	}
+	return pc
+}
+
+// ofSystem reports whether a program is in a directory that no box can write:
+// the system's, or an image's.
+func ofSystem(name string) bool {
+	if path.Clean(name) != name {
+		return false
+	}
+	for _, dir := range []string{"/usr/", "/bin/", "/sbin/"} {
+		if strings.HasPrefix(name, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// letsStarted reports whether a program that no rule speaks about does nothing
+// but start what the policy allows.
+func (p *Policy) letsStarted(f Facts) bool {
+	if f.Exec.Cut || !ofSystem(f.Exec.Path) {
+		return false
+	}
+	words := append([]string{path.Base(f.Exec.Path)}, f.Exec.Argv[min(1, len(f.Exec.Argv)):]...)
+	s, err := shell.Program(words)
+	if err != nil || len(s.Commands) < 2 || !s.Commands[0].Wrapper || s.Opaque() != "" {
+		return false
+	}
+	all := scriptPieces(s, nil)
+	d, grants := p.judge(f, f.Profile, all[1:])
+	return d.Verdict == Allow && slices.Contains(grants, f.Profile)
+}

@@ -1,0 +1,198 @@
+package policies_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/policytest"
+)
+
+// execRules has a default to deny, so that what is allowed is by a rule.
+const execRules = `version: 1
+defaults: {decision: deny, profile: p}
+profiles:
+  p: {exec: enforce}
+  q: {}
+rules:
+  - {id: work, match: {command: ["make **", "git status **", "git push **", "true", "/opt/tool **", "rm **"]}, decision: allow}
+  - {id: no-force, match: {command: "git push **", any_flag: ["-f", "--force"]}, decision: deny}
+  - {id: ask-push, match: {command: "git push origin **"}, decision: ask}
+  - {id: no-root, match: {command: "rm ** /"}, decision: deny}
+  - {id: elsewhere, match: {command: "curl **"}, decision: allow, profile: q}
+`
+
+func TestDecideExec(t *testing.T) {
+	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
+	if g.Exec() != policies.ExecEnforce {
+		t.Fatalf("mode %v", g.Exec())
+	}
+	argv := func(s ...string) policies.Exec { return policies.Exec{Path: "/usr/bin/" + s[0], Argv: s} }
+	said := (policies.Grant{}).DecideExec(nil, policies.Exec{Path: "/bin/ls"}).Stopped(1).Text() + "\n"
+	many := append([]string{"rm"}, strings.Split(strings.Repeat("x ", 20_000), " ")...)
+	for _, tt := range []struct {
+		name string
+		exec policies.Exec
+		want policies.Verdict
+		rule string
+	}{
+		{"allowed", argv("git", "status"), policies.Allow, "work"},
+		{"denied", argv("git", "push", "-f"), policies.Deny, "no-force"},
+		{"asked", argv("git", "push", "origin", "main"), policies.Ask, "ask-push"},
+		{"no rule", argv("ls"), policies.Deny, "default"},
+		{"what it may start is no doubt", argv("make", "-C", "$(X)"), policies.Allow, "work"},
+		{"a wrapper of what is allowed", argv("timeout", "5", "git", "status"), policies.Allow, "default"},
+		{"a wrapper of what is not", argv("timeout", "5", "ls"), policies.Deny, "default"},
+		{"a wrapper of what is denied", argv("xargs", "git", "push", "-f"), policies.Deny, "default"},
+		{"a shell with what is allowed", argv("sh", "-c", "git status; make all"), policies.Allow, "default"},
+		{"a shell with a builtin that is not", argv("sh", "-c", "git status; echo > x"), policies.Deny, "default"},
+		{"a shell whose text does not say all", argv("sh", "-c", "$CC x"), policies.Deny, "default"},
+		{"another file of that name is not allowed", policies.Exec{Path: "/tmp/git", Argv: []string{"git", "status"}}, policies.Deny, "default"},
+		{"nor one of the current directory", policies.Exec{Path: "git", Argv: []string{"git", "status"}}, policies.Deny, "default"},
+		{"and is denied", policies.Exec{Path: "/tmp/git", Argv: []string{"git", "push", "-f"}}, policies.Deny, "no-force"},
+		{"by its path", policies.Exec{Path: "/opt/tool", Argv: []string{"tool", "x"}}, policies.Allow, "work"},
+		{"the name that it gives itself does not help", policies.Exec{Path: "/usr/bin/git", Argv: []string{"true", "push", "-f"}}, policies.Deny, "no-force"},
+		{"nor does it where names count", policies.Exec{Path: "/usr/bin/make", Argv: []string{"git", "push", "-f"}}, policies.Deny, "no-force"},
+		{"no words at all", policies.Exec{Path: "/usr/bin/true"}, policies.Allow, "work"},
+		{"a word with spaces is one", argv("git", "push -f"), policies.Deny, "default"},
+		{"text of a shell is none", argv("make", "; git push -f"), policies.Allow, "work"},
+		{"what is cut is no proof", policies.Exec{Path: "/bin/rm", Argv: []string{"rm", "a"}, Cut: true}, policies.Deny, "default"},
+		{"cut where nothing matters", policies.Exec{Path: "/usr/bin/ls", Argv: []string{"ls", "a"}, Cut: true}, policies.Deny, "default"},
+		{"many words", policies.Exec{Path: "/bin/rm", Argv: many}, policies.Allow, "work"},
+		{"many words and the one", policies.Exec{Path: "/bin/rm", Argv: append(many, "/")}, policies.Deny, "no-root"},
+		{"allowed in another profile", argv("curl", "x"), policies.Deny, "elsewhere"},
+	} {
+		d := g.DecideExec(nil, tt.exec)
+		said += d.Stopped(1).Text() + "\n"
+		if d.Verdict != tt.want || d.Rule != tt.rule {
+			t.Errorf("%s: %v by %q (%s), want %v by %q", tt.name, d.Verdict, d.Rule, d.Reason, tt.want, tt.rule)
+		}
+		if !d.Grant.IsZero() || d.Verdict != policies.Allow && (d.Reason == "" || d.Instead == "" || d.Part == "") {
+			t.Errorf("%s: the decision is not whole, or grants: %+v", tt.name, d)
+		}
+	}
+	golden(t, "exec.golden", said)
+}
+
+// TestDecideExecNow asks the policy that came meanwhile as well.
+func TestDecideExecNow(t *testing.T) {
+	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
+	now := func(rules string) *policies.Policy {
+		p, err := policies.Parse("now.yaml", []byte("version: 1\ndefaults: {decision: allow}\n"+rules))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	status := policies.Exec{Path: "/bin/git", Argv: []string{"git", "status"}}
+	for rules, want := range map[string]policies.Verdict{
+		"profiles: {p: {}}": policies.Allow,
+		"profiles: {p: {}}\nrules: [{id: no, match: {command: \"git **\"}, decision: deny}]": policies.Deny,
+		"profiles: {other: {}}": policies.Deny,
+	} {
+		if d := g.DecideExec(now(rules), status); d.Verdict != want {
+			t.Errorf("%s: %v by %s, want %v", rules, d.Verdict, d.Rule, want)
+		}
+	}
+	if d := g.DecideExec(now("profiles: {p: {}}"), policies.Exec{Path: "/bin/ls"}); d.Verdict != policies.Deny {
+		t.Errorf("a newer policy allows what the call's did not: %+v", d)
+	}
+	if d := (policies.Grant{}).DecideExec(nil, status); d.Verdict != policies.Deny {
+		t.Errorf("without a grant: %+v", d)
+	}
+}
+
+// TestDecideExecApproved takes a person's yes for what would be asked about,
+// and for nothing that is denied.
+func TestDecideExecApproved(t *testing.T) {
+	p, err := policies.Parse("exec.yaml", []byte(execRules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := p.Decide(policies.Facts{Tenant: "t", Tool: "Bash", Command: "git push origin main"})
+	g := d.Approved().Grant
+	if d.Verdict != policies.Ask || g.IsZero() {
+		t.Fatalf("%+v", d)
+	}
+	for _, tt := range []struct {
+		argv []string
+		want policies.Verdict
+	}{
+		{[]string{"git", "push", "origin", "main"}, policies.Allow},
+		{[]string{"git", "push", "origin", "-f"}, policies.Deny},
+	} {
+		if d := g.DecideExec(nil, policies.Exec{Path: "/usr/bin/git", Argv: tt.argv}); d.Verdict != tt.want {
+			t.Errorf("%q: %v by %s, want %v", tt.argv, d.Verdict, d.Rule, tt.want)
+		}
+	}
+}
+
+// TestDecideExecWhen knows the arguments of the call.
+func TestDecideExecWhen(t *testing.T) {
+	const rules = `version: 1
+profiles: {p: {exec: enforce}}
+rules:
+  - {id: all, match: {tool: Bash}, decision: allow}
+  - {id: long, match: {tool: Bash}, when: args.timeout > 600000, decision: ask}
+  - {id: slow-git, match: {tool: Bash, command: "git **"}, when: args.timeout > 1000, decision: deny}
+`
+	g := policytest.GrantFor(t, rules, policies.Facts{Tool: "Bash", Command: "make", Args: map[string]any{"timeout": 5000.0, "command": "make"}})
+	for program, want := range map[string]policies.Verdict{"make": policies.Allow, "git": policies.Deny} {
+		if d := g.DecideExec(nil, policies.Exec{Path: "/bin/" + program, Argv: []string{program, "x"}}); d.Verdict != want {
+			t.Errorf("%s: %v by %s, want %v", program, d.Verdict, d.Rule, want)
+		}
+	}
+}
+
+// TestDecideExecLayers asks the layers of the session too.
+func TestDecideExecLayers(t *testing.T) {
+	p, err := policies.Parse("exec.yaml", []byte(execRules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := policies.ParseLayer(policies.LayerSession, "plan.yaml", []byte("version: 1\nrules: [{id: planning, match: {command: \"git **\"}, decision: deny}]\n"), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"}
+	for name, d := range map[string]policies.Decision{"with": p.With(l).Decide(f), "narrowed": l.Narrow(p.Decide(f), f)} {
+		for program, want := range map[string]policies.Verdict{"make": policies.Allow, "git": policies.Deny} {
+			e := policies.Exec{Path: "/usr/bin/" + program, Argv: []string{program, "status"}}
+			if got := d.Grant.DecideExec(nil, e); got.Verdict != want {
+				t.Errorf("%s, %s: %v by %s, want %v", name, program, got.Verdict, got.Rule, want)
+			}
+		}
+	}
+}
+
+func TestExecMode(t *testing.T) {
+	for text, want := range map[string]policies.ExecMode{
+		"": policies.DefaultExec, "exec: off": policies.ExecOff, "exec: observe": policies.ExecObserve, "exec: enforce": policies.ExecEnforce,
+	} {
+		if got := policytest.GrantProfile(t, "fs: {system: true}\n"+text).Exec(); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	if _, err := policies.Parse("p.yaml", []byte("version: 1\nprofiles: {p: {exec: enforced}}\n")); err == nil || !strings.Contains(err.Error(), "enforce") {
+		t.Errorf("exec: enforced: %v; want a fault that names enforce", err)
+	}
+	a, b := policytest.GrantProfile(t, "exec: observe"), policytest.GrantProfile(t, "exec: enforce")
+	if a.Covers(b) || b.Covers(a) {
+		t.Error("a box of one mode serves calls of another")
+	}
+}
+
+// BenchmarkDecideExec is what a program waits for by enforce.
+func BenchmarkDecideExec(b *testing.B) {
+	g := policytest.GrantFor(b, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
+	for _, n := range []int{2, 200, 16_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			e := policies.Exec{Path: "/usr/bin/make", Argv: append([]string{"make"}, make([]string, n)...)}
+			b.ReportAllocs()
+			for b.Loop() {
+				g.DecideExec(nil, e)
+			}
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/boxinit"
+)
+
+// How the programs that a box starts are seen, in order:
+//
+//  1. the init installs a filter that makes each execve(2) and execveat(2) wait
+//     for an answer, and sends the other end, the listener, to the supervisor
+//     (seccomp_unotify(2)); all that it starts inherits the filter;
+//  2. the init's own execs carry a random number in an argument that execve(2)
+//     does not have, and pass: what they start is the call itself, which the
+//     policy has judged, and a command costs nothing more than before;
+//  3. for each other one the supervisor reads what the caller gave the kernel,
+//     answers, and writes it down (execview_linux.go).
+//
+// There is one listener a box, also where commands have namespaces of their
+// own: the kernel lets a process have one only (seccomp(2), EBUSY). It is in a
+// filter of its own, below that of seccomp.go, whose refusals are stronger.
+
+// actNotify makes a call wait for the listener's answer.
+const actNotify = uint32(unix.SECCOMP_RET_USER_NOTIF)
+
+// execFilter is the program for this machine. ours marks execs that pass.
+func execFilter(ours uint64) ([]byte, error) {
+	i := slices.IndexFunc(abis, func(a abi) bool { return a.name == runtime.GOARCH })
+	if i < 0 {
+		return nil, fmt.Errorf("no system call filter for %s", runtime.GOARCH)
+	}
+	const mark = offArgs + 5*8 // the sixth argument
+	return assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: offArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: abis[i].audit, SkipTrue: 7}, // the other filter kills it
+		bpf.LoadAbsolute{Off: offNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_EXECVEAT, SkipTrue: 6},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_EXECVE, SkipTrue: 4},
+		bpf.LoadAbsolute{Off: mark, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(ours), SkipTrue: 3},
+		bpf.LoadAbsolute{Off: mark + 4, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(ours >> 32), SkipTrue: 1},
+		bpf.RetConstant{Val: actAllow},
+		bpf.RetConstant{Val: actNotify},
+	})
+}
+
+// assemble is a program as the kernel takes it: struct sock_filter, seccomp(2).
+func assemble(program []bpf.Instruction) ([]byte, error) {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, fmt.Errorf("assemble system call filter: %w", err)
+	}
+	var out []byte
+	for _, in := range raw {
+		out = binary.NativeEndian.AppendUint16(out, in.Op)
+		out = append(out, in.Jt, in.Jf)
+		out = binary.NativeEndian.AppendUint32(out, in.K)
+	}
+	return out, nil
+}
+
+// watch adds the calls by which an init has its commands' execs told.
+func (p *plan) watch(b *builder) {
+	if p.ours == 0 {
+		return
+	}
+	b.Step("watch what is executed")
+	b.Mark(p.ours)
+	flags := uint64(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
+	if execSupport().killable {
+		flags |= unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	}
+	listener := b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, b.program(p.watcher)).Save()
+	b.handOver(boxinit.ListenerReply(), listener)
+	// When the supervisor's is closed too, whoever asks gets ENOSYS.
+	b.Call(unix.SYS_CLOSE, listener)
+}
+
+// listens says what this host offers to see what boxes start.
+type listens struct {
+	err      error // why it cannot be seen; nil if it can
+	killable bool  // who waits for an answer is not woken by signals that do not kill it (Linux 5.19)
+}
+
+// ptraceScope is for whom a process may be read, yama(7).
+const ptraceScope = "/proc/sys/kernel/yama/ptrace_scope"
+
+// execSupport tries it out, once.
+var execSupport = sync.OnceValue(func() listens {
+	l := listens{}
+	sizes := notifySizes{}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_NOTIF_SIZES, 0, uintptr(unsafe.Pointer(&sizes))); errno != 0 {
+		l.err = fmt.Errorf("seccomp, SECCOMP_GET_NOTIF_SIZES: %w", errno)
+		return l
+	}
+	if sizes.notif != uint16(unsafe.Sizeof(notification{})) || sizes.reply != uint16(unsafe.Sizeof(notifyReply{})) {
+		l.err = fmt.Errorf("seccomp: a notification of %d bytes and an answer of %d are not known here", sizes.notif, sizes.reply)
+		return l
+	}
+	if knob(ptraceScope) == "3" {
+		l.err = errors.New("kernel.yama.ptrace_scope is 3: nothing may read what a program is given")
+		return l
+	}
+	var word, copied uint64
+	_, err := unix.ProcessVMReadv(unix.Getpid(),
+		[]unix.Iovec{{Base: (*byte)(unsafe.Pointer(&copied)), Len: 8}},
+		[]unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&word)), Len: 8}}, 0)
+	if err != nil {
+		l.err = fmt.Errorf("process_vm_readv: %w", err)
+		return l
+	}
+	// A flag that is known is complained about less than a missing program.
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, 0)
+	l.killable = errors.Is(errno, unix.EFAULT)
+	l.err = tryListener()
+	return l
+})
+
+// notifySizes is struct seccomp_notif_sizes.
+type notifySizes struct{ notif, reply, data uint16 }
+
+// tryListener makes one, on a thread that then ends: where belljar itself is
+// below a listener, as in some containers and in a box of belljar, there can be
+// no other.
+func tryListener() error {
+	program, err := assemble([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: offNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 1<<30 - 1, SkipTrue: 1}, // no call has this number
+		bpf.RetConstant{Val: actNotify},
+		bpf.RetConstant{Val: actAllow},
+	})
+	if err != nil {
+		return err
+	}
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this
+		const sizeofFilter = 8
+		p := unix.SockFprog{Len: uint16(len(program) / sizeofFilter), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			result <- err
+			return
+		}
+		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&p)))
+		switch {
+		case errors.Is(errno, unix.EBUSY):
+			result <- errors.New("seccomp: belljar runs where somebody else listens already, and there can be one listener only")
+		case errno != 0:
+			result <- fmt.Errorf("seccomp, SECCOMP_FILTER_FLAG_NEW_LISTENER: %w", errno)
+		default:
+			unix.Close(int(fd))
+			result <- nil
+		}
+	}()
+	return <-result
+}
+
+// checkExecs tells whether what boxes start can be seen.
+func checkExecs(a around) Check {
+	l := execSupport()
+	c := Check{Name: "exec view", OK: l.err == nil}
+	switch {
+	case l.err != nil:
+		c.Detail = l.err.Error()
+		c.Degraded = "a profile with exec: observe runs without the programs that its commands start being seen, and one with exec: enforce opens no box here"
+		c.Mend = "nothing mends it: use Linux 5.9 or later with CONFIG_SECCOMP_FILTER"
+		switch {
+		case knob(ptraceScope) == "3":
+			c.Mend = "boot with kernel.yama.ptrace_scope below 3; it cannot be lowered later"
+		case a.filtered:
+			c.Mend = a.loosen("seccomp=unconfined", "seccompProfile: {type: Unconfined}", "start belljar where nobody else listens to its system calls")
+		}
+	case !l.killable:
+		c.Detail = "programs can be seen before they start"
+		c.Degraded = "a signal that a program handles makes it ask anew, so that one start may be told twice"
+		c.Mend = "nothing mends it: use Linux 5.19 or later; with 6.6 it costs least"
+	default:
+		c.Detail = "programs can be seen, and stopped, before they start (seccomp user notification)"
+	}
+	return c
+}

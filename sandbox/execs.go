@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"belljar.dev/policies"
+)
+
+// Exec is a program that a command started, or tried to, as often as Count
+// says with the same words. What the init itself started, the shell of a
+// script, is not among them: that is the command.
+type Exec struct {
+	Argv    []string // what the program was given; at most 32 words and 1 KiB
+	Path    string   // the file, where its name is not that of Argv[0]
+	Cut     bool     // there were more words, or longer ones
+	Verdict policies.Verdict
+	Rule    string // that decided
+	Stopped bool   // the policy did not let it start
+	Count   int
+}
+
+// Execs are what a command started.
+type Execs struct {
+	Mode    policies.ExecMode
+	List    []Exec // at most 64, in the order in which each was first seen
+	More    int    // how many were started that are not in List
+	Stopped []StoppedExec
+}
+
+// StoppedExec is one that the policy did not let start: at most 8 of a
+// command.
+type StoppedExec struct {
+	Decision policies.Decision
+	Count    int
+}
+
+// Bounds of what is written down of one command.
+const (
+	maxExecs     = 64
+	maxExecBytes = 16 << 10 // of all words
+	maxExecWords = 32       // of one
+	maxExecText  = 1 << 10  // bytes of one
+	maxStopped   = 8
+)
+
+// execLog is what a job started. Guarded by its box's execView.mu.
+type execLog struct {
+	Execs
+	bytes   int
+	places  map[string]int // in List, by what is alike
+	lastPid int            // and what it tried last, which it may try in the next directory of PATH
+	lastKey string
+}
+
+// started1 writes one exec down. v.mu is held.
+func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
+	l := &j.execLog
+	l.Mode = v.mode
+	e := Exec{Argv: call.Argv, Cut: call.Cut, Count: 1}
+	if len(e.Argv) == 0 || path.Base(e.Argv[0]) != path.Base(call.Path) {
+		e.Path = clipBytes(call.Path, maxExecText)
+	}
+	if readErr != nil {
+		e.Argv, e.Path = nil, ""
+	}
+	e.clip()
+	key := strings.Join(e.Argv, "\x00") + "\x00\x00" + e.Path
+	if l.lastPid == pid && l.lastKey == key {
+		return // on its way along PATH, as a shell that goes on after EPERM
+	}
+	l.lastPid, l.lastKey = pid, key
+	if v.mode == policies.ExecEnforce {
+		e.Verdict, e.Rule, e.Stopped = d.Verdict, d.Rule, d.Verdict != policies.Allow
+		key += "\x00" + e.Verdict.String() + e.Rule
+	}
+	if e.Stopped {
+		l.stop(d)
+	}
+	if i, ok := l.places[key]; ok {
+		l.List[i].Count++
+		return
+	}
+	size := len(key)
+	if len(l.List) == maxExecs || l.bytes+size > maxExecBytes {
+		l.More++
+		return
+	}
+	if v.mode == policies.ExecObserve {
+		d = v.decide(jobs, call, readErr) // what enforce would say
+		e.Verdict, e.Rule = d.Verdict, d.Rule
+	}
+	if l.places == nil {
+		l.places = map[string]int{}
+	}
+	l.bytes += size
+	l.places[key] = len(l.List)
+	l.List = append(l.List, e)
+}
+
+// stop remembers why one was not let start.
+func (l *execLog) stop(d policies.Decision) {
+	for i := range l.Stopped {
+		if s := &l.Stopped[i]; s.Decision.Part == d.Part && s.Decision.Rule == d.Rule {
+			s.Count++
+			return
+		}
+	}
+	if len(l.Stopped) < maxStopped {
+		l.Stopped = append(l.Stopped, StoppedExec{d, 1})
+	}
+}
+
+// clip bounds the words.
+func (e *Exec) clip() {
+	left := maxExecText
+	for i, w := range e.Argv {
+		if i == maxExecWords || len(w) > left {
+			e.Cut = true
+			e.Argv = e.Argv[:i:i]
+			if i < maxExecWords {
+				e.Argv = append(e.Argv, clipBytes(w, left))
+			}
+			return
+		}
+		left -= len(w)
+	}
+}
+
+// clipBytes is the first n bytes, in whole letters.
+func clipBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+// Refusal is what the agent is told of it, in one line.
+func (s StoppedExec) Refusal() policies.Refusal { return s.Decision.Stopped(s.Count) }
+
+// Execs are the programs that the job started since the last call: each is told
+// once. The first 64 with different words of each time are listed.
+func (j *Job) Execs() Execs {
+	v := j.box.execs
+	if v == nil {
+		return Execs{}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := j.untold()
+	j.execLog = execLog{lastPid: j.execLog.lastPid, lastKey: j.execLog.lastKey}
+	return all
+}
+
+// untold are those that Execs has not told. v.mu is held.
+func (j *Job) untold() Execs {
+	all := j.execLog.Execs
+	all.Mode = j.box.execs.mode
+	all.List = slices.Clip(all.List)
+	return all
+}
+
+// execsAtEnd are those of a job that is over.
+func (j *Job) execsAtEnd() Execs {
+	v := j.box.execs
+	if v == nil {
+		return Execs{}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return j.untold()
+}
+
+// startedBy are the commands that a process may belong to: where several run,
+// the one in whose cgroup it is, or all of them where that does not tell.
+func (b *Box) startedBy(pid int) []*Job {
+	jobs := b.alive()
+	if len(jobs) < 2 || b.group.v2 == "" {
+		return jobs
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return jobs
+	}
+	for line := range strings.Lines(string(text)) {
+		dir, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
+		if !ok {
+			continue
+		}
+		for _, j := range jobs {
+			if j.leaf != nil && path.Base(j.leaf.path) == path.Base(dir) {
+				return []*Job{j}
+			}
+		}
+	}
+	return jobs
+}
