@@ -1,0 +1,161 @@
+// Package page turns the bytes of one document of the web into text that an
+// agent can read, cite and page through. It knows no network and no browser:
+// it is given what was served, or what a browser made of it, with the URL and
+// the Content-Type, and gives back a Page.
+//
+// The way of a document, in this order:
+//
+//  1. Convert bounds the bytes and finds out what they are: HTML, markdown,
+//     text, JSON, XML, a feed or a PDF. What is none of these is refused with
+//     an *UnsupportedError.
+//  2. The charset is found (byte order mark, header, meta, a look at the bytes)
+//     and the bytes become UTF-8.
+//  3. HTML becomes a bounded tree. Hidden parts are left out and counted, shadow
+//     roots and srcdoc frames are put where they show.
+//  4. A router picks what the page is about: the selector asked for, the main
+//     element of documentation, the article that readability finds, or all.
+//  5. The rest becomes markdown, text or HTML, with absolute links.
+//
+// What a page says is untrusted: Untrusted puts it between marks that the page
+// cannot forge.
+package page
+
+import (
+	"context"
+	"time"
+)
+
+// Format is how a page is written.
+type Format string
+
+// The formats; the words are those of ReadDocs.
+const (
+	Markdown Format = "markdown"
+	Text     Format = "text"
+	HTML     Format = "html" // cleaned: no scripts, styles, handlers or hidden parts
+)
+
+// Kind is what a document is, whatever its Content-Type says.
+type Kind string
+
+// The kinds that Convert reads.
+const (
+	KindHTML     Kind = "html"
+	KindMarkdown Kind = "markdown"
+	KindText     Kind = "text"
+	KindJSON     Kind = "json"
+	KindXML      Kind = "xml"
+	KindFeed     Kind = "feed"
+	KindPDF      Kind = "pdf"
+)
+
+// Extraction is which part of a page was taken, and how it was found.
+type Extraction string
+
+// The extractions. All but ByWhole leave parts of the page out.
+const (
+	ByMain        Extraction = "main"        // the element that documentation marks as its content
+	ByReadability Extraction = "readability" // the article that was found by its density of text
+	BySelector    Extraction = "selector"    // what Options.Selector matched
+	ByWhole       Extraction = "whole"       // the whole page, asked for or for want of anything better
+)
+
+// HiddenAttr marks an element that does not show. Who has a layout at hand, a
+// browser, sets it before it serialises a page; Convert leaves such elements
+// out and counts them, as it does with those that HTML alone shows to be hidden.
+const HiddenAttr = "belljar-hidden"
+
+// Limits on one conversion when Options leave them open.
+const (
+	DefaultMaxBytes = 10 << 20
+	DefaultTimeout  = 20 * time.Second
+)
+
+// Options say what to make of a document. The zero value is markdown of the
+// main content, with links and images.
+type Options struct {
+	URL         string // where the document came from, after redirects; base of its links
+	ContentType string // as served, with its charset; empty: look at the bytes
+	Format      Format // empty: Markdown
+
+	// Decoded says that the bytes are UTF-8 already, whatever header and meta
+	// elements say: a browser serialised them.
+	Decoded bool
+
+	Whole    bool   // take the whole page instead of its main content
+	Selector string // CSS; take what matches, in the order of the page
+
+	OmitLinks  bool // write the text of links without their targets
+	OmitImages bool // leave images out
+
+	MaxBytes int           // of the document; what is over is cut off; 0: DefaultMaxBytes
+	Timeout  time.Duration // of the conversion; 0: DefaultTimeout
+}
+
+// Page is what became of a document. It is not changed after Convert returned
+// it, and may be shared and cached.
+type Page struct {
+	Kind       Kind
+	Format     Format // of Content; Text where Kind has no markup to keep
+	URL        string
+	Title      string // one line; empty if the page has none
+	Language   string // BCP 47, as the page declares it
+	Published  string // RFC 3339 or a date, as the page declares it
+	Charset    string // that the bytes were decoded from, as "utf-8"
+	Extraction Extraction
+
+	Content  string // all of it; Part cuts it
+	Headings []Heading
+	Links    []Link  // of the content, at most MaxLinks, in order, each target once
+	Images   []Image // of the content, at most MaxLinks, in order, each source once
+
+	Bytes     int      // of the document that were read
+	Truncated bool     // the document is longer than was read, or was cut for its size
+	Hidden    int      // characters of hidden text that were left out
+	Notes     []string // what else a reader should know, a sentence each
+
+	// NeedsScript says why the page looks as if it had to be rendered by a
+	// browser first, as "the element #root is empty"; empty: it does not.
+	NeedsScript string
+}
+
+// MaxLinks bounds Page.Links and Page.Images.
+const MaxLinks = 2000
+
+// Heading is one line of the table of contents.
+type Heading struct {
+	Level  int    // 1 to 6
+	Text   string // one line, without markup
+	Anchor string // id in the document, so that URL#Anchor cites it; may be empty
+	Offset int    // in Page.Content, in characters, for Part
+}
+
+// Link is a link of the content.
+type Link struct {
+	Text string
+	URL  string // absolute
+}
+
+// Image is an image of the content.
+type Image struct {
+	Alt string
+	URL string // absolute
+}
+
+// UnsupportedError is a document that cannot become text.
+type UnsupportedError struct {
+	Type string // media type, as "image/png"
+	Hint string // what to do instead
+}
+
+func (e *UnsupportedError) Error() string {
+	return "read " + e.Type + ": not a document of text; " + e.Hint
+}
+
+// Convert reads a document. It fails with an *UnsupportedError for what is no
+// text, with an error that names the option where one makes no sense, and with
+// the context's error or context.DeadlineExceeded when there is no time left.
+// The bytes are not kept or changed. It may be called concurrently.
+func Convert(ctx context.Context, src []byte, o Options) (*Page, error) {
+	return convert(ctx, src, o)
+}

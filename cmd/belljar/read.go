@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/browser/page"
+)
+
+// readOptions are what the flags of `belljar read` say.
+type readOptions struct {
+	file        string // a saved page; empty: fetch it
+	url         string
+	format      string
+	contentType string
+	selector    string
+	whole       bool
+	omitLinks   bool
+	omitImages  bool
+	matter      bool
+}
+
+// readURL fetches and prints a page, for `belljar read URL`.
+var readURL func(c *cobra.Command, o readOptions) error
+
+func readCommand() *cobra.Command {
+	var o readOptions
+	c := &cobra.Command{
+		Use:   "read [URL]",
+		Short: "turn a page of the web into markdown",
+		Long: `read prints what a page says as markdown: its main content, or all of it with
+--whole. With --html FILE it converts a saved page without any network; --url
+says where that came from, so that its links become absolute.
+` + exitHelp,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if o.url != "" {
+					return usage("got the URL twice: as an argument and as --url")
+				}
+				o.url = args[0]
+			}
+			switch {
+			case o.file != "":
+				return readFile(c, o)
+			case o.url == "":
+				return c.Help()
+			case readURL == nil:
+				return usage("want --html FILE: pages are not fetched yet")
+			}
+			return readURL(c, o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.file, "html", "", "convert this saved page instead of fetching one; - is standard input")
+	f.StringVar(&o.url, "url", "", "where the saved page came from")
+	f.StringVar(&o.format, "format", string(page.Markdown), "markdown, text or html")
+	f.StringVar(&o.contentType, "content-type", "", "Content-Type that the saved page was served with")
+	f.StringVar(&o.selector, "selector", "", "take only what this CSS selector matches")
+	f.BoolVar(&o.whole, "whole", false, "take the whole page instead of its main content")
+	f.BoolVar(&o.omitLinks, "no-links", false, "write links as their text")
+	f.BoolVar(&o.omitImages, "no-images", false, "leave images out")
+	f.BoolVar(&o.matter, "front-matter", false, "say title, url, language and the like first")
+	return c
+}
+
+// pageOptions are the part of o that concerns the conversion.
+func (o readOptions) pageOptions() page.Options {
+	return page.Options{
+		URL: o.url, ContentType: o.contentType, Format: page.Format(o.format), Selector: o.selector,
+		Whole: o.whole, OmitLinks: o.omitLinks, OmitImages: o.omitImages,
+	}
+}
+
+// readFile converts a saved page.
+func readFile(c *cobra.Command, o readOptions) error {
+	src, err := savedPage(c, o.file)
+	if err != nil {
+		return failure(err)
+	}
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	p, err := page.Convert(ctx, src, o.pageOptions())
+	if err != nil {
+		return failure(err)
+	}
+	out := c.OutOrStdout()
+	if o.matter {
+		if _, err := io.WriteString(out, p.FrontMatter(page.Meta{})+"\n"); err != nil {
+			return failure(fmt.Errorf("print the page: %w", err))
+		}
+	}
+	if _, err := io.WriteString(out, p.Content); err != nil {
+		return failure(fmt.Errorf("print the page: %w", err))
+	}
+	return nil
+}
+
+// savedPage reads a file, and one byte more than is converted, so that a page
+// that is too long is known as such.
+func savedPage(c *cobra.Command, name string) ([]byte, error) {
+	in := c.InOrStdin()
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		in = file
+	}
+	var src []byte
+	limited := io.LimitReader(in, page.DefaultMaxBytes+1)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := limited.Read(buf)
+		src = append(src, buf[:n]...)
+		if err == io.EOF {
+			return src, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+	}
+}
