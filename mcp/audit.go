@@ -24,7 +24,8 @@ type Decided struct {
 	Call     Call // without its Grant, which is the Decision's
 	Facts    policies.Facts
 	Decision policies.Decision
-	Took     time.Duration // to read the arguments and to decide
+	Approval *Approval     // what a person was asked and said; nil for none
+	Took     time.Duration // to read the arguments and to decide, with the wait for a person
 }
 
 // Finished is a call that has ended: with a Result, which may be that of a
@@ -79,11 +80,11 @@ const (
 
 // decided is a decision once it has been written down: where it cannot be, the
 // call is refused instead.
-func (s *Server) decided(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision) policies.Decision {
+func (s *Server) decided(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision, a *Approval) policies.Decision {
 	if s.cfg.Audit == nil {
 		return d
 	}
-	err := s.cfg.Audit.Decided(ctx, Decided{Call: c, Facts: f, Decision: d, Took: time.Since(started)})
+	err := s.cfg.Audit.Decided(ctx, Decided{Call: c, Facts: f, Decision: d, Approval: a, Took: time.Since(started)})
 	if err == nil || d.Verdict != policies.Allow {
 		return d
 	}
@@ -102,5 +103,5 @@ func (s *Server) decided(ctx context.Context, c Call, started time.Time, f polic
 func (s *Server) misread(ctx context.Context, c Call, started time.Time, err error) {
 	s.decided(ctx, c, started,
 		policies.Facts{Tenant: c.Session.tenant, Session: c.Session.id, Tool: c.Tool},
-		policies.Decision{Verdict: policies.Deny, Rule: RuleArguments, Reason: err.Error()})
+		policies.Decision{Verdict: policies.Deny, Rule: RuleArguments, Reason: err.Error()}, nil)
 }

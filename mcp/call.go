@@ -92,12 +92,13 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations, f.Now = all, t.info.annotations(), started
-	decided := c.Phase(PhaseDecide)
-	d, leave := s.meter.enter(f.Tenant, s.judge(c.Session, f))
+	d, asked, refusal, leave := s.let(ctx, c, f)
 	defer leave()
-	decided()
-	d = s.decided(ctx, c, started, f, s.cleanable(d))
-	if d.Verdict != policies.Allow {
+	d = s.decided(ctx, c, started, f, s.cleanable(d), asked)
+	switch {
+	case refusal != nil:
+		return Refused(*refusal), d, nil
+	case d.Verdict != policies.Allow:
 		return Refused(d.Denied(c.ID)), d, nil
 	}
 	c.Grant, c.Audit = d.Grant, d.Audit

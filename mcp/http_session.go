@@ -61,6 +61,7 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 		s.wg.Done()
 		return err
 	}
+	session.reach(ss)
 	s.mu.Lock()
 	p.used = true
 	s.web.byID[session.id] = session

@@ -28,7 +28,7 @@ func Refused(r policies.Refusal) *Result {
 // result has all that the tool promises, or the refusal. A tool may have the
 // member itself, for what was blocked while it worked. The members stay where
 // clients look that do not know anyOf.
-func withRefusal(s *jsonschema.Schema) error {
+func withRefusal(s *jsonschema.Schema, alone []string) error {
 	if s.Properties == nil {
 		s.Properties = make(map[string]*jsonschema.Schema)
 	}
@@ -41,7 +41,10 @@ func withRefusal(s *jsonschema.Schema) error {
 		s.Properties[refusalMember] = r
 	}
 	if len(s.Required) > 0 {
-		s.AnyOf = []*jsonschema.Schema{{Required: s.Required}, {Required: []string{refusalMember}}}
+		s.AnyOf = []*jsonschema.Schema{{Required: s.Required}}
+		for _, member := range append([]string{refusalMember}, alone...) {
+			s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Required: []string{member}})
+		}
 		s.Required = nil
 	}
 	return nil

@@ -42,6 +42,8 @@ type Config struct {
 	Tenants      Tenants // whose calls those over HTTP are; nil is Tenant for all
 	Audit        Audit   // is told of each call; nil is none
 	Trace        Tracer  // is told of each call that is over; nil is none
+	// Approver asks people where the policy says ask; without it that is a denial.
+	Approver Approver
 	// Redact takes out of a text what a policy wants taken out of results. It is
 	// called from many goroutines. Without it calls that are bound to it are refused.
 	Redact func(text string, what []policies.Redaction) string

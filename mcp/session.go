@@ -28,7 +28,10 @@ type Session struct {
 	door   *admission
 	layer  atomic.Pointer[policies.Layer] // below the policy, for this session; nil for none
 
+	asking sync.WaitGroup // of questions to the client
+
 	mu      sync.Mutex
+	peer    *peer                              // guarded by mu: the client that can be asked; nil where it cannot
 	client  string                             // guarded by mu
 	version string                             // guarded by mu
 	calls   map[string]context.CancelCauseFunc // guarded by mu: running calls by Call.ID
@@ -194,6 +197,12 @@ func (s *Session) end(cause error) {
 	case <-wait.C:
 		s.server.cfg.Log.Error("calls ignore their cancelled context", "session", s.id)
 	}
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		s.asking.Wait()
+	}()
+	within(patience, asked)
 	s.mu.Lock()
 	s.ran = true
 	fns := s.onEnd

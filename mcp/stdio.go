@@ -33,6 +33,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	if err != nil {
 		return errors.Join(err, in.Close())
 	}
+	session.reach(ss)
 	read := make(chan error, 1)
 	go func() { read <- g.readLines() }()
 

@@ -28,6 +28,9 @@ type Tool struct {
 	// Output is the zero value of the type that Result.Structured holds, from
 	// which the output schema is made; nil for a tool without one.
 	Output any
+	// Alone are members of Output any of which may be the whole of a result; all
+	// that is required otherwise may then be missing.
+	Alone []string
 	// MaxResultChars, if not zero, asks the client to take results up to this
 	// many characters whole instead of cutting them.
 	MaxResultChars int
@@ -155,7 +158,7 @@ func describe(t Tool, in reflect.Type) (ToolInfo, error) {
 		return info, fmt.Errorf("input schema: %w", err)
 	}
 	if t.Output != nil {
-		if info.OutputSchema, err = schemaOf(reflect.TypeOf(t.Output), withRefusal); err != nil {
+		if info.OutputSchema, err = schemaOf(reflect.TypeOf(t.Output), func(s *jsonschema.Schema) error { return withRefusal(s, t.Alone) }); err != nil {
 			return info, fmt.Errorf("output schema: %w", err)
 		}
 	}

@@ -161,8 +161,14 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 		Policy: cmp.Or(v.Policy, l.gate.now.Load().Hash()), Profile: v.Grant.Profile(), Took: d.Took,
 		TraceID: d.Call.TraceID, Level: keep(v),
 	}
+	if a := d.Approval; a != nil {
+		r.Approval = audit.Answer{ID: a.ID, State: a.State, By: a.By, Via: a.Via, Scope: a.Scope, Waited: a.Waited}
+	}
 	if v.Rule != "" {
 		r.Rules = []audit.Rule{{ID: v.Rule, File: v.Source.File, Line: v.Source.Line, Verdict: v.Verdict.String()}}
+		if d.Approval != nil && v.Rule == d.Approval.Rule {
+			r.Rules[0].Verdict = policies.Ask.String() // what the rule said; the verdict is what came of it
+		}
 	}
 	for _, s := range v.Shadow {
 		r.Rules = append(r.Rules, audit.Rule{ID: s.Rule, File: s.Source.File, Line: s.Source.Line, Verdict: s.Verdict.String(), Mode: s.Mode.String()})

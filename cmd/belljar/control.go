@@ -67,7 +67,7 @@ type control struct {
 }
 
 // openControl begins to answer, in the state directory. The caller closes it.
-func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, kept *ledger, log *slog.Logger) (*control, error) {
+func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, kept *ledger, approver *approver, log *slog.Logger) (*control, error) {
 	name := controlDir(state)
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return nil, fmt.Errorf("state: %w; name another directory with --state", err)
@@ -89,8 +89,11 @@ func openControl(ctx context.Context, state string, s *sandbox.Supervisor, polic
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, kept.health()) })
 	mux.HandleFunc("POST /publish", c.publish)
 	mux.HandleFunc("POST /unpublish", c.unpublish)
+	if approver != nil {
+		approver.handle(mux, approver.place)
+	}
 	c.server = http.Server{
-		Handler: http.MaxBytesHandler(mux, controlMost), ReadTimeout: controlPatience, WriteTimeout: 2 * controlPatience, IdleTimeout: controlPatience,
+		Handler: http.MaxBytesHandler(known(mux), controlMost), ConnContext: withCaller, ReadTimeout: controlPatience, WriteTimeout: 2 * controlPatience, IdleTimeout: controlPatience,
 		MaxHeaderBytes: controlMost, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	c.wg.Go(func() {

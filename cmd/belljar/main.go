@@ -63,7 +63,7 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
-		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), auditCommand(), searchCommand(), readCommand(), versionCommand())
+		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), approveCommand(), auditCommand(), searchCommand(), readCommand(), versionCommand())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

@@ -86,6 +86,9 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 				return failure(err)
 			}
 			defer w.tracer.close(ctx, w.log)
+			if w.approver, err = w.openApprover(); err != nil {
+				return failure(err)
+			}
 			server, err := w.server()
 			if err != nil {
 				return err
@@ -141,10 +144,13 @@ func (w *works) control(ctx context.Context, policy *policyStatus) func() {
 	if w.state == "" {
 		return func() {}
 	}
-	c, err := openControl(ctx, w.state, w.sandbox, policy, w.audit, w.log)
+	c, err := openControl(ctx, w.state, w.sandbox, policy, w.audit, w.approver, w.log)
 	if err != nil {
-		w.log.Warn("`belljar ports` and `belljar ps` will not see this server", "err", err)
+		w.log.Warn("`belljar approve`, `ports` and `ps` will not see this server", "err", err)
 		return func() {}
+	}
+	if w.approver != nil {
+		w.approver.open(wayCommand)
 	}
 	return c.close
 }

@@ -21,6 +21,7 @@ import (
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
+	durable "belljar.dev/state"
 )
 
 // policyMost bounds a policy file, in bytes.
@@ -62,8 +63,10 @@ type works struct {
 	calls      bool             // a checkpoint after each call
 	sandbox    *sandbox.Supervisor
 	search     *search.Fan
-	audit      *ledger // nil where no log is kept
-	tracer     *tracer // nil where no call is traced
+	audit      *ledger        // nil where no log is kept
+	store      *durable.Store // of what outlives the program; in memory where there is no directory for it
+	approver   *approver      // nil where nobody is asked
+	tracer     *tracer        // nil where no call is traced
 	log        *slog.Logger
 }
 
@@ -75,6 +78,9 @@ func (w *works) close() {
 	w.sandbox.Close()
 	if err := w.audit.close(); err != nil {
 		w.log.Error("the end of the audit log was not written", "err", err)
+	}
+	if err := w.store.Close(); err != nil {
+		w.log.Error("the state was not closed", "err", err)
 	}
 }
 
@@ -97,6 +103,7 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 	if err := w.openState(s.state); err != nil {
 		return nil, failure(err)
 	}
+	w.store = durable.New(w.state)
 	if w.audit, err = w.openLedger(s.command); err != nil {
 		return nil, failure(err)
 	}
@@ -198,6 +205,9 @@ func (w *works) server() (*mcp.Server, error) {
 		cfg.OnSession = func(_ context.Context, s *mcp.Session) { w.audit.session("start", s) }
 		cfg.OnSessionEnd = func(s *mcp.Session) { w.audit.session("end", s) }
 	}
+	if w.approver != nil {
+		cfg.Approver = w.approver
+	}
 	if w.tracer != nil {
 		cfg.Trace = w.tracer
 	}
@@ -208,6 +218,9 @@ func (w *works) server() (*mcp.Server, error) {
 	backends := tools.Backends{Sandbox: w.sandbox, Search: w.search, Checkpoints: w.calls, Log: w.log}
 	if w.audit != nil {
 		backends.Record = w.audit.record
+	}
+	if w.approver != nil {
+		backends.Approvals = w.approver
 	}
 	tools.Add(s, backends)
 	return s, nil

@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -23,7 +24,8 @@ const (
 
 // readInput is the arguments of ReadBgOutput.
 type readInput struct {
-	TaskID    int64  `json:"task_id" jsonschema:"as BackgroundBash returned it"`
+	TaskID    *int64 `json:"task_id,omitempty" jsonschema:"as BackgroundBash returned it"`
+	ID        string `json:"id,omitempty" jsonschema:"of an approval that a call waits for, as ap-7q2x; in place of task_id"`
 	WaitMS    int64  `json:"wait_ms,omitempty" jsonschema:"wait up to so many milliseconds for new output or the end of the task (default 0, at most 60000)"`
 	Filter    string `json:"filter,omitempty" jsonschema:"regular expression (RE2): show only lines that match; the others count as read"`
 	TailLines int64  `json:"tail_lines,omitempty" jsonschema:"show only the last so many of the new lines; the others count as read"`
@@ -51,6 +53,8 @@ type readOutput struct {
 	Stopped      []string `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 	OutputURI    string   `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 
+	Approval *approvalOutput `json:"approval,omitempty" jsonschema:"how an approval stands; then nothing else is there"`
+
 	starts starts
 }
 
@@ -72,6 +76,10 @@ type reading struct {
 func (in readInput) check() (r reading, wait time.Duration, err error) {
 	r.show = outputShown
 	switch {
+	case in.TaskID == nil && in.ID == "":
+		return r, 0, errors.New("task_id: missing; give that of a background task, or the id of an approval")
+	case in.TaskID != nil && in.ID != "":
+		return r, 0, errors.New("id: got task_id too; give one of them")
 	case in.WaitMS < 0 || in.WaitMS > readWaitMost.Milliseconds():
 		return r, 0, fmt.Errorf("wait_ms: got %d, want 0 to %d milliseconds", in.WaitMS, readWaitMost.Milliseconds())
 	case in.TailLines < 0 || in.TailLines > tailMost:
@@ -95,7 +103,10 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	if err != nil {
 		return mcp.Failed("%s.", err), nil
 	}
-	sh, job, unknown := s.find(call.Session, in.TaskID)
+	if in.ID != "" {
+		return s.readApproval(ctx, call, in.ID, wait)
+	}
+	sh, job, unknown := s.find(call.Session, *in.TaskID)
 	if unknown != nil {
 		return unknown, nil
 	}

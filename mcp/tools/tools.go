@@ -27,8 +27,9 @@ type Backends struct {
 	Search      *search.Fan // asks the engines of WebSearch; without it that refuses every call
 	// Record is what records the output of a call's command, or nil for a call
 	// that is not recorded; nil records none.
-	Record func(call mcp.Call) io.WriteCloser
-	Log    *slog.Logger // gets what an operator should know of a refusal; default: discard
+	Record    func(call mcp.Call) io.WriteCloser
+	Log       *slog.Logger // gets what an operator should know of a refusal; default: discard
+	Approvals Approvals    // whose answers ReadBgOutput tells; nil where nobody is asked
 }
 
 // Add registers the tools and their resources. It panics, as mcp.AddTool does,
@@ -60,9 +61,10 @@ func addShells(s *mcp.Server, sh *shells) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "ReadBgOutput",
 		Title:       "Read a background task's output",
-		Description: "Shows what a background task wrote since the last read, and how the task stands. wait_ms waits for something new.",
+		Description: "Shows what a background task wrote since the last read, and how the task stands. With id, shows how an approval stands that a call waits for. wait_ms waits for something new.",
 		ReadOnly:    true,
 		Output:      readOutput{},
+		Alone:       []string{"approval"},
 	}, sh.readOutput)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "ListBgTasks",

@@ -92,8 +92,20 @@ type Decision struct {
 	Took    time.Duration
 	TraceID string // of the trace that the call belongs to, if it is traced
 
+	Approval Answer // of the person who was asked; zero where nobody was
+
 	// Level is how much is kept of this call; zero for what the log keeps.
 	Level policies.AuditLevel
+}
+
+// Answer is the approval that a decision rests on, or waits for.
+type Answer struct {
+	ID     string
+	State  string // as pending or used
+	By     string
+	Via    string
+	Scope  string
+	Waited time.Duration
 }
 
 // Kind is KindDecision.
@@ -129,6 +141,18 @@ func (d Decision) write(b *body) {
 	b.str("policy_sha256", d.Policy)
 	b.some("profile", d.Profile)
 	b.num("dur_us", d.Took.Microseconds())
+	if a := d.Approval; a.ID != "" {
+		b.name("approval")
+		at := len(b.text)
+		b.str("id", a.ID)
+		b.some("state", a.State)
+		b.some("by", clip(b.r.text(a.By), maxName))
+		b.some("via", a.Via)
+		b.some("scope", a.Scope)
+		b.num("waited_ms", a.Waited.Milliseconds())
+		b.text[at] = '{' // in the place of the first comma
+		b.raw(`}`)
+	}
 	b.args(level, d.Args)
 	if level >= policies.AuditRequest {
 		b.facts(d.Facts, d.Args)
@@ -211,7 +235,7 @@ type Approval struct {
 	CallID   string `json:"call_id"`
 	Tenant   string `json:"tenant"`
 	Session  string `json:"session"`
-	Event    string `json:"event"` // asked, given, refused or expired
+	Event    string `json:"event"` // asked, given, refused, used, revoked or expired
 	By       string `json:"by,omitempty"`
 	Via      string `json:"via,omitempty"`
 	Scope    string `json:"scope,omitempty"`

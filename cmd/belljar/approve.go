@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/approval"
+)
+
+// approving is the flags that the approve commands share.
+type approving struct {
+	state  string
+	asJSON bool
+	all    bool
+	scope  string
+	note   string
+}
+
+func approveCommand() *cobra.Command {
+	var a approving
+	c := &cobra.Command{
+		Use:   "approve",
+		Short: "answer what agents' calls wait for",
+		Long: `approve shows the calls about which the policy wants a person asked, and takes
+the answers. The first answer holds, on whatever way it comes; no answer in time
+is a no. It asks the servers of this user that run, and they answer nobody else.
+
+  belljar approve list
+  belljar approve show ap-7q2x
+  belljar approve yes ap-7q2x                for the call that asked
+  belljar approve yes ap-7q2x --for session  for those that look the same, too
+  belljar approve no ap-7q2x --note 'not before the release'
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.PersistentFlags().StringVar(&a.state, "state", "", "state directory of the servers (default: $XDG_STATE_HOME/belljar)")
+	list := &cobra.Command{Use: "list", Short: "list what waits, and what was said yes to", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
+	list.Flags().BoolVar(&a.all, "all", false, "those that are over as well, of the last days")
+	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
+	show := &cobra.Command{Use: "show ID", Short: "show a call that waits, part by part", Args: exactly(1, "the ID of an approval, as belljar approve list prints it"), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
+	show.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
+	yes := &cobra.Command{Use: "yes ID", Short: "let a call run", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args[0], true) }}
+	yes.Flags().StringVar(&a.scope, "for", "once", "what the yes is good for: once, session, or a time as 2h")
+	no := &cobra.Command{Use: "no ID", Short: "refuse a call", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args[0], false) }}
+	for _, one := range []*cobra.Command{yes, no} {
+		one.Flags().StringVar(&a.note, "note", "", "what the agent is told besides")
+	}
+	revoke := &cobra.Command{Use: "revoke ID", Short: "take a yes back", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.revoke(c, args[0]) }}
+	watch := &cobra.Command{Use: "watch", Short: "show questions as they come; on a terminal, answer them", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.watch(c) }}
+	c.AddCommand(list, show, yes, no, revoke, watch)
+	return c
+}
+
+// desks are the servers that can be asked, each with what it sees.
+type desks []deskAt
+
+type deskAt struct {
+	client *controlClient
+	info   approvalsInfo
+}
+
+// open asks all servers. Servers with one state directory see the same
+// approvals.
+func (a *approving) open(ctx context.Context, all bool) (desks, error) {
+	state, err := findState(a.state)
+	if err != nil {
+		return nil, failure(err)
+	}
+	clients, err := servers(state)
+	if err != nil {
+		return nil, failure(err)
+	}
+	var found desks
+	for _, client := range clients {
+		d := deskAt{client: client}
+		path := "/approvals"
+		if all {
+			path += "?all=1"
+		}
+		switch err := client.ask(ctx, http.MethodGet, path, nil, &d.info); {
+		case gone(err):
+		case err != nil:
+			return nil, failure(err)
+		default:
+			found = append(found, d)
+		}
+	}
+	if len(found) == 0 {
+		return nil, failure(errors.New("approve: no server of this user runs here; `belljar serve` takes answers while it does, and --state names its state directory"))
+	}
+	return found, nil
+}
+
+// of is the server to ask about an approval: the one where it has its effect.
+func (d desks) of(id string) (*controlClient, error) {
+	for _, at := range d {
+		for _, one := range at.info.All {
+			if one.ID != id {
+				continue
+			}
+			for _, other := range d {
+				if other.info.Place == one.Place {
+					return other.client, nil
+				}
+			}
+			return at.client, nil
+		}
+	}
+	return nil, failure(fmt.Errorf("approve: there is no approval %q; `belljar approve list --all` shows them", policies.Clip(id, 64)))
+}
+
+func (a *approving) list(c *cobra.Command) error {
+	found, err := a.open(c.Context(), a.all)
+	if err != nil {
+		return err
+	}
+	all := found[0].info.All
+	if a.asJSON {
+		return failure(printJSON(c.OutOrStdout(), all))
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing waits for an answer.")
+		return failure(err)
+	}
+	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tSTATE\tTENANT\tRULE\tTIME LEFT\tWHAT")
+	for _, one := range all {
+		left := "-"
+		switch one.State {
+		case approval.Pending:
+			left = policies.Spoken(time.Until(one.Expires))
+		case approval.Approved:
+			left = policies.Spoken(time.Until(one.Until))
+		case approval.Declined, approval.Expired, approval.Used, approval.Revoked:
+		}
+		what := one.Tool
+		if len(one.Shown.Commands) > 0 {
+			what = strings.Join(one.Shown.Commands, "; ")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.State, one.Tenant, one.Rule, left, policies.Clip(what, 80))
+	}
+	return failure(w.Flush())
+}
+
+func (a *approving) show(c *cobra.Command, id string) error {
+	one, _, err := a.get(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	if a.asJSON {
+		return failure(printJSON(c.OutOrStdout(), one))
+	}
+	return failure(printApproval(c.OutOrStdout(), one))
+}
+
+// get is an approval and the server to ask about it.
+func (a *approving) get(ctx context.Context, id string) (one approval.Approval, at *controlClient, err error) {
+	found, err := a.open(ctx, true)
+	if err != nil {
+		return one, nil, err
+	}
+	if at, err = found.of(id); err != nil {
+		return one, nil, err
+	}
+	return one, at, failure(at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one))
+}
+
+// printApproval shows a question with all that a person needs for the answer.
+func printApproval(out io.Writer, a approval.Approval) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s of tenant %s, session %s\n", a.ID, a.State, a.Tool, approval.Plain(a.Tenant, 64), a.Session)
+	for _, line := range a.Shown.Lines() {
+		b.WriteString("  " + line + "\n")
+	}
+	fmt.Fprintf(&b, "workspace: %s\nprofile:   %s\nrule:      %s\nreason:    %s\n", approval.Plain(a.Place, 200), a.Profile, a.Rule, a.Reason)
+	switch a.State {
+	case approval.Pending:
+		fmt.Fprintf(&b, "waits for %s more; a yes can be for: %s\n", policies.Spoken(time.Until(a.Expires)), a.Offers())
+	case approval.Approved:
+		fmt.Fprintf(&b, "%s said yes by %s, for %s; it is good for %s more\n", a.By, a.Via, a.Scope, policies.Spoken(time.Until(a.Until)))
+	case approval.Declined, approval.Used, approval.Revoked:
+		fmt.Fprintf(&b, "%s answered by %s, %s after it was asked\n", a.By, a.Via, policies.Spoken(a.Waited(time.Now())))
+	case approval.Expired:
+	}
+	if a.Note != "" {
+		fmt.Fprintf(&b, "note:      %s\n", a.Note)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func (a *approving) answer(c *cobra.Command, id string, yes bool) error {
+	if _, _, err := scopeOf(a.scope); err != nil {
+		return usage("approve yes: --for: %w", err)
+	}
+	_, at, err := a.get(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	one, err := say(c.Context(), at, id, answerInfo{Yes: yes, Scope: a.scope, Note: a.note})
+	if err != nil {
+		return failure(err)
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), outcomeLine(one))
+	return failure(err)
+}
+
+// say sends an answer.
+func say(ctx context.Context, at *controlClient, id string, said answerInfo) (one approval.Approval, err error) {
+	return one, at.ask(ctx, http.MethodPost, "/approvals/"+id+"/answer", said, &one)
+}
+
+// outcomeLine says what an answer has done.
+func outcomeLine(a approval.Approval) string {
+	switch a.State {
+	case approval.Approved:
+		return fmt.Sprintf("%s: yes, for %s. The call runs, if it still waits, or when the agent repeats it within %s.", a.ID, a.Scope, policies.Spoken(time.Until(a.Until)))
+	case approval.Used:
+		return a.ID + ": yes. The call runs."
+	case approval.Declined:
+		return a.ID + ": no. The agent is told."
+	case approval.Revoked:
+		return a.ID + ": the yes is taken back. What it let run goes on."
+	case approval.Pending, approval.Expired:
+	}
+	return fmt.Sprintf("%s: %s", a.ID, a.State)
+}
+
+func (a *approving) revoke(c *cobra.Command, id string) error {
+	_, at, err := a.get(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	var one approval.Approval
+	if err := at.ask(c.Context(), http.MethodPost, "/approvals/"+id+"/revoke", struct{}{}, &one); err != nil {
+		return failure(err)
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), outcomeLine(one))
+	return failure(err)
+}
+
+// lookEvery is how often watch looks for questions.
+const lookEvery = time.Second
+
+// watch prints each question once. On a terminal it takes the answer there.
+func (a *approving) watch(c *cobra.Command) error {
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	in, _ := c.InOrStdin().(*os.File)
+	asks := in != nil && term.IsTerminal(int(in.Fd()))
+	lines := bufio.NewReader(c.InOrStdin())
+	seen := make(map[string]bool)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		found, err := a.open(ctx, false)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		pending := make(map[string]bool)
+		for _, one := range found[0].info.All {
+			if one.State != approval.Pending {
+				continue
+			}
+			pending[one.ID] = true
+			if seen[one.ID] {
+				continue
+			}
+			if err := a.see(ctx, c.OutOrStdout(), found, one.ID, asks, lines); err != nil {
+				return err
+			}
+		}
+		seen = pending // what is over is forgotten
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// see shows a question and, where somebody can type, asks for the answer. Only
+// what is typed out is a yes.
+func (a *approving) see(ctx context.Context, out io.Writer, found desks, id string, asks bool, lines *bufio.Reader) error {
+	at, err := found.of(id)
+	if err != nil {
+		return err
+	}
+	var one approval.Approval
+	if err := at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
+		return failure(err)
+	}
+	if err := printApproval(out, one); err != nil || !asks {
+		return failure(err)
+	}
+	fmt.Fprintf(out, "May it run? Type yes, session, a time as 2h, or no [no]: ")
+	text, err := lines.ReadString('\n')
+	if err != nil {
+		return failure(err)
+	}
+	said := answerInfo{}
+	switch text = strings.TrimSpace(text); text {
+	case "", "no", "n":
+	case "yes":
+		said.Yes = true
+	default:
+		if _, _, err := scopeOf(text); err == nil {
+			said.Yes, said.Scope = true, text
+		}
+	}
+	done, err := say(ctx, at, id, said)
+	_, wrote := fmt.Fprintln(out, cmp.Or(errorText(err), outcomeLine(done)))
+	return failure(wrote)
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

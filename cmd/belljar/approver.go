@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies/approval"
+	"belljar.dev/policies/audit"
+)
+
+// The ways on which a person is asked, as agents and logs name them.
+const (
+	wayCommand = "command line"
+	wayClient  = "client"
+	wayWebhook = "webhook"
+)
+
+// approver puts the questions of a server's calls on a desk.
+type approver struct {
+	desk  *approval.Desk
+	gate  *gate
+	place string // the workspace
+
+	mu   sync.Mutex
+	ways []string // guarded by mu: that are open
+}
+
+// openApprover is the desk of a server. Nothing is opened before the first
+// question.
+func (w *works) openApprover() (*approver, error) {
+	a := &approver{gate: w.gate, place: w.workspace}
+	var err error
+	a.desk, err = approval.New(approval.Config{
+		Store: w.store, Place: w.workspace, Event: w.audit.approval,
+		Policy: func() string { return w.gate.now.Load().Hash() },
+	})
+	return a, err
+}
+
+// open notes that people can be asked in another way.
+func (a *approver) open(way string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ways = append(a.ways, way)
+}
+
+// Ways are those that are open; none where the policy says that nobody may
+// answer for the tenant.
+func (a *approver) Ways(tenant string) (ways []string, may bool) {
+	if t, known := a.gate.now.Load().Tenant(tenant); known && t.Approvers != nil && len(t.Approvers) == 0 {
+		return nil, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.ways...), true
+}
+
+// Ask puts a question.
+func (a *approver) Ask(ctx context.Context, q mcp.Question) (mcp.Approval, error) {
+	got, asked, err := a.desk.Ask(ctx, request(q))
+	out := told(got)
+	out.New = asked
+	return out, err
+}
+
+// Wait waits for its answer.
+func (a *approver) Wait(ctx context.Context, id string, most time.Duration) (mcp.Approval, error) {
+	got, err := a.desk.Wait(ctx, id, most)
+	return told(got), err
+}
+
+// Use takes a yes.
+func (a *approver) Use(ctx context.Context, q mcp.Question, id string) (bool, error) {
+	return a.desk.Use(ctx, id, request(q))
+}
+
+// Answer is what a client said.
+func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer) error {
+	by := "the person at the client"
+	if said.Client != "" {
+		by += " " + said.Client
+	}
+	_, err := a.desk.Answer(ctx, id, approval.Reply{Yes: said.Yes, Scope: approval.Scope(said.Scope), By: by, Via: wayClient})
+	return err
+}
+
+// request is a call as the desk binds it. Whose call it is is all that is known
+// of who makes it: what a client calls itself proves nothing.
+func request(q mcp.Question) approval.Request {
+	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision}
+}
+
+// told is what a call has to know of an approval.
+func told(a approval.Approval) mcp.Approval {
+	out := mcp.Approval{
+		ID: a.ID, Tenant: a.Tenant, State: string(a.State), Tool: a.Tool, Rule: a.Rule, Shown: a.Shown.Lines(), By: a.By, Via: a.Via, Note: a.Note, Scope: string(a.Scope),
+		Left: max(0, time.Until(a.Expires)), Waited: a.Waited(time.Now()),
+	}
+	if a.State == approval.Approved {
+		out.Left = max(0, time.Until(a.Until))
+	}
+	for _, s := range a.Scopes {
+		out.Scopes = append(out.Scopes, string(s))
+	}
+	return out
+}
+
+// approval writes down what happened to a question.
+func (l *ledger) approval(e approval.Event) {
+	a := e.Approval
+	r := audit.Approval{
+		ID: a.ID, CallID: e.CallID, Tenant: a.Tenant, Session: shortID(a.Session), Event: e.Kind,
+		By: a.By, Via: a.Via, Scope: string(a.Scope),
+	}
+	if !a.Answered.IsZero() {
+		r.WaitedMS = a.Waited(time.Now()).Milliseconds()
+	}
+	l.append(r)
+}
+
+// scopeOf reads what a person says a yes is good for: nothing, "session", or a
+// time.
+func scopeOf(text string) (approval.Scope, time.Duration, error) {
+	switch text {
+	case "", string(approval.Once):
+		return approval.Once, 0, nil
+	case string(approval.Session):
+		return approval.Session, 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return "", 0, fmt.Errorf("a yes for %q: want once, session, or a time as 2h", text)
+	}
+	return approval.Hours, d, nil
+}

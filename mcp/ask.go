@@ -1,0 +1,181 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// RuleApproval stands in decisions where a call could not be asked about.
+const RuleApproval = "approval"
+
+// The states of an Approval.
+const (
+	ApprovalPending  = "pending"
+	ApprovalApproved = "approved" // and not used
+	ApprovalDeclined = "declined"
+	ApprovalExpired  = "expired" // nobody answered in time, or the yes was not used in time
+	ApprovalUsed     = "used"
+	ApprovalRevoked  = "revoked"
+)
+
+// Approval is a question to a person, as far as a call has to know it.
+type Approval struct {
+	ID      string
+	Tenant  string
+	State   string
+	Tool    string
+	Rule    string
+	New     bool          // this call asked; an equal one had not before
+	Shown   []string      // what the call does, a line each, printable
+	Scopes  []string      // what a yes may be given for: "once", "session", "hours"
+	By, Via string        // who answered, and on which way
+	Note    string        // what they said besides
+	Scope   string        // what the yes is for
+	Left    time.Duration // until no answer is a no
+	Waited  time.Duration
+}
+
+// Question is a call about which a person is asked.
+type Question struct {
+	Call     Call // without a Grant
+	Facts    policies.Facts
+	Decision policies.Decision
+}
+
+// ClientAnswer is what the person at the client said to an elicitation.
+type ClientAnswer struct {
+	Yes    bool
+	Scope  string
+	Client string // name, which proves nothing
+}
+
+// Approver asks people about calls that the policy does not decide alone. It
+// is called from many goroutines.
+type Approver interface {
+	// Ways are those on which people can be asked about a tenant's calls beside
+	// its clients, as "command line". may is false where the policy lets nobody
+	// answer for the tenant, so that clients are not asked either.
+	Ways(tenant string) (ways []string, may bool)
+	// Ask puts the question, or finds that of an equal call with its answer.
+	Ask(ctx context.Context, q Question) (Approval, error)
+	// Wait is Ask's approval when it is no longer pending, or so much time has
+	// passed.
+	Wait(ctx context.Context, id string, most time.Duration) (Approval, error)
+	// Use takes a yes for the call, which then runs. False says that it is gone.
+	Use(ctx context.Context, q Question, id string) (bool, error)
+	// Answer is what a client said.
+	Answer(ctx context.Context, id string, a ClientAnswer) error
+}
+
+// triesToUse bounds how often a call asks again whose yes went to another.
+const triesToUse = 3
+
+// let decides a call, counts it and, where the policy asks, waits for a person.
+// refusal is what the agent is told where a person, or nobody, did not say yes;
+// leave is called when the call has ended.
+func (s *Server) let(ctx context.Context, c Call, f policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
+	none, by := func() {}, time.Time{}
+	for range triesToUse {
+		judged := c.Phase(PhaseDecide)
+		d = s.judge(c.Session, f)
+		judged()
+		q := Question{Call: c, Facts: f, Decision: d}
+		if d.Verdict != policies.Ask || s.cfg.Approver == nil {
+			d, leave = s.meter.enter(f.Tenant, d)
+			return d, nil, nil, leave
+		}
+		if by.IsZero() {
+			by = time.Now().Add(cmp.Or(d.Ask.ReturnAfter, policies.DefaultAskReturnAfter))
+		}
+		got, r, err := s.ask(ctx, q, time.Until(by))
+		switch {
+		case err != nil:
+			return s.unasked(ctx, c, err), nil, nil, none
+		case got == nil:
+			return d, nil, nil, none // nobody can be asked
+		case r != nil:
+			if got.State != ApprovalPending {
+				d.Verdict = policies.Deny
+			}
+			return d, got, r, none
+		}
+		// While a person thought, the policy may have become another one.
+		f.Now = time.Now()
+		now := s.judge(c.Session, f)
+		if now.Verdict != policies.Ask || now.Policy != d.Policy {
+			continue
+		}
+		passed, leave := s.meter.enter(f.Tenant, now.Approved())
+		if passed.Verdict != policies.Allow {
+			return passed, got, nil, leave
+		}
+		q.Decision = now
+		used, err := s.cfg.Approver.Use(ctx, q, got.ID)
+		if used {
+			return passed, got, nil, leave
+		}
+		leave()
+		if err != nil {
+			return s.unasked(ctx, c, err), nil, nil, none
+		}
+	}
+	return s.unasked(ctx, c, fmt.Errorf("another call used the approval, %d times", triesToUse)), nil, nil, none
+}
+
+// ask puts a question and waits so long for the answer. The approval is nil
+// where nobody can be asked; without a refusal it is, or was, a yes.
+func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Approval, *policies.Refusal, error) {
+	d, id := q.Decision, q.Call.ID
+	ways, may := s.cfg.Approver.Ways(q.Facts.Tenant)
+	if !may {
+		return nil, nil, nil
+	}
+	client := s.elicitor(q.Call.Session)
+	switch {
+	case len(ways) == 0 && (client == nil || !client.proven()):
+		return nil, nil, nil
+	case client != nil:
+		ways = append([]string{"the client"}, ways...)
+	}
+	a, err := s.cfg.Approver.Ask(ctx, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	if a.State == ApprovalPending {
+		if client != nil {
+			client.ask(ctx, s.cfg.Approver, q, a)
+		}
+		waited := q.Call.Phase(PhaseAsk)
+		a, err = s.cfg.Approver.Wait(ctx, a.ID, max(most, 0))
+		waited()
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	var r policies.Refusal
+	switch a.State {
+	case ApprovalApproved, ApprovalUsed: // by an equal call that waited beside this one; then Use says so
+		return &a, nil, nil
+	case ApprovalPending:
+		r = d.Waits(id, policies.Question{ID: a.ID, Asked: ways, Expires: a.Left})
+	default:
+		r = d.Declined(id, policies.Answer{ID: a.ID, By: a.By, Note: a.Note, Revoked: a.State == ApprovalRevoked, Waited: a.Waited})
+	}
+	return &a, &r, nil
+}
+
+// unasked is the decision about a call whose question could not be put.
+func (s *Server) unasked(ctx context.Context, c Call, err error) policies.Decision {
+	if ctx.Err() == nil { // one that was cancelled meanwhile says nothing
+		s.cfg.Log.Warn("a call is refused: its approval could not be asked for or used", "call", c.ID, "tool", c.Tool, "error", err)
+	}
+	return policies.Decision{
+		Verdict: policies.Deny, Rule: RuleApproval,
+		Reason:  "The policy wants a person's approval, and it could not be asked for: " + err.Error() + ".",
+		Instead: "Go on with work that needs no approval, and tell the person you work for; the log of belljar says what is wrong.",
+	}
+}

@@ -1,0 +1,182 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// person is an Approver that a test speaks for.
+type person struct {
+	ways    []string
+	nobody  bool
+	asked   mcp.Approval // what Ask returns
+	waited  mcp.Approval // what Wait returns
+	err     error
+	used    []bool // what Use returns, one after the other
+	useErr  error
+	waits   []time.Duration
+	answers []mcp.ClientAnswer
+	mu      sync.Mutex
+	on      func() // called by Wait
+}
+
+func (p *person) Ways(string) ([]string, bool) { return p.ways, !p.nobody }
+
+func (p *person) Ask(context.Context, mcp.Question) (mcp.Approval, error) { return p.asked, p.err }
+
+func (p *person) Wait(_ context.Context, _ string, most time.Duration) (mcp.Approval, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits = append(p.waits, most)
+	if p.on != nil {
+		p.on()
+	}
+	return p.waited, nil
+}
+
+func (p *person) Use(context.Context, mcp.Question, string) (bool, error) {
+	if p.useErr != nil {
+		return false, p.useErr
+	}
+	ok := p.used[0]
+	p.used = p.used[1:]
+	return ok, nil
+}
+
+func (p *person) Answer(_ context.Context, _ string, a mcp.ClientAnswer) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers = append(p.answers, a)
+	return nil
+}
+
+// judged is a gate whose answer a test changes.
+type judged struct {
+	mu sync.Mutex
+	d  policies.Decision
+}
+
+func (j *judged) Decide(policies.Facts) policies.Decision {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.d
+}
+
+func (j *judged) set(d policies.Decision) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.d = d
+}
+
+func TestAsk(t *testing.T) {
+	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Ask: policies.Asking{ReturnAfter: 7 * time.Second}}
+	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Left: 10 * time.Minute}
+	with := func(state string) mcp.Approval {
+		a := pending
+		a.State, a.By = state, "me"
+		return a
+	}
+	cli := []string{"command line"}
+	for _, tt := range []struct {
+		name   string
+		person *person
+		want   string // in the text
+		audit  string // verdict and state that the log gets
+	}{
+		{"nobody to ask", &person{}, "no approver is connected", "ask "},
+		{"nobody may answer", &person{ways: cli, nobody: true}, "no approver is connected", "ask "},
+		{"nobody answers in time", &person{ways: cli, asked: pending, waited: pending}, "WAITING for approval ap-1 (rule publish). Nothing was run. Asked: command line. Expires in 10 min.", "ask pending"},
+		{"yes while it waits", &person{ways: cli, asked: pending, waited: with(mcp.ApprovalApproved), used: []bool{true}}, "hello", "allow approved"},
+		{"yes before", &person{ways: cli, asked: with(mcp.ApprovalApproved), used: []bool{true}}, "hello", "allow approved"},
+		{"the yes went to another", &person{ways: cli, asked: with(mcp.ApprovalApproved), used: []bool{false, true}}, "hello", "allow approved"},
+		{"every yes went to another", &person{ways: cli, asked: with(mcp.ApprovalUsed), used: []bool{false, false, false}}, "another call used the approval", "deny "},
+		{"no", &person{ways: cli, asked: pending, waited: with(mcp.ApprovalDeclined)}, "DENIED by a person: approval ap-1 (rule publish) was declined", "deny declined"},
+		{"taken back", &person{ways: cli, asked: with(mcp.ApprovalRevoked)}, "was taken back", "deny revoked"},
+		{"expired", &person{ways: cli, asked: pending, waited: mcp.Approval{ID: "ap-1", State: mcp.ApprovalExpired, Waited: time.Minute}}, "nobody answered approval ap-1", "deny expired"},
+		{"it cannot be asked", &person{ways: cli, err: errors.New("the disk is full")}, "could not be asked for: the disk is full", "deny "},
+		{"it cannot be used", &person{ways: cli, asked: with(mcp.ApprovalApproved), useErr: errors.New("the disk is full")}, "the disk is full", "deny "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			gate, log := &judged{d: ask}, &book{}
+			ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.Audit = gate, tt.person, log })
+			session, err := ty.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			res, err := ty.Call(t.Context(), session, "echo", []byte(`{"text":"hello"}`))
+			if err != nil || !strings.Contains(res.Content[0].Text, tt.want) {
+				t.Errorf("answered %+v, %v, want it to hold %q", res, err, tt.want)
+			}
+			if got := log.last(); got != tt.audit {
+				t.Errorf("the log got %q, want %q", got, tt.audit)
+			}
+			for _, w := range tt.person.waits {
+				if w <= 6*time.Second || w > 7*time.Second {
+					t.Errorf("it waits %v, want the 7s of the policy", w)
+				}
+			}
+		})
+	}
+}
+
+// book is an audit log of one line.
+type book struct {
+	mu   sync.Mutex
+	line string
+}
+
+func (b *book) Decided(_ context.Context, d mcp.Decided) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.line = d.Decision.Verdict.String() + " "
+	if d.Approval != nil {
+		b.line += d.Approval.State
+	}
+	return nil
+}
+
+func (*book) Finished(mcp.Finished) {}
+
+func (b *book) last() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.line
+}
+
+// A policy that is read while a person thinks decides the call, not the one that
+// asked.
+func TestThePolicyChangesWhileAPersonThinks(t *testing.T) {
+	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}
+	for _, tt := range []struct {
+		name string
+		then policies.Decision
+		want string
+	}{
+		{"denies", policies.Decision{Verdict: policies.Deny, Rule: "never", Policy: "2"}, "DENIED by policy rule never"},
+		{"allows", policies.Decision{Verdict: policies.Allow, Policy: "2"}, "hello"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			gate := &judged{d: ask}
+			p := &person{ways: []string{"command line"}, asked: mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending}, waited: mcp.Approval{ID: "ap-1", State: mcp.ApprovalApproved}}
+			p.on = func() { gate.set(tt.then) }
+			ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p })
+			session, err := ty.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			res, err := ty.Call(t.Context(), session, "echo", []byte(`{"text":"hello"}`))
+			if err != nil || !strings.Contains(res.Content[0].Text, tt.want) {
+				t.Errorf("answered %+v, %v, want it to hold %q", res, err, tt.want)
+			}
+		})
+	}
+}

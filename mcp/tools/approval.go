@@ -1,0 +1,96 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// Approvals are the questions to people that calls wait for.
+type Approvals interface {
+	// Wait is an approval when it is no longer pending, or so much time has
+	// passed.
+	Wait(ctx context.Context, id string, most time.Duration) (mcp.Approval, error)
+}
+
+// approvalOutput is how an approval stands.
+type approvalOutput struct {
+	ID      string `json:"id"`
+	State   string `json:"state" jsonschema:"pending, approved, declined, expired, used or revoked"`
+	Tool    string `json:"tool" jsonschema:"whose call waits"`
+	By      string `json:"by,omitempty" jsonschema:"who answered"`
+	Note    string `json:"note,omitempty" jsonschema:"what they said besides"`
+	Scope   string `json:"scope,omitempty" jsonschema:"what a yes is for: once, session or hours"`
+	LeftMS  int64  `json:"left_ms" jsonschema:"until the question, or the yes, ends"`
+	Repeat  bool   `json:"repeat" jsonschema:"the same call, made again, runs now"`
+	Waiting bool   `json:"waiting" jsonschema:"there is no answer yet"`
+}
+
+// readApproval tells how an approval stands. Those of other tenants do not
+// exist.
+func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wait time.Duration) (*mcp.Result, error) {
+	unknown := mcp.Failed("id: there is no approval %q. A call that waits for one names it.", policies.Clip(id, 40))
+	if s.backends.Approvals == nil {
+		return unknown, nil
+	}
+	a, err := s.backends.Approvals.Wait(ctx, id, 0)
+	if err != nil || a.Tenant != call.Session.Tenant() {
+		if err != nil {
+			s.backends.Log.Warn("approval not read", "id", id, "err", err)
+		}
+		return unknown, nil //nolint:nilerr // what is wrong is none of the agent's business
+	}
+	if a.State == mcp.ApprovalPending && wait > 0 {
+		if a, err = s.backends.Approvals.Wait(ctx, id, wait); err != nil {
+			return nil, err
+		}
+	}
+	out := &approvalOutput{
+		ID: a.ID, State: a.State, Tool: a.Tool, By: a.By, Note: a.Note, Scope: a.Scope, LeftMS: milliseconds(a.Left),
+		Repeat: a.State == mcp.ApprovalApproved, Waiting: a.State == mcp.ApprovalPending,
+	}
+	if !out.Repeat && !out.Waiting {
+		out.LeftMS = 0
+	}
+	return &mcp.Result{
+		Content:    []mcp.Content{{Text: approvalText(a)}},
+		Structured: map[string]any{"approval": out},
+	}, nil
+}
+
+// approvalText says it in words.
+func approvalText(a mcp.Approval) string {
+	var t text
+	switch a.State {
+	case mcp.ApprovalPending:
+		t.line("WAITING: nobody has answered approval %s yet (rule %s). It expires in %s.", a.ID, a.Rule, policies.Spoken(a.Left))
+		t.line("Go on with other work; wait_ms waits up to a minute for the answer.")
+	case mcp.ApprovalApproved:
+		t.line("APPROVED: %s said yes to %s, for %s. Repeat the same call of %s within %s: it runs now.", a.By, a.ID, scopeText(a.Scope), a.Tool, policies.Spoken(a.Left))
+	case mcp.ApprovalUsed:
+		t.line("USED: %s said yes to %s, and the call has run, or runs. A further one is another question.", a.By, a.ID)
+	case mcp.ApprovalDeclined:
+		t.line("DENIED by a person: %s said no to %s. Nothing was run, and repeating or rewording the call gives the same answer.", a.By, a.ID)
+	case mcp.ApprovalRevoked:
+		t.line("DENIED by a person: %s took the yes to %s back.", a.By, a.ID)
+	default:
+		t.line("DENIED: %s ended without an answer, or without the call that the answer was for. Repeating the call asks again.", a.ID)
+	}
+	if a.Note != "" {
+		t.line("They say: %s", a.Note)
+	}
+	return t.status("id", a.ID, "state", a.State)
+}
+
+func scopeText(scope string) string {
+	switch scope {
+	case "once":
+		return "this once"
+	case "session":
+		return "this session"
+	}
+	return fmt.Sprintf("some %s", scope)
+}

@@ -1,0 +1,175 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Answer writes down what a person says. The first answer holds: the same one
+// again changes nothing and is no error, another one is ErrAnswered. When it
+// returns, the answer is on the disk.
+func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Approval, err error) {
+	r.By, r.Via, r.Note = Plain(r.By, maxWho), Plain(r.Via, maxWho), Plain(r.Note, maxNote)
+	now := d.cfg.Now()
+	var ended []Approval
+	first := false
+	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+		if ended, err = sweep(ctx, tx, now); err != nil {
+			return err
+		}
+		if a, err = one(ctx, tx, "id = ?", id); err != nil {
+			return err
+		}
+		set, args, err := d.settle(&a, r, now)
+		if err != nil || set == "" {
+			return err
+		}
+		first = true
+		done, err := changed(ctx, tx, set+" WHERE id = ?", append(args, id)...)
+		if err == nil && len(done) == 1 {
+			a = done[0]
+		}
+		return err
+	})
+	// What was swept stays so only if all was written.
+	if err != nil {
+		if !errors.Is(err, ErrUnknown) && a.ID == "" {
+			return Approval{}, fmt.Errorf("answer approval %s: %w", Plain(id, maxWho), err)
+		}
+		return a, fmt.Errorf("answer approval %s: %w", Plain(id, maxWho), err)
+	}
+	d.ended(ended)
+	if first {
+		d.wake(id)
+		kind := "refused"
+		if r.Yes {
+			kind = "given"
+		}
+		d.cfg.Event(Event{Kind: kind, Approval: a, CallID: a.CallID})
+	}
+	return a, nil
+}
+
+// settle is what an answer changes: nothing, if it was given before.
+func (d *Desk) settle(a *Approval, r Reply, now time.Time) (set string, args []any, err error) {
+	switch a.State {
+	case Pending:
+	case Approved, Used:
+		if r.Yes && cmp.Or(r.Scope, Once) == a.Scope {
+			return "", nil, nil
+		}
+		return "", nil, fmt.Errorf("%w: %s said yes for %s by %s", ErrAnswered, a.By, a.Scope, a.Via)
+	case Declined:
+		if !r.Yes {
+			return "", nil, nil
+		}
+		return "", nil, fmt.Errorf("%w: %s said no by %s", ErrAnswered, a.By, a.Via)
+	case Revoked:
+		return "", nil, fmt.Errorf("%w: the yes was taken back", ErrOver)
+	case Expired:
+		return "", nil, fmt.Errorf("%w: nobody answered in time; the call has to be made again", ErrOver)
+	}
+	if !a.Expires.After(now) {
+		return "", nil, fmt.Errorf("%w: nobody answered in time; the call has to be made again", ErrOver)
+	}
+	if !r.Yes {
+		return "state = 'declined', by_whom = ?, via = ?, note = ?, answered = ?", []any{r.By, r.Via, r.Note, now.UnixMilli()}, nil
+	}
+	if now := d.cfg.Policy(); now != "" && a.Place == d.cfg.Place && a.Policy != now {
+		return "", nil, fmt.Errorf("%w; the call has to be made again", ErrPolicy)
+	}
+	until, err := a.until(r, now)
+	if err != nil {
+		return "", nil, err
+	}
+	return "state = 'approved', by_whom = ?, via = ?, note = ?, answered = ?, scope = ?, until = ?",
+		[]any{r.By, r.Via, r.Note, now.UnixMilli(), string(cmp.Or(r.Scope, Once)), until.UnixMilli()}, nil
+}
+
+// until is when a yes ends. One for a single call is good for as long as the
+// question was: the agent has been told to come back, and may have gone.
+func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
+	scope := cmp.Or(r.Scope, Once)
+	if !slices.Contains(a.Scopes, scope) {
+		why := "the policy does not let a yes to this rule be given for more"
+		if a.canon == "" {
+			why = "what this call does is not said by its words alone"
+		}
+		return time.Time{}, fmt.Errorf("%w: %q is not one of %v: %s", ErrScope, string(scope), a.Scopes, why)
+	}
+	switch scope {
+	case Session:
+		return now.Add(maxSession), nil
+	case Hours:
+		if r.For < 0 || r.For > a.For {
+			return time.Time{}, fmt.Errorf("%w: %v is longer than the %v that the policy lets a yes live", ErrScope, r.For, a.For)
+		}
+		return now.Add(cmp.Or(r.For, a.For)), nil
+	case Once:
+	}
+	return now.Add(a.Expires.Sub(a.Created)), nil
+}
+
+// Use takes a yes for a call that begins now. It reports false where another
+// call had it, or it has ended or was taken back since: then the call must not
+// run. What it reports true for is on the disk, so a yes for one call is used
+// once, whatever happens to this process.
+func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
+	digest, canon, err := bind(d.cfg.Place, r)
+	if err != nil {
+		return false, err
+	}
+	now := d.cfg.Now().UnixMilli()
+	var used []Approval
+	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+		used, err = changed(ctx, tx, `uses = uses + 1, state = CASE scope WHEN 'once' THEN 'used' ELSE state END
+			WHERE id = ? AND state = 'approved' AND until > ? AND policy = ?
+			AND (scope = 'once' AND digest = ? OR canon = ? AND canon <> '' AND (scope = 'hours' OR scope = 'session' AND session = ?))`,
+			id, now, r.Decision.Policy, digest, canon, r.Facts.Session)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("use approval %s: %w", Plain(id, maxWho), err)
+	}
+	for _, a := range used {
+		d.cfg.Event(Event{Kind: "used", Approval: a, CallID: r.CallID})
+	}
+	return len(used) == 1, nil
+}
+
+// Revoke takes a yes back. Calls that it let run go on. One that is taken back
+// already is no error.
+func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err error) {
+	var done []Approval
+	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+		if a, err = one(ctx, tx, "id = ?", id); err != nil {
+			return err
+		}
+		switch a.State {
+		case Approved:
+		case Revoked:
+			return nil
+		case Pending:
+			return fmt.Errorf("%w: it was not answered yet; say no instead", ErrScope)
+		case Used, Declined, Expired:
+			return fmt.Errorf("%w: it is %s", ErrOver, a.State)
+		}
+		done, err = changed(ctx, tx, "state = 'revoked', by_whom = ?, via = ?, answered = ? WHERE id = ?",
+			Plain(by, maxWho), Plain(via, maxWho), d.cfg.Now().UnixMilli(), id)
+		return err
+	})
+	if err != nil {
+		return a, fmt.Errorf("revoke approval %s: %w", Plain(id, maxWho), err)
+	}
+	for _, done := range done {
+		a = done
+		d.wake(id)
+		d.cfg.Event(Event{Kind: "revoked", Approval: a, CallID: a.CallID})
+	}
+	return a, nil
+}

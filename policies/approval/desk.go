@@ -1,0 +1,260 @@
+package approval
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/state"
+)
+
+// lookAgain is how long a waiter goes without looking whether another process
+// has taken the answer.
+const lookAgain = 500 * time.Millisecond
+
+// Config says how a Desk is made.
+type Config struct {
+	Store *state.Store // required; approvals last as long as it does
+	Place string       // where calls have their effect, as the workspace: a yes holds in no other
+	// Policy is the hash of the policy that holds now; nil where it never
+	// changes. A question that another one has asked takes no answer.
+	Policy func() string
+	// Event is told of what happened, in order for each approval, by many
+	// goroutines; nil for nobody. What another process did is told there.
+	Event func(Event)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Desk is where calls put their questions and people their answers. Several
+// processes may have one over the same store. Its methods are safe for
+// concurrent use; it has nothing to close.
+type Desk struct {
+	cfg    Config
+	tables *state.Tables
+
+	mu      sync.Mutex
+	waiting map[string][]chan struct{} // guarded by mu: closed when an approval has changed
+}
+
+// New is the desk over a store. Nothing is opened.
+func New(cfg Config) (*Desk, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("approval: Config.Store is missing")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Event == nil {
+		cfg.Event = func(Event) {}
+	}
+	if cfg.Policy == nil {
+		cfg.Policy = func() string { return "" }
+	}
+	return &Desk{cfg: cfg, tables: cfg.Store.Tables(schema), waiting: make(map[string][]chan struct{})}, nil
+}
+
+// Durable reports whether questions outlive the program.
+func (d *Desk) Durable() bool { return d.cfg.Store.Durable() }
+
+// Ask puts a question, or finds the one that an equal call has put: with its
+// answer, if it has one that holds for this call. It does not wait. asked says
+// that the question is new.
+func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err error) {
+	digest, canon, err := bind(d.cfg.Place, r)
+	if err != nil {
+		return Approval{}, false, err
+	}
+	now := d.cfg.Now()
+	var ended []Approval
+	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+		var known bool
+		if ended, err = sweep(ctx, tx, now); err != nil {
+			return err
+		}
+		if a, known, err = answered(ctx, tx, r, digest, canon, now); err != nil || known {
+			return err
+		}
+		if err := room(ctx, tx, r.Facts.Tenant); err != nil {
+			return err
+		}
+		a = d.question(r, digest, canon, now)
+		asked = true
+		return insert(ctx, tx, a, r.Decision.Ask.Timeout, r.Decision.Remember.Session, r.Decision.Remember.For)
+	})
+	if err != nil {
+		return Approval{}, false, fmt.Errorf("ask for an approval: %w", err)
+	}
+	d.ended(ended)
+	if asked {
+		d.cfg.Event(Event{Kind: "asked", Approval: a, CallID: r.CallID})
+	}
+	return a, asked, nil
+}
+
+// answered is the approval that speaks about a call: a yes that holds for it,
+// else a no that does, else a question that waits.
+func answered(ctx context.Context, tx *sql.Tx, r Request, digest, canon string, now time.Time) (Approval, bool, error) {
+	hash := r.Decision.Policy
+	for _, q := range []struct {
+		where string
+		args  []any
+	}{
+		{"digest = ? AND policy = ? AND state = 'approved' AND scope = 'once'", []any{digest, hash}},
+		{"canon = ? AND canon <> '' AND policy = ? AND state = 'approved' AND (scope = 'hours' OR scope = 'session' AND session = ?)", []any{canon, hash, r.Facts.Session}},
+		// A no holds as long as the question would have: an agent that asks again
+		// at once only makes people tired.
+		{"digest = ? AND policy = ? AND state IN ('declined', 'revoked') AND expires > ? ORDER BY answered DESC", []any{digest, hash, now.UnixMilli()}},
+		{"digest = ? AND policy = ? AND state = 'pending'", []any{digest, hash}},
+	} {
+		if a, known, err := found(one(ctx, tx, q.where, q.args...)); err != nil || known {
+			return a, known, err
+		}
+	}
+	return Approval{}, false, nil
+}
+
+// question is a new approval.
+func (d *Desk) question(r Request, digest, canon string, now time.Time) Approval {
+	now = now.Truncate(time.Millisecond)
+	timeout := r.Decision.Ask.Timeout
+	if timeout <= 0 {
+		timeout = policies.DefaultAskTimeout
+	}
+	a := Approval{
+		ID: newID(), Tenant: r.Facts.Tenant, Principal: r.Principal, Place: d.cfg.Place, Tool: r.Facts.Tool, CallID: r.CallID,
+		Digest: digest, Profile: r.Decision.Offers().Profile(), Rule: r.Decision.Rule, Reason: Plain(r.Decision.Reason, maxLine),
+		Policy: r.Decision.Policy, Shown: shown(r.Facts), Created: now, Expires: now.Add(timeout), State: Pending,
+		sessionID: r.Facts.Session, canon: canon,
+	}
+	a.Session = a.sessionID[:min(len(a.sessionID), shortSession)]
+	a.offer(r.Decision.Remember.Session, r.Decision.Remember.For)
+	return a
+}
+
+// newID is short enough to be read out and typed. It opens nothing by itself.
+func newID() string { return "ap-" + strings.ToLower(rand.Text()[:8]) }
+
+// Wait returns when an approval is no longer pending, when so much time has
+// passed, or when ctx ends, with the approval as it then is.
+func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (Approval, error) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		changed, forget := d.watch(id)
+		a, err := d.Get(ctx, id)
+		if err != nil || a.State != Pending {
+			forget()
+			return a, err
+		}
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-timer.C:
+			forget()
+			return a, nil
+		case <-ctx.Done():
+			forget()
+			return a, context.Cause(ctx)
+		}
+		forget()
+	}
+}
+
+// watch is closed when this process changes an approval. The caller calls
+// forget.
+func (d *Desk) watch(id string) (changed <-chan struct{}, forget func()) {
+	ch := make(chan struct{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting[id] = append(d.waiting[id], ch)
+	return ch, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.waiting[id] = slices.DeleteFunc(d.waiting[id], func(c chan struct{}) bool { return c == ch })
+		if len(d.waiting[id]) == 0 {
+			delete(d.waiting, id)
+		}
+	}
+}
+
+// wake lets those look again who wait for an approval.
+func (d *Desk) wake(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, ch := range d.waiting[id] {
+		close(ch)
+	}
+	delete(d.waiting, id)
+}
+
+// Get is an approval as it is now, or ErrUnknown.
+func (d *Desk) Get(ctx context.Context, id string) (a Approval, err error) {
+	err = d.tables.Read(ctx, func(tx *sql.Tx) error {
+		a, err = one(ctx, tx, "id = ?", id)
+		return err
+	})
+	if err != nil {
+		return Approval{}, fmt.Errorf("approval %s: %w", Plain(id, maxWho), err)
+	}
+	now := d.cfg.Now()
+	if a.State == Pending && !a.Expires.After(now) || a.State == Approved && !a.Until.After(now) {
+		// Written down by whoever asks or answers next, and true already.
+		return d.expire(ctx, a)
+	}
+	return a, nil
+}
+
+// expire writes down that an approval has ended.
+func (d *Desk) expire(ctx context.Context, a Approval) (Approval, error) {
+	var ended []Approval
+	err := d.tables.Write(ctx, func(tx *sql.Tx) (err error) {
+		ended, err = sweep(ctx, tx, d.cfg.Now())
+		return err
+	})
+	if err != nil {
+		return Approval{}, fmt.Errorf("approval %s: %w", a.ID, err)
+	}
+	d.ended(ended)
+	a.State = Expired
+	return a, nil
+}
+
+// ended tells of what came to its end by itself.
+func (d *Desk) ended(all []Approval) {
+	for _, a := range all {
+		d.wake(a.ID)
+		d.cfg.Event(Event{Kind: "expired", Approval: a, CallID: a.CallID})
+	}
+}
+
+// List are approvals, the newest first, at most 200: those that wait or whose
+// yes is still good, or all.
+func (d *Desk) List(ctx context.Context, all bool) (list []Approval, err error) {
+	where := "state IN ('pending', 'approved')"
+	if all {
+		where = "true"
+	}
+	var ended []Approval
+	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+		if ended, err = sweep(ctx, tx, d.cfg.Now()); err != nil {
+			return err
+		}
+		list, err = some(ctx, tx, where+" ORDER BY created DESC, id LIMIT ?", maxListed)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list approvals: %w", err)
+	}
+	d.ended(ended)
+	return list, nil
+}

@@ -1,0 +1,197 @@
+package approval
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/shell"
+)
+
+// Bounds of what a person is shown.
+const (
+	maxLines = 40  // commands, files and the like
+	maxLine  = 400 // characters of one
+)
+
+// Shown is what a person sees of a call: what it does, each part by itself, and
+// never only the text as the agent wrote it. Its texts are printable: what
+// would not be seen, or would change how the rest is seen, is escaped.
+type Shown struct {
+	Commands []string `json:"commands,omitempty"` // each that a script runs, with what starts it
+	Writes   []string `json:"writes,omitempty"`   // files that it opens for writing
+	Reads    []string `json:"reads,omitempty"`    // files that it opens for reading
+	Sets     []string `json:"sets,omitempty"`     // variables that it sets
+	Paths    []string `json:"paths,omitempty"`    // that the call names
+	Hosts    []string `json:"hosts,omitempty"`    // and URLs
+	Args     []string `json:"args,omitempty"`     // of tools that run no commands
+	Unsure   []string `json:"unsure,omitempty"`   // why that may not be all
+	Left     int      `json:"left_out,omitempty"` // further lines that there is no room for
+}
+
+// shown takes a call apart for a person.
+func shown(f policies.Facts) Shown {
+	var s Shown
+	if f.Command != "" {
+		s.script(f.Command)
+		for _, name := range f.Env {
+			s.add(&s.Sets, name)
+		}
+	} else {
+		for _, name := range sortedNames(f.Args) {
+			s.add(&s.Args, fmt.Sprintf("%s: %v", name, f.Args[name]))
+		}
+	}
+	for _, p := range f.Paths {
+		s.add(&s.Paths, p)
+	}
+	for _, h := range slices.Concat(f.URLs, f.Hosts) {
+		s.add(&s.Hosts, h)
+	}
+	return s
+}
+
+// script adds the commands of a script. One that only starts others is not
+// shown by itself: they are, with its name.
+func (s *Shown) script(text string) {
+	script, err := shell.Analyze(text)
+	for i := range script.Commands {
+		c := &script.Commands[i]
+		if !c.Wrapper && len(c.Words) > 0 {
+			line := quoted(c.Words)
+			if len(c.Via) > 0 {
+				line += " (started by " + strings.Join(c.Via, " > ") + ")"
+			}
+			s.add(&s.Commands, line)
+		}
+		for _, r := range c.Redirects {
+			switch {
+			case r.Target == (shell.Word{Text: "/dev/null"}):
+			case r.Write:
+				s.add(&s.Writes, word(r.Target))
+			case r.Read:
+				s.add(&s.Reads, word(r.Target))
+			}
+		}
+		for _, a := range c.Assigns {
+			s.add(&s.Sets, cmp.Or(a.Name, "a variable")+"="+word(a.Value))
+		}
+		if c.Opaque != "" {
+			s.add(&s.Unsure, quoted(c.Words)+": "+c.Opaque)
+		}
+	}
+	if err != nil {
+		s.add(&s.Unsure, "it cannot be read to its end: "+err.Error())
+		s.add(&s.Commands, text)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+		s.add(&s.Unsure, "it holds characters beyond ASCII, which may look like others")
+	}
+}
+
+// add adds a line, once.
+func (s *Shown) add(to *[]string, line string) {
+	line = Plain(line, maxLine)
+	switch {
+	case slices.Contains(*to, line):
+	case len(*to) >= maxLines:
+		s.Left++
+	default:
+		*to = append(*to, line)
+	}
+}
+
+// Lines are what is shown, for a terminal or a form: a heading and its lines.
+func (s Shown) Lines() []string {
+	var all []string
+	for _, group := range []struct {
+		head  string
+		lines []string
+	}{
+		{"runs", s.Commands}, {"writes", s.Writes}, {"reads", s.Reads}, {"sets", s.Sets}, {"names", s.Paths},
+		{"reaches", s.Hosts}, {"with", s.Args}, {"unsure", s.Unsure},
+	} {
+		for _, line := range group.lines {
+			all = append(all, fmt.Sprintf("%-8s %s", group.head+":", line))
+		}
+	}
+	if s.Left > 0 {
+		all = append(all, fmt.Sprintf("and %d lines more, which is much for one call", s.Left))
+	}
+	return all
+}
+
+// quoted is words as a shell would be given them.
+func quoted(words []shell.Word) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = word(w)
+	}
+	return strings.Join(texts, " ")
+}
+
+// word is one of them, with a mark where it is not known.
+func word(w shell.Word) string {
+	text := w.Text
+	if text == "" && w.Certainty == shell.Exact || strings.ContainsAny(text, " \t\n\"'`$;|&<>()*?[]#~\\") {
+		text = "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	}
+	switch w.Certainty {
+	case shell.One, shell.Any:
+		return text + "<unknown>"
+	case shell.Exact, shell.Home:
+	}
+	return text
+}
+
+// blank are letters and signs that are printable and show nothing.
+var blank = []rune{0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0}
+
+// padding is how many spaces in a row are shown as they are.
+const padding = 4
+
+// Plain is s in one line of at most so many characters, in which everything
+// can be seen: control characters, marks of direction and blank letters are
+// escaped, and long runs of spaces are counted, that nothing is pushed out of
+// sight.
+func Plain(s string, most int) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		n := len(s[i:]) - len(strings.TrimLeft(s[i:], " "))
+		if n > padding {
+			fmt.Fprintf(&b, "<%d spaces>", n)
+			i += n
+			continue
+		}
+		if n > 0 {
+			b.WriteString(s[i : i+n])
+			i += n
+			continue
+		}
+		next := strings.IndexByte(s[i:], ' ')
+		if next < 0 {
+			next = len(s) - i
+		}
+		for _, r := range s[i : i+next] {
+			if slices.Contains(blank, r) || unicode.Is(unicode.Variation_Selector, r) {
+				fmt.Fprintf(&b, "\\u%04x", r)
+			} else {
+				b.WriteRune(r)
+			}
+		}
+		i += next
+	}
+	return policies.Clip(b.String(), most)
+}
+
+func sortedNames(m map[string]any) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,34 @@
+package shell
+
+import (
+	"path"
+	"strings"
+)
+
+// Runs reports whether a program is known to run others, or text that it is
+// given: shells, interpreters, wrappers and the like. What such a program does
+// is not said by its name and words, so a yes to it is no yes to the next call
+// that looks alike.
+func Runs(program string) bool {
+	name := path.Base(program)
+	if program == "" {
+		return false
+	}
+	if _, ok := wrappers[name]; ok {
+		return true
+	}
+	switch short := versionless(name); short {
+	case "git", "sed", "gsed": // which are marked where they do
+		return false
+	default:
+		_, ok := programs[short]
+		return ok && !builtins[short] || strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl")
+	}
+}
+
+// builtins are those of programs that only touch the shell itself, unless they
+// are marked.
+var builtins = map[string]bool{
+	"set": true, "hash": true, "enable": true, "jobs": true, "read": true, "mapfile": true, "readarray": true, "printf": true, "unset": true,
+	"getopts": true, "let": true, "wait": true, "test": true, "[": true, "declare": true, "typeset": true, "local": true, "export": true, "readonly": true,
+}
