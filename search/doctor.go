@@ -152,6 +152,9 @@ func (s *Engines) examine(bodies fs.FS, cell func(string) string) (Examined, err
 		}
 	}
 	engine := s.Find(e.Engine)
+	if name, _, form := strings.Cut(e.Engine, "-"); engine == nil && form {
+		engine = s.Find(name) // an index may name a form of an engine's answers, as wikipedia-opensearch
+	}
 	if e.Known = engine != nil; !e.Known {
 		e.Wrong = "there is no engine of this name"
 		return e, nil

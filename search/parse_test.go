@@ -317,3 +317,21 @@ func TestDriftIsNothingElse(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkParse reads the real pages of results, the largest of 547 KB.
+func BenchmarkParse(b *testing.B) {
+	s := load(b)
+	for _, e := range realBodies(b, s) {
+		if e.Count() == 0 || !strings.HasSuffix(e.File, ".html") {
+			continue
+		}
+		text, engine := readShared(b, e.File), s.Find(e.Engine)
+		b.Run(e.Engine, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				engine.Parse(Response{Body: text})
+			}
+		})
+	}
+}

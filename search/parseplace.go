@@ -11,8 +11,8 @@ import (
 )
 
 // place is where something stands in a tree: a selector, and behind an @ the
-// attribute that is meant instead of the text. An empty selector is the node
-// that is searched itself.
+// attribute that is meant instead of the text. A dot, or nothing before
+// the @, is the node that is searched itself.
 //
 // A + before it looks in the next siblings of the node instead, three at
 // most: some lists keep one result in several rows.
@@ -34,7 +34,10 @@ func newPlace(s string) (place, error) {
 		s, p.attr = s[:at], s[at+1:]
 	}
 	s, p.after = strings.CutPrefix(strings.TrimSpace(s), "+")
-	if s = strings.TrimSpace(s); s == "" {
+	if s = strings.TrimSpace(s); s == "." {
+		return p, nil
+	}
+	if s == "" {
 		if p.attr == "" {
 			return p, errors.New("it is empty")
 		}

@@ -145,8 +145,11 @@ func (s *scanner) takeRaw() {
 // body ends in it.
 func (s *scanner) takeTag(skip int) bool {
 	rest := s.text[s.at+skip:]
-	end := strings.IndexAny(rest, " \n\t\r\f/>")
-	if end < 0 {
+	end := 0
+	for end < len(rest) && !space(rest[end]) && rest[end] != '/' && rest[end] != '>' {
+		end++
+	}
+	if end == len(rest) {
 		s.at, s.cut = len(s.text), true
 		return false
 	}
