@@ -437,8 +437,8 @@ func (m memory) strings(pointers []byte, left *int) (words []string, end bool, e
 		head := buf[place : place+f.Len]
 		place += f.Len
 		text, cut := "", false
-		if at := bytes.IndexByte(head, 0); at >= 0 {
-			text = string(head[:at])
+		if whole, _, found := bytes.Cut(head, []byte{0}); found {
+			text = string(whole)
 		} else if text, cut, err = m.text(uint64(f.Base), max(*left, first)); err != nil {
 			return words, false, err
 		}

@@ -361,7 +361,7 @@ func bareAnswer(n int) {
 		}
 	case OpSocket:
 		bareSocket(head.id)
-	case OpReady, OpFailed, OpStarted, OpEnded, OpRan: // are said by us, never to us
+	case OpReady, OpFailed, OpStarted, OpEnded, OpRan, OpListener: // are said by us, never to us
 	}
 }
 
