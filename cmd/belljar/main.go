@@ -55,6 +55,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		Long: `belljar is an MCP server: it gives an agent a shell in a sandbox that holds
 only what a policy grants. "belljar serve" is what an MCP client starts.
 ` + exitHelp,
+		Version:           version(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -64,6 +65,7 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
 		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), approveCommand(), auditCommand(), searchCommand(), readCommand(), versionCommand())
+	root.SetVersionTemplate(versionLine())
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

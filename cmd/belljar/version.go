@@ -20,6 +20,11 @@ func version() string {
 	return release + "-dev"
 }
 
+// versionLine is all that can be said of this binary.
+func versionLine() string {
+	return fmt.Sprintf("belljar %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -27,7 +32,7 @@ func versionCommand() *cobra.Command {
 		Long:  "version prints belljar's version, the Go version it was built with and the platform.\n" + exitHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "belljar %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprint(c.OutOrStdout(), versionLine())
 			return failure(err)
 		},
 	}
