@@ -45,9 +45,9 @@ func startAsking(t *testing.T, timeout string) *asking {
 	return a
 }
 
-func (a *asking) start(t *testing.T) {
+func (a *asking) start(t *testing.T, flags ...string) {
 	t.Helper()
-	a.server = serve(t, os.Args[0], "belljar", "serve", "--workspace", a.ws, "--policy", a.policy, "--state", a.state)
+	a.server = serve(t, os.Args[0], append([]string{"belljar", "serve", "--workspace", a.ws, "--policy", a.policy, "--state", a.state}, flags...)...)
 	a.send(t, hello)
 	a.receive(t)
 	a.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)

@@ -24,8 +24,9 @@ type approver struct {
 	gate  *gate
 	place string // the workspace
 
-	mu   sync.Mutex
-	ways []string // guarded by mu: that are open
+	mu    sync.Mutex
+	ways  []string             // guarded by mu: that are open
+	tells func(approval.Event) // guarded by mu: the webhook; nil is none
 }
 
 // openApprover is the desk of a server. Nothing is opened before the first
@@ -34,7 +35,10 @@ func (w *works) openApprover() (*approver, error) {
 	a := &approver{gate: w.gate, place: w.workspace}
 	var err error
 	a.desk, err = approval.New(approval.Config{
-		Store: w.store, Place: w.workspace, Event: w.audit.approval,
+		Store: w.store, Place: w.workspace, Event: func(e approval.Event) {
+			w.audit.approval(e)
+			a.happened(e)
+		},
 		Policy: func() string { return w.gate.now.Load().Hash() },
 	})
 	return a, err
@@ -45,6 +49,22 @@ func (a *approver) open(way string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ways = append(a.ways, way)
+}
+
+// tell has a function told of what happens to questions. It must not block.
+func (a *approver) tell(f func(approval.Event)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.tells = f
+}
+
+func (a *approver) happened(e approval.Event) {
+	a.mu.Lock()
+	f := a.tells
+	a.mu.Unlock()
+	if f != nil {
+		f(e)
+	}
 }
 
 // Ways are those that are open; none where the policy says that nobody may

@@ -34,9 +34,10 @@ const serveName = "serve"
 
 func serveCommand() *cobra.Command {
 	var (
-		s     = setup{command: serveName}
-		addr  string
-		watch bool
+		s      = setup{command: serveName}
+		addr   string
+		hooked hooking
+		watch  bool
 	)
 	c := &cobra.Command{
 		Use:   "serve",
@@ -89,6 +90,11 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 			if w.approver, err = w.openApprover(); err != nil {
 				return failure(err)
 			}
+			told, err := hooked.open(ctx, w.approver, w.log)
+			if err != nil {
+				return err
+			}
+			defer told.close()
 			server, err := w.server()
 			if err != nil {
 				return err
@@ -117,6 +123,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 	s.mode.flag(c)
 	s.callsFlag(c)
 	s.tenantFlag(c)
+	hooked.flags(c)
 	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
 	return c
