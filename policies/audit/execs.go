@@ -1,6 +1,10 @@
 package audit
 
-import "belljar.dev/policies"
+import (
+	"strings"
+
+	"belljar.dev/policies"
+)
 
 // Exec is a program that a command started, or that the policy did not let
 // start.
@@ -26,14 +30,26 @@ func (b *body) execs(level policies.AuditLevel, all []Exec, more int) {
 	if len(all) > 0 {
 		told := make([]Exec, len(all))
 		for i, e := range all {
-			words := make([]string, len(e.Argv))
-			for k, w := range e.Argv {
-				words[k] = b.r.text(w)
-			}
-			e.Argv, e.Path = words, b.r.text(e.Path)
+			e.Argv, e.Path = b.r.words(e.Argv), b.r.text(e.Path)
 			told[i] = e
 		}
 		b.other("execs", told)
 	}
 	b.count("execs_more", int64(more))
+}
+
+// words are those of an argv without secrets. An option says what the word
+// behind it is: --password, and then the password.
+func (r *redactor) words(argv []string) []string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = r.text(w)
+		if i == 0 || !sensitive(argv[i-1]) {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(r.text(argv[i-1]+" "+w), argv[i-1]+" "); ok {
+			words[i] = rest
+		}
+	}
+	return words
 }

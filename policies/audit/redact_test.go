@@ -178,3 +178,17 @@ func FuzzRedact(f *testing.F) {
 		}
 	})
 }
+
+// An option and the secret behind it are two words of an argv.
+func TestWords(t *testing.T) {
+	r := newRedactor(policies.AuditRequest)
+	got := r.words([]string{"mysql", "--password", "letmein", "-u", "root", "--token", "-x", "--api-key", "$KEY", "PGPASSWORD=letmein"})
+	for _, w := range got {
+		if strings.Contains(w, "letmein") {
+			t.Errorf("the secret stands in %q", got)
+		}
+	}
+	if plain := []string{got[0], got[1], got[3], got[4], got[5], got[6], got[7], got[8]}; strings.Join(plain, " ") != "mysql --password -u root --token -x --api-key $KEY" {
+		t.Errorf("what is no secret was taken out: %q", got)
+	}
+}
