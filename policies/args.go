@@ -22,8 +22,12 @@ var toolArgs = map[string]cond.Args{
 	"ReadBgOutput": {"task_id": cond.Int, "wait_ms": cond.Int, "filter": cond.Text, "tail_lines": cond.Int, "offset": cond.Int},
 	"ListBgTasks":  {},
 	"KillBgTask":   {"task_id": cond.Int, "grace_ms": cond.Int},
-	"ReadImage":    {"file_path": cond.Text},
-	"ReadDocs":     {"url": cond.Text, "format": cond.Text, "wait_ms": cond.Int},
+	"ReadImage":    {"file_path": cond.Text, "region": cond.Text, "max_pixels": cond.Int},
+	"ReadDocs": {
+		"url": cond.Text, "format": cond.Text, "wait_ms": cond.Int, "selector": cond.Text, "wait_until": cond.Text, "offset": cond.Int,
+		"max_chars": cond.Int, "main_content": cond.Bool, "include_links": cond.Bool, "include_images": cond.Bool, "screenshot": cond.Bool,
+		"timeout_ms": cond.Int, "headers": cond.Named, "render": cond.Text,
+	},
 	"WebSearch": {
 		"query": cond.Text, "max_results": cond.Int, "engines": cond.Texts, "category": cond.Text, "language": cond.Text, "region": cond.Text,
 		"safesearch": cond.Text, "time_range": cond.Text, "page": cond.Int, "allowed_domains": cond.Texts, "blocked_domains": cond.Texts, "timeout_ms": cond.Int,

@@ -440,8 +440,11 @@ func TestDefaultPolicy(t *testing.T) {
 			f.URLs = []string{"https://pkg.go.dev/net/http"}
 		}
 		profile := "offline"
-		if tool == "WebSearch" {
+		switch tool {
+		case "WebSearch":
 			profile = "search"
+		case "ReadDocs":
+			profile = "pages"
 		}
 		d := p.Decide(f)
 		if d.Verdict != allow || d.Grant.Profile() != profile || p.Hidden(tool) {

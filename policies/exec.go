@@ -55,9 +55,11 @@ type Exec struct {
 func (g Grant) Exec() ExecMode { return g.exec }
 
 // judgedBy is the grant of a policy's decision about a call: the policy is
-// asked again about each program that the call starts.
+// asked again about each program that the call starts, and each URL that it is
+// led to.
 func (g Grant) judgedBy(p *Policy, f Facts) Grant {
-	if !g.IsZero() && g.exec != ExecOff {
+	if !g.IsZero() {
+		g.asked = f.Profile
 		f.Command, f.Env, f.Paths, f.Hosts, f.URLs, f.Exec, f.Profile = "", nil, nil, nil, nil, nil, g.profile
 		g.policy, g.call = p, &f
 	}

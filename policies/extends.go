@@ -14,7 +14,7 @@ const maxExtends = 8
 // inherited are the keys of a profile that hold keys themselves, and those
 // among them that do so again. Of all else a profile has its own or its
 // parent's as a whole: half a list would grant what neither file shows.
-var inherited = map[string][]string{"fs": nil, "net": {"limits"}, "limits": nil, "env": nil}
+var inherited = map[string][]string{"fs": nil, "net": {"limits"}, "limits": nil, "env": nil, "read": nil}
 
 // heir reads profiles that take over what others say.
 type heir struct {

@@ -137,12 +137,15 @@ type Grant struct {
 	clip    clip // what layers took away
 	audited bool
 	exec    ExecMode
+	reading Reading
 
-	// Who is asked about what its commands start, and for which call.
+	// Who is asked about what its commands start and where pages lead, and for
+	// which call.
 	policy   *Policy
 	below    []*Layer // of the session
 	call     *Facts   // without what its parts were
 	approved bool     // by a person
+	asked    string   // the profile that the call asked for by name; may be empty
 }
 
 // IsZero reports whether the grant allows nothing.

@@ -80,8 +80,8 @@ var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_file
 
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
-	g := Grant{profile: name, limits: defaultLimits(), exec: DefaultExec}
-	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require", "audit", "exec")
+	g := Grant{profile: name, limits: defaultLimits(), exec: DefaultExec, reading: defaultReading()}
+	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require", "audit", "exec", "read")
 	if !ok {
 		return g
 	}
@@ -102,6 +102,9 @@ func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) 
 	}
 	if v := o.get("audit"); v != nil {
 		g.audited = d.word(v, "audit", "required") == 0
+	}
+	if v := o.get("read"); v != nil {
+		g.reading = d.reading(v)
 	}
 	if exec := o.get("exec"); exec != nil {
 		g.exec = d.exec(exec)

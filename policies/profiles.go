@@ -20,6 +20,7 @@ type Profile struct {
 	Env       []string // names of the variables, in order
 	Require   []Limit
 	Exec      ExecMode
+	Reading   Reading
 }
 
 // Profile describes a profile of the policy; false says that there is none of
@@ -29,6 +30,6 @@ func (p *Policy) Profile(name string) (Profile, bool) {
 	return Profile{
 		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network, Egress: g.Egress(), Publish: g.Publish(), Image: g.image,
 		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
-		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec,
+		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(),
 	}, ok
 }

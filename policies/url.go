@@ -81,19 +81,41 @@ type address struct {
 	vague              bool // servers differ in what the path means
 }
 
-// readURL takes a URL apart, or says why no rule can judge it.
-func readURL(s string) (address, error) {
+// ParseURL reads a URL as rules do, or says why no rule can judge it: whoever
+// fetches what was decided about takes it from here, so that both read the same.
+// The host of what it returns is in the one form in which hosts are compared.
+func ParseURL(s string) (*url.URL, error) {
 	if i := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }); i >= 0 {
-		return address{}, errors.New("it holds a blank, a backslash or a control character")
+		return nil, errors.New("it holds a blank, a backslash or a control character")
 	}
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return address{}, errors.New("it cannot be read as a URL")
+		return nil, errors.New("it cannot be read as a URL")
 	case u.User != nil:
-		return address{}, errors.New("it carries user information before an @, which can pass for a host")
+		return nil, errors.New("it carries user information before an @, which can pass for a host")
 	case u.Scheme == "" || u.Opaque != "":
-		return address{}, errors.New("it has no scheme and host")
+		return nil, errors.New("it has no scheme and host")
+	}
+	host, err := hostname(u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	port := u.Port()
+	if u.Host = host; strings.Contains(host, ":") {
+		u.Host = "[" + host + "]"
+	}
+	if port != "" {
+		u.Host += ":" + port
+	}
+	return u, nil
+}
+
+// readURL takes a URL apart, or says why no rule can judge it.
+func readURL(s string) (address, error) {
+	u, err := ParseURL(s)
+	if err != nil {
+		return address{}, err
 	}
 	a := address{scheme: u.Scheme, port: u.Port()}
 	if a.host, err = hostname(u.Hostname()); err != nil {
