@@ -19,7 +19,7 @@ var toolArgs = map[string]cond.Args{
 		"command": cond.Text, "description": cond.Text, "cwd": cond.Text, "env": cond.Named, "stdin": cond.Text,
 		"timeout_ms": cond.Int, "delay_ms": cond.Int,
 	},
-	"ReadBgOutput": {"task_id": cond.Int, "wait_ms": cond.Int, "filter": cond.Text, "tail_lines": cond.Int, "offset": cond.Int},
+	"ReadBgOutput": {"task_id": cond.Int, "id": cond.Text, "wait_ms": cond.Int, "filter": cond.Text, "tail_lines": cond.Int, "offset": cond.Int},
 	"ListBgTasks":  {},
 	"KillBgTask":   {"task_id": cond.Int, "grace_ms": cond.Int},
 	"ReadImage":    {"file_path": cond.Text, "region": cond.Text, "max_pixels": cond.Int},

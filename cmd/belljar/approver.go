@@ -107,8 +107,8 @@ func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer)
 	return err
 }
 
-// request is a call as the desk binds it. Whose call it is is all that is known
-// of who makes it: what a client calls itself proves nothing.
+// request is a call as the desk binds it. The tenant is all that is known of who
+// makes it: what a client calls itself proves nothing.
 func request(q mcp.Question) approval.Request {
 	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision}
 }

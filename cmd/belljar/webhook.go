@@ -76,7 +76,7 @@ func (h *hooking) open(ctx context.Context, a *approver, log *slog.Logger) (*hoo
 		return nil, nil //nolint:nilnil // a nil hook tells nobody
 	}
 	to, err := url.Parse(h.url)
-	if err != nil || to.Scheme != "https" && !(to.Scheme == "http" && h.private) || to.Host == "" || to.User != nil {
+	if err != nil || to.Scheme != "https" && (to.Scheme != "http" || !h.private) || to.Host == "" || to.User != nil {
 		return nil, usage("serve: --webhook %q: want https://HOST/PATH, or http with --webhook-private", h.url)
 	}
 	secret, err := h.read(ctx)

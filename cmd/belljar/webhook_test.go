@@ -79,7 +79,7 @@ func TestApproveByWebhook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := http.Post(body.Answer, "application/json", bytes.NewReader(text)) //nolint:noctx // a test
+		resp, err := http.Post(body.Answer, "application/json", bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}

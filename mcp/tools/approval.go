@@ -41,7 +41,7 @@ func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wai
 		if err != nil {
 			s.backends.Log.Warn("approval not read", "id", id, "err", err)
 		}
-		return unknown, nil //nolint:nilerr // what is wrong is none of the agent's business
+		return unknown, nil // what is wrong is none of the agent's business
 	}
 	if a.State == mcp.ApprovalPending && wait > 0 {
 		if a, err = s.backends.Approvals.Wait(ctx, id, wait); err != nil {

