@@ -40,11 +40,14 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
 	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
 	$(GO) test -run '^$$' -bench . ./policies ./policies/audit
+	$(GO) test -run '^$$' -bench Fan -benchtime 122x -timeout 20m ./search
+	$(GO) test -run '^$$' -bench SearchCancel -benchtime 50x ./mcp/tools
 
 # Ten thousand hostile calls, after which nothing may be left.
 .PHONY: survivors
 survivors:
 	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
+	BELLJAR_TEST_QUERIES=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./search
 
 # Every fuzz target for FUZZTIME each, and SCRIPTS random scripts that bash runs
 # with stubs for programs: none may start what the policy's reading of it does

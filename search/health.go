@@ -38,7 +38,7 @@ const (
 	blockedFirst, blockedMost = 10 * time.Minute, 6 * time.Hour
 	deniedFirst, deniedMost   = 30 * time.Minute, 6 * time.Hour // HTTP 401 and 403
 	driftFirst, driftMost     = time.Hour, 6 * time.Hour
-	failedFirst, failedMost   = 5 * time.Second, 2 * time.Minute
+	failedFirst, failedMost   = 2 * time.Second, 2 * time.Minute
 	askedMost                 = 6 * time.Hour // what an engine may ask for by Retry-After
 )
 

@@ -28,8 +28,8 @@ func TestOpenDurations(t *testing.T) {
 		{"rate limited", told{outcome: RateLimited}, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute}},
 		{"captcha", told{outcome: BlockedCaptcha}, []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 320 * time.Minute, 6 * time.Hour}},
 		{"forbidden", told{outcome: HTTPError, status: 403}, []time.Duration{30 * time.Minute, time.Hour}},
-		{"timeout", told{outcome: Timeout}, []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 2 * time.Minute}},
-		{"server error", told{outcome: HTTPError, status: 500}, []time.Duration{5 * time.Second, 10 * time.Second}},
+		{"timeout", told{outcome: Timeout}, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second, 2 * time.Minute}},
+		{"server error", told{outcome: HTTPError, status: 500}, []time.Duration{2 * time.Second, 4 * time.Second}},
 		{"retry-after", told{outcome: RateLimited, retry: 90 * time.Second}, []time.Duration{99 * time.Second, 99 * time.Second}},
 		{"retry-after of a day", told{outcome: RateLimited, retry: 24 * time.Hour}, []time.Duration{6*time.Hour + 36*time.Minute}},
 	} {
@@ -106,9 +106,9 @@ func TestOneFailureIsForgiven(t *testing.T) {
 		then []told
 		want []time.Duration
 	}{
-		{[]told{{outcome: Timeout}, {outcome: Timeout}}, []time.Duration{0, 5 * time.Second}},
+		{[]told{{outcome: Timeout}, {outcome: Timeout}}, []time.Duration{0, 2 * time.Second}},
 		{[]told{{outcome: HTTPError, status: 502}, {outcome: OK}, {outcome: HTTPError, status: 502}}, []time.Duration{0, 0, 0}},
-		{[]told{{outcome: Timeout}, {outcome: OK}, {outcome: Timeout}, {outcome: OK}, {outcome: Timeout}}, []time.Duration{0, 0, 0, 0, 5 * time.Second}},
+		{[]told{{outcome: Timeout}, {outcome: OK}, {outcome: Timeout}, {outcome: OK}, {outcome: Timeout}}, []time.Duration{0, 0, 0, 0, 2 * time.Second}},
 		{[]told{{outcome: HTTPError, status: 403}}, []time.Duration{30 * time.Minute}},
 		{[]told{{outcome: BlockedCaptcha}}, []time.Duration{10 * time.Minute}},
 		{[]told{{outcome: HTTPError, status: 503, retry: time.Minute}}, []time.Duration{66 * time.Second}},
