@@ -177,7 +177,7 @@ func benchFan(b *testing.B, kind string) {
 			ours = append(ours, took)
 			recall += share(report.Results, want)
 		}
-		settle(b, fan)
+		settle(fan)
 		if n >= warm {
 			cpu += (used(b) - before).Seconds()
 		}
@@ -206,7 +206,7 @@ func benchFan(b *testing.B, kind string) {
 
 // settle waits until the flights have ended, so that their work is counted
 // where it belongs.
-func settle(b *testing.B, fan *search.Fan) {
+func settle(fan *search.Fan) {
 	tick := time.NewTicker(50 * time.Millisecond) // seldom: looking costs time too
 	defer tick.Stop()
 	for fan.Underway() > 0 {

@@ -87,7 +87,7 @@ func privateName(name string) bool {
 func key(u *url.URL, host string) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimPrefix(host, "www."))
-	if p := u.Port(); p != "" && !(u.Scheme == "http" && p == "80") && !(u.Scheme == "https" && p == "443") {
+	if p := u.Port(); p != "" && u.Scheme+p != "http80" && u.Scheme+p != "https443" {
 		b.WriteString(net.JoinHostPort("", p))
 	}
 	path := u.EscapedPath()

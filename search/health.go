@@ -105,10 +105,10 @@ type turn struct {
 }
 
 // peek is the turn that an engine would have, without taking it.
-func (b *book) peek(e *Engine, now time.Time) State {
+func (b *book) peek(e *Engine) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.of(e.Name).state(now)
+	return b.of(e.Name).state()
 }
 
 // take is the turn of an engine. One that is asked has used a token, and must
@@ -117,7 +117,7 @@ func (b *book) take(e *Engine, now time.Time) turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(e.Name)
-	t := turn{state: h.state(now)}
+	t := turn{state: h.state()}
 	if t.state == Open && (h.probing || now.Before(h.until)) {
 		t.retry, t.why = max(time.Second, h.until.Sub(now)), h.last
 		return t
@@ -134,7 +134,7 @@ func (b *book) take(e *Engine, now time.Time) turn {
 
 // state is how an engine stands. One whose time is over stays open until a
 // probe came back well.
-func (h *health) state(now time.Time) State {
+func (h *health) state() State {
 	switch {
 	case !h.until.IsZero():
 		return Open
@@ -276,7 +276,7 @@ func (b *book) snapshot(engines []*Engine, now time.Time) []Health {
 		retry := b.retry(e, now)
 		b.mu.Lock()
 		h := b.of(e.Name)
-		out = append(out, Health{Engine: e.Name, State: h.state(now), Last: h.last, Since: h.since, Retry: retry, Slow: slow})
+		out = append(out, Health{Engine: e.Name, State: h.state(), Last: h.last, Since: h.since, Retry: retry, Slow: slow})
 		b.mu.Unlock()
 	}
 	return out

@@ -92,7 +92,7 @@ func TestDegraded(t *testing.T) {
 		now = now.Add(time.Hour)
 		b.take(e, now)
 		b.note(e, now, told{outcome: OK})
-		states = append(states, b.peek(e, now))
+		states = append(states, b.peek(e))
 	}
 	if want := []State{Degraded, Degraded, Healthy}; !cmp.Equal(want, states) {
 		t.Errorf("got %v, want %v", states, want)
@@ -135,7 +135,7 @@ func TestDriftNeedsTwoQueries(t *testing.T) {
 			t.Errorf("%d: got %v, want %v", i, got, c.open)
 		}
 	}
-	if b.peek(e, start) != Open {
+	if b.peek(e) != Open {
 		t.Error("it is not open")
 	}
 }
@@ -186,7 +186,7 @@ func TestHealthOutlivesTheProgram(t *testing.T) {
 	if got := second.take(a, now); got.ask || got.why != RateLimited {
 		t.Errorf("its rate was used up: got %+v", got)
 	}
-	if got := second.peek(c, now); got != Open {
+	if got := second.peek(c); got != Open {
 		t.Errorf("what the other program learned: got %v", got)
 	}
 	if got := second.of("a"); got.n != 1 || got.took[0] != 300*time.Millisecond {
@@ -214,7 +214,7 @@ func TestHealthOfBadFiles(t *testing.T) {
 		b, e := steady(), engine("a", "a", RoleGeneral)
 		e.Rate = Rate{Every: time.Second, Burst: 3}
 		err := b.load(dir)
-		if b.take(e, start.Add(8*time.Hour)); err != nil && b.peek(e, start) != Healthy {
+		if b.take(e, start.Add(8*time.Hour)); err != nil && b.peek(e) != Healthy {
 			t.Errorf("%.40q: got %v", text, err)
 		}
 		if got := b.take(e, start.Add(8*time.Hour)); !got.ask && got.state != Open {

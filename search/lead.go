@@ -215,12 +215,12 @@ func (r *run) take(a arrival) {
 		return
 	}
 	if en.asked.Lane == "" {
-		before := r.f.book.peek(en.engine, time.Now())
+		before := r.f.book.peek(en.engine)
 		en.asked.RetryAfter = r.f.book.note(en.engine, time.Now(), told{
 			outcome: en.asked.Outcome, status: a.heard.status, retry: a.heard.parsed.RetryAfter,
 			took: a.heard.took, query: r.plan.mark.small(),
 		})
-		if after := r.f.book.peek(en.engine, time.Now()); after != before {
+		if after := r.f.book.peek(en.engine); after != before {
 			r.f.cfg.Log.Info("a search engine changed", "engine", en.engine.Name, "from", before.String(), "to", after.String(),
 				"outcome", en.asked.Outcome.String(), "retry", en.asked.RetryAfter)
 		}
@@ -266,7 +266,7 @@ func (r *run) ready() bool {
 		}
 	}
 	switch {
-	case pending > 0 && !r.timeOver && !(r.softOver && r.enough()):
+	case pending > 0 && !r.timeOver && (!r.softOver || !r.enough()):
 		return false
 	case r.hits() > 0:
 		r.secondLane(false)
@@ -382,8 +382,7 @@ func (r *run) hits() (n int) {
 func (r *run) give() {
 	r.given = true
 	report := r.report()
-	var none *UnavailableError
-	if errors.As(r.judge(report), &none) {
+	if none, bad := errors.AsType[*UnavailableError](r.judge(report)); bad {
 		old, age, ok := r.f.cache.get(r.plan.grant.Tenant(), r.plan.mark, time.Now(), true)
 		if !ok {
 			r.f.publish(r.fl, nil, none)

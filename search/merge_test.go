@@ -76,10 +76,14 @@ func TestMerge(t *testing.T) {
 	first, second := 1.0, 1.0 // not constants, which are exact
 	first, second = first/61, second/62
 	want := []Result{
-		{Title: "B again", URL: "https://b.example.com/", Snippet: "what B is", Published: day,
-			Engines: []Source{{"duckduckgo", 1}, {"bing", 1}, {"brave", 2}}, Score: first + second},
-		{Title: "A", URL: "https://example.com/a", Snippet: "a longer text about A",
-			Engines: []Source{{"brave", 1}, {"duckduckgo", 2}}, Score: first + second},
+		{
+			Title: "B again", URL: "https://b.example.com/", Snippet: "what B is", Published: day,
+			Engines: []Source{{"duckduckgo", 1}, {"bing", 1}, {"brave", 2}}, Score: first + second,
+		},
+		{
+			Title: "A", URL: "https://example.com/a", Snippet: "a longer text about A",
+			Engines: []Source{{"brave", 1}, {"duckduckgo", 2}}, Score: first + second,
+		},
 	}
 	// DuckDuckGo and Bing show one index and count once, so both pages score the
 	// same, and the one that was seen first is first.

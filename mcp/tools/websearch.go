@@ -24,7 +24,7 @@ type searchInput struct {
 	Page           *int64   `json:"page,omitempty" jsonschema:"page of results, from 1 (default) to 10"`
 	AllowedDomains []string `json:"allowed_domains,omitempty" jsonschema:"only results of these domains and the hosts below them"`
 	BlockedDomains []string `json:"blocked_domains,omitempty" jsonschema:"no results of these domains and the hosts below them"`
-	TimeoutMS      *int64   `json:"timeout_ms,omitempty" jsonschema:"milliseconds until what there is is returned (default 2500, at most 10000)"`
+	TimeoutMS      *int64   `json:"timeout_ms,omitempty" jsonschema:"milliseconds until the results so far are returned (default 2500, at most 10000)"`
 }
 
 // Facts are none beside the arguments: a search reaches the engines that the

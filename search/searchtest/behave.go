@@ -152,7 +152,7 @@ func Noise(p Page) Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		b := bytes.Clone(p.Body)
 		for range 1 + len(b)/200 {
-			b[rand.IntN(len(b))] = byte(rand.IntN(256)) //nolint:gosec // a test
+			b[rand.IntN(len(b))] = byte(rand.IntN(256))
 		}
 		b = b[:rand.IntN(len(b)+1)]
 		Page{p.Type, b}.write(w)
@@ -170,7 +170,7 @@ func Late(median time.Duration, sigma float64, then Behaviour) Behaviour {
 	}
 }
 
-// Now and then an engine does something else: with this probability.
+// Sometimes does something odd, with this probability, and else the usual.
 func Sometimes(p float64, odd, usual Behaviour) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if rand.Float64() < p {
@@ -234,5 +234,5 @@ func Tag(r *http.Request, prefix string) string {
 func Drawn(words ...string) float64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, strings.Join(words, "\x00")) // it never fails
-	return rand.New(rand.NewPCG(h.Sum64(), 1)).Float64()  //nolint:gosec // a test
+	return rand.New(rand.NewPCG(h.Sum64(), 1)).Float64()
 }
