@@ -22,10 +22,9 @@ async function session(name, transport) {
   // Listing first: the client then checks every structured result against
   // the tool's output schema.
   const { tools } = await client.listTools();
-  assert.deepEqual(
-    tools.map((t) => t.name).sort(),
-    ["BackgroundBash", "Bash", "KillBgTask", "ListBgTasks", "ReadBgOutput"],
-  );
+  for (const name of ["BackgroundBash", "Bash", "KillBgTask", "ListBgTasks", "ReadBgOutput"]) {
+    assert.ok(tools.some((t) => t.name === name), `${name} is not listed`);
+  }
 
   const hi = await call("Bash", { command: "cd /tmp && echo hi" });
   assert.equal(hi.isError ?? false, false);

@@ -67,6 +67,9 @@ type pastLine struct {
 	ArgsLevel string         `json:"args_level"`
 	Args      map[string]any `json:"args"`
 	Policy    string         `json:"policy_sha256"`
+	Approval  struct {
+		ID string `json:"id"`
+	} `json:"approval"`
 }
 
 // past is a decision as it was made.
@@ -91,6 +94,9 @@ func (e Entry) past() (Past, error) {
 		p.Verdict = policies.Ask
 	default:
 		p.Verdict = policies.Deny
+	}
+	if l.Approval.ID != "" && len(e.Rules) > 0 && e.Rules[0].Verdict == policies.Ask.String() {
+		p.Verdict, p.Profile = policies.Ask, "" // the record says what came of the question; a policy only asks
 	}
 	if command, ok := l.Args["command"].(string); ok && p.Facts.Command == "" && p.Facts.Upstream == "" {
 		p.Facts.Command = command // of our own tools, where it is not said twice
