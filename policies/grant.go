@@ -138,6 +138,7 @@ type Grant struct {
 	audited bool
 	exec    ExecMode
 	reading Reading
+	browser Browser
 
 	// Who is asked about what its commands start and where pages lead, and for
 	// which call.
@@ -146,6 +147,9 @@ type Grant struct {
 	call     *Facts   // without what its parts were
 	approved bool     // by a person
 	asked    string   // the profile that the call asked for by name; may be empty
+
+	browserBox bool // it is of the box that a browser runs in
+	nests      bool // which makes namespaces of its own
 }
 
 // IsZero reports whether the grant allows nothing.
@@ -237,7 +241,7 @@ func (g Grant) Covers(other Grant) bool {
 	return !g.IsZero() && !other.IsZero() &&
 		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
 		g.image == other.image && slices.Equal(g.mounts, other.mounts) && g.sameNetwork(other) &&
-		g.storage == other.storage && g.sameExec(other) && g.protect.equal(other.protect) &&
+		g.storage == other.storage && g.browserBox == other.browserBox && g.nests == other.nests && g.sameExec(other) && g.protect.equal(other.protect) &&
 		maps.Equal(g.env, other.env) &&
 		b.Memory <= a.Memory && b.Pids <= a.Pids && b.CPU <= a.CPU &&
 		b.Tmp <= a.Tmp && b.TmpFiles <= a.TmpFiles && b.OpenFiles <= a.OpenFiles &&
@@ -273,5 +277,13 @@ func (p *Policy) Regrant(g Grant) (Grant, bool) {
 	if !ok || g.IsZero() || !p.serves(g.tenant) || own != nil && !own.may(g.profile) {
 		return Grant{}, false
 	}
-	return p.grant(g.profile, g.tenant).clipped(g.clip), true
+	now := p.grant(g.profile, g.tenant).clipped(g.clip)
+	if g.browserBox {
+		offline := g.network == NetworkNone && now.network != NetworkNone
+		var err error
+		if now, err = now.ForBrowser(BrowserBox{Nested: g.nests, Offline: offline}); err != nil {
+			return Grant{}, false // no browser any more
+		}
+	}
+	return now, true
 }

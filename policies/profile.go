@@ -81,7 +81,7 @@ var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_file
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
 	g := Grant{profile: name, limits: defaultLimits(), exec: DefaultExec, reading: defaultReading()}
-	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require", "audit", "exec", "read")
+	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require", "audit", "exec", "read", "browser")
 	if !ok {
 		return g
 	}
@@ -105,6 +105,9 @@ func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) 
 	}
 	if v := o.get("read"); v != nil {
 		g.reading = d.reading(v)
+	}
+	if v := o.get("browser"); v != nil {
+		g.browser = d.browser(v)
 	}
 	if exec := o.get("exec"); exec != nil {
 		g.exec = d.exec(exec)

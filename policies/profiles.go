@@ -21,6 +21,7 @@ type Profile struct {
 	Require   []Limit
 	Exec      ExecMode
 	Reading   Reading
+	Browser   Browser
 }
 
 // Profile describes a profile of the policy; false says that there is none of
@@ -30,6 +31,6 @@ func (p *Policy) Profile(name string) (Profile, bool) {
 	return Profile{
 		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network, Egress: g.Egress(), Publish: g.Publish(), Image: g.image,
 		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
-		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(),
+		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(), Browser: g.browser,
 	}, ok
 }

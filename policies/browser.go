@@ -1,0 +1,75 @@
+package policies
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Browser says whether pages may be loaded in a Chrome for calls of a profile,
+// and behind which walls. The zero value is no Chrome.
+type Browser int
+
+// The values, from the closed one up.
+const (
+	BrowserOff       Browser = iota // pages are fetched, and never run
+	BrowserSandboxed                // a Chrome in a box, and its own sandbox on inside; or none
+	BrowserDegraded                 // as sandboxed where the host can, else a Chrome in a box alone
+)
+
+// String is the value as policies spell it.
+func (b Browser) String() string {
+	switch b {
+	case BrowserSandboxed:
+		return "sandboxed"
+	case BrowserDegraded:
+		return "degraded"
+	case BrowserOff:
+	}
+	return "off"
+}
+
+// browser reads the value of a profile.
+func (d *decoder) browser(n *yaml.Node) Browser {
+	// A word that is none leaves a fault.
+	return Browser(max(d.word(n, "browser", BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), 0))
+}
+
+// Browser is whether pages may be loaded in a Chrome for the call.
+func (g Grant) Browser() Browser { return g.browser }
+
+// NestsNamespaces reports whether what runs in the box may make user, pid and
+// network namespaces of its own below the box's, which a Chrome's own sandbox
+// is made of. No profile says so of the boxes that commands run in: it is the
+// box of a browser only (see ForBrowser).
+func (g Grant) NestsNamespaces() bool { return g.nests }
+
+// BrowserBox says what the box of a browser is to be like.
+type BrowserBox struct {
+	Nested  bool // the browser's own sandbox is on
+	Offline bool // nothing leaves it, whatever the profile lets through
+}
+
+// ForBrowser is the grant of the box that a Chrome runs in for the call: what
+// the profile lets through the egress door, and its limits, but nothing of the
+// workspace, no mounts, no image, no environment and no ports. It fails where
+// the profile has no browser, or would have no box without a sandbox of the
+// browser's own.
+func (g Grant) ForBrowser(b BrowserBox) (Grant, error) {
+	switch {
+	case g.IsZero():
+		return Grant{}, fmt.Errorf("open a browser: the call has no grant")
+	case g.browser == BrowserOff:
+		return Grant{}, fmt.Errorf("open a browser: profile %q has none; it would be granted by: browser: sandboxed", g.profile)
+	case !b.Nested && g.browser != BrowserDegraded:
+		return Grant{}, fmt.Errorf("open a browser: profile %q has none without a sandbox of its own; it would be granted by: browser: degraded", g.profile)
+	}
+	g.access, g.system, g.mounts, g.publish, g.image = AccessNone, true, nil, nil, ""
+	g.storage, g.protect, g.env, g.exec = StorageMemory, Protect{}, nil, ExecOff
+	g.policy, g.call, g.below = nil, nil, nil
+	g.browserBox, g.nests = true, b.Nested
+	if b.Offline {
+		g.network, g.egress = NetworkNone, nil
+	}
+	return g, nil
+}
