@@ -32,6 +32,7 @@ const (
 	maxShell    = 120 << 10 // bytes of a script: the kernel takes 128 KiB an argument (execve(2), MAX_ARG_STRLEN)
 	maxStdin    = 1 << 20
 	maxEnv      = 256
+	ownFiles    = 2 // of Cmd.Files
 
 	startDeadline = 10 * time.Second       // for an init to build its box, and for a command to start
 	killDeadline  = 5 * time.Second        // for what was killed to be gone, and told
@@ -446,6 +447,11 @@ type Cmd struct {
 	// several goroutines, as it comes. It is closed when that is complete, before
 	// the job is done; a command that does not start leaves it open.
 	Record io.WriteCloser
+	// Files, where set, are two that the command gets as descriptors 3 and 4.
+	// They stay the caller's, who closes them once it has started; the command
+	// has copies. They must lead nowhere but to the caller: a box has no other
+	// file of the host.
+	Files []*os.File
 	// Terminal, where set, gives the command a terminal of that size, between
 	// In and Out; Err is not used then.
 	Terminal *Size
@@ -481,6 +487,8 @@ func (c *Cmd) validate(b *Box) error {
 		return &Refusal{Message: fmt.Sprintf("working directory %q is not an absolute path in the box", c.Dir)}
 	case c.Terminal != nil && (c.In == nil || c.Out == nil):
 		return &Refusal{Message: "a terminal needs something to read from and to write to"}
+	case len(c.Files) != 0 && (len(c.Files) != ownFiles || c.Terminal != nil):
+		return &Refusal{Message: "a command gets two further files or none, and none with a terminal"}
 	case c.Timeout <= 0:
 		return &Refusal{Message: fmt.Sprintf("timeout %s is not above zero", c.Timeout)}
 	case c.Timeout > longest:
@@ -526,6 +534,9 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	}
 	if c.Terminal != nil {
 		r.Flags |= boxinit.FlagTTY
+	}
+	if len(c.Files) > 0 {
+		r.Flags |= boxinit.FlagControl
 	}
 	if c.Background || c.streams() {
 		r.Flags |= boxinit.FlagPrompt

@@ -45,6 +45,8 @@ const (
 	weightManyPids       = 2
 	weightLongJobs       = 2
 	weightUnseen         = 1
+	weightBrowser        = 4  // its box may make namespaces, and it runs what any page says
+	weightBareBrowser    = 6  // the box is the only wall, besides
 	mostScore            = 100
 )
 
@@ -117,6 +119,12 @@ func Expose(p policies.Profile, h Host) Exposure {
 	}
 	if p.Exec == policies.ExecOff || !h.Execs {
 		add(weightUnseen, "what commands start is not seen, and the policy is not asked about it")
+	}
+	if p.Browser != policies.BrowserOff {
+		add(weightBrowser, "pages run in a browser, whose own sandbox makes namespaces in its box")
+	}
+	if p.Browser == policies.BrowserDegraded {
+		add(weightBareBrowser, "the browser may run without a sandbox of its own")
 	}
 	if l := p.Limits; h.Memory > 0 && l.Memory > h.Memory/2 {
 		add(weightLargeMemory, "a box can have more than half of the host's memory")

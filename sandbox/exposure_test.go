@@ -48,6 +48,8 @@ func TestExpose(t *testing.T) {
 		}, weightWorkspaceRead},
 		{"what is started is not seen", func(p *policies.Profile, _ *Host) { p.Exec = policies.ExecOff }, weightUnseen},
 		{"what is started cannot be seen", func(_ *policies.Profile, h *Host) { h.Execs = false }, weightUnseen},
+		{"a browser", func(p *policies.Profile, _ *Host) { p.Browser = policies.BrowserSandboxed }, weightBrowser},
+		{"a browser without a sandbox", func(p *policies.Profile, _ *Host) { p.Browser = policies.BrowserDegraded }, weightBrowser + weightBareBrowser},
 		{"system", func(p *policies.Profile, _ *Host) { p.System = true }, weightSystem},
 		{"overlay", func(p *policies.Profile, _ *Host) { p.Workspace = policies.AccessOverlay }, weightOverlay},
 		{"a network of which nothing is known", func(p *policies.Profile, _ *Host) { p.Network = policies.NetworkDoor }, weightEveryName},

@@ -404,6 +404,13 @@ func (j *Job) connect(c *Cmd) ([]int, error) {
 		}
 		j.pipes = append(j.pipes, &pipe{fd: p[0]})
 	}
+	for _, f := range c.Files {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return files, fmt.Errorf("hand out a file: %w", err)
+		}
+		files = append(files, fd)
+	}
 	return files, nil
 }
 

@@ -63,6 +63,7 @@ type plan struct {
 	watcher   []byte            // seccomp program that has execs told
 	ours      uint64            // marks the init's own execs where the others are watched; 0 where none are
 	nested    bool              // each command gets a pid namespace of its own, which kills it
+	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
 	openFiles uint64            // RLIMIT_NOFILE
 	fileSize  uint64            // RLIMIT_FSIZE, 0 for none
 	procs     uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
@@ -421,13 +422,20 @@ func (p *plan) knobs(b *builder) {
 	// No namespace can be made inside, whatever a system call filter may miss
 	// (namespaces(7)): clone3 passes its flags where no filter can read them.
 	b.Step("close the namespaces")
-	knobs := []string{"user", "net", "ipc", "uts", "cgroup", "time"}
+	knobs := []string{"ipc", "uts", "cgroup", "time"}
+	if p.nests == 0 {
+		knobs = append(knobs, "user", "net")
+	}
 	if !p.nested { // else the init makes such namespaces, by a capability that no command has
-		knobs = append(knobs, "mnt", "pid")
+		knobs = append(knobs, "mnt")
+		if p.nests == 0 {
+			knobs = append(knobs, "pid")
+		}
 	}
 	for _, k := range knobs {
 		b.knob("/proc/sys/user/max_"+k+"_namespaces", "0", unix.ENOENT)
 	}
+	p.nestKnobs(b)
 	// What a box watches counts for who started belljar too, and must not use up
 	// what is theirs (inotify(7)).
 	b.knob("/proc/sys/user/max_inotify_instances", "32", unix.ENOENT)

@@ -13,6 +13,7 @@ type filterOptions struct {
 	leaves  bool // commands are born in a cgroup, which takes clone3
 	watched bool // no cgroup holds the memory, so none may belong to no process
 	trace   bool // commands may trace each other: strace, gdb
+	nests   bool // a browser's sandbox makes namespaces of its own: seccomp_nest.go
 }
 
 // denied are the calls that Docker's profile allows and a box does not get.
@@ -100,6 +101,11 @@ func calls(a abi, opt filterOptions) map[uint32]call {
 		// a segment of System V belongs to none of them.
 		for _, name := range []string{"memfd_create", "shmget"} {
 			set(name, call{action: actENOSYS})
+		}
+	}
+	if opt.nests {
+		for name, c := range nesting() {
+			set(name, c)
 		}
 	}
 	if opt.trace {

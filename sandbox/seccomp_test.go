@@ -78,6 +78,7 @@ var (
 	withLeaves = filterOptions{leaves: true}
 	withWatch  = filterOptions{watched: true}
 	withTrace  = filterOptions{leaves: true, trace: true}
+	withNests  = filterOptions{leaves: true, nests: true}
 )
 
 func TestFilter(t *testing.T) {
@@ -162,6 +163,29 @@ func TestFilter(t *testing.T) {
 		{"a block device", withLeaves, "mknodat", []uint64{0, 0, unix.S_IFBLK | 0o644}, eperm},
 		{"a whiteout", withLeaves, "mknodat", []uint64{0, 0, unix.S_IFCHR}, eperm},
 		{"a set-uid file", withLeaves, "mknodat", []uint64{0, 0, unix.S_IFREG | 0o4755}, eperm},
+		{"unshare", withLeaves, "unshare", []uint64{unix.CLONE_NEWUSER}, eperm},
+		{"chroot", withLeaves, "chroot", nil, eperm},
+		{"route netlink, nesting", withNests, "socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, eperm},
+		{"raw socket, nesting", withNests, "socket", []uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, eperm},
+		{"stream socket, nesting", withNests, "socket", []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, unix.IPPROTO_TCP}, allow},
+		{"SCTP, nesting", withNests, "socket", []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, eperm},
+		{"unix socket, nesting", withNests, "socket", []uint64{unix.AF_UNIX, unix.SOCK_SEQPACKET}, allow},
+		{"user, pid and network namespace, nesting", withNests, "clone", []uint64{nestKinds | uint64(unix.SIGCHLD)}, allow},
+		{"mount namespace, nesting", withNests, "clone", []uint64{unix.CLONE_NEWUSER | unix.CLONE_NEWNS}, eperm},
+		{"ipc namespace, nesting", withNests, "clone", []uint64{unix.CLONE_NEWUSER | unix.CLONE_NEWIPC}, eperm},
+		{"unshare a user namespace, nesting", withNests, "unshare", []uint64{unix.CLONE_NEWUSER}, allow},
+		{"unshare more, nesting", withNests, "unshare", []uint64{unix.CLONE_NEWUSER | unix.CLONE_NEWNET}, eperm},
+		{"unshare mounts, nesting", withNests, "unshare", []uint64{unix.CLONE_NEWNS}, eperm},
+		{"chroot, nesting", withNests, "chroot", nil, allow},
+		{"mount, nesting", withNests, "mount", nil, eperm},
+		{"setns, nesting", withNests, "setns", nil, eperm},
+		{"pivot_root, nesting", withNests, "pivot_root", nil, eperm},
+		{"ptrace, nesting", withNests, "ptrace", nil, eperm},
+		{"bpf, nesting", withNests, "bpf", nil, eperm},
+		{"keyctl, nesting", withNests, "keyctl", nil, eperm},
+		{"a packet filter, nesting", withNests, "setsockopt", []uint64{3, unix.SOL_IP, 64}, eperm},
+		{"a packet filter for IPv6, nesting", withNests, "setsockopt", []uint64{3, unix.SOL_IPV6, 64}, eperm},
+		{"TCP_NODELAY, nesting", withNests, "setsockopt", []uint64{3, unix.SOL_TCP, unix.TCP_NODELAY}, allow},
 		{"personality of the question", withLeaves, "personality", []uint64{0xffffffff}, allow},
 		{"personality without randomisation", withLeaves, "personality", []uint64{0x40000}, eperm},
 	}
@@ -207,7 +231,7 @@ func TestFilterBytes(t *testing.T) {
 		if a.name != runtime.GOARCH {
 			continue
 		}
-		for _, opt := range []filterOptions{withLeaves, withWatch, withTrace} {
+		for _, opt := range []filterOptions{withLeaves, withWatch, withTrace, withNests} {
 			code, err := filter(opt)
 			if err != nil {
 				t.Fatal(err)

@@ -207,6 +207,9 @@ func (s *Supervisor) plan(g policies.Grant, name string, uid int, image *images.
 		area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
 		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), network: g.Network(), hostFacts: s.host,
 	}
+	if g.NestsNamespaces() {
+		p.filter, p.nests = s.nesting, l.Pids
+	}
 	if g.Network() != policies.NetworkNone {
 		p.files["/etc/resolv.conf"] = resolvConf
 	}

@@ -75,6 +75,7 @@ type Supervisor struct {
 	cfg     Config
 	groups  *cgroups
 	filter  []byte
+	nesting []byte // the filter of boxes that nest namespaces
 	image   *image
 	null    *os.File // os.DevNull, for inits and commands
 	place   *os.File // the same, but while an init starts its connection; the spawner's
@@ -146,6 +147,10 @@ func New(cfg Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, errors.Join(err, groups.close())
 	}
+	nesting, err := filter(filterOptions{leaves: groups.v2 != "", watched: !groups.has(ctlMemory), nests: true})
+	if err != nil {
+		return nil, errors.Join(err, groups.close())
+	}
 	image, err := newImage()
 	if err != nil {
 		return nil, errors.Join(err, groups.close())
@@ -169,7 +174,7 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, errors.Join(err, groups.close())
 	}
 	return &Supervisor{
-		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, spawner: newSpawner(), root: os.Geteuid() == 0,
+		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, nesting: nesting, spawner: newSpawner(), root: os.Geteuid() == 0,
 		patience: patience{startDeadline, killDeadline}, image: image, null: null, place: place, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{},

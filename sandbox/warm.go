@@ -77,7 +77,7 @@ var sensitive = regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|ver
 // warms reports whether a warm shell can run the command as a new one would.
 func (c *Cmd) warms() bool {
 	return c.Shell != "" && len(c.Shell) <= warmScript && len(c.Env) == 0 && len(c.Stdin) == 0 && !c.Background &&
-		!c.streams() && !sensitive.MatchString(c.Shell)
+		!c.streams() && len(c.Files) == 0 && !sensitive.MatchString(c.Shell)
 }
 
 // warmSoon starts the next warm shell when the command has ended (see finish),

@@ -1,0 +1,82 @@
+package sandbox
+
+import (
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// A browser has a sandbox of its own: its renderers give up the network and
+// all files by namespaces that they make inside the box. That takes calls that
+// a box is not given otherwise, and hands every process of the box the
+// capabilities of a namespace that it made. So a box that nests
+// (policies.Grant.NestsNamespaces) runs nothing but a browser, and is denied
+// what such capabilities are good for besides.
+
+// nestKinds are the namespaces that are made: Chromium's sandbox needs no
+// others (sandbox/linux/services/namespace_sandbox.cc).
+const nestKinds = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// netfilterOptions set up tables of the kernel for who has CAP_NET_ADMIN, and
+// have let attackers through (CVE-2016-4997, CVE-2021-22555). Their number is
+// the same in IPv4 and IPv6 (uapi/linux/netfilter_ipv4/ip_tables.h).
+var netfilterOptions = []uint32{
+	64, 65, // IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS
+	96, 97, // ARPT_SO_SET_*
+	128, 129, // EBT_SO_SET_*
+}
+
+// nesting is what the filter of such a box says in place of byArgument.
+func nesting() map[string]call {
+	table := map[string]call{
+		"clone":   only(without(0, cloneNamespaces&^nestKinds)),
+		"unshare": only(values(0, unix.CLONE_NEWUSER)...),
+		// A renderer ends in the empty directory of a process that is gone. Where
+		// it ends, nothing is open that leads further up.
+		"chroot": {action: actAllow},
+		// Who has CAP_NET_RAW in a network of its own gets no raw socket there
+		// either, and who has CAP_NET_ADMIN cannot set it up.
+		"socket": only(inner(sockets())...),
+	}
+	bad := [][]test{{{arg: 1, is: unix.SOL_TCP}, {arg: 2, is: unix.TCP_ULP}}}
+	for _, level := range []uint32{unix.SOL_IP, unix.SOL_IPV6} {
+		for _, option := range netfilterOptions {
+			bad = append(bad, []test{{arg: 1, is: level}, {arg: 2, is: option}})
+		}
+	}
+	table["setsockopt"] = but(bad...)
+	return table
+}
+
+// inner are sockets without raw ones and without netlink, by which a network is
+// set up.
+func inner(all [][]test) [][]test {
+	var out [][]test
+	for _, tests := range all {
+		switch tests[0].is {
+		case unix.AF_NETLINK:
+		case unix.AF_INET, unix.AF_INET6:
+			for _, kind := range []uint32{unix.SOCK_STREAM, unix.SOCK_DGRAM} {
+				out = append(out, []test{tests[0], {arg: 1, mask: 0xf, is: kind}, tests[2]})
+			}
+		default:
+			out = append(out, tests)
+		}
+	}
+	return out
+}
+
+// Bounds of what is made inside: a browser makes one user and one network
+// namespace for all its renderers, and a few to see whether it can.
+const mostNested = 32
+
+// nestKnobs bounds the namespaces of a box that nests. Each of its processes
+// may have a pid namespace of its own.
+func (p *plan) nestKnobs(b *builder) {
+	if p.nests == 0 {
+		return
+	}
+	b.knob("/proc/sys/user/max_user_namespaces", strconv.Itoa(mostNested), unix.ENOENT)
+	b.knob("/proc/sys/user/max_net_namespaces", strconv.Itoa(mostNested), unix.ENOENT)
+	b.knob("/proc/sys/user/max_pid_namespaces", strconv.FormatInt(p.nests, 10), unix.ENOENT)
+}
