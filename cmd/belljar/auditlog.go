@@ -122,7 +122,7 @@ func (l *ledger) Decided(ctx context.Context, d mcp.Decided) error {
 	}
 	r := l.decision(d)
 	// What a person is asked about is written before anybody can say yes.
-	risky := d.Decision.Verdict == policies.Ask || d.Decision.Verdict == policies.Allow && d.Decision.Grant.Network() != policies.NetworkNone
+	risky := d.Decision.Verdict == policies.Ask || d.Decision.Verdict == policies.Allow && (d.Decision.Grant.Network() != policies.NetworkNone || d.Approval != nil)
 	required := l.log.Required() || d.Decision.Grant.AuditRequired()
 	var err error
 	switch {
