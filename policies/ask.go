@@ -84,7 +84,7 @@ func defaultAsking() asking {
 // ask reads defaults.ask.
 func (d *decoder) ask(n *yaml.Node) asking {
 	a := defaultAsking()
-	o, ok := d.mapping(n, "ask", "timeout", "return_after", "remember", "max_remember")
+	o, ok := d.mapping(n, "ask", askShape)
 	if !ok {
 		return a
 	}

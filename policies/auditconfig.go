@@ -156,7 +156,7 @@ func (p *Policy) Audit() (Audit, bool) { return p.audit, p.audited }
 // audit reads how the log is kept.
 func (d *decoder) audit(n *yaml.Node) Audit {
 	a := DefaultAudit(AuditRequest)
-	o, ok := d.mapping(n, "audit", "level", "required", "fsync", "rotate", "keep", "redact", "path", "otlp")
+	o, ok := d.mapping(n, "audit", auditShape)
 	if !ok {
 		return a
 	}

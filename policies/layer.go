@@ -33,9 +33,6 @@ type clip struct {
 	limits   Limits // the most of each; zero for as granted
 }
 
-// layerKeys are the keys of a layer.
-var layerKeys = []string{"version", "defaults", "narrow", "rules", "tests"}
-
 // ParseLayer reads a layer that holds below a policy, whose profiles its rules
 // may name: for what a program narrows by itself, as a session. It returns a
 // *ParseError with all faults, or the Layer.
@@ -193,13 +190,13 @@ func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName stri
 	if len(d.faults) > 0 {
 		return l
 	}
-	o, ok := d.mapping(root, "a layer", layerKeys...)
+	o, ok := d.mapping(root, "a layer", layerShape)
 	if !ok {
 		return l
 	}
 	d.version(root, o)
 	if v := o.get("defaults"); v != nil {
-		if defaults, ok := d.mapping(v, "defaults of a layer", "decision"); ok {
+		if defaults, ok := d.mapping(v, "defaults of a layer", layerDefaultsShape); ok {
 			if v := defaults.get("decision"); v != nil {
 				l.rules.fallback, l.rules.source = d.verdict(v, "decision"), d.source(v)
 				l.rules.unparsable = l.rules.fallback
@@ -231,7 +228,7 @@ func (d *decoder) powerless(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		switch key := root.Content[i]; key.Value {
 		case "profiles", "secrets", "totals", "audit", "tenants", "projects":
-			d.fault(key, "remove it, or write it into the system's policy; a layer has the keys "+strings.Join(layerKeys, ", "),
+			d.fault(key, "remove it, or write it into the system's policy; a layer has the keys "+strings.Join(layerShape.names(), ", "),
 				"a layer cannot have %s: it can only narrow", key.Value)
 		}
 	}
@@ -240,7 +237,7 @@ func (d *decoder) powerless(root *yaml.Node) {
 // clip reads what a layer takes away from grants.
 func (d *decoder) clip(n *yaml.Node) clip {
 	var c clip
-	o, ok := d.mapping(n, "narrow", "read_only", "offline", "limits")
+	o, ok := d.mapping(n, "narrow", narrowShape)
 	if !ok {
 		return c
 	}

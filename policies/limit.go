@@ -96,7 +96,7 @@ func (d *decoder) rate(n *yaml.Node, key string) (calls int, per time.Duration, 
 // limit reads the limit of a rule.
 func (d *decoder) limit(n *yaml.Node) RateLimit {
 	var l RateLimit
-	o, ok := d.mapping(n, "limit", "calls", "concurrent")
+	o, ok := d.mapping(n, "limit", limitShape)
 	if !ok {
 		return l
 	}
@@ -169,7 +169,7 @@ func (d *decoder) terms(o object, r *rule, most time.Duration) {
 
 // obligations reads what a call that passes is bound to.
 func (d *decoder) obligations(n *yaml.Node, r *rule, limited bool) {
-	o, ok := d.mapping(n, "obligations", "redact", "limit")
+	o, ok := d.mapping(n, "obligations", obligationsShape)
 	if !ok {
 		return
 	}

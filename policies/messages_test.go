@@ -91,6 +91,9 @@ func goldenTexts(t *testing.T) string {
 			b.WriteByte('\n')
 		}
 	}
+	for _, s := range schemaTexts(t) {
+		b.WriteString(s + "\n")
+	}
 	return b.String()
 }
 
@@ -121,7 +124,7 @@ func messages(t *testing.T, file string) []message {
 	ast.Inspect(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr:
-			if name := called(n); name == "panic" || name == "MustCompile" || strings.HasPrefix(name, "StringVar") || name == "String" {
+			if name := called(n); name == "panic" || name == "MustCompile" || strings.HasPrefix(name, "StringVar") || name == "String" || name == "BoolVar" || name == "StringArrayVar" || name == "IntVar" {
 				return false
 			}
 		case *ast.Field: // with its tag

@@ -20,18 +20,18 @@ const (
 	maxPaths       = 64 // of one rule
 	maxConns       = 65536
 	maxPublish     = 64
+	// New connections in a second: one in 100 s, and more than a host's ports
+	// last for.
+	leastRate, mostRate = 0.01, 100_000
 )
 
 // defaultPorts are the ports of rules that name none, in a profile that names
 // none: those of HTTP and HTTPS.
 func defaultPorts() []uint16 { return []uint16{80, 443} }
 
-// netKeys are the keys of net; all but mode are for mode proxy.
-var netKeys = []string{"mode", "allow", "deny", "allow_private", "ports", "tls", "limits", "secrets"}
-
 // network reads what may leave a box.
 func (d *decoder) network(n *yaml.Node, g *Grant, secrets map[string]Secret) {
-	o, ok := d.mapping(n, "net", netKeys...)
+	o, ok := d.mapping(n, "net", netShape)
 	if !ok {
 		return
 	}
@@ -133,7 +133,7 @@ func (d *decoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRu
 				ports = []uint16{port}
 			}
 		}
-	} else if o, ok := d.mapping(n, "an entry of "+key, "host", "ports", "methods", "paths"); ok {
+	} else if o, ok := d.mapping(n, "an entry of "+key, egressShape); ok {
 		if v := o.get("host"); v == nil {
 			d.fault(n, `write {host: NAME, methods: [GET], paths: ["/v1/**"]}`, "the entry of %s has no host", key)
 		} else if s, ok := d.text(v, "host"); ok {
@@ -354,7 +354,7 @@ func (d *decoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 
 // egressLimits reads the limits of net over the defaults in l.
 func (d *decoder) egressLimits(n *yaml.Node, l *EgressLimits) {
-	o, ok := d.mapping(n, "limits of net", "connections", "rate", "bytes", "idle", "life")
+	o, ok := d.mapping(n, "limits of net", netLimitsShape)
 	if !ok {
 		return
 	}
@@ -364,9 +364,7 @@ func (d *decoder) egressLimits(n *yaml.Node, l *EgressLimits) {
 		}
 	}
 	if v := o.get("rate"); v != nil {
-		// One in 100 s, and more than a host's ports last for.
-		const least, most = 0.01, 100_000
-		if value, ok := d.number(v, "rate", "write how many connections may be opened in a second, as 100", least, most); ok {
+		if value, ok := d.number(v, "rate", "write how many connections may be opened in a second, as 100", leastRate, mostRate); ok {
 			l.Rate = value
 		}
 	}

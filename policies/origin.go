@@ -59,8 +59,7 @@ func (d *decoder) origin(o object, m *match) {
 	if v == nil {
 		return
 	}
-	known := names(hints)
-	all, ok := d.mapping(v, "annotations", known...)
+	all, ok := d.mapping(v, "annotations", annotationsShape)
 	if ok && len(v.Content) == 0 {
 		d.fault(v, "write annotations: {readOnlyHint: true}", "annotations must not be empty")
 	}
@@ -71,7 +70,7 @@ func (d *decoder) origin(o object, m *match) {
 
 // testArgs reads the arguments of a test's call as they would come in JSON.
 func (d *decoder) testArgs(n *yaml.Node) map[string]any {
-	o, ok := d.mapping(n, "args")
+	o, ok := d.mapping(n, "args", nil)
 	if !ok {
 		return nil
 	}

@@ -43,7 +43,7 @@ func Parse(name string, text []byte) (*Policy, error) {
 
 // policy reads the top mapping into p.
 func (d *decoder) policy(root *yaml.Node, p *Policy) {
-	o, ok := d.mapping(root, "a policy", "version", "defaults", "secrets", "profiles", "totals", "audit", "tenants", "projects", "rules", "tests")
+	o, ok := d.mapping(root, "a policy", policyShape)
 	if !ok {
 		return
 	}
@@ -95,7 +95,7 @@ func (d *decoder) version(root *yaml.Node, o object) {
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 func (d *decoder) profiles(n *yaml.Node, p *Policy) {
-	o, ok := d.mapping(n, "profiles")
+	o, ok := d.mapping(n, "profiles", nil)
 	switch {
 	case !ok:
 		return
@@ -119,7 +119,7 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 	var o object
 	if n != nil {
 		var ok bool
-		if o, ok = d.mapping(n, "defaults", "decision", "unparsable", "profile", "no_approver", "ask"); !ok {
+		if o, ok = d.mapping(n, "defaults", defaultsShape); !ok {
 			return
 		}
 	}

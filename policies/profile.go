@@ -75,13 +75,10 @@ func counts() []bound {
 	}
 }
 
-// limitKeys are the keys of limits.
-var limitKeys = []string{"memory", "pids", "cpu", "tmp", "tmp_files", "open_files", "file_size", "io", "wall", "background", "jobs", "output"}
-
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
 	g := Grant{profile: name, limits: defaultLimits(), exec: DefaultExec, reading: defaultReading()}
-	o, ok := d.mapping(n, "profile "+name, "extends", "fs", "net", "publish", "limits", "env", "require", "audit", "exec", "read", "browser")
+	o, ok := d.mapping(n, "profile "+name, profileShape)
 	if !ok {
 		return g
 	}
@@ -130,7 +127,7 @@ func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) 
 
 // files reads what a box sees of the host.
 func (d *decoder) files(n *yaml.Node, g *Grant) {
-	o, ok := d.mapping(n, "fs", "system", "image", "workspace", "read", "write", "storage", "protect")
+	o, ok := d.mapping(n, "fs", filesShape)
 	if !ok {
 		return
 	}
@@ -261,7 +258,7 @@ func mount(s string) (Mount, error) {
 
 // limits reads the bounds of a box over the defaults in l.
 func (d *decoder) limits(n *yaml.Node, l *Limits) {
-	o, ok := d.mapping(n, "limits", limitKeys...)
+	o, ok := d.mapping(n, "limits", limitsShape)
 	if !ok {
 		return
 	}
@@ -294,12 +291,13 @@ var units = map[string]int64{
 
 var quantity = regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`)
 
+// Bounds of a number of CPUs. A cgroup gives out time in slices of a 100 ms
+// period, of at least 1 ms: less than 0.01 of a CPU cannot be held.
+const leastCPU, mostCPU = 0.01, 65536
+
 // cpus reads a number of CPUs.
 func (d *decoder) cpus(n *yaml.Node) (float64, bool) {
-	// A cgroup gives out time in slices of a 100 ms period, of at least 1 ms:
-	// less than 0.01 of a CPU cannot be held.
-	const least, most = 0.01, 65536
-	return d.number(n, "cpu", "write a number of CPUs, as 2 or 0.5", least, most)
+	return d.number(n, "cpu", "write a number of CPUs, as 2 or 0.5", leastCPU, mostCPU)
 }
 
 // number reads a number, which may have a fraction.
@@ -384,7 +382,7 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // env reads the environment a profile adds to every command.
 func (d *decoder) env(n *yaml.Node) map[string]string {
-	o, ok := d.mapping(n, "env")
+	o, ok := d.mapping(n, "env", nil)
 	if !ok {
 		return nil
 	}

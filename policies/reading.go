@@ -66,7 +66,7 @@ var neverHeaders = []string{
 // reading reads how pages are read.
 func (d *decoder) reading(n *yaml.Node) Reading {
 	r := defaultReading()
-	o, ok := d.mapping(n, "read", "render", "redirects", "robots", "headers")
+	o, ok := d.mapping(n, "read", readShape)
 	if !ok {
 		return r
 	}

@@ -92,7 +92,7 @@ var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // rule reads one entry of rules.
 func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 	r := rule{source: d.source(n)}
-	o, ok := d.mapping(n, "a rule", "id", "match", "unless", "decision", "unsure", "reason", "instead", "profile", "when", "mode", "limit", "obligations", "remember", "audit")
+	o, ok := d.mapping(n, "a rule", ruleShape)
 	if !ok {
 		return r, false
 	}
@@ -111,10 +111,10 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 	if v := o.get("match"); v == nil {
 		d.fault(n, `write match: {tool: "*"} for a rule about every call`, "the rule has no match")
 	} else {
-		r.match = d.match(v, "match", "tool", "command", "path", "url", "host", "flags", "any_flag", "env", "profile", "upstream", "annotations")
+		r.match = d.match(v, "match", matchShape)
 	}
 	if v := o.get("unless"); v != nil {
-		r.unless = d.match(v, "unless", "command", "path", "url", "host", "flags", "any_flag", "env", "profile", "upstream", "annotations")
+		r.unless = d.match(v, "unless", unlessShape)
 	}
 	if v := o.get("decision"); v == nil {
 		d.fault(n, "write decision: allow, ask or deny", "the rule has no decision")
@@ -166,14 +166,14 @@ func (d *decoder) verdict(n *yaml.Node, what string) Verdict {
 }
 
 // match reads match or unless.
-func (d *decoder) match(n *yaml.Node, what string, keys ...string) match {
+func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 	var m match
-	o, ok := d.mapping(n, what, keys...)
+	o, ok := d.mapping(n, what, s)
 	if !ok {
 		return m
 	}
 	if len(n.Content) == 0 {
-		d.fault(n, "give it a key: "+strings.Join(keys, ", "), "%s must not be empty", what)
+		d.fault(n, "give it a key: "+strings.Join(s.names(), ", "), "%s must not be empty", what)
 	}
 	if v := o.get("tool"); v != nil {
 		d.texts(v, "tool", func(n *yaml.Node, s string) {

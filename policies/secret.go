@@ -40,7 +40,7 @@ func (p *Policy) Secret(name string) (Secret, bool) {
 // is there all the same, so that it is reported once.
 func (d *decoder) secrets(n *yaml.Node) map[string]Secret {
 	all := make(map[string]Secret)
-	o, ok := d.mapping(n, "secrets")
+	o, ok := d.mapping(n, "secrets", nil)
 	switch {
 	case !ok:
 		return all
@@ -67,7 +67,7 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 		d.fault(n, hint, "secret %s must be a mapping, not %s", key.Value, kind(n))
 		return s
 	}
-	o, ok := d.mapping(n, "secret "+key.Value, "env", "file", "command")
+	o, ok := d.mapping(n, "secret "+key.Value, secretShape)
 	if !ok {
 		return s
 	}
@@ -158,7 +158,7 @@ func (d *decoder) secretHeaders(n *yaml.Node, e *Egress, secrets map[string]Secr
 // secretHeader reads one entry of the secrets of net.
 func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secret) (SecretHeader, bool) {
 	var s SecretHeader
-	o, ok := d.mapping(n, "a secret of net", "secret", "host", "methods", "paths", "header", "value")
+	o, ok := d.mapping(n, "a secret of net", netSecretShape)
 	if !ok {
 		return s, false
 	}

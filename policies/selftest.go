@@ -87,7 +87,7 @@ func callText(f Facts) string {
 // test reads one entry of tests.
 func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	t := inlineTest{node: n}
-	o, ok := d.mapping(n, "a test", "bash", "call", "as", "profile", "now", "want", "rule")
+	o, ok := d.mapping(n, "a test", testShape)
 	if !ok {
 		return t, false
 	}
@@ -146,7 +146,7 @@ func near(name string, known []string) string {
 
 // call reads what the call of a test shows the policy.
 func (d *decoder) call(n *yaml.Node, f *Facts) {
-	o, ok := d.mapping(n, "call", "tool", "command", "path", "url", "host", "args", "upstream", "annotations")
+	o, ok := d.mapping(n, "call", callShape)
 	if !ok {
 		return
 	}
@@ -165,7 +165,7 @@ func (d *decoder) call(n *yaml.Node, f *Facts) {
 		f.Args = d.testArgs(v)
 	}
 	if v := o.get("annotations"); v != nil {
-		if all, ok := d.mapping(v, "annotations", names(hints)...); ok {
+		if all, ok := d.mapping(v, "annotations", annotationsShape); ok {
 			f.Annotations = make(map[string]bool)
 			for _, key := range all.keys {
 				f.Annotations[key.Value] = d.truth(all.get(key.Value), "annotation "+key.Value)

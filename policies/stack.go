@@ -242,7 +242,7 @@ func (d *decoder) tenantFiles(p *Policy) bool {
 // projects reads which files hold for which workspaces, and those that hold
 // for this one.
 func (d *decoder) projects(n *yaml.Node) []project {
-	o, ok := d.mapping(n, "projects")
+	o, ok := d.mapping(n, "projects", nil)
 	if !ok {
 		return nil
 	}

@@ -140,7 +140,7 @@ func (p *Policy) outside(d Decision, tenantName string) (Decision, bool) {
 
 // tenants reads whose calls are served.
 func (d *decoder) tenants(n *yaml.Node, p *Policy) {
-	o, ok := d.mapping(n, "tenants")
+	o, ok := d.mapping(n, "tenants", nil)
 	switch {
 	case !ok:
 		return
@@ -165,7 +165,7 @@ func (d *decoder) tenant(key, n *yaml.Node, p *Policy) *tenant {
 		Name: key.Value, Profile: p.profile,
 		Rate: DefaultTenantRate, Burst: DefaultTenantBurst, InFlight: DefaultTenantInFlight,
 	}}
-	o, ok := d.mapping(n, "tenant "+key.Value, "token", "profile", "may_request", "rules", "approvers", "limit")
+	o, ok := d.mapping(n, "tenant "+key.Value, tenantShape)
 	if !ok {
 		return t
 	}
@@ -235,7 +235,7 @@ func (d *decoder) token(n *yaml.Node) Secret {
 
 // tenantLimit reads how much a tenant may send.
 func (d *decoder) tenantLimit(n *yaml.Node, t *Tenant) {
-	o, ok := d.mapping(n, "limit of a tenant", "calls", "burst", "in_flight")
+	o, ok := d.mapping(n, "limit of a tenant", tenantLimitShape)
 	if !ok {
 		return
 	}

@@ -38,7 +38,7 @@ func (d *decoder) totals(n *yaml.Node, profiles map[string]Grant) Totals {
 	if n == nil {
 		return t
 	}
-	o, ok := d.mapping(n, "totals", "memory", "pids", "cpu", "boxes")
+	o, ok := d.mapping(n, "totals", totalsShape)
 	if !ok {
 		return t
 	}

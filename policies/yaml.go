@@ -17,6 +17,9 @@ import (
 // MaxText is the largest policy text that Parse reads, in bytes.
 const MaxText = 1 << 20
 
+// maxTexts bounds a list of texts.
+const maxTexts = 1000
+
 // decoder reads YAML nodes strictly and gathers faults instead of stopping at
 // the first: one look at a report should be enough to mend a file.
 type decoder struct {
@@ -200,9 +203,10 @@ type object struct {
 // get is the value of a key, or nil.
 func (o object) get(key string) *yaml.Node { return o.values[key] }
 
-// mapping reads n as a mapping. With known keys, others are faults and left
-// out; without, every text may be a key. what names the mapping for messages.
-func (d *decoder) mapping(n *yaml.Node, what string, known ...string) (object, bool) {
+// mapping reads n as a mapping of a shape: other keys are faults and left out.
+// Without a shape every text may be a key. what names the mapping for messages.
+func (d *decoder) mapping(n *yaml.Node, what string, s *shape) (object, bool) {
+	known := s.names()
 	o := object{node: n, values: make(map[string]*yaml.Node)}
 	if n.Kind != yaml.MappingNode {
 		if n.Kind != yaml.AliasNode { // plain has refused it
@@ -274,14 +278,13 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 // texts reads n as one text or a list of texts, and hands each with its node
 // to use.
 func (d *decoder) texts(n *yaml.Node, what string, use func(n *yaml.Node, s string)) {
-	const most = 1000
 	if n.Kind == yaml.ScalarNode {
 		if s, ok := d.text(n, what); ok {
 			use(n, s)
 		}
 		return
 	}
-	entries := d.items(n, what, most)
+	entries := d.items(n, what, maxTexts)
 	if n.Kind == yaml.SequenceNode && len(entries) == 0 {
 		d.fault(n, "name at least one, or remove the key", "%s must not be empty", what)
 	}

@@ -14,7 +14,7 @@ import (
 func policyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "list, check, test and explain policies",
+		Short: "check, test, explain, lint, replay and rate policies",
 		Long: `policy checks and tests policies before they are used, and explains what they
 say. A policy is a file, or one of those that belljar brings along, by its name:
 a name that "belljar policy list" prints is never a file, which is written ./NAME.
@@ -22,7 +22,7 @@ a name that "belljar policy list" prints is never a file, which is written ./NAM
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(policyListCommand(), policyShowCommand(), policyCheckCommand(), policyTestCommand(), policyExplainCommand())
+	c.AddCommand(policyListCommand(), policyShowCommand(), policyCheckCommand(), policyTestCommand(), policyExplainCommand(), policySchemaCommand())
 	return c
 }
 

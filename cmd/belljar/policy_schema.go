@@ -1,0 +1,39 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"belljar.dev/policies"
+)
+
+func policySchemaCommand() *cobra.Command {
+	var layer bool
+	c := &cobra.Command{
+		Use:   "schema",
+		Short: "print the JSON Schema of policies, for editors",
+		Long: `schema prints the JSON Schema (2020-12) of a policy, or with --layer that of a
+file of rules that a policy names. Editors that have yaml-language-server offer
+the keys, explain them and mark what is wrong while a policy is written, once its
+first line names the file:
+
+  # yaml-language-server: $schema=policy-v1.schema.json
+
+It is made of what belljar reads policies by. It knows one mapping at a time:
+what one place makes of another, as a rule that names a profile, only
+"belljar policy check" knows.
+
+Exit status: 0; 2 the command line makes no sense.`,
+		Example: "  belljar policy schema > policy-v1.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			text := policies.Schema()
+			if layer {
+				text = policies.LayerSchema()
+			}
+			_, err := c.OutOrStdout().Write(text)
+			return failure(err)
+		},
+	}
+	c.Flags().BoolVar(&layer, "layer", false, "the schema of a file of rules that a policy names")
+	return c
+}

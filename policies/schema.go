@@ -1,0 +1,159 @@
+package policies
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// The addresses by which the schemas know themselves. Nothing is fetched from
+// there.
+const (
+	schemaDialect = "https://json-schema.org/draft/2020-12/schema"
+	schemaPolicy  = "https://belljar.dev/policy-v1.schema.json"
+	schemaLayer   = "https://belljar.dev/layer-v1.schema.json"
+)
+
+// Schema is the JSON Schema (2020-12) of a policy, for editors. It is made of
+// the shapes that the decoder reads by. It says what a mapping may hold and of
+// which kind it is, and not what one place of a policy makes of another: a text
+// that it refuses is no policy, and one that it takes may still have faults.
+func Schema() []byte { return schemaOf(policyShape, schemaPolicy, "belljar policy, version 1") }
+
+// LayerSchema is Schema for a file of rules that a policy names.
+func LayerSchema() []byte { return schemaOf(layerShape, schemaLayer, "belljar layer, version 1") }
+
+// form is a JSON Schema, as far as policies need one.
+type form struct {
+	Schema      string   `json:"$schema,omitempty"`
+	ID          string   `json:"$id,omitempty"`
+	Ref         string   `json:"$ref,omitempty"`
+	Title       string   `json:"title,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Type        any      `json:"type,omitempty"` // a name, or several
+	Const       any      `json:"const,omitempty"`
+	Enum        []string `json:"enum,omitempty"`
+	Default     any      `json:"default,omitempty"`
+	Examples    []any    `json:"examples,omitempty"`
+	Pattern     string   `json:"pattern,omitempty"`
+	MaxLength   int      `json:"maxLength,omitempty"`
+	Minimum     *float64 `json:"minimum,omitempty"`
+	Maximum     float64  `json:"maximum,omitempty"`
+
+	Items       *form `json:"items,omitempty"`
+	MinItems    int   `json:"minItems,omitempty"`
+	MaxItems    int   `json:"maxItems,omitempty"`
+	UniqueItems bool  `json:"uniqueItems,omitempty"`
+
+	Properties        members             `json:"properties,omitempty"`
+	Required          []string            `json:"required,omitempty"`
+	DependentRequired map[string][]string `json:"dependentRequired,omitempty"`
+	Additional        any                 `json:"additionalProperties,omitempty"` // a form, or false
+	PropertyNames     *form               `json:"propertyNames,omitempty"`
+	MinProperties     int                 `json:"minProperties,omitempty"`
+	MaxProperties     int                 `json:"maxProperties,omitempty"`
+
+	AllOf []*form `json:"allOf,omitempty"`
+	AnyOf []*form `json:"anyOf,omitempty"`
+	OneOf []*form `json:"oneOf,omitempty"`
+	Not   *form   `json:"not,omitempty"`
+	If    *form   `json:"if,omitempty"`
+	Then  *form   `json:"then,omitempty"`
+
+	Defs members `json:"$defs,omitempty"`
+
+	of []*shape // that it refers to
+}
+
+// member is a schema with its name.
+type member struct {
+	name string
+	form *form
+}
+
+// members are schemas by name, in an order that people read.
+type members []member
+
+// MarshalJSON keeps the order.
+func (m members) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, one := range m {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(one.name)
+		if err != nil {
+			return nil, err
+		}
+		text, err := plainJSON(one.form)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(text)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// plainJSON is v without escapes that only HTML needs.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// schemaOf is the schema of a file of a shape, with all shapes that it needs.
+func schemaOf(top *shape, id, title string) []byte {
+	root := top.form()
+	root.Schema, root.ID, root.Title = schemaDialect, id, title
+	defined := map[string]bool{top.name: true}
+	// Grows while it is gone through: shapes refer to further ones.
+	for waiting := root.shapes(nil); len(waiting) > 0; waiting = waiting[1:] {
+		s := waiting[0]
+		if defined[s.name] {
+			continue
+		}
+		defined[s.name] = true
+		f := s.form()
+		root.Defs = append(root.Defs, member{s.name, f})
+		waiting = f.shapes(waiting)
+	}
+	text, err := plainJSON(root)
+	if err == nil {
+		var b bytes.Buffer
+		err = json.Indent(&b, text, "", "  ")
+		text = append(b.Bytes(), '\n')
+	}
+	if err != nil { // it is the same each time
+		panic(fmt.Sprintf("policies: schema: %v", err))
+	}
+	return text
+}
+
+// shapes adds the shapes that a form refers to.
+func (f *form) shapes(all []*shape) []*shape {
+	if f == nil {
+		return all
+	}
+	all = append(all, f.of...)
+	for _, m := range f.Properties {
+		all = m.form.shapes(all)
+	}
+	if below, ok := f.Additional.(*form); ok {
+		all = below.shapes(all)
+	}
+	all = f.Items.shapes(all)
+	for _, list := range [][]*form{f.AllOf, f.AnyOf, f.OneOf} {
+		for _, one := range list {
+			all = one.shapes(all)
+		}
+	}
+	return all
+}

@@ -1,0 +1,419 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/policies"
+)
+
+// schemaFiles are the schemas and where the documentation has them.
+var schemaFiles = map[string]func() []byte{
+	"../docs/policy-v1.schema.json": policies.Schema,
+	"../docs/layer-v1.schema.json":  policies.LayerSchema,
+}
+
+// The schemas of the documentation are those that the program prints.
+func TestSchemaFiles(t *testing.T) {
+	for file, schema := range schemaFiles {
+		if *update {
+			if err := os.WriteFile(file, schema(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(schema()), string(got)); diff != "" {
+			t.Errorf("%s (-want +got): write it anew with -update\n%s", file, diff)
+		}
+	}
+}
+
+// schemaTexts are all texts of the schemas, as editors show them.
+func schemaTexts(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for file := range schemaFiles {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := json.Unmarshal(text, &v); err != nil {
+			t.Fatal(err)
+		}
+		visit(v, func(v any) {
+			if s, ok := v.(string); ok {
+				all = append(all, s)
+			}
+		})
+	}
+	return all
+}
+
+// visit hands a value of JSON and all in it to see.
+func visit(v any, see func(any)) {
+	see(v)
+	switch v := v.(type) {
+	case map[string]any:
+		for _, below := range v {
+			visit(below, see)
+		}
+	case []any:
+		for _, below := range v {
+			visit(below, see)
+		}
+	}
+}
+
+// resolve makes a schema ready.
+func resolve(t testing.TB, text []byte) *jsonschema.Resolved {
+	t.Helper()
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// asJSON is a YAML node as an editor's schema sees it: what is a date to YAML
+// 1.1 is a text to 1.2.
+func asJSON(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return asJSON(n.Content[0])
+	case yaml.AliasNode:
+		return asJSON(n.Alias)
+	case yaml.MappingNode:
+		m := make(map[string]any)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = asJSON(n.Content[i+1])
+		}
+		return m
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, e := range n.Content {
+			list = append(list, asJSON(e))
+		}
+		return list
+	case yaml.ScalarNode:
+		switch n.ShortTag() {
+		case "!!null":
+			return nil
+		case "!!bool":
+			return strings.EqualFold(n.Value, "true")
+		case "!!int", "!!float":
+			if f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); err == nil {
+				return f
+			}
+		}
+	}
+	return n.Value
+}
+
+func document(t testing.TB, text []byte) *yaml.Node {
+	t.Helper()
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	return &doc
+}
+
+// Whatever is a policy is one to the schema: those that are bundled, and the
+// examples of the documentation.
+func TestSchemaTakesPolicies(t *testing.T) {
+	policy, layer := resolve(t, policies.Schema()), resolve(t, policies.LayerSchema())
+	for _, name := range policies.Bundled() {
+		if err := policy.Validate(asJSON(document(t, []byte(policies.BundledText(name))))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, file := range docs {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, example := range strings.Split(string(text), "```yaml\n")[1:] {
+			example, _, _ = strings.Cut(example, "\n```")
+			var doc yaml.Node
+			if yaml.Unmarshal([]byte(example), &doc) != nil {
+				continue // a part of one, which is no YAML by itself
+			}
+			value, ok := asJSON(&doc).(map[string]any)
+			if !ok {
+				continue
+			}
+			known := resolvedKeys(t)
+			if slices.ContainsFunc(keysIn(value), func(k string) bool { return !known[k] }) {
+				continue // of something else
+			}
+			n++
+			// A part of a policy becomes a whole one.
+			schema := policy
+			if value["profiles"] == nil && value["version"] != nil {
+				schema = layer
+			}
+			if value["version"] == nil {
+				value["version"] = 1.0
+			}
+			if value["profiles"] == nil && schema == policy {
+				value["profiles"] = map[string]any{"offline": map[string]any{}}
+			}
+			if err := schema.Validate(value); err != nil {
+				t.Errorf("%s:\n%s\n%v", file, example, err)
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("the documentation has %d examples", n)
+	}
+}
+
+// resolvedKeys are the keys at the top of a policy and of a layer.
+func resolvedKeys(t *testing.T) map[string]bool {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, text := range [][]byte{policies.Schema(), policies.LayerSchema()} {
+		var s jsonschema.Schema
+		if err := json.Unmarshal(text, &s); err != nil {
+			t.Fatal(err)
+		}
+		for k := range s.Properties {
+			known[k] = true
+		}
+	}
+	return known
+}
+
+func keysIn(m map[string]any) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// What is built wrongly is refused by the schema too. What it cannot say is why
+// the others have faults.
+func TestSchemaRefusesFaults(t *testing.T) {
+	schema := resolve(t, policies.Schema())
+	cannot := map[string]string{
+		"second.yaml": "a schema sees one document",
+		"tab.yaml":    "it is no YAML",
+		"tests.yaml":  "its tests fail",
+	}
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc yaml.Node
+		refused := false
+		if yaml.Unmarshal(text, &doc) == nil {
+			refused = schema.Validate(asJSON(&doc)) != nil
+		}
+		if why := cannot[filepath.Base(file)]; refused == (why != "") {
+			t.Errorf("%s: refused %v; a schema cannot, since %q", file, refused, why)
+		}
+	}
+}
+
+// everything is a policy that has every key of the format, so that whatever a
+// key may hold is tried below.
+const everything = `version: 1
+defaults: {decision: ask, unparsable: deny, profile: a, no_approver: deny, ask: {timeout: 5m, return_after: 10s, remember: [once, 1h], max_remember: 2h}}
+secrets: {github: {env: GITHUB_TOKEN}, key: {file: /etc/key}, vault: {command: [vault, read]}}
+profiles:
+  a:
+    fs: {system: true, workspace: rw, read: [/opt/tools, "/srv/m:/m"], write: /srv/cache, storage: disk, protect: [deploy]}
+    net:
+      mode: proxy
+      allow: [api.example, "*.b.example", "c.example:8443", {host: d.example, ports: [80, 443], methods: [GET], paths: ["/v1/**"]}]
+      deny: {host: x.example, ports: 80}
+      allow_private: ["host.belljar.internal:3000"]
+      ports: [80, 443]
+      tls: intercept
+      limits: {connections: 32, rate: 0.5, bytes: 1GiB, idle: 5m, life: 1h}
+      secrets: [{secret: github, host: api.example, methods: GET, paths: "/v1/**", header: Authorization, value: "Bearer ${secret:github}"}]
+    publish: [3000, "8000-8099"]
+    limits: {memory: 2GiB, pids: 512, cpu: 2, tmp: 1GiB, tmp_files: 200000, open_files: 4096, file_size: 1GiB, io: 1GiB, wall: 10m, background: 2h, jobs: 8, output: 64MiB}
+    env: {CI: "true", N: 1, B: true}
+    require: [memory, disk]
+    audit: required
+    exec: enforce
+    read: {render: auto, redirects: follow, robots: respect, headers: [Accept-Language]}
+    browser: sandboxed
+  b: {extends: a, fs: {system: false, image: "tools/go:1.26", protect: none}, publish: 3000, exec: off}
+  c: {net: {mode: none}}
+totals: {memory: 16GiB, pids: 4096, cpu: 4, boxes: 16}
+audit: {level: full, required: true, fsync: 200ms, rotate: 64MiB, keep: 30, redact: [secrets, env], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
+tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: a, may_request: [b], rules: [], approvers: [], limit: {calls: 100/s, burst: 1000, in_flight: 128}}}
+projects: {/srv/app: []}
+rules:
+  - id: git
+    match: {tool: [Bash, "ext.*"], command: ["git log **"], flags: [-n], any_flag: [-n], env: [CI], profile: [a, b], upstream: [x], annotations: {readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false}}
+    unless: {command: ["git log -p"], flags: [-p], any_flag: [-p], env: [CI], path: ["/x"], url: ["https://a.example/"], host: [a.example], profile: a, upstream: y, annotations: {readOnlyHint: true}}
+    decision: allow
+    reason: Because.
+    instead: Something else.
+    profile: a
+    mode: warn
+    limit: {calls: 30/h, concurrent: 4}
+    obligations: {redact: [emails]}
+    audit: none
+  - {id: pages, match: {tool: ReadDocs, url: ["https://pkg.go.dev/**"], host: ["*.example"], path: ["**/.env"]}, decision: ask, unsure: pass, mode: audit, remember: [once, session], obligations: {limit: {calls: 1/s}}}
+tests:
+  - {bash: "ls", as: ci, profile: a, now: "2026-11-22T14:30:00+01:00", want: ask, rule: default}
+  - {call: {tool: Other, command: ls, path: [/a], url: "https://a.example/", host: [b.example], args: {x: 1}, upstream: u, annotations: {readOnlyHint: true}}, want: ask}
+`
+
+// For every value of a policy that has every key, and for many other values in
+// its place: what the decoder takes the schema takes, and what the decoder
+// refuses for its kind, its key or its word the schema refuses.
+func TestSchemaAgreesWithDecoder(t *testing.T) {
+	t.Parallel()
+	schema := resolve(t, policies.Schema())
+	doc := document(t, []byte(everything))
+	if err := schema.Validate(asJSON(doc)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policies.Parse("p.yaml", []byte(everything)); err != nil {
+		t.Fatal(err)
+	}
+	tried, both := 0, 0
+	words := make(map[string]bool) // lists of words that the decoder told of
+	try := func(what string) {
+		text, err := yaml.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var faults *policies.ParseError
+		_, err = policies.Parse("p.yaml", text)
+		refused := errors.As(err, &faults)
+		says := schema.Validate(asJSON(doc))
+		tried++
+		switch {
+		case !refused && says != nil:
+			t.Errorf("%s: the decoder takes it, the schema: %v", what, says)
+		case refused && says != nil:
+			both++
+		case refused && structural(faults):
+			t.Errorf("%s: the schema takes it, the decoder:\n%v", what, err)
+		}
+		if refused {
+			for _, f := range faults.Faults {
+				if list, ok := strings.CutPrefix(f.Hint, "known here: "); ok {
+					all := strings.Split(list, ", ")
+					slices.Sort(all)
+					words[strings.Join(all, " ")] = true
+				}
+			}
+		}
+	}
+	change(doc.Content[0], "", try)
+	// A condition takes long to compile, so it is tried in a policy of its own.
+	doc = document(t, []byte("version: 1\nprofiles: {a: {}}\nrules: [{id: a, match: {tool: Bash}, when: commands.size() > 0, decision: ask}]\n"))
+	try("a policy with a condition")
+	change(doc.Content[0], "", try)
+	t.Logf("%d texts, %d refused by both", tried, both)
+	if both < 1000 {
+		t.Errorf("only %d texts were refused by both", both)
+	}
+	var v any
+	if err := json.Unmarshal(policies.Schema(), &v); err != nil {
+		t.Fatal(err)
+	}
+	visit(v, func(v any) {
+		m, _ := v.(map[string]any)
+		enum, _ := m["enum"].([]any)
+		var all []string
+		for _, e := range enum {
+			all = append(all, fmt.Sprint(e))
+		}
+		slices.Sort(all)
+		// One word is said in the message, tools may have other names, and a word
+		// of protect may be a path.
+		if list := strings.Join(all, " "); len(all) > 1 && !slices.Contains(all, "Bash") && !words[list] {
+			t.Errorf("the schema has the words %q, which the decoder never named", list)
+		}
+	})
+}
+
+// structural reports whether one of the faults is of the kind of a value, of a
+// key or of a word, which a schema can tell.
+func structural(e *policies.ParseError) bool {
+	return slices.ContainsFunc(e.Faults, func(f policies.Fault) bool {
+		for _, mark := range []string{"must be a", "must be true or false", "has no key", "has no id", "has no match", "has no decision", "has no mode", "has no version", "must not be empty", "names no tool", "makes no call", "makes two calls", "wants nothing", "must be above zero", "cannot be a", "cannot be no"} {
+			// Of a reference that leads nowhere only the decoder knows.
+			if strings.Contains(f.Message, mark) && !strings.Contains(f.Message, "there is no") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// change puts other values in the place of each value below n, one at a time,
+// and tries the whole after each.
+func change(n *yaml.Node, where string, try func(string)) {
+	was := *n
+	for _, other := range []string{"null", "true", "7", "-1", "0", "1.5", "zz-zz", `""`, "\"\\n\"", "[]", "{}", "[null]", "[zz-zz]", "{zz-zz: 1}", "7zz"} {
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(other), &doc); err != nil {
+			panic(err)
+		}
+		*n = *doc.Content[0]
+		try(where + " as " + other)
+	}
+	*n = was
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(was.Content); i += 2 {
+			at := where + "." + was.Content[i].Value
+			n.Content = slices.Concat(was.Content[:i], was.Content[i+2:])
+			try(at + " left out")
+			n.Content = was.Content
+			name := was.Content[i].Value
+			was.Content[i].Value = "Zz zz"
+			try(at + " with another key")
+			was.Content[i].Value = name
+			change(was.Content[i+1], at, try)
+		}
+		extra := []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: "zz-zz"}, {Kind: yaml.ScalarNode, Tag: "!!int", Value: "1"}}
+		n.Content = append(slices.Clone(was.Content), extra...)
+		try(where + " with one key more")
+		n.Content = was.Content
+	case yaml.SequenceNode:
+		for i, entry := range was.Content {
+			change(entry, fmt.Sprintf("%s[%d]", where, i), try)
+		}
+	}
+}

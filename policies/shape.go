@@ -1,0 +1,159 @@
+package policies
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// shape is what a mapping of a policy may hold. The decoder knows the keys of
+// no mapping but from its shape, and the schema for editors is made of shapes,
+// so that the two cannot know different keys.
+type shape struct {
+	name string // in the schema
+	doc  string
+	keys []key
+	also func(*form) // says of the schema what the keys alone do not; may be nil
+}
+
+// key is one key of a shape.
+type key struct {
+	name string
+	is   *form
+	doc  string
+	need bool
+}
+
+// names are the keys of a shape; none of nil, which is a mapping whose keys are
+// names that the policy chooses.
+func (s *shape) names() []string {
+	if s == nil {
+		return nil
+	}
+	all := make([]string, len(s.keys))
+	for i, k := range s.keys {
+		all[i] = k.name
+	}
+	return all
+}
+
+// without is the shape without some keys, under another name.
+func (s *shape) without(name, doc string, keys ...string) *shape {
+	return &shape{name: name, doc: doc, keys: slices.DeleteFunc(slices.Clone(s.keys), func(k key) bool { return slices.Contains(keys, k.name) })}
+}
+
+// form is the schema of the shape.
+func (s *shape) form() *form {
+	f := &form{Description: s.doc, Type: "object", Additional: false}
+	for _, k := range s.keys {
+		is := *k.is
+		is.Description = k.doc
+		f.Properties = append(f.Properties, member{k.name, &is})
+		if k.need {
+			f.Required = append(f.Required, k.name)
+		}
+	}
+	if s.also != nil {
+		s.also(f)
+	}
+	return f
+}
+
+// ref is the schema of a value that has the shape.
+func (s *shape) ref() *form { return &form{Ref: "#/$defs/" + s.name, of: []*shape{s}} }
+
+// The schemas of values, each as the function of the decoder that reads them.
+
+// aText is what text reads.
+func aText(examples ...any) *form { return &form{Type: "string", Pattern: `\S`, Examples: examples} }
+
+// textLike is what text reads where it must look like something.
+func textLike(pattern string, examples ...any) *form {
+	return &form{Type: "string", Pattern: pattern, Examples: examples}
+}
+
+// someTexts is what texts reads: one, or a list of which none may be empty.
+func someTexts(one *form) *form {
+	bare := *one
+	bare.Examples = nil
+	return &form{AnyOf: []*form{one, {Type: "array", Items: &bare, MinItems: 1, MaxItems: maxTexts}}, Examples: one.Examples}
+}
+
+// aList is what items reads.
+func aList(one *form, most int) *form { return &form{Type: "array", Items: one, MaxItems: most} }
+
+// aWord is what word reads.
+func aWord(words ...string) *form { return &form{Type: "string", Enum: words} }
+
+// aTruth is what truth reads.
+func aTruth() *form { return &form{Type: "boolean"} }
+
+// lowest is a bound that may be zero.
+func lowest(n float64) *float64 { return &n }
+
+// aCount is what count reads of a number.
+func aCount(most int64) *form {
+	return &form{Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: float64(most), Pattern: "^[0-9]+$"}
+}
+
+// aSize is what count reads of a size.
+func aSize(most int64, examples ...any) *form {
+	named := slices.DeleteFunc(slices.Sorted(maps.Keys(units)), func(u string) bool { return u == "" })
+	return &form{
+		Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: float64(most),
+		Pattern: "^[0-9]+ ?(" + strings.Join(named, "|") + ")?$", Examples: examples,
+	}
+}
+
+// aNumber is what number reads.
+func aNumber(low, most float64) *form {
+	return &form{Type: []string{"number", "string"}, Minimum: lowest(low), Maximum: most, Pattern: "^[+]?[0-9.]+([eE][-+]?[0-9]+)?$"}
+}
+
+// timePattern is what time.ParseDuration takes, above zero.
+const timePattern = `[+]?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
+
+// aTime is what duration reads.
+func aTime(examples ...any) *form { return textLike("^"+timePattern+"$", examples...) }
+
+// aRate is what rate reads.
+func aRate() *form {
+	return textLike("^[0-9]+ ?/ ?("+strings.Join(slices.Sorted(maps.Keys(pers)), "|")+")$", "30/h", "10/s", "120/min", "500/day")
+}
+
+// portPattern is a port in a text.
+const portPattern = "[1-9][0-9]{0,4}"
+
+func aPort() *form {
+	return &form{Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: 65535, Pattern: "^" + portPattern + "$"}
+}
+
+// oneOrMore is one of a kind, or a list of them that is not empty.
+func oneOrMore(one *form, most int) *form {
+	return &form{AnyOf: []*form{one, {Type: "array", Items: one, MinItems: 1, MaxItems: most}}}
+}
+
+// byName is a mapping whose keys are names that the policy chooses.
+func byName(pattern string, value *form, most int) *form {
+	return &form{Type: "object", PropertyNames: &form{Pattern: pattern}, Additional: value, MinProperties: 1, MaxProperties: most}
+}
+
+// has is a mapping in which a key has a value.
+func has(key string, value any) *form {
+	return &form{Properties: members{{key, &form{Const: value}}}, Required: []string{key}}
+}
+
+// lacks is a mapping that has none of some keys.
+func lacks(keys ...string) *form {
+	none := &form{}
+	for _, k := range keys {
+		none.AnyOf = append(none.AnyOf, &form{Required: []string{k}})
+	}
+	return &form{Not: none}
+}
+
+// hasOne is a mapping that has at least one of some keys.
+func hasOne(keys ...string) *form { return lacks(keys...).Not }
+
+// when is what holds of a mapping where something else does.
+func whenForm(is, then *form) *form { return &form{If: is, Then: then} }

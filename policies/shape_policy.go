@@ -1,0 +1,155 @@
+package policies
+
+// policyShape is a policy: the file that --policy names.
+var policyShape = &shape{
+	name: "policy", doc: "What an agent may do, and what its boxes hold.",
+	keys: []key{
+		{"version", aVersion(), "The version of this format: 1.", true},
+		{"defaults", defaultsShape.ref(), "What holds where neither a call nor a rule says more.", false},
+		{"secrets", byName(profileName.String(), secretShape.ref(), maxSecrets), "Where the operator keeps secrets, by name; never what they are.", false},
+		{"profiles", byName(profileName.String(), profileShape.ref(), maxProfiles), "What boxes hold, by name. The sandbox is the wall; a profile is where it stands.", true},
+		{"totals", totalsShape.ref(), "What all boxes of one tenant may use together.", false},
+		{"audit", auditShape.ref(), "What is written down of each call.", false},
+		{"tenants", byName(profileName.String(), tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
+		{"projects", byName("^/", aList(aText(), maxProjectFiles), maxProjects), "Files of rules for one workspace, by its absolute path.", false},
+		{"rules", aList(ruleShape.ref(), maxRules), "Who may do what. Their order has no meaning: the strictest that speaks about a part of a call wins.", false},
+		{"tests", aList(testShape.ref(), maxTests), "Calls and what they must get. They run whenever the file is read, and one that fails is a fault.", false},
+	},
+}
+
+// layerShape is a file of rules that a policy names.
+var layerShape = &shape{
+	name: "layer", doc: "Rules of a tenant or a project, which can only narrow what the policy allows.",
+	keys: []key{
+		{"version", aVersion(), "The version of this format: 1.", true},
+		{"defaults", layerDefaultsShape.ref(), "What holds where no rule of the layer speaks.", false},
+		{"narrow", narrowShape.ref(), "What the layer takes away from every box.", false},
+		{"rules", aList(ruleShape.ref(), maxRules), "As in a policy. An allow means that the layer does not object.", false},
+		{"tests", aList(testShape.ref(), maxTests), "As in a policy, of all layers down to this one.", false},
+	},
+}
+
+func aVersion() *form { return &form{Const: 1, Type: "integer"} }
+
+var defaultsShape = &shape{
+	name: "defaults", doc: "What holds where neither a call nor a rule says more.",
+	keys: []key{
+		{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "For a part that no rule matches. Without it: deny.", false},
+		{"unparsable", aWord(Deny.String(), Ask.String()), "The most that a script gets which cannot be read, where no rule matches it. Without it: ask.", false},
+		{"profile", aText(), "For a call that asks for none. Required if there are several profiles.", false},
+		{"no_approver", aWord(Deny.String()), "What a question gets that nobody can answer: deny is the only value.", false},
+		{"ask", askShape.ref(), "How a person is asked.", false},
+	},
+}
+
+var layerDefaultsShape = &shape{
+	name: "layer-defaults", doc: "What holds where no rule of the layer speaks.",
+	keys: []key{{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "For a part that no rule of the layer matches. Without it: allow, which means that the layer does not object.", false}},
+}
+
+var narrowShape = &shape{
+	name: "narrow", doc: "What a layer takes away from every box.",
+	keys: []key{
+		{"read_only", aTruth(), "No box writes a file of the host, its workspace included.", false},
+		{"offline", aTruth(), "Nothing leaves a box, and none of its ports is published.", false},
+		{"limits", limitsShape.ref(), "The most of each limit. What the profile has less of stays.", false},
+	},
+}
+
+var askShape = &shape{
+	name: "ask", doc: "How a person is asked.",
+	keys: []key{
+		{"timeout", aTime("10m"), "Until a question that nobody answers is a no; at most 24h. Without it: 10m.", false},
+		{"return_after", aTime("20s"), "Until the call that asks gets an answer, if only that it waits; at most 50s, and no longer than timeout. Without it: 20s.", false},
+		{"remember", aRemember(), "For how much an approval may be given, where the rule that asks does not say. Without it: once and session.", false},
+		{"max_remember", aTime("8h"), "The longest time that any remember may name; at most 720h. Without it: 8h.", false},
+	},
+}
+
+// aRemember is what remember reads.
+func aRemember() *form {
+	f := someTexts(textLike("^(once|session|"+timePattern+")$", "once", "session", "1h"))
+	f.Examples = []any{[]string{"once", "session"}, []string{"once", "1h"}}
+	return f
+}
+
+var totalsShape = &shape{
+	name: "totals", doc: "What all boxes of one tenant may use together. Not less than a profile gives to one box.",
+	keys: []key{
+		{"memory", aSize(1<<52, "8GiB"), "Memory, with what the boxes store in it. Without it: 8GiB.", false},
+		{"pids", aCount(4 << 20), "Processes and threads. Without it: 4096.", false},
+		{"cpu", aNumber(leastCPU, mostCPU), "CPUs' worth of time. Without it: 4.", false},
+		{"boxes", aCount(1 << 20), "Boxes open at once. Without it: 16.", false},
+	},
+}
+
+var auditShape = &shape{
+	name: "audit", doc: "What is written down of each call.",
+	keys: []key{
+		{"level", aWord(auditLevels...), "How much: nothing, who called what, the arguments besides, or the text of the results besides. Without it: request.", false},
+		{"required", aTruth(), "A call whose decision cannot be written does not run.", false},
+		{"fsync", aTime("200ms"), "The longest time until a record is on the disk; at most 1m. Without it: 200ms.", false},
+		{"rotate", aSize(1<<40, "64MiB"), "After how many bytes a new file is begun; at least 64KiB. Without it: 64MiB.", false},
+		{"keep", aCount(10_000), "How many full files are kept. Without it: 30.", false},
+		{"redact", someTexts(aWord("secrets", "env", "emails", "tokens", "none")), "What is taken out of records. Without it: secrets and env.", false},
+		{"path", textLike("^/.", "/var/log/belljar"), "The directory of the log, absolute. Without it: audit in the state directory.", false},
+		{"otlp", &form{AnyOf: []*form{aTruth(), textLike("^[hH][tT][tT][pP][sS]?://", "http://127.0.0.1:4318")}}, "The collector that gets a span for each call, or true for the one that the environment names.", false},
+	},
+	also: func(f *form) {
+		f.AllOf = append(f.AllOf, whenForm(has("level", AuditNone.String()), &form{Not: has("required", true)}))
+	},
+}
+
+var tenantShape = &shape{
+	name: "tenant", doc: "Whose calls are served.",
+	keys: []key{
+		{"token", textLike(tokenReference.String(), "${env:TOKEN_SHA256}", "${file:/etc/belljar/token.sha256}"), "Where the SHA-256 of the tenant's bearer token is kept. Without it none of its calls come in by HTTP.", false},
+		{"profile", aText(), "For calls that ask for none. Without it: that of defaults.", false},
+		{"may_request", aList(aText(), maxProfiles), "Further profiles that its calls may ask for, and that rules may grant them.", false},
+		{"rules", aList(aText(), maxTenantRules), "Files of rules that hold for this tenant and can only narrow.", false},
+		{"approvers", aList(aText(), maxApprovers), "Who may answer its questions. An empty list is nobody.", false},
+		{"limit", tenantLimitShape.ref(), "How much it may send.", false},
+	},
+}
+
+var tenantLimitShape = &shape{
+	name: "tenant-limit", doc: "How much a tenant may send, all its sessions together.",
+	keys: []key{
+		{"calls", aRate(), "Calls in a time, after the burst. Without it: 100/s.", false},
+		{"burst", aCount(maxBurst), "Calls at once before the rate counts. Without it: 1000.", false},
+		{"in_flight", aCount(maxInFlight), "Calls that run at once; others wait their turn. Without it: 128.", false},
+	},
+}
+
+var testShape = &shape{
+	name: "test", doc: "A call and what it must get.",
+	keys: []key{
+		{"bash", aText("git log && git push -f"), "The command of a call of Bash.", false},
+		{"call", callShape.ref(), "A call of any tool.", false},
+		{"as", aText(), "The tenant whose call it is.", false},
+		{"profile", aText(), "The profile that the call asks for.", false},
+		{"now", textLike("^[0-9]{4}-[0-9]{2}-[0-9]{2}T", "2026-11-22T14:30:00+01:00"), "When the call comes, for conditions.", false},
+		{"want", aWord(Deny.String(), Ask.String(), Allow.String()), "What the call must get.", true},
+		{"rule", aText(), "The rule that must have decided, or default.", false},
+	},
+	also: func(f *form) { f.OneOf = []*form{{Required: []string{"bash"}}, {Required: []string{"call"}}} },
+}
+
+var callShape = &shape{
+	name: "call", doc: "A call of a tool, as the policy sees it.",
+	keys: []key{
+		{"tool", toolName(), "The name of the tool.", true},
+		{"command", aText(), "The script that it runs.", false},
+		{"path", someTexts(aText("/workspace/plot.png")), "Files that it names, as the box sees them.", false},
+		{"url", someTexts(aText("https://go.dev/")), "URLs that it names.", false},
+		{"host", someTexts(aText("go.dev")), "Hosts that it names.", false},
+		{"args", &form{Type: "object"}, "Its arguments, for conditions.", false},
+		{"upstream", aText(), "The server that a proxied tool belongs to.", false},
+		{"annotations", annotationsShape.ref(), "What the tool says of itself.", false},
+	},
+}
+
+// toolName is the name of a tool: those of belljar are offered.
+func toolName() *form {
+	return &form{AnyOf: []*form{aWord(knownTools...), aText()}}
+}

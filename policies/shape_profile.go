@@ -1,0 +1,143 @@
+package policies
+
+var profileShape = &shape{
+	name: "profile", doc: "What a box holds. Without any key: nothing of the host, no network, the default limits.",
+	keys: []key{
+		{"extends", aText(), "Another profile, from which this one takes over each key that it does not have itself.", false},
+		{"fs", filesShape.ref(), "What a box sees of the host's files.", false},
+		{"net", netShape.ref(), "What may leave a box. Without it: nothing.", false},
+		{"publish", oneOrMore(aPortRange(), maxPublish), "Ports of a box that a person may open on this machine's loopback.", false},
+		{"limits", limitsShape.ref(), "What a box may use. Each is above zero: a limit cannot be switched off.", false},
+		{"env", &form{
+			Type: "object", PropertyNames: &form{Pattern: variable.String()}, MaxProperties: maxEnv,
+			Additional: &form{Type: []string{"string", "number", "boolean"}},
+		}, "Variables that every command gets.", false},
+		{"require", someTexts(aWord(string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk))), "Limits that the host must be able to enforce, or no box is opened.", false},
+		{"audit", aWord("required"), "None of its calls runs whose decision cannot be written down.", false},
+		{"exec", aWord(ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), "What is done about each program that a command starts: nothing, writing it down, or asking the policy. Without it: observe.", false},
+		{"read", readShape.ref(), "How pages are read for its calls.", false},
+		{"browser", aWord(BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), "Whether pages may be loaded in a Chrome: never, in a box with its own sandbox on inside, or in a box alone where the host has no more. Without it: off.", false},
+	},
+}
+
+func aPortRange() *form {
+	return &form{Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: 65535, Pattern: "^" + portPattern + "(-" + portPattern + ")?$", Examples: []any{3000, "8000-8099"}}
+}
+
+var filesShape = &shape{
+	name: "fs", doc: "What a box sees of the host's files.",
+	keys: []key{
+		{"system", aTruth(), "The host's /usr, /bin, /lib and the like are visible, read-only. Most programs need them.", false},
+		{"image", textLike(imageName.String(), "debian", "tools/go:1.26"), "The name of an image that is the box's root file system. Not together with system.", false},
+		{"workspace", aWord("rw", "ro", "overlay", "none"), "The workspace: written, read, written in a layer beside it, or not there. Without it: none.", false},
+		{"read", someTexts(textLike("^/.", "/opt/tools", "/srv/models:/models")), "Further paths of the host, and after a colon their place in the box.", false},
+		{"write", someTexts(textLike("^/.", "/srv/cache")), "As read; the box can write them.", false},
+		{"storage", aWord("memory", "disk"), "What holds what a box writes elsewhere: memory, or an area of the host's disk. Without it: memory.", false},
+		{"protect", &form{AnyOf: []*form{aWord("default", "none"), {Type: "array", MinItems: 1, MaxItems: maxTexts, Items: textLike(`^\s*[^/\s]`, "deploy/")}}}, "What a box cannot write in a writable workspace: the default paths, none, or a list of paths besides the default ones.", false},
+	},
+	also: func(f *form) {
+		f.Not = &form{Properties: members{{"system", &form{Const: true}}}, Required: []string{"image", "system"}}
+	},
+}
+
+var limitsShape = &shape{
+	name: "limits", doc: "What a box may use.",
+	keys: []key{
+		{"memory", aSize(1<<50, "2GiB"), "Of the box, without its /tmp. Without it: 2GiB.", false},
+		{"pids", aCount(4 << 20), "Processes and threads of the box. Without it: 512.", false},
+		{"cpu", aNumber(leastCPU, mostCPU), "CPUs' worth of time of the box. Without it: 2.", false},
+		{"tmp", aSize(1<<50, "1GiB"), "Of the box's /tmp and its other storage outside the workspace. Without it: 1GiB.", false},
+		{"tmp_files", aCount(1 << 32), "Files in the same. Without it: 200000.", false},
+		{"open_files", aCount(1 << 20), "Of each process. Without it: 4096.", false},
+		{"file_size", aSize(1<<50, "1GiB"), "The largest file that a process may write. Without it: 1GiB.", false},
+		{"io", aSize(1<<50, "1GiB"), "Bytes a second, read and written each, on the workspace's device. Without it: 1GiB.", false},
+		{"wall", aTime("10m"), "The longest life of a foreground command. Without it: 10m.", false},
+		{"background", aTime("2h"), "The longest life of a background job. Without it: 2h.", false},
+		{"jobs", aCount(1024), "Background jobs of a session at once. Without it: 8.", false},
+		{"output", aSize(1<<30, "64MiB"), "What is kept of each command's output. Without it: 64MiB.", false},
+	},
+}
+
+var readShape = &shape{
+	name: "read", doc: "How pages are read.",
+	keys: []key{
+		{"render", aWord(renders...), "Which pages a browser renders first: none, those that are empty without their scripts, or every one. Without it: auto.", false},
+		{"redirects", aWord("report", "follow"), "A redirect to another host is told to the agent, or followed where the rules allow it. Without it: report.", false},
+		{"robots", aWord("ignore", "respect"), "Whether a page is left alone that robots.txt keeps from robots. Without it: ignore.", false},
+		{"headers", someTexts(textLike(`^[^\s/:]+$`, "Accept-Language")), "Names of headers that a call may send with its request for the page.", false},
+	},
+}
+
+var netShape = &shape{
+	name: "net", doc: "What may leave a box.",
+	keys: []key{
+		{"mode", aWord("none", "proxy"), "Nothing, or what is named here.", true},
+		{"allow", oneOrMore(egressEntry(), maxEgressRules), "What may be reached: a host, host:port, or a mapping.", false},
+		{"deny", oneOrMore(egressEntry(), maxEgressRules), "What may not, whatever allow says.", false},
+		{"allow_private", someTexts(textLike(`^[^*\s]+$`, "host.belljar.internal:3000", "10.1.2.3:5432")), "Hosts that may be reached although their address is not a public one.", false},
+		{"ports", oneOrMore(aPort(), maxPorts), "Of each entry of allow and allow_private that names none. Without it: 80 and 443.", false},
+		{"tls", aWord("pass", "intercept"), "Whether TLS is opened at the door, with an authority that only this box trusts. Without it: pass.", false},
+		{"limits", netLimitsShape.ref(), "How much may leave.", false},
+		{"secrets", &form{Type: "array", Items: netSecretShape.ref(), MinItems: 1, MaxItems: maxSecretHeaders}, "Headers with secrets that the door adds to requests. The box never sees the values.", false},
+	},
+	also: func(f *form) {
+		f.AllOf = append(
+			f.AllOf,
+			whenForm(has("mode", "none"), &form{MaxProperties: 1}),
+			whenForm(has("mode", "proxy"), hasOne("allow", "allow_private")),
+		)
+	},
+}
+
+// egressEntry is an entry of allow or deny.
+func egressEntry() *form {
+	host := hostLike()
+	host.Examples = []any{"api.github.com", "*.pypi.org", "files.example:8443"}
+	return &form{AnyOf: []*form{host, egressShape.ref()}}
+}
+
+// hostLike is the host of a rule.
+func hostLike() *form { return textLike(`^([*]|([*][.])?[^*/\s]+)(:` + portPattern + `)?$`) }
+
+var egressShape = &shape{
+	name: "egress", doc: "A host, and which connections and requests to it.",
+	keys: []key{
+		{"host", hostLike(), "A name, a name with *. before it for all names below, an address, or *.", true},
+		{"ports", oneOrMore(aPort(), maxPorts), "Without it: those of net, and under deny all.", false},
+		{"methods", someTexts(textLike(`^[^a-z\s]+$`, "GET", "HEAD")), "Of HTTP. Without it: any.", false},
+		{"paths", someTexts(textLike("^/", "/v1/**")), "Patterns of paths. Without it: any.", false},
+	},
+}
+
+var netLimitsShape = &shape{
+	name: "net-limits", doc: "How much may leave a box.",
+	keys: []key{
+		{"connections", aCount(maxConns), "Open at once. Without it: 64.", false},
+		{"rate", aNumber(leastRate, mostRate), "New ones in a second. Without it: 100.", false},
+		{"bytes", aSize(1<<50, "1GiB"), "Both ways together, in the life of the box. Without it: 1GiB.", false},
+		{"idle", aTime("5m"), "Of a connection without a byte. Without it: 5m.", false},
+		{"life", aTime("1h"), "Of a connection. Without it: 1h.", false},
+	},
+}
+
+var netSecretShape = &shape{
+	name: "net-secret", doc: "A header with a secret, for requests to a host.",
+	keys: []key{
+		{"secret", aText(), "Its name under secrets.", true},
+		{"host", textLike(`^([*][.])?[^*/\s]+$`), "A name, a name with *. before it, or an address, which allow or allow_private reaches.", true},
+		{"methods", someTexts(textLike(`^[^a-z\s]+$`, "GET", "HEAD")), "As in allow. Without it: any but TRACE.", false},
+		{"paths", someTexts(textLike("^/", "/v1/**")), "As in allow. Without it: any.", false},
+		{"header", aText("Authorization"), "The name of the header.", true},
+		{"value", textLike(`\$\{secret:[^}]*\}`, "Bearer ${secret:github}"), "Holds ${secret:NAME} once.", true},
+	},
+}
+
+var secretShape = &shape{
+	name: "secret", doc: "Where a secret is kept: exactly one place.",
+	keys: []key{
+		{"env", textLike(variable.String(), "GITHUB_TOKEN"), "A variable of belljar's own environment.", false},
+		{"file", textLike("^/.", "/etc/belljar/token"), "A file of the host, by its absolute path.", false},
+		{"command", &form{Type: "array", Items: aText(), MinItems: 1, MaxItems: maxArguments}, "A program of the host that prints it, and its arguments.", false},
+	},
+	also: func(f *form) { f.MinProperties, f.MaxProperties = 1, 1 },
+}
