@@ -101,7 +101,7 @@ var afterHandshake = []odd{
 	{"unknown method", []string{req("7", "no/such")}, []string{"7: -32601"}},
 	{"unknown method with parameters", []string{`{"jsonrpc":"2.0","id":7,"method":"no/such","params":{"a":1}}`}, []string{"7: -32601"}},
 	{"shutdown, as other protocols have", []string{req("7", "shutdown")}, []string{"7: -32601"}},
-	{"resources/search", []string{req("7", "resources/search")}, []string{"7: -32601"}},
+	{"resources/search", []string{req("7", "resources/search")}, []string{"7: -32602"}},
 	{"method in capitals", []string{req("7", "TOOLS/LIST")}, []string{"7: -32601"}},
 	{"unknown notification", []string{`{"jsonrpc":"2.0","method":"notifications/no-such"}`}, nil},
 	{"request without id", []string{`{"jsonrpc":"2.0","method":"tools/list"}`}, nil},

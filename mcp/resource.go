@@ -4,53 +4,105 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/policies"
 )
 
-// ErrNotFound is returned by Resource.Read for a URI that names nothing. The
-// client gets the code its era has for that.
+// ErrNotFound is returned for what names nothing: by Resource.Read for a URI,
+// by PromptSource.Get for a prompt. The client gets the code its era has for
+// that.
 var ErrNotFound = errors.New("resource not found")
 
 // Resource is a family of resources that share a URI template (RFC 6570, as
-// "output://{id}"). Read returns the bytes of one and their MIME type, which
-// is Resource.MIME if empty; it must bound what it returns, and its ctx ends
-// as a Handler's does.
+// "output://{id}"). Its functions are called from many goroutines, with a
+// session that lives; their ctx ends as a Handler's does, and what they return
+// they bound themselves.
 type Resource struct {
 	Template    string
 	Name        string
+	Title       string // for people
 	Description string
 	MIME        string
-	Read        func(ctx context.Context, s *Session, uri string) (data []byte, mime string, err error)
+	// Read returns the bytes of one and their MIME type, which is MIME if empty.
+	Read func(ctx context.Context, s *Session, uri string) (data []byte, mime string, err error)
+	// Facts makes a read a call that the policy decides, of the tool that the
+	// facts name; then ReadGranted is used in place of Read. A resource without
+	// it must hold nothing but what the session has made itself.
+	Facts       func(uri string) (policies.Facts, error)
+	ReadGranted func(ctx context.Context, call Call, uri string) (data []byte, mime string, err error)
+	// List are those that the session has now, in any order; nil lists none. It
+	// must not wait for a box: clients list when they connect.
+	List func(ctx context.Context, s *Session) ([]Entry, error)
+	// Search are those that a text asks for; nil looks for it in what List has.
+	Search func(ctx context.Context, s *Session, query string) ([]Entry, error)
+	// Complete are values of a variable of the template that begin with what was
+	// typed, best first; nil knows none.
+	Complete func(ctx context.Context, s *Session, variable, typed string) ([]string, error)
 }
 
-// AddResource registers a resource template. It panics if the template cannot
-// be parsed or Read is nil, which is a mistake of this program.
+// Entry is one resource in a list. Size is in bytes, zero where it is not known.
+type Entry struct {
+	URI         string
+	Name        string
+	Title       string
+	Description string
+	MIME        string
+	Size        int64
+}
+
+// AddResource registers a family of resources. It panics if the template cannot
+// be parsed, is there already, or has nothing to read it with, which is a
+// mistake of this program.
 func (s *Server) AddResource(r Resource) {
-	if r.Read == nil {
+	if r.Read == nil && (r.Facts == nil || r.ReadGranted == nil) {
 		panic("mcp: add resource " + r.Template + ": Read is nil")
 	}
+	s.mu.Lock()
+	if _, twice := s.resources[r.Template]; twice {
+		s.mu.Unlock()
+		panic("mcp: add resource " + r.Template + ": there is one of this template already")
+	}
+	s.resources[r.Template] = &r
+	s.mu.Unlock()
+	s.offerResource(&r)
+}
+
+// offerResource has the sdk list the template of a family and route reads to it.
+func (s *Server) offerResource(r *Resource) {
 	s.sdk.AddResourceTemplate(
-		&sdk.ResourceTemplate{URITemplate: r.Template, Name: r.Name, Description: r.Description, MIMEType: r.MIME},
+		&sdk.ResourceTemplate{URITemplate: r.Template, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIME},
 		func(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 			return s.read(ctx, r, req)
 		})
 }
 
-func (s *Server) read(ctx context.Context, r Resource, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	session, err := s.sessionOf(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
-	ctx, finish, err := session.begin(ctx, newCallID())
+	c := Call{ID: newCallID(), Session: session, Tool: methodRead, Progress: func(float64, float64, string) {}}
+	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
 		return nil, fault(internalError, "%v", err)
 	}
 	defer finish()
 	uri := req.Params.URI
-	data, mime, err := r.Read(ctx, session, uri)
+	var data []byte
+	var mime string
+	if r.Facts == nil {
+		data, mime, err = r.Read(ctx, session, uri)
+	} else {
+		data, mime, err = s.readGated(ctx, r, c, uri)
+	}
+	var bad *wireError
 	switch {
+	case errors.As(err, &bad):
+		return nil, bad
 	case errors.Is(err, ErrNotFound):
 		bad := fault(notFound, "%v", err)
 		bad.data = map[string]any{"uri": uri, "reason": "resource_not_found"}
@@ -63,11 +115,62 @@ func (s *Server) read(ctx context.Context, r Resource, req *sdk.ReadResourceRequ
 	if mime == "" {
 		mime = r.MIME
 	}
-	c := &sdk.ResourceContents{URI: uri, MIMEType: mime}
-	if strings.HasPrefix(mime, "text/") || mime == "application/json" && utf8.Valid(data) {
-		c.Text = strings.ToValidUTF8(string(data), "\ufffd")
+	c0 := &sdk.ResourceContents{URI: uri, MIMEType: mime}
+	if isText(mime) && (strings.HasPrefix(mime, "text/") || utf8.Valid(data)) {
+		c0.Text = strings.ToValidUTF8(string(data), "\ufffd")
 	} else {
-		c.Blob = data
+		c0.Blob = data
 	}
-	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{c}}, nil
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{c0}}, nil
+}
+
+// isText reports whether what a MIME type names is sent as text.
+func isText(mime string) bool {
+	mime, _, _ = strings.Cut(mime, ";")
+	return strings.HasPrefix(mime, "text/") || mime == "application/json" || strings.HasSuffix(mime, "+json") || strings.HasSuffix(mime, "+xml")
+}
+
+// methodRead is what the log calls a read that the policy decides.
+const methodRead = "resources/read"
+
+// readGated is a read on the way of a call: facts, gate, run, log.
+func (s *Server) readGated(ctx context.Context, r *Resource, c Call, uri string) (data []byte, mime string, err error) {
+	started := time.Now()
+	f, err := r.Facts(uri)
+	if err != nil {
+		return nil, "", err
+	}
+	if c.Tool = f.Tool; c.Tool == "" {
+		return nil, "", fault(internalError, "read %.200s: its facts name no tool", uri)
+	}
+	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
+	f.Args = map[string]any{"uri": uri}
+	if t, ok := s.tool(f.Tool); ok {
+		f.Annotations = t.info.annotations()
+	}
+	d, asked, refusal, leave := s.let(ctx, c, f)
+	defer leave()
+	d = s.decided(ctx, c, started, f, s.cleanable(d), asked)
+	switch {
+	case refusal != nil:
+		return nil, "", refusedRead(*refusal)
+	case d.Verdict != policies.Allow:
+		return nil, "", refusedRead(d.Denied(c.ID))
+	}
+	c.Grant, c.Audit = d.Grant, d.Audit
+	data, mime, err = r.ReadGranted(ctx, c, uri)
+	if err == nil && len(d.Redact) > 0 {
+		data = []byte(s.cfg.Redact(string(data), d.Redact))
+	}
+	if s.cfg.Audit != nil {
+		s.cfg.Audit.Finished(Finished{Call: c, Result: &Result{IsError: err != nil}, Err: err, Took: time.Since(started), Decision: d})
+	}
+	return data, mime, err
+}
+
+// refusedRead is a refusal as the error of a request.
+func refusedRead(r policies.Refusal) *wireError {
+	e := fault(invalidRequest, "%s", r.Text())
+	e.data = map[string]any{"reason": "refused", "refusal": r}
+	return e
 }

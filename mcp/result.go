@@ -14,15 +14,8 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	out := &sdk.CallToolResult{IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content))}
 	size := 0
 	for _, c := range r.Content {
-		size += len(c.Text) + len(c.URI) + len(c.Data)/3*4
-		switch {
-		case c.Data != nil:
-			out.Content = append(out.Content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIME})
-		case c.URI != "":
-			out.Content = append(out.Content, &sdk.ResourceLink{URI: c.URI, Name: c.linkName(), MIMEType: c.MIME})
-		default:
-			out.Content = append(out.Content, &sdk.TextContent{Text: c.Text})
-		}
+		size += c.size()
+		out.Content = append(out.Content, c.sdk())
 	}
 	if r.Structured != nil {
 		raw, err := json.Marshal(r.Structured)
@@ -37,6 +30,20 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	}
 	return out, nil
 }
+
+// sdk is the content as the go-sdk sends it.
+func (c Content) sdk() sdk.Content {
+	switch {
+	case c.Data != nil:
+		return &sdk.ImageContent{Data: c.Data, MIMEType: c.MIME}
+	case c.URI != "":
+		return &sdk.ResourceLink{URI: c.URI, Name: c.linkName(), MIMEType: c.MIME}
+	}
+	return &sdk.TextContent{Text: c.Text}
+}
+
+// size is about what the content takes on the wire, in bytes.
+func (c Content) size() int { return len(c.Text) + len(c.URI) + len(c.Data)/3*4 }
 
 // linkName is the name of a resource link, which the schema requires.
 func (c Content) linkName() string { return cmp.Or(c.Text, c.URI) }

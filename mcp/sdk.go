@@ -22,18 +22,25 @@ func newSDK(s *Server) *sdk.Server {
 		&sdk.ServerOptions{
 			Instructions: s.cfg.Instructions,
 			Logger:       s.sdkLog(),
-			// There are no prompts yet, but the list of them is served.
-			Capabilities: &sdk.ServerCapabilities{Prompts: &sdk.PromptCapabilities{}},
-			GetSessionID: newSessionID,
+			Capabilities: &sdk.ServerCapabilities{
+				Prompts:      &sdk.PromptCapabilities{ListChanged: true},
+				Resources:    &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
+				Experimental: map[string]any{methodSearch: map[string]any{}},
+			},
+			GetSessionID:       newSessionID,
+			CompletionHandler:  s.complete,
+			SubscribeHandler:   s.subscribe,
+			UnsubscribeHandler: s.unsubscribe,
 			SetCacheable: func(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
-				c.CacheScope = "private"
+				c.CacheScope = private
 				switch req.(type) {
-				case *sdk.ListToolsRequest, *sdk.ListResourceTemplatesRequest, *sdk.ListResourcesRequest, *sdk.ListPromptsRequest:
+				case *sdk.ListToolsRequest, *sdk.ListResourceTemplatesRequest, *sdk.ListPromptsRequest:
 					c.TTLMs = listFresh
 				}
 			},
 		})
 	server.AddReceivingMiddleware(s.middleware)
+	server.AddSendingMiddleware(s.notifyMiddleware)
 	return server
 }
 
@@ -69,12 +76,47 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, s.unknownTool(r.Params.Name, hides).sdk(eraOf(req))
 			}
 		}
-		res, err = next(ctx, method, req)
+		res, err = s.ours(ctx, ss, req)
+		if res == nil && err == nil {
+			res, err = next(ctx, method, req)
+		}
 		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
 			res = s.shown(ctx, ss, list)
 		}
 		return res, wireCode(err, eraOf(req), method)
 	}
+}
+
+// ours is the answer to a request about what a session has, which the sdk does
+// not know; nil without an error is one for the sdk.
+func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Request) (sdk.Result, error) {
+	var answer func(*Session) (sdk.Result, error)
+	switch r := req.(type) {
+	case *sdk.ListResourcesRequest:
+		answer = func(session *Session) (sdk.Result, error) { return s.listResources(ctx, session, r) }
+	case *sdk.ListPromptsRequest:
+		answer = func(session *Session) (sdk.Result, error) { return s.listPrompts(ctx, session, r) }
+	case *sdk.GetPromptRequest:
+		answer = func(session *Session) (sdk.Result, error) {
+			res, err := s.getPrompt(ctx, session, r)
+			switch {
+			case err != nil:
+				return nil, err
+			case res == nil && s.fixtures && r.Params.Name != ownPrompt:
+				return nil, nil //nolint:nilnil // it may be a prompt of the suite
+			case res == nil:
+				return nil, s.unknownPrompt(ctx, session, r.Params.Name)
+			}
+			return res, nil
+		}
+	default:
+		return nil, nil //nolint:nilnil // as above
+	}
+	session, err := s.sessionOf(ctx, ss)
+	if err != nil {
+		return nil, err
+	}
+	return answer(session)
 }
 
 // eraOf is the era a request belongs to.

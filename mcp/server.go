@@ -63,8 +63,8 @@ type Config struct {
 }
 
 // Server offers tools and resources to MCP clients over stdio and HTTP.
-// Its methods are safe for concurrent use, except that AddTool and AddResource
-// come before the first ServeStdio, Handler or Call. Shutdown ends it.
+// Its methods are safe for concurrent use, except that AddTool, AddResource and
+// AddPrompts come before the first ServeStdio, Handler or Call. Shutdown ends it.
 type Server struct {
 	cfg   Config
 	meter *meter
@@ -72,13 +72,18 @@ type Server struct {
 	quit  chan struct{}  // closed by Shutdown
 	wg    sync.WaitGroup // connections and HTTP sessions, until they are over
 
-	mu       sync.Mutex
-	tools    map[string]*tool      // guarded by mu
-	sessions map[*Session]struct{} // guarded by mu
-	web      webSessions           // guarded by mu
-	doors    map[string]*admission // guarded by mu: of tenants with limits of their own
-	hidden   map[string]string     // guarded by mu: what was hidden from each tenant when clients were last told
-	closing  bool                  // guarded by mu
+	fixtures bool // the tools of the conformance suite are there: see AddFixtures
+
+	mu        sync.Mutex
+	tools     map[string]*tool      // guarded by mu
+	resources map[string]*Resource  // guarded by mu: by template
+	prompts   []PromptSource        // guarded by mu
+	watches   watches               // guarded by mu
+	sessions  map[*Session]struct{} // guarded by mu
+	web       webSessions           // guarded by mu
+	doors     map[string]*admission // guarded by mu: of tenants with limits of their own
+	hidden    map[string]string     // guarded by mu: what was hidden from each tenant when clients were last told
+	closing   bool                  // guarded by mu
 }
 
 // New is a Server without tools. It fails if a field of cfg cannot be used,
@@ -97,9 +102,11 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, quit: make(chan struct{}),
 		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
+		resources: make(map[string]*Resource), watches: newWatches(),
 		web: newWebSessions(), doors: make(map[string]*admission), hidden: make(map[string]string), meter: newMeter(time.Now),
 	}
 	s.sdk = newSDK(s)
+	s.addSearch()
 	return s, nil
 }
 
@@ -200,4 +207,5 @@ func (s *Server) forget(session *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session)
+	s.unwatch(session)
 }

@@ -1,0 +1,256 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bounds of what lists hold.
+const (
+	pageMost   = 200    // entries of one answer
+	entryMost  = 10_000 // resources of one session; more are left out
+	foundMost  = 200    // resources that a search gives
+	queryMost  = 1000   // bytes of a query
+	completeOf = 100    // values of one completion (2025-11-25, "Completion")
+)
+
+// private is the cache scope of all our lists: what they hold is a tenant's.
+const private = "private"
+
+// families are the registered resources, by template.
+func (s *Server) families() []*Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*Resource, 0, len(s.resources))
+	for _, template := range sortedKeys(s.resources) {
+		all = append(all, s.resources[template])
+	}
+	return all
+}
+
+// entries are the resources that a session has, by URI.
+func (s *Server) entries(ctx context.Context, session *Session) ([]Entry, error) {
+	var all []Entry
+	for _, r := range s.families() {
+		if r.List == nil {
+			continue
+		}
+		some, err := r.List(ctx, session)
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", r.Template, err)
+		}
+		all = append(all, some...)
+	}
+	return ordered(all, entryMost), nil
+}
+
+// ordered are entries by URI, each once, at most n.
+func ordered(all []Entry, n int) []Entry {
+	slices.SortStableFunc(all, func(a, b Entry) int { return strings.Compare(a.URI, b.URI) })
+	all = slices.CompactFunc(all, func(a, b Entry) bool { return a.URI == b.URI })
+	return all[:min(len(all), n)]
+}
+
+// listResources answers resources/list.
+func (s *Server) listResources(ctx context.Context, session *Session, req *sdk.ListResourcesRequest) (*sdk.ListResourcesResult, error) {
+	all, err := s.entries(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	page, next, bad := paged(all, cursorOf(req.Params), func(e Entry) string { return e.URI })
+	if bad != nil {
+		return nil, bad
+	}
+	out := &sdk.ListResourcesResult{Resources: listed(page)}
+	// What a session makes changes with each call, so nobody keeps the list.
+	out.NextCursor, out.CacheScope = next, private
+	return out, nil
+}
+
+// listed are entries as the wire has them.
+func listed(entries []Entry) []*sdk.Resource {
+	out := make([]*sdk.Resource, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, &sdk.Resource{URI: e.URI, Name: e.Name, Title: e.Title, Description: e.Description, MIMEType: e.MIME, Size: e.Size})
+	}
+	return out
+}
+
+// searchParams and searchResult are those of resources/search, which no
+// revision has: an experimental capability says that it is there.
+type searchParams struct {
+	sdk.ParamsBase
+	Query string `json:"query"`
+}
+
+type searchResult struct {
+	sdk.ResultBase
+	Resources []*sdk.Resource `json:"resources"`
+}
+
+const methodSearch = "resources/search"
+
+// addSearch registers resources/search.
+func (s *Server) addSearch() {
+	err := sdk.AddReceivingCustomMethod(s.sdk, methodSearch,
+		func(ctx context.Context, ss *sdk.ServerSession, p *searchParams) (*searchResult, error) {
+			session, err := s.sessionOf(ctx, ss)
+			if err != nil {
+				return nil, err
+			}
+			found, err := s.search(ctx, session, p.Query)
+			if err != nil {
+				return nil, err
+			}
+			return &searchResult{Resources: listed(found)}, nil
+		})
+	if err != nil {
+		panic("mcp: " + err.Error()) // the sdk has come to know the method
+	}
+}
+
+// search are the resources that a text asks for: in their names, titles,
+// descriptions and addresses, whatever the case.
+func (s *Server) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
+	query = strings.TrimSpace(query)
+	if query == "" || len(query) > queryMost {
+		return nil, fault(invalidParams, "query: got %d bytes, want 1 to %d", len(query), queryMost)
+	}
+	ctx, finish, err := session.begin(ctx, newCallID())
+	if err != nil {
+		return nil, fault(internalError, "%v", err)
+	}
+	defer finish()
+	var found []Entry
+	for _, r := range s.families() {
+		some, err := r.search(ctx, session, query)
+		if err != nil {
+			return nil, fmt.Errorf("search %s: %w", r.Template, err)
+		}
+		found = append(found, some...)
+	}
+	return ordered(found, foundMost), nil
+}
+
+func (r *Resource) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
+	switch {
+	case r.Search != nil:
+		return r.Search(ctx, session, query)
+	case r.List == nil:
+		return nil, nil
+	}
+	all, err := r.List(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(e Entry) bool { return !e.about(query) }), nil
+}
+
+func (e Entry) about(query string) bool {
+	query = strings.ToLower(query)
+	return slices.ContainsFunc([]string{e.URI, e.Name, e.Title, e.Description}, func(text string) bool {
+		return strings.Contains(strings.ToLower(text), query)
+	})
+}
+
+// complete answers completion/complete.
+func (s *Server) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+	session, err := s.sessionOf(ctx, req.Session)
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.completions(ctx, session, req.Params)
+	if err != nil {
+		return nil, err
+	}
+	shown := values[:min(len(values), completeOf)]
+	return &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{
+		Values: append([]string{}, shown...), Total: len(values), HasMore: len(shown) < len(values),
+	}}, nil
+}
+
+func (s *Server) completions(ctx context.Context, session *Session, p *sdk.CompleteParams) ([]string, error) {
+	typed := p.Argument.Value
+	if len(typed) > queryMost {
+		return nil, fault(invalidParams, "argument.value: got %d bytes, want at most %d", len(typed), queryMost)
+	}
+	switch p.Ref.Type {
+	case "ref/prompt":
+		prompt, known, err := s.prompt(ctx, session, p.Ref.Name)
+		switch {
+		case err != nil:
+			return nil, err
+		case !known && !s.fixtures:
+			return nil, s.unknownPrompt(ctx, session, p.Ref.Name)
+		case prompt.from.Complete == nil:
+			return nil, nil
+		}
+		return prompt.from.Complete(ctx, session, p.Ref.Name, p.Argument.Name, typed)
+	case "ref/resource":
+		s.mu.Lock()
+		r := s.resources[p.Ref.URI]
+		s.mu.Unlock()
+		switch {
+		case r == nil:
+			return nil, fault(invalidParams, "unknown resource template %.200q; resources/templates/list has those there are", p.Ref.URI)
+		case r.Complete == nil:
+			return nil, nil
+		}
+		return r.Complete(ctx, session, p.Argument.Name, typed)
+	}
+	return nil, fault(invalidParams, `ref.type: got %.40q, want "ref/prompt" or "ref/resource"`, p.Ref.Type)
+}
+
+// Completed are those of some values that begin with what was typed, whatever
+// the case, in the order they have.
+func Completed(values []string, typed string) []string {
+	var out []string
+	for _, v := range values {
+		if len(v) >= len(typed) && strings.EqualFold(v[:len(typed)], typed) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// paged are the entries after a cursor, which is the key of the last one that
+// was shown, and the cursor of the page after; a list that changes meanwhile
+// shows nothing twice. The list is ordered by the key.
+func paged[T any](all []T, cursor string, key func(T) string) (page []T, next string, _ *wireError) {
+	if cursor != "" {
+		last, err := base64.RawURLEncoding.DecodeString(cursor)
+		if err != nil {
+			return nil, "", fault(invalidParams, "cursor: this is none that a list of ours gave; leave it out to begin anew")
+		}
+		from, found := slices.BinarySearchFunc(all, string(last), func(e T, k string) int { return strings.Compare(key(e), k) })
+		if found {
+			from++
+		}
+		all = all[from:]
+	}
+	if len(all) <= pageMost {
+		return all, "", nil
+	}
+	page = all[:pageMost]
+	return page, base64.RawURLEncoding.EncodeToString([]byte(key(page[pageMost-1]))), nil
+}
+
+// cursorOf is the cursor of a list request, which may have no params.
+func cursorOf(params any) string {
+	switch p := params.(type) {
+	case *sdk.ListPromptsParams:
+		if p != nil {
+			return p.Cursor
+		}
+	case *sdk.ListResourcesParams:
+		if p != nil {
+			return p.Cursor
+		}
+	}
+	return ""
+}

@@ -1,0 +1,192 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Prompt is a text with places to fill in that a person chooses at the client.
+type Prompt struct {
+	Name        string // unique among all sources; the first source that has it wins
+	Title       string
+	Description string
+	Arguments   []Argument
+}
+
+// Argument is a place of a prompt. All arguments are texts.
+type Argument struct {
+	Name        string
+	Title       string
+	Description string
+	Required    bool
+}
+
+// Message is one turn of a prompt. Role is "user" or "assistant"; empty is
+// "user".
+type Message struct {
+	Role    string
+	Content Content
+}
+
+// PromptSource gives prompts. Its functions are called from many goroutines,
+// with a session that lives; what they return they bound themselves. List is
+// asked for each use of a prompt, so it should be quick.
+type PromptSource struct {
+	List func(ctx context.Context, s *Session) ([]Prompt, error)
+	// Get fills in a prompt that List has. args holds all that are required and
+	// none that List does not name. ErrNotFound says that it is gone.
+	Get func(ctx context.Context, s *Session, name string, args map[string]string) ([]Message, error)
+	// Complete are values of an argument that begin with what was typed, best
+	// first; nil knows none.
+	Complete func(ctx context.Context, s *Session, name, argument, typed string) ([]string, error)
+}
+
+// AddPrompts registers a source of prompts. It panics if List or Get is nil,
+// which is a mistake of this program.
+func (s *Server) AddPrompts(p PromptSource) {
+	if p.List == nil || p.Get == nil {
+		panic("mcp: add prompts: List or Get is nil")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prompts = append(s.prompts, p)
+}
+
+// AddPrompt registers one prompt that is always there.
+func (s *Server) AddPrompt(p Prompt, get func(ctx context.Context, s *Session, args map[string]string) ([]Message, error)) {
+	s.AddPrompts(PromptSource{
+		List: func(context.Context, *Session) ([]Prompt, error) { return []Prompt{p}, nil },
+		Get: func(ctx context.Context, s *Session, _ string, args map[string]string) ([]Message, error) {
+			return get(ctx, s, args)
+		},
+	})
+}
+
+// source is a prompt and where it comes from.
+type source struct {
+	Prompt
+	from PromptSource
+}
+
+// allPrompts are the prompts that a session has, by name.
+func (s *Server) allPrompts(ctx context.Context, session *Session) ([]source, error) {
+	s.mu.Lock()
+	from := slices.Clone(s.prompts)
+	s.mu.Unlock()
+	var all []source
+	for _, p := range from {
+		some, err := p.List(ctx, session)
+		if err != nil {
+			return nil, fmt.Errorf("list prompts: %w", err)
+		}
+		for _, each := range some {
+			all = append(all, source{each, p})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b source) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(all, func(a, b source) bool { return a.Name == b.Name }), nil
+}
+
+// prompt is the prompt of a name, if the session has it.
+func (s *Server) prompt(ctx context.Context, session *Session, name string) (source, bool, error) {
+	all, err := s.allPrompts(ctx, session)
+	i := slices.IndexFunc(all, func(p source) bool { return p.Name == name })
+	if err != nil || i < 0 {
+		return source{}, false, err
+	}
+	return all[i], true, nil
+}
+
+// listPrompts answers prompts/list.
+func (s *Server) listPrompts(ctx context.Context, session *Session, req *sdk.ListPromptsRequest) (*sdk.ListPromptsResult, error) {
+	all, err := s.allPrompts(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	out := &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{}}
+	page, next, bad := paged(all, cursorOf(req.Params), func(p source) string { return p.Name })
+	if bad != nil {
+		return nil, bad
+	}
+	for _, p := range page {
+		listed := &sdk.Prompt{Name: p.Name, Title: p.Title, Description: p.Description}
+		for _, a := range p.Arguments {
+			listed.Arguments = append(listed.Arguments, &sdk.PromptArgument{Name: a.Name, Title: a.Title, Description: a.Description, Required: a.Required})
+		}
+		out.Prompts = append(out.Prompts, listed)
+	}
+	out.NextCursor, out.TTLMs, out.CacheScope = next, listFresh, private
+	return out, nil
+}
+
+// getPrompt answers prompts/get; nil without an error is a prompt that no
+// source has.
+func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+	name, args := req.Params.Name, req.Params.Arguments
+	p, known, err := s.prompt(ctx, session, name)
+	if err != nil || !known {
+		return nil, err
+	}
+	if bad := p.check(args); bad != nil {
+		return nil, bad
+	}
+	messages, err := p.from.Get(ctx, session, name, args)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil //nolint:nilnil // as above: it has gone since it was listed
+	case err != nil:
+		return nil, fault(internalError, "prompt %.80s: %v", name, err)
+	}
+	out := &sdk.GetPromptResult{Description: p.Description, Messages: []*sdk.PromptMessage{}}
+	size := 0
+	for _, m := range messages {
+		role := sdk.Role("user")
+		if m.Role != "" {
+			role = sdk.Role(m.Role)
+		}
+		size += m.Content.size()
+		out.Messages = append(out.Messages, &sdk.PromptMessage{Role: role, Content: m.Content.sdk()})
+	}
+	if size > s.cfg.Limits.Response {
+		return nil, tooLarge(size, s.cfg.Limits.Response)
+	}
+	return out, nil
+}
+
+// check says what is wrong with the arguments that a client gave.
+func (p *Prompt) check(args map[string]string) *wireError {
+	known := make([]string, 0, len(p.Arguments))
+	for _, a := range p.Arguments {
+		known = append(known, a.Name)
+		if _, given := args[a.Name]; a.Required && !given {
+			return fault(invalidParams, "prompt %s: the argument %q is missing", p.Name, a.Name)
+		}
+	}
+	for _, name := range sortedKeys(args) {
+		if !slices.Contains(known, name) {
+			return fault(invalidParams, "prompt %s: there is no argument %.80q; it has: %s", p.Name, name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// unknownPrompt is the error for a name that no prompt has.
+func (s *Server) unknownPrompt(ctx context.Context, session *Session, name string) *wireError {
+	all, err := s.allPrompts(ctx, session)
+	if err != nil {
+		return asWire(err)
+	}
+	known := make([]string, 0, len(all))
+	for _, p := range all {
+		known = append(known, p.Name)
+	}
+	if near := nearest(name, known); near != "" {
+		return fault(invalidParams, "unknown prompt %.80q; did you mean %q?", name, near)
+	}
+	return fault(invalidParams, "unknown prompt %.80q; prompts/list has the %d there are", name, len(known))
+}
