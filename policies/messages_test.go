@@ -16,8 +16,30 @@ import (
 // unseen are texts of the code that no golden file can or need show, by their
 // beginnings, with the reason.
 var unseen = map[string]string{
-	"names no word":  "a text of blanks only is refused before",
-	"it is not bash": "the parser has no other faults by now",
+	"approval: Config.Store is missing":            "a mistake of this program",
+	"hash the arguments of":                        "no arguments get so far that cannot be written as JSON",
+	"%w: nobody answered in time":                  "another word stands before it each time",
+	"use approval":                                 "what follows is the database's",
+	"list approvals":                               "the same",
+	"read approval":                                "the same",
+	"ask for an approval":                          "the same",
+	"another call used the approval":               "two calls have to meet eight times; it is in ask_test.go",
+	"a call is refused: its approval":              "for the log",
+	"who asks is not known":                        "a mistake of this program",
+	"it is no unix socket":                         "a mistake of this program",
+	"read request":                                 "belljar itself writes them",
+	": yes. The call runs.":                        "the agent has to be as quick as the answer",
+	"May it run?":                                  "only on a terminal",
+	"too many questions wait":                      "1,000 of them; it is in desk_test.go",
+	"The policy wants a person's approval, and it": "ask_test.go of mcp has the whole text",
+	"Go on with work that needs no approval, and tell the person you work for; the log": "the same",
+	"uid %d is not the user":                      "holds what differs from run to run; TestCallers looks for it",
+	"process %d cannot be looked at":              "the same",
+	"process %d is in a box":                      "the same, in TestAnAgentCannotApproveItself",
+	"the person at the client":                    "who answers by elicitation; the sessions of scripts/conformance have it",
+	"there is no such approval":                   "belljar approve looks for it first",
+	"names no word":                               "a text of blanks only is refused before",
+	"it is not bash":                              "the parser has no other faults by now",
 	"put it in quotes, or write it as JSON does":  "YAML takes no other text for a number",
 	"%s is no number of JSON":                     "the same",
 	"the arguments are a %T":                      "only CEL could hand over something else",
@@ -36,7 +58,7 @@ var unseen = map[string]string{
 func TestEveryMessageIsInAGoldenFile(t *testing.T) {
 	shown := goldenTexts(t)
 	var files []string
-	for _, pattern := range []string{"*.go", "shell/*.go", "cond/*.go", "../cmd/belljar/policy*.go"} {
+	for _, pattern := range []string{"*.go", "shell/*.go", "cond/*.go", "../cmd/belljar/policy*.go", "approval/*.go", "../mcp/ask.go", "../cmd/belljar/appro*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -77,7 +99,7 @@ func TestEveryMessageIsInAGoldenFile(t *testing.T) {
 func goldenTexts(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for _, pattern := range []string{"testdata/*.golden", "testdata/*/*.golden", "../cmd/belljar/testdata/*.txtar"} {
+	for _, pattern := range []string{"testdata/*.golden", "testdata/*/*.golden", "../cmd/belljar/testdata/*.txtar", "../cmd/belljar/testdata/*.golden"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

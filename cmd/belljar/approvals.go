@@ -170,7 +170,7 @@ func answered(w http.ResponseWriter, a approval.Approval, err error) {
 		respond(w, http.StatusOK, a)
 	case errors.Is(err, approval.ErrUnknown):
 		respond(w, http.StatusNotFound, err.Error())
-	case errors.Is(err, approval.ErrAnswered), errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrPolicy), errors.Is(err, approval.ErrScope):
+	case errors.Is(err, approval.ErrAnswered), errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrOpen), errors.Is(err, approval.ErrPolicy), errors.Is(err, approval.ErrScope):
 		respond(w, http.StatusConflict, err.Error())
 	default:
 		respond(w, http.StatusInternalServerError, err.Error())

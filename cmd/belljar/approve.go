@@ -229,6 +229,9 @@ func say(ctx context.Context, at *controlClient, id string, said answerInfo) (on
 func outcomeLine(a approval.Approval) string {
 	switch a.State {
 	case approval.Approved:
+		if a.Scope == approval.Hours {
+			return fmt.Sprintf("%s: yes, for %s. The call runs, if it still waits, and calls like it run until then.", a.ID, policies.Spoken(time.Until(a.Until)))
+		}
 		return fmt.Sprintf("%s: yes, for %s. The call runs, if it still waits, or when the agent repeats it within %s.", a.ID, a.Scope, policies.Spoken(time.Until(a.Until)))
 	case approval.Used:
 		return a.ID + ": yes. The call runs."

@@ -21,6 +21,7 @@ defaults: {decision: allow, profile: offline, ask: {timeout: TIMEOUT, return_aft
 profiles: {offline: {fs: {system: true, workspace: rw}}}
 rules:
   - {id: publish, match: {tool: Bash, command: "echo publish **"}, decision: ask, reason: Publishing needs a person., remember: [once, session, 2h]}
+  - {id: release, match: {tool: Bash, command: "echo release **"}, decision: ask, reason: A release needs a person., remember: [once]}
 `
 
 // asking is a server whose calls are asked about, and its directories.
@@ -38,11 +39,17 @@ func startAsking(t *testing.T, timeout string) *asking {
 	if err := os.Mkdir(a.ws, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	a.policyIs(t, timeout)
+	a.start(t)
+	return a
+}
+
+// policyIs writes the policy, whose questions wait so long.
+func (a *asking) policyIs(t *testing.T, timeout string) {
+	t.Helper()
 	if err := os.WriteFile(a.policy, []byte(strings.Replace(askingPolicy, "TIMEOUT", timeout, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a.start(t)
-	return a
 }
 
 func (a *asking) start(t *testing.T, flags ...string) {

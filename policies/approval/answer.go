@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 // Answer writes down what a person says. The first answer holds: the same one
@@ -100,14 +102,14 @@ func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 		if a.canon == "" {
 			why = "what this call does is not said by its words alone"
 		}
-		return time.Time{}, fmt.Errorf("%w: %q is not one of %v: %s", ErrScope, string(scope), a.Scopes, why)
+		return time.Time{}, fmt.Errorf("%w, only for %s: %s", ErrScope, a.Offers(), why)
 	}
 	switch scope {
 	case Session:
 		return now.Add(maxSession), nil
 	case Hours:
 		if r.For < 0 || r.For > a.For {
-			return time.Time{}, fmt.Errorf("%w: %v is longer than the %v that the policy lets a yes live", ErrScope, r.For, a.For)
+			return time.Time{}, fmt.Errorf("%w, only for %s: %s is longer than the policy lets a yes live", ErrScope, a.Offers(), policies.Spoken(r.For))
 		}
 		return now.Add(cmp.Or(r.For, a.For)), nil
 	case Once:
@@ -155,7 +157,7 @@ func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err 
 		case Revoked:
 			return nil
 		case Pending:
-			return fmt.Errorf("%w: it was not answered yet; say no instead", ErrScope)
+			return fmt.Errorf("%w; say no instead", ErrOpen)
 		case Used, Declined, Expired:
 			return fmt.Errorf("%w: it is %s", ErrOver, a.State)
 		}

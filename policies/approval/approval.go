@@ -122,6 +122,7 @@ var (
 	ErrUnknown  = errors.New("there is no such approval")
 	ErrAnswered = errors.New("it was answered otherwise before")
 	ErrOver     = errors.New("it is too late")
+	ErrOpen     = errors.New("it was not answered yet")
 	ErrScope    = errors.New("a yes cannot be given for that")
 	ErrTooMany  = errors.New("too many questions wait for an answer")
 	ErrPolicy   = errors.New("the policy is another one by now")

@@ -386,8 +386,8 @@ func TestRevoke(t *testing.T) {
 	d := opened(t, "")
 	call := d.wants("git push")
 	a := d.asks(t, call)
-	if _, err := d.Revoke(t.Context(), a.ID, "me", "command line"); !errors.Is(err, ErrScope) {
-		t.Errorf("revoke what nobody answered: got %v, want %v", err, ErrScope)
+	if _, err := d.Revoke(t.Context(), a.ID, "me", "command line"); !errors.Is(err, ErrOpen) {
+		t.Errorf("revoke what nobody answered: got %v, want %v", err, ErrOpen)
 	}
 	d.says(t, a.ID, Reply{Yes: true, Scope: Session})
 	for range 2 {
