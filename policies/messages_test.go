@@ -18,7 +18,6 @@ import (
 var unseen = map[string]string{
 	"approval: Config.Store is missing":            "a mistake of this program",
 	"hash the arguments of":                        "no arguments get so far that cannot be written as JSON",
-	"%w: nobody answered in time":                  "another word stands before it each time",
 	"use approval":                                 "what follows is the database's",
 	"list approvals":                               "the same",
 	"read approval":                                "the same",
