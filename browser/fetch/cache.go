@@ -1,0 +1,103 @@
+package fetch
+
+import (
+	"container/list"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The bounds of one tenant's cache.
+const (
+	cacheFor     = 15 * time.Minute // an answer is fresh
+	cacheKept    = 2 * time.Hour    // and can be asked about by its ETag
+	cacheEntries = 256
+	cacheBytes   = 64 << 20
+	cacheEach    = 16 << 20
+)
+
+// cache keeps answers, the redirects among them: each URL is judged whenever it
+// is come to, wherever its answer is from. It is safe for concurrent use.
+type cache struct {
+	mu    sync.Mutex
+	all   map[string]*list.Element
+	order *list.List // of *cached; the newest use first
+	bytes int
+}
+
+// cached is one answer. It is not changed.
+type cached struct {
+	key      string
+	hop      *hop
+	until    time.Time // it is fresh
+	etag     string
+	modified string
+}
+
+func newCache() *cache { return &cache{all: make(map[string]*list.Element), order: list.New()} }
+
+// get is what is kept, fresh or not.
+func (c *cache) get(key string, now time.Time) (*cached, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.all[key]
+	if e == nil {
+		return nil, false
+	}
+	k, _ := e.Value.(*cached)
+	if now.Sub(k.hop.fetched) > cacheKept {
+		c.remove(e)
+		return nil, false
+	}
+	c.order.MoveToFront(e)
+	return k, now.Before(k.until)
+}
+
+// put keeps an answer that may be kept.
+func (c *cache) put(key string, h *hop, now time.Time) {
+	k := &cached{key: key, hop: h, until: now.Add(freshFor(h)), etag: h.header.Get("ETag"), modified: h.header.Get("Last-Modified")}
+	if !h.keepable() || len(h.body) > cacheEach || k.etag == "" && k.modified == "" && !k.until.After(now) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.all[key]; e != nil {
+		c.remove(e)
+	}
+	c.all[key] = c.order.PushFront(k)
+	c.bytes += len(h.body)
+	for c.bytes > cacheBytes || c.order.Len() > cacheEntries {
+		c.remove(c.order.Back())
+	}
+}
+
+// remove drops an entry; mu must be held.
+func (c *cache) remove(e *list.Element) {
+	k, _ := c.order.Remove(e).(*cached)
+	delete(c.all, k.key)
+	c.bytes -= len(k.hop.body)
+}
+
+// keepable reports whether an answer may be kept at all.
+func (h *hop) keepable() bool {
+	control := strings.ToLower(h.header.Get("Cache-Control"))
+	switch h.status {
+	case http.StatusOK, http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusNotFound, http.StatusGone:
+	default:
+		return false
+	}
+	return h.partial == "" && !strings.Contains(control, "no-store") && h.header.Get("Vary") != "*"
+}
+
+// freshFor is how long an answer counts as fresh. no-cache has it asked about
+// each time.
+func freshFor(h *hop) time.Duration {
+	if strings.Contains(strings.ToLower(h.header.Get("Cache-Control")), "no-cache") {
+		return 0
+	}
+	if h.status == http.StatusNotFound || h.status == http.StatusGone {
+		return time.Minute // it may be there in a moment
+	}
+	return cacheFor
+}

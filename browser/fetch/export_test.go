@@ -1,0 +1,19 @@
+package fetch
+
+import "time"
+
+// SetClock has a fetcher tell the time by now.
+func (f *Fetcher) SetClock(now func() time.Time) { f.cfg.now = now }
+
+// Unhurried has hosts asked as often as a benchmark wants.
+func (f *Fetcher) Unhurried() { f.rooms.burst = 1 << 30 }
+
+var (
+	MetaRefresh  = metaRefresh
+	ParseRobots  = parseRobots
+	RobotsMatch  = robotsMatch
+	RefreshAfter = refreshTarget
+)
+
+// Allows is what robots rules say to a path.
+func (r *robots) Allows(path string) bool { return r.allows(path) }

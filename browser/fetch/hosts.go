@@ -1,0 +1,69 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// How often one host is asked for one tenant, robots.txt and redirects counted.
+const (
+	hostRate  = 2.0 // a second
+	hostBurst = 20
+	hostsMost = 1024
+	hostWait  = 10 * time.Second // longest that a call waits for its turn
+)
+
+// hosts bounds how often each host is asked.
+type hosts struct {
+	burst int
+
+	mu  sync.Mutex
+	all map[string]*rate.Limiter
+}
+
+func newHosts(burst int) *hosts { return &hosts{burst: burst, all: make(map[string]*rate.Limiter)} }
+
+// turn waits until the host may be asked.
+func (h *hosts) turn(ctx context.Context, host string, waiting func(time.Duration)) error {
+	h.mu.Lock()
+	l := h.all[host]
+	if l == nil {
+		if len(h.all) >= hostsMost {
+			clear(h.all) // rare; a host may be asked twice as often for once
+		}
+		l = rate.NewLimiter(hostRate, h.burst)
+		h.all[host] = l
+	}
+	h.mu.Unlock()
+	r := l.Reserve()
+	wait := r.Delay()
+	if wait == 0 {
+		return nil
+	}
+	deadline, ok := ctx.Deadline()
+	if wait > hostWait || ok && time.Until(deadline) < wait {
+		r.Cancel()
+		return &Error{
+			Kind: KindBusy, Message: fmt.Sprintf("belljar has asked %s very often just now, and leaves it alone for a moment", host),
+			Instead: fmt.Sprintf("read something else, and call again in %v", wait.Round(time.Second)), Retry: wait,
+		}
+	}
+	waiting(wait)
+	return pause(ctx, wait)
+}
+
+// pause waits; its error is the cause of ctx.
+func pause(ctx context.Context, long time.Duration) error {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

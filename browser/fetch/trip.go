@@ -1,0 +1,278 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// trip is one call of Get, from its URL to where that leads.
+type trip struct {
+	f       *Fetcher
+	g       policies.Grant
+	r       Request
+	reading policies.Reading
+	room    *room
+	at      *url.URL
+	way     []Redirect
+	seen    map[string]bool
+	tries   int
+}
+
+// key is a URL in the cache and among those that were seen.
+func key(u *url.URL) string { return u.String() }
+
+// get goes from URL to URL until one answers with more than another.
+func (t *trip) get(ctx context.Context) (*Response, error) {
+	for {
+		if err := t.allowedByRobots(ctx); err != nil {
+			return nil, t.lost(err)
+		}
+		h, fromCache, err := t.hop(ctx)
+		if err != nil {
+			return nil, t.lost(err)
+		}
+		if h.status == http.StatusUnauthorized || h.status == http.StatusProxyAuthRequired {
+			return nil, t.lost(authError(t.at, h))
+		}
+		to, status := h.leadsTo(t.at)
+		if to == "" {
+			return t.response(h, fromCache), nil
+		}
+		stop, err := t.follow(to, status)
+		if err != nil {
+			return nil, t.lost(err)
+		}
+		if stop != nil {
+			resp := t.response(h, fromCache)
+			resp.Stop, resp.Body = stop, nil
+			return resp, nil
+		}
+	}
+}
+
+// response is what the caller gets of the last hop.
+func (t *trip) response(h *hop, fromCache bool) *Response {
+	return &Response{
+		URL: t.at.String(), Status: h.status, ContentType: h.header.Get("Content-Type"), Language: h.header.Get("Content-Language"),
+		Filename: attachment(h.header.Get("Content-Disposition")),
+		Body:     h.body, Truncated: h.truncated, Partial: h.partial, Redirects: t.way,
+		Fetched: h.fetched, Cached: fromCache, Tries: t.tries,
+	}
+}
+
+// lost adds to an error how it was come to.
+func (t *trip) lost(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Redirects = t.way
+		if e.URL == "" && len(t.way) > 0 {
+			e.URL = t.at.String()
+		}
+	}
+	return err
+}
+
+// follow judges where a page leads, and goes there or says why not.
+func (t *trip) follow(to string, status int) (*Stop, error) {
+	step := Redirect{From: t.at.String(), To: policies.Clip(to, 2000), Status: status}
+	next, err := parse(to)
+	if err != nil {
+		why := err.Error()
+		if e, ok := errors.AsType[*Error](err); ok {
+			why = e.Message
+		}
+		return &Stop{Redirect: step, Why: "The page leads to a URL that is not fetched: " + why + ".", Instead: "use another source"}, nil
+	}
+	if next.String() == t.at.String() || t.seen[key(next)] {
+		return nil, &Error{
+			Kind: KindLoop, Message: fmt.Sprintf("the server %s leads round in a circle, back to %s", t.at.Host, policies.Clip(next.String(), 200)),
+			Instead: "use another source; pages that do this often want a cookie or a login",
+		}
+	}
+	if len(t.way) >= MaxRedirects {
+		return nil, &Error{
+			Kind: KindLoop, Message: fmt.Sprintf("%d redirects, and no page: they were followed no further than %s", len(t.way), policies.Clip(t.at.String(), 200)),
+			Instead: "use another source",
+		}
+	}
+	step.To = next.String()
+	if stop := t.mayGo(step, next); stop != nil {
+		return stop, nil
+	}
+	t.seen[key(next)] = true
+	t.way = append(t.way, step)
+	if !sameOrigin(t.at, next) {
+		t.r.Headers = nil // they were for the first host
+	}
+	t.at = next
+	return nil, nil
+}
+
+// mayGo is what stands against following a redirect, or nil.
+func (t *trip) mayGo(step Redirect, next *url.URL) *Stop {
+	again := "call again with that URL, if it is what you want to read"
+	switch {
+	case t.at.Scheme == "https" && next.Scheme == "http" && !t.reading.Redirects:
+		return &Stop{step, "The page leads to one without TLS, and redirects like that are not followed under this policy.", again}
+	case !sameSite(t.at, next) && !t.reading.Redirects:
+		return &Stop{step, "The page leads to another host, and such redirects are not followed under this policy.", again}
+	case t.r.Judge == nil:
+		return &Stop{step, "The page leads to another URL.", again}
+	}
+	switch d := t.r.Judge(next.String()); d.Verdict {
+	case policies.Allow:
+		return nil
+	case policies.Ask:
+		return &Stop{step, fmt.Sprintf("The page leads to a URL for which policy rule %s wants a person's approval.", d.Rule), "call again with that URL; then the person is asked"}
+	case policies.Deny:
+		instead := strings.TrimSuffix(d.Instead, ".")
+		return &Stop{step, fmt.Sprintf("The page leads to a URL that policy rule %s does not allow: %s", d.Rule, d.Reason), instead}
+	}
+	return &Stop{step, "The page leads to another URL.", again}
+}
+
+// sameSite reports whether two URLs are of one host, with www. before it or
+// not, and on the ports of their schemes or on the same one.
+func sameSite(a, b *url.URL) bool {
+	name := func(u *url.URL) string { return strings.TrimPrefix(u.Hostname(), "www.") }
+	return name(a) == name(b) && (a.Port() == b.Port() && (a.Scheme == b.Scheme || a.Port() == "") || ownPort(a) && ownPort(b))
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
+
+// ownPort reports whether a URL names the port of its scheme, or none.
+func ownPort(u *url.URL) bool {
+	switch u.Port() {
+	case "":
+		return true
+	case "80":
+		return u.Scheme == "http"
+	case "443":
+		return u.Scheme == "https"
+	}
+	return false
+}
+
+// authError says that a page is not for everybody.
+func authError(u *url.URL, h *hop) error {
+	scheme, _, _ := strings.Cut(h.header.Get("WWW-Authenticate"), " ")
+	how := ""
+	if scheme != "" {
+		how = " (" + policies.Clip(scheme, 40) + ")"
+	}
+	return &Error{
+		Kind: KindAuth, URL: u.String(), Message: fmt.Sprintf("the server %s wants to know who asks%s, and belljar has no login for it: status %d", u.Host, how, h.status),
+		Instead: "use a public page, or tell the person you work for that it needs a login",
+	}
+}
+
+// allowedByRobots asks robots.txt of the host, where the policy wants that.
+func (t *trip) allowedByRobots(ctx context.Context) error {
+	if !t.reading.Robots {
+		return nil
+	}
+	rules, err := t.robots(ctx)
+	if err != nil {
+		return err
+	}
+	path := t.at.EscapedPath()
+	if t.at.RawQuery != "" {
+		path += "?" + t.at.RawQuery
+	}
+	if rules.allows(path) {
+		return nil
+	}
+	why := "robots.txt of " + t.at.Host + " keeps robots from it"
+	if rules.closed {
+		why = "robots.txt of " + t.at.Host + " cannot be read, which closes the host to robots"
+	}
+	return &Error{Kind: KindRobots, Message: why + ", and the policy has it respected", Instead: "use another source, or tell the person you work for that they can read the page themselves"}
+}
+
+// hop is the answer of one URL: kept, or asked for.
+func (t *trip) hop(ctx context.Context) (*hop, bool, error) {
+	now := t.f.cfg.now()
+	plain := len(t.r.Headers) == 0 // what a call chose to send may have changed the answer
+	var kept *cached
+	if plain {
+		var fresh bool
+		if kept, fresh = t.room.cache.get(key(t.at), now); fresh && kept.hop.serves(t.r.MaxBytes) {
+			return kept.hop, true, nil
+		}
+	}
+	t.r.Progress("loading")
+	h, err := t.ask(ctx, kept)
+	if err != nil {
+		return nil, false, err
+	}
+	if h.status == http.StatusNotModified && kept != nil {
+		again := *kept.hop
+		again.fetched = now
+		t.room.cache.put(key(t.at), &again, now)
+		return &again, true, nil
+	}
+	if plain {
+		t.room.cache.put(key(t.at), h, now)
+	}
+	return h, false, nil
+}
+
+// serves reports whether a kept answer has all that is asked for.
+func (h *hop) serves(most int) bool { return !h.truncated && len(h.body) <= most || h.most == most }
+
+// retryWait is the longest that a server's Retry-After is waited for, and
+// retryMost how often a URL is asked again.
+const (
+	retryWait = 10 * time.Second
+	retryMost = 2
+)
+
+// ask makes the request, again where the server says that a moment later will
+// do, or where it hung up.
+func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
+	for try := 0; ; try++ {
+		err := t.room.hosts.turn(ctx, t.at.Host, func(d time.Duration) {
+			t.r.Progress(fmt.Sprintf("waiting %v before %s is asked again", d.Round(time.Millisecond), t.at.Host))
+		})
+		if err != nil {
+			return nil, timeUp(ctx, t.at, err)
+		}
+		t.tries++
+		h, err := t.once(ctx, kept)
+		if err != nil {
+			if e, ok := errors.AsType[*Error](err); try == 0 && ok && e.Kind == KindUnreachable && hungUp(e.Err) {
+				continue
+			}
+			return nil, err
+		}
+		wait, again := h.askAgain(t.f.cfg.now())
+		if !again || try >= retryMost {
+			return h, nil
+		}
+		deadline, ok := ctx.Deadline()
+		if wait > retryWait || ok && time.Until(deadline) < wait {
+			return nil, &Error{
+				Kind: KindLimited, URL: t.at.String(), Retry: wait, Message: fmt.Sprintf("the server %s answered %d and asks to come back in %v", t.at.Host, h.status, wait.Round(time.Second)),
+				Instead: "read something else first, and call again then",
+			}
+		}
+		t.r.Progress(fmt.Sprintf("%s asks to wait %v", t.at.Host, wait))
+		if err := pause(ctx, wait); err != nil {
+			return nil, timeUp(ctx, t.at, err)
+		}
+	}
+}
+
+// timeUp makes a deadline that passed while nothing was asked an Error.
+func timeUp(ctx context.Context, u *url.URL, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return explain(ctx, u, err)
+	}
+	return err
+}
