@@ -1,0 +1,233 @@
+package page
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/html"
+)
+
+// attr is the value of an attribute, empty if there is none.
+func attr(n *html.Node, key string) string {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			return n.Attr[i].Val
+		}
+	}
+	return ""
+}
+
+func hasAttr(n *html.Node, key string) bool {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+func setAttr(n *html.Node, key, val string) {
+	for i := range n.Attr {
+		if n.Attr[i].Key == key {
+			n.Attr[i].Val = val
+			return
+		}
+	}
+	n.Attr = append(n.Attr, html.Attribute{Key: key, Val: val})
+}
+
+// is reports whether n is an element with one of these names.
+func is(n *html.Node, names ...string) bool {
+	if n == nil || n.Type != html.ElementNode {
+		return false
+	}
+	for _, name := range names {
+		if n.Data == name {
+			return true
+		}
+	}
+	return false
+}
+
+// classes are class and id of an element, in small letters.
+func classes(n *html.Node) string {
+	class, id := attr(n, "class"), attr(n, "id")
+	if class == "" && id == "" {
+		return ""
+	}
+	return strings.ToLower(class + " " + id)
+}
+
+// hasClass reports whether one of the words of class is one of these.
+func hasClass(n *html.Node, names ...string) bool {
+	for word := range strings.FieldsSeq(attr(n, "class")) {
+		for _, name := range names {
+			if word == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func remove(n *html.Node) {
+	if n.Parent != nil {
+		n.Parent.RemoveChild(n)
+	}
+}
+
+// unwrap puts the children of n in its place.
+func unwrap(n *html.Node) {
+	if n.Parent == nil {
+		return
+	}
+	for c := n.FirstChild; c != nil; c = n.FirstChild {
+		n.RemoveChild(c)
+		n.Parent.InsertBefore(c, n)
+	}
+	n.Parent.RemoveChild(n)
+}
+
+// replace puts another node in the place of n.
+func replace(n, other *html.Node) {
+	if n.Parent == nil {
+		return
+	}
+	n.Parent.InsertBefore(other, n)
+	n.Parent.RemoveChild(n)
+}
+
+// empty removes what is in n.
+func empty(n *html.Node) {
+	for n.FirstChild != nil {
+		n.RemoveChild(n.FirstChild)
+	}
+}
+
+func element(name string, children ...*html.Node) *html.Node {
+	n := &html.Node{Type: html.ElementNode, Data: name, DataAtom: atomOf(name)}
+	for _, c := range children {
+		n.AppendChild(c)
+	}
+	return n
+}
+
+func textNode(s string) *html.Node { return &html.Node{Type: html.TextNode, Data: s} }
+
+// walk calls visit for root and all under it, in the order of the document, as
+// long as visit says to go into what it got. Visit may remove or replace its
+// node, but none outside of it.
+func walk(root *html.Node, visit func(*html.Node) bool) {
+	if !visit(root) {
+		return
+	}
+	for c := root.FirstChild; c != nil; {
+		next := c.NextSibling
+		walk(c, visit)
+		c = next
+	}
+}
+
+// all are the elements under root that match, root left out.
+func all(root *html.Node, match func(*html.Node) bool) []*html.Node {
+	var found []*html.Node
+	walk(root, func(n *html.Node) bool {
+		if n != root && n.Type == html.ElementNode && match(n) {
+			found = append(found, n)
+		}
+		return true
+	})
+	return found
+}
+
+// named are the elements under root with one of these names.
+func named(root *html.Node, names ...string) []*html.Node {
+	return all(root, func(n *html.Node) bool { return is(n, names...) })
+}
+
+// first is the first element under root that matches, or nil.
+func first(root *html.Node, match func(*html.Node) bool) *html.Node {
+	for c := root.FirstChild; c != nil; c = c.NextSibling {
+		if c.Type == html.ElementNode && match(c) {
+			return c
+		}
+		if found := first(c, match); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// within is the nearest ancestor of n, below top, that has one of these names.
+func within(n, top *html.Node, names ...string) *html.Node {
+	for p := n.Parent; p != nil && p != top; p = p.Parent {
+		if is(p, names...) {
+			return p
+		}
+	}
+	return nil
+}
+
+// contains reports whether n is top or under it.
+func contains(top, n *html.Node) bool {
+	for ; n != nil; n = n.Parent {
+		if n == top {
+			return true
+		}
+	}
+	return false
+}
+
+// rawTextOf is all text under n as it stands.
+func rawTextOf(n *html.Node) string {
+	if n.Type == html.TextNode {
+		return n.Data
+	}
+	var b strings.Builder
+	walk(n, func(n *html.Node) bool {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+		return true
+	})
+	return b.String()
+}
+
+// lineOf is the text under n on one line.
+func lineOf(n *html.Node) string { return oneLine(rawTextOf(n)) }
+
+// oneLine makes every run of white space one space.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// length counts the characters of text under n, white space and what never
+// shows left out.
+func length(n *html.Node) int {
+	total := 0
+	walk(n, func(n *html.Node) bool {
+		if n.Type == html.TextNode {
+			total += letters(n.Data)
+		}
+		return !is(n, "script", "style", "template", "noscript")
+	})
+	return total
+}
+
+func letters(s string) int {
+	total := 0
+	for _, r := range s {
+		if !unicode.IsSpace(r) {
+			total++
+		}
+	}
+	return total
+}
+
+// clone is a copy of n and all under it.
+func clone(n *html.Node) *html.Node {
+	c := &html.Node{Type: n.Type, DataAtom: n.DataAtom, Data: n.Data, Namespace: n.Namespace}
+	c.Attr = append([]html.Attribute(nil), n.Attr...)
+	for k := n.FirstChild; k != nil; k = k.NextSibling {
+		c.AppendChild(clone(k))
+	}
+	return c
+}
