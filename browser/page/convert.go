@@ -1,32 +1,291 @@
 package page
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
 )
 
 func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
-	if err := ctx.Err(); err != nil {
+	switch {
+	case o.MaxBytes < 0:
+		return nil, fmt.Errorf("convert a page: MaxBytes is %d, want 0 or more", o.MaxBytes)
+	case o.Timeout < 0:
+		return nil, fmt.Errorf("convert a page: Timeout is %s, want 0 or more", o.Timeout)
+	}
+	switch o.Format {
+	case "":
+		o.Format = Markdown
+	case Markdown, Text, HTML:
+	default:
+		return nil, fmt.Errorf("convert a page to %q: want text, html or markdown", o.Format)
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+
+	p := &Page{URL: o.URL, Format: o.Format, Extraction: ByWhole}
+	if len(src) > o.MaxBytes {
+		src = src[:o.MaxBytes]
+		p.Truncated = true
+		p.Notes = append(p.Notes, fmt.Sprintf("The document is longer than %d bytes; the rest was not read.", o.MaxBytes))
+	}
+	p.Bytes = len(src)
+	var err error
+	if p.Kind, err = kindOf(src, o); err != nil {
 		return nil, err
 	}
-	if o.MaxBytes < 0 || o.Timeout < 0 {
-		return nil, errors.New("convert a page: a limit below zero")
+	if p.Kind == KindPDF {
+		return p, convertPDF(ctx, p, src)
 	}
-	t, err := parse(ctx, src)
+	text, name := decode(src, o.ContentType, o.Decoded)
+	p.Charset = name
+	switch p.Kind {
+	case KindHTML:
+		err = convertHTML(ctx, p, text, o)
+	case KindFeed:
+		err = convertFeed(ctx, p, text, o)
+	case KindXML:
+		convertXML(p, text)
+	case KindJSON:
+		convertJSON(p, text)
+	case KindMarkdown, KindText, KindPDF:
+		convertText(p, text)
+	}
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{Kind: KindHTML, Format: Text, URL: o.URL, Bytes: len(src)}
-	dropHidden(t.doc, stylesOf(t.doc))
-	base, _ := url.Parse(o.URL)
-	n := articleOf(t.doc, base)
-	p.Extraction = ByReadability
-	if n == nil {
-		n = t.body
-		p.Extraction = ByWhole
+	return p, nil
+}
+
+// convertText passes a document through that has no markup to take away.
+func convertText(p *Page, text []byte) {
+	s, hidden := visible(strings.ReplaceAll(string(text), "\r\n", "\n"))
+	p.Content, p.Hidden = s, hidden
+	if p.Kind == KindMarkdown {
+		p.Format = Markdown
+		headsOfMarkdown(p)
+		return
+	}
+	p.Format = Text
+}
+
+// headsOfMarkdown finds the headings of a document that was markdown already.
+func headsOfMarkdown(p *Page) {
+	fence, chars := "", 0
+	for line := range strings.Lines(p.Content) {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case fence != "":
+			if strings.HasPrefix(trimmed, fence) {
+				fence = ""
+			}
+		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
+			fence = trimmed[:3]
+		case strings.HasPrefix(line, "#"):
+			level := len(line) - len(strings.TrimLeft(line, "#"))
+			if text := strings.TrimSpace(strings.Trim(trimmed, "#")); level <= 6 && text != "" && len(p.Headings) < MaxLinks {
+				if p.Title == "" {
+					p.Title = shorten(text, 300)
+				}
+				p.Headings = append(p.Headings, Heading{Level: level, Text: text, Offset: chars})
+			}
+		}
+		chars += utf8.RuneCountInString(line)
+	}
+}
+
+// convertHTML does the steps that the package comment lists.
+func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
+	t, err := parse(ctx, text)
+	if err != nil {
+		return err
+	}
+	if t.cut {
+		p.Truncated = true
+		p.Notes = append(p.Notes, fmt.Sprintf("The page has more than %d elements; the rest was left out.", maxNodes))
+	}
+	flatten(t, func(src string) *html.Node {
+		frame, err := parse(ctx, []byte(src))
+		if err != nil {
+			return nil
+		}
+		t.nodes += frame.nodes
+		if t.nodes > maxNodes {
+			return nil
+		}
+		frame.root.RemoveChild(frame.body)
+		frame.body.Data, frame.body.DataAtom = "div", atomOf("div")
+		return frame.body
+	})
+	a := aboutOf(t)
+	p.Title, p.Language, p.Published = a.title, a.language, a.published
+	p.NeedsScript = needsScript(t)
+	base := baseOf(t.doc, o.URL)
+	p.Hidden = dropHidden(t.doc, stylesOf(t.doc)) + dropSigns(t.doc)
+	documentation := isDocumentation(t.doc)
+	codeBlocks(t.body)
+	formulas(t.body)
+	media(t.body, base)
+	permalinks(t.body)
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	n, err := choose(t, p, base, o, documentation)
+	if err != nil {
+		return err
 	}
 	sweep(n)
-	p.Content = plainText(n)
-	return p, nil
+	shallow(n)
+	return write(ctx, p, n, base, o)
+}
+
+// write makes the content of what was chosen.
+func write(ctx context.Context, p *Page, n *html.Node, base *url.URL, o Options) error {
+	links(n, base, o.OmitLinks)
+	if o.OmitImages {
+		for _, img := range named(n, "img") {
+			remove(img)
+		}
+	}
+	collect(p, n)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.Headings = heads(n)
+	switch o.Format {
+	case Text:
+		for _, a := range named(n, "a") {
+			if hasAttr(a, embedAttr) {
+				remove(a)
+			}
+		}
+		p.Content = plainText(n)
+	case HTML:
+		var b bytes.Buffer
+		plain(n)
+		if err := html.Render(&b, n); err != nil {
+			return fmt.Errorf("write the page as HTML: %w", err)
+		}
+		p.Content = b.String() + "\n"
+	case Markdown:
+		content, err := markdownOf(n)
+		if err != nil {
+			return fmt.Errorf("write the page as markdown: %w", err)
+		}
+		p.Content = content
+	}
+	place(p.Headings, p.Content, o.Format)
+	return nil
+}
+
+// collect lists links and images of the content.
+func collect(p *Page, n *html.Node) {
+	seen := make(map[string]bool)
+	walk(n, func(n *html.Node) bool {
+		switch {
+		case is(n, "a") && attr(n, "href") != "" && len(p.Links) < MaxLinks:
+			if href := attr(n, "href"); !seen[href] {
+				seen[href] = true
+				p.Links = append(p.Links, Link{Text: shorten(lineOf(n), 200), URL: href})
+			}
+		case is(n, "img") && attr(n, "src") != "" && len(p.Images) < MaxLinks:
+			if src := attr(n, "src"); !seen["!"+src] {
+				seen["!"+src] = true
+				p.Images = append(p.Images, Image{Alt: shorten(oneLine(attr(n, "alt")), 300), URL: src})
+			}
+		}
+		return true
+	})
+}
+
+// choose is the part of the page that becomes the content: the way of the
+// router.
+func choose(t *tree, p *Page, base *url.URL, o Options, documentation bool) (*html.Node, error) {
+	if o.Selector != "" {
+		return selected(t, p, o.Selector)
+	}
+	if o.Whole {
+		p.Extraction = ByWhole
+		return t.body, nil
+	}
+	if documentation {
+		return mainContent(t, p), nil
+	}
+	mass := paragraphs(t.body)
+	doc := clone(t.doc)
+	if found := articleOf(doc, base); found != nil && letters(plainText(found)) >= 200 && paragraphs(found)*5 >= mass {
+		p.Extraction = ByReadability
+		return found, nil
+	}
+	return mainContent(t, p), nil
+}
+
+func selected(t *tree, p *Page, selector string) (*html.Node, error) {
+	sel, err := cascadia.ParseGroup(selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector %q: %w", selector, err)
+	}
+	top := element("div")
+	var found []*html.Node
+	walk(t.body, func(n *html.Node) bool {
+		if n.Type == html.ElementNode && sel.Match(n) {
+			found = append(found, n)
+			return false // what is in it comes with it
+		}
+		return true
+	})
+	if len(found) == 0 {
+		return nil, fmt.Errorf("selector %q matches nothing on the page", selector)
+	}
+	for _, n := range found {
+		if n == t.body {
+			p.Extraction = BySelector
+			return t.body, nil
+		}
+		remove(n)
+		top.AppendChild(n)
+	}
+	p.Extraction = BySelector
+	return top, nil
+}
+
+// mainContent is the marked content of a page with its title, or all of the
+// page but what is there to find the way.
+func mainContent(t *tree, p *Page) *html.Node {
+	n := mainOf(t.body)
+	p.Extraction = ByMain
+	if n == t.body {
+		p.Extraction = ByWhole
+		dropChrome(n)
+		return n
+	}
+	title := titleBlock(t.body, n)
+	dropChrome(n)
+	if title == nil {
+		return n
+	}
+	dropChrome(title)
+	remove(title)
+	if !is(title, "h1") && first(title, isHeading) == nil {
+		h := element("h1")
+		for c := title.FirstChild; c != nil; c = title.FirstChild {
+			title.RemoveChild(c)
+			h.AppendChild(c)
+		}
+		title = h
+	}
+	n.InsertBefore(title, n.FirstChild)
+	return n
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"io"
@@ -10,11 +11,16 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
 )
 
 // shingles are the 4-grams of the words of a text, counted.
 func shingles(text string) map[string]float64 {
-	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && r != '_' })
+	words := strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && r != '_'
+	})
 	m := make(map[string]float64)
 	if len(words) == 0 {
 		return m
@@ -134,5 +140,154 @@ func TestArticleQuality(t *testing.T) {
 	t.Logf("articles: %d pages, F1 %.3f precision %.3f recall %.3f (halves %.3f %.3f)", len(scores), f, p, r, fe, fo)
 	if f < 0.962 {
 		t.Errorf("articles: got F1 %.3f, want at least 0.962", f)
+	}
+}
+
+// generatorTruth is the element in which each generator puts the content of a
+// page.
+var generatorTruth = map[string]string{
+	"sphinx": "div.body", "docbook": "body", "asciidoc": "body", "node": "#apicontent", "rustdoc": "#main-content",
+	"mdbook": "main", "javadoc": "main", "mkdocs": "[role=main]", "doxygen": "div.header, div.contents",
+}
+
+// besideContent is what a generator has in that element for finding the way.
+const besideContent = `script, style, template, .headerlink, .navheader, .navfooter, #footer, .nav, nav, .summary-nav, .sub-nav, .srclink, .out-of-band,
+	#copy-path, a.anchor, .srclink, .toc-title, .nav-chapters, .sphinxsidebar, .mark > a, #help, .hidden, .anchor, .mobile-nav-chapters, button, input, select, form`
+
+func TestDocumentationQuality(t *testing.T) {
+	dir := os.Getenv("BELLJAR_QUALITY_DOCS")
+	if _, err := os.Stat(dir); dir == "" || err != nil {
+		t.Skip("BELLJAR_QUALITY_DOCS names no directory of documentation; scripts/docs-corpus makes one")
+	}
+	var every []score
+	var code, rows, heads [2]float64
+	for _, g := range []string{"sphinx", "docbook", "asciidoc", "node", "rustdoc", "mdbook", "javadoc", "mkdocs", "doxygen"} {
+		var scores []score
+		var c, r, h [2]float64
+		files, _ := filepath.Glob(filepath.Join(dir, g, "*"))
+		for _, name := range files {
+			src, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, parts := truthOf(t, src, generatorTruth[g])
+			if letters(want) < 200 {
+				continue
+			}
+			p, err := Convert(t.Context(), src, Options{URL: "https://docs.example/" + filepath.Base(name), Format: Text})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			s := compare(want, p.Content)
+			scores = append(scores, s)
+			md, err := Convert(t.Context(), src, Options{URL: "https://docs.example/" + filepath.Base(name), OmitLinks: true})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			b := [3][2]float64{c, r, h}
+			kept(&c, parts.code, md.Content, 4)
+			kept(&r, parts.rows, md.Content, 1)
+			kept(&h, parts.heads, md.Content, 1)
+			if s.p < 0.97 || s.r < 0.97 || c[1]-b[0][1] > c[0]-b[0][0] || r[1]-b[1][1] > r[0]-b[1][0] || h[1]-b[2][1] > h[0]-b[2][0] {
+				t.Logf("  %s p %.3f r %.3f %s code %v rows %v heads %v", filepath.Base(name), s.p, s.r, p.Extraction, [2]float64{c[0] - b[0][0], c[1] - b[0][1]}, [2]float64{r[0] - b[1][0], r[1] - b[1][1]}, [2]float64{h[0] - b[2][0], h[1] - b[2][1]})
+				if out := os.Getenv("BELLJAR_QUALITY_OUT"); out != "" {
+					os.WriteFile(filepath.Join(out, g+filepath.Base(name)+".got"), []byte(p.Content), 0o600)
+					os.WriteFile(filepath.Join(out, g+filepath.Base(name)+".md"), []byte(md.Content), 0o600)
+					os.WriteFile(filepath.Join(out, g+filepath.Base(name)+".want"), []byte(want), 0o600)
+				}
+			}
+		}
+		if len(scores) == 0 {
+			t.Logf("%-9s no pages", g)
+			continue
+		}
+		f, p, rc := mean(scores)
+		t.Logf("%-9s %3d pages F1 %.3f precision %.3f recall %.3f code %.3f rows %.3f headings %.3f", g, len(scores), f, p, rc, share(c), share(r), share(h))
+		every = append(every, scores...)
+		for i := range 2 {
+			code[i], rows[i], heads[i] = code[i]+c[i], rows[i]+r[i], heads[i]+h[i]
+		}
+	}
+	f, p, r := mean(every)
+	t.Logf("documentation: %d pages, F1 %.3f precision %.3f recall %.3f code %.4f rows %.4f headings %.4f", len(every), f, p, r, share(code), share(rows), share(heads))
+	if f < 0.98 || share(code) < 0.9995 || share(rows) < 0.99 || share(heads) < 0.98 {
+		t.Error("documentation: want F1 0.98, code 1.00, rows 0.99, headings 0.98")
+	}
+}
+
+func share(n [2]float64) float64 {
+	if n[1] == 0 {
+		return 1
+	}
+	return n[0] / n[1]
+}
+
+type docParts struct{ code, rows, heads []string }
+
+// truthOf is the text of the content element of a page, and its parts. It is
+// made with the parser of x/net/html, which is none of the code under test.
+func truthOf(t *testing.T, src []byte, selector string) (string, docParts) {
+	t.Helper()
+	doc, err := html.Parse(bytes.NewReader(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := cascadia.MustCompile(besideContent)
+	var text []string
+	var parts docParts
+	for _, n := range cascadia.MustCompile(selector).MatchAll(doc) {
+		for _, x := range beside.MatchAll(n) {
+			remove(x)
+		}
+		text = append(text, plainText(n))
+		for _, pre := range named(n, "pre") {
+			parts.code = append(parts.code, rawTextOf(pre))
+		}
+		for _, tr := range named(n, "tr") {
+			cells := named(tr, "td", "th")
+			if within(tr, n, "pre") == nil && len(named(tr, "table")) == 0 && len(cells) > 0 {
+				var words []string
+				for _, c := range cells {
+					words = append(words, plainText(c))
+				}
+				parts.rows = append(parts.rows, strings.Join(words, " "))
+			}
+		}
+		for _, h := range all(n, isHeading) {
+			if lineOf(h) != "" {
+				parts.heads = append(parts.heads, lineOf(h))
+			}
+		}
+	}
+	return strings.Join(text, "\n"), parts
+}
+
+// kept counts how much of the parts a text holds: by the words of a part in a
+// row where whole is 1, and by runs of n words else.
+func kept(sum *[2]float64, parts []string, text string, n int) {
+	words := func(s string) []string {
+		return strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	}
+	flat := " " + strings.Join(words(text), " ") + " "
+	for _, part := range parts {
+		w := words(part)
+		if len(w) == 0 {
+			continue
+		}
+		if n == 1 || len(w) < n {
+			sum[1]++
+			if strings.Contains(flat, " "+strings.Join(w, " ")+" ") {
+				sum[0]++
+			}
+			continue
+		}
+		for i := 0; i+n <= len(w); i++ {
+			sum[1]++
+			if strings.Contains(flat, " "+strings.Join(w[i:i+n], " ")+" ") {
+				sum[0]++
+			}
+		}
 	}
 }

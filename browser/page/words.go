@@ -64,7 +64,9 @@ func cutWords(s string, use func(string) bool) bool {
 	return false
 }
 
-func isWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80 }
+func isWord(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+}
 
 // isFurniture reports whether an element is named as something beside the
 // article.

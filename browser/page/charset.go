@@ -1,0 +1,222 @@
+package page
+
+import (
+	"bytes"
+	"mime"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// decode makes UTF-8 of a document, and names the charset it was in: that of
+// its byte order mark, else of the Content-Type, else of a meta element or an
+// XML declaration, else UTF-8 if that fits, else what the bytes look like.
+// Bytes that are wrong in their charset become U+FFFD.
+func decode(src []byte, contentType string, decoded bool) ([]byte, string) {
+	switch {
+	case bytes.HasPrefix(src, []byte("\xef\xbb\xbf")):
+		return valid(src[3:]), "utf-8"
+	case bytes.HasPrefix(src, []byte{0xff, 0xfe, 0, 0}):
+		return convertBy(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), src), "utf-32le"
+	case bytes.HasPrefix(src, []byte{0, 0, 0xfe, 0xff}):
+		return convertBy(utf32.UTF32(utf32.BigEndian, utf32.UseBOM), src), "utf-32be"
+	case bytes.HasPrefix(src, []byte{0xfe, 0xff}), bytes.HasPrefix(src, []byte{0xff, 0xfe}):
+		name := "utf-16be"
+		if src[0] == 0xff {
+			name = "utf-16le"
+		}
+		e, _ := charset.Lookup(name)
+		return convertBy(e, src[2:]), name
+	case decoded:
+		return valid(src), "utf-8"
+	}
+	if _, params, err := mime.ParseMediaType(contentType); err == nil {
+		if e, name := charset.Lookup(params["charset"]); e != nil && !contradicted(src, name) {
+			return convertBy(e, src), name
+		}
+	}
+	if e, name := charset.Lookup(declared(src)); e != nil && !contradicted(src, name) {
+		if strings.HasPrefix(name, "utf-16") {
+			return valid(src), "utf-8" // who could read the meta element was no UTF-16
+		}
+		return convertBy(e, src), name
+	}
+	if utf8.Valid(src) || mostlyUTF8(src) {
+		return valid(src), "utf-8"
+	}
+	if e, name := guess(src); e != nil {
+		return convertBy(e, src), name
+	}
+	e, name := charset.Lookup("windows-1252")
+	return convertBy(e, src), name
+}
+
+// contradicted reports whether a document says that it is in a charset of one
+// byte a character, and is plainly UTF-8: so are many pages whose server has a
+// wrong default.
+func contradicted(src []byte, name string) bool {
+	if name != "windows-1252" && name != "iso-8859-1" && name != "us-ascii" {
+		return false
+	}
+	long := 0
+	for i := 0; i < len(src); {
+		if src[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && n == 1 {
+			return false
+		}
+		if long++; long >= 3 {
+			return utf8.Valid(src[i:min(len(src), i+1<<16)]) || utf8.Valid(src)
+		}
+		i += n
+	}
+	return false
+}
+
+// declared is the charset that a document names in its first bytes.
+func declared(src []byte) string {
+	head := bytes.ToLower(src[:min(len(src), 4096)])
+	for _, mark := range []string{"charset=", "encoding="} {
+		for rest := head; ; {
+			i := bytes.Index(rest, []byte(mark))
+			if i < 0 {
+				break
+			}
+			rest = bytes.TrimLeft(rest[i+len(mark):], "\"' ")
+			end := bytes.IndexAny(rest, "\"' ;>/?\r\n\t")
+			if end > 0 && end < 40 {
+				if e, _ := charset.Lookup(string(rest[:end])); e != nil {
+					return string(rest[:end])
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func valid(src []byte) []byte {
+	if utf8.Valid(src) {
+		return src
+	}
+	return bytes.ToValidUTF8(src, []byte("\uFFFD"))
+}
+
+// mostlyUTF8 reports whether a document is UTF-8 but for a few bytes, as where
+// a page was cut or put together of two.
+func mostlyUTF8(src []byte) bool {
+	good, bad := 0, 0
+	for i := 0; i < len(src); {
+		if src[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(src[i:])
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		} else {
+			good++
+		}
+		i += n
+	}
+	return good > 20*bad
+}
+
+func convertBy(e encoding.Encoding, src []byte) []byte {
+	out, err := e.NewDecoder().Bytes(src)
+	if err != nil {
+		return valid(src)
+	}
+	return valid(out)
+}
+
+// guess tells the charsets of East Asia by what decodes without fault and into
+// the letters of the language, and Cyrillic by its commonest letters.
+func guess(src []byte) (encoding.Encoding, string) {
+	sample := src[:min(len(src), 64<<10)]
+	type candidate struct {
+		e    encoding.Encoding
+		name string
+	}
+	var best candidate
+	most := 0.5
+	for _, c := range []candidate{
+		{japanese.ISO2022JP, "iso-2022-jp"}, {japanese.ShiftJIS, "shift_jis"}, {japanese.EUCJP, "euc-jp"}, {korean.EUCKR, "euc-kr"},
+		{simplifiedchinese.GB18030, "gb18030"}, {traditionalchinese.Big5, "big5"},
+	} {
+		if c.name == "iso-2022-jp" && !bytes.Contains(sample, []byte("\x1b$")) {
+			continue
+		}
+		if s := asian(convertBy(c.e, sample), c.name); s > most {
+			best, most = c, s
+		}
+	}
+	for _, name := range []string{"windows-1251", "koi8-r"} {
+		e, _ := charset.Lookup(name)
+		if s := cyrillic(convertBy(e, sample)); s > most {
+			best, most = candidate{e, name}, s
+		}
+	}
+	return best.e, best.name
+}
+
+// asian is the share of letters outside of ASCII that are what a language
+// mostly writes with, and less for what it rarely does.
+func asian(text []byte, name string) float64 {
+	total, fit := 0.0, 0.0
+	for _, r := range string(text) {
+		if r < 0x80 {
+			continue
+		}
+		total++
+		switch {
+		case r == utf8.RuneError:
+			fit -= 5
+		case r >= 0x3040 && r <= 0x30ff && (name == "shift_jis" || name == "euc-jp" || name == "iso-2022-jp"):
+			fit += 1.1
+		case r >= 0xac00 && r <= 0xd7a3 && name == "euc-kr":
+			fit += 1.1
+		case strings.ContainsRune("的一是不了在人有我他这這個个们們中来來上大为為和国國地到以说說时時要就出会會", r):
+			fit += 1.5
+		case r >= 0x4e00 && r <= 0x9fff:
+			fit += 0.8
+		case r >= 0x3000 && r <= 0x303f || r >= 0xff00 && r <= 0xff60:
+			fit++
+		case r >= 0xff61 && r <= 0xff9f, r >= 0xe000 && r <= 0xf8ff:
+			fit--
+		}
+	}
+	if total < 4 {
+		return 0
+	}
+	return fit / total
+}
+
+func cyrillic(text []byte) float64 {
+	total, fit := 0.0, 0.0
+	for _, r := range string(text) {
+		if r < 0x80 {
+			continue
+		}
+		total++
+		if strings.ContainsRune("оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфОЕАИНТСРВЛКМДПУЯ", r) {
+			fit++
+		}
+		if r >= 'А' && r <= 'Я' {
+			fit -= 0.6
+		}
+	}
+	if total < 8 {
+		return 0
+	}
+	return fit / total
+}

@@ -1,0 +1,355 @@
+package page
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/collapse"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/marker"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/strikethrough"
+	"golang.org/x/net/html"
+)
+
+// markdownOf writes a tree as GitHub's markdown. The tree is changed.
+func markdownOf(n *html.Node) (string, error) {
+	conv := converter.NewConverter(converter.WithPlugins(
+		ground{},
+		commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false), commonmark.WithHorizontalRule("---")),
+		strikethrough.NewStrikethroughPlugin(),
+		ours{},
+	))
+	doc := &html.Node{Type: html.DocumentNode}
+	remove(n)
+	doc.AppendChild(n)
+	out, err := conv.ConvertNode(doc)
+	if err != nil {
+		return "", err
+	}
+	if len(out) == 0 {
+		return "", nil
+	}
+	return string(out) + "\n", nil
+}
+
+// ground stands in for the library's own plugin of this name, which escapes
+// every < and removes elements that have a meaning here.
+type ground struct{}
+
+func (ground) Name() string { return "base" }
+
+func (ground) Init(conv *converter.Converter) error {
+	conv.Register.PreRenderer(func(ctx converter.Context, doc *html.Node) {
+		collapse.Collapse(doc, &collapse.DomFuncs{IsBlockNode: func(n *html.Node) bool {
+			return blocks[n.Data] || is(n, "td", "th", "video", "iframe")
+		}})
+	}, converter.PriorityLate)
+	for name := range blocks {
+		conv.Register.TagType(name, converter.TagTypeBlock, converter.PriorityStandard)
+	}
+	conv.Register.TextTransformer(func(ctx converter.Context, s string) string {
+		return tame(entities(string(ctx.EscapeContent([]byte(s)))))
+	}, converter.PriorityStandard)
+	conv.Register.PostRenderer(func(ctx converter.Context, out []byte) []byte {
+		return ctx.UnEscapeContent(tidy(out))
+	}, converter.PriorityStandard)
+	return nil
+}
+
+// entities escapes what markdown would take for an element or an entity.
+func entities(s string) string {
+	if !strings.ContainsAny(s, "<&") {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		next := byte(0)
+		if i+1 < len(s) {
+			next = s[i+1]
+		}
+		switch {
+		case s[i] == '<' && (next >= 'a' && next <= 'z' || next >= 'A' && next <= 'Z' || next == '/' || next == '!' || next == '?'):
+			b.WriteString(`\<`)
+		case s[i] == '&' && entity.MatchString(s[i:min(len(s), i+12)]):
+			b.WriteString(`\&`)
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+var entity = regexp.MustCompile(`^&(#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,8});`)
+
+// tame takes the marks for escaping off underlines inside of words, which
+// emphasise nothing there.
+func tame(s string) string {
+	const mark = string(marker.MarkerEscaping) + "_"
+	if !strings.Contains(s, mark) {
+		return s
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(s, mark)
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		s = s[i+len(mark):]
+		before, _ := utf8.DecodeLastRuneInString(b.String())
+		after, _ := utf8.DecodeRuneInString(s)
+		if wordRune(before) && wordRune(after) {
+			b.WriteByte('_')
+			continue
+		}
+		b.WriteString(mark)
+	}
+}
+
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+
+// tidy leaves at most one empty line in a row, and no spaces at line ends but
+// those that break a line. Line ends of code are marks here, so it stands.
+func tidy(out []byte) []byte {
+	var b bytes.Buffer
+	b.Grow(len(out))
+	blank := 1
+	for line := range bytes.Lines(out) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		hard := bytes.HasSuffix(line, []byte("  ")) && len(bytes.TrimSpace(line)) > 0
+		line = bytes.TrimRight(line, " \t\r")
+		if len(bytes.TrimLeft(line, "> ")) == 0 {
+			if len(line) == 0 || blank > 0 {
+				blank++
+				if len(line) == 0 || blank > 1 {
+					continue
+				}
+			}
+		}
+		if b.Len() > 0 {
+			if blank > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteByte('\n')
+		}
+		blank = 0
+		b.Write(line)
+		if hard {
+			b.WriteString("  ")
+		}
+	}
+	return bytes.TrimRight(b.Bytes(), " \n")
+}
+
+// ours is what the library loses: tables with anything in their cells, math,
+// definitions, boxes of tasks, raised and lowered text, and targets as they
+// are.
+type ours struct{}
+
+func (ours) Name() string { return "belljar" }
+
+func (ours) Init(conv *converter.Converter) error {
+	conv.Register.Renderer(func(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+		switch n.Data {
+		case "table":
+			return writeTable(ctx, w, n)
+		case "a":
+			return writeLink(ctx, w, n)
+		case "img":
+			return writeImage(w, n)
+		case "input":
+			return writeBox(w, n)
+		case "sub", "sup":
+			return writeRaised(ctx, w, n)
+		case "dl":
+			return writeDefinitions(ctx, w, n)
+		case "q":
+			w.WriteString("“")
+			ctx.RenderChildNodes(ctx, w, n)
+			w.WriteString("”")
+			return converter.RenderSuccess
+		case "summary":
+			return writeSummary(ctx, w, n)
+		case "span":
+			if kind := attr(n, mathAttr); kind != "" {
+				writeMath(w, rawTextOf(n), kind == "block")
+				return converter.RenderSuccess
+			}
+		}
+		return converter.RenderTryNext
+	}, converter.PriorityEarly)
+	return nil
+}
+
+func render(ctx converter.Context, n *html.Node) []byte {
+	var b bytes.Buffer
+	ctx.RenderChildNodes(ctx, &b, n)
+	return b.Bytes()
+}
+
+// writeLink writes a link on one line. One without a text is its target's
+// last part; one around a block is left to the block.
+func writeLink(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+	href := attr(n, "href")
+	if href == "" {
+		ctx.RenderChildNodes(ctx, w, n)
+		return converter.RenderSuccess
+	}
+	// The library escapes a bracket in the text of a link by this name.
+	content := render(ctx.WithValue("is_inside_link", true), n)
+	trimmed := bytes.TrimSpace(content)
+	if len(trimmed) == 0 {
+		if label := oneLine(attr(n, "aria-label") + " " + attr(n, "title")); label != "" && len(label) < 200 && first(n, func(n *html.Node) bool { return is(n, "img") }) == nil {
+			trimmed = []byte(label)
+		} else {
+			return converter.RenderSuccess
+		}
+	}
+	if bytes.Contains(trimmed, []byte("\n\n")) {
+		trimmed = joined(trimmed)
+	}
+	trimmed = bytes.ReplaceAll(bytes.ReplaceAll(trimmed, []byte("  \n"), []byte(" ")), []byte("\n"), []byte(" "))
+	for len(trimmed) > 0 && (trimmed[0] == '#' || trimmed[0] == ' ') { // a heading in a link
+		trimmed = trimmed[1:]
+	}
+	if c := content[0:min(1, len(content))]; len(c) == 1 && c[0] == ' ' {
+		w.WriteByte(' ')
+	}
+	w.WriteByte('[')
+	w.Write(trimmed)
+	w.WriteString("](")
+	w.WriteString(href)
+	w.WriteByte(')')
+	if len(content) > 0 && content[len(content)-1] == ' ' {
+		w.WriteByte(' ')
+	}
+	return converter.RenderSuccess
+}
+
+// joined makes the blocks in a link parts of one line.
+func joined(b []byte) []byte {
+	var parts [][]byte
+	for part := range bytes.SplitSeq(b, []byte("\n\n")) {
+		part = bytes.TrimLeft(bytes.TrimSpace(part), "# ")
+		if len(part) > 0 {
+			parts = append(parts, part)
+		}
+	}
+	return bytes.Join(parts, []byte(" — "))
+}
+
+func writeImage(w converter.Writer, n *html.Node) converter.RenderStatus {
+	alt := strings.NewReplacer("[", `\[`, "]", `\]`, "\n", " ").Replace(oneLine(attr(n, "alt")))
+	src := attr(n, "src")
+	if src == "" {
+		if alt != "" {
+			w.WriteString("![" + alt + "]()")
+		}
+		return converter.RenderSuccess
+	}
+	w.WriteString("![" + alt + "](" + src)
+	if title := oneLine(attr(n, "title")); title != "" && title != oneLine(attr(n, "alt")) {
+		w.WriteString(` "` + strings.ReplaceAll(title, `"`, "'") + `"`)
+	}
+	w.WriteByte(')')
+	return converter.RenderSuccess
+}
+
+// writeBox writes the box of a task.
+func writeBox(w converter.Writer, n *html.Node) converter.RenderStatus {
+	if hasAttr(n, "checked") {
+		w.WriteString("[x] ")
+	} else {
+		w.WriteString("[ ] ")
+	}
+	return converter.RenderSuccess
+}
+
+func writeRaised(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+	content := bytes.TrimSpace(render(ctx, n))
+	if len(content) == 0 || bytes.Contains(content, []byte("](")) || content[0] == '[' || bytes.Contains(content, []byte("\n")) {
+		w.Write(content) // a footnote says so itself
+		return converter.RenderSuccess
+	}
+	w.WriteString("<" + n.Data + ">")
+	w.Write(content)
+	w.WriteString("</" + n.Data + ">")
+	return converter.RenderSuccess
+}
+
+func writeSummary(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+	content := bytes.TrimSpace(render(ctx, n))
+	if len(content) == 0 {
+		return converter.RenderSuccess
+	}
+	w.WriteString("\n\n")
+	if bytes.ContainsAny(content, "\n*#`") || bytes.Contains(content, []byte("](")) {
+		w.Write(content)
+	} else {
+		w.WriteString("**" + string(content) + "**")
+	}
+	w.WriteString("\n\n")
+	return converter.RenderSuccess
+}
+
+func writeMath(w converter.Writer, tex string, block bool) {
+	if !block {
+		w.WriteString("$" + oneLine(tex) + "$")
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(tex), "\n")
+	kept := lines[:0]
+	for _, l := range lines {
+		if strings.TrimSpace(l) != "" {
+			kept = append(kept, strings.TrimRight(l, " \t\r"))
+		}
+	}
+	w.WriteString("\n\n$$\n" + strings.Join(kept, "\n") + "\n$$\n\n")
+}
+
+// writeDefinitions writes terms and what they mean: a term is a line of its
+// own, its meaning is indented after a colon.
+func writeDefinitions(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+	w.WriteString("\n\n")
+	var visit func(n *html.Node)
+	visit = func(n *html.Node) {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			switch {
+			case is(c, "dt"):
+				if content := bytes.TrimSpace(render(ctx, c)); len(content) > 0 {
+					w.WriteString("\n\n")
+					w.Write(content)
+				}
+			case is(c, "dd"):
+				if content := bytes.TrimSpace(render(ctx, c)); len(content) > 0 {
+					w.WriteString("\n: ")
+					w.Write(indented(tidy(content)))
+					w.WriteString("\n")
+				}
+			case is(c, "div") && first(c, func(n *html.Node) bool { return is(n, "dt", "dd") }) != nil:
+				visit(c)
+			case c.Type == html.TextNode && strings.TrimSpace(c.Data) == "":
+			default:
+				w.WriteString("\n\n")
+				ctx.RenderNodes(ctx, w, c)
+				w.WriteString("\n\n")
+			}
+		}
+	}
+	visit(n)
+	w.WriteString("\n\n")
+	return converter.RenderSuccess
+}
+
+// indented puts two spaces before every line but the first, those of code
+// included.
+func indented(b []byte) []byte {
+	b = bytes.ReplaceAll(b, marker.BytesMarkerCodeBlockNewline, append(bytes.Clone(marker.BytesMarkerCodeBlockNewline), ' ', ' '))
+	b = bytes.ReplaceAll(b, []byte("\n"), []byte("\n  "))
+	return bytes.ReplaceAll(b, []byte("\n  \n"), []byte("\n\n"))
+}

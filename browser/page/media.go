@@ -1,0 +1,231 @@
+package page
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// baseOf is what the links of a document are relative to: its URL, or what its
+// base element says, if that is an address of the web.
+func baseOf(doc *html.Node, docURL string) *url.URL {
+	base, err := url.Parse(docURL)
+	if err != nil {
+		base = &url.URL{}
+	}
+	if b := first(doc, func(n *html.Node) bool { return is(n, "base") && hasAttr(n, "href") }); b != nil {
+		if u, err := base.Parse(strings.TrimSpace(attr(b, "href"))); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+			return u
+		}
+	}
+	return base
+}
+
+// absolute is a link as seen from anywhere, or nothing for one that leads
+// nowhere but into a browser: scripts, data, blobs, files.
+func absolute(base *url.URL, href string) string {
+	href = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.TrimSpace(href))
+	if href == "" || len(href) > 8192 {
+		return ""
+	}
+	u, err := url.Parse(href)
+	if err != nil {
+		if u, err = url.Parse(strings.ReplaceAll(href, "%", "%25")); err != nil {
+			return ""
+		}
+	}
+	if base != nil && (base.Scheme == "http" || base.Scheme == "https") {
+		u = base.ResolveReference(u)
+	}
+	switch strings.ToLower(u.Scheme) {
+	case "http", "https", "mailto", "tel", "ftp", "":
+		return escapeURL.Replace(u.String())
+	}
+	return ""
+}
+
+// escapeURL keeps a target inside of the parentheses of a link.
+var escapeURL = strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "<", "%3C", ">", "%3E", "[", "%5B", "]", "%5D", "\\", "%5C", `"`, "%22", "|", "%7C", "`", "%60")
+
+// media gives images the source that they would load, and puts a link in the
+// place of what plays.
+func media(root *html.Node, base *url.URL) {
+	walk(root, func(n *html.Node) bool {
+		switch {
+		case is(n, "noscript"):
+			unscripted(n)
+			return n.Parent != nil && n.Data != "noscript"
+		case is(n, "picture"):
+			if img := first(n, func(n *html.Node) bool { return is(n, "img") }); img != nil {
+				remove(img)
+				replace(n, img)
+				source(img, n, base)
+			}
+			return false
+		case is(n, "img", "amp-img"):
+			n.Data, n.DataAtom = "img", atomOf("img")
+			source(n, nil, base)
+			return false
+		case is(n, "iframe", "video", "audio", "amp-youtube", "object", "embed"):
+			plays(n, base)
+			return false
+		}
+		return true
+	})
+}
+
+// unscripted keeps of a noscript element the image that stands there for one
+// that a script would load; the rest is for browsers without scripts.
+func unscripted(n *html.Node) {
+	imgs := named(n, "img")
+	if len(imgs) != 1 || length(n) > 0 {
+		return
+	}
+	img := imgs[0]
+	remove(img)
+	if prev := before(n); prev != nil {
+		if is(prev, "img") && sourceOf(prev) == "" {
+			remove(prev)
+		} else if is(prev, "img") || first(prev, func(k *html.Node) bool { return is(k, "img") }) != nil {
+			return // the image is there already
+		}
+	}
+	n.Data, n.DataAtom, n.Attr = "span", 0, nil
+	empty(n)
+	n.AppendChild(img)
+}
+
+func before(n *html.Node) *html.Node {
+	for s := n.PrevSibling; s != nil; s = s.PrevSibling {
+		if s.Type == html.ElementNode {
+			return s
+		}
+	}
+	return nil
+}
+
+// sourceOf is where an image is loaded from, lazy ones included, or nothing.
+func sourceOf(img *html.Node) string {
+	lazy := []string{"data-src", "data-original", "data-lazy-src", "data-lazy", "data-original-src", "data-hi-res-src", "data-src-medium", "data-full-src", "data-url"}
+	for _, key := range append(lazy, "src") {
+		if v := strings.TrimSpace(attr(img, key)); v != "" && !strings.HasPrefix(v, "data:") && !strings.HasPrefix(v, "blob:") && !strings.ContainsAny(v, "{}") {
+			if key != "src" && strings.Contains(v, " ") && !strings.Contains(v, "%20") {
+				continue
+			}
+			return v
+		}
+	}
+	for _, key := range []string{"srcset", "data-srcset", "data-lazy-srcset"} {
+		if v := largest(attr(img, key)); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// largest is the widest source of a srcset, up to what anybody looks at.
+func largest(srcset string) string {
+	best, most := "", -1.0
+	for part := range strings.SplitSeq(srcset, ", ") {
+		f := strings.Fields(strings.Trim(part, ", "))
+		if len(f) == 0 || strings.HasPrefix(f[0], "data:") {
+			continue
+		}
+		size := 1.0
+		if len(f) > 1 {
+			size, _ = strconv.ParseFloat(strings.TrimRight(f[1], "wx"), 64)
+		}
+		if size > most && size <= 2600 {
+			best, most = f[0], size
+		}
+	}
+	return best
+}
+
+func source(img, picture *html.Node, base *url.URL) {
+	src := sourceOf(img)
+	if src == "" && picture != nil {
+		for _, s := range named(picture, "source") {
+			if src = sourceOf(s); src != "" {
+				break
+			}
+		}
+	}
+	src = absolute(base, src)
+	if src == "" || pixel(img) {
+		// An image that came with the page has no address to cite; its
+		// alternative text may still say something.
+		if alt := oneLine(attr(img, "alt")); alt != "" && !pixel(img) {
+			img.Attr = []html.Attribute{{Key: "alt", Val: alt}}
+			return
+		}
+		remove(img)
+		return
+	}
+	setAttr(img, "src", src)
+}
+
+// pixel reports whether an image is there to be loaded, not to be seen.
+func pixel(img *html.Node) bool {
+	w, h := attr(img, "width"), attr(img, "height")
+	return (w == "1" || w == "0") && (h == "1" || h == "0" || h == "") || h == "1" && w == ""
+}
+
+// plays puts a link in the place of a frame, film or sound.
+func plays(n *html.Node, base *url.URL) {
+	src := firstOf(map[string]string{"a": attr(n, "src"), "b": attr(n, "data-src"), "c": attr(n, "data"), "d": attr(n, "data-lazy-src")}, "a", "b", "c", "d")
+	if id := attr(n, "data-videoid"); id != "" && is(n, "amp-youtube") {
+		src = "https://www.youtube.com/watch?v=" + url.QueryEscape(id)
+	}
+	if src == "" {
+		for _, s := range named(n, "source") {
+			if src = attr(s, "src"); src != "" {
+				break
+			}
+		}
+	}
+	src = absolute(base, src)
+	if !strings.HasPrefix(src, "http") {
+		remove(n)
+		return
+	}
+	what := map[string]string{"video": "Video", "audio": "Audio"}[n.Data]
+	if what == "" {
+		what = "Embedded"
+	}
+	if title := oneLine(attr(n, "title")); title != "" && len(title) < 200 {
+		what += ": " + title
+	} else if u, err := url.Parse(src); err == nil {
+		what += ": " + u.Hostname()
+	}
+	a := element("a", textNode(what))
+	a.Attr = []html.Attribute{{Key: "href", Val: src}, {Key: embedAttr, Val: "1"}}
+	replace(n, a)
+}
+
+// embedAttr marks a link that stands for something that plays; text alone has
+// no use for it.
+const embedAttr = "belljar-embed"
+
+// links makes all targets absolute, and takes the links off what leads
+// nowhere.
+func links(root *html.Node, base *url.URL, omit bool) {
+	for _, a := range named(root, "a") {
+		href := absolute(base, attr(a, "href"))
+		switch {
+		case hasAttr(a, embedAttr) && omit:
+			remove(a)
+		case omit || href == "" || !hasAttr(a, "href"):
+			unwrap(a)
+		default:
+			setAttr(a, "href", href)
+		}
+	}
+}

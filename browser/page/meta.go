@@ -1,0 +1,116 @@
+package page
+
+import (
+	"regexp"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// about is what the head of a document says of it.
+type about struct{ title, language, published string }
+
+// aboutOf reads title, language and date, each from the place that is most
+// often right.
+func aboutOf(t *tree) about {
+	metas := make(map[string]string)
+	var title, heading, when string
+	walk(t.doc, func(n *html.Node) bool {
+		switch {
+		case is(n, "meta"):
+			key := strings.ToLower(firstFilled(attr(n, "property"), attr(n, "name"), attr(n, "itemprop"), attr(n, "http-equiv")))
+			if v := oneLine(attr(n, "content")); key != "" && v != "" && metas[key] == "" && len(metas) < 500 {
+				metas[key] = v
+			}
+		case is(n, "svg"):
+			return false
+		case is(n, "title") && title == "":
+			title = lineOf(n)
+		case is(n, "h1") && heading == "":
+			heading = lineOf(n)
+		case is(n, "time") && when == "" && (hasAttr(n, "pubdate") || attr(n, "itemprop") == "datePublished" || within(n, nil, "article", "header") != nil):
+			when = attr(n, "datetime")
+		case is(n, "script") && when == "" && attr(n, "type") == "application/ld+json":
+			if m := published.FindStringSubmatch(rawTextOf(n)); m != nil {
+				when = m[1]
+			}
+		}
+		return true
+	})
+	a := about{
+		title:     shorten(firstFilled(title, metas["og:title"], metas["twitter:title"], metas["dc.title"], heading), 300),
+		language:  firstFilled(attr(t.root, "lang"), attr(t.root, "xml:lang"), metas["content-language"], strings.ReplaceAll(metas["og:locale"], "_", "-")),
+		published: firstFilled(metas["article:published_time"], metas["og:published_time"], metas["datepublished"], metas["date"], metas["dc.date"], metas["dc.date.issued"], metas["dcterms.created"], metas["citation_publication_date"], metas["citation_date"], metas["publish-date"], metas["pubdate"], when),
+	}
+	// A title of the site's name is no title where the page has a heading.
+	if og := metas["og:title"]; og != "" && len(og) > len(a.title) && strings.Contains(og, a.title) {
+		a.title = shorten(og, 300)
+	}
+	if !languageTag.MatchString(a.language) {
+		a.language = ""
+	}
+	if a.published = shorten(a.published, 40); !startsAsDate.MatchString(a.published) {
+		a.published = ""
+	}
+	return a
+}
+
+var (
+	published    = regexp.MustCompile(`"datePublished"\s*:\s*"([^"]{8,40})"`)
+	languageTag  = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}$`)
+	startsAsDate = regexp.MustCompile(`^\d{4}|^\w{3,9}[ ,.]|^\d{1,2}[ ./-]`)
+)
+
+func firstFilled(values ...string) string {
+	for _, v := range values {
+		if v = strings.TrimSpace(v); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// shorten cuts a string to n characters.
+func shorten(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:byteAt(s, n)]
+}
+
+// needsScript says why a page looks as if a script had to make it, or nothing.
+func needsScript(t *tree) string {
+	size := length(t.body)
+	scripts := 0
+	reason := ""
+	walk(t.doc, func(n *html.Node) bool {
+		switch {
+		case is(n, "script") && (hasAttr(n, "src") || len(rawTextOf(n)) > 200):
+			scripts++
+		case is(n, "noscript") && size < 4000 && reason == "":
+			text := strings.ToLower(lineOf(n))
+			if (strings.Contains(text, "javascript") || strings.Contains(text, "java script")) && first(n, func(n *html.Node) bool { return is(n, "iframe") }) == nil {
+				reason = "it asks for JavaScript where there is none"
+			}
+			return false
+		case is(n, "div", "main", "section", "app-root", "my-app") && reason == "" && length(n) == 0:
+			switch attr(n, "id") {
+			case "root", "app", "__next", "__nuxt", "___gatsby", "svelte", "main-app", "app-root", "react-root", "mount":
+				reason = "the element #" + attr(n, "id") + " is empty"
+			}
+			if is(n, "app-root") {
+				reason = "the element app-root is empty"
+			}
+		}
+		return true
+	})
+	switch {
+	case scripts == 0:
+		return ""
+	case reason != "" && size < 4000:
+		return reason
+	case size < 200:
+		return "there is little text, and there are scripts"
+	}
+	return ""
+}

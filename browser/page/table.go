@@ -1,0 +1,265 @@
+package page
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/marker"
+	"golang.org/x/net/html"
+)
+
+// maxColumns bounds the columns that spans make of a table.
+const maxColumns = 200
+
+// layout reports whether a table only places things: it says so, or it has
+// one cell, or its cells hold what no cell of data does.
+func layout(table *html.Node) bool {
+	if role := attr(table, "role"); role == "presentation" || role == "none" {
+		return true
+	}
+	cells, heads, big := 0, 0, false
+	rows := 0
+	for _, tr := range rowsOf(table) {
+		rows++
+		for _, c := range cellsOf(tr) {
+			cells++
+			if is(c, "th") {
+				heads++
+			}
+			if cells < 500 {
+				big = big || first(c, func(n *html.Node) bool { return isHeading(n) || is(n, "table", "article", "main", "section") }) != nil
+			}
+		}
+	}
+	if cells <= 1 || heads == 0 && (rows == 1 || cells == rows) && length(table) > 400 {
+		return true
+	}
+	return big && heads == 0
+}
+
+// rowsOf are the rows of a table, without those of tables in its cells.
+func rowsOf(table *html.Node) []*html.Node {
+	var rows []*html.Node
+	for c := table.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case is(c, "tr"):
+			rows = append(rows, c)
+		case is(c, "thead", "tbody", "tfoot"):
+			for r := c.FirstChild; r != nil; r = r.NextSibling {
+				if is(r, "tr") {
+					rows = append(rows, r)
+				}
+			}
+		}
+	}
+	return rows
+}
+
+func cellsOf(tr *html.Node) []*html.Node {
+	var cells []*html.Node
+	for c := tr.FirstChild; c != nil; c = c.NextSibling {
+		if is(c, "td", "th") {
+			cells = append(cells, c)
+		}
+	}
+	return cells
+}
+
+// writeTable writes a table of data, every row of it. A table that only places
+// things becomes the blocks in its cells.
+func writeTable(ctx converter.Context, w converter.Writer, table *html.Node) converter.RenderStatus {
+	if within(table, nil, "td", "th") != nil && within(table, nil, "table") != nil && !layoutAbove(table) {
+		return writeInner(ctx, w, table)
+	}
+	if layout(table) {
+		for _, tr := range rowsOf(table) {
+			for _, c := range cellsOf(tr) {
+				w.WriteString("\n\n")
+				ctx.RenderChildNodes(ctx, w, c)
+				w.WriteString("\n\n")
+			}
+		}
+		return converter.RenderSuccess
+	}
+	rows := rowsOf(table)
+	grid, columns := make([][]string, 0, len(rows)), 0
+	over := make(map[int]int) // rows that a cell above still covers, by column
+	for _, tr := range rows {
+		var line []string
+		put := func(s string) {
+			for len(line) < maxColumns && over[len(line)] > 0 {
+				over[len(line)]--
+				line = append(line, "")
+			}
+			if len(line) < maxColumns {
+				line = append(line, s)
+			}
+		}
+		for _, c := range cellsOf(tr) {
+			text := cell(ctx, c)
+			for i := range span(c, "colspan") {
+				if i > 0 {
+					text = ""
+				}
+				put(text)
+				if down := span(c, "rowspan"); down > 1 && len(line) > 0 {
+					over[len(line)-1] = down - 1
+				}
+			}
+		}
+		for k := len(line); over[k] > 0 && k < maxColumns; k++ {
+			over[k]--
+			line = append(line, "")
+		}
+		if strings.Join(line, "") == "" {
+			continue
+		}
+		columns = max(columns, len(line))
+		grid = append(grid, line)
+	}
+	if len(grid) == 0 {
+		return converter.RenderSuccess
+	}
+	w.WriteString("\n\n")
+	for c := table.FirstChild; c != nil; c = c.NextSibling {
+		if is(c, "caption") {
+			w.Write(bytes.TrimSpace(render(ctx, c)))
+			w.WriteString("\n\n")
+		}
+	}
+	if !headed(table, rows) {
+		writeRow(w, nil, columns)
+		writeRule(w, columns)
+	}
+	for i, line := range grid {
+		writeRow(w, line, columns)
+		if i == 0 && headed(table, rows) {
+			writeRule(w, columns)
+		}
+	}
+	w.WriteString("\n\n")
+	return converter.RenderSuccess
+}
+
+// headed reports whether the first row names the columns.
+func headed(table *html.Node, rows []*html.Node) bool {
+	if len(rows) == 0 {
+		return false
+	}
+	if is(rows[0].Parent, "thead") {
+		return true
+	}
+	heads, cells := 0, cellsOf(rows[0])
+	for _, c := range cells {
+		if is(c, "th") {
+			heads++
+		}
+	}
+	if heads > 0 && heads*2 >= len(cells) && (heads > 1 || len(cells) == 1 || len(rows) == 1) {
+		return true
+	}
+	// A table without any head has its first row as one, which is what its
+	// writer would have made bold.
+	return len(named(table, "th")) == 0
+}
+
+func layoutAbove(table *html.Node) bool {
+	for p := within(table, nil, "table"); p != nil; p = within(p, nil, "table") {
+		if !layout(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// writeInner writes a table in a cell of another: its rows as lines.
+func writeInner(ctx converter.Context, w converter.Writer, table *html.Node) converter.RenderStatus {
+	for _, tr := range rowsOf(table) {
+		var cells []string
+		for _, c := range cellsOf(tr) {
+			if s := cell(ctx, c); s != "" {
+				cells = append(cells, s)
+			}
+		}
+		w.WriteString("\n" + strings.Join(cells, ", ") + "\n")
+	}
+	return converter.RenderSuccess
+}
+
+func span(c *html.Node, key string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(attr(c, key)))
+	if err != nil || n < 1 {
+		return 1
+	}
+	if key == "rowspan" {
+		return min(n, 10_000)
+	}
+	return min(n, maxColumns)
+}
+
+// cell is what is in a cell, on one line: a line of its own becomes <br>.
+func cell(ctx converter.Context, c *html.Node) string {
+	for _, pre := range named(c, "pre") {
+		codeInCell(pre)
+	}
+	b := bytes.TrimSpace(render(ctx, c))
+	b = ctx.UnEscapeContent(tidy(b))
+	b = bytes.ReplaceAll(b, marker.BytesMarkerCodeBlockNewline, []byte("\n"))
+	var lines []string
+	for line := range strings.SplitSeq(string(b), "\n") {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, strings.Repeat("&nbsp;", min(indent, 12))+line)
+		}
+	}
+	return escapePipes(strings.Join(lines, "<br>"))
+}
+
+// escapePipes keeps the ends of cells where they are.
+func escapePipes(s string) string {
+	if !strings.Contains(s, "|") {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		if s[i] == '|' && (i == 0 || s[i-1] != '\\') {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// codeInCell makes of a block of code a line of code for each of its lines.
+func codeInCell(pre *html.Node) {
+	lines := strings.Split(strings.Trim(rawTextOf(pre), "\n"), "\n")
+	div := element("div")
+	for i, line := range lines {
+		if i > 0 {
+			div.AppendChild(element("br"))
+		}
+		if strings.TrimSpace(line) != "" {
+			div.AppendChild(element("code", textNode(line)))
+		}
+	}
+	replace(pre, div)
+}
+
+func writeRow(w converter.Writer, line []string, columns int) {
+	w.WriteByte('|')
+	for i := range columns {
+		w.WriteByte(' ')
+		if i < len(line) && line[i] != "" {
+			w.WriteString(line[i])
+			w.WriteByte(' ')
+		}
+		w.WriteByte('|')
+	}
+	w.WriteByte('\n')
+}
+
+func writeRule(w converter.Writer, columns int) {
+	w.WriteString("|" + strings.Repeat(" --- |", columns) + "\n")
+}
