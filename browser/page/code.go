@@ -95,7 +95,14 @@ func codeBlocks(root *html.Node) {
 		case is(n, "pre", "listing", "xmp"):
 			codeBlock(n)
 			return false
-		case is(n, "code") && strings.Contains(rawTextOf(n), "\n") && languageOf(n) != "":
+		case is(n, "div") && hasClass(n, "fragment") && first(n, func(n *html.Node) bool { return hasClass(n, "line") }) != nil:
+			for _, tip := range all(n, func(n *html.Node) bool { return hasClass(n, "ttc") }) {
+				remove(tip) // doxygen's, shown over a name
+			}
+			n.Data, n.DataAtom = "pre", atomOf("pre")
+			codeBlock(n)
+			return false
+		case is(n, "code") && within(n, nil, "p", "li", "td") == nil && strings.Contains(rawTextOf(n), "\n") && languageOf(n) != "":
 			n.Data, n.DataAtom = "pre", atomOf("pre")
 			codeBlock(n)
 			return false

@@ -180,11 +180,12 @@ func dropChrome(root *html.Node) {
 // titleBlock is the element before the main one that holds the page's
 // heading, where the main one has none.
 func titleBlock(body, main *html.Node) *html.Node {
-	if main == body || first(main, func(n *html.Node) bool { return is(n, "h1") }) != nil {
+	if main == body {
 		return nil
 	}
+	inside := first(main, func(n *html.Node) bool { return is(n, "h1") }) != nil
 	for _, h := range all(body, func(n *html.Node) bool {
-		return is(n, "h1") || hasClass(n, "headertitle")
+		return is(n, "h1") && !inside || hasClass(n, "headertitle")
 	}) {
 		if contains(main, h) || contains(h, main) || within(h, nil, "nav", "aside", "footer") != nil || length(h) > 300 || length(h) == 0 || chromeAbove(h, body) {
 			continue

@@ -1,0 +1,7 @@
+package page
+
+import "context"
+
+func convertPDF(ctx context.Context, p *Page, src []byte) error {
+	return unsupported("application/pdf")
+}

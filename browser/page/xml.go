@@ -1,0 +1,151 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// parseXML makes a bounded tree of XML, as far as it is well formed. No
+// entities are defined by the document, and nothing outside of it is read.
+func parseXML(text []byte) *html.Node {
+	root := &html.Node{Type: html.DocumentNode}
+	d := xml.NewDecoder(bytes.NewReader(text))
+	d.Strict = false
+	d.Entity = xml.HTMLEntity
+	d.CharsetReader = nil // it is UTF-8 by now, whatever it declares
+	at, depth, nodes := root, 0, 0
+	for nodes < maxNodes {
+		tok, err := d.RawToken()
+		if err != nil {
+			return root
+		}
+		switch t := tok.(type) {
+		case xml.StartElement:
+			nodes++
+			n := &html.Node{Type: html.ElementNode, Data: xmlName(t.Name)}
+			for i, a := range t.Attr {
+				if i < maxAttrs {
+					n.Attr = append(n.Attr, html.Attribute{Key: xmlName(a.Name), Val: a.Value})
+				}
+			}
+			if depth < maxDepth {
+				at.AppendChild(n)
+				at = n
+			}
+			depth++
+		case xml.EndElement:
+			if depth > 0 && depth <= maxDepth && at.Parent != nil {
+				at = at.Parent
+			}
+			depth = max(0, depth-1)
+		case xml.CharData:
+			nodes++
+			at.AppendChild(textNode(string(t)))
+		}
+	}
+	return root
+}
+
+func xmlName(n xml.Name) string {
+	if n.Space != "" {
+		return n.Space + ":" + n.Local
+	}
+	return n.Local
+}
+
+// convertXML writes XML as it is, indented, in a block of code.
+func convertXML(p *Page, text []byte) {
+	root := parseXML(text)
+	var b strings.Builder
+	indentXML(&b, root, -1)
+	s := b.String()
+	if strings.TrimSpace(s) == "" {
+		s = string(text)
+	}
+	s, p.Hidden = visible(s)
+	fenced(p, s, "xml")
+}
+
+// indentXML writes an element with its children on lines of their own, or on
+// one line where it holds text only.
+func indentXML(b *strings.Builder, n *html.Node, level int) {
+	if n.Type == html.TextNode {
+		if s := oneLine(n.Data); s != "" {
+			b.WriteString(strings.Repeat("  ", max(0, level)) + escapeXML.Replace(s) + "\n")
+		}
+		return
+	}
+	if level >= 0 {
+		b.WriteString(strings.Repeat("  ", level) + "<" + n.Data)
+		for _, a := range n.Attr {
+			b.WriteString(" " + a.Key + `="` + escapeXML.Replace(a.Val) + `"`)
+		}
+		simple := true
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			simple = simple && c.Type == html.TextNode
+		}
+		switch text := oneLine(rawTextOf(n)); {
+		case n.FirstChild == nil || simple && text == "":
+			b.WriteString("/>\n")
+			return
+		case simple:
+			b.WriteString(">" + escapeXML.Replace(text) + "</" + n.Data + ">\n")
+			return
+		}
+		b.WriteString(">\n")
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		indentXML(b, c, level+1)
+	}
+	if level >= 0 {
+		b.WriteString(strings.Repeat("  ", level) + "</" + n.Data + ">\n")
+	}
+}
+
+var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
+
+// convertJSON writes JSON indented. What is no JSON is passed through.
+func convertJSON(p *Page, text []byte) {
+	var b bytes.Buffer
+	if deepest(text) < 1000 && json.Indent(&b, bytes.TrimSpace(text), "", "  ") == nil && b.Len() < 8*len(text)+1024 {
+		text = b.Bytes()
+	}
+	s, hidden := visible(string(text))
+	p.Hidden = hidden
+	fenced(p, s, "json")
+}
+
+// deepest is how deep brackets go at most, those in strings counted too: each
+// level is indented further, so depth is what makes the output long.
+func deepest(text []byte) int {
+	depth, most := 0, 0
+	for _, c := range text {
+		switch c {
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}
+
+// fenced makes the content a block of code, where the format is markdown.
+func fenced(p *Page, s, language string) {
+	s = strings.TrimRight(s, "\n") + "\n"
+	if p.Format != Markdown {
+		p.Format = Text
+		p.Content = s
+		return
+	}
+	fence := "```"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	p.Content = fence + language + "\n" + s + fence + "\n"
+}
