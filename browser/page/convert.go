@@ -47,7 +47,10 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 		return nil, err
 	}
 	if p.Kind == KindPDF {
-		return p, convertPDF(ctx, p, src)
+		if err := convertPDF(ctx, p, src); err != nil {
+			return nil, err
+		}
+		return p, nil
 	}
 	text, name := decode(src, o.ContentType, o.Decoded)
 	p.Charset = name

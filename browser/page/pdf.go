@@ -1,7 +1,290 @@
 package page
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/metrics"
+	"strings"
+	"unicode/utf8"
 
-func convertPDF(ctx context.Context, p *Page, src []byte) error {
-	return unsupported("application/pdf")
+	"github.com/ledongthuc/pdf"
+)
+
+// Bounds on a PDF. The library trusts what it reads: it has no limit of its own
+// on memory, time or nesting, and panics where it is at a loss. It is given a
+// file that checkPDF went through, by a reader that ends when time or memory
+// is up, under a recover.
+const (
+	maxPages   = 2000
+	maxPDFText = 8 << 20
+	maxPDFHeap = 512 << 20
+)
+
+// errPDFBound ends the reading of a PDF that takes too much.
+var errPDFBound = errors.New("it takes more time or memory than a document may")
+
+// boundReader is the file as the library sees it.
+type boundReader struct {
+	ctx   context.Context //nolint:containedctx // ReadAt has no place for it, and the reader lives as long as one call
+	src   *bytes.Reader
+	reads int
+	heap  uint64
 }
+
+func (r *boundReader) ReadAt(p []byte, off int64) (int, error) {
+	r.reads++
+	if r.ctx.Err() != nil || r.reads > 200_000 || r.reads%16 == 0 && heapInUse() > r.heap+maxPDFHeap {
+		panic(errPDFBound) // the library takes an error for the end of the file
+	}
+	return r.src.ReadAt(p, off)
+}
+
+func heapInUse() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// convertPDF writes the text of a PDF, page by page.
+func convertPDF(ctx context.Context, p *Page, src []byte) (err error) {
+	if err := checkPDF(src); err != nil {
+		return fmt.Errorf("read the PDF: %w", err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read the PDF: it is malformed: %v", r)
+			if e, ok := r.(error); ok && errors.Is(e, errPDFBound) {
+				err = fmt.Errorf("read the PDF: %w", errPDFBound)
+			}
+		}
+	}()
+	file := &boundReader{ctx: ctx, src: bytes.NewReader(src), heap: heapInUse()}
+	doc, err := pdf.NewReader(file, int64(len(src)))
+	if err != nil {
+		if strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "encrypt") {
+			return errors.New("read the PDF: it is encrypted")
+		}
+		return fmt.Errorf("read the PDF: %w", err)
+	}
+	info := doc.Trailer().Key("Info")
+	p.Title = shorten(oneLine(info.Key("Title").Text()), 300)
+	p.Published = pdfDate(info.Key("CreationDate").Text())
+	p.Language = oneLine(doc.Trailer().Key("Root").Key("Lang").Text())
+	if !languageTag.MatchString(p.Language) {
+		p.Language = ""
+	}
+	count := doc.NumPage()
+	var b strings.Builder
+	silent := 0
+	for i := 1; i <= min(count, maxPages); i++ {
+		text, err := pageText(doc.Page(i), maxPDFText-b.Len())
+		if errors.Is(err, errPDFBound) {
+			return fmt.Errorf("read page %d of the PDF: %w", i, err)
+		}
+		if err != nil {
+			p.Notes = append(p.Notes, fmt.Sprintf("Page %d could not be read whole: %v.", i, err))
+		}
+		if strings.TrimSpace(text) == "" {
+			silent++
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		if count > 1 && p.Format == Markdown {
+			p.Headings = append(p.Headings, Heading{Level: 2, Text: fmt.Sprintf("Page %d", i), Anchor: fmt.Sprintf("page=%d", i), Offset: utf8.RuneCountInString(b.String())})
+			fmt.Fprintf(&b, "## Page %d\n\n", i)
+		}
+		b.WriteString(text)
+		if b.Len() >= maxPDFText {
+			p.Truncated = true
+			p.Notes = append(p.Notes, fmt.Sprintf("The text ends at page %d of %d for its size.", i, count))
+			break
+		}
+	}
+	if count > maxPages {
+		p.Truncated = true
+		p.Notes = append(p.Notes, fmt.Sprintf("The document has %d pages; %d were read.", count, maxPages))
+	}
+	if silent > 0 && silent >= min(count, maxPages) {
+		p.Notes = append(p.Notes, "No page has text; the document may be made of images.")
+	}
+	if p.Format != Markdown {
+		p.Format = Text
+	}
+	p.Content, p.Hidden = visible(b.String())
+	return nil
+}
+
+// pdfDate is a date as PDF writes it, D:YYYYMMDD, as a date of ISO 8601.
+func pdfDate(s string) string {
+	s = strings.TrimPrefix(s, "D:")
+	if len(s) < 8 {
+		return ""
+	}
+	for i := range 8 {
+		if s[i] < '0' || s[i] > '9' {
+			return ""
+		}
+	}
+	return s[:4] + "-" + s[4:6] + "-" + s[6:8]
+}
+
+// layout of one page: where the last text stood.
+type pdfText struct {
+	b            strings.Builder
+	enc          pdf.TextEncoding
+	size         float64 // of the font
+	leading      float64
+	scale        float64
+	x, y         float64 // of the line
+	lastY        float64
+	moved, begun bool
+	most         int
+}
+
+// pageText is the text of one page in the order of its content, with lines
+// where the text moves down.
+func pageText(page pdf.Page, most int) (text string, err error) {
+	w := &pdfText{scale: 1, size: 10, most: most}
+	defer func() {
+		if r := recover(); r != nil {
+			text, err = w.b.String(), fmt.Errorf("%v", r)
+			if e, ok := r.(error); ok {
+				err = e
+			}
+		}
+	}()
+	content := page.V.Key("Contents")
+	if content.Kind() == pdf.Null {
+		return "", nil
+	}
+	fonts := make(map[string]pdf.TextEncoding)
+	pdf.Interpret(content, func(stack *pdf.Stack, op string) {
+		var args []pdf.Value
+		for stack.Len() > 0 {
+			args = append(args, stack.Pop())
+		}
+		// The last came first.
+		for i, j := 0, len(args)-1; i < j; i, j = i+1, j-1 {
+			args[i], args[j] = args[j], args[i]
+		}
+		if op == "Tf" && len(args) == 2 {
+			name := args[0].Name()
+			if _, ok := fonts[name]; !ok {
+				fonts[name] = encodingOf(page, name)
+			}
+			w.enc, w.size = fonts[name], args[1].Float64()
+			return
+		}
+		w.do(op, args)
+	})
+	return strings.TrimRight(w.b.String(), " \n") + "\n", nil
+}
+
+// encodingOf is how a font's bytes become text; a font that makes the library
+// give up is read as Latin.
+func encodingOf(page pdf.Page, name string) (enc pdf.TextEncoding) {
+	defer func() {
+		if r := recover(); r != nil {
+			if e, ok := r.(error); ok && errors.Is(e, errPDFBound) {
+				panic(r)
+			}
+			enc = nil
+		}
+	}()
+	font := page.Font(name)
+	return font.Encoder()
+}
+
+// do takes an operator of a content stream; section 9.4 of ISO 32000.
+func (w *pdfText) do(op string, args []pdf.Value) {
+	num := func(i int) float64 {
+		if i < len(args) {
+			return args[i].Float64()
+		}
+		return 0
+	}
+	switch op {
+	case "BT":
+		w.x, w.y, w.moved = 0, 0, true
+	case "TL":
+		w.leading = num(0)
+	case "Tm":
+		if s := num(3); s != 0 {
+			w.scale = max(s, -s)
+		}
+		w.x, w.y, w.moved = num(4), num(5), true
+	case "Td", "TD":
+		w.x, w.y, w.moved = w.x+num(0)*w.scale, w.y+num(1)*w.scale, true
+		if op == "TD" {
+			w.leading = -num(1)
+		}
+	case "T*":
+		w.y, w.moved = w.y-w.leading*w.scale, true
+	case "'", "\"":
+		w.y, w.moved = w.y-w.leading*w.scale, true
+		if len(args) > 0 {
+			w.show(args[len(args)-1].RawString())
+		}
+	case "Tj":
+		if len(args) > 0 {
+			w.show(args[len(args)-1].RawString())
+		}
+	case "TJ":
+		if len(args) == 0 {
+			return
+		}
+		list := args[len(args)-1]
+		for i := range list.Len() {
+			switch v := list.Index(i); v.Kind() {
+			case pdf.String:
+				w.show(v.RawString())
+			case pdf.Integer, pdf.Real:
+				// A gap of a fifth of the font's size is a space.
+				if v.Float64() < -200 {
+					w.space()
+				}
+			default:
+			}
+		}
+	}
+}
+
+func (w *pdfText) show(raw string) {
+	s := raw
+	if w.enc != nil {
+		s = w.enc.Decode(raw)
+	}
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
+	if s == "" {
+		return
+	}
+	if w.moved && w.begun {
+		size := max(w.size*w.scale, -w.size*w.scale, 1)
+		switch down := w.lastY - w.y; {
+		case down > 1.9*size || down < -size:
+			w.b.WriteString("\n\n")
+		case down > 0.3*size || down < -0.3*size:
+			w.b.WriteString("\n")
+		default:
+			w.space()
+		}
+	}
+	if w.b.Len()+len(s) > w.most {
+		panic(errors.New("there is more text than is shown"))
+	}
+	w.begun, w.moved, w.lastY = true, false, w.y
+	w.b.WriteString(s)
+}
+
+func (w *pdfText) space() {
+	if s := w.b.String(); s != "" && !strings.HasSuffix(s, " ") && !strings.HasSuffix(s, "\n") {
+		w.b.WriteByte(' ')
+	}
+}
+
+var _ io.ReaderAt = (*boundReader)(nil)
