@@ -6,6 +6,9 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,8 +16,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/sumdb/note"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
 // rewrite changes the lines of a file.
 func rewrite(t *testing.T, path string, change func([]string) []string) {
@@ -62,6 +68,7 @@ func TestTamper(t *testing.T) {
 			return l
 		}
 	}
+	said := make(map[string]string)
 	for name, tt := range map[string]struct {
 		change func(t *testing.T, dir string)
 		file   string
@@ -130,8 +137,40 @@ func TestTamper(t *testing.T) {
 			if tt.file != "" && f.File != tt.file || tt.line != 0 && f.Line != tt.line || tt.seq != 0 && f.Seq != tt.seq || !strings.Contains(f.Why, tt.why) {
 				t.Errorf("got  %v\nwant %s:%d: record %d: ...%s...", f, tt.file, tt.line, tt.seq, tt.why)
 			}
-			t.Log(f)
+			said[name] = f.Error()
 		})
+	}
+	tellsAlike(t, said)
+}
+
+// varies is what differs from log to log.
+var varies = regexp.MustCompile(`audit-[0-9TZ.-]+\.jsonl|\b[0-9]+\b`)
+
+// tellsAlike compares what was said of each case with a golden file.
+func tellsAlike(t *testing.T, said map[string]string) {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(said)) {
+		plain := varies.ReplaceAllStringFunc(said[name], func(s string) string {
+			if strings.HasPrefix(s, "audit-") {
+				return "audit-TIME.jsonl"
+			}
+			return "N"
+		})
+		fmt.Fprintf(&b, "%s:\n    %s\n", name, plain)
+	}
+	golden := filepath.Join("testdata", "tamper.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("what is said has changed (-want +got); -update writes it anew:\n%s", diff)
 	}
 }
 
