@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -57,6 +58,19 @@ func Path(dir string) string { return filepath.Join(dir, dirName, fileName) }
 
 // Durable reports whether what is written outlives the program.
 func (s *Store) Durable() bool { return s.dir != "" }
+
+// Made reports whether there is a database that may hold something: it has been
+// opened, or stands on the disk. It opens none.
+func (s *Store) Made() bool {
+	s.mu.Lock()
+	opened := s.db != nil
+	s.mu.Unlock()
+	if opened || s.dir == "" {
+		return opened
+	}
+	_, err := os.Lstat(Path(s.dir))
+	return err == nil
+}
 
 // Close gives the database back. It waits for transactions that run; later
 // ones get ErrClosed. Twice is fine.

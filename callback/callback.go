@@ -1,0 +1,96 @@
+package callback
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of callbacks.
+const (
+	Slots         = 8                // of one tenant in one workspace
+	MaxMessage    = 2048             // characters
+	MinDelay      = time.Second      // the shortest
+	MaxDelay      = time.Hour        // and the longest
+	DefaultRepeat = 20               // times a callback fires that does not say
+	MaxRepeat     = 1_000_000        // times
+	Forever       = -1               // as Repeat: without an end
+	MaxWait       = 10 * time.Minute // of Wait
+
+	// maxPending bounds the deliveries of one tenant that nobody has taken. At the
+	// bound nothing fires, and nothing is lost: the callbacks stay due.
+	maxPending = 64
+	// keptTaken is how many deliveries are remembered that were taken.
+	keptTaken = 32
+)
+
+// What can be wrong with a call of a Book.
+var (
+	ErrFull  = fmt.Errorf("all callback slots full (max %d)", Slots)
+	ErrTaken = errors.New("the slot is in use")
+	ErrEmpty = errors.New("the slot is empty")
+)
+
+// Request is what a callback is to be.
+type Request struct {
+	Message string
+	Delay   time.Duration
+	Repeat  int    // times it fires; Forever, or 0 for DefaultRepeat
+	Slot    *int   // where to put it; nil for the first that is free
+	Session string // who asks: it is told first, while it lives
+}
+
+// check says what is wrong with a request, in words for the agent.
+func (r *Request) check() error {
+	if r.Repeat == 0 {
+		r.Repeat = DefaultRepeat
+	}
+	n := utf8.RuneCountInString(r.Message)
+	switch {
+	case strings.TrimSpace(r.Message) == "":
+		return errors.New("message: it is empty; say what you want to be told")
+	case !utf8.ValidString(r.Message):
+		return errors.New("message: it is not valid UTF-8")
+	case n > MaxMessage:
+		return fmt.Errorf("message: %d characters, at most %d are taken; put the rest into a file and name that", n, MaxMessage)
+	case r.Delay < MinDelay || r.Delay > MaxDelay:
+		return fmt.Errorf("delay_seconds: got %d, want %d to %d", r.Delay/time.Second, MinDelay/time.Second, MaxDelay/time.Second)
+	case r.Repeat != Forever && (r.Repeat < 1 || r.Repeat > MaxRepeat):
+		return fmt.Errorf("repeat_count: got %d, want 1 to %d, or %d for no end", r.Repeat, MaxRepeat, Forever)
+	}
+	return checkSlot(r.Slot)
+}
+
+func checkSlot(slot *int) error {
+	if slot != nil && (*slot < 0 || *slot >= Slots) {
+		return fmt.Errorf("callback_id: got %d, want a slot from 0 to %d", *slot, Slots-1)
+	}
+	return nil
+}
+
+// Callback is one that is armed.
+type Callback struct {
+	ID      int64 // never used again
+	Tenant  string
+	Slot    int
+	Message string
+	Delay   time.Duration
+	Left    int       // times it will fire; Forever
+	Due     time.Time // when it fires next, if its tenant is idle
+	Session string    // that asked for it
+}
+
+// Delivery is a callback that has fired.
+type Delivery struct {
+	ID      int64
+	Tenant  string
+	Slot    int
+	Message string
+	Session string    // that asked for it
+	Fired   time.Time // the last time
+	Times   int       // it has fired since somebody took it
+	Left    int       // times it will fire yet; Forever
+	Taken   time.Time // zero while it waits
+}

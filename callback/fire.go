@@ -1,0 +1,185 @@
+package callback
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+const (
+	// tick is how often a Book looks who is due, and the least time between two
+	// that fire.
+	tick = time.Second
+	// lookAgain is how long a Book goes without looking what other processes set.
+	lookAgain = 10 * time.Second
+)
+
+// Run fires what is due, each second at most one of a tenant, until ctx ends.
+// idle says whether a tenant may be told something now; one that is never idle
+// is told nothing. What was fired and not posted is posted first.
+func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	posted := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if !b.cfg.Store.Made() {
+			continue // nobody has set anything yet
+		}
+		if !posted {
+			posted = b.postLeft(ctx) == nil
+		}
+		if err := b.Tick(ctx, idle); err != nil && ctx.Err() == nil {
+			b.cfg.Log.Error("callbacks cannot be fired", "err", err)
+		}
+	}
+}
+
+// Tick fires what is due now, one of each tenant that is idle. It does nothing
+// within a second of what it fired last.
+func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
+	now := b.cfg.Now()
+	b.mu.Lock()
+	// A clock that was set back must not keep callbacks waiting.
+	early := now.Before(b.next) && b.next.Sub(now) <= lookAgain || now.Sub(b.last) < tick && !now.Before(b.last)
+	b.mu.Unlock()
+	if early {
+		return nil
+	}
+	due, next, err := b.due(ctx, now)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.next = next
+	b.mu.Unlock()
+	for _, c := range due {
+		if !idle(c.Tenant) {
+			continue
+		}
+		d, ok, err := b.fire(ctx, c, now)
+		if err != nil {
+			return err
+		}
+		if ok {
+			b.told(ctx, d)
+		}
+	}
+	return nil
+}
+
+// due is the callback of each tenant that has been due longest, and when to look
+// again.
+func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next time.Time, err error) {
+	next = now.Add(lookAgain)
+	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+		all, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE place = ? AND (due <= ? OR due > ? + delay) ORDER BY due, id",
+			b.cfg.Place, now.UnixMilli(), now.UnixMilli())
+		if err != nil {
+			return err
+		}
+		seen := make(map[string]bool)
+		for _, c := range all {
+			if !seen[c.Tenant] {
+				seen[c.Tenant] = true
+				due = append(due, c)
+			}
+		}
+		var first sql.NullInt64
+		if err := tx.QueryRowContext(ctx, "SELECT min(due) FROM callbacks_armed WHERE place = ?", b.cfg.Place).Scan(&first); err != nil {
+			return err
+		}
+		if first.Valid && at(first.Int64).Before(next) {
+			next = at(first.Int64)
+		}
+		return nil
+	})
+	return due, next, err
+}
+
+// fire makes a delivery of a callback and arms it again, or lets its slot go
+// where that was the last time. False says that another process was faster, that
+// the clock went back, or that too much waits.
+func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery, ok bool, err error) {
+	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+		ok = false
+		again, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE id = ? AND due = ?", c.ID, c.Due.UnixMilli())
+		if err != nil || len(again) == 0 {
+			return err
+		}
+		if c.Due.After(now) { // by more than its delay: the clock was set back
+			_, err = tx.ExecContext(ctx, "UPDATE callbacks_armed SET due = ? WHERE id = ?", now.Add(c.Delay).UnixMilli(), c.ID)
+			return err
+		}
+		var waiting int
+		err = tx.QueryRowContext(ctx, "SELECT count(*) FROM callbacks_fired WHERE place = ? AND tenant = ? AND taken = 0 AND callback <> ?", b.cfg.Place, c.Tenant, c.ID).Scan(&waiting)
+		if err != nil || waiting >= maxPending {
+			return err
+		}
+		left := c.Left
+		if left != Forever {
+			left--
+		}
+		if left == 0 {
+			_, err = tx.ExecContext(ctx, "DELETE FROM callbacks_armed WHERE id = ?", c.ID)
+		} else {
+			_, err = tx.ExecContext(ctx, "UPDATE callbacks_armed SET due = ?, left = ? WHERE id = ?", now.Add(c.Delay).UnixMilli(), left, c.ID)
+		}
+		if err != nil {
+			return err
+		}
+		all, err := fired(ctx, tx, `INSERT INTO callbacks_fired (callback, tenant, place, slot, message, session, fired, times, left) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?)
+			ON CONFLICT (callback) WHERE taken = 0 DO UPDATE SET fired = excluded.fired, times = times + 1, left = excluded.left, posted = 0
+			RETURNING `+firedColumns, c.ID, c.Tenant, b.cfg.Place, c.Slot, c.Message, c.Session, now.UnixMilli(), left)
+		if err != nil {
+			return err
+		}
+		d, ok = all[0], true
+		return nil
+	})
+	return d, ok, err
+}
+
+// told has everybody told who wants to know of a delivery.
+func (b *Book) told(ctx context.Context, d Delivery) {
+	b.mu.Lock()
+	b.untaken, b.last = true, d.Fired
+	for _, ch := range b.waiting[d.Tenant] {
+		close(ch)
+	}
+	delete(b.waiting, d.Tenant)
+	b.mu.Unlock()
+	b.cfg.Changed(d.Tenant)
+	b.post(ctx, d)
+}
+
+// post carries a delivery further and notes that it did.
+func (b *Book) post(ctx context.Context, d Delivery) {
+	err := b.cfg.Post(d)
+	if err == nil {
+		err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET posted = times WHERE id = ?", d.ID)
+			return err
+		})
+	}
+	if err != nil {
+		b.cfg.Log.Error("a callback was not carried further; the next start tries again", "slot", d.Slot, "err", err)
+	}
+}
+
+// postLeft carries further what an earlier program had fired and not posted.
+func (b *Book) postLeft(ctx context.Context) error {
+	var left []Delivery
+	err := b.tables.Read(ctx, func(tx *sql.Tx) (err error) {
+		left, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND posted = 0 ORDER BY id LIMIT ?", b.cfg.Place, maxPending)
+		return err
+	})
+	for _, d := range left {
+		b.post(ctx, d)
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+package callback
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+)
+
+// maxInbox is how many files an inbox holds. Nobody may be there to empty it.
+const maxInbox = 256
+
+// letter is a delivery as an inbox has it, in a file of its own.
+type letter struct {
+	Type    string    `json:"type"`
+	ID      int64     `json:"id"`
+	Tenant  string    `json:"tenant"`
+	Place   string    `json:"workspace"`
+	Slot    int       `json:"callback_id"`
+	Message string    `json:"message"`
+	Fired   time.Time `json:"fired"`
+	Times   int       `json:"times"`
+	Left    int       `json:"left"`
+}
+
+// Inbox is a directory into which deliveries are put for other programs, each
+// as a file of JSON, callback-ID.json. Who reads it removes the files. A file
+// appears whole: it is renamed into its place. The zero Inbox takes nothing. Its
+// methods are for one goroutine at a time.
+type Inbox struct {
+	Dir   string // made where it is missing
+	Place string // the workspace
+}
+
+// Put puts a delivery in the inbox, in place of an earlier word of the same one.
+func (in Inbox) Put(d Delivery) error {
+	if in.Dir == "" {
+		return nil
+	}
+	text, err := json.Marshal(letter{"callback", d.ID, d.Tenant, in.Place, d.Slot, d.Message, d.Fired.UTC(), d.Times, d.Left})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(in.Dir, 0o700); err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	root, err := os.OpenRoot(in.Dir)
+	if err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	defer root.Close()
+	name := fmt.Sprintf("callback-%d.json", d.ID)
+	if err := in.room(root, name); err != nil {
+		return err
+	}
+	// A crash may have left one; what it holds is written anew.
+	if err := root.Remove(name + ".tmp"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	f, err := root.OpenFile(name+".tmp", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = root.Rename(name+".tmp", name)
+	}
+	if err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	return nil
+}
+
+// room makes sure that one more file fits.
+func (in Inbox) room(root *os.Root, name string) error {
+	dir, err := root.Open(".")
+	if err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(4 * maxInbox)
+	if err != nil && len(names) == 0 {
+		return nil //nolint:nilerr // an empty directory ends with io.EOF
+	}
+	n := 0
+	for _, other := range names {
+		if other == name {
+			return nil
+		}
+		if strings.HasPrefix(other, "callback-") {
+			n++
+		}
+	}
+	if n >= maxInbox || len(names) == 4*maxInbox {
+		return fmt.Errorf("inbox %s: %d files are in it and nobody takes them; remove some", in.Dir, len(names))
+	}
+	return nil
+}

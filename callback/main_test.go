@@ -1,0 +1,103 @@
+package callback
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/state"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("CALLBACK_TEST_WRITER"); dir != "" {
+		writeUntilKilled(dir)
+		return
+	}
+	os.Exit(testenv.Checked(m).Run())
+}
+
+const place = "/project"
+
+// opened is a book over a store that ends with the test.
+func opened(t *testing.T, dir string, change func(*Config)) *Book {
+	t.Helper()
+	s := state.New(dir)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	cfg := Config{Store: s, Place: place}
+	if change != nil {
+		change(&cfg)
+	}
+	b, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func always(string) bool { return true }
+
+func set(t *testing.T, b *Book, tenant, message string, delay time.Duration, repeat int) Callback {
+	t.Helper()
+	c, err := b.Set(t.Context(), tenant, Request{Message: message, Delay: delay, Repeat: repeat, Session: "s-1"})
+	if err != nil {
+		t.Fatalf("set %q: %v", message, err)
+	}
+	return c
+}
+
+// messages are deliveries as one line each.
+func messages(all []Delivery) string {
+	var b strings.Builder
+	for _, d := range all {
+		fmt.Fprintf(&b, "%d %s x%d left %d\n", d.Slot, d.Message, d.Times, d.Left)
+	}
+	return b.String()
+}
+
+// golden compares a text with the file of that name in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := "testdata/" + name
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+// writeUntilKilled is a process that sets callbacks, a tenant for each eight,
+// and says each that is kept.
+func writeUntilKilled(dir string) {
+	ctx := context.Background()
+	b, err := New(Config{Store: state.New(dir), Place: place})
+	for n := 0; err == nil; n++ {
+		var c Callback
+		c, err = b.Set(ctx, fmt.Sprintf("t-%d-%d", os.Getpid(), n/Slots), Request{Message: "again", Delay: time.Hour, Repeat: 3})
+		if err == nil {
+			fmt.Fprintln(os.Stdout, c.ID)
+		}
+	}
+	fmt.Fprintln(os.Stdout, "error:", err)
+	os.Exit(1)
+}
