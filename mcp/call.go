@@ -18,16 +18,17 @@ import (
 // error is for calls that are no calls: a tool that does not exist, a session
 // that has ended. A call that is refused or fails is a Result.
 func (s *Server) Call(ctx context.Context, session *Session, name string, args json.RawMessage) (*Result, error) {
-	return s.call(ctx, session, name, args, nil)
+	return s.call(ctx, session, name, args, 0, nil)
 }
 
-// call is the way of every call: find, decode, gate, run, answer.
-func (s *Server) call(ctx context.Context, session *Session, name string, args json.RawMessage, progress progressFunc) (*Result, error) {
+// call is the way of every call: find, decode, gate, run, answer. Who asks waits
+// so long for it, or for ever where wait is zero.
+func (s *Server) call(ctx context.Context, session *Session, name string, args json.RawMessage, wait time.Duration, progress progressFunc) (*Result, error) {
 	t, ok := s.tool(name)
 	if !ok {
 		return nil, s.unknownTool(name, func(tool string) bool { return s.hides(session, tool) })
 	}
-	c := Call{ID: newCallID(), Session: session, Tool: name}
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait}
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
 		return nil, fault(internalError, "%v", err)

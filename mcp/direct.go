@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -88,6 +89,9 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 			return false
 		}
 	}
+	if bytes.Contains(capabilities, []byte(tasksExtension)) {
+		return false // its answer may be deferred
+	}
 	return m.revision == modernRevision && capabilities != nil && capabilities[0] == '{'
 }
 
@@ -132,7 +136,7 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 	if c.parent != nil {
 		ctx = withParent(ctx, unquoteText(c.parent), unquoteText(c.state))
 	}
-	res, err := s.call(ctx, g.session, c.name, c.args, progress)
+	res, err := s.call(ctx, g.session, c.name, c.args, s.cfg.Patience, progress)
 	if err == nil {
 		frame, err = s.resultFrame(e.msg.id, res, in)
 	}

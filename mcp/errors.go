@@ -32,7 +32,11 @@ const (
 	internalError
 	rateLimited
 	notFound
+	headerMismatch // a header and the body say different things
 )
+
+// codeHeaderMismatch exists over HTTP in the modern era only.
+const codeHeaderMismatch = -32020
 
 // code is the number of a kind in an era. Modern revisions ask servers to keep
 // out of -32000..-32019 and forbid -32002, so an own number stands outside the
@@ -57,6 +61,8 @@ func (k kind) code(e era) int64 {
 			return jsonrpc.CodeInvalidParams
 		}
 		return -32002
+	case headerMismatch:
+		return codeHeaderMismatch
 	case internalError:
 	}
 	return jsonrpc.CodeInternalError

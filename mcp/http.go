@@ -19,6 +19,7 @@ import (
 const (
 	sessionHeader  = "Mcp-Session-Id"
 	revisionHeader = "Mcp-Protocol-Version"
+	nameHeader     = "Mcp-Name"
 )
 
 // heldBodies bounds the bytes of all messages that HTTP clients have in flight
@@ -141,6 +142,10 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
+	if bad := p.named(r.Header.Values(nameHeader)); bad != nil {
+		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
+		return
+	}
 	r.Body = io.NopCloser(bytes.NewReader(p.body))
 	r.ContentLength = int64(len(p.body))
 	w.route(rw, r, p)
@@ -202,6 +207,18 @@ func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
 		bad = fault(invalidRequest, "invalid request: the batch is empty")
 	}
 	return p, bad
+}
+
+// named refuses a request about a task whose header names another one. Of other
+// requests the sdk knows what the header must say.
+func (p *posted) named(header []string) *wireError {
+	if len(header) == 0 || !strings.HasPrefix(p.method, "tasks/") {
+		return nil
+	}
+	if id := unquoteText(member(member(p.body, "params"), "taskId")); len(header) > 1 || header[0] != id {
+		return fault(headerMismatch, "the header %s and params.taskId must name the same task", nameHeader)
+	}
+	return nil
 }
 
 // exactID refuses a number that the sdk, which reads ids as float64 here,

@@ -185,7 +185,7 @@ func (s *Server) completions(ctx context.Context, session *Session, p *sdk.Compl
 		switch {
 		case err != nil:
 			return nil, err
-		case !known && !s.fixtures:
+		case !known && !s.cfg.Fixtures:
 			return nil, s.unknownPrompt(ctx, session, p.Ref.Name)
 		case prompt.from.Complete == nil:
 			return nil, nil

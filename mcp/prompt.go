@@ -124,9 +124,18 @@ func (s *Server) listPrompts(ctx context.Context, session *Session, req *sdk.Lis
 	return out, nil
 }
 
+// promptResult is the sdk's GetPromptResult with a member that the sdk sets for
+// its own prompts only.
+type promptResult struct {
+	sdk.ResultBase
+	ResultType  string               `json:"resultType,omitempty"`
+	Description string               `json:"description,omitempty"`
+	Messages    []*sdk.PromptMessage `json:"messages"`
+}
+
 // getPrompt answers prompts/get; nil without an error is a prompt that no
 // source has.
-func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPromptRequest) (*promptResult, error) {
 	name, args := req.Params.Name, req.Params.Arguments
 	p, known, err := s.prompt(ctx, session, name)
 	if err != nil || !known {
@@ -142,7 +151,10 @@ func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPr
 	case err != nil:
 		return nil, fault(internalError, "prompt %.80s: %v", name, err)
 	}
-	out := &sdk.GetPromptResult{Description: p.Description, Messages: []*sdk.PromptMessage{}}
+	out := &promptResult{Description: p.Description, Messages: []*sdk.PromptMessage{}}
+	if eraOf(req) == modern {
+		out.ResultType = resultComplete
+	}
 	size := 0
 	for _, m := range messages {
 		role := sdk.Role("user")

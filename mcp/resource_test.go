@@ -26,7 +26,9 @@ func library(t testing.TB, docs int, change ...func(*mcp.Config)) *toy {
 			}
 			return all, nil
 		},
-		Read: func(_ context.Context, _ *mcp.Session, uri string) ([]byte, string, error) { return []byte(uri), "", nil },
+		Read: func(_ context.Context, _ *mcp.Session, uri string) ([]byte, string, error) {
+			return []byte(uri), "", nil
+		},
 		Complete: func(_ context.Context, _ *mcp.Session, variable, typed string) ([]string, error) {
 			if variable != "n" {
 				return nil, nil

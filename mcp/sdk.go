@@ -17,16 +17,21 @@ const listFresh = 5 * 60 * 1000
 
 // newSDK is the go-sdk's server with our middleware in it.
 func newSDK(s *Server) *sdk.Server {
+	capabilities := &sdk.ServerCapabilities{
+		Prompts:      &sdk.PromptCapabilities{ListChanged: true},
+		Resources:    &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
+		Experimental: map[string]any{methodSearch: map[string]any{}},
+		Extensions:   map[string]any{tasksExtension: map[string]any{}},
+	}
+	if s.cfg.Fixtures {
+		capabilities.Logging = &sdk.LoggingCapabilities{} //nolint:staticcheck // the suite tries what is deprecated
+	}
 	server := sdk.NewServer(
 		&sdk.Implementation{Name: s.cfg.Name, Version: s.cfg.Version},
 		&sdk.ServerOptions{
-			Instructions: s.cfg.Instructions,
-			Logger:       s.sdkLog(),
-			Capabilities: &sdk.ServerCapabilities{
-				Prompts:      &sdk.PromptCapabilities{ListChanged: true},
-				Resources:    &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
-				Experimental: map[string]any{methodSearch: map[string]any{}},
-			},
+			Instructions:       s.cfg.Instructions,
+			Logger:             s.sdkLog(),
+			Capabilities:       capabilities,
 			GetSessionID:       newSessionID,
 			CompletionHandler:  s.complete,
 			SubscribeHandler:   s.subscribe,
@@ -71,12 +76,12 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		}
 		if r, ok := req.(*sdk.CallToolRequest); ok {
-			if _, known := s.tool(r.Params.Name); !known {
+			if _, known := s.tool(r.Params.Name); !known && !s.cfg.Fixtures {
 				hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
 				return nil, s.unknownTool(r.Params.Name, hides).sdk(eraOf(req))
 			}
 		}
-		res, err = s.ours(ctx, ss, req)
+		res, err = s.ours(ctx, ss, req, next)
 		if res == nil && err == nil {
 			res, err = next(ctx, method, req)
 		}
@@ -89,9 +94,11 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 
 // ours is the answer to a request about what a session has, which the sdk does
 // not know; nil without an error is one for the sdk.
-func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Request) (sdk.Result, error) {
+func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	var answer func(*Session) (sdk.Result, error)
 	switch r := req.(type) {
+	case *sdk.CallToolRequest:
+		return s.callDeferring(ctx, ss, r, next)
 	case *sdk.ListResourcesRequest:
 		answer = func(session *Session) (sdk.Result, error) { return s.listResources(ctx, session, r) }
 	case *sdk.ListPromptsRequest:
@@ -102,7 +109,7 @@ func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Reques
 			switch {
 			case err != nil:
 				return nil, err
-			case res == nil && s.fixtures && r.Params.Name != ownPrompt:
+			case res == nil && s.cfg.Fixtures && r.Params.Name != ownPrompt:
 				return nil, nil //nolint:nilnil // it may be a prompt of the suite
 			case res == nil:
 				return nil, s.unknownPrompt(ctx, session, r.Params.Name)
@@ -140,6 +147,9 @@ func wireCode(err error, in era, method string) error {
 	if err != nil && method == "initialize" && !errors.As(err, &theirs) {
 		// "duplicate initialize", which would go out with the code 0.
 		return fault(invalidRequest, "invalid request: %v", err).sdk(in)
+	}
+	if err != nil && !errors.As(err, &theirs) {
+		return fault(internalError, "%v", err).sdk(in) // which would go out with the code 0
 	}
 	return err
 }
@@ -211,8 +221,16 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	}
 	var progress progressFunc
 	stop := func() {}
+	later, _ := ctx.Value(deferredKey{}).(*deferred)
+	wait := s.cfg.Patience
+	if later != nil {
+		wait = 0 // the client does not
+	}
 	if token := req.Params.Meta["progressToken"]; token != nil {
 		progress = func(done, total float64, message string) {
+			if later.told() {
+				return
+			}
 			err := req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
 				ProgressToken: token, Progress: done, Total: total, Message: message,
 			})
@@ -228,7 +246,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 		state, _ := req.Params.Meta["tracestate"].(string)
 		ctx = withParent(ctx, parent, state)
 	}
-	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, progress)
+	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, wait, progress)
 	stop() // progress comes before the answer
 	if err != nil {
 		return nil, err

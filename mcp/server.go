@@ -47,8 +47,11 @@ type Config struct {
 	// Redact takes out of a text what a policy wants taken out of results. It is
 	// called from many goroutines. Without it calls that are bound to it are refused.
 	Redact func(text string, what []policies.Redaction) string
-	Limits Limits       // see there
-	Log    *slog.Logger // nil logs nothing
+	Limits Limits // see there
+	// Patience is how long clients are expected to wait for a call; 45 s. Common
+	// ones give up after 60.
+	Patience time.Duration
+	Log      *slog.Logger // nil logs nothing
 	// StrictInit refuses requests that come after initialize and before the
 	// client's initialized notification; by default they are served.
 	StrictInit bool
@@ -56,6 +59,9 @@ type Config struct {
 	// to in the Host header, without port. Without the check a web page could
 	// reach a loopback server through a name of its own (DNS rebinding).
 	Hosts []string
+	// Fixtures are the tools, resources and prompts that the protocol's
+	// conformance suite calls by name. No server that does work has them.
+	Fixtures bool
 	// OnSession is called when a session opens, before its first call, and
 	// OnSessionEnd after its last one has returned. ctx ends with the session.
 	OnSession    func(ctx context.Context, s *Session)
@@ -72,13 +78,14 @@ type Server struct {
 	quit  chan struct{}  // closed by Shutdown
 	wg    sync.WaitGroup // connections and HTTP sessions, until they are over
 
-	fixtures bool // the tools of the conformance suite are there: see AddFixtures
+	tasks map[string]*fixtureTask // of the conformance suite, by name
 
 	mu        sync.Mutex
 	tools     map[string]*tool      // guarded by mu
 	resources map[string]*Resource  // guarded by mu: by template
 	prompts   []PromptSource        // guarded by mu
 	watches   watches               // guarded by mu
+	deferred  map[string]*deferred  // guarded by mu: by id
 	sessions  map[*Session]struct{} // guarded by mu
 	web       webSessions           // guarded by mu
 	doors     map[string]*admission // guarded by mu: of tenants with limits of their own
@@ -96,17 +103,22 @@ func New(cfg Config) (*Server, error) {
 	cfg.Name = cmp.Or(cfg.Name, "belljar")
 	cfg.Version = cmp.Or(cfg.Version, "dev")
 	cfg.Tenant = cmp.Or(cfg.Tenant, "local")
+	cfg.Patience = cmp.Or(cfg.Patience, 45*time.Second)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
 		cfg: cfg, quit: make(chan struct{}),
 		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
-		resources: make(map[string]*Resource), watches: newWatches(),
+		resources: make(map[string]*Resource), watches: newWatches(), deferred: make(map[string]*deferred),
 		web: newWebSessions(), doors: make(map[string]*admission), hidden: make(map[string]string), meter: newMeter(time.Now),
 	}
 	s.sdk = newSDK(s)
 	s.addSearch()
+	s.addTasks()
+	if cfg.Fixtures {
+		s.addFixtures()
+	}
 	return s, nil
 }
 
@@ -208,4 +220,5 @@ func (s *Server) forget(session *Session) {
 	defer s.mu.Unlock()
 	delete(s.sessions, session)
 	s.unwatch(session)
+	s.forgetDeferred(session)
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -54,6 +55,9 @@ type Call struct {
 	// TraceID is the trace that the call belongs to (W3C Trace Context, 32
 	// lower-case hexadecimal digits); empty where there is none.
 	TraceID string
+	// Patience is how long the client waits for the answer, counted from the
+	// start of the call; zero is as long as it takes.
+	Patience time.Duration
 	// Progress tells the client how far the call is, if it asked to be told;
 	// otherwise it does nothing. done must grow; total is zero where it is not
 	// known. It does not wait for a slow client: reports that cannot be sent

@@ -125,6 +125,8 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 	s.tenantFlag(c)
 	hooked.flags(c)
 	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
+	c.Flags().BoolVar(&s.fixtures, "conformance", false, "serve what the protocol's conformance suite calls, too")
+	_ = c.Flags().MarkHidden("conformance") // it is there
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
 	return c
 }

@@ -40,6 +40,7 @@ type setup struct {
 	calls     bool   // a checkpoint after each call
 	tenant    string // whose calls those over stdio and of `call` and `run` are
 	http      bool   // clients come over HTTP
+	fixtures  bool   // for the protocol's conformance suite
 }
 
 // localTenant is whose calls those of a person at this machine are.
@@ -58,6 +59,7 @@ type works struct {
 	policy     *policies.Policy // as it was at the start
 	tenant     string           // whose calls are those that come without a token
 	http       bool             // clients come over HTTP
+	fixtures   bool             // for the protocol's conformance suite
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
 	calls      bool             // a checkpoint after each call
@@ -87,7 +89,7 @@ func (w *works) close() {
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
 func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
-	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	var err error
 	if w.workspace, err = findWorkspace(s.workspace); err != nil {
 		return nil, failure(err)
@@ -198,6 +200,7 @@ func (w *works) server() (*mcp.Server, error) {
 		Tenant:       w.tenant,
 		Tenants:      w.gate,
 		Redact:       audit.Clean,
+		Fixtures:     w.fixtures,
 		Log:          w.log,
 	}
 	if w.audit != nil {
