@@ -84,10 +84,17 @@ func (s *Server) deferring(ctx context.Context, session *Session, wait time.Dura
 		over: make(chan struct{}), ready: make(chan struct{}, 1), state: stateWorking, asked: make(map[string]*question),
 	}
 	own = context.WithValue(own, deferredKey{}, d)
+	own, finish, err := session.begin(own, d.id)
+	if err != nil {
+		s.wg.Done()
+		cancel(err)
+		return nil, fault(internalError, "%v", err)
+	}
 	go func() {
 		defer s.wg.Done()
 		defer close(d.over)
 		defer cancel(nil)
+		defer finish()
 		res, err := s.guarded(own, run)
 		d.finish(res, err, context.Cause(own))
 	}()
@@ -226,7 +233,7 @@ func (d *deferred) answer() (sdk.Result, error) {
 	return d.result, nil
 }
 
-// ask asks the client and waits for its answer, or for the end of ctx.
+// ask asks the client by tasks/get and waits for its answer, or for the end of ctx.
 func (d *deferred) ask(ctx context.Context, r sdk.InputRequest) (sdk.InputResponse, error) {
 	q := &question{request: r, answer: make(chan sdk.InputResponse, 1)}
 	d.mu.Lock()
@@ -244,6 +251,19 @@ func (d *deferred) ask(ctx context.Context, r sdk.InputRequest) (sdk.InputRespon
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+}
+
+// askAll asks several things, one after the other.
+func (d *deferred) askAll(ctx context.Context, all sdk.InputRequestMap) (sdk.InputResponseMap, error) {
+	said := make(sdk.InputResponseMap, len(all))
+	for _, key := range sortedKeys(all) {
+		a, err := d.ask(ctx, all[key])
+		if err != nil {
+			return nil, err
+		}
+		said[key] = a
+	}
+	return said, nil
 }
 
 // reply hands on what the client answered; what nobody asked is ignored.

@@ -183,12 +183,31 @@ func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *
 	if err != nil {
 		return nil, err
 	}
-	return s.deferring(ctx, session, wait, func(ctx context.Context) (*sdk.CallToolResult, error) {
-		res, err := next(ctx, "tools/call", req)
-		typed, ok := res.(*sdk.CallToolResult)
-		if err == nil && !ok {
-			err = fault(internalError, "tools/call gave a %T", res)
+	return s.deferring(ctx, session, wait, func(ctx context.Context) (*sdk.CallToolResult, error) { return callUntilDone(ctx, req, next) })
+}
+
+// callUntilDone calls a tool, and again with what the client says for as long as
+// the tool asks and the client has the handle: then it is asked by that.
+func callUntilDone(ctx context.Context, req *sdk.CallToolRequest, next sdk.MethodHandler) (*sdk.CallToolResult, error) {
+	for {
+		any, err := next(ctx, "tools/call", req)
+		if err != nil {
+			return nil, err
 		}
-		return typed, err
-	})
+		res, ok := any.(*sdk.CallToolResult)
+		if !ok {
+			return nil, fault(internalError, "tools/call gave a %T", any)
+		}
+		d, _ := ctx.Value(deferredKey{}).(*deferred)
+		if len(res.InputRequests) == 0 || !d.told() {
+			return res, nil
+		}
+		said, err := d.askAll(ctx, res.InputRequests)
+		if err != nil {
+			return nil, err
+		}
+		params := *req.Params
+		params.InputResponses, params.RequestState = said, res.RequestState
+		req = &sdk.CallToolRequest{Session: req.Session, Params: &params, Extra: req.Extra}
+	}
 }
