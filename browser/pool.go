@@ -3,7 +3,11 @@ package browser
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
+	"strconv"
+	"sync"
 	"time"
 
 	"belljar.dev/policies"
@@ -17,11 +21,11 @@ type Config struct {
 	// Program is the path of Chrome; default the one that Find finds, looked for
 	// at the first call.
 	Program string
-	// Slots is how many pages one Chrome loads at once; default the number of
-	// CPUs, at most 16.
+	// Slots is how many pages are loaded at once; default the number of CPUs, at
+	// most 16.
 	Slots int
 	// Chromes is how many Chromes run at once, of all tenants, without those
-	// that finish their last pages; default 4.
+	// that finish their last pages; default 4, and Slots at least.
 	Chromes int
 	// Queue is how many calls wait at once, of all tenants; default 64. A call
 	// beyond it fails at once with KindFull.
@@ -43,32 +47,339 @@ type Config struct {
 
 // Pool lends pages of Chromes. Chromes start when they are first needed. Its
 // methods are safe for concurrent use.
-type Pool struct{ cfg Config }
+type Pool struct {
+	cfg   Config
+	turns *turns
+	wg    sync.WaitGroup // of what goes on behind the calls
+	quit  chan struct{}  // closed by Close
+
+	mu       sync.Mutex
+	closed   bool
+	names    int                   // of boxes
+	program  string                // found
+	current  map[string]*chrome    // by key
+	starting map[string]*starting  // by key
+	all      map[*chrome]time.Time // with those that finish their last pages
+	bare     error                 // why no Chrome can have its own sandbox here, once that was seen
+	stats    Stats
+}
+
+// starting is a Chrome that somebody waits for.
+type starting struct {
+	done chan struct{}
+	ch   *chrome
+	err  error
+}
+
+// Stats are counts since the Pool was made, and what there is now.
+type Stats struct {
+	Chromes  int // alive
+	Busy     int // pages lent
+	Warm     int // pages that wait for a call
+	Started  int // Chromes, ever
+	Died     int // of these, by themselves
+	Recycled int // of these, for others to take their place
+	Pages    int // lent, ever
+}
 
 // New prepares a Pool. It starts nothing, and needs no Chrome: where there is
-// none, Load says so (KindAbsent). The caller must Close the Pool before its Supervisor.
+// none, Load says so (KindAbsent). The caller must Close the Pool before its
+// Supervisor.
 func New(cfg Config) (*Pool, error) {
 	if cfg.Supervisor == nil {
 		return nil, errors.New("make browser pool: no supervisor")
 	}
-	return &Pool{cfg: cfg}, nil
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"Slots", int64(cfg.Slots)},
+		{"Chromes", int64(cfg.Chromes)},
+		{"Queue", int64(cfg.Queue)},
+		{"Pages", int64(cfg.Pages)},
+		{"Age", int64(cfg.Age)},
+		{"Memory", cfg.Memory},
+		{"Idle", int64(cfg.Idle)},
+	} {
+		if n.value < 0 {
+			return nil, fmt.Errorf("make browser pool: %s is below zero", n.name)
+		}
+	}
+	orElse(&cfg.Slots, min(runtime.NumCPU(), 16))
+	orElse(&cfg.Chromes, 4)
+	cfg.Chromes = max(cfg.Chromes, cfg.Slots) // so that a turn always finds one, or room for one
+	orElse(&cfg.Queue, 64)
+	orElse(&cfg.Pages, 500)
+	orElse(&cfg.Age, 30*time.Minute)
+	orElse(&cfg.Memory, 768<<20)
+	orElse(&cfg.Idle, 2*time.Minute)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Pool{
+		cfg: cfg, turns: newTurns(cfg.Slots, cfg.Queue), quit: make(chan struct{}),
+		current: map[string]*chrome{}, starting: map[string]*starting{}, all: map[*chrome]time.Time{},
+	}, nil
 }
 
-// Load loads one page and reads it out. Errors are of type *Error.
-//
-// It returns no later than the request's timeout, or the end of ctx, and a
-// moment for what must be ended: with the page, with what was there of it
-// (Loaded.Partial), or with an error. The end of ctx closes the page at once.
-func (p *Pool) Load(ctx context.Context, g policies.Grant, r Request) (*Loaded, error) {
-	return nil, &Error{Kind: KindAbsent, Message: "this belljar cannot run a browser yet"}
+func orElse[T comparable](v *T, other T) {
+	var zero T
+	if *v == zero {
+		*v = other
+	}
 }
 
-// Draw makes a PNG of a drawing, in a Chrome without any network. Errors are of
-// type *Error.
-func (p *Pool) Draw(ctx context.Context, g policies.Grant, d Drawing) (*Drawn, error) {
-	return nil, &Error{Kind: KindAbsent, Message: "this belljar cannot run a browser yet"}
+// Stats are the counts as they are now.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	for ch := range p.all {
+		s.Chromes++
+		s.Busy += ch.live
+		s.Warm += len(ch.ready)
+	}
+	return s
 }
+
+// keyOf tells Chromes apart: tenants never share one, nor do profiles, since
+// the door judges a box and not a page.
+func keyOf(g policies.Grant) string {
+	return strconv.Quote(g.Tenant()) + g.Profile() + " " + strconv.FormatBool(g.NestsNamespaces()) + strconv.Itoa(int(g.Network()))
+}
+
+// borrow gets a page of a Chrome for a grant, of one that runs or is started
+// now. The caller must return it.
+func (p *Pool) borrow(ctx context.Context, g policies.Grant, progress func(Stage)) (*tab, bool, error) {
+	ch, cold, err := p.chrome(ctx, g, progress)
+	if err != nil {
+		return nil, cold, err
+	}
+	p.mu.Lock()
+	var t *tab
+	if n := len(ch.ready); n > 0 {
+		t, ch.ready = ch.ready[n-1], ch.ready[:n-1]
+	}
+	p.mu.Unlock()
+	if t == nil {
+		if t, err = newTab(ctx, ch); err != nil {
+			p.back(ctx, ch, nil)
+			return nil, cold, err
+		}
+	}
+	return t, cold, nil
+}
+
+// chrome is one for a grant, counted as lending a page more.
+func (p *Pool) chrome(ctx context.Context, g policies.Grant, progress func(Stage)) (*chrome, bool, error) {
+	key, cold := keyOf(g), false
+	for {
+		p.mu.Lock()
+		if p.closed {
+			p.mu.Unlock()
+			return nil, cold, errClosed()
+		}
+		ch := p.current[key]
+		if ch != nil && !ch.dead() && ch.grant.Covers(g) {
+			ch.live++
+			ch.pages++
+			p.stats.Pages++
+			p.mu.Unlock()
+			return ch, cold, nil
+		}
+		if ch != nil {
+			p.retire(ch)
+		}
+		s := p.starting[key]
+		if s == nil {
+			s = p.start(ctx, key, g)
+		}
+		p.mu.Unlock()
+		cold = true
+		if progress != nil {
+			progress(StageStarting)
+		}
+		select {
+		case <-s.done:
+			if s.err != nil {
+				return nil, cold, s.err
+			}
+		case <-ctx.Done():
+			return nil, cold, context.Cause(ctx)
+		}
+	}
+}
+
+// start begins to start a Chrome. It goes on if its caller gives up: the next
+// one will want it. p.mu is held.
+func (p *Pool) start(ctx context.Context, key string, g policies.Grant) *starting {
+	s := &starting{done: make(chan struct{})}
+	p.starting[key] = s
+	p.makeRoom()
+	p.names++
+	id := "browser-" + strconv.Itoa(p.names)
+	p.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startPatience+5*time.Second)
+		defer cancel()
+		stop := make(chan struct{})
+		defer close(stop)
+		p.wg.Go(func() {
+			select {
+			case <-p.quit:
+				cancel()
+			case <-stop:
+			}
+		})
+		ch, err := p.launch(ctx, id, g)
+		p.mu.Lock()
+		delete(p.starting, key)
+		if err == nil {
+			p.stats.Started++
+			ch.key, ch.used = key, time.Now()
+			p.all[ch] = ch.used
+			p.current[key] = ch
+			if p.closed {
+				p.retire(ch)
+				err = errClosed()
+			} else {
+				p.wg.Go(func() { p.attend(context.WithoutCancel(ctx), ch) })
+			}
+		}
+		s.ch, s.err = ch, err
+		p.mu.Unlock()
+		close(s.done)
+		if err != nil {
+			p.cfg.Log.Error("start browser", "box", id, "err", err)
+		}
+	})
+	return s
+}
+
+// launch starts a Chrome, or says why there is none.
+func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome, error) {
+	p.mu.Lock()
+	program := p.program
+	p.mu.Unlock()
+	if program == "" {
+		var err error
+		if program, err = p.find(); err != nil {
+			return nil, &Error{Kind: KindAbsent, Err: err, Message: "this host has no Chromium, so pages are read as the server sends them, without their scripts; the operator can install it, see: belljar browser doctor"}
+		}
+		p.mu.Lock()
+		p.program = program
+		p.mu.Unlock()
+	}
+	if l := g.Limits(); l.Memory < leastMemory || l.Pids < leastPids {
+		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf(
+			"profile %q gives a browser %d MiB and %d processes, and it needs %d MiB and %d; the operator can raise the limits", g.Profile(), l.Memory>>20, l.Pids, leastMemory>>20, leastPids)}
+	}
+	ch, err := startChrome(ctx, p.cfg.Supervisor, id, program, g)
+	if err == nil {
+		return ch, nil
+	}
+	if r, ok := errors.AsType[*sandbox.Refusal](err); ok {
+		return nil, &Error{Kind: KindAbsent, Err: err, Message: "no box for a browser could be opened: " + r.Message}
+	}
+	return nil, &Error{Kind: KindAbsent, Err: err, Message: "Chromium does not start on this host, so pages are read as the server sends them, without their scripts; the operator finds the cause with: belljar browser doctor"}
+}
+
+// What Chrome cannot start with less of.
+const (
+	leastMemory = 256 << 20
+	leastPids   = 128
+)
+
+func (p *Pool) find() (string, error) {
+	if p.cfg.Program != "" {
+		return program(p.cfg.Program)
+	}
+	return Find()
+}
+
+// makeRoom retires the Chrome that was idle longest if there are as many as may
+// be. p.mu is held.
+func (p *Pool) makeRoom() {
+	if len(p.current)+len(p.starting) <= p.cfg.Chromes {
+		return
+	}
+	var oldest *chrome
+	for _, ch := range p.current {
+		if ch.live == 0 && (oldest == nil || ch.used.Before(oldest.used)) {
+			oldest = ch
+		}
+	}
+	if oldest != nil {
+		p.retire(oldest)
+	}
+}
+
+// retire takes a Chrome out of use, and ends it when its last page is back.
+// p.mu is held.
+func (p *Pool) retire(ch *chrome) {
+	if p.current[ch.key] == ch {
+		delete(p.current, ch.key)
+	}
+	if ch.retired {
+		return
+	}
+	ch.retired = true
+	if ch.live == 0 || ch.dead() {
+		p.bury(ch)
+	}
+}
+
+// bury ends a Chrome. p.mu is held.
+func (p *Pool) bury(ch *chrome) {
+	if _, there := p.all[ch]; !there {
+		return
+	}
+	delete(p.all, ch)
+	p.wg.Go(ch.close)
+}
+
+// back is what happens when a page is done with. A nil tab was never there.
+func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
+	disposed := true
+	if t != nil && !ch.dead() {
+		disposed = ch.dispose(context.WithoutCancel(ctx), t)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ch.live--
+	ch.used = time.Now()
+	select {
+	case ch.poke <- struct{}{}:
+	default:
+	}
+	switch {
+	case ch.dead() && !ch.retired:
+		p.stats.Died++
+		p.retire(ch)
+	case ch.retired && (ch.live == 0 || ch.dead()):
+		p.bury(ch)
+	case !disposed && !ch.retired:
+		// What does not let go of its page goes on burning time for it.
+		p.cfg.Log.Warn("browser does not end a page", "box", ch.box.ID())
+		p.stats.Recycled++
+		p.retire(ch)
+	}
+}
+
+func errClosed() error { return &Error{Kind: KindClosed, Message: "belljar is shutting down"} }
 
 // Close ends all Chromes and waits until nothing of them is left. Calls under
 // way fail with KindClosed. Twice is fine, concurrent is fine.
-func (p *Pool) Close() error { return nil }
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		close(p.quit)
+		for ch := range p.all {
+			ch.kill()
+			p.retire(ch)
+		}
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+	return nil
+}

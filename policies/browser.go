@@ -44,6 +44,9 @@ func (g Grant) Browser() Browser { return g.browser }
 // box of a browser only (see ForBrowser).
 func (g Grant) NestsNamespaces() bool { return g.nests }
 
+// OfBrowser reports whether the grant is that of a browser's box.
+func (g Grant) OfBrowser() bool { return g.browserBox }
+
 // BrowserBox says what the box of a browser is to be like.
 type BrowserBox struct {
 	Nested  bool // the browser's own sandbox is on

@@ -772,6 +772,9 @@ func (b *Box) ranOut() bool {
 // or the one whose main process was killed, which its end tells; or the
 // largest.
 func (b *Box) outOfMemory() {
+	if b.grant.OfBrowser() {
+		return // which lost one page, and knows it
+	}
 	jobs := b.alive()
 	if len(jobs) > 1 {
 		select {

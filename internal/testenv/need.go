@@ -49,11 +49,12 @@ var (
 	Node           = Thing{Name: "node", lack: lackNode(18)} // has fetch
 	Node22         = Thing{Name: "node22", lack: lackNode(22)}
 	Libseccomp     = Thing{Name: "libseccomp", lack: lackLibseccomp}
+	Chromium       = Thing{Name: "chromium", lack: lackChromium}
 )
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Apt, Perl, Python, Npm, Node, Node22, Libseccomp}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.
@@ -244,4 +245,15 @@ func writable(dir string) bool {
 		return false
 	}
 	return os.Remove(probe) == nil
+}
+
+// lackChromium goes by names; package browser knows more of them, and this one
+// may import nothing.
+func lackChromium() string {
+	for _, name := range []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser"} {
+		if _, err := exec.LookPath(name); err == nil {
+			return ""
+		}
+	}
+	return "no Chromium"
 }

@@ -1,0 +1,129 @@
+package browser
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// replaceAgain is how long after a failed start of its successor a Chrome goes
+// on.
+const replaceAgain = time.Minute
+
+// attend looks after a Chrome as long as it lives: it makes the pages that calls
+// will want, ends it when it does not answer or nobody wants it, and has
+// another take its place in time. ctx ends only with the Pool.
+func (p *Pool) attend(ctx context.Context, ch *chrome) {
+	tick := time.NewTicker(beat)
+	defer tick.Stop()
+	for {
+		beats := false
+		select {
+		case <-ch.conn.done:
+			p.bereaved(ch)
+			return
+		case <-ch.box.Broken():
+			p.bereaved(ch)
+			return
+		case <-p.quit:
+			return // Close ends it
+		case <-ch.poke:
+		case <-tick.C:
+			beats = true
+		}
+		p.mu.Lock()
+		live, retired, idle := ch.live, ch.retired, time.Since(ch.used)
+		missing := p.cfg.Slots - len(ch.ready) - live
+		if live == 0 && idle >= p.cfg.Idle {
+			p.retire(ch)
+			retired = true
+		}
+		worn := !retired && time.Now().After(ch.stay) && (ch.pages >= p.cfg.Pages || time.Since(ch.started) >= p.cfg.Age)
+		p.mu.Unlock()
+		if beats && live > 0 && !ch.answers(ctx) {
+			p.cfg.Log.Warn("browser does not answer", "box", ch.box.ID())
+			ch.kill()
+			continue
+		}
+		if retired {
+			continue // its last pages still want to be looked after
+		}
+		if beats && live == 0 && !worn && time.Now().After(ch.stay) {
+			worn = ch.box.MemoryUsed() > p.cfg.Memory
+		}
+		if worn {
+			p.replace(ctx, ch)
+			continue
+		}
+		// Not all at once: a call that comes meanwhile wants the CPU.
+		if missing > 0 && (live == 0 || !beats) {
+			p.fill(ctx, ch)
+		}
+	}
+}
+
+// bereaved is what happens when a Chrome has died.
+func (p *Pool) bereaved(ch *chrome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !ch.retired {
+		p.stats.Died++
+		p.cfg.Log.Warn("browser died", "box", ch.box.ID(), "err", ch.conn.err)
+	}
+	p.retire(ch)
+}
+
+// fill makes one page more for a call to come.
+func (p *Pool) fill(ctx context.Context, ch *chrome) {
+	ctx, cancel := context.WithTimeout(ctx, beatPatience)
+	defer cancel()
+	t, err := newTab(ctx, ch)
+	if err != nil {
+		if ctx.Err() != nil {
+			ch.kill()
+		}
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ch.ready = append(ch.ready, t) // goes with its Chrome, if that is retired by now
+	if len(ch.ready)+ch.live < p.cfg.Slots {
+		select {
+		case ch.poke <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// replace starts a Chrome of the next generation, with pages ready, and lets it
+// take the place of one that goes on until then: no call waits for it.
+func (p *Pool) replace(ctx context.Context, old *chrome) {
+	p.mu.Lock()
+	p.names++
+	id := "browser-" + strconv.Itoa(p.names)
+	old.stay = time.Now().Add(replaceAgain)
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, startPatience+5*time.Second)
+	defer cancel()
+	ch, err := p.launch(ctx, id, old.grant)
+	if err != nil {
+		p.cfg.Log.Error("start browser in the place of another", "box", id, "err", err)
+		return
+	}
+	for range p.cfg.Slots {
+		p.fill(ctx, ch)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stats.Started++
+	ch.key, ch.used = old.key, time.Now()
+	p.all[ch] = ch.used
+	if p.closed || p.current[old.key] != old {
+		p.retire(ch) // somebody else did it, or all is over
+		return
+	}
+	p.stats.Recycled++
+	p.current[ch.key] = ch
+	p.retire(old)
+	p.wg.Go(func() { p.attend(context.WithoutCancel(ctx), ch) })
+}

@@ -1,0 +1,250 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// Load loads one page and reads it out. Errors are of type *Error.
+//
+// It returns no later than the request's timeout, or the end of ctx, and a
+// moment for what must be ended: with the page, with what was there of it
+// (Loaded.Partial), or with an error. The end of ctx closes the page at once.
+func (p *Pool) Load(ctx context.Context, g policies.Grant, r Request) (*Loaded, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if g.Network() == policies.NetworkNone {
+		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf("profile %q has no network, so no page can be loaded; ask for a profile with one", g.Profile())}
+	}
+	var l *Loaded
+	queue, err := p.lend(ctx, g, false, r.Timeout, r.Progress, func(ctx context.Context, t *tab, attempt int, cold bool) error {
+		progress(r, StageLoading)
+		by, _ := ctx.Deadline()
+		var err error
+		if l, err = t.load(ctx, r, by.Add(-reserve(r.Timeout))); err == nil {
+			l.Retried, l.Timing.Cold = attempt > 0, cold
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.Timing.Queue = queue
+	l.Timing.Total = queue + l.Timing.Load + l.Timing.Read
+	return l, nil
+}
+
+// reserve is what is kept of a timeout to read what is there at the end of the
+// rest.
+func reserve(timeout time.Duration) time.Duration {
+	return min(2*time.Second, max(timeout/5, 100*time.Millisecond))
+}
+
+func progress(r Request, s Stage) {
+	if r.Progress != nil {
+		r.Progress(s)
+	}
+}
+
+// lend has work done with a page, once more in another Chrome if the first one,
+// or the page, died. It returns how long the caller waited for the page.
+func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout time.Duration, tell func(Stage), work func(ctx context.Context, t *tab, attempt int, cold bool) error) (queue time.Duration, err error) {
+	if !p.enter() {
+		return 0, errClosed()
+	}
+	defer p.wg.Done()
+	ctx, cancel := p.alive(ctx)
+	defer cancel(nil)
+	start := time.Now()
+	if tell != nil {
+		tell(StageQueued)
+	}
+	if err := p.turns.take(ctx, g.Tenant()); err != nil {
+		return 0, p.givenUp(err)
+	}
+	ctx, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	held := true
+	defer func() {
+		if held {
+			p.turns.give()
+		}
+	}()
+	for attempt := range 2 {
+		box, err := p.boxGrant(g, offline)
+		if err != nil {
+			return 0, err
+		}
+		t, cold, err := p.borrow(ctx, box, tell)
+		if err == nil {
+			queue = time.Since(start)
+			err = work(ctx, t, attempt, cold)
+			held = false
+			p.release(ctx, t)
+		}
+		if err == nil {
+			return queue, nil
+		}
+		if attempt == 0 && ctx.Err() == nil && p.worthAgain(err, box, g) {
+			if !held {
+				if err := p.turns.take(ctx, g.Tenant()); err != nil {
+					return 0, p.givenUp(err)
+				}
+				held = true
+			}
+			continue
+		}
+		return 0, p.final(ctx, err)
+	}
+	return 0, errClosed() // not reached
+}
+
+// worthAgain reports whether the same call may come to another end, in another
+// Chrome or another kind of box.
+func (p *Pool) worthAgain(err error, box, g policies.Grant) bool {
+	switch KindOf(err) {
+	case KindAbsent:
+		if box.NestsNamespaces() && g.Browser() == policies.BrowserDegraded {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.bare == nil && p.program != "" {
+				p.bare = err
+				p.cfg.Log.Warn("browsers run without a sandbox of their own on this host", "err", err)
+				return true
+			}
+		}
+		return false
+	case KindCrashed:
+		return true
+	}
+	return errors.Is(err, errGone) || errors.Is(err, errDied) || errors.Is(err, sandbox.ErrClosed)
+}
+
+// final is the error for the caller.
+func (p *Pool) final(ctx context.Context, err error) error {
+	if e, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
+		return e // the pool is closed
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	switch {
+	case errors.Is(err, errGone), errors.Is(err, errDied), errors.Is(err, sandbox.ErrClosed):
+		return &Error{Kind: KindCrashed, Message: "the browser died before it could load the page; call again", Err: err}
+	case ctx.Err() != nil:
+		return p.givenUp(err)
+	}
+	return &Error{Kind: KindBroken, Message: "the browser could not load the page", Err: err}
+}
+
+func (p *Pool) givenUp(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Kind: KindTimedOut, Message: "the time was up before a browser was free for the page; call again in a moment", Err: err}
+}
+
+// boxGrant is the grant of the box that the page is loaded in.
+func (p *Pool) boxGrant(g policies.Grant, offline bool) (policies.Grant, error) {
+	p.mu.Lock()
+	nested := p.bare == nil || g.Browser() != policies.BrowserDegraded
+	p.mu.Unlock()
+	box, err := g.ForBrowser(policies.BrowserBox{Nested: nested, Offline: offline})
+	if err != nil {
+		return policies.Grant{}, &Error{Kind: KindForbidden, Err: err, Message: fmt.Sprintf("profile %q has no browser, so pages are read as the server sends them, without their scripts; the policy grants one with: browser: sandboxed", g.Profile())}
+	}
+	return box, nil
+}
+
+// enter counts a call, unless the pool is closed.
+func (p *Pool) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.wg.Add(1)
+	}
+	return !p.closed
+}
+
+// alive is a context that ends with the pool too.
+func (p *Pool) alive(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.wg.Go(func() { // of a call, so that Close does not wait yet
+		select {
+		case <-p.quit:
+			cancel(errClosed())
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
+}
+
+// release gives a page back, and its turn once that is done: a caller does not
+// wait for it, and no more pages are open than have turns.
+func (p *Pool) release(ctx context.Context, t *tab) {
+	p.wg.Go(func() {
+		defer p.turns.give()
+		p.back(ctx, t.ch, t)
+	})
+}
+
+// schemes are what a page may have at the top. Chrome would read the files of
+// its box by others, and show pages of its own.
+var schemes = []string{"http", "https"}
+
+// check says what of a request cannot be, and sets the defaults.
+func (r *Request) check() error {
+	refuse := func(format string, args ...any) error {
+		return &Error{Kind: KindRefused, Message: fmt.Sprintf(format, args...)}
+	}
+	scheme, rest, _ := strings.Cut(r.URL, ":")
+	u, err := parseURL(r.URL)
+	orElse(&r.Until, UntilSettled)
+	orElse(&r.Timeout, DefaultTimeout)
+	orElse(&r.HTML, DefaultHTML)
+	switch {
+	case !slices.Contains(schemes, strings.ToLower(scheme)) || !strings.HasPrefix(rest, "//"):
+		return refuse("only addresses that begin with http:// or https:// are loaded, not %s", clip(r.URL, maxNote))
+	case err != nil:
+		return refuse("%s is no address of a page: %v", clip(r.URL, maxNote), err)
+	case u.User != nil:
+		return refuse("the address holds a user or a password, which is left out of addresses; remove it")
+	case !slices.Contains([]Until{UntilSettled, UntilLoad, UntilDOM}, r.Until):
+		return refuse("wait_until is %q; write settled, load or domcontentloaded", clip(string(r.Until), 40))
+	case r.Wait < 0 || r.Wait > MaxWait:
+		return refuse("wait_ms is %d; it goes from 0 to %d", r.Wait.Milliseconds(), MaxWait.Milliseconds())
+	case r.Timeout < 0 || r.Timeout > MaxTimeout:
+		return refuse("timeout_ms is %d; it goes from 1 to %d", r.Timeout.Milliseconds(), MaxTimeout.Milliseconds())
+	case len(r.Selector) > MaxSelector:
+		return refuse("the selector has %d bytes; it may have %d", len(r.Selector), MaxSelector)
+	case len(r.Headers) > MaxHeaders:
+		return refuse("%d headers; a page is asked for with up to %d", len(r.Headers), MaxHeaders)
+	case r.Scrolls < 0 || r.Scrolls > MaxScrolls:
+		return refuse("scrolls is %d; it goes from 0 to %d", r.Scrolls, MaxScrolls)
+	case r.HTML < 0 || r.HTML > MaxHTML:
+		return refuse("%d bytes of HTML; it goes up to %d", r.HTML, MaxHTML)
+	}
+	for name, value := range r.Headers {
+		if !validHeader(name, value) {
+			return refuse("the header %q has a name or value that no request can have", clip(name, 60))
+		}
+	}
+	if s := r.Shot; s != nil {
+		own := *s
+		orElse(&own.Width, windowWidth)
+		orElse(&own.Height, windowHeight)
+		if own.Width < 1 || own.Width > maxWindow || own.Height < 1 || own.Height > maxWindow || own.JPEG < 0 || own.JPEG > 100 {
+			return refuse("a picture is 1 to %d pixels wide and high, and a JPEG's quality is 1 to 100", maxWindow)
+		}
+		r.Shot = &own
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/target"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+const (
+	startPatience = 20 * time.Second // for Chrome to answer for the first time
+	closePatience = time.Second      // for a context to be disposed of
+	// beat is how often a Chrome that loads pages is asked whether it is there,
+	// and beatPatience how long it may take: it shares its CPUs with its pages.
+	beat         = time.Second
+	beatPatience = 5 * time.Second
+	maxErrands   = 256 // commands that nobody waits for, of one Chrome
+)
+
+// oldestChrome is the major version that can do all that is asked of it
+// (Element.getHTML and the headless shell as it is now); newestTried the newest
+// that the tests ran with.
+const (
+	oldestChrome = 125
+	newestTried  = 156
+)
+
+// errDied is the cause of all that fails because a Chrome died or was ended.
+var errDied = errors.New("the browser died")
+
+// chrome is one Chrome in its box.
+type chrome struct {
+	grant    policies.Grant // of its box
+	box      *sandbox.Box
+	job      *sandbox.Job
+	conn     *conn
+	version  string
+	degraded bool
+	started  time.Time
+	errands  chan func() // what is to be sent without waiting for an answer
+	wg       sync.WaitGroup
+	closing  sync.Once
+	gone     chan struct{} // closed when nothing of it is left
+
+	mu   sync.Mutex
+	tabs map[string]*tab // by frame
+
+	// Guarded by the pool's mu.
+	key     string
+	live    int // pages lent
+	pages   int // that were ever lent
+	ready   []*tab
+	retired bool          // it gets no more pages
+	used    time.Time     // when a page was last given back
+	stay    time.Time     // until when no other takes its place
+	poke    chan struct{} // a page was given back; room for one
+}
+
+// startChrome starts one in a box of its own. The caller must close it.
+func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string, g policies.Grant) (_ *chrome, err error) {
+	box, err := s.Open(ctx, id, g)
+	if err != nil {
+		return nil, err
+	}
+	ch := &chrome{
+		grant: g, box: box, degraded: !g.NestsNamespaces(), started: time.Now(), errands: make(chan func(), maxErrands),
+		gone: make(chan struct{}), poke: make(chan struct{}, 1), tabs: map[string]*tab{},
+	}
+	toChrome, in, err := os.Pipe()
+	if err != nil {
+		_ = box.Close()
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	out, fromChrome, err := os.Pipe()
+	if err != nil {
+		toChrome.Close()
+		in.Close()
+		_ = box.Close()
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	ch.job, err = box.Start(ctx, sandbox.Cmd{
+		Grant: g, Argv: append([]string{program}, flags(ch.degraded)...), Dir: "/tmp", Background: true,
+		Timeout: g.Limits().Background, Files: []*os.File{toChrome, fromChrome},
+		Env: map[string]string{"LANG": "en_US.UTF-8", "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
+	})
+	toChrome.Close()
+	fromChrome.Close()
+	ch.conn = newConn(out, in)
+	if err != nil {
+		ch.conn.close()
+		_ = box.Close()
+		return nil, err
+	}
+	ch.conn.listen("", ch.hear)
+	ch.wg.Go(ch.conn.serve)
+	ch.wg.Go(ch.run)
+	ch.wg.Go(func() {
+		select {
+		case <-ch.job.Done(): // whoever has the other end of the pipe then, it is no Chrome
+			ch.conn.close()
+		case <-ch.conn.done:
+		}
+	})
+	if err := ch.greet(ctx); err != nil {
+		err = fmt.Errorf("%w; it said: %s", err, ch.lastWords())
+		ch.close()
+		return nil, err
+	}
+	return ch, nil
+}
+
+// greet waits until Chrome answers and looks at its version.
+func (ch *chrome) greet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	v, err := call(ctx, ch.conn, "", browser.GetVersion, cdp.Empty{})
+	if err != nil {
+		return fmt.Errorf("start Chrome: %w", err)
+	}
+	ch.version = v.Product
+	if major := majorVersion(v.Product); major < oldestChrome {
+		return fmt.Errorf("start Chrome: %s is too old, %d is the oldest that works here", v.Product, oldestChrome)
+	}
+	return nil
+}
+
+// majorVersion of "HeadlessChrome/156.0.8078.79" is 156, and 0 of what is none.
+func majorVersion(product string) int {
+	_, version, _ := strings.Cut(product, "/")
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// lastWords are the end of what Chrome wrote.
+func (ch *chrome) lastWords() string {
+	const most = 1000
+	cut, err := ch.job.Output().Cut(most)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(cut.Text)), "?")
+}
+
+// run does the errands until the connection ends.
+func (ch *chrome) run() {
+	for {
+		select {
+		case f := <-ch.errands:
+			f()
+		case <-ch.conn.done:
+			return
+		}
+	}
+}
+
+// errand has a command sent without anybody waiting for its answer. A Chrome
+// that brings up more than can be sent loses the rest.
+func errand[P, R any](ch *chrome, session string, cmd cdp.Command[P, R], params P) {
+	select {
+	case ch.errands <- func() { begin(ch.conn, session, cmd, params) }:
+	default:
+	}
+}
+
+// hear takes events of the browser itself.
+func (ch *chrome) hear(method string, params []byte) {
+	if method != browser.DownloadWillBegin.Method {
+		return
+	}
+	var e downloadWillBegin
+	if decode(params, &e) != nil {
+		return
+	}
+	ch.mu.Lock()
+	t := ch.tabs[e.FrameID]
+	ch.mu.Unlock()
+	if t != nil {
+		t.downloads(e.URL, e.SuggestedFilename)
+	}
+}
+
+// answers reports whether it is there.
+func (ch *chrome) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, beatPatience)
+	defer cancel()
+	_, err := call(ctx, ch.conn, "", browser.GetVersion, cdp.Empty{})
+	return err == nil || ctx.Err() == nil && !ch.dead()
+}
+
+// kill ends it at once; whoever waits for it gets errDied. It does not wait.
+func (ch *chrome) kill() { ch.conn.close() }
+
+// dead reports whether it has ended.
+func (ch *chrome) dead() bool {
+	select {
+	case <-ch.conn.done:
+		return true
+	case <-ch.box.Broken():
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends it and waits until nothing of it is left. Twice is fine.
+func (ch *chrome) close() {
+	ch.closing.Do(func() {
+		ch.conn.close()
+		_ = ch.box.Close() // kills all that is in it
+		ch.wg.Wait()
+		close(ch.gone)
+	})
+	<-ch.gone
+}
+
+// dispose gives a context back, with all of its pages, and reports whether
+// Chrome did it in time.
+func (ch *chrome) dispose(ctx context.Context, t *tab) bool {
+	ch.mu.Lock()
+	delete(ch.tabs, string(t.frame))
+	ch.mu.Unlock()
+	ch.conn.listen(t.session, nil)
+	ctx, cancel := context.WithTimeout(ctx, closePatience)
+	defer cancel()
+	_, err := call(ctx, ch.conn, "", target.DisposeBrowserContext, target.DisposeBrowserContextParams{BrowserContextID: t.context})
+	return err == nil
+}

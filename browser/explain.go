@@ -1,0 +1,113 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"belljar.dev/sandbox"
+)
+
+// explain is the error of a call whose page did not load, for the agent.
+func (t *tab) explain(ctx context.Context, err error, r Request) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	t.mu.Lock()
+	doc, failure, download := t.doc, t.failure, t.download
+	t.mu.Unlock()
+	at := doc.url
+	if at == r.URL {
+		at = ""
+	}
+	switch n, ok := errors.AsType[*netError](err); {
+	case download != "":
+		return &Error{Kind: KindDownload, URL: at, Err: err, Message: fmt.Sprintf(
+			"the address is a file for the disk (%s) and no page, so nothing was read; fetch it with curl in Bash if the profile lets it", download)}
+	case ok:
+		return t.netFault(n.name, at, doc)
+	case errors.Is(err, errCrashed):
+		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the page crashed its browser, which had no more memory for it or met a fault; read another page, or this one without a browser"}
+	case errors.Is(err, errGone), errors.Is(err, errDied), errors.Is(err, sandbox.ErrClosed):
+		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the browser died while it loaded the page; call again"}
+	case failure != "" && errors.Is(err, context.DeadlineExceeded) && !t.has():
+		return t.netFault(failure, at, doc)
+	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+		why := "the server sent no page in time"
+		if t.has() {
+			why = "the scripts of the page left no time to read it"
+		}
+		return &Error{Kind: KindTimedOut, URL: at, Err: err, Message: why + "; call again with a longer timeout_ms, or read another page"}
+	}
+	return &Error{Kind: KindBroken, URL: at, Err: err, Message: "the browser could not load the page"}
+}
+
+// netFault is an error of Chrome's network.
+func (t *tab) netFault(name, at string, doc document) *Error {
+	e := &Error{Kind: KindUnreachable, Net: name, URL: at, Err: &netError{name}}
+	if line := t.door(doc.url); line != "" && (strings.Contains(name, "TUNNEL") || strings.Contains(name, "PROXY") || strings.Contains(name, "EMPTY") || strings.Contains(name, "RESET")) {
+		e.Message = line
+		return e
+	}
+	switch {
+	case name == "net::ERR_ABORTED" && (doc.status == http.StatusNoContent || doc.status == http.StatusResetContent):
+		e.Message = fmt.Sprintf("the server answered %d, so there is no page to read", doc.status)
+	case name == "net::ERR_ABORTED":
+		e.Message = "the server gave no page to show; it may be a file for the disk"
+		e.Kind = KindDownload
+	case strings.HasPrefix(name, "net::ERR_CERT"), strings.HasPrefix(name, "net::ERR_SSL"), name == "net::ERR_BAD_SSL_CLIENT_AUTH_CERT":
+		e.Kind = KindBadTLS
+		e.Message = fmt.Sprintf("the server's certificate or its TLS is not valid (%s), so nothing was read; nothing in the call can change that, look for the page at another address", strings.TrimPrefix(name, "net::"))
+	case name == "net::ERR_TOO_MANY_REDIRECTS":
+		e.Message = "the address redirects in a circle, so there is no page to read"
+	case name == "net::ERR_UNSAFE_REDIRECT", name == "net::ERR_UNSAFE_PORT", name == "net::ERR_DISALLOWED_URL_SCHEME", name == "net::ERR_UNKNOWN_URL_SCHEME":
+		e.Kind = KindRefused
+		e.Message = "the address leads where no browser goes (" + strings.TrimPrefix(name, "net::") + ")"
+	case name == "net::ERR_INVALID_AUTH_CREDENTIALS", name == "net::ERR_UNEXPECTED_PROXY_AUTH":
+		e.Kind = KindUnauthorized
+		e.Message = "the server asks for a user and a password, which a page is read without"
+	default:
+		e.Message = fmt.Sprintf("the server was not reached (%s); check the address, or read another page", strings.TrimPrefix(name, "net::"))
+	}
+	return e
+}
+
+// refusal is an error for a page that is there and is none.
+func (t *tab) refusal(r Request) error {
+	t.mu.Lock()
+	doc := t.doc
+	t.mu.Unlock()
+	at := doc.url
+	if at == r.URL {
+		at = ""
+	}
+	switch {
+	case doc.status == http.StatusUnauthorized && doc.headers["Www-Authenticate"] != "":
+		scheme, _, _ := strings.Cut(doc.headers["Www-Authenticate"], " ")
+		return &Error{Kind: KindUnauthorized, URL: at, Message: fmt.Sprintf("the server asks for a user and a password (%s), which a page is read without; look for a public address of it", clip(scheme, 40))}
+	case doc.status == http.StatusForbidden && doc.headers["X-Content-Type-Options"] == "nosniff" && doc.headers["Connection"] == "close":
+		if line := t.door(doc.url); line != "" {
+			return &Error{Kind: KindUnreachable, URL: at, Message: line}
+		}
+	}
+	return nil
+}
+
+// door is what the egress door said to connections to the host of a URL: the
+// line for the agent, or nothing.
+func (t *tab) door(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	records, _ := t.ch.box.Blocked(0)
+	for i := len(records) - 1; i >= 0; i-- {
+		if r := records[i]; strings.EqualFold(r.Host.String(), u.Hostname()) || r.Addr.Addr().String() == strings.Trim(u.Hostname(), "[]") {
+			return r.Refusal()
+		}
+	}
+	return ""
+}

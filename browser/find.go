@@ -1,0 +1,79 @@
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// names are what Chromium is called, the headless shell first: it takes a
+// quarter of the time of the whole browser for a page and half of its memory.
+var names = []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
+
+// places are where distributions put the program itself; what is in PATH is
+// often a script that starts it.
+var places = []string{
+	"/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/headless_shell", "/usr/lib64/chromium-browser/headless_shell",
+	"/usr/lib/chromium-browser/headless_shell", "/usr/lib/chromium/chromium", "/usr/lib64/chromium-browser/chromium-browser",
+	"/usr/lib/chromium-browser/chromium-browser",
+}
+
+// Install is how a system gets a Chrome that can run here.
+const Install = "apt-get install chromium-headless-shell (Debian, Ubuntu: the package of Debian, not the snap), dnf install chromium-headless (Fedora), apk add chromium (Alpine), pacman -S chromium (Arch)"
+
+// errAbsent is the cause where there is no Chrome.
+var errAbsent = errors.New("no Chromium is installed where a box can see it")
+
+// Find is the path of the Chrome that a Pool uses if it is told none: the
+// program itself, in a directory that boxes can see. The error says how to get
+// one.
+func Find() (string, error) {
+	var candidates []string
+	for _, place := range places[:4] {
+		candidates = append(candidates, place)
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			candidates = append(candidates, path)
+		}
+	}
+	candidates = append(candidates, places[4:]...)
+	for _, path := range candidates {
+		if found, err := program(path); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf("%w; install it with: %s", errAbsent, Install)
+}
+
+// visible are the directories of the host that the box of a browser has.
+var visible = []string{"/usr/", "/bin/", "/lib/", "/lib64/", "/nix/store/"}
+
+// program is the file that is executed in the end, or why a box cannot.
+func program(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", fmt.Errorf("find Chromium: %w", err)
+	}
+	seen := false
+	for _, dir := range visible {
+		seen = seen || strings.HasPrefix(path, dir)
+	}
+	if !seen {
+		return "", fmt.Errorf("find Chromium: %s is in none of the directories that a box sees (%s)", path, strings.Join(visible, " "))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("find Chromium: %w", err)
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	if _, err := io.ReadFull(f, magic); err != nil || string(magic) != "\x7fELF" {
+		return "", fmt.Errorf("find Chromium: %s is not the program itself", path)
+	}
+	return path, nil
+}

@@ -1,0 +1,63 @@
+package browser
+
+import (
+	"strings"
+
+	"belljar.dev/sandbox"
+)
+
+// flags are what Chrome is started with. There is no debugging port: the pipe
+// is descriptors 3 and 4, and nobody else has it.
+//
+// The door is the wall, and the network of a box leads nowhere else. That Chrome
+// asks it as a proxy keeps names out of the box's resolver and gives the door
+// the name that was meant; the flags about WebRTC and QUIC keep Chrome from
+// trying what cannot work.
+func flags(degraded bool) []string {
+	f := []string{
+		"--headless",
+		"--remote-debugging-pipe",
+		"--user-data-dir=/tmp/profile",
+		"--disk-cache-dir=/tmp/cache",
+		"--proxy-server=http://" + sandbox.Proxy,
+		"--proxy-bypass-list=<-loopback>", // or loopback and link-local would be dialled without asking
+		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+		"--disable-quic",
+		"--no-pings",
+		"--disable-background-networking",
+		"--disable-component-update",
+		"--disable-domain-reliability",
+		"--disable-sync",
+		"--disable-default-apps",
+		"--disable-extensions",
+		"--disable-breakpad",
+		"--disable-crash-reporter",
+		"--disable-client-side-phishing-detection",
+		"--no-first-run",
+		"--no-default-browser-check",
+		"--no-service-autorun",
+		"--password-store=basic",
+		"--use-mock-keychain",
+		"--mute-audio",
+		"--hide-scrollbars",
+		"--disable-gpu",
+		"--disable-hang-monitor",
+		"--disable-prompt-on-repost",
+		"--disable-ipc-flooding-protection",
+		"--disable-background-timer-throttling",
+		"--disable-backgrounding-occluded-windows",
+		"--disable-renderer-backgrounding",
+		"--disable-search-engine-choice-screen",
+		"--force-color-profile=srgb",
+		"--lang=en-US",
+		"--disable-features=" + strings.Join([]string{
+			"Translate", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider", "InterestFeedContentSuggestions",
+			"CertificateTransparencyComponentUpdater", "AutofillServerCommunication", "PrivacySandboxSettings4",
+			"Prerender2", "NetworkPrediction", "WebUSB", "WebBluetooth", "WebHID", "Serial",
+		}, ","),
+	}
+	if degraded {
+		f = append(f, "--no-sandbox")
+	}
+	return append(f, "about:blank")
+}

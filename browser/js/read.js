@@ -1,0 +1,103 @@
+// Copies the document into one that nothing runs in, flattened, and writes that.
+// The page itself is not changed, and sees nothing of it.
+((o) => {
+  const inert = document.implementation.createHTMLDocument("");
+  const root = document.documentElement;
+  if (!root) return { size: 0, html: "", title: "", cut: false };
+  let left = o.nodes, frames = o.frames;
+  const width = Math.max(root.scrollWidth, innerWidth);
+  const skip = new Set(["SCRIPT", "STYLE", "LINK", "OBJECT", "EMBED", "CANVAS", "TEMPLATE", "PORTAL"]);
+  const keepScript = /^(application\/ld\+json|math\/)/i;
+  const keepLink = /\b(canonical|alternate|amphtml|license|author|icon)\b/i;
+  const never = new Set(["HEAD", "TITLE", "META", "BASE", "BR", "WBR", "OPTION", "SOURCE", "TRACK", "NOSCRIPT", "HTML", "BODY", "TD", "TR", "TBODY", "THEAD"]);
+
+  // Why an element cannot be seen, or nothing.
+  const hidden = (e) => {
+    if (never.has(e.tagName) || !e.isConnected) return "";
+    if (!e.checkVisibility()) return e.parentElement?.tagName === "DETAILS" || e.closest("details:not([open])") ? "" : "display";
+    if (e.childElementCount > 50) return "";
+    const s = getComputedStyle(e);
+    if (s.visibility !== "visible") return "visibility";
+    if (s.opacity === "0") return "opacity";
+    if (e.namespaceURI !== "http://www.w3.org/1999/xhtml") return "";
+    let text = false;
+    for (let n = e.firstChild; n; n = n.nextSibling) if (n.nodeType === 3 && n.data.trim() !== "") { text = true; break; }
+    if (s.position === "absolute" || s.position === "fixed" || s.overflow !== "visible") {
+      const r = e.getBoundingClientRect();
+      if (s.overflow !== "visible" && (r.width <= 1 || r.height <= 1)) return "clipped";
+      if (r.right + scrollX <= 0 || r.bottom + scrollY <= 0 || r.left + scrollX > width + 1000) return "off-screen";
+      if (s.clipPath === "inset(50%)" || s.clip === "rect(0px, 0px, 0px, 0px)" || s.clip === "rect(1px, 1px, 1px, 1px)") return "clipped";
+    }
+    if (!text) return "";
+    if (parseFloat(s.fontSize) < 1) return "font-size";
+    if (s.textIndent.startsWith("-") && parseFloat(s.textIndent) < -500) return "off-screen";
+    if (s.color.startsWith("rgba(") && s.color.endsWith(", 0)") && s.backgroundClip !== "text" && s.webkitBackgroundClip !== "text") return "colour";
+    if (s.color === s.backgroundColor && s.backgroundClip !== "text") return "colour";
+    return "";
+  };
+
+  const source = (e) => {
+    if (e.shadowRoot) return e.shadowRoot.childNodes;
+    if (e.tagName === "SLOT") {
+      const given = e.assignedNodes({ flatten: true });
+      return given.length ? given : e.childNodes;
+    }
+    return e.childNodes;
+  };
+
+  // The document of a frame, if it is of the same origin.
+  const inner = (e) => {
+    if (e.tagName !== "IFRAME" && e.tagName !== "FRAME") return null;
+    try { return frames > 0 && e.contentDocument?.documentElement && e.contentDocument.body ? e.contentDocument : null; } catch { return null; }
+  };
+  const absolute = (copy, base) => {
+    for (const name of ["href", "src", "poster"]) {
+      const value = copy.getAttribute(name);
+      if (value && !value.startsWith("#") && !value.startsWith("data:")) {
+        try { copy.setAttribute(name, new URL(value, base).href); } catch {}
+      }
+    }
+  };
+
+  // One stack, not recursion: a page may nest a hundred thousand elements.
+  const top = inert.importNode(root, false);
+  const stack = [{ list: source(root), at: 0, to: top, base: "" }];
+  while (stack.length) {
+    const f = stack[stack.length - 1];
+    if (f.at >= f.list.length || left <= 0) { stack.pop(); continue; }
+    const n = f.list[f.at++];
+    left--;
+    if (n.nodeType === 3 || n.nodeType === 4) { f.to.appendChild(inert.createTextNode(n.data)); continue; }
+    if (n.nodeType !== 1) continue;
+    if (skip.has(n.tagName)) {
+      const keep = n.tagName === "SCRIPT" ? keepScript.test(n.type) : n.tagName === "LINK" ? keepLink.test(n.rel) : false;
+      if (keep) f.to.appendChild(inert.importNode(n, true));
+      continue;
+    }
+    const doc = inner(n);
+    if (doc) {
+      frames--;
+      const section = inert.createElement("section");
+      section.setAttribute("data-belljar-frame", doc.URL);
+      f.to.appendChild(section);
+      stack.push({ list: doc.body.childNodes, at: 0, to: section, base: doc.baseURI });
+      continue;
+    }
+    let copy;
+    // A custom element's name is kept, its class is not.
+    try { copy = inert.importNode(n, false); } catch { continue; }
+    if (f.base) absolute(copy, f.base);
+    if (n.tagName === "NOSCRIPT") continue;
+    const why = f.hide ? "" : hidden(n);
+    if (why) copy.setAttribute("data-belljar-hidden", why);
+    f.to.appendChild(copy);
+    stack.push({ list: source(n), at: 0, to: copy, base: f.base, hide: f.hide || why !== "" && why !== "visibility" });
+  }
+  let html = "<!DOCTYPE html>" + top.outerHTML;
+  html = html.toWellFormed();
+  // No part ends within a pair of surrogates.
+  const border = (at) => at + ((html.charCodeAt(at) & 0xfc00) === 0xdc00 ? 1 : 0);
+  globalThis.belljarPart = (from, to) => html.slice(border(from), border(to));
+  const bytes = html.length > o.first ? new Blob([html]).size : -1;
+  return { size: html.length, bytes, html: html.slice(0, border(o.first)), title: document.title.slice(0, 1000), url: document.URL.slice(0, 4096), cut: left <= 0 };
+})

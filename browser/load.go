@@ -1,0 +1,476 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+)
+
+const (
+	// quietTime is how long a page whose scripts did something must do nothing
+	// before it counts as settled; quickTime is it for one whose scripts did not.
+	quietTime = 60 * time.Millisecond
+	quickTime = 8 * time.Millisecond
+	// mostSettle is how long after its load event that is waited for: pages that
+	// poll, or show a clock, never settle.
+	mostSettle = 2500 * time.Millisecond
+	// longestRefresh is how late a refresh by <meta> may come to be followed.
+	longestRefresh = 3 * time.Second
+	leavePatience  = 2 * time.Second
+	scrollSettle   = 600 * time.Millisecond // after each screen
+	firstPart      = 1 << 20                // characters of the HTML that come with its length
+	partSize       = 4 << 20                // of those that follow, each
+	maxNodes       = 1_000_000              // that are read of a page
+	maxFrames      = 32
+)
+
+// errPage is the cause of what a page did to itself.
+var (
+	errCrashed = errors.New("the page crashed")
+	errBusy    = errors.New("the page's scripts leave nothing else a turn")
+)
+
+// load loads the page of a request and reads it out. All of it ends with ctx;
+// what is there when loading is out of time is read in the rest.
+func (t *tab) load(ctx context.Context, r Request, loading time.Time) (*Loaded, error) {
+	start := time.Now()
+	until, cancel := context.WithDeadline(ctx, loading)
+	defer cancel()
+	if err := t.prepare(until, r); err != nil {
+		return nil, t.explain(ctx, err, r)
+	}
+	partial := ""
+	err := t.arrive(until, r)
+	if err == nil {
+		partial, err = t.settle(until, r)
+	}
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && errors.Is(until.Err(), context.DeadlineExceeded) && t.has():
+		partial = "the time was up before the page was complete"
+		errand(t.ch, t.session, page.StopLoading, cdp.Empty{})
+	default:
+		return nil, t.explain(ctx, err, r)
+	}
+	if e := t.refusal(r); e != nil {
+		return nil, e
+	}
+	l := &Loaded{Partial: partial}
+	l.Timing.Load = time.Since(start)
+	if r.Progress != nil {
+		r.Progress(StageReading)
+	}
+	start = time.Now()
+	if r.Shot != nil {
+		if l.Picture, err = t.shoot(ctx, r.Shot); err != nil {
+			return nil, t.explain(ctx, err, r)
+		}
+	}
+	if err := t.read(ctx, r, l); err != nil {
+		return nil, t.explain(ctx, err, r)
+	}
+	l.Timing.Read = time.Since(start)
+	t.report(l)
+	return l, nil
+}
+
+// prepare does what must be done before the page begins to load.
+func (t *tab) prepare(ctx context.Context, r Request) error {
+	if s := r.Shot; s != nil && (s.Width != windowWidth || s.Height != windowHeight) {
+		_, err := call(ctx, t.ch.conn, t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+			Width: int64(s.Width), Height: int64(s.Height), DeviceScaleFactor: 1,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(r.Headers) == 0 {
+		return nil
+	}
+	origin, err := originOf(r.URL)
+	if err != nil {
+		return err
+	}
+	t.origin, t.headers = origin, map[string]string{}
+	for name, value := range r.Headers {
+		t.headers[canonical(name)] = value
+	}
+	_, err = call(ctx, t.ch.conn, t.session, fetch.Enable, fetch.EnableParams{Patterns: []*fetch.RequestPattern{{URLPattern: origin + "/*"}}})
+	return err
+}
+
+// arrive has Chrome go to the page, and waits until it is there as far as the
+// request says.
+func (t *tab) arrive(ctx context.Context, r Request) error {
+	sent := begin(t.ch.conn, t.session, page.Navigate, page.NavigateParams{URL: r.URL})
+	if sent.err != nil {
+		return sent.err
+	}
+	defer t.ch.conn.forget(sent.id)
+	for answer := sent.answer; ; {
+		select {
+		case m := <-answer:
+			went, err := sent.read(m)
+			if err == nil && went.ErrorText != "" {
+				err = &netError{went.ErrorText}
+			}
+			if err != nil {
+				t.lateDownload(ctx)
+				return err
+			}
+			answer = nil
+		case <-t.changed:
+		case <-t.patience():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.ch.conn.done:
+			return errDied
+		}
+		if there, err := t.there(r.Until); err != nil || there && answer == nil {
+			return err
+		}
+	}
+}
+
+// lateDownload waits a moment for the word that what did not become a page is a
+// file for the disk: it comes by another way.
+func (t *tab) lateDownload(ctx context.Context) {
+	end := time.NewTimer(100 * time.Millisecond)
+	defer end.Stop()
+	for {
+		t.mu.Lock()
+		known := t.download != "" || t.failure != "net::ERR_ABORTED" && t.failure != "" || t.doc.status == 204
+		t.mu.Unlock()
+		if known {
+			return
+		}
+		select {
+		case <-t.changed:
+		case <-end.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// netError is an error of the network as Chrome names it.
+type netError struct{ name string }
+
+func (e *netError) Error() string { return e.name }
+
+// patience is when a page that was on its way to another is believed to stay.
+func (t *tab) patience() <-chan time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.leaving {
+		return nil
+	}
+	return time.After(time.Until(t.leaveBy))
+}
+
+// there reports whether the page is loaded as far as wanted.
+func (t *tab) there(until Until) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.crashed, t.detached:
+		return false, errCrashed
+	case t.leaving && time.Now().Before(t.leaveBy), !t.committed:
+		return false, nil
+	case until == UntilDOM:
+		return t.dom, nil
+	}
+	return t.loaded, nil
+}
+
+// has reports whether there is a document to read.
+func (t *tab) has() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.committed && !t.crashed
+}
+
+// settled is what settle.js tells.
+type settled struct {
+	Settled bool `json:"settled"`
+	Matches bool `json:"matches"`
+	Bad     bool `json:"bad"` // the selector is none
+}
+
+// settle waits until the page is quiet, for as long as the request says at
+// least, and scrolls it. What it returns says why the page is not complete.
+func (t *tab) settle(ctx context.Context, r Request) (partial string, err error) {
+	since := time.Now()
+	if t.mu.Lock(); !t.loadedAt.IsZero() {
+		since = t.loadedAt
+	}
+	t.mu.Unlock()
+	least := since.Add(r.Wait)
+	most := since.Add(max(mostSettle, r.Wait))
+	quiet := r.Until == UntilSettled || r.Wait > 0
+	if r.Selector != "" {
+		most, _ = ctx.Deadline()
+	}
+	matches, err := t.quiet(ctx, r, quiet, least, most)
+	if err == nil && !matches {
+		partial = "nothing on the page matched the selector in time"
+	}
+	for i := 0; err == nil && i < r.Scrolls; i++ {
+		var s struct {
+			Moved bool `json:"moved"`
+		}
+		if err = t.evaluate(ctx, scrollScript, &s); err != nil || !s.Moved {
+			break
+		}
+		_, err = t.quiet(ctx, Request{Until: UntilSettled}, true, time.Now().Add(quietTime), time.Now().Add(scrollSettle))
+	}
+	return partial, err
+}
+
+// quiet waits until tree and requests are quiet and the selector matches, and
+// reports whether it does. It begins again where the page moved on to another.
+func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time.Time) (bool, error) {
+	if !quiet && r.Selector == "" {
+		return true, nil
+	}
+	for {
+		now := time.Now()
+		busy, active, err := t.network()
+		if err != nil {
+			return false, err
+		}
+		rest := most.Sub(now)
+		if rest <= 0 {
+			return r.Selector == "", nil
+		}
+		o := settleOptions{Selector: r.Selector, Active: active || busy, Most: ms(rest), Least: ms(max(least.Sub(now), 0))}
+		if quiet {
+			o.Quiet, o.Quick = ms(quietTime), ms(quickTime)
+		}
+		var s settled
+		err = t.evaluate(ctx, settleScript+"("+o.String()+")", &s)
+		switch {
+		case err == nil && s.Bad:
+			return false, &Error{Kind: KindRefused, Message: "the selector is no CSS selector that the browser can read; mend it, or leave it out"}
+		case err == nil && !s.Settled:
+			return s.Matches, nil
+		case err != nil && !moved(err):
+			return false, err
+		case err != nil:
+			if err := t.again(ctx, r.Until, most); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if busy, _, _ = t.network(); !busy || !quiet {
+			return true, nil
+		}
+		if err := t.silence(ctx, most); err != nil {
+			return false, err
+		}
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// settleOptions are those of settle.js, times in milliseconds.
+type settleOptions struct {
+	Selector string  `json:"selector"`
+	Active   bool    `json:"active"`
+	Quiet    float64 `json:"quiet"`
+	Quick    float64 `json:"quick"`
+	Least    float64 `json:"least"`
+	Most     float64 `json:"most"`
+}
+
+// String is them as an argument of a script.
+func (o settleOptions) String() string { return argument(o) }
+
+func argument(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "null" // of our own types, which can be written
+	}
+	return string(text)
+}
+
+// network reports whether requests are under way that the page waits for, or
+// were a moment ago, and whether its scripts made some.
+func (t *tab) network() (busy, active bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.crashed || t.detached {
+		return false, false, errCrashed
+	}
+	busy = t.counted > 0 || t.active && time.Since(t.lastNet) < quietTime
+	return busy, t.active, nil
+}
+
+// silence waits until no request is under way.
+func (t *tab) silence(ctx context.Context, most time.Time) error {
+	end := time.NewTimer(time.Until(most))
+	defer end.Stop()
+	for {
+		busy, _, err := t.network()
+		if err != nil || !busy {
+			return err
+		}
+		select {
+		case <-t.changed:
+		case <-time.After(quietTime / 2):
+		case <-end.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.ch.conn.done:
+			return errDied
+		}
+	}
+}
+
+// again waits until the page that the other led to is there.
+func (t *tab) again(ctx context.Context, until Until, most time.Time) error {
+	end := time.NewTimer(time.Until(most))
+	defer end.Stop()
+	for {
+		there, err := t.there(until)
+		if err != nil || there {
+			return err
+		}
+		select {
+		case <-t.changed:
+		case <-t.patience():
+		case <-end.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.ch.conn.done:
+			return errDied
+		}
+	}
+}
+
+// moved reports whether a script ended since its document is no more.
+func moved(err error) bool {
+	p, ok := errors.AsType[*protocolError](err)
+	return ok && (p.Code == -32000 || strings.Contains(p.Message, "navigated") || strings.Contains(p.Message, "context"))
+}
+
+// evaluate runs a script in our world of the page's document and reads what it
+// says. A promise is waited for.
+func (t *tab) evaluate(ctx context.Context, script string, into any) error {
+	ours, err := call(ctx, t.ch.conn, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: world})
+	if err != nil {
+		return t.cause(err)
+	}
+	answer, err := call(ctx, t.ch.conn, t.session, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: script, ContextID: ours.ExecutionContextID, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
+	})
+	if err != nil {
+		return t.cause(err)
+	}
+	if answer.ExceptionDetails != nil {
+		return fmt.Errorf("run script: %s", describe(answer.ExceptionDetails))
+	}
+	if answer.Result == nil || into == nil {
+		return nil
+	}
+	if err := jsonv2.Unmarshal(answer.Result.Value, into, jsonOptions); err != nil {
+		return fmt.Errorf("read what a script said: %w", err)
+	}
+	return nil
+}
+
+func describe(e *runtime.ExceptionDetails) string {
+	if e.Exception != nil && e.Exception.Description != "" {
+		return clip(e.Exception.Description, maxNote)
+	}
+	return clip(e.Text, maxNote)
+}
+
+// cause is err, or why Chrome does not answer any more.
+func (t *tab) cause(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.crashed || t.detached {
+		return errCrashed
+	}
+	return err
+}
+
+// read reads the document out.
+func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
+	var d struct {
+		Size  int    `json:"size"`  // in UTF-16
+		Bytes int    `json:"bytes"` // in UTF-8, or -1 if all is here
+		HTML  string `json:"html"`
+		Title string `json:"title"`
+		URL   string `json:"url"`
+		Cut   bool   `json:"cut"`
+	}
+	o := struct {
+		First  int `json:"first"`
+		Nodes  int `json:"nodes"`
+		Frames int `json:"frames"`
+	}{min(firstPart, r.HTML), maxNodes, maxFrames}
+	var err error
+	for range 3 {
+		if err = t.evaluate(ctx, readScript+"("+argument(o)+")", &d); err == nil || !moved(err) {
+			break // else it moved on to another page just now
+		}
+		if err = t.again(ctx, r.Until, time.Now().Add(leavePatience)); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var html strings.Builder
+	html.WriteString(d.HTML)
+	for at := o.First; at < d.Size && html.Len() < r.HTML; at += partSize {
+		var part string
+		if err := t.evaluate(ctx, fmt.Sprintf("globalThis.belljarPart(%d, %d)", at, at+partSize), &part); err != nil {
+			return err
+		}
+		html.WriteString(part)
+	}
+	l.HTML, l.HTMLSize, l.Title = html.String(), max(d.Bytes, html.Len()), d.Title
+	if len(l.HTML) > r.HTML {
+		l.HTML = strings.ToValidUTF8(l.HTML[:r.HTML], "")
+	}
+	if d.URL != "" {
+		l.URL = d.URL
+	}
+	if d.Cut && l.Partial == "" {
+		l.Partial = fmt.Sprintf("the page has more than %d elements", maxNodes)
+	}
+	return nil
+}
+
+// report adds what is known of the page.
+func (t *tab) report(l *Loaded) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l.URL == "" {
+		l.URL = t.doc.url
+	}
+	l.Status, l.ContentType, l.Headers = t.doc.status, t.doc.mime, maps.Clone(t.doc.headers)
+	l.Redirects, l.Notes, l.Refused = slices.Clone(t.redirects), slices.Clone(t.notes), slices.Clone(t.refused)
+	if more := t.noted - len(t.notes); more > 0 {
+		l.Notes = append(l.Notes, fmt.Sprintf("and %d more of that kind", more))
+	}
+	l.Degraded = t.ch.degraded
+}

@@ -1,0 +1,87 @@
+package browser
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// turns is who may load a page: so many at once, and in turn between tenants,
+// however many calls one of them has waiting.
+type turns struct {
+	mu      sync.Mutex
+	free    int
+	most    int // that wait
+	count   int // that wait
+	order   []string
+	waiting map[string][]chan struct{} // by tenant, oldest first
+}
+
+func newTurns(slots, most int) *turns {
+	return &turns{free: slots, most: most, waiting: map[string][]chan struct{}{}}
+}
+
+// take waits for a turn, which the caller must give back. It fails at once with
+// KindFull, and with the context's cause.
+func (q *turns) take(ctx context.Context, tenant string) error {
+	q.mu.Lock()
+	if q.free > 0 {
+		q.free--
+		q.mu.Unlock()
+		return nil
+	}
+	if q.count >= q.most {
+		q.mu.Unlock()
+		return &Error{Kind: KindFull, Message: "too many pages are waiting to be loaded; call again in a moment"}
+	}
+	mine := make(chan struct{}, 1)
+	if len(q.waiting[tenant]) == 0 {
+		q.order = append(q.order, tenant)
+	}
+	q.waiting[tenant] = append(q.waiting[tenant], mine)
+	q.count++
+	q.mu.Unlock()
+	select {
+	case <-mine:
+		return nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.waiting[tenant], mine); i >= 0 {
+		q.remove(tenant, i)
+	} else {
+		q.pass() // it got its turn just now
+	}
+	return context.Cause(ctx)
+}
+
+// remove takes one out who waits. q.mu is held.
+func (q *turns) remove(tenant string, i int) {
+	q.count--
+	q.waiting[tenant] = slices.Delete(q.waiting[tenant], i, i+1)
+	if len(q.waiting[tenant]) == 0 {
+		delete(q.waiting, tenant)
+		q.order = slices.DeleteFunc(q.order, func(s string) bool { return s == tenant })
+	}
+}
+
+// give gives a turn back.
+func (q *turns) give() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pass()
+}
+
+// pass hands a turn to the tenant who is next. q.mu is held.
+func (q *turns) pass() {
+	if len(q.order) == 0 {
+		q.free++
+		return
+	}
+	tenant := q.order[0]
+	mine := q.waiting[tenant][0]
+	q.order = append(q.order[1:], tenant) // behind the others
+	q.remove(tenant, 0)
+	mine <- struct{}{}
+}
