@@ -48,6 +48,9 @@ func decode(src []byte, contentType string, decoded bool) ([]byte, string) {
 		}
 		return convertBy(e, src), name
 	}
+	if i := bytes.Index(src[:min(len(src), 64<<10)], []byte("\x1b$")); i >= 0 {
+		return convertBy(japanese.ISO2022JP, src), "iso-2022-jp"
+	}
 	if utf8.Valid(src) || mostlyUTF8(src) {
 		return valid(src), "utf-8"
 	}
@@ -150,12 +153,9 @@ func guess(src []byte) (encoding.Encoding, string) {
 	var best candidate
 	most := 0.5
 	for _, c := range []candidate{
-		{japanese.ISO2022JP, "iso-2022-jp"}, {japanese.ShiftJIS, "shift_jis"}, {japanese.EUCJP, "euc-jp"}, {korean.EUCKR, "euc-kr"},
+		{japanese.ShiftJIS, "shift_jis"}, {japanese.EUCJP, "euc-jp"}, {korean.EUCKR, "euc-kr"},
 		{simplifiedchinese.GB18030, "gb18030"}, {traditionalchinese.Big5, "big5"},
 	} {
-		if c.name == "iso-2022-jp" && !bytes.Contains(sample, []byte("\x1b$")) {
-			continue
-		}
 		if s := asian(convertBy(c.e, sample), c.name); s > most {
 			best, most = c, s
 		}
@@ -181,7 +181,7 @@ func asian(text []byte, name string) float64 {
 		switch {
 		case r == utf8.RuneError:
 			fit -= 5
-		case r >= 0x3040 && r <= 0x30ff && (name == "shift_jis" || name == "euc-jp" || name == "iso-2022-jp"):
+		case r >= 0x3040 && r <= 0x30ff && (name == "shift_jis" || name == "euc-jp"):
 			fit += 1.1
 		case r >= 0xac00 && r <= 0xd7a3 && name == "euc-kr":
 			fit += 1.1

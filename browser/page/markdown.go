@@ -15,6 +15,12 @@ import (
 	"golang.org/x/net/html"
 )
 
+// contextKey is the type of what is passed down while writing.
+type contextKey int
+
+// insideLink is true in the text of a link.
+const insideLink contextKey = iota
+
 // markdownOf writes a tree as GitHub's markdown. The tree is changed.
 func markdownOf(n *html.Node) (string, error) {
 	conv := converter.NewConverter(converter.WithPlugins(
@@ -52,7 +58,10 @@ func (ground) Init(conv *converter.Converter) error {
 		conv.Register.TagType(name, converter.TagTypeBlock, converter.PriorityStandard)
 	}
 	conv.Register.TextTransformer(func(ctx converter.Context, s string) string {
-		return tame(entities(string(ctx.EscapeContent([]byte(s)))))
+		if inside, _ := ctx.Value(insideLink).(bool); inside && strings.ContainsAny(s, "[]") {
+			s = strings.NewReplacer("[", escapedBracket, "]", closedBracket).Replace(s)
+		}
+		return tame(entities(string(ctx.EscapeContent([]byte(brackets(s))))))
 	}, converter.PriorityStandard)
 	conv.Register.PostRenderer(func(ctx converter.Context, out []byte) []byte {
 		return ctx.UnEscapeContent(tidy(out))
@@ -85,30 +94,71 @@ func entities(s string) string {
 
 var entity = regexp.MustCompile(`^&(#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,8});`)
 
-// tame takes the marks for escaping off underlines inside of words, which
-// emphasise nothing there.
-func tame(s string) string {
-	const mark = string(marker.MarkerEscaping) + "_"
-	if !strings.Contains(s, mark) {
+// escapedBracket stands for a bracket that must not begin a link, until the
+// library's escapes are settled.
+const (
+	escapedBracket = "\ue0f3"
+	closedBracket  = "\ue0f4"
+)
+
+// brackets marks the brackets that markdown would take for a link or a task's
+// box. The library's own rule looks for the other end of each through all that
+// follows, which takes minutes where there are many.
+func brackets(s string) string {
+	if strings.IndexByte(s, '[') < 0 {
 		return s
 	}
 	var b strings.Builder
-	for {
-		i := strings.Index(s, mark)
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i])
-		s = s[i+len(mark):]
-		before, _ := utf8.DecodeLastRuneInString(b.String())
-		after, _ := utf8.DecodeRuneInString(s)
-		if wordRune(before) && wordRune(after) {
-			b.WriteByte('_')
+	for i := range len(s) {
+		if s[i] == '[' && opensLink(s, i) {
+			b.WriteString(escapedBracket)
 			continue
 		}
-		b.WriteString(mark)
+		b.WriteByte(s[i])
 	}
+	return b.String()
+}
+
+func opensLink(s string, i int) bool {
+	ahead := s[i:min(len(s), i+200)]
+	end := strings.IndexByte(ahead, ']')
+	if end < 0 {
+		return false
+	}
+	if box := strings.TrimSpace(s[:i]) == "" && end == 2; box {
+		return true
+	}
+	return end+1 < len(ahead) && (ahead[end+1] == '(' || ahead[end+1] == '[' || ahead[end+1] == ':')
+}
+
+// tame takes the marks for escaping off signs that mean nothing where they
+// stand: underlines inside of words, and brackets, which are settled.
+func tame(s string) string {
+	if strings.IndexByte(s, byte(marker.MarkerEscaping)) < 0 && !strings.ContainsAny(s, escapedBracket+closedBracket) {
+		return s
+	}
+	var b strings.Builder
+	last := rune(0)
+	for i, r := range s {
+		if r == marker.MarkerEscaping && i+1 < len(s) {
+			switch s[i+1] {
+			case '[', ']', '(', ')', '!':
+				continue
+			case '_':
+				after := rune(0)
+				if i+2 < len(s) {
+					after, _ = utf8.DecodeRuneInString(s[i+2:])
+				}
+				if wordRune(last) && wordRune(after) {
+					continue
+				}
+			}
+		} else {
+			last = r
+		}
+		b.WriteRune(r)
+	}
+	return strings.NewReplacer(escapedBracket, `\[`, closedBracket, `\]`).Replace(b.String())
 }
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
@@ -173,6 +223,8 @@ func (ours) Init(conv *converter.Converter) error {
 			ctx.RenderChildNodes(ctx, w, n)
 			w.WriteString("”")
 			return converter.RenderSuccess
+		case "blockquote":
+			return writeQuote(ctx, w, n)
 		case "summary":
 			return writeSummary(ctx, w, n)
 		case "span":
@@ -200,8 +252,7 @@ func writeLink(ctx converter.Context, w converter.Writer, n *html.Node) converte
 		ctx.RenderChildNodes(ctx, w, n)
 		return converter.RenderSuccess
 	}
-	// The library escapes a bracket in the text of a link by this name.
-	content := render(ctx.WithValue("is_inside_link", true), n)
+	content := render(ctx.WithValue(insideLink, true), n)
 	trimmed := bytes.TrimSpace(content)
 	if len(trimmed) == 0 {
 		if label := oneLine(attr(n, "aria-label") + " " + attr(n, "title")); label != "" && len(label) < 200 && first(n, func(n *html.Node) bool { return is(n, "img") }) == nil {
@@ -262,11 +313,14 @@ func writeImage(w converter.Writer, n *html.Node) converter.RenderStatus {
 
 // writeBox writes the box of a task.
 func writeBox(w converter.Writer, n *html.Node) converter.RenderStatus {
+	box := "[ ]"
 	if hasAttr(n, "checked") {
-		w.WriteString("[x] ")
-	} else {
-		w.WriteString("[ ] ")
+		box = "[x]"
 	}
+	if next := n.NextSibling; next == nil || next.Type != html.TextNode || !strings.HasPrefix(next.Data, " ") {
+		box += " "
+	}
+	w.WriteString(box)
 	return converter.RenderSuccess
 }
 
@@ -279,6 +333,27 @@ func writeRaised(ctx converter.Context, w converter.Writer, n *html.Node) conver
 	w.WriteString("<" + n.Data + ">")
 	w.Write(content)
 	w.WriteString("</" + n.Data + ">")
+	return converter.RenderSuccess
+}
+
+// writeQuote puts a mark before every line of a quote, those of code included,
+// which the library leaves without.
+func writeQuote(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
+	content := tidy(bytes.TrimSpace(render(ctx, n)))
+	if len(content) == 0 {
+		return converter.RenderSuccess
+	}
+	content = bytes.ReplaceAll(content, marker.BytesMarkerCodeBlockNewline, append(bytes.Clone(marker.BytesMarkerCodeBlockNewline), '>', ' '))
+	w.WriteString("\n\n")
+	for line := range bytes.Lines(content) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			w.WriteString(">\n")
+			continue
+		}
+		w.WriteString("> ")
+		w.Write(line)
+	}
+	w.WriteString("\n\n")
 	return converter.RenderSuccess
 }
 

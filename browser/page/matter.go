@@ -62,7 +62,11 @@ func contents(headings []Heading, limit int) string {
 			fmt.Fprintf(&b, "- and %d more\n", len(headings)-limit)
 			break
 		}
-		fmt.Fprintf(&b, "%s- %s (offset %d)\n", strings.Repeat("  ", h.Level-top), h.Text, h.Offset)
+		text := strings.NewReplacer("[", `\[`, "]", `\]`).Replace(h.Text)
+		if h.Anchor != "" {
+			text = "[" + text + "](#" + escapeURL.Replace(h.Anchor) + ")"
+		}
+		fmt.Fprintf(&b, "%s- %s (offset %d)\n", strings.Repeat("  ", h.Level-top), text, h.Offset)
 	}
 	return b.String()
 }

@@ -91,9 +91,14 @@ func unscripted(n *html.Node) {
 	img := imgs[0]
 	remove(img)
 	if prev := before(n); prev != nil {
-		if is(prev, "img") && sourceOf(prev) == "" {
+		if !is(prev, "img") {
+			prev = first(prev, func(k *html.Node) bool { return is(k, "img") })
+		}
+		switch {
+		case prev == nil:
+		case sourceOf(prev) == "":
 			remove(prev)
-		} else if is(prev, "img") || first(prev, func(k *html.Node) bool { return is(k, "img") }) != nil {
+		case sourceOf(prev) == sourceOf(img) || attr(prev, "src") == "" || strings.HasPrefix(attr(prev, "src"), "data:") || strings.Contains(attr(prev, "class"), "lazy"):
 			return // the image is there already
 		}
 	}
@@ -207,6 +212,10 @@ func plays(n *html.Node, base *url.URL) {
 	}
 	a := element("a", textNode(what))
 	a.Attr = []html.Attribute{{Key: "href", Val: src}, {Key: embedAttr, Val: "1"}}
+	if n.Parent != nil && blocks[n.Parent.Data] && !is(n.Parent, "p", "li") {
+		replace(n, element("p", a))
+		return
+	}
 	replace(n, a)
 }
 

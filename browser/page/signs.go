@@ -19,7 +19,7 @@ func unseen(r rune) bool {
 		return true
 	case r < ' ' && r != '\n' && r != '\t' && r != '\r', r == 0x7f, r >= 0x80 && r < 0xa0:
 		return true
-	case r == '\uf002': // the library's mark for a line end of code
+	case r == '\uf002' || r == '\ue0f3' || r == '\ue0f4': // marks for a line end of code and brackets in markdownOf
 		return true
 	}
 	return false

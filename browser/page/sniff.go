@@ -21,7 +21,7 @@ func kindOf(src []byte, o Options) (Kind, error) {
 	switch {
 	case media == "" || media == "application/octet-stream" || media == "binary/octet-stream":
 	case media == "text/html" || media == "application/xhtml+xml":
-		if t := sniffed(src); t != "" {
+		if t := sniffed(src, o.ContentType); t != "" {
 			return "", unsupported(t)
 		}
 		return KindHTML, nil
@@ -36,7 +36,7 @@ func kindOf(src []byte, o Options) (Kind, error) {
 	case media == "application/pdf" || media == "application/x-pdf":
 		return KindPDF, nil
 	case media == "text/plain":
-		if t := sniffed(src); t != "" {
+		if t := sniffed(src, o.ContentType); t != "" {
 			return "", unsupported(t)
 		}
 		if ext := extension(o.URL); ext == ".md" || ext == ".markdown" {
@@ -48,7 +48,7 @@ func kindOf(src []byte, o Options) (Kind, error) {
 	default:
 		return "", unsupported(media)
 	}
-	if t := sniffed(src); t != "" {
+	if t := sniffed(src, o.ContentType); t != "" {
 		return "", unsupported(t)
 	}
 	switch extension(o.URL) {
@@ -76,8 +76,12 @@ func kindOf(src []byte, o Options) (Kind, error) {
 	return KindText, nil
 }
 
-// sniffed is the type of bytes that are no text, or nothing.
-func sniffed(src []byte) string {
+// sniffed is the type of bytes that are no text, or nothing. In two bytes a
+// character every second is a zero, and that is said in the Content-Type.
+func sniffed(src []byte, contentType string) string {
+	if low := strings.ToLower(contentType); strings.Contains(low, "utf-16") || strings.Contains(low, "utf-32") {
+		return ""
+	}
 	t, _, _ := mime.ParseMediaType(http.DetectContentType(src))
 	if strings.HasPrefix(t, "text/") {
 		return ""

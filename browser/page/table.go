@@ -211,7 +211,7 @@ func cell(ctx converter.Context, c *html.Node) string {
 	for line := range strings.SplitSeq(string(b), "\n") {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if line = strings.TrimSpace(line); line != "" {
-			lines = append(lines, strings.Repeat("&nbsp;", min(indent, 12))+line)
+			lines = append(lines, strings.Repeat(" ", min(indent, 12))+line)
 		}
 	}
 	return escapePipes(strings.Join(lines, "<br>"))

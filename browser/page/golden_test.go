@@ -1,0 +1,63 @@
+package page
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestGolden converts the pages in testdata, and compares front matter, table
+// of contents and content with the .golden file beside each.
+func TestGolden(t *testing.T) {
+	for name, o := range map[string]Options{
+		"article.html":       {ContentType: "text/html"},
+		"documentation.html": {ContentType: "text/html"},
+		"math.html":          {ContentType: "text/html"},
+		"tables.html":        {ContentType: "text/html"},
+		"rtl.html":           {ContentType: "text/html; charset=utf-8"},
+		"rss.xml":            {ContentType: "application/rss+xml"},
+		"atom.xml":           {ContentType: "application/xml"},
+		"feed.json":          {ContentType: "application/json"},
+		"data.json":          {ContentType: "application/json"},
+		"config.xml":         {ContentType: "text/xml"},
+		"notes.md.txt":       {ContentType: "text/markdown"},
+		"small.pdf":          {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src, err := os.ReadFile(filepath.Join("testdata", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.URL = "https://courier.example/nature/" + name
+			p, err := Convert(t.Context(), src, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.FrontMatter(Meta{Status: 200, Fetched: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)}) + "\n" + p.TableOfContents(50) + "\n" + p.Content
+			golden := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, want)
+			}
+			for _, h := range p.Headings {
+				rest := p.Content[byteAt(p.Content, h.Offset):]
+				if word, _, _ := strings.Cut(h.Text, " "); !strings.Contains(rest[:min(len(rest), 300)], word) {
+					t.Errorf("heading %q: offset %d leads to %.80q", h.Text, h.Offset, rest)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package page
+
+import (
+	"strings"
+	"testing"
+)
+
+// base of the probes.
+const probeURL = "https://docs.example.org/guide/page.html"
+
+// convertString converts a whole page of HTML to markdown.
+func convertString(t *testing.T, src string, o Options) *Page {
+	t.Helper()
+	if o.URL == "" {
+		o.URL = probeURL
+	}
+	if o.ContentType == "" {
+		o.ContentType = "text/html; charset=utf-8"
+	}
+	p, err := Convert(t.Context(), []byte(src), o)
+	if err != nil {
+		t.Fatalf("convert %.80q: %v", src, err)
+	}
+	return p
+}
+
+// TestProbes holds what converters are known to lose: a piece of HTML as a
+// generator or a site writes it, and all of the markdown that it must become.
+func TestProbes(t *testing.T) {
+	for _, probe := range []struct{ name, html, want string }{
+		{"language class", `<pre><code class="language-go">package main
+func f() {}</code></pre>`, "```go\npackage main\nfunc f() {}\n```"},
+		{"token lines of Docusaurus", `<div class="language-js codeBlockContainer"><div class="codeBlockContent"><pre class="prism-code language-js"><code><span class="token-line"><span class="token plain">let a</span><br></span><span class="token-line"><span class="token plain">let b</span><br></span></code></pre><div class="buttonGroup"><button>Copy</button></div></div></div>`, "```js\nlet a\nlet b\n```"},
+		{"nested lists with code", `<ul><li>one<ul><li>two<pre><code>x
+  y</code></pre></li></ul></li></ul>`, "- one\n\n  - two\n\n    ```\n    x\n      y\n    ```"},
+		{"escapes", `<p>1. a * b_c_d [x] # h</p>`, `1\. a * b_c_d [x] # h`},
+		{"spans of columns", `<table><tr><th>A</th><th colspan="2">B</th></tr><tr><td>1</td><td>2</td><td>3</td></tr></table>`, "| A | B | |\n| --- | --- | --- |\n| 1 | 2 | 3 |"},
+		{"spans of rows", `<table><tr><th>A</th><th>B</th></tr><tr><td rowspan="2">1</td><td>2</td></tr><tr><td>3</td></tr></table>`, "| A | B |\n| --- | --- |\n| 1 | 2 |\n| | 3 |"},
+		{"table without a head", `<table><tr><td>a</td><td>b</td></tr><tr><td>c</td><td>d</td></tr></table>`, "| a | b |\n| --- | --- |\n| c | d |"},
+		{"keys and strikes", `<p><kbd>Ctrl</kbd> <del>old</del> <s>older</s></p>`, "`Ctrl` ~~old~~ ~~older~~"},
+		{"comments", `<p>a<!-- secret -->b</p>`, "ab"},
+		{"links", `<p><a href="../up?q=1,2#f">up</a> <a href="//h.example/x y">h</a> <a href="#here">here</a></p>`, "[up](https://docs.example.org/up?q=1,2#f) [h](https://h.example/x%20y) [here](https://docs.example.org/guide/page.html#here)"},
+		{"language of GitHub", `<div class="highlight highlight-source-go"><pre>package main</pre></div>`, "```go\npackage main\n```"},
+		{"language of Sphinx", `<div class="highlight-python3 notranslate"><div class="highlight"><pre><span></span><span class="kn">import</span> x
+</pre></div></div>`, "```python\nimport x\n```"},
+		{"language as data", `<pre data-language="rust"><code>fn main() {}</code></pre><pre><code data-lang="toml">a=1</code></pre>`, "```rust\nfn main() {}\n```\n\n```toml\na=1\n```"},
+		{"line numbers in a table", `<div class="highlight"><table class="lntable"><tr><td class="lntd"><pre><code><span class="lnt">1
+</span><span class="lnt">2
+</span></code></pre></td><td class="lntd"><pre><code class="language-sh" data-lang="sh"><span class="line">ls
+</span><span class="line">pwd</span></code></pre></td></tr></table></div>`, "```sh\nls\npwd\n```"},
+		{"line numbers in the code", `<pre class="highlight"><span class="linenos">1</span>a
+<span class="linenos">2</span>b</pre>`, "```\na\nb\n```"},
+		{"lines as elements", `<pre><code><div class="line">one</div><div class="line">  two</div></code></pre>`, "```\none\n  two\n```"},
+		{"lists in cells", `<table><tr><th>A</th><th>B</th></tr><tr><td><ul><li>x</li><li>y</li></ul></td><td>z</td></tr></table>`, "| A | B |\n| --- | --- |\n| - x<br>- y | z |"},
+		{"breaks and pipes in cells", `<table><tr><th>A</th><th>B</th></tr><tr><td>p<br>q</td><td>a|b</td></tr></table>`, "| A | B |\n| --- | --- |\n| p<br>q | a\\|b |"},
+		{"code in cells", `<table><tr><th>A</th></tr><tr><td><pre>a = 1
+b | c</pre></td></tr><tr><td>z</td></tr></table>`, "| A |\n| --- |\n| `a = 1`<br>`b \\| c` |\n| z |"},
+		{"KaTeX", `<p>Energy <span class="katex"><span class="katex-mathml"><math><semantics><mrow><mi>E</mi></mrow><annotation encoding="application/x-tex">E=mc^2</annotation></semantics></math></span><span class="katex-html" aria-hidden="true">E=mc2</span></span>.</p>`, "Energy $E=mc^2$."},
+		{"MathJax", `<p>Let <span class="MathJax_Preview">a</span><script type="math/tex">\alpha_1</script> be <script type="math/tex; mode=display">x^2</script></p>`, "Let $\\alpha_1$ be\n\n$$\nx^2\n$$"},
+		{"MathML", `<p><math><mfrac><mi>a</mi><msup><mi>b</mi><mn>2</mn></msup></mfrac></math></p>`, `$\frac{a}{b^{2}}$`},
+		{"math between marks", `<p>Take \(a_1*b_1\) and $$c &lt; d$$</p>`, "Take $a_1*b_1$ and\n\n$$\nc < d\n$$"},
+		{"tasks", `<ul><li><input type="checkbox" checked disabled> done</li><li><input type="checkbox">todo</li></ul>`, "- [x] done\n- [ ] todo"},
+		{"definitions", `<dl><dt>Term</dt><dd>Meaning</dd><dt><code>f()</code></dt><dd><p>one</p><p>two</p></dd></dl>`, "Term\n: Meaning\n\n`f()`\n: one\n\n  two"},
+		{"raised and lowered", `<p>H<sub>2</sub>O x<sup>2</sup> word<sup><a href="#n1">[1]</a></sup></p>`, "H<sub>2</sub>O x<sup>2</sup> word[\\[1\\]](https://docs.example.org/guide/page.html#n1)"},
+		{"lazy images", `<img src="data:image/gif;base64,R0lGOD" data-src="/lazy.png" alt="lazy">`, "![lazy](https://docs.example.org/lazy.png)"},
+		{"images in sizes", `<picture><source srcset="/b.webp 2x, /s.webp 1x"><img alt="pic"></picture> <img srcset="/s.jpg 300w, /m.jpg 900w" alt="set">`, "![pic](https://docs.example.org/b.webp) ![set](https://docs.example.org/m.jpg)"},
+		{"images without scripts", `<p>a <img class="lazy" alt=""><noscript><img src="/ns.png" alt="ns"></noscript></p>`, "a ![ns](https://docs.example.org/ns.png)"},
+		{"frames and films", `<iframe src="https://video.example/embed/1" title="Film"></iframe><video src="/v.mp4"></video>`, "[Embedded: Film](https://video.example/embed/1)\n\n[Video: docs.example.org](https://docs.example.org/v.mp4)"},
+		{"permalinks", `<h2 id="s">Section<a class="headerlink" href="#s" title="Permalink">¶</a></h2><h3><a class="anchor" href="#t"><svg></svg></a>Other</h3>`, "## Section\n\n### Other"},
+		{"links of scripts", `<p><a href="javascript:alert(1)">click</a> <a href="data:text/html,x">data</a></p>`, "click data"},
+		{"controls", `<p>x <button>Copy</button><svg><text>icon</text></svg><select><option>1</option></select></p>`, "x"},
+		{"hidden text", `<p>seen</p><p style="display:none">A</p><p hidden>B</p><span aria-hidden="true">C</span><p style="position:absolute;left:-9999px">D</p><p style="color:#fff;background:#FFFFFF">E</p><p style="font-size:0">F</p><p class="sr-only">G</p>`, "seen"},
+		{"code in quotes", `<blockquote><p>q</p><pre>x
+y</pre></blockquote>`, "> q\n>\n> ```\n> x\n> y\n> ```"},
+		{"deep nesting", strings.Repeat("<div>", 5000) + "<p>deep</p>" + strings.Repeat("</div>", 5000) + "<p>after</p>", "deep\n\nafter"},
+	} {
+		t.Run(probe.name, func(t *testing.T) {
+			p := convertString(t, "<!doctype html><title>T</title><body>"+probe.html, Options{Whole: true})
+			if got := strings.TrimSuffix(p.Content, "\n"); got != probe.want {
+				t.Errorf("%s\ngot:\n%s\nwant:\n%s", probe.html[:min(len(probe.html), 300)], got, probe.want)
+			}
+		})
+	}
+}
