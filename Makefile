@@ -43,6 +43,14 @@ bench:
 	$(GO) test -run '^$$' -bench Fan -benchtime 122x -timeout 20m ./search
 	$(GO) test -run '^$$' -bench SearchCancel -benchtime 50x ./mcp/tools
 
+# How much of a page's content is kept, and how much beside it: saved articles
+# with their text in ARTICLES, and documentation out of Debian's packages.
+ARTICLES ?= ../shared/data/articles
+.PHONY: quality
+quality:
+	@scripts/docs-corpus bin/docs
+	@BELLJAR_QUALITY_ARTICLES="$(abspath $(ARTICLES))" BELLJAR_QUALITY_DOCS="$(CURDIR)/bin/docs" $(GO) test -count=1 -run 'Quality$$|TestProbes$$' -v ./browser/page
+
 # Ten thousand hostile calls, after which nothing may be left.
 .PHONY: survivors
 survivors:
