@@ -128,7 +128,7 @@ func (s *Server) search(ctx context.Context, session *Session, query string) ([]
 	defer finish()
 	var found []Entry
 	for _, r := range s.families() {
-		some, err := r.search(ctx, session, query)
+		some, err := s.searchIn(ctx, r, session, query)
 		if err != nil {
 			return nil, fmt.Errorf("search %s: %w", r.Template, err)
 		}
@@ -137,8 +137,10 @@ func (s *Server) search(ctx context.Context, session *Session, query string) ([]
 	return ordered(found, foundMost), nil
 }
 
-func (r *Resource) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
+func (s *Server) searchIn(ctx context.Context, r *Resource, session *Session, query string) ([]Entry, error) {
 	switch {
+	case r.SearchFacts != nil:
+		return s.searchGated(ctx, r, session, query)
 	case r.Search != nil:
 		return r.Search(ctx, session, query)
 	case r.List == nil:

@@ -39,6 +39,11 @@ type Resource struct {
 	List func(ctx context.Context, s *Session) ([]Entry, error)
 	// Search are those that a text asks for; nil looks for it in what List has.
 	Search func(ctx context.Context, s *Session, query string) ([]Entry, error)
+	// SearchFacts and SearchGranted are for a search that the policy decides, as
+	// Facts and ReadGranted are for a read. What is not plainly allowed is not
+	// searched: nobody is asked about that.
+	SearchFacts   func(query string) policies.Facts
+	SearchGranted func(ctx context.Context, call Call, query string) ([]Entry, error)
 	// Complete are values of a variable of the template that begin with what was
 	// typed, best first; nil knows none.
 	Complete func(ctx context.Context, s *Session, variable, typed string) ([]string, error)
@@ -85,7 +90,7 @@ func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceReq
 	if err != nil {
 		return nil, err
 	}
-	c := Call{ID: newCallID(), Session: session, Tool: methodRead, Progress: func(float64, float64, string) {}}
+	c := Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
 		return nil, fault(internalError, "%v", err)
@@ -130,21 +135,48 @@ func isText(mime string) bool {
 	return strings.HasPrefix(mime, "text/") || mime == "application/json" || strings.HasSuffix(mime, "+json") || strings.HasSuffix(mime, "+xml")
 }
 
-// methodRead is what the log calls a read that the policy decides.
-const methodRead = "resources/read"
-
-// readGated is a read on the way of a call: facts, gate, run, log.
+// readGated is a read on the way of a call.
 func (s *Server) readGated(ctx context.Context, r *Resource, c Call, uri string) (data []byte, mime string, err error) {
-	started := time.Now()
 	f, err := r.Facts(uri)
 	if err != nil {
 		return nil, "", err
 	}
+	f.Args = map[string]any{"uri": uri}
+	d, err := s.granted(ctx, c, f, func(c Call) error {
+		data, mime, err = r.ReadGranted(ctx, c, uri)
+		return err
+	})
+	if err == nil && len(d.Redact) > 0 {
+		data = []byte(s.cfg.Redact(string(data), d.Redact))
+	}
+	return data, mime, err
+}
+
+// searchGated is a search on the way of a call, or nothing.
+func (s *Server) searchGated(ctx context.Context, r *Resource, session *Session, query string) (found []Entry, err error) {
+	c := Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}
+	f := r.SearchFacts(query)
+	f.Args = map[string]any{"query": query}
+	judged := f
+	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
+	if d := s.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
+		return nil, nil
+	}
+	_, err = s.granted(ctx, c, f, func(c Call) error {
+		found, err = r.SearchGranted(ctx, c, query)
+		return err
+	})
+	return found, err
+}
+
+// granted is facts, gate, run and log for what is no call of a tool, but
+// touches what one would.
+func (s *Server) granted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
+	started := time.Now()
 	if c.Tool = f.Tool; c.Tool == "" {
-		return nil, "", fault(internalError, "read %.200s: its facts name no tool", uri)
+		return policies.Decision{}, fault(internalError, "the facts of a resource name no tool")
 	}
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
-	f.Args = map[string]any{"uri": uri}
 	if t, ok := s.tool(f.Tool); ok {
 		f.Annotations = t.info.annotations()
 	}
@@ -153,19 +185,16 @@ func (s *Server) readGated(ctx context.Context, r *Resource, c Call, uri string)
 	d = s.decided(ctx, c, started, f, s.cleanable(d), asked)
 	switch {
 	case refusal != nil:
-		return nil, "", refusedRead(*refusal)
+		return d, refusedRead(*refusal)
 	case d.Verdict != policies.Allow:
-		return nil, "", refusedRead(d.Denied(c.ID))
+		return d, refusedRead(d.Denied(c.ID))
 	}
 	c.Grant, c.Audit = d.Grant, d.Audit
-	data, mime, err = r.ReadGranted(ctx, c, uri)
-	if err == nil && len(d.Redact) > 0 {
-		data = []byte(s.cfg.Redact(string(data), d.Redact))
-	}
+	err := run(c)
 	if s.cfg.Audit != nil {
 		s.cfg.Audit.Finished(Finished{Call: c, Result: &Result{IsError: err != nil}, Err: err, Took: time.Since(started), Decision: d})
 	}
-	return data, mime, err
+	return d, err
 }
 
 // refusedRead is a refusal as the error of a request.

@@ -109,6 +109,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
 	sh.describe(job.ID(), in.Description)
+	sh.report(call.Session, job)
 	timer := time.NewTimer(plan.delay)
 	defer timer.Stop()
 	select {
@@ -236,29 +237,14 @@ func (s *shells) list(_ context.Context, call mcp.Call, _ noInput) (*mcp.Result,
 	var t text
 	if sh, ok := s.known(call.Session); ok {
 		for _, job := range sh.jobs() {
-			known, now := sh.task(job.ID()), look(job)
-			size := job.Output().Size()
-			e := listEntry{
-				TaskID:          job.ID(),
-				Status:          now.status.String(),
-				ExitCode:        now.code,
-				Command:         clip(job.Command(), commandShown),
-				Description:     known.description,
-				StartedAt:       job.Started().UTC().Format(time.RFC3339),
-				RuntimeMS:       milliseconds(now.runtime),
-				CPUMS:           milliseconds(now.usage.CPU),
-				PeakMemoryBytes: now.usage.PeakMemory,
-				OutputBytes:     size,
-				UnreadBytes:     size - min(known.cursor, size),
-				OutputURI:       uri(job.Output()),
-			}
+			e := sh.entry(job)
 			out.Tasks = append(out.Tasks, e)
 			exit := ""
 			if e.ExitCode != nil {
 				exit = fmt.Sprintf(", exit code %d", *e.ExitCode)
 			}
 			t.line("- [task %d] %s, %s%s, %d bytes unread: %s", e.TaskID, e.Status,
-				now.runtime.Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
+				(time.Duration(e.RuntimeMS) * time.Millisecond).Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
 		}
 	}
 	if len(out.Tasks) == 0 {
@@ -268,6 +254,26 @@ func (s *shells) list(_ context.Context, call mcp.Call, _ noInput) (*mcp.Result,
 		Content:    []mcp.Content{{Text: t.status("tasks", strconv.Itoa(len(out.Tasks)))}},
 		Structured: out,
 	}, nil
+}
+
+// entry is a job as lists have it.
+func (sh *shell) entry(job *sandbox.Job) listEntry {
+	known, now := sh.task(job.ID()), look(job)
+	size := job.Output().Size()
+	return listEntry{
+		TaskID:          job.ID(),
+		Status:          now.status.String(),
+		ExitCode:        now.code,
+		Command:         clip(job.Command(), commandShown),
+		Description:     known.description,
+		StartedAt:       job.Started().UTC().Format(time.RFC3339),
+		RuntimeMS:       milliseconds(now.runtime),
+		CPUMS:           milliseconds(now.usage.CPU),
+		PeakMemoryBytes: now.usage.PeakMemory,
+		OutputBytes:     size,
+		UnreadBytes:     size - min(known.cursor, size),
+		OutputURI:       uri(job.Output()),
+	}
 }
 
 // clip is the first n characters of s.

@@ -185,6 +185,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		cmd.Timeout = call.Grant.Limits().Wall
 		plan.timeout = min(plan.timeout, max(cmd.Timeout-farewell, cmd.Timeout/2))
 	}
+	move := movesTo(call, plan.timeout, background)
 	watch := watching(box, in.Changes)
 	running := call.Phase(mcp.PhaseRun)
 	job, err := box.Start(ctx, cmd)
@@ -193,7 +194,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		unrecorded(cmd)
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
-	end := follow(ctx, call, job, plan.timeout, background)
+	end := follow(ctx, call, job, move)
 	running()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -202,6 +203,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		sh.settle(end.result.Dir)
 	} else {
 		sh.describe(end.job, in.Description)
+		sh.report(call.Session, job)
 	}
 	if sh.backends.Checkpoints {
 		watch.keep(ctx, box, in)
@@ -216,22 +218,49 @@ func unrecorded(cmd sandbox.Cmd) {
 	}
 }
 
+// move is when a command goes to the background.
+type move struct {
+	after time.Duration // from its start; zero: never
+	most  time.Duration // how long it may run in all
+	// timeout says that this is what the call wants of its timeout; otherwise it
+	// is because the client will not wait longer, and the command stays where it
+	// is if there is no room.
+	timeout bool
+}
+
+// movesTo is when a command with that timeout goes to the background.
+func movesTo(call mcp.Call, timeout time.Duration, asked bool) move {
+	most, patience := call.Grant.Limits().Background, call.Patience
+	soon := patience > 0 && timeout > patience
+	switch {
+	case asked && soon:
+		return move{after: patience, most: most}
+	case asked:
+		return move{after: timeout, most: most, timeout: true}
+	case soon:
+		return move{after: patience, most: min(timeout, most)}
+	}
+	return move{}
+}
+
 // ending is how following a command came out.
 type ending struct {
 	result   sandbox.Result
-	job      int64 // task_id if the command went to the background, which ends the following
+	job      int64         // task_id if the command went to the background, which ends the following
+	after    time.Duration // then: how long it had run
+	most     time.Duration // then: how long it may run in all
 	timedOut bool
 	crowded  bool // it should have gone to the background, which was full
 }
 
 // follow waits for a command and tells its new output as progress. A cancelled
-// context kills the command; at the timeout it goes to the background if asked.
-func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, timeout time.Duration, background bool) ending {
+// context kills the command.
+func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, move move) ending {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	var due <-chan time.Time
-	if background {
-		timer := time.NewTimer(timeout)
+	if move.after > 0 {
+		timer := time.NewTimer(move.after)
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -245,13 +274,15 @@ func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, timeout time.D
 			return ending{result: job.Kill(0)}
 		case <-due:
 			due = nil
-			if err := job.Promote(call.Grant.Limits().Background); err == nil {
-				return ending{job: job.ID(), timedOut: true}
+			if err := job.Promote(move.most); err == nil {
+				return ending{job: job.ID(), after: move.after, most: move.most, timedOut: move.timeout}
 			}
 			select {
 			case <-job.Done(): // it ended in this very moment
 			default:
-				return ending{result: job.TimeOut(), timedOut: true, crowded: true}
+				if move.timeout {
+					return ending{result: job.TimeOut(), timedOut: true, crowded: true}
+				}
 			}
 		case <-ticker.C:
 			told = tell(call, job.Output(), told)
@@ -346,7 +377,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end e
 		out.Status = sandbox.Running.String()
 		out.DurationMS = milliseconds(time.Since(job.Started()))
 		out.CPUMS, out.PeakMemoryBytes = milliseconds(usage.CPU), usage.PeakMemory
-		t.line("[still running after %s; it goes on as background task %d: ReadBgOutput shows the rest, KillBgTask ends it]", plan.timeout, end.job)
+		t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, end.job, end.most)
 		pairs = []string{"status", out.Status, "task_id", strconv.FormatInt(end.job, 10)}
 	default:
 		code := end.result.Code

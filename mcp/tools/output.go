@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
@@ -55,8 +56,29 @@ func (s *shells) outputResource() mcp.Resource {
 	return mcp.Resource{
 		Template:    "output://{id}{?offset,length}",
 		Name:        "output",
+		Title:       "Outputs of commands",
 		Description: "What a command of this session wrote, from a byte offset on, at most 1 MiB at a time.",
 		MIME:        "text/plain",
+		List: func(_ context.Context, session *mcp.Session) ([]mcp.Entry, error) {
+			var all []mcp.Entry
+			for _, e := range s.entries(session) {
+				all = append(all, mcp.Entry{
+					URI: e.OutputURI, Name: fmt.Sprintf("output of task %d", e.TaskID), Title: e.Description,
+					Description: oneLine(e.Command), MIME: "text/plain", Size: e.OutputBytes,
+				})
+			}
+			return all, nil
+		},
+		Complete: func(_ context.Context, session *mcp.Session, variable, typed string) ([]string, error) {
+			if variable != "id" {
+				return nil, nil
+			}
+			var ids []string
+			for _, e := range s.entries(session) {
+				ids = append(ids, strings.TrimPrefix(e.OutputURI, "output://"))
+			}
+			return mcp.Completed(ids, typed), nil
+		},
 		Read: func(_ context.Context, session *mcp.Session, from string) ([]byte, string, error) {
 			want, err := parseOutput(from)
 			if err != nil {

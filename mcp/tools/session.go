@@ -60,7 +60,8 @@ func (s *shells) known(session *mcp.Session) (*shell, bool) {
 type shell struct {
 	id       string
 	backends Backends
-	turn     chan struct{} // held while the box is opened or closed, which takes I/O
+	turn     chan struct{}  // held while the box is opened or closed, which takes I/O
+	reports  sync.WaitGroup // of what tells clients about jobs
 
 	mu    sync.Mutex
 	box   *sandbox.Box
@@ -134,6 +135,7 @@ func (sh *shell) end() {
 	sh.turn <- struct{}{}
 	defer func() { <-sh.turn }()
 	sh.leave()
+	sh.reports.Wait() // the session is over, which ends them
 }
 
 // current is the session's box if it has one that lives.

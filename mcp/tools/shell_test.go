@@ -224,7 +224,7 @@ func TestBashTimeout(t *testing.T) {
 func TestBashToBackground(t *testing.T) {
 	b := boxes(t, "")
 	text, out := b.run("echo begun; read -r line < pipe; echo $line", "cwd", b.pipe(), "timeout", 300, "on_timeout", "background")
-	matches(t, "text", text, `\Abegun\n\[still running after 300ms; it goes on as background task 1: .*\]\n\[belljar status=running task_id=1 duration_ms=\d+ cwd=/workspace\]\z`)
+	matches(t, "text", text, `\Abegun\n\[still running after 300ms; it goes on as background task 1, for at most 2h0m0s in all: .*\]\n\[belljar status=running task_id=1 duration_ms=\d+ cwd=/workspace\]\z`)
 	if out.Status != "running" || out.ExitCode != nil || out.TaskID != 1 || !out.TimedOut {
 		t.Errorf("got %+v, want a running task 1", out)
 	}

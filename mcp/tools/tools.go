@@ -83,4 +83,8 @@ func addShells(s *mcp.Server, sh *shells) {
 		Output:      killOutput{},
 	}, sh.kill)
 	s.AddResource(sh.outputResource())
+	s.AddResource(sh.jobResource())
+	s.AddResource(sh.rootResource())
+	s.AddResource(sh.filesResource())
+	addPrompts(s, sh)
 }

@@ -1,0 +1,223 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// The files of the workspace are resources, file:///workspace/PATH. They are
+// read in the session's box and by the rule that a command which reads them
+// would meet, so a client sees through them what the agent sees, and no more:
+// there is no second way to the disk.
+
+const (
+	filesRoot = "file://" + sandbox.Workspace + "/"
+	// fileMost is what one read gives, in bytes: JSON may write a byte as six,
+	// and base64 three as four, within a response of 10 MiB.
+	fileMost = 4 << 20
+	// pathVariable is how the scripts below are told what to read.
+	pathVariable = "BELLJAR_PATH"
+)
+
+// What the scripts exit with.
+const (
+	exitNone    = 44 // there is nothing of this name
+	exitOutside = 45 // a link leads out of the workspace
+	exitOdd     = 46 // it is no file and no directory
+)
+
+// readScript gives a file, or the names in a directory, each ended by a NUL and
+// those of directories by a slash before that. It is for any POSIX shell.
+var readScript = fmt.Sprintf(`p=$(realpath -- "$%s") && [ -e "$p" ] || exit %d
+case $p/ in %s/*) ;; *) exit %d ;; esac
+if [ -f "$p" ]; then exec head -c %d -- "$p"; fi
+[ -d "$p" ] && cd -- "$p" || exit %d
+for f in .* *; do
+  case $f in .|..) continue ;; esac
+  if [ -d "$f" ]; then printf '%%s/\0' "$f"; elif [ -e "$f" ] || [ -L "$f" ]; then printf '%%s\0' "$f"; fi
+done`, pathVariable, exitNone, sandbox.Workspace, exitOutside, fileMost+1, exitOdd)
+
+// findScript gives the names that hold a text, each ended by a NUL.
+var findScript = fmt.Sprintf(`find . -name .git -prune -o -iname "*$%s*" -print0 | head -c %d`, pathVariable, 64<<10)
+
+// filesResource is the files of the workspace.
+func (s *shells) filesResource() mcp.Resource {
+	return mcp.Resource{
+		Template:    filesRoot + "{+path}",
+		Name:        "file",
+		Title:       "Files of the workspace",
+		Description: "A file of the workspace as this session's box sees it, at most 4 MiB; of a directory, which ends in a slash, the names in it. The policy decides each read as it would `cat`.",
+		Facts:       fileFacts,
+		ReadGranted: s.readFile,
+		SearchFacts: func(query string) policies.Facts {
+			return policies.Facts{Tool: "Bash", Command: "find . -iname " + quoteWord("*"+query+"*")}
+		},
+		SearchGranted: s.findFiles,
+	}
+}
+
+// rootResource is the workspace itself: what a client that lists finds.
+func (s *shells) rootResource() mcp.Resource {
+	r := s.filesResource()
+	r.Template, r.Name, r.Title = filesRoot, "workspace", "The workspace"
+	r.Description = "The names in the workspace, a line each; those of directories end in a slash. " + filesRoot + "PATH reads one."
+	r.MIME, r.SearchFacts, r.SearchGranted = "text/plain", nil, nil
+	r.List = func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
+		return []mcp.Entry{{URI: filesRoot, Name: r.Name, Title: r.Title, Description: r.Description, MIME: r.MIME}}, nil
+	}
+	return r
+}
+
+// parseFile is the path that a uri names, against the workspace. What leads
+// out of it is refused here in words; that it does not is the box's to hold.
+func parseFile(uri string) (string, error) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%w: %q is no file of the workspace: want %sPATH", mcp.ErrNotFound, clip(uri, commandShown), filesRoot)
+	}
+	name, inside := strings.CutPrefix(u.Path, sandbox.Workspace+"/")
+	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+		return "", fmt.Errorf("%w: %q holds what no name of a file here has", mcp.ErrNotFound, clip(uri, commandShown))
+	}
+	clean := path.Clean("/" + name)
+	if want := strings.TrimSuffix("/"+name, "/"); !inside || want != "" && clean != want {
+		return "", fmt.Errorf("%w: %q does not lie in the workspace by its name: leave out . and .. and double slashes", mcp.ErrNotFound, clip(uri, commandShown))
+	}
+	return name, nil
+}
+
+// fileFacts are those of the command that would show the same.
+func fileFacts(uri string) (policies.Facts, error) {
+	name, err := parseFile(uri)
+	if err != nil {
+		return policies.Facts{}, err
+	}
+	program := "cat"
+	if name == "" || strings.HasSuffix(name, "/") {
+		program = "ls"
+	}
+	return policies.Facts{Tool: "Bash", Command: program + " -- " + quoteWord(sandbox.Workspace+"/"+name)}, nil
+}
+
+// quoteWord is a word as a shell reads it back.
+func quoteWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// readFile reads a file or a directory in the session's box.
+func (s *shells) readFile(ctx context.Context, call mcp.Call, uri string) (data []byte, mime string, err error) {
+	name, err := parseFile(uri)
+	if err != nil {
+		return nil, "", err
+	}
+	text, code, err := s.inside(ctx, call, readScript, sandbox.Workspace+"/"+name)
+	switch {
+	case err != nil:
+		return nil, "", err
+	case code == exitNone || code == exitOutside:
+		// The same words for both: where a link leads is nobody's business.
+		return nil, "", fmt.Errorf("%w: the workspace has no %q, or it is a link out of it", mcp.ErrNotFound, clip(name, commandShown))
+	case code == exitOdd:
+		return nil, "", fmt.Errorf("%q is no file and no directory", clip(name, commandShown))
+	case code != 0:
+		return nil, "", fmt.Errorf("%q cannot be read in this session's box: exit status %d", clip(name, commandShown), code)
+	case len(text) > fileMost:
+		return nil, "", fmt.Errorf("%q is larger than %d bytes; read a part of it with Bash", clip(name, commandShown), fileMost)
+	case name == "" || strings.HasSuffix(name, "/"):
+		return bytes.ReplaceAll(text, []byte{0}, []byte{'\n'}), "text/plain", nil
+	}
+	return text, kindOf(name, text), nil
+}
+
+// kindOf is the MIME type of a file: by its name where that says more than its
+// bytes do.
+func kindOf(name string, text []byte) string {
+	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
+		kind := http.DetectContentType(text)
+		if strings.HasPrefix(kind, "text/") {
+			return "application/octet-stream"
+		}
+		return kind
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".md", ".markdown":
+		return "text/markdown"
+	case ".json":
+		return "application/json"
+	case ".html", ".htm":
+		return "text/html"
+	case ".css":
+		return "text/css"
+	case ".csv":
+		return "text/csv"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return "text/plain"
+}
+
+// findFiles are the files whose names hold a text.
+func (s *shells) findFiles(ctx context.Context, call mcp.Call, query string) ([]mcp.Entry, error) {
+	// Of a pattern, only what stands for itself.
+	plain := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(query)
+	text, code, err := s.inside(ctx, call, findScript, plain)
+	if err != nil || code != 0 {
+		return nil, err
+	}
+	var found []mcp.Entry
+	for name := range strings.SplitSeq(string(text), "\x00") {
+		if name = strings.TrimPrefix(name, "./"); name == "" || name == "." || !utf8.ValidString(name) {
+			continue
+		}
+		found = append(found, mcp.Entry{URI: filesRoot + (&url.URL{Path: name}).EscapedPath(), Name: name})
+	}
+	return found, nil
+}
+
+// inside runs a script of ours in the session's box and gives what it wrote, at
+// most fileMost and a byte, and its exit status.
+func (s *shells) inside(ctx context.Context, call mcp.Call, script, about string) ([]byte, int, error) {
+	if strings.ContainsRune(about, 0) {
+		return nil, exitNone, nil
+	}
+	box, _, err := s.of(call.Session).enter(ctx, call.Grant)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := &bounded{left: fileMost + 1}
+	result, err := box.Run(ctx, sandbox.Cmd{
+		Grant: call.Grant, Shell: script, Dir: sandbox.Workspace, Env: map[string]string{pathVariable: about},
+		Timeout: min(bashTimeout, call.Grant.Limits().Wall), Out: out, Err: &bounded{},
+	})
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case ctx.Err() != nil:
+		return nil, 0, context.Cause(ctx)
+	case result.Status != sandbox.Exited:
+		return nil, 0, errors.New("the read was ended: " + result.Status.String())
+	}
+	return out.text, result.Code, nil
+}
+
+// bounded keeps the first bytes that are written to it.
+type bounded struct {
+	text []byte
+	left int
+}
+
+// Write takes all and keeps what there is room for.
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	b.text, b.left = append(b.text, p[:n]...), b.left-n
+	return len(p), nil
+}

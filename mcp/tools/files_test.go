@@ -1,0 +1,245 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// client connects a client of the sdk to the bench, in a session of its own.
+func (b *bench) client(options *sdk.ClientOptions) *sdk.ClientSession {
+	b.t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- b.server.ServeStdio(b.t.Context(), inR, outW)
+		outW.Close()
+	}()
+	own := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, options)
+	if err := sdk.AddSendingCustomMethod[*findParams, *foundResult](own, "resources/search"); err != nil {
+		b.t.Fatal(err)
+	}
+	c, err := own.Connect(b.t.Context(), &sdk.IOTransport{Reader: outR, Writer: inW}, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		c.Close()
+		<-served
+	})
+	return c
+}
+
+func read(t *testing.T, c *sdk.ClientSession, uri string) (text, mime string, err error) {
+	t.Helper()
+	r, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+	if err != nil {
+		return "", "", err
+	}
+	if len(r.Contents) != 1 {
+		t.Fatalf("read %s: got %d contents, want 1", uri, len(r.Contents))
+	}
+	got := r.Contents[0]
+	if got.Blob != nil {
+		return string(got.Blob), got.MIMEType, nil
+	}
+	return got.Text, got.MIMEType, nil
+}
+
+// X1: names are sanitised against traversal, and no link leads out; C23: what
+// leaves the workspace is refused.
+func TestFileResources(t *testing.T) {
+	b := boxes(t, `
+version: 1
+defaults: {decision: allow, profile: p}
+profiles: {p: {fs: {system: true, workspace: rw}}}
+rules:
+  - {id: no-keys, match: {tool: Bash, command: "cat ** /workspace/key*"}, decision: deny, reason: It is a key.}
+`)
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(b.workspace, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.md", "# a\n")
+	write("dir/it's $HOME `x`.txt", "odd")
+	write("dir/[1].json", "{}")
+	write("bytes", "\xff\x00")
+	write("key.pem", "secret")
+	for name, to := range map[string]string{"out": "/etc/passwd", "up": "../", "in": "a.md", "loop": "loop"} {
+		if err := os.Symlink(to, filepath.Join(b.workspace, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := b.client(nil)
+	for _, tt := range []struct{ uri, text, mime string }{
+		{"file:///workspace/a.md", "# a\n", "text/markdown"},
+		{"file:///workspace/in", "# a\n", "text/plain"},
+		{"file:///workspace/dir/it's%20$HOME%20%60x%60.txt", "odd", "text/plain"},
+		{"file:///workspace/dir/%5B1%5D.json", "{}", "application/json"},
+		{"file:///workspace/bytes", "\xff\x00", "application/octet-stream"},
+		{"file:///workspace/", "a.md\nbytes\ndir/\nin\nkey.pem\nloop\nout\nup/\n", "text/plain"},
+		{"file:///workspace/dir/", "[1].json\nit's $HOME `x`.txt\n", "text/plain"},
+	} {
+		text, mime, err := read(t, c, tt.uri)
+		if err != nil || text != tt.text || mime != tt.mime {
+			t.Errorf("%s: got %q, %s, %v; want %q, %s", tt.uri, text, mime, err, tt.text, tt.mime)
+		}
+	}
+	for uri, want := range map[string]string{
+		"file:///workspace/none":              `the workspace has no "none", or it is a link out of it`,
+		"file:///workspace/out":               `the workspace has no "out", or it is a link out of it`,
+		"file:///workspace/up/etc/passwd":     "or it is a link out of it",
+		"file:///workspace/loop":              "or it is a link out of it",
+		"file:///workspace/../etc/passwd":     "leave out . and .. and double slashes",
+		"file:///workspace/%2e%2e/etc/passwd": "leave out . and .. and double slashes",
+		"file:///workspace/dir%2F..%2F..%2Fx": "leave out . and .. and double slashes",
+		"file:///workspace//etc/passwd":       "leave out . and .. and double slashes",
+		"file:///workspace/a%00b":             "holds what no name of a file here has",
+		"file:///etc/passwd":                  "esource not found",
+		"file://host/workspace/a.md":          "esource not found",
+		"file:///workspace/key.pem":           "DENIED by policy rule no-keys",
+		"file:///workspace/dir/../key.pem":    "leave out . and .. and double slashes",
+		"file:///workspace/a.md?offset=7":     "is no file of the workspace",
+	} {
+		if text, _, err := read(t, c, uri); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %q, %v; want %q", uri, text, err, want)
+		}
+	}
+	for query, want := range map[string]string{"[1]": "file:///workspace/dir/%5B1%5D.json", "*": "", "BYTE": "file:///workspace/bytes"} {
+		if got := found(t, c, query); got != want {
+			t.Errorf("search for %s: got %s, want %s", query, got, want)
+		}
+	}
+}
+
+type (
+	findParams struct {
+		sdk.ParamsBase
+		Query string `json:"query"`
+	}
+	foundResult struct {
+		sdk.ResultBase
+		Resources []struct {
+			URI string `json:"uri"`
+		} `json:"resources"`
+	}
+)
+
+// found are the addresses that resources/search gives (C19).
+func found(t *testing.T, c *sdk.ClientSession, query string) string {
+	t.Helper()
+	r, err := sdk.CallCustomMethod[*findParams, *foundResult](t.Context(), c, "resources/search", &findParams{Query: query})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range r.Resources {
+		all = append(all, e.URI)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestJobResources(t *testing.T) {
+	b := boxes(t, "")
+	b.run("mkfifo pipe")
+	news := make(chan string, 64)
+	c := b.client(&sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { news <- r.Params.URI }})
+	res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "BackgroundBash", Arguments: map[string]any{
+		"command": "echo up; read -r line < pipe; echo $line", "description": "waits", "delay_ms": 0,
+	}})
+	if err != nil || res.IsError {
+		t.Fatalf("%v %+v", err, res)
+	}
+	for _, uri := range []string{"job://1", "file:///workspace/pipe"} { // one that nobody ever tells of is no fault
+		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed, err := c.ListResources(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range listed.Resources {
+		names = append(names, r.Name+" "+r.URI)
+	}
+	matches(t, "list", strings.Join(names, ", "), `\Aworkspace file:///workspace/, task 1 job://1, output of task 1 output://\w+\z`)
+	for _, ref := range []*sdk.CompleteReference{{Type: "ref/resource", URI: "job://{task_id}"}, {Type: "ref/prompt", Name: "follow-task"}} {
+		got, err := c.Complete(t.Context(), &sdk.CompleteParams{Ref: ref, Argument: sdk.CompleteParamsArgument{Name: "task_id", Value: ""}})
+		if err != nil || len(got.Completion.Values) != 1 || got.Completion.Values[0] != "1" {
+			t.Errorf("complete %+v: got %+v, %v; want 1", ref, got, err)
+		}
+	}
+	b.run("echo end > pipe")
+	record := func() (r jobRecord) {
+		t.Helper()
+		text, _, err := read(t, c, "job://1")
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for r := record(); r.Status == "running"; r = record() {
+		if uri := <-news; uri != "job://1" {
+			t.Errorf("news of %s", uri)
+		}
+	}
+	if r := record(); r.Output != "up\nend\n" || r.Description != "waits" || r.ExitCode == nil || r.UnreadBytes == 0 {
+		t.Errorf("the job: %+v", r)
+	}
+	for _, uri := range []string{"job://2", "job://x", "job://"} {
+		if _, _, err := read(t, c, uri); err == nil {
+			t.Errorf("%s was read", uri)
+		}
+	}
+	prompt, err := c.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "review-changes", Arguments: map[string]string{"since": "v1'; rm -rf /"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, ok := prompt.Messages[0].Content.(*sdk.TextContent)
+	if !ok || !strings.Contains(text.Text, "git diff 'v1'\\''; rm -rf /'...") {
+		t.Errorf("the prompt: %+v", prompt.Messages[0].Content)
+	}
+}
+
+// A client that will not wait gets a task, and the command goes on.
+func TestBashOutlivesPatience(t *testing.T) {
+	b := boxes(t, "")
+	b.run("mkfifo pipe")
+	grant := policies.Default().Decide(policies.Facts{Tool: "Bash", Command: "true", Tenant: "local"}).Grant
+	call := mcp.Call{Session: b.session, Tool: "Bash", Grant: grant, Patience: 100 * time.Millisecond, Progress: func(float64, float64, string) {}}
+	wait := int64(60_000)
+	res, err := b.shells.bash(t.Context(), call, bashInput{Command: "echo begun; read -r line < pipe; echo $line", Timeout: &wait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	matches(t, "text", words(res), `\Abegun\n\[still running after 100ms; it goes on as background task 1, for at most 1m0s in all: ReadBgOutput`)
+	if out := structure[bashOutput](t, res); out.TimedOut || out.TaskID != 1 || out.Status != "running" {
+		t.Errorf("got %+v", out)
+	}
+	b.run("echo end > pipe")
+	rest := structure[readOutput](t, b.call("ReadBgOutput", map[string]any{"task_id": 1, "wait_ms": 10_000, "filter": "^end"}))
+	if rest.Output != "end\n" {
+		t.Errorf("its rest: got %+v, want end", rest)
+	}
+}
