@@ -14,6 +14,7 @@ export CGO_ENABLED := 0
 # PORT and WORKSPACE can be set: make run WORKSPACE=~/project PORT=9000
 run: build
 	@scripts/need bash
+	@scripts/need chromium-headless-shell || true # pages are read without it, too
 	@bin/belljar doctor
 	@exec bin/belljar serve --http 127.0.0.1:$(PORT) --workspace "$(WORKSPACE)"
 
@@ -25,7 +26,7 @@ build:
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
 AS_USER := sandbox sandbox/image mcp/tools cmd/belljar
 test:
-	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
+	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	$(GO) test ./...
 	@if [ "$$(id -u)" = 0 ]; then TEST_REQUIRE="$${TEST_REQUIRE:+user,userns}" GO="$(GO)" scripts/test-as-user $(AS_USER); fi
 
@@ -40,6 +41,7 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
 	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
 	$(GO) test -run '^$$' -bench . ./policies ./policies/audit
+	$(GO) test -run '^$$' -bench . -benchtime 25x -timeout 20m ./browser
 	$(GO) test -run '^$$' -bench Fan -benchtime 122x -timeout 20m ./search
 	$(GO) test -run '^$$' -bench SearchCancel -benchtime 50x ./mcp/tools
 

@@ -48,6 +48,8 @@ type boxInfo struct {
 	Jobs      int           `json:"jobs"` // in the background, that run
 	Listening []uint16      `json:"listening"`
 	Published []publishInfo `json:"published"`
+	Browser   bool          `json:"browser,omitempty"` // a Chrome runs in it
+	Memory    int64         `json:"memory,omitempty"`  // bytes, of such a box
 }
 
 // publishInfo is a port of a box that the host has.
@@ -132,6 +134,9 @@ func (c *control) boxes(w http.ResponseWriter, _ *http.Request) {
 		}
 		if ports, err := b.Listening(); err == nil { // a box that ends meanwhile has none
 			info.Listening = append(info.Listening, ports...)
+		}
+		if info.Browser = b.Grant().OfBrowser(); info.Browser {
+			info.Memory = b.MemoryUsed()
 		}
 		infos = append(infos, info)
 	}

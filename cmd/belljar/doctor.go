@@ -58,7 +58,7 @@ Exit status: 0 boxes can run here, and with --probe all probes held;
 				return failure(err)
 			}
 			d := examine(workspace, name, policy)
-			d.Checks = append(d.Checks, auditCheck(c.Context(), policy, set.state))
+			d.Checks = append(d.Checks, auditCheck(c.Context(), policy, set.state), browserCheck())
 			return doctor(c.OutOrStdout(), d, asJSON)
 		},
 	}

@@ -1,0 +1,100 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// Examine tries what the pool needs of this host: that there is a Chrome, that
+// it starts in a box, with its own sandbox and if need be without, and that it
+// draws. The grant must be of a profile with browser: degraded, so that both can
+// be tried. program is Config.Program.
+func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, program string) []sandbox.Check {
+	found := sandbox.Check{Name: "Chromium"}
+	own := sandbox.Check{Name: "its own sandbox"}
+	draws := sandbox.Check{Name: "draws a page"}
+	p, err := New(Config{Supervisor: s, Program: program, Slots: 1})
+	if err == nil {
+		defer p.Close()
+		program, err = p.find()
+	}
+	if err != nil {
+		found.Detail, found.Degraded = err.Error(), "pages are read as the server sends them, and what their scripts would write is not there; SVG images are not drawn"
+		found.Mend = Install
+		return []sandbox.Check{found}
+	}
+	found.OK, found.Detail = true, program
+	nested, err := g.ForBrowser(policies.BrowserBox{Nested: true, Offline: true})
+	if err != nil {
+		found.OK, found.Detail = false, err.Error()
+		return []sandbox.Check{found}
+	}
+	ch, err := startChrome(ctx, s, "browser-doctor", program, nested)
+	if err == nil {
+		own.OK, own.Detail = insulated(ctx, ch)
+		found.Detail += ", " + ch.version
+		if v := majorVersion(ch.version); v > newestTried {
+			found.Detail += fmt.Sprintf(" (newer than %d, the last that was tried)", newestTried)
+		}
+		ch.close()
+	} else {
+		own.Detail = firstLine(err)
+		own.Degraded = "a profile with browser: sandboxed has no browser here; one with browser: degraded has it behind the walls of its box only"
+		own.Mend = "let the box make user namespaces: look at security modules that restrict them (sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)"
+	}
+	start := time.Now()
+	_, err = p.Draw(ctx, g, Drawing{SVG: []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8"/></svg>`)})
+	if err == nil {
+		draws.OK, draws.Detail = true, fmt.Sprintf("after %d ms, with the start", time.Since(start).Milliseconds())
+	} else {
+		draws.Detail = firstLine(err)
+		draws.Degraded = "no page can be loaded in a browser on this host"
+	}
+	return []sandbox.Check{found, own, draws}
+}
+
+func firstLine(err error) string {
+	text := err.Error()
+	if e, ok := errors.AsType[*Error](err); ok && e.Err != nil {
+		text = e.Err.Error()
+	}
+	return clip(text, 400)
+}
+
+// insulated says whether the renderers of a Chrome are behind walls of its own:
+// a user namespace that is not the box's, and a system call filter more.
+func insulated(ctx context.Context, ch *chrome) (bool, string) {
+	t, err := newTab(ctx, ch) // so that there is one
+	if err != nil {
+		return false, firstLine(err)
+	}
+	defer ch.dispose(ctx, t)
+	r, err := ch.box.Run(ctx, sandbox.Cmd{Grant: ch.grant, Timeout: 10 * time.Second, Shell: `for p in /proc/[0-9]*; do
+  case "$(tr '\0' ' ' 2>/dev/null <$p/cmdline)" in bash\ *) continue ;; *--type=renderer*) ;; *) continue ;; esac
+  # A namespace that is not ours cannot be looked at either.
+  if [ "$(readlink $p/ns/user)" != "$(readlink /proc/self/ns/user)" ]; then u=other; else u=same; fi
+  echo "$u $(grep -c . $p/status) $(sed -n 's/^Seccomp_filters:\t*//p' $p/status) $(sed -n 's/^Seccomp_filters:\t*//p' /proc/self/status)"
+done`})
+	if err != nil {
+		return false, firstLine(err)
+	}
+	cut, err := r.Output.Cut(4 << 10)
+	if err != nil {
+		return false, firstLine(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(cut.Text)), "\n")
+	for _, line := range lines {
+		var user string
+		var fields, filters, ours int
+		if n, _ := fmt.Sscanf(line, "%s %d %d %d", &user, &fields, &filters, &ours); n < 4 || user != "other" || filters <= ours {
+			return false, "a renderer is not insulated: " + clip(line, 100)
+		}
+	}
+	return true, "renderers have namespaces of their own and a system call filter more than the box"
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/browser"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+func browserCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "browser",
+		Short: "look after the browsers that pages are loaded in",
+		Long: `browser says whether this host can load pages in Chromium, and lists the
+browsers of your running servers. docs/browser.md says how they are kept.
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(browserDoctorCommand(), browserPsCommand())
+	return c
+}
+
+// browserPolicy is what doctor tries browsers with: in a box without a network.
+const browserPolicy = `version: 1
+defaults: {decision: allow, profile: doctor}
+profiles: {doctor: {browser: degraded}}
+`
+
+func browserDoctorCommand() *cobra.Command {
+	program, asJSON := "", false
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "say whether pages can be loaded in Chromium here",
+		Long: `doctor looks for Chromium, starts it in a box, sees whether its own sandbox is
+on there, and has it draw a picture. It reaches nothing outside of this host.
+
+With --json it prints an object with "ok" and "checks".
+
+Exit status: 0 pages can be loaded, with Chromium's own sandbox on; 1 they
+cannot; 2 the command line makes no sense.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			checks, err := examineBrowser(c.Context(), program)
+			if err != nil {
+				return failure(err)
+			}
+			ok := true
+			for _, k := range checks {
+				ok = ok && k.OK
+			}
+			if asJSON {
+				err = printJSON(c.OutOrStdout(), map[string]any{"ok": ok, "checks": checks})
+			} else {
+				err = table(c.OutOrStdout(), diagnosis{Checks: checks})
+			}
+			if err == nil && !ok {
+				err = errors.New("pages cannot be loaded in a browser on this host; see above how to mend it")
+			}
+			return failure(err)
+		},
+	}
+	c.Flags().StringVar(&program, "program", "", "path of Chromium (default: the one that is found)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
+	return c
+}
+
+func examineBrowser(ctx context.Context, program string) ([]sandbox.Check, error) {
+	policy, err := policies.Parse("doctor", []byte(browserPolicy))
+	if err != nil {
+		return nil, err
+	}
+	d := policy.Decide(policies.Facts{Tenant: localTenant, Tool: "ReadDocs"})
+	s, err := sandbox.New(sandbox.Config{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err)
+	}
+	defer s.Close()
+	return browser.Examine(ctx, s, d.Grant, program), nil
+}
+
+// browserCheck is the line of `belljar doctor`: whether there is a Chromium.
+// Whether it works takes a second, and `belljar browser doctor`.
+func browserCheck() sandbox.Check {
+	c := sandbox.Check{Name: "Chromium"}
+	path, err := browser.Find()
+	if err != nil {
+		c.Detail, c.Mend = "none that a box can see", browser.Install
+		c.Degraded = "ReadDocs reads pages as the server sends them, without their scripts"
+		return c
+	}
+	c.OK, c.Detail = true, path+"; `belljar browser doctor` tries it"
+	return c
+}
+
+func browserPsCommand() *cobra.Command {
+	state, asJSON := "", false
+	c := &cobra.Command{
+		Use:   "ps",
+		Short: "list the browsers of your running servers",
+		Long: `ps lists the Chromes of the servers that run as you: the server's process, the
+box's id, whose it is, the profile that its door goes by, and its memory.
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			boxes, _, err := findBoxes(c.Context(), state)
+			if err != nil {
+				return failure(err)
+			}
+			list := []boxInfo{}
+			for _, b := range boxes {
+				if b.Browser {
+					list = append(list, b)
+				}
+			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), list)
+			}
+			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "SERVER\tBOX\tTENANT\tPROFILE\tMEMORY")
+			for _, b := range list {
+				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d MiB\n", b.Server, b.ID, b.Tenant, b.Profile, b.Memory>>20)
+			}
+			return failure(t.Flush())
+		},
+	}
+	c.Flags().StringVar(&state, "state", "", "state directory of the server (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
