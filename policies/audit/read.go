@@ -26,6 +26,7 @@ type Entry struct {
 	Verdict string    `json:"verdict"`
 	Event   string    `json:"event"`
 	Box     string    `json:"box"`
+	Scope   string    `json:"scope"` // of what a person said
 	Profile string    `json:"profile"`
 	Rules   []Rule    `json:"rules"`
 	Facts   Facts     `json:"facts"`
@@ -95,6 +96,27 @@ func Read(ctx context.Context, dir string, f Filter, use func(Entry) error) erro
 		}
 	}
 	return nil
+}
+
+// ReadLog is Read of the directory of a log, or of one of its files.
+func ReadLog(ctx context.Context, path string, f Filter, use func(Entry) error) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	if info.IsDir() {
+		return Read(ctx, path, f, use)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("read audit log: %w", &fs.PathError{Op: "read", Path: path, Err: fs.ErrInvalid})
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	defer file.Close()
+	_, err = entries(ctx, filepath.Base(path), file, f, use)
+	return err
 }
 
 // entries reads the whole lines of r and returns how many bytes they have. A

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,31 +32,13 @@ type Past struct {
 // stops at its first error. path is the directory of a log, or one of its files.
 // It checks nothing: that is what Verify does.
 func ReadPast(ctx context.Context, path string, use func(Past) error) error {
-	each := func(e Entry) error {
-		p, err := e.past()
+	return ReadLog(ctx, path, Filter{Kind: KindDecision}, func(e Entry) error {
+		p, err := e.Past()
 		if err != nil {
 			return err
 		}
 		return use(p)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("read audit log: %w", err)
-	}
-	f := Filter{Kind: KindDecision}
-	if info.IsDir() {
-		return Read(ctx, path, f, each)
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("read audit log: %w", &fs.PathError{Op: "read", Path: path, Err: fs.ErrInvalid})
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read audit log: %w", err)
-	}
-	defer file.Close()
-	_, err = entries(ctx, filepath.Base(path), file, f, each)
-	return err
+	})
 }
 
 // pastLine is what of a decision's record only a replay reads.
@@ -72,8 +51,8 @@ type pastLine struct {
 	} `json:"approval"`
 }
 
-// past is a decision as it was made.
-func (e Entry) past() (Past, error) {
+// Past is the decision of an entry of the kind KindDecision as it was made.
+func (e Entry) Past() (Past, error) {
 	var l pastLine
 	if err := json.Unmarshal(e.Raw, &l); err != nil {
 		return Past{}, fmt.Errorf("read record %d: %w", e.Seq, err)

@@ -38,10 +38,10 @@ func init() {
 			programs[name] = always(why)
 		}
 	}
-	for _, name := range fields("bash sh dash ash rbash") {
+	for _, name := range fields(shells) {
 		programs[name] = shell
 	}
-	for _, name := range fields("zsh ksh mksh ksh93 lksh pdksh oksh yash fish csh tcsh elvish nu pwsh xonsh rc es") {
+	for _, name := range fields(foreignShells) {
 		programs[name] = foreignShell
 	}
 	for list, how := range interpreters {
@@ -49,7 +49,7 @@ func init() {
 			programs[name] = how.run
 		}
 	}
-	for _, name := range fields("awk gawk mawk nawk original-awk") {
+	for _, name := range fields(awks) {
 		programs[name] = awk
 	}
 }

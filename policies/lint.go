@@ -1,0 +1,215 @@
+package policies
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Severity says how much is wrong.
+type Severity string
+
+// The severities, from the worst down.
+const (
+	LintError   Severity = "error"   // the text does not do what it says
+	LintWarning Severity = "warning" // it opens more than its reader sees
+	LintNote    Severity = "note"    // it could be better
+)
+
+// Finding is something about a policy that is no fault, and is hardly what was
+// meant.
+type Finding struct {
+	Check    string   `json:"check"` // its id, which never changes
+	Severity Severity `json:"severity"`
+	Rule     string   `json:"rule,omitempty"`    // the rule that it is about
+	Profile  string   `json:"profile,omitempty"` // or the profile
+	File     string   `json:"file"`
+	Line     int      `json:"line"` // from 1
+	Col      int      `json:"col"`  // from 1, in characters
+	Message  string   `json:"message"`
+	Why      string   `json:"why"`
+	Instead  string   `json:"instead"` // what to do
+	Text     string   `json:"text"`    // the source line
+}
+
+// String is the finding as a reader of a terminal wants it.
+func (f Finding) String() string {
+	text := Fault{File: f.File, Line: f.Line, Col: f.Col, Message: string(f.Severity) + " " + f.Check + ": " + f.Message, Hint: f.Why, Text: f.Text}.String()
+	return text + "\n  " + strings.Repeat(" ", len(fmt.Sprint(f.Line))) + " = " + f.Instead
+}
+
+// Use is what an audit log says of the rules of a policy, by their ids.
+type Use struct {
+	Calls int            // that were looked at
+	Spoke map[string]int // calls that a rule spoke about
+	Asked map[string]int // questions that it put
+	Kept  map[string]int // those of them that were answered with a yes for more than the call
+}
+
+// Lint looks for what is hardly meant in a policy and in the layers that it
+// names, as far as files reads them. use may be nil. It returns a *ParseError
+// where the policy has faults.
+func Lint(name string, text []byte, files Files, use *Use) ([]Finding, error) {
+	texts := map[string][]byte{name: text}
+	if read := files.Read; read != nil {
+		files.Read = func(name string) ([]byte, error) {
+			text, err := read(name)
+			if err == nil {
+				texts[name] = text
+			}
+			return text, err
+		}
+	}
+	p, err := Load(name, text, files)
+	if err != nil {
+		return nil, err
+	}
+	l := newLinter(p, p.rules, name, text, use)
+	l.granting = true
+	l.profiles()
+	l.all()
+	found := l.found
+	for _, f := range p.Files()[1:] {
+		layer := p.layerNamed(f.Name)
+		if layer == nil {
+			continue
+		}
+		below := newLinter(p, layer.rules.rules, f.Name, texts[f.Name], use)
+		below.all()
+		found = append(found, below.found...)
+	}
+	slices.SortStableFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	return found, nil
+}
+
+// layerNamed is the layer that was read from a file, or nil.
+func (p *Policy) layerNamed(name string) *Layer {
+	all := slices.Clone(p.layers)
+	for _, t := range p.Tenants() {
+		all = append(all, p.tenants[t].below...)
+	}
+	for _, l := range all {
+		if l.Name() == name {
+			return l
+		}
+	}
+	return nil
+}
+
+// linter looks at the rules of one file.
+type linter struct {
+	p        *Policy
+	rules    []rule
+	file     string
+	lines    []string
+	root     *yaml.Node
+	use      *Use
+	granting bool   // it is the system's file: an allow lets through
+	gone     []bool // rules that can decide nothing
+	found    []Finding
+}
+
+func newLinter(p *Policy, rules []rule, file string, text []byte, use *Use) *linter {
+	d := newDecoder(file, text)
+	return &linter{p: p, rules: rules, file: file, lines: d.lines, root: d.root(text), use: use}
+}
+
+// all looks at every rule.
+func (l *linter) all() {
+	for i := range l.rules {
+		r := &l.rules[i]
+		dead := l.dead(i)
+		l.gone = append(l.gone, dead)
+		l.idle(i)
+		if !dead && l.granting && r.verdict == Allow && !l.ofWall(i) {
+			l.opens(i)
+		}
+		if !dead && r.verdict == Deny && r.mode == ModeEnforce {
+			l.textOnly(i)
+		}
+	}
+	if l.granting {
+		l.tested()
+	}
+	l.used()
+}
+
+// add notes a finding about a rule, at one of its places.
+func (l *linter) add(i int, at *yaml.Node, check string, severity Severity, message, why, instead string) {
+	l.note(at, Finding{Check: check, Severity: severity, Rule: l.rules[i].id, Message: message, Why: why, Instead: instead})
+}
+
+func (l *linter) note(at *yaml.Node, f Finding) {
+	if at == nil {
+		at = l.root
+	}
+	f.File, f.Line, f.Col = l.file, at.Line, at.Column
+	if f.Line <= len(l.lines) {
+		f.Text = strings.TrimSuffix(l.lines[f.Line-1], "\r")
+	}
+	l.found = append(l.found, f)
+}
+
+// entry is the mapping of a rule.
+func (l *linter) entry(i int) *yaml.Node {
+	rules := valueOf(l.root, "rules")
+	if rules == nil || i >= len(rules.Content) {
+		return nil
+	}
+	return rules.Content[i]
+}
+
+// at is the place of a key of a rule, or of an entry in its list; the rule's own
+// where there is none.
+func (l *linter) at(i, number int, keys ...string) *yaml.Node {
+	n := l.entry(i)
+	for _, k := range keys {
+		below := valueOf(n, k)
+		if below == nil {
+			return n
+		}
+		n = below
+	}
+	if n != nil && n.Kind == yaml.SequenceNode && number >= 0 && number < len(n.Content) {
+		return n.Content[number]
+	}
+	return n
+}
+
+// where names a rule for a message about another one of the same file.
+func (r *rule) where() string {
+	return fmt.Sprintf("rule %s on line %d", r.id, r.source.Line)
+}
+
+// program is what a pattern of commands says of the program, and false where
+// that is any.
+func (g glob) program() (element, bool) {
+	if len(g.elements) == 0 || g.elements[0].any {
+		return element{}, false
+	}
+	return g.elements[0], true
+}
+
+// names reports whether the element stands for a program, by its bare name or
+// its path.
+func (e element) names(program string) bool {
+	return slices.ContainsFunc(e.choice, func(c string) bool {
+		return star(c, program) || !strings.HasSuffix(c, "*") && star(path.Base(c), program)
+	})
+}
+
+// open reports whether the words behind the program may be, or hold, any option.
+func (g glob) open() bool {
+	for _, e := range g.elements[1:] {
+		if e.any || slices.ContainsFunc(e.choice, func(c string) bool { return strings.HasPrefix(c, "*") || c == "-*" || c == "--*" }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,96 @@
+package policies
+
+import "slices"
+
+// What one match covers of another is worked out from their texts: where it is
+// not sure, the answer is no.
+
+// covers reports whether the match speaks about every part of every call that
+// other speaks about. tools says whether the tools are looked at too.
+func (m *match) covers(other *match, tools bool) bool {
+	if tools && len(m.tools) > 0 && (len(other.tools) == 0 || !each(other.tools, m.tools, element.within)) {
+		return false
+	}
+	if len(m.profiles) > 0 {
+		same := func(a, b named) bool { return a.name == b.name }
+		if len(other.profiles) == 0 || !each(other.profiles, m.profiles, same) {
+			return false
+		}
+	}
+	if len(m.upstreams) > 0 && (len(other.upstreams) == 0 || !each(other.upstreams, m.upstreams, element.within)) {
+		return false
+	}
+	for _, h := range m.hints {
+		if !slices.Contains(other.hints, h) {
+			return false
+		}
+	}
+	if len(m.flags)+len(m.anyFlag)+len(m.env) > 0 {
+		return false
+	}
+	if !m.typed() {
+		return true
+	}
+	return other.typed() &&
+		each(other.commands, m.commands, glob.within) && each(other.paths, m.paths, glob.within) &&
+		each(other.urls, m.urls, urlGlob.within) && each(other.hosts, m.hosts, hostMatch.within)
+}
+
+// each reports whether each of some is within one of others.
+func each[T any](some, others []T, within func(T, T) bool) bool {
+	for _, one := range some {
+		if !slices.ContainsFunc(others, func(o T) bool { return within(one, o) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports whether o stands for every text that e stands for. A star of e
+// is taken for a letter that only a star of o fits.
+func (e element) within(o element) bool {
+	if e.any || o.any {
+		return o.any
+	}
+	return !slices.ContainsFunc(e.choice, func(c string) bool { return !o.match(c) })
+}
+
+// meets reports whether some text may fit both.
+func (e element) meets(o element) bool {
+	return slices.ContainsFunc(e.choice, func(a string) bool {
+		return slices.ContainsFunc(o.choice, func(b string) bool { return star(a, b) || star(b, a) })
+	})
+}
+
+// within reports whether o fits every sequence that g fits.
+func (g glob) within(o glob) bool {
+	type at struct{ i, k int }
+	seen := make(map[at]bool)
+	var fits func(i, k int) bool
+	fits = func(i, k int) bool {
+		if seen[at{i, k}] {
+			return false // it was tried, and did not
+		}
+		seen[at{i, k}] = true
+		switch {
+		case i == len(o.elements):
+			return k == len(g.elements)
+		case o.elements[i].any:
+			return fits(i+1, k) || k < len(g.elements) && fits(i, k+1)
+		case k == len(g.elements) || g.elements[k].any:
+			return false
+		}
+		return g.elements[k].within(o.elements[i]) && fits(i+1, k+1)
+	}
+	return fits(0, 0)
+}
+
+// within reports whether o fits every URL that g fits.
+func (g urlGlob) within(o urlGlob) bool {
+	host := o.host == "*" || o.host == g.host
+	if own, err := compileHost(g.host); err == nil && !host && o.host != publicNames {
+		theirs, err := compileHost(o.host)
+		host = err == nil && own.within(theirs)
+	}
+	return host && (o.port == "*" || o.port == g.port) && g.scheme.within(o.scheme) && g.path.within(o.path)
+}

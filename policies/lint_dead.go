@@ -1,0 +1,224 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// toolParts are the kinds of part that calls of belljar's tools have, of those
+// whose calls are known here.
+var toolParts = map[string][]string{
+	"Bash": {aCommand, aPath}, "BackgroundBash": {aCommand, aPath}, "ReadImage": {aPath}, "ReadDocs": {aURL, aHost},
+	"ReadBgOutput": {}, "ListBgTasks": {}, "KillBgTask": {},
+}
+
+// partKeys are the keys of match that speak about one kind of part.
+var partKeys = []struct{ key, kind string }{{"command", aCommand}, {"path", aPath}, {"url", aURL}, {"host", aHost}}
+
+// dead notes why a rule can decide nothing, and reports whether it can't.
+func (l *linter) dead(i int) bool {
+	r := &l.rules[i]
+	before := len(l.found)
+	switch {
+	case l.impossible(i):
+	case !r.unless.isZero() && r.unless.covers(&r.match, false):
+		if r.verdict != Allow && r.unless.typed() {
+			// An exception from a refusal needs proof, and some calls give none.
+			l.add(i, l.at(i, -1, "unless"), "swallowed", LintWarning,
+				fmt.Sprintf("the unless of rule %s covers all that its match speaks about", r.id),
+				"so the rule holds only for calls whose words do not say all: with variables, redirections or a path that can be read in two ways", "narrow the unless, or remove the rule")
+			return false
+		}
+		l.add(i, l.at(i, -1, "unless"), "swallowed", LintError,
+			fmt.Sprintf("the unless of rule %s covers all that its match speaks about", r.id),
+			"so the rule holds for no call", "narrow the unless, or remove the rule")
+	case r.mode == ModeEnforce:
+		l.shadowed(i)
+	}
+	return len(l.found) > before
+}
+
+// shadowed notes a rule of which another says the same or more.
+func (l *linter) shadowed(i int) {
+	r := &l.rules[i]
+	for k := range l.rules {
+		s := &l.rules[k]
+		if k == i || s.mode != ModeEnforce || s.when != nil || !s.unless.isZero() || !s.match.covers(&r.match, true) {
+			continue
+		}
+		switch {
+		case s.verdict < r.verdict:
+			l.add(i, l.at(i, -1, "match"), "shadowed", LintError,
+				fmt.Sprintf("rule %s can decide nothing: %s says %s to all that it speaks about", r.id, s.where(), s.verdict),
+				"the strictest rule wins, wherever it stands", "narrow "+s.where()+" or give it an unless, or remove this one")
+			return
+		case s.verdict == r.verdict && k < i && r.same(s) && s.lets(r):
+			l.add(i, l.at(i, -1, "match"), "redundant", LintNote,
+				fmt.Sprintf("rule %s says what %s says already", r.id, s.where()),
+				"it changes no decision, and a reader looks for what it changes", "remove it, or narrow the other one")
+			return
+		}
+	}
+	if r.verdict == Allow && l.fallback() == Allow && r.same(&rule{verdict: Allow}) {
+		l.add(i, l.at(i, -1, "decision"), "redundant", LintNote,
+			fmt.Sprintf("rule %s allows what the default allows", r.id),
+			"what no rule speaks about is let through anyway", "write defaults: {decision: deny} or ask, or remove the rule")
+	}
+}
+
+// fallback is what a part gets that no rule of the file speaks about.
+func (l *linter) fallback() Verdict {
+	if l.granting {
+		return l.p.fallback
+	}
+	return l.p.layerNamed(l.file).rules.fallback
+}
+
+// lets reports whether the rule lets through what r does, as far as that is
+// more than its words: a command for which variables are set needs a rule that
+// lists them, or one about all commands.
+func (r *rule) lets(o *rule) bool {
+	return r.verdict != Allow || len(o.match.env) == 0 || r.match.everyCommand()
+}
+
+// everyCommand reports whether the match speaks about each command, whatever it
+// is.
+func (m *match) everyCommand() bool {
+	return !m.typed() || slices.ContainsFunc(m.commands, glob.everything)
+}
+
+// same reports whether the rule says to a call nothing that s does not.
+func (r *rule) same(s *rule) bool {
+	own := r.reason+r.instead == "" || r.reason == s.reason && r.instead == s.instead
+	return own && !r.terms.any() && r.terms.remember == nil && r.profile == s.profile
+}
+
+// impossible notes a match that no call satisfies.
+func (l *linter) impossible(i int) bool {
+	r := &l.rules[i]
+	if kinds, ok := r.match.parts(); ok && r.match.typed() {
+		speaks := false
+		for _, k := range partKeys {
+			speaks = speaks || r.match.has(k.kind) && slices.Contains(kinds, k.kind)
+		}
+		if !speaks {
+			l.add(i, l.at(i, -1, "match"), "impossible", LintError,
+				fmt.Sprintf("rule %s matches no call: its tools have no part of this kind", r.id),
+				"Bash has commands and its directory, ReadImage a path, ReadDocs a URL; the keys command, path, url and host each judge their own kind",
+				"name the tool that has such a part, or remove the key for every call of the tool")
+			return true
+		}
+	}
+	if _, own := r.match.parts(); own && len(r.match.upstreams) > 0 {
+		l.add(i, l.at(i, -1, "match", "upstream"), "impossible", LintError,
+			fmt.Sprintf("rule %s matches no call: tools of belljar belong to no upstream", r.id),
+			"upstream is the name of a server whose tools are proxied", "remove upstream, or name the proxied tools")
+		return true
+	}
+	some := len(r.match.anyFlag) == 0 || len(r.match.flags) == 0
+	for _, e := range r.match.anyFlag {
+		some = some || slices.ContainsFunc(r.match.flags, func(f element) bool { return f.meets(e) })
+	}
+	if !some {
+		l.add(i, l.at(i, -1, "match", "any_flag"), "impossible", LintError,
+			fmt.Sprintf("rule %s matches no command: flags has none of the options of any_flag", r.id),
+			"with both, a command has one of any_flag and no option that flags does not list", "add them to flags, or remove one of the two keys")
+		return true
+	}
+	return false
+}
+
+// idle notes keys and patterns that fit nothing, in a rule that may fit
+// something by its others.
+func (l *linter) idle(i int) {
+	r := &l.rules[i]
+	for _, side := range []struct {
+		key string
+		m   *match
+	}{{"match", &r.match}, {"unless", &r.unless}} {
+		for k, g := range side.m.commands {
+			if why := g.noCommand(); why != "" && valueOf(valueOf(l.entry(i), side.key), "command") != nil {
+				l.add(i, l.at(i, k, side.key, "command"), "no-command", LintError,
+					fmt.Sprintf("the pattern %s of rule %s fits no command", shown(g.text), r.id),
+					why, "write a pattern for one command; \"belljar policy explain\" shows the commands of a script")
+			}
+		}
+	}
+	kinds, ok := r.match.parts()
+	if !ok {
+		return
+	}
+	speaks, idle := false, []*yaml.Node{}
+	for _, k := range partKeys {
+		switch {
+		case !r.match.has(k.kind):
+		case slices.Contains(kinds, k.kind):
+			speaks = true
+		default:
+			idle = append(idle, l.at(i, -1, "match", k.key))
+		}
+	}
+	for _, at := range idle {
+		if speaks {
+			l.add(i, at, "idle-key", LintWarning,
+				fmt.Sprintf("this key of rule %s fits no call of its tools", r.id),
+				"Bash has commands and its directory, ReadImage a path, ReadDocs a URL", "remove it, or give it to a rule about the tool that has such a part")
+		}
+	}
+}
+
+// parts are the kinds of part that calls of the match's tools have; false where
+// it names a tool of which that is not known.
+func (m *match) parts() ([]string, bool) {
+	var kinds []string
+	for _, e := range m.tools {
+		for _, c := range e.choice {
+			of, known := toolParts[c]
+			if !known {
+				return nil, false
+			}
+			kinds = append(kinds, of...)
+		}
+		if e.any {
+			return nil, false
+		}
+	}
+	return kinds, len(m.tools) > 0
+}
+
+// has reports whether the match speaks about a kind of part.
+func (m *match) has(kind string) bool {
+	switch kind {
+	case aCommand:
+		return len(m.commands) > 0
+	case aPath:
+		return len(m.paths) > 0
+	case aURL:
+		return len(m.urls) > 0
+	}
+	return len(m.hosts) > 0
+}
+
+// noCommand says why a pattern fits no command, or "".
+func (g glob) noCommand() string {
+	for i, e := range g.elements {
+		for _, c := range e.choice {
+			switch {
+			case slices.Contains([]string{"|", "||", "&", "&&", ";", ";;", "|&", ">", ">>", "<", "<<", "2>", "&>", "2>&1", ">&2"}, c), strings.HasSuffix(c, ";"):
+				return "a script is taken apart before rules see it: what stands between commands, and redirections, are in none of them"
+			case i == 0 && len(e.choice) == 1 && assignment(c):
+				return "variables in front of a command are not among its words: name them under env"
+			}
+		}
+	}
+	return ""
+}
+
+// assignment reports whether a word in front of a command sets a variable.
+func assignment(s string) bool {
+	name, _, ok := strings.Cut(s, "=")
+	return ok && variable.MatchString(name)
+}

@@ -1,0 +1,182 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/policies/shell"
+)
+
+// ofWall reports whether a rule that allows is about commands that another one
+// allows as it allows all: there the box is the wall, and the narrower rule
+// opens nothing.
+func (l *linter) ofWall(i int) bool {
+	r := &l.rules[i]
+	for k := range l.rules {
+		s := &l.rules[k]
+		if k != i && s.match.everyCommand() && s.verdict == Allow && s.mode == ModeEnforce && s.when == nil && s.unless.isZero() && s.match.covers(&r.match, true) {
+			return true
+		}
+	}
+	return false
+}
+
+// opens looks at what a rule lets through.
+func (l *linter) opens(i int) {
+	r := &l.rules[i]
+	for k, g := range r.match.commands {
+		if valueOf(valueOf(l.entry(i), "match"), "command") != nil && !g.everything() {
+			l.opensCommand(i, k, g)
+		}
+	}
+	for k, g := range r.match.paths {
+		if len(g.elements) > 1 && g.elements[0].any {
+			l.add(i, l.at(i, k, "match", "path"), "open-path", LintWarning,
+				fmt.Sprintf("rule %s allows %s wherever it lies", r.id, shown(g.text)),
+				"a ** at the beginning is every directory that the box sees", "begin the pattern with a directory, as \"/workspace/**/x\"")
+		}
+	}
+	for k, g := range r.match.urls {
+		at := l.at(i, k, "match", "url")
+		if g.host == "*" {
+			l.add(i, at, "open-url", LintWarning,
+				fmt.Sprintf("rule %s allows a URL on every host", r.id),
+				"* also stands for addresses and for names of this machine and its networks", "name the hosts, or write <public> for every public name")
+		} else if m, err := compileHost(g.host); err == nil {
+			l.opensHost(i, at, r.id, "", m)
+		}
+	}
+	for k, m := range r.match.hosts {
+		l.opensHost(i, l.at(i, k, "match", "host"), r.id, "", m)
+	}
+	for k, e := range r.match.env {
+		if bad := firstOf(riskyEnv, e.match); bad != "" {
+			l.add(i, l.at(i, k, "match", "env"), "open-env", LintWarning,
+				fmt.Sprintf("rule %s lets a command have the variable %s", r.id, bad),
+				"such a variable makes programs run or load what it names", "list the variables that are needed, as CI, TZ and \"LC_*\"")
+		}
+	}
+	l.opensFlags(i)
+}
+
+// opensCommand looks at one pattern of commands that a rule allows.
+func (l *linter) opensCommand(i, number int, g glob) {
+	r := &l.rules[i]
+	at := l.at(i, number, "match", "command")
+	e, ok := g.program()
+	if !ok || slices.Contains(e.choice, "*") {
+		l.add(i, at, "open-program", LintWarning,
+			fmt.Sprintf("rule %s allows %s of every program", r.id, shown(g.text)),
+			"the first word is the program: with a star ./x fits too, and so does whatever lies in the workspace", "name the programs, as \"{ls,cat} **\"; or write \"**\" if the box may run anything")
+		return
+	}
+	for _, name := range append(slices.Clone(e.choice), shell.Known()...) {
+		kind := shell.ClassOf(name)
+		if kind == shell.Plain || !e.names(name) || !g.open() || strings.Contains(name, "*") {
+			continue
+		}
+		check, why, instead := "open-interpreter", "what such a program runs is not said by its words, or stands in a file that an agent can write", "allow the one script or module that is needed, word by word; or allow \"**\" and let the profile be the wall"
+		if kind == shell.Wrapper {
+			check, why, instead = "open-wrapper", "what a wrapper starts is judged as a part of its own, so that it needs no rule; its own options change for whom, where or with which libraries that runs", "remove it: without a rule timeout, nice, env and the like are let through with what they start"
+		}
+		l.add(i, at, check, LintWarning, fmt.Sprintf("rule %s allows %s, %s, with any words", r.id, name, kind), why, instead)
+		return
+	}
+	if len(r.match.flags) > 0 || !g.open() {
+		return
+	}
+	for _, risk := range risks {
+		if slices.ContainsFunc(strings.Fields(risk.programs), e.names) {
+			l.add(i, at, "open-options", LintWarning,
+				fmt.Sprintf("rule %s allows %s with any options", r.id, firstOf(strings.Fields(risk.programs), e.names)),
+				risk.why, "list the options that are harmless under flags; programs have more of the others than anybody forbids")
+			return
+		}
+	}
+}
+
+// opensFlags looks at the options that a rule allows.
+func (l *linter) opensFlags(i int) {
+	r := &l.rules[i]
+	if len(r.match.anyFlag) > 0 {
+		l.add(i, l.at(i, -1, "match", "any_flag"), "any-flag", LintWarning,
+			fmt.Sprintf("rule %s allows commands that have one of these options, and any others", r.id),
+			"any_flag wants one of them to be there; flags wants none but them", "write flags")
+	}
+	if len(r.unless.anyFlag) > 0 && len(r.match.flags) == 0 {
+		l.add(i, l.at(i, -1, "unless", "any_flag"), "any-flag", LintWarning,
+			fmt.Sprintf("rule %s allows all options but those that it thought of", r.id),
+			"programs have more options that write or run something, and take them in more spellings, than a list names", "list the options that are harmless under flags of match")
+	}
+	for _, risk := range risks {
+		program := ""
+		for _, g := range r.match.commands {
+			if e, ok := g.program(); ok && program == "" {
+				program = firstOf(strings.Fields(risk.programs), e.names)
+			}
+		}
+		if program == "" {
+			continue
+		}
+		for k, e := range r.match.flags {
+			bad := firstOf(strings.Fields(risk.options), func(s string) bool { return e.match(s) || e.match(s+"=x") })
+			if bad != "" {
+				l.add(i, l.at(i, k, "match", "flags"), "risky-flag", LintWarning,
+					fmt.Sprintf("rule %s lets %s have %s", r.id, program, bad), risk.why, "take it out of flags")
+			}
+		}
+	}
+}
+
+// profiles looks at what may leave boxes.
+func (l *linter) profiles() {
+	for _, name := range l.p.Profiles() {
+		allow := valueOf(valueOf(valueOf(valueOf(l.root, "profiles"), name), "net"), "allow")
+		e := l.p.profiles[name].Egress()
+		if allow == nil {
+			continue // it is another profile's
+		}
+		for k := range e.Allow {
+			at := allow
+			if k < len(allow.Content) && len(allow.Content) == len(e.Allow) {
+				at = allow.Content[k]
+			}
+			l.opensHost(-1, at, "", name, e.Allow[k].ready().host)
+		}
+	}
+}
+
+// opensHost notes a host in which strangers can have names.
+func (l *linter) opensHost(i int, at *yaml.Node, ruleID, profile string, m hostMatch) {
+	f := Finding{Check: "open-host", Severity: LintWarning, Rule: ruleID, Profile: profile}
+	who := "rule " + ruleID + " allows"
+	if i < 0 {
+		who = "profile " + profile + " lets its boxes reach"
+	}
+	domain := strings.TrimPrefix(m.below, ".")
+	switch {
+	case m.every && i >= 0:
+		f.Message = who + " every public host"
+		f.Why, f.Instead = "a page can take with it, in its address, what the agent has read", "name the hosts, or say in a comment why all of them are meant"
+	case m.below != "" && !strings.Contains(domain, "."):
+		f.Message = fmt.Sprintf("%s every name below %s", who, domain)
+		f.Why, f.Instead = "anybody can register one", "name the hosts"
+	case slices.Contains(sharedHosts, domain):
+		f.Message = fmt.Sprintf("%s every name below %s", who, domain)
+		f.Why, f.Instead = "anybody can have a site or a store there, and take what is sent to it", "name the hosts below it that are needed"
+	default:
+		return
+	}
+	l.note(at, f)
+}
+
+// firstOf is the first of some texts that fits, or "".
+func firstOf(all []string, fits func(string) bool) string {
+	if i := slices.IndexFunc(all, fits); i >= 0 {
+		return all[i]
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// textOnly notes a rule that denies what only the sandbox can hold: its text
+// stops those who spell it so.
+func (l *linter) textOnly(i int) {
+	r := &l.rules[i]
+	if r.passes {
+		return // it says itself that no wall rests on it
+	}
+	if len(r.match.paths) > 0 && (len(r.match.tools) == 0 || r.match.onTool("Bash") || r.match.onTool("BackgroundBash")) {
+		if profile := l.lacking(r, func(g Grant) bool { return false }); profile != "" {
+			l.add(i, l.at(i, 0, "match", "path"), "text-only", LintNote,
+				fmt.Sprintf("rule %s cannot keep a command of Bash from these paths", r.id),
+				"of a command it sees redirections and the directory only: that cat x reads a file, cat alone knows",
+				"leave the path out of fs of the profile, or write it under protect; keep the rule for other tools and for its reason")
+		}
+		return
+	}
+	if len(r.match.commands) == 0 || slices.ContainsFunc(r.match.commands, glob.everything) {
+		return
+	}
+	for k, g := range r.match.commands {
+		what, instead, held := g.wall()
+		profile := l.lacking(r, held)
+		if profile == "" {
+			continue
+		}
+		l.add(i, l.at(i, k, "match", "command"), "text-only", LintNote,
+			fmt.Sprintf("rule %s denies by its text what boxes of the profile %s can do", r.id, profile),
+			"a build file, an interpreter or another name of the program does the same in other words: "+what,
+			instead+"; write unsure: pass if the rule is to remind and not to hold")
+		return
+	}
+}
+
+// lacking is a profile of those a rule speaks about whose boxes do not hold
+// what it denies; "" for none. It is asked about no profile that asks for each
+// program.
+func (l *linter) lacking(r *rule, held func(Grant) bool) string {
+	for _, name := range l.p.Profiles() {
+		applies := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == name })
+		if g := l.p.profiles[name]; applies && l.runs(name) && !held(g) {
+			return name
+		}
+	}
+	return ""
+}
+
+// runs reports whether a command can run in boxes of a profile.
+func (l *linter) runs(profile string) bool {
+	for i := range l.p.rules {
+		r := &l.p.rules[i]
+		here := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == profile })
+		bare := !r.match.typed() && len(r.match.upstreams)+len(r.match.hints) == 0
+		if here && bare && r.mode == ModeEnforce && r.verdict == Deny && r.when == nil && r.unless.isZero() && r.match.onTool("Bash") {
+			return false
+		}
+	}
+	return true
+}
+
+// wall says what holds against the commands of a pattern, what to do, and
+// whether a profile does.
+func (g glob) wall() (what, instead string, held func(Grant) bool) {
+	enforced := func(g Grant) bool { return g.exec == ExecEnforce }
+	e, ok := g.program()
+	for _, word := range g.elements[min(1, len(g.elements)):] {
+		if slices.ContainsFunc(word.choice, func(c string) bool {
+			return strings.Contains(c, "/") && c != "/" || strings.HasPrefix(c, ".") || strings.HasPrefix(c, "~")
+		}) {
+			return "a file has many names, and a shell makes more", "leave the file out of fs of the profile, or write it under protect", func(Grant) bool { return false }
+		}
+	}
+	switch {
+	case ok && firstOf(strings.Fields(netPrograms), e.names) != "":
+		return "what may leave is for net of the profile", "name under net what may be reached, or write mode: none",
+			func(g Grant) bool { return g.network == NetworkNone || enforced(g) }
+	case ok && firstOf(strings.Fields(writers), e.names) != "":
+		return "what may be written is for fs of the profile", "write workspace: ro or overlay, or name under protect what stays",
+			func(g Grant) bool {
+				writable := slices.ContainsFunc(g.mounts, func(m Mount) bool { return m.Writable })
+				return g.access != AccessWrite && !writable || enforced(g)
+			}
+	}
+	return "the rule keeps an honest agent on its way, and stops nobody else", "let fs, net and limits of the profile hold it, or write exec: enforce, which looks at each program that starts", enforced
+}

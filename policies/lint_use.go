@@ -1,0 +1,86 @@
+package policies
+
+import "fmt"
+
+// tested notes rules that no test of the policy names or is decided by.
+func (l *linter) tested() {
+	if len(l.rules) == 0 {
+		return
+	}
+	if len(l.p.tests) == 0 {
+		l.note(valueOf(l.root, "rules"), Finding{
+			Check: "untested", Severity: LintNote, Message: "the policy has no tests",
+			Why: "tests run whenever it is read, and keep an edit from changing what it was not meant to", Instead: `write some, as tests: [{bash: "git push", want: ask}]`,
+		})
+		return
+	}
+	decided := make(map[string]bool)
+	for _, t := range l.p.tests {
+		decided[t.Rule] = true
+	}
+	for i := range l.rules {
+		r := &l.rules[i]
+		if r.mode == ModeEnforce && !decided[r.id] && !l.gone[i] {
+			l.add(i, l.at(i, -1, "id"), "untested", LintNote,
+				fmt.Sprintf("no test is decided by rule %s", r.id),
+				"an edit that breaks it would be read without a word", fmt.Sprintf("write a test whose call it decides, with rule: %s", r.id))
+		}
+	}
+}
+
+// Bounds below which an audit log says too little of a rule.
+const (
+	fewCalls  = 100 // of a log, to say that a rule is not used
+	fewAsked  = 5   // questions of a rule
+	keptShare = 5   // one in so many is 20 %
+)
+
+// used notes what the audit log says of rules.
+func (l *linter) used() {
+	if l.use == nil {
+		return
+	}
+	for i := range l.rules {
+		r := &l.rules[i]
+		if l.use.Calls >= fewCalls && l.use.Spoke[r.id] == 0 {
+			l.add(i, l.at(i, -1, "id"), "unused", LintNote,
+				fmt.Sprintf("rule %s speaks about none of the %d calls of the log", r.id, l.use.Calls),
+				"it may be there for a day that has not come, or match nothing that agents do", "look with \"belljar policy explain\" whether it matches what it should")
+		}
+		if asked, kept := l.use.Asked[r.id], l.use.Kept[r.id]; asked >= fewAsked && kept*keptShare > asked {
+			l.add(i, l.at(i, -1, "id"), "candidate", LintNote,
+				fmt.Sprintf("of %d questions of rule %s, %d were answered with a yes for more than the call", asked, r.id, kept),
+				"who is asked what is always fine stops reading the questions", "allow the part of it that people always allow, with flags and env; the rest goes on asking")
+		}
+	}
+}
+
+// Speaks are the ids of the rules that speak about a call, in whatever part, of
+// all layers that hold for it; for those who count. A rule on trial counts.
+func (p *Policy) Speaks(f Facts) []string {
+	profile, _ := p.asked(f)
+	if profile == "" {
+		return nil
+	}
+	var ids []string
+	known := make(map[string]bool)
+	of := func(q *Policy, parts []piece) {
+		var seen []Match
+		c := &inquiry{tool: f.Tool, profile: profile, facts: &f, pieces: parts, seen: &seen}
+		for i := range parts {
+			q.weigh(c, &parts[i])
+		}
+		for _, m := range seen {
+			if !m.Silent && !known[m.Rule] {
+				known[m.Rule] = true
+				ids = append(ids, m.Rule)
+			}
+		}
+	}
+	parts := pieces(f)
+	of(p, parts)
+	for _, l := range p.layersOf(f.Tenant) {
+		of(&l.rules, parts)
+	}
+	return ids
+}
