@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// However many different changes a log shows, only so many are kept.
+func TestReplayIsBounded(t *testing.T) {
+	r := replay{groups: make(map[change]*changed), examples: 2, Skipped: make(map[string]int)}
+	const calls, kinds = 10_000, 2500
+	for i := range calls {
+		c := change{fmt.Sprintf("tool-%d", i%kinds), side{Verdict: policies.Deny}, side{Verdict: policies.Allow}}
+		r.note(c, exampleCall{CallID: fmt.Sprint(i), Time: time.Unix(int64(i), 0)})
+	}
+	r.sort()
+	listed := 0
+	for _, g := range r.Changes {
+		listed += g.Calls
+		if len(g.Examples) > 2 {
+			t.Fatalf("%s: %d examples", g.Tool, len(g.Examples))
+		}
+	}
+	if len(r.Changes) != maxChanges || listed+r.Others != calls || r.Changed != calls {
+		t.Errorf("got %d groups of %d calls and %d others of %d; want %d groups of %d calls in all", len(r.Changes), listed, r.Others, r.Changed, maxChanges, calls)
+	}
+}
