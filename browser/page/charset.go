@@ -152,10 +152,14 @@ func guess(src []byte) (encoding.Encoding, string) {
 	}
 	var best candidate
 	most := 0.5
-	for _, c := range []candidate{
-		{japanese.ShiftJIS, "shift_jis"}, {japanese.EUCJP, "euc-jp"}, {korean.EUCKR, "euc-kr"},
-		{simplifiedchinese.GB18030, "gb18030"}, {traditionalchinese.Big5, "big5"},
-	} {
+	candidates := []candidate{
+		{japanese.ShiftJIS, "shift_jis"},
+		{japanese.EUCJP, "euc-jp"},
+		{korean.EUCKR, "euc-kr"},
+		{simplifiedchinese.GB18030, "gb18030"},
+		{traditionalchinese.Big5, "big5"},
+	}
+	for _, c := range candidates {
 		if s := asian(convertBy(c.e, sample), c.name); s > most {
 			best, most = c, s
 		}

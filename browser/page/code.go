@@ -275,7 +275,7 @@ func languageName(s string) string {
 		return ""
 	}
 	for i := range len(s) {
-		if c := s[i]; !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '#' || c == '-' || c == '_' || c == '.') {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && strings.IndexByte("+#-_.", c) < 0 {
 			return ""
 		}
 	}

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -41,30 +42,14 @@ func is(n *html.Node, names ...string) bool {
 	if n == nil || n.Type != html.ElementNode {
 		return false
 	}
-	for _, name := range names {
-		if n.Data == name {
-			return true
-		}
-	}
-	return false
-}
-
-// classes are class and id of an element, in small letters.
-func classes(n *html.Node) string {
-	class, id := attr(n, "class"), attr(n, "id")
-	if class == "" && id == "" {
-		return ""
-	}
-	return strings.ToLower(class + " " + id)
+	return slices.Contains(names, n.Data)
 }
 
 // hasClass reports whether one of the words of class is one of these.
 func hasClass(n *html.Node, names ...string) bool {
 	for word := range strings.FieldsSeq(attr(n, "class")) {
-		for _, name := range names {
-			if word == name {
-				return true
-			}
+		if slices.Contains(names, word) {
+			return true
 		}
 	}
 	return false

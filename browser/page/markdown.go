@@ -219,9 +219,9 @@ func (ours) Init(conv *converter.Converter) error {
 		case "dl":
 			return writeDefinitions(ctx, w, n)
 		case "q":
-			w.WriteString("“")
+			put(w, "“")
 			ctx.RenderChildNodes(ctx, w, n)
-			w.WriteString("”")
+			put(w, "”")
 			return converter.RenderSuccess
 		case "blockquote":
 			return writeQuote(ctx, w, n)
@@ -237,6 +237,9 @@ func (ours) Init(conv *converter.Converter) error {
 	}, converter.PriorityEarly)
 	return nil
 }
+
+// put writes to a buffer of the library, which cannot fail.
+func put(w converter.Writer, s string) { _, _ = w.WriteString(s) }
 
 func render(ctx converter.Context, n *html.Node) []byte {
 	var b bytes.Buffer
@@ -269,15 +272,15 @@ func writeLink(ctx converter.Context, w converter.Writer, n *html.Node) converte
 		trimmed = trimmed[1:]
 	}
 	if c := content[0:min(1, len(content))]; len(c) == 1 && c[0] == ' ' {
-		w.WriteByte(' ')
+		put(w, " ")
 	}
-	w.WriteByte('[')
-	w.Write(trimmed)
-	w.WriteString("](")
-	w.WriteString(href)
-	w.WriteByte(')')
+	put(w, "[")
+	put(w, string(trimmed))
+	put(w, "](")
+	put(w, href)
+	put(w, ")")
 	if len(content) > 0 && content[len(content)-1] == ' ' {
-		w.WriteByte(' ')
+		put(w, " ")
 	}
 	return converter.RenderSuccess
 }
@@ -299,15 +302,15 @@ func writeImage(w converter.Writer, n *html.Node) converter.RenderStatus {
 	src := attr(n, "src")
 	if src == "" {
 		if alt != "" {
-			w.WriteString("![" + alt + "]()")
+			put(w, "!["+alt+"]()")
 		}
 		return converter.RenderSuccess
 	}
-	w.WriteString("![" + alt + "](" + src)
+	put(w, "!["+alt+"]("+src)
 	if title := oneLine(attr(n, "title")); title != "" && title != oneLine(attr(n, "alt")) {
-		w.WriteString(` "` + strings.ReplaceAll(title, `"`, "'") + `"`)
+		put(w, ` "`+strings.ReplaceAll(title, `"`, "'")+`"`)
 	}
-	w.WriteByte(')')
+	put(w, ")")
 	return converter.RenderSuccess
 }
 
@@ -320,19 +323,19 @@ func writeBox(w converter.Writer, n *html.Node) converter.RenderStatus {
 	if next := n.NextSibling; next == nil || next.Type != html.TextNode || !strings.HasPrefix(next.Data, " ") {
 		box += " "
 	}
-	w.WriteString(box)
+	put(w, box)
 	return converter.RenderSuccess
 }
 
 func writeRaised(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	content := bytes.TrimSpace(render(ctx, n))
 	if len(content) == 0 || bytes.Contains(content, []byte("](")) || content[0] == '[' || bytes.Contains(content, []byte("\n")) {
-		w.Write(content) // a footnote says so itself
+		put(w, string(content)) // a footnote says so itself
 		return converter.RenderSuccess
 	}
-	w.WriteString("<" + n.Data + ">")
-	w.Write(content)
-	w.WriteString("</" + n.Data + ">")
+	put(w, "<"+n.Data+">")
+	put(w, string(content))
+	put(w, "</"+n.Data+">")
 	return converter.RenderSuccess
 }
 
@@ -344,16 +347,16 @@ func writeQuote(ctx converter.Context, w converter.Writer, n *html.Node) convert
 		return converter.RenderSuccess
 	}
 	content = bytes.ReplaceAll(content, marker.BytesMarkerCodeBlockNewline, append(bytes.Clone(marker.BytesMarkerCodeBlockNewline), '>', ' '))
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	for line := range bytes.Lines(content) {
 		if len(bytes.TrimSpace(line)) == 0 {
-			w.WriteString(">\n")
+			put(w, ">\n")
 			continue
 		}
-		w.WriteString("> ")
-		w.Write(line)
+		put(w, "> ")
+		put(w, string(line))
 	}
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	return converter.RenderSuccess
 }
 
@@ -362,19 +365,19 @@ func writeSummary(ctx converter.Context, w converter.Writer, n *html.Node) conve
 	if len(content) == 0 {
 		return converter.RenderSuccess
 	}
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	if bytes.ContainsAny(content, "\n*#`") || bytes.Contains(content, []byte("](")) {
-		w.Write(content)
+		put(w, string(content))
 	} else {
-		w.WriteString("**" + string(content) + "**")
+		put(w, "**"+string(content)+"**")
 	}
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	return converter.RenderSuccess
 }
 
 func writeMath(w converter.Writer, tex string, block bool) {
 	if !block {
-		w.WriteString("$" + oneLine(tex) + "$")
+		put(w, "$"+oneLine(tex)+"$")
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(tex), "\n")
@@ -384,40 +387,40 @@ func writeMath(w converter.Writer, tex string, block bool) {
 			kept = append(kept, strings.TrimRight(l, " \t\r"))
 		}
 	}
-	w.WriteString("\n\n$$\n" + strings.Join(kept, "\n") + "\n$$\n\n")
+	put(w, "\n\n$$\n"+strings.Join(kept, "\n")+"\n$$\n\n")
 }
 
 // writeDefinitions writes terms and what they mean: a term is a line of its
 // own, its meaning is indented after a colon.
 func writeDefinitions(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	var visit func(n *html.Node)
 	visit = func(n *html.Node) {
 		for c := n.FirstChild; c != nil; c = c.NextSibling {
 			switch {
 			case is(c, "dt"):
 				if content := bytes.TrimSpace(render(ctx, c)); len(content) > 0 {
-					w.WriteString("\n\n")
-					w.Write(content)
+					put(w, "\n\n")
+					put(w, string(content))
 				}
 			case is(c, "dd"):
 				if content := bytes.TrimSpace(render(ctx, c)); len(content) > 0 {
-					w.WriteString("\n: ")
-					w.Write(indented(tidy(content)))
-					w.WriteString("\n")
+					put(w, "\n: ")
+					put(w, string(indented(tidy(content))))
+					put(w, "\n")
 				}
 			case is(c, "div") && first(c, func(n *html.Node) bool { return is(n, "dt", "dd") }) != nil:
 				visit(c)
 			case c.Type == html.TextNode && strings.TrimSpace(c.Data) == "":
 			default:
-				w.WriteString("\n\n")
+				put(w, "\n\n")
 				ctx.RenderNodes(ctx, w, c)
-				w.WriteString("\n\n")
+				put(w, "\n\n")
 			}
 		}
 	}
 	visit(n)
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	return converter.RenderSuccess
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/metrics"
 	"strings"
 	"unicode/utf8"
@@ -240,15 +239,11 @@ func (w *pdfText) do(op string, args []pdf.Value) {
 		}
 		list := args[len(args)-1]
 		for i := range list.Len() {
-			switch v := list.Index(i); v.Kind() {
-			case pdf.String:
+			v := list.Index(i)
+			if v.Kind() == pdf.String {
 				w.show(v.RawString())
-			case pdf.Integer, pdf.Real:
-				// A gap of a fifth of the font's size is a space.
-				if v.Float64() < -200 {
-					w.space()
-				}
-			default:
+			} else if v.Float64() < -200 {
+				w.space() // a gap of a fifth of the font's size
 			}
 		}
 	}
@@ -286,5 +281,3 @@ func (w *pdfText) space() {
 		w.b.WriteByte(' ')
 	}
 }
-
-var _ io.ReaderAt = (*boundReader)(nil)

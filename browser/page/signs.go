@@ -106,14 +106,11 @@ func plain(root *html.Node) {
 	walk(root, func(n *html.Node) bool {
 		attrs := n.Attr[:0]
 		for _, a := range n.Attr {
-			if keep[a.Key] && !(a.Key == "class" && !is(n, "pre", "code")) {
+			if keep[a.Key] && (a.Key != "class" || is(n, "pre", "code")) {
 				attrs = append(attrs, a)
 			}
 		}
 		n.Attr = attrs
-		if is(n, "span", "font") && len(n.Attr) == 0 && n != root && n.Parent != nil && is(n, "font") {
-			unwrap(n)
-		}
 		return true
 	})
 }

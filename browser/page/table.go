@@ -76,9 +76,9 @@ func writeTable(ctx converter.Context, w converter.Writer, table *html.Node) con
 	if layout(table) {
 		for _, tr := range rowsOf(table) {
 			for _, c := range cellsOf(tr) {
-				w.WriteString("\n\n")
+				put(w, "\n\n")
 				ctx.RenderChildNodes(ctx, w, c)
-				w.WriteString("\n\n")
+				put(w, "\n\n")
 			}
 		}
 		return converter.RenderSuccess
@@ -122,11 +122,11 @@ func writeTable(ctx converter.Context, w converter.Writer, table *html.Node) con
 	if len(grid) == 0 {
 		return converter.RenderSuccess
 	}
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	for c := table.FirstChild; c != nil; c = c.NextSibling {
 		if is(c, "caption") {
-			w.Write(bytes.TrimSpace(render(ctx, c)))
-			w.WriteString("\n\n")
+			put(w, string(bytes.TrimSpace(render(ctx, c))))
+			put(w, "\n\n")
 		}
 	}
 	if !headed(table, rows) {
@@ -139,7 +139,7 @@ func writeTable(ctx converter.Context, w converter.Writer, table *html.Node) con
 			writeRule(w, columns)
 		}
 	}
-	w.WriteString("\n\n")
+	put(w, "\n\n")
 	return converter.RenderSuccess
 }
 
@@ -183,7 +183,7 @@ func writeInner(ctx converter.Context, w converter.Writer, table *html.Node) con
 				cells = append(cells, s)
 			}
 		}
-		w.WriteString("\n" + strings.Join(cells, ", ") + "\n")
+		put(w, "\n"+strings.Join(cells, ", ")+"\n")
 	}
 	return converter.RenderSuccess
 }
@@ -248,18 +248,18 @@ func codeInCell(pre *html.Node) {
 }
 
 func writeRow(w converter.Writer, line []string, columns int) {
-	w.WriteByte('|')
+	put(w, "|")
 	for i := range columns {
-		w.WriteByte(' ')
+		put(w, " ")
 		if i < len(line) && line[i] != "" {
-			w.WriteString(line[i])
-			w.WriteByte(' ')
+			put(w, line[i])
+			put(w, " ")
 		}
-		w.WriteByte('|')
+		put(w, "|")
 	}
-	w.WriteByte('\n')
+	put(w, "\n")
 }
 
 func writeRule(w converter.Writer, columns int) {
-	w.WriteString("|" + strings.Repeat(" --- |", columns) + "\n")
+	put(w, "|"+strings.Repeat(" --- |", columns)+"\n")
 }

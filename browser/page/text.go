@@ -34,6 +34,9 @@ func plainText(n *html.Node) string {
 }
 
 func (w *textWriter) need(lines int) {
+	if lines == 0 {
+		return
+	}
 	w.lines = max(w.lines, lines)
 	w.space = false
 }
@@ -79,12 +82,11 @@ func isBlank(r rune) bool {
 }
 
 func (w *textWriter) node(n *html.Node) {
-	switch n.Type {
-	case html.TextNode:
+	if n.Type == html.TextNode {
 		w.text(n.Data)
 		return
-	case html.ElementNode, html.DocumentNode:
-	default:
+	}
+	if n.Type != html.ElementNode && n.Type != html.DocumentNode {
 		return
 	}
 	switch n.Data {
@@ -107,7 +109,7 @@ func (w *textWriter) node(n *html.Node) {
 			due = 2
 		}
 	}
-	w.need2(due)
+	w.need(due)
 	pre := is(n, "pre", "listing", "xmp", "textarea")
 	if pre {
 		w.pre++
@@ -118,11 +120,5 @@ func (w *textWriter) node(n *html.Node) {
 	if pre {
 		w.pre--
 	}
-	w.need2(due)
-}
-
-func (w *textWriter) need2(due int) {
-	if due > 0 {
-		w.need(due)
-	}
+	w.need(due)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -59,11 +60,14 @@ func parse(ctx context.Context, src []byte) (*tree, error) {
 		}
 		switch z.Next() {
 		case html.ErrorToken:
-			if err := z.Err(); err != io.EOF && !errors.Is(err, html.ErrBufferExceeded) {
-				return nil, err
-			} else if err != io.EOF {
-				t.cut = true
+			err := z.Err()
+			if errors.Is(err, io.EOF) {
+				return t, nil
 			}
+			if !errors.Is(err, html.ErrBufferExceeded) {
+				return nil, err
+			}
+			t.cut = true
 			return t, nil
 		case html.TextToken:
 			t.text(z.Text())
@@ -127,8 +131,8 @@ func isTablePart(n *html.Node) bool { return is(n, "table", "tbody", "thead", "t
 func (t *tree) insert(n *html.Node) {
 	top := t.top()
 	if isTablePart(top) && !inTable[n.Data] && !t.raw {
-		for i := len(t.open) - 1; i >= 0; i-- {
-			if p := t.open[i]; p.Data == "table" && p.Parent != nil {
+		for _, p := range slices.Backward(t.open) {
+			if p.Data == "table" && p.Parent != nil {
 				p.Parent.InsertBefore(n, p)
 				return
 			}
@@ -181,7 +185,7 @@ func (t *tree) start(z *html.Tokenizer, closed bool) {
 	if !t.raw {
 		t.implied(name)
 	}
-	if len(t.open) >= maxDepth && !voidElements[name] && !(closed && t.raw) {
+	if len(t.open) >= maxDepth && !voidElements[name] && (!closed || !t.raw) {
 		t.over[name]++
 		t.deep = true
 		return

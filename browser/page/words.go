@@ -12,7 +12,7 @@ import (
 // around and between the paragraphs of an article. They name roles that any
 // site has, not sites.
 var furniture = set(`share sharing sharebar sharetools shares social socials follow followus like likes
-	related relateds recommended recommendation recommendations recirc recirculation readmore teaser teasers
+	related recommended recommendation recommendations recirc recirculation readmore teaser teasers
 	trending popular mostread mostpopular morestories
 	newsletter newsletters subscribe subscription subscribebox signup optin promo promos promotion promobox
 	advert adverts advertisement advertising ad ads adslot adbox sponsor sponsored sponsors dfp gpt commercial
@@ -30,7 +30,7 @@ var furniture = set(`share sharing sharebar sharetools shares social socials fol
 
 // furnitureParts are words that are enough as a part of a longer one.
 var furnitureParts = []string{
-	"newsletter", "breadcrumb", "caption", "disqus", "taboola", "outbrain", "advertis", "byline", "dateline", "related",
+	"newsletter", "breadcrumb", "caption", "disqus", "taboola", "outbrain", "advertisement", "byline", "dateline", "related",
 	"recommend", "sharebar", "sharetool", "socialshar", "signup", "readmore", "mostread", "timestamp", "authorbio",
 }
 
