@@ -89,7 +89,8 @@ type Response struct {
 	Redirects   []Redirect
 	Stop        *Stop // the redirect that was not followed; then there is no body
 	Fetched     time.Time
-	Cached      bool // no server was asked
+	Cached      bool // no server sent it now
+	Keep        bool // it may be kept for later calls of the same tenant
 	Tries       int  // requests that were made for it
 }
 

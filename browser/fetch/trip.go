@@ -63,7 +63,7 @@ func (t *trip) response(h *hop, fromCache bool) *Response {
 		URL: t.at.String(), Status: h.status, ContentType: h.header.Get("Content-Type"), Language: h.header.Get("Content-Language"),
 		Filename: attachment(h.header.Get("Content-Disposition")),
 		Body:     h.body, Truncated: h.truncated, Partial: h.partial, Redirects: t.way,
-		Fetched: h.fetched, Cached: fromCache, Tries: t.tries,
+		Fetched: h.fetched, Cached: fromCache, Keep: len(t.r.Headers) == 0 && h.keepable() && freshFor(h) == cacheFor, Tries: t.tries,
 	}
 }
 

@@ -63,7 +63,7 @@ const (
 // HiddenAttr marks an element that does not show. Who has a layout at hand, a
 // browser, sets it before it serialises a page; Convert leaves such elements
 // out and counts them, as it does with those that HTML alone shows to be hidden.
-const HiddenAttr = "belljar-hidden"
+const HiddenAttr = "data-belljar-hidden"
 
 // Limits on one conversion when Options leave them open.
 const (

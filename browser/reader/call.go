@@ -1,0 +1,283 @@
+package reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"belljar.dev/browser"
+	"belljar.dev/browser/fetch"
+	"belljar.dev/browser/page"
+	"belljar.dev/policies"
+)
+
+// call is one Read that goes to the network.
+type call struct {
+	r     *Reader
+	g     policies.Grant
+	q     Query
+	outer context.Context //nolint:containedctx // lives as long as the call; the deadline of the network is not that of the conversion
+	mode  policies.Render
+}
+
+// read fetches, and renders where that is wanted. keep says whether later
+// calls may have the same.
+func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
+	resp, err := c.r.cfg.Fetch.Get(ctx, c.g, fetch.Request{
+		URL: c.q.URL, Headers: c.q.Headers, MaxBytes: page.DefaultMaxBytes, Judge: c.g.DecideURL, Progress: c.q.Progress,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	res := &Result{
+		Stop: resp.Stop, Type: fetch.MediaType(resp.ContentType), URL: resp.URL, Status: resp.Status, Redirects: resp.Redirects,
+		Rendered: Static, Partial: resp.Partial, Fetched: resp.Fetched, Cached: resp.Cached,
+	}
+	switch {
+	case resp.Stop != nil:
+		return res, false, nil
+	case isImage(resp):
+		if resp.Truncated {
+			return nil, false, tooLarge(resp)
+		}
+		res.Image = resp.Body
+		return res, false, nil
+	case len(resp.Body) == 0 && resp.Status < 300:
+		res.Notes = append(res.Notes, "The server sent nothing: the page is empty.")
+	}
+	c.q.Progress("converting")
+	res.Page, err = c.convert(resp.Body, resp.ContentType, resp.URL, false)
+	if err != nil {
+		return nil, false, attached(err, resp)
+	}
+	// The body was bounded before it came here, so the page does not know.
+	if resp.Truncated && !res.Page.Truncated {
+		whole := *res.Page
+		whole.Truncated = true
+		res.Page = &whole
+	}
+	c.lane(ctx, res)
+	if ctx.Err() != nil && c.outer.Err() != nil {
+		return nil, false, context.Cause(c.outer)
+	}
+	return res, resp.Keep && res.Partial == "", nil
+}
+
+// isImage reports whether an answer is an image, by its type or, where that
+// says nothing, by how it begins.
+func isImage(resp *fetch.Response) bool {
+	switch t := fetch.MediaType(resp.ContentType); t {
+	case "", "application/octet-stream", "binary/octet-stream":
+		return resp.Status < 300 && fetch.IsImage(http.DetectContentType(resp.Body))
+	default:
+		return resp.Status < 300 && fetch.IsImage(t)
+	}
+}
+
+func tooLarge(resp *fetch.Response) error {
+	return &fetch.Error{
+		Kind: fetch.KindType, Type: fetch.MediaType(resp.ContentType), URL: resp.URL,
+		Message: fmt.Sprintf("the image has more than %d bytes, or did not come in time", page.DefaultMaxBytes), Instead: "look for a smaller one",
+	}
+}
+
+// attached adds to a refusal that the page is meant for the disk.
+func attached(err error, resp *fetch.Response) error {
+	bad, ok := errors.AsType[*page.UnsupportedError](err)
+	if ok && resp.Filename != "" {
+		return &fetch.Error{
+			Kind: fetch.KindType, Type: bad.Type, URL: resp.URL,
+			Message: fmt.Sprintf("the server sends a download, %s (%s), and no page", policies.Clip(fmt.Sprintf("%q", resp.Filename), 120), policies.Clip(bad.Type, 80)),
+			Instead: bad.Hint, Err: err,
+		}
+	}
+	return err
+}
+
+// convert makes a page of bytes.
+func (c *call) convert(src []byte, contentType, from string, decoded bool) (*page.Page, error) {
+	return page.Convert(c.outer, src, page.Options{
+		URL: from, ContentType: contentType, Format: c.q.Format, Decoded: decoded, Whole: c.q.Whole, Selector: c.q.Selector,
+		OmitLinks: c.q.OmitLinks, OmitImages: c.q.OmitImages, MaxBytes: page.DefaultMaxBytes, Timeout: min(c.q.Timeout, page.DefaultTimeout),
+	})
+}
+
+// evidence says why a browser should render the page; empty if it need not.
+func (c *call) evidence(p *page.Page) string {
+	switch {
+	case p.Kind != page.KindHTML:
+		return ""
+	case c.mode == policies.RenderAlways:
+		return "every page is rendered here"
+	case c.q.Picture:
+		return "the call asks for a picture"
+	case c.q.Wait > 0:
+		return "the call asks to wait"
+	case c.q.Until != "":
+		return "the call says when the page is loaded"
+	case c.q.Selector != "":
+		return "the call has a selector"
+	case p.NeedsScript != "":
+		return p.NeedsScript
+	}
+	return ""
+}
+
+// lane renders the page where there is evidence that it should be, and says in
+// the result which way it was read and why. What a browser cannot do leaves
+// the page as it was fetched.
+func (c *call) lane(ctx context.Context, res *Result) {
+	why := c.evidence(res.Page)
+	switch {
+	case why == "":
+		if res.Why = "the server's text is the page"; c.q.Picture || c.q.Wait > 0 {
+			res.Notes = append(res.Notes, "Only pages of HTML are rendered, so there is nothing to wait for and no picture.")
+		}
+		return
+	case c.mode == policies.RenderNever:
+		res.Why = "nothing is rendered under this policy or by this call"
+		c.missing(res, why)
+		return
+	case c.r.cfg.Browser == nil:
+		res.Why = "this server has no browser"
+		c.missing(res, why)
+		return
+	}
+	rendered, err := c.render(ctx, res)
+	if err == nil {
+		rendered.Why = why
+		*res = *rendered
+		return
+	}
+	if c.outer.Err() != nil {
+		return // the caller says so
+	}
+	said := err.Error()
+	if e, ok := errors.AsType[*browser.Error](err); ok {
+		said = e.Message
+	}
+	c.r.cfg.Log.Warn("a page was not rendered", "err", err)
+	res.Why = "no browser rendered it: " + policies.Clip(said, 300)
+	c.missing(res, why)
+}
+
+// missing notes what a page lacks that was not rendered.
+func (c *call) missing(res *Result, why string) {
+	p := res.Page
+	switch {
+	case p.NeedsScript != "":
+		res.Notes = append(res.Notes, "The page looks as if it were incomplete without a browser ("+p.NeedsScript+"): text may be missing.")
+	case c.mode == policies.RenderAlways:
+	default:
+		res.Notes = append(res.Notes, "Not done, since no browser rendered the page: "+why+".")
+	}
+}
+
+// render has a browser load the page, and converts what it became.
+func (c *call) render(ctx context.Context, static *Result) (*Result, error) {
+	req := browser.Request{
+		URL: static.URL, Until: c.q.Until, Wait: c.q.Wait, Selector: c.q.Selector, HTML: page.DefaultMaxBytes, Progress: func(s browser.Stage) {
+			switch s {
+			case browser.StageQueued:
+				c.q.Progress("queued")
+			case browser.StageReading:
+				c.q.Progress("converting")
+			case browser.StageStarting, browser.StageLoading:
+				c.q.Progress("loading")
+			}
+		},
+	}
+	if sameOrigin(c.q.URL, static.URL) {
+		req.Headers = c.q.Headers
+	}
+	if c.q.Picture {
+		req.Shot = &browser.Shot{}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if req.Timeout = time.Until(deadline); req.Timeout < 50*time.Millisecond {
+			return nil, errors.New("there was no time left for it")
+		}
+	}
+	got, err := c.r.cfg.Browser.Load(ctx, c.g, req)
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{
+		Type: "text/html", URL: got.URL, Status: got.Status, Rendered: Chrome, Partial: got.Partial, Picture: got.Picture,
+		Redirects: static.Redirects, Notes: got.Notes, Fetched: time.Now(),
+	}
+	if res.URL == "" {
+		res.URL = static.URL
+	}
+	if res.Status == 0 {
+		res.Status = static.Status
+	}
+	if stop := c.led(static, got, res); stop != nil {
+		res.Stop, res.Picture = stop, nil
+		return res, nil
+	}
+	c.q.Progress("converting")
+	if res.Page, err = c.convert([]byte(got.HTML), "text/html; charset=utf-8", res.URL, true); err != nil {
+		return nil, err
+	}
+	if got.HTMLSize > len(got.HTML) {
+		whole := *res.Page
+		whole.Truncated = true
+		res.Page = &whole
+	}
+	if n := len(got.Refused); n > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the page were not let through or failed, the first to %s: parts of it may be missing.", n, policies.Clip(got.Refused[0].URL, 200)))
+	}
+	if got.Degraded {
+		res.Notes = append(res.Notes, "The browser ran without a sandbox of its own, in a box.")
+	}
+	return res, nil
+}
+
+// led judges where a browser ended up, which its page decided: the redirects
+// of HTTP among them. The door has judged every connection; this is what the
+// rules say about URLs.
+func (c *call) led(static *Result, got *browser.Loaded, res *Result) *fetch.Stop {
+	steps := make([]fetch.Redirect, 0, len(got.Redirects)+1)
+	for _, s := range got.Redirects {
+		steps = append(steps, fetch.Redirect{From: s.From, To: s.To, Status: s.Status})
+	}
+	if last := static.URL; len(steps) == 0 && withoutFragment(res.URL) != withoutFragment(last) {
+		steps = append(steps, fetch.Redirect{From: last, To: res.URL})
+	}
+	reading := c.g.Reading()
+	for _, step := range steps {
+		if !reading.Redirects && !sameHost(static.URL, step.To) {
+			return &fetch.Stop{Redirect: step, Why: "The page leads to another host, and such redirects are not followed under this policy.", Instead: "call again with that URL, if it is what you want to read"}
+		}
+		if d := c.g.DecideURL(step.To); d.Verdict != policies.Allow {
+			return &fetch.Stop{
+				Redirect: step, Why: fmt.Sprintf("The page leads to a URL that policy rule %s does not let through as it is: %s", d.Rule, d.Reason),
+				Instead: "use another source, or call again with that URL",
+			}
+		}
+	}
+	res.Redirects = append(res.Redirects[:len(res.Redirects):len(res.Redirects)], steps...)
+	return nil
+}
+
+func withoutFragment(s string) string {
+	s, _, _ = strings.Cut(s, "#")
+	return s
+}
+
+func sameOrigin(a, b string) bool {
+	u, err := url.Parse(a)
+	v, err2 := url.Parse(b)
+	return err == nil && err2 == nil && u.Scheme == v.Scheme && strings.EqualFold(u.Host, v.Host)
+}
+
+func sameHost(a, b string) bool {
+	u, err := url.Parse(a)
+	v, err2 := url.Parse(b)
+	return err == nil && err2 == nil && strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.") == strings.TrimPrefix(strings.ToLower(v.Hostname()), "www.")
+}

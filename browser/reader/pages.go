@@ -1,0 +1,103 @@
+package reader
+
+import (
+	"container/list"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// The bounds of what is kept of pages.
+const (
+	pagesFor   = 15 * time.Minute
+	pagesMost  = 256
+	pagesBytes = 128 << 20
+	pagesEach  = 48 << 20
+)
+
+// pages keeps what became of pages, so that reading on does not convert again
+// what may have changed meanwhile. It is safe for concurrent use.
+type pages struct {
+	mu    sync.Mutex
+	all   map[pageKey]*list.Element
+	order *list.List // of *keptPage; the newest use first
+	bytes int
+}
+
+// pageKey is whose page it is, under which policy, and how it was asked for.
+type pageKey struct {
+	tenant, profile string
+	egress          *policies.Egress
+	query           string
+}
+
+type keptPage struct {
+	key   pageKey
+	res   *Result
+	until time.Time
+	keep  bool // for calls that do not read on, too
+	bytes int
+}
+
+func newPages() *pages { return &pages{all: make(map[pageKey]*list.Element), order: list.New()} }
+
+// keyOf is the key of a query. What only bounds it is not part of it.
+func keyOf(g policies.Grant, q Query) pageKey {
+	r := g.Reading()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q %s %q %s %v %v %v %v %q %v %v %v", q.URL, q.Format, q.Selector, q.Until, q.Wait, q.Whole, q.OmitLinks, q.OmitImages, q.Render, r.Render, r.Redirects, r.Robots)
+	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
+		fmt.Fprintf(&b, " %q=%q", name, q.Headers[name])
+	}
+	return pageKey{g.Tenant(), g.Profile(), g.Egress(), b.String()}
+}
+
+// get is a page that was kept, or nil.
+func (p *pages) get(k pageKey, reads bool, now time.Time) *Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.all[k]
+	if e == nil {
+		return nil
+	}
+	kept, _ := e.Value.(*keptPage)
+	if now.After(kept.until) {
+		p.remove(e)
+		return nil
+	}
+	if !kept.keep && !reads {
+		return nil
+	}
+	p.order.MoveToFront(e)
+	return kept.res
+}
+
+// put keeps a page.
+func (p *pages) put(k pageKey, res *Result, keep bool, now time.Time) {
+	size := len(res.Page.Content) + 64*(len(res.Page.Headings)+len(res.Page.Links)+len(res.Page.Images))
+	if size > pagesEach {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.all[k]; e != nil {
+		p.remove(e)
+	}
+	p.all[k] = p.order.PushFront(&keptPage{k, res, now.Add(pagesFor), keep, size})
+	p.bytes += size
+	for p.bytes > pagesBytes || p.order.Len() > pagesMost {
+		p.remove(p.order.Back())
+	}
+}
+
+// remove drops a page; mu must be held.
+func (p *pages) remove(e *list.Element) {
+	kept, _ := p.order.Remove(e).(*keptPage)
+	delete(p.all, kept.key)
+	p.bytes -= kept.bytes
+}
