@@ -1,0 +1,100 @@
+package picture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+)
+
+// maxScans bounds how often the pixels of a progressive JPEG are gone through.
+const maxScans = 100
+
+var errCut = errors.New("its header is cut")
+
+// examineJPEG walks the segments (ITU-T T.81, annex B): the size, whether it is
+// progressive, how many scans there are, and the EXIF orientation.
+func examineJPEG(src []byte, info *Info) error {
+	info.lossy = true
+	scans := 0
+	for at := 2; ; {
+		// Fill bytes may stand before a marker, and in a scan whatever is none.
+		i := bytes.IndexByte(src[min(at, len(src)):], 0xff)
+		if i < 0 || at+i+1 >= len(src) {
+			break
+		}
+		at += i + 1
+		marker := src[at]
+		if marker == 0xff {
+			continue
+		}
+		at++
+		if marker == 0 || marker == 0x01 || marker >= 0xd0 && marker <= 0xd8 {
+			continue // stuffed, or without a length
+		}
+		if marker == 0xd9 { // the end
+			break
+		}
+		if at+2 > len(src) {
+			break
+		}
+		n := int(binary.BigEndian.Uint16(src[at:]))
+		if n < 2 || at+n > len(src) {
+			break // the decoder says what is wrong
+		}
+		data := src[at+2 : at+n]
+		switch {
+		case marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc:
+			if err := frame(data, marker, info); err != nil {
+				return err
+			}
+		case marker == 0xda:
+			if scans++; scans > maxScans {
+				return errors.New("it has more than 100 scans")
+			}
+		case marker == 0xe1 && info.Turned == 1 && bytes.HasPrefix(data, []byte("Exif\x00\x00")):
+			info.Turned = orientation(data[6:])
+		}
+		at += n
+	}
+	if info.Width == 0 {
+		return errCut
+	}
+	return nil
+}
+
+// frame reads the size of the image, and how much memory it takes: a
+// progressive one keeps the coefficients of all its blocks beside its pixels.
+func frame(data []byte, marker byte, info *Info) error {
+	if len(data) < 6 {
+		return errCut
+	}
+	h, w, parts := int(binary.BigEndian.Uint16(data[1:])), int(binary.BigEndian.Uint16(data[3:])), int(data[5])
+	if parts < 1 || parts > 4 || len(data) < 6+3*parts {
+		return errCut
+	}
+	across, down, samples := 1, 1, 0
+	for i := range parts {
+		s := data[7+3*i]
+		x, y := int(s>>4), int(s&15)
+		if x < 1 || x > 4 || y < 1 || y > 4 {
+			return errors.New("its sampling makes no sense")
+		}
+		across, down, samples = max(across, x), max(down, y), samples+x*y
+	}
+	if info.Width != 0 && (info.Width != w || info.Height != h) {
+		return errors.New("it has two sizes")
+	}
+	info.Width, info.Height = w, h
+	// In whole units of the interleaved blocks.
+	unitW, unitH := int64(8*across), int64(8*down)
+	units := (int64(w) + unitW - 1) / unitW * ((int64(h) + unitH - 1) / unitH)
+	each := int64(1)
+	if marker == 0xc2 {
+		each = 5
+	}
+	info.memory = max(info.memory, units*64*int64(samples)*each)
+	if parts == 4 { // made RGB besides
+		info.memory += 4 * int64(w) * int64(h)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+// Package picture makes images fit for an agent: it knows formats by their
+// first bytes, refuses by the header what would not fit into memory, turns what
+// a camera took on its side, cuts out a region, and scales down to a budget of
+// pixels and bytes.
+//
+// All that it is given is hostile. Nothing is decoded before the whole header
+// was looked at, and not more than a few images at once.
+package picture
+
+import (
+	"context"
+	"fmt"
+	"image"
+)
+
+// The bounds of one image.
+const (
+	MaxSource     = 20 << 20  // bytes of a file
+	MaxMemory     = 256 << 20 // bytes that decoding takes
+	DefaultPixels = 1_500_000 // of what is shown
+	MaxPixels     = 8_000_000
+	MinPixels     = 64
+	MaxBytes      = 3_750_000 // of what is shown: 5 MB as base64
+)
+
+// Info is what the header of an image says.
+type Info struct {
+	Format        string // jpeg, png, gif, webp, bmp or svg
+	Width, Height int    // as it is shown, after Turned; 0 for svg
+	Turned        int    // EXIF orientation, 1 to 8; 1 is as it is
+	Animated      bool   // only its first picture is looked at
+	Bytes         int
+
+	memory int64 // that decoding takes
+	lossy  bool  // a photo, and not a drawing
+}
+
+// Error is an image that is not shown. The texts are for the agent.
+type Error struct {
+	Format  string // what it is; empty where that is not known
+	Message string // without a full stop
+	Instead string
+}
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+// Options say what of an image is shown.
+type Options struct {
+	Region    image.Rectangle // in pixels of the image as it is shown; empty for all
+	MaxPixels int             // 0: DefaultPixels
+}
+
+// Shown is an image that fits.
+type Shown struct {
+	Data          []byte
+	MIME          string
+	Width, Height int
+	Region        image.Rectangle // of the original that this is
+	Info          Info            // of the original
+	Whole         bool            // Data is the file as it was
+}
+
+// Maker makes images fit, a few at once. Its methods are safe for concurrent
+// use.
+type Maker struct{ slots chan struct{} }
+
+// New makes a Maker that decodes so many images at once, each of which takes up
+// to MaxMemory; below 1 is 1.
+func New(atOnce int) *Maker { return &Maker{slots: make(chan struct{}, max(1, atOnce))} }
+
+// Make makes an image fit. Its error is an *Error, or the cause of ctx. An SVG
+// is an *Error with the format "svg": it has to be drawn first.
+func (m *Maker) Make(ctx context.Context, src []byte, o Options) (*Shown, error) {
+	info, err := Examine(src)
+	if err != nil {
+		return nil, err
+	}
+	if info.Format == "svg" {
+		return nil, &Error{Format: "svg", Message: "the image is an SVG, which has to be drawn by a browser first", Instead: "read its text"}
+	}
+	if o.MaxPixels == 0 {
+		o.MaxPixels = DefaultPixels
+	}
+	if o.MaxPixels < MinPixels || o.MaxPixels > MaxPixels {
+		return nil, &Error{Format: info.Format, Message: fmt.Sprintf("max_pixels: got %d, want %d to %d", o.MaxPixels, MinPixels, MaxPixels)}
+	}
+	all := image.Rect(0, 0, info.Width, info.Height)
+	region := all
+	if o.Region != (image.Rectangle{}) {
+		if region = o.Region.Intersect(all); region.Empty() {
+			return nil, &Error{Format: info.Format, Message: fmt.Sprintf("region: it lies outside the image, which has %d x %d pixels", info.Width, info.Height)}
+		}
+	}
+	if region == all && info.Turned == 1 && info.Format != "bmp" && info.Width*info.Height <= o.MaxPixels && len(src) <= MaxBytes {
+		return &Shown{Data: src, MIME: "image/" + info.Format, Width: info.Width, Height: info.Height, Region: all, Info: info, Whole: true}, nil
+	}
+	select {
+	case m.slots <- struct{}{}:
+		defer func() { <-m.slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	img, err := decode(src, info)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return fit(ctx, img, info, region, o.MaxPixels)
+}

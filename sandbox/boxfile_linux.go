@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNotPlain is what OpenFile returns for what is no regular file.
+var ErrNotPlain = errors.New("not a regular file")
+
+// ErrLink is what OpenFile returns where a symbolic link is on the way.
+var ErrLink = errors.New("a symbolic link")
+
+// maxDepthOpened bounds the directories above a file that is opened.
+const maxDepthOpened = 128
+
+// OpenFile opens a regular file to read it: the one that the box has at an
+// absolute path, whatever that is on the host, in its workspace with the layers
+// of it, its /tmp or a mount. It is opened from outside, beneath the box's root
+// (openat2(2), RESOLVE_BENEATH): no link is followed, so nothing that a command
+// plants leads anywhere else, and what the box's user may not read is not read
+// for it either. Kernel file systems and devices have no files here. The file
+// may change while it is read. The error is an *fs.PathError, or ErrClosed.
+func (b *Box) OpenFile(name string) (*os.File, error) {
+	parts, err := insideRoot(name)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	dir, err := unix.Open(fmt.Sprintf("/proc/%d/root", b.process.Pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, b.goneOr(name, err)
+	}
+	defer func() { unix.Close(dir) }()
+	// The number was the init's when it was looked up: it is reaped by us alone.
+	select {
+	case <-b.gone:
+		return nil, ErrClosed
+	default:
+	}
+	if errors.Is(b.process.Signal(unix.Signal(0)), os.ErrProcessDone) {
+		return nil, ErrClosed
+	}
+	for _, part := range parts[:len(parts)-1] {
+		next, err := b.step(dir, part, unix.O_PATH|unix.O_DIRECTORY, unix.S_IFDIR, 1)
+		if err != nil {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
+		unix.Close(dir)
+		dir = next
+	}
+	last := parts[len(parts)-1]
+	// First without opening it: a device or a FIFO may do something then.
+	looked, err := b.step(dir, last, unix.O_PATH, unix.S_IFREG, 4)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	unix.Close(looked)
+	fd, err := b.step(dir, last, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, unix.S_IFREG, 4)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// goneOr is ErrClosed for a box that has gone, and else the error.
+func (b *Box) goneOr(name string, err error) error {
+	select {
+	case <-b.gone:
+		return ErrClosed
+	default:
+		return &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+}
+
+// insideRoot are the parts of an absolute path of the box.
+func insideRoot(name string) ([]string, error) {
+	switch {
+	case strings.ContainsRune(name, 0) || len(name) >= unix.PathMax:
+		return nil, unix.EINVAL
+	case !path.IsAbs(name):
+		return nil, fmt.Errorf("%w: the path is not absolute", unix.EINVAL)
+	case slices.Contains(strings.Split(name, "/"), ".."):
+		return nil, fmt.Errorf("%w: the path has .. in it", unix.EINVAL)
+	}
+	parts := strings.Split(strings.Trim(path.Clean(name), "/"), "/")
+	switch {
+	case parts[0] == "":
+		return nil, ErrNotPlain
+	case len(parts) > maxDepthOpened:
+		return nil, unix.ENAMETOOLONG
+	case parts[0] == "proc" || parts[0] == "sys" || parts[0] == "dev" && (len(parts) < 2 || parts[1] != "shm"):
+		return nil, ErrNotPlain
+	}
+	return parts, nil
+}
+
+// step opens one name in a directory, if it is of a kind and the box's user has
+// the right (4 to read, 1 to pass) to it.
+func (b *Box) step(dir int, name string, flags int, kind, right uint32) (int, error) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	}
+	var fd int
+	var err error
+	for {
+		if fd, err = unix.Openat2(dir, name, &how); !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EAGAIN) {
+			break
+		}
+	}
+	var st unix.Stat_t
+	if err == nil {
+		if err = unix.Fstat(fd, &st); err != nil {
+			unix.Close(fd)
+		}
+	}
+	switch {
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.EXDEV):
+		return -1, ErrLink
+	case errors.Is(err, unix.ENOTDIR) && isLinkAt(dir, name):
+		return -1, ErrLink
+	case err != nil:
+		return -1, err
+	case st.Mode&unix.S_IFMT == unix.S_IFLNK: // O_PATH with O_NOFOLLOW opens the link itself
+		err = ErrLink
+	case st.Mode&unix.S_IFMT != kind:
+		err = ErrNotPlain
+	case !b.hasRight(&st, right):
+		err = unix.EACCES
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// isLinkAt reports whether a name in a directory is a symbolic link.
+func isLinkAt(dir int, name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
+}
+
+// hasRight reports whether the box's user has a right to a file: the kernel
+// lets root pass, and asks whoever else is the box's user already.
+func (b *Box) hasRight(st *unix.Stat_t, right uint32) bool {
+	if !b.sup.root {
+		return true
+	}
+	switch uid := uint32(b.uid); {
+	case st.Uid == uid:
+		right <<= 6
+	case st.Gid == uid: // its group has the same number
+		right <<= 3
+	}
+	return st.Mode&right == right
+}
