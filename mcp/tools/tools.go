@@ -12,6 +12,9 @@ import (
 	"io"
 	"log/slog"
 
+	"belljar.dev/browser"
+	"belljar.dev/browser/picture"
+	"belljar.dev/browser/reader"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
@@ -24,7 +27,9 @@ type Backends struct {
 	// Checkpoints makes a checkpoint of an overlay workspace after each Bash call
 	// that changed it; Sandbox must be one that makes them.
 	Checkpoints bool
-	Search      *search.Fan // asks the engines of WebSearch; without it that refuses every call
+	Search      *search.Fan    // asks the engines of WebSearch; without it that refuses every call
+	Reader      *reader.Reader // reads the pages of ReadDocs; without it that refuses every call
+	Browser     *browser.Pool  // draws the SVGs of ReadImage; without it they are refused
 	// Record is what records the output of a call's command, or nil for a call
 	// that is not recorded; nil records none.
 	Record    func(call mcp.Call) io.WriteCloser
@@ -38,8 +43,15 @@ func Add(s *mcp.Server, b Backends) {
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
 	}
-	addShells(s, &shells{backends: b, open: make(map[string]*shell)})
+	sh := &shells{backends: b, open: make(map[string]*shell)}
+	addShells(s, sh)
 	addSearch(s, &searches{b})
+	pictures := &images{shells: sh, maker: picture.New(imagesAtOnce)}
+	if b.Browser != nil {
+		pictures.drawer = b.Browser
+	}
+	addImages(s, pictures)
+	addDocs(s, &docs{b, pictures})
 }
 
 // addShells registers the tools that share a session's box.
