@@ -81,12 +81,14 @@ func shorten(s string, n int) string {
 // needsScript says why a page looks as if a script had to make it, or nothing.
 func needsScript(t *tree) string {
 	size := length(t.body)
-	scripts := 0
+	scripts, small := 0, 0
 	reason := ""
 	walk(t.doc, func(n *html.Node) bool {
 		switch {
 		case is(n, "script") && (hasAttr(n, "src") || len(rawTextOf(n)) > 200):
 			scripts++
+		case is(n, "script"):
+			small++
 		case is(n, "noscript") && size < 4000 && reason == "":
 			text := strings.ToLower(lineOf(n))
 			if (strings.Contains(text, "javascript") || strings.Contains(text, "java script")) && first(n, func(n *html.Node) bool { return is(n, "iframe") }) == nil {
@@ -105,11 +107,11 @@ func needsScript(t *tree) string {
 		return true
 	})
 	switch {
-	case scripts == 0:
+	case scripts+small == 0:
 		return ""
 	case reason != "" && size < 4000:
 		return reason
-	case size < 200:
+	case size == 0 || size < 200 && scripts > 0:
 		return "there is little text, and there are scripts"
 	}
 	return ""

@@ -24,19 +24,19 @@ type readOptions struct {
 	matter      bool
 }
 
-// readURL fetches and prints a page, for `belljar read URL`.
-var readURL func(c *cobra.Command, o readOptions) error
-
 func readCommand() *cobra.Command {
 	var o readOptions
+	fetched := fetchOptions{setup: setup{command: "read"}}
 	c := &cobra.Command{
 		Use:   "read [URL]",
 		Short: "turn a page of the web into markdown",
 		Long: `read prints what a page says as markdown: its main content, or all of it with
---whole. With --html FILE it converts a saved page without any network; --url
-says where that came from, so that its links become absolute.
+--whole. It is fetched as a call of ReadDocs would be, through the same policy
+and the same door. With --html FILE it converts a saved page without any
+network; --url says where that came from, so that its links become absolute.
 ` + exitHelp,
-		Args: cobra.MaximumNArgs(1),
+		Example: "  belljar read https://go.dev/doc/effective_go\n  belljar read --html saved.html --url https://example.org/a/page",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if o.url != "" {
@@ -49,10 +49,8 @@ says where that came from, so that its links become absolute.
 				return readFile(c, o)
 			case o.url == "":
 				return c.Help()
-			case readURL == nil:
-				return usage("want --html FILE: pages are not fetched yet")
 			}
-			return readURL(c, o)
+			return readURL(c, o, &fetched)
 		},
 	}
 	f := c.Flags()
@@ -65,6 +63,7 @@ says where that came from, so that its links become absolute.
 	f.BoolVar(&o.omitLinks, "no-links", false, "write links as their text")
 	f.BoolVar(&o.omitImages, "no-images", false, "leave images out")
 	f.BoolVar(&o.matter, "front-matter", false, "say title, url, language and the like first")
+	fetched.flags(c)
 	return c
 }
 

@@ -65,6 +65,7 @@ type works struct {
 	calls      bool             // a checkpoint after each call
 	sandbox    *sandbox.Supervisor
 	search     *search.Fan
+	reading    reading
 	audit      *ledger        // nil where no log is kept
 	store      *durable.Store // of what outlives the program; in memory where there is no directory for it
 	approver   *approver      // nil where nobody is asked
@@ -76,6 +77,9 @@ type works struct {
 func (w *works) close() {
 	if err := w.search.Close(); err != nil {
 		w.log.Error("what was learned of search engines is lost", "err", err)
+	}
+	if err := w.reading.close(); err != nil {
+		w.log.Error("what pages are read with did not end in order", "err", err)
 	}
 	w.sandbox.Close()
 	if err := w.audit.close(); err != nil {
@@ -119,6 +123,12 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
 	}
 	if err := w.openSearch(); err != nil {
+		w.sandbox.Close()
+		_ = w.audit.close() // as above
+		return nil, failure(err)
+	}
+	if err := w.openReading(); err != nil {
+		w.search.Close()
 		w.sandbox.Close()
 		_ = w.audit.close() // as above
 		return nil, failure(err)
@@ -218,7 +228,7 @@ func (w *works) server() (*mcp.Server, error) {
 	if err != nil {
 		return nil, failure(fmt.Errorf("start the server: %w", err))
 	}
-	backends := tools.Backends{Sandbox: w.sandbox, Search: w.search, Checkpoints: w.calls, Log: w.log}
+	backends := tools.Backends{Sandbox: w.sandbox, Search: w.search, Reader: w.reading.reader, Browser: w.reading.chrome, Checkpoints: w.calls, Log: w.log}
 	if w.audit != nil {
 		backends.Record = w.audit.record
 	}

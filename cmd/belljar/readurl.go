@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/browser/page"
+	"belljar.dev/mcp"
+)
+
+// fetchOptions are the flags of `belljar read` for a page that is fetched.
+type fetchOptions struct {
+	setup
+	render  string
+	wait    time.Duration
+	timeout time.Duration
+	asJSON  bool
+}
+
+func (f *fetchOptions) flags(c *cobra.Command) {
+	f.setup.flags(c)
+	c.Flags().StringVar(&f.render, "render", "", "in a browser: auto, always or never (default: as the policy says)")
+	c.Flags().DurationVar(&f.wait, "wait", 0, "wait so long after the page has loaded, in a browser")
+	c.Flags().DurationVar(&f.timeout, "timeout", 0, "return what there is after so long (default 30s)")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print the structured result of the first part as JSON")
+}
+
+// pageRead is what people want of a ReadDocs.
+type pageRead struct {
+	URL       string `json:"url"`
+	Status    int    `json:"status"`
+	Type      string `json:"type"`
+	Rendered  string `json:"rendered"`
+	Title     string `json:"title"`
+	Language  string `json:"language"`
+	Published string `json:"published"`
+	Fetched   string `json:"fetched"`
+	Extracted string `json:"extraction"`
+	Content   string `json:"content"`
+	Next      int    `json:"next_offset"`
+	Bytes     int    `json:"bytes"`
+	Truncated bool   `json:"truncated"`
+	Partial   string `json:"partial"`
+	Hidden    int    `json:"hidden_chars"`
+	Redirect  *struct {
+		To string `json:"to"`
+	} `json:"redirect"`
+	Notes []string `json:"notes"`
+}
+
+// arguments are those of the calls of ReadDocs.
+func (f *fetchOptions) arguments(o readOptions) map[string]any {
+	args := map[string]any{"url": o.url, "max_chars": 200_000}
+	for name, v := range map[string]string{"format": o.format, "selector": o.selector, "render": f.render} {
+		if v != "" {
+			args[name] = v
+		}
+	}
+	for name, off := range map[string]bool{"main_content": o.whole, "include_links": o.omitLinks, "include_images": o.omitImages} {
+		if off {
+			args[name] = false
+		}
+	}
+	for name, d := range map[string]time.Duration{"wait_ms": f.wait, "timeout_ms": f.timeout} {
+		if d != 0 {
+			args[name] = d.Milliseconds()
+		}
+	}
+	return args
+}
+
+// readURL fetches a page as a call of ReadDocs would, and prints all of it.
+func readURL(c *cobra.Command, o readOptions, f *fetchOptions) error {
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	w, err := f.open(ctx, c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	server, err := w.server()
+	if err != nil {
+		return err
+	}
+	session, err := server.Open(ctx)
+	if err != nil {
+		return failure(err)
+	}
+	defer session.Close()
+	args := f.arguments(o)
+	for first := true; ; first = false {
+		result, p, err := readPart(ctx, server, session, args)
+		if err != nil {
+			return err
+		}
+		switch {
+		case f.asJSON:
+			return show(c, result, true)
+		case p.Content == "" && (p.Redirect != nil || result.IsError), p.Type == "image":
+			return show(c, &mcp.Result{Content: result.Content[:1], IsError: true}, false)
+		}
+		if err := printPart(c.OutOrStdout(), p, first && o.matter); err != nil {
+			return failure(err)
+		}
+		if p.Next == 0 {
+			return pageEnd(c.ErrOrStderr(), p)
+		}
+		args["offset"] = p.Next
+	}
+}
+
+// readPart makes one call.
+func readPart(ctx context.Context, server *mcp.Server, session *mcp.Session, args map[string]any) (*mcp.Result, pageRead, error) {
+	var p pageRead
+	text, err := json.Marshal(args)
+	if err != nil {
+		return nil, p, failure(err)
+	}
+	result, err := server.Call(ctx, session, "ReadDocs", text)
+	if err != nil {
+		return nil, p, failure(err)
+	}
+	if text, err = json.Marshal(result.Structured); err != nil {
+		return nil, p, failure(err)
+	}
+	if result.Structured != nil {
+		if err := json.Unmarshal(text, &p); err != nil {
+			return nil, p, failure(err)
+		}
+	}
+	return result, p, nil
+}
+
+// printPart prints a part of a page, and what is said of the page before the
+// first one.
+func printPart(out io.Writer, p pageRead, matter bool) error {
+	if matter {
+		about := &page.Page{
+			Kind: page.Kind(p.Type), URL: p.URL, Title: p.Title, Language: p.Language, Published: p.Published,
+			Extraction: page.Extraction(p.Extracted), Bytes: p.Bytes, Truncated: p.Truncated, Hidden: p.Hidden,
+		}
+		fetched, _ := time.Parse(time.RFC3339, p.Fetched) // zero is left out
+		front := about.FrontMatter(page.Meta{Status: p.Status, Fetched: fetched, Rendered: p.Rendered, Partial: p.Partial != ""})
+		if _, err := io.WriteString(out, front+"\n"); err != nil {
+			return fmt.Errorf("print the page: %w", err)
+		}
+	}
+	if _, err := io.WriteString(out, p.Content); err != nil {
+		return fmt.Errorf("print the page: %w", err)
+	}
+	return nil
+}
+
+// pageEnd says at the end what a reader of the page should know of it, and is an
+// error for a page that the server did not mean to give.
+func pageEnd(errs io.Writer, p pageRead) error {
+	for _, note := range p.Notes {
+		fmt.Fprintf(errs, "belljar: %s\n", cell(note))
+	}
+	switch {
+	case p.Status >= 400:
+		return failure(fmt.Errorf("the server answered %d", p.Status))
+	case p.Partial != "":
+		return failure(errors.New("this is a part of the page only: " + p.Partial))
+	}
+	return nil
+}
