@@ -67,6 +67,15 @@ const (
 	largeJob  = 24 * time.Hour
 )
 
+// SoundHost is a host that has every wall and holds every limit: what Expose
+// says of it is said of the profile alone, and is the same everywhere.
+func SoundHost() Host {
+	return Host{
+		Landlock: landlockNewest, Execs: true, Root: true,
+		Limits: Limits{policies.LimitMemory: Enforced, policies.LimitPids: Enforced, policies.LimitCPU: Enforced, policies.LimitIO: Enforced, policies.LimitDisk: Enforced},
+	}
+}
+
 // Expose rates the boxes of a profile on a host. It is a pure function.
 func Expose(p policies.Profile, h Host) Exposure {
 	e := Exposure{Profile: p.Name, Points: []Point{}}

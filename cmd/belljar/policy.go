@@ -22,7 +22,7 @@ a name that "belljar policy list" prints is never a file, which is written ./NAM
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(policyListCommand(), policyShowCommand(), policyCheckCommand(), policyTestCommand(), policyExplainCommand(), policySchemaCommand(), policyLintCommand(), policyReplayCommand())
+	c.AddCommand(policyListCommand(), policyShowCommand(), policyCheckCommand(), policyTestCommand(), policyExplainCommand(), policySchemaCommand(), policyLintCommand(), policyReplayCommand(), policyScoreCommand())
 	return c
 }
 

@@ -1,0 +1,89 @@
+package policies
+
+import "slices"
+
+// OtherTools stands in an Openness for the tools that belljar does not have
+// itself, as those of upstreams.
+const OtherTools = "other tools"
+
+// Unasked says how much is let through without a question.
+type Unasked string
+
+// The values, from the closed one up.
+const (
+	UnaskedNone Unasked = "denied" // no call
+	UnaskedAsks Unasked = "asks"   // none without a question
+	UnaskedSome Unasked = "some"   // calls that fit a rule
+	UnaskedAny  Unasked = "any"    // every call, but for those that other rules stop
+)
+
+// Openness is what the rules let through of a tool, for calls that ask for one
+// profile.
+type Openness struct {
+	Tool    string   `json:"tool"`
+	Unasked Unasked  `json:"unasked"`
+	By      []string `json:"by"`               // the rules that say so, or default
+	But     []string `json:"but,omitempty"`    // rules that stop or question some of it
+	Grants  []string `json:"grants,omitempty"` // the profiles that such calls get, where it is another
+}
+
+// Openness is what the policy's own rules let through in a profile, of each of
+// belljar's tools and of the others together. It looks at what rules are about
+// and not at any call: what tenants, layers and conditions take away is not
+// counted.
+func (p *Policy) Openness(profile string) []Openness {
+	var all []Openness
+	for _, tool := range append(slices.Clone(knownTools), OtherTools) {
+		all = append(all, p.openness(profile, tool))
+	}
+	return all
+}
+
+func (p *Policy) openness(profile, tool string) Openness {
+	var allows, some, asks, denies, but []string
+	o := Openness{Tool: tool}
+	for i := range p.rules {
+		r := &p.rules[i]
+		here := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == profile })
+		if !here || r.mode != ModeEnforce || !r.match.onTool(tool) || tool != OtherTools && len(r.match.upstreams) > 0 {
+			continue
+		}
+		// An option or a variable of a command is not looked at: it may be there
+		// in any call.
+		broad := r.match.everyCommand() && len(r.match.upstreams)+len(r.match.hints)+len(r.match.flags)+len(r.match.anyFlag) == 0
+		whole := broad && r.when == nil && r.unless.isZero()
+		switch {
+		case r.verdict == Allow && whole:
+			allows = append(allows, r.id)
+		case r.verdict == Allow:
+			some = append(some, r.id)
+		case r.verdict == Ask && whole:
+			asks = append(asks, r.id)
+		case r.verdict == Deny && whole:
+			denies = append(denies, r.id)
+		default:
+			but = append(but, r.id)
+		}
+		if r.verdict == Allow && r.profile != "" && r.profile != profile && !slices.Contains(o.Grants, r.profile) {
+			o.Grants = append(o.Grants, r.profile)
+		}
+	}
+	byDefault := []string{ruleDefault}
+	switch {
+	case len(denies) > 0:
+		o.Unasked, o.By, o.Grants = UnaskedNone, denies, nil
+	case len(asks) > 0:
+		o.Unasked, o.By, o.But = UnaskedAsks, asks, but
+	case len(allows) > 0:
+		o.Unasked, o.By, o.But = UnaskedAny, allows, but
+	case p.fallback == Allow:
+		o.Unasked, o.By, o.But = UnaskedAny, append(byDefault, some...), but
+	case len(some) > 0:
+		o.Unasked, o.By, o.But = UnaskedSome, some, but
+	case p.fallback == Ask:
+		o.Unasked, o.By, o.But = UnaskedAsks, byDefault, but
+	default:
+		o.Unasked, o.By = UnaskedNone, byDefault
+	}
+	return o
+}

@@ -1,0 +1,73 @@
+package policies_test
+
+import (
+	"fmt"
+	"testing"
+
+	"belljar.dev/policies"
+)
+
+// What is called open is let through, and what is called closed is not.
+func TestOpenness(t *testing.T) {
+	p := parse(t, head+`rules:
+  - {id: shell, match: {tool: Bash, command: "**"}, decision: allow}
+  - {id: push, match: {tool: Bash, command: "git push **"}, decision: deny}
+  - {id: net, match: {profile: net}, decision: ask}
+  - {id: docs, match: {tool: ReadDocs, url: "https://go.dev/**"}, decision: allow, profile: net}
+  - {id: images, match: {tool: ReadImage}, unless: {path: "/a/**"}, decision: allow}
+  - {id: search, match: {tool: WebSearch}, decision: allow, profile: net}
+  - {id: no-plan, match: {tool: PlanMode}, decision: deny}
+  - {id: trial, mode: audit, match: {tool: "*"}, decision: deny}
+  - {id: mail, match: {upstream: mail}, decision: allow}
+`)
+	var got []string
+	for _, profile := range []string{"offline", "net"} {
+		for _, o := range p.Openness(profile) {
+			if o.Unasked != policies.UnaskedAsks || o.By[0] != "default" {
+				got = append(got, fmt.Sprintf("%s %s: %s by %v but %v in %v", profile, o.Tool, o.Unasked, o.By, o.But, o.Grants))
+			}
+		}
+	}
+	want := []string{
+		"offline Bash: any by [shell] but [push] in []",
+		"offline ReadImage: some by [images] but [] in []",
+		"offline ReadDocs: some by [docs] but [] in [net]",
+		"offline WebSearch: any by [search] but [] in [net]",
+		"offline PlanMode: denied by [no-plan] but [] in []",
+		"offline other tools: some by [mail] but [] in []",
+	}
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			t.Fatalf("got %q\nwant %q", got, want)
+		}
+	}
+	for _, o := range p.Openness("net") {
+		if o.Unasked == policies.UnaskedAny || o.Unasked == policies.UnaskedSome {
+			t.Errorf("net: %+v", o)
+		}
+	}
+}
+
+// Of each bundled policy: a tool whose calls are denied or asked about has no
+// test that lets one through, and one of which any call passes has no test that
+// the default stops.
+func TestOpennessOfBundled(t *testing.T) {
+	for _, name := range policies.Bundled() {
+		p, err := policies.OpenBundled(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, profile := range p.Profiles() {
+			for _, o := range p.Openness(profile) {
+				d := p.Decide(policies.Facts{Tool: o.Tool, Profile: profile})
+				closed := o.Unasked == policies.UnaskedNone || o.Unasked == policies.UnaskedAsks
+				if closed && d.Verdict == allow {
+					t.Errorf("%s: %s in %s is %s, and was let through by %s", name, o.Tool, profile, o.Unasked, d.Rule)
+				}
+				if o.Unasked == policies.UnaskedAny && len(o.But) == 0 && d.Verdict != allow {
+					t.Errorf("%s: %s in %s is open, and was stopped by %s", name, o.Tool, profile, d.Rule)
+				}
+			}
+		}
+	}
+}
