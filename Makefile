@@ -69,8 +69,9 @@ fuzz:
 	BELLJAR_TEST_SCRIPTS="$(SCRIPTS) $(SEED)" $(GO) test -v -run 'TestOverlooksNoCommand$$' -timeout 90m ./policies/shell
 	@GO="$(GO)" scripts/fuzz $(FUZZTIME)
 
-# Peers that are not ours, against the built binary: the MCP inspector and the
-# TypeScript SDK. They are fetched by npm for this only.
+# Peers that are not ours, against the built binary: the MCP inspector, the
+# TypeScript SDK in both eras, and the protocol's own conformance suite with all
+# that it requires of two revisions. They are fetched by npm for this only.
 conformance: build
 	@scripts/need npm
 	scripts/conformance bin/belljar

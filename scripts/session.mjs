@@ -25,6 +25,10 @@ async function session(name, transport) {
   for (const name of ["BackgroundBash", "Bash", "KillBgTask", "ListBgTasks", "ReadBgOutput"]) {
     assert.ok(tools.some((t) => t.name === name), `${name} is not listed`);
   }
+  assert.deepEqual(tools.map((t) => t.name), tools.map((t) => t.name).toSorted());
+  for (const t of tools) {
+    assert.ok(t.title && t.outputSchema && typeof t.annotations.readOnlyHint === "boolean", t.name);
+  }
 
   const hi = await call("Bash", { command: "cd /tmp && echo hi" });
   assert.equal(hi.isError ?? false, false);
