@@ -11,11 +11,14 @@ import (
 // articleOf is the article of a page, or nil. Readability finds where it is;
 // before that goes what pages themselves name as furniture, and after it what
 // stands at the ends of an article and between its paragraphs without a name.
-// The document is changed.
-func articleOf(doc *html.Node, base *url.URL) *html.Node {
+// An article that is a small part of the text that is no furniture is none: the
+// page is a list of many, unless it calls itself an article. The document is
+// changed.
+func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	mass := paragraphs(doc)
 	whole := clone(doc)
 	dropFurniture(doc, mass)
+	left := paragraphs(doc)
 	found := readable(doc, base)
 	if found == nil || paragraphs(found)*3 < mass {
 		// Some name of furniture was no such thing, or there is little but
@@ -25,6 +28,9 @@ func articleOf(doc *html.Node, base *url.URL) *html.Node {
 		}
 	}
 	if found == nil {
+		return nil
+	}
+	if size := paragraphs(found); size*5 < left && (!declared || size < 800) {
 		return nil
 	}
 	trim(found, base)
@@ -110,7 +116,7 @@ func dropFurniture(doc *html.Node, mass int) {
 		if is(n, "a", "span", "em", "strong", "b", "i") && within(n, nil, "p") != nil && !is(n.Parent, "figure") && length(n) > 40 {
 			return true // a word of the text that bears a class
 		}
-		if p := paragraphs(n); p*5 > mass && p > 200 {
+		if p := paragraphs(n); p*5 > mass && p > 200 || is(n, "p") && p > 150 && !captionOf(n) {
 			return true
 		}
 		if is(n, "figcaption") || captionOf(n) {
@@ -262,8 +268,8 @@ func trim(root *html.Node, base *url.URL) {
 		case l.keep, l.solid() && !l.list:
 			list = false
 		case !l.list:
-			list = pointsOn.MatchString(l.text) && l.size < 60
-		case list && l.linked > 0:
+			list = pointsOn.MatchString(l.text) && l.size < 40
+		case list && l.inner*10 >= l.size*6:
 			drop(l)
 			continue
 		}
@@ -271,7 +277,7 @@ func trim(root *html.Node, base *url.URL) {
 			continue
 		}
 		switch {
-		case i < begin && (aboutPage(l) || solid >= 5 && !l.head && l.size < 60), i > end && (aboutPage(l) || trailing(l)), i*10 >= len(lines)*7 && aboutPage(l) && l.size < 200:
+		case i < begin && (aboutPage(l) || solid >= 5 && !l.head && (l.size < 30 || l.size < 60 && l.linked*2 >= l.size)), i > end && (aboutPage(l) || trailing(l)), i*10 >= len(lines)*7 && aboutPage(l) && l.size < 200:
 			drop(l)
 		case between(l):
 			drop(l)

@@ -61,12 +61,17 @@ func decode(src []byte, contentType string, decoded bool) ([]byte, string) {
 	return convertBy(e, src), name
 }
 
-// contradicted reports whether a document says that it is in a charset of one
-// byte a character, and is plainly UTF-8: so are many pages whose server has a
-// wrong default.
+// contradicted reports whether a document says that it is in an older charset,
+// and is plainly UTF-8: so are many pages whose server has a wrong default, or
+// that were moved without their meta element. No text of some length in
+// another charset is UTF-8 by chance.
 func contradicted(src []byte, name string) bool {
-	if name != "windows-1252" && name != "iso-8859-1" && name != "us-ascii" {
+	if name == "utf-8" || strings.HasPrefix(name, "utf-16") || name == "iso-2022-jp" {
 		return false
+	}
+	enough := 20
+	if name == "windows-1252" {
+		enough = 3
 	}
 	long := 0
 	for i := 0; i < len(src); {
@@ -78,7 +83,7 @@ func contradicted(src []byte, name string) bool {
 		if r == utf8.RuneError && n == 1 {
 			return false
 		}
-		if long++; long >= 3 {
+		if long++; long >= enough {
 			return utf8.Valid(src[i:min(len(src), i+1<<16)]) || utf8.Valid(src)
 		}
 		i += n

@@ -145,7 +145,7 @@ func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	n, err := choose(t, p, base, o, documentation)
+	n, err := choose(t, p, base, o, documentation, a.article)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func collect(p *Page, n *html.Node) {
 
 // choose is the part of the page that becomes the content: the way of the
 // router.
-func choose(t *tree, p *Page, base *url.URL, o Options, documentation bool) (*html.Node, error) {
+func choose(t *tree, p *Page, base *url.URL, o Options, documentation, declared bool) (*html.Node, error) {
 	if o.Selector != "" {
 		return selected(t, p, o.Selector)
 	}
@@ -226,9 +226,8 @@ func choose(t *tree, p *Page, base *url.URL, o Options, documentation bool) (*ht
 	if documentation {
 		return mainContent(t, p), nil
 	}
-	mass := paragraphs(t.body)
 	doc := clone(t.doc)
-	if found := articleOf(doc, base); found != nil && letters(plainText(found)) >= 200 && paragraphs(found)*5 >= mass {
+	if found := articleOf(doc, base, declared); found != nil && letters(plainText(found)) >= 200 {
 		p.Extraction = ByReadability
 		return found, nil
 	}

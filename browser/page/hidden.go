@@ -3,6 +3,7 @@ package page
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 )
@@ -30,11 +31,11 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 			return
 		}
 		for _, n := range found {
+			hidden += utf8.RuneCountInString(strings.Join(strings.Fields(seen(n)), ""))
 			if !is(n, "script", "style", "template", "noscript", "head") {
 				remove(n)
 			}
 		}
-		hidden += sum
 	}
 	take(func(n *html.Node) bool { return hasAttr(n, HiddenAttr) }, total)
 	take(hiddenByItself, total*2/3)
@@ -43,6 +44,18 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 		take(sheet.hides, total/3)
 	}
 	return hidden
+}
+
+// seen is the text under n but for what never shows.
+func seen(n *html.Node) string {
+	var b strings.Builder
+	walk(n, func(n *html.Node) bool {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+		return !is(n, "script", "style", "template", "noscript")
+	})
+	return b.String()
 }
 
 // ofMath reports whether an element is the visible half of a formula, which is

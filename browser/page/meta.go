@@ -8,13 +8,17 @@ import (
 )
 
 // about is what the head of a document says of it.
-type about struct{ title, language, published string }
+type about struct {
+	title, language, published string
+	article                    bool // it calls itself one
+}
 
 // aboutOf reads title, language and date, each from the place that is most
 // often right.
 func aboutOf(t *tree) about {
 	metas := make(map[string]string)
 	var title, heading, when string
+	article := false
 	walk(t.doc, func(n *html.Node) bool {
 		switch {
 		case is(n, "meta"):
@@ -30,8 +34,10 @@ func aboutOf(t *tree) about {
 			heading = lineOf(n)
 		case is(n, "time") && when == "" && (hasAttr(n, "pubdate") || attr(n, "itemprop") == "datePublished" || within(n, nil, "article", "header") != nil):
 			when = attr(n, "datetime")
-		case is(n, "script") && when == "" && attr(n, "type") == "application/ld+json":
-			if m := published.FindStringSubmatch(rawTextOf(n)); m != nil {
+		case is(n, "script") && attr(n, "type") == "application/ld+json":
+			text := rawTextOf(n)
+			article = article || strings.Contains(text, `Article"`) || strings.Contains(text, `BlogPosting"`)
+			if m := published.FindStringSubmatch(text); m != nil && when == "" {
 				when = m[1]
 			}
 		}
@@ -42,6 +48,7 @@ func aboutOf(t *tree) about {
 		language:  firstFilled(attr(t.root, "lang"), attr(t.root, "xml:lang"), metas["content-language"], strings.ReplaceAll(metas["og:locale"], "_", "-")),
 		published: firstFilled(metas["article:published_time"], metas["og:published_time"], metas["datepublished"], metas["date"], metas["dc.date"], metas["dc.date.issued"], metas["dcterms.created"], metas["citation_publication_date"], metas["citation_date"], metas["publish-date"], metas["pubdate"], when),
 	}
+	a.article = article || metas["og:type"] == "article" || metas["article:published_time"] != ""
 	// A title of the site's name is no title where the page has a heading.
 	if og := metas["og:title"]; og != "" && len(og) > len(a.title) && strings.Contains(og, a.title) {
 		a.title = shorten(og, 300)

@@ -23,7 +23,7 @@ var furniture = set(`share sharing sharebar sharetools shares social socials fol
 	tags taglist tagcloud categories topics keywords
 	bio authorbio authorbox aboutauthor
 	toolbar tools print printer fontsize textsize
-	cookie cookies consent gdpr paywall regwall donate donation fundraising survey
+	cookie cookies consent gdpr donate donation fundraising survey
 	sidebar rail navigation navbar nav menu submenu footer masthead skip skiplink jumplinks
 	modal popup popover overlay tooltip lightbox
 	outbrain taboola zergnet revcontent`)
