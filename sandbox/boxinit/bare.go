@@ -31,6 +31,7 @@ const (
 const (
 	cwdBytes    = 64
 	childStack  = 64 << 10
+	ownStack    = 32 << 10
 	maxNested   = 32 << 10
 	maxCPUs     = 1024
 	maxCommands = 512 // more than a supervisor runs in one box
@@ -41,34 +42,39 @@ const (
 )
 
 var (
-	bareG   [1024]byte   // stands in for the runtime's g
-	bareTLS [256]uintptr // where the thread pointer points behind
-
 	selfName = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 's', 'e', 'l', 'f', 0}
 
-	bare struct {
-		// What is of no use between two messages: see bareForget.
-		message  [MaxMessage + 8]byte
-		rights   [64 + 4*MaxFiles]byte
-		files    [MaxFiles]uintptr
-		pointers [MaxStrings + 8]uintptr
-		slots    [maxSlots]uintptr
-		reply    [MaxReply]byte
-		// What lasts.
-		nfiles   int
-		nestedN  int
-		ours     uintptr              // marks our own execs where a listener sees those of others; 0 where none does
-		unsaid   int                  // commands of which it was not said yet that they run
-		score    uintptr              // /proc/self/oom_score_adj, or none
-		cpusSize uintptr              // bytes of cpus; 0 if they are not known
-		cpus     [maxCPUs / 64]uint64 // that commands may run on, sched_setaffinity(2)
-		here     [maxCPUs / 64]uint64 // one of them, or none
-		child    bareStart
-		commands [maxCommands]bareCommand
-		nested   [maxNested + 8]byte // script of each command in a namespace of its own
-		stack    [childStack]byte
-	}
+	bare bareMemory
 )
+
+// bareMemory is all that an init writes to. What lasts stands together: an idle
+// box is to hold few pages.
+type bareMemory struct {
+	// What is of no use between two messages: see bareForget.
+	message  [MaxMessage + 8]byte
+	rights   [64 + 4*MaxFiles]byte
+	files    [MaxFiles]uintptr
+	pointers [MaxStrings + 8]uintptr
+	slots    [maxSlots]uintptr
+	reply    [MaxReply]byte
+	child    [childStack]byte // the stack of one
+	// What lasts.
+	stack    [ownStack]byte
+	g        [1024]byte   // stands in for the runtime's g
+	tls      [256]uintptr // where the thread pointer points behind
+	began    uintptr      // where the stack was that the kernel made
+	nfiles   int
+	nestedN  int
+	ours     uintptr              // marks our own execs where a listener sees those of others; 0 where none does
+	unsaid   int                  // commands of which it was not said yet that they run
+	score    uintptr              // /proc/self/oom_score_adj, or none
+	cpusSize uintptr              // bytes of cpus; 0 if they are not known
+	cpus     [maxCPUs / 64]uint64 // that commands may run on, sched_setaffinity(2)
+	here     [maxCPUs / 64]uint64 // one of them, or none
+	start    bareStart
+	commands [maxCommands]bareCommand
+	nested   [maxNested + 8]byte // script of each command in a namespace of its own
+}
 
 // bareCommand is a command that runs; its pid is not reaped while it is here.
 type bareCommand struct {
@@ -100,7 +106,6 @@ var loaderAddress, entryAddress uintptr
 // Only the assembly uses these, which no linter reads.
 var (
 	_, _, _, _ = bareMain, bareChild, loader, entry
-	_, _       = &bareG, &bareTLS
 )
 
 // Numbers that package syscall lacks or has as other types.
@@ -161,6 +166,7 @@ func bareMain() {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigSetSize, 0, 0)
 	}
 	_, _ = sys(syscall.SYS_MUNMAP, loaderBase, loaderSize, 0, 0, 0) // it has done its work
+	bareLeave()
 	n := bareReceive()
 	head := (*scriptHead)(unsafe.Pointer(&bare.message[0]))
 	for i := 0; i < int(head.slots); i++ {
@@ -192,6 +198,22 @@ func bareMain() {
 	bareSay(&replyHead{op: OpReady}, 0)
 	bareForget()
 	bareServe()
+}
+
+// bareLeave gives back all that the kernel put far above the program: its stack
+// and the vdso(7), which we do not call. What they hold is little, and the five
+// pages of tables by which they are found are more than half of all that an
+// init has. A kernel that seals the vdso refuses, and nothing is lost.
+//
+//go:norace
+//go:nocheckptr
+func bareLeave() {
+	const above, last = 1 << 32, 4 << 10 // no program reaches that far; the last page is nobody's
+	end := uintptr(above)
+	for end <= bare.began {
+		end <<= 1
+	}
+	_, _ = sys(syscall.SYS_MUNMAP, above, end-last-above, 0, 0, 0)
 }
 
 // bareForget gives the pages of the last message back, and of all that was
@@ -416,7 +438,7 @@ func bareStartCommand(head *requestHead, n int) {
 	}
 	b.message[n] = 0
 	at := requestSize
-	c := &b.child
+	c := &b.start
 	c.flags, c.paths, c.step, c.errno = head.flags, head.paths, 0, 0
 	c.dir = address(&b.message[at])
 	at = bareSkip(at, n)
@@ -534,8 +556,8 @@ func bareNest(k *bareCommand) {
 		bareFail(k.id, StepClone, syscall.Errno(errno))
 		exit(0)
 	}
-	if b.child.errno != 0 {
-		bareFail(k.id, b.child.step, b.child.errno)
+	if b.start.errno != 0 {
+		bareFail(k.id, b.start.step, b.start.errno)
 		exit(0)
 	}
 	bareClose()
@@ -621,7 +643,7 @@ func bareScore(first byte) {
 //go:norace
 //go:nocheckptr
 func bareClone(flags uint32) uintptr {
-	stack := address(&bare.stack[0])
+	stack := address(&bare.child[0])
 	bareStay()
 	pid := uintptr(0)
 	if flags&FlagLeaf != 0 {
@@ -671,7 +693,7 @@ func bareRoam() {
 //go:nocheckptr
 func bareChild() {
 	b := &bare
-	c := &b.child
+	c := &b.start
 	bareRoam()
 	_, _ = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0)
 	// What was received has higher numbers than these.

@@ -1,3 +1,4 @@
+#include "go_asm.h"
 #include "textflag.h"
 
 #define SYS_close 3
@@ -46,14 +47,16 @@ fail:
 	INT	$3
 
 // func entry()
-// The stack is the one that the kernel made; Go code finds its g by way of
-// the thread pointer, and a g of zeros has all the stack that it asks for.
+// The stack is our own, see bareLeave; Go code finds its g by way of the thread
+// pointer, and a g of zeros has all the stack that it asks for.
 TEXT ·entry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0-0
-	LEAQ	·bareTLS+2048(SB), SI // its end: the variables of a program lie below
+	MOVQ	SP, ·bare+bareMemory_began(SB)
+	LEAQ	·bare+bareMemory_g(SB), SP // the stack ends where g begins
+	LEAQ	·bare+(bareMemory_tls+2048)(SB), SI // its end: the variables of a program lie below
 	MOVQ	$ARCH_SET_FS, DI
 	MOVQ	$SYS_arch_prctl, AX
 	SYSCALL
-	LEAQ	·bareG(SB), R14
+	LEAQ	·bare+bareMemory_g(SB), R14
 	MOVQ	TLS, CX
 	MOVQ	R14, 0(CX)(TLS*1)
 	ANDQ	$~15, SP

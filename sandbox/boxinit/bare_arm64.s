@@ -1,3 +1,4 @@
+#include "go_asm.h"
 #include "textflag.h"
 
 #define SYS_close 57
@@ -47,10 +48,14 @@ fail:
 	BRK
 
 // func entry()
-// The stack is the one that the kernel made; a g of zeros has all the stack
-// that Go code asks for.
+// The stack is our own, see bareLeave; a g of zeros has all the stack that Go
+// code asks for.
 TEXT ·entry(SB), NOSPLIT|NOFRAME|TOPFRAME, $0-0
-	MOVD	$·bareG(SB), g
+	MOVD	RSP, R0
+	MOVD	R0, ·bare+bareMemory_began(SB)
+	MOVD	$·bare+bareMemory_g(SB), R0 // the stack ends where g begins
+	MOVD	R0, RSP
+	MOVD	$·bare+bareMemory_g(SB), g
 	CALL	·bareMain(SB)
 	BRK
 
