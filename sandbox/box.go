@@ -47,7 +47,7 @@ const (
 type Box struct {
 	sup   *Supervisor
 	id    string
-	name  string // of its cgroups, and its host name
+	name  string // of its cgroups
 	grant policies.Grant
 	open  bool // it is whole; guarded by the supervisor's mu
 
@@ -140,7 +140,7 @@ func (b *Box) begin(ctx context.Context) error {
 		b.process, b.conn, err = b.sup.startInit(b.group, b.uid)
 		started <- err
 	}()
-	script, files, err := b.design()
+	script, files, err := b.design(ctx)
 	if startErr := <-started; startErr != nil {
 		boxinit.CloseAll(files)
 		return errors.Join(startErr, err)
@@ -165,8 +165,8 @@ func (b *Box) begin(ctx context.Context) error {
 
 // design is the script of the box, with the trees that go with it, which the
 // caller must close.
-func (b *Box) design() (*boxinit.Script, []int, error) {
-	p, err := b.sup.plan(b.grant, b.name, b.uid, b.image)
+func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
+	p, err := b.sup.plan(b.grant, b.uid, b.image)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -206,6 +206,7 @@ func (b *Box) design() (*boxinit.Script, []int, error) {
 		boxinit.CloseAll(p.passed())
 		return nil, nil, err
 	}
+	b.sup.useTemplate(ctx, p)
 	return p.script(), p.passed(), nil
 }
 

@@ -142,3 +142,19 @@ func WithoutListeners(t testing.TB) {
 	execSupport = func() listens { return listens{err: unix.ENOSYS} }
 	t.Cleanup(func() { execSupport = before })
 }
+
+// NoTemplates has boxes make their roots themselves, as on kernels before Linux
+// 6.15.
+func (s *Supervisor) NoTemplates() { s.templates.stop() }
+
+// Templates is how many roots are shared.
+func (s *Supervisor) Templates() (n int) {
+	s.templates.mu.Lock()
+	defer s.templates.mu.Unlock()
+	for _, t := range s.templates.made {
+		if t.file >= 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -103,13 +103,7 @@ func (p *plan) lay(b *builder, tree any) {
 			b.target(m.target, m.dir)
 		}
 	}
-	b.dir(storageRoot)
-	for _, s := range storageDirs {
-		b.dir(s.target)
-	}
-	b.dir("/dev/pts")
-	b.dir("/proc")
-	p.small(b)
+	p.places(b)
 	b.Call(unix.SYS_CHDIR, "..")
 	// Neither layer has extended attributes that an overlay would heed; as a
 	// user's they are at least not root's (kernel: filesystems/overlayfs.rst).

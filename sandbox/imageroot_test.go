@@ -60,7 +60,7 @@ func TestImage(t *testing.T) {
 		{"cat /etc/motd; ls /etc/gone 2>/dev/null || echo hidden", "new\nhidden\n"},
 		{"cat /srv/secret", "readable\n"},
 		{"id -u; id -un", "1000\nagent\n"},
-		{"cat /etc/hosts", "127.0.0.1 localhost box-1\n::1 localhost\n"},
+		{"cat /etc/hosts", "127.0.0.1 localhost belljar\n::1 localhost\n"},
 		{"echo $FROM $BOTH $HOME $USER; pwd", "image profile /home/agent agent\n/workspace\n"},
 		{"echo x >/workspace/x && cat /workspace/x", "x\n"},
 		{"for d in /tmp /home/agent /run/user /dev/shm /var/tmp; do echo x > $d/x || echo $d; done; cat /tmp/x", "x\n"},

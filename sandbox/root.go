@@ -51,11 +51,12 @@ var (
 
 // plan is what a box looks like.
 type plan struct {
-	hostname  string
 	mounts    []mount
 	pins      []pin             // protected paths of the workspace
 	links     map[string]string // path in the box -> target
 	files     map[string]string // small read-only files: path in the box -> content
+	base      int               // template that is the box's root, or -1: the init makes one
+	made      map[string]bool   // what is in it
 	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
 	tmp       int64             // bytes of such a tmpfs
 	tmpFiles  int64             // inodes of the same
@@ -98,6 +99,7 @@ type builder struct {
 	*boxinit.Script
 	made   map[string]bool // what was made in the new root
 	bounds boxinit.Ref     // how its file system is bounded, once all is made
+	sealed bool            // files are closed when they are written, so that all can be closed to writing
 }
 
 const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
@@ -118,7 +120,10 @@ const base = "/tmp"
 //  5. execs are watched, if they are to be: the init's own are marked from here;
 //  6. what is not needed to run commands is given up, and the filter comes last.
 func (p *plan) script() *boxinit.Script {
-	b := &builder{boxinit.NewScript(len(p.passed())), map[string]bool{"/": true}, 0}
+	b := &builder{Script: boxinit.NewScript(len(p.passed())), made: map[string]bool{"/": true}}
+	if p.base >= 0 {
+		b.made = p.made
+	}
 	p.begin(b)
 	p.sockets(b)
 	p.trees(b)
@@ -147,7 +152,7 @@ func (p *plan) script() *boxinit.Script {
 // nest is what the process 1 of a command's own namespaces does before the
 // command. The init of the box stays as it is: no command can see it.
 func (p *plan) nest() *boxinit.Script {
-	b := &builder{boxinit.NewScript(0), nil, 0}
+	b := &builder{Script: boxinit.NewScript(0)}
 	b.Step("mount the command's /proc")
 	// Over that of the box: the kernel gives a /proc only to who can see one
 	// whole already (fs/namespace.c, mount_too_revealing).
@@ -231,8 +236,12 @@ func (p *plan) trees(b *builder) {
 		overlay = p.overlay(b, slots)
 	}
 	b.Step("mount the root")
-	b.bounds = b.Bytes(make([]byte, boundsSize))
-	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, b.bounds)
+	if p.base >= 0 {
+		b.Call(unix.SYS_MOVE_MOUNT, b.clone(boxinit.Slot(passed)), "", atFDCWD, base, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	} else {
+		b.bounds = b.Bytes(make([]byte, boundsSize))
+		b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, b.bounds)
+	}
 	b.Call(unix.SYS_CHDIR, base) // from here on the new root is "."
 	for i, m := range p.mounts {
 		if m.root {
@@ -293,6 +302,9 @@ func (b *builder) file(name, text string) {
 	if text != "" {
 		b.Call(unix.SYS_WRITE, f, b.Text(text), len(text))
 	}
+	if b.sealed {
+		b.Call(unix.SYS_CLOSE, f)
+	}
 }
 
 // pin binds protected paths of the workspace over themselves: a mount point
@@ -322,7 +334,7 @@ func (p *plan) pin(b *builder) {
 // which cannot be written, and how long the certificates of trust are is not
 // known.
 func (p *plan) together() bool {
-	return p.area < 0 && len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
+	return p.area < 0 && p.base < 0 && len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
 }
 
 // boundsSize is enough for what bound writes.
@@ -332,6 +344,9 @@ const boundsSize = 96
 // bounds hold for what comes on top of what was made by now: the small files
 // take whole pages, and each name a file.
 func (p *plan) bound(b *builder) {
+	if p.base >= 0 {
+		return
+	}
 	size, files := int64(1<<20), int64(512)
 	if p.together() {
 		page := int64(os.Getpagesize())
@@ -367,6 +382,19 @@ func (p *plan) storage(b *builder) {
 		b.dir(s.target)
 		b.Call(unix.SYS_MOUNT, in(dir), in(s.target), 0, unix.MS_BIND, 0)
 	}
+}
+
+// places makes what the box's root holds beside the mount points of p.mounts.
+func (p *plan) places(b *builder) {
+	b.dir(storageRoot)
+	for _, s := range storageDirs {
+		if s.target != storageRoot+"/"+s.name {
+			b.dir(s.target)
+		}
+	}
+	b.dir("/dev/pts")
+	b.dir("/proc")
+	p.small(b)
 }
 
 // small makes the box's own small files and links.
@@ -412,7 +440,7 @@ func (p *plan) special(b *builder) {
 // to the box's own namespaces.
 func (p *plan) knobs(b *builder) {
 	b.Step("set the host name")
-	b.Call(unix.SYS_SETHOSTNAME, p.hostname, len(p.hostname))
+	b.Call(unix.SYS_SETHOSTNAME, hostName, len(hostName))
 	b.Step("bring up the loopback interface")
 	s := b.Call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0).Save()
 	request := make([]byte, 40) // struct ifreq, netdevice(7)

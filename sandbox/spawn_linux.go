@@ -184,13 +184,17 @@ func sendScript(conn *wire, script *boxinit.Script, files []int, patience time.D
 	return nil
 }
 
-// passed are the trees that the supervisor made itself, in order, the area last.
+// passed are the trees that the supervisor made itself, in order, then the
+// template, and the area last.
 func (p *plan) passed() []int {
 	var files []int
 	for _, m := range p.mounts {
 		if m.file >= 0 {
 			files = append(files, m.file)
 		}
+	}
+	if p.base >= 0 {
+		files = append(files, p.base)
 	}
 	if p.area >= 0 {
 		files = append(files, p.area)
@@ -200,11 +204,11 @@ func (p *plan) passed() []int {
 
 // plan says what the box of a grant looks like. The caller must close what is
 // passed with it.
-func (s *Supervisor) plan(g policies.Grant, name string, uid int, image *images.Tree) (*plan, error) {
+func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan, error) {
 	l := g.Limits()
 	p := &plan{
-		hostname: name, links: map[string]string{}, files: boxFiles(name, shellOf(image)),
-		area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
+		links: map[string]string{}, files: boxFiles(shellOf(image)),
+		base: -1, area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
 		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), network: g.Network(), hostFacts: s.host,
 	}
 	if g.NestsNamespaces() {
@@ -358,12 +362,16 @@ func addSystem(p *plan) {
 	}
 }
 
+// hostName is what every box calls itself. It says nothing about how many there
+// are, and all can have the same /etc/hosts.
+const hostName = "belljar"
+
 // boxFiles are the box's own /etc.
-func boxFiles(hostname, shell string) map[string]string {
+func boxFiles(shell string) map[string]string {
 	return map[string]string{
 		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shell),
 		"/etc/group":         fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", boxUser, boxGID),
-		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostname),
+		"/etc/hosts":         fmt.Sprintf("127.0.0.1 localhost %s\n::1 localhost\n", hostName),
 		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 		cwdScript:            cwdText,
 	}

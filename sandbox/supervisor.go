@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -96,6 +97,8 @@ type Supervisor struct {
 	shut    sync.Once
 	shutErr error // of the one Close
 
+	templates templates // of roots
+
 	mu      sync.Mutex
 	closed  bool
 	policy  *policies.Policy // that Regrant was last called with, or nil
@@ -177,7 +180,7 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, nesting: nesting, spawner: newSpawner(), root: os.Geteuid() == 0,
 		patience: patience{startDeadline, killDeadline}, image: image, null: null, place: place, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
-		guards: map[string]*protector{},
+		guards: map[string]*protector{}, templates: templates{made: map[[sha256.Size]byte]*template{}},
 	}, nil
 }
 
@@ -416,6 +419,7 @@ func (s *Supervisor) close() error {
 		}
 	}
 	s.spawner.close()
+	s.templates.close()
 	s.image.close()
 	s.null.Close()
 	s.place.Close()

@@ -1,0 +1,209 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/boxinit"
+)
+
+// What the root of a box holds of its own - mount points, links and small
+// files - is the same in all boxes of a profile. A template is a file system
+// in memory with just that, which is made once, can be written by nobody, and
+// is the root of all these boxes: some fifty files, five pages and their names
+// less for each (docs/decisions/2026-11-22-root-templates.md).
+//
+// It is made as a box is: an init in namespaces of its own makes the calls of
+// a script, hands the mount over and is gone. So it is not root of the host
+// whose file system it is, and it works for an ordinary user. An init clones
+// the mount, which takes Linux 6.15; before, each box makes its own.
+type templates struct {
+	mu   sync.Mutex
+	made map[[sha256.Size]byte]*template
+	none bool // this kernel cannot clone one
+}
+
+// template is one of them. What is below once is valid after it.
+type template struct {
+	once sync.Once
+	file int // the mount, or -1
+}
+
+// maxTemplates bounds the different roots. What more there are, a box makes
+// itself.
+const maxTemplates = 64
+
+// templateUID owns the templates of a root supervisor: nobody, and no tenant.
+const templateUID = firstUID + maxTenants
+
+// stepTemplate names the step that fails on a kernel without clones of mounts
+// that are attached nowhere.
+const stepTemplate = "clone the template"
+
+// templated reports whether the root of p can be one of many. That of an image
+// is an overlay, and the certificates are of one box.
+func (p *plan) templated() bool {
+	return len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
+}
+
+// useTemplate gives p its root, if there is one to be had.
+func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
+	if !p.templated() {
+		return
+	}
+	b := &builder{Script: boxinit.NewScript(0), made: map[string]bool{"/": true}, sealed: true}
+	p.template(b)
+	text, err := b.Encode()
+	if err != nil {
+		return // it is too long for an init
+	}
+	t := s.templates.get(sha256.Sum256(text))
+	if t == nil {
+		return
+	}
+	t.once.Do(func() {
+		if t.file, err = s.makeTemplate(b.Script); err == nil {
+			return
+		}
+		t.file = -1
+		level := slog.LevelWarn
+		if errors.Is(err, errNoTemplates) {
+			s.templates.stop()
+			level = slog.LevelDebug
+		}
+		s.cfg.Log.Log(ctx, level, "boxes make their roots themselves", "err", err)
+	})
+	if t.file < 0 {
+		return
+	}
+	if fd, err := unix.FcntlInt(uintptr(t.file), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		p.base, p.made = fd, b.made
+	}
+}
+
+// get is the template with that sum, made or not; nil where there is to be none.
+func (t *templates) get(sum [sha256.Size]byte) *template {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.made[sum] == nil && !t.none && len(t.made) < maxTemplates {
+		t.made[sum] = &template{file: -1}
+	}
+	if t.none {
+		return nil
+	}
+	return t.made[sum]
+}
+
+func (t *templates) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.none = true
+}
+
+// close lets go of them. No box may be being opened.
+func (t *templates) close() {
+	for _, m := range t.made {
+		if m.file >= 0 {
+			unix.Close(m.file)
+		}
+	}
+}
+
+// template is how an init makes the root of p and hands it over. b.made is
+// then what it holds, but for mount points that belong into another mount.
+func (p *plan) template(b *builder) {
+	p.begin(b)
+	b.Step("make the template")
+	fs := b.Call(unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).Save()
+	for _, option := range [][2]string{{"source", "belljar"}, {"mode", "755"}, {"size", "1m"}, {"nr_inodes", "4096"}} {
+		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, option[0], option[1], 0)
+	}
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
+	const attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	tree := b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, attr).Save()
+	b.Call(unix.SYS_FCHDIR, tree)
+	for i, m := range p.mounts {
+		if !m.layer && !beneathAny(p.mounts[:i], m.target) {
+			b.target(m.target, m.dir)
+		}
+	}
+	if p.overlaid() {
+		b.dir(Workspace)
+	}
+	p.places(b)
+	b.Call(unix.SYS_CHDIR, "/")
+	// The file system itself, not a mount of it: that could be made writable
+	// again by whoever takes over an init.
+	b.Step("close the template")
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_FLAG, "ro", 0, 0)
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_RECONFIGURE, 0, 0, 0)
+	b.attr(tree, 0, mountAttr{set: attr | unix.MOUNT_ATTR_RDONLY, propagation: unix.MS_PRIVATE})
+	b.Step(stepTemplate)
+	b.clone(tree)
+	b.Step("hand over the template")
+	b.handOver(boxinit.SocketReply(), tree)
+}
+
+// clone makes another mount of what a mount that is attached nowhere shows.
+func (b *builder) clone(tree boxinit.Slot) boxinit.Slot {
+	return b.Call(unix.SYS_OPEN_TREE, tree, "", unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|unix.AT_EMPTY_PATH).Save()
+}
+
+// beneathAny reports whether a path is beneath where one of mounts is attached.
+func beneathAny(mounts []mount, name string) bool {
+	return slices.ContainsFunc(mounts, func(m mount) bool {
+		return !m.layer && strings.HasPrefix(name, path.Clean(m.target)+"/")
+	})
+}
+
+// errNoTemplates is a kernel before Linux 6.15.
+var errNoTemplates = errors.New("this kernel clones no mount that is attached nowhere")
+
+// makeTemplate has an init make a template, and waits for it.
+func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
+	uid := templateUID
+	if !s.root {
+		uid = unix.Geteuid()
+	}
+	process, conn, err := s.startInit(&group{}, uid)
+	if err != nil {
+		return -1, err
+	}
+	defer func() {
+		conn.Close()
+		_ = process.Kill()
+		_, _ = process.Wait()
+	}()
+	if err := sendScript(conn, script, nil, s.patience.start); err != nil {
+		return -1, err
+	}
+	_ = conn.expect(time.Now().Add(s.patience.start))
+	buf := make([]byte, boxinit.MaxReply+1)
+	n, files, err := conn.receive(buf)
+	if err != nil {
+		return -1, fmt.Errorf("make a template: %w", err)
+	}
+	reply, err := boxinit.ParseReply(buf[:n])
+	switch {
+	case err == nil && reply.Op == boxinit.OpSocket && len(files) == 1:
+		return files[0], nil
+	case err == nil && reply.Op == boxinit.OpFailed && script.Name(reply.Step) == stepTemplate && errors.Is(reply.Errno, unix.EINVAL):
+		err = errNoTemplates
+	case err == nil && reply.Op == boxinit.OpFailed:
+		err = fmt.Errorf("%s: %w", script.Name(reply.Step), reply.Errno)
+	case err == nil:
+		err = errors.New("its init spoke of something else")
+	}
+	boxinit.CloseAll(files)
+	return -1, fmt.Errorf("make a template: %w", err)
+}
