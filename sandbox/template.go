@@ -207,3 +207,25 @@ func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 	boxinit.CloseAll(files)
 	return -1, fmt.Errorf("make a template: %w", err)
 }
+
+// tryTemplate tries what a template takes.
+func tryTemplate() error {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("fsopen: %w", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return fmt.Errorf("fsconfig: %w", err)
+	}
+	tree, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("fsmount: %w", err)
+	}
+	defer unix.Close(tree)
+	clone, err := unix.OpenTree(tree, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("open_tree: %w", err)
+	}
+	return unix.Close(clone)
+}
