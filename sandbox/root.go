@@ -384,19 +384,6 @@ func (p *plan) storage(b *builder) {
 	}
 }
 
-// places makes what the box's root holds beside the mount points of p.mounts.
-func (p *plan) places(b *builder) {
-	b.dir(storageRoot)
-	for _, s := range storageDirs {
-		if s.target != storageRoot+"/"+s.name {
-			b.dir(s.target)
-		}
-	}
-	b.dir("/dev/pts")
-	b.dir("/proc")
-	p.small(b)
-}
-
 // small makes the box's own small files and links.
 func (p *plan) small(b *builder) {
 	b.Step("write files")

@@ -154,6 +154,19 @@ func (p *plan) template(b *builder) {
 	b.handOver(boxinit.SocketReply(), tree)
 }
 
+// places makes what the box's root holds beside the mount points of p.mounts.
+func (p *plan) places(b *builder) {
+	b.dir(storageRoot)
+	for _, s := range storageDirs {
+		if s.target != storageRoot+"/"+s.name {
+			b.dir(s.target)
+		}
+	}
+	b.dir("/dev/pts")
+	b.dir("/proc")
+	p.small(b)
+}
+
 // clone makes another mount of what a mount that is attached nowhere shows.
 func (b *builder) clone(tree boxinit.Slot) boxinit.Slot {
 	return b.Call(unix.SYS_OPEN_TREE, tree, "", unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|unix.AT_EMPTY_PATH).Save()
