@@ -88,8 +88,8 @@ func BenchmarkScale(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 		b.ReportMetric(float64(held.sum()+share)/1e6, "MB-for-all")
 		b.ReportMetric(500, "MB-for-all-limit")
-		for name, bytes := range held {
-			b.ReportMetric(float64(bytes)/1e6, "MB-"+name)
+		for name, n := range held {
+			b.ReportMetric(float64(n)/1e6, "MB-"+name)
 		}
 		b.ReportMetric(float64(share)/boxes/(1<<10), "KiB-PSS/init")
 	})
@@ -114,8 +114,8 @@ type footprint map[string]int64
 var kernelMemory = []string{"Slab", "PageTables", "VmallocUsed", "Percpu", "Shmem"}
 
 func (m footprint) sum() (sum int64) {
-	for _, bytes := range m {
-		sum += bytes
+	for _, n := range m {
+		sum += n
 	}
 	return sum
 }

@@ -106,6 +106,7 @@ var loaderAddress, entryAddress uintptr
 // Only the assembly uses these, which no linter reads.
 var (
 	_, _, _, _ = bareMain, bareChild, loader, entry
+	_, _, _    = &bare.stack, &bare.g, &bare.tls
 )
 
 // Numbers that package syscall lacks or has as other types.
