@@ -54,8 +54,9 @@ func progress(r Request, s Stage) {
 	}
 }
 
-// lend has work done with a page, once more in another Chrome if the first one,
-// or the page, died. It returns how long the caller waited for the page.
+// lend has work done with a page, once more if the page or its Chrome died. A
+// Chrome that dies before there is a page is no try of the work, but three ends
+// it. It returns how long the caller waited for the page.
 func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout time.Duration, tell func(Stage), work func(ctx context.Context, t *tab, attempt int, cold bool) error) (queue time.Duration, err error) {
 	if !p.enter() {
 		return 0, errClosed()
@@ -78,7 +79,8 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 			p.turns.give()
 		}
 	}()
-	for attempt := range 2 {
+	worked := 0
+	for attempt := 0; ; attempt++ {
 		box, err := p.boxGrant(g, offline)
 		if err != nil {
 			return 0, err
@@ -86,14 +88,15 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 		t, cold, err := p.borrow(ctx, box, tell)
 		if err == nil {
 			queue = time.Since(start)
-			err = work(ctx, t, attempt, cold)
+			err = work(ctx, t, worked, cold)
+			worked++
 			held = false
 			p.release(ctx, t)
 		}
 		if err == nil {
 			return queue, nil
 		}
-		if attempt == 0 && ctx.Err() == nil && p.worthAgain(err, box, g) {
+		if attempt < 2 && worked < 2 && ctx.Err() == nil && p.worthAgain(err, box, g) {
 			if !held {
 				if err := p.turns.take(ctx, g.Tenant()); err != nil {
 					return 0, p.givenUp(err)
@@ -104,7 +107,6 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 		}
 		return 0, p.final(ctx, err)
 	}
-	return 0, errClosed() // not reached
 }
 
 // worthAgain reports whether the same call may come to another end, in another

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/cdproto/target"
 
 	"belljar.dev/policies"
@@ -194,12 +195,16 @@ func (ch *chrome) hear(method string, params []byte) {
 	}
 }
 
-// answers reports whether it is there.
+// answers reports whether it is there, and what speaks with the network for it.
 func (ch *chrome) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
-	_, err := call(ctx, ch.conn, "", browser.GetVersion, cdp.Empty{})
-	return err == nil || ctx.Err() == nil && !ch.dead()
+	version := begin(ch.conn, "", browser.GetVersion, cdp.Empty{})
+	// These are kept by the process that speaks with the network.
+	cookies := begin(ch.conn, "", storage.GetCookies, storage.GetCookiesParams{})
+	_, e1 := version.wait(ctx)
+	_, e2 := cookies.wait(ctx)
+	return e1 == nil && e2 == nil || ctx.Err() == nil && !ch.dead()
 }
 
 // kill ends it at once; whoever waits for it gets errDied. It does not wait.

@@ -34,6 +34,7 @@ const (
 	partSize       = 4 << 20                // of those that follow, each
 	maxNodes       = 1_000_000              // that are read of a page
 	maxFrames      = 32
+	readTime       = 10 * time.Second // for the walk over a page, at most half of what is left
 )
 
 // errPage is the cause of what a page did to itself.
@@ -419,13 +420,18 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 		HTML  string `json:"html"`
 		Title string `json:"title"`
 		URL   string `json:"url"`
-		Cut   bool   `json:"cut"`
+		Cut   string `json:"cut"`   // why it is not all
 	}
 	o := struct {
 		First  int `json:"first"`
 		Nodes  int `json:"nodes"`
 		Frames int `json:"frames"`
-	}{min(firstPart, r.HTML), maxNodes, maxFrames}
+		Chars  int `json:"chars"`
+		Most   int `json:"most"` // milliseconds
+	}{min(firstPart, r.HTML), maxNodes, maxFrames, r.HTML, int(readTime.Milliseconds())}
+	if by, ok := ctx.Deadline(); ok {
+		o.Most = min(o.Most, int(time.Until(by).Milliseconds()/2)) // the rest is for writing it
+	}
 	var err error
 	for range 3 {
 		if err = t.evaluate(ctx, readScript+"("+argument(o)+")", &d); err == nil || !moved(err) {
@@ -454,8 +460,11 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 	if d.URL != "" {
 		l.URL = d.URL
 	}
-	if d.Cut && l.Partial == "" {
-		l.Partial = fmt.Sprintf("the page has more than %d elements", maxNodes)
+	if why := map[string]string{
+		"time": "the page is too large to be read whole in time", "text": fmt.Sprintf("the page has more than %d bytes", r.HTML),
+		"elements": fmt.Sprintf("the page has more than %d elements", maxNodes),
+	}[d.Cut]; why != "" && l.Partial == "" {
+		l.Partial = why
 	}
 	return nil
 }

@@ -111,8 +111,9 @@ type Loaded struct {
 	// documents of same-origin frames in place of the frames. Elements that
 	// cannot be seen have the attribute data-belljar-hidden with the reason.
 	HTML string
-	// HTMLSize is how many bytes the HTML has; where that is more than
-	// Request.HTML, HTML is cut.
+	// HTMLSize is how many bytes were written of the HTML; where that is more than
+	// Request.HTML, HTML is cut. Of a page that is larger still less is written,
+	// and Partial says so.
 	HTMLSize int
 	// Picture is the picture that Request.Shot asked for: a PNG or a JPEG.
 	Picture []byte

@@ -3,8 +3,9 @@
 ((o) => {
   const inert = document.implementation.createHTMLDocument("");
   const root = document.documentElement;
-  if (!root) return { size: 0, html: "", title: "", cut: false };
-  let left = o.nodes, frames = o.frames;
+  if (!root) return { size: 0, html: "", title: "", cut: "" };
+  let left = o.nodes, chars = o.chars, frames = o.frames, late = false;
+  const end = performance.now() + o.most;
   const width = Math.max(root.scrollWidth, innerWidth);
   const skip = new Set(["SCRIPT", "STYLE", "LINK", "OBJECT", "EMBED", "CANVAS", "TEMPLATE", "PORTAL"]);
   const keepScript = /^(application\/ld\+json|math\/)/i;
@@ -64,10 +65,11 @@
   const stack = [{ list: source(root), at: 0, to: top, base: "" }];
   while (stack.length) {
     const f = stack[stack.length - 1];
-    if (f.at >= f.list.length || left <= 0) { stack.pop(); continue; }
+    if (f.at >= f.list.length) { stack.pop(); continue; }
     const n = f.list[f.at++];
-    left--;
-    if (n.nodeType === 3 || n.nodeType === 4) { f.to.appendChild(inert.createTextNode(n.data)); continue; }
+    if (left-- <= 0 || chars <= 0) break;
+    if ((left & 1023) === 0 && performance.now() > end) { late = true; break; }
+    if (n.nodeType === 3 || n.nodeType === 4) { chars -= n.length; f.to.appendChild(inert.createTextNode(n.data)); continue; }
     if (n.nodeType !== 1) continue;
     if (skip.has(n.tagName)) {
       const keep = n.tagName === "SCRIPT" ? keepScript.test(n.type) : n.tagName === "LINK" ? keepLink.test(n.rel) : false;
@@ -99,5 +101,5 @@
   const border = (at) => at + ((html.charCodeAt(at) & 0xfc00) === 0xdc00 ? 1 : 0);
   globalThis.belljarPart = (from, to) => html.slice(border(from), border(to));
   const bytes = html.length > o.first ? new Blob([html]).size : -1;
-  return { size: html.length, bytes, html: html.slice(0, border(o.first)), title: document.title.slice(0, 1000), url: document.URL.slice(0, 4096), cut: left <= 0 };
+  return { size: html.length, bytes, html: html.slice(0, border(o.first)), title: document.title.slice(0, 1000), url: document.URL.slice(0, 4096), cut: late ? "time" : chars <= 0 ? "text" : left <= 0 ? "elements" : "" };
 })

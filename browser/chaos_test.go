@@ -1,0 +1,263 @@
+package browser_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/browser"
+	"belljar.dev/internal/testenv"
+)
+
+// processes are the Chromes below this process, by what they are for: "" is the
+// browser itself.
+func processes(t testing.TB) map[string][]int {
+	t.Helper()
+	parents, lines := map[int]int{}, map[int]string{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil || len(fields) < 2 {
+			continue
+		}
+		parents[pid], _ = strconv.Atoi(fields[1])
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		lines[pid] = string(line)
+	}
+	found := map[string][]int{}
+	for pid, line := range lines {
+		if !strings.Contains(line, "chrom") || !strings.Contains(line, "headless") {
+			continue
+		}
+		for at := pid; at > 1; at = parents[at] {
+			if at == os.Getpid() {
+				_, kind, _ := strings.Cut(line, "--type=")
+				kind, _, _ = strings.Cut(strings.ReplaceAll(kind, "\x00", " "), " ")
+				found[kind] = append(found[kind], pid)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// healed waits until the pool loads pages again.
+func (r *rig) healed(t *testing.T) {
+	t.Helper()
+	for range 3 {
+		l, err := r.load(browser.Request{URL: r.url("/plain"), Timeout: 20 * time.Second})
+		if err != nil || !strings.Contains(l.HTML, "plain") {
+			t.Errorf("afterwards: %+v, %v", l, err)
+		}
+	}
+}
+
+// outcome checks that a call ended with a page or a clear error in its time.
+func outcome(t *testing.T, what string, took, timeout time.Duration, l *browser.Loaded, err error) {
+	t.Helper()
+	if took > timeout+3*time.Second*testenv.Patience(t) {
+		t.Errorf("%s: it took %s, and had %s", what, took, timeout)
+	}
+	switch kind := browser.KindOf(err); {
+	case err == nil && l.HTML == "":
+		t.Errorf("%s: no error and no page", what)
+	case err != nil && kind != browser.KindCrashed && kind != browser.KindTimedOut && kind != browser.KindUnreachable:
+		t.Errorf("%s: %v: %v", what, kind, err)
+	}
+	if err == nil {
+		t.Logf("%s: a page after %s, retried %v", what, took.Round(time.Millisecond), l.Retried)
+	} else {
+		t.Logf("%s: %v after %s", what, err, took.Round(time.Millisecond))
+	}
+}
+
+func TestChaos(t *testing.T) {
+	r := newRig(t, browser.Config{})
+	r.page("/plain", "<!doctype html><p>plain")
+	asked, release := make(chan struct{}, 16), make(chan struct{})
+	r.mux.HandleFunc("/wait", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><p>begun")
+		w.(http.Flusher).Flush() //nolint:forcetypeassert // of net/http
+		asked <- struct{}{}
+		select {
+		case <-release:
+		case <-q.Context().Done():
+		}
+		fmt.Fprint(w, "<p>plain")
+	})
+	r.healed(t)
+	const timeout = 9 * time.Second
+	for _, tt := range []struct {
+		kind   string
+		signal unix.Signal
+	}{
+		{"", unix.SIGKILL}, {"renderer", unix.SIGKILL}, {"gpu-process", unix.SIGKILL}, {"utility", unix.SIGKILL}, {"zygote", unix.SIGKILL},
+		{"", unix.SIGSTOP}, {"renderer", unix.SIGSTOP}, {"gpu-process", unix.SIGSTOP}, {"utility", unix.SIGSTOP},
+	} {
+		name := fmt.Sprintf("%v of %q", tt.signal, tt.kind)
+		t.Run(name, func(t *testing.T) {
+			type end struct {
+				l   *browser.Loaded
+				err error
+			}
+			done := make(chan end, 1)
+			start := time.Now()
+			go func() {
+				l, err := r.load(browser.Request{URL: r.url("/wait"), Timeout: timeout})
+				done <- end{l, err}
+			}()
+			<-asked
+			victims := processes(t)[tt.kind]
+			if len(victims) == 0 {
+				t.Logf("no process is a %q", tt.kind)
+			}
+			for _, pid := range victims {
+				_ = unix.Kill(pid, tt.signal)
+			}
+			var e end
+			for waiting := true; waiting; {
+				select {
+				case e = <-done:
+					waiting = false
+				case <-asked: // once more
+				case release <- struct{}{}:
+				}
+			}
+			outcome(t, name, time.Since(start), timeout, e.l, e.err)
+			r.healed(t)
+		})
+	}
+	t.Run("pipe", func(t *testing.T) {
+		for range 5 {
+			var cut sync.WaitGroup
+			cut.Go(func() {
+				<-time.After(time.Duration(rand.IntN(40)) * time.Millisecond)
+				r.pool.Cut()
+			})
+			start := time.Now()
+			l, err := r.load(browser.Request{URL: r.url("/plain"), Timeout: timeout})
+			outcome(t, "cut", time.Since(start), timeout, l, err)
+			cut.Wait()
+		}
+		r.healed(t)
+	})
+	s := r.pool.Stats()
+	t.Logf("%+v", s)
+	r.gone(t)
+}
+
+// gone closes the pool and looks for what is left.
+func (r *rig) gone(t *testing.T) {
+	t.Helper()
+	if err := r.pool.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := processes(t); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	if left := r.sup.Boxes(); len(left) > 0 {
+		t.Errorf("%d boxes are left", len(left))
+	}
+	if s := r.pool.Stats(); s.Chromes != 0 || s.Busy != 0 || s.Warm != 0 {
+		t.Errorf("left: %+v", s)
+	}
+	if _, err := r.load(browser.Request{URL: r.url("/plain")}); browser.KindOf(err) != browser.KindClosed {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// Pages that want all of the machine take none from others.
+func TestHostilePages(t *testing.T) {
+	r := newRig(t, browser.Config{})
+	r.page("/plain", "<!doctype html><p>plain")
+	r.page("/memory", `<!doctype html><p>bomb<script>const a = []; for (;;) a.push(new Uint8Array(8 << 20).fill(1))</script>`)
+	r.page("/strings", `<!doctype html><p>bomb<script>const a = []; for (let i = 0;; i++) a.push(("x" + i).repeat(1 << 20))</script>`)
+	r.page("/workers", `<!doctype html><p>workers<script>const u = URL.createObjectURL(new Blob(["for(;;);"])); for (let i = 0; i < 200; i++) new Worker(u)</script>`)
+	r.page("/tabs", `<!doctype html><p>tabs<script>for (let i = 0; i < 100; i++) window.open("/plain?" + i)</script>`)
+	r.page("/alerts", `<!doctype html><p>alerts<script>for (let i = 0; i < 200; i++) alert(i)</script>`)
+	r.page("/spin", `<!doctype html><p>spin<script>for(;;);</script>`)
+	r.page("/nodes", `<!doctype html><p>nodes<script>for (let i = 0; i < 2e6; i++) document.body.append(document.createElement("i"))</script>`)
+	r.page("/deep", "<!doctype html><p>deep"+strings.Repeat("<div>", 100_000)+"bottom")
+	r.page("/frames", `<!doctype html><p>frames<script>for (let i = 0; i < 200; i++) document.body.append(Object.assign(document.createElement("iframe"), {src: "/plain?" + i}))</script>`)
+	r.page("/moves", `<!doctype html><p>moves<script>location.href = "/moves?" + Math.random()</script>`)
+	r.mux.HandleFunc("/huge", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html>")
+		line := "<p>" + strings.Repeat("many words ", 1000)
+		for range 4000 {
+			fmt.Fprint(w, line)
+		}
+	})
+	g := r.grantWith("t", "limits: {memory: 700MiB, pids: 256}")
+	const timeout = 6 * time.Second
+	for _, path := range []string{"/memory", "/strings", "/workers", "/tabs", "/alerts", "/spin", "/nodes", "/deep", "/frames", "/moves", "/huge"} {
+		start := time.Now()
+		l, err := r.pool.Load(t.Context(), g, browser.Request{URL: r.url(path), Timeout: timeout})
+		outcome(t, path, time.Since(start), timeout, l, err)
+		start = time.Now()
+		l, err = r.pool.Load(t.Context(), g, browser.Request{URL: r.url("/plain"), Timeout: timeout})
+		if err != nil || !strings.Contains(l.HTML, "plain") {
+			t.Errorf("after %s: %+v, %v", path, l, err)
+		}
+		t.Logf("after %s: %s", path, time.Since(start).Round(time.Millisecond))
+	}
+	t.Logf("%+v", r.pool.Stats())
+	r.gone(t)
+}
+
+// Many callers get their pages, tenants in turn, while Chromes are replaced.
+func TestManyPages(t *testing.T) {
+	pages := 64
+	if n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_PAGES")); err == nil {
+		pages = n
+	}
+	r := newRig(t, browser.Config{Pages: 20, Queue: 64})
+	r.serveApp()
+	var failed, retried atomic.Int64
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for caller := range 16 {
+		g := r.grant(fmt.Sprint("tenant", caller%2))
+		wg.Go(func() {
+			for int(next.Add(1)) <= pages {
+				l, err := r.pool.Load(t.Context(), g, browser.Request{URL: r.url("/app"), Timeout: 30 * time.Second})
+				switch {
+				case err != nil:
+					failed.Add(1)
+					t.Error(err)
+				case !strings.Contains(l.HTML, "item 99<"):
+					failed.Add(1)
+					t.Errorf("not all is there: %d bytes, %+v", len(l.HTML), l.Timing)
+				case l.Retried:
+					retried.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	s := r.pool.Stats()
+	t.Logf("%d pages, %d failed, %d retried, %+v", pages, failed.Load(), retried.Load(), s)
+	if s.Died > 0 {
+		t.Errorf("%d Chromes died", s.Died)
+	}
+	r.gone(t)
+}
