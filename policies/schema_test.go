@@ -415,5 +415,6 @@ func change(n *yaml.Node, where string, try func(string)) {
 		for i, entry := range was.Content {
 			change(entry, fmt.Sprintf("%s[%d]", where, i), try)
 		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode: // nothing is below
 	}
 }

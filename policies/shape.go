@@ -88,26 +88,23 @@ func aWord(words ...string) *form { return &form{Type: "string", Enum: words} }
 // aTruth is what truth reads.
 func aTruth() *form { return &form{Type: "boolean"} }
 
-// lowest is a bound that may be zero.
-func lowest(n float64) *float64 { return &n }
-
 // aCount is what count reads of a number.
 func aCount(most int64) *form {
-	return &form{Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: float64(most), Pattern: "^[0-9]+$"}
+	return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: float64(most), Pattern: "^[0-9]+$"}
 }
 
 // aSize is what count reads of a size.
 func aSize(most int64, examples ...any) *form {
 	named := slices.DeleteFunc(slices.Sorted(maps.Keys(units)), func(u string) bool { return u == "" })
 	return &form{
-		Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: float64(most),
+		Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: float64(most),
 		Pattern: "^[0-9]+ ?(" + strings.Join(named, "|") + ")?$", Examples: examples,
 	}
 }
 
 // aNumber is what number reads.
 func aNumber(low, most float64) *form {
-	return &form{Type: []string{"number", "string"}, Minimum: lowest(low), Maximum: most, Pattern: "^[+]?[0-9.]+([eE][-+]?[0-9]+)?$"}
+	return &form{Type: []string{"number", "string"}, Minimum: new(low), Maximum: most, Pattern: "^[+]?[0-9.]+([eE][-+]?[0-9]+)?$"}
 }
 
 // timePattern is what time.ParseDuration takes, above zero.
@@ -125,7 +122,7 @@ func aRate() *form {
 const portPattern = "[1-9][0-9]{0,4}"
 
 func aPort() *form {
-	return &form{Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: 65535, Pattern: "^" + portPattern + "$"}
+	return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: 65535, Pattern: "^" + portPattern + "$"}
 }
 
 // oneOrMore is one of a kind, or a list of them that is not empty.

@@ -21,7 +21,7 @@ var profileShape = &shape{
 }
 
 func aPortRange() *form {
-	return &form{Type: []string{"integer", "string"}, Minimum: lowest(1), Maximum: 65535, Pattern: "^" + portPattern + "(-" + portPattern + ")?$", Examples: []any{3000, "8000-8099"}}
+	return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: 65535, Pattern: "^" + portPattern + "(-" + portPattern + ")?$", Examples: []any{3000, "8000-8099"}}
 }
 
 var filesShape = &shape{

@@ -45,8 +45,8 @@ const (
 	weightManyPids       = 2
 	weightLongJobs       = 2
 	weightUnseen         = 1
-	weightBrowser        = 4  // its box may make namespaces, and it runs what any page says
-	weightBareBrowser    = 6  // the box is the only wall, besides
+	weightBrowser        = 4 // its box may make namespaces, and it runs what any page says
+	weightBareBrowser    = 6 // the box is the only wall, besides
 	mostScore            = 100
 )
 

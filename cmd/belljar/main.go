@@ -117,10 +117,10 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// atLeast is cobra.MinimumNArgs in our words.
-func atLeast(n int, what string) cobra.PositionalArgs {
+// atLeastOne is cobra.MinimumNArgs(1) in our words.
+func atLeastOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) < n {
+		if len(args) < 1 {
 			return usage("got %d arguments, want %s", len(args), what)
 		}
 		return nil

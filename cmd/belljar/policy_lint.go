@@ -46,7 +46,7 @@ Exit status: 0 no errors and no warnings; 1 there are some, or with --strict
 notes, or a policy has faults, or a log cannot be read; 2 the command line makes
 no sense.`,
 		Example: "  belljar policy lint policy.yaml --audit ~/.local/state/belljar/audit",
-		Args:    atLeast(1, "the policies to look at"),
+		Args:    atLeastOne("the policies to look at"),
 		RunE:    func(c *cobra.Command, names []string) error { return l.run(c, names) },
 	}
 	c.Flags().StringArrayVar(&l.logs, "audit", nil, "an audit `log` that says how the rules are used; may be repeated")
@@ -173,19 +173,17 @@ type useReader struct {
 }
 
 func (u *useReader) see(e audit.Entry) error {
-	switch e.Kind {
-	case audit.KindDecision:
+	if e.Kind == audit.KindDecision {
 		return u.decided(e)
-	case audit.KindApproval:
-		rule, known := u.asked[e.CallID]
-		switch {
-		case !known:
-		case e.Event == "given" && e.Scope != "" && e.Scope != "once":
-			u.use.Kept[rule]++
-			u.use.Asked[rule]++
-		case e.Event == "given", e.Event == "refused", e.Event == "expired":
-			u.use.Asked[rule]++
-		}
+	}
+	rule, known := u.asked[e.CallID]
+	switch {
+	case e.Kind != audit.KindApproval || !known:
+	case e.Event == "given" && e.Scope != "" && e.Scope != "once":
+		u.use.Kept[rule]++
+		u.use.Asked[rule]++
+	case e.Event == "given", e.Event == "refused", e.Event == "expired":
+		u.use.Asked[rule]++
 	}
 	return nil
 }

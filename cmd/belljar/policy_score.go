@@ -38,7 +38,7 @@ With --json it prints an object with "policies", each with "policy", "profiles"
 
 Exit status: 0; 1 a policy has faults; 2 the command line makes no sense.`,
 		Example: "  belljar policy score default ./policy.yaml",
-		Args:    atLeast(1, "the policies to rate"),
+		Args:    atLeastOne("the policies to rate"),
 		RunE: func(c *cobra.Command, names []string) error {
 			host := sandbox.SoundHost()
 			if here {

@@ -159,7 +159,7 @@ func workspaceDiffCommand() *cobra.Command {
 m mode, a attributes, t time of change only. A PATH is a file, a directory or a
 pattern as src/**/*.go. With -u the changes are shown as git diff shows them.
 ` + exitHelp,
-		Args: atLeast(1, "a set, which `belljar workspace list` shows, and the paths to compare if not all"),
+		Args: atLeastOne("a set, which `belljar workspace list` shows, and the paths to compare if not all"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if unified && (k.asJSON || stat) || k.asJSON && stat {
 				return usage("diff: choose one of --json, --unified and --stat")

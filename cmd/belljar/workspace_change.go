@@ -29,7 +29,7 @@ Where the directory changed as well since the set was made, nothing is applied.
 Protected paths, as git's hooks and configuration and the settings of editors and
 agents, stay in the set; docs/protected-paths.md names them.
 ` + exitHelp,
-		Args: atLeast(1, "a set, which `belljar workspace list` shows, and the paths to apply if not all"),
+		Args: atLeastOne("a set, which `belljar workspace list` shows, and the paths to apply if not all"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
@@ -86,7 +86,7 @@ func applied(out io.Writer, r *workspace.Report, dry bool) {
 func workspaceDiscardCommand() *cobra.Command {
 	return storeCommand("discard SET...", "throw away what sets changed", `discard removes sets with all that was changed in them. Their directories stay
 as they are. There is no way back.
-`, atLeast(1, "the sets to discard, which `belljar workspace list` shows"), func(s *workspace.Store, args []string) error {
+`, atLeastOne("the sets to discard, which `belljar workspace list` shows"), func(s *workspace.Store, args []string) error {
 		for _, id := range args {
 			if err := s.Discard(id); err != nil {
 				return err
