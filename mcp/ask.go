@@ -44,12 +44,15 @@ type Question struct {
 	Call     Call // without a Grant
 	Facts    policies.Facts
 	Decision policies.Decision
+	// Commands are patterns of commands that a yes to a plan is good for as well.
+	Commands []string
 }
 
 // ClientAnswer is what the person at the client said to an elicitation.
 type ClientAnswer struct {
 	Yes    bool
 	Scope  string
+	Note   string // what they said besides
 	Client string // name, which proves nothing
 }
 
@@ -134,7 +137,7 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 	if !may {
 		return nil, nil, nil
 	}
-	client := s.elicitor(q.Call.Session)
+	client := s.elicitor(q.Call)
 	switch {
 	case len(ways) == 0 && (client == nil || !client.proven()):
 		return nil, nil, nil
@@ -146,14 +149,17 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 		return nil, nil, err
 	}
 	if a.State == ApprovalPending {
+		how := NotAsked
 		if client != nil {
-			client.ask(ctx, s.cfg.Approver, q, a)
+			how = client.ask(ctx, offer(s.cfg.Approver, q, a))
 		}
-		waited := q.Call.Phase(PhaseAsk)
-		a, err = s.cfg.Approver.Wait(ctx, a.ID, max(most, 0))
-		waited()
-		if err != nil {
-			return nil, nil, err
+		if how != AskedByResult { // else the call returns, and comes again
+			waited := q.Call.Phase(PhaseAsk)
+			a, err = s.cfg.Approver.Wait(ctx, a.ID, max(most, 0))
+			waited()
+			if err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	var r policies.Refusal

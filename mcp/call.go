@@ -28,7 +28,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	if !ok {
 		return nil, s.unknownTool(name, func(tool string) bool { return s.hides(session, tool) })
 	}
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait}
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait, input: inputOf(ctx)}
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
 		return nil, fault(internalError, "%v", err)
@@ -50,6 +50,8 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	switch {
 	case errors.As(err, &bad):
 		return nil, bad
+	case c.input != nil && len(c.input.wants) > 0 && err == nil:
+		return &Result{needs: s.needsOf(c, args)}, nil
 	case err != nil:
 		return warned(s.redacted(failure(ctx, name, c.ID, err), d), d), nil
 	case res == nil:
@@ -102,7 +104,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	case d.Verdict != policies.Allow:
 		return Refused(d.Denied(c.ID)), d, nil
 	}
-	c.Grant, c.Audit = d.Grant, d.Audit
+	c.Grant, c.Audit, c.facts, c.allow = d.Grant, d.Audit, f, d
 	c.Progress = quietly(c.Progress, d)
 	res, err = t.run(ctx, c, in)
 	if err == nil && res == nil {

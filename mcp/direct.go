@@ -22,6 +22,8 @@ type toolCall struct {
 	token []byte // progressToken as the client wrote it; nil for none
 
 	parent, state []byte // traceparent and tracestate, as JSON; nil for none
+
+	input *input // nil in the legacy era
 }
 
 // plainCall reads a tools/call, or reports that it is one for the sdk.
@@ -79,6 +81,7 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 	if m.era() == legacy {
 		return meta[0] == '{'
 	}
+	c.input = &input{shows: capabilities != nil && showsForms(capabilities)}
 	if client != nil {
 		var who struct {
 			Name    string `json:"name"`
@@ -88,6 +91,7 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 		if json.Unmarshal(client, &who) != nil {
 			return false
 		}
+		c.input.client = who.Name
 	}
 	if bytes.Contains(capabilities, []byte(tasksExtension)) {
 		return false // its answer may be deferred
@@ -136,6 +140,9 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 	if c.parent != nil {
 		ctx = withParent(ctx, unquoteText(c.parent), unquoteText(c.state))
 	}
+	if c.input != nil {
+		ctx = withInput(ctx, c.input)
+	}
 	res, err := s.call(ctx, g.session, c.name, c.args, s.cfg.Patience, progress)
 	if err == nil {
 		frame, err = s.resultFrame(e.msg.id, res, in)
@@ -148,6 +155,9 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 
 // resultFrame is a Result as a line of the wire, without its LF.
 func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
+	if r.needs != nil {
+		return r.needs.frame(id, map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}})
+	}
 	size := 160 + len(id)
 	for _, c := range r.Content {
 		size += len(c.Text) + len(c.Text)/16 + len(c.URI) + len(c.Data)/3*4 + 64

@@ -44,9 +44,15 @@ func (s *Session) reach(ss *sdk.ServerSession) {
 	s.peer = &peer{sdk: ss}
 }
 
-// elicitor is the client of a session as one that can be asked, or nil. In the
-// modern era a server cannot ask by itself.
-func (s *Server) elicitor(session *Session) *asker {
+// elicitor is the client of a call as one that can be asked, or nil.
+func (s *Server) elicitor(c Call) *asker {
+	session := c.Session
+	if in := c.input; in != nil {
+		if !in.shows {
+			return nil
+		}
+		return &asker{session: session, input: in}
+	}
 	session.mu.Lock()
 	p, name := session.peer, session.client
 	session.mu.Unlock()
@@ -68,34 +74,45 @@ func (s *Server) elicitor(session *Session) *asker {
 	return &asker{peer: p, session: session, client: name}
 }
 
-// asker asks the client of a session.
+// asker asks the client of a call.
 type asker struct {
-	*peer
+	*peer   // nil in the modern era
 	session *Session
 	client  string
+	input   *input // nil in the legacy era
 }
 
-// proven reports whether a person can be expected to see what it is asked.
+// proven reports whether a person can be expected to see what it is asked. A
+// modern client comes back with the answer, or the call has not gone on.
 func (k *asker) proven() bool {
+	if k.input != nil {
+		return true
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.replied || slices.Contains(answering, k.client)
 }
 
-// ask shows a question to the client, in a goroutine that ends when the
-// question or the session does. It outlives the call, which may return first.
-func (k *asker) ask(ctx context.Context, approver Approver, q Question, a Approval) {
-	if !k.begin(a.ID) {
-		return
+// ask shows a question to the client. In the legacy era that is a goroutine that
+// ends when the question or the session does, and outlives the call, which may
+// return first.
+func (k *asker) ask(ctx context.Context, o Offer) Asked {
+	if k.input != nil {
+		how, err := k.input.ask(ctx, o)
+		k.untaken(o, err)
+		return how
+	}
+	if !k.begin(o.ID) {
+		return AskedNow
 	}
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
 	if k.session.ended {
-		k.end(a.ID, silent)
-		return
+		k.end(o.ID, silent)
+		return AskedNow
 	}
 	// What the context holds stays: over HTTP it says on which stream to ask.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(a.Left, time.Second))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(o.Left, time.Second))
 	k.session.asking.Go(func() {
 		var watch sync.WaitGroup
 		defer watch.Wait()
@@ -108,12 +125,19 @@ func (k *asker) ask(ctx context.Context, approver Approver, q Question, a Approv
 			}
 		})
 		watch.Go(func() {
-			defer cancel()
-			// However the wait ends, there is nothing to ask any more.
-			_, _ = approver.Wait(ctx, a.ID, a.Left)
+			defer cancel() // there is nothing to ask any more
+			o.Over(ctx)
 		})
-		k.end(a.ID, k.elicit(ctx, approver, q, a))
+		k.end(o.ID, k.elicit(ctx, o))
 	})
+	return AskedNow
+}
+
+// untaken logs that an answer was not taken.
+func (k *asker) untaken(o Offer, err error) {
+	if err != nil {
+		k.session.server.cfg.Log.Warn("a client's answer to a question was not taken", "session", k.session.id, "question", o.ID, "error", err)
+	}
 }
 
 // reply is how a client took a question.
@@ -156,47 +180,52 @@ var answers = []struct{ text, scope string }{
 }
 
 // elicit asks, and hands on what the person said.
-func (k *asker) elicit(ctx context.Context, approver Approver, q Question, a Approval) reply {
-	offered := []any{answers[0].text}
-	for _, o := range answers[1:] {
-		if slices.Contains(a.Scopes, o.scope) {
-			offered = append(offered, o.text)
-		}
-	}
-	res, err := k.sdk.Elicit(ctx, &sdk.ElicitParams{
-		Mode: "form", Message: form(q, a),
-		RequestedSchema: map[string]any{
-			"type": "object",
-			"properties": map[string]any{"answer": map[string]any{
-				"type": "string", "title": "May it run?", "enum": offered, "default": offered[0],
-			}},
-			"required": []string{"answer"},
-		},
-	})
+func (k *asker) elicit(ctx context.Context, o Offer) reply {
+	res, err := k.sdk.Elicit(ctx, o.Form.params())
 	if err != nil {
-		k.session.server.cfg.Log.Debug("a client was asked for an approval and did not answer", "session", k.session.id, "approval", a.ID, "error", err)
+		k.session.server.cfg.Log.Debug("a client was asked and did not answer", "session", k.session.id, "question", o.ID, "error", err)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return silent
 		}
 		return ignored
 	}
-	said := ClientAnswer{Client: k.client}
-	switch res.Action {
-	case "accept":
-		text, _ := res.Content["answer"].(string)
-		for _, o := range answers[1:] {
-			if o.text == text {
-				said.Yes, said.Scope = true, o.scope
-			}
-		}
-	case "decline":
-	default:
-		return replied // dismissed: the question stays, for whoever else is asked
-	}
-	if err := approver.Answer(context.WithoutCancel(ctx), a.ID, said); err != nil {
-		k.session.server.cfg.Log.Warn("a client's answer to an approval was not taken", "session", k.session.id, "approval", a.ID, "error", err)
-	}
+	k.untaken(o, o.Take(context.WithoutCancel(ctx), FormAnswer{Action: res.Action, Content: res.Content, Client: k.client}))
 	return replied
+}
+
+// offer is an approval as it is put to a client.
+func offer(approver Approver, q Question, a Approval) Offer {
+	offered := []string{answers[0].text}
+	for _, o := range answers[1:] {
+		if slices.Contains(a.Scopes, o.scope) {
+			offered = append(offered, o.text)
+		}
+	}
+	return Offer{
+		ID: a.ID, Left: a.Left,
+		Form: Form{Message: form(q, a), Fields: []Field{
+			{Name: "answer", Title: "May it run?", Options: offered, Default: offered[0], Required: true},
+			{Name: "note", Title: "What should the agent know?", Description: "It is told, whatever the answer is."},
+		}},
+		Over: func(ctx context.Context) { _, _ = approver.Wait(ctx, a.ID, a.Left) },
+		Take: func(ctx context.Context, f FormAnswer) error {
+			said := ClientAnswer{Client: f.Client}
+			said.Note, _ = f.Content["note"].(string)
+			switch f.Action {
+			case FormAccepted:
+				text, _ := f.Content["answer"].(string)
+				for _, o := range answers[1:] {
+					if o.text == text {
+						said.Yes, said.Scope = true, o.scope
+					}
+				}
+			case FormDeclined:
+			default:
+				return nil // dismissed: the question stays, for whoever else is asked
+			}
+			return approver.Answer(ctx, a.ID, said)
+		},
+	}
 }
 
 // form is what the person at the client reads.

@@ -11,6 +11,9 @@ import (
 // does not marshal and for a result above the limit: over HTTP nobody looks at
 // the size later.
 func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
+	if r.needs != nil {
+		return &sdk.CallToolResult{InputRequests: r.needs.requests(), RequestState: r.needs.state}, nil
+	}
 	out := &sdk.CallToolResult{IsError: r.IsError, Content: make([]sdk.Content, 0, len(r.Content))}
 	size := 0
 	for _, c := range r.Content {

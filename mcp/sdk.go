@@ -246,6 +246,14 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 		state, _ := req.Params.Meta["tracestate"].(string)
 		ctx = withParent(ctx, parent, state)
 	}
+	in, err := s.inputFor(session, req)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	if in != nil {
+		ctx = withInput(ctx, in)
+	}
 	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, wait, progress)
 	stop() // progress comes before the answer
 	if err != nil {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ type Server struct {
 	cfg   Config
 	meter *meter
 	sdk   *sdk.Server
+	key   []byte         // seals what clients carry from one call to the next
 	quit  chan struct{}  // closed by Shutdown
 	wg    sync.WaitGroup // connections and HTTP sessions, until they are over
 
@@ -108,11 +110,12 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		cfg: cfg, quit: make(chan struct{}),
+		cfg: cfg, key: make([]byte, 32), quit: make(chan struct{}),
 		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
 		resources: make(map[string]*Resource), watches: newWatches(), deferred: make(map[string]*deferred),
 		web: newWebSessions(), doors: make(map[string]*admission), hidden: make(map[string]string), meter: newMeter(time.Now),
 	}
+	_, _ = rand.Read(s.key) // which does not fail (crypto/rand)
 	s.sdk = newSDK(s)
 	s.addSearch()
 	s.addTasks()

@@ -65,6 +65,9 @@ type Call struct {
 	Progress func(done, total float64, message string)
 
 	trace *trace // nil where nobody wants it
+	input *input // of a modern client; nil in the legacy era
+	facts policies.Facts
+	allow policies.Decision // that let it run
 }
 
 // Result is the answer of a tool.
@@ -72,6 +75,8 @@ type Result struct {
 	Content    []Content
 	Structured any // marshalled as structuredContent; nil for none
 	IsError    bool
+
+	needs *needs // the client is to be asked first, and nothing else is there
 }
 
 // Content is one part of a result: text, an image (Data and MIME) or a link to

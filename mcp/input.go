@@ -1,0 +1,191 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// In the modern era a server asks by its result: a call that needs a person
+// returns what to ask (input_required), and the client makes the same call again
+// with the answers and with a state of ours, which it cannot read anything from
+// nor change (2026-07-28, "Multi Round-Trip Requests"). The question itself
+// stands on the server; the state only proves that this call asked it.
+
+// Bounds of a round trip.
+const (
+	stateLife  = 15 * time.Minute // the longest that a client may think; the question may end before
+	maxState   = 4 << 10          // bytes
+	maxAnswers = 16               // questions of one call
+)
+
+// input is what a modern call has of its client: the answers that it brought,
+// and what it is to be asked. It belongs to the one goroutine that serves the
+// call.
+type input struct {
+	shows   bool // the client shows forms
+	client  string
+	brought map[string]FormAnswer
+	wants   map[string]Form
+}
+
+// inputKey is where the context of a modern request holds its input.
+type inputKey struct{}
+
+func withInput(ctx context.Context, in *input) context.Context {
+	return context.WithValue(ctx, inputKey{}, in)
+}
+
+// inputOf is nil for legacy calls and those of this process.
+func inputOf(ctx context.Context) *input {
+	in, _ := ctx.Value(inputKey{}).(*input)
+	return in
+}
+
+// ask takes the answer that the client brought along, or has it asked.
+func (in *input) ask(ctx context.Context, o Offer) (Asked, error) {
+	if a, brought := in.brought[o.ID]; brought {
+		a.Client = in.client
+		return AskedNow, o.Take(ctx, a)
+	}
+	if in.wants == nil {
+		in.wants = make(map[string]Form)
+	}
+	in.wants[o.ID] = o.Form
+	return AskedByResult, nil
+}
+
+// needs is a result that asks.
+type needs struct {
+	forms map[string]Form
+	state string
+}
+
+// requests are the forms as the protocol has them.
+func (n *needs) requests() sdk.InputRequestMap {
+	all := make(sdk.InputRequestMap, len(n.forms))
+	for id, f := range n.forms {
+		all[id] = f.params()
+	}
+	return all
+}
+
+// frame is the result as a line of the wire, without its LF.
+func (n *needs) frame(id []byte, meta map[string]any) ([]byte, error) {
+	raw, err := json.Marshal(map[string]any{
+		"_meta": meta, "resultType": "input_required", "inputRequests": n.requests(), "requestState": n.state,
+	})
+	if err != nil {
+		return nil, fault(internalError, "marshal the questions: %v", err)
+	}
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), raw, []byte("}")), nil
+}
+
+// roundTrip is what a state says.
+type roundTrip struct {
+	IDs []string `json:"q"`
+	End int64    `json:"x"` // seconds since 1970
+}
+
+// needsOf is the result that asks what a call has to know.
+func (s *Server) needsOf(c Call, args json.RawMessage) *needs {
+	ids := slices.Sorted(maps.Keys(c.input.wants))
+	text, err := json.Marshal(roundTrip{ids, time.Now().Add(stateLife).Unix()})
+	if err != nil {
+		text = nil // of texts and a number, which marshal
+	}
+	state := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(s.seal(c, args, text))
+	return &needs{forms: c.input.wants, state: state}
+}
+
+// seal binds a state to whose call it is, and to what the call says.
+func (s *Server) seal(c Call, args json.RawMessage, text []byte) []byte {
+	mac := hmac.New(sha256.New, s.key)
+	for _, part := range [][]byte{[]byte(c.Session.tenant), []byte(c.Tool), canonicalJSON(args), text} {
+		sum := sha256.Sum256(part)
+		mac.Write(sum[:])
+	}
+	return mac.Sum(nil)
+}
+
+// canonicalJSON is an object with its members in order: a client may write it
+// anew.
+func canonicalJSON(args json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return args
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return args
+	}
+	return text
+}
+
+// bring notes the answers that came with a call, or says why they cannot be
+// taken.
+func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, answers sdk.InputResponseMap) error {
+	if state == "" && len(answers) == 0 {
+		return nil
+	}
+	foreign := fault(invalidParams, "requestState: not one that this server gave for this call, or too old; make the call again without it")
+	payload, sum, _ := strings.Cut(state, ".")
+	text, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil || len(state) > maxState || len(answers) > maxAnswers {
+		return foreign
+	}
+	mac, err := base64.RawURLEncoding.DecodeString(sum)
+	if err != nil || !hmac.Equal(mac, s.seal(c, args, text)) {
+		return foreign
+	}
+	var trip roundTrip
+	if json.Unmarshal(text, &trip) != nil || time.Now().Unix() > trip.End {
+		return foreign
+	}
+	in.brought = make(map[string]FormAnswer)
+	for _, id := range trip.IDs {
+		if a, ok := answers[id].(*sdk.ElicitResult); ok {
+			in.brought[id] = FormAnswer{Action: a.Action, Content: a.Content}
+		}
+	}
+	return nil
+}
+
+// inputFor is what a modern call through the sdk has of its client; nil for a
+// legacy one.
+func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, error) {
+	if eraOf(req) != modern {
+		return nil, nil //nolint:nilnil // a legacy call has none
+	}
+	in := &input{}
+	if who := req.ClientInfo(); who != nil {
+		in.client = who.Name
+	}
+	if can := req.ClientCapabilities(); can != nil && can.Elicitation != nil {
+		in.shows = can.Elicitation.Form != nil || can.Elicitation.URL == nil
+	}
+	c := Call{Session: session, Tool: req.Params.Name}
+	return in, s.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)
+}
+
+// showsForms reads whether the capabilities of a modern client say that it
+// shows forms.
+func showsForms(capabilities []byte) bool {
+	var can struct {
+		Elicitation *struct {
+			Form, URL *struct{}
+		} `json:"elicitation"`
+	}
+	return json.Unmarshal(capabilities, &can) == nil && can.Elicitation != nil && (can.Elicitation.Form != nil || can.Elicitation.URL == nil)
+}
