@@ -103,14 +103,14 @@ func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer)
 	if said.Client != "" {
 		by += " " + said.Client
 	}
-	_, err := a.desk.Answer(ctx, id, approval.Reply{Yes: said.Yes, Scope: approval.Scope(said.Scope), By: by, Via: wayClient})
+	_, err := a.desk.Answer(ctx, id, approval.Reply{Yes: said.Yes, Scope: approval.Scope(said.Scope), By: by, Via: wayClient, Note: said.Note})
 	return err
 }
 
 // request is a call as the desk binds it. The tenant is all that is known of who
 // makes it: what a client calls itself proves nothing.
 func request(q mcp.Question) approval.Request {
-	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision}
+	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision, Commands: q.Commands}
 }
 
 // told is what a call has to know of an approval.

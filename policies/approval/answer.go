@@ -135,6 +135,9 @@ func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 			id, now, r.Decision.Policy, digest, canon, r.Facts.Session)
 		return err
 	})
+	if err == nil && len(used) == 0 {
+		used, err = d.usePlanned(ctx, id, r)
+	}
 	if err != nil {
 		return false, fmt.Errorf("use approval %s: %w", Plain(id, maxWho), err)
 	}
@@ -159,6 +162,9 @@ func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err 
 		case Pending:
 			return fmt.Errorf("%w; say no instead", ErrOpen)
 		case Used, Declined, Expired:
+			if a.State == Used && len(a.Commands) > 0 {
+				break // of a plan, whose commands it still lets run
+			}
 			return fmt.Errorf("%w: it is %s", ErrOver, a.State)
 		}
 		done, err = changed(ctx, tx, "state = 'revoked', by_whom = ?, via = ?, answered = ? WHERE id = ?",

@@ -68,8 +68,9 @@ type Approval struct {
 	Note     string    `json:"note,omitempty"`
 	Answered time.Time `json:"answered,omitzero"`
 	Scope    Scope     `json:"scope,omitempty"`
-	Until    time.Time `json:"until,omitzero"` // when a yes ends
-	Uses     int       `json:"uses,omitempty"` // calls that it let run
+	Until    time.Time `json:"until,omitzero"`     // when a yes ends
+	Uses     int       `json:"uses,omitempty"`     // calls that it let run
+	Commands []string  `json:"commands,omitempty"` // patterns of those that a plan runs: a yes to the plan is one to them
 
 	// Scopes are those that a yes may have here, the narrowest first, and For is
 	// the longest time of Hours.
@@ -105,6 +106,9 @@ type Request struct {
 	Principal string // who makes the call, as far as that is known
 	Facts     policies.Facts
 	Decision  policies.Decision // to ask
+	// Commands are patterns of commands that a yes to a plan is good for as well,
+	// as CheckCommands takes them.
+	Commands []string
 }
 
 // Reply is what a person says.

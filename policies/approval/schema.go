@@ -37,4 +37,4 @@ var schema = state.Schema{Name: "approvals", Steps: []string{`
 	CREATE INDEX approvals_by_digest ON approvals_all (digest, state);
 	CREATE INDEX approvals_by_canon ON approvals_all (canon, state);
 	CREATE INDEX approvals_by_state ON approvals_all (state, tenant, created);
-`}}
+`, "ALTER TABLE approvals_all ADD COLUMN commands TEXT NOT NULL DEFAULT ''"}}

@@ -28,12 +28,13 @@ type Shown struct {
 	Paths    []string `json:"paths,omitempty"`    // that the call names
 	Hosts    []string `json:"hosts,omitempty"`    // and URLs
 	Args     []string `json:"args,omitempty"`     // of tools that run no commands
+	Grants   []string `json:"grants,omitempty"`   // patterns of commands that a yes lets run without a further question
 	Unsure   []string `json:"unsure,omitempty"`   // why that may not be all
 	Left     int      `json:"left_out,omitempty"` // further lines that there is no room for
 }
 
 // shown takes a call apart for a person.
-func shown(f policies.Facts) Shown {
+func shown(f policies.Facts, grants []string) Shown {
 	var s Shown
 	if f.Command != "" {
 		s.script(f.Command)
@@ -42,8 +43,18 @@ func shown(f policies.Facts) Shown {
 		}
 	} else {
 		for _, name := range sortedNames(f.Args) {
-			s.add(&s.Args, fmt.Sprintf("%s: %v", name, f.Args[name]))
+			text := fmt.Sprintf("%s: %v", name, f.Args[name])
+			if !strings.Contains(strings.TrimRight(text, "\n"), "\n") {
+				s.add(&s.Args, text)
+				continue
+			}
+			for line := range strings.Lines(text) { // as a plan has them
+				s.add(&s.Args, strings.TrimRight(line, "\r\n"))
+			}
 		}
+	}
+	for _, p := range grants {
+		s.add(&s.Grants, p)
 	}
 	for _, p := range f.Paths {
 		s.add(&s.Paths, p)
@@ -118,6 +129,7 @@ func (s Shown) Lines() []string {
 		{"names", s.Paths},
 		{"reaches", s.Hosts},
 		{"with", s.Args},
+		{"grants", s.Grants},
 		{"unsure", s.Unsure},
 	} {
 		for _, line := range group.lines {

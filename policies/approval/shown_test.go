@@ -23,18 +23,18 @@ func TestShown(t *testing.T) {
 		{"git push $'a\\nb\\x1b[2J'", `runs:    git push 'a\nb\x1b[2J'`},
 		{"git push (", "runs:    git push (|unsure:  it cannot be read to its end: read script at byte"},
 	} {
-		s := shown(policies.Facts{Tool: "Bash", Command: tt.command})
+		s := shown(policies.Facts{Tool: "Bash", Command: tt.command}, nil)
 		got := strings.Join(s.Lines(), "|")
 		if !strings.HasPrefix(got, tt.want) || !strings.Contains(tt.want, "cannot be read") && got != tt.want {
 			t.Errorf("%q is shown as\n%s, want\n%s", tt.command, strings.ReplaceAll(got, "|", "\n"), strings.ReplaceAll(tt.want, "|", "\n"))
 		}
 	}
-	s := shown(policies.Facts{Tool: "ReadDocs", URLs: []string{"https://a.example/x"}, Hosts: []string{"a.example"}, Args: map[string]any{"url": "https://a.example/x", "wait_ms": 5.0}})
+	s := shown(policies.Facts{Tool: "ReadDocs", URLs: []string{"https://a.example/x"}, Hosts: []string{"a.example"}, Args: map[string]any{"url": "https://a.example/x", "wait_ms": 5.0}}, nil)
 	want := []string{"reaches: https://a.example/x", "reaches: a.example", "with:    url: https://a.example/x", "with:    wait_ms: 5"}
 	if diff := cmp.Diff(want, s.Lines()); diff != "" {
 		t.Errorf("a call without a script (-want +got):\n%s", diff)
 	}
-	many := shown(policies.Facts{Tool: "Bash", Command: strings.Repeat("a;", 10) + "b" + strings.Repeat("\nls x1", 60) + numbered(100)})
+	many := shown(policies.Facts{Tool: "Bash", Command: strings.Repeat("a;", 10) + "b" + strings.Repeat("\nls x1", 60) + numbered(100)}, nil)
 	if lines := many.Lines(); len(lines) != maxLines+1 || !strings.HasPrefix(lines[maxLines], "and ") {
 		t.Errorf("a script of many commands has %d lines", len(lines))
 	}

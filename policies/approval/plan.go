@@ -1,0 +1,125 @@
+package approval
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/shell"
+)
+
+// A plan names the commands that it will run, as patterns of the policy. A yes
+// to the plan is then one to the questions about those commands, too: in the
+// session that planned, under the policy that asked, for a day at most, and only
+// where the rule that asks lets a yes hold for a session. It never lets run what
+// the policy denies.
+
+// maxCommands bounds the patterns of one plan.
+const maxCommands = 20
+
+// maxCommand bounds one pattern, in characters.
+const maxCommand = 200
+
+// CheckCommands says, for the agent, why patterns cannot be granted with a plan.
+func CheckCommands(patterns []string) error {
+	if len(patterns) > maxCommands {
+		return fmt.Errorf("%d patterns, and a plan can have %d", len(patterns), maxCommands)
+	}
+	for _, p := range patterns {
+		program, rest, _ := strings.Cut(p, " ")
+		switch {
+		case len(p) > maxCommand || Plain(p, maxCommand) != p:
+			return fmt.Errorf("pattern %q: want at most %d printable characters", Plain(p, 80), maxCommand)
+		case program == "" || strings.ContainsAny(program, "*?[]{}!<>()|"):
+			return fmt.Errorf("pattern %q: the first word has to name one program", p)
+		case strings.ContainsAny(rest, "*?[") && runsMore(program):
+			return fmt.Errorf("pattern %q: %s runs whatever it is given, so every word has to be said", p, program)
+		case shell.Runs(program) && rest == "":
+			return fmt.Errorf("pattern %q: %s runs whatever it is given, so its words have to be said", p, program)
+		}
+	}
+	if len(patterns) == 0 {
+		return nil
+	}
+	_, err := planPolicy(patterns)
+	return err
+}
+
+// planPolicy is a policy that allows the commands of a plan and nothing else:
+// what a pattern matches is then what it matches in any policy, and a script is
+// covered if each of its parts surely is.
+func planPolicy(patterns []string) (*policies.Policy, error) {
+	text, err := json.Marshal(map[string]any{
+		"version":  1,
+		"defaults": map[string]any{"decision": "deny", "profile": "plan"},
+		"profiles": map[string]any{"plan": map[string]any{}},
+		"rules": []any{map[string]any{
+			"id": "plan", "decision": "allow",
+			"match": map[string]any{"tool": []string{"Bash", "BackgroundBash"}, "command": patterns},
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	p, err := policies.Parse("plan", text)
+	if bad, ok := errors.AsType[*policies.ParseError](err); ok {
+		return nil, fmt.Errorf("the patterns of the plan: %s", Plain(bad.Error(), maxLine))
+	}
+	return p, err
+}
+
+// harmless are the arguments of a call that change nothing of what it runs.
+var harmless = []string{"command", "description", "timeout", "timeout_ms", "delay_ms", "max_output_bytes", "changes", "on_timeout"}
+
+// covers reports whether a call does no more than the commands of a plan.
+func covers(patterns []string, r Request) bool {
+	if len(patterns) == 0 || !r.Decision.Remember.Session || r.Facts.Command == "" || len(r.Facts.Env) > 0 {
+		return false
+	}
+	for name := range maps.Keys(r.Facts.Args) {
+		if !slices.Contains(harmless, name) {
+			return false
+		}
+	}
+	p, err := planPolicy(patterns)
+	if err != nil {
+		return false
+	}
+	f := policies.Facts{Tenant: policies.LocalTenant, Tool: r.Facts.Tool, Command: r.Facts.Command, Args: r.Facts.Args, Now: r.Facts.Now}
+	return p.Decide(f).Verdict == policies.Allow
+}
+
+// planned is the approval of a plan whose commands a call keeps to.
+func planned(ctx context.Context, tx *sql.Tx, place string, r Request, now time.Time) (Approval, bool, error) {
+	if r.Facts.Command == "" {
+		return Approval{}, false, nil
+	}
+	all, err := some(ctx, tx, `commands <> '' AND state = 'used' AND tenant = ? AND place = ? AND session = ? AND policy = ? AND answered > ?
+		ORDER BY answered DESC LIMIT 8`, r.Facts.Tenant, place, r.Facts.Session, r.Decision.Policy, now.Add(-maxSession).UnixMilli())
+	for _, a := range all {
+		if covers(a.Commands, r) {
+			return a, true, err
+		}
+	}
+	return Approval{}, false, err
+}
+
+// usePlanned counts a call that runs by the approval of a plan.
+func (d *Desk) usePlanned(ctx context.Context, id string, r Request) (used []Approval, err error) {
+	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+		a, ok, err := planned(ctx, tx, d.cfg.Place, r, d.cfg.Now())
+		if err != nil || !ok || a.ID != id {
+			return err
+		}
+		used, err = changed(ctx, tx, "uses = uses + 1 WHERE id = ?", id)
+		return err
+	})
+	return used, err
+}
