@@ -1,0 +1,182 @@
+package todo
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"belljar.dev/state"
+)
+
+// Book is where todos stand. Several processes may have one over the same
+// store. Its methods are safe for concurrent use; it has nothing to close. What
+// a method that writes has returned without an error is on the disk.
+type Book struct {
+	tables *state.Tables
+	now    func() time.Time
+}
+
+// New is the book in a store; now is the clock, nil for time.Now. Nothing is
+// opened.
+func New(store *state.Store, now func() time.Time) *Book {
+	if now == nil {
+		now = time.Now
+	}
+	return &Book{tables: store.Tables(schema), now: now}
+}
+
+// Create makes a todo, which becomes the session's current one.
+func (b *Book) Create(ctx context.Context, o Owner, name string) (t Todo, err error) {
+	if name, err = clean("the name of the task", name); err != nil {
+		return t, err
+	}
+	err = b.write(ctx, o, func(w *work) error {
+		if err := w.room(); err != nil {
+			return err
+		}
+		id, err := w.next("todo")
+		if err != nil {
+			return err
+		}
+		if err := w.exec("INSERT INTO todos_all VALUES (?, ?, ?, ?, ?, ?, ?)", id, name, string(Pending), w.now, w.now); err != nil {
+			return err
+		}
+		if err := w.setCurrent(id); err != nil {
+			return err
+		}
+		t, err = w.todo(id)
+		return err
+	})
+	return t, err
+}
+
+// Add adds a step to a todo; id 0 is the session's current one.
+func (b *Book) Add(ctx context.Context, o Owner, id int64, text string) (t Todo, s Step, err error) {
+	if text, err = clean("the text of the step", text); err != nil {
+		return t, s, err
+	}
+	err = b.write(ctx, o, func(w *work) error {
+		if t, err = w.wanted(id); err != nil {
+			return err
+		}
+		switch {
+		case !t.Status.Open():
+			return wrong(ErrStatus, "task %d is %s; complete it with the status pending to open it again, or create another", t.ID, t.Status)
+		case len(t.Steps) >= MaxSteps:
+			return wrong(ErrFull, "task %d has %d steps, and more are not kept; create another task for the rest", t.ID, len(t.Steps))
+		}
+		s = Step{Text: text, Status: Pending}
+		if s.ID, err = w.next("step"); err != nil {
+			return err
+		}
+		if err := w.exec("INSERT INTO todos_steps VALUES (?, ?, ?, ?, ?, ?)", t.ID, s.ID, s.Text, string(s.Status)); err != nil {
+			return err
+		}
+		t.Steps = append(t.Steps, s)
+		return w.touch(&t)
+	})
+	return t, s, err
+}
+
+// SetTodo gives a todo a status; id 0 is the session's current one. One that is
+// over is no longer current, and one in progress is.
+func (b *Book) SetTodo(ctx context.Context, o Owner, id int64, status Status) (before, after Todo, err error) {
+	err = b.write(ctx, o, func(w *work) error {
+		if before, err = w.wanted(id); err != nil {
+			return err
+		}
+		kept := status
+		if status == InProgress {
+			kept = Pending
+		}
+		if err := w.exec("UPDATE todos_all SET status = ?4, changed = ?5 WHERE tenant = ?1 AND place = ?2 AND id = ?3", before.ID, string(kept), w.now); err != nil {
+			return err
+		}
+		switch {
+		case status == InProgress:
+			err = w.setCurrent(before.ID)
+		case before.Current:
+			err = w.setCurrent(0)
+		}
+		if err != nil {
+			return err
+		}
+		after, err = w.todo(before.ID)
+		return err
+	})
+	return before, after, err
+}
+
+// SetStep gives a step a status. The todo is the one that the step must be of; 0
+// is any.
+func (b *Book) SetStep(ctx context.Context, o Owner, todo, step int64, status Status) (before, after Todo, err error) {
+	err = b.write(ctx, o, func(w *work) error {
+		if before, err = w.ofStep(todo, step); err != nil {
+			return err
+		}
+		for _, s := range before.Steps {
+			if status == InProgress && s.ID != step && s.Status == InProgress {
+				return wrong(ErrStatus, "step %d of task %d is in progress already, and only one can be; complete it first, or set it back to pending", s.ID, before.ID)
+			}
+		}
+		if err := w.exec("UPDATE todos_steps SET status = ?5 WHERE tenant = ?1 AND place = ?2 AND todo = ?3 AND id = ?4", before.ID, step, string(status)); err != nil {
+			return err
+		}
+		after = before
+		if err := w.touch(&after); err != nil {
+			return err
+		}
+		after, err = w.todo(before.ID)
+		return err
+	})
+	return before, after, err
+}
+
+// Switch makes a todo the session's current one.
+func (b *Book) Switch(ctx context.Context, o Owner, id int64) (t Todo, err error) {
+	err = b.write(ctx, o, func(w *work) error {
+		if t, err = w.todo(id); err != nil {
+			return err
+		}
+		if !t.Status.Open() {
+			return wrong(ErrStatus, "task %d is %s; complete it with the status pending to open it again", t.ID, t.Status)
+		}
+		if t.Status == Blocked {
+			if err := w.exec("UPDATE todos_all SET status = ?4, changed = ?5 WHERE tenant = ?1 AND place = ?2 AND id = ?3", id, string(Pending), w.now); err != nil {
+				return err
+			}
+		}
+		if err := w.setCurrent(id); err != nil {
+			return err
+		}
+		t, err = w.todo(id)
+		return err
+	})
+	return t, err
+}
+
+// List are all todos of the owner, the oldest first.
+func (b *Book) List(ctx context.Context, o Owner) (all []Todo, err error) {
+	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+		w := b.work(ctx, tx, o)
+		all, err = w.todos("")
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list todos: %w", err)
+	}
+	return all, nil
+}
+
+func (b *Book) work(ctx context.Context, tx *sql.Tx, o Owner) *work {
+	return &work{tx: tx, owner: o, now: b.now().UnixMilli(), ctx: func() context.Context { return ctx }}
+}
+
+func (b *Book) write(ctx context.Context, o Owner, f func(w *work) error) error {
+	err := b.tables.Write(ctx, func(tx *sql.Tx) error { return f(b.work(ctx, tx, o)) })
+	if err != nil && !Told(err) {
+		return fmt.Errorf("write todos: %w", err)
+	}
+	return err
+}
