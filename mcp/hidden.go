@@ -101,6 +101,15 @@ func (s *Session) Narrow(l *policies.Layer) {
 	}
 }
 
+// Narrowed is the name of the layer that Narrow put below the policy; empty for
+// none.
+func (s *Session) Narrowed() string {
+	if l := s.layer.Load(); l != nil {
+		return l.Name()
+	}
+	return ""
+}
+
 // judge is what the policy and the session's own layer say to a call.
 func (s *Server) judge(session *Session, f policies.Facts) policies.Decision {
 	d := s.cfg.Gate.Decide(f)

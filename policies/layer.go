@@ -153,6 +153,10 @@ func (g Grant) clipped(c clip) Grant {
 	return g
 }
 
+// ReadOnly reports whether a layer has taken from the grant that anything of the
+// host can be written.
+func (g Grant) ReadOnly() bool { return g.clip.readOnly }
+
 func (c clip) and(o clip) clip {
 	return clip{readOnly: c.readOnly || o.readOnly, offline: c.offline || o.offline, limits: c.limits.least(o.limits)}
 }

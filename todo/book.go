@@ -180,3 +180,20 @@ func (b *Book) write(ctx context.Context, o Owner, f func(w *work) error) error 
 	}
 	return err
 }
+
+// Count is how many todos of the owner are open and how many over, and the id of
+// the session's current one; 0 is none.
+func (b *Book) Count(ctx context.Context, o Owner) (open, over int, current int64, err error) {
+	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+		w := b.work(ctx, tx, o)
+		if current, err = w.current(); err != nil {
+			return err
+		}
+		return tx.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE status NOT IN ('completed', 'cancelled')), count(*) FILTER (WHERE status IN ('completed', 'cancelled')) FROM todos_all WHERE tenant = ? AND place = ?",
+			o.Tenant, o.Place).Scan(&open, &over)
+	})
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("count todos: %w", err)
+	}
+	return open, over, current, nil
+}

@@ -120,6 +120,7 @@ const maxShownLines = 3
 
 // approvals adds what `belljar approve` asks for.
 func (a *approver) handle(mux *http.ServeMux, place string) {
+	handleQuestions(mux, a.questions)
 	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, r *http.Request) {
 		list, err := a.desk.List(r.Context(), r.URL.Query().Get("all") != "")
 		if err != nil {

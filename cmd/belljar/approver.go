@@ -9,6 +9,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies/approval"
 	"belljar.dev/policies/audit"
+	"belljar.dev/question"
 )
 
 // The ways on which a person is asked, as agents and logs name them.
@@ -23,6 +24,8 @@ type approver struct {
 	desk  *approval.Desk
 	gate  *gate
 	place string // the workspace
+	// questions are those of agents, which the same ways answer.
+	questions *question.Desk
 
 	mu    sync.Mutex
 	ways  []string             // guarded by mu: that are open
@@ -32,7 +35,7 @@ type approver struct {
 // openApprover is the desk of a server. Nothing is opened before the first
 // question.
 func (w *works) openApprover() (*approver, error) {
-	a := &approver{gate: w.gate, place: w.workspace}
+	a := &approver{gate: w.gate, place: w.workspace, questions: question.New(w.store, w.workspace, nil)}
 	var err error
 	a.desk, err = approval.New(approval.Config{
 		Store: w.store, Place: w.workspace, Event: func(e approval.Event) {

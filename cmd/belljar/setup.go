@@ -17,11 +17,14 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
+	"belljar.dev/plan"
 	"belljar.dev/policies"
+	"belljar.dev/policies/approval"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
 	durable "belljar.dev/state"
+	"belljar.dev/todo"
 )
 
 // policyMost bounds a policy file, in bytes.
@@ -68,8 +71,9 @@ type works struct {
 	reading    reading
 	audit      *ledger        // nil where no log is kept
 	store      *durable.Store // of what outlives the program; in memory where there is no directory for it
-	approver   *approver      // nil where nobody is asked
-	tracer     *tracer        // nil where no call is traced
+	plans      *plan.Book
+	approver   *approver // nil where nobody is asked
+	tracer     *tracer   // nil where no call is traced
 	log        *slog.Logger
 }
 
@@ -215,9 +219,9 @@ func (w *works) server() (*mcp.Server, error) {
 	}
 	if w.audit != nil {
 		cfg.Audit = w.audit
-		cfg.OnSession = func(_ context.Context, s *mcp.Session) { w.audit.session("start", s) }
 		cfg.OnSessionEnd = func(s *mcp.Session) { w.audit.session("end", s) }
 	}
+	cfg.OnSession = w.began
 	if w.approver != nil {
 		cfg.Approver = w.approver
 	}
@@ -228,12 +232,20 @@ func (w *works) server() (*mcp.Server, error) {
 	if err != nil {
 		return nil, failure(fmt.Errorf("start the server: %w", err))
 	}
-	backends := tools.Backends{Sandbox: w.sandbox, Search: w.search, Reader: w.reading.reader, Browser: w.reading.chrome, Checkpoints: w.calls, Log: w.log}
+	backends := tools.Backends{
+		Sandbox: w.sandbox, Search: w.search, Reader: w.reading.reader, Browser: w.reading.chrome, Checkpoints: w.calls, Log: w.log,
+		Place: w.workspace, Todos: todo.New(w.store, nil), CheckCommands: approval.CheckCommands,
+	}
+	if w.plans, err = w.openPlans(); err != nil {
+		return nil, failure(err)
+	}
+	backends.Plans = w.plans
 	if w.audit != nil {
 		backends.Record = w.audit.record
 	}
 	if w.approver != nil {
 		backends.Approvals = w.approver
+		backends.Questions = asker{w.approver.questions, w.approver}
 	}
 	tools.Add(s, backends)
 	return s, nil

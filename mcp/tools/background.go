@@ -83,7 +83,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	if err != nil {
 		return mcp.Failed("%s. Nothing was run.", err), nil
 	}
-	sh := s.of(call.Session)
+	sh := s.of(call.Session, call.Grant)
 	starting := call.Phase(mcp.PhaseStart)
 	box, notice, err := sh.enter(ctx, call.Grant)
 	starting()

@@ -161,7 +161,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if err != nil {
 		return mcp.Failed("%s. Nothing was run.", err), nil
 	}
-	sh := s.of(call.Session)
+	sh := s.of(call.Session, call.Grant)
 	starting := call.Phase(mcp.PhaseStart)
 	box, notice, err := sh.enter(ctx, call.Grant)
 	starting()

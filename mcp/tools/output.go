@@ -85,8 +85,8 @@ func (s *shells) outputResource() mcp.Resource {
 				return nil, "", err
 			}
 			var o *sandbox.Output
-			if sh, ok := s.known(session); ok {
-				if box, ok := sh.current(); ok {
+			for _, sh := range s.all(session) {
+				if box, ok := sh.current(); ok && o == nil {
 					o, _ = box.Output(want.id)
 				}
 			}

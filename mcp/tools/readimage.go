@@ -168,7 +168,7 @@ func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, 
 	if !path.IsAbs(name) {
 		return nil, mcp.Failed("file_path: got %q, want an absolute path as the sandbox sees it, as /workspace/plot.png. %s", policies.Clip(name, 200), nothingShown), nil
 	}
-	sh := t.shells.of(call.Session)
+	sh := t.shells.of(call.Session, call.Grant)
 	box, _, err := sh.enter(ctx, call.Grant)
 	if err != nil {
 		r, err := sh.blocked(ctx, err)

@@ -26,13 +26,22 @@ type shells struct {
 	open map[string]*shell // by session id
 }
 
-// of is the session's shell, which ends with the session.
-func (s *shells) of(session *mcp.Session) *shell {
+// planSuffix is behind the id of a session in that of the box in which it plans.
+const planSuffix = "-plan"
+
+// of is the session's shell for a call with grant g, which ends with the
+// session. While the session plans that is another one than else: a box cannot
+// be narrowed once it is open.
+func (s *shells) of(session *mcp.Session, g policies.Grant) *shell {
+	id := session.ID()
+	if session.Narrowed() == planLayer && g.ReadOnly() {
+		id += planSuffix
+	}
 	s.mu.Lock()
-	sh, known := s.open[session.ID()]
+	sh, known := s.open[id]
 	if !known {
-		sh = &shell{id: session.ID(), backends: s.backends, turn: make(chan struct{}, 1)}
-		s.open[session.ID()] = sh
+		sh = &shell{id: id, backends: s.backends, turn: make(chan struct{}, 1)}
+		s.open[id] = sh
 	}
 	s.mu.Unlock()
 	if !known {
@@ -47,12 +56,44 @@ func (s *shells) of(session *mcp.Session) *shell {
 	return sh
 }
 
-// known is the session's shell if it has one.
+// known is the session's shell if it has one: while it plans, that of planning.
 func (s *shells) known(session *mcp.Session) (*shell, bool) {
+	id := session.ID()
+	if session.Narrowed() == planLayer {
+		id += planSuffix
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sh, ok := s.open[session.ID()]
+	sh, ok := s.open[id]
 	return sh, ok
+}
+
+// all are the session's shells: that of planning as well.
+func (s *shells) all(session *mcp.Session) (all []*shell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range []string{session.ID(), session.ID() + planSuffix} {
+		if sh, ok := s.open[id]; ok {
+			all = append(all, sh)
+		}
+	}
+	return all
+}
+
+// planned closes the box in which a session has planned.
+func (s *shells) planned(ctx context.Context, session *mcp.Session) {
+	s.mu.Lock()
+	sh, ok := s.open[session.ID()+planSuffix]
+	s.mu.Unlock()
+	if !ok {
+		return
+	}
+	select {
+	case sh.turn <- struct{}{}:
+		defer func() { <-sh.turn }()
+		sh.leave()
+	case <-ctx.Done(): // it ends with the session
+	}
 }
 
 // shell is what one session has of the shell tools: its box, its working

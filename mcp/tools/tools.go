@@ -11,13 +11,16 @@ package tools
 import (
 	"io"
 	"log/slog"
+	"time"
 
 	"belljar.dev/browser"
 	"belljar.dev/browser/picture"
 	"belljar.dev/browser/reader"
 	"belljar.dev/mcp"
+	"belljar.dev/plan"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
+	"belljar.dev/todo"
 )
 
 // Backends are the rooms in which the tools work. Each must live longer than
@@ -35,6 +38,13 @@ type Backends struct {
 	Record    func(call mcp.Call) io.WriteCloser
 	Log       *slog.Logger // gets what an operator should know of a refusal; default: discard
 	Approvals Approvals    // whose answers ReadBgOutput tells; nil where nobody is asked
+	Place     string       // the workspace, whose todos TaskManager keeps
+	Todos     *todo.Book   // nil: TaskManager refuses every call
+	Plans     *plan.Book   // nil: PlanMode refuses every call
+	Questions Questions    // nil: AskUserQuestion says that nobody was asked
+	// CheckCommands says why patterns of commands cannot be approved with a plan;
+	// nil takes all.
+	CheckCommands func(patterns []string) error
 }
 
 // Add registers the tools and their resources. It panics, as mcp.AddTool does,
@@ -52,6 +62,9 @@ func Add(s *mcp.Server, b Backends) {
 	}
 	addImages(s, pictures)
 	addDocs(s, &docs{b, pictures})
+	addTodos(s, &todos{b})
+	addPlans(s, &plans{backends: b, shells: sh, now: time.Now})
+	addAsk(s, &asks{backends: b, wait: askWait})
 }
 
 // addShells registers the tools that share a session's box.

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"belljar.dev/question"
+)
+
+// asker puts questions of agents to people.
+type asker struct {
+	*question.Desk
+	approver *approver
+}
+
+// Ways are those on which questions are answered: not the webhook, which knows
+// yes and no.
+func (a asker) Ways(tenant string) (ways []string, may bool) {
+	ways, may = a.approver.Ways(tenant)
+	return slices.DeleteFunc(ways, func(way string) bool { return way != wayCommand }), may
+}
+
+// questionAnswer is what a person says to a question.
+type questionAnswer struct {
+	Words   map[string][]string `json:"words,omitempty"`
+	Decline bool                `json:"decline,omitempty"`
+	Note    string              `json:"note,omitempty"`
+}
+
+// handleQuestions adds what `belljar ask` asks for.
+func handleQuestions(mux *http.ServeMux, desk *question.Desk) {
+	mux.HandleFunc("GET /questions", func(w http.ResponseWriter, r *http.Request) {
+		list, err := desk.List(r.Context(), r.URL.Query().Get("all") != "")
+		if err != nil {
+			respond(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		respond(w, http.StatusOK, briefly(list))
+	})
+	mux.HandleFunc("GET /questions/{id}", func(w http.ResponseWriter, r *http.Request) {
+		got, err := desk.Get(r.Context(), r.PathValue("id"))
+		questionAnswered(w, got, err)
+	})
+	mux.HandleFunc("POST /questions/{id}/answer", func(w http.ResponseWriter, r *http.Request) {
+		var said questionAnswer
+		if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
+			respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+			return
+		}
+		reply := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: answerer(r), Via: wayCommand}
+		if said.Decline {
+			reply.State = question.Declined
+		}
+		got, err := desk.Answer(r.Context(), r.PathValue("id"), reply)
+		questionAnswered(w, got, err)
+	})
+}
+
+// briefly is a list that fits into an answer: the first question of each.
+func briefly(list []question.Asked) []question.Asked {
+	for i := range list {
+		list[i].Answers = nil
+		for n := range list[i].Sheet.Questions {
+			q := &list[i].Sheet.Questions[n]
+			q.Options, q.Placeholder = nil, ""
+			if text := []rune(q.Text); len(text) > 200 {
+				q.Text = string(text[:200])
+			}
+		}
+	}
+	return list
+}
+
+// questionAnswered sends a question, or why there is none to send.
+func questionAnswered(w http.ResponseWriter, a question.Asked, err error) {
+	switch {
+	case err == nil:
+		respond(w, http.StatusOK, a)
+	case errors.Is(err, question.ErrUnknown):
+		respond(w, http.StatusNotFound, err.Error())
+	case errors.Is(err, question.ErrOver), errors.Is(err, question.ErrAnswer):
+		respond(w, http.StatusConflict, err.Error())
+	default:
+		respond(w, http.StatusInternalServerError, err.Error())
+	}
+}

@@ -1,0 +1,275 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/question"
+)
+
+// Questions are where questions of agents wait for people.
+type Questions interface {
+	// Ways are those on which people can be asked besides the client; may is
+	// false where nobody may answer for the tenant.
+	Ways(tenant string) (ways []string, may bool)
+	Ask(ctx context.Context, tenant, session string, s question.Sheet) (question.Asked, error)
+	Wait(ctx context.Context, id string, most time.Duration) (question.Asked, error)
+	Answer(ctx context.Context, id string, r question.Reply) (question.Asked, error)
+	Told(ctx context.Context, id string) error
+}
+
+// askInput is the arguments of AskUserQuestion.
+type askInput struct {
+	QuestionsJSON string `json:"questions_json" jsonschema:"JSON text as {\"questions\":[{\"question\":\"Which?\",\"header\":\"Choice\",\"options\":[{\"label\":\"A (Recommended)\",\"description\":\"why\"},\"B\"],\"multiSelect\":false}]}; without options the answer is free"`
+}
+
+// Facts are none beside the arguments.
+func (askInput) Facts() policies.Facts { return policies.Facts{} }
+
+// askOutput is the structured result of AskUserQuestion.
+type askOutput struct {
+	Answers []askAnswer       `json:"answers" jsonschema:"one for each question"`
+	ByID    map[string]string `json:"answers_by_id" jsonschema:"the answers by the ids of the questions, several options with commas between them"`
+	Outcome string            `json:"outcome" jsonschema:"accept, decline, cancel, timeout, waiting or not_asked"`
+	ID      string            `json:"question_id,omitempty" jsonschema:"under which it stands"`
+	By      string            `json:"by,omitempty" jsonschema:"who answered"`
+	Note    string            `json:"response,omitempty" jsonschema:"what they said besides"`
+}
+
+type askAnswer struct {
+	Question    string `json:"question"`
+	ID          string `json:"id"`
+	Selected    string `json:"selected" jsonschema:"empty where there is no answer"`
+	Recommended string `json:"recommended,omitempty" jsonschema:"the option that the agent recommended, where nobody chose"`
+	Unanswered  string `json:"unanswered,omitempty" jsonschema:"skipped, dismissed or timeout"`
+}
+
+// askWait is how long a call waits for a person: clients give a call up after a
+// minute.
+const askWait = 45 * time.Second
+
+// asks is the tool AskUserQuestion.
+type asks struct {
+	backends Backends
+	wait     time.Duration
+}
+
+func addAsk(s *mcp.Server, a *asks) {
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "AskUserQuestion",
+		Title:       "Ask a person",
+		Description: "Asks the person you work for up to 10 questions with options, or for a free answer; they can always say something else. Waits for the answer, or says under which id it waits: the same call again goes on waiting. Ask only what you cannot find out.",
+		Output:      askOutput{},
+	}, a.ask)
+}
+
+// ask is one call.
+func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result, error) {
+	sheet, err := question.Parse(in.QuestionsJSON)
+	if err != nil {
+		return mcp.Failed("questions_json: %s. Nobody was asked.", err), nil
+	}
+	desk := t.backends.Questions
+	if desk == nil {
+		return notAsked(sheet, "not asked: no interactive channel"), nil
+	}
+	tenant := call.Session.Tenant()
+	ways, may := desk.Ways(tenant)
+	if !may || len(ways) == 0 && !call.Shows() {
+		return notAsked(sheet, "not asked: no interactive channel"), nil
+	}
+	a, err := desk.Ask(ctx, tenant, call.Session.ID(), sheet)
+	if errors.Is(err, question.ErrTooMany) {
+		return mcp.Failed("Nobody was asked: %s. Go on without an answer, or wait until they have been answered.", err), nil
+	}
+	if err != nil {
+		return t.broken(ctx, call, err)
+	}
+	if a.State == question.Waiting {
+		how := call.Ask(ctx, offerOf(desk, a))
+		if how != mcp.AskedByResult {
+			if a, err = desk.Wait(ctx, a.ID, t.wait); err != nil {
+				return t.broken(ctx, call, err)
+			}
+		}
+		if how != mcp.NotAsked {
+			ways = append([]string{"the client"}, ways...)
+		}
+	}
+	if a.State != question.Waiting {
+		if err := desk.Told(ctx, a.ID); err != nil {
+			return t.broken(ctx, call, err)
+		}
+	}
+	return answered(a, ways), nil
+}
+
+func (t *asks) broken(ctx context.Context, call mcp.Call, err error) (*mcp.Result, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	t.backends.Log.Error("ask a person", "call", call.ID, "err", err)
+	return mcp.Failed("The question could not be kept; the log of the server says why. Nobody was asked, as far as is known."), nil
+}
+
+// notAsked says honestly that nobody was.
+func notAsked(s question.Sheet, why string) *mcp.Result {
+	out := askOutput{Answers: []askAnswer{}, ByID: map[string]string{}, Outcome: "not_asked"}
+	var t text
+	t.line("%s. Nobody saw this; no answer below is a person's.", why)
+	for _, q := range s.Questions {
+		out.Answers = append(out.Answers, askAnswer{Question: q.Text, ID: q.ID, Recommended: q.Recommended()})
+		t.line("%s", q.Text)
+		for _, o := range q.Options {
+			mark := ""
+			if o.Label == q.Recommended() {
+				mark = "   <- recommended by you"
+			}
+			t.line("  - %s%s", o.Label, mark)
+		}
+	}
+	t.line("Decide yourself where that does no harm, say in your answer what you assumed, and leave the rest undone.")
+	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
+}
+
+// answered is what became of a question.
+func answered(a question.Asked, ways []string) *mcp.Result {
+	out := askOutput{Answers: []askAnswer{}, ByID: map[string]string{}, Outcome: string(a.State), ID: a.ID, By: a.By, Note: a.Note}
+	unanswered := map[question.State]string{question.Accepted: "skipped", question.Declined: "skipped", question.Dismissed: "dismissed", question.TimedOut: "timeout"}[a.State]
+	var t text
+	n := len(a.Sheet.Questions)
+	switch a.State {
+	case question.Accepted:
+		t.line("Answered by %s:", a.By)
+	case question.Declined:
+		t.line("User declined to answer %s. Do not ask again; go on without it, or stop and say what is missing.", count(n, "question"))
+	case question.Dismissed:
+		t.line("User dismissed %s without answering.", count(n, "question"))
+	case question.TimedOut:
+		t.line("Nobody answered %s in time. Go on with what you recommend where that does no harm, and say so.", count(n, "question"))
+	case question.Waiting:
+		t.line("WAITING for the answer to %s. Asked: %s. It waits for %s more.", a.ID, strings.Join(ways, ", "), policies.Spoken(max(0, time.Until(a.Expires))))
+		t.line("Go on with other work; the same call again goes on waiting, and gets the answer.")
+	}
+	for _, q := range a.Sheet.Questions {
+		said := a.Answers[q.ID].String()
+		one := askAnswer{Question: q.Text, ID: q.ID, Selected: said}
+		if said == "" {
+			one.Unanswered, one.Recommended = unanswered, q.Recommended()
+		} else {
+			out.ByID[q.ID] = said
+		}
+		out.Answers = append(out.Answers, one)
+		if a.State == question.Accepted {
+			if said == "" {
+				said = "(skipped)"
+			}
+			t.line("%s\n  -> %s", q.Text, said)
+		}
+	}
+	if a.Note != "" {
+		t.line("They say: %s", a.Note)
+	}
+	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// other is the field of a form for what is none of the options.
+const other = "_other"
+
+// offerOf is a question as it is put to a client.
+func offerOf(desk Questions, a question.Asked) mcp.Offer {
+	return mcp.Offer{
+		ID: a.ID, Form: formOf(a.Sheet), Left: max(0, time.Until(a.Expires)),
+		Over: func(ctx context.Context) { _, _ = desk.Wait(ctx, a.ID, time.Until(a.Expires)) },
+		Take: func(ctx context.Context, f mcp.FormAnswer) error {
+			r := question.Reply{State: question.Dismissed, Via: "client", By: "the person at the client"}
+			if f.Client != "" {
+				r.By += " " + question.Clean(f.Client, false)
+			}
+			switch f.Action {
+			case mcp.FormAccepted:
+				r.State, r.Words = question.Accepted, wordsOf(a.Sheet, f.Content)
+				if len(r.Words) == 0 {
+					r.State = question.Declined // every question was passed over
+				}
+			case mcp.FormDeclined:
+				r.State = question.Declined
+			}
+			_, err := desk.Answer(ctx, a.ID, r)
+			if errors.Is(err, question.ErrOver) {
+				return nil // another way was quicker
+			}
+			return err
+		},
+	}
+}
+
+// formOf is the form that asks. What each option means stands in the text: a
+// field has room for labels alone.
+func formOf(s question.Sheet) mcp.Form {
+	var f mcp.Form
+	var t text
+	for i, q := range s.Questions {
+		t.line("%d. %s", i+1, q.Text)
+		for _, o := range q.Options {
+			if o.Description != "" {
+				t.line("   %s: %s", o.Label, o.Description)
+			}
+			if o.Preview != "" {
+				t.line("   %s", strings.ReplaceAll(o.Preview, "\n", "\n   "))
+			}
+		}
+		field := mcp.Field{Name: q.ID, Title: q.Text, Description: q.Header, Many: q.Many}
+		if field.Description == "" {
+			field.Description = q.Placeholder
+		}
+		for _, o := range q.Options {
+			field.Options = append(field.Options, o.Label)
+		}
+		f.Fields = append(f.Fields, field)
+		if q.Kind == question.Choice {
+			f.Fields = append(f.Fields, mcp.Field{Name: q.ID + other, Title: "Other", Description: "An answer of your own to question " + fmt.Sprint(i+1)})
+		}
+	}
+	f.Message = strings.TrimSuffix(t.b.String(), "\n")
+	return f
+}
+
+// wordsOf is what a form says, by question. What is no text says nothing.
+func wordsOf(s question.Sheet, content map[string]any) map[string][]string {
+	words := make(map[string][]string)
+	for _, q := range s.Questions {
+		for _, name := range []string{q.ID, q.ID + other} {
+			switch v := content[name].(type) {
+			case string:
+				words[q.ID] = append(words[q.ID], v)
+			case []any:
+				for _, one := range v {
+					if text, ok := one.(string); ok {
+						words[q.ID] = append(words[q.ID], text)
+					}
+				}
+			case bool:
+				words[q.ID] = append(words[q.ID], fmt.Sprint(v))
+			}
+		}
+		if !slices.ContainsFunc(words[q.ID], func(w string) bool { return strings.TrimSpace(w) != "" }) {
+			delete(words, q.ID)
+		}
+	}
+	return maps.Clone(words)
+}

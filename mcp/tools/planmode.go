@@ -1,0 +1,313 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/plan"
+	"belljar.dev/policies"
+)
+
+// planInput is the arguments of PlanMode.
+type planInput struct {
+	Action   string   `json:"action" jsonschema:"enter, exit, status, json or reset"`
+	Goal     string   `json:"goal,omitempty" jsonschema:"enter: what is planned"`
+	PlanFile string   `json:"plan_file,omitempty" jsonschema:"name of the plan in the plans directory, as release.md"`
+	Plan     string   `json:"plan,omitempty" jsonschema:"exit: the plan, as markdown"`
+	Commands []string `json:"commands,omitempty" jsonschema:"exit: commands of the plan that policy would ask about, as patterns such as git push *; approving the plan approves them"`
+}
+
+// Facts are none beside the arguments: plans are belljar's own.
+func (planInput) Facts() policies.Facts { return policies.Facts{} }
+
+// planOutput is the structured result of PlanMode.
+type planOutput struct {
+	Active    bool   `json:"active"`
+	Goal      string `json:"goal"`
+	PlanFile  string `json:"plan_file" jsonschema:"name of the plan; empty where none was said"`
+	StartedAt string `json:"started_at" jsonschema:"RFC 3339; empty where it is not active"`
+	Plan      string `json:"plan,omitempty" jsonschema:"the plan that was saved last, or under plan_file"`
+	Approval  string `json:"approval,omitempty" jsonschema:"approved, declined or pending; empty where nobody was asked"`
+	ID        string `json:"approval_id,omitempty"`
+	Feedback  string `json:"feedback,omitempty" jsonschema:"what the person said besides"`
+}
+
+// planLayer is the name of what a session that plans has below the policy.
+const planLayer = "plan mode"
+
+// plans is the tool PlanMode.
+type plans struct {
+	backends Backends
+	shells   *shells
+	now      func() time.Time
+}
+
+func addPlans(s *mcp.Server, p *plans) {
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "PlanMode",
+		Title:       "Plan before doing",
+		Description: "enter begins to plan: commands then run without write access to the workspace and without network. exit with the plan as markdown asks a person for approval, saves the plan and ends that; reset ends it without a plan. status and json say how it stands.",
+		Output:      planOutput{},
+	}, p.mode)
+}
+
+// mode is one call.
+func (t *plans) mode(ctx context.Context, call mcp.Call, in planInput) (*mcp.Result, error) {
+	if t.backends.Plans == nil {
+		return mcp.Failed("PlanMode is not set up on this server. Nothing was changed."), nil
+	}
+	o := plan.Owner{Tenant: call.Session.Tenant(), Session: call.Session.ID()}
+	var res *mcp.Result
+	var err error
+	switch in.Action {
+	case "enter":
+		res, err = t.enter(ctx, call, o, in)
+	case "exit":
+		res, err = t.exit(ctx, call, o, in)
+	case "status", "json":
+		res, err = t.status(ctx, o, in.Action == "json")
+	case "reset":
+		res, err = t.reset(ctx, call, o)
+	default:
+		res = mcp.Failed("action: got %q, want enter, exit, status, json or reset. Nothing was changed.", policies.Clip(in.Action, 40))
+	}
+	switch {
+	case err == nil:
+		return res, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case plan.Told(err):
+		return mcp.Failed("%s. Nothing was changed.", err), nil
+	}
+	t.backends.Log.Error("plan mode", "session", o.Session, "err", err)
+	return mcp.Failed("Plan mode cannot be read or written; the log of the server says why. status says how it stands."), nil
+}
+
+// enter begins plan mode: from here on the session's calls are narrowed.
+func (t *plans) enter(ctx context.Context, call mcp.Call, o plan.Owner, in planInput) (*mcp.Result, error) {
+	m, err := t.backends.Plans.Enter(ctx, o, in.Goal, in.PlanFile)
+	if err != nil {
+		return nil, err
+	}
+	narrow(call.Session)
+	return planResult("Plan mode activated. Write your plan as markdown.", outOf(m)), nil
+}
+
+// narrow has a session's calls change nothing of the host.
+func narrow(session *mcp.Session) { session.Narrow(policies.ReadOnly(planLayer)) }
+
+// Resume narrows a new session that goes on with what one of a process that has
+// gone was planning. It is to be called when the session opens.
+func Resume(ctx context.Context, book *plan.Book, session *mcp.Session) error {
+	_, err := book.Adopt(ctx, plan.Owner{Tenant: session.Tenant(), Session: session.ID()})
+	switch {
+	case errors.Is(err, plan.ErrInactive):
+		return nil
+	case err != nil:
+		narrow(session) // whether it plans is not known, and planning is the narrower
+		return fmt.Errorf("resume plan mode: %w", err)
+	}
+	narrow(session)
+	return nil
+}
+
+func outOf(m plan.Mode) planOutput {
+	return planOutput{Active: true, Goal: m.Goal, PlanFile: m.File, StartedAt: m.Started.UTC().Format(time.RFC3339)}
+}
+
+func planResult(text string, out planOutput) *mcp.Result {
+	return &mcp.Result{Content: []mcp.Content{{Text: text}}, Structured: out}
+}
+
+// status says how plan mode stands.
+func (t *plans) status(ctx context.Context, o plan.Owner, asJSON bool) (*mcp.Result, error) {
+	var out planOutput
+	m, err := t.backends.Plans.Mode(ctx, o)
+	said := "Plan mode: INACTIVE"
+	switch {
+	case err == nil:
+		out = outOf(m)
+		said = fmt.Sprintf("Plan mode: ACTIVE\nGoal: %s\nDuration: %s", m.Goal, spell(t.now().Sub(m.Started)))
+	case !errors.Is(err, plan.ErrInactive):
+		return nil, err
+	}
+	if out.Plan, err = t.last(ctx, o, &out); err != nil {
+		return nil, err
+	}
+	if asJSON {
+		text, err := json.Marshal(map[string]any{"active": out.Active, "goal": out.Goal, "plan_file": out.PlanFile, "started_at": out.StartedAt})
+		if err != nil {
+			return nil, err
+		}
+		said = string(text)
+	}
+	return planResult(said, out), nil
+}
+
+// last is the text of the plan that was saved last, or under the name of the
+// one that is being made. Without plan mode its name goes with it.
+func (t *plans) last(ctx context.Context, o plan.Owner, out *planOutput) (string, error) {
+	file := out.PlanFile
+	if file == "" && !out.Active {
+		all, err := t.backends.Plans.List(ctx, o.Tenant)
+		if err != nil || len(all) == 0 {
+			return "", err
+		}
+		file = all[0].File
+		out.PlanFile = file
+	}
+	if file == "" {
+		return "", nil
+	}
+	p, err := t.backends.Plans.Read(ctx, o.Tenant, file)
+	if errors.Is(err, plan.ErrUnknown) {
+		return "", nil
+	}
+	return p.Text, err
+}
+
+// spell is a time as "4m 32s".
+func spell(d time.Duration) string {
+	s := int64(max(0, d).Seconds())
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm %ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%dh %dm %ds", s/3600, s/60%60, s%60)
+}
+
+// exit asks for approval of the plan, saves it and ends plan mode.
+func (t *plans) exit(ctx context.Context, call mcp.Call, o plan.Owner, in planInput) (*mcp.Result, error) {
+	m, err := t.backends.Plans.Mode(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if t.backends.CheckCommands != nil {
+		if err := t.backends.CheckCommands(in.Commands); err != nil {
+			return mcp.Failed("commands: %s. Plan mode is still active.", err), nil
+		}
+	}
+	var draft plan.Plan
+	if in.Plan != "" || in.PlanFile != "" {
+		if draft, err = t.draft(ctx, o, m, in); err != nil {
+			return nil, err
+		}
+	}
+	args := map[string]any{"leaves": "plan mode, in which nothing of the workspace can be changed", "goal": m.Goal, "plan": draft.Text}
+	agreed, stop, err := t.agreed(ctx, call, mcp.Wish{Args: args, Reason: "The agent has a plan and wants to carry it out.", Commands: in.Commands}, m)
+	if err != nil || stop != nil {
+		return stop, err
+	}
+	var said text
+	if agreed.Asked {
+		said.line("Plan approved.")
+	}
+	if draft.File != "" {
+		// Saved before plan mode ends: what a crash between the two leaves is a plan
+		// too many, and no plan too few.
+		if draft, err = t.backends.Plans.Save(ctx, o, m, draft.File, draft.Text); err != nil {
+			return nil, err
+		}
+		said.line("Plan saved to %s", draft.File)
+	}
+	if err := t.leave(ctx, call, o); err != nil {
+		return nil, err
+	}
+	said.line("Exiting plan mode. Returning to execution.")
+	if agreed.Approval.Note != "" {
+		said.line("They say: %s", agreed.Approval.Note)
+	}
+	out := planOutput{Goal: m.Goal, PlanFile: draft.File, Plan: draft.Text, Feedback: agreed.Approval.Note, ID: agreed.Approval.ID}
+	if agreed.Asked {
+		out.Approval = mcp.ApprovalApproved
+	}
+	return planResult(strings.TrimSuffix(said.b.String(), "\n"), out), nil
+}
+
+// draft is the plan that exit is about: the text that it says, or the one that
+// was saved under the name before.
+func (t *plans) draft(ctx context.Context, o plan.Owner, m plan.Mode, in planInput) (plan.Plan, error) {
+	d, err := t.backends.Plans.Draft(m, in.PlanFile, in.Plan)
+	if err != nil || in.Plan != "" {
+		return d, err
+	}
+	before, err := t.backends.Plans.Read(ctx, o.Tenant, d.File)
+	if errors.Is(err, plan.ErrUnknown) {
+		return d, fmt.Errorf("%w; say the plan itself as plan", err)
+	}
+	d.Text = before.Text
+	return d, err
+}
+
+// agreed asks a person whether plan mode may end. Without a yes, the result is
+// what the agent is told instead.
+func (t *plans) agreed(ctx context.Context, call mcp.Call, w mcp.Wish, m plan.Mode) (mcp.Confirmed, *mcp.Result, error) {
+	w.Rule = "plan-mode"
+	got, err := call.Confirm(ctx, w)
+	if err != nil || !got.Asked || got.Yes {
+		return got, nil, err
+	}
+	out := outOf(m)
+	out.Approval, out.ID, out.Feedback = got.Approval.State, got.Approval.ID, got.Approval.Note
+	var said text
+	switch got.Approval.State {
+	case mcp.ApprovalPending:
+		said.line("WAITING for approval %s of the plan. Plan mode is still active. It expires in %s.", got.Approval.ID, policies.Spoken(got.Approval.Left))
+		said.line("The same call again goes on waiting; ReadBgOutput {\"id\":%q} tells the answer.", got.Approval.ID)
+	case mcp.ApprovalDeclined, mcp.ApprovalRevoked:
+		said.line("Plan rejected. User feedback: %s", feedback(got.Approval.Note))
+		said.line("Plan mode is still active. Change the plan and exit again.")
+	default:
+		said.line("Nobody answered about the plan in time. Plan mode is still active; exit again asks anew.")
+	}
+	return got, planResult(strings.TrimSuffix(said.b.String(), "\n"), out), nil
+}
+
+func feedback(note string) string {
+	if note == "" {
+		return "none"
+	}
+	return note
+}
+
+// leave ends plan mode, and the box that was opened for it.
+func (t *plans) leave(ctx context.Context, call mcp.Call, o plan.Owner) error {
+	if err := t.backends.Plans.Leave(ctx, o); err != nil {
+		return err
+	}
+	call.Session.Narrow(nil)
+	t.shells.planned(ctx, call.Session)
+	return nil
+}
+
+// reset ends plan mode without a plan. A person is asked as for exit: otherwise
+// nobody would have to be.
+func (t *plans) reset(ctx context.Context, call mcp.Call, o plan.Owner) (*mcp.Result, error) {
+	m, err := t.backends.Plans.Mode(ctx, o)
+	if errors.Is(err, plan.ErrInactive) {
+		return planResult("Plan mode reset. No plan saved.", planOutput{}), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := mcp.Wish{Args: map[string]any{"leaves": "plan mode, without a plan", "goal": m.Goal}, Reason: "The agent wants to go on without a plan."}
+	agreed, stop, err := t.agreed(ctx, call, w, m)
+	if err != nil || stop != nil {
+		return stop, err
+	}
+	if err := t.leave(ctx, call, o); err != nil {
+		return nil, err
+	}
+	out := planOutput{Goal: m.Goal, Feedback: agreed.Approval.Note, ID: agreed.Approval.ID}
+	if agreed.Asked {
+		out.Approval = mcp.ApprovalApproved
+	}
+	return planResult("Plan mode reset. No plan saved.", out), nil
+}
