@@ -234,7 +234,7 @@ func (w *works) server() (*mcp.Server, error) {
 	}
 	backends := tools.Backends{
 		Sandbox: w.sandbox, Search: w.search, Reader: w.reading.reader, Browser: w.reading.chrome, Checkpoints: w.calls, Log: w.log,
-		Place: w.workspace, Todos: todo.New(w.store, nil), CheckCommands: approval.CheckCommands,
+		Place: w.workspace, Todos: todo.New(w.store, nil), Made: w.store.Made, CheckCommands: approval.CheckCommands,
 	}
 	if w.plans, err = w.openPlans(); err != nil {
 		return nil, failure(err)

@@ -54,6 +54,7 @@ func addPlans(s *mcp.Server, p *plans) {
 		Description: "enter begins to plan: commands then run without write access to the workspace and without network. exit with the plan as markdown asks a person for approval, saves the plan and ends that; reset ends it without a plan. status and json say how it stands.",
 		Output:      planOutput{},
 	}, p.mode)
+	s.AddResource(p.resource())
 }
 
 // mode is one call.

@@ -63,6 +63,7 @@ func addTodos(s *mcp.Server, t *todos) {
 		Description: "Keeps tasks with steps for this workspace, across sessions and restarts. create makes a task and the current one, add adds a step, complete ends a step or the task, list and pending show them, switch makes another task current.",
 		Output:      todoOutput{},
 	}, t.manage)
+	s.AddResource(t.resource())
 }
 
 // manage is one call.

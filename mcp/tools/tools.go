@@ -41,11 +41,16 @@ type Backends struct {
 	Place     string       // the workspace, whose todos TaskManager keeps
 	Todos     *todo.Book   // nil: TaskManager refuses every call
 	Plans     *plan.Book   // nil: PlanMode refuses every call
+	Made      func() bool  // whether anything is kept yet; nil says that it is
 	Questions Questions    // nil: AskUserQuestion says that nobody was asked
 	// CheckCommands says why patterns of commands cannot be approved with a plan;
 	// nil takes all.
 	CheckCommands func(patterns []string) error
 }
+
+// Kept reports whether anything was kept yet: to list what there is opens no
+// database that is not there.
+func (b Backends) Kept() bool { return b.Made == nil || b.Made() }
 
 // Add registers the tools and their resources. It panics, as mcp.AddTool does,
 // where two tools have one name.
