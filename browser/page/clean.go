@@ -7,7 +7,7 @@ import (
 )
 
 // never are elements that hold nothing to read, or nothing without a script.
-var never = set(`script style template link meta base noscript object embed applet canvas map area dialog frameset frame
+var never = set(`script style template link meta base noscript object embed applet canvas map area dialog frameset frame noembed noframes plaintext
 	select datalist option optgroup input textarea progress meter`)
 
 // flatten puts the parts of a page that are written elsewhere in it where they

@@ -183,7 +183,7 @@ func write(ctx context.Context, p *Page, n *html.Node, base *url.URL, o Options)
 		}
 		p.Content = b.String() + "\n"
 	case Markdown:
-		content, err := markdownOf(n)
+		content, err := markdownOf(ctx, n)
 		if err != nil {
 			return fmt.Errorf("write the page as markdown: %w", err)
 		}

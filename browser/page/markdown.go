@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"regexp"
 	"strings"
 	"unicode"
@@ -22,7 +23,7 @@ type contextKey int
 const insideLink contextKey = iota
 
 // markdownOf writes a tree as GitHub's markdown. The tree is changed.
-func markdownOf(n *html.Node) (string, error) {
+func markdownOf(parent context.Context, n *html.Node) (string, error) {
 	conv := converter.NewConverter(converter.WithPlugins(
 		ground{},
 		commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false), commonmark.WithHorizontalRule("---")),
@@ -32,7 +33,10 @@ func markdownOf(n *html.Node) (string, error) {
 	doc := &html.Node{Type: html.DocumentNode}
 	remove(n)
 	doc.AppendChild(n)
-	out, err := conv.ConvertNode(doc)
+	out, err := conv.ConvertNode(doc, converter.WithContext(parent))
+	if err == nil && parent.Err() != nil {
+		err = context.Cause(parent)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -58,15 +62,46 @@ func (ground) Init(conv *converter.Converter) error {
 		conv.Register.TagType(name, converter.TagTypeBlock, converter.PriorityStandard)
 	}
 	conv.Register.TextTransformer(func(ctx converter.Context, s string) string {
+		if ctx.Err() != nil {
+			return "" // the rest is quick, and not used
+		}
 		if inside, _ := ctx.Value(insideLink).(bool); inside && strings.ContainsAny(s, "[]") {
 			s = strings.NewReplacer("[", escapedBracket, "]", closedBracket).Replace(s)
 		}
 		return tame(entities(string(ctx.EscapeContent([]byte(brackets(s))))))
 	}, converter.PriorityStandard)
 	conv.Register.PostRenderer(func(ctx converter.Context, out []byte) []byte {
-		return ctx.UnEscapeContent(tidy(out))
+		return settle(ctx, tidy(out))
 	}, converter.PriorityStandard)
 	return nil
+}
+
+// settleAtOnce bounds the text over which signs are settled in one go. The
+// library looks from each sign back and forth, never beyond its paragraph
+// where that decides something.
+const settleAtOnce = 64 << 10
+
+// settle writes or drops the mark before each sign that may need an escape.
+func settle(ctx converter.Context, out []byte) []byte {
+	done := make([]byte, 0, len(out))
+	for len(out) > 0 && ctx.Err() == nil {
+		end := len(out)
+		if end > settleAtOnce {
+			end = settleAtOnce
+			if i := bytes.Index(out[end:], []byte("\n\n")); i >= 0 && i < settleAtOnce {
+				end += i
+			} else if i := bytes.IndexByte(out[end:], '\n'); i >= 0 && i < settleAtOnce {
+				end += i
+			} else {
+				for end < len(out) && out[end-1] == byte(marker.MarkerEscaping) {
+					end++
+				}
+			}
+		}
+		done = append(done, ctx.UnEscapeContent(out[:end])...)
+		out = out[end:]
+	}
+	return done
 }
 
 // entities escapes what markdown would take for an element or an entity.

@@ -233,6 +233,37 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+func TestDeadline(t *testing.T) {
+	src := "<p>" + strings.Repeat("!$|~'\"=#+ *a **b ", 200_000)
+	if _, err := Convert(t.Context(), []byte(src), Options{Whole: true, Timeout: 1}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline", err)
+	}
+}
+
+// BenchmarkConvert converts an article and a page of documentation of the size
+// of the usual ones.
+func BenchmarkConvert(b *testing.B) {
+	for _, name := range []string{"article.html", "documentation.html"} {
+		src, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		head, body, _ := strings.Cut(string(src), "<p>")
+		inner, foot, _ := strings.Cut(body, "<footer>")
+		page := []byte(head + strings.Repeat("<p>"+inner, 32<<10/len(inner)) + "<footer>" + foot)
+		for _, format := range []Format{Markdown, Text} {
+			b.Run(fmt.Sprintf("%s/%s/%dKB", name, format, len(page)>>10), func(b *testing.B) {
+				b.SetBytes(int64(len(page)))
+				for b.Loop() {
+					if _, err := Convert(b.Context(), page, Options{URL: probeURL, ContentType: "text/html", Format: format}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 func numbered(n int, format string) []string {
 	s := make([]string, n)
 	for i := range s {

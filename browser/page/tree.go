@@ -77,7 +77,7 @@ func parse(ctx context.Context, src []byte) (*tree, error) {
 			t.start(z, true)
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			t.end(nameOf(name))
+			t.end(tagName(name))
 		case html.CommentToken, html.DoctypeToken:
 		}
 		if t.nodes > maxNodes {
@@ -89,6 +89,19 @@ func parse(ctx context.Context, src []byte) (*tree, error) {
 
 // nameOf is a name as a string, without a copy for those of the standard.
 func nameOf(b []byte) string { return atom.String(b) }
+
+// tagName is the name of a tag; one that no element can have is a span's.
+func tagName(b []byte) string {
+	for _, c := range b {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != ':' && c != '_' && c != '.' {
+			return "span"
+		}
+	}
+	if len(b) > 100 {
+		return "span"
+	}
+	return nameOf(b)
+}
 
 func atomOf(name string) atom.Atom { return atom.Lookup([]byte(name)) }
 
@@ -144,7 +157,7 @@ func (t *tree) insert(n *html.Node) {
 // start takes a start tag.
 func (t *tree) start(z *html.Tokenizer, closed bool) {
 	raw, more := z.TagName()
-	name := nameOf(raw)
+	name := tagName(raw)
 	if name == "image" && !t.raw {
 		name = "img"
 	}
