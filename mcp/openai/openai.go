@@ -1,0 +1,188 @@
+// Package openai converts between tools as MCP has them and functions as models
+// that call functions have them: the definitions, the calls and the results,
+// each both ways. It moves no data and calls nothing; who runs a tool is the
+// caller's business, and so is the policy.
+//
+// A host that has an MCP server's tools/list gives it to [New], shows the model
+// [Adapter.Functions], and turns what the model calls into a tools/call by
+// [Adapter.Call] and its result into what the model reads by [FromResult]. A
+// host that has functions reads them with [ParseFunctions], and offers them as
+// tools by [Function.Tool] and [Output.Result].
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Tool is a tool as tools/list has it; other members are not kept.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// Function is a function as a model is told of it. Parameters is a JSON Schema
+// of an object. Required stands in it as well; it is here because some hosts
+// want it beside the parameters.
+type Function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Required    []string        `json:"required,omitempty"`
+}
+
+// Call is what a model calls: a function by name, with the JSON text of its
+// arguments.
+type Call struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Adapter shows the tools of one server as functions. It never changes, so it
+// is safe for concurrent use.
+type Adapter struct {
+	names     *Names
+	functions []Function
+}
+
+// New is an adapter for a server's tools. It fails as NewNames does, and for an
+// input schema that is not one of an object.
+func New(tools []Tool) (*Adapter, error) {
+	all := make([]string, 0, len(tools))
+	for _, t := range tools {
+		all = append(all, t.Name)
+	}
+	names, err := NewNames(all)
+	if err != nil {
+		return nil, err
+	}
+	a := &Adapter{names: names}
+	for _, t := range tools {
+		s, err := objectSchema(t.InputSchema)
+		if err != nil {
+			return nil, fmt.Errorf("convert tool %.80q: input schema: %w", t.Name, err)
+		}
+		name, _ := names.Function(t.Name)
+		a.functions = append(a.functions, Function{Name: name, Description: t.Description, Parameters: t.InputSchema, Required: s.Required})
+	}
+	slices.SortFunc(a.functions, func(f, g Function) int { return bytes.Compare([]byte(f.Name), []byte(g.Name)) })
+	return a, nil
+}
+
+// Functions are the tools as functions, by name.
+func (a *Adapter) Functions() []Function { return slices.Clone(a.functions) }
+
+// Call is the tool that a call means, and its arguments. It fails for a
+// function that there is not, and for arguments that are no JSON object; empty
+// ones are an empty object, as models write them for functions without any.
+func (a *Adapter) Call(c Call) (tool string, arguments json.RawMessage, err error) {
+	tool, known := a.names.Tool(c.Name)
+	if !known {
+		return "", nil, fmt.Errorf("call function %.80q: there is none of this name", c.Name)
+	}
+	text := bytes.TrimSpace([]byte(c.Arguments))
+	if len(text) == 0 {
+		return tool, json.RawMessage(`{}`), nil
+	}
+	if err := object(text); err != nil {
+		return "", nil, fmt.Errorf("call function %s: arguments: %w", c.Name, err)
+	}
+	return tool, json.RawMessage(text), nil
+}
+
+// Tool is the function as a tool. Parameters may be a schema, or just the
+// properties of one; Required is added to those that the schema requires.
+func (f Function) Tool() (Tool, error) {
+	none := Tool{}
+	if f.Name == "" || len(f.Name) > nameMost || plain(f.Name) != f.Name {
+		return none, fmt.Errorf("convert function %.80q: the name must be 1 to %d letters, digits, _ or -", f.Name, nameMost)
+	}
+	text := bytes.TrimSpace(f.Parameters)
+	if len(text) == 0 || string(text) == "null" {
+		text = []byte(`{"type":"object","properties":{}}`)
+	}
+	s, err := objectSchema(text)
+	if err != nil {
+		if s, err = properties(text); err != nil {
+			return none, fmt.Errorf("convert function %s: parameters: %w", f.Name, err)
+		}
+	}
+	for _, name := range f.Required {
+		if !slices.Contains(s.Required, name) {
+			s.Required = append(s.Required, name)
+		}
+	}
+	for _, name := range s.Required {
+		if _, known := s.Properties[name]; !known {
+			return none, fmt.Errorf("convert function %s: %.80q is required and no parameter", f.Name, name)
+		}
+	}
+	raw, err := s.text()
+	if err != nil {
+		return none, fmt.Errorf("convert function %s: parameters: %w", f.Name, err)
+	}
+	return Tool{Name: f.Name, Description: f.Description, InputSchema: raw}, nil
+}
+
+// ParseFunctions reads an array of functions, or one, in any of the forms that
+// are in use: bare, with "type":"function" beside the name, or below a member
+// "function".
+func ParseFunctions(text []byte) ([]Function, error) {
+	if len(text) > textMost {
+		return nil, fmt.Errorf("read functions: got %d bytes, want at most %d", len(text), textMost)
+	}
+	text = bytes.TrimSpace(text)
+	var all []json.RawMessage
+	if len(text) > 0 && text[0] == '{' {
+		all = []json.RawMessage{text}
+	} else if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("read functions: %w", err)
+	}
+	if len(all) > toolsMost {
+		return nil, fmt.Errorf("read functions: got %d, want at most %d", len(all), toolsMost)
+	}
+	out := make([]Function, 0, len(all))
+	for i, raw := range all {
+		var one struct {
+			Type     string    `json:"type"`
+			Function *Function `json:"function"`
+			bare
+		}
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return nil, fmt.Errorf("read function %d: %w", i+1, err)
+		}
+		f := Function(one.bare)
+		switch {
+		case one.Type != "" && one.Type != "function":
+			return nil, fmt.Errorf("read function %d: its type is %.40q, want function", i+1, one.Type)
+		case one.Function != nil && f.Name != "":
+			return nil, fmt.Errorf("read function %d: it has two names, its own and that of its member function", i+1)
+		case one.Function != nil:
+			f = *one.Function
+		}
+		if f.Name == "" {
+			return nil, fmt.Errorf("read function %d: it has no name", i+1)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// object reports whether a text is one JSON object.
+func object(text []byte) error {
+	var members map[string]json.RawMessage
+	if len(text) > textMost {
+		return fmt.Errorf("got %d bytes, want at most %d", len(text), textMost)
+	}
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	if members == nil {
+		return errors.New("got null, want an object")
+	}
+	return nil
+}
