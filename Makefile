@@ -76,6 +76,12 @@ conformance: build
 	@scripts/need npm
 	scripts/conformance bin/belljar
 
+# Which requirements a test names, and which none does.
+REQUIREMENTS ?= $(firstword $(wildcard ../shared/REQUIREMENTS.md) docs/requirements.md)
+.PHONY: requirements
+requirements:
+	@scripts/requirements $(REQUIREMENTS)
+
 # The sandbox's tests in virtual machines with another kernel and other control
 # groups (internal/vmtest says how guests are named). It skips with one line
 # where qemu or a kernel cannot be had, and fails under TEST_REQUIRE=vm.

@@ -420,7 +420,7 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 		HTML  string `json:"html"`
 		Title string `json:"title"`
 		URL   string `json:"url"`
-		Cut   string `json:"cut"` // why it is not all
+		Cut   string `json:"cut"`   // why it is not all
 	}
 	o := struct {
 		First  int `json:"first"`

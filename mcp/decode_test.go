@@ -48,6 +48,7 @@ var badCalls = []struct{ name, tool, args string }{
 	{"arguments no JSON", "echo", `{"text":`},
 }
 
+// W18, X1: every call is held against the schema before anything is done.
 func TestBadCalls(t *testing.T) {
 	ty := newToy(t)
 	session, err := ty.Open(t.Context())

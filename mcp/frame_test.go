@@ -17,6 +17,8 @@ import (
 	"belljar.dev/policies"
 )
 
+// W1, C3: a message ends with LF; a line above its limit is skipped, whatever
+// the buffer holds.
 func TestLineReader(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	for _, tt := range []struct {
@@ -72,6 +74,7 @@ func (c *chunks) Write(p []byte) (int, error) {
 	return c.Buffer.Write(p)
 }
 
+// W7: answers leave in pieces.
 func TestLineWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out chunks
@@ -132,6 +135,7 @@ func TestSlowClient(t *testing.T) {
 	})
 }
 
+// W11: the states, and no other way from one to another.
 func TestStates(t *testing.T) {
 	states := []State{Uninitialized, Initializing, Ready, Shutting, Closed}
 	valid := map[string]State{

@@ -32,6 +32,7 @@ func TestPanicEndsOneCall(t *testing.T) {
 	}
 }
 
+// W17: what a tool says is content, with isError.
 func TestErrorIsToldToTheAgent(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)
@@ -111,6 +112,8 @@ func TestDuplicateID(t *testing.T) {
 	}
 }
 
+// W4, L3: requests that were sent at once, up to the bound, and in what order
+// they are answered.
 func TestQueue(t *testing.T) { synctest.Test(t, testQueue) }
 
 func testQueue(t *testing.T) {
@@ -153,6 +156,7 @@ func testQueue(t *testing.T) {
 	c.close()
 }
 
+// L4, C2: 1000 at once and 100 a second.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)
@@ -196,6 +200,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// W12, L5: what runs is waited for.
 func TestDrainAtEOF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)
@@ -317,6 +322,8 @@ func TestClientThatIsGone(t *testing.T) {
 	}
 }
 
+// W10, C4: initialized is insisted on only where asked, and may come without
+// its prefix.
 func TestStrictInit(t *testing.T) {
 	c := newToy(t, func(c *mcp.Config) { c.StrictInit = true }).connect(t)
 	c.send(fmt.Sprintf(hello, revLegacy))
@@ -333,6 +340,7 @@ func TestStrictInit(t *testing.T) {
 	}
 }
 
+// L2: an answer has at most 10 MiB.
 func TestResponseLimit(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)
@@ -385,6 +393,7 @@ func TestSubscriptionHasTheClientsID(t *testing.T) {
 	}
 }
 
+// C7: the newest revision has no handshake.
 func TestModern(t *testing.T) {
 	c := newToy(t).connect(t)
 	for _, tt := range []struct {
@@ -409,6 +418,7 @@ func TestModern(t *testing.T) {
 	}
 }
 
+// G1: a call of our own takes the way of a client's.
 func TestCallInProcess(t *testing.T) {
 	ty := newToy(t)
 	session, err := ty.Open(t.Context())

@@ -206,6 +206,8 @@ var beforeHandshake = []odd{
 	{"modern call", []string{modern("7", "tools/list", ``)}, []string{"7: ok"}},
 }
 
+// W2, W5, W6, W14, W22, C3, L1: text that is not UTF-8, a byte order mark, ids of all
+// kinds, missing params, messages that are none, and lines of 1 MiB and more.
 func TestOddInput(t *testing.T) {
 	if n := len(afterHandshake) + len(batches) + len(beforeHandshake); n < 86 {
 		t.Errorf("the tables have %d rows, want at least 86", n)

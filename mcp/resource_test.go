@@ -81,13 +81,14 @@ func (c *client) ask(method, params string) string {
 }
 
 // W19, W20: resources/list, resources/read, prompts/list, prompts/get and their
-// shapes; C19: resources/search; C6: what is advertised is served.
+// shapes; C19: resources/search; C6, X3: what is served is advertised; C8: the code
+// for what is not there is that of the revision.
 func TestResourcesAndPrompts(t *testing.T) {
 	c := library(t, 3).connect(t)
 	hi := c.greet(revLegacy)
 	for _, want := range []string{
 		`"resources":{"listChanged":true,"subscribe":true}`, `"prompts":{"listChanged":true}`,
-		`"completions":{}`, `"experimental":{"resources/search":{}}`,
+		`"completions":{}`, `"tools":{"listChanged":true}`, `"experimental":{"resources/search":{}}`,
 	} {
 		if !strings.Contains(hi.raw, want) {
 			t.Errorf("initialize: got %s, want %s in it", hi.raw, want)

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// W9, W10, C7: the handshake of every revision that has one, 2024-11-05 first.
 func TestHandshake(t *testing.T) {
 	for _, tt := range []struct{ ask, get string }{
 		{"2024-11-05", "2024-11-05"},

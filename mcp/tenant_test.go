@@ -51,6 +51,7 @@ func newOffice(t testing.TB, text string) (*office, func(*mcp.Config)) {
 
 const twoTenants = "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 3}}}\n"
 
+// W23: several clients, each with what is its own.
 func TestTenantsOverHTTP(t *testing.T) {
 	o, with := newOffice(t, twoTenants)
 	s := newSite(t, with)

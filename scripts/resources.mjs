@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What a client of the TypeScript SDK reads, watches and completes, in both
+// X5: what a client of the TypeScript SDK reads, watches and completes, in both
 // eras of the protocol, over stdio and over HTTP: resources.mjs BELLJAR
 // WORKSPACE. Ends with 1 at the first check that fails.
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// A whole session of the TypeScript SDK's client with belljar, over stdio and
+// X5: a whole session of the TypeScript SDK's client with belljar, over stdio and
 // over HTTP: session.mjs BELLJAR WORKSPACE. Ends with 1 at the first check
 // that fails.
 import assert from "node:assert/strict";

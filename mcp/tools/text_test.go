@@ -5,6 +5,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 func TestStatusLine(t *testing.T) {
@@ -131,5 +133,14 @@ func TestCheckCommand(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q %v: got %v, want %q", c.command, c.env, err, c.want)
 		}
+	}
+}
+
+// L6: a command has 30 s unless the call says otherwise.
+func TestBashDefaultTimeout(t *testing.T) {
+	grant := policies.Default().Decide(policies.Facts{Tool: "Bash", Command: "true"}).Grant
+	plan, err := bashInput{Command: "true"}.check(grant)
+	if err != nil || plan.timeout != 30*time.Second {
+		t.Errorf("got %+v, %v; want a timeout of 30 s", plan, err)
 	}
 }
