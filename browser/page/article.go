@@ -318,11 +318,24 @@ func between(l *line) bool {
 func drop(l *line) {
 	p := l.n.Parent
 	remove(l.n)
-	for p != nil && p.Parent != nil && is(p, "li", "ul", "ol", "p", "div", "section") && length(p) == 0 && first(p, func(n *html.Node) bool { return is(n, "img", "video", "iframe", "math") }) == nil {
+	for p != nil && p.Parent != nil && is(p, "li", "ul", "ol", "p", "div", "section") && !hasText(p) && first(p, func(n *html.Node) bool { return is(n, "img", "video", "iframe", "math") }) == nil {
 		up := p.Parent
 		remove(p)
 		p = up
 	}
+}
+
+// hasText reports whether there is any text under n.
+func hasText(n *html.Node) bool {
+	if n.Type == html.TextNode {
+		return strings.TrimSpace(n.Data) != ""
+	}
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		if hasText(c) {
+			return true
+		}
+	}
+	return false
 }
 
 // dropEmptyHeads removes headings at the end, which nothing is under any more.

@@ -66,7 +66,7 @@ func (ground) Init(conv *converter.Converter) error {
 			return "" // the rest is quick, and not used
 		}
 		if inside, _ := ctx.Value(insideLink).(bool); inside && strings.ContainsAny(s, "[]") {
-			s = strings.NewReplacer("[", escapedBracket, "]", closedBracket).Replace(s)
+			s = linkBrackets.Replace(s)
 		}
 		return tame(entities(string(ctx.EscapeContent([]byte(brackets(s))))))
 	}, converter.PriorityStandard)
@@ -136,6 +136,12 @@ const (
 	closedBracket  = "\ue0f4"
 )
 
+var (
+	linkBrackets    = strings.NewReplacer("[", escapedBracket, "]", closedBracket)
+	settledBrackets = strings.NewReplacer(escapedBracket, `\[`, closedBracket, `\]`)
+	escapeLabel     = strings.NewReplacer("[", `\[`, "]", `\]`)
+)
+
 // brackets marks the brackets that markdown would take for a link or a task's
 // box. The library's own rule looks for the other end of each through all that
 // follows, which takes minutes where there are many.
@@ -193,7 +199,7 @@ func tame(s string) string {
 		}
 		b.WriteRune(r)
 	}
-	return strings.NewReplacer(escapedBracket, `\[`, closedBracket, `\]`).Replace(b.String())
+	return settledBrackets.Replace(b.String())
 }
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
@@ -333,7 +339,7 @@ func joined(b []byte) []byte {
 }
 
 func writeImage(w converter.Writer, n *html.Node) converter.RenderStatus {
-	alt := strings.NewReplacer("[", `\[`, "]", `\]`, "\n", " ").Replace(oneLine(attr(n, "alt")))
+	alt := escapeLabel.Replace(oneLine(attr(n, "alt")))
 	src := attr(n, "src")
 	if src == "" {
 		if alt != "" {

@@ -62,7 +62,7 @@ func contents(headings []Heading, limit int) string {
 			fmt.Fprintf(&b, "- and %d more\n", len(headings)-limit)
 			break
 		}
-		text := strings.NewReplacer("[", `\[`, "]", `\]`).Replace(h.Text)
+		text := escapeLabel.Replace(h.Text)
 		if h.Anchor != "" {
 			text = "[" + text + "](#" + escapeURL.Replace(h.Anchor) + ")"
 		}

@@ -84,9 +84,7 @@ func permalinks(root *html.Node) {
 // place finds the offsets of headings in the content, in characters.
 func place(found []Heading, content string, f Format) {
 	at, chars, from := 0, 0, 0
-	plain := func(s string) string {
-		return strings.Join(strings.Fields(strings.NewReplacer(`\`, "", "*", "", "`", "", "_", "").Replace(s)), " ")
-	}
+	plain := func(s string) string { return oneLine(unmarked.Replace(s)) }
 	for i := range found {
 		h := &found[i]
 		mark := ""
@@ -108,7 +106,11 @@ func place(found []Heading, content string, f Format) {
 			if f == HTML {
 				body = line
 			}
-			if rest, ok := strings.CutPrefix(body, mark); ok && (f != Markdown || true) && strings.Contains(plain(rest), first) && (f == HTML || similar(plain(rest), want)) {
+			rest, ok := strings.CutPrefix(body, mark)
+			if ok && f != Markdown {
+				ok = strings.Contains(body, first)
+			}
+			if ok && (f == HTML || similar(plain(rest), want)) {
 				chars += utf8.RuneCountInString(content[from:pos])
 				from, at = pos, pos+end
 				h.Offset = chars
@@ -121,6 +123,9 @@ func place(found []Heading, content string, f Format) {
 		}
 	}
 }
+
+// unmarked takes away what markdown adds to the text of a heading.
+var unmarked = strings.NewReplacer(`\`, "", "*", "", "`", "", "_", "")
 
 // similar reports whether a line is a heading's text, with or without the
 // targets of its links.
