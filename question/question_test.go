@@ -1,0 +1,194 @@
+package question
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/state"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("QUESTION_TEST_WRITER"); dir != "" {
+		writeUntilKilled(dir)
+		return
+	}
+	os.Exit(testenv.Checked(m).Run())
+}
+
+func opened(t testing.TB, dir string) *Desk {
+	t.Helper()
+	s := state.New(dir)
+	t.Cleanup(func() { s.Close() })
+	return New(s, "/p", nil)
+}
+
+func sheet(t testing.TB, text string) Sheet {
+	t.Helper()
+	s, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const twoQuestions = `{"questions":[{"text":"Which?","options":["A","B"]},{"id":"who","question":"Who?"}]}`
+
+func TestTheFirstAnswerHolds(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "st")
+	store := state.New(dir)
+	d := New(store, "/p", nil)
+	s := sheet(t, twoQuestions)
+	a, err := d.Ask(t.Context(), "t", "s", s)
+	if err != nil || !a.New {
+		t.Fatalf("ask: %+v, %v", a, err)
+	}
+	if b, err := d.Ask(t.Context(), "u", "s", s); err != nil || b.ID == a.ID {
+		t.Errorf("another tenant joins the question: %+v, %v", b, err)
+	}
+	store.Close()
+
+	d = opened(t, dir) // a restart in the middle
+	if b, err := d.Ask(t.Context(), "t", "other", s); err != nil || b.ID != a.ID || b.New {
+		t.Errorf("the same again: %+v, %v", b, err)
+	}
+	for _, words := range []map[string][]string{{"q1": {"A", "B"}}, {"q9": {"A"}}, {}, {"who": {"x", "y"}}} {
+		if _, err := d.Answer(t.Context(), a.ID, Reply{State: Accepted, Words: words}); !errors.Is(err, ErrAnswer) {
+			t.Errorf("answer %v: %v, want that it does not fit", words, err)
+		}
+	}
+	got, err := d.Answer(t.Context(), a.ID, Reply{State: Accepted, Words: map[string][]string{"q1": {"2"}, "who": {" me\x1b[2J "}}, By: "me", Via: "command line"})
+	if err != nil || got.Answers["q1"].String() != "B" || got.Answers["who"].String() != "me\ufffd[2J" {
+		t.Errorf("answer: %+v, %v", got, err)
+	}
+	if _, err := d.Answer(t.Context(), a.ID, Reply{State: Declined}); !errors.Is(err, ErrOver) {
+		t.Errorf("a second answer: %v, want %v", err, ErrOver)
+	}
+	if b, err := d.Ask(t.Context(), "t", "s", s); err != nil || b.ID != a.ID || b.State != Accepted {
+		t.Errorf("an answer that was not told: %+v, %v", b, err)
+	}
+	if err := d.Told(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := d.Ask(t.Context(), "t", "s", s); err != nil || b.ID == a.ID {
+		t.Errorf("after it was told: %+v, %v, want another question", b, err)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := state.New("")
+		defer s.Close()
+		d := New(s, "/p", nil)
+		a, err := d.Ask(t.Context(), "t", "s", sheet(t, `{"questions":[{"text":"?"}],"afkTimeoutMs":60000}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err = d.Wait(t.Context(), a.ID, time.Hour); err != nil || a.State != TimedOut {
+			t.Errorf("got %s, %v, want a timeout", a.State, err)
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	d := opened(t, "")
+	for i := range maxWaiting {
+		if _, err := d.Ask(t.Context(), "t", "s", sheet(t, fmt.Sprintf(`[{"text":"%d?"}]`, i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Ask(t.Context(), "t", "s", sheet(t, `[{"text":"more?"}]`)); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one too many: %v, want %v", err, ErrTooMany)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(twoQuestions)
+	f.Add(`[{"text":"?","type":"yesno"}]`)
+	f.Add(`{"questions":[{"question":"?","multiSelect":true,"options":[{"label":"A (Recommended)","preview":"x\ny"},"B"]}],"autoResolutionMs":60000}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, q := range s.Questions {
+			if q.Text == "" || q.ID == "" || q.Kind == Choice && len(q.Options) == 0 {
+				t.Errorf("%q: %+v", text, q)
+			}
+			for i, o := range q.Options {
+				a, err := q.read([]string{fmt.Sprint(i + 1)})
+				if err != nil || len(a.Selected) != 1 {
+					t.Errorf("%q: option %q cannot be chosen: %+v, %v", text, o.Label, a, err)
+				}
+			}
+		}
+	})
+}
+
+func writeUntilKilled(dir string) {
+	d, ctx := New(state.New(dir), "/p", nil), context.Background()
+	for n := 0; ; n++ {
+		s, err := Parse(fmt.Sprintf(`[{"text":"%d-%d?"}]`, os.Getpid(), n))
+		var a Asked
+		if err == nil {
+			a, err = d.Ask(ctx, fmt.Sprint(os.Getpid(), "-", n), "s", s)
+		}
+		if err == nil {
+			fmt.Println("waiting", a.ID)
+			if a, err = d.Answer(ctx, a.ID, Reply{State: Accepted, Words: map[string][]string{"q1": {"x"}}}); err == nil {
+				fmt.Println("accept", a.ID)
+				continue
+			}
+		}
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+// TestKillWhileWriting kills a process two hundred times while it writes.
+func TestKillWhileWriting(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "st")
+	last := make(map[string]State)
+	for i := range 200 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "QUESTION_TEST_WRITER="+dir)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); {
+			state, id, _ := strings.Cut(lines.Text(), " ")
+			if state == "error" {
+				t.Error(lines.Text())
+				break
+			}
+			last[id] = State(state)
+			if n++; n == 1+i%4 {
+				cmd.Process.Kill()
+			}
+		}
+		cmd.Wait()
+	}
+	d := opened(t, dir)
+	lost := 0
+	for id, want := range last {
+		if a, err := d.Get(t.Context(), id); err != nil || want == Accepted && a.State != want {
+			lost++
+			t.Errorf("%s was acknowledged as %s and is %q, %v", id, want, a.State, err)
+		}
+	}
+	t.Logf("200 kills, %d questions, %d lost", len(last), lost)
+}

@@ -1,0 +1,202 @@
+package todo
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/state"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("TODO_TEST_WRITER"); dir != "" {
+		writeUntilKilled(dir)
+		return
+	}
+	os.Exit(testenv.Checked(m).Run())
+}
+
+var me = Owner{Tenant: "t", Place: "/p", Session: "s1"}
+
+func opened(t testing.TB, dir string) *Book {
+	t.Helper()
+	s := state.New(dir)
+	t.Cleanup(func() { s.Close() })
+	return New(s, nil)
+}
+
+// A restart in the middle keeps todos, the current one, and the ids that were
+// given.
+func TestRestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "st")
+	first := state.New(dir)
+	b := New(first, nil)
+	one, err := b.Create(t.Context(), me, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, s, err := b.Add(t.Context(), me, 0, "first\nstep")
+	if err != nil || s.Text != "first step" {
+		t.Fatalf("add: %+v, %v", s, err)
+	}
+	first.Close()
+
+	b = opened(t, dir)
+	next := me
+	next.Session = "s2"
+	if _, after, err := b.SetStep(t.Context(), next, 0, s.ID, Completed); err != nil || after.ID != one.ID || after.Left() != 0 || !after.Current {
+		t.Errorf("the step of before: %+v, %v", after, err)
+	}
+	two, err := b.Create(t.Context(), next, "two")
+	if err != nil || two.ID != one.ID+1 || two.Status != InProgress {
+		t.Errorf("a second: %+v, %v, want the id %d in progress", two, err, one.ID+1)
+	}
+	all, err := b.List(t.Context(), me)
+	if err != nil || len(all) != 2 || !all[0].Current || all[1].Current || all[1].Status != Pending {
+		t.Errorf("another session sees %+v, %v", all, err)
+	}
+	other := me
+	other.Tenant = "u"
+	if all, err := b.List(t.Context(), other); err != nil || len(all) != 0 {
+		t.Errorf("another tenant sees %+v, %v", all, err)
+	}
+	if _, err := b.Switch(t.Context(), other, one.ID); !Told(err) {
+		t.Errorf("another tenant switches: %v", err)
+	}
+}
+
+// What is full makes room of what is over, and ids are not given again.
+func TestRoom(t *testing.T) {
+	b := opened(t, "")
+	for range MaxTodos {
+		if _, err := b.Create(t.Context(), me, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Create(t.Context(), me, "x"); !Told(err) {
+		t.Errorf("one too many: %v", err)
+	}
+	if _, _, err := b.SetTodo(t.Context(), me, 7, Cancelled); err != nil {
+		t.Fatal(err)
+	}
+	if one, err := b.Create(t.Context(), me, "x"); err != nil || one.ID != MaxTodos+1 {
+		t.Errorf("after one is over: %+v, %v, want the id %d", one, err, MaxTodos+1)
+	}
+	if _, err := b.Switch(t.Context(), me, 7); !Told(err) {
+		t.Errorf("the one that made room: %v", err)
+	}
+}
+
+// writeUntilKilled is a process that writes, and says of each step that it is
+// acknowledged.
+func writeUntilKilled(dir string) {
+	b, ctx := New(state.New(dir), nil), context.Background()
+	for n := 0; ; n++ {
+		one, err := b.Create(ctx, me, strconv.Itoa(n))
+		if err == nil {
+			fmt.Println("todo", one.ID)
+			var s Step
+			if _, s, err = b.Add(ctx, me, one.ID, "step"); err == nil {
+				fmt.Println("step", s.ID)
+				if _, _, err = b.SetStep(ctx, me, one.ID, s.ID, Completed); err == nil {
+					fmt.Println("done", s.ID)
+					_, _, err = b.SetTodo(ctx, me, one.ID, Completed)
+				}
+			}
+		}
+		if err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		fmt.Println("over", one.ID)
+	}
+}
+
+// TestKillWhileWriting kills a process two hundred times while it writes.
+func TestKillWhileWriting(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "st")
+	last := make(map[string]bool)
+	for i := range 200 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), "TODO_TEST_WRITER="+dir)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), "error") {
+				t.Error(lines.Text())
+				break
+			}
+			if last[lines.Text()] {
+				t.Errorf("%s was acknowledged twice: an id was given again", lines.Text())
+			}
+			last[lines.Text()] = true
+			if n++; n == 1+i%6 {
+				cmd.Process.Kill()
+			}
+		}
+		cmd.Wait()
+	}
+	all, err := opened(t, dir).List(t.Context(), me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := make(map[string]bool)
+	least := int64(0)
+	for _, one := range all {
+		if least == 0 {
+			least = one.ID
+		}
+		there[fmt.Sprint("todo ", one.ID)] = true
+		there[fmt.Sprint("over ", one.ID)] = !one.Status.Open()
+		for _, s := range one.Steps {
+			there[fmt.Sprint("step ", s.ID)] = true
+			there[fmt.Sprint("done ", s.ID)] = s.Status == Completed
+		}
+	}
+	lost := 0
+	for line := range last {
+		if !there[line] {
+			lost++
+			t.Errorf("%q was acknowledged and is not there", line)
+		}
+	}
+	t.Logf("200 kills, %d acknowledged steps, %d lost", len(last), lost)
+	if len(last) < 200 || least != 1 {
+		t.Errorf("%d steps were acknowledged, and the first id is %d", len(last), least)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	book := opened(b, filepath.Join(b.TempDir(), "st"))
+	one, err := book.Create(b.Context(), me, "x")
+	if err != nil {
+		b.Fatal(err)
+	}
+	n := 0
+	for b.Loop() {
+		if n++; n%100 == 0 {
+			if one, err = book.Create(b.Context(), me, "x"); err != nil {
+				b.Fatal(err)
+			}
+			if _, _, err := book.SetTodo(b.Context(), me, one.ID-1, Completed); err != nil && !Told(err) {
+				b.Fatal(err)
+			}
+		}
+		if _, _, err := book.Add(b.Context(), me, one.ID, "a step of some length, as agents write them"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
