@@ -1,0 +1,138 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+const formsMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
+
+// modernCall is a call of a client that shows forms, with what it brings along.
+func modernCall(id int, args, more string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":%s,%s%s}}`, id, args, formsMeta, more)
+}
+
+// A modern client is asked by the result of its call, and answers by making it
+// again.
+func TestAModernClientIsAskedByAResult(t *testing.T) {
+	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Scopes: []string{"once"}, Shown: []string{"runs: x"}, Left: time.Minute}
+	yes := pending
+	yes.State = mcp.ApprovalApproved
+	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Reason: "A person decides.", Ask: policies.Asking{ReturnAfter: time.Millisecond}}}
+	p := &person{asked: pending, waited: yes, used: []bool{true}}
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p })
+	c := ty.connect(t)
+	c.send(modernCall(1, `{"text":"hi","loud":true}`, ""))
+	first := c.next()
+	var asks struct {
+		Type     string `json:"resultType"`
+		State    string `json:"requestState"`
+		Requests map[string]struct {
+			Method string `json:"method"`
+			Params struct {
+				Mode, Message   string
+				RequestedSchema struct {
+					Properties map[string]struct{ Enum []string }
+				}
+			} `json:"params"`
+		} `json:"inputRequests"`
+	}
+	if err := json.Unmarshal(first.Result, &asks); err != nil || asks.Type != "input_required" || asks.Requests["ap-1"].Method != "elicitation/create" ||
+		strings.Join(asks.Requests["ap-1"].Params.RequestedSchema.Properties["answer"].Enum, "|") != "no|yes, this once" {
+		t.Fatalf("the call returned %s, %v", first.raw, err)
+	}
+	if strings.Contains(first.raw, `"content"`) {
+		t.Errorf("the result asks, and has content: %s", first.raw)
+	}
+	if len(p.answers)+len(p.waits) != 0 {
+		t.Errorf("it was answered %v, and waited %v", p.answers, p.waits)
+	}
+	bring := func(state, answer string) string {
+		return fmt.Sprintf(`,"requestState":%q,"inputResponses":{"ap-1":{"action":"accept","content":{"answer":%q,"note":"go"}}}`, state, answer)
+	}
+	// A state of another call, one that was changed, and none.
+	for i, send := range []string{
+		modernCall(2, `{"text":"other"}`, bring(asks.State, "yes, this once")),
+		modernCall(3, `{"text":"hi","loud":true}`, bring("x"+asks.State, "yes, this once")),
+		modernCall(4, `{"text":"hi","loud":true}`, bring("", "yes, this once")),
+	} {
+		c.send(send)
+		if a := c.next(); a.Error == nil || a.Error.Code != -32602 || !strings.Contains(a.Error.Message, "requestState") {
+			t.Errorf("%d: %s, want -32602 about requestState", i, a.raw)
+		}
+	}
+	if len(p.answers) != 0 {
+		t.Fatalf("an answer was taken from a foreign state: %v", p.answers)
+	}
+	// The members in another order are the same arguments.
+	c.send(modernCall(5, `{"loud":true,"text":"hi"}`, bring(asks.State, "yes, this once")))
+	if a := c.next(); a.text() != "hi" {
+		t.Errorf("with the answer: %s", a.raw)
+	}
+	if len(p.answers) != 1 || p.answers[0] != (mcp.ClientAnswer{Yes: true, Scope: "once", Note: "go", Client: "t"}) {
+		t.Errorf("the answer that was taken: %+v", p.answers)
+	}
+}
+
+// A modern client that shows no forms is no way, nor one of this process.
+func TestAClientWithoutForms(t *testing.T) {
+	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = &judged{d: ask}, &person{} })
+	c := ty.connect(t)
+	c.send(strings.Replace(modernCall(1, `{"text":"hi"}`, ""), `{"elicitation":{}}`, `{"elicitation":{"url":{}}}`, 1))
+	if a := c.next(); !strings.Contains(a.text(), "no approver is connected") {
+		t.Errorf("it was answered %s", a.raw)
+	}
+}
+
+// A tool asks in both eras by the same code.
+func TestAToolAsks(t *testing.T) {
+	ty := newToy(t)
+	mcp.AddTool(ty.Server, mcp.Tool{Name: "asks", Description: "asks"}, func(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
+		said := make(chan mcp.FormAnswer, 1)
+		how := call.Ask(ctx, mcp.Offer{
+			ID: "q-1", Left: time.Minute, Form: mcp.Form{Message: "Which?", Fields: []mcp.Field{{Name: "it", Options: []string{"A", "B"}, Many: true}}},
+			Over: func(ctx context.Context) { <-ctx.Done() },
+			Take: func(_ context.Context, a mcp.FormAnswer) error { said <- a; return nil },
+		})
+		if how != mcp.AskedNow {
+			return mcp.Text("how %d", how), nil
+		}
+		a := <-said
+		return mcp.Text("%s %v", a.Action, a.Content["it"]), nil
+	})
+	t.Run("legacy", func(t *testing.T) {
+		c := ty.connect(t)
+		c.send(strings.Replace(fmt.Sprintf(hello, "2025-11-25"), `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+		c.next()
+		c.send(initialized, call("1", "asks", "{}"))
+		q := c.next()
+		if q.Method != "elicitation/create" {
+			t.Fatalf("the server sent %s", q.raw)
+		}
+		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"it":["B"]}}}`, q.ID))
+		if a := c.next(); a.text() != "accept [B]" {
+			t.Errorf("answered %s", a.raw)
+		}
+	})
+	t.Run("modern", func(t *testing.T) {
+		c := ty.connect(t)
+		send := strings.Replace(modernCall(1, "{}", "%s"), `"echo"`, `"asks"`, 1)
+		c.send(fmt.Sprintf(send, ""))
+		var asks struct{ RequestState string }
+		if err := json.Unmarshal(c.next().Result, &asks); err != nil {
+			t.Fatal(err)
+		}
+		c.send(fmt.Sprintf(send, fmt.Sprintf(`,"requestState":%q,"inputResponses":{"q-1":{"action":"accept","content":{"it":["B"]}}}`, asks.RequestState)))
+		if a := c.next(); a.text() != "accept [B]" {
+			t.Errorf("answered %s", a.raw)
+		}
+	})
+}
