@@ -92,9 +92,6 @@ func (m *Maker) Make(ctx context.Context, src []byte, o Options) (*Shown, error)
 			return nil, &Error{Format: info.Format, Message: fmt.Sprintf("region: it lies outside the image, which has %d x %d pixels", info.Width, info.Height)}
 		}
 	}
-	if region == all && info.Turned == 1 && info.Format != "bmp" && info.Width*info.Height <= o.MaxPixels && len(src) <= MaxBytes {
-		return &Shown{Data: src, MIME: "image/" + info.Format, Width: info.Width, Height: info.Height, Region: all, Info: info, Whole: true}, nil
-	}
 	select {
 	case m.slots <- struct{}{}:
 		defer func() { <-m.slots }()
@@ -107,6 +104,10 @@ func (m *Maker) Make(ctx context.Context, src []byte, o Options) (*Shown, error)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	// Only now is it known that it is whole.
+	if region == all && info.Turned == 1 && info.Format != "bmp" && info.Width*info.Height <= o.MaxPixels && len(src) <= MaxBytes {
+		return &Shown{Data: src, MIME: "image/" + info.Format, Width: info.Width, Height: info.Height, Region: all, Info: info, Whole: true}, nil
 	}
 	return fit(ctx, img, info, region, o.MaxPixels)
 }

@@ -7,6 +7,7 @@ import (
 	"image"
 	"io"
 	"io/fs"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -103,9 +104,9 @@ func addImages(s *mcp.Server, t *images) {
 		Template: imageScheme + "{+path}", Name: "image", Title: "Image of the sandbox", MIME: "image/png",
 		Description: "An image file of this session's sandbox, as ReadImage shows it: " + imageScheme + "/workspace/plot.png",
 		Facts: func(uri string) (policies.Facts, error) {
-			file, ok := strings.CutPrefix(uri, imageScheme)
-			if !ok || !path.IsAbs(file) {
-				return policies.Facts{}, mcp.ErrNotFound
+			file, err := imagePath(uri)
+			if err != nil {
+				return policies.Facts{}, err
 			}
 			return policies.Facts{Tool: "ReadImage", Paths: []string{file}, Args: map[string]any{"file_path": file}}, nil
 		},
@@ -115,6 +116,15 @@ func addImages(s *mcp.Server, t *images) {
 
 // imageScheme begins the URIs of images of the box.
 const imageScheme = "image://"
+
+// imagePath is the file that a URI names.
+func imagePath(uri string) (string, error) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "image" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" || !path.IsAbs(u.Path) {
+		return "", fmt.Errorf("%w: want %s/workspace/PATH", mcp.ErrNotFound, imageScheme)
+	}
+	return u.Path, nil
+}
 
 const nothingShown = "Nothing was read."
 
@@ -141,7 +151,11 @@ func (t *images) read(ctx context.Context, call mcp.Call, in imageInput) (*mcp.R
 
 // resource is an image as a resource.
 func (t *images) resource(ctx context.Context, call mcp.Call, uri string) ([]byte, string, error) {
-	src, refused, err := t.file(ctx, call, strings.TrimPrefix(uri, imageScheme))
+	name, err := imagePath(uri)
+	if err != nil {
+		return nil, "", err
+	}
+	src, refused, err := t.file(ctx, call, name)
 	switch {
 	case err != nil:
 		return nil, "", err

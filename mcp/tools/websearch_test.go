@@ -86,15 +86,20 @@ func (e *engines) call(t *testing.T, args string) *mcp.Result {
 	return r
 }
 
-// client is a client of the official SDK, over standard input and output.
 func (e *engines) client(t testing.TB, progress func(*sdk.ProgressNotificationParams)) *sdk.ClientSession {
+	t.Helper()
+	return clientOf(t, e.server, progress)
+}
+
+// clientOf is a client of the official SDK, over standard input and output.
+func clientOf(t testing.TB, server *mcp.Server, progress func(*sdk.ProgressNotificationParams)) *sdk.ClientSession {
 	t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		defer toClient.Close()
-		_ = e.server.ServeStdio(context.Background(), fromClient, toClient) // until the client leaves
+		_ = server.ServeStdio(context.Background(), fromClient, toClient) // until the client leaves
 	})
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { progress(r.Params) },
