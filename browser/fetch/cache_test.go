@@ -211,7 +211,9 @@ func FuzzMetaRefresh(f *testing.F) {
 // BenchmarkGet is a page of 32 KB through the door, over a connection that
 // stands.
 func BenchmarkGet(b *testing.B) {
-	r := newRig(b)
+	r := &rig{Net: fetchtest.New(b)}
+	r.f = fetch.New(fetch.Config{Door: r.Door, Burst: 1 << 30})
+	defer r.f.Close()
 	page := "<html><body>" + strings.Repeat("<p>Some words of a page. ", 1300)
 	r.Serve(b, "a.example", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -219,7 +221,6 @@ func BenchmarkGet(b *testing.B) {
 		io.WriteString(w, page)
 	}))
 	g := fetchtest.Grant(b, fmt.Sprintf(open, ""), "one", "http://x.example/")
-	r.f.Unhurried()
 	for b.Loop() {
 		if _, err := r.getAs(b.Context(), g, "http://a.example/"); err != nil {
 			b.Fatal(err)

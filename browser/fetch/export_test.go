@@ -5,9 +5,6 @@ import "time"
 // SetClock has a fetcher tell the time by now.
 func (f *Fetcher) SetClock(now func() time.Time) { f.cfg.now = now }
 
-// Unhurried has hosts asked as often as a benchmark wants.
-func (f *Fetcher) Unhurried() { f.rooms.burst = 1 << 30 }
-
 var (
 	MetaRefresh  = metaRefresh
 	ParseRobots  = parseRobots

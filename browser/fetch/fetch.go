@@ -41,6 +41,10 @@ type Config struct {
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
 
+	// Burst is how many requests one host gets at once of one tenant, before it
+	// gets two a second; default 20.
+	Burst int
+
 	// now is the clock; nil is the machine's.
 	now func() time.Time
 }
@@ -108,10 +112,13 @@ func New(cfg Config) *Fetcher {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Burst <= 0 {
+		cfg.Burst = hostBurst
+	}
 	if cfg.now == nil {
 		cfg.now = time.Now
 	}
-	return &Fetcher{cfg: cfg, rooms: newRooms(cfg.Door)}
+	return &Fetcher{cfg: cfg, rooms: newRooms(cfg.Door, cfg.Burst)}
 }
 
 // Close closes the doors, and forgets what was cached. Calls under way fail.

@@ -48,8 +48,8 @@ type room struct {
 	gone bool // to be closed by its last user
 }
 
-func newRooms(open func(g policies.Grant) (Door, error)) *rooms {
-	return &rooms{open: open, burst: hostBurst, all: make(map[roomKey]*room)}
+func newRooms(open func(g policies.Grant) (Door, error), burst int) *rooms {
+	return &rooms{open: open, burst: burst, all: make(map[roomKey]*room)}
 }
 
 // take is the room of a grant, which give gives back.

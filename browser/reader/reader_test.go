@@ -1,0 +1,238 @@
+package reader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belljar.dev/browser"
+	"belljar.dev/browser/browsertest"
+	"belljar.dev/browser/fetch"
+	"belljar.dev/browser/fetch/fetchtest"
+	"belljar.dev/browser/reader"
+	"belljar.dev/policies"
+)
+
+const policy = `
+version: 1
+defaults: {profile: pages}
+profiles:
+  pages: {net: {mode: proxy, allow: ["*"]}, read: {%s}}
+rules:
+  - {id: pages, match: {tool: ReadDocs, url: ["http://<public>/**", "https://<public>/**"]}, decision: allow}
+  - {id: not-here, match: {tool: ReadDocs, url: "*://denied.example/**"}, decision: deny, reason: It is not for agents.}
+`
+
+// rig is a reader on a network of its own, with a browser that is told what
+// pages become.
+type rig struct {
+	*fetchtest.Net
+	r    *reader.Reader
+	fake *browsertest.Fake
+}
+
+func newRig(t testing.TB, withBrowser bool) *rig {
+	t.Helper()
+	r := &rig{Net: fetchtest.New(t), fake: &browsertest.Fake{Pages: map[string]*browser.Loaded{}, Errors: map[string]error{}}}
+	f := fetch.New(fetch.Config{Door: r.Door, Burst: 1 << 30})
+	t.Cleanup(func() { f.Close() })
+	cfg := reader.Config{Fetch: f}
+	if withBrowser {
+		cfg.Browser = r.fake
+	}
+	var err error
+	if r.r, err = reader.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) grant(t testing.TB, read string) policies.Grant {
+	t.Helper()
+	return fetchtest.Grant(t, fmt.Sprintf(policy, read), "local", "http://x.example/")
+}
+
+func page(body string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, body)
+	})
+}
+
+var (
+	full  = "<html><head><title>T</title></head><body><main><h1>Static</h1><p>" + strings.Repeat("Words that are there. ", 30) + "</p></main></body></html>"
+	empty = `<html><head><title>T</title></head><body><div id="root"></div><script src="/app.js"></script></body></html>`
+	made  = "<html><head><title>T</title></head><body><div id=root><h1>Made</h1><p data-belljar-hidden=display>not seen</p><p>" + strings.Repeat("Words from a script. ", 30) + "</p></div></body></html>"
+)
+
+// Which way a page is read follows from what it is, what the call asks and what
+// the policy lets, and is said.
+func TestLanes(t *testing.T) {
+	r := newRig(t, true)
+	r.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		switch req.URL.Path {
+		case "/empty", "/broken", "/leads", "/denied":
+			io.WriteString(w, empty)
+		case "/json":
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"a": 1}`)
+		default:
+			io.WriteString(w, full)
+		}
+	}))
+	for _, path := range []string{"/empty", "/full"} {
+		r.fake.Pages["http://a.example"+path] = &browser.Loaded{HTML: made, Status: 200, Notes: []string{"a dialog was dismissed"}}
+	}
+	r.fake.Errors["http://a.example/broken"] = &browser.Error{Kind: browser.KindCrashed, Message: "the page died twice"}
+	r.fake.Pages["http://a.example/leads"] = &browser.Loaded{HTML: made, Status: 200, URL: "http://b.example/"}
+	r.fake.Pages["http://a.example/denied"] = &browser.Loaded{HTML: made, Status: 200, URL: "http://denied.example/"}
+	for i, test := range []struct {
+		path, read string
+		q          reader.Query
+		rendered   string
+		why, note  string
+		text       string // of the page; empty for a stop
+	}{
+		{"/full", "", reader.Query{}, "static", "the server's text is the page", "", "Static"},
+		{"/empty", "", reader.Query{}, "chrome", "#root", "dialog", "Made"},
+		{"/empty", "render: never", reader.Query{}, "static", "nothing is rendered under this policy", "incomplete without a browser", ""},
+		{"/empty", "render: never", reader.Query{Render: "always"}, "static", "nothing is rendered", "incomplete", ""},
+		{"/empty", "", reader.Query{Render: "never"}, "static", "nothing is rendered", "incomplete", ""},
+		{"/full", "render: always", reader.Query{}, "chrome", "every page", "", "Made"},
+		{"/full", "", reader.Query{Render: "always"}, "chrome", "every page", "", "Made"},
+		{"/full", "render: always", reader.Query{Render: "auto"}, "static", "the server's text", "", "Static"},
+		{"/full", "", reader.Query{Wait: time.Second}, "chrome", "asks to wait", "", "Made"},
+		{"/full", "", reader.Query{Selector: "h1"}, "chrome", "selector", "", "Made"},
+		{"/full", "", reader.Query{Until: browser.UntilLoad}, "chrome", "when the page is loaded", "", "Made"},
+		{"/full", "", reader.Query{Picture: true}, "chrome", "picture", "", "Made"},
+		{"/full", "render: never", reader.Query{Wait: time.Second}, "static", "nothing is rendered", "Not done, since no browser rendered the page: the call asks to wait.", "Static"},
+		{"/json", "", reader.Query{Wait: time.Second}, "static", "the server's text", "Only pages of HTML are rendered", `"a"`},
+		{"/broken", "", reader.Query{}, "static", "no browser rendered it: the page died twice", "incomplete", ""},
+	} {
+		q := test.q
+		q.URL = "http://a.example" + test.path
+		res, err := r.r.Read(t.Context(), r.grant(t, test.read), q)
+		if err != nil {
+			t.Errorf("%d %s: %v", i, test.path, err)
+			continue
+		}
+		if res.Rendered != test.rendered || !strings.Contains(res.Why, test.why) || !strings.Contains(strings.Join(res.Notes, "\n"), test.note) || !strings.Contains(res.Page.Content, test.text) {
+			t.Errorf("%d %s %s: got %s since %q, notes %q, %.80q", i, test.path, test.read, res.Rendered, res.Why, res.Notes, res.Page.Content)
+		}
+		if strings.Contains(res.Page.Content, "not seen") {
+			t.Errorf("%d: hidden text is shown", i)
+		}
+	}
+	for path, want := range map[string]string{"/leads": "another host", "/denied": "another host"} {
+		res, err := r.r.Read(t.Context(), r.grant(t, ""), reader.Query{URL: "http://a.example" + path})
+		if err != nil || res.Stop == nil || !strings.Contains(res.Stop.Why, want) || res.Page != nil {
+			t.Errorf("%s: got %v, %+v", path, err, res)
+		}
+	}
+	if res, err := r.r.Read(t.Context(), r.grant(t, "redirects: follow"), reader.Query{URL: "http://a.example/denied"}); err != nil || res.Stop == nil || !strings.Contains(res.Stop.Why, "not-here") {
+		t.Errorf("got %v, %+v", err, res)
+	}
+	if res, err := r.r.Read(t.Context(), r.grant(t, "redirects: follow"), reader.Query{URL: "http://a.example/leads"}); err != nil || res.Stop != nil || res.URL != "http://b.example/" || len(res.Redirects) != 1 {
+		t.Errorf("got %v, %+v", err, res)
+	}
+}
+
+// Without any browser pages are read as they are sent, and say so.
+func TestWithoutBrowser(t *testing.T) {
+	r := newRig(t, false)
+	r.Serve(t, "a.example", page(empty))
+	r.Serve(t, "b.example", page(full))
+	res, err := r.r.Read(t.Context(), r.grant(t, ""), reader.Query{URL: "http://a.example/"})
+	if err != nil || res.Rendered != reader.Static || res.Why != "this server has no browser" || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "text may be missing") {
+		t.Errorf("got %v, %+v", err, res)
+	}
+	res, err = r.r.Read(t.Context(), r.grant(t, ""), reader.Query{URL: "http://b.example/"})
+	if err != nil || res.Rendered != reader.Static || len(res.Notes) != 0 {
+		t.Errorf("got %v, %+v", err, res)
+	}
+}
+
+// A page is kept for those who read on, and for nobody else's tenant, policy or
+// question.
+func TestKeptPages(t *testing.T) {
+	r := newRig(t, false)
+	var asked atomic.Int64
+	r.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		if req.URL.Path == "/own" {
+			w.Header().Set("Cache-Control", "private, no-store")
+		}
+		fmt.Fprintf(w, "answer %d", asked.Add(1))
+	}))
+	g := r.grant(t, "")
+	read := func(g policies.Grant, q reader.Query) string {
+		t.Helper()
+		res, err := r.r.Read(t.Context(), g, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(res.Page.Content)
+	}
+	own := reader.Query{URL: "http://a.example/own"}
+	onward := own
+	onward.Continue = true
+	other := fetchtest.Grant(t, fmt.Sprintf(policy, ""), "another", "http://x.example/")
+	for i, step := range []struct {
+		g    policies.Grant
+		q    reader.Query
+		want string
+	}{
+		{g, own, "answer 1"}, {g, onward, "answer 1"}, {g, own, "answer 2"}, {g, onward, "answer 2"}, {other, onward, "answer 3"},
+		{g, reader.Query{URL: "http://a.example/"}, "answer 4"}, {g, reader.Query{URL: "http://a.example/"}, "answer 4"},
+		{g, reader.Query{URL: "http://a.example/", Whole: true}, "answer 4"}, {other, reader.Query{URL: "http://a.example/"}, "answer 5"},
+	} {
+		if got := read(step.g, step.q); got != step.want {
+			t.Errorf("step %d: got %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+// The end of a call ends what it waits for, in the browser too.
+func TestCancel(t *testing.T) {
+	r := newRig(t, true)
+	r.Serve(t, "a.example", page(empty))
+	held := make(chan struct{})
+	defer close(held)
+	r.fake.Block = held
+	why := errors.New("not wanted any more")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := r.r.Read(ctx, r.grant(t, ""), reader.Query{URL: "http://a.example/", Progress: func(s string) {
+		if s == "converting" {
+			cancel(why) // the browser is next
+		}
+	}})
+	if !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// BenchmarkStatic is a small page through the static lane: door, request and
+// conversion.
+func BenchmarkStatic(b *testing.B) {
+	r := newRig(b, false)
+	body := "<html><head><title>T</title></head><body><main><h1>Small</h1>" + strings.Repeat("<p>Some words of <a href=/x>a page</a> that has 32 KB of them, with <code>code</code>.</p>", 370) + "</main></body></html>"
+	r.Serve(b, "a.example", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		io.WriteString(w, body)
+	}))
+	g := r.grant(b, "")
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, err := r.r.Read(b.Context(), g, reader.Query{URL: "http://a.example/"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
