@@ -105,6 +105,7 @@ func TestDocsOverMCP(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
 	last := -1.0
+	told := make(chan struct{})
 	client := clientOf(t, l.server, func(p *sdk.ProgressNotificationParams) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -112,9 +113,12 @@ func TestDocsOverMCP(t *testing.T) {
 			t.Errorf("progress %v after %v", p.Progress, last)
 		}
 		last = p.Progress
-		seen = append(seen, p.Message)
+		if seen = append(seen, p.Message); p.Message == "converting" {
+			close(told)
+		}
 	})
 	r, err := client.CallTool(t.Context(), docsCall(map[string]any{"url": "http://a.example/one"}))
+	<-told // the client hands reports on beside the answer
 	if err != nil || r.IsError {
 		t.Fatalf("got %v, %+v", err, r)
 	}
