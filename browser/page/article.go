@@ -268,7 +268,7 @@ func trim(root *html.Node, base *url.URL) {
 		case l.keep, l.solid() && !l.list:
 			list = false
 		case !l.list:
-			list = pointsOn.MatchString(l.text) && l.size < 40
+			list = pointsOn().MatchString(l.text) && l.size < 40
 		case list && l.inner*10 >= l.size*6:
 			drop(l)
 			continue
@@ -289,7 +289,7 @@ func trim(root *html.Node, base *url.URL) {
 // aboutPage reports whether a line tells of the page: who made it, when, and
 // what else could be done with it.
 func aboutPage(l *line) bool {
-	return madeBy.MatchString(l.text) || dateLine.MatchString(l.text) || pointsOn.MatchString(l.text) && l.size < 200 || creditLine.MatchString(l.text) && l.size < 150
+	return madeBy().MatchString(l.text) || dateLine().MatchString(l.text) || pointsOn().MatchString(l.text) && l.size < 200 || creditLine().MatchString(l.text) && l.size < 150
 }
 
 // trailing reports whether a line after the last paragraph leads away.
@@ -300,14 +300,14 @@ func trailing(l *line) bool {
 // between reports whether a line among paragraphs only points elsewhere.
 func between(l *line) bool {
 	if l.head && l.linked < l.size {
-		return pointsOn.MatchString(l.text) && l.size < 60
+		return pointsOn().MatchString(l.text) && l.size < 60
 	}
 	switch {
 	case l.quote:
 		return false
-	case pointsOn.MatchString(l.text) && l.size < 200 && (l.linked*2 >= l.size || l.size < 30):
+	case pointsOn().MatchString(l.text) && l.size < 200 && (l.linked*2 >= l.size || l.size < 30):
 		return true
-	case creditLine.MatchString(l.text) && l.size < 120 && !ends(l.text):
+	case creditLine().MatchString(l.text) && l.size < 120 && !ends(l.text):
 		return true
 	case !l.list && l.size > 12 && l.inner*10 >= l.size*9 && !ends(l.text):
 		return true // a paragraph that is one link to the same site

@@ -3,7 +3,6 @@ package page
 import (
 	"bytes"
 	"context"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -118,7 +117,7 @@ func entities(s string) string {
 		switch {
 		case s[i] == '<' && (next >= 'a' && next <= 'z' || next >= 'A' && next <= 'Z' || next == '/' || next == '!' || next == '?'):
 			b.WriteString(`\<`)
-		case s[i] == '&' && entity.MatchString(s[i:min(len(s), i+12)]):
+		case s[i] == '&' && entity().MatchString(s[i:min(len(s), i+12)]):
 			b.WriteString(`\&`)
 		default:
 			b.WriteByte(s[i])
@@ -127,7 +126,7 @@ func entities(s string) string {
 	return b.String()
 }
 
-var entity = regexp.MustCompile(`^&(#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,8});`)
+var entity = pattern(`^&(#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,8});`)
 
 // escapedBracket stands for a bracket that must not begin a link, until the
 // library's escapes are settled.

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -116,7 +115,7 @@ func unstyled(tex string) string {
 
 // dollars are formulas in the text itself, between the marks that renderers of
 // math look for.
-var dollars = regexp.MustCompile(`(?s)\\\((.{1,1000}?)\\\)|\\\[(.{1,1000}?)\\\]|\$\$(.{1,1000}?)\$\$`)
+var dollars = pattern(`(?s)\\\((.{1,1000}?)\\\)|\\\[(.{1,1000}?)\\\]|\$\$(.{1,1000}?)\$\$`)
 
 // delimited cuts the formulas out of a text.
 func delimited(n *html.Node) {
@@ -124,7 +123,7 @@ func delimited(n *html.Node) {
 		return
 	}
 	at := 0
-	for _, m := range dollars.FindAllStringSubmatchIndex(n.Data, 1000) {
+	for _, m := range dollars().FindAllStringSubmatchIndex(n.Data, 1000) {
 		if m[0] > at {
 			n.Parent.InsertBefore(textNode(n.Data[at:m[0]]), n)
 		}

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -37,7 +36,7 @@ func aboutOf(t *tree) about {
 		case is(n, "script") && attr(n, "type") == "application/ld+json":
 			text := rawTextOf(n)
 			article = article || strings.Contains(text, `Article"`) || strings.Contains(text, `BlogPosting"`)
-			if m := published.FindStringSubmatch(text); m != nil && when == "" {
+			if m := published().FindStringSubmatch(text); m != nil && when == "" {
 				when = m[1]
 			}
 		}
@@ -53,19 +52,19 @@ func aboutOf(t *tree) about {
 	if og := metas["og:title"]; og != "" && len(og) > len(a.title) && strings.Contains(og, a.title) {
 		a.title = shorten(og, 300)
 	}
-	if !languageTag.MatchString(a.language) {
+	if !languageTag().MatchString(a.language) {
 		a.language = ""
 	}
-	if a.published = shorten(a.published, 40); !startsAsDate.MatchString(a.published) {
+	if a.published = shorten(a.published, 40); !startsAsDate().MatchString(a.published) {
 		a.published = ""
 	}
 	return a
 }
 
 var (
-	published    = regexp.MustCompile(`"datePublished"\s*:\s*"([^"]{8,40})"`)
-	languageTag  = regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}$`)
-	startsAsDate = regexp.MustCompile(`^\d{4}|^\w{3,9}[ ,.]|^\d{1,2}[ ./-]`)
+	published    = pattern(`"datePublished"\s*:\s*"([^"]{8,40})"`)
+	languageTag  = pattern(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8}){0,4}$`)
+	startsAsDate = pattern(`^\d{4}|^\w{3,9}[ ,.]|^\d{1,2}[ ./-]`)
 )
 
 func firstFilled(values ...string) string {

@@ -72,7 +72,7 @@ func convertPDF(ctx context.Context, p *Page, src []byte) (err error) {
 	p.Title = shorten(oneLine(info.Key("Title").Text()), 300)
 	p.Published = pdfDate(info.Key("CreationDate").Text())
 	p.Language = oneLine(doc.Trailer().Key("Root").Key("Lang").Text())
-	if !languageTag.MatchString(p.Language) {
+	if !languageTag().MatchString(p.Language) {
 		p.Language = ""
 	}
 	count := doc.NumPage()
