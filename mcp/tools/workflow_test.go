@@ -1,0 +1,340 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/mcp"
+	"belljar.dev/plan"
+	"belljar.dev/policies"
+	"belljar.dev/policies/approval"
+	"belljar.dev/question"
+	durable "belljar.dev/state"
+	"belljar.dev/todo"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
+
+// desk is where questions wait, with the ways that a test says are open.
+type desk struct {
+	*question.Desk
+	ways []string
+	may  bool
+}
+
+func (d *desk) Ways(string) ([]string, bool) { return d.ways, d.may }
+
+// nod is an Approver whose person says the same to everything.
+type nod struct {
+	state, note string
+	asked       []mcp.Question
+}
+
+func (*nod) Ways(string) ([]string, bool) { return []string{"command line"}, true }
+
+func (n *nod) Ask(_ context.Context, q mcp.Question) (mcp.Approval, error) {
+	n.asked = append(n.asked, q)
+	return mcp.Approval{ID: "ap-1", State: n.state, Rule: q.Decision.Rule, Note: n.note, By: "me", Left: 10 * time.Minute}, nil
+}
+
+func (n *nod) Wait(context.Context, string, time.Duration) (mcp.Approval, error) {
+	return mcp.Approval{ID: "ap-1", State: n.state, Rule: "plan-mode", Note: n.note, Left: 10 * time.Minute}, nil
+}
+func (*nod) Use(context.Context, mcp.Question, string) (bool, error) { return true, nil }
+func (*nod) Answer(context.Context, string, mcp.ClientAnswer) error  { return nil }
+
+// flow is a server with the tools of this file over one state.
+type flow struct {
+	t       *testing.T
+	desk    *desk
+	person  *nod
+	clock   time.Time
+	session *mcp.Session
+	server  *mcp.Server
+	shells  *shells
+}
+
+func newFlow(t *testing.T, person *nod) *flow {
+	t.Helper()
+	f := &flow{t: t, person: person, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	now := func() time.Time { return f.clock }
+	store := durable.New(filepath.Join(t.TempDir(), "st"))
+	t.Cleanup(func() { store.Close() })
+	book, err := plan.New(plan.Config{Store: store, Place: "/p", Self: "1", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.desk = &desk{Desk: question.New(store, "/p", nil), may: true}
+	cfg := mcp.Config{Gate: policies.Default()}
+	if person != nil {
+		cfg.Approver = person
+	}
+	if f.server, err = mcp.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.server.Shutdown(context.Background()) })
+	b := Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, now), Plans: book, Questions: f.desk, CheckCommands: approval.CheckCommands}
+	f.shells = &shells{backends: b, open: make(map[string]*shell)}
+	addTodos(f.server, &todos{b})
+	addPlans(f.server, &plans{backends: b, shells: f.shells, now: now})
+	addAsk(f.server, &asks{backends: b, wait: time.Millisecond})
+	if f.session, err = f.server.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.session.Close)
+	return f
+}
+
+// say is a call with the text and the structure of its answer.
+func (f *flow) say(tool, args string) string {
+	f.t.Helper()
+	res, err := f.server.Call(f.t.Context(), f.session, tool, []byte(args))
+	if err != nil {
+		f.t.Fatalf("%s %s: %v", tool, args, err)
+	}
+	text := fmt.Sprintf("> %s %s\n%s\n", tool, args, res.Content[0].Text)
+	if res.IsError {
+		text = strings.Replace(text, "\n", "   (error)\n", 1)
+	}
+	if res.Structured != nil {
+		raw, err := json.Marshal(res.Structured)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		text += string(raw) + "\n"
+	}
+	return ids.ReplaceAllString(text, "q-xxxxxxxx") + "\n"
+}
+
+var ids = regexp.MustCompile(`q-[a-z0-9]{8}`)
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := errors.Join(os.MkdirAll("testdata", 0o700), os.WriteFile(file, []byte(got), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// C12: query is taken, and not required.
+func TestTaskManagerTexts(t *testing.T) {
+	f := newFlow(t, nil)
+	var b strings.Builder
+	for _, args := range []string{
+		`{"action":"list"}`,
+		`{"action":"add","text":"x"}`,
+		`{"action":"create","query":"Ship the release"}`,
+		`{"action":"add","text":"Write the notes"}`,
+		`{"action":"add","text":"Tag","query":""}`,
+		`{"action":"create","text":"Second"}`,
+		`{"action":"complete","step_id":1}`,
+		`{"action":"complete","step_id":2,"task_id":2}`,
+		`{"action":"complete","step_id":2,"status":"in_progress"}`,
+		`{"action":"add","text":"More","task_id":1}`,
+		`{"action":"complete","step_id":3,"status":"in_progress"}`,
+		`{"action":"complete","step_id":3,"status":"blocked"}`,
+		`{"action":"switch","task_id":1}`,
+		`{"action":"list"}`,
+		`{"action":"pending","query":"tag"}`,
+		`{"action":"list","query":"nothing such"}`,
+		`{"action":"complete"}`,
+		`{"action":"pending"}`,
+		`{"action":"switch","task_id":1}`,
+		`{"action":"add","text":"late","task_id":1}`,
+		`{"action":"complete","task_id":1,"status":"pending"}`,
+		// What cannot be.
+		`{"action":"dance"}`,
+		`{"action":"create"}`,
+		`{"action":"create","text":" \n "}`,
+		`{"action":"switch"}`,
+		`{"action":"switch","task_id":77}`,
+		`{"action":"switch","task_id":-1}`,
+		`{"action":"complete","step_id":77}`,
+		`{"action":"complete","step_id":0}`,
+		`{"action":"complete","task_id":1,"status":"perhaps"}`,
+		`{"action":"add","text":"` + strings.Repeat("x", todo.MaxText+1) + `","task_id":1}`,
+		`{"action":"list","colour":"red"}`,
+		`{}`,
+	} {
+		said := f.say("TaskManager", args)
+		b.WriteString(strings.ReplaceAll(said, strings.Repeat("x", todo.MaxText+1), "x..."))
+	}
+	golden(t, "taskmanager.golden", b.String())
+}
+
+func TestPlanModeTexts(t *testing.T) {
+	f := newFlow(t, nil)
+	var b strings.Builder
+	say := func(args string) { b.WriteString(f.say("PlanMode", args)) }
+	say(`{"action":"status"}`)
+	say(`{"action":"exit"}`)
+	say(`{"action":"reset"}`)
+	say(`{"action":"enter","goal":"x","plan_file":"../../etc/passwd"}`)
+	say(`{"action":"enter","goal":"Move the database","plan_file":"move.md"}`)
+	say(`{"action":"enter","goal":"again"}`)
+	if got := f.session.Narrowed(); got != planLayer {
+		t.Errorf("the session is narrowed by %q, want %q", got, planLayer)
+	}
+	f.clock = f.clock.Add(4*time.Minute + 32*time.Second)
+	say(`{"action":"status"}`)
+	say(`{"action":"json"}`)
+	say(`{"action":"exit","plan_file":"/abs.md","plan":"x"}`)
+	say(`{"action":"exit","plan_file":"none.md"}`)
+	say(`{"action":"exit","plan":"x","commands":["bash *"]}`)
+	say(`{"action":"dance"}`)
+	say(`{"action":"exit","plan":"# Plan\n1. copy"}`)
+	if got := f.session.Narrowed(); got != "" {
+		t.Errorf("after exit the session is narrowed by %q", got)
+	}
+	say(`{"action":"json"}`)
+	say(`{"action":"enter"}`)
+	say(`{"action":"reset"}`)
+
+	b.WriteString("--- a person is asked ---\n\n")
+	f = newFlow(t, &nod{state: mcp.ApprovalDeclined, note: "leave the database alone"})
+	say(`{"action":"enter","goal":"Move"}`)
+	say(`{"action":"exit","plan":"# Plan"}`)
+	say(`{"action":"reset"}`)
+	f.person.state, f.person.note = mcp.ApprovalPending, ""
+	say(`{"action":"exit","plan":"# Plan"}`)
+	f.person.state = mcp.ApprovalExpired
+	say(`{"action":"exit","plan":"# Plan"}`)
+	if got := f.session.Narrowed(); got != planLayer {
+		t.Errorf("without a yes the session is narrowed by %q, want %q", got, planLayer)
+	}
+	f.person.state, f.person.note = mcp.ApprovalApproved, "be quick"
+	say(`{"action":"exit","plan":"# Plan","commands":["git push origin *"]}`)
+	golden(t, "planmode.golden", b.String())
+	last := f.person.asked[len(f.person.asked)-1]
+	if last.Decision.Verdict != policies.Ask || last.Facts.Args["plan"] != "# Plan" || len(last.Commands) != 1 || last.Decision.Policy == "" {
+		t.Errorf("the person was asked %+v", last)
+	}
+}
+
+// C13: AskUserQuestion is always there, and says honestly that nobody was asked.
+func TestAskUserQuestionTexts(t *testing.T) {
+	f := newFlow(t, nil)
+	var b strings.Builder
+	ask := func(questions string) {
+		args, err := json.Marshal(map[string]string{"questions_json": questions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(f.say("AskUserQuestion", string(args)))
+	}
+	const both = `{"questions":[{"text":"Which?","options":["A","B (Recommended)"]},{"id":"who","question":"Who?"},{"question":"Many?","multiSelect":true,"options":[{"label":"x","description":"d"},{"label":"y"}]}]}`
+	ask(both)
+	f.desk.ways = []string{"command line"}
+	for _, bad := range []string{
+		``, `{`, `{"questions":[]}`, `{"questions":"x"}`, `[{"options":["A"]}]`, `[{"text":"?","options":[]}]`, `[{"text":"?","options":["A","A"]}]`,
+		`[{"text":"?","options":[{}]}]`, `[{"text":"?","options":[1]}]`, `[{"text":"?","type":"essay"}]`, `[{"text":"?","id":"a b"}]`, `[{"id":"a","text":"?"},{"id":"a","text":"?"}]`,
+		`{"questions":[{"text":"?"}],"afkTimeoutMs":1}`, `[` + strings.Repeat(`{"text":"?"},`, 10) + `{"text":"?"}]`,
+	} {
+		ask(bad)
+	}
+	waiting := func() string {
+		all, err := f.desk.List(t.Context(), false)
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d questions wait, %v", len(all), err)
+		}
+		return all[0].ID
+	}
+	answer := func(r question.Reply) {
+		if _, err := f.desk.Answer(t.Context(), waiting(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(both)
+	answer(question.Reply{State: question.Accepted, By: "me", Note: "hurry", Words: map[string][]string{"q1": {"b (recommended)"}, "q3": {"1", "2", "z"}}})
+	ask(both)
+	for _, state := range []question.State{question.Declined, question.Dismissed} {
+		ask(`[{"text":"` + string(state) + `?"}]`)
+		answer(question.Reply{State: state, By: "me"})
+		ask(`[{"text":"` + string(state) + `?"}]`)
+	}
+	f.desk.may = false
+	ask(`[{"text":"nobody may answer?"}]`)
+	golden(t, "askuserquestion.golden", b.String())
+}
+
+// While a session plans its commands can write nothing, and what ran before
+// goes on.
+func TestPlanModeIsReadOnly(t *testing.T) {
+	b := boxes(t, "")
+	f := newFlow(t, nil)
+	addPlans(b.server, &plans{backends: f.shells.backends, shells: b.shells, now: time.Now})
+	if r := b.call("Bash", map[string]any{"command": "echo before > /workspace/a; cd /tmp; echo kept > mine"}); r.IsError {
+		t.Fatal(r.Content[0].Text)
+	}
+	b.call("PlanMode", map[string]any{"action": "enter"})
+	r := b.call("Bash", map[string]any{"command": "cat /workspace/a; echo after > /workspace/a; touch /workspace/b; ls /workspace"})
+	if text := r.Content[0].Text; !strings.Contains(text, "before") || strings.Count(text, "Read-only file system") != 2 {
+		t.Errorf("while it plans: %s", text)
+	}
+	b.call("PlanMode", map[string]any{"action": "exit"})
+	r = b.call("Bash", map[string]any{"command": "cat mine; echo after > /workspace/a; cat /workspace/a"})
+	if text := r.Content[0].Text; !strings.HasPrefix(text, "kept\nafter\n") {
+		t.Errorf("afterwards: %s", text)
+	}
+	if sh, ok := b.shells.open[b.session.ID()+planSuffix]; ok {
+		if _, open := sh.current(); open {
+			t.Error("the box of planning is still open")
+		}
+	}
+}
+
+func BenchmarkTaskManager(b *testing.B) {
+	store := durable.New(filepath.Join(b.TempDir(), "st"))
+	defer store.Close()
+	server, err := mcp.New(mcp.Config{Gate: policies.Default()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	addTodos(server, &todos{Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, nil)}})
+	session, err := server.Open(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer session.Close()
+	took := make([]time.Duration, 0, b.N)
+	for i := 0; b.Loop(); i++ {
+		args := `{"action":"add","text":"a step of some length, as agents write them"}`
+		if i%100 == 0 {
+			args = `{"action":"create","text":"a task"}`
+		}
+		start := time.Now()
+		if r, err := server.Call(b.Context(), session, "TaskManager", []byte(args)); err != nil || r.IsError {
+			b.Fatal(r, err)
+		}
+		took = append(took, time.Since(start))
+	}
+	b.ReportMetric(float64(median(took).Microseconds()), "p50-µs")
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
