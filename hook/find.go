@@ -113,7 +113,7 @@ func (f Folder) findIn(root *os.File, event string) ([]Hook, error) {
 	for _, name := range files {
 		h := Hook{
 			Event: event, Name: name, Path: filepath.Join(f.path(), event, name), Trusted: f.Trusted, folder: f,
-			Off: strings.HasPrefix(name, "_") || strings.HasPrefix(name, "."), Sync: strings.HasPrefix(name, "sync-"),
+			Off: strings.HasPrefix(name, "_") || strings.HasPrefix(name, "."), Sync: strings.HasPrefix(strings.TrimLeft(name, "_."), "sync-"),
 		}
 		if strings.EqualFold(name, "README.md") {
 			continue

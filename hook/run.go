@@ -42,10 +42,10 @@ func (s *Set) run(ctx context.Context, h Hook, e Event) Ran {
 	r.Took = time.Since(began)
 	r.Stdout, r.Stderr = out.text(), errs.text()
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		r.Failure = fmt.Sprintf("it did not end within %s and was stopped", s.cfg.Timeout)
 	case out.over || errs.over:
 		r.Failure = fmt.Sprintf("it wrote more than %d KiB", MaxOutput>>10)
+	case errors.Is(err, context.DeadlineExceeded):
+		r.Failure = fmt.Sprintf("it did not end within %s and was stopped", s.cfg.Timeout)
 	case err != nil:
 		r.Failure = err.Error()
 	case r.Code == denyCode:
@@ -89,7 +89,7 @@ func (r *Ran) answer() {
 }
 
 // start runs a hook to its end.
-func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs io.Writer, code *int) error {
+func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs *flood, code *int) error {
 	if h.Why != "" {
 		return errors.New(h.Why)
 	}
@@ -124,6 +124,7 @@ func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs io.Writer, c
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
+	out.full, errs.full = cancel, cancel
 	*code, err = runner.Run(ctx, c)
 	return err
 }
@@ -143,6 +144,7 @@ func (c Command) Environ(before []string) []string {
 type flood struct {
 	b    bytes.Buffer
 	over bool
+	full func() // ends the program: it may not notice that nobody reads
 }
 
 // Write takes what there is room for.
@@ -150,6 +152,7 @@ func (f *flood) Write(p []byte) (int, error) {
 	room := MaxOutput - f.b.Len()
 	if len(p) > room {
 		f.over = true
+		f.full()
 		n, _ := f.b.Write(p[:room]) // a Buffer takes all
 		return n, io.ErrShortWrite
 	}

@@ -122,8 +122,41 @@ func (s *Set) Emit(ctx context.Context, e Event) Verdict {
 	return v
 }
 
-// later has a hook run by and by. Where too many wait it is left out.
+// Later has the hooks of an event run by and by, in order and until one refuses,
+// and waits for none: for events where there is nothing to refuse. Where too many
+// wait the event is left out.
+func (s *Set) Later(e Event) {
+	s.enqueue(e.Name, func() {
+		all, err := s.hooks(e.Name)
+		if err != nil {
+			s.cfg.Log.Error("hooks cannot be read", "event", e.Name, "err", err)
+		}
+		slices.SortStableFunc(all, func(a, b Hook) int {
+			switch {
+			case a.Sync == b.Sync:
+				return 0
+			case a.Sync:
+				return -1
+			}
+			return 1
+		})
+		for _, h := range all {
+			r := s.run(s.ctx, h, e)
+			s.log(r)
+			if h.Sync && (r.Denied || r.Failure != "") {
+				return
+			}
+		}
+	})
+}
+
+// later has a hook run by and by.
 func (s *Set) later(h Hook, e Event) {
+	s.enqueue(e.Name+"/"+h.Name, func() { s.log(s.run(s.ctx, h, e)) })
+}
+
+// enqueue has something done by and by. Where too much waits it is left out.
+func (s *Set) enqueue(what string, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -140,9 +173,9 @@ func (s *Set) later(h Hook, e Event) {
 		}
 	}
 	select {
-	case s.queue <- func() { s.log(s.run(s.ctx, h, e)) }:
+	case s.queue <- f:
 	default:
-		s.cfg.Log.Error("a hook was left out: too many wait", "event", e.Name, "hook", h.Name, "waiting", maxQueue)
+		s.cfg.Log.Error("a hook was left out: too many wait", "hook", what, "waiting", maxQueue)
 	}
 }
 

@@ -106,7 +106,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	}
 	c.Grant, c.Audit, c.facts, c.allow = d.Grant, d.Audit, f, d
 	c.Progress = quietly(c.Progress, d)
-	res, err = t.run(ctx, c, in)
+	res, err = s.handle(ctx, t, c, f, in)
 	if err == nil && res == nil {
 		res = &Result{}
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	Trace        Tracer  // is told of each call that is over; nil is none
 	// Approver asks people where the policy says ask; without it that is a denial.
 	Approver Approver
+	// Around stands round the calls that the policy lets through; nil is nothing.
+	Around Around
 	// Redact takes out of a text what a policy wants taken out of results. It is
 	// called from many goroutines. Without it calls that are bound to it are refused.
 	Redact func(text string, what []policies.Redaction) string

@@ -36,7 +36,8 @@ var toolArgs = map[string]cond.Args{
 	"PlanMode":        {"action": cond.Text, "goal": cond.Text, "plan_file": cond.Text, "plan": cond.Text, "commands": cond.Texts},
 	"AskUserQuestion": {"questions_json": cond.Text},
 	"InvokeSkill":     {"skill_name": cond.Text, "arguments": cond.Text},
-	"SetCallback":     {"action": cond.Text, "message": cond.Text, "delay_seconds": cond.Int, "repeat_count": cond.Int, "callback_id": cond.Int},
+	"SearchSkills":    {"pattern": cond.Text, "flags": cond.Text},
+	"SetCallback":     {"action": cond.Text, "message": cond.Text, "delay_seconds": cond.Int, "repeat_count": cond.Int, "callback_id": cond.Int, "wait_ms": cond.Int},
 }
 
 // ToolArgs are the arguments that conditions know of a tool of this server;

@@ -433,7 +433,7 @@ func TestDefaultPolicy(t *testing.T) {
 	p := policies.Default()
 	for _, tool := range []string{
 		"Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask", "ReadImage", "ReadDocs",
-		"WebSearch", "TaskManager", "PlanMode", "AskUserQuestion", "InvokeSkill", "SetCallback",
+		"WebSearch", "TaskManager", "PlanMode", "AskUserQuestion", "InvokeSkill", "SearchSkills", "SetCallback",
 	} {
 		f := policies.Facts{Tenant: "t", Tool: tool}
 		if tool == "ReadDocs" {

@@ -84,7 +84,7 @@ func (m *match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+l
 var knownTools = []string{
 	"Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask",
 	"ReadImage", "ReadDocs", "WebSearch", "TaskManager", "PlanMode",
-	"AskUserQuestion", "InvokeSkill", "SetCallback",
+	"AskUserQuestion", "InvokeSkill", "SearchSkills", "SetCallback",
 }
 
 var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

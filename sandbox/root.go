@@ -88,6 +88,7 @@ type mount struct {
 	target   string // in the box
 	dir      bool
 	writable bool
+	mapped   bool // its owner is the box's user, though it is read-only
 	devices  bool
 	root     bool // the image that the box's root lies over
 	layer    bool // of the overlay that is the workspace, the highest first

@@ -245,6 +245,10 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 			return nil, err
 		}
 	}
+	if err := s.addShared(p, uid); err != nil {
+		boxinit.CloseAll(p.passed())
+		return nil, err
+	}
 	if access := g.Workspace(); access != policies.AccessNone && access != policies.AccessOverlay {
 		m := mount{source: s.cfg.Workspace, target: Workspace, writable: g.Workspace() == policies.AccessWrite, file: -1}
 		if err := s.addMount(p, m, uid); err != nil {
@@ -275,7 +279,7 @@ func (s *Supervisor) addMount(p *plan, m mount, uid int) error {
 			attr.set |= unix.MOUNT_ATTR_RDONLY
 		}
 		var ns *os.File
-		if m.writable || m.target == Workspace {
+		if m.writable || m.mapped || m.target == Workspace {
 			if ns, err = s.idmap(m.source, uid); err != nil {
 				return err
 			}

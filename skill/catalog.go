@@ -96,7 +96,7 @@ func (c *Catalog) read() {
 		found, faults := s.read(i)
 		c.faults = append(c.faults, faults...)
 		for _, one := range found {
-			if slices.Contains(c.cfg.Off, one.Name) {
+			if c.cfg.Off != nil && c.cfg.Off(one.Name) {
 				continue
 			}
 			c.hidden[s.Name+":"+one.Name] = one

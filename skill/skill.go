@@ -49,8 +49,8 @@ type Source struct {
 
 // Config says how a Catalog is made.
 type Config struct {
-	Sources []Source // the first that has a name wins
-	Off     []string // names of skills that are not there
+	Sources []Source               // the first that has a name wins
+	Off     func(name string) bool // says which skills are not there; nil for none
 	// Listed are patterns (path.Match) of names that Text lists; none lists all.
 	// The others are found and invoked all the same.
 	Listed []string

@@ -28,8 +28,8 @@ type approver struct {
 	questions *question.Desk
 
 	mu    sync.Mutex
-	ways  []string             // guarded by mu: that are open
-	tells func(approval.Event) // guarded by mu: the webhook; nil is none
+	ways  []string               // guarded by mu: that are open
+	tells []func(approval.Event) // guarded by mu: the webhook; nil is none
 }
 
 // openApprover is the desk of a server. Nothing is opened before the first
@@ -58,14 +58,14 @@ func (a *approver) open(way string) {
 func (a *approver) tell(f func(approval.Event)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tells = f
+	a.tells = append(a.tells, f)
 }
 
 func (a *approver) happened(e approval.Event) {
 	a.mu.Lock()
-	f := a.tells
+	all := a.tells
 	a.mu.Unlock()
-	if f != nil {
+	for _, f := range all {
 		f(e)
 	}
 }

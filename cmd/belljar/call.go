@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/signal"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ func callCommand() *cobra.Command {
 	var (
 		s      = setup{command: "call"}
 		asJSON bool
+		flow   workflow
 	)
 	c := &cobra.Command{
 		Use:   "call TOOL [JSON | KEY=VALUE...]",
@@ -48,10 +50,17 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 				return failure(err)
 			}
 			defer w.tracer.close(ctx, w.log)
+			if err := w.openFlow(ctx, &flow); err != nil {
+				return failure(err)
+			}
 			server, err := w.server()
 			if err != nil {
 				return err
 			}
+			var running sync.WaitGroup
+			running.Go(func() { w.flow.run(ctx, server) })
+			defer running.Wait()
+			defer cancel() // first, or it would not end
 			session, err := server.Open(ctx)
 			if err != nil {
 				return failure(fmt.Errorf("call %s: %w", args[0], err))
@@ -68,6 +77,7 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 	s.mode.flag(c)
 	s.callsFlag(c)
 	s.tenantFlag(c)
+	flow.hookFlags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the structured result as JSON")
 	c.Flags().SetInterspersed(true)
 	return c

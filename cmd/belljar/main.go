@@ -64,7 +64,7 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
-		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), versionCommand())
+		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(), versionCommand())
 	root.SetVersionTemplate(versionLine())
 	root.SetArgs(args)
 	root.SetIn(in)

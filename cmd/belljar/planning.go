@@ -30,6 +30,7 @@ func (w *works) began(ctx context.Context, s *mcp.Session) {
 	if w.audit != nil {
 		w.audit.session("start", s)
 	}
+	w.flow.began(s)
 	if w.plans == nil || !w.store.Made() {
 		return // nobody has planned yet
 	}

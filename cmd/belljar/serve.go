@@ -36,6 +36,7 @@ func serveCommand() *cobra.Command {
 	var (
 		s      = setup{command: serveName}
 		addr   string
+		flow   workflow
 		hooked hooking
 		watch  bool
 	)
@@ -95,6 +96,10 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 				return err
 			}
 			defer told.close()
+			if err := w.openFlow(ctx, &flow); err != nil {
+				return failure(err)
+			}
+			w.approver.tell(w.flow.approval)
 			server, err := w.server()
 			if err != nil {
 				return err
@@ -107,6 +112,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 			}
 			var reloading sync.WaitGroup
 			reloading.Go(func() { r.run(ctx, hup, cancel) })
+			reloading.Go(func() { w.flow.run(ctx, server) })
 			defer reloading.Wait()
 			defer cancel() // first, or run would not end
 			defer w.control(ctx, r.status)()
@@ -124,6 +130,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 	s.callsFlag(c)
 	s.tenantFlag(c)
 	hooked.flags(c)
+	flow.flags(c)
 	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.fixtures, "conformance", false, "serve what the protocol's conformance suite calls, too")
 	_ = c.Flags().MarkHidden("conformance") // it is there

@@ -74,11 +74,13 @@ type works struct {
 	plans      *plan.Book
 	approver   *approver // nil where nobody is asked
 	tracer     *tracer   // nil where no call is traced
+	flow       flow
 	log        *slog.Logger
 }
 
 // close ends the boxes and then the log of what they did.
 func (w *works) close() {
+	w.flow.close() // hooks run in boxes, and are audited
 	if err := w.search.Close(); err != nil {
 		w.log.Error("what was learned of search engines is lost", "err", err)
 	}
@@ -117,7 +119,8 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 	if w.audit, err = w.openLedger(s.command); err != nil {
 		return nil, failure(err)
 	}
-	cfg := sandbox.Config{Workspace: w.workspace, State: w.state, Checkpoints: s.calls, Secret: w.secret, Log: w.log}
+	w.openSkills()
+	cfg := sandbox.Config{Workspace: w.workspace, State: w.state, Shared: w.flow.shared, Checkpoints: s.calls, Secret: w.secret, Log: w.log}
 	if w.audit != nil {
 		cfg.Egress = w.audit.egress
 	}
@@ -219,7 +222,15 @@ func (w *works) server() (*mcp.Server, error) {
 	}
 	if w.audit != nil {
 		cfg.Audit = w.audit
-		cfg.OnSessionEnd = func(s *mcp.Session) { w.audit.session("end", s) }
+	}
+	cfg.OnSessionEnd = func(s *mcp.Session) {
+		if w.audit != nil {
+			w.audit.session("end", s)
+		}
+		w.flow.ended(s)
+	}
+	if w.flow.around != nil {
+		cfg.Around = w.flow.around
 	}
 	cfg.OnSession = w.began
 	if w.approver != nil {
@@ -240,6 +251,7 @@ func (w *works) server() (*mcp.Server, error) {
 		return nil, failure(err)
 	}
 	backends.Plans = w.plans
+	backends.Skills, backends.Callbacks, backends.Aside, backends.JobEnded = w.flow.skills, w.flow.callbacks, w.flow.aside, w.flow.jobEnded
 	if w.audit != nil {
 		backends.Record = w.audit.record
 	}

@@ -110,6 +110,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	}
 	sh.describe(job.ID(), in.Description)
 	sh.report(call.Session, job)
+	sh.tellEnd(call, job)
 	timer := time.NewTimer(plan.delay)
 	defer timer.Stop()
 	select {

@@ -179,6 +179,19 @@ func (sh *shell) end() {
 	sh.reports.Wait() // the session is over, which ends them
 }
 
+// tellEnd has whoever wants to know told that a job has ended.
+func (sh *shell) tellEnd(call mcp.Call, job *sandbox.Job) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.backends.JobEnded == nil || sh.ended {
+		return // as in report
+	}
+	sh.reports.Go(func() {
+		<-job.Done()
+		sh.backends.JobEnded(call, job.ID(), outcome(job))
+	})
+}
+
 // current is the session's box if it has one that lives.
 func (sh *shell) current() (*sandbox.Box, bool) {
 	sh.mu.Lock()

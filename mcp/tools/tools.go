@@ -16,10 +16,12 @@ import (
 	"belljar.dev/browser"
 	"belljar.dev/browser/picture"
 	"belljar.dev/browser/reader"
+	"belljar.dev/callback"
 	"belljar.dev/mcp"
 	"belljar.dev/plan"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
+	"belljar.dev/skill"
 	"belljar.dev/todo"
 )
 
@@ -46,6 +48,14 @@ type Backends struct {
 	// CheckCommands says why patterns of commands cannot be approved with a plan;
 	// nil takes all.
 	CheckCommands func(patterns []string) error
+	Skills        *skill.Catalog // of InvokeSkill and SearchSkills; without it they refuse every call
+	Callbacks     *callback.Book // of SetCallback; without it that refuses every call
+	// Aside is told which skills were loaded, and knows which sessions live; nil
+	// for a server whose results bring nothing along.
+	Aside *Aside
+	// JobEnded is told that a background job of a call has ended; it must not
+	// block. Nil is nobody.
+	JobEnded func(call mcp.Call, job int64, r sandbox.Result)
 }
 
 // Kept reports whether anything was kept yet: to list what there is opens no
@@ -70,6 +80,8 @@ func Add(s *mcp.Server, b Backends) {
 	addTodos(s, &todos{b})
 	addPlans(s, &plans{backends: b, shells: sh, now: time.Now})
 	addAsk(s, &asks{backends: b, wait: askWait})
+	addSkills(s, &skills{s, b})
+	addCallbacks(s, &callbacks{s, b})
 }
 
 // addShells registers the tools that share a session's box.

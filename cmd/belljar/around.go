@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	hooks "belljar.dev/hook"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
+	"belljar.dev/policies/approval"
+	"belljar.dev/sandbox"
+)
+
+// skillsEvery is how often a server looks whether skills have changed.
+const skillsEvery = 2 * time.Second
+
+// around stands round the calls of a server: hooks may refuse them, and results
+// bring along what callbacks and skills have to say.
+type around struct {
+	flow   *flow
+	server atomic.Pointer[mcp.Server] // once there is one
+
+	mu    sync.Mutex
+	notes map[string][]string // guarded by mu: of hooks before a call, by its id, while it runs
+}
+
+func newAround(f *flow) *around { return &around{flow: f, notes: make(map[string][]string)} }
+
+// Before asks the hooks.
+func (a *around) Before(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Refusal {
+	a.flow.aside.Began(c)
+	v := a.flow.hooks.Emit(ctx, eventOf(hooks.ToolUse, c, f))
+	if !v.Denied {
+		if len(v.Notes) > 0 {
+			a.mu.Lock()
+			a.notes[c.ID] = v.Notes
+			a.mu.Unlock()
+		}
+		return nil
+	}
+	reason := v.Reason
+	if reason == "" {
+		reason = "It gave no reason."
+	}
+	r := policies.Decision{
+		Verdict: policies.Deny, Rule: "hook:" + v.By, Reason: reason,
+		Instead: "Do what the hook asks for, or tell the person you work for.",
+	}.Denied(c.ID)
+	return &r
+}
+
+// After tells the hooks, and is what the result brings along.
+func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.Outcome) (more []mcp.Content) {
+	a.mu.Lock()
+	notes := a.notes[c.ID]
+	delete(a.notes, c.ID)
+	a.mu.Unlock()
+	switch {
+	case o.Err != nil:
+		e := eventOf(hooks.Error, c, f)
+		e.Data["error"] = o.Err.Error()
+		a.flow.hooks.Later(e)
+	case !o.Refused:
+		e := eventOf(hooks.ToolResult, c, f)
+		e.Data["is_error"], e.Data["text"], e.Data["duration_ms"] = o.Result.IsError, resultText(o.Result), o.Took.Milliseconds()
+		notes = append(notes, a.flow.hooks.Emit(ctx, e).Notes...)
+	}
+	for _, note := range notes {
+		more = append(more, mcp.Content{Text: "[hook] " + note})
+	}
+	return append(more, a.flow.aside.Ended(ctx, c, o.Err == nil)...)
+}
+
+// eventOf is an event about a call.
+func eventOf(name string, c mcp.Call, f policies.Facts) hooks.Event {
+	data := map[string]any{"call": c.ID, "tool": c.Tool, "arguments": f.Args, "profile": c.Grant.Profile()}
+	if f.Command != "" {
+		data["command"] = f.Command
+	}
+	for member, all := range map[string][]string{"paths": f.Paths, "urls": f.URLs} {
+		if len(all) > 0 {
+			data[member] = all
+		}
+	}
+	return hooks.Event{Name: name, Session: shortID(c.Session.ID()), Tenant: c.Session.Tenant(), Time: time.Now(), Data: data}
+}
+
+// began and ended tell of sessions.
+func (f *flow) began(s *mcp.Session) {
+	f.later(hooks.SessionStart, s.ID(), s.Tenant(), nil)
+}
+
+func (f *flow) ended(s *mcp.Session) {
+	client, version := s.Client()
+	f.later(hooks.SessionEnd, s.ID(), s.Tenant(), map[string]any{"client": client, "client_version": version})
+}
+
+// jobEnded tells of a background job.
+func (f *flow) jobEnded(c mcp.Call, job int64, r sandbox.Result) {
+	f.later(hooks.JobEnd, c.Session.ID(), c.Session.Tenant(), map[string]any{
+		"task_id": job, "status": r.Status.String(), "exit_code": r.Code, "duration_ms": r.Wall.Milliseconds(),
+	})
+}
+
+// approval tells of a question.
+func (f *flow) approval(e approval.Event) {
+	a := e.Approval
+	f.later(hooks.Approval, a.Session, a.Tenant, map[string]any{
+		"approval": a.ID, "state": e.Kind, "tool": a.Tool, "rule": a.Rule, "by": a.By, "call": e.CallID,
+	})
+}
+
+// run fires callbacks and looks after the skills until ctx ends.
+func (f *flow) run(ctx context.Context, s *mcp.Server) {
+	f.around.server.Store(s)
+	var wg sync.WaitGroup
+	wg.Go(func() { f.callbacks.Run(ctx, f.aside.Idle) })
+	look := time.NewTicker(skillsEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			tools.DescribeSkills(s, f.skills)
+		case <-ctx.Done():
+			wg.Wait()
+			return
+		}
+	}
+}

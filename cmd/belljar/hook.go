@@ -1,0 +1,300 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	hooks "belljar.dev/hook"
+)
+
+// hookTool is the flags that the hook commands share.
+type hookTool struct {
+	setup  setup
+	flow   workflow
+	asJSON bool
+}
+
+func hookCommand() *cobra.Command {
+	t := hookTool{setup: setup{command: "hook"}}
+	c := &cobra.Command{
+		Use:   "hook",
+		Short: "programs of yours that belljar runs at events",
+		Long: `hook makes, lists and tries hooks: programs in folders that belljar runs before
+and after calls, when sessions begin or end, and at events of your own. They run
+in a box, but for those of folders that --trust-hooks names.
+
+  belljar hook init
+  belljar hook list
+  belljar hook test tool_use
+  belljar hook emit nightly '{"branch": "main"}'
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	initialise := &cobra.Command{
+		Use: "init [DIR]", Short: "make a folder of hooks, with examples that are off", Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return initHooks(c.OutOrStdout(), args) },
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "list hooks: what runs where, and what cannot run", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return t.list(c) },
+	}
+	try := &cobra.Command{
+		Use: "test EVENT [JSON]", Short: "run the hooks of an event with made-up data, and show what they say", Args: eventArgs,
+		RunE: func(c *cobra.Command, args []string) error { return t.test(c, args) },
+	}
+	emit := &cobra.Command{
+		Use: "emit EVENT [JSON]", Short: "run the hooks of an event", Args: eventArgs,
+		Long: `emit runs the hooks of an event, also of one that only you know, and waits for
+all of them. JSON is an object that they are given; - reads it from standard
+input. Exit status: 0 they ran; 1 one refused or failed; 2 the command line makes
+no sense.`,
+		RunE: func(c *cobra.Command, args []string) error { return t.emit(c, args) },
+	}
+	for _, sub := range []*cobra.Command{list, try, emit} {
+		t.setup.flags(sub)
+		t.flow.hookFlags(sub)
+	}
+	list.Flags().BoolVar(&t.asJSON, "json", false, "print JSON")
+	c.AddCommand(initialise, list, try, emit)
+	return c
+}
+
+// eventArgs wants the name of an event and perhaps an object.
+func eventArgs(_ *cobra.Command, args []string) error {
+	if len(args) < 1 || len(args) > 2 {
+		return usage("got %d arguments, want the name of an event and, if you like, a JSON object", len(args))
+	}
+	if err := hooks.CheckEvent(args[0]); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+// hookExamples are what init writes. They are off: their names begin with "_".
+var hookExamples = map[string]string{
+	"tool_use/_sync-10-example.sh": `#!/bin/sh
+# Asked before each call. To refuse it, say why on standard error and end with
+# status 2. Take the "_" from the name of this file to have it run.
+case $(cat) in
+*'git push'*'"tool":"Bash"'*) echo "commits are pushed by people here" >&2; exit 2 ;;
+esac
+`,
+	"session_end/_example.sh": `#!/bin/sh
+# Told, and not waited for. In a box, as all hooks but those of folders that
+# --trust-hooks names.
+echo "session $HOOK_SESSION is over" >&2
+`,
+}
+
+// initHooks makes a folder of hooks. What is there stays as it is.
+func initHooks(out io.Writer, args []string) error {
+	dir := ""
+	if len(args) == 1 {
+		dir = args[0]
+	} else if config := userConfig(); config != "" {
+		dir = filepath.Join(config, "hooks")
+	}
+	if dir == "" {
+		return failure(errors.New("hook init: there is no place for your configuration; name a folder"))
+	}
+	for _, event := range hooks.Events() {
+		if err := os.MkdirAll(filepath.Join(dir, event[0]), 0o700); err != nil {
+			return failure(fmt.Errorf("hook init: %w", err))
+		}
+	}
+	for name, text := range hookExamples {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err == nil {
+			_, err = f.WriteString(text)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			return failure(fmt.Errorf("hook init: %w", err))
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Hooks go into %s, into a folder for their event:\n", dir)
+	for _, event := range hooks.Events() {
+		fmt.Fprintf(&b, "  %-14s %s\n", event[0], event[1])
+	}
+	b.WriteString("Two examples are there; they are off while their names begin with \"_\".\n")
+	_, err := io.WriteString(out, b.String())
+	return failure(err)
+}
+
+// hookInfo is a hook as list prints it.
+type hookInfo struct {
+	Event string `json:"event"`
+	Name  string `json:"name"`
+	Path  string `json:"path"`
+	Sync  bool   `json:"sync"`
+	Runs  string `json:"runs"` // "box", "here" or "off"
+	Why   string `json:"why,omitempty"`
+}
+
+func (t *hookTool) list(c *cobra.Command) error {
+	w, err := t.setup.open(c.Context(), c.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if err := w.openHooks(c.Context(), &t.flow); err != nil {
+		return failure(err)
+	}
+	all, err := w.flow.hooks.List()
+	if err != nil {
+		return failure(err)
+	}
+	infos := make([]hookInfo, 0, len(all))
+	for _, h := range all {
+		info := hookInfo{Event: h.Event, Name: h.Name, Path: h.Path, Sync: h.Sync, Runs: "box", Why: h.Why}
+		switch {
+		case h.Off:
+			info.Runs = "off"
+		case h.Trusted:
+			info.Runs = "here"
+		}
+		infos = append(infos, info)
+	}
+	if t.asJSON {
+		return failure(printJSON(c.OutOrStdout(), infos))
+	}
+	if len(infos) == 0 {
+		_, err := fmt.Fprintln(c.OutOrStdout(), "There are no hooks; `belljar hook init` makes a folder for them.")
+		return failure(err)
+	}
+	tab := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "EVENT\tHOOK\tRUNS\tWAITED FOR\tFILE")
+	for _, info := range infos {
+		waited, file := "no", info.Path
+		if info.Sync {
+			waited = "yes"
+		}
+		if info.Why != "" && info.Runs != "off" {
+			file += " - CANNOT RUN: " + info.Why
+		}
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", info.Event, info.Name, info.Runs, waited, file)
+	}
+	return failure(tab.Flush())
+}
+
+// madeUp is data for the events that belljar sends.
+var madeUp = map[string]map[string]any{
+	hooks.SessionStart: {},
+	hooks.SessionEnd:   {"client": "test", "client_version": "1"},
+	hooks.ToolUse:      {"call": "c-TEST", "tool": "Bash", "arguments": map[string]any{"command": "git push"}, "command": "git push", "profile": "offline"},
+	hooks.ToolResult:   {"call": "c-TEST", "tool": "Bash", "arguments": map[string]any{"command": "ls"}, "command": "ls", "profile": "offline", "is_error": false, "text": "README.md", "duration_ms": 12},
+	hooks.JobEnd:       {"task_id": 1, "status": "exited", "exit_code": 0, "duration_ms": 1200},
+	hooks.Callback:     {"callback_id": 0, "message": "is the build done?", "times": 1, "left": 19},
+	hooks.Approval:     {"approval": "ap-test", "state": "asked", "tool": "Bash", "rule": "publish", "by": "", "call": "c-TEST"},
+	hooks.Error:        {"call": "c-TEST", "tool": "Bash", "error": "open box: no"},
+}
+
+// ran runs the hooks of an event that the command line names.
+func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) ([]hooks.Ran, error) {
+	if len(args) == 2 {
+		text := []byte(args[1])
+		if args[1] == "-" {
+			var err error
+			if text, err = readBounded(c.InOrStdin(), 1<<20); err != nil {
+				return nil, failure(fmt.Errorf("hook: standard input: %w", err))
+			}
+		}
+		data = nil
+		if err := json.Unmarshal(text, &data); err != nil {
+			return nil, usage("hook: want a JSON object: %w", err)
+		}
+	}
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	w, err := t.setup.open(ctx, c.ErrOrStderr())
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	if err := w.openHooks(ctx, &t.flow); err != nil {
+		return nil, failure(err)
+	}
+	all, err := w.flow.hooks.Test(ctx, hooks.Event{Name: args[0], Tenant: w.tenant, Time: time.Now(), Data: data})
+	return all, failure(err)
+}
+
+// test shows all that came of each hook.
+func (t *hookTool) test(c *cobra.Command, args []string) error {
+	all, err := t.ran(c, args, madeUp[args[0]])
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	if len(all) == 0 {
+		fmt.Fprintf(&b, "No hook is there for %s.\n", args[0])
+	}
+	failed := false
+	for _, r := range all {
+		fmt.Fprintf(&b, "%s: %s (%s)\n", r.Hook.Path, cameOf(r), r.Took.Round(time.Millisecond))
+		for _, out := range [][2]string{{"stdout", r.Stdout}, {"stderr", r.Stderr}} {
+			for line := range strings.Lines(out[1]) {
+				fmt.Fprintf(&b, "  %s: %q\n", out[0], strings.TrimSuffix(line, "\n"))
+			}
+		}
+		failed = failed || r.Failure != ""
+	}
+	if _, err := io.WriteString(c.OutOrStdout(), b.String()); err != nil || failed {
+		return &statusError{code: exitFailed, err: err}
+	}
+	return nil
+}
+
+// emit says what came of the hooks in a line for each.
+func (t *hookTool) emit(c *cobra.Command, args []string) error {
+	all, err := t.ran(c, args, nil)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(c.OutOrStdout(), "No hook is there for %s.\n", args[0])
+		return failure(err)
+	}
+	refused := false
+	for _, r := range all {
+		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", r.Hook.Name, cameOf(r)); err != nil {
+			return failure(err)
+		}
+		refused = refused || r.Denied || r.Failure != ""
+	}
+	if refused {
+		return &statusError{code: exitFailed}
+	}
+	return nil
+}
+
+// cameOf is what came of a hook, in words.
+func cameOf(r hooks.Ran) string {
+	switch {
+	case r.Failure != "" && r.Hook.Sync:
+		return "refuses, since it failed: " + r.Failure
+	case r.Failure != "":
+		return "failed: " + r.Failure
+	case r.Denied && r.Hook.Sync:
+		return "refuses: " + r.Reason
+	case r.Denied:
+		return "would refuse, but is not waited for: " + r.Reason
+	case r.Note != "":
+		return "goes on, with the note: " + r.Note
+	}
+	return "goes on"
+}

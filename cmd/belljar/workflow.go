@@ -1,0 +1,261 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/callback"
+	hooks "belljar.dev/hook"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
+	"belljar.dev/skill"
+)
+
+// workflow is the flags for hooks and callbacks.
+type workflow struct {
+	hooks   []string
+	trusted []string
+	inbox   string
+}
+
+func (f *workflow) flags(c *cobra.Command) {
+	f.hookFlags(c)
+	c.Flags().StringVar(&f.inbox, "inbox", "", "directory into which messages of callbacks are put, as files")
+}
+
+func (f *workflow) hookFlags(c *cobra.Command) {
+	c.Flags().StringArrayVar(&f.hooks, "hooks", nil, "folder of hooks, which run in a box; again for more (default: $XDG_CONFIG_HOME/belljar/hooks)")
+	c.Flags().StringArrayVar(&f.trusted, "trust-hooks", nil, "folder of hooks, which run on this machine as you; no box may be able to write it")
+}
+
+// flow is what a command has of skills, hooks and callbacks.
+type flow struct {
+	skills    *skill.Catalog
+	shared    []policies.Mount // the skills' folders, for every box
+	hooks     *hooks.Set       // nil where none are run
+	callbacks *callback.Book   // nil where none are kept
+	aside     *tools.Aside     // nil as well
+	around    *around          // nil as well
+}
+
+// skillsBelow is where boxes see the folders of skills.
+const skillsBelow = "/skills"
+
+// openSkills is the catalog of a workspace. Nothing is read yet.
+func (w *works) openSkills() {
+	sources := []skill.Source{{
+		Name: "workspace", Dir: ".claude/skills", Beneath: w.workspace,
+		Box: "/workspace/.claude/skills", Required: ".claude/required_skills.txt",
+	}}
+	if home, err := os.UserHomeDir(); err == nil {
+		dir := filepath.Join(home, ".claude", "skills")
+		sources = w.addSkills(sources, "user", dir, filepath.Join(home, ".claude", "required_skills.txt"))
+	}
+	for i, dir := range filepath.SplitList(os.Getenv("ADDITIONAL_SKILLS")) {
+		name := "additional"
+		if i > 0 {
+			name += strconv.Itoa(i + 1)
+		}
+		if !filepath.IsAbs(dir) {
+			w.log.Error("a folder of ADDITIONAL_SKILLS is not used: its path does not begin with /", "folder", dir)
+			continue
+		}
+		sources = w.addSkills(sources, name, dir, filepath.Join(dir, "required_skills.txt"))
+	}
+	builtin := skill.Builtin()
+	if dir := userConfig(); dir != "" {
+		builtin.Required = filepath.Join(dir, "required_skills.txt")
+	}
+	sources = append(sources, builtin)
+	w.flow.skills = skill.New(skill.Config{Sources: sources, Off: skillsOff(os.Environ()), Listed: listOf(os.Getenv("SKILLS_LISTED"))})
+}
+
+// addSkills adds a folder of the operator's. One that a box can write, or one in
+// the workspace, is not believed.
+func (w *works) addSkills(sources []skill.Source, name, dir, required string) []skill.Source {
+	real := realPath(dir)
+	if real == realPath(filepath.Join(w.workspace, ".claude", "skills")) {
+		return sources // it is that of the workspace
+	}
+	if w.state != "" && inside(realPath(w.state), real) {
+		w.log.Error("a folder of skills is not used: the state lies in it, which no box may see", "folder", dir)
+		return sources
+	}
+	s := skill.Source{Name: name, Dir: dir, Required: required, Trusted: w.onlyMine(dir) && w.onlyMine(filepath.Dir(required))}
+	if info, err := os.Stat(real); err == nil && info.IsDir() {
+		s.Box = skillsBelow + "/" + name
+		w.flow.shared = append(w.flow.shared, policies.Mount{Source: real, Target: s.Box})
+	}
+	return append(sources, s)
+}
+
+// onlyMine reports whether no box can write a directory.
+func (w *works) onlyMine(dir string) bool {
+	place, _ := reached(dir, w.workspace, w.policy, func(m policies.Mount) bool { return m.Writable })
+	return place == ""
+}
+
+// offName is the variable that switches a skill off.
+var offName = regexp.MustCompile(`^SKILL_([A-Z0-9_]+)=0$`)
+
+// skillsOff are the names that SKILL_NAME=0 switches off, as folders and skills
+// may spell them.
+func skillsOff(environ []string) (off func(string) bool) {
+	names := make(map[string]bool)
+	for _, v := range environ {
+		if m := offName.FindStringSubmatch(v); m != nil {
+			names[m[1]] = true
+		}
+	}
+	return func(skill string) bool {
+		return names[strings.Map(func(r rune) rune {
+			switch {
+			case r >= 'a' && r <= 'z':
+				return r - 'a' + 'A'
+			case r >= 'A' && r <= 'Z' || r >= '0' && r <= '9':
+				return r
+			}
+			return '_'
+		}, skill)]
+	}
+}
+
+// listOf are the parts of a text between commas.
+func listOf(text string) (all []string) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// userConfig is where the user's own configuration is; empty for nowhere.
+func userConfig() string {
+	if file := userPolicy(); file != "" {
+		return filepath.Dir(file)
+	}
+	return ""
+}
+
+// openFlow opens hooks and callbacks, for calls that come.
+func (w *works) openFlow(ctx context.Context, f *workflow) error {
+	if err := w.openHooks(ctx, f); err != nil {
+		return err
+	}
+	inbox := callback.Inbox{Place: w.workspace}
+	if f.inbox != "" {
+		dir, err := filepath.Abs(f.inbox)
+		if err != nil {
+			return fmt.Errorf("inbox %s: %w", f.inbox, err)
+		}
+		if !w.onlyMine(dir) {
+			return fmt.Errorf("inbox %s: a box can write there, and would be believed; name another directory with --inbox", dir)
+		}
+		inbox.Dir = dir
+	}
+	var err error
+	w.flow.callbacks, err = callback.New(callback.Config{
+		Store: w.store, Place: w.workspace, Log: w.log,
+		Post: func(d callback.Delivery) error {
+			w.flow.later(hooks.Callback, d.Session, d.Tenant, map[string]any{
+				"callback_id": d.Slot, "message": d.Message, "times": d.Times, "left": d.Left,
+			})
+			return inbox.Put(d)
+		},
+		Changed: func(tenant string) {
+			if s := w.flow.around.server.Load(); s != nil {
+				tools.CallbacksChanged(s, tenant)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	w.flow.aside = tools.NewAside(w.flow.callbacks, w.flow.skills, w.log)
+	w.flow.around = newAround(&w.flow)
+	return nil
+}
+
+// openHooks finds the folders of hooks.
+func (w *works) openHooks(ctx context.Context, f *workflow) error {
+	var folders []hooks.Folder
+	if dir := userConfig(); dir != "" && len(f.hooks)+len(f.trusted) == 0 {
+		folders = append(folders, hooks.Folder{Dir: filepath.Join(dir, "hooks")})
+	}
+	for _, dir := range f.hooks {
+		folder, err := w.hookFolder(dir)
+		if err != nil {
+			return err
+		}
+		folders = append(folders, folder)
+	}
+	for _, dir := range f.trusted {
+		folder, err := w.hookFolder(dir)
+		if err != nil {
+			return err
+		}
+		if folder.Beneath != "" || !w.onlyMine(folder.Dir) {
+			return fmt.Errorf("hooks %s: a box can write there, so they cannot run on this machine; give the folder by --hooks, or move it", dir)
+		}
+		folder.Trusted = true
+		folders = append(folders, folder)
+	}
+	timeout := hooks.DefaultTimeout
+	if text := os.Getenv("HOOKS_TIMEOUT"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || time.Duration(n)*time.Second > hooks.MaxTimeout {
+			return fmt.Errorf("HOOKS_TIMEOUT=%s: want seconds, 1 to %d", text, hooks.MaxTimeout/time.Second)
+		}
+		timeout = time.Duration(n) * time.Second
+	}
+	var err error
+	// At the end of ctx there are hooks to run yet: of sessions that end. Close
+	// bounds them.
+	w.flow.hooks, err = hooks.New(context.WithoutCancel(ctx), hooks.Config{
+		Folders: folders, Timeout: timeout, Log: w.log,
+		Host: hooks.Host{Env: os.Environ(), Dir: w.workspace}, Box: &boxRunner{w},
+	})
+	return err
+}
+
+// hookFolder is a folder that the command line names, which must be there.
+func (w *works) hookFolder(dir string) (hooks.Folder, error) {
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return hooks.Folder{}, fmt.Errorf("hooks %s: no such folder; `belljar hook init %s` makes it", dir, dir)
+	} else if err != nil {
+		return hooks.Folder{}, fmt.Errorf("hooks %s: %w", dir, err)
+	}
+	if rel, err := filepath.Rel(w.workspace, path); err == nil && inside(path, w.workspace) {
+		return hooks.Folder{Dir: cmp.Or(rel, "."), Beneath: w.workspace}, nil
+	}
+	return hooks.Folder{Dir: path}, nil
+}
+
+// close waits for hooks that run.
+func (f *flow) close() {
+	if f.hooks != nil {
+		f.hooks.Close()
+	}
+}
+
+// later has the hooks of an event run, and waits for none.
+func (f *flow) later(event, session, tenant string, data map[string]any) {
+	if f.hooks != nil {
+		f.hooks.Later(hooks.Event{Name: event, Session: shortID(session), Tenant: tenant, Time: time.Now(), Data: data})
+	}
+}

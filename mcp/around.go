@@ -1,0 +1,80 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+// Around stands between the policy's yes and the handler of a call. It is called
+// from many goroutines. Each Before is followed by one After, whatever happens.
+type Around interface {
+	// Before may refuse a call that the policy lets through; nil lets it run. ctx
+	// ends as the call's does.
+	Before(ctx context.Context, c Call, f policies.Facts) *policies.Refusal
+	// After is told what came of the call: a result, or an error. What it returns
+	// goes to the agent behind a result; beside an error it is lost.
+	After(ctx context.Context, c Call, f policies.Facts, o Outcome) []Content
+}
+
+// Outcome is what came of a call that the policy let through.
+type Outcome struct {
+	Result  *Result // nil where Err is not
+	Err     error
+	Refused bool // by Before
+	Took    time.Duration
+}
+
+// errPanicked is the outcome of a handler that panicked.
+var errPanicked = errors.New("the tool stopped unexpectedly")
+
+// handle runs the handler of a call that the policy let through, with what stands
+// around it.
+func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
+	around := s.cfg.Around
+	if around == nil {
+		return t.run(ctx, c, in)
+	}
+	began := time.Now()
+	over := Outcome{Err: errPanicked}
+	var more []Content
+	func() {
+		// In a function of its own: a panic passes on when After has returned.
+		defer func() {
+			over.Took = time.Since(began)
+			more = around.After(ctx, c, f, over)
+		}()
+		if refusal := around.Before(ctx, c, f); refusal != nil {
+			res = Refused(*refusal)
+			over.Refused = true
+		} else if res, err = t.run(ctx, c, in); err == nil && res == nil {
+			res = &Result{}
+		}
+		over.Result, over.Err = res, err
+	}()
+	if err == nil && len(more) > 0 {
+		with := *res // what a handler returned is its own
+		with.Content = append(slices.Clone(res.Content), more...)
+		res = &with
+	}
+	return res, err
+}
+
+// Describe changes what agents are told of a tool, and has clients told to list
+// the tools anew. It reports whether they were told something else before.
+func (s *Server) Describe(name, description string) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tools[name]
+	if t == nil || t.info.Description == description {
+		return false
+	}
+	other := *t // calls that run hold on to the one before
+	other.info.Description = description
+	s.tools[name] = &other
+	s.sdk.AddTool(sdkTool(other.info), s.sdkCall)
+	return true
+}

@@ -1,0 +1,169 @@
+package tools
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"belljar.dev/callback"
+	"belljar.dev/mcp"
+	"belljar.dev/skill"
+)
+
+// Aside is what results bring along that no call asked for: callbacks that have
+// fired, and a reminder of skills to load. It knows which calls run, and so
+// which tenant is idle. Its methods are safe for concurrent use, and those of a
+// nil one do nothing.
+type Aside struct {
+	callbacks *callback.Book
+	skills    *skill.Catalog
+	log       *slog.Logger
+
+	mu       sync.Mutex
+	running  map[string]int          // guarded by mu: calls by tenant, but for those that wait for a callback
+	sessions map[string]*sessionNote // guarded by mu: by id, those that have made a call
+}
+
+// sessionNote is what is known of a session that lives.
+type sessionNote struct {
+	loaded   map[string]bool // skills
+	reminded bool
+}
+
+// maxLoaded bounds the names that are kept of one session.
+const maxLoaded = 1024
+
+// NewAside is what results bring along of callbacks and skills; either may be nil.
+func NewAside(callbacks *callback.Book, skills *skill.Catalog, log *slog.Logger) *Aside {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Aside{callbacks: callbacks, skills: skills, log: log, running: make(map[string]int), sessions: make(map[string]*sessionNote)}
+}
+
+// waits reports whether calls of a tool leave their tenant idle: they wait for a
+// callback, or are about them.
+func waits(c mcp.Call) bool { return c.Tool == "SetCallback" }
+
+// Began notes that a call runs.
+func (a *Aside) Began(c mcp.Call) {
+	if a == nil {
+		return
+	}
+	a.note(c.Session)
+	if waits(c) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running[c.Session.Tenant()]++
+}
+
+// Ended notes that a call is over, and is what its result brings along. Where it
+// brings nothing, as that of a call that failed, told is false.
+func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more []mcp.Content) {
+	if a == nil {
+		return nil
+	}
+	tenant := c.Session.Tenant()
+	if !waits(c) {
+		a.mu.Lock()
+		if a.running[tenant]--; a.running[tenant] <= 0 {
+			delete(a.running, tenant)
+		}
+		a.mu.Unlock()
+	}
+	if !told || ctx.Err() != nil {
+		return nil
+	}
+	if line := a.reminder(c.Session); line != "" {
+		more = append(more, mcp.Content{Text: line})
+	}
+	if a.callbacks == nil {
+		return more
+	}
+	// What the agent is told is told between its calls: now is such a time.
+	err := a.callbacks.Tick(ctx, a.Idle)
+	all, takeErr := a.callbacks.Take(ctx, tenant, c.Session.ID(), a.alive)
+	if err != nil || takeErr != nil {
+		a.log.Error("callbacks were not told", "fire", err, "take", takeErr)
+	}
+	for _, d := range all {
+		more = append(more, mcp.Content{Text: callback.Told(d)})
+	}
+	return more
+}
+
+// Idle reports whether no call of a tenant runs.
+func (a *Aside) Idle(tenant string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running[tenant] == 0
+}
+
+// alive reports whether a session lives that has made a call.
+func (a *Aside) alive(session string) bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[session] != nil
+}
+
+// note is what is known of a session.
+func (a *Aside) note(s *mcp.Session) *sessionNote {
+	a.mu.Lock()
+	n, known := a.sessions[s.ID()]
+	if !known {
+		n = &sessionNote{loaded: make(map[string]bool)}
+		a.sessions[s.ID()] = n
+	}
+	a.mu.Unlock()
+	if !known {
+		// Outside the lock: a session that has ended already calls back at once.
+		s.OnEnd(func() {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			delete(a.sessions, s.ID())
+		})
+	}
+	return n
+}
+
+// loaded notes that a session has a skill.
+func (a *Aside) loaded(s *mcp.Session, name string) {
+	if a == nil {
+		return
+	}
+	n := a.note(s)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(n.loaded) < maxLoaded {
+		n.loaded[name] = true
+	}
+}
+
+// reminder is of the skills that the session should have loaded; once.
+func (a *Aside) reminder(s *mcp.Session) string {
+	if a.skills == nil {
+		return ""
+	}
+	n := a.note(s)
+	a.mu.Lock()
+	reminded := n.reminded
+	n.reminded = true
+	a.mu.Unlock()
+	if reminded {
+		return ""
+	}
+	return a.skills.Nudge(func(name string) bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return n.loaded[name]
+	})
+}
+
+// CallbacksChanged has the clients of a tenant told that the resource of
+// callbacks changed.
+func CallbacksChanged(s *mcp.Server, tenant string) { s.Updated(tenant, callbackURI) }

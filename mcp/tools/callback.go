@@ -1,0 +1,232 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"belljar.dev/callback"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// callbackURI is the resource that has what was fired.
+const callbackURI = "callback://pending"
+
+// callbackInput is the arguments of SetCallback.
+type callbackInput struct {
+	Action       string `json:"action,omitempty" jsonschema:"set (default), list, cancel, or wait"`
+	Message      string `json:"message,omitempty" jsonschema:"what you want to be told, at most 2048 characters"`
+	DelaySeconds *int64 `json:"delay_seconds,omitempty" jsonschema:"seconds until you are told, and between two times: 1 to 3600"`
+	RepeatCount  *int64 `json:"repeat_count,omitempty" jsonschema:"how many times it fires before it is over (default 20); -1 for no end"`
+	CallbackID   *int64 `json:"callback_id,omitempty" jsonschema:"slot, 0 to 7: which to cancel (default all), or where to set it (default a free one)"`
+	WaitMS       *int64 `json:"wait_ms,omitempty" jsonschema:"for wait: milliseconds until it returns without a message (default 30000, at most 600000)"`
+}
+
+// Facts are none beside the arguments: a callback tells its own session
+// something.
+func (callbackInput) Facts() policies.Facts { return policies.Facts{} }
+
+// callbackOutput is the structured result of SetCallback.
+type callbackOutput struct {
+	Action    string           `json:"action"`
+	Set       *armedOutput     `json:"set,omitempty"`
+	Active    []armedOutput    `json:"active,omitempty"`
+	Cancelled []armedOutput    `json:"cancelled,omitempty"`
+	Messages  []deliveryOutput `json:"messages,omitempty" jsonschema:"what fired, for wait; each is told once"`
+}
+
+// armedOutput is a callback that is armed.
+type armedOutput struct {
+	ID           int    `json:"callback_id"`
+	Message      string `json:"message"`
+	DelaySeconds int64  `json:"delay_seconds"`
+	Left         int    `json:"left" jsonschema:"times it will fire; -1 for no end"`
+	DueMS        int64  `json:"due_ms" jsonschema:"milliseconds until it fires"`
+}
+
+func armedOut(c callback.Callback, now time.Time) armedOutput {
+	return armedOutput{c.Slot, c.Message, int64(c.Delay / time.Second), c.Left, max(0, milliseconds(c.Due.Sub(now)))}
+}
+
+func armedOuts(all []callback.Callback, now time.Time) []armedOutput {
+	out := make([]armedOutput, 0, len(all))
+	for _, c := range all {
+		out = append(out, armedOut(c, now))
+	}
+	return out
+}
+
+// deliveryOutput is a callback that has fired.
+type deliveryOutput struct {
+	ID      int       `json:"callback_id"`
+	Message string    `json:"message"`
+	Fired   time.Time `json:"fired"`
+	Times   int       `json:"times" jsonschema:"times it fired since it was last told"`
+	Left    int       `json:"left"`
+}
+
+func deliveryOuts(all []callback.Delivery) []deliveryOutput {
+	out := make([]deliveryOutput, 0, len(all))
+	for _, d := range all {
+		out = append(out, deliveryOutput{d.Slot, d.Message, d.Fired.UTC(), d.Times, d.Left})
+	}
+	return out
+}
+
+// callbacks is SetCallback.
+type callbacks struct {
+	server   *mcp.Server
+	backends Backends
+}
+
+// addCallbacks registers SetCallback and its resource.
+func addCallbacks(s *mcp.Server, c *callbacks) {
+	mcp.AddTool(s, mcp.Tool{
+		Name:        "SetCallback",
+		Title:       "Be told later",
+		Description: "Schedules a message that comes back to you after delay_seconds, again and again: it stands behind the result of your next call once it fired, and action wait waits for it. action list shows what is set, cancel ends one or all. There are 8 slots; they survive a restart.",
+		Output:      callbackOutput{},
+	}, c.call)
+	if c.backends.Callbacks != nil {
+		s.AddResource(mcp.Resource{
+			Template: callbackURI, Name: "callbacks", Title: "Callbacks", MIME: "application/json",
+			Description: "The callbacks that have fired and wait to be told, those that were told last, and those that are set.",
+			Read:        c.read,
+			List: func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
+				return []mcp.Entry{{URI: callbackURI, Name: "callbacks", Title: "Callbacks", MIME: "application/json"}}, nil
+			},
+		})
+	}
+}
+
+// call is one call of SetCallback.
+func (c *callbacks) call(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
+	if c.backends.Callbacks == nil {
+		return mcp.Failed("Error: this server keeps no callbacks. Nothing was scheduled."), nil
+	}
+	var res *mcp.Result
+	var err error
+	switch strings.ToLower(in.Action) {
+	case "", "set":
+		res, err = c.set(ctx, call, in)
+	case "list":
+		res, err = c.list(ctx, call)
+	case "cancel":
+		res, err = c.cancel(ctx, call, in)
+	case "wait":
+		res, err = c.wait(ctx, call, in)
+	default:
+		return mcp.Failed("Error: action: got %q, want set, list, cancel or wait. Nothing was changed.", policies.Clip(in.Action, 40)), nil
+	}
+	if err != nil && ctx.Err() == nil {
+		return mcp.Failed("Error: %s. Nothing was changed.", strings.TrimSuffix(err.Error(), ".")), nil
+	}
+	return res, err
+}
+
+// set arms a callback.
+func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
+	r := callback.Request{Message: in.Message, Session: call.Session.ID()}
+	if in.DelaySeconds == nil {
+		return nil, errors.New("delay_seconds: it is missing; say after how many seconds you want to be told, 1 to 3600")
+	}
+	// Beyond what a Duration holds is beyond what is allowed as well.
+	r.Delay = time.Duration(max(-1, min(*in.DelaySeconds, 1<<31))) * time.Second
+	if in.RepeatCount != nil {
+		if *in.RepeatCount == 0 {
+			return nil, fmt.Errorf("repeat_count: got 0, want 1 to %d, or -1 for no end", callback.MaxRepeat)
+		}
+		r.Repeat = int(max(-2, min(*in.RepeatCount, 1<<31-1)))
+	}
+	r.Slot = slotOf(in.CallbackID)
+	set, err := c.backends.Callbacks.Set(ctx, call.Session.Tenant(), r)
+	if errors.Is(err, callback.ErrFull) {
+		return mcp.Failed("Error: %s", err), nil // the published text
+	} else if err != nil {
+		return nil, err
+	}
+	CallbacksChanged(c.server, call.Session.Tenant())
+	out := armedOut(set, c.backends.Callbacks.Now())
+	return &mcp.Result{Content: []mcp.Content{{Text: callback.Scheduled(set)}}, Structured: callbackOutput{Action: "set", Set: &out}}, nil
+}
+
+// slotOf is a slot that fits in an int; one that is none stays none.
+func slotOf(id *int64) *int {
+	if id == nil {
+		return nil
+	}
+	slot := int(max(-1, min(*id, callback.Slots)))
+	return &slot
+}
+
+func (c *callbacks) list(ctx context.Context, call mcp.Call) (*mcp.Result, error) {
+	all, err := c.backends.Callbacks.List(ctx, call.Session.Tenant())
+	if err != nil {
+		return nil, err
+	}
+	now := c.backends.Callbacks.Now()
+	return &mcp.Result{Content: []mcp.Content{{Text: callback.Active(all, now)}}, Structured: callbackOutput{Action: "list", Active: armedOuts(all, now)}}, nil
+}
+
+func (c *callbacks) cancel(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
+	gone, err := c.backends.Callbacks.Cancel(ctx, call.Session.Tenant(), slotOf(in.CallbackID))
+	if err != nil {
+		return nil, err
+	}
+	CallbacksChanged(c.server, call.Session.Tenant())
+	return &mcp.Result{
+		Content:    []mcp.Content{{Text: callback.Cancelled(gone, in.CallbackID != nil)}},
+		Structured: callbackOutput{Action: "cancel", Cancelled: armedOuts(gone, c.backends.Callbacks.Now())},
+	}, nil
+}
+
+// wait waits for what fires.
+func (c *callbacks) wait(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
+	most, err := within("wait_ms", in.WaitMS, 30*time.Second, 0, callback.MaxWait, "")
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.backends.Callbacks.Wait(ctx, call.Session.Tenant(), call.Session.ID(), c.backends.Aside.alive, most)
+	if err != nil {
+		return nil, err
+	}
+	var t text
+	for _, d := range all {
+		t.line("%s", callback.Told(d))
+	}
+	if len(all) == 0 {
+		t.line("No callback fired within %s.", policies.Spoken(most))
+	}
+	return &mcp.Result{
+		Content:    []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}},
+		Structured: callbackOutput{Action: "wait", Messages: deliveryOuts(all)},
+	}, nil
+}
+
+// read is the resource of callbacks. It takes nothing away.
+func (c *callbacks) read(ctx context.Context, s *mcp.Session, _ string) (data []byte, mime string, err error) {
+	fired, err := c.backends.Callbacks.Fired(ctx, s.Tenant())
+	if err != nil {
+		return nil, "", err
+	}
+	armed, err := c.backends.Callbacks.List(ctx, s.Tenant())
+	if err != nil {
+		return nil, "", err
+	}
+	var pending, told []callback.Delivery
+	for _, d := range fired {
+		if d.Taken.IsZero() {
+			pending = append(pending, d)
+		} else {
+			told = append(told, d)
+		}
+	}
+	data, err = json.Marshal(map[string]any{
+		"pending": deliveryOuts(pending), "told": deliveryOuts(told), "active": armedOuts(armed, c.backends.Callbacks.Now()),
+	})
+	return data, "", err
+}

@@ -1,0 +1,231 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"mime"
+	"net/url"
+	"path"
+	"strings"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/skill"
+)
+
+// invokeInput is the arguments of InvokeSkill.
+type invokeInput struct {
+	SkillName string `json:"skill_name" jsonschema:"name of the skill; SOURCE:NAME for the one of a source"`
+	Arguments string `json:"arguments,omitempty" jsonschema:"what to put in for $ARGUMENTS"`
+}
+
+// Facts are none beside the arguments: a skill is read, and nothing of it is run.
+func (invokeInput) Facts() policies.Facts { return policies.Facts{} }
+
+// invokeOutput is the structured result of InvokeSkill.
+type invokeOutput struct {
+	Name         string           `json:"name"`
+	Source       string           `json:"source"`
+	Trusted      bool             `json:"trusted" jsonschema:"no agent can write there"`
+	Path         string           `json:"path,omitempty" jsonschema:"of its SKILL.md in the sandbox"`
+	Instructions string           `json:"instructions"`
+	Resources    []skill.Resource `json:"resources,omitempty"`
+	More         bool             `json:"more,omitempty" jsonschema:"there are more files"`
+}
+
+// searchSkillsInput is the arguments of SearchSkills.
+type searchSkillsInput struct {
+	Pattern string `json:"pattern,omitempty" jsonschema:"a text, or with -E a regular expression; without it all are found"`
+	Flags   string `json:"flags,omitempty" jsonschema:"some of -i (ignore case), -E (regular expression), -w (whole words)"`
+}
+
+// Facts are none beside the arguments.
+func (searchSkillsInput) Facts() policies.Facts { return policies.Facts{} }
+
+// skills is InvokeSkill and SearchSkills.
+type skills struct {
+	server   *mcp.Server
+	backends Backends
+}
+
+const invokeSkill = "InvokeSkill"
+
+// addSkills registers the tools for skills, their resources and prompts.
+func addSkills(s *mcp.Server, sk *skills) {
+	mcp.AddTool(s, mcp.Tool{
+		Name: invokeSkill, Title: "Load a skill", Description: skillsText(sk.backends.Skills),
+		ReadOnly: true, Idempotent: true, Output: invokeOutput{},
+	}, sk.invoke)
+	mcp.AddTool(s, mcp.Tool{
+		Name: "SearchSkills", Title: "Find skills",
+		Description: "Finds skills by a pattern in their names, descriptions and instructions, also those that InvokeSkill does not list.",
+		ReadOnly:    true, Idempotent: true, Output: skill.Found{},
+	}, sk.search)
+	if sk.backends.Skills == nil {
+		return
+	}
+	s.AddResource(sk.resource())
+	s.AddPrompts(sk.prompts())
+}
+
+// skillsText is the description of InvokeSkill.
+func skillsText(c *skill.Catalog) string {
+	text := "Loads a skill: a workflow that somebody wrote down for you. The result has its instructions, and the files that belong to it."
+	if c == nil {
+		return text
+	}
+	if list := c.Text(); list != "" {
+		text += "\n" + list
+	}
+	return text
+}
+
+// DescribeSkills has clients told what skills there are now, if that has changed
+// since they were last told.
+func DescribeSkills(s *mcp.Server, c *skill.Catalog) {
+	if s.Describe(invokeSkill, skillsText(c)) {
+		s.PromptsChanged()
+		s.ResourcesChanged()
+	}
+}
+
+const noSkills = "This server was started without skills."
+
+// invoke loads a skill.
+func (sk *skills) invoke(_ context.Context, call mcp.Call, in invokeInput) (*mcp.Result, error) {
+	if sk.backends.Skills == nil {
+		return mcp.Failed(noSkills), nil
+	}
+	DescribeSkills(sk.server, sk.backends.Skills)
+	b, err := sk.backends.Skills.Open(in.SkillName)
+	if err != nil {
+		return mcp.Failed("%s. Nothing was loaded.", strings.TrimSuffix(err.Error(), ".")), nil
+	}
+	text, err := b.Expand(in.Arguments)
+	if err != nil {
+		return mcp.Failed("skill %s: %s. Nothing was loaded.", b.Name, err), nil
+	}
+	sk.backends.Aside.loaded(call.Session, b.Name)
+	return &mcp.Result{
+		Content: []mcp.Content{{Text: b.Activated(text)}},
+		Structured: invokeOutput{
+			Name: b.Name, Source: b.Source, Trusted: b.Trusted, Path: b.Path, Instructions: text, Resources: b.Resources, More: b.More,
+		},
+	}, nil
+}
+
+// search finds skills.
+func (sk *skills) search(ctx context.Context, _ mcp.Call, in searchSkillsInput) (*mcp.Result, error) {
+	if sk.backends.Skills == nil {
+		return mcp.Failed(noSkills), nil
+	}
+	DescribeSkills(sk.server, sk.backends.Skills)
+	found, err := sk.backends.Skills.Search(ctx, in.Pattern, in.Flags)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return mcp.Failed("%s. Nothing was searched.", err), nil
+	}
+	text, err := json.Marshal(found)
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.Result{Content: []mcp.Content{{Text: string(text)}}, Structured: found}, nil
+}
+
+// skillScheme begins the addresses of skills as resources.
+const skillScheme = "skill://"
+
+// resource is the skills and their files as resources.
+func (sk *skills) resource() mcp.Resource {
+	return mcp.Resource{
+		Template: "skill://{name}/{+path}", Name: "skills", Title: "Skills", MIME: "text/markdown",
+		Description: "The files of the skills; SKILL.md has the instructions.",
+		Read:        sk.read,
+		List: func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
+			var all []mcp.Entry
+			for _, s := range sk.backends.Skills.All() {
+				all = append(all, mcp.Entry{URI: skillScheme + s.Name + "/SKILL.md", Name: s.Name, Description: described(s), MIME: "text/markdown"})
+			}
+			return all, nil
+		},
+		Complete: func(_ context.Context, _ *mcp.Session, variable, typed string) ([]string, error) {
+			var names []string
+			if variable == "name" {
+				for _, s := range sk.backends.Skills.All() {
+					if strings.HasPrefix(s.Name, typed) {
+						names = append(names, s.Name)
+					}
+				}
+			}
+			return names, nil
+		},
+	}
+}
+
+// described is what a person is told of a skill. They choose it themselves, so
+// that of the workspace is told too, as what it is.
+func described(s skill.Skill) string {
+	if s.Trusted {
+		return s.Description
+	}
+	return "(of the " + s.Source + ", which agents can write) " + s.Description
+}
+
+// read is one file of a skill.
+func (sk *skills) read(_ context.Context, _ *mcp.Session, uri string) (data []byte, kind string, err error) {
+	name, file, ok := strings.Cut(strings.TrimPrefix(uri, skillScheme), "/")
+	if file, err = url.PathUnescape(file); err != nil || !ok {
+		return nil, "", mcp.ErrNotFound
+	}
+	data, err = sk.backends.Skills.File(name, file)
+	switch {
+	case errors.Is(err, skill.ErrUnknown), errors.Is(err, fs.ErrNotExist), errors.Is(err, skill.ErrOutside):
+		return nil, "", mcp.ErrNotFound
+	case err != nil:
+		return nil, "", err
+	}
+	kind = mime.TypeByExtension(path.Ext(file))
+	switch {
+	case path.Ext(file) == ".md":
+		kind = "text/markdown"
+	case kind == "" && !strings.ContainsRune(string(data), 0):
+		kind = "text/plain"
+	case kind == "":
+		kind = "application/octet-stream"
+	}
+	return data, kind, nil
+}
+
+// prompts are the skills as prompts: a person chooses one at the client.
+func (sk *skills) prompts() mcp.PromptSource {
+	return mcp.PromptSource{
+		List: func(context.Context, *mcp.Session) ([]mcp.Prompt, error) {
+			var all []mcp.Prompt
+			for _, s := range sk.backends.Skills.All() {
+				all = append(all, mcp.Prompt{
+					Name: s.Name, Title: s.Name, Description: described(s),
+					Arguments: []mcp.Argument{{Name: "arguments", Description: "what to put in for $ARGUMENTS"}},
+				})
+			}
+			return all, nil
+		},
+		Get: func(_ context.Context, s *mcp.Session, name string, args map[string]string) ([]mcp.Message, error) {
+			b, err := sk.backends.Skills.Open(name)
+			if errors.Is(err, skill.ErrUnknown) {
+				return nil, mcp.ErrNotFound
+			} else if err != nil {
+				return nil, err
+			}
+			text, err := b.Expand(args["arguments"])
+			if err != nil {
+				return nil, err
+			}
+			sk.backends.Aside.loaded(s, b.Name)
+			return []mcp.Message{{Content: mcp.Content{Text: b.Activated(text)}}}, nil
+		},
+	}
+}

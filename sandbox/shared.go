@@ -1,0 +1,29 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+)
+
+// addShared adds the directories that every box sees. They are read-only, and
+// their owner's files are the box's user's, so that it can read what only the
+// owner may; where a file system cannot do that, what all may read must do.
+func (s *Supervisor) addShared(p *plan, uid int) error {
+	for _, m := range s.cfg.Shared {
+		if slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == m.Target }) {
+			continue // the profile puts something else there
+		}
+		err := s.addMount(p, mount{source: m.Source, target: m.Target, file: -1, mapped: true}, uid)
+		if _, ok := errors.AsType[*Refusal](err); ok {
+			err = s.addMount(p, mount{source: m.Source, target: m.Target, file: -1}, uid)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("share %s: %w", m.Target, err)
+		}
+	}
+	return nil
+}
