@@ -93,8 +93,8 @@ func TestReadmeToolsAreTheRegisteredTools(t *testing.T) {
 			works = append(works, m[1])
 		}
 	}
-	if len(rows) != 13 {
-		t.Errorf("README.md: got %d rows in the table of tools, want 13", len(rows))
+	if len(rows) != 14 {
+		t.Errorf("README.md: got %d rows in the table of tools, want 14", len(rows))
 	}
 
 	server, err := mcp.New(mcp.Config{Gate: new(policies.Policy)})
