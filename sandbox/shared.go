@@ -5,12 +5,18 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"belljar.dev/policies"
 )
 
-// addShared adds the directories that every box sees. They are read-only, and
-// their owner's files are the box's user's, so that it can read what only the
-// owner may; where a file system cannot do that, what all may read must do.
-func (s *Supervisor) addShared(p *plan, uid int) error {
+// addShared adds the directories that every box with a workspace sees. They are
+// read-only, and their owner's files are the box's user's, so that it can read
+// what only the owner may; where a file system cannot do that, what all may read
+// must do. A box without a workspace, as that of a browser, is not for an agent.
+func (s *Supervisor) addShared(p *plan, g policies.Grant, uid int) error {
+	if g.Workspace() == policies.AccessNone {
+		return nil
+	}
 	for _, m := range s.cfg.Shared {
 		if slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == m.Target }) {
 			continue // the profile puts something else there

@@ -245,7 +245,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 			return nil, err
 		}
 	}
-	if err := s.addShared(p, uid); err != nil {
+	if err := s.addShared(p, g, uid); err != nil {
 		boxinit.CloseAll(p.passed())
 		return nil, err
 	}

@@ -35,8 +35,8 @@ type Config struct {
 	// overlay workspaces and the images. It is made when it is first needed,
 	// for the caller's eyes only; grants that need it are refused without it.
 	State string
-	// Shared are directories that every box sees read-only, whatever its profile
-	// mounts. One that is gone when a box opens is left out.
+	// Shared are directories that every box with a workspace sees read-only,
+	// whatever its profile mounts. One that is gone when a box opens is left out.
 	Shared []policies.Mount
 	// Checkpoints lets Box.Checkpoint work, which costs each box with an overlay
 	// workspace a look at all that was changed in it before.
