@@ -22,7 +22,7 @@ const (
 	// quietTime is how long a page whose scripts did something must do nothing
 	// before it counts as settled; quickTime is it for one whose scripts did not.
 	quietTime = 60 * time.Millisecond
-	quickTime = 8 * time.Millisecond
+	quickTime = 4 * time.Millisecond
 	// mostSettle is how long after its load event that is waited for: pages that
 	// poll, or show a clock, never settle.
 	mostSettle = 2500 * time.Millisecond
@@ -206,9 +206,38 @@ func (t *tab) has() bool {
 
 // settled is what settle.js tells.
 type settled struct {
-	Settled bool `json:"settled"`
-	Matches bool `json:"matches"`
-	Bad     bool `json:"bad"` // the selector is none
+	Settled bool  `json:"settled"`
+	Matches bool  `json:"matches"`
+	Bad     bool  `json:"bad"`  // the selector is none
+	Page    *read `json:"page"` // what the page was at that moment, if that was wanted
+}
+
+// read is what read.js tells of a document.
+type read struct {
+	Size  int    `json:"size"`  // in UTF-16
+	Bytes int    `json:"bytes"` // in UTF-8, or -1 if all is here
+	HTML  string `json:"html"`
+	Title string `json:"title"`
+	URL   string `json:"url"`
+	Cut   string `json:"cut"` // why it is not all
+}
+
+// readOptions are those of read.js.
+type readOptions struct {
+	First  int `json:"first"`
+	Nodes  int `json:"nodes"`
+	Frames int `json:"frames"`
+	Chars  int `json:"chars"`
+	Most   int `json:"most"` // milliseconds
+}
+
+// reading is the script that reads a page out, for so many bytes of it.
+func reading(ctx context.Context, html int) string {
+	o := readOptions{min(firstPart, html), maxNodes, maxFrames, html, int(readTime.Milliseconds())}
+	if by, ok := ctx.Deadline(); ok {
+		o.Most = min(o.Most, int(time.Until(by).Milliseconds()/2)) // the rest is for writing it
+	}
+	return readScript + "(" + argument(o) + ")"
 }
 
 // settle waits until the page is quiet, for as long as the request says at
@@ -262,7 +291,12 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 			o.Quiet, o.Quick = ms(quietTime), ms(quickTime)
 		}
 		var s settled
-		err = t.evaluate(ctx, settleScript+"("+o.String()+")", &s)
+		script := settleScript + "(" + o.String() + ")"
+		if r.Scrolls == 0 && r.Shot == nil && r.HTML > 0 {
+			// One way instead of two, and what is read is what was settled.
+			script += ".then((s) => s.settled ? Object.assign(s, { page: " + reading(ctx, r.HTML) + " }) : s)"
+		}
+		err = t.evaluate(ctx, script, &s)
 		switch {
 		case err == nil && s.Bad:
 			return false, &Error{Kind: KindRefused, Message: "the selector is no CSS selector that the browser can read; mend it, or leave it out"}
@@ -277,6 +311,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 			continue
 		}
 		if busy, _, _ = t.network(); !busy || !quiet {
+			t.early = s.Page
 			return true, nil
 		}
 		if err := t.silence(ctx, most); err != nil {
@@ -414,39 +449,26 @@ func (t *tab) cause(err error) error {
 
 // read reads the document out.
 func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
-	var d struct {
-		Size  int    `json:"size"`  // in UTF-16
-		Bytes int    `json:"bytes"` // in UTF-8, or -1 if all is here
-		HTML  string `json:"html"`
-		Title string `json:"title"`
-		URL   string `json:"url"`
-		Cut   string `json:"cut"`   // why it is not all
-	}
-	o := struct {
-		First  int `json:"first"`
-		Nodes  int `json:"nodes"`
-		Frames int `json:"frames"`
-		Chars  int `json:"chars"`
-		Most   int `json:"most"` // milliseconds
-	}{min(firstPart, r.HTML), maxNodes, maxFrames, r.HTML, int(readTime.Milliseconds())}
-	if by, ok := ctx.Deadline(); ok {
-		o.Most = min(o.Most, int(time.Until(by).Milliseconds()/2)) // the rest is for writing it
-	}
-	var err error
-	for range 3 {
-		if err = t.evaluate(ctx, readScript+"("+argument(o)+")", &d); err == nil || !moved(err) {
-			break // else it moved on to another page just now
+	d, err := t.early, error(nil)
+	for i := 0; d == nil && i < 3; i++ {
+		d = new(read)
+		if err = t.evaluate(ctx, reading(ctx, r.HTML), d); err == nil {
+			break
 		}
-		if err = t.again(ctx, r.Until, time.Now().Add(leavePatience)); err != nil {
+		if d = nil; !moved(err) {
+			return err
+		}
+		// It moved on to another page just now.
+		if err := t.again(ctx, r.Until, time.Now().Add(leavePatience)); err != nil {
 			return err
 		}
 	}
-	if err != nil {
+	if d == nil {
 		return err
 	}
 	var html strings.Builder
 	html.WriteString(d.HTML)
-	for at := o.First; at < d.Size && html.Len() < r.HTML; at += partSize {
+	for at := min(firstPart, r.HTML); at < d.Size && html.Len() < r.HTML; at += partSize {
 		var part string
 		if err := t.evaluate(ctx, fmt.Sprintf("globalThis.belljarPart(%d, %d)", at, at+partSize), &part); err != nil {
 			return err

@@ -67,6 +67,8 @@ type tab struct {
 	notes     []string
 	noted     int
 	refused   []Refused
+
+	early *read // the page as it was when it settled; of load only
 }
 
 type request struct {
@@ -138,6 +140,10 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 	_, e5 := popups.wait(ctx)
 	_, e6 := watch.wait(ctx)
 	if err = errors.Join(e1, e2, e3, e4, e5, e6); err != nil {
+		return nil, fmt.Errorf("prepare page: %w", err)
+	}
+	// The first run of a script is a slow one: that is over before there is a call.
+	if err = t.evaluate(ctx, settleScript+`({most: 20, quiet: 0, quick: 0, least: 0})`+".then(() => "+reading(ctx, DefaultHTML)+")", nil); err != nil {
 		return nil, fmt.Errorf("prepare page: %w", err)
 	}
 	return t, nil

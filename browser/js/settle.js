@@ -18,5 +18,5 @@
     if (rest <= 0 && matches && now - start >= o.least) { done({ settled: true, matches, active }); return; }
     setTimeout(() => idle(look, { timeout: 30 }), Math.max(matches ? 1 : 10, Math.min(rest, o.most)));
   };
-  setTimeout(() => idle(look, { timeout: 30 }), 0);
+  idle(look, { timeout: 30 });
 }))
