@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
@@ -103,9 +104,13 @@ func (t *tab) door(raw string) string {
 	if err != nil {
 		return ""
 	}
+	host, err := policies.ParseHost(u.Hostname())
+	if err != nil {
+		return ""
+	}
 	records, _ := t.ch.box.Blocked(0)
 	for i := len(records) - 1; i >= 0; i-- {
-		if r := records[i]; strings.EqualFold(r.Host.String(), u.Hostname()) || r.Addr.Addr().String() == strings.Trim(u.Hostname(), "[]") {
+		if r := records[i]; r.Host == host || r.Addr.IsValid() && r.Addr.Addr().Unmap() == host.Addr() {
 			return r.Refusal()
 		}
 	}

@@ -130,7 +130,9 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 	netOn := begin(c, t.session, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))})
 	crashOn := begin(c, t.session, inspector.Enable, cdp.Empty{})
 	popups := begin(c, t.session, target.SetAutoAttach, target.SetAutoAttachParams{
-		AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: new(true), Filter: target.Filter{{Type: "page"}, {Exclude: true}},
+		// Not WaitForDebuggerOnStart, which makes workers wait as well, whatever
+		// the filter says.
+		AutoAttach: true, Flatten: new(true), Filter: target.Filter{{Type: "page"}, {Exclude: true}},
 	})
 	watch := begin(c, t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchScript, WorldName: world})
 	_, e1 := deny.wait(ctx)
