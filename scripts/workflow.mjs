@@ -1,0 +1,87 @@
+#!/usr/bin/env node
+// Tasks, plans and questions as the TypeScript SDK's client drives them:
+// workflow.mjs BELLJAR WORKSPACE STATE. Ends with 1 at the first check that fails.
+import assert from "node:assert/strict";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+const [belljar, workspace, state] = process.argv.slice(2);
+const args = ["serve", "--workspace", workspace, "--state", state];
+const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
+
+// The person at the client answers each form by what it asks.
+const answers = [];
+async function connect() {
+  const client = new Client({ name: "claude-code", version: "1" }, { capabilities: { elicitation: {} } });
+  client.setRequestHandler(ElicitRequestSchema, () => answers.shift());
+  await client.connect(new StdioClientTransport({ command: belljar, args, stderr: "inherit" }));
+  await client.listTools(); // results are checked against the output schemas then
+  return { client, call: (name, args) => client.callTool({ name, arguments: args }) };
+}
+
+let { client, call } = await connect();
+const made = await call("TaskManager", { action: "create", text: "Release" });
+const task_id = made.structuredContent.current_task_id;
+const step = await call("TaskManager", { action: "add", text: "Tag" });
+await call("TaskManager", { action: "complete", step_id: step.structuredContent.step_id });
+assert.equal(text(await call("PlanMode", { action: "enter", goal: "Release" })), "Plan mode activated. Write your plan as markdown.");
+assert.match(text(await call("Bash", { command: "touch /workspace/planned" })), /Read-only file system/);
+await client.close();
+
+// Another process goes on with the tasks and with the plan.
+({ client, call } = await connect());
+assert.match(text(await call("TaskManager", { action: "pending" })), /task \d+: Release/);
+assert.match(text(await client.readResource({ uri: "todo://list" }).then((r) => ({ content: r.contents }))), /Release/);
+assert.match(text(await call("PlanMode", { action: "status" })), /^Plan mode: ACTIVE\nGoal: Release\nDuration: /);
+assert.match(text(await call("Bash", { command: "touch /workspace/planned" })), /Read-only file system/);
+answers.push({ action: "accept", content: { answer: "no", note: "shorter" } });
+assert.match(text(await call("PlanMode", { action: "exit", plan: "# Long" })), /^Plan rejected. User feedback: shorter\n/);
+answers.push({ action: "accept", content: { answer: "yes, this once" } });
+assert.match(text(await call("PlanMode", { action: "exit", plan: "# Short", plan_file: "r.md" })), /^Plan approved.\nPlan saved to r.md\nExiting plan mode. Returning to execution.$/);
+assert.equal((await client.readResource({ uri: "plan:///r.md" })).contents[0].text, "# Short");
+assert.equal((await call("Bash", { command: "touch /workspace/planned" })).structuredContent.exit_code, 0);
+await call("TaskManager", { action: "complete", task_id });
+
+const questions_json = JSON.stringify({ questions: [{ text: "Which?", options: ["A", "B"] }, { id: "who", question: "Who?" }] });
+answers.push({ action: "accept", content: { q1: "B", who: "me" } });
+const said = await call("AskUserQuestion", { questions_json });
+assert.deepEqual(said.structuredContent.answers_by_id, { q1: "B", who: "me" });
+answers.push({ action: "decline" });
+assert.equal((await call("AskUserQuestion", { questions_json })).structuredContent.outcome, "decline");
+await client.close();
+console.log("ok  tasks, plans and questions, legacy era");
+
+// The SDK at this version knows no input_required, so the modern era is spoken
+// line by line.
+const server = spawn(belljar, args, { stdio: ["pipe", "pipe", "inherit"] });
+const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
+let id = 0;
+async function modern(name, args, more = {}) {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "workflow", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": { elicitation: {} },
+  };
+  server.stdin.write(JSON.stringify({ jsonrpc: "2.0", id: ++id, method: "tools/call", params: { name, arguments: args, _meta, ...more } }) + "\n");
+  const answer = JSON.parse((await lines.next()).value);
+  assert.equal(answer.id, id);
+  assert.equal(answer.error, undefined);
+  return answer.result;
+}
+async function answered(name, args, content) {
+  const asks = await modern(name, args);
+  assert.equal(asks.resultType, "input_required");
+  const inputResponses = Object.fromEntries(Object.keys(asks.inputRequests).map((key) => [key, { action: "accept", content }]));
+  return modern(name, args, { requestState: asks.requestState, inputResponses });
+}
+assert.match(text(await modern("TaskManager", { action: "create", text: "Modern" })), /^Created task /);
+const free = await answered("AskUserQuestion", { questions_json }, { q1_other: "C", who: "you" });
+assert.deepEqual(free.structuredContent.answers_by_id, { q1: "C", who: "you" });
+await modern("PlanMode", { action: "enter", goal: "m" });
+const left = await answered("PlanMode", { action: "exit", plan: "# M" }, { answer: "yes, this once" });
+assert.match(text(left), /^Plan approved.\n/);
+server.stdin.end();
+console.log("ok  tasks, plans and questions, modern era");
