@@ -184,7 +184,8 @@ func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, e
 func showsForms(capabilities []byte) bool {
 	var can struct {
 		Elicitation *struct {
-			Form, URL *struct{}
+			Form *struct{} `json:"form"`
+			URL  *struct{} `json:"url"`
 		} `json:"elicitation"`
 	}
 	return json.Unmarshal(capabilities, &can) == nil && can.Elicitation != nil && (can.Elicitation.Form != nil || can.Elicitation.URL == nil)

@@ -170,12 +170,12 @@ func TestKillWhileWriting(t *testing.T) {
 		}
 		lines := bufio.NewScanner(out)
 		for n := 0; lines.Scan(); {
-			state, id, _ := strings.Cut(lines.Text(), " ")
-			if state == "error" {
+			kind, id, _ := strings.Cut(lines.Text(), " ")
+			if kind == "error" {
 				t.Error(lines.Text())
 				break
 			}
-			last[id] = State(state)
+			last[id] = State(kind)
 			if n++; n == 1+i%4 {
 				cmd.Process.Kill()
 			}
