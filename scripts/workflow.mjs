@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
-import { spawn } from "node:child_process";
-import { createInterface } from "node:readline";
+import { Client as Next } from "@modelcontextprotocol/client";
+import { StdioClientTransport as NextTransport } from "@modelcontextprotocol/client/stdio";
 
 const [belljar, workspace, state] = process.argv.slice(2);
 const args = ["serve", "--workspace", workspace, "--state", state];
@@ -54,28 +54,18 @@ assert.equal((await call("AskUserQuestion", { questions_json })).structuredConte
 await client.close();
 console.log("ok  tasks, plans and questions, legacy era");
 
-// The SDK at this version knows no input_required, so the modern era is spoken
-// line by line.
-const server = spawn(belljar, args, { stdio: ["pipe", "pipe", "inherit"] });
-const lines = createInterface({ input: server.stdout })[Symbol.asyncIterator]();
-let id = 0;
-async function modern(name, args, more = {}) {
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": { name: "workflow", version: "1" },
-    "io.modelcontextprotocol/clientCapabilities": { elicitation: {} },
-  };
-  server.stdin.write(JSON.stringify({ jsonrpc: "2.0", id: ++id, method: "tools/call", params: { name, arguments: args, _meta, ...more } }) + "\n");
-  const answer = JSON.parse((await lines.next()).value);
-  assert.equal(answer.id, id);
-  assert.equal(answer.error, undefined);
-  return answer.result;
-}
+// The next major version of the SDK speaks the modern era, and answers a result
+// that asks by making the call again.
+const next = new Next({ name: "workflow", version: "1" }, { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: "2026-07-28" } } });
+next.setRequestHandler("elicitation/create", () => answers.shift());
+await next.connect(new NextTransport({ command: belljar, args, stderr: "inherit" }));
+await next.listTools();
+const modern = (name, args) => next.callTool({ name, arguments: args });
 async function answered(name, args, content) {
-  const asks = await modern(name, args);
-  assert.equal(asks.resultType, "input_required");
-  const inputResponses = Object.fromEntries(Object.keys(asks.inputRequests).map((key) => [key, { action: "accept", content }]));
-  return modern(name, args, { requestState: asks.requestState, inputResponses });
+  answers.push({ action: "accept", content });
+  const result = await modern(name, args);
+  assert.equal(answers.length, 0, "nobody was asked");
+  return result;
 }
 assert.match(text(await modern("TaskManager", { action: "create", text: "Modern" })), /^Created task /);
 const free = await answered("AskUserQuestion", { questions_json }, { q1_other: "C", who: "you" });
@@ -83,5 +73,5 @@ assert.deepEqual(free.structuredContent.answers_by_id, { q1: "C", who: "you" });
 await modern("PlanMode", { action: "enter", goal: "m" });
 const left = await answered("PlanMode", { action: "exit", plan: "# M" }, { answer: "yes, this once" });
 assert.match(text(left), /^Plan approved.\n/);
-server.stdin.end();
+await next.close();
 console.log("ok  tasks, plans and questions, modern era");
