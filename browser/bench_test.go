@@ -46,7 +46,7 @@ func peer(b *testing.B) context.Context {
 	return ctx
 }
 
-func peerLoad(b *testing.B, ctx context.Context, url, selector string) string {
+func peerLoad(ctx context.Context, b *testing.B, url, selector string) string {
 	b.Helper()
 	ctx, cancel := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	defer cancel()
@@ -86,7 +86,7 @@ func BenchmarkPaired(b *testing.B) {
 				l := r.must(browser.Request{URL: r.url(tt.path)})
 				ours = append(ours, time.Since(start))
 				start = time.Now()
-				html := peerLoad(b, ctx, local, tt.selector)
+				html := peerLoad(ctx, b, local, tt.selector)
 				theirs = append(theirs, time.Since(start))
 				if !strings.Contains(l.HTML, tt.want) || !strings.Contains(html, tt.want) {
 					b.Fatalf("not all is there: %v %v", strings.Contains(l.HTML, tt.want), strings.Contains(html, tt.want))

@@ -112,8 +112,8 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 // worthAgain reports whether the same call may come to another end, in another
 // Chrome or another kind of box.
 func (p *Pool) worthAgain(err error, box, g policies.Grant) bool {
-	switch KindOf(err) {
-	case KindAbsent:
+	kind := KindOf(err)
+	if kind == KindAbsent {
 		if box.NestsNamespaces() && g.Browser() == policies.BrowserDegraded {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -124,10 +124,8 @@ func (p *Pool) worthAgain(err error, box, g policies.Grant) bool {
 			}
 		}
 		return false
-	case KindCrashed:
-		return true
 	}
-	return errors.Is(err, errGone) || errors.Is(err, errDied) || errors.Is(err, sandbox.ErrClosed)
+	return kind == KindCrashed || errors.Is(err, errGone) || errors.Is(err, errDied) || errors.Is(err, sandbox.ErrClosed)
 }
 
 // final is the error for the caller.

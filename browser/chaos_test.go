@@ -110,8 +110,15 @@ func TestChaos(t *testing.T) {
 		kind   string
 		signal unix.Signal
 	}{
-		{"", unix.SIGKILL}, {"renderer", unix.SIGKILL}, {"gpu-process", unix.SIGKILL}, {"utility", unix.SIGKILL}, {"zygote", unix.SIGKILL},
-		{"", unix.SIGSTOP}, {"renderer", unix.SIGSTOP}, {"gpu-process", unix.SIGSTOP}, {"utility", unix.SIGSTOP},
+		{"", unix.SIGKILL},
+		{"renderer", unix.SIGKILL},
+		{"gpu-process", unix.SIGKILL},
+		{"utility", unix.SIGKILL},
+		{"zygote", unix.SIGKILL},
+		{"", unix.SIGSTOP},
+		{"renderer", unix.SIGSTOP},
+		{"gpu-process", unix.SIGSTOP},
+		{"utility", unix.SIGSTOP},
 	} {
 		name := fmt.Sprintf("%v of %q", tt.signal, tt.kind)
 		t.Run(name, func(t *testing.T) {

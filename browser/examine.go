@@ -88,8 +88,7 @@ done`})
 	if err != nil {
 		return false, firstLine(err)
 	}
-	lines := strings.Split(strings.TrimSpace(string(cut.Text)), "\n")
-	for _, line := range lines {
+	for line := range strings.SplitSeq(strings.TrimSpace(string(cut.Text)), "\n") {
 		var user string
 		var fields, filters, ours int
 		if n, _ := fmt.Sscanf(line, "%s %d %d %d", &user, &fields, &filters, &ours); n < 4 || user != "other" || filters <= ours {

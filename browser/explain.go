@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"belljar.dev/policies"
@@ -109,8 +110,8 @@ func (t *tab) door(raw string) string {
 		return ""
 	}
 	records, _ := t.ch.box.Blocked(0)
-	for i := len(records) - 1; i >= 0; i-- {
-		if r := records[i]; r.Host == host || r.Addr.IsValid() && r.Addr.Addr().Unmap() == host.Addr() {
+	for _, r := range slices.Backward(records) {
+		if r.Host == host || r.Addr.IsValid() && r.Addr.Addr().Unmap() == host.Addr() {
 			return r.Refusal()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -32,10 +33,7 @@ var errAbsent = errors.New("no Chromium is installed where a box can see it")
 // program itself, in a directory that boxes can see. The error says how to get
 // one.
 func Find() (string, error) {
-	var candidates []string
-	for _, place := range places[:4] {
-		candidates = append(candidates, place)
-	}
+	candidates := slices.Clone(places[:4])
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			candidates = append(candidates, path)

@@ -37,11 +37,8 @@ const (
 	readTime       = 10 * time.Second // for the walk over a page, at most half of what is left
 )
 
-// errPage is the cause of what a page did to itself.
-var (
-	errCrashed = errors.New("the page crashed")
-	errBusy    = errors.New("the page's scripts leave nothing else a turn")
-)
+// errCrashed is the cause where a page died.
+var errCrashed = errors.New("the page crashed")
 
 // load loads the page of a request and reads it out. All of it ends with ctx;
 // what is there when loading is out of time is read in the rest.

@@ -24,7 +24,7 @@ type canary struct {
 func newCanary(t *testing.T) *canary {
 	t.Helper()
 	c := &canary{}
-	tcp, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's own loopback
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,8 +166,16 @@ func TestRobotsRules(t *testing.T) {
 		pattern, path string
 		want          bool
 	}{
-		{"/", "/x", true}, {"*", "/x", true}, {"/a*c", "/abbbc", true}, {"/a*c$", "/abbbcd", false}, {"/a*c$", "/acbc", true}, {"/a", "/", false},
-		{"/**x", "/yx", true}, {"$", "", true}, {"/$", "/x", false}, {"*$", "/x", true},
+		{"/", "/x", true},
+		{"*", "/x", true},
+		{"/a*c", "/abbbc", true},
+		{"/a*c$", "/abbbcd", false},
+		{"/a*c$", "/acbc", true},
+		{"/a", "/", false},
+		{"/**x", "/yx", true},
+		{"$", "", true},
+		{"/$", "/x", false},
+		{"*$", "/x", true},
 	} {
 		if got := fetch.RobotsMatch(x.pattern, x.path); got != x.want {
 			t.Errorf("%s on %s: got %v", x.pattern, x.path, got)

@@ -189,9 +189,15 @@ func TestKeptPages(t *testing.T) {
 		q    reader.Query
 		want string
 	}{
-		{g, own, "answer 1"}, {g, onward, "answer 1"}, {g, own, "answer 2"}, {g, onward, "answer 2"}, {other, onward, "answer 3"},
-		{g, reader.Query{URL: "http://a.example/"}, "answer 4"}, {g, reader.Query{URL: "http://a.example/"}, "answer 4"},
-		{g, reader.Query{URL: "http://a.example/", Whole: true}, "answer 4"}, {other, reader.Query{URL: "http://a.example/"}, "answer 5"},
+		{g, own, "answer 1"},
+		{g, onward, "answer 1"},
+		{g, own, "answer 2"},
+		{g, onward, "answer 2"},
+		{other, onward, "answer 3"},
+		{g, reader.Query{URL: "http://a.example/"}, "answer 4"},
+		{g, reader.Query{URL: "http://a.example/"}, "answer 4"},
+		{g, reader.Query{URL: "http://a.example/", Whole: true}, "answer 4"},
+		{other, reader.Query{URL: "http://a.example/"}, "answer 5"},
 	} {
 		if got := read(step.g, step.q); got != step.want {
 			t.Errorf("step %d: got %q, want %q", i, got, step.want)
