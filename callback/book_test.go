@@ -30,8 +30,8 @@ func TestTexts(t *testing.T) {
 		say(Active(all, clock))
 	}
 	list()
-	say(Scheduled(set(t, b, "local", "check the build", 30*time.Second, 40)))
-	say(Scheduled(set(t, b, "local", "say \"hello\"\nin two lines", time.Hour, Forever)))
+	say(Scheduled(set(t, b, "check the build", 30*time.Second, 40)))
+	say(Scheduled(set(t, b, "say \"hello\"\nin two lines", time.Hour, Forever)))
 	clock = clock.Add(18 * time.Second)
 	list()
 	slot := 0
@@ -40,7 +40,7 @@ func TestTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	say(Cancelled(gone, true))
-	set(t, b, "local", "second", time.Second, 0)
+	set(t, b, "second", time.Second, 0)
 	if gone, err = b.Cancel(t.Context(), "local", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestTexts(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	b := opened(t, "", nil)
 	for i := range Slots {
-		set(t, b, "local", fmt.Sprint("m", i), time.Minute, 0)
+		set(t, b, fmt.Sprint("m", i), time.Minute, 0)
 	}
 	before, err := b.List(t.Context(), "local")
 	if err != nil {
@@ -105,14 +105,10 @@ func TestBadRequests(t *testing.T) {
 }
 
 // running is a Book that fires as time goes by, in a bubble.
-func running(t *testing.T, idle func(string) bool, change func(*Config)) (b *Book, stop func()) {
+func running(t *testing.T, idle func(string) bool) (b *Book, stop func()) {
 	t.Helper()
 	s := state.New("")
-	cfg := Config{Store: s, Place: place}
-	if change != nil {
-		change(&cfg)
-	}
-	b, err := New(cfg)
+	b, err := New(Config{Store: s, Place: place})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,9 +139,9 @@ func after(t *testing.T, b *Book, d time.Duration) string {
 
 func TestFiresAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, stop := running(t, always, nil)
+		b, stop := running(t, always)
 		defer stop()
-		set(t, b, "local", "m", 30*time.Second, 3)
+		set(t, b, "m", 30*time.Second, 3)
 		for i, want := range []string{"0 m x1 left 2\n", "0 m x1 left 1\n", "0 m x1 left 0\n", ""} {
 			if got := after(t, b, 31*time.Second); got != want {
 				t.Errorf("after %d times its delay: got %q, want %q", i+1, got, want)
@@ -160,9 +156,9 @@ func TestFiresAgainAndAgain(t *testing.T) {
 // TestUntakenCountsUp: a message that nobody takes is there once.
 func TestUntakenCountsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, stop := running(t, always, nil)
+		b, stop := running(t, always)
 		defer stop()
-		set(t, b, "local", "m", 10*time.Second, Forever)
+		set(t, b, "m", 10*time.Second, Forever)
 		if got, want := after(t, b, 45*time.Second), "0 m x4 left -1\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -175,10 +171,10 @@ func TestFiresOnlyWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		busy := true
-		b, stop := running(t, func(string) bool { mu.Lock(); defer mu.Unlock(); return !busy }, nil)
+		b, stop := running(t, func(string) bool { mu.Lock(); defer mu.Unlock(); return !busy })
 		defer stop()
-		set(t, b, "local", "a", 5*time.Second, 10)
-		set(t, b, "local", "b", 5*time.Second, 10)
+		set(t, b, "a", 5*time.Second, 10)
+		set(t, b, "b", 5*time.Second, 10)
 		if got := after(t, b, time.Minute); got != "" {
 			t.Errorf("while busy: got %q, want nothing", got)
 		}
@@ -198,9 +194,9 @@ func TestFiresOnlyWhenIdle(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, stop := running(t, always, nil)
+		b, stop := running(t, always)
 		defer stop()
-		set(t, b, "local", "m", 20*time.Second, 1)
+		set(t, b, "m", 20*time.Second, 1)
 		began := time.Now()
 		got, err := b.Wait(t.Context(), "local", "s-1", nil, time.Minute)
 		if took := time.Since(began).Round(time.Second); err != nil || messages(got) != "0 m x1 left 0\n" || took > 22*time.Second {
@@ -223,7 +219,7 @@ func TestWait(t *testing.T) {
 func TestTheClockGoesBack(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })
-	set(t, b, "local", "m", 10*time.Second, 1)
+	set(t, b, "m", 10*time.Second, 1)
 	clock = clock.Add(-24 * time.Hour)
 	if err := b.Tick(t.Context(), always); err != nil {
 		t.Fatal(err)
@@ -252,7 +248,7 @@ func TestWhoIsTold(t *testing.T) {
 		books[i] = b
 	}
 	b := books[0]
-	set(t, b, "local", "m", time.Second, 1)
+	set(t, b, "m", time.Second, 1)
 	clock = clock.Add(2 * time.Second)
 	for _, b := range books {
 		if err := b.Tick(t.Context(), always); err != nil {
@@ -289,13 +285,13 @@ func TestNothingFiresAtTheBound(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })
 	for range maxPending {
-		set(t, b, "local", "m", time.Second, 1)
+		set(t, b, "m", time.Second, 1)
 		clock = clock.Add(2 * time.Second)
 		if err := b.Tick(t.Context(), always); err != nil {
 			t.Fatal(err)
 		}
 	}
-	set(t, b, "local", "last", time.Second, 1)
+	set(t, b, "last", time.Second, 1)
 	for range 3 {
 		clock = clock.Add(2 * time.Second)
 		if err := b.Tick(t.Context(), always); err != nil {
@@ -335,7 +331,7 @@ func TestPostedAgain(t *testing.T) {
 		}
 	}
 	b := opened(t, dir, change)
-	set(t, b, "local", "m", time.Second, 1)
+	set(t, b, "m", time.Second, 1)
 	clock = clock.Add(2 * time.Second)
 	if err := b.Tick(t.Context(), always); err != nil {
 		t.Fatal(err)

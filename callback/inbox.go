@@ -83,7 +83,7 @@ func (in Inbox) room(root *os.Root, name string) error {
 	defer dir.Close()
 	names, err := dir.Readdirnames(4 * maxInbox)
 	if err != nil && len(names) == 0 {
-		return nil //nolint:nilerr // an empty directory ends with io.EOF
+		return nil // an empty directory ends with io.EOF
 	}
 	n := 0
 	for _, other := range names {

@@ -114,7 +114,7 @@ func TestARestartKeepsCallbacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range []string{"a", "b", "c"} {
-		set(t, b, "local", m, 10*time.Second, 5)
+		set(t, b, m, 10*time.Second, 5)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)

@@ -49,9 +49,9 @@ func opened(t *testing.T, dir string, change func(*Config)) *Book {
 
 func always(string) bool { return true }
 
-func set(t *testing.T, b *Book, tenant, message string, delay time.Duration, repeat int) Callback {
+func set(t *testing.T, b *Book, message string, delay time.Duration, repeat int) Callback {
 	t.Helper()
-	c, err := b.Set(t.Context(), tenant, Request{Message: message, Delay: delay, Repeat: repeat, Session: "s-1"})
+	c, err := b.Set(t.Context(), "local", Request{Message: message, Delay: delay, Repeat: repeat, Session: "s-1"})
 	if err != nil {
 		t.Fatalf("set %q: %v", message, err)
 	}

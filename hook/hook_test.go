@@ -79,7 +79,8 @@ func event(data map[string]any) Event {
 }
 
 // TestOutcomes: what a hook that is waited for does to a call, whatever it does.
-// Each text is one that an agent or an operator reads.
+// Each text is one that an agent or an operator reads. L9: 30 s where nothing else
+// is said.
 func TestOutcomes(t *testing.T) {
 	var got strings.Builder
 	for _, tt := range []struct{ name, script string }{
@@ -187,7 +188,8 @@ func TestEventsAreBounded(t *testing.T) {
 }
 
 // TestOrderAndNames: hooks that are waited for come first, by name, until one
-// refuses; "_" and "." are off; what is no hook is shown with the reason.
+// refuses; "_" and "." are off; what is no hook is shown with the reason. C21: any
+// name of an event is taken.
 func TestOrderAndNames(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "x.sh")
 	log := filepath.Join(t.TempDir(), "log")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -131,7 +132,7 @@ func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs *flood, code
 
 // Environ is the variables of a command as execve(2) takes them, after others.
 func (c Command) Environ(before []string) []string {
-	all := before[:len(before):len(before)]
+	all := slices.Clip(before)
 	for name := range maps.Keys(c.Env) {
 		all = append(all, name+"="+c.Env[name])
 	}

@@ -55,7 +55,7 @@ func (c *Catalog) Search(ctx context.Context, pattern, flags string) (Found, err
 // matcher is the pattern as it is looked for; nil for what matches all.
 func matcher(pattern, flags string) (*regexp.Regexp, error) {
 	var fold, extended, words bool
-	for _, f := range strings.Fields(flags) {
+	for f := range strings.FieldsSeq(flags) {
 		letters, ok := strings.CutPrefix(f, "-")
 		for _, l := range letters {
 			switch l {

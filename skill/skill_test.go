@@ -303,6 +303,7 @@ func TestRequired(t *testing.T) {
 	}
 }
 
+// L9: at most 128 skills, within 15 s.
 func TestSearch(t *testing.T) {
 	p, c := made(t, func(cfg *Config) { cfg.Sources = cfg.Sources[:2] })
 	putSkill(t, p.user, "deploy-app", "Ships it.", "Run a.b now")
@@ -310,8 +311,19 @@ func TestSearch(t *testing.T) {
 	putSkill(t, p.project(), "lint", "Deploys nothing.", "x")
 	var got strings.Builder
 	for _, q := range [][2]string{
-		{"", ""}, {"deploy", ""}, {"deploy", "-i"}, {"deploy", "-i -w"}, {"a.b", ""}, {"a.b", "-E"}, {"^(review|lint)$", "-iE"},
-		{"(", ""}, {"(", "-E"}, {"x", "-v"}, {"x", "i"}, {strings.Repeat("x", maxPattern+1), ""}, {strings.Repeat("(a{1000})", 20), "-E"},
+		{"", ""},
+		{"deploy", ""},
+		{"deploy", "-i"},
+		{"deploy", "-i -w"},
+		{"a.b", ""},
+		{"a.b", "-E"},
+		{"^(review|lint)$", "-iE"},
+		{"(", ""},
+		{"(", "-E"},
+		{"x", "-v"},
+		{"x", "i"},
+		{strings.Repeat("x", maxPattern+1), ""},
+		{strings.Repeat("(a{1000})", 20), "-E"},
 	} {
 		found, err := c.Search(t.Context(), q[0], q[1])
 		text, _ := json.Marshal(found)

@@ -94,6 +94,14 @@ func (e *engines) client(t testing.TB, progress func(*sdk.ProgressNotificationPa
 // clientOf is a client of the official SDK, over standard input and output.
 func clientOf(t testing.TB, server *mcp.Server, progress func(*sdk.ProgressNotificationParams)) *sdk.ClientSession {
 	t.Helper()
+	return connected(t, server, &sdk.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { progress(r.Params) },
+	})
+}
+
+// connected is a client with options.
+func connected(t testing.TB, server *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSession {
+	t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	var serving sync.WaitGroup
@@ -101,9 +109,7 @@ func clientOf(t testing.TB, server *mcp.Server, progress func(*sdk.ProgressNotif
 		defer toClient.Close()
 		_ = server.ServeStdio(context.Background(), fromClient, toClient) // until the client leaves
 	})
-	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { progress(r.Params) },
-	})
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
 	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,218 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/callback"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/skill"
+	durable "belljar.dev/state"
+)
+
+// beside lets results bring along what an Aside has.
+type beside struct{ aside *Aside }
+
+func (b beside) Before(_ context.Context, c mcp.Call, _ policies.Facts) *policies.Refusal {
+	b.aside.Began(c)
+	return nil
+}
+
+func (b beside) After(ctx context.Context, c mcp.Call, _ policies.Facts, o mcp.Outcome) []mcp.Content {
+	return b.aside.Ended(ctx, c, o.Err == nil)
+}
+
+// later is a server with callbacks and skills whose clock stands still.
+type later struct {
+	server *mcp.Server
+	book   *callback.Book
+	clock  time.Time
+}
+
+func newLater(t *testing.T, state, skills string) *later {
+	t.Helper()
+	l := &later{clock: time.Now()}
+	store := durable.New(state)
+	t.Cleanup(func() { store.Close() })
+	var err error
+	l.book, err = callback.New(callback.Config{
+		Store: store, Place: "/p", Now: func() time.Time { return l.clock },
+		Changed: func(tenant string) { CallbacksChanged(l.server, tenant) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog := skill.New(skill.Config{Sources: []skill.Source{{
+		Name: "user", Dir: skills, Required: filepath.Join(skills, "required_skills.txt"), Trusted: true,
+	}}})
+	aside := NewAside(l.book, catalog, nil)
+	if l.server, err = mcp.New(mcp.Config{Gate: policies.Default(), Around: beside{aside}}); err != nil {
+		t.Fatal(err)
+	}
+	Add(l.server, Backends{Callbacks: l.book, Skills: catalog, Aside: aside})
+	t.Cleanup(func() { l.server.Shutdown(context.Background()) })
+	return l
+}
+
+// say is the texts of a call's result.
+func say(t *testing.T, c *sdk.ClientSession, tool string, args map[string]any) string {
+	t.Helper()
+	res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s %v: %v", tool, args, err)
+	}
+	var texts []string
+	for _, content := range res.Content {
+		if text, ok := content.(*sdk.TextContent); ok {
+			texts = append(texts, text.Text)
+		}
+	}
+	return strings.Join(texts, "\n| ")
+}
+
+// TestCallbacksOfAClient: what fires comes with the next result, once, and stands
+// in the resource; a restart keeps it. L7: 1 to 3600 s. L9: 8 slots, 2048
+// characters, 20 times.
+func TestCallbacksOfAClient(t *testing.T) {
+	state, skills := filepath.Join(t.TempDir(), "st"), t.TempDir()
+	l := newLater(t, state, skills)
+	c := clientOf(t, l.server, nil)
+	var b strings.Builder
+	for _, args := range []map[string]any{
+		{"action": "list"},
+		{"message": "look", "delay_seconds": 60},
+		{"action": "set", "message": "again", "delay_seconds": 1, "repeat_count": -1, "callback_id": 5},
+		{"action": "list"},
+		{"message": "x", "delay_seconds": 0},
+		{"message": "x", "delay_seconds": 3601},
+		{"message": "x", "delay_seconds": 60, "repeat_count": 0},
+		{"message": strings.Repeat("x", 3000), "delay_seconds": 60},
+		{"message": "x", "delay_seconds": 60, "callback_id": 5},
+		{"message": "x", "delay_seconds": 60, "callback_id": 8},
+		{"message": "x"},
+		{"action": "unset"},
+		{"action": "cancel", "callback_id": 1},
+		{"action": "wait", "wait_ms": 0},
+		{"action": "wait", "wait_ms": 600001},
+	} {
+		raw, _ := json.Marshal(args)
+		fmt.Fprintf(&b, "> %.80s\n%s\n", raw, say(t, c, "SetCallback", args))
+	}
+	l.clock = l.clock.Add(2 * time.Second)
+	fmt.Fprintf(&b, "> two seconds later\n%s\n", say(t, c, "SearchSkills", map[string]any{"pattern": "nothing"}))
+	fmt.Fprintf(&b, "> at once\n%s\n", say(t, c, "SearchSkills", map[string]any{"pattern": "nothing"}))
+	for range 6 {
+		say(t, c, "SetCallback", map[string]any{"message": "x", "delay_seconds": 3600})
+	}
+	fmt.Fprintf(&b, "> the 9th\n%s\n", say(t, c, "SetCallback", map[string]any{"message": "x", "delay_seconds": 60}))
+	golden(t, "callbacks.golden", b.String())
+
+	again := newLater(t, state, skills)
+	got, err := clientOf(t, again.server, nil).ReadResource(t.Context(), &sdk.ReadResourceParams{URI: callbackURI})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept struct{ Pending, Told, Active []struct{ Message string } }
+	if err := json.Unmarshal([]byte(got.Contents[0].Text), &kept); err != nil || len(kept.Active) != 8 || len(kept.Told) != 1 || kept.Told[0].Message != "again" || len(kept.Pending) != 0 {
+		t.Errorf("after a restart: got %s, %v", got.Contents[0].Text, err)
+	}
+}
+
+// TestCallbackIsTold: who subscribed to the resource is told when something
+// fires.
+func TestCallbackIsTold(t *testing.T) {
+	l := newLater(t, "", t.TempDir())
+	told := make(chan string, 16)
+	c := watcherOf(t, l.server, func(uri string) { told <- uri })
+	if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: callbackURI}); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func(){
+		func() { say(t, c, "SetCallback", map[string]any{"message": "look", "delay_seconds": 5}) },
+		func() {
+			l.clock = l.clock.Add(10 * time.Second)
+			if err := l.book.Tick(t.Context(), func(string) bool { return true }); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		step()
+		if uri := <-told; uri != callbackURI {
+			t.Errorf("told of %s, want %s", uri, callbackURI)
+		}
+	}
+}
+
+// TestSkillsOfAClient: skills are tools, prompts and resources, the list in the
+// description follows the folders, and a session is reminded once.
+func TestSkillsOfAClient(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("deploy/SKILL.md", "---\nname: deploy\ndescription: Deploys.\n---\nDeploy to $ARGUMENTS.\n")
+	put("deploy/notes.txt", "notes")
+	put("required_skills.txt", "deploy\n")
+	l := newLater(t, "", dir)
+	c := clientOf(t, l.server, nil)
+	var b strings.Builder
+	describe := func() {
+		for _, tool := range l.server.Tools() { // a client keeps its list for a while
+			if tool.Name == invokeSkill {
+				b.WriteString("> description\n" + tool.Description + "\n")
+			}
+		}
+	}
+	call := func(tool string, args map[string]any) {
+		raw, _ := json.Marshal(args)
+		fmt.Fprintf(&b, "> %s %s\n%s\n", tool, raw, say(t, c, tool, args))
+	}
+	describe()
+	call("SearchSkills", map[string]any{"pattern": "DEPLOY", "flags": "-i"})
+	call("SearchSkills", map[string]any{"pattern": "(", "flags": "-E"})
+	call("InvokeSkill", map[string]any{"skill_name": "deploy", "arguments": "staging"})
+	call("InvokeSkill", map[string]any{"skill_name": "deplox"})
+	put("review/SKILL.md", "---\nname: review\ndescription: Reviews.\n---\nx\n")
+	put("broken/SKILL.md", "---\nname: broken\n")
+	call("InvokeSkill", map[string]any{"skill_name": "broken"})
+	describe()
+	prompt, err := c.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "deploy", Arguments: map[string]string{"arguments": "prod"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, ok := prompt.Messages[0].Content.(*sdk.TextContent); ok {
+		b.WriteString("> prompt\n" + text.Text + "\n")
+	}
+	for _, uri := range []string{"skill://deploy/SKILL.md", "skill://deploy/notes.txt", "skill://deploy/../x", "skill://nobody/SKILL.md"} {
+		got, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
+		if err != nil {
+			fmt.Fprintf(&b, "> %s\n%v\n", uri, err)
+			continue
+		}
+		fmt.Fprintf(&b, "> %s\n%s %q\n", uri, got.Contents[0].MIMEType, got.Contents[0].Text)
+	}
+	golden(t, "skills.golden", b.String())
+}
+
+// watcherOf is a client that is told of resources that change.
+func watcherOf(t *testing.T, server *mcp.Server, told func(uri string)) *sdk.ClientSession {
+	t.Helper()
+	return connected(t, server, &sdk.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told(r.Params.URI) },
+	})
+}
