@@ -321,7 +321,7 @@ func TestDeadline(t *testing.T) {
 		w.Header().Set("Content-Type", "text/html")
 		if req.URL.Path == "/streams" {
 			io.WriteString(w, "<p>the beginning")
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 		}
 		come <- struct{}{}
 		<-req.Context().Done()

@@ -78,7 +78,8 @@ func (t *trip) lost(err error) error {
 	return err
 }
 
-// follow judges where a page leads, and goes there or says why not.
+// follow judges where a page leads, and goes there, which is neither a Stop nor
+// an error, or says why not.
 func (t *trip) follow(to string, status int) (*Stop, error) {
 	step := Redirect{From: t.at.String(), To: policies.Clip(to, 2000), Status: status}
 	next, err := parse(to)
@@ -111,7 +112,7 @@ func (t *trip) follow(to string, status int) (*Stop, error) {
 		t.r.Headers = nil // they were for the first host
 	}
 	t.at = next
-	return nil, nil
+	return nil, nil //nolint:nilnil // documented: it was followed
 }
 
 // mayGo is what stands against following a redirect, or nil.

@@ -251,9 +251,9 @@ func TestBombs(t *testing.T) {
 		"scans":             many,
 		"gif":               append([]byte("GIF89a\xff\xff\xff\xff\x00\x00\x00"), ';'),
 		"webp":              webpOf(chunk("VP8 ", huge)),
-		"webp, small claim": webpOf(chunk("VP8X", "\x00\x00\x00\x00\x09\x00\x00\x09\x00\x00"), chunk("VP8 ", huge)),
+		"webp, small claim": webpOf(chunk("VP8X", "\x00\x00\x00\x00\x09\x00\x00\x09\x00\x00"), chunk("VP8 ", huge)), //nolint:dupword // bytes
 		"webp, lossless":    webpOf(chunk("VP8L", "\x2f\xff\xff\xff\x0f")),
-		"webp, animated":    webpOf(chunk("VP8X", "\x02\x00\x00\x00\x09\x00\x00\x09\x00\x00")),
+		"webp, animated":    webpOf(chunk("VP8X", "\x02\x00\x00\x00\x09\x00\x00\x09\x00\x00")), //nolint:dupword // bytes
 		"bmp":               append([]byte("BM\x00\x00\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00\x60\xea\x00\x00\x60\xea\x00\x00\x01\x00\x18\x00"), make([]byte, 24)...),
 	} {
 		info, err := Examine(src)
@@ -275,7 +275,7 @@ func FuzzExamine(f *testing.F) {
 	}
 	f.Add(withEXIF(encodeAs(f, "jpeg", quarters(8, 8)), binary.LittleEndian, 6))
 	f.Add(pngHeader(30000, 30000, 8))
-	f.Add(webpOf(chunk("VP8X", "\x00\x00\x00\x00\x09\x00\x00\x09\x00\x00"), chunk("EXIF", "II*\x00")))
+	f.Add(webpOf(chunk("VP8X", "\x00\x00\x00\x00\x09\x00\x00\x09\x00\x00"), chunk("EXIF", "II*\x00"))) //nolint:dupword // bytes
 	m := New(1)
 	f.Fuzz(func(t *testing.T, src []byte) {
 		info, err := Examine(src)

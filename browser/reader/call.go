@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -261,7 +262,7 @@ func (c *call) led(static *Result, got *browser.Loaded, res *Result) *fetch.Stop
 			}
 		}
 	}
-	res.Redirects = append(res.Redirects[:len(res.Redirects):len(res.Redirects)], steps...)
+	res.Redirects = append(slices.Clip(res.Redirects), steps...)
 	return nil
 }
 

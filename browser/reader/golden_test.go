@@ -128,7 +128,7 @@ func sites(t testing.TB) map[string]http.HandlerFunc {
 		"stream": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			io.WriteString(w, "<title>Stream</title><main><h1>Stream</h1><p>"+words+"</p>")
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		},
 		"loop": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) },

@@ -159,11 +159,11 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var e *fetch.Error
+	e, _ := errors.AsType[*fetch.Error](err)
 	var bad *web.UnsupportedError
 	var chrome *browser.Error
 	switch {
-	case errors.As(err, &e) && e.Refused != nil:
+	case e != nil && e.Refused != nil:
 		b := e.Refused.Record.Block()
 		b.Ran = nothingFetched
 		return mcp.Refused(b.Refusal()), nil
