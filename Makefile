@@ -44,6 +44,8 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchtime 25x -timeout 20m ./browser
 	$(GO) test -run '^$$' -bench Fan -benchtime 122x -timeout 20m ./search
 	$(GO) test -run '^$$' -bench SearchCancel -benchtime 50x ./mcp/tools
+	$(GO) test -run '^$$' -bench ToolsList -benchtime 2000x ./mcp/tools
+	$(GO) test -run '^$$' -bench Mix -benchtime 3000x ./cmd/belljar
 
 # How much of a page's content is kept, and how much beside it: saved articles
 # with their text in ARTICLES, and documentation out of Debian's packages.

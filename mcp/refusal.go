@@ -1,8 +1,6 @@
 package mcp
 
 import (
-	"reflect"
-
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"belljar.dev/policies"
@@ -33,13 +31,12 @@ func withRefusal(s *jsonschema.Schema, alone []string) error {
 		s.Properties = make(map[string]*jsonschema.Schema)
 	}
 	if s.Properties[refusalMember] == nil {
-		r, err := jsonschema.ForType(reflect.TypeFor[policies.Refusal](), &jsonschema.ForOptions{})
-		if err != nil {
-			return err
-		}
-		r.Description = "why the call was not run; then nothing else is there"
-		s.Properties[refusalMember] = r
+		s.Properties[refusalMember] = &jsonschema.Schema{Type: "object", Description: "why the call was not run; then nothing else is there"}
 	}
+	// Every tool has the member, so its own members are not told each time: they
+	// would be half of what tools/list sends. docs/policy.md has them.
+	short := &jsonschema.Schema{Type: "object", Description: s.Properties[refusalMember].Description, Required: []string{"decision", "layer", "reason", "retry"}}
+	s.Properties[refusalMember] = short
 	if len(s.Required) > 0 {
 		s.AnyOf = []*jsonschema.Schema{{Required: s.Required}}
 		for _, member := range append([]string{refusalMember}, alone...) {
