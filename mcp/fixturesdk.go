@@ -53,7 +53,8 @@ func contentFixtures() []fixtureTool {
 			&sdk.TextContent{Text: "Multiple content types test:"},
 			&sdk.ImageContent{Data: bits(fixturePNG), MIMEType: "image/png"},
 			embedded("test://mixed-content-resource", `{"test":"data","value":123}`))},
-		{"json_schema_2020_12_tool", "has a schema with all that JSON Schema 2020-12 knows", `{
+		{
+			"json_schema_2020_12_tool", "has a schema with all that JSON Schema 2020-12 knows", `{
 			"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
 			"$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
 			"properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
@@ -61,11 +62,15 @@ func contentFixtures() []fixtureTool {
 			"allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
 			"if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
 			"then": {"required": ["phone"]}, "else": {"required": ["email"]}, "additionalProperties": false}`,
-			always(&sdk.TextContent{Text: "called"})},
-		{"test_x_mcp_header", "has an argument that stands in a header too", `{"type": "object", "properties": {
+			always(&sdk.TextContent{Text: "called"}),
+		},
+		{
+			"test_x_mcp_header", "has an argument that stands in a header too", `{"type": "object", "properties": {
 			"region": {"type": "string", "x-mcp-header": "Region"}, "level": {"type": "integer"}}}`,
-			always(&sdk.TextContent{Text: "called"})},
-		{"test_reconnection", "ends its stream, so that the client comes back for the answer", "",
+			always(&sdk.TextContent{Text: "called"}),
+		},
+		{
+			"test_reconnection", "ends its stream, so that the client comes back for the answer", "",
 			func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				if req.Extra != nil && req.Extra.CloseSSEStream != nil {
 					req.Extra.CloseSSEStream(sdk.CloseSSEStreamArgs{RetryAfter: 10 * time.Millisecond})
@@ -74,7 +79,8 @@ func contentFixtures() []fixtureTool {
 					return nil, err
 				}
 				return sdkText("the client came back"), nil
-			}},
+			},
+		},
 	}
 }
 
@@ -106,7 +112,8 @@ func (s *Server) clientFixtures() []fixtureTool {
 		{"test_tool_with_logging", "logs three lines to the client", "", logs(50*time.Millisecond, "Tool execution started", "Tool processing data", "Tool execution completed")},
 		{"test_logging_tool", "logs a line, if the client wants any", "", logs(0, "test_logging_tool executed")},
 		{"test_sampling", "has the client's model say something", `{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"]}`, sample},
-		{"test_elicitation", "asks the client's person", `{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}`,
+		{
+			"test_elicitation", "asks the client's person", `{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}`,
 			func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				var in struct {
 					Message string `json:"message"`
@@ -115,7 +122,8 @@ func (s *Server) clientFixtures() []fixtureTool {
 					return nil, fault(invalidParams, "%v", err)
 				}
 				return elicits(form1(in.Message, "username", "string"))(ctx, req)
-			}},
+			},
+		},
 		{"test_elicitation_sep1034_defaults", "asks with defaults", "", elicits(objectForm("Defaults", map[string]any{
 			"name":     map[string]any{"type": "string", "default": "John Doe"},
 			"age":      map[string]any{"type": "integer", "default": 30},
@@ -124,7 +132,8 @@ func (s *Server) clientFixtures() []fixtureTool {
 			"verified": map[string]any{"type": "boolean", "default": true},
 		}))},
 		{"test_elicitation_sep1330_enums", "asks for choices", "", elicits(objectForm("Choices", choices()))},
-		{"test_missing_capability", "needs a client that samples", "",
+		{
+			"test_missing_capability", "needs a client that samples", "",
 			func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				if c := req.ClientCapabilities(); c != nil && c.Sampling != nil { //nolint:staticcheck // as above
 					return sdkText("the client samples"), nil
@@ -133,19 +142,24 @@ func (s *Server) clientFixtures() []fixtureTool {
 					Code: sdk.CodeMissingRequiredClientCapabilities, Message: "the client does not sample",
 					Data: json.RawMessage(`{"requiredCapabilities":{"sampling":{}}}`),
 				}
-			}},
-		{"test_trigger_tool_change", "has the list of tools change", "",
+			},
+		},
+		{
+			"test_trigger_tool_change", "has the list of tools change", "",
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.announce()
 				return sdkText("changed"), nil
-			}},
-		{"test_trigger_prompt_change", "has the list of prompts change", "",
+			},
+		},
+		{
+			"test_trigger_prompt_change", "has the list of prompts change", "",
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				s.PromptsChanged()
 				return sdkText("changed"), nil
-			}},
+			},
+		},
 	}
 }
 

@@ -144,7 +144,7 @@ func (s *Server) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 		w := s.watches.bySDK[ss]
 		s.mu.Unlock()
 		if w == nil || !n.concerns(w.session) {
-			return nil, nil //nolint:nilnil // a notification has no result
+			return nil, nil
 		}
 		params := &sdk.ResourceUpdatedNotificationParams{URI: n.uri}
 		for key, value := range told.Meta {

@@ -28,6 +28,8 @@ const (
 	fileMost = 4 << 20
 	// pathVariable is how the scripts below are told what to read.
 	pathVariable = "BELLJAR_PATH"
+	// uriShown bounds an address in a message, in characters.
+	uriShown = 300
 )
 
 // What the scripts exit with.
@@ -84,15 +86,15 @@ func (s *shells) rootResource() mcp.Resource {
 func parseFile(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%w: %q is no file of the workspace: want %sPATH", mcp.ErrNotFound, clip(uri, commandShown), filesRoot)
+		return "", fmt.Errorf("%w: %q is no file of the workspace: want %sPATH", mcp.ErrNotFound, clip(uri, uriShown), filesRoot)
 	}
 	name, inside := strings.CutPrefix(u.Path, sandbox.Workspace+"/")
 	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
-		return "", fmt.Errorf("%w: %q holds what no name of a file here has", mcp.ErrNotFound, clip(uri, commandShown))
+		return "", fmt.Errorf("%w: %q holds what no name of a file here has", mcp.ErrNotFound, clip(uri, uriShown))
 	}
 	clean := path.Clean("/" + name)
 	if want := strings.TrimSuffix("/"+name, "/"); !inside || want != "" && clean != want {
-		return "", fmt.Errorf("%w: %q does not lie in the workspace by its name: leave out . and .. and double slashes", mcp.ErrNotFound, clip(uri, commandShown))
+		return "", fmt.Errorf("%w: %q does not lie in the workspace by its name: leave out . and .. and double slashes", mcp.ErrNotFound, clip(uri, uriShown))
 	}
 	return name, nil
 }
@@ -125,13 +127,13 @@ func (s *shells) readFile(ctx context.Context, call mcp.Call, uri string) (data 
 		return nil, "", err
 	case code == exitNone || code == exitOutside:
 		// The same words for both: where a link leads is nobody's business.
-		return nil, "", fmt.Errorf("%w: the workspace has no %q, or it is a link out of it", mcp.ErrNotFound, clip(name, commandShown))
+		return nil, "", fmt.Errorf("%w: the workspace has no %q, or it is a link out of it", mcp.ErrNotFound, clip(name, uriShown))
 	case code == exitOdd:
-		return nil, "", fmt.Errorf("%q is no file and no directory", clip(name, commandShown))
+		return nil, "", fmt.Errorf("%q is no file and no directory", clip(name, uriShown))
 	case code != 0:
-		return nil, "", fmt.Errorf("%q cannot be read in this session's box: exit status %d", clip(name, commandShown), code)
+		return nil, "", fmt.Errorf("%q cannot be read in this session's box: exit status %d", clip(name, uriShown), code)
 	case len(text) > fileMost:
-		return nil, "", fmt.Errorf("%q is larger than %d bytes; read a part of it with Bash", clip(name, commandShown), fileMost)
+		return nil, "", fmt.Errorf("%q is larger than %d bytes; read a part of it with Bash", clip(name, uriShown), fileMost)
 	case name == "" || strings.HasSuffix(name, "/"):
 		return bytes.ReplaceAll(text, []byte{0}, []byte{'\n'}), "text/plain", nil
 	}

@@ -36,7 +36,7 @@ func (s *shells) jobResource() mcp.Resource {
 		Read: func(_ context.Context, session *mcp.Session, uri string) ([]byte, string, error) {
 			id, err := strconv.ParseInt(strings.TrimPrefix(uri, jobScheme), 10, 64)
 			if err != nil {
-				return nil, "", fmt.Errorf("%w: %q names no background task by its number", mcp.ErrNotFound, clip(uri, commandShown))
+				return nil, "", fmt.Errorf("%w: %q names no background task by its number", mcp.ErrNotFound, clip(uri, uriShown))
 			}
 			sh, job, unknown := s.find(session, id)
 			if unknown != nil {
