@@ -166,7 +166,7 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 	case e != nil && e.Refused != nil:
 		b := e.Refused.Record.Block()
 		b.Ran = nothingFetched
-		return mcp.Refused(b.Refusal()), nil
+		return mcp.Refused(b.Refusal()), nil //nolint:nilerr // the result says it
 	case e != nil && e.Kind == fetch.KindClosed && e.Profile != "":
 		return mcp.Refused(policies.Block{Reason: e.Message, Profile: e.Profile, Ran: nothingFetched, Instead: "Instead: " + e.Instead + "."}.Refusal()), nil
 	case e != nil:
