@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +37,8 @@ type execView struct {
 	file  *os.File
 	done  chan struct{}
 
-	mu sync.Mutex // held from an answer until it is written down
+	closing atomic.Bool // the file is closed by us
+	mu      sync.Mutex  // held from an answer until it is written down
 }
 
 // notification is struct seccomp_notif, seccomp_unotify(2).
@@ -118,7 +120,7 @@ func (b *Box) watchExecs(files []int) error {
 	v.file, v.begun = os.NewFile(uintptr(fd), "seccomp notify"), true
 	go func() {
 		defer close(v.done)
-		if err := v.serve(); err != nil && !errors.Is(err, os.ErrClosed) && !errors.Is(err, io.EOF) {
+		if err := v.serve(); err != nil && !v.closing.Load() && !errors.Is(err, io.EOF) {
 			// Nothing more could be started in it, and by enforce nothing may be.
 			b.sup.cfg.Log.Error("box is killed", "box", b.id, "reason", "what it executes cannot be seen any more", "err", err)
 			_ = b.process.Kill()
@@ -131,6 +133,7 @@ func (b *Box) watchExecs(files []int) error {
 // for an answer gets ENOSYS.
 func (v *execView) close() {
 	if v != nil && v.begun {
+		v.closing.Store(true)
 		v.file.Close()
 		<-v.done
 	}
