@@ -99,7 +99,7 @@ func TestEveryMessageIsInAGoldenFile(t *testing.T) {
 func goldenTexts(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for _, pattern := range []string{"testdata/*.golden", "testdata/*/*.golden", "../cmd/belljar/testdata/*.txtar", "../cmd/belljar/testdata/*.golden", "../mcp/tools/testdata/*.golden"} {
+	for _, pattern := range []string{"testdata/*.golden", "testdata/*/*.golden", "../cmd/belljar/testdata/*.txtar", "../cmd/belljar/testdata/*.golden", "../mcp/tools/testdata/*.golden", "approval/testdata/*.golden"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ func planPolicy(patterns []string) (*policies.Policy, error) {
 	}
 	p, err := policies.Parse("plan", text)
 	if bad, ok := errors.AsType[*policies.ParseError](err); ok {
-		return nil, fmt.Errorf("the patterns of the plan: %s", Plain(bad.Error(), maxLine))
+		return nil, fmt.Errorf("the patterns of the plan: %s", Plain(bad.Faults[0].Message, maxLine))
 	}
 	return p, err
 }
