@@ -146,7 +146,7 @@ func BenchmarkFan(b *testing.B) {
 
 func benchFan(b *testing.B, kind string) {
 	way := startMocks(b, kind)
-	policy := searchPolicy(b, searchtest.Defaults()...)
+	policy := searchPolicy(b, browsing, searchtest.Defaults()...)
 	grant := policy.Decide(policies.Facts{Tenant: "bench", Tool: "WebSearch"}).Grant
 	engines := unrated(b)
 	fan, err := search.New(search.Config{Engines: engines, Door: way.Door(nil)})

@@ -162,7 +162,7 @@ func TestEmptyIsEmpty(t *testing.T) {
 
 func TestPolicyDecidesWhoIsAsked(t *testing.T) {
 	r := newRig(t, nil)
-	r.policy = searchPolicy(t, r.mock("github"), r.mock("arxiv"))
+	r.policy = searchPolicy(t, browsing, r.mock("github"), r.mock("arxiv"))
 	report := r.search(search.Query{Text: "things"})
 	if of(t, report, "github").Outcome != search.OK || of(t, report, "brave").Outcome != search.DisabledByPolicy {
 		t.Errorf("got %+v", report.Engines)
@@ -173,7 +173,7 @@ func TestPolicyDecidesWhoIsAsked(t *testing.T) {
 	if n := r.server.Asked(r.mock("brave")); n != 0 {
 		t.Errorf("brave was asked %d times", n)
 	}
-	r.policy = searchPolicy(t, searchtest.Engine{Hosts: []string{"example.com"}})
+	r.policy = searchPolicy(t, browsing, searchtest.Engine{Hosts: []string{"example.com"}})
 	_, err := r.fan.Search(t.Context(), r.grant("local"), search.Query{Text: "things"})
 	if _, ok := errors.AsType[*search.NotAllowedError](err); !ok {
 		t.Errorf("got %v, want a NotAllowedError", err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"belljar.dev/policies"
 )
 
 const (
@@ -306,9 +308,10 @@ func (r *run) enough() bool {
 
 // secondLane has the browser read one engine's page, where no engine of the
 // general web answered and one turned us away that shows pages to people. With
-// other results in hand nobody waits for it. It reports whether it has begun.
+// other results in hand nobody waits for it, and without a browser in the
+// profile of the call there is none. It reports whether it has begun.
 func (r *run) secondLane(awaited bool) bool {
-	if r.browsing || r.f.cfg.Browser == nil || r.plan.query.Category != "general" && !r.plan.named {
+	if r.browsing || r.f.cfg.Browser == nil || r.plan.grant.Browser() == policies.BrowserOff || r.plan.query.Category != "general" && !r.plan.named {
 		return false
 	}
 	var to *Engine

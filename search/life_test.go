@@ -272,6 +272,20 @@ func TestBrowserLane(t *testing.T) {
 	}
 }
 
+// A profile without a browser has no second lane.
+func TestNoBrowserLane(t *testing.T) {
+	b := &browser{page: searchtest.Defaults()[1].Write(searchtest.Made("brave", 5)), asked: make(chan string, 10)}
+	r := newRig(t, func(cfg *search.Config) { cfg.Browser = b })
+	r.policy = searchPolicy(t, "", r.mocks...)
+	for _, e := range r.mocks {
+		r.server.Set(e, searchtest.Blocked(e))
+	}
+	_, err := r.fan.Search(t.Context(), r.grant("a"), search.Query{Text: "one thing"})
+	if err == nil || len(b.asked) != 0 {
+		t.Errorf("got %v and %d pages, want none", err, len(b.asked))
+	}
+}
+
 type browser struct {
 	page  searchtest.Page
 	asked chan string

@@ -37,7 +37,7 @@ func newRig(t testing.TB, change func(*search.Config), more ...searchtest.Engine
 		}
 		r.server.Set(e, searchtest.Zipped(e.Write(searchtest.Made(e.Name, 10))))
 	}
-	r.policy = searchPolicy(t, r.mocks...)
+	r.policy = searchPolicy(t, browsing, r.mocks...)
 	cfg := search.Config{Engines: unrated(t), Door: r.server.Door(nil)}
 	if change != nil {
 		change(&cfg)
@@ -53,8 +53,12 @@ func newRig(t testing.TB, change func(*search.Config), more ...searchtest.Engine
 	return r
 }
 
-// searchPolicy lets the hosts of some engines be asked.
-func searchPolicy(t testing.TB, engines ...searchtest.Engine) *policies.Policy {
+// browsing has the profile of searchPolicy have a browser.
+const browsing = "browser: sandboxed, "
+
+// searchPolicy lets the hosts of some engines be asked; also is put into the
+// profile.
+func searchPolicy(t testing.TB, also string, engines ...searchtest.Engine) *policies.Policy {
 	t.Helper()
 	var hosts []string
 	for _, e := range engines {
@@ -64,9 +68,9 @@ func searchPolicy(t testing.TB, engines ...searchtest.Engine) *policies.Policy {
 version: 1
 defaults: {profile: search}
 profiles:
-  search: {net: {mode: proxy, allow: [%s], limits: {rate: 10000, connections: 1000, bytes: 100GiB}}}
+  search: {%snet: {mode: proxy, allow: [%s], limits: {rate: 10000, connections: 1000, bytes: 100GiB}}}
 rules: [{id: all, match: {tool: "*"}, decision: allow}]
-`, strings.Join(hosts, ", ")))
+`, also, strings.Join(hosts, ", ")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func codePage() string {
 	return b.String() + "</main></body></html>"
 }
 
-// sites are the pages of the acceptance: each becomes a golden file, or the
+// sites are pages of all kinds: each becomes a golden file, or the
 // refusal that it names.
 func sites(t testing.TB) map[string]http.HandlerFunc {
 	words := strings.Repeat("Some words of the page. ", 20)
@@ -194,7 +194,7 @@ func summary(res *reader.Result, err error) string {
 	return b.String() + "\n" + string(content)
 }
 
-// Every page of the acceptance is the markdown of its golden file, or the
+// Every one of these pages is the markdown of its golden file, or the
 // refusal that stands there.
 func TestGoldenSites(t *testing.T) {
 	r := newRig(t, false)

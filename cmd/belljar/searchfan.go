@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"belljar.dev/browser"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
@@ -49,8 +51,35 @@ func (w *works) openSearch() error {
 		// No box has such an id.
 		cfg.Record = func(_ string, r egress.Record) { w.audit.egress("WebSearch", r) }
 	}
+	cfg.Browser = searchLane{w.reading.chrome}
 	w.search, err = search.New(cfg)
 	return err
+}
+
+// searchLane is the pool of browsers as the second lane of a search.
+type searchLane struct{ pool *browser.Pool }
+
+var errLane = errors.New("the browser has no page of it")
+
+// Open implements search.Browser. What the pool says of a fault may hold the
+// address, and with it the query.
+func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) (search.Response, error) {
+	page, err := l.pool.Load(ctx, g, browser.Request{URL: address, HTML: search.MaxBody})
+	switch {
+	case ctx.Err() != nil:
+		return search.Response{}, ctx.Err()
+	case err != nil:
+		return search.Response{}, errLane
+	}
+	header := make(http.Header)
+	for name, value := range page.Headers {
+		header.Set(name, value)
+	}
+	header.Set("Content-Type", "text/html; charset=utf-8") // as which the pool writes it
+	return search.Response{
+		Status: page.Status, Header: header, Body: []byte(page.HTML), FinalURL: page.URL,
+		Truncated: page.Partial != "" || page.HTMLSize > len(page.HTML),
+	}, nil
 }
 
 // searchKeys are the secrets of the policy that engines ask for by name.

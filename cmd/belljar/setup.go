@@ -129,13 +129,13 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 		_ = w.audit.close() // which has nothing to tell
 		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
 	}
-	if err := w.openSearch(); err != nil {
+	if err := w.openReading(); err != nil {
 		w.sandbox.Close()
 		_ = w.audit.close() // as above
 		return nil, failure(err)
 	}
-	if err := w.openReading(); err != nil {
-		w.search.Close()
+	if err := w.openSearch(); err != nil { // which reads with the browsers, too
+		_ = w.reading.close()
 		w.sandbox.Close()
 		_ = w.audit.close() // as above
 		return nil, failure(err)
