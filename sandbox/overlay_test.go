@@ -99,7 +99,7 @@ func TestOverlayKeepsTheWorkspace(t *testing.T) {
 	if b, err = s.Open(t.Context(), "box", overlayGrant(t)); err != nil {
 		t.Fatal(err)
 	}
-	if r, out := shell(t, b, "cat changed sub/dir/file; ls removed"); r.Code == 0 || !strings.HasPrefix(out, "new\nx\n") {
+	if r, out := shell(t, b, "cat changed sub/dir/file; ls removed 2>&1"); r.Code == 0 || !strings.HasPrefix(out, "new\nx\n") {
 		t.Errorf("the second box: %d, %q", r.Code, out)
 	}
 }
