@@ -110,7 +110,7 @@ func TestDialRefuses(t *testing.T) {
 		{"zone.example:80", "has no address", false},
 		{"unknown.example:80", "no such host", false},
 		{"x.denied.example:443", "the profile denies it", true},
-		{"other.example:22", "port 80, 443, not on 22", true},
+		{"other.example:22", "port 80 or 443, not on 22", true},
 		{"8.8.8.8:53", "only where a rule names it", true},
 		{"127.0.0.1:80", "Loopback", true},
 		{"[::1]:80", "Loopback", true},
