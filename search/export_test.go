@@ -53,15 +53,7 @@ func (f *Fan) Wake() {
 }
 
 // CloseIdle closes the doors that nobody uses.
-func (f *Fan) CloseIdle() {
-	f.doors.mu.Lock()
-	defer f.doors.mu.Unlock()
-	for key, l := range f.doors.all {
-		if l.uses == 0 {
-			f.doors.remove(key, l)
-		}
-	}
-}
+func (f *Fan) CloseIdle() { f.doors.CloseIdle() }
 
 // UseDoor has doors made in another way.
-func (f *Fan) UseDoor(open func(policies.Grant) (Door, error)) { f.doors.open = open }
+func (f *Fan) UseDoor(open func(policies.Grant) (Door, error)) { f.cfg.Door = open }

@@ -89,7 +89,7 @@ type Config struct {
 // safe for concurrent use.
 type Fan struct {
 	cfg     Config
-	doors   *doors
+	doors   egress.Loans[Door]
 	cookies *cookies
 	book    *book
 	cache   *cache
@@ -126,7 +126,7 @@ func New(cfg Config) (*Fan, error) {
 	}
 	f := &Fan{
 		sizes: sizes{last: make(map[string]int64)},
-		cfg:   cfg, doors: newDoors(cfg.Door), cookies: newCookies(), book: newBook(), cache: newCache(),
+		cfg:   cfg, cookies: newCookies(), book: newBook(), cache: newCache(),
 		mark: newMarker(), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		patience: DefaultTimeout,
 		flights:  make(map[mark]*flight), under: make(map[*flight]struct{}), tenants: make(map[string]int),
@@ -153,7 +153,7 @@ func (f *Fan) Close() error {
 	if again {
 		return nil
 	}
-	err := f.doors.close()
+	err := f.doors.Close()
 	if f.cfg.State != "" {
 		err = errors.Join(err, f.book.store(f.cfg.State))
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"belljar.dev/sandbox/egress"
 )
 
 // errLeft is why a flight ends for which nobody waits any more.
@@ -45,7 +47,10 @@ func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
 	if len(f.under) >= flightsMost || f.tenants[tenant] >= flightsPerTenant {
 		return nil, ErrBusy
 	}
-	door, err := f.doors.take(p.grant, time.Now())
+	door, err := f.doors.Take(p.grant, time.Now(), func() (Door, error) { return f.cfg.Door(p.grant) })
+	if errors.Is(err, egress.ErrClosed) {
+		return nil, ErrClosed
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +65,7 @@ func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
 	f.work.Go(func() {
 		defer cancel(nil)
 		defer f.land(fl, door)
-		f.lead(ctx, fl, p, door.door)
+		f.lead(ctx, fl, p, door.What)
 	})
 	return fl, nil
 }
@@ -92,8 +97,8 @@ func (f *Fan) publish(fl *flight, r *Report, err error) {
 }
 
 // land is the end of a flight.
-func (f *Fan) land(fl *flight, door *lent) {
-	f.doors.give(door)
+func (f *Fan) land(fl *flight, door *egress.Loan[Door]) {
+	f.doors.Give(door)
 	f.mu.Lock()
 	delete(f.under, fl)
 	if f.tenants[fl.tenant]--; f.tenants[fl.tenant] == 0 {

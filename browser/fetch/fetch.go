@@ -101,7 +101,7 @@ type Response struct {
 // Fetcher gets pages. Its methods are safe for concurrent use. It must be closed.
 type Fetcher struct {
 	cfg   Config
-	rooms *rooms
+	rooms egress.Loans[*room]
 }
 
 // New makes a Fetcher. It opens nothing.
@@ -118,12 +118,12 @@ func New(cfg Config) *Fetcher {
 	if cfg.now == nil {
 		cfg.now = time.Now
 	}
-	return &Fetcher{cfg: cfg, rooms: newRooms(cfg.Door, cfg.Burst)}
+	return &Fetcher{cfg: cfg}
 }
 
 // Close closes the doors, and forgets what was cached. Calls under way fail.
 // Twice is fine.
-func (f *Fetcher) Close() error { return f.rooms.close() }
+func (f *Fetcher) Close() error { return f.rooms.Close() }
 
 // Get gets a page. Its error is an *Error, or the cause of ctx where that was
 // cancelled. A deadline of ctx that passes while the body comes is no error: see
@@ -133,11 +133,16 @@ func (f *Fetcher) Get(ctx context.Context, g policies.Grant, r Request) (*Respon
 	if err != nil {
 		return nil, err
 	}
-	defer f.rooms.give(t.room)
+	m, err := f.enter(g)
+	if err != nil {
+		return nil, err
+	}
+	defer f.rooms.Give(m)
+	t.room = m.What
 	return t.get(ctx)
 }
 
-// begin checks a request and finds its room.
+// begin checks a request.
 func (f *Fetcher) begin(g policies.Grant, r Request) (*trip, error) {
 	if r.MaxBytes < 0 || r.MaxBytes > MaxBytes {
 		return nil, &Error{Kind: KindURL, Message: "the bound of the page's bytes makes no sense"}
@@ -158,9 +163,5 @@ func (f *Fetcher) begin(g policies.Grant, r Request) (*trip, error) {
 			Instead: "tell the person you work for that net of this profile has to let pages through, or that a rule for ReadDocs can grant another profile",
 		}
 	}
-	room, err := f.rooms.take(g, f.cfg.now())
-	if err != nil {
-		return nil, err
-	}
-	return &trip{f: f, g: g, r: r, room: room, at: u, seen: map[string]bool{key(u): true}, reading: g.Reading()}, nil
+	return &trip{f: f, g: g, r: r, at: u, seen: map[string]bool{key(u): true}, reading: g.Reading()}, nil
 }

@@ -1,0 +1,143 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"belljar.dev/policies"
+)
+
+const (
+	loansMost = 64
+	// loanLife is how long what is lent stands. The limits of a profile are
+	// about the life of a box; outside of one they are about an hour of a
+	// tenant's calls.
+	loanLife = time.Hour
+)
+
+// ErrCrowded says that so many tenants use doors at once that there is no room
+// for one more. Nothing was opened.
+var ErrCrowded = errors.New("too many tenants use the network at once; try again in a moment")
+
+// Loans are what calls outside of boxes go out by, a Door with what belongs to
+// it: one for each tenant, profile and what that lets out, so that connections
+// are kept from call to call, and never shared by tenants. At most 64 stand,
+// each for an hour. The zero value is ready; all methods are safe for
+// concurrent use.
+type Loans[T io.Closer] struct {
+	mu     sync.Mutex
+	all    map[loanKey]*Loan[T]
+	closed bool
+}
+
+type loanKey struct {
+	tenant, profile string
+	egress          *policies.Egress
+}
+
+// Loan is what was lent. Whoever took it gives it back.
+type Loan[T io.Closer] struct {
+	What T
+
+	// Guarded by the mutex of the Loans.
+	born, last time.Time
+	uses       int
+	gone       bool // to be closed by its last user
+}
+
+// Take is the loan of a grant. Where there is none it is made by open, which
+// must not wait. The error is open's, ErrCrowded, or ErrClosed.
+func (l *Loans[T]) Take(g policies.Grant, now time.Time, open func() (T, error)) (*Loan[T], error) {
+	key := loanKey{g.Tenant(), g.Profile(), g.Egress()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	one := l.all[key]
+	if one != nil && now.Sub(one.born) > loanLife {
+		l.remove(key, one)
+		one = nil
+	}
+	if one == nil {
+		if len(l.all) >= loansMost && !l.makeRoom() {
+			return nil, ErrCrowded
+		}
+		what, err := open()
+		if err != nil {
+			return nil, err
+		}
+		one = &Loan[T]{What: what, born: now}
+		if l.all == nil {
+			l.all = make(map[loanKey]*Loan[T])
+		}
+		l.all[key] = one
+	}
+	one.uses++
+	one.last = now
+	return one, nil
+}
+
+// Give gives a loan back.
+func (l *Loans[T]) Give(one *Loan[T]) {
+	l.mu.Lock()
+	one.uses--
+	last := one.uses == 0 && one.gone
+	l.mu.Unlock()
+	if last {
+		one.What.Close()
+	}
+}
+
+// remove takes a loan out; mu must be held. One that nobody uses is closed,
+// which waits only for connections that are idle.
+func (l *Loans[T]) remove(key loanKey, one *Loan[T]) {
+	delete(l.all, key)
+	one.gone = true
+	if one.uses == 0 {
+		one.What.Close()
+	}
+}
+
+// makeRoom removes the loan that was not used for the longest time; mu must be
+// held.
+func (l *Loans[T]) makeRoom() bool {
+	var oldest loanKey
+	var found *Loan[T]
+	for key, one := range l.all {
+		if one.uses == 0 && (found == nil || one.last.Before(found.last)) {
+			oldest, found = key, one
+		}
+	}
+	if found != nil {
+		l.remove(oldest, found)
+	}
+	return found != nil
+}
+
+// CloseIdle closes what nobody uses.
+func (l *Loans[T]) CloseIdle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, one := range l.all {
+		if one.uses == 0 {
+			l.remove(key, one)
+		}
+	}
+}
+
+// Close closes all, and lets nothing be taken any more. Who still uses one gets
+// errors. Twice is fine.
+func (l *Loans[T]) Close() error {
+	l.mu.Lock()
+	all := l.all
+	l.all, l.closed = nil, true
+	l.mu.Unlock()
+	var err error
+	for _, one := range all {
+		err = errors.Join(err, one.What.Close())
+	}
+	return err
+}
