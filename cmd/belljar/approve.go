@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -67,54 +66,22 @@ is a no. It asks the servers of this user that run, and they answer nobody else.
 }
 
 // desks are the servers that can be asked, each with what it sees.
-type desks []deskAt
+type desks []seenBy[approvalsInfo]
 
-type deskAt struct {
-	client *controlClient
-	info   approvalsInfo
-}
-
-// open asks all servers. Servers with one state directory see the same
-// approvals.
+// open asks all servers.
 func (a *approving) open(ctx context.Context, all bool) (desks, error) {
-	state, err := findState(a.state)
-	if err != nil {
-		return nil, failure(err)
-	}
-	clients, err := servers(state)
-	if err != nil {
-		return nil, failure(err)
-	}
-	var found desks
-	for _, client := range clients {
-		d := deskAt{client: client}
-		path := "/approvals"
-		if all {
-			path += "?all=1"
-		}
-		switch err := client.ask(ctx, http.MethodGet, path, nil, &d.info); {
-		case gone(err):
-		case err != nil:
-			return nil, failure(err)
-		default:
-			found = append(found, d)
-		}
-	}
-	if len(found) == 0 {
-		return nil, failure(errors.New("approve: no server of this user runs here; `belljar serve` takes answers while it does, and --state names its state directory"))
-	}
-	return found, nil
+	return askServers[approvalsInfo](ctx, "approve", a.state, "/approvals", all)
 }
 
 // of is the server to ask about an approval: the one where it has its effect.
 func (d desks) of(id string) (*controlClient, error) {
 	for _, at := range d {
-		for _, one := range at.info.All {
+		for _, one := range at.said.All {
 			if one.ID != id {
 				continue
 			}
 			for _, other := range d {
-				if other.info.Place == one.Place {
+				if other.said.Place == one.Place {
 					return other.client, nil
 				}
 			}
@@ -129,7 +96,7 @@ func (a *approving) list(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	all := found[0].info.All
+	all := found[0].said.All
 	if a.asJSON {
 		return failure(printJSON(c.OutOrStdout(), all))
 	}
@@ -279,7 +246,7 @@ func (a *approving) watch(c *cobra.Command) error {
 			return err
 		}
 		pending := make(map[string]bool)
-		for _, one := range found[0].info.All {
+		for _, one := range found[0].said.All {
 			if one.State != approval.Pending {
 				continue
 			}

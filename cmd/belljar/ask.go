@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,41 +58,9 @@ this user that run, and they answer nobody else.
 	return c
 }
 
-// askAt is a server with the questions that it sees.
-type askAt struct {
-	client *controlClient
-	list   []question.Asked
-}
-
-// open asks all servers. Servers with one state directory see the same
-// questions.
-func (a *questioning) open(ctx context.Context, all bool) (found []askAt, err error) {
-	state, err := findState(a.state)
-	if err != nil {
-		return nil, failure(err)
-	}
-	clients, err := servers(state)
-	if err != nil {
-		return nil, failure(err)
-	}
-	path := "/questions"
-	if all {
-		path += "?all=1"
-	}
-	for _, client := range clients {
-		at := askAt{client: client}
-		switch err := client.ask(ctx, http.MethodGet, path, nil, &at.list); {
-		case gone(err):
-		case err != nil:
-			return nil, failure(err)
-		default:
-			found = append(found, at)
-		}
-	}
-	if len(found) == 0 {
-		return nil, failure(errors.New("ask: no server of this user runs here; `belljar serve` takes answers while it does, and --state names its state directory"))
-	}
-	return found, nil
+// open asks all servers.
+func (a *questioning) open(ctx context.Context, all bool) ([]seenBy[[]question.Asked], error) {
+	return askServers[[]question.Asked](ctx, "ask", a.state, "/questions", all)
 }
 
 func (a *questioning) list(c *cobra.Command) error {
@@ -101,7 +68,7 @@ func (a *questioning) list(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	all := found[0].list
+	all := found[0].said
 	if a.asJSON {
 		return failure(printJSON(c.OutOrStdout(), all))
 	}
@@ -165,10 +132,10 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 }
 
 // each goes through all that waits.
-func (a *questioning) each(c *cobra.Command, found []askAt) error {
+func (a *questioning) each(c *cobra.Command, found []seenBy[[]question.Asked]) error {
 	lines := bufio.NewReader(c.InOrStdin())
 	waited := false
-	for _, brief := range found[0].list {
+	for _, brief := range found[0].said {
 		if brief.State != question.Waiting {
 			continue
 		}
@@ -193,9 +160,9 @@ func (a *questioning) each(c *cobra.Command, found []askAt) error {
 }
 
 // get is a whole question.
-func (a *questioning) get(ctx context.Context, found []askAt, id string) (one question.Asked, err error) {
+func (a *questioning) get(ctx context.Context, found []seenBy[[]question.Asked], id string) (one question.Asked, err error) {
 	for _, at := range found {
-		for _, brief := range at.list {
+		for _, brief := range at.said {
 			if brief.ID == id {
 				return one, failure(at.client.ask(ctx, http.MethodGet, "/questions/"+id, nil, &one))
 			}
@@ -205,9 +172,9 @@ func (a *questioning) get(ctx context.Context, found []askAt, id string) (one qu
 }
 
 // send answers at the server of the question's workspace, which waits for it.
-func (a *questioning) send(c *cobra.Command, found []askAt, id string, said questionAnswer) error {
+func (a *questioning) send(c *cobra.Command, found []seenBy[[]question.Asked], id string, said questionAnswer) error {
 	for _, at := range found {
-		for _, brief := range at.list {
+		for _, brief := range at.said {
 			if brief.ID != id {
 				continue
 			}
