@@ -113,14 +113,7 @@ func (d hostDir) read(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errKind
-	}
-	return bounded(f, info.Size(), most)
+	return regular(f, most)
 }
 
 func (d hostDir) look(name string) (stamp, error) {
@@ -135,6 +128,18 @@ func (d hostDir) look(name string) (stamp, error) {
 	}
 	kind := st.Mode & unix.S_IFMT
 	return stamp{dir: kind == unix.S_IFDIR, file: kind == unix.S_IFREG, size: st.Size, inode: st.Ino, mtime: time.Unix(st.Mtim.Unix())}, nil
+}
+
+// regular is all of a file, which must be one.
+func regular(f fs.File, most int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errKind
+	}
+	return bounded(f, info.Size(), most)
 }
 
 // bounded is all of a file, or an error that says how much there is.
@@ -174,14 +179,7 @@ func (e embedded) read(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errKind
-	}
-	return bounded(f, info.Size(), most)
+	return regular(f, most)
 }
 
 func (e embedded) look(name string) (stamp, error) {
