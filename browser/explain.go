@@ -58,8 +58,9 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 	case name == "net::ERR_ABORTED" && (doc.status == http.StatusNoContent || doc.status == http.StatusResetContent):
 		e.Message = fmt.Sprintf("the server answered %d, so there is no page to read", doc.status)
 	case name == "net::ERR_ABORTED":
-		e.Message = "the server gave no page to show; it may be a file for the disk"
-		e.Kind = KindDownload
+		// One that is known to be a file has its own text; a process of the
+		// browser that was lost ends a load so, too.
+		e.Message = "the load was given up: it may be a file for the disk, or the browser met a fault; call again, or read another page"
 	case strings.HasPrefix(name, "net::ERR_CERT"), strings.HasPrefix(name, "net::ERR_SSL"), name == "net::ERR_BAD_SSL_CLIENT_AUTH_CERT":
 		e.Kind = KindBadTLS
 		e.Message = fmt.Sprintf("the server's certificate or its TLS is not valid (%s), so nothing was read; nothing in the call can change that, look for the page at another address", strings.TrimPrefix(name, "net::"))
