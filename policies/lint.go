@@ -136,6 +136,7 @@ func (l *linter) all() {
 	}
 	if l.granting {
 		l.tested()
+		l.unaskable()
 	}
 	l.used()
 }

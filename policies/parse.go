@@ -18,6 +18,8 @@ type Policy struct {
 	unparsable Verdict
 	source     Source // of fallback
 	asking     asking
+	channel    Channel
+	asksAt     Source // of channel
 	profile    string // granted where a call asks for none
 	profiles   map[string]Grant
 	secrets    map[string]Secret
@@ -57,6 +59,9 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 		d.profiles(v, p)
 	}
 	d.defaults(o.get("defaults"), o, p)
+	if v := o.get("ask"); v != nil {
+		p.channel, p.asksAt = d.channelOf(v), d.source(v)
+	}
 	p.totals = d.totals(o.get("totals"), p.profiles)
 	if v := o.get("audit"); v != nil {
 		p.audit, p.audited = d.audit(v), true

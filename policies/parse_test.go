@@ -70,6 +70,7 @@ func TestFaults(t *testing.T) {
 		{"duplicate key", "version: 1\nversion: 1\nprofiles: {a: {}}\n", 2, 1, `the key "version" stands here a second time; the first is on line 1`, "keep one"},
 		{"key of a mapping", "version: 1\nprofiles: {a: {}}\n? {x: y}\n: 1\n", 3, 3, "a key of a policy must be a text, not a mapping", ""},
 		{"unknown decision", "version: 1\ndefaults: {decision: alow}\nprofiles: {a: {}}\n", 2, 22, `decision cannot be "alow"`, `did you mean "allow"?`},
+		{"ask by mail", "version: 1\nask: mail\nprofiles: {a: {}}\n", 2, 6, `ask cannot be "mail"`, "elicit"},
 		{"let questions through", "version: 1\ndefaults: {no_approver: allow}\nprofiles: {a: {}}\n", 2, 25, `no_approver cannot be "allow"`, "deny"},
 
 		{"zero memory", limit("memory: 0"), 3, 24, "memory must be above zero", "cannot be switched off"},

@@ -23,6 +23,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	nobody := parse(t, head+"ask: deny\nrules:\n  - {id: all, match: {tool: \"*\"}, decision: allow}\n")
 	image := func(s ...string) policies.Facts { return policies.Facts{Tool: "ReadImage", Paths: s} }
 	tests := []struct {
 		name  string
@@ -44,6 +45,7 @@ func TestRefusals(t *testing.T) {
 		{"default-deny-command", closed, bash("make")},
 		{"default-deny-not-proved", closed, bash("ls $HOME")},
 		{"default-deny-tool", closed, policies.Facts{Tool: "WebSearch"}},
+		{"deny-questions", nobody, policies.Facts{Tool: "AskUserQuestion"}},
 		{"long-part", closed, bash("make " + strings.Repeat("word ", 200))},
 	}
 	for _, tt := range tests {

@@ -25,9 +25,10 @@ const (
 	ruleUnreadable = "unreadable"      // a part that no rule can judge
 	ruleTenant     = "unknown-tenant"  // the policy names tenants, and not this one
 	ruleRequest    = "may-request"     // the tenant may not have the profile
+	ruleQuestions  = "no-questions"    // agents may ask nobody
 )
 
-var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest}
+var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleQuestions}
 
 // rule is one entry of rules.
 type rule struct {

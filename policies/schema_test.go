@@ -250,6 +250,7 @@ func TestSchemaRefusesFaults(t *testing.T) {
 // key may hold is tried below.
 const everything = `version: 1
 defaults: {decision: ask, unparsable: deny, profile: a, no_approver: deny, ask: {timeout: 5m, return_after: 10s, remember: [once, 1h], max_remember: 2h}}
+ask: console
 secrets: {github: {env: GITHUB_TOKEN}, key: {file: /etc/key}, vault: {command: [vault, read]}}
 profiles:
   a:

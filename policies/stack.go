@@ -51,7 +51,7 @@ type project struct {
 func Load(name string, text []byte, files Files) (*Policy, error) {
 	d := newDecoder(name, text)
 	d.stack = &files
-	p := &Policy{name: name, hash: textHash(text), source: Source{File: name}, unparsable: Ask, asking: defaultAsking(), profiles: make(map[string]Grant)}
+	p := &Policy{name: name, hash: textHash(text), source: Source{File: name}, unparsable: Ask, asking: defaultAsking(), channel: ChannelElicit, profiles: make(map[string]Grant)}
 	root := d.root(text)
 	if root != nil {
 		d.policy(root, p)
@@ -134,6 +134,9 @@ func (p *Policy) decide(f Facts) Decision {
 	profile, refused := p.asked(f)
 	if profile == "" {
 		return refused
+	}
+	if no, refuse := p.unasked(f, profile); refuse {
+		return no
 	}
 	pieces := pieces(f)
 	d := p.alone(f, profile, pieces)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"belljar.dev/policies"
 	"belljar.dev/question"
 )
 
@@ -22,6 +23,9 @@ func (a asker) Ways(tenant string) (ways []string, may bool) {
 	ways, may = a.approver.Ways(tenant)
 	return slices.DeleteFunc(ways, func(way string) bool { return way != wayCommand }), may
 }
+
+// Channel is what the policy says of these ways.
+func (a asker) Channel() policies.Channel { return a.approver.gate.now.Load().Channel() }
 
 // questionAnswer is what a person says to a question.
 type questionAnswer struct {

@@ -19,6 +19,8 @@ type Questions interface {
 	// Ways are those on which people can be asked besides the client; may is
 	// false where nobody may answer for the tenant.
 	Ways(tenant string) (ways []string, may bool)
+	// Channel is what the policy says of these ways.
+	Channel() policies.Channel
 	Ask(ctx context.Context, tenant, session string, s question.Sheet) (question.Asked, error)
 	Wait(ctx context.Context, id string, most time.Duration) (question.Asked, error)
 	Answer(ctx context.Context, id string, r question.Reply) (question.Asked, error)
@@ -80,9 +82,13 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 	if desk == nil {
 		return notAsked(sheet, "not asked: no interactive channel"), nil
 	}
-	tenant := call.Session.Tenant()
+	tenant, channel := call.Session.Tenant(), desk.Channel()
+	forms := channel == policies.ChannelElicit
 	ways, may := desk.Ways(tenant)
-	if !may || len(ways) == 0 && !call.Shows() {
+	switch {
+	case !forms && channel != policies.ChannelConsole:
+		return notAsked(sheet, "not asked: the policy lets agents decide by themselves"), nil
+	case !may || len(ways) == 0 && !(forms && call.Shows()):
 		return notAsked(sheet, "not asked: no interactive channel"), nil
 	}
 	a, err := desk.Ask(ctx, tenant, call.Session.ID(), sheet)
@@ -93,7 +99,10 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 		return t.broken(ctx, call, err)
 	}
 	if a.State == question.Waiting {
-		how := call.Ask(ctx, offerOf(desk, a))
+		how := mcp.NotAsked
+		if forms {
+			how = call.Ask(ctx, offerOf(desk, a))
+		}
 		if how != mcp.AskedByResult {
 			if a, err = desk.Wait(ctx, a.ID, t.wait); err != nil {
 				return t.broken(ctx, call, err)

@@ -31,9 +31,12 @@ var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 // desk is where questions wait, with the ways that a test says are open.
 type desk struct {
 	*question.Desk
-	ways []string
-	may  bool
+	ways    []string
+	may     bool
+	channel policies.Channel
 }
+
+func (d *desk) Channel() policies.Channel { return d.channel }
 
 func (d *desk) Ways(string) ([]string, bool) { return d.ways, d.may }
 
@@ -77,7 +80,7 @@ func newFlow(t *testing.T, person *nod) *flow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.desk = &desk{Desk: question.New(store, "/p", nil), may: true}
+	f.desk = &desk{Desk: question.New(store, "/p", nil), may: true, channel: policies.ChannelElicit}
 	cfg := mcp.Config{Gate: policies.Default()}
 	if person != nil {
 		cfg.Approver = person
@@ -277,6 +280,12 @@ func TestAskUserQuestionTexts(t *testing.T) {
 	}
 	f.desk.may = false
 	ask(`[{"text":"nobody may answer?"}]`)
+	f.desk.may, f.desk.channel = true, policies.ChannelDefault
+	ask(`[{"text":"the agent decides?","options":["A (Recommended)","B"]}]`)
+	f.desk.channel = policies.ChannelConsole
+	ask(`[{"text":"at the console?"}]`)
+	f.desk.ways = nil
+	ask(`[{"text":"no console is open?"}]`)
 	golden(t, "askuserquestion.golden", b.String())
 }
 
