@@ -204,6 +204,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	} else {
 		sh.describe(end.job, in.Description)
 		sh.report(call.Session, job)
+		sh.tellEnd(call, job)
 	}
 	if sh.backends.Checkpoints {
 		watch.keep(ctx, box, in)

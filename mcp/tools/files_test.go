@@ -14,6 +14,7 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 // client connects a client of the sdk to the bench, in a session of its own.
@@ -225,6 +226,8 @@ func TestJobResources(t *testing.T) {
 // A client that will not wait gets a task, and the command goes on.
 func TestBashOutlivesPatience(t *testing.T) {
 	b := boxes(t, "")
+	ended := make(chan int64, 4)
+	b.shells.backends.JobEnded = func(_ mcp.Call, job int64, _ sandbox.Result) { ended <- job }
 	b.run("mkfifo pipe")
 	grant := policies.Default().Decide(policies.Facts{Tool: "Bash", Command: "true", Tenant: "local"}).Grant
 	call := mcp.Call{Session: b.session, Tool: "Bash", Grant: grant, Patience: 100 * time.Millisecond, Progress: func(float64, float64, string) {}}
@@ -241,5 +244,9 @@ func TestBashOutlivesPatience(t *testing.T) {
 	rest := structure[readOutput](t, b.call("ReadBgOutput", map[string]any{"task_id": 1, "wait_ms": 10_000, "filter": "^end"}))
 	if rest.Output != "end\n" {
 		t.Errorf("its rest: got %+v, want end", rest)
+	}
+	b.session.Close() // which waits for those who are told
+	if close(ended); len(ended) != 1 || <-ended != 1 {
+		t.Errorf("%d jobs are said to have ended, want task 1", len(ended))
 	}
 }

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/internal/testenv"
+)
+
+// wire is a way on which clients reach a server.
+type wire struct {
+	name string
+	http bool
+	era  string // the revision that the client wants
+}
+
+// wires are all of them: what holds on one must hold on each.
+var wires = []wire{
+	{"stdio", false, "2025-11-25"},
+	{"stdio modern", false, "2026-07-28"},
+	{"http", true, "2025-11-25"},
+	{"http modern", true, "2026-07-28"},
+}
+
+// onEachWire runs a test for each of them.
+func onEachWire(t *testing.T, f func(t *testing.T, w wire)) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	for _, w := range wires {
+		t.Run(w.name, func(t *testing.T) { f(t, w) })
+	}
+}
+
+// place is the directories of a server, and what it is started with.
+type place struct {
+	dir, ws, state string
+	policy         string // empty for the built-in one
+	env            []string
+	flags          []string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	dir := t.TempDir()
+	p := &place{dir: dir, ws: filepath.Join(dir, "ws"), state: filepath.Join(dir, "st")}
+	if err := os.Mkdir(p.ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
+	return p
+}
+
+// file writes a file below the place, with what leads there.
+func (p *place) file(t *testing.T, name, text string) string {
+	t.Helper()
+	name = filepath.Join(p.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// command is belljar with arguments, at the place.
+func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Args = append([]string{"belljar"}, args...)
+	cmd.Env, cmd.Dir = p.env, p.dir
+	return cmd
+}
+
+// run is what a command of belljar prints about the state of the place.
+func (p *place) run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	out, err := p.command(t.Context(), append(args, "--state", p.state)...).CombinedOutput()
+	return string(out), err
+}
+
+// serving is a belljar that serves at a place as a process of its own.
+type serving struct {
+	cmd    *exec.Cmd
+	url    string // over HTTP
+	in     io.WriteCloser
+	out    io.ReadCloser
+	stderr bytes.Buffer // once it has ended
+	wg     sync.WaitGroup
+	once   sync.Once
+}
+
+// start starts a server for clients on a wire. The test ends it.
+func (p *place) start(t *testing.T, w wire) *serving {
+	t.Helper()
+	args := append([]string{"serve", "--workspace", p.ws, "--state", p.state}, p.flags...)
+	if p.policy != "" {
+		args = append(args, "--policy", p.policy)
+	}
+	if w.http {
+		args = append(args, "--http", "127.0.0.1:0")
+	}
+	s := &serving{cmd: p.command(context.Background(), args...)}
+	var err error
+	if s.in, err = s.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if s.out, err = s.cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	url := make(chan string, 1)
+	s.wg.Go(func() {
+		defer close(url)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			s.stderr.WriteString(lines.Text() + "\n")
+			if _, after, ok := strings.Cut(lines.Text(), "belljar serves MCP at "); ok {
+				url <- strings.Fields(after)[0]
+			}
+		}
+	})
+	t.Cleanup(func() {
+		s.stop()
+		if t.Failed() {
+			t.Logf("the server said:\n%s", s.stderr.String())
+		}
+	})
+	if w.http {
+		if s.url = <-url; s.url == "" {
+			s.stop()
+			t.Fatalf("the server does not serve: %s", s.stderr.String())
+		}
+	}
+	return s
+}
+
+// stop ends the server in order, and kill at once. Twice is fine.
+func (s *serving) stop() { s.end(syscall.SIGTERM) }
+func (s *serving) kill() { s.end(syscall.SIGKILL) }
+
+func (s *serving) end(how os.Signal) {
+	s.once.Do(func() {
+		_ = s.cmd.Process.Signal(how) // it may have ended
+		s.in.Close()
+		s.wg.Wait()
+		_ = s.cmd.Wait()
+	})
+}
+
+// client is a client of the SDK.
+type client struct{ *sdk.ClientSession }
+
+// connect connects a client; over stdio a server has one.
+func (s *serving) connect(t *testing.T, w wire, o *sdk.ClientOptions) client {
+	t.Helper()
+	return s.connectAs(t, w, o, "")
+}
+
+// bearer sends a token with each request.
+type bearer string
+
+// RoundTrip is that of the default client.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+string(b))
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// connectAs connects a client with a token, which is none where it is empty.
+func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token string) client {
+	t.Helper()
+	var transport sdk.Transport = &sdk.IOTransport{Reader: s.out, Writer: s.in}
+	if w.http {
+		transport = &sdk.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(token)}}
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
+	session, err := c.Connect(t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: w.era})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := session.InitializeResult().ProtocolVersion; got != w.era {
+		t.Fatalf("the client speaks %s, want %s", got, w.era)
+	}
+	t.Cleanup(func() { session.Close() })
+	return client{session}
+}
+
+// call is a call that is answered.
+func (c client) call(t *testing.T, tool string, args map[string]any) *sdk.CallToolResult {
+	t.Helper()
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s %v: %v", tool, args, err)
+	}
+	return r
+}
+
+// texts are the text blocks of a call's answer.
+func (c client) texts(t *testing.T, tool string, args map[string]any) []string {
+	t.Helper()
+	return textsOf(c.call(t, tool, args))
+}
+
+func textsOf(r *sdk.CallToolResult) (all []string) {
+	for _, block := range r.Content {
+		if text, ok := block.(*sdk.TextContent); ok {
+			all = append(all, text.Text)
+		}
+	}
+	return all
+}
+
+// all is them in one.
+func (c client) all(t *testing.T, tool string, args map[string]any) string {
+	t.Helper()
+	return strings.Join(c.texts(t, tool, args), "\n")
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryAll is a hook that tries what a box does not let it do, and notes what it
+// could. The words in capitals are filled in.
+const tryAll = `cat >/dev/null
+got=
+try() { name=$1; shift; if "$@" >/dev/null 2>&1; then got="$got $name"; fi; }
+try state ls STATE/.
+try home cat HOME/secret
+try host-write touch HOME/written
+try workspace-write touch WORKSPACE/written-by-hook
+try server kill -0 SERVER
+try environment test -n "$OF_THE_HOST"
+try loopback bash -c 'exec 3<>/dev/tcp/127.0.0.1/PORT'
+try other-box cat /tmp/of-a-session
+try sockets ls STATE/servers/SERVER.sock
+echo "{\"note\": \"could:$got\"}"
+`
+
+// A hook of a folder that is not trusted is held by a box as the session's own
+// commands are: the same script that does all of this on the host does none of it
+// there. Where the session's box may not write the workspace, neither may its hook.
+func TestAHookCannotLeaveItsBox(t *testing.T) {
+	onEachWire(t, func(t *testing.T, w wire) {
+		for _, tt := range []struct {
+			flag, workspace, want string
+		}{
+			{"--trust-hooks", "ro", "could: state home host-write workspace-write server environment loopback sockets"},
+			{"--hooks", "ro", "could:"},
+			{"--hooks", "rw", "could: workspace-write"},
+		} {
+			if w != wires[0] && tt.flag == "--trust-hooks" {
+				continue // what it shows does not depend on the wire
+			}
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			p := newPlace(t)
+			p.file(t, "secret", "x")
+			p.policy = p.file(t, "policy.yaml", "version: 1\ndefaults: {decision: allow}\nprofiles: {p: {fs: {system: true, workspace: "+tt.workspace+"}}}\n")
+			p.env = append(p.env, "OF_THE_HOST=1")
+			p.flags = []string{tt.flag, filepath.Dir(filepath.Dir(p.file(t, "mine/tool_result/sync-probe.bash", "")))}
+			s := p.start(t, w)
+			workspace := "/workspace"
+			if tt.flag == "--trust-hooks" {
+				workspace = p.ws
+			}
+			_, port, _ := net.SplitHostPort(l.Addr().String())
+			p.file(t, "mine/tool_result/sync-probe.bash", strings.NewReplacer(
+				"STATE", p.state, "HOME", p.dir, "WORKSPACE", workspace, "SERVER", fmt.Sprint(s.cmd.Process.Pid), "PORT", port,
+			).Replace(tryAll))
+			c := s.connect(t, w, nil)
+			all := c.texts(t, "Bash", map[string]any{"command": "touch /tmp/of-a-session; echo hi"})
+			if got := all[len(all)-1]; got != "[hook] "+tt.want {
+				t.Errorf("%s, workspace %s: got %q, want %q", tt.flag, tt.workspace, got, tt.want)
+			}
+			s.stop()
+		}
+	})
+}
+
+// A hook in a box is of the session's tenant, and has that tenant's profile: of
+// two tenants of one server neither's hooks see the other's event or files.
+func TestHooksKeepTenantsApart(t *testing.T) {
+	w := wires[2]
+	onEachWire(t, func(t *testing.T, era wire) {
+		if !era.http {
+			t.Skip("a server over stdio has one tenant")
+		}
+		w = era
+		p := newPlace(t)
+		p.env = append(p.env, "TOKEN_A="+digest("aaaa"), "TOKEN_B="+digest("bbbb"))
+		p.policy = p.file(t, "policy.yaml", `version: 1
+defaults: {decision: allow, profile: writes}
+profiles:
+  writes: {fs: {system: true, workspace: rw}}
+  reads: {fs: {system: true, workspace: ro}}
+tenants:
+  a: {token: "${env:TOKEN_A}"}
+  b: {token: "${env:TOKEN_B}", profile: reads}
+`)
+		folder := filepath.Dir(filepath.Dir(p.file(t, "mine/tool_use/sync-a.bash", `in=$(cat)
+touch /workspace/x 2>/dev/null && w=writes || w=reads
+echo "{\"note\": \"$w $(grep -o '"tenant":"[ab]"' <<<"$in" | tr -d '"') $(ls /tmp)\"}"
+`)))
+		p.flags = []string{"--hooks", folder}
+		s := p.start(t, w)
+		for _, tt := range []struct{ token, want string }{
+			{"aaaa", "[hook] writes tenant:a "}, {"bbbb", "[hook] reads tenant:b "}, {"aaaa", "[hook] writes tenant:a "},
+		} {
+			c := s.connectAs(t, w, nil, tt.token)
+			all := c.texts(t, "Bash", map[string]any{"command": "touch /tmp/of-$RANDOM"})
+			if got := all[len(all)-1]; strings.TrimSpace(got) != strings.TrimSpace(tt.want) {
+				t.Errorf("the hook of %s notes %q, want %q", tt.token, got, tt.want)
+			}
+		}
+	})
+}
+
+// A call waits for a hook whose name begins with sync-, and for no other.
+func TestOnlySyncHooksAreWaitedFor(t *testing.T) {
+	onEachWire(t, func(t *testing.T, w wire) {
+		for _, name := range []string{"hook.sh", "sync-hook.sh"} {
+			p := newPlace(t)
+			began, goOn := filepath.Join(p.dir, "began"), filepath.Join(p.dir, "go-on")
+			for _, pipe := range []string{began, goOn} {
+				if err := unix.Mkfifo(pipe, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.file(t, "mine/tool_use/"+name, fmt.Sprintf("echo began >%s; read line <%s; echo \"{\\\"note\\\": \\\"$line\\\"}\"\n", began, goOn))
+			p.flags = []string{"--trust-hooks", filepath.Join(p.dir, "mine")}
+			s := p.start(t, w)
+			c := s.connect(t, w, nil)
+			answer := make(chan []string, 1)
+			ask := func() { answer <- c.texts(t, "TaskManager", map[string]any{"action": "list"}) }
+			var texts []string
+			if name == "hook.sh" {
+				ask() // it is answered although the hook has not begun
+				texts = <-answer
+				read(t, began)
+				write(t, goOn, "nobody hears this\n")
+			} else {
+				go ask()
+				read(t, began)
+				select {
+				case got := <-answer:
+					t.Errorf("the call was answered before its hook: %q", got)
+				default:
+				}
+				write(t, goOn, "heard\n")
+				texts = <-answer
+			}
+			if got := strings.Contains(strings.Join(texts, "\n"), "[hook] heard"); got != (name != "hook.sh") {
+				t.Errorf("%s: the call is answered %q", name, texts)
+			}
+			s.stop()
+		}
+	})
+}
+
+// read waits for who writes into a pipe.
+func read(t *testing.T, pipe string) {
+	t.Helper()
+	if text, err := os.ReadFile(pipe); err != nil || len(text) == 0 {
+		t.Errorf("%s: got %q, %v", pipe, text, err)
+	}
+}
+
+// write waits for who reads from a pipe.
+func write(t *testing.T, pipe, text string) {
+	t.Helper()
+	if err := os.WriteFile(pipe, []byte(text), 0o600); err != nil {
+		t.Error(err)
+	}
+}
