@@ -128,11 +128,14 @@ func New(cfg Config) (*Server, error) {
 }
 
 // ToolInfo is a registered tool and the schemas of its input and output.
-// OutputSchema is empty where the tool has no structured result.
+// OutputSchema is what clients are told of results, the members and their
+// types; ResultSchema tells all of them. Both are empty where the tool has no
+// structured result.
 type ToolInfo struct {
 	Tool
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
+	ResultSchema json.RawMessage
 }
 
 // Tools are the registered tools, sorted by name.

@@ -29,9 +29,6 @@ type Tool struct {
 	// Output is the zero value of the type that Result.Structured holds, from
 	// which the output schema is made; nil for a tool without one.
 	Output any
-	// Alone are members of Output any of which may be the whole of a result; all
-	// that is required otherwise may then be missing.
-	Alone []string
 	// MaxResultChars, if not zero, asks the client to take results up to this
 	// many characters whole instead of cutting them.
 	MaxResultChars int
@@ -162,34 +159,57 @@ func describe(t Tool, in reflect.Type) (ToolInfo, error) {
 	if !toolName.MatchString(t.Name) {
 		return info, errors.New("the name must be 1 to 64 letters, digits, _ or -")
 	}
-	var err error
-	if info.InputSchema, err = schemaOf(in, nil); err != nil {
+	schema, err := schemaOf(in)
+	if err != nil {
+		return info, fmt.Errorf("input type: %w", err)
+	}
+	if schema.Properties == nil {
+		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
+	}
+	if info.InputSchema, err = json.Marshal(schema); err != nil {
 		return info, fmt.Errorf("input schema: %w", err)
 	}
-	if t.Output != nil {
-		if info.OutputSchema, err = schemaOf(reflect.TypeOf(t.Output), func(s *jsonschema.Schema) error { return withRefusal(s, t.Alone) }); err != nil {
-			return info, fmt.Errorf("output schema: %w", err)
-		}
+	if t.Output == nil {
+		return info, nil
+	}
+	if schema, err = schemaOf(reflect.TypeOf(t.Output)); err != nil {
+		return info, fmt.Errorf("output type: %w", err)
+	}
+	if info.ResultSchema, err = json.Marshal(schema); err != nil {
+		return info, fmt.Errorf("result schema: %w", err)
+	}
+	if info.OutputSchema, err = json.Marshal(outline(schema)); err != nil {
+		return info, fmt.Errorf("output schema: %w", err)
 	}
 	return info, nil
 }
 
-// schemaOf is the schema of a type, with a last change to it.
-func schemaOf(t reflect.Type, change func(*jsonschema.Schema) error) (json.RawMessage, error) {
+// schemaOf is the schema of a type.
+func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if change != nil {
-		if err := change(schema); err != nil {
-			return nil, err
+	withoutNull(schema)
+	return schema, nil
+}
+
+// outline is what clients are told of results: the members and their types, but
+// for texts that are not always there, which the text of a result has as well.
+// Models read the whole of tools/list before they do anything, and what lies
+// deeper would be two thirds of it. Nothing is required, because a refused call
+// has none of them.
+func outline(schema *jsonschema.Schema) *jsonschema.Schema {
+	out := &jsonschema.Schema{
+		Type: "object", PropertyOrder: schema.PropertyOrder,
+		Properties: make(map[string]*jsonschema.Schema, len(schema.Properties)),
+	}
+	for name, p := range schema.Properties {
+		if p.Type != "string" || slices.Contains(schema.Required, name) {
+			out.Properties[name] = &jsonschema.Schema{Type: p.Type, Types: p.Types}
 		}
 	}
-	withoutNull(schema)
-	if schema.Type == "object" && schema.Properties == nil {
-		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
-	}
-	return json.Marshal(schema)
+	return out
 }
 
 // withoutNull takes null from the types of optional members: a value is either

@@ -29,7 +29,7 @@ type Questions interface {
 
 // askInput is the arguments of AskUserQuestion.
 type askInput struct {
-	QuestionsJSON string `json:"questions_json" jsonschema:"JSON text as {\"questions\":[{\"question\":\"Which?\",\"header\":\"Choice\",\"options\":[{\"label\":\"A (Recommended)\",\"description\":\"why\"},\"B\"],\"multiSelect\":false}]}; without options the answer is free"`
+	QuestionsJSON string `json:"questions_json" jsonschema:"{\"questions\":[{\"question\":\"Which?\",\"options\":[{\"label\":\"A (Recommended)\",\"description\":\"why\"},\"B\"],\"multiSelect\":false}]}; no options: a free answer"`
 }
 
 // Facts are none beside the arguments.

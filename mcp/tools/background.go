@@ -25,13 +25,13 @@ const (
 
 // backgroundInput is the arguments of BackgroundBash.
 type backgroundInput struct {
-	Command     string            `json:"command" jsonschema:"bash script to run in the background, without a trailing &"`
-	Description string            `json:"description,omitempty" jsonschema:"what the command is for, in a few words"`
-	Cwd         string            `json:"cwd,omitempty" jsonschema:"directory to start in; a relative one counts from the current one"`
-	Env         map[string]string `json:"env,omitempty" jsonschema:"variables to add for this command"`
-	Stdin       string            `json:"stdin,omitempty" jsonschema:"text for the command's standard input, which is empty otherwise"`
-	TimeoutMS   *int64            `json:"timeout_ms,omitempty" jsonschema:"milliseconds until the command is stopped (default 1800000)"`
-	DelayMS     *int64            `json:"delay_ms,omitempty" jsonschema:"milliseconds to wait for a command that fails at once (default 200, at most 10000)"`
+	Command     string            `json:"command" jsonschema:"bash script to run, without a trailing &"`
+	Description string            `json:"description,omitempty" jsonschema:"its purpose, in a few words"`
+	Cwd         string            `json:"cwd,omitempty" jsonschema:"directory to start in"`
+	Env         map[string]string `json:"env,omitempty" jsonschema:"variables to add"`
+	Stdin       string            `json:"stdin,omitempty" jsonschema:"text for standard input"`
+	TimeoutMS   *int64            `json:"timeout_ms,omitempty" jsonschema:"stop after so many milliseconds (default 1800000)"`
+	DelayMS     *int64            `json:"delay_ms,omitempty" jsonschema:"milliseconds to watch for early failure (default 200, at most 10000)"`
 }
 
 // Facts shows the policy the script and where it starts.
@@ -295,7 +295,7 @@ func oneLine(s string) string {
 // killInput is the arguments of KillBgTask.
 type killInput struct {
 	TaskID  int64  `json:"task_id" jsonschema:"as BackgroundBash returned it"`
-	GraceMS *int64 `json:"grace_ms,omitempty" jsonschema:"milliseconds between TERM to the command and KILL to all it started (default 2000, at most 10000; 0 kills at once)"`
+	GraceMS *int64 `json:"grace_ms,omitempty" jsonschema:"milliseconds between TERM and KILL (default 2000, at most 10000)"`
 }
 
 // Facts are none: the tool names nothing but its own session's tasks.

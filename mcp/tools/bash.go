@@ -38,15 +38,15 @@ const (
 
 // bashInput is the arguments of Bash.
 type bashInput struct {
-	Command        string            `json:"command" jsonschema:"bash script to run; its last working directory is kept for the next call, its environment is not"`
-	Timeout        *int64            `json:"timeout,omitempty" jsonschema:"milliseconds until the command is stopped (default 30000)"`
-	Description    string            `json:"description,omitempty" jsonschema:"what the command is for, in a few words"`
-	Cwd            string            `json:"cwd,omitempty" jsonschema:"directory to start in; a relative one counts from the current one"`
-	Env            map[string]string `json:"env,omitempty" jsonschema:"variables to add for this command"`
-	Stdin          string            `json:"stdin,omitempty" jsonschema:"text for the command's standard input, which is empty otherwise"`
-	MaxOutputBytes *int64            `json:"max_output_bytes,omitempty" jsonschema:"how much output to show (default 30000, at most 262144); longer output loses its middle and stays readable as a resource"`
-	Changes        bool              `json:"changes,omitempty" jsonschema:"list the files of the workspace that changed while the command ran; only a workspace that is an overlay can tell"`
-	OnTimeout      string            `json:"on_timeout,omitempty" jsonschema:"what happens at the timeout: kill (default), or background to go on as a background task"`
+	Command        string            `json:"command" jsonschema:"bash script to run"`
+	Timeout        *int64            `json:"timeout,omitempty" jsonschema:"stop after so many milliseconds (default 30000)"`
+	Description    string            `json:"description,omitempty" jsonschema:"its purpose, in a few words"`
+	Cwd            string            `json:"cwd,omitempty" jsonschema:"directory to start in"`
+	Env            map[string]string `json:"env,omitempty" jsonschema:"variables to add"`
+	Stdin          string            `json:"stdin,omitempty" jsonschema:"text for standard input"`
+	MaxOutputBytes *int64            `json:"max_output_bytes,omitempty" jsonschema:"output to show (default 30000, at most 262144)"`
+	Changes        bool              `json:"changes,omitempty" jsonschema:"list changed files, in an overlay workspace"`
+	OnTimeout      string            `json:"on_timeout,omitempty" jsonschema:"kill (default) or background: go on as a task"`
 }
 
 // Facts shows the policy the script and where it starts.

@@ -18,12 +18,12 @@ const callbackURI = "callback://pending"
 
 // callbackInput is the arguments of SetCallback.
 type callbackInput struct {
-	Action       string `json:"action,omitempty" jsonschema:"set (default), list, cancel, or wait"`
-	Message      string `json:"message,omitempty" jsonschema:"what you want to be told, at most 2048 characters"`
-	DelaySeconds *int64 `json:"delay_seconds,omitempty" jsonschema:"seconds until you are told, and between two times: 1 to 3600"`
-	RepeatCount  *int64 `json:"repeat_count,omitempty" jsonschema:"how many times it fires before it is over (default 20); -1 for no end"`
-	CallbackID   *int64 `json:"callback_id,omitempty" jsonschema:"slot, 0 to 7: which to cancel (default all), or where to set it (default a free one)"`
-	WaitMS       *int64 `json:"wait_ms,omitempty" jsonschema:"for wait: milliseconds until it returns without a message (default 30000, at most 600000)"`
+	Action       string `json:"action,omitempty" jsonschema:"set (default), list, cancel or wait"`
+	Message      string `json:"message,omitempty" jsonschema:"what you will be told, at most 2048 characters"`
+	DelaySeconds *int64 `json:"delay_seconds,omitempty" jsonschema:"seconds until it fires, each time: 1 to 3600"`
+	RepeatCount  *int64 `json:"repeat_count,omitempty" jsonschema:"times it fires (default 20); -1 for no end"`
+	CallbackID   *int64 `json:"callback_id,omitempty" jsonschema:"slot 0 to 7 to cancel (default all) or set (default a free one)"`
+	WaitMS       *int64 `json:"wait_ms,omitempty" jsonschema:"wait: milliseconds (default 30000, at most 600000)"`
 }
 
 // Facts are none beside the arguments: a callback tells its own session

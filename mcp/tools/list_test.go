@@ -2,7 +2,12 @@ package tools
 
 import (
 	"bufio"
+	"encoding/json"
+	"fmt"
 	"io"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,57 +22,171 @@ func (allowAll) Decide(policies.Facts) policies.Decision {
 	return policies.Decision{Verdict: policies.Allow}
 }
 
-// TestListIsShort holds what a model has to read of the tools: names,
-// descriptions and input schemas.
+// listedTool is what a client gets for tools/list, of which the schemas are kept as
+// they came.
+type listedTool struct {
+	Name, Title, Description  string
+	InputSchema, OutputSchema json.RawMessage
+}
+
+// TestListIsShort holds what a model has to read of the tools, counted on the
+// wire: the characters of the input schemas and the output schemas together, and
+// the bytes of the whole answer with names, descriptions and annotations. A
+// parameter without a description would be short, and of no use.
 func TestListIsShort(t *testing.T) {
+	c := listClient(t)
+	answer := c.ask(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	var got struct {
+		Result struct{ Tools []listedTool }
+	}
+	if err := json.Unmarshal([]byte(answer), &got); err != nil {
+		t.Fatal(err)
+	}
+	in, out, said := 0, 0, 0
+	for _, tool := range got.Result.Tools {
+		in, out, said = in+len(tool.InputSchema), out+len(tool.OutputSchema), said+len(tool.Description)
+		var schema struct {
+			Properties map[string]struct{ Type, Description string }
+		}
+		if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for name, p := range schema.Properties {
+			if p.Type == "" || p.Description == "" {
+				t.Errorf("%s: %s has the type %q and the description %q", tool.Name, name, p.Type, p.Description)
+			}
+		}
+		if tool.Title == "" || tool.Description == "" || len(tool.OutputSchema) == 0 {
+			t.Errorf("%s: has no title, description or output schema", tool.Name)
+		}
+	}
+	t.Logf("%d tools: %d characters of input schemas, %d of output schemas, %d of descriptions; %d bytes in all", len(got.Result.Tools), in, out, said, len(answer))
+	const most, mostBytes = 12_000, 20_000
+	if len(got.Result.Tools) != 14 || in+out > most || len(answer) > mostBytes {
+		t.Errorf("got %d tools with %d characters of schemas in %d bytes, want 14 with at most %d in %d", len(got.Result.Tools), in+out, len(answer), most, mostBytes)
+	}
+}
+
+// TestResultsAreDocumented holds docs/results.md, which tells what tools/list
+// leaves out of the output schemas.
+func TestResultsAreDocumented(t *testing.T) {
+	const file = "../../docs/results.md"
 	server, err := mcp.New(mcp.Config{Gate: allowAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	Add(server, Backends{})
-	read, checked := 0, 0
+	var b strings.Builder
+	b.WriteString(resultsHead)
 	for _, tool := range server.Tools() {
-		read += len(tool.Name) + len(tool.Title) + len(tool.Description) + len(tool.InputSchema)
-		checked += len(tool.OutputSchema)
-		if tool.Title == "" || tool.Description == "" || tool.OutputSchema == nil {
-			t.Errorf("%s: has no title, description or output schema", tool.Name)
+		var schema resultSchema
+		if err := json.Unmarshal(tool.ResultSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n| member | type | what it is |\n|---|---|---|\n", tool.Name)
+		schema.write(&b, "")
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	t.Logf("%d tools: %d characters for the model, %d of output schemas for the client", len(server.Tools()), read, checked)
-	const most = 13_000 // of 14 tools; their output schemas are for the client alone
-	if read > most || checked > 30_000 {
-		t.Errorf("got %d characters for the model and %d for the client, want at most %d and 30000", read, checked, most)
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != b.String() {
+		t.Errorf("%s is not what the tools' types say; go test ./mcp/tools -run %s -update writes it", file, t.Name())
 	}
 }
 
-// BenchmarkToolsList is a client that lists the tools, over pipes.
-func BenchmarkToolsList(b *testing.B) {
+const resultsHead = `# What results hold
+
+Beside its text, the result of a call has ` + "`structuredContent`" + ` for programs. The
+output schemas of tools/list name its members and their types, without texts that
+are not always there and without what lies deeper; here they are in full. Members
+that are not always there are marked with a question mark. A call that was not run
+has nothing but ` + "`refusal`" + `, whose members stand below [Bash](#bash), and a failed
+one may have nothing but its text.
+
+This page is made of the source, by a test.
+`
+
+// resultSchema is what a schema says that matters to readers.
+type resultSchema struct {
+	Type        any // several where it may be null
+	Description string
+	Properties  map[string]resultSchema
+	Items       *resultSchema
+	Required    []string
+}
+
+// write has a line for each member, those below others behind their names.
+func (s resultSchema) write(b *strings.Builder, below string) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := s.Properties[name]
+		kind, one := p.Type.(string)
+		if !one {
+			kind = "array"
+		}
+		mark := "?"
+		if slices.Contains(s.Required, name) {
+			mark = ""
+		}
+		fmt.Fprintf(b, "| `%s%s`%s | %s | %s |\n", below, name, mark, kind, p.Description)
+		p.write(b, below+name+".")
+		if p.Items != nil {
+			p.Items.write(b, below+name+"[].")
+		}
+	}
+}
+
+// client is a client of a server over pipes.
+type client struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// listClient is a client of a server that has the tools and nothing behind them.
+func listClient(t testing.TB) *client {
+	t.Helper()
 	server, err := mcp.New(mcp.Config{Gate: allowAll{}, Limits: mcp.Limits{Burst: 1e9, Rate: 1e9}})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	Add(server, Backends{})
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- server.ServeStdio(b.Context(), inR, outW) }()
-	out := bufio.NewReaderSize(outR, 1<<20)
-	ask := func(line string) int {
-		if _, err := io.WriteString(inW, line+"\n"); err != nil {
-			b.Fatal(err)
-		}
-		answer, err := out.ReadString('\n')
-		if err != nil || strings.Contains(answer, `"error"`) {
-			b.Fatalf("%.200s: %v", answer, err)
-		}
-		return len(answer)
+	go func() { served <- server.ServeStdio(t.Context(), inR, outW) }()
+	t.Cleanup(func() {
+		inW.Close()
+		<-served
+	})
+	c := &client{inW, bufio.NewReaderSize(outR, 1<<20)}
+	c.ask(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`)
+	return c
+}
+
+// ask is the answer to a request.
+func (c *client) ask(t testing.TB, line string) string {
+	t.Helper()
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		t.Fatal(err)
 	}
-	ask(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`)
+	answer, err := c.out.ReadString('\n')
+	if err != nil || strings.Contains(answer, `"error":`) {
+		t.Fatalf("%.200s: %v", answer, err)
+	}
+	return answer
+}
+
+// BenchmarkToolsList is a client that lists the tools, over pipes.
+func BenchmarkToolsList(b *testing.B) {
+	c := listClient(b)
 	size := 0
 	for b.Loop() {
-		size = ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		size = len(c.ask(b, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
 	}
 	b.ReportMetric(float64(size), "bytes")
-	inW.Close()
-	<-served
 }

@@ -17,9 +17,9 @@ import (
 type planInput struct {
 	Action   string   `json:"action" jsonschema:"enter, exit, status, json or reset"`
 	Goal     string   `json:"goal,omitempty" jsonschema:"enter: what is planned"`
-	PlanFile string   `json:"plan_file,omitempty" jsonschema:"name of the plan in the plans directory, as release.md"`
+	PlanFile string   `json:"plan_file,omitempty" jsonschema:"name of the plan, as release.md"`
 	Plan     string   `json:"plan,omitempty" jsonschema:"exit: the plan, as markdown"`
-	Commands []string `json:"commands,omitempty" jsonschema:"exit: commands of the plan that policy would ask about, as patterns such as git push *; approving the plan approves them"`
+	Commands []string `json:"commands,omitempty" jsonschema:"exit: patterns, as git push *, of commands that approving the plan approves"`
 }
 
 // Facts are none beside the arguments: plans are belljar's own.

@@ -25,11 +25,11 @@ const (
 // readInput is the arguments of ReadBgOutput.
 type readInput struct {
 	TaskID    *int64 `json:"task_id,omitempty" jsonschema:"as BackgroundBash returned it"`
-	ID        string `json:"id,omitempty" jsonschema:"of an approval that a call waits for, as ap-7q2x; in place of task_id"`
-	WaitMS    int64  `json:"wait_ms,omitempty" jsonschema:"wait up to so many milliseconds for new output or the end of the task (default 0, at most 60000)"`
-	Filter    string `json:"filter,omitempty" jsonschema:"regular expression (RE2): show only lines that match; the others count as read"`
-	TailLines int64  `json:"tail_lines,omitempty" jsonschema:"show only the last so many of the new lines; the others count as read"`
-	Offset    *int64 `json:"offset,omitempty" jsonschema:"read again from this byte on, without moving on what counts as read"`
+	ID        string `json:"id,omitempty" jsonschema:"of an approval, in place of task_id"`
+	WaitMS    int64  `json:"wait_ms,omitempty" jsonschema:"milliseconds to wait for news (default 0, at most 60000)"`
+	Filter    string `json:"filter,omitempty" jsonschema:"show only lines that match (RE2)"`
+	TailLines int64  `json:"tail_lines,omitempty" jsonschema:"show only the last so many new lines"`
+	Offset    *int64 `json:"offset,omitempty" jsonschema:"read again from this byte"`
 }
 
 // Facts are none: the tool names nothing but its own session's tasks.

@@ -26,20 +26,20 @@ const (
 
 // docsInput is the arguments of ReadDocs.
 type docsInput struct {
-	URL           string            `json:"url" jsonschema:"page to read, as https://example.org/a/page; PDFs, feeds, JSON and images too"`
+	URL           string            `json:"url" jsonschema:"page, PDF, feed, JSON or image to read"`
 	Format        string            `json:"format,omitempty" jsonschema:"markdown (default), text or html"`
-	WaitMS        *int64            `json:"wait_ms,omitempty" jsonschema:"wait so many milliseconds after the page has loaded, in a browser (default 0: until it is quiet; at most 60000)"`
-	Selector      string            `json:"selector,omitempty" jsonschema:"CSS selector of the part to read, which is waited for"`
-	WaitUntil     string            `json:"wait_until,omitempty" jsonschema:"when the page counts as loaded, in a browser: settled, load or domcontentloaded"`
-	Offset        *int64            `json:"offset,omitempty" jsonschema:"read on from this character, as the part before said"`
-	MaxChars      *int64            `json:"max_chars,omitempty" jsonschema:"characters of the page to show at most (default 30000, at most 200000)"`
-	MainContent   *bool             `json:"main_content,omitempty" jsonschema:"false reads the whole page, with its menus; default true"`
-	IncludeLinks  *bool             `json:"include_links,omitempty" jsonschema:"false writes links as their text; default true"`
-	IncludeImages *bool             `json:"include_images,omitempty" jsonschema:"false leaves images out; default true"`
-	Screenshot    bool              `json:"screenshot,omitempty" jsonschema:"also show a picture of the page, from a browser"`
-	TimeoutMS     *int64            `json:"timeout_ms,omitempty" jsonschema:"milliseconds until what there is of the page is returned (default 30000, at most 120000)"`
-	Headers       map[string]string `json:"headers,omitempty" jsonschema:"headers to send, of those that the policy lets a call send"`
-	Render        string            `json:"render,omitempty" jsonschema:"auto (default): in a browser where the page needs it; never: as the server sends it; always"`
+	WaitMS        *int64            `json:"wait_ms,omitempty" jsonschema:"milliseconds to wait after loading, in a browser (at most 60000)"`
+	Selector      string            `json:"selector,omitempty" jsonschema:"CSS selector of the part to read"`
+	WaitUntil     string            `json:"wait_until,omitempty" jsonschema:"settled, load or domcontentloaded"`
+	Offset        *int64            `json:"offset,omitempty" jsonschema:"read on from this character"`
+	MaxChars      *int64            `json:"max_chars,omitempty" jsonschema:"characters to show (default 30000, at most 200000)"`
+	MainContent   *bool             `json:"main_content,omitempty" jsonschema:"false: the whole page with its menus"`
+	IncludeLinks  *bool             `json:"include_links,omitempty" jsonschema:"false: links as plain text"`
+	IncludeImages *bool             `json:"include_images,omitempty" jsonschema:"false: no images"`
+	Screenshot    bool              `json:"screenshot,omitempty" jsonschema:"also show a picture of the page"`
+	TimeoutMS     *int64            `json:"timeout_ms,omitempty" jsonschema:"milliseconds (default 30000, at most 120000)"`
+	Headers       map[string]string `json:"headers,omitempty" jsonschema:"to send, as policy allows"`
+	Render        string            `json:"render,omitempty" jsonschema:"in a browser: auto (default), never or always"`
 }
 
 // Facts are the URL. Where it leads is judged on the way.

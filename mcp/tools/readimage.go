@@ -26,9 +26,9 @@ const imagesAtOnce = 2
 
 // imageInput is the arguments of ReadImage.
 type imageInput struct {
-	FilePath  string `json:"file_path" jsonschema:"image in the sandbox, as an absolute path: /workspace/plot.png"`
-	Region    string `json:"region,omitempty" jsonschema:"part to show, as x,y,width,height in pixels of the image"`
-	MaxPixels *int64 `json:"max_pixels,omitempty" jsonschema:"make it smaller than so many pixels (default 1500000, at most 8000000)"`
+	FilePath  string `json:"file_path" jsonschema:"absolute path, as /workspace/plot.png"`
+	Region    string `json:"region,omitempty" jsonschema:"part to show: x,y,width,height"`
+	MaxPixels *int64 `json:"max_pixels,omitempty" jsonschema:"show at most so many (default 1500000, at most 8000000)"`
 }
 
 // Facts are the file.

@@ -17,8 +17,8 @@ import (
 
 // invokeInput is the arguments of InvokeSkill.
 type invokeInput struct {
-	SkillName string `json:"skill_name" jsonschema:"name of the skill; SOURCE:NAME for the one of a source"`
-	Arguments string `json:"arguments,omitempty" jsonschema:"what to put in for $ARGUMENTS"`
+	SkillName string `json:"skill_name" jsonschema:"its name, or SOURCE:NAME"`
+	Arguments string `json:"arguments,omitempty" jsonschema:"put in for $ARGUMENTS"`
 }
 
 // Facts are none beside the arguments: a skill is read, and nothing of it is run.
@@ -37,8 +37,8 @@ type invokeOutput struct {
 
 // searchSkillsInput is the arguments of SearchSkills.
 type searchSkillsInput struct {
-	Pattern string `json:"pattern,omitempty" jsonschema:"a text, or with -E a regular expression; without it all are found"`
-	Flags   string `json:"flags,omitempty" jsonschema:"some of -i (ignore case), -E (regular expression), -w (whole words)"`
+	Pattern string `json:"pattern,omitempty" jsonschema:"text to find; empty for all"`
+	Flags   string `json:"flags,omitempty" jsonschema:"of -i (ignore case), -E (regular expression), -w (whole words)"`
 }
 
 // Facts are none beside the arguments.

@@ -14,10 +14,10 @@ import (
 // todoInput is the arguments of TaskManager.
 type todoInput struct {
 	Action string `json:"action" jsonschema:"create, add, complete, list, pending or switch"`
-	Query  string `json:"query,omitempty" jsonschema:"list and pending: only what holds this text; create: the name, if text is empty"`
-	TaskID *int64 `json:"task_id,omitempty" jsonschema:"the task; without it the current one"`
-	StepID *int64 `json:"step_id,omitempty" jsonschema:"the step; complete without it is about the whole task"`
-	Text   string `json:"text,omitempty" jsonschema:"create: name of the task; add: text of the step"`
+	Query  string `json:"query,omitempty" jsonschema:"list, pending: only what holds this; create: name if text is empty"`
+	TaskID *int64 `json:"task_id,omitempty" jsonschema:"default the current one"`
+	StepID *int64 `json:"step_id,omitempty" jsonschema:"complete: the step; without it the whole task"`
+	Text   string `json:"text,omitempty" jsonschema:"create: the name; add: the step"`
 	Status string `json:"status,omitempty" jsonschema:"complete: completed (default), cancelled, blocked, in_progress or pending"`
 }
 

@@ -106,7 +106,6 @@ func addShells(s *mcp.Server, sh *shells) {
 		Description: "Shows what a background task wrote since the last read, and how the task stands. With id, shows how an approval stands that a call waits for. wait_ms waits for something new.",
 		ReadOnly:    true,
 		Output:      readOutput{},
-		Alone:       []string{"approval"},
 	}, sh.readOutput)
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "ListBgTasks",

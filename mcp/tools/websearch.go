@@ -13,18 +13,18 @@ import (
 
 // searchInput is the arguments of WebSearch.
 type searchInput struct {
-	Query          string   `json:"query" jsonschema:"what to search for; it goes to the search engines as it is, so leave secrets out"`
-	MaxResults     *int64   `json:"max_results,omitempty" jsonschema:"how many results (default 10, at most 50)"`
-	Engines        []string `json:"engines,omitempty" jsonschema:"names of the engines to ask instead of those that suit the category, as brave or github"`
+	Query          string   `json:"query" jsonschema:"what to search for, without secrets"`
+	MaxResults     *int64   `json:"max_results,omitempty" jsonschema:"how many (default 10, at most 50)"`
+	Engines        []string `json:"engines,omitempty" jsonschema:"names of those to ask, as brave or github"`
 	Category       string   `json:"category,omitempty" jsonschema:"general (default), code, academic or news"`
-	Language       string   `json:"language,omitempty" jsonschema:"language of the results, as en"`
-	Region         string   `json:"region,omitempty" jsonschema:"country to search from, as US"`
+	Language       string   `json:"language,omitempty" jsonschema:"of the results, as en"`
+	Region         string   `json:"region,omitempty" jsonschema:"country, as US"`
 	SafeSearch     string   `json:"safesearch,omitempty" jsonschema:"off, moderate (default) or strict"`
-	TimeRange      string   `json:"time_range,omitempty" jsonschema:"no older than a day, week, month or year; without it any age"`
-	Page           *int64   `json:"page,omitempty" jsonschema:"page of results, from 1 (default) to 10"`
-	AllowedDomains []string `json:"allowed_domains,omitempty" jsonschema:"only results of these domains and the hosts below them"`
-	BlockedDomains []string `json:"blocked_domains,omitempty" jsonschema:"no results of these domains and the hosts below them"`
-	TimeoutMS      *int64   `json:"timeout_ms,omitempty" jsonschema:"milliseconds until the results so far are returned (default 2500, at most 10000)"`
+	TimeRange      string   `json:"time_range,omitempty" jsonschema:"day, week, month or year; default any age"`
+	Page           *int64   `json:"page,omitempty" jsonschema:"1 (default) to 10"`
+	AllowedDomains []string `json:"allowed_domains,omitempty" jsonschema:"only these and hosts below them"`
+	BlockedDomains []string `json:"blocked_domains,omitempty" jsonschema:"not these and hosts below them"`
+	TimeoutMS      *int64   `json:"timeout_ms,omitempty" jsonschema:"milliseconds (default 2500, at most 10000)"`
 }
 
 // Facts are none beside the arguments: a search reaches the engines that the
