@@ -23,16 +23,18 @@ const (
 	// before it counts as settled; quickTime is it for one whose scripts did not.
 	quietTime = 60 * time.Millisecond
 	quickTime = 4 * time.Millisecond
+	// bareTime is how long a page may take on which there is next to nothing to
+	// read: its scripts may wait for a clock.
+	bareTime = 1200 * time.Millisecond
 	// mostSettle is how long after its load event that is waited for: pages that
 	// poll, or show a clock, never settle.
 	mostSettle = 2500 * time.Millisecond
 	// longestRefresh is how late a refresh by <meta> may come to be followed.
 	longestRefresh = 3 * time.Second
 	leavePatience  = 2 * time.Second
-	scrollSettle   = 600 * time.Millisecond // after each screen
-	firstPart      = 1 << 20                // characters of the HTML that come with its length
-	partSize       = 4 << 20                // of those that follow, each
-	maxNodes       = 1_000_000              // that are read of a page
+	firstPart      = 1 << 20   // characters of the HTML that come with its length
+	partSize       = 4 << 20   // of those that follow, each
+	maxNodes       = 1_000_000 // that are read of a page
 	maxFrames      = 32
 	readTime       = 10 * time.Second // for the walk over a page, at most half of what is left
 )
@@ -206,6 +208,7 @@ type settled struct {
 	Settled bool  `json:"settled"`
 	Matches bool  `json:"matches"`
 	Bad     bool  `json:"bad"`  // the selector is none
+	Lazy    lazy  `json:"lazy"` // how it may be more, if that was wanted
 	Page    *read `json:"page"` // what the page was at that moment, if that was wanted
 }
 
@@ -255,14 +258,8 @@ func (t *tab) settle(ctx context.Context, r Request) (partial string, err error)
 	if err == nil && !matches {
 		partial = "nothing on the page matched the selector in time"
 	}
-	for i := 0; err == nil && i < r.Scrolls; i++ {
-		var s struct {
-			Moved bool `json:"moved"`
-		}
-		if err = t.evaluate(ctx, scrollScript, &s); err != nil || !s.Moved {
-			break
-		}
-		_, err = t.quiet(ctx, Request{Until: UntilSettled}, true, time.Now().Add(quietTime), time.Now().Add(scrollSettle))
+	if err == nil {
+		err = t.unroll(ctx, r, t.lazy)
 	}
 	return partial, err
 }
@@ -285,11 +282,14 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 		}
 		o := settleOptions{Selector: r.Selector, Active: active || busy, Most: ms(rest), Least: ms(max(least.Sub(now), 0))}
 		if quiet {
-			o.Quiet, o.Quick = ms(quietTime), ms(quickTime)
+			o.Quiet, o.Quick, o.Bare = ms(quietTime), ms(quickTime), ms(bareTime)
 		}
 		var s settled
 		script := settleScript + "(" + o.String() + ")"
-		if r.Scrolls == 0 && r.Shot == nil && r.HTML > 0 {
+		if r.Scrolls > 0 {
+			script += ".then((s) => s.settled ? Object.assign(s, { lazy: " + lazyScript + "() }) : s)"
+		}
+		if r.Shot == nil && r.HTML > 0 {
 			// One way instead of two, and what is read is what was settled.
 			script += ".then((s) => s.settled ? Object.assign(s, { page: " + reading(ctx, r.HTML) + " }) : s)"
 		}
@@ -308,7 +308,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 			continue
 		}
 		if busy, _, _ = t.network(); !busy || !quiet {
-			t.early = s.Page
+			t.early, t.lazy = s.Page, s.Lazy
 			return true, nil
 		}
 		if err := t.silence(ctx, most); err != nil {
@@ -325,6 +325,7 @@ type settleOptions struct {
 	Active   bool    `json:"active"`
 	Quiet    float64 `json:"quiet"`
 	Quick    float64 `json:"quick"`
+	Bare     float64 `json:"bare"` // for a page without text
 	Least    float64 `json:"least"`
 	Most     float64 `json:"most"`
 }

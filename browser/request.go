@@ -55,9 +55,10 @@ type Request struct {
 	// Headers are sent with the request for the page itself and with those to
 	// the same origin, never to another.
 	Headers map[string]string
-	// Scrolls is how often the page is scrolled down by a screen, for content
-	// that loads when it is looked at: 0 to MaxScrolls. It ends early where the
-	// page does.
+	// Scrolls is how often at most the page is scrolled, for content that loads
+	// when it is looked at: 0 to MaxScrolls. Only a page that shows signs of that
+	// is scrolled at all, and no more once nothing comes of it; Loaded.Notes says
+	// where it was left off.
 	Scrolls int
 	// HTML bounds the bytes of Loaded.HTML; 0 is DefaultHTML, at most MaxHTML.
 	HTML int

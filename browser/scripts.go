@@ -10,6 +10,8 @@ var (
 	settleScript string
 	//go:embed js/read.js
 	readScript string
+	//go:embed js/lazy.js
+	lazyScript string
 	//go:embed js/scroll.js
 	scrollScript string
 )

@@ -69,6 +69,7 @@ type tab struct {
 	refused   []Refused
 
 	early *read // the page as it was when it settled; of load only
+	lazy  lazy  // how it may become more when it is scrolled, from then
 }
 
 type request struct {
@@ -145,7 +146,7 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 		return nil, fmt.Errorf("prepare page: %w", err)
 	}
 	// The first run of a script is a slow one: that is over before there is a call.
-	if err = t.evaluate(ctx, settleScript+`({most: 20, quiet: 0, quick: 0, least: 0})`+".then(() => "+reading(ctx, DefaultHTML)+")", nil); err != nil {
+	if err = t.evaluate(ctx, settleScript+`({most: 20, quiet: 0, quick: 0, bare: 0, least: 0})`+".then(() => "+reading(ctx, DefaultHTML)+")", nil); err != nil {
 		return nil, fmt.Errorf("prepare page: %w", err)
 	}
 	return t, nil

@@ -137,6 +137,7 @@ func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 	p.NeedsScript = needsScript(t)
 	base := baseOf(t.doc, o.URL)
 	p.Hidden = dropHidden(t.doc, stylesOf(t.doc)) + dropSigns(t.doc)
+	dropConsent(t.body)
 	documentation := isDocumentation(t.doc)
 	codeBlocks(t.body)
 	formulas(t.body)

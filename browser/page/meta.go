@@ -84,41 +84,37 @@ func shorten(s string, n int) string {
 	return s[:byteAt(s, n)]
 }
 
+// appRoots are the ids of the elements that frameworks draw their pages in.
+var appRoots = set("root app __next __nuxt ___gatsby svelte main-app app-root react-root mount")
+
 // needsScript says why a page looks as if a script had to make it, or nothing.
 func needsScript(t *tree) string {
+	const little, long = 200, 4000 // characters
 	size := length(t.body)
-	scripts, small := 0, 0
-	reason := ""
+	scripts, reason := false, ""
 	walk(t.doc, func(n *html.Node) bool {
 		switch {
-		case is(n, "script") && (hasAttr(n, "src") || len(rawTextOf(n)) > 200):
-			scripts++
 		case is(n, "script"):
-			small++
-		case is(n, "noscript") && size < 4000 && reason == "":
+			scripts = scripts || !strings.Contains(attr(n, "type"), "json")
+		case reason != "" || size >= long:
+		case is(n, "noscript"):
 			text := strings.ToLower(lineOf(n))
 			if (strings.Contains(text, "javascript") || strings.Contains(text, "java script")) && first(n, func(n *html.Node) bool { return is(n, "iframe") }) == nil {
 				reason = "it asks for JavaScript where there is none"
 			}
 			return false
-		case is(n, "div", "main", "section", "app-root", "my-app") && reason == "" && length(n) == 0:
-			switch attr(n, "id") {
-			case "root", "app", "__next", "__nuxt", "___gatsby", "svelte", "main-app", "app-root", "react-root", "mount":
-				reason = "the element #" + attr(n, "id") + " is empty"
-			}
-			if is(n, "app-root") {
-				reason = "the element app-root is empty"
-			}
+		case is(n, "div", "main", "section", "my-app") && appRoots[attr(n, "id")] && length(n) < 40:
+			reason = "the element #" + attr(n, "id") + " has next to no text"
+		case is(n, "app-root") && length(n) < 40:
+			reason = "the element app-root has next to no text"
 		}
 		return true
 	})
 	switch {
-	case scripts+small == 0:
+	case !scripts:
 		return ""
-	case reason != "" && size < 4000:
-		return reason
-	case size == 0 || size < 200 && scripts > 0:
+	case reason == "" && size < little:
 		return "there is little text, and there are scripts"
 	}
-	return ""
+	return reason
 }

@@ -162,6 +162,10 @@ func TestNeedsScript(t *testing.T) {
 		`<body><noscript>You need to enable JavaScript to run this app.</noscript><div id="x"></div><script src="/app.js"></script></body>`: true,
 		`<body><p>` + strings.Repeat("A static page. ", 40) + `</p><script src="/app.js"></script></body>`:                                  false,
 		`<body><p>Short.</p></body>`: false,
+		`<body><p>Short.</p><script type="application/ld+json">{}</script></body>`:                                                                                  false,
+		`<body><p>Loading...</p><script>setTimeout(draw, 300)</script></body>`:                                                                                      true,
+		`<body><nav>` + strings.Repeat("A menu. ", 40) + `</nav><div id="app"><b>Loading</b></div><script src="/app.js"></script></body>`:                           true,
+		`<body><noscript><iframe src="https://count.example/"></iframe></noscript><p>` + strings.Repeat("Words. ", 40) + `</p><script src="/a.js"></script></body>`: false,
 	} {
 		if p := convertString(t, src, Options{}); (p.NeedsScript != "") != want {
 			t.Errorf("%.60s: got %q, want %v", src, p.NeedsScript, want)

@@ -148,13 +148,7 @@ func (c *call) lane(ctx context.Context, res *Result) {
 		c.missing(res, why)
 		return
 	}
-	rendered, err := c.render(ctx, res, c.q.Wait)
-	if err == nil && c.q.Wait < patience && bare(rendered) {
-		// Quiet it was, and empty: its scripts may have waited for a clock.
-		if again, err := c.render(ctx, res, patience); err == nil {
-			rendered = again
-		}
-	}
+	rendered, err := c.render(ctx, res)
 	if err == nil {
 		rendered.Why = why
 		*res = *rendered
@@ -172,15 +166,6 @@ func (c *call) lane(ctx context.Context, res *Result) {
 	c.missing(res, why)
 }
 
-// patience is how long a page is given that was quiet and still empty.
-const patience = 1200 * time.Millisecond
-
-// bare reports whether a page that a browser rendered has next to no text.
-func bare(res *Result) bool {
-	const some = 40 // bytes
-	return res.Page != nil && res.Partial == "" && res.Status < 400 && len(strings.TrimSpace(res.Page.Content)) < some
-}
-
 // missing notes what a page lacks that was not rendered.
 func (c *call) missing(res *Result, why string) {
 	p := res.Page
@@ -193,10 +178,13 @@ func (c *call) missing(res *Result, why string) {
 	}
 }
 
-// render has a browser load the page and wait, and converts what it became.
-func (c *call) render(ctx context.Context, static *Result, wait time.Duration) (*Result, error) {
+// scrolls is how often a page is scrolled at most that loads more then.
+const scrolls = 30
+
+// render has a browser load the page, and converts what it became.
+func (c *call) render(ctx context.Context, static *Result) (*Result, error) {
 	req := browser.Request{
-		URL: static.URL, Until: c.q.Until, Wait: wait, Selector: c.q.Selector, HTML: page.DefaultMaxBytes, Progress: func(s browser.Stage) {
+		URL: static.URL, Until: c.q.Until, Wait: c.q.Wait, Selector: c.q.Selector, Scrolls: scrolls, HTML: page.DefaultMaxBytes, Progress: func(s browser.Stage) {
 			switch s {
 			case browser.StageQueued:
 				c.q.Progress("queued")

@@ -144,20 +144,6 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// A page that is quiet and empty is given more time, once.
-func TestPatience(t *testing.T) {
-	r := newRig(t, true)
-	r.Serve(t, "a.example", page(empty))
-	r.fake.Pages["http://a.example/"] = &browser.Loaded{HTML: "<title>T</title><div id=root></div>", Status: 200}
-	if _, err := r.r.Read(t.Context(), r.grant(t, ""), reader.Query{URL: "http://a.example/"}); err != nil {
-		t.Fatal(err)
-	}
-	all := r.fake.Requests()
-	if len(all) != 2 || all[0].Wait != 0 || all[1].Wait == 0 {
-		t.Errorf("got %+v", all)
-	}
-}
-
 // Without any browser pages are read as they are sent, and say so.
 func TestWithoutBrowser(t *testing.T) {
 	r := newRig(t, false)

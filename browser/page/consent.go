@@ -1,0 +1,66 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// consentMarks are ids and classes of the boxes that consent managers put on the
+// pages of their customers. They are the managers' own names, and stand for
+// nothing else.
+const consentMarks = `onetrust-consent-sdk onetrust-banner-sdk onetrust-pc-sdk CybotCookiebotDialog cookiebanner usercentrics-root uc-banner-modal qc-cmp2-container
+	didomi-host didomi-popup cc-window cookie-law-info-bar cookie-notice cky-consent-container cky-modal truste_overlay truste-consent-track osano-cm-window
+	iubenda-cs-banner klaro hs-eu-cookie-confirmation borlabs-cookie BorlabsCookieBox tarteaucitronRoot evidon-banner axeptio_overlay termly-code-snippet-support
+	cookiefirst-root moove_gdpr_cookie_info_bar moove_gdpr_cookie_modal fc-consent-root catapult-cookie-bar transcend-consent-manager-ui cmplz-cookiebanner
+	cookieconsent cc_banner cc-banner cookie-consent-banner cookie-banner cookie-bar cookie_notice gdpr-banner sp_message_container eu-cookie-bar sliding-popup`
+
+// Words of a box that asks for consent, in its class or id, and on its buttons.
+var (
+	consentWords = []string{"cookie", "consent", "gdpr", "privacy"}
+	boxWords     = []string{"banner", "notice", "bar", "popup", "modal", "dialog", "overlay", "layer", "prompt", "toast", "message", "manager", "wall"}
+	agreeWords   = pattern(`(?i)^\W*(i )?(accept|agree|allow|got it|ok|okay|reject|decline|deny|alle|akzeptieren|zustimmen|ablehnen|einverstanden|accepter|tout accepter|refuser|aceptar|aceitar|accetta|rifiuta|akkoord|accepteren|godkänn|acceptera|akceptuj|zgadzam|принять|согласен|同意|接受|동의)`)
+)
+
+// dropConsent removes the boxes that ask whether a visitor takes cookies: those
+// of the managers that are known, and what is named as one and has a button to
+// agree. A text about cookies has none.
+func dropConsent(root *html.Node) {
+	marks := set(consentMarks)
+	walk(root, func(n *html.Node) bool {
+		if !is(n, "div", "section", "aside", "dialog", "form", "footer") || !asksConsent(n, marks) {
+			return true
+		}
+		button := first(n, agrees) != nil
+		content := first(n, func(c *html.Node) bool { return is(c, "pre", "h1", "main", "article") }) != nil
+		if !button || content || length(n) > 3000 {
+			return true
+		}
+		remove(n)
+		return false
+	})
+}
+
+// asksConsent reports whether an element is named as a box that asks.
+func asksConsent(n *html.Node, marks map[string]bool) bool {
+	id, class := attr(n, "id"), attr(n, "class")
+	if id == "" && class == "" {
+		return false
+	}
+	named := strings.ToLower(id + " " + class)
+	holds := func(word string) bool { return strings.Contains(named, word) }
+	return marked(n, marks) || slices.ContainsFunc(consentWords, holds) && slices.ContainsFunc(boxWords, holds)
+}
+
+// agrees reports whether an element is a button that agrees, or does not.
+func agrees(n *html.Node) bool {
+	text := ""
+	switch {
+	case is(n, "button", "a") || attr(n, "role") == "button":
+		text = lineOf(n)
+	case is(n, "input"):
+		text = attr(n, "value")
+	}
+	return text != "" && len(text) < 60 && agreeWords().MatchString(text)
+}
