@@ -42,9 +42,18 @@ func readable(doc *html.Node, base *url.URL) *html.Node {
 	p.KeepClasses = true
 	p.DisableJSONLD = true
 	p.MaxElemsToParse = 200_000
+	const level = "data-belljar-h1" // it makes h2 of every h1
+	for _, h := range named(doc, "h1") {
+		setAttr(h, level, "")
+	}
 	a, err := p.ParseAndMutate(doc, base)
 	if err != nil || a.Node == nil {
 		return nil
+	}
+	for _, h := range named(a.Node, "h2") {
+		if hasAttr(h, level) {
+			h.Data, h.DataAtom = "h1", atomOf("h1")
+		}
 	}
 	return a.Node
 }

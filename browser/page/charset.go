@@ -151,6 +151,9 @@ func convertBy(e encoding.Encoding, src []byte) []byte {
 // the letters of the language, and Cyrillic by its commonest letters.
 func guess(src []byte) (encoding.Encoding, string) {
 	sample := src[:min(len(src), 64<<10)]
+	if scattered(sample) {
+		return nil, ""
+	}
 	type candidate struct {
 		e    encoding.Encoding
 		name string
@@ -178,6 +181,26 @@ func guess(src []byte) (encoding.Encoding, string) {
 	return best.e, best.name
 }
 
+// scattered reports whether the bytes outside of ASCII stand one by one among
+// letters of it, as the accents of Latin do. Other scripts write in rows of them,
+// though the second byte of a character may be a letter by itself.
+func scattered(sample []byte) bool {
+	const near = 4 // bytes on either side
+	high, company := 0, 0
+	for i, b := range sample {
+		if b < 0x80 {
+			continue
+		}
+		high++
+		for _, c := range sample[max(0, i-near):min(len(sample), i+near+1)] {
+			if c >= 0x80 {
+				company++
+			}
+		}
+	}
+	return (company-high)*3 < high*2*near // less than a third of their neighbours
+}
+
 // asian is the share of letters outside of ASCII that are what a language
 // mostly writes with, and less for what it rarely does.
 func asian(text []byte, name string) float64 {
@@ -192,8 +215,12 @@ func asian(text []byte, name string) float64 {
 			fit -= 5
 		case r >= 0x3040 && r <= 0x30ff && (name == "shift_jis" || name == "euc-jp"):
 			fit += 1.1
-		case r >= 0xac00 && r <= 0xd7a3 && name == "euc-kr":
-			fit += 1.1
+		case name == "euc-kr" && strings.ContainsRune("이다는을의에가하고로지은도한인를대어사리기나서자정시일해그아수있부전여게들과상보라주만스제구장거었면습니", r):
+			fit += 1.5
+		case name == "euc-kr" && r >= 0x4e00 && r <= 0x9fff:
+			fit -= 0.5 // which Korean is hardly written with, and misread Chinese is full of
+		case name == "euc-kr" && r >= 0xac00 && r <= 0xd7a3:
+			fit += 0.5
 		case strings.ContainsRune("的一是不了在人有我他这這個个们們中来來上大为為和国國地到以说說时時要就出会會", r):
 			fit += 1.5
 		case r >= 0x4e00 && r <= 0x9fff:

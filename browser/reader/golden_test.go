@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/text/encoding/htmlindex"
-
 	"belljar.dev/browser/fetch"
 	"belljar.dev/browser/reader"
 )
@@ -28,28 +26,6 @@ func html(charset, body string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "text/html"+charset)
 		io.WriteString(w, body)
 	}
-}
-
-// inCharset is a page that is written in a charset, and says so in its header
-// or in itself.
-func inCharset(t testing.TB, charset, text string, meta bool) http.HandlerFunc {
-	t.Helper()
-	e, err := htmlindex.Get(charset)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head := ""
-	if meta {
-		head = `<meta charset="` + charset + `">`
-	}
-	b, err := e.NewEncoder().String("<html><head>" + head + "<title>" + text + "</title></head><body><main><h1>" + text + "</h1><p>" + strings.Repeat(text+" ", 20) + "</p></main></body></html>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if meta {
-		return html("", b)
-	}
-	return html("; charset="+charset, b)
 }
 
 func repeated(n int, format string) string {
@@ -146,15 +122,6 @@ func sites(t testing.TB) map[string]http.HandlerFunc {
 				io.WriteString(w, "# Markdown\n\nAs it was *served*.\n")
 			}
 		},
-	}
-	for charset, text := range map[string]string{
-		"utf-8": "Gr\u00fc\u00dfe \u4e16\u754c", "windows-1252": "caf\u00e9 \u20ac5", "iso-8859-2": "za\u017c\u00f3\u0142\u0107", "windows-1251": "\u041f\u0440\u0438\u0432\u0435\u0442", "koi8-r": "\u041f\u0440\u0438\u0432\u0435\u0442",
-		"shift_jis": "\u65e5\u672c\u8a9e", "euc-jp": "\u65e5\u672c\u8a9e", "iso-2022-jp": "\u65e5\u672c\u8a9e", "gb18030": "\u4e2d\u6587\u9875\u9762", "big5": "\u4e2d\u6587\u9801\u9762", "euc-kr": "\ud55c\uad6d\uc5b4", "utf-16le": "wide \u4e16",
-	} {
-		all["charset-"+charset] = inCharset(t, charset, text, false)
-		if !strings.HasPrefix(charset, "utf-16") {
-			all["meta-"+charset] = inCharset(t, charset, text, true)
-		}
 	}
 	return all
 }
