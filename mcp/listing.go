@@ -200,6 +200,8 @@ func (s *Server) completions(ctx context.Context, session *Session, p *sdk.Compl
 		switch {
 		case r == nil:
 			return nil, fault(invalidParams, "unknown resource template %.200q; resources/templates/list has those there are", p.Ref.URI)
+		case r.CompleteFacts != nil:
+			return s.completeGated(ctx, r, session, p.Argument.Name, typed)
 		case r.Complete == nil:
 			return nil, nil
 		}

@@ -47,6 +47,10 @@ type Resource struct {
 	// Complete are values of a variable of the template that begin with what was
 	// typed, best first; nil knows none.
 	Complete func(ctx context.Context, s *Session, variable, typed string) ([]string, error)
+	// CompleteFacts and CompleteGranted are for values that the policy decides
+	// about, as SearchFacts and SearchGranted are. No facts are no values.
+	CompleteFacts   func(variable, typed string) (_ policies.Facts, ok bool)
+	CompleteGranted func(ctx context.Context, call Call, variable, typed string) ([]string, error)
 }
 
 // Entry is one resource in a list. Size is in bytes, zero where it is not known.
@@ -154,19 +158,44 @@ func (s *Server) readGated(ctx context.Context, r *Resource, c Call, uri string)
 
 // searchGated is a search on the way of a call, or nothing.
 func (s *Server) searchGated(ctx context.Context, r *Resource, session *Session, query string) (found []Entry, err error) {
-	c := Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}
 	f := r.SearchFacts(query)
 	f.Args = map[string]any{"query": query}
-	judged := f
-	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
-	if d := s.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
-		return nil, nil
-	}
-	_, err = s.granted(ctx, c, f, func(c Call) error {
+	err = s.plainly(ctx, session, f, func(c Call) error {
 		found, err = r.SearchGranted(ctx, c, query)
 		return err
 	})
 	return found, err
+}
+
+// completeGated is a completion on the way of a call, or nothing.
+func (s *Server) completeGated(ctx context.Context, r *Resource, session *Session, variable, typed string) (values []string, err error) {
+	f, ok := r.CompleteFacts(variable, typed)
+	if !ok {
+		return nil, nil
+	}
+	ctx, finish, err := session.begin(ctx, newCallID())
+	if err != nil {
+		return nil, fault(internalError, "%v", err)
+	}
+	defer finish()
+	f.Args = map[string]any{variable: typed}
+	err = s.plainly(ctx, session, f, func(c Call) error {
+		values, err = r.CompleteGranted(ctx, c, variable, typed)
+		return err
+	})
+	return values, err
+}
+
+// plainly runs what the policy plainly allows, and nothing else: nobody is asked
+// about what a client looks for while a person types.
+func (s *Server) plainly(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
+	judged := f
+	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
+	if d := s.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
+		return nil
+	}
+	_, err := s.granted(ctx, Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}, f, run)
+	return err
 }
 
 // granted is facts, gate, run and log for what is no call of a tool, but

@@ -65,7 +65,9 @@ func (s *shells) filesResource() mcp.Resource {
 		SearchFacts: func(query string) policies.Facts {
 			return policies.Facts{Tool: "Bash", Command: "find . -iname " + quoteWord("*"+query+"*")}
 		},
-		SearchGranted: s.findFiles,
+		SearchGranted:   s.findFiles,
+		CompleteFacts:   pathFacts,
+		CompleteGranted: s.completePath,
 	}
 }
 
@@ -75,6 +77,7 @@ func (s *shells) rootResource() mcp.Resource {
 	r.Template, r.Name, r.Title = filesRoot, "workspace", "The workspace"
 	r.Description = "The names in the workspace, a line each; those of directories end in a slash. " + filesRoot + "PATH reads one."
 	r.MIME, r.SearchFacts, r.SearchGranted = "text/plain", nil, nil
+	r.CompleteFacts, r.CompleteGranted = nil, nil
 	r.List = func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
 		return []mcp.Entry{{URI: filesRoot, Name: r.Name, Title: r.Title, Description: r.Description, MIME: r.MIME}}, nil
 	}

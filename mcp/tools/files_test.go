@@ -130,6 +130,44 @@ rules:
 	}
 }
 
+// TestFilePathsAreCompleted: by the policy, beneath the workspace, and bounded.
+func TestFilePathsAreCompleted(t *testing.T) {
+	b := boxes(t, `
+version: 1
+defaults: {decision: allow, profile: p}
+profiles: {p: {fs: {system: true, workspace: rw}}}
+rules:
+  - {id: no-keys, match: {tool: Bash, command: "ls ** /workspace/keys*"}, decision: deny, reason: It is a key.}
+  - {id: ask, match: {tool: Bash, command: "ls ** /workspace/asked*"}, decision: ask, reason: Somebody is to know.}
+`)
+	b.run(`mkdir -p src/deep keys asked many odd; touch src/main.go src/main_test.go src/deep/x .hidden "odd/it's" 'odd/a?b' $'odd/\xff' keys/k asked/a README
+ln -s /etc out; ln -s . round; cd many && seq -f f%g 1200 | xargs touch`)
+	c := b.client(nil)
+	complete := func(typed string) ([]string, bool) {
+		t.Helper()
+		got, err := c.Complete(t.Context(), &sdk.CompleteParams{
+			Ref:      &sdk.CompleteReference{Type: "ref/resource", URI: "file:///workspace/{+path}"},
+			Argument: sdk.CompleteParamsArgument{Name: "path", Value: typed},
+		})
+		if err != nil {
+			t.Fatalf("complete %q: %v", typed, err)
+		}
+		return got.Completion.Values, got.Completion.HasMore
+	}
+	for typed, want := range map[string]string{
+		"": "README asked/ keys/ many/ odd/ out/ round/ src/", "sr": "src/", "src/ma": "src/main.go src/main_test.go", "src/deep/": "src/deep/x",
+		".": ".hidden", ".h": ".hidden", "odd/": "odd/it's", "odd/it'": "odd/it's", "round/src/d": "round/src/deep/",
+		"none": "", "none/": "", "out/": "", "out/pass": "", "../": "", "src/../": "", "/etc/": "", "//": "", "*": "", "keys/": "", "asked/": "", "a\x00": "", "$(id)": "",
+	} {
+		if got, more := complete(typed); strings.Join(got, " ") != want || more {
+			t.Errorf("complete %q: got %q, %v; want %q", typed, got, more, want)
+		}
+	}
+	if got, more := complete("many/"); len(got) != 100 || !more {
+		t.Errorf("complete many/: got %d values, more %v; want 100 of many", len(got), more)
+	}
+}
+
 type (
 	findParams struct {
 		sdk.ParamsBase

@@ -18,6 +18,9 @@ import (
 // planRoot is before the name of a plan.
 const planRoot = "plan:///"
 
+// planURI is the address of the plan of a name.
+func planURI(file string) string { return planRoot + (&url.URL{Path: file}).EscapedPath() }
+
 // todoList is the URI of the list of todos.
 const todoList = "todo://list"
 
@@ -25,7 +28,7 @@ const todoList = "todo://list"
 func (t *todos) resource() mcp.Resource {
 	return mcp.Resource{
 		Template: "todo://{list}", Name: "tasks", Title: "Tasks", MIME: "text/plain",
-		Description: "The tasks of this workspace with their steps, as TaskManager lists them.",
+		Description: "The tasks of this workspace with their steps, as TaskManager lists them. A client that subscribes hears when one changes.",
 		Read: func(ctx context.Context, s *mcp.Session, uri string) ([]byte, string, error) {
 			if uri != todoList || t.backends.Todos == nil {
 				return nil, "", fmt.Errorf("%.80s: %w: the list of tasks is %s", uri, mcp.ErrNotFound, todoList)
@@ -68,7 +71,7 @@ func (t *plans) resource() mcp.Resource {
 			all, err := t.backends.Plans.List(ctx, s.Tenant())
 			entries := make([]mcp.Entry, 0, len(all))
 			for _, p := range all {
-				entries = append(entries, mcp.Entry{URI: planRoot + (&url.URL{Path: p.File}).EscapedPath(), Name: p.File, Description: p.Goal})
+				entries = append(entries, mcp.Entry{URI: planURI(p.File), Name: p.File, Description: p.Goal})
 			}
 			return entries, err
 		},

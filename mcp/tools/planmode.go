@@ -43,11 +43,13 @@ const planLayer = "plan mode"
 // plans is the tool PlanMode.
 type plans struct {
 	backends Backends
+	server   *mcp.Server // whose clients watch plans
 	shells   *shells
 	now      func() time.Time
 }
 
 func addPlans(s *mcp.Server, p *plans) {
+	p.server = s
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "PlanMode",
 		Title:       "Plan before doing",
@@ -213,7 +215,7 @@ func (t *plans) exit(ctx context.Context, call mcp.Call, o plan.Owner, in planIn
 	if draft.File != "" {
 		// Saved before plan mode ends: what a crash between the two leaves is a plan
 		// too many, and no plan too few.
-		if draft, err = t.backends.Plans.Save(ctx, o, m, draft.File, draft.Text); err != nil {
+		if draft, err = t.save(ctx, o, m, draft); err != nil {
 			return nil, err
 		}
 		said.line("Plan saved to %s", draft.File)
@@ -245,6 +247,20 @@ func (t *plans) draft(ctx context.Context, o plan.Owner, m plan.Mode, in planInp
 	}
 	d.Text = before.Text
 	return d, err
+}
+
+// save keeps a plan, and has clients told.
+func (t *plans) save(ctx context.Context, o plan.Owner, m plan.Mode, d plan.Plan) (plan.Plan, error) {
+	_, before := t.backends.Plans.Read(ctx, o.Tenant, d.File)
+	saved, err := t.backends.Plans.Save(ctx, o, m, d.File, d.Text)
+	if err != nil {
+		return saved, err
+	}
+	t.server.Updated(o.Tenant, planURI(saved.File))
+	if errors.Is(before, plan.ErrUnknown) {
+		t.server.ResourcesChanged()
+	}
+	return saved, nil
 }
 
 // agreed asks a person whether plan mode may end. Without a yes, the result is

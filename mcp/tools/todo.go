@@ -54,9 +54,13 @@ type todoStep struct {
 const shownTodos = 50
 
 // todos is the tool TaskManager.
-type todos struct{ backends Backends }
+type todos struct {
+	backends Backends
+	server   *mcp.Server // whose clients watch the list
+}
 
 func addTodos(s *mcp.Server, t *todos) {
+	t.server = s
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "TaskManager",
 		Title:       "Keep a list of tasks",
@@ -75,6 +79,9 @@ func (t *todos) manage(ctx context.Context, call mcp.Call, in todoInput) (*mcp.R
 	res, err := t.act(ctx, o, in)
 	switch {
 	case err == nil:
+		if !res.IsError && in.Action != "list" && in.Action != "pending" {
+			t.server.Updated(o.Tenant, todoList)
+		}
 		return res, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)

@@ -77,7 +77,7 @@ func Add(s *mcp.Server, b Backends) {
 	}
 	addImages(s, pictures)
 	addDocs(s, &docs{b, pictures})
-	addTodos(s, &todos{b})
+	addTodos(s, &todos{backends: b})
 	addPlans(s, &plans{backends: b, shells: sh, now: time.Now})
 	addAsk(s, &asks{backends: b, wait: askWait})
 	addSkills(s, &skills{s, b})

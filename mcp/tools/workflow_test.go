@@ -91,7 +91,7 @@ func newFlow(t *testing.T, person *nod) *flow {
 	t.Cleanup(func() { f.server.Shutdown(context.Background()) })
 	b := Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, now), Plans: book, Questions: f.desk, CheckCommands: approval.CheckCommands}
 	f.shells = &shells{backends: b, open: make(map[string]*shell)}
-	addTodos(f.server, &todos{b})
+	addTodos(f.server, &todos{backends: b})
 	addPlans(f.server, &plans{backends: b, shells: f.shells, now: now})
 	addAsk(f.server, &asks{backends: b, wait: time.Millisecond})
 	if f.session, err = f.server.Open(t.Context()); err != nil {
@@ -322,7 +322,7 @@ func BenchmarkTaskManager(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	addTodos(server, &todos{Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, nil)}})
+	addTodos(server, &todos{backends: Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, nil)}})
 	session, err := server.Open(b.Context())
 	if err != nil {
 		b.Fatal(err)

@@ -1,0 +1,59 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// The paths of files are completed as they are read: in the session's box, and
+// where the policy would let `ls` show the directory without asking anybody.
+
+// pathsMost bounds the names that one completion looks at.
+const pathsMost = 1000
+
+// pathScript gives the names of a directory that begin with what stands behind
+// the last slash, as readScript does. Hidden ones are given only where that
+// begins with a dot, as a shell has it.
+var pathScript = fmt.Sprintf(`d=$(realpath -- "${%[1]s%%/*}/") || exit %[2]d
+case $d/ in %[3]s/*) ;; *) exit %[4]d ;; esac
+cd -- "$d" || exit %[2]d
+n=0
+for f in "${%[1]s##*/}"*; do
+  if [ -d "$f" ]; then printf '%%s/\0' "$f"; elif [ -e "$f" ] || [ -L "$f" ]; then printf '%%s\0' "$f"; fi
+  n=$((n + 1))
+  [ "$n" -lt %[5]d ] || break
+done`, pathVariable, exitNone, sandbox.Workspace, exitOutside, pathsMost)
+
+// pathFacts are those of the command that would show the same.
+func pathFacts(variable, typed string) (policies.Facts, bool) {
+	dir, _ := path.Split(typed)
+	if _, err := parseFile(filesRoot + dir); err != nil || variable != "path" || path.IsAbs(typed) || strings.ContainsAny(dir, "%?#") {
+		return policies.Facts{}, false
+	}
+	return policies.Facts{Tool: "Bash", Command: "ls -- " + quoteWord(sandbox.Workspace+"/"+dir)}, true
+}
+
+// completePath are the paths that begin with what was typed. Names with a
+// character that means something in an address are left out: the variable's
+// value goes into one as it is (RFC 6570, section 3.2.3).
+func (s *shells) completePath(ctx context.Context, call mcp.Call, _, typed string) ([]string, error) {
+	text, code, err := s.inside(ctx, call, pathScript, sandbox.Workspace+"/"+typed)
+	if err != nil || code != 0 {
+		return nil, err
+	}
+	dir, _ := path.Split(typed)
+	var values []string
+	for name := range strings.SplitSeq(string(text), "\x00") {
+		if name != "" && name != "./" && name != "../" && utf8.ValidString(name) && !strings.ContainsAny(name, "%?#") {
+			values = append(values, dir+name)
+		}
+	}
+	return values, nil
+}
