@@ -149,7 +149,7 @@ func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Asked, err err
 			return err
 		}
 		if a.State != Waiting {
-			return fmt.Errorf("%w: %s", ErrOver, a.over())
+			return fmt.Errorf("%w: %s", ErrOver, a.Over())
 		}
 		answers := map[string]Answer{}
 		switch r.State {
@@ -182,8 +182,8 @@ func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Asked, err err
 	return a, nil
 }
 
-// over says how a question ended.
-func (a Asked) over() string {
+// Over says how a question ended.
+func (a Asked) Over() string {
 	switch a.State {
 	case Accepted:
 		return fmt.Sprintf("%s has answered by %s", a.By, a.Via)

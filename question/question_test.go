@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/state"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("QUESTION_TEST_WRITER"); dir != "" {
@@ -97,6 +100,36 @@ func TestNobodyAnswers(t *testing.T) {
 			t.Errorf("got %s, %v, want a timeout", a.State, err)
 		}
 	})
+}
+
+// TestWhatDoesNotFit has what else is told of questions and answers that cannot be
+// taken, as agents and people read it; most stands in the golden files of the tool
+// and of belljar ask.
+func TestWhatDoesNotFit(t *testing.T) {
+	long := strings.Repeat("x", maxText+1)
+	var got strings.Builder
+	for _, text := range []string{
+		strings.Repeat("x", MaxJSON+1), `[{"text":"` + long + `"}]`, `[{"text":"?","options":["` + long + `"]}]`,
+		`[{"text":"?","options":[{"label":"A","preview":"` + long + `"}]}]`,
+	} {
+		_, err := Parse(text)
+		fmt.Fprintln(&got, err)
+	}
+	s := sheet(t, `[{"text":"?","options":["A","B"]}]`)
+	for _, words := range []map[string][]string{{"q1": {"A", "B"}}, {"q2": {"A"}}, {"q1": {long}}} {
+		_, err := s.Read(words)
+		fmt.Fprintln(&got, err)
+	}
+	const golden = "testdata/unfit.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || string(want) != got.String() {
+		t.Errorf("got, %v:\n%s\nwant:\n%s", err, got.String(), want)
+	}
 }
 
 func TestBounds(t *testing.T) {

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"belljar.dev/policies"
 	"belljar.dev/question"
@@ -37,8 +36,8 @@ answers. The first answer holds, on whatever way it comes. It asks the servers o
 this user that run, and they answer nobody else.
 
   belljar ask list
-  belljar ask answer                     on a terminal: all that wait, one by one
-  belljar ask answer q-7q2x              on a terminal: that one
+  belljar ask answer                     shows all that wait, one by one
+  belljar ask answer q-7q2x              shows that one
   belljar ask answer q-7q2x 2 'A,B' no   an answer to each question: labels or
                                          numbers of options, or words of your own;
                                          an empty one passes a question over
@@ -92,63 +91,59 @@ func (a *questioning) list(c *cobra.Command) error {
 	return failure(w.Flush())
 }
 
-// answer takes the answers from the command line, or asks at the terminal.
+// answer takes the answers from the command line, or asks.
 func (a *questioning) answer(c *cobra.Command, args []string) error {
 	found, err := a.open(c.Context(), true)
 	if err != nil {
 		return err
 	}
-	in, _ := c.InOrStdin().(*os.File)
-	typed := in != nil && term.IsTerminal(int(in.Fd()))
 	if len(args) == 0 {
-		if !typed {
-			return usage("ask answer: name a question, as belljar ask list prints it")
-		}
 		return a.each(c, found)
 	}
-	id := args[0]
-	one, err := a.get(c.Context(), found, id)
+	one, at, err := a.get(c.Context(), found, args[0])
 	if err != nil {
 		return err
 	}
 	said := questionAnswer{Decline: a.decline, Note: a.note}
-	switch n := len(one.Sheet.Questions); {
-	case a.decline && len(args) > 1:
+	switch n, given := len(one.Sheet.Questions), len(args)-1; {
+	case a.decline && given > 0:
 		return usage("ask answer: either an answer or --decline")
 	case a.decline:
-	case len(args) == 1 && typed:
-		if said.Words, said.Decline, err = dialogue(c.OutOrStdout(), bufio.NewReader(in), one); err != nil {
+	case given == 0 && one.State != question.Waiting:
+		return failure(fmt.Errorf("answer %s: %w: %s", one.ID, question.ErrOver, one.Over()))
+	case given == 0:
+		if said.Words, said.Decline, err = dialogue(c.OutOrStdout(), bufio.NewReader(c.InOrStdin()), one); err != nil {
 			return failure(err)
 		}
-	case len(args)-1 != n:
-		return usage("ask answer: %s has %d questions, and %d answers were given", id, n, len(args)-1)
+	case given != n:
+		return usage("ask answer: %s has %d questions, and %d answers were given", one.ID, n, given)
 	default:
 		said.Words = make(map[string][]string)
 		for i, q := range one.Sheet.Questions {
 			said.Words[q.ID] = wordsIn(q, args[i+1])
 		}
 	}
-	return a.send(c, found, id, said)
+	return a.send(c, at, one.ID, said)
 }
 
 // each goes through all that waits.
 func (a *questioning) each(c *cobra.Command, found []seenBy[[]question.Asked]) error {
 	lines := bufio.NewReader(c.InOrStdin())
 	waited := false
-	for _, brief := range found[0].said {
+	for _, brief := range slices.Backward(found[0].said) { // the oldest has the least time left
 		if brief.State != question.Waiting {
 			continue
 		}
 		waited = true
-		one, err := a.get(c.Context(), found, brief.ID)
+		one, at, err := a.get(c.Context(), found, brief.ID)
 		if err != nil {
 			return err
 		}
-		said := questionAnswer{}
+		said := questionAnswer{Note: a.note}
 		if said.Words, said.Decline, err = dialogue(c.OutOrStdout(), lines, one); err != nil {
 			return failure(err)
 		}
-		if err := a.send(c, found, one.ID, said); err != nil {
+		if err := a.send(c, at, one.ID, said); err != nil {
 			return err
 		}
 	}
@@ -159,62 +154,67 @@ func (a *questioning) each(c *cobra.Command, found []seenBy[[]question.Asked]) e
 	return failure(err)
 }
 
-// get is a whole question.
-func (a *questioning) get(ctx context.Context, found []seenBy[[]question.Asked], id string) (one question.Asked, err error) {
-	for _, at := range found {
-		for _, brief := range at.said {
+// get is a whole question, and a server that takes the answer: all of one state
+// directory do, and the one that waits hears of it.
+func (a *questioning) get(ctx context.Context, found []seenBy[[]question.Asked], id string) (one question.Asked, at *controlClient, err error) {
+	for _, seen := range found {
+		for _, brief := range seen.said {
 			if brief.ID == id {
-				return one, failure(at.client.ask(ctx, http.MethodGet, "/questions/"+id, nil, &one))
+				return one, seen.client, failure(seen.client.ask(ctx, http.MethodGet, "/questions/"+id, nil, &one))
 			}
 		}
 	}
-	return one, failure(fmt.Errorf("ask: there is no question %q; `belljar ask list --all` shows them", policies.Clip(id, 64)))
+	return one, nil, failure(fmt.Errorf("ask: there is no question %q; `belljar ask list --all` shows them", policies.Clip(id, 64)))
 }
 
-// send answers at the server of the question's workspace, which waits for it.
-func (a *questioning) send(c *cobra.Command, found []seenBy[[]question.Asked], id string, said questionAnswer) error {
-	for _, at := range found {
-		for _, brief := range at.said {
-			if brief.ID != id {
-				continue
-			}
-			var done question.Asked
-			if err := at.client.ask(c.Context(), http.MethodPost, "/questions/"+id+"/answer", said, &done); err != nil {
-				return failure(err)
-			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s. The agent is told.\n", id, map[question.State]string{question.Accepted: "answered", question.Declined: "declined"}[done.State])
-			return failure(err)
-		}
+// send answers a question.
+func (a *questioning) send(c *cobra.Command, at *controlClient, id string, said questionAnswer) error {
+	var done question.Asked
+	if err := at.ask(c.Context(), http.MethodPost, "/questions/"+id+"/answer", said, &done); err != nil {
+		return failure(err)
 	}
-	return nil
+	what := "answered"
+	if done.State == question.Declined {
+		what = "declined"
+	}
+	_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s. The agent is told.\n", id, what)
+	return failure(err)
 }
 
 // wordsIn are the answers in one argument: several, with commas between them,
-// where several can be chosen.
+// where several can be chosen. An option may have a comma in its label.
 func wordsIn(q question.Question, text string) []string {
-	if !q.Many {
+	if !q.Many || slices.ContainsFunc(q.Options, func(o question.Option) bool { return strings.EqualFold(o.Label, text) }) {
 		return []string{text}
 	}
 	return strings.Split(text, ",")
 }
 
-// dialogue asks at a terminal. An empty line passes a question over; a "!" alone
-// declines all of them.
+// dialogue asks in lines. An empty one passes a question over; a "!" alone declines
+// all of them. What does not fit is asked again.
 func dialogue(out io.Writer, lines *bufio.Reader, a question.Asked) (words map[string][]string, decline bool, err error) {
 	words = make(map[string][]string)
 	fmt.Fprintf(out, "%s of tenant %s, workspace %s\n", a.ID, question.Clean(a.Tenant, false), question.Clean(a.Place, false))
 	for i, q := range a.Sheet.Questions {
 		fmt.Fprint(out, shownQuestion(i+1, q))
-		text, err := lines.ReadString('\n')
-		if err != nil && text == "" {
-			return nil, false, fmt.Errorf("read the answer: %w", err)
-		}
-		switch text = strings.TrimSpace(text); text {
-		case "!":
-			return nil, true, nil
-		case "":
-		default:
-			words[q.ID] = wordsIn(q, text)
+		for {
+			fmt.Fprint(out, howToAnswer(q))
+			text, err := lines.ReadString('\n')
+			if err != nil && text == "" {
+				return nil, false, fmt.Errorf("answer %s: the input ended before the answer; give it here, or as belljar ask answer %s ANSWER...", a.ID, a.ID)
+			}
+			if text = strings.TrimSpace(text); text == "!" {
+				return nil, true, nil
+			} else if text == "" {
+				break
+			}
+			said := map[string][]string{q.ID: wordsIn(q, text)}
+			if _, err := (question.Sheet{Questions: a.Sheet.Questions[i : i+1]}).Read(said); err != nil {
+				fmt.Fprintf(out, "   %s\n", err)
+				continue
+			}
+			words[q.ID] = said[q.ID]
+			break
 		}
 	}
 	return words, len(words) == 0, nil
@@ -232,6 +232,11 @@ func shownQuestion(n int, q question.Question) string {
 			}
 		}
 	}
+	return b.String()
+}
+
+// howToAnswer is what stands before the answer to a question.
+func howToAnswer(q question.Question) string {
 	how := "Your answer"
 	switch {
 	case q.Kind == question.YesNo:
@@ -241,6 +246,5 @@ func shownQuestion(n int, q question.Question) string {
 	case len(q.Options) > 0:
 		how = "Number, or words of your own"
 	}
-	fmt.Fprintf(&b, "   %s [pass over; ! declines all]: ", how)
-	return b.String()
+	return fmt.Sprintf("   %s [pass over; ! declines all]: ", how)
 }

@@ -163,6 +163,32 @@ func (s *serving) end(how os.Signal) {
 	})
 }
 
+// reload has the server read its policy again, and returns when it holds.
+func (s *serving) reload(t *testing.T, p *place) {
+	t.Helper()
+	want, err := readPolicy(p.policy, "")
+	if err == nil {
+		err = s.cmd.Process.Signal(syscall.SIGHUP)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for held := (policyInfo{}); held.SHA256 != want.Hash(); {
+		all, err := servers(p.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all {
+			if one.pid != s.cmd.Process.Pid {
+				continue
+			}
+			if err := one.ask(t.Context(), http.MethodGet, "/policy", nil, &held); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // client is a client of the SDK.
 type client struct{ *sdk.ClientSession }
 
