@@ -120,6 +120,11 @@ func TestOutcomes(t *testing.T) {
 			}
 		}
 	}
+	dir := t.TempDir()
+	put(t, dir, map[string]string{"tool_use/sync-check.rb": "exit"})
+	t.Setenv("PATH", t.TempDir())
+	v := made(t, dir, true, nil).Emit(t.Context(), event(nil))
+	fmt.Fprintf(&got, "has no interpreter: denied %v by %q: %s %q\n", v.Denied, v.By, v.Reason, v.Notes)
 	golden(t, "outcomes.golden", got.String())
 }
 

@@ -49,7 +49,7 @@ func (h Host) Run(ctx context.Context, c Command) (code int, err error) {
 		return exit.ExitCode(), nil
 	case errors.Is(err, exec.ErrWaitDelay):
 		return 0, nil // it ended well, and left something behind that holds its streams
-	case errors.Is(err, os.ErrNotExist):
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return 0, errors.New(c.Argv[0] + " is not on this machine")
 	}
 	return 0, err

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	hooks "belljar.dev/hook"
+	"belljar.dev/policies"
 )
 
 // hookTool is the flags that the hook commands share.
@@ -216,7 +217,7 @@ func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) ([]
 		}
 		data = nil
 		if err := json.Unmarshal(text, &data); err != nil {
-			return nil, usage("hook: want a JSON object: %w", err)
+			return nil, usage("hook: want a JSON object as {\"branch\": \"main\"}, got %q", policies.Clip(string(text), 80))
 		}
 	}
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
