@@ -75,7 +75,7 @@ fuzz:
 # TypeScript SDK in both eras, and the protocol's own conformance suite with all
 # that it requires of two revisions. They are fetched by npm for this only.
 conformance: build
-	@scripts/need npm
+	@scripts/need npm openssl
 	scripts/conformance bin/belljar
 
 # Which requirements a test names, and which none does.
