@@ -189,6 +189,7 @@ func (t *tab) downloads(url, name string) {
 	t.change(func() {
 		t.download = clip(name, maxNote)
 		if t.committed {
+			t.leaving = false
 			t.note("a download was refused: %s", clip(url, maxNote))
 		}
 	})
@@ -212,9 +213,12 @@ func (t *tab) hear(method string, params []byte) {
 	case page.DomContentEventFired.Method:
 		t.change(func() { t.dom = t.committed })
 	case page.LoadEventFired.Method:
-		t.change(func() {
-			if t.committed {
-				t.dom, t.loaded, t.loadedAt = true, true, time.Now()
+		t.change(t.complete)
+	case page.FrameStoppedLoading.Method:
+		// A document that stops itself, or leads to a file, has no load event.
+		hearing(params, func(e frameMoved) {
+			if e.FrameID == string(t.frame) {
+				t.change(t.complete)
 			}
 		})
 	case page.FrameRequestedNavigation.Method, scheduledNavigation:
@@ -234,6 +238,13 @@ func (t *tab) hear(method string, params []byte) {
 		hearing(params, t.closePopup)
 	case fetch.RequestPaused.Method:
 		hearing(params, t.resume)
+	}
+}
+
+// complete is the end of a document's loading. t.mu is held.
+func (t *tab) complete() {
+	if t.committed && !t.loaded {
+		t.dom, t.loaded, t.loadedAt = true, true, time.Now()
 	}
 }
 

@@ -15,7 +15,8 @@
   // Why an element cannot be seen, or nothing.
   const hidden = (e) => {
     if (never.has(e.tagName) || !e.isConnected) return "";
-    if (!e.checkVisibility()) return e.parentElement?.tagName === "DETAILS" || e.closest("details:not([open])") ? "" : "display";
+    // A box that is none leaves its children to be seen.
+    if (!e.checkVisibility() && getComputedStyle(e).display !== "contents") return e.parentElement?.tagName === "DETAILS" || e.closest("details:not([open])") ? "" : "display";
     if (e.childElementCount > 50) return "";
     const s = getComputedStyle(e);
     if (s.visibility !== "visible") return "visibility";
@@ -35,6 +36,13 @@
     if (s.color.startsWith("rgba(") && s.color.endsWith(", 0)") && s.backgroundClip !== "text" && s.webkitBackgroundClip !== "text") return "colour";
     if (s.color === s.backgroundColor && s.backgroundClip !== "text") return "colour";
     return "";
+  };
+
+  // The source of a formula stands unseen beside what is seen of it.
+  const formula = (e) => {
+    if (e.localName === "annotation" || e.localName === "annotation-xml") return e.parentElement?.localName === "semantics";
+    const shown = e.parentElement?.localName === "mjx-container" || e.parentElement?.classList.contains("katex");
+    return shown && e.firstElementChild?.localName === "math" && e.textContent.length < 10000;
   };
 
   const source = (e) => {
@@ -90,7 +98,8 @@
     try { copy = inert.importNode(n, false); } catch { continue; }
     if (f.base) absolute(copy, f.base);
     if (n.tagName === "NOSCRIPT") continue;
-    const why = f.hide ? "" : hidden(n);
+    let why = f.hide ? "" : hidden(n);
+    if (why !== "" && formula(n)) why = "";
     if (why) copy.setAttribute("data-belljar-hidden", why);
     f.to.appendChild(copy);
     stack.push({ list: source(n), at: 0, to: copy, base: f.base, hide: f.hide || why !== "" && why !== "visibility" });

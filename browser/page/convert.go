@@ -250,7 +250,7 @@ func selected(t *tree, p *Page, selector string) (*html.Node, error) {
 		return true
 	})
 	if len(found) == 0 {
-		return nil, fmt.Errorf("selector %q matches nothing on the page", selector)
+		return nil, fmt.Errorf("selector %q %w", selector, ErrNoMatch)
 	}
 	for _, n := range found {
 		if n == t.body {

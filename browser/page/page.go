@@ -21,7 +21,9 @@
 package page
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 )
 
@@ -142,19 +144,23 @@ type Image struct {
 	URL string // absolute
 }
 
+// ErrNoMatch is the error where Options.Selector matches nothing.
+var ErrNoMatch = errors.New("matches nothing on the page")
+
 // UnsupportedError is a document that cannot become text.
 type UnsupportedError struct {
 	Type string // media type, as "image/png"
+	Why  string // what is wrong with it, where its type alone is not: "it is encrypted"
 	Hint string // what to do instead
 }
 
 func (e *UnsupportedError) Error() string {
-	return "read " + e.Type + ": not a document of text; " + e.Hint
+	return "read " + e.Type + ": " + cmp.Or(e.Why, "not a document of text") + "; " + e.Hint
 }
 
 // Convert reads a document. It fails with an *UnsupportedError for what is no
-// text, with an error that names the option where one makes no sense, and with
-// the context's error or context.DeadlineExceeded when there is no time left.
+// text, with an error that names the option where one makes no sense, which is
+// ErrNoMatch for a selector without a match, and with the context's error or context.DeadlineExceeded when there is no time left.
 // The bytes are not kept or changed. It may be called concurrently.
 func Convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	return convert(ctx, src, o)

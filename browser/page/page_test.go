@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 		"no match":  {"<p>x", Options{Selector: "h1"}, "matches nothing"},
 		"max bytes": {"<p>x", Options{MaxBytes: -1}, "MaxBytes"},
 		"timeout":   {"<p>x", Options{Timeout: -1}, "Timeout"},
-		"no pdf":    {"%PDF-1.4 rubbish", Options{}, "read the PDF"},
+		"no pdf":    {"%PDF-1.4 rubbish", Options{}, "read application/pdf: it is malformed"},
 	} {
 		_, err := Convert(t.Context(), []byte(c.src), c.o)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -47,16 +47,25 @@ func heapInUse() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// convertPDF writes the text of a PDF, page by page.
-func convertPDF(ctx context.Context, p *Page, src []byte) (err error) {
+// convertPDF writes the text of a PDF, page by page. What is wrong with the file
+// is an *UnsupportedError.
+func convertPDF(ctx context.Context, p *Page, src []byte) error {
+	err := readPDF(ctx, p, src)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &UnsupportedError{Type: "application/pdf", Why: err.Error(), Hint: "look for the same text as a page, or download it in a shell and try the tools there"}
+}
+
+func readPDF(ctx context.Context, p *Page, src []byte) (err error) {
 	if err := checkPDF(src); err != nil {
-		return fmt.Errorf("read the PDF: %w", err)
+		return err
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("read the PDF: it is malformed: %v", r)
+			err = fmt.Errorf("it is malformed: %v", r)
 			if e, ok := r.(error); ok && errors.Is(e, errPDFBound) {
-				err = fmt.Errorf("read the PDF: %w", errPDFBound)
+				err = errPDFBound
 			}
 		}
 	}()
@@ -64,9 +73,9 @@ func convertPDF(ctx context.Context, p *Page, src []byte) (err error) {
 	doc, err := pdf.NewReader(file, int64(len(src)))
 	if err != nil {
 		if strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "encrypt") {
-			return errors.New("read the PDF: it is encrypted")
+			return errors.New("it is encrypted")
 		}
-		return fmt.Errorf("read the PDF: %w", err)
+		return fmt.Errorf("it is malformed: %s", strings.TrimRight(err.Error(), ": "))
 	}
 	info := doc.Trailer().Key("Info")
 	p.Title = shorten(oneLine(info.Key("Title").Text()), 300)
@@ -81,7 +90,7 @@ func convertPDF(ctx context.Context, p *Page, src []byte) (err error) {
 	for i := 1; i <= min(count, maxPages); i++ {
 		text, err := pageText(doc.Page(i), maxPDFText-b.Len())
 		if errors.Is(err, errPDFBound) {
-			return fmt.Errorf("read page %d of the PDF: %w", i, err)
+			return fmt.Errorf("page %d: %w", i, err)
 		}
 		if err != nil {
 			p.Notes = append(p.Notes, fmt.Sprintf("Page %d could not be read whole: %v.", i, err))

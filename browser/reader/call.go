@@ -47,11 +47,15 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 		}
 		res.Image = resp.Body
 		return res, false, nil
-	case len(resp.Body) == 0 && resp.Status < 300:
-		res.Notes = append(res.Notes, "The server sent nothing: the page is empty.")
 	}
 	c.q.Progress("converting")
-	res.Page, err = c.convert(resp.Body, resp.ContentType, resp.URL, false)
+	res.Page, err = c.convert(resp.Body, resp.ContentType, resp.URL, c.q.Selector, false)
+	unmatched := errors.Is(err, page.ErrNoMatch)
+	none := err
+	if unmatched && c.mode != policies.RenderNever && c.r.cfg.Browser != nil {
+		// What is selected may have to be drawn first; what there is says whether.
+		res.Page, err = c.convert(resp.Body, resp.ContentType, resp.URL, "", false)
+	}
 	if err != nil {
 		return nil, false, attached(err, resp)
 	}
@@ -62,8 +66,18 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 		res.Page = &whole
 	}
 	c.lane(ctx, res)
+	switch p := res.Page; {
+	case p == nil || res.Partial != "" || strings.TrimSpace(p.Content) != "":
+	case len(resp.Body) == 0:
+		res.Notes = append(res.Notes, "The server sent nothing: the page is empty.")
+	default:
+		res.Notes = append(res.Notes, "There is no text on the page.")
+	}
 	if ctx.Err() != nil && c.outer.Err() != nil {
 		return nil, false, context.Cause(c.outer)
+	}
+	if unmatched && res.Rendered == Static {
+		return nil, false, none
 	}
 	return res, resp.Keep && res.Partial == "", nil
 }
@@ -100,9 +114,9 @@ func attached(err error, resp *fetch.Response) error {
 }
 
 // convert makes a page of bytes.
-func (c *call) convert(src []byte, contentType, from string, decoded bool) (*page.Page, error) {
+func (c *call) convert(src []byte, contentType, from, selector string, decoded bool) (*page.Page, error) {
 	return page.Convert(c.outer, src, page.Options{
-		URL: from, ContentType: contentType, Format: c.q.Format, Decoded: decoded, Whole: c.q.Whole, Selector: c.q.Selector,
+		URL: from, ContentType: contentType, Format: c.q.Format, Decoded: decoded, Whole: c.q.Whole, Selector: selector,
 		OmitLinks: c.q.OmitLinks, OmitImages: c.q.OmitImages, MaxBytes: page.DefaultMaxBytes, Timeout: min(c.q.Timeout, page.DefaultTimeout),
 	})
 }
@@ -225,7 +239,7 @@ func (c *call) render(ctx context.Context, static *Result) (*Result, error) {
 		return res, nil
 	}
 	c.q.Progress("converting")
-	if res.Page, err = c.convert([]byte(got.HTML), "text/html; charset=utf-8", res.URL, true); err != nil {
+	if res.Page, err = c.convert([]byte(got.HTML), "text/html; charset=utf-8", res.URL, c.q.Selector, true); err != nil {
 		return nil, err
 	}
 	if got.HTMLSize > len(got.HTML) {

@@ -174,6 +174,10 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 			t.backends.Log.Warn("a page was not read", "call", call.ID, "err", err)
 		}
 		return failedRead(e.Message, e.Instead, e.Redirects), nil
+	case errors.As(err, &bad) && bad.Why != "":
+		return failedRead(fmt.Sprintf("what the server sends is %s, which cannot be read: %s", policies.Clip(bad.Type, 80), policies.Clip(bad.Why, 200)), bad.Hint, nil), nil
+	case errors.Is(err, web.ErrNoMatch):
+		return mcp.Failed("%s. Nothing is shown. Instead: leave selector out, and look at what the page has.", policies.Clip(strings.ToUpper(err.Error()[:1])+err.Error()[1:], 500)), nil
 	case errors.As(err, &bad):
 		return failedRead(fmt.Sprintf("what the server sends is %s, which is no text that can be read", policies.Clip(bad.Type, 80)), bad.Hint, nil), nil
 	case errors.As(err, &chrome):

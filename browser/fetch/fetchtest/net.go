@@ -12,6 +12,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"io"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -54,9 +56,13 @@ func New(t testing.TB) *Net {
 // certificate signs one by the authority; without names it is the authority's.
 func (n *Net) certificate(t testing.TB, names []string, common string, until time.Time) *x509.Certificate {
 	t.Helper()
+	since := time.Now()
+	if until.Before(since) {
+		since = until
+	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: common}, DNSNames: names,
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		NotBefore: since.Add(-48 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		IsCA: names == nil, BasicConstraintsValid: true,
 	}
 	parent := n.root
@@ -89,11 +95,21 @@ func (n *Net) ServeTLS(t testing.TB, name string, h http.Handler, names []string
 	if names == nil {
 		names = []string{name}
 	}
+	n.serveTLS(t, name, h, tls.Certificate{Certificate: [][]byte{n.certificate(t, names, name, until).Raw}, PrivateKey: n.key})
+}
+
+// ServeSelfSigned is ServeTLS with a certificate that nobody vouches for.
+func (n *Net) ServeSelfSigned(t testing.TB, name string, h http.Handler) {
+	t.Helper()
+	own := New(t) // an authority of its own
+	n.serveTLS(t, name, h, tls.Certificate{Certificate: [][]byte{own.certificate(t, []string{name}, name, time.Now().Add(time.Hour)).Raw}, PrivateKey: own.key})
+}
+
+func (n *Net) serveTLS(t testing.TB, name string, h http.Handler, c tls.Certificate) {
+	t.Helper()
 	s := httptest.NewUnstartedServer(h)
-	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{
-		Certificate: [][]byte{n.certificate(t, names, name, until).Raw}, PrivateKey: n.key,
-	}}}
-	s.Config.ErrorLog = nil
+	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c}}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that were given up
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	n.at(net.JoinHostPort(name, "443"), s.Listener.Addr())
