@@ -67,7 +67,7 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 	}
 	c.lane(ctx, res)
 	switch p := res.Page; {
-	case p == nil || res.Partial != "" || strings.TrimSpace(p.Content) != "":
+	case p == nil || len(res.Notes) > 0 || res.Partial != "" || strings.TrimSpace(p.Content) != "":
 	case len(resp.Body) == 0:
 		res.Notes = append(res.Notes, "The server sent nothing: the page is empty.")
 	default:
