@@ -1,0 +1,56 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// forget takes from the tables what has to make room, and is what that was. Its
+// outputs are to be discarded once the transaction is on the disk.
+func (b *Book) forget(ctx context.Context, tx *sql.Tx, tenant string) (gone []Job, err error) {
+	now := b.cfg.Now()
+	gone, err = query(ctx, tx, `DELETE FROM jobs_all WHERE handle IN (
+		SELECT handle FROM (
+			SELECT handle, ended,
+				row_number() OVER newest AS n,
+				sum(min(size, ?1) + length(answer)) OVER newest AS bytes
+			FROM jobs_all WHERE tenant = ?2 AND place = ?3 AND ended <> 0
+			WINDOW newest AS (ORDER BY ended DESC, id DESC)
+		) WHERE n > ?4 OR bytes > ?5 OR ended < ?6
+	) RETURNING `+columns, MaxOutput, tenant, b.cfg.Place, MaxEnded, MaxBytes, now.Add(-MaxAge).UnixMilli())
+	if err != nil || len(gone) == 0 {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE jobs_last SET forgotten = forgotten + ?, forgotten_at = ? WHERE tenant = ? AND place = ?",
+		len(gone), now.UnixMilli(), tenant, b.cfg.Place)
+	return gone, err
+}
+
+// discard removes the outputs of jobs that were forgotten, and says so.
+func (b *Book) discard(gone []Job) {
+	if len(gone) == 0 {
+		return
+	}
+	var bytes int64
+	first, last := gone[0].Ended, time.Time{}
+	for _, j := range gone {
+		if j.Ended.Before(first) {
+			first = j.Ended
+		}
+		if j.Ended.After(last) {
+			last = j.Ended
+		}
+		if j.Output == "" || b.cfg.Dir == "" {
+			continue
+		}
+		bytes += min(j.Size, MaxOutput)
+		if err := os.Remove(b.file(j.Output)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			b.cfg.Log.Error("the output of a job that is kept no longer stays behind", "err", err)
+		}
+	}
+	b.cfg.Log.Info("jobs that have ended are kept no longer", "tenant", gone[0].Owner.Tenant, "jobs", len(gone), "bytes", bytes, "ended", first, "to", last)
+}

@@ -1,0 +1,157 @@
+package job
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+// settle notes what was lost: the jobs of processes that are gone. It reads, and
+// writes only where there is something of the kind.
+func (b *Book) settle(ctx context.Context) error {
+	var gone []string
+	err := b.tables.Read(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, "SELECT DISTINCT self FROM jobs_all WHERE place = ? AND released = 0 AND self <> ?", b.cfg.Place, b.cfg.Self)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var self string
+			if err := rows.Scan(&self); err != nil {
+				return err
+			}
+			if !b.cfg.Alive(self) {
+				gone = append(gone, self)
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	for _, self := range gone {
+		if err := b.lose(ctx, "self = ?", self); err != nil {
+			return err
+		}
+	}
+	return b.sweep(ctx)
+}
+
+// Release ends what a session has of its jobs: the next session of its tenant
+// sees them. What still runs is lost.
+func (b *Book) Release(ctx context.Context, o Owner) error {
+	if !b.cfg.Store.Made() {
+		return nil
+	}
+	return b.lose(ctx, "session = ?", o.Session)
+}
+
+// lose releases jobs, and ends those that run.
+func (b *Book) lose(ctx context.Context, which string, arg any) error {
+	var lost []Job
+	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
+		var err error
+		lost, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE place = ? AND released = 0 AND ended = 0 AND "+which, b.cfg.Place, arg)
+		if err != nil {
+			return err
+		}
+		for i := range lost {
+			j := &lost[i]
+			j.Status = Lost
+			if j.Size, j.Ended = b.spooled(j.Output); j.Ended.IsZero() {
+				j.Ended = b.cfg.Now()
+			}
+			j.End.Wall = max(0, j.Ended.Sub(j.Started))
+			text, err := json.Marshal(j.End)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, "UPDATE jobs_all SET status = ?, ended = ?, size = ?, end_json = ? WHERE handle = ?",
+				Lost, j.Ended.UnixMilli(), j.Size, string(text), j.Handle); err != nil {
+				return err
+			}
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE jobs_all SET released = 1 WHERE place = ? AND released = 0 AND "+which, b.cfg.Place, arg)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, j := range lost {
+		if j.Command != "" {
+			b.cfg.Ended(j)
+		}
+	}
+	return nil
+}
+
+// spooled is how much was written to an output, and when that was last; zero
+// where nothing is known.
+func (b *Book) spooled(output string) (size int64, last time.Time) {
+	if output == "" || b.cfg.Dir == "" {
+		return 0, last
+	}
+	o, err := b.open(output, os.O_RDONLY)
+	if err != nil {
+		return 0, last
+	}
+	defer o.Close()
+	if info, err := o.f.Stat(); err == nil {
+		last = info.ModTime()
+	}
+	return o.Size(), last
+}
+
+// sweep removes outputs of which nobody knows: a process that was killed between
+// forgetting a job and removing its output left them.
+func (b *Book) sweep(ctx context.Context) error {
+	if b.cfg.Dir == "" {
+		return nil
+	}
+	dir, err := os.Open(b.cfg.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1) // bounded as the jobs are
+	if err != nil {
+		return err
+	}
+	var known []string
+	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, "SELECT output FROM jobs_all WHERE output <> ''")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var one string
+			if err := rows.Scan(&one); err != nil {
+				return err
+			}
+			known = append(known, one)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(known)
+	for _, name := range names {
+		// A job's record is there before its output is, so what has none has none.
+		if _, found := slices.BinarySearch(known, name); !found && outputName.MatchString(name) {
+			if err := os.Remove(b.file(name)); err == nil {
+				b.cfg.Log.Info("the output of a job that is kept no longer was removed", "output", name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package job
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+)
+
+// An output is a file: a header, and a ring in which the byte at offset n of what
+// was written stands at n modulo its length. What is written goes into the ring
+// before the header tells of it, and what a killed writer has put over the oldest
+// bytes is no longer counted as kept: the ring is one piece longer than that.
+const (
+	headerBytes = 24 // magic, size, and the offset of the oldest byte that is good
+	pieceBytes  = 64 << 10
+	ringBytes   = MaxOutput + pieceBytes
+	magic       = 0x626c6a6f75740001 // "bljout", and the version
+)
+
+var outputName = regexp.MustCompile(`^[a-z0-9]{8,64}$`)
+
+// Output is what a job has written, as it is kept. One writes it, while others
+// may read it; the methods of one Output are safe for concurrent use.
+type Output struct {
+	f *os.File
+
+	mu   sync.Mutex
+	size int64 // of the one that writes
+	from int64
+}
+
+func (b *Book) file(output string) string { return filepath.Join(b.cfg.Dir, output) }
+
+// Spool is the output of a job that begins to write. The caller closes it.
+func (b *Book) Spool(j Job) (*Output, error) {
+	if b.cfg.Dir == "" {
+		return nil, errors.New("keep output: there is no directory for it")
+	}
+	if err := os.MkdirAll(b.cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("keep output: %w", err)
+	}
+	o, err := b.open(j.Output, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.mark(); err != nil {
+		o.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// Output is what is kept of what a job wrote. The error wraps fs.ErrNotExist where
+// that is nothing. The caller closes it.
+func (b *Book) Output(j Job) (*Output, error) {
+	if b.cfg.Dir == "" || j.Output == "" {
+		return nil, fmt.Errorf("output of job %d: %w", j.ID, fs.ErrNotExist)
+	}
+	return b.open(j.Output, os.O_RDONLY)
+}
+
+func (b *Book) open(output string, flags int) (*Output, error) {
+	if !outputName.MatchString(output) {
+		return nil, fmt.Errorf("keep output: %q is no name of one", output)
+	}
+	f, err := os.OpenFile(b.file(output), flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("keep output: %w", err)
+	}
+	return &Output{f: f}, nil
+}
+
+// Close gives the file back. What was written is on the disk then.
+func (o *Output) Close() error {
+	o.mu.Lock()
+	wrote := o.size > 0
+	o.mu.Unlock()
+	if wrote {
+		if err := o.f.Sync(); err != nil {
+			o.f.Close()
+			return fmt.Errorf("keep output: %w", err)
+		}
+	}
+	return o.f.Close()
+}
+
+// Write adds to the output.
+func (o *Output) Write(p []byte) (n int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for n < len(p) {
+		at := o.size % ringBytes
+		piece := p[n:min(len(p), n+pieceBytes)]
+		piece = piece[:min(int64(len(piece)), ringBytes-at)]
+		if _, err := o.f.WriteAt(piece, headerBytes+at); err != nil {
+			return n, fmt.Errorf("keep output: %w", err)
+		}
+		o.size += int64(len(piece))
+		n += len(piece)
+		if err := o.mark(); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Skip counts bytes that were written and are not kept.
+func (o *Output) Skip(n int64) error {
+	if n <= 0 {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.size += n
+	o.from = o.size
+	return o.mark()
+}
+
+// mark writes the header.
+func (o *Output) mark() error {
+	var h [headerBytes]byte
+	binary.BigEndian.PutUint64(h[0:], magic)
+	binary.BigEndian.PutUint64(h[8:], uint64(o.size))
+	binary.BigEndian.PutUint64(h[16:], uint64(o.from))
+	if _, err := o.f.WriteAt(h[:], 0); err != nil {
+		return fmt.Errorf("keep output: %w", err)
+	}
+	return nil
+}
+
+// header reads how much there is; nothing, where a writer was killed before it
+// could say.
+func (o *Output) header() (size, from int64) {
+	var h [headerBytes]byte
+	if n, _ := o.f.ReadAt(h[:], 0); n < headerBytes || binary.BigEndian.Uint64(h[0:]) != magic {
+		return 0, 0
+	}
+	size, from = int64(binary.BigEndian.Uint64(h[8:])), int64(binary.BigEndian.Uint64(h[16:]))
+	if size < 0 || from < 0 || from > size {
+		return 0, 0
+	}
+	if info, err := o.f.Stat(); err == nil && size <= ringBytes {
+		size = min(size, max(0, info.Size()-headerBytes)) // a lost machine may keep less
+	}
+	return size, max(from, size-MaxOutput)
+}
+
+// Size is the number of bytes written so far, including those no longer kept.
+func (o *Output) Size() int64 {
+	size, _ := o.header()
+	return size
+}
+
+// Read returns up to limit bytes from offset, where the next read should start,
+// and how many bytes it had to skip because they are not kept. At or past the end
+// it returns no text.
+func (o *Output) Read(offset int64, limit int) (text []byte, next, skipped int64, err error) {
+	size, from := o.header()
+	next = max(offset, 0)
+	if next < from {
+		skipped, next = from-next, from
+	}
+	n := min(int64(limit), size-next)
+	if n <= 0 {
+		return nil, next, skipped, nil
+	}
+	text = make([]byte, n)
+	for got := int64(0); got < n; {
+		at := (next + got) % ringBytes
+		piece := text[got:min(n, got+ringBytes-at)]
+		if _, err := o.f.ReadAt(piece, headerBytes+at); err != nil {
+			return nil, next, skipped, fmt.Errorf("read output: %w", err)
+		}
+		got += int64(len(piece))
+	}
+	return text, next + n, skipped, nil
+}
