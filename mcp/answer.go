@@ -157,7 +157,7 @@ func (g *guard) answer(r *jsonrpc.Response) {
 		frame = errorFrame(e.msg.id, sdkError(r.Error))
 	} else {
 		result := r.Result
-		if e.msg.method == "subscriptions/listen" {
+		if e.msg.method == methodListen {
 			result = g.subscribed(result)
 		}
 		frame = resultFrame(e.msg.id, oneLine(result))

@@ -28,7 +28,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	if !ok {
 		return nil, s.unknownTool(name, func(tool string) bool { return s.hides(session, tool) })
 	}
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait, input: inputOf(ctx)}
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait, Later: laterKey(ctx), input: inputOf(ctx)}
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
 		return nil, fault(internalError, "%v", err)

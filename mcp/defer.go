@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,42 +16,34 @@ import (
 // A client that declares the tasks extension (io.modelcontextprotocol/tasks,
 // 2026-07-28) need not wait for a call: one that runs longer than
 // Config.Patience is answered by a handle, with which the client asks later.
-// The call itself is the same; what is deferred is its answer. To a client
-// without the extension the tool must answer in time (Call.Patience).
+// The call itself is the same; what is deferred is its answer. Tasks keep it; a
+// call that runs is here. To a client without the extension the tool must answer
+// in time (Call.Patience).
 
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
-// Bounds of what is deferred.
 const (
-	deferredMost = 128             // of one session, with those that have ended
-	deferredKept = time.Hour       // after the end
+	deferredMost = 128             // calls of one session that run on
 	pollEvery    = 2 * time.Second // what clients are told to wait between two questions
-)
-
-// The states of a deferred call, as the extension names them.
-const (
-	stateWorking   = "working"
-	stateInput     = "input_required"
-	stateCompleted = "completed"
-	stateFailed    = "failed"
-	stateCancelled = "cancelled"
+	keepWait     = 10 * time.Second
 )
 
 // deferred is a call whose answer the client asks for later.
 type deferred struct {
-	id      string
-	session *Session
-	created time.Time
-	cancel  context.CancelCauseFunc
-	over    chan struct{} // closed when the call has returned
-	ready   chan struct{} // gets a token when the handle should be given at once
+	call   LaterCall
+	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when the call has returned
+	ready  chan struct{} // gets a token when the handle should be given at once
+	kept   sync.Once     // its answer was given to Tasks
 
 	mu      sync.Mutex
-	handed  bool                 // guarded by mu: the client has the handle
+	id      string               // guarded by mu: the handle, once the client has it
 	state   string               // guarded by mu
+	created time.Time            // guarded by mu
 	updated time.Time            // guarded by mu
 	result  *sdk.CallToolResult  // guarded by mu
 	failure *jsonrpc.Error       // guarded by mu
+	cause   error                // guarded by mu: that ended it before its time
 	asked   map[string]*question // guarded by mu: what the client has not answered
 	count   int                  // guarded by mu: questions so far
 }
@@ -72,7 +63,7 @@ type deferredKey struct{}
 // deferring runs a call, in a goroutine, and gives its answer, or a handle
 // where it takes longer than wait. The call is cancelled by the client while it
 // waits for an answer, by tasks/cancel afterwards, and at the session's end.
-func (s *Server) deferring(ctx context.Context, session *Session, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
+func (s *Server) deferring(ctx context.Context, session *Session, tool string, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
 	if err := s.enter(); err != nil {
 		return nil, fault(internalError, "%v", err)
 	}
@@ -80,11 +71,11 @@ func (s *Server) deferring(ctx context.Context, session *Session, wait time.Dura
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	now := time.Now()
 	d := &deferred{
-		id: "t-" + rand.Text(), session: session, created: now, updated: now, cancel: cancel,
-		over: make(chan struct{}), ready: make(chan struct{}, 1), state: stateWorking, asked: make(map[string]*question),
+		call: LaterCall{Session: session, Tool: tool, Started: now, Key: rand.Text()}, created: now, updated: now, cancel: cancel,
+		over: make(chan struct{}), ready: make(chan struct{}, 1), state: TaskWorking, asked: make(map[string]*question),
 	}
 	own = context.WithValue(own, deferredKey{}, d)
-	own, finish, err := session.begin(own, d.id)
+	own, finish, err := session.begin(own, d.call.Key)
 	if err != nil {
 		s.wg.Done()
 		cancel(err)
@@ -96,7 +87,9 @@ func (s *Server) deferring(ctx context.Context, session *Session, wait time.Dura
 		defer cancel(nil)
 		defer finish()
 		res, err := s.guarded(own, run)
-		d.finish(res, err, context.Cause(own))
+		if d.finish(res, err, context.Cause(own)) {
+			s.settled(own, d)
+		}
 	}()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -109,8 +102,9 @@ func (s *Server) deferring(ctx context.Context, session *Session, wait time.Dura
 	case <-timer.C:
 	case <-d.ready:
 	}
-	if err := s.keep(d); err != nil {
-		<-d.over // there is no room for a handle: the client waits after all
+	if err := s.keep(ctx, d); err != nil {
+		s.cfg.Log.Warn("a client waits for a call that takes long: it can be given no handle", "tool", tool, "err", err)
+		<-d.over
 		return d.answer()
 	}
 	return d.opened(), nil
@@ -127,86 +121,126 @@ func (s *Server) guarded(ctx context.Context, run func(context.Context) (*sdk.Ca
 	return run(ctx)
 }
 
-// keep has the store hold a deferred call, in place of the oldest one of its
-// session that has ended where there is no room.
-func (s *Server) keep(d *deferred) error {
+// keep makes a call a task, and gives its client the handle.
+func (s *Server) keep(ctx context.Context, d *deferred) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	var ended []*deferred
-	count, now := 0, time.Now()
-	for id, o := range s.deferred {
-		end, over := o.ended()
-		switch {
-		case over && now.Sub(end) > deferredKept:
-			delete(s.deferred, id)
-		case o.session == d.session:
-			if count++; over {
-				ended = append(ended, o)
-			}
+	count := 0
+	for _, o := range s.deferred {
+		if o.call.Session == d.call.Session {
+			count++
 		}
 	}
+	s.mu.Unlock()
 	if count >= deferredMost {
-		if len(ended) == 0 {
-			return fmt.Errorf("%d calls of this session are deferred already", count)
-		}
-		oldest := slices.MinFunc(ended, func(a, b *deferred) int { return a.created.Compare(b.created) })
-		delete(s.deferred, oldest.id)
+		return fmt.Errorf("%d calls of this session are deferred already", count)
 	}
-	s.deferred[d.id] = d
+	t, err := s.keeper.Open(ctx, d.call)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.deferred[t.ID] = d
+	s.mu.Unlock()
 	d.mu.Lock()
-	d.handed = true
+	d.id, d.created = t.ID, t.Created
+	_, over := d.end()
 	d.mu.Unlock()
+	if over {
+		s.settled(ctx, d) // it returned while it was made a task
+	}
 	return nil
 }
 
-// deferredOf is the deferred call of a session that has the id.
-func (s *Server) deferredOf(session *Session, id string) (*deferred, error) {
+// settled gives the answer of a task to those who keep it. One that its
+// session's end has ended has no answer: it is lost.
+func (s *Server) settled(ctx context.Context, d *deferred) {
+	d.kept.Do(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
+		defer cancel()
+		d.mu.Lock()
+		id, state, cause := d.id, d.state, d.cause
+		answer, err := json.Marshal(taskAnswer{d.result, d.failure})
+		d.mu.Unlock()
+		if errors.Is(cause, ErrShutdown) {
+			return
+		}
+		if err == nil {
+			err = s.keeper.Finish(ctx, d.call, id, state, answer)
+		}
+		if err != nil { // then it is here that the client finds it, until its session ends
+			s.cfg.Log.Error("the answer of a task was not kept", "tool", d.call.Tool, "err", err)
+		} else {
+			s.mu.Lock()
+			delete(s.deferred, id)
+			s.mu.Unlock()
+		}
+		s.TaskChanged(id)
+	})
+}
+
+// taskAnswer is the answer of a task as it is kept.
+type taskAnswer struct {
+	Result *sdk.CallToolResult `json:"result,omitempty"`
+	Error  *jsonrpc.Error      `json:"error,omitempty"`
+}
+
+// taskOf is how a task of a session stands: one that runs, or one that is kept.
+func (s *Server) taskOf(ctx context.Context, session *Session, id string) (*deferred, *taskResult, error) {
 	s.mu.Lock()
 	d := s.deferred[id]
 	s.mu.Unlock()
-	if d == nil || d.session != session {
-		return nil, fault(invalidParams, "task %.80q: there is none of this id; it is kept for %v after its end", id, deferredKept)
+	if d != nil && d.call.Session == session {
+		return d, d.detail(), nil
 	}
-	if end, over := d.ended(); over && time.Since(end) > deferredKept {
-		return nil, fault(invalidParams, "task %.80q has expired: it is kept for %v after its end", id, deferredKept)
+	err := ErrNotFound
+	var t Task
+	if s.keeper != nil {
+		t, err = s.keeper.Get(ctx, session, id)
 	}
-	return d, nil
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil, fault(invalidParams, "task %.80q: there is none of this id, or it is kept no longer", id)
+	case err != nil:
+		return nil, nil, fault(internalError, "task %.80q: %v", id, err)
+	}
+	detail, err := s.kept(t)
+	return nil, detail, err
 }
 
 // forgetDeferred forgets what a session has deferred; mu is held.
 func (s *Server) forgetDeferred(session *Session) {
 	for id, d := range s.deferred {
-		if d.session == session {
+		if d.call.Session == session {
 			delete(s.deferred, id)
 		}
 	}
 }
 
-// finish notes how the call has ended. A cancel that came first wins.
-func (d *deferred) finish(res *sdk.CallToolResult, err, cause error) {
+// finish notes how the call has ended, and reports whether the client has the
+// handle. A cancel that came first wins.
+func (d *deferred) finish(res *sdk.CallToolResult, err, cause error) (handed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.updated = time.Now()
+	d.updated, d.cause = time.Now(), cause
 	clear(d.asked)
 	switch {
 	case errors.Is(cause, errCancelled):
-		d.state = stateCancelled
+		d.state = TaskCancelled
 	case err != nil:
 		var theirs *jsonrpc.Error
 		if !errors.As(err, &theirs) {
 			theirs = asWire(err).sdk(modern)
 		}
-		d.state, d.failure = stateFailed, theirs
+		d.state, d.failure = TaskFailed, theirs
 	default:
-		d.state, d.result = stateCompleted, res
+		d.state, d.result = TaskCompleted, res
 	}
+	return d.id != ""
 }
 
-// ended is when the call ended, if it has.
-func (d *deferred) ended() (time.Time, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.updated, d.state != stateWorking && d.state != stateInput
+// end is when the call ended, if it has; mu is held.
+func (d *deferred) end() (time.Time, bool) {
+	return d.updated, d.state != TaskWorking && d.state != taskInput
 }
 
 // told reports whether the client has the handle, after which it wants to hear
@@ -217,7 +251,7 @@ func (d *deferred) told() bool {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.handed
+	return d.id != ""
 }
 
 // answer is the result of a call that needed no handle.
@@ -239,8 +273,12 @@ func (d *deferred) ask(ctx context.Context, r sdk.InputRequest) (sdk.InputRespon
 	d.mu.Lock()
 	d.count++ // keys are not used twice (tasks, "Task Update Requests")
 	d.asked[fmt.Sprintf("q%d", d.count)] = q
-	d.state, d.updated = stateInput, time.Now()
+	d.state, d.updated = taskInput, time.Now()
+	id := d.id
 	d.mu.Unlock()
+	if id != "" {
+		d.call.Session.server.TaskChanged(id)
+	}
 	select {
 	case d.ready <- struct{}{}:
 	default:
@@ -286,8 +324,16 @@ func (d *deferred) reply(all map[string]json.RawMessage) error {
 		q.answer <- typed[key]
 		delete(d.asked, key)
 	}
-	if len(d.asked) == 0 && d.state == stateInput {
-		d.state, d.updated = stateWorking, time.Now()
+	if len(d.asked) == 0 && d.state == taskInput {
+		d.state, d.updated = TaskWorking, time.Now()
 	}
 	return nil
+}
+
+// laterKey is Call.Later of a call in a context.
+func laterKey(ctx context.Context) string {
+	if d, _ := ctx.Value(deferredKey{}).(*deferred); d != nil {
+		return d.call.Key
+	}
+	return ""
 }

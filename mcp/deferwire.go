@@ -13,7 +13,7 @@ import (
 // to the call itself with resultType "task", and to tasks/get with "complete".
 type taskResult struct {
 	sdk.ResultBase
-	ResultType     string              `json:"resultType"`
+	ResultType     string              `json:"resultType,omitempty"`
 	TaskID         string              `json:"taskId"`
 	Status         string              `json:"status"`
 	StatusMessage  string              `json:"statusMessage,omitempty"`
@@ -39,7 +39,7 @@ const (
 	resultTask     = "task"
 )
 
-// handle is the call without what came of it.
+// handle is the call without what came of it; mu is held.
 func (d *deferred) handle(resultType string) *taskResult {
 	return &taskResult{
 		ResultType: resultType, TaskID: d.id, Status: d.state,
@@ -54,30 +54,55 @@ func (d *deferred) opened() *taskResult {
 	return d.handle(resultTask)
 }
 
-// detail is the call as tasks/get has it.
+// detail is a call that is here as tasks/get has it.
 func (d *deferred) detail() *taskResult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := d.handle(resultComplete)
-	out.Result, out.Error = d.result, d.failure
-	if d.failure != nil {
-		out.StatusMessage = d.failure.Message
-	}
-	if d.state == stateInput {
+	out.answered(taskAnswer{d.result, d.failure})
+	if d.state == taskInput {
 		out.InputRequests = make(sdk.InputRequestMap, len(d.asked))
 		for key, q := range d.asked {
 			out.InputRequests[key] = q.request
 		}
 	}
-	if out.over() {
-		left := d.updated.Sub(d.created).Milliseconds() + deferredKept.Milliseconds()
-		out.TTLMs = &left
-	}
 	return out
 }
 
-func (t *taskResult) over() bool {
-	return t.Status != stateWorking && t.Status != stateInput
+// kept is a task that is kept as tasks/get has it.
+func (s *Server) kept(t Task) (*taskResult, error) {
+	out := &taskResult{
+		ResultType: resultComplete, TaskID: t.ID, Status: t.State, StatusMessage: t.Message,
+		CreatedAt: stamp(t.Created), LastUpdatedAt: stamp(t.Updated), PollIntervalMs: pollEvery.Milliseconds(),
+	}
+	if !t.Expires.IsZero() {
+		left := t.Expires.Sub(t.Created).Milliseconds()
+		out.TTLMs = &left
+	}
+	var a taskAnswer
+	switch {
+	case t.Answer != nil:
+		if err := json.Unmarshal(t.Answer, &a); err != nil {
+			return nil, fault(internalError, "task %.80q: what is kept of it: %v", t.ID, err)
+		}
+	case t.State == TaskCompleted && t.Result != nil:
+		var err error
+		if a.Result, err = sdkResult(t.Result, s.cfg.Limits.Response); err != nil {
+			return nil, err
+		}
+	case t.State == TaskFailed:
+		a.Error = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: t.Message}
+	}
+	out.answered(a)
+	return out, nil
+}
+
+// answered adds what came of the call.
+func (t *taskResult) answered(a taskAnswer) {
+	t.Result, t.Error = a.Result, a.Error
+	if a.Error != nil {
+		t.StatusMessage = a.Error.Message
+	}
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -91,17 +116,31 @@ type taskParams struct {
 
 // addTasks registers the methods of the tasks extension.
 func (s *Server) addTasks() {
-	addTaskMethod(s, "tasks/get", func(d *deferred, _ *taskParams) (*taskResult, error) { return d.detail(), nil })
-	addTaskMethod(s, "tasks/update", func(d *deferred, p *taskParams) (*doneResult, error) {
+	addTaskMethod(s, "tasks/get", func(_ context.Context, _ *Session, _ *deferred, t *taskResult, _ *taskParams) (*taskResult, error) {
+		return t, nil
+	})
+	addTaskMethod(s, "tasks/update", func(_ context.Context, _ *Session, d *deferred, t *taskResult, p *taskParams) (*doneResult, error) {
+		if d == nil {
+			return done(), nil // nobody asks
+		}
+		defer s.TaskChanged(t.TaskID)
 		return done(), d.reply(p.InputResponses)
 	})
-	addTaskMethod(s, "tasks/cancel", func(d *deferred, _ *taskParams) (*doneResult, error) {
-		d.cancel(errCancelled) // which one that has ended does not hear
+	addTaskMethod(s, "tasks/cancel", func(ctx context.Context, session *Session, d *deferred, t *taskResult, _ *taskParams) (*doneResult, error) {
+		if d != nil {
+			d.cancel(errCancelled) // which one that has ended does not hear
+			return done(), nil
+		}
+		if err := s.keeper.Cancel(ctx, session, t.TaskID); err != nil {
+			return nil, fault(internalError, "cancel task %.80q: %v", t.TaskID, err)
+		}
 		return done(), nil
 	})
 }
 
-func addTaskMethod[R sdk.Result](s *Server, method string, do func(*deferred, *taskParams) (R, error)) {
+// addTaskMethod registers a method about a task: one that runs here, as d, or
+// where d is nil one that is kept.
+func addTaskMethod[R sdk.Result](s *Server, method string, do func(context.Context, *Session, *deferred, *taskResult, *taskParams) (R, error)) {
 	err := sdk.AddReceivingCustomMethod(s.sdk, method,
 		func(ctx context.Context, ss *sdk.ServerSession, p *taskParams) (none R, _ error) {
 			if err := declares(p.Meta); err != nil {
@@ -111,11 +150,11 @@ func addTaskMethod[R sdk.Result](s *Server, method string, do func(*deferred, *t
 			if err != nil {
 				return none, err
 			}
-			d, err := s.deferredOf(session, p.TaskID)
+			d, t, err := s.taskOf(ctx, session, p.TaskID)
 			if err != nil {
 				return none, err
 			}
-			return do(d, p)
+			return do(ctx, session, d, t, p)
 		})
 	if err != nil {
 		panic("mcp: " + err.Error()) // the sdk has come to know the method
@@ -155,7 +194,7 @@ func needsTasks() error {
 // callDeferring answers a tools/call of a client that declares the extension;
 // nil without an error is a call that is not to be deferred.
 func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
-	if eraOf(req) != modern {
+	if eraOf(req) != modern || s.keeper == nil {
 		return nil, nil //nolint:nilnil // as above
 	}
 	fixture := s.tasks[req.Params.Name]
@@ -183,7 +222,7 @@ func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *
 	if err != nil {
 		return nil, err
 	}
-	return s.deferring(ctx, session, wait, func(ctx context.Context) (*sdk.CallToolResult, error) { return callUntilDone(ctx, req, next) })
+	return s.deferring(ctx, session, req.Params.Name, wait, func(ctx context.Context) (*sdk.CallToolResult, error) { return callUntilDone(ctx, req, next) })
 }
 
 // callUntilDone calls a tool, and again with what the client says for as long as

@@ -173,6 +173,9 @@ func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
 	var meta map[string]any
 	if in == modern {
 		meta = map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}}
+		if r.Task != "" {
+			meta[relatedKey] = map[string]string{"taskId": r.Task}
+		}
 	}
 	b := make([]byte, 0, size)
 	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":{`...)
@@ -203,7 +206,10 @@ func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
 	return append(b, "}}"...), nil
 }
 
-const serverInfoKey = "io.modelcontextprotocol/serverInfo"
+const (
+	serverInfoKey = "io.modelcontextprotocol/serverInfo"
+	relatedKey    = "io.modelcontextprotocol/related-task"
+)
 
 func (c Content) append(b []byte) []byte {
 	switch {

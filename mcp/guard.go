@@ -231,8 +231,9 @@ func (g *guard) start(e *entry) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if e.msg.method == "subscriptions/listen" {
+	if e.msg.method == methodListen {
 		g.listens[e] = struct{}{}
+		params = withTaskIDs(params)
 	}
 	g.push(&jsonrpc.Request{ID: id, Method: e.msg.method, Params: params})
 	if e.silent { // cancelled since the look above

@@ -146,6 +146,12 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
+	if p.method == methodListen && p.era == modern {
+		p.body = listenBody(p.body)
+		stream := &streamed{ResponseWriter: rw}
+		r = r.WithContext(context.WithValue(r.Context(), notifyKey{}, notifyFunc(stream.notify)))
+		rw = stream
+	}
 	r.Body = io.NopCloser(bytes.NewReader(p.body))
 	r.ContentLength = int64(len(p.body))
 	w.route(rw, r, p)

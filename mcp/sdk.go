@@ -99,6 +99,8 @@ func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Reques
 	switch r := req.(type) {
 	case *sdk.CallToolRequest:
 		return s.callDeferring(ctx, ss, r, next)
+	case *sdk.SubscriptionsListenRequest:
+		return s.listen(ctx, ss, r, next)
 	case *sdk.ListResourcesRequest:
 		answer = func(session *Session) (sdk.Result, error) { return s.listResources(ctx, session, r) }
 	case *sdk.ListPromptsRequest:
@@ -259,7 +261,11 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	if err != nil {
 		return nil, err
 	}
-	return sdkResult(res, s.cfg.Limits.Response)
+	out, err := sdkResult(res, s.cfg.Limits.Response)
+	if err == nil && res.Task != "" && eraOf(req) == modern {
+		out.Meta = sdk.Meta{relatedKey: map[string]any{"taskId": res.Task}}
+	}
+	return out, err
 }
 
 // pumped is p behind a goroutine, for transports where sending waits for the

@@ -82,14 +82,16 @@ type Server struct {
 	quit  chan struct{}  // closed by Shutdown
 	wg    sync.WaitGroup // connections and HTTP sessions, until they are over
 
-	tasks map[string]*fixtureTask // of the conformance suite, by name
+	tasks  map[string]*fixtureTask // of the conformance suite, by name
+	keeper Tasks                   // nil where all clients wait
 
 	mu        sync.Mutex
 	tools     map[string]*tool      // guarded by mu
 	resources map[string]*Resource  // guarded by mu: by template
 	prompts   []PromptSource        // guarded by mu
 	watches   watches               // guarded by mu
-	deferred  map[string]*deferred  // guarded by mu: by id
+	listening listening             // guarded by mu
+	deferred  map[string]*deferred  // guarded by mu: tasks whose calls run, by id
 	sessions  map[*Session]struct{} // guarded by mu
 	web       webSessions           // guarded by mu
 	doors     map[string]*admission // guarded by mu: of tenants with limits of their own
@@ -114,7 +116,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, key: make([]byte, 32), quit: make(chan struct{}),
 		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
-		resources: make(map[string]*Resource), watches: newWatches(), deferred: make(map[string]*deferred),
+		resources: make(map[string]*Resource), watches: newWatches(), listening: make(listening), deferred: make(map[string]*deferred),
 		web: newWebSessions(), doors: make(map[string]*admission), hidden: make(map[string]string), meter: newMeter(time.Now),
 	}
 	_, _ = rand.Read(s.key) // which does not fail (crypto/rand)

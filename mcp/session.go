@@ -67,6 +67,9 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 		s.hidden[tenant] = s.hiddenFrom(tenant)
 	}
 	s.mu.Unlock()
+	if s.keeper != nil { // the first that is added is the last that is called
+		session.OnEnd(func() { s.keeper.Release(context.WithoutCancel(ctx), session) })
+	}
 	if s.cfg.OnSession != nil {
 		s.cfg.OnSession(ctx, session)
 	}

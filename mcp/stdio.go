@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // ServeStdio serves one client until in ends, ctx does or Shutdown is called,
@@ -29,6 +31,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	// Calls must not see ctx end: they drain.
 	calls := context.WithoutCancel(ctx)
 	g.serve = func(e *entry) bool { return s.direct(calls, g, e) }
+	calls = context.WithValue(calls, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error { return g.Write(calls, r) }))
 	ss, err := s.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
 	if err != nil {
 		return errors.Join(err, in.Close())

@@ -131,6 +131,9 @@ func (s *Server) tellAll() {
 // of a resource go to those only whom it concerns.
 func (s *Server) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if l, ok := ctx.Value(listenKey{}).(*listener); ok && method == methodAcked {
+			return ackTasks(ctx, l, req, func(ctx context.Context, req sdk.Request) (sdk.Result, error) { return next(ctx, method, req) })
+		}
 		told, ok := req.GetParams().(*sdk.ResourceUpdatedNotificationParams)
 		if !ok {
 			return next(ctx, method, req)

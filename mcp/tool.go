@@ -55,6 +55,9 @@ type Call struct {
 	// Patience is how long the client waits for the answer, counted from the
 	// start of the call; zero is as long as it takes.
 	Patience time.Duration
+	// Later names the call among those whose clients take a handle for the answer
+	// (Tasks); empty where the client waits.
+	Later string
 	// Progress tells the client how far the call is, if it asked to be told;
 	// otherwise it does nothing. done must grow; total is zero where it is not
 	// known. It does not wait for a slow client: reports that cannot be sent
@@ -72,6 +75,9 @@ type Result struct {
 	Content    []Content
 	Structured any // marshalled as structuredContent; nil for none
 	IsError    bool
+	// Task is the handle of what goes on in the background, for clients that know
+	// tasks; empty for nothing.
+	Task string
 
 	needs *needs // the client is to be asked first, and nothing else is there
 }

@@ -92,6 +92,7 @@ func newToy(t testing.TB, change ...func(*mcp.Config)) *toy {
 		t.Fatalf("New: %v", err)
 	}
 	ty.Server = server
+	server.KeepTasks(newKeeper())
 	mcp.AddTool(server, mcp.Tool{Name: "echo", Title: "Echo", Description: "says it", ReadOnly: true, Output: echoOutput{}},
 		func(_ context.Context, _ mcp.Call, in echoInput) (*mcp.Result, error) {
 			r := mcp.Text("%s", in.Text)

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	hooks "belljar.dev/hook"
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
 	"belljar.dev/policies/approval"
-	"belljar.dev/sandbox"
 )
 
 // skillsEvery is how often a server looks whether skills have changed.
@@ -98,10 +98,10 @@ func (f *flow) ended(s *mcp.Session) {
 	f.later(hooks.SessionEnd, s.ID(), s.Tenant(), map[string]any{"client": client, "client_version": version})
 }
 
-// jobEnded tells of a background job.
-func (f *flow) jobEnded(c mcp.Call, job int64, r sandbox.Result) {
-	f.later(hooks.JobEnd, c.Session.ID(), c.Session.Tenant(), map[string]any{
-		"task_id": job, "status": r.Status.String(), "exit_code": r.Code, "duration_ms": r.Wall.Milliseconds(),
+// jobEnded tells of a background job, however it ended.
+func (f *flow) jobEnded(j job.Job) {
+	f.later(hooks.JobEnd, j.Owner.Session, j.Owner.Tenant, map[string]any{
+		"task_id": j.ID, "status": j.Status, "exit_code": j.End.Code, "duration_ms": j.End.Wall.Milliseconds(),
 	})
 }
 

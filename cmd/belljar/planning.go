@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/plan"
@@ -23,6 +24,16 @@ func (w *works) openPlans() (*plan.Book, error) {
 		cfg.Dir = filepath.Join(w.state, "plans", filepath.Base(w.workspace)+"-"+hex.EncodeToString(sum[:4]))
 	}
 	return plan.New(cfg)
+}
+
+// openJobs is the book of what goes on in the background in the workspace.
+// Nothing is opened before the first of it.
+func (w *works) openJobs() (*job.Book, error) {
+	cfg := job.Config{Store: w.store, Place: w.workspace, Self: processName(os.Getpid()), Alive: alive, Ended: w.flow.jobEnded, Log: w.log}
+	if w.state != "" {
+		cfg.Dir = filepath.Join(w.state, "jobs")
+	}
+	return job.New(cfg)
 }
 
 // began is told of each session that opens.

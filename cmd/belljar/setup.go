@@ -251,7 +251,10 @@ func (w *works) server() (*mcp.Server, error) {
 		return nil, failure(err)
 	}
 	backends.Plans = w.plans
-	backends.Skills, backends.Callbacks, backends.Aside, backends.JobEnded = w.flow.skills, w.flow.callbacks, w.flow.aside, w.flow.jobEnded
+	backends.Skills, backends.Callbacks, backends.Aside = w.flow.skills, w.flow.callbacks, w.flow.aside
+	if backends.Jobs, err = w.openJobs(); err != nil {
+		return nil, failure(err)
+	}
 	if w.audit != nil {
 		backends.Record = w.audit.record
 	}

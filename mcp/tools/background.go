@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -40,7 +41,7 @@ func (in backgroundInput) Facts() policies.Facts { return commandFacts(in.Comman
 // backgroundOutput is the structured result of BackgroundBash.
 type backgroundOutput struct {
 	TaskID     int64             `json:"task_id" jsonschema:"for ReadBgOutput and KillBgTask"`
-	Status     string            `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
+	Status     string            `json:"status" jsonschema:"running, exited, killed, timed_out, oom or lost"`
 	ExitCode   *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
 	DurationMS int64             `json:"duration_ms"`
 	Output     string            `json:"output" jsonschema:"what was written so far"`
@@ -103,41 +104,43 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	if s.backends.Record != nil {
 		cmd.Record = s.backends.Record(call)
 	}
-	job, err := box.Start(ctx, cmd)
+	started, err := box.Start(ctx, cmd)
 	if err != nil {
 		unrecorded(cmd)
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
-	sh.describe(job.ID(), in.Description)
-	sh.report(call.Session, job)
-	sh.tellEnd(call, job)
+	r, err := sh.keep(ctx, call, started, in.Description)
+	if err != nil {
+		return nil, err
+	}
 	timer := time.NewTimer(plan.delay)
 	defer timer.Stop()
 	select {
-	case <-job.Done():
+	case <-r.over:
 	case <-timer.C:
 	case <-ctx.Done():
 		// The caller will never learn the task_id, so nobody could end it.
-		job.Kill(0)
+		started.Kill(0)
 		return nil, context.Cause(ctx)
 	}
 
-	state := look(job)
-	page, err := sh.read(job, state.ended, reading{show: outputShown})
+	bg := task{r.kept, r}
+	state := bg.look()
+	page, err := s.read(ctx, &bg, state.ended, reading{show: outputShown})
 	if err != nil {
 		return nil, err
 	}
 	out := backgroundOutput{
-		TaskID:     job.ID(),
-		Status:     state.status.String(),
+		TaskID:     bg.ID,
+		Status:     string(state.status),
 		ExitCode:   state.code,
 		DurationMS: milliseconds(state.runtime),
 		Output:     page.text,
-		OutputURI:  uri(job.Output()),
+		OutputURI:  outputURI(bg.Output),
 		Cwd:        dir,
 		Limits:     held(box.Limits()),
 		Notice:     notice,
-		starts:     startsOf(job),
+		starts:     bg.starts(),
 	}
 	out.Stopped = out.starts.stopped
 	var t text
@@ -145,21 +148,22 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	t.body(page.text)
 	out.starts.tell(&t)
 	if state.ended {
-		t.line("Task %d has already ended.", job.ID())
+		t.line("Task %d has already ended.", bg.ID)
 	} else {
-		t.line("Task %d runs in the background. ReadBgOutput shows what it writes, KillBgTask ends it.", job.ID())
+		t.line("Task %d runs in the background. ReadBgOutput shows what it writes, KillBgTask ends it.", bg.ID)
 	}
 	return &mcp.Result{
-		Content:    []mcp.Content{{Text: t.status(state.pairs(job.ID())...)}},
+		Content:    []mcp.Content{{Text: t.status(state.pairs(bg.ID)...)}},
 		Structured: out,
+		Task:       bg.Handle,
 	}, nil
 }
 
 // state is how a job stands at one moment.
 type state struct {
-	status  sandbox.Status
+	status  job.Status
 	ended   bool
-	code    *int // nil while the job runs
+	code    *int // nil where it is not known
 	signal  string
 	runtime time.Duration
 	usage   sandbox.Usage
@@ -168,20 +172,12 @@ type state struct {
 	blocked  []string // what of the network was refused
 }
 
-// look is how a job stands now. What it wrote is to be read afterwards: then
-// nothing is missing from the output of a job that was seen to have ended.
-func look(job *sandbox.Job) state {
-	select {
-	case <-job.Done():
-		r := outcome(job)
-		return state{status: r.Status, ended: true, code: &r.Code, signal: signalName(r.Signal), runtime: r.Wall, usage: r.Usage, reverted: reverted(r), blocked: refused(r)}
-	default:
-		return state{status: sandbox.Running, runtime: time.Since(job.Started()), usage: job.Usage()}
-	}
-}
+// is reports whether the job ended in such a way.
+func (s state) is(status sandbox.Status) bool { return string(s.status) == status.String() }
 
 // tell adds what the agent should know of the sandbox's own doing.
 func (s state) tell(t *text) {
+	s.tellLost(t)
 	for _, r := range s.reverted {
 		t.line("%s", bracket("sandbox: "+r))
 	}
@@ -190,9 +186,16 @@ func (s state) tell(t *text) {
 	}
 }
 
+// tellLost says what it means that a job is lost.
+func (s state) tellLost(t *text) {
+	if s.status == job.Lost {
+		t.line("[lost: its session, its box or its server ended while it ran, and it with them]")
+	}
+}
+
 // pairs is the state as a status line has it.
 func (s state) pairs(id int64) []string {
-	p := []string{"task_id", strconv.FormatInt(id, 10), "status", s.status.String()}
+	p := []string{"task_id", strconv.FormatInt(id, 10), "status", string(s.status)}
 	if s.code != nil {
 		p = append(p, "exit", strconv.Itoa(*s.code))
 	}
@@ -216,7 +219,7 @@ type listOutput struct {
 // listEntry is one background job.
 type listEntry struct {
 	TaskID          int64  `json:"task_id"`
-	Status          string `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
+	Status          string `json:"status" jsonschema:"running, exited, killed, timed_out, oom or lost"`
 	ExitCode        *int   `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
 	Command         string `json:"command"`
 	Description     string `json:"description,omitempty"`
@@ -232,25 +235,28 @@ type listEntry struct {
 // commandShown bounds a command in a list, in characters.
 const commandShown = 200
 
-// list tells all background jobs of the session.
-func (s *shells) list(_ context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
+// list tells all background jobs that the session sees.
+func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
+	all, gone, err := s.jobs(ctx, call.Session)
+	if err != nil {
+		return nil, err
+	}
 	out := listOutput{Tasks: []listEntry{}}
 	var t text
-	if sh, ok := s.known(call.Session); ok {
-		for _, job := range sh.jobs() {
-			e := sh.entry(job)
-			out.Tasks = append(out.Tasks, e)
-			exit := ""
-			if e.ExitCode != nil {
-				exit = fmt.Sprintf(", exit code %d", *e.ExitCode)
-			}
-			t.line("- [task %d] %s, %s%s, %d bytes unread: %s", e.TaskID, e.Status,
-				(time.Duration(e.RuntimeMS) * time.Millisecond).Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
+	for _, bg := range all {
+		e := bg.entry()
+		out.Tasks = append(out.Tasks, e)
+		exit := ""
+		if e.ExitCode != nil {
+			exit = fmt.Sprintf(", exit code %d", *e.ExitCode)
 		}
+		t.line("- [task %d] %s, %s%s, %d bytes unread: %s", e.TaskID, e.Status,
+			(time.Duration(e.RuntimeMS) * time.Millisecond).Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
 	}
 	if len(out.Tasks) == 0 {
 		t.line("No background tasks.")
 	}
+	t.line("%s", bracket(strings.TrimSpace(forgotten(gone))))
 	return &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status("tasks", strconv.Itoa(len(out.Tasks)))}},
 		Structured: out,
@@ -258,22 +264,21 @@ func (s *shells) list(_ context.Context, call mcp.Call, _ noInput) (*mcp.Result,
 }
 
 // entry is a job as lists have it.
-func (sh *shell) entry(job *sandbox.Job) listEntry {
-	known, now := sh.task(job.ID()), look(job)
-	size := job.Output().Size()
+func (t task) entry() listEntry {
+	now, size := t.look(), t.size()
 	return listEntry{
-		TaskID:          job.ID(),
-		Status:          now.status.String(),
+		TaskID:          t.ID,
+		Status:          string(now.status),
 		ExitCode:        now.code,
-		Command:         clip(job.Command(), commandShown),
-		Description:     known.description,
-		StartedAt:       job.Started().UTC().Format(time.RFC3339),
+		Command:         clip(t.Command, commandShown),
+		Description:     t.Description,
+		StartedAt:       t.Started.UTC().Format(time.RFC3339),
 		RuntimeMS:       milliseconds(now.runtime),
 		CPUMS:           milliseconds(now.usage.CPU),
 		PeakMemoryBytes: now.usage.PeakMemory,
 		OutputBytes:     size,
-		UnreadBytes:     size - min(known.cursor, size),
-		OutputURI:       uri(job.Output()),
+		UnreadBytes:     size - min(t.Cursor, size),
+		OutputURI:       outputURI(t.Output),
 	}
 }
 
@@ -304,7 +309,7 @@ func (killInput) Facts() policies.Facts { return policies.Facts{} }
 // killOutput is the structured result of KillBgTask.
 type killOutput struct {
 	TaskID     int64    `json:"task_id"`
-	Status     string   `json:"status" jsonschema:"exited, killed, timed_out or oom"`
+	Status     string   `json:"status" jsonschema:"exited, killed, timed_out, oom or lost"`
 	Already    bool     `json:"already_finished" jsonschema:"the task had ended before"`
 	ExitCode   int      `json:"exit_code"`
 	Signal     string   `json:"signal,omitempty"`
@@ -323,32 +328,35 @@ func (out killOutput) Usage() mcp.Usage {
 }
 
 // kill ends a background job.
-func (s *shells) kill(_ context.Context, call mcp.Call, in killInput) (*mcp.Result, error) {
+func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Result, error) {
 	grace, err := within("grace_ms", in.GraceMS, killGrace, 0, killGraceMost, "")
 	if err != nil {
 		return mcp.Failed("%s. Nothing was killed.", err), nil
 	}
-	sh, job, unknown := s.find(call.Session, in.TaskID)
-	if unknown != nil {
-		return unknown, nil
+	bg, unknown, err := s.find(ctx, call.Session, in.TaskID)
+	if unknown != nil || err != nil {
+		return unknown, err
 	}
-	already := look(job).ended
-	job.Kill(grace)
-	now := look(job)
-	page, err := sh.read(job, true, reading{show: outputShown})
+	already := bg.look().ended
+	if bg.live != nil {
+		bg.live.cmd.Kill(grace)
+		<-bg.live.over
+	}
+	now := bg.look()
+	page, err := s.read(ctx, &bg, true, reading{show: outputShown})
 	if err != nil {
 		return nil, err
 	}
 	out := killOutput{
-		TaskID:     job.ID(),
-		Status:     now.status.String(),
+		TaskID:     bg.ID,
+		Status:     string(now.status),
 		Already:    already,
 		Signal:     now.signal,
 		DurationMS: milliseconds(now.runtime),
-		Command:    clip(job.Command(), commandShown),
+		Command:    clip(bg.Command, commandShown),
 		Output:     page.text,
-		OutputURI:  uri(job.Output()),
-		starts:     startsOf(job),
+		OutputURI:  outputURI(bg.Output),
+		starts:     bg.starts(),
 	}
 	out.Stopped = out.starts.stopped
 	if now.code != nil {
@@ -356,42 +364,15 @@ func (s *shells) kill(_ context.Context, call mcp.Call, in killInput) (*mcp.Resu
 	}
 	var t text
 	t.body(page.text)
+	now.tellLost(&t)
 	out.starts.tell(&t)
 	if already {
-		t.line("Task %d had already finished.", job.ID())
+		t.line("Task %d had already finished.", bg.ID)
 	} else {
-		t.line("Task %d was killed, with all it had started.", job.ID())
+		t.line("Task %d was killed, with all it had started.", bg.ID)
 	}
 	return &mcp.Result{
-		Content:    []mcp.Content{{Text: t.status(now.pairs(job.ID())...)}},
+		Content:    []mcp.Content{{Text: t.status(now.pairs(bg.ID)...)}},
 		Structured: out,
 	}, nil
-}
-
-// find is a background job of the session, or the result that says that there
-// is no such job and which there are.
-func (s *shells) find(session *mcp.Session, id int64) (*shell, *sandbox.Job, *mcp.Result) {
-	sh, ok := s.known(session)
-	if !ok {
-		return nil, nil, mcp.Failed("task_id: there is no task %d: no background task was started in this session. BackgroundBash starts one.", id)
-	}
-	var ids []string
-	for _, job := range sh.jobs() {
-		if job.ID() == id {
-			return sh, job, nil
-		}
-		ids = append(ids, strconv.FormatInt(job.ID(), 10))
-	}
-	if len(ids) == 0 {
-		return nil, nil, mcp.Failed("task_id: there is no task %d: no background task is known in this session. BackgroundBash starts one.", id)
-	}
-	return nil, nil, mcp.Failed("task_id: there is no task %d. The tasks of this session are: %s.", id, strings.Join(ids, ", "))
-}
-
-// jobs are the session's background jobs, oldest first.
-func (sh *shell) jobs() []*sandbox.Job {
-	if box, ok := sh.current(); ok {
-		return box.Jobs()
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -188,28 +189,41 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	move := movesTo(call, plan.timeout, background)
 	watch := watching(box, in.Changes)
 	running := call.Phase(mcp.PhaseRun)
-	job, err := box.Start(ctx, cmd)
+	started, err := box.Start(ctx, cmd)
 	if err != nil {
 		running()
 		unrecorded(cmd)
 		return sh.notStarted(ctx, in.Cwd, err)
 	}
-	end := follow(ctx, call, job, move)
-	running()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	it := &command{sh: sh, session: call.Session, cmd: started, description: in.Description, most: plan.timeout}
+	if background {
+		it.most = call.Grant.Limits().Background
 	}
-	if end.job == 0 {
+	returned := s.runs(ctx, call, it)
+	defer returned()
+	end := follow(ctx, call, started, move)
+	running()
+	task := s.jobOf(it)
+	if task != nil && end.job == 0 {
+		<-task.over // who asks for the task is told the same from now on
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case end.job == 0:
 		sh.settle(end.result.Dir)
-	} else {
-		sh.describe(end.job, in.Description)
-		sh.report(call.Session, job)
-		sh.tellEnd(call, job)
+	case task == nil:
+		if task, err = sh.keep(ctx, call, started, in.Description); err != nil {
+			return nil, err
+		}
+	}
+	if task != nil {
+		end.task = &task.kept
 	}
 	if sh.backends.Checkpoints {
 		watch.keep(ctx, box, in)
 	}
-	return sh.answer(call, box, job, end, plan, notice, watch)
+	return sh.answer(call, box, started, end, plan, notice, watch)
 }
 
 // unrecorded ends the recording of a command that did not start.
@@ -247,7 +261,8 @@ func movesTo(call mcp.Call, timeout time.Duration, asked bool) move {
 // ending is how following a command came out.
 type ending struct {
 	result   sandbox.Result
-	job      int64         // task_id if the command went to the background, which ends the following
+	job      int64         // its number in the box, if it went to the background, which ends the following
+	task     *job.Job      // it is kept as; nil for one that never was in the background
 	after    time.Duration // then: how long it had run
 	most     time.Duration // then: how long it may run in all
 	timedOut bool
@@ -256,7 +271,7 @@ type ending struct {
 
 // follow waits for a command and tells its new output as progress. A cancelled
 // context kills the command.
-func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, move move) ending {
+func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) ending {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	var due <-chan time.Time
@@ -268,32 +283,33 @@ func follow(ctx context.Context, call mcp.Call, job *sandbox.Job, move move) end
 	var told int64
 	for {
 		select {
-		case <-job.Done():
-			result := outcome(job)
+		case <-cmd.Done():
+			result := outcome(cmd)
 			return ending{result: result, timedOut: result.Status == sandbox.TimedOut}
 		case <-ctx.Done():
-			return ending{result: job.Kill(0)}
+			return ending{result: cmd.Kill(0)}
 		case <-due:
 			due = nil
-			if err := job.Promote(move.most); err == nil {
-				return ending{job: job.ID(), after: move.after, most: move.most, timedOut: move.timeout}
+			// One that its client has a handle for is there already.
+			if cmd.ID() != 0 || cmd.Promote(move.most) == nil {
+				return ending{job: cmd.ID(), after: move.after, most: move.most, timedOut: move.timeout}
 			}
 			select {
-			case <-job.Done(): // it ended in this very moment
+			case <-cmd.Done(): // it ended in this very moment
 			default:
 				if move.timeout {
-					return ending{result: job.TimeOut(), timedOut: true, crowded: true}
+					return ending{result: cmd.TimeOut(), timedOut: true, crowded: true}
 				}
 			}
 		case <-ticker.C:
-			told = tell(call, job.Output(), told)
+			told = tell(call, cmd.Output(), told)
 		}
 	}
 }
 
-// outcome is how a job that is done has ended.
-func outcome(job *sandbox.Job) sandbox.Result {
-	return job.Kill(0) // which leaves a job that has ended as it is
+// outcome is how a command that is done has ended.
+func outcome(cmd *sandbox.Job) sandbox.Result {
+	return cmd.Kill(0) // which leaves one that has ended as it is
 }
 
 // notStarted is the result for a command that did not start.
@@ -330,15 +346,15 @@ func tell(call mcp.Call, o *sandbox.Output, offset int64) int64 {
 }
 
 // answer is the result of a command in words and as a structure.
-func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end ending, plan bashPlan, notice string, watch *watched) (*mcp.Result, error) {
-	o := job.Output()
+func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end ending, plan bashPlan, notice string, watch *watched) (*mcp.Result, error) {
+	o := cmd.Output()
 	both, err := o.Cut(plan.show)
 	if err != nil {
-		return nil, fmt.Errorf("read output of %q: %w", job.Command(), err)
+		return nil, fmt.Errorf("read output of %q: %w", cmd.Command(), err)
 	}
 	stdout, stderr, err := o.Split(plan.show)
 	if err != nil {
-		return nil, fmt.Errorf("read output of %q: %w", job.Command(), err)
+		return nil, fmt.Errorf("read output of %q: %w", cmd.Command(), err)
 	}
 	out := bashOutput{
 		Status:          end.result.Status.String(),
@@ -354,16 +370,19 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end e
 		OutputBytes:     both.Total,
 		OutputURI:       uri(o),
 		Cwd:             sh.workdir(box.Grant(), ""),
-		TaskID:          end.job,
 		Notice:          notice,
 		Reverted:        reverted(end.result),
 		Blocked:         refused(end.result),
 		Refusal:         firstRefusal(end.result, call),
 		Set:             box.Set(),
 		cut:             both.Dropped > 0,
-		starts:          startsOf(job),
+		starts:          startsOf(cmd),
 	}
 	out.Stopped = out.starts.stopped
+	handle := ""
+	if end.task != nil {
+		out.TaskID, handle = end.task.ID, end.task.Handle
+	}
 	if out.Refusal == nil && out.starts.first != nil {
 		out.Refusal = out.starts.first
 		out.Refusal.CallID = call.ID
@@ -374,12 +393,12 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end e
 	pairs := []string{"exit", strconv.Itoa(end.result.Code)}
 	switch {
 	case end.job != 0:
-		usage := job.Usage()
+		usage := cmd.Usage()
 		out.Status = sandbox.Running.String()
-		out.DurationMS = milliseconds(time.Since(job.Started()))
+		out.DurationMS = milliseconds(time.Since(cmd.Started()))
 		out.CPUMS, out.PeakMemoryBytes = milliseconds(usage.CPU), usage.PeakMemory
-		t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, end.job, end.most)
-		pairs = []string{"status", out.Status, "task_id", strconv.FormatInt(end.job, 10)}
+		t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
+		pairs = []string{"status", out.Status, "task_id", strconv.FormatInt(out.TaskID, 10)}
 	default:
 		code := end.result.Code
 		out.ExitCode = &code
@@ -406,7 +425,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, job *sandbox.Job, end e
 	if both.Dropped > 0 {
 		pairs = append(pairs, "output_bytes", strconv.FormatInt(both.Total, 10), "output", out.OutputURI)
 	}
-	return &mcp.Result{Content: []mcp.Content{{Text: t.status(pairs...)}}, Structured: out}, nil
+	return &mcp.Result{Content: []mcp.Content{{Text: t.status(pairs...)}}, Structured: out, Task: handle}, nil
 }
 
 // epitaph says in words what ended a command, unless it ended by itself.

@@ -14,7 +14,6 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/sandbox"
 )
 
 // client connects a client of the sdk to the bench, in a session of its own.
@@ -264,8 +263,6 @@ func TestJobResources(t *testing.T) {
 // A client that will not wait gets a task, and the command goes on.
 func TestBashOutlivesPatience(t *testing.T) {
 	b := boxes(t, "")
-	ended := make(chan int64, 4)
-	b.shells.backends.JobEnded = func(_ mcp.Call, job int64, _ sandbox.Result) { ended <- job }
 	b.run("mkfifo pipe")
 	grant := policies.Default().Decide(policies.Facts{Tool: "Bash", Command: "true", Tenant: "local"}).Grant
 	call := mcp.Call{Session: b.session, Tool: "Bash", Grant: grant, Patience: 100 * time.Millisecond, Progress: func(float64, float64, string) {}}
@@ -284,7 +281,7 @@ func TestBashOutlivesPatience(t *testing.T) {
 		t.Errorf("its rest: got %+v, want end", rest)
 	}
 	b.session.Close() // which waits for those who are told
-	if close(ended); len(ended) != 1 || <-ended != 1 {
-		t.Errorf("%d jobs are said to have ended, want task 1", len(ended))
+	if len(b.ended) != 1 || (<-b.ended).ID != 1 {
+		t.Errorf("%d jobs are said to have ended, want task 1", len(b.ended)+1)
 	}
 }

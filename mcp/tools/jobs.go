@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"belljar.dev/mcp"
-	"belljar.dev/sandbox"
 )
 
 // jobRecord is a background job as a resource: what ListBgTasks says of it, and
@@ -33,89 +32,67 @@ func (s *shells) jobResource() mcp.Resource {
 		Title:       "Background tasks",
 		Description: "How a background task of this session stands, and the end of its output. A client that subscribes hears when it writes or ends.",
 		MIME:        "application/json",
-		Read: func(_ context.Context, session *mcp.Session, uri string) ([]byte, string, error) {
+		Read: func(ctx context.Context, session *mcp.Session, uri string) ([]byte, string, error) {
 			id, err := strconv.ParseInt(strings.TrimPrefix(uri, jobScheme), 10, 64)
 			if err != nil {
 				return nil, "", fmt.Errorf("%w: %q names no background task by its number", mcp.ErrNotFound, clip(uri, uriShown))
 			}
-			sh, job, unknown := s.find(session, id)
-			if unknown != nil {
-				return nil, "", fmt.Errorf("%w: %s", mcp.ErrNotFound, unknown.Content[0].Text)
-			}
-			text, _, _, err := job.Output().Read(max(0, job.Output().Size()-jobTail), jobTail)
+			t, unknown, err := s.find(ctx, session, id)
 			if err != nil {
 				return nil, "", err
 			}
-			record, err := json.Marshal(jobRecord{sh.entry(job), valid(text)})
+			if unknown != nil {
+				return nil, "", fmt.Errorf("%w: %s", mcp.ErrNotFound, unknown.Content[0].Text)
+			}
+			entry := t.entry()
+			from, done, err := s.output(t)
+			if err != nil {
+				return nil, "", err
+			}
+			defer done()
+			text, _, _, err := from.Read(max(0, from.Size()-jobTail), jobTail)
+			if err != nil {
+				return nil, "", err
+			}
+			record, err := json.Marshal(jobRecord{entry, valid(text)})
 			return record, "", err
 		},
-		List: func(_ context.Context, session *mcp.Session) ([]mcp.Entry, error) {
+		List: func(ctx context.Context, session *mcp.Session) ([]mcp.Entry, error) {
+			entries, err := s.entries(ctx, session)
 			var all []mcp.Entry
-			for _, e := range s.entries(session) {
+			for _, e := range entries {
 				all = append(all, mcp.Entry{
 					URI: jobURI(e.TaskID), Name: fmt.Sprintf("task %d", e.TaskID), Title: e.Description,
 					Description: e.Status + ": " + oneLine(e.Command), MIME: "application/json",
 				})
 			}
-			return all, nil
+			return all, err
 		},
-		Complete: func(_ context.Context, session *mcp.Session, _, typed string) ([]string, error) {
-			return mcp.Completed(s.jobIDs(session), typed), nil
+		Complete: func(ctx context.Context, session *mcp.Session, _, typed string) ([]string, error) {
+			ids, err := s.jobIDs(ctx, session)
+			return mcp.Completed(ids, typed), err
 		},
 	}
 }
 
 func jobURI(id int64) string { return jobScheme + strconv.FormatInt(id, 10) }
 
-// entries are the session's jobs, oldest first.
-func (s *shells) entries(session *mcp.Session) []listEntry {
-	sh, ok := s.known(session)
-	if !ok {
-		return nil
+// entries are the jobs that a session sees, oldest first.
+func (s *shells) entries(ctx context.Context, session *mcp.Session) ([]listEntry, error) {
+	tasks, _, err := s.jobs(ctx, session)
+	all := make([]listEntry, 0, len(tasks))
+	for _, t := range tasks {
+		all = append(all, t.entry())
 	}
-	var all []listEntry
-	for _, job := range sh.jobs() {
-		all = append(all, sh.entry(job))
-	}
-	return all
+	return all, err
 }
 
-// jobIDs are the numbers of the session's jobs, the newest first.
-func (s *shells) jobIDs(session *mcp.Session) []string {
-	all := s.entries(session)
+// jobIDs are their numbers, the newest first.
+func (s *shells) jobIDs(ctx context.Context, session *mcp.Session) ([]string, error) {
+	all, err := s.entries(ctx, session)
 	ids := make([]string, 0, len(all))
-	for i := range all {
-		ids = append(ids, strconv.FormatInt(all[len(all)-1-i].TaskID, 10))
+	for _, e := range slices.Backward(all) {
+		ids = append(ids, strconv.FormatInt(e.TaskID, 10))
 	}
-	return ids
-}
-
-// newsEvery is how often a client is told at most that a job has written.
-const newsEvery = time.Second
-
-// report tells clients that have subscribed to a job or its output when it
-// writes and when it ends, until then or until the session ends.
-func (sh *shell) report(session *mcp.Session, job *sandbox.Job) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.ended {
-		return // whoever ends the shell may have waited already
-	}
-	sh.reports.Go(func() {
-		told := int64(-1)
-		for ended := false; !ended; {
-			select {
-			case <-session.Done():
-				return
-			case <-job.Done():
-				ended = true
-			case <-time.After(newsEvery):
-			}
-			if size := job.Output().Size(); size != told || ended {
-				told = size
-				session.Updated(jobURI(job.ID()))
-				session.Updated(uri(job.Output()))
-			}
-		}
-	})
+	return ids, err
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 )
@@ -59,42 +60,38 @@ func (s *shells) outputResource() mcp.Resource {
 		Title:       "Outputs of commands",
 		Description: "What a command of this session wrote, from a byte offset on, at most 1 MiB at a time.",
 		MIME:        "text/plain",
-		List: func(_ context.Context, session *mcp.Session) ([]mcp.Entry, error) {
+		List: func(ctx context.Context, session *mcp.Session) ([]mcp.Entry, error) {
+			entries, err := s.entries(ctx, session)
 			var all []mcp.Entry
-			for _, e := range s.entries(session) {
+			for _, e := range entries {
 				all = append(all, mcp.Entry{
 					URI: e.OutputURI, Name: fmt.Sprintf("output of task %d", e.TaskID), Title: e.Description,
 					Description: oneLine(e.Command), MIME: "text/plain", Size: e.OutputBytes,
 				})
 			}
-			return all, nil
+			return all, err
 		},
-		Complete: func(_ context.Context, session *mcp.Session, variable, typed string) ([]string, error) {
+		Complete: func(ctx context.Context, session *mcp.Session, variable, typed string) ([]string, error) {
 			if variable != "id" {
 				return nil, nil
 			}
-			var ids []string
-			for _, e := range s.entries(session) {
+			entries, err := s.entries(ctx, session)
+			ids := make([]string, 0, len(entries))
+			for _, e := range entries {
 				ids = append(ids, strings.TrimPrefix(e.OutputURI, "output://"))
 			}
-			return mcp.Completed(ids, typed), nil
+			return mcp.Completed(ids, typed), err
 		},
-		Read: func(_ context.Context, session *mcp.Session, from string) ([]byte, string, error) {
+		Read: func(ctx context.Context, session *mcp.Session, from string) ([]byte, string, error) {
 			want, err := parseOutput(from)
 			if err != nil {
 				return nil, "", err
 			}
-			var o *sandbox.Output
-			for _, sh := range s.all(session) {
-				if box, ok := sh.current(); ok && o == nil {
-					o, _ = box.Output(want.id)
-				}
+			o, done, err := s.outputOf(ctx, session, want.id)
+			if err != nil {
+				return nil, "", err
 			}
-			if o == nil {
-				// The same words for an output of another session: an id that
-				// was overheard tells nothing.
-				return nil, "", fmt.Errorf("output://%s: %w: what can be read is the output of this session's background tasks and last 64 commands", want.id, mcp.ErrNotFound)
-			}
+			defer done()
 			text, err := want.read(o)
 			if errors.Is(err, sandbox.ErrClosed) {
 				return nil, "", fmt.Errorf("output://%s is no longer kept", want.id)
@@ -102,6 +99,30 @@ func (s *shells) outputResource() mcp.Resource {
 			return text, "text/plain", err
 		},
 	}
+}
+
+// outputOf is an output that a session may read: of its box, or of a job. The
+// caller calls done.
+func (s *shells) outputOf(ctx context.Context, session *mcp.Session, id string) (from source, done func(), err error) {
+	for _, sh := range s.all(session) {
+		if box, ok := sh.current(); ok {
+			if o, ok := box.Output(id); ok {
+				return o, func() {}, nil
+			}
+		}
+	}
+	if s.backends.Jobs != nil {
+		j, err := s.backends.Jobs.ByOutput(ctx, owner(session), id)
+		if err == nil {
+			return s.output(task{Job: j})
+		}
+		if !errors.Is(err, job.ErrUnknown) {
+			return nil, nil, err
+		}
+	}
+	// The same words for an output of another session: an id that was overheard
+	// tells nothing.
+	return nil, nil, fmt.Errorf("output://%s: %w: what can be read is the output of this session's background tasks and last 64 commands", id, mcp.ErrNotFound)
 }
 
 // read is the bytes of the span. It ends between two characters, so that the

@@ -40,8 +40,9 @@ func addPrompts(s *mcp.Server, sh *shells) {
 		Get: func(_ context.Context, _ *mcp.Session, _ string, args map[string]string) ([]mcp.Message, error) {
 			return says("Follow background task %s: call ReadBgOutput with wait_ms 30000 until its status is no longer running. Do not repeat its output. When it has ended, say in at most five lines whether it worked, what the first error was if not, and what you would do next.", strings.TrimSpace(args["task_id"])), nil
 		},
-		Complete: func(_ context.Context, session *mcp.Session, _, _, typed string) ([]string, error) {
-			return mcp.Completed(sh.jobIDs(session), typed), nil
+		Complete: func(ctx context.Context, session *mcp.Session, _, _, typed string) ([]string, error) {
+			ids, err := sh.jobIDs(ctx, session)
+			return mcp.Completed(ids, typed), err
 		},
 	})
 }

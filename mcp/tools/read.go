@@ -38,7 +38,7 @@ func (readInput) Facts() policies.Facts { return policies.Facts{} }
 // readOutput is the structured result of ReadBgOutput.
 type readOutput struct {
 	TaskID       int64    `json:"task_id"`
-	Status       string   `json:"status" jsonschema:"running, exited, killed, timed_out or oom"`
+	Status       string   `json:"status" jsonschema:"running, exited, killed, timed_out, oom or lost"`
 	ExitCode     *int     `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
 	Signal       string   `json:"signal,omitempty"`
 	TimedOut     bool     `json:"timed_out"`
@@ -106,9 +106,9 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	if in.ID != "" {
 		return s.readApproval(ctx, call, in.ID, wait)
 	}
-	sh, job, unknown := s.find(call.Session, *in.TaskID)
-	if unknown != nil {
-		return unknown, nil
+	t, unknown, err := s.find(ctx, call.Session, *in.TaskID)
+	if unknown != nil || err != nil {
+		return unknown, err
 	}
 	patience, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -116,19 +116,19 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	var p page
 	var skipped, lost int64
 	for {
-		now = look(job)
-		if p, err = sh.read(job, now.ended, r); err != nil {
+		now = t.look()
+		if p, err = s.read(ctx, &t, now.ended, r); err != nil {
 			return nil, err
 		}
 		skipped, lost = skipped+p.skipped, lost+p.lost
-		if p.text != "" || now.ended || patience.Err() != nil {
+		if p.text != "" || now.ended || patience.Err() != nil || t.live == nil {
 			break
 		}
 		// Nothing to show may mean nothing new, or nothing that matches.
-		if job.Output().Wait(patience, p.seen) == nil && job.Output().Size() == p.seen {
+		if out := t.live.cmd.Output(); out.Wait(patience, p.seen) == nil && out.Size() == p.seen {
 			// The output has ended, and the job is about to.
 			select {
-			case <-job.Done():
+			case <-t.live.over:
 			case <-patience.Done():
 			}
 		}
@@ -136,13 +136,18 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	return readResult(t, now, p, skipped, lost), nil
+}
+
+// readResult is a part of a job's output in words and as a structure.
+func readResult(bg task, now state, p page, skipped, lost int64) *mcp.Result {
 	out := readOutput{
-		TaskID:       job.ID(),
-		Status:       now.status.String(),
+		TaskID:       bg.ID,
+		Status:       string(now.status),
 		ExitCode:     now.code,
 		Signal:       now.signal,
-		TimedOut:     now.status == sandbox.TimedOut,
-		OOM:          now.status == sandbox.OOM,
+		TimedOut:     now.is(sandbox.TimedOut),
+		OOM:          now.is(sandbox.OOM),
 		DurationMS:   milliseconds(now.runtime),
 		Output:       p.text,
 		NextOffset:   p.next,
@@ -150,8 +155,8 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 		UnreadBytes:  p.unread,
 		Reverted:     now.reverted,
 		Blocked:      now.blocked,
-		OutputURI:    uri(job.Output()),
-		starts:       startsOf(job),
+		OutputURI:    outputURI(bg.Output),
+		starts:       bg.starts(),
 	}
 	out.Stopped = out.starts.stopped
 	var t text
@@ -164,11 +169,11 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	}
 	now.tell(&t)
 	out.starts.tell(&t)
-	pairs := append(now.pairs(job.ID()), "next_offset", strconv.FormatInt(p.next, 10), "unread_bytes", strconv.FormatInt(p.unread, 10))
+	pairs := append(now.pairs(bg.ID), "next_offset", strconv.FormatInt(p.next, 10), "unread_bytes", strconv.FormatInt(p.unread, 10))
 	return &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status(pairs...)}},
 		Structured: out,
-	}, nil
+	}
 }
 
 // page is a part of an output that was read.
@@ -181,25 +186,31 @@ type page struct {
 	unread  int64
 }
 
-// read takes the next part of a job's output and moves the session's cursor,
-// unless r says where to read. Where lines are chosen, an unfinished last line
-// of a running job is left for the next read, which will know all of it.
-func (sh *shell) read(job *sandbox.Job, ended bool, r reading) (page, error) {
-	from := sh.task(job.ID()).cursor
+// read takes the next part of a job's output and moves the cursor of those who
+// see the job, unless r says where to read. Where lines are chosen, an unfinished
+// last line of a running job is left for the next read, which will know all of it.
+func (s *shells) read(ctx context.Context, t *task, ended bool, r reading) (page, error) {
+	at := t.Cursor
 	if r.offset != nil {
-		from = *r.offset
+		at = *r.offset
 	}
-	p, err := readPage(job.Output(), from, ended, r)
+	from, done, err := s.output(*t)
 	if err != nil {
-		return page{}, fmt.Errorf("read output of task %d: %w", job.ID(), err)
+		return page{}, err
 	}
-	if r.offset == nil {
-		sh.advance(job.ID(), p.next)
+	defer done()
+	p, err := readPage(from, at, ended, r)
+	if err == nil && r.offset == nil && p.next != t.Cursor {
+		t.Cursor = p.next
+		err = s.backends.Jobs.Move(ctx, t.Job, p.next)
+	}
+	if err != nil {
+		return page{}, fmt.Errorf("read output of task %d: %w", t.ID, err)
 	}
 	return p, nil
 }
 
-// source is the part of sandbox.Output that is read.
+// source is an output: one that is written, or what is kept of one.
 type source interface {
 	Size() int64
 	Read(offset int64, limit int) (text []byte, next, skipped int64, err error)

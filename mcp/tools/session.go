@@ -9,21 +9,28 @@ import (
 	"sync"
 	"syscall"
 
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
-// keptTasks is how many tasks are remembered before those that the box has
-// forgotten are looked for; a box keeps 64 finished jobs.
-const keptTasks = 128
-
 // shells holds the shell of each session.
 type shells struct {
 	backends Backends
 
-	mu   sync.Mutex
-	open map[string]*shell // by session id
+	mu       sync.Mutex
+	open     map[string]*shell   // guarded by mu: by session id
+	sessions map[string]struct{} // guarded by mu: ids of those that may have jobs
+	started  map[string]*command // guarded by mu: of calls whose clients do not wait, by Call.Later
+	tasks    map[string]job.Job  // guarded by mu: that such calls became, by the same
+}
+
+func newShells(b Backends) *shells {
+	return &shells{
+		backends: b, open: make(map[string]*shell), sessions: make(map[string]struct{}),
+		started: make(map[string]*command), tasks: make(map[string]job.Job),
+	}
 }
 
 // planSuffix is behind the id of a session in that of the box in which it plans.
@@ -40,7 +47,7 @@ func (s *shells) of(session *mcp.Session, g policies.Grant) *shell {
 	s.mu.Lock()
 	sh, known := s.open[id]
 	if !known {
-		sh = &shell{id: id, backends: s.backends, turn: make(chan struct{}, 1)}
+		sh = &shell{id: id, backends: s.backends, all: s, turn: make(chan struct{}, 1)}
 		s.open[id] = sh
 	}
 	s.mu.Unlock()
@@ -54,18 +61,6 @@ func (s *shells) of(session *mcp.Session, g policies.Grant) *shell {
 		})
 	}
 	return sh
-}
-
-// known is the session's shell if it has one: while it plans, that of planning.
-func (s *shells) known(session *mcp.Session) (*shell, bool) {
-	id := session.ID()
-	if session.Narrowed() == planLayer {
-		id += planSuffix
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sh, ok := s.open[id]
-	return sh, ok
 }
 
 // all are the session's shells: that of planning as well.
@@ -97,24 +92,19 @@ func (s *shells) planned(ctx context.Context, session *mcp.Session) {
 }
 
 // shell is what one session has of the shell tools: its box, its working
-// directory and how far it has read its background jobs.
+// directory and the jobs that run in the box.
 type shell struct {
 	id       string
 	backends Backends
+	all      *shells
 	turn     chan struct{}  // held while the box is opened or closed, which takes I/O
-	reports  sync.WaitGroup // of what tells clients about jobs
+	watched  sync.WaitGroup // of what sees jobs through
 
 	mu    sync.Mutex
 	box   *sandbox.Box
 	ended bool
-	dir   string         // working directory of the next command; empty: the box's own
-	tasks map[int64]task // by task_id
-}
-
-// task is what the session knows of a background job besides the job.
-type task struct {
-	description string
-	cursor      int64 // offset of the first byte the session has not read
+	dir   string             // working directory of the next command; empty: the box's own
+	jobs  map[int64]*running // by task_id
 }
 
 // enter is the session's box for a call with grant g, opened where there is
@@ -159,7 +149,7 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 func (sh *shell) leave() {
 	sh.mu.Lock()
 	box := sh.box
-	sh.box, sh.dir, sh.tasks = nil, "", nil
+	sh.box, sh.dir, sh.jobs = nil, "", nil
 	sh.mu.Unlock()
 	if box != nil {
 		if err := box.Close(); err != nil {
@@ -176,20 +166,7 @@ func (sh *shell) end() {
 	sh.turn <- struct{}{}
 	defer func() { <-sh.turn }()
 	sh.leave()
-	sh.reports.Wait() // the session is over, which ends them
-}
-
-// tellEnd has whoever wants to know told that a job has ended.
-func (sh *shell) tellEnd(call mcp.Call, job *sandbox.Job) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if sh.backends.JobEnded == nil || sh.ended {
-		return // as in report
-	}
-	sh.reports.Go(func() {
-		<-job.Done()
-		sh.backends.JobEnded(call, job.ID(), outcome(job))
-	})
+	sh.watched.Wait() // with the box its jobs have ended
 }
 
 // current is the session's box if it has one that lives.
@@ -254,46 +231,4 @@ func (sh *shell) lost(err error) (dir string, gone bool) {
 	defer sh.mu.Unlock()
 	dir, sh.dir = sh.dir, ""
 	return dir, dir != ""
-}
-
-// task is what the session knows of a job.
-func (sh *shell) task(id int64) task {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.tasks[id]
-}
-
-// describe remembers what a job is for.
-func (sh *shell) describe(id int64, description string) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	t := sh.tasks[id]
-	t.description = description
-	sh.put(id, t)
-}
-
-// advance remembers how far the session has read a job.
-func (sh *shell) advance(id, cursor int64) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	t := sh.tasks[id]
-	t.cursor = cursor
-	sh.put(id, t)
-}
-
-// put stores a task and forgets those of jobs that the box has forgotten, so
-// that the map is bounded as the box's jobs are. sh.mu is held.
-func (sh *shell) put(id int64, t task) {
-	if sh.tasks == nil {
-		sh.tasks = make(map[int64]task)
-	}
-	sh.tasks[id] = t
-	if len(sh.tasks) <= keptTasks || sh.box == nil {
-		return
-	}
-	for other := range sh.tasks {
-		if _, ok := sh.box.Job(other); !ok && other != id {
-			delete(sh.tasks, other)
-		}
-	}
 }

@@ -13,9 +13,11 @@ import (
 	"testing"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	durable "belljar.dev/state"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +33,8 @@ type bench struct {
 	session   *mcp.Session
 	workspace string
 	state     string
+	jobs      *job.Book
+	ended     chan job.Job // jobs that have ended
 }
 
 // boxes starts a bench on a policy, the default one where the text is empty.
@@ -44,7 +48,7 @@ func boxes(t *testing.T, policy string) *bench {
 			t.Fatal(err)
 		}
 	}
-	b := &bench{t: t, workspace: t.TempDir(), state: filepath.Join(t.TempDir(), "state")}
+	b := &bench{t: t, workspace: t.TempDir(), state: filepath.Join(t.TempDir(), "state"), ended: make(chan job.Job, 256)}
 	sup, err := sandbox.New(sandbox.Config{Workspace: b.workspace, State: b.state, Checkpoints: true})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +58,12 @@ func boxes(t *testing.T, policy string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.server.Shutdown(context.Background()) })
-	b.shells = &shells{backends: Backends{Sandbox: sup, Log: slog.New(slog.DiscardHandler)}, open: make(map[string]*shell)}
+	store := durable.New(b.state)
+	t.Cleanup(func() { store.Close() })
+	if b.jobs, err = job.New(job.Config{Store: store, Dir: filepath.Join(b.state, "jobs"), Place: b.workspace, Self: "me", Ended: func(j job.Job) { b.ended <- j }}); err != nil {
+		t.Fatal(err)
+	}
+	b.shells = newShells(Backends{Sandbox: sup, Log: slog.New(slog.DiscardHandler), Jobs: b.jobs})
 	addShells(b.server, b.shells)
 	b.session = b.open()
 	return b
@@ -428,26 +437,28 @@ func TestSessionEndTakesAll(t *testing.T) {
 	b := boxes(t, "")
 	s := b.open()
 	b.callIn(s, "BackgroundBash", map[string]any{"command": "sleep 1000"})
-	sh, ok := b.shells.known(s)
-	if !ok {
-		t.Fatal("the session has no shell")
+	all := b.shells.all(s)
+	if len(all) != 1 {
+		t.Fatalf("the session has %d shells", len(all))
 	}
-	box, ok := sh.current()
+	box, ok := all[0].current()
 	if !ok {
 		t.Fatal("the session has no box")
 	}
 	s.Close()
 	<-box.Broken()
-	if _, ok := b.shells.known(s); ok {
+	if all := b.shells.all(s); len(all) > 0 {
 		t.Error("the session's shell is still known")
+	}
+	if j := <-b.ended; j.Status != job.Lost {
+		t.Errorf("what ran at the end of its session: got %s, want lost", j.Status)
 	}
 }
 
 func TestBrokenBoxIsReplaced(t *testing.T) {
 	b := boxes(t, "")
 	b.run("cd /tmp; echo x > file")
-	sh, _ := b.shells.known(b.session)
-	box, ok := sh.current()
+	box, ok := b.shells.all(b.session)[0].current()
 	if !ok {
 		t.Fatal("the session has no box")
 	}

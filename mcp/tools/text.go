@@ -62,7 +62,9 @@ func word(s string) string {
 func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
 
 // uri names an output as a resource.
-func uri(o *sandbox.Output) string { return "output://" + o.ID() }
+func uri(o *sandbox.Output) string { return outputURI(o.ID()) }
+
+func outputURI(id string) string { return "output://" + id }
 
 // shorten is a cut as text, with a line where bytes are missing.
 func shorten(c sandbox.Cut, o *sandbox.Output) string {

@@ -17,6 +17,7 @@ import (
 	"belljar.dev/browser/picture"
 	"belljar.dev/browser/reader"
 	"belljar.dev/callback"
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/plan"
 	"belljar.dev/sandbox"
@@ -53,9 +54,7 @@ type Backends struct {
 	// Aside is told which skills were loaded, and knows which sessions live; nil
 	// for a server whose results bring nothing along.
 	Aside *Aside
-	// JobEnded is told that a background job of a call has ended; it must not
-	// block. Nil is nobody.
-	JobEnded func(call mcp.Call, job int64, r sandbox.Result)
+	Jobs  *job.Book // of what goes on in the background; without it nothing can
 }
 
 // Kept reports whether anything was kept yet: to list what there is opens no
@@ -68,7 +67,7 @@ func Add(s *mcp.Server, b Backends) {
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
 	}
-	sh := &shells{backends: b, open: make(map[string]*shell)}
+	sh := newShells(b)
 	addShells(s, sh)
 	addSearch(s, &searches{b})
 	pictures := &images{shells: sh, maker: picture.New(imagesAtOnce)}
@@ -123,6 +122,9 @@ func addShells(s *mcp.Server, sh *shells) {
 		Idempotent:  true,
 		Output:      killOutput{},
 	}, sh.kill)
+	if sh.backends.Jobs != nil {
+		s.KeepTasks(sh)
+	}
 	s.AddResource(sh.outputResource())
 	s.AddResource(sh.jobResource())
 	s.AddResource(sh.rootResource())

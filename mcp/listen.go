@@ -1,0 +1,261 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A client hears of tasks by subscriptions/listen with taskIds, as
+// notifications/tasks (tasks extension, "Task Status Notifications"). The sdk
+// knows neither: the ids come to us in the request's _meta, where the transports
+// put them (withTaskIDs), and what is told leaves by the transport's notify,
+// beside the sdk.
+
+const (
+	methodListen = "subscriptions/listen"
+	methodAcked  = "notifications/subscriptions/acknowledged"
+	methodTasks  = "notifications/tasks"
+)
+
+// taskIDsKey is where a listen request has its task ids after it came in.
+const taskIDsKey = "belljar.dev/taskIds"
+
+type (
+	// notifyKey is where the context of a request holds its notifyFunc.
+	notifyKey struct{}
+	// listenKey is where the context of a listen request holds its *listener.
+	listenKey struct{}
+)
+
+// notifyFunc sends a notification on the stream of a request.
+type notifyFunc func(*jsonrpc.Request) error
+
+// listener is a subscription to tasks.
+type listener struct {
+	session *Session
+	ids     []string
+	acked   chan any      // gets the subscription's id once it is acknowledged
+	wake    chan struct{} // gets a token when something changed
+
+	changed map[string]bool // guarded by Server.mu: ids of which is to be told
+}
+
+// listening are the subscriptions to tasks; the server's mu guards it.
+type listening map[*listener]struct{}
+
+// TaskChanged has clients told that want to know of a task. It does not wait;
+// several changes before they are told are one.
+func (s *Server) TaskChanged(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l := range s.listening {
+		if _, ok := l.changed[id]; ok {
+			l.changed[id] = true
+			select {
+			case l.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// TaskChanged has clients told that want to know of a task, as Server.TaskChanged.
+func (s *Session) TaskChanged(id string) { s.server.TaskChanged(id) }
+
+// listen answers a listen request that names tasks.
+func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.SubscriptionsListenRequest, next sdk.MethodHandler) (sdk.Result, error) {
+	ids, _ := req.Params.Meta[taskIDsKey].([]any)
+	if ids == nil {
+		return nil, nil //nolint:nilnil // it is the sdk's
+	}
+	if err := declares(req.Params.Meta); err != nil {
+		return nil, err
+	}
+	if len(ids) > watchMost {
+		return nil, fault(invalidParams, "notifications.taskIds: got %d, want at most %d", len(ids), watchMost)
+	}
+	session, err := s.sessionOf(ctx, ss)
+	if err != nil {
+		return nil, err
+	}
+	notify, _ := ctx.Value(notifyKey{}).(notifyFunc)
+	l := &listener{session: session, acked: make(chan any, 1), wake: make(chan struct{}, 1), changed: make(map[string]bool)}
+	for _, raw := range ids {
+		id, _ := raw.(string)
+		if _, _, err := s.taskOf(ctx, session, id); err == nil && notify != nil {
+			l.ids = append(l.ids, id)
+			l.changed[id] = true // how it stands now
+		}
+	}
+	l.wake <- struct{}{}
+	s.mu.Lock()
+	s.listening[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.listening, l)
+		s.mu.Unlock()
+	}()
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, listenKey{}, l))
+	defer cancel()
+	telling.Go(func() { s.tellTasks(ctx, l, notify) })
+	res, err := next(ctx, methodListen, req)
+	if err == nil && len(l.ids) > 0 {
+		<-ctx.Done() // the sdk has no reason to wait where it was asked for nothing else
+	}
+	return res, err
+}
+
+// tellTasks tells how the tasks of a subscription stand until ctx ends.
+func (s *Server) tellTasks(ctx context.Context, l *listener, notify notifyFunc) {
+	var subscription any
+	select {
+	case subscription = <-l.acked:
+	case <-ctx.Done():
+		return
+	}
+	for {
+		select {
+		case <-l.wake:
+		case <-ctx.Done():
+			return
+		}
+		for _, id := range l.ids {
+			s.mu.Lock()
+			changed := l.changed[id]
+			l.changed[id] = false
+			s.mu.Unlock()
+			if !changed {
+				continue
+			}
+			_, t, err := s.taskOf(ctx, l.session, id)
+			if err != nil {
+				continue // it is kept no longer, and whoever asks is told so
+			}
+			if err := notify(taskNotification(t, subscription)); err != nil {
+				s.cfg.Log.Debug("a task was not told", "task", id, "error", err)
+				return
+			}
+		}
+	}
+}
+
+// taskNotification is how a task stands, as a notification.
+func taskNotification(t *taskResult, subscription any) *jsonrpc.Request {
+	told := *t
+	told.ResultType = ""
+	told.Meta = sdk.Meta{subscriptionKey: subscription}
+	params, err := json.Marshal(&told)
+	if err != nil {
+		params = []byte(`{}`) // cannot be: it came as JSON, or goes as JSON in tasks/get
+	}
+	return &jsonrpc.Request{Method: methodTasks, Params: params}
+}
+
+// ackTasks adds the tasks of a subscription to its acknowledgement, and has
+// tellTasks begin once that is sent.
+func ackTasks(ctx context.Context, l *listener, req sdk.Request, send func(context.Context, sdk.Request) (sdk.Result, error)) (sdk.Result, error) {
+	ss, _ := req.GetSession().(*sdk.ServerSession)
+	p, ok := req.GetParams().(*sdk.SubscriptionsAcknowledgedParams)
+	if !ok || ss == nil {
+		return send(ctx, req)
+	}
+	with := &ackParams{Meta: p.Meta}
+	with.Notifications.NotificationSubscriptions, with.Notifications.TaskIDs = p.Notifications, l.ids
+	res, err := send(ctx, &sdk.ServerRequest[*ackParams]{Session: ss, Params: with})
+	if err == nil {
+		l.acked <- p.Meta[subscriptionKey]
+	}
+	return res, err
+}
+
+// ackParams is an acknowledgement with tasks in it.
+type ackParams struct {
+	sdk.ParamsBase
+	Meta          sdk.Meta `json:"_meta,omitempty"`
+	Notifications struct {
+		sdk.NotificationSubscriptions
+		TaskIDs []string `json:"taskIds,omitempty"`
+	} `json:"notifications"`
+}
+
+// withTaskIDs is the params of a listen request with the task ids where the sdk
+// leaves them alone.
+func withTaskIDs(params json.RawMessage) json.RawMessage {
+	ids := member(member(params, "notifications"), "taskIds")
+	if ids == nil {
+		return params
+	}
+	var all, meta map[string]json.RawMessage
+	if json.Unmarshal(params, &all) != nil || json.Unmarshal(all["_meta"], &meta) != nil || meta == nil {
+		return params
+	}
+	meta[taskIDsKey] = ids
+	raw, err := json.Marshal(meta)
+	if err != nil {
+		return params
+	}
+	all["_meta"] = raw
+	if raw, err = json.Marshal(all); err != nil {
+		return params
+	}
+	return raw
+}
+
+// listenBody is the body of a listen request with its params as withTaskIDs has them.
+func listenBody(body []byte) []byte {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(body, &all) != nil || all["params"] == nil {
+		return body
+	}
+	all["params"] = withTaskIDs(all["params"])
+	if with, err := json.Marshal(all); err == nil {
+		return with
+	}
+	return body
+}
+
+// streamed lets others than the sdk write events into an answer, between its own.
+type streamed struct {
+	http.ResponseWriter
+	mu sync.Mutex // one write is one event
+}
+
+// Write writes an event of the sdk.
+func (w *streamed) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ResponseWriter.Write(p)
+}
+
+// FlushError has the client get what was written.
+func (w *streamed) FlushError() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap is for http.ResponseController.
+func (w *streamed) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// notify writes a notification as an event.
+func (w *streamed) notify(r *jsonrpc.Request) error {
+	text, err := jsonrpc.EncodeMessage(r)
+	if err != nil {
+		return err
+	}
+	event := append(append([]byte("event: message\ndata: "), text...), "\n\n"...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.ResponseWriter.Write(event); err != nil {
+		return err
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}

@@ -1,0 +1,327 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"belljar.dev/job"
+	"belljar.dev/mcp"
+	"belljar.dev/sandbox"
+)
+
+const (
+	// newsEvery is how often a client is told at most that a job has written.
+	newsEvery = time.Second
+	// spoolPiece is how much output is written to the state at once.
+	spoolPiece = 64 << 10
+	// liveMost is how many jobs are known by their box; of others is known what is
+	// kept of them. A box keeps 64 that have ended.
+	liveMost = 128
+)
+
+// running is a job that this process runs, or has run in a box that is still
+// there.
+type running struct {
+	kept job.Job // as it began
+	cmd  *sandbox.Job
+	over chan struct{} // closed when its end is on the disk
+	last job.Job       // as it ended; to be read once over is closed
+}
+
+// owner is whose jobs those of a session are.
+func owner(s *mcp.Session) job.Owner { return job.Owner{Tenant: s.Tenant(), Session: s.ID()} }
+
+// keepWait bounds how long it may take to write down what has happened.
+const keepWait = 10 * time.Second
+
+// keep makes a command that runs a job, whose record is on the disk then. Where
+// that fails the command is ended.
+func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, description string) (*running, error) {
+	if sh.backends.Jobs == nil {
+		cmd.Kill(0)
+		return nil, errors.New("this server keeps no background tasks; nothing goes on")
+	}
+	kept, err := sh.all.begin(ctx, call.Session, record(call.Tool, cmd, description))
+	if err == nil {
+		return sh.watch(ctx, call.Session, kept, cmd)
+	}
+	cmd.Kill(0)
+	if errors.Is(err, job.ErrMany) {
+		return nil, fmt.Errorf("%w in this workspace; end one with KillBgTask, or wait; nothing goes on", err)
+	}
+	return nil, fmt.Errorf("note the background task: %w; nothing goes on", err)
+}
+
+// begin notes a job of a session.
+func (s *shells) begin(ctx context.Context, session *mcp.Session, j job.Job) (job.Job, error) {
+	s.mu.Lock()
+	s.sessions[session.ID()] = struct{}{}
+	s.mu.Unlock()
+	return s.backends.Jobs.Open(ctx, owner(session), j)
+}
+
+// record is a command as it is kept.
+func record(tool string, cmd *sandbox.Job, description string) job.Job {
+	return job.Job{Tool: tool, Command: cmd.Command(), Description: description, Output: cmd.Output().ID(), Started: cmd.Started()}
+}
+
+// watch sees a job through, whose record is there.
+func (sh *shell) watch(ctx context.Context, session *mcp.Session, kept job.Job, cmd *sandbox.Job) (*running, error) {
+	r := &running{kept: kept, cmd: cmd, over: make(chan struct{})}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.ended || sh.box == nil { // whoever ends the shell may have waited already
+		return nil, fmt.Errorf("start task %d: its session %w", kept.ID, sandbox.ErrClosed)
+	}
+	if sh.jobs == nil {
+		sh.jobs = make(map[int64]*running)
+	}
+	sh.jobs[kept.ID] = r
+	for id, o := range sh.jobs {
+		if len(sh.jobs) > liveMost && id != kept.ID && o.ended() {
+			delete(sh.jobs, id)
+		}
+	}
+	box := sh.box
+	sh.watched.Go(func() { sh.see(context.WithoutCancel(ctx), session, r, box) })
+	return r, nil
+}
+
+// ended reports whether the job's end is on the disk.
+func (r *running) ended() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// see spools what a job writes, tells of it, and notes its end.
+func (sh *shell) see(ctx context.Context, session *mcp.Session, r *running, box *sandbox.Box) {
+	spool, err := sh.backends.Jobs.Spool(r.kept)
+	if err != nil {
+		sh.backends.Log.Warn("the output of a background task is not kept", "task", r.kept.ID, "err", err)
+	}
+	out := r.cmd.Output()
+	var at int64
+	var told time.Time
+	news := false
+	for over := false; !over; {
+		text, next, lost, err := out.Read(at, spoolPiece)
+		if err == nil && spool != nil {
+			if err = spool.Skip(lost); err == nil {
+				_, err = spool.Write(text)
+			}
+			if err != nil {
+				sh.backends.Log.Error("the output of a background task is not kept any more", "task", r.kept.ID, "err", err)
+				_ = spool.Close()
+				spool = nil
+			}
+		}
+		news = news || next > at
+		at = next
+		if news && time.Since(told) >= newsEvery {
+			tellNews(session, r)
+			news, told = false, time.Now()
+		}
+		if len(text) == 0 {
+			over = waitNews(ctx, r.cmd, at, news, newsEvery-time.Since(told))
+		}
+	}
+	result := outcome(r.cmd)
+	if spool != nil {
+		if err := spool.Close(); err != nil {
+			sh.backends.Log.Error("the output of a background task may not be kept", "task", r.kept.ID, "err", err)
+		}
+	}
+	sh.over(ctx, session, r, result, box)
+}
+
+// waitNews waits until a command has written beyond an offset, until something
+// is to be told, or until it is over, which it reports.
+func waitNews(ctx context.Context, cmd *sandbox.Job, at int64, news bool, due time.Duration) (over bool) {
+	if news {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, due)
+		defer cancel()
+	}
+	if cmd.Output().Wait(ctx, at) != nil || cmd.Output().Size() > at {
+		return false
+	}
+	<-cmd.Done() // the output has ended, and the command is about to
+	return true
+}
+
+// over notes the end of a job: every one that this process has run ends here.
+func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, result sandbox.Result, box *sandbox.Box) {
+	status := job.Status(result.Status.String())
+	if result.Status == sandbox.Killed && closed(session.Done(), box.Broken()) {
+		status = job.Lost // nobody meant this job
+	}
+	end := job.End{
+		Code: &result.Code, Signal: signalName(result.Signal), Wall: result.Wall, CPU: result.Usage.CPU,
+		PeakMemory: result.Usage.PeakMemory, Reverted: reverted(result), Blocked: refused(result),
+	}
+	if status == job.Lost {
+		end.Code, end.Signal = nil, ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepWait)
+	defer cancel()
+	r.last = r.kept
+	r.last.Status, r.last.End, r.last.Size, r.last.Ended = status, end, r.cmd.Output().Size(), r.kept.Started.Add(result.Wall)
+	if err := sh.backends.Jobs.End(ctx, r.kept, status, end, r.last.Size); err != nil {
+		sh.backends.Log.Error("the end of a background task is not kept", "task", r.kept.ID, "err", err)
+	}
+	close(r.over)
+	tellNews(session, r)
+	session.TaskChanged(r.kept.Handle)
+}
+
+// closed reports whether one of the channels is.
+func closed(any ...<-chan struct{}) bool {
+	for _, c := range any {
+		select {
+		case <-c:
+			return true
+		default:
+		}
+	}
+	return false
+}
+
+// tellNews tells clients that have subscribed to a job or its output.
+func tellNews(session *mcp.Session, r *running) {
+	session.Updated(jobURI(r.kept.ID))
+	session.Updated(outputURI(r.kept.Output))
+}
+
+// task is a job as a session sees it: one that runs, or has run in a box that is
+// there, or what is kept of one.
+type task struct {
+	job.Job
+	live *running // nil where only the record is there
+}
+
+// jobs are those that a session sees, oldest first, and what is kept no longer.
+func (s *shells) jobs(ctx context.Context, session *mcp.Session) ([]task, job.Forgotten, error) {
+	if s.backends.Jobs == nil {
+		return nil, job.Forgotten{}, nil
+	}
+	all, gone, err := s.backends.Jobs.List(ctx, owner(session))
+	tasks := make([]task, 0, len(all))
+	for _, j := range all {
+		tasks = append(tasks, task{j, s.live(session, j)})
+	}
+	return tasks, gone, err
+}
+
+// find is a job that a session sees, or the result that says that there is no
+// such job and which there are.
+func (s *shells) find(ctx context.Context, session *mcp.Session, id int64) (t task, unknown *mcp.Result, err error) {
+	all, gone, err := s.jobs(ctx, session)
+	if err != nil {
+		return task{}, nil, err
+	}
+	var ids []string
+	for _, t := range all {
+		if t.ID == id {
+			return t, nil, nil
+		}
+		ids = append(ids, strconv.FormatInt(t.ID, 10))
+	}
+	if len(ids) == 0 {
+		return task{}, mcp.Failed("task_id: there is no task %d: no background task was started in this session. BackgroundBash starts one.%s", id, forgotten(gone)), nil
+	}
+	return task{}, mcp.Failed("task_id: there is no task %d. The tasks of this session are: %s.%s", id, strings.Join(ids, ", "), forgotten(gone)), nil
+}
+
+// forgotten is a sentence about what is kept no longer.
+func forgotten(gone job.Forgotten) string {
+	if gone.Jobs == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d older ones are kept no longer: those that have ended are for %d days, %d of them at most, with %d MiB of output together.",
+		gone.Jobs, job.MaxAge/(24*time.Hour), job.MaxEnded, job.MaxBytes>>20)
+}
+
+// live is a job of a session that this process knows; nil for none.
+func (s *shells) live(session *mcp.Session, j job.Job) *running {
+	for _, sh := range s.all(session) {
+		sh.mu.Lock()
+		r := sh.jobs[j.ID]
+		sh.mu.Unlock()
+		if r != nil && r.kept.Handle == j.Handle {
+			return r
+		}
+	}
+	return nil
+}
+
+// look is how a job stands now. What it wrote is to be read afterwards: then
+// nothing is missing from the output of a job that was seen to have ended.
+func (t task) look() state {
+	now := t.Job
+	if t.live != nil {
+		if !t.live.ended() {
+			return state{status: job.Running, runtime: time.Since(now.Started), usage: t.live.cmd.Usage()}
+		}
+		now = t.live.last
+	}
+	if now.Status == job.Running { // in another process, which lives
+		return state{status: job.Running, runtime: time.Since(now.Started)}
+	}
+	return state{
+		status: now.Status, ended: true, code: now.End.Code, signal: now.End.Signal, runtime: now.End.Wall,
+		usage:    sandbox.Usage{CPU: now.End.CPU, PeakMemory: now.End.PeakMemory},
+		reverted: now.End.Reverted, blocked: now.End.Blocked,
+	}
+}
+
+// starts are the programs that the job has started, if that is known here.
+func (t task) starts() starts {
+	if t.live == nil {
+		return starts{}
+	}
+	return startsOf(t.live.cmd)
+}
+
+// size is how much the job has written.
+func (t task) size() int64 {
+	if t.live != nil {
+		return t.live.cmd.Output().Size()
+	}
+	return t.Size
+}
+
+// output is where to read what a job wrote. The caller calls done.
+func (s *shells) output(t task) (from source, done func(), err error) {
+	if t.live != nil {
+		out := t.live.cmd.Output()
+		if _, _, _, err := out.Read(0, 0); err == nil {
+			return out, func() {}, nil
+		}
+	}
+	kept, err := s.backends.Jobs.Output(t.Job)
+	if errors.Is(err, fs.ErrNotExist) {
+		return noOutput{}, func() {}, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return kept, func() { _ = kept.Close() }, nil
+}
+
+// noOutput is that of a job of which nothing is kept.
+type noOutput struct{}
+
+// Size is zero.
+func (noOutput) Size() int64 { return 0 }
+
+// Read has nothing.
+func (noOutput) Read(offset int64, _ int) ([]byte, int64, int64, error) { return nil, offset, 0, nil }
