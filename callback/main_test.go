@@ -1,7 +1,6 @@
 package callback
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -17,13 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("CALLBACK_TEST_WRITER"); dir != "" {
-		writeUntilKilled(dir)
-		return
-	}
-	os.Exit(testenv.Checked(m).Run())
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 const place = "/project"
 
@@ -84,20 +77,4 @@ func golden(t *testing.T, name, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
-}
-
-// writeUntilKilled is a process that sets callbacks, a tenant for each eight,
-// and says each that is kept.
-func writeUntilKilled(dir string) {
-	ctx := context.Background()
-	b, err := New(Config{Store: state.New(dir), Place: place})
-	for n := 0; err == nil; n++ {
-		var c Callback
-		c, err = b.Set(ctx, fmt.Sprintf("t-%d-%d", os.Getpid(), n/Slots), Request{Message: "again", Delay: time.Hour, Repeat: 3})
-		if err == nil {
-			fmt.Fprintln(os.Stdout, c.ID)
-		}
-	}
-	fmt.Fprintln(os.Stdout, "error:", err)
-	os.Exit(1)
 }

@@ -1,12 +1,8 @@
 package plan
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,13 +11,7 @@ import (
 	"belljar.dev/state"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("PLAN_TEST_WRITER"); dir != "" {
-		writeUntilKilled(dir)
-		return
-	}
-	os.Exit(testenv.Checked(m).Run())
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var me = Owner{Tenant: "t", Session: "s1"}
 
@@ -101,68 +91,4 @@ func TestPlansStayInTheirDirectory(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-}
-
-func writeUntilKilled(dir string) {
-	s := state.New(filepath.Join(dir, "st"))
-	b, err := New(Config{Store: s, Dir: filepath.Join(dir, "plans"), Place: "/p", Self: "x"})
-	ctx := context.Background()
-	for n := 0; err == nil; n++ {
-		o := Owner{Tenant: "t", Session: fmt.Sprint(os.Getpid(), "-", n)}
-		var m Mode
-		if m, err = b.Enter(ctx, o, "g", ""); err == nil {
-			fmt.Println("enter", o.Session)
-			if _, err = b.Save(ctx, o, m, o.Session, o.Session); err == nil {
-				fmt.Println("saved", o.Session)
-			}
-		}
-	}
-	fmt.Println("error", err)
-	os.Exit(1)
-}
-
-// TestKillWhileWriting kills a process two hundred times while it writes.
-func TestKillWhileWriting(t *testing.T) {
-	dir := t.TempDir()
-	var told []string
-	for i := range 200 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), "PLAN_TEST_WRITER="+dir)
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		for n := 0; lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), "error") {
-				t.Error(lines.Text())
-				break
-			}
-			told = append(told, lines.Text())
-			if n++; n == 1+i%3 {
-				cmd.Process.Kill()
-			}
-		}
-		cmd.Wait()
-	}
-	b := opened(t, dir, "2", false)
-	// The last of them must all be there; the oldest make room.
-	lost := 0
-	for _, line := range told[max(0, len(told)-150):] {
-		kind, session, _ := strings.Cut(line, " ")
-		var err error
-		if kind == "enter" {
-			_, err = b.Mode(t.Context(), Owner{Tenant: "t", Session: session})
-		} else {
-			_, err = b.Read(t.Context(), "t", session)
-		}
-		if err != nil {
-			lost++
-			t.Errorf("%s was acknowledged: %v", line, err)
-		}
-	}
-	t.Logf("200 kills, %d acknowledged, %d of the last 150 lost", len(told), lost)
 }

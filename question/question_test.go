@@ -1,13 +1,10 @@
 package question
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,13 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("QUESTION_TEST_WRITER"); dir != "" {
-		writeUntilKilled(dir)
-		return
-	}
-	os.Exit(testenv.Checked(m).Run())
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func opened(t testing.TB, dir string) *Desk {
 	t.Helper()
@@ -165,63 +156,4 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
-}
-
-func writeUntilKilled(dir string) {
-	d, ctx := New(state.New(dir), "/p", nil), context.Background()
-	for n := 0; ; n++ {
-		s, err := Parse(fmt.Sprintf(`[{"text":"%d-%d?"}]`, os.Getpid(), n))
-		var a Asked
-		if err == nil {
-			a, err = d.Ask(ctx, fmt.Sprint(os.Getpid(), "-", n), "s", s)
-		}
-		if err == nil {
-			fmt.Println("waiting", a.ID)
-			if a, err = d.Answer(ctx, a.ID, Reply{State: Accepted, Words: map[string][]string{"q1": {"x"}}}); err == nil {
-				fmt.Println("accept", a.ID)
-				continue
-			}
-		}
-		fmt.Println("error", err)
-		os.Exit(1)
-	}
-}
-
-// TestKillWhileWriting kills a process two hundred times while it writes.
-func TestKillWhileWriting(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "st")
-	last := make(map[string]State)
-	for i := range 200 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), "QUESTION_TEST_WRITER="+dir)
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		for n := 0; lines.Scan(); {
-			kind, id, _ := strings.Cut(lines.Text(), " ")
-			if kind == "error" {
-				t.Error(lines.Text())
-				break
-			}
-			last[id] = State(kind)
-			if n++; n == 1+i%4 {
-				cmd.Process.Kill()
-			}
-		}
-		cmd.Wait()
-	}
-	d := opened(t, dir)
-	lost := 0
-	for id, want := range last {
-		if a, err := d.Get(t.Context(), id); err != nil || want == Accepted && a.State != want {
-			lost++
-			t.Errorf("%s was acknowledged as %s and is %q, %v", id, want, a.State, err)
-		}
-	}
-	t.Logf("200 kills, %d questions, %d lost", len(last), lost)
 }

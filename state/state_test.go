@@ -1,16 +1,12 @@
 package state
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -237,102 +233,6 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			t.Logf("%v", err)
 		})
 	}
-}
-
-// writeUntilKilled is a process that writes notes and says each that is kept.
-func writeUntilKilled(dir string) {
-	s := New(dir)
-	tables := s.Tables(notes)
-	ctx := context.Background()
-	for {
-		var n int64
-		err := tables.Write(ctx, func(tx *sql.Tx) error {
-			r, err := tx.ExecContext(ctx, "INSERT INTO notes_all (text) VALUES (?)", strconv.Itoa(os.Getpid()))
-			if err == nil {
-				n, err = r.LastInsertId()
-			}
-			return err
-		})
-		if err != nil {
-			fmt.Fprintln(os.Stdout, "error:", err)
-			os.Exit(1)
-		}
-		fmt.Fprintln(os.Stdout, n)
-	}
-}
-
-// TestSeveralProcessesShareAStore kills its writers, which share a store, in
-// the middle of their work. What one was told is kept must be there.
-func TestSeveralProcessesShareAStore(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "st")
-	kept := make(map[string]int)
-	for range 5 {
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() {
-				for _, n := range writer(t, dir) {
-					mu.Lock()
-					kept[n]++
-					mu.Unlock()
-				}
-			})
-		}
-		wg.Wait()
-	}
-	tables := opened(t, dir).Tables(notes)
-	err := tables.Read(t.Context(), func(tx *sql.Tx) error {
-		for n, times := range kept {
-			var there int
-			if err := tx.QueryRowContext(t.Context(), "SELECT count(*) FROM notes_all WHERE n = ?", n).Scan(&there); err != nil {
-				return err
-			}
-			if there != 1 || times != 1 {
-				t.Errorf("note %s: it is there %d times and was acknowledged %d times, want 1 and 1", n, there, times)
-			}
-		}
-		var check string
-		if err := tx.QueryRowContext(t.Context(), "PRAGMA integrity_check").Scan(&check); err != nil {
-			return err
-		}
-		if check != "ok" {
-			t.Errorf("the database says of itself: %s", check)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	if len(kept) < 15 {
-		t.Errorf("only %d notes were acknowledged", len(kept))
-	}
-}
-
-// writer runs a process that writes, kills it after some notes and returns
-// those that it said are kept.
-func writer(t *testing.T, dir string) (kept []string) {
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "STATE_TEST_WRITER="+dir)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "error") {
-			t.Error(lines.Text())
-			break
-		}
-		if kept = append(kept, lines.Text()); len(kept) == 20 {
-			cmd.Process.Kill()
-		}
-	}
-	cmd.Wait()
-	return kept
 }
 
 func BenchmarkWrite(b *testing.B) {

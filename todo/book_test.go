@@ -1,27 +1,14 @@
 package todo
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/state"
 )
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv("TODO_TEST_WRITER"); dir != "" {
-		writeUntilKilled(dir)
-		return
-	}
-	os.Exit(testenv.Checked(m).Run())
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 var me = Owner{Tenant: "t", Place: "/p", Session: "s1"}
 
@@ -91,91 +78,6 @@ func TestRoom(t *testing.T) {
 	}
 	if _, err := b.Switch(t.Context(), me, 7); !Told(err) {
 		t.Errorf("the one that made room: %v", err)
-	}
-}
-
-// writeUntilKilled is a process that writes, and says of each step that it is
-// acknowledged.
-func writeUntilKilled(dir string) {
-	b, ctx := New(state.New(dir), nil), context.Background()
-	for n := 0; ; n++ {
-		one, err := b.Create(ctx, me, strconv.Itoa(n))
-		if err == nil {
-			fmt.Println("todo", one.ID)
-			var s Step
-			if _, s, err = b.Add(ctx, me, one.ID, "step"); err == nil {
-				fmt.Println("step", s.ID)
-				if _, _, err = b.SetStep(ctx, me, one.ID, s.ID, Completed); err == nil {
-					fmt.Println("done", s.ID)
-					_, _, err = b.SetTodo(ctx, me, one.ID, Completed)
-				}
-			}
-		}
-		if err != nil {
-			fmt.Println("error", err)
-			os.Exit(1)
-		}
-		fmt.Println("over", one.ID)
-	}
-}
-
-// TestKillWhileWriting kills a process two hundred times while it writes.
-func TestKillWhileWriting(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "st")
-	last := make(map[string]bool)
-	for i := range 200 {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), "TODO_TEST_WRITER="+dir)
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(out)
-		for n := 0; lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), "error") {
-				t.Error(lines.Text())
-				break
-			}
-			if last[lines.Text()] {
-				t.Errorf("%s was acknowledged twice: an id was given again", lines.Text())
-			}
-			last[lines.Text()] = true
-			if n++; n == 1+i%6 {
-				cmd.Process.Kill()
-			}
-		}
-		cmd.Wait()
-	}
-	all, err := opened(t, dir).List(t.Context(), me)
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := make(map[string]bool)
-	least := int64(0)
-	for _, one := range all {
-		if least == 0 {
-			least = one.ID
-		}
-		there[fmt.Sprint("todo ", one.ID)] = true
-		there[fmt.Sprint("over ", one.ID)] = !one.Status.Open()
-		for _, s := range one.Steps {
-			there[fmt.Sprint("step ", s.ID)] = true
-			there[fmt.Sprint("done ", s.ID)] = s.Status == Completed
-		}
-	}
-	lost := 0
-	for line := range last {
-		if !there[line] {
-			lost++
-			t.Errorf("%q was acknowledged and is not there", line)
-		}
-	}
-	t.Logf("200 kills, %d acknowledged steps, %d lost", len(last), lost)
-	if len(last) < 200 || least != 1 {
-		t.Errorf("%d steps were acknowledged, and the first id is %d", len(last), least)
 	}
 }
 

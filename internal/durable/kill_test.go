@@ -1,0 +1,104 @@
+package durable
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/state"
+)
+
+// writers of one room run at a time: processes share what they write to.
+const writers = 3
+
+// TestKill kills two hundred writers of each room in the middle of their work.
+// What one said is acknowledged must be there.
+func TestKill(t *testing.T) {
+	kills := 200
+	if testing.Short() {
+		kills = 20
+	}
+	kills = max(kills/int(testenv.Patience(t)), 4)
+	for name, r := range rooms {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			var said []string
+			twice := make(map[string]bool)
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			for w := range writers {
+				wg.Go(func() {
+					for i := w; i < kills; i += writers {
+						steps := killed(t, dir, name, 1+i%7)
+						mu.Lock()
+						for _, step := range steps {
+							if twice[step] {
+								t.Errorf("%q was acknowledged twice: an id was given again", step)
+							}
+							twice[step] = true
+						}
+						said = append(said, steps...)
+						mu.Unlock()
+					}
+				})
+			}
+			wg.Wait()
+			at := place{store: state.New(filepath.Join(dir, "state")), dir: dir}
+			defer at.store.Close()
+			lost, err := r.missing(t.Context(), at, said)
+			if err != nil || len(lost) > 0 {
+				t.Errorf("%d of %d steps were acknowledged and are lost, %v: %q", len(lost), len(said), err, lost[:min(len(lost), 10)])
+			}
+			if err := sound(t.Context(), at); err != nil {
+				t.Error(err)
+			}
+			if len(said) < kills {
+				t.Errorf("only %d steps were acknowledged", len(said))
+			}
+			t.Logf("%d kills, %d steps acknowledged, %d lost", kills, len(said), len(lost))
+		})
+	}
+}
+
+// killed starts a writer, kills it when it has said n steps, and is what it
+// said, which may be more.
+func killed(t *testing.T, dir, room string, n int) (said []string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	cmd := exec.CommandContext(t.Context(), self)
+	cmd.Env = append(os.Environ(), dirEnv+"="+dir, roomEnv+"="+room)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		step, ok := strings.CutPrefix(lines.Text(), "said "+room+" ")
+		if !ok {
+			t.Errorf("the writer says %q", lines.Text())
+			continue
+		}
+		if said = append(said, step); len(said) == n {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	return said
+}

@@ -1,0 +1,372 @@
+package durable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"belljar.dev/callback"
+	"belljar.dev/plan"
+	"belljar.dev/policies"
+	"belljar.dev/policies/approval"
+	"belljar.dev/policies/audit"
+	"belljar.dev/question"
+	"belljar.dev/state"
+	"belljar.dev/todo"
+)
+
+// place is where rooms keep what they are given: most in a store, some in files
+// of their own.
+type place struct {
+	store *state.Store
+	dir   string
+}
+
+// room is a part of belljar that promises to keep what it has acknowledged.
+type room struct {
+	// write has one thing after the other kept, and says each step that is
+	// acknowledged. No step is said twice, by no writer. It returns with the
+	// first error. tag is a word that no other writer has.
+	write func(ctx context.Context, at place, tag string, say func(step string)) error
+	// missing are the steps, out of those that were said, that did not happen as
+	// far as the place knows. A step that was done and not said is no loss.
+	missing func(ctx context.Context, at place, said []string) ([]string, error)
+}
+
+// rooms are by the name that stands in a writer's lines.
+var rooms = map[string]room{
+	"approval": {writeApprovals, missingApprovals},
+	"audit":    {writeRecords, missingRecords},
+	"callback": {writeCallbacks, missingCallbacks},
+	"plan":     {writePlans, missingPlans},
+	"question": {writeQuestions, missingQuestions},
+	"state":    {writeNotes, missingNotes},
+	"todo":     {writeTodos, missingTodos},
+}
+
+// without are the steps for which there is no proof in have.
+func without(said []string, have map[string]bool) (lost []string) {
+	for _, step := range said {
+		if !have[step] {
+			lost = append(lost, step)
+		}
+	}
+	return lost
+}
+
+// A todo is made, gets a step, and both are done.
+var owner = todo.Owner{Tenant: "t", Place: "/p", Session: "s"}
+
+func writeTodos(ctx context.Context, at place, tag string, say func(string)) error {
+	b := todo.New(at.store, nil)
+	for {
+		one, err := b.Create(ctx, owner, tag)
+		if err != nil {
+			return err
+		}
+		say(fmt.Sprint("todo ", one.ID))
+		_, step, err := b.Add(ctx, owner, one.ID, "step")
+		if err != nil {
+			return err
+		}
+		say(fmt.Sprint("step ", step.ID))
+		if _, _, err := b.SetStep(ctx, owner, one.ID, step.ID, todo.Completed); err != nil {
+			return err
+		}
+		say(fmt.Sprint("done ", step.ID))
+		if _, _, err := b.SetTodo(ctx, owner, one.ID, todo.Completed); err != nil {
+			return err
+		}
+		say(fmt.Sprint("over ", one.ID))
+	}
+}
+
+func missingTodos(ctx context.Context, at place, said []string) ([]string, error) {
+	all, err := todo.New(at.store, nil).List(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	have := make(map[string]bool)
+	for _, one := range all {
+		have[fmt.Sprint("todo ", one.ID)] = true
+		have[fmt.Sprint("over ", one.ID)] = !one.Status.Open()
+		for _, s := range one.Steps {
+			have[fmt.Sprint("step ", s.ID)] = true
+			have[fmt.Sprint("done ", s.ID)] = s.Status == todo.Completed
+		}
+	}
+	return without(said, have), nil
+}
+
+// A session begins to plan, and saves a plan, in the store and as a file.
+func plans(at place) (*plan.Book, error) {
+	return plan.New(plan.Config{Store: at.store, Dir: filepath.Join(at.dir, "plans"), Place: "/p", Self: "x"})
+}
+
+func writePlans(ctx context.Context, at place, tag string, say func(string)) error {
+	b, err := plans(at)
+	if err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		o := plan.Owner{Tenant: fmt.Sprint(tag, n/100), Session: fmt.Sprint("s", n)} // a tenant's oldest make room
+		m, err := b.Enter(ctx, o, "g", "")
+		if err != nil {
+			return err
+		}
+		say(fmt.Sprint("enter ", o.Tenant, " ", o.Session))
+		if _, err := b.Save(ctx, o, m, o.Session, o.Session); err != nil {
+			return err
+		}
+		say(fmt.Sprint("saved ", o.Tenant, " ", o.Session))
+	}
+}
+
+func missingPlans(ctx context.Context, at place, said []string) (lost []string, err error) {
+	b, err := plans(at)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range said {
+		step := strings.Fields(line)
+		kind, o := step[0], plan.Owner{Tenant: step[1], Session: step[2]}
+		if kind == "enter" {
+			_, err = b.Mode(ctx, o)
+		} else if _, err = b.Read(ctx, o.Tenant, o.Session); err == nil {
+			var text []byte
+			text, err = os.ReadFile(filepath.Join(at.dir, "plans", o.Tenant, o.Session+".md"))
+			if string(text) != o.Session {
+				err = errors.Join(err, plan.ErrUnknown)
+			}
+		}
+		if err != nil {
+			lost = append(lost, fmt.Sprint(line, ": ", err))
+		}
+	}
+	return lost, nil
+}
+
+// A question is put and answered.
+func writeQuestions(ctx context.Context, at place, tag string, say func(string)) error {
+	d := question.New(at.store, "/p", nil)
+	for n := 0; ; n++ {
+		sheet, err := question.Parse(fmt.Sprintf(`[{"text":"%s-%d?"}]`, tag, n))
+		if err != nil {
+			return err
+		}
+		a, err := d.Ask(ctx, tag, "s", sheet)
+		if err != nil {
+			return err
+		}
+		say("asked " + a.ID)
+		if _, err := d.Answer(ctx, a.ID, question.Reply{State: question.Accepted, Words: map[string][]string{"q1": {"x"}}}); err != nil {
+			return err
+		}
+		say("answered " + a.ID)
+	}
+}
+
+func missingQuestions(ctx context.Context, at place, said []string) (lost []string, _ error) {
+	d := question.New(at.store, "/p", nil)
+	for _, step := range said {
+		kind, id, _ := strings.Cut(step, " ")
+		if a, err := d.Get(ctx, id); err != nil || kind == "answered" && a.State != question.Accepted {
+			lost = append(lost, fmt.Sprintf("%s: it is %q, %v", step, a.State, err))
+		}
+	}
+	return lost, nil
+}
+
+// Eight callbacks are set for a tenant, then eight for the next.
+func writeCallbacks(ctx context.Context, at place, tag string, say func(string)) error {
+	b, err := callback.New(callback.Config{Store: at.store, Place: "/p"})
+	for n := 0; err == nil; n++ {
+		tenant := fmt.Sprint(tag, n/callback.Slots)
+		var c callback.Callback
+		if c, err = b.Set(ctx, tenant, callback.Request{Message: "again", Delay: time.Hour, Repeat: 3}); err == nil {
+			say(fmt.Sprint(tenant, " ", c.ID))
+		}
+	}
+	return err
+}
+
+func missingCallbacks(ctx context.Context, at place, said []string) ([]string, error) {
+	b, err := callback.New(callback.Config{Store: at.store, Place: "/p"})
+	if err != nil {
+		return nil, err
+	}
+	have := make(map[string]bool)
+	last := ""
+	for _, step := range said {
+		tenant, _, _ := strings.Cut(step, " ")
+		if tenant == last {
+			continue
+		}
+		last = tenant
+		all, err := b.List(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range all {
+			have[fmt.Sprint(tenant, " ", c.ID)] = c.Message == "again" && c.Left == 3
+		}
+	}
+	return without(said, have), nil
+}
+
+// A person is asked, says yes or no, and a yes is used.
+const policyText = `version: 1
+defaults:
+  decision: allow
+  profile: offline
+  ask: {timeout: 1h, return_after: 20s}
+profiles: {offline: {fs: {system: true, workspace: rw}}}
+rules:
+  - {id: publish, match: {tool: Bash, command: "git push **"}, decision: ask, reason: Publishing needs a person., remember: [once]}
+`
+
+func writeApprovals(ctx context.Context, at place, tag string, say func(string)) error {
+	p, err := policies.Parse("policy.yaml", []byte(policyText))
+	if err != nil {
+		return err
+	}
+	d, err := approval.New(approval.Config{Store: at.store, Place: "/p", Event: func(e approval.Event) {
+		if e.Kind != "expired" { // nothing that somebody did
+			say(e.Kind + " " + e.Approval.ID)
+		}
+	}})
+	for n := 0; err == nil; n++ {
+		command := fmt.Sprint("git push ", n)
+		f := policies.Facts{Tenant: tag, Session: "s", Tool: "Bash", Command: command, Args: map[string]any{"command": command}}
+		r := approval.Request{CallID: "c", Principal: "p", Facts: f, Decision: p.Decide(f)}
+		var a approval.Approval
+		if a, _, err = d.Ask(ctx, r); err != nil {
+			break
+		}
+		yes := n%3 != 0
+		if _, err = d.Answer(ctx, a.ID, approval.Reply{Yes: yes, By: "me"}); err == nil && yes {
+			_, err = d.Use(ctx, a.ID, r)
+		}
+	}
+	return err
+}
+
+func missingApprovals(ctx context.Context, at place, said []string) (lost []string, err error) {
+	d, err := approval.New(approval.Config{Store: at.store, Place: "/p"})
+	if err != nil {
+		return nil, err
+	}
+	// What may have become of an approval after each step. A yes that was used
+	// must not be one that can be used.
+	after := map[string][]approval.State{
+		"asked":   {approval.Pending, approval.Expired, approval.Approved, approval.Declined, approval.Used},
+		"given":   {approval.Approved, approval.Expired, approval.Used},
+		"refused": {approval.Declined},
+		"used":    {approval.Used},
+	}
+	for _, step := range said {
+		kind, id, _ := strings.Cut(step, " ")
+		a, err := d.Get(ctx, id)
+		if err != nil || !slices.Contains(after[kind], a.State) {
+			lost = append(lost, fmt.Sprintf("%s: it is %q, %v", step, a.State, err))
+		}
+	}
+	return lost, nil
+}
+
+// Decisions are recorded, by four at a time, in files that are soon full.
+func records(at place) (*audit.Log, error) {
+	cfg := audit.Config{Dir: filepath.Join(at.dir, "audit"), Audit: policies.DefaultAudit(policies.AuditRequest)}
+	cfg.Audit.Rotate, cfg.Audit.Keep = 16<<10, 10_000
+	return audit.Open(cfg)
+}
+
+func writeRecords(ctx context.Context, at place, tag string, say func(string)) error {
+	l, err := records(at)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error)
+	for i := range 4 {
+		go func() {
+			for k := 0; ; k++ {
+				d := audit.Decision{CallID: fmt.Sprint(tag, "-", i, "-", k), Tenant: "local", Tool: "Bash", Facts: audit.Facts{Command: "git status"}, Verdict: "allow"}
+				if err := l.Commit(ctx, d); err != nil {
+					failed <- err
+					return
+				}
+				say(d.CallID)
+			}
+		}()
+	}
+	return <-failed
+}
+
+// missingRecords opens the log first, which mends what was cut, and checks the
+// chain: a crash must not look as if somebody had changed the log.
+func missingRecords(ctx context.Context, at place, said []string) ([]string, error) {
+	l, err := records(at)
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(at.dir, "audit")
+	have := make(map[string]bool)
+	_, err = audit.Verify(ctx, dir, audit.Against{})
+	if err == nil {
+		err = audit.Read(ctx, dir, audit.Filter{Kind: audit.KindDecision}, func(e audit.Entry) error {
+			have[e.CallID] = true
+			return nil
+		})
+	}
+	return without(said, have), err
+}
+
+// Notes are the store itself, with one table and a row for each.
+var notes = state.Schema{Name: "notes", Steps: []string{"CREATE TABLE notes_all (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"}}
+
+func writeNotes(ctx context.Context, at place, tag string, say func(string)) error {
+	tables := at.store.Tables(notes)
+	for {
+		var n int64
+		err := tables.Write(ctx, func(tx *sql.Tx) error {
+			r, err := tx.ExecContext(ctx, "INSERT INTO notes_all (text) VALUES (?)", tag)
+			if err == nil {
+				n, err = r.LastInsertId()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		say(fmt.Sprint(n))
+	}
+}
+
+func missingNotes(ctx context.Context, at place, said []string) ([]string, error) {
+	have := make(map[string]bool)
+	err := at.store.Tables(notes).Read(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, "SELECT n FROM notes_all")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var n int64
+			if err := rows.Scan(&n); err != nil {
+				return err
+			}
+			have[fmt.Sprint(n)] = true
+		}
+		return rows.Err()
+	})
+	return without(said, have), err
+}
