@@ -45,6 +45,15 @@ func (t *Tables) Read(ctx context.Context, f func(tx *sql.Tx) error) error {
 // writes meanwhile. When it returns nil, what f did is on the disk. An error
 // of f undoes all of it and is returned.
 func (t *Tables) Write(ctx context.Context, f func(tx *sql.Tx) error) error {
+	// Among themselves the writers of this process stand in line: a connection
+	// that finds the database locked only tries again now and then, and may
+	// find it locked each time.
+	select {
+	case t.store.writer <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-t.store.writer }()
 	return t.within(ctx, nil, f)
 }
 

@@ -112,6 +112,40 @@ func TestInMemory(t *testing.T) {
 	}
 }
 
+// Writers of one process wait for each other in line, and not for a lock that
+// each tries again now and then: with enough of them somebody would never get it.
+func TestWritersStandInLine(t *testing.T) {
+	s := opened(t, filepath.Join(t.TempDir(), "st"))
+	tables := s.Tables(notes)
+	gone, leave := context.WithCancelCause(t.Context())
+	why := errors.New("somebody else came")
+	leave(why)
+	err := tables.Write(t.Context(), func(*sql.Tx) error {
+		if err := put(gone, tables, "a"); !errors.Is(err, why) {
+			t.Errorf("a writer that does not wait any more got %v, want %v", err, why)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, tables); got != 0 {
+		t.Errorf("got %d notes, want none", got)
+	}
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			if err := put(t.Context(), tables, "a"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := count(t, tables); got != 32 {
+		t.Errorf("got %d notes, want 32", got)
+	}
+}
+
 func TestTablesMove(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {

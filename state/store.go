@@ -37,6 +37,7 @@ type Store struct {
 	dir string // empty for a database in memory
 
 	running sync.WaitGroup // transactions
+	writer  chan struct{}  // holds one while this process writes
 
 	// mu is held while the database is opened and closed, I/O though that is:
 	// whoever wants the store waits for just that.
@@ -50,7 +51,7 @@ type Store struct {
 // opened. An empty dir means a store that lives in memory and ends with the
 // program.
 func New(dir string) *Store {
-	return &Store{dir: dir, ready: make(map[string]int)}
+	return &Store{dir: dir, ready: make(map[string]int), writer: make(chan struct{}, 1)}
 }
 
 // Path is where the database of a state directory is.
