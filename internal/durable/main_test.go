@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 // in lines
 //
 //	lost ROOM STEP    this was said before, and is not there
-//	checked N         so much of what was said before was looked for
+//	checked N         all that was said before was looked for, and N rooms begin to write
 //	said ROOM STEP    this is acknowledged from now on
 //	error WHY         something failed, which is nobody's plan
 func live(dir, only, said string) int {
@@ -76,30 +76,32 @@ func look(ctx context.Context, at place, file string, say func(words ...any)) er
 	}
 	defer f.Close()
 	said := make(map[string][]string)
-	n := 0
 	lines := bufio.NewScanner(f)
-	for ; lines.Scan(); n++ {
+	for lines.Scan() {
 		name, step, _ := strings.Cut(lines.Text(), " ")
 		said[name] = append(said[name], step)
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	if n > 0 {
-		for name, r := range rooms {
-			lost, err := r.missing(ctx, at, said[name])
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			for _, step := range lost {
-				say("lost", name, step)
-			}
+	for name, r := range rooms {
+		if len(said[name]) == 0 {
+			continue
 		}
-		if err := sound(ctx, at); err != nil {
-			return err
+		lost, err := r.missing(ctx, at, said[name])
+		if err != nil {
+			say("lost", name, "all:", err)
+		}
+		for _, step := range lost {
+			say("lost", name, step)
 		}
 	}
-	say("checked", n)
+	if len(said) > 0 {
+		if err := sound(ctx, at); err != nil {
+			say("lost", "state", "all:", err)
+		}
+	}
+	say("checked", len(rooms))
 	return nil
 }
 

@@ -280,7 +280,7 @@ func missingApprovals(ctx context.Context, at place, said []string) (lost []stri
 	return lost, nil
 }
 
-// Decisions are recorded, by four at a time, in files that are soon full.
+// Decisions are recorded, by two at a time, in files that are soon full.
 func records(at place) (*audit.Log, error) {
 	cfg := audit.Config{Dir: filepath.Join(at.dir, "audit"), Audit: policies.DefaultAudit(policies.AuditRequest)}
 	cfg.Audit.Rotate, cfg.Audit.Keep = 16<<10, 10_000
@@ -293,7 +293,7 @@ func writeRecords(ctx context.Context, at place, tag string, say func(string)) e
 		return err
 	}
 	failed := make(chan error)
-	for i := range 4 {
+	for i := range 2 {
 		go func() {
 			for k := 0; ; k++ {
 				d := audit.Decision{CallID: fmt.Sprint(tag, "-", i, "-", k), Tenant: "local", Tool: "Bash", Facts: audit.Facts{Command: "git status"}, Verdict: "allow"}

@@ -52,6 +52,9 @@ func obey() (int, error) {
 	if err := loadModules(); err != nil {
 		return 0, err
 	}
+	if w.Kept != "" {
+		return keep(&w)
+	}
 	program, err := enterRoot(&w)
 	if err != nil {
 		return 0, err
@@ -132,9 +135,9 @@ func enterRoot(w *order) (string, error) {
 			return "", err
 		}
 	}
-	tests, err := filepath.Glob("/" + programDir + "/*")
-	if err != nil || len(tests) != 1 {
-		return "", fmt.Errorf("%d tests in the first files, want one", len(tests))
+	test, err := packed()
+	if err != nil {
+		return "", err
 	}
 	err = mountAll(
 		mount{"overlay", "/new", "overlay", 0, "lowerdir=/host,upperdir=/own/upper,workdir=/own/work"},
@@ -182,7 +185,16 @@ func enterRoot(w *order) (string, error) {
 	if err := unix.Sethostname([]byte("vmtest")); err != nil {
 		return "", fmt.Errorf("set the host name: %w", err)
 	}
-	return filepath.Join("/mnt", filepath.Base(tests[0])), loopbackUp()
+	return filepath.Join("/mnt", filepath.Base(test)), loopbackUp()
+}
+
+// packed is the path of the program in the first files.
+func packed() (string, error) {
+	all, err := filepath.Glob("/" + programDir + "/*")
+	if err != nil || len(all) != 1 {
+		return "", fmt.Errorf("%d programs in the first files, want one", len(all))
+	}
+	return all[0], nil
 }
 
 func loopbackUp() error {

@@ -36,6 +36,9 @@
 //	       which ends qemu
 //	host   counts what came (tally.go)
 //
+// With -cuts, the program is one that writes and says what is kept, and goes on
+// in the next guest after the power was taken from the last one (power.go).
+//
 // Without KVM the guest's processor is emulated, and everything takes about
 // twenty times as long. A test sees that in BELLJAR_TEST_PATIENCE, by which it
 // is to multiply its times.
@@ -71,6 +74,12 @@ type order struct {
 	Groups    string   `json:"groups"`    // v1, hybrid or v2
 	Tmp       string   `json:"tmp"`       // block device for /tmp
 	Nothing   bool     `json:"nothing"`   // just end: a probe
+
+	// Of a guest from which the power is taken, which has no more than its first
+	// files and this.
+	Kept string `json:"kept,omitempty"` // block device for keptDir; empty in other guests
+	Said string `json:"said,omitempty"` // content of saidFile
+	Deaf bool   `json:"deaf,omitempty"` // fsync(2) does nothing
 }
 
 // variant is a guest by name.
@@ -121,6 +130,8 @@ type options struct {
 	memory  int           // MiB
 	timeout time.Duration // of one guest
 	tally   bool
+	cuts    int    // of power; 0 runs a test
+	seed    uint64 // of when and how they come
 	program string
 	args    []string
 }
@@ -172,7 +183,11 @@ func run(ctx context.Context, args []string) (int, error) {
 	}
 	status := 0
 	for _, v := range o.guests {
-		code, err := runGuest(ctx, m, o, v)
+		life := runGuest
+		if o.cuts > 0 {
+			life = runCuts
+		}
+		code, err := life(ctx, m, o, v)
 		if err != nil {
 			return 0, fmt.Errorf("guest %s: %w", v, err)
 		}
@@ -187,12 +202,7 @@ func run(ctx context.Context, args []string) (int, error) {
 func runGuest(ctx context.Context, m machine, o options, v variant) (int, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, o.timeout, fmt.Errorf("the guest did not end within %s", o.timeout))
 	defer cancel()
-	k, err := findKernel(ctx, o.cache, v.kernel)
-	if err != nil {
-		return 0, err
-	}
-	m.kernel = k
-	if err := m.chooseAccel(ctx, o.cache); err != nil {
+	if err := m.choose(ctx, o, v); err != nil {
 		return 0, err
 	}
 	w := order{
@@ -244,6 +254,8 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.memory, "memory", 2048, "memory of the guest in MiB")
 	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "for each guest to end")
 	flags.BoolVar(&o.tally, "tally", false, "count the tests of each guest, which needs -test.v, and show only what failed")
+	flags.IntVar(&o.cuts, "cuts", 0, "take the power so many times from a program that writes")
+	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the moments of the cuts, and of what they leave")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -55,6 +55,14 @@ func (m *machine) patience() int {
 	return 20
 }
 
+// choose finds the kernel of a guest, and how its processor is run.
+func (m *machine) choose(ctx context.Context, o options, v variant) (err error) {
+	if m.kernel, err = findKernel(ctx, o.cache, v.kernel); err != nil {
+		return err
+	}
+	return m.chooseAccel(ctx, o.cache)
+}
+
 // chooseAccel uses KVM where it works. A /dev/kvm says little: some hosts
 // emulate too few instructions for a stock kernel, which then hangs, so a
 // guest that does nothing is started first. The answer is kept for as long as
@@ -108,7 +116,12 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 		return 0, err
 	}
 	defer share()
-	cmd := exec.CommandContext(ctx, m.qemu, m.line(at)...)
+	cmd := exec.CommandContext(ctx, m.qemu, m.line(at,
+		// virtiofs works on memory that both processes map.
+		"-object", fmt.Sprintf("memory-backend-memfd,id=mem,size=%dM,share=on", m.memory), "-numa", "node,memdev=mem",
+		"-chardev", "socket,id=share,path="+at("share"), "-device", "vhost-user-fs-pci,chardev=share,tag=host",
+		"-drive", "if=none,id=disk,format=raw,cache=unsafe,file="+at("disk"), "-device", "virtio-blk-pci,drive=disk",
+	)...)
 	if !w.Nothing {
 		cmd.Stdout, cmd.Stderr = m.out, os.Stderr
 	}
@@ -129,23 +142,19 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 	return code, nil
 }
 
-// line is the command line of qemu.
-func (m *machine) line(at func(string) string) []string {
+// line is the command line of qemu, with what only some guests have at its end.
+func (m *machine) line(at func(string) string, more ...string) []string {
 	cpu := "max"
 	if m.accel == accelKVM {
 		cpu = "host"
 	}
-	return []string{
+	return append([]string{
 		"-accel", m.accel, "-cpu", cpu, "-smp", "1", "-m", strconv.Itoa(m.memory),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", m.kernel.image, "-initrd", at("initrd"),
 		"-append", "console=ttyS0 quiet loglevel=3 panic=-1 reboot=t mitigations=off nokaslr",
 		"-serial", "stdio", "-serial", "file:" + at("status"),
-		// virtiofs works on memory that both processes map.
-		"-object", fmt.Sprintf("memory-backend-memfd,id=mem,size=%dM,share=on", m.memory), "-numa", "node,memdev=mem",
-		"-chardev", "socket,id=share,path=" + at("share"), "-device", "vhost-user-fs-pci,chardev=share,tag=host",
-		"-drive", "if=none,id=disk,format=raw,cache=unsafe,file=" + at("disk"), "-device", "virtio-blk-pci,drive=disk",
-	}
+	}, more...)
 }
 
 // share starts the server of the host's root file system, and returns a
