@@ -185,7 +185,7 @@ func TestReadOnlyWorkspace(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	b, _ := openBox(t, grant(t))
-	r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "trap '' TERM; echo begun; sleep 1000", Timeout: 300 * time.Millisecond})
+	r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "trap '' TERM; echo begun; sleep 1000", Timeout: 300 * time.Millisecond * testenv.Patience(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
