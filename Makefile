@@ -100,7 +100,7 @@ test-vm-matrix: GUESTS = $(VM_MATRIX)
 test-vm-matrix: VM_SKIP = ^(TestFilterAgainstLibseccomp|TestToolsWork|TestClients.*|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit|TestBypassLimits)$$
 test-vm test-vm-matrix: vm
 	@$(GO) test -c -o bin/sandbox.test ./sandbox
-	@bin/vmtest -guests "$(GUESTS)" -tally -dir sandbox bin/sandbox.test -test.v -test.run '$(VM_RUN)' -test.skip '$(VM_SKIP)' -test.timeout 14m
+	@bin/vmtest -guests "$(GUESTS)" -timeout 31m -tally -dir sandbox bin/sandbox.test -test.v -test.run '$(VM_RUN)' -test.skip '$(VM_SKIP)' -test.timeout 30m
 
 # Writers of every room that keeps something, from whose guest the power is
 # taken VM_CUTS times: nothing that they said is kept may be lost. A seed that

@@ -26,19 +26,20 @@ const (
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(dirEnv); dir != "" {
-		os.Exit(live(dir, os.Getenv(roomEnv), os.Getenv(saidEnv)))
+		live(dir, os.Getenv(roomEnv), os.Getenv(saidEnv))
+		os.Exit(1)
 	}
 	os.Exit(testenv.Checked(m).Run())
 }
 
-// live is the life of a writer. It ends by itself only after an error, and says
-// in lines
+// live is the life of a writer. It ends by itself only after an error. It says in
+// lines
 //
 //	lost ROOM STEP    this was said before, and is not there
 //	checked N         all that was said before was looked for, and N rooms begin to write
 //	said ROOM STEP    this is acknowledged from now on
 //	error WHY         something failed, which is nobody's plan
-func live(dir, only, said string) int {
+func live(dir, only, said string) {
 	ctx := context.Background()
 	at := place{store: state.New(filepath.Join(dir, "state")), dir: dir}
 	var mu sync.Mutex
@@ -50,7 +51,7 @@ func live(dir, only, said string) int {
 	if said != "" {
 		if err := look(ctx, at, said, say); err != nil {
 			say("error", err)
-			return 1
+			return
 		}
 	}
 	tag := strings.ToLower(rand.Text()[:8])
@@ -65,7 +66,6 @@ func live(dir, only, said string) int {
 		}
 	}
 	writers.Wait()
-	return 1
 }
 
 // look looks for what was said before, whose lines are in a file.

@@ -30,6 +30,9 @@ type disk struct {
 	cache []change // between the two, the oldest first
 	size  int      // of the cache in bytes
 
+	left   int        // writes until the power goes; 0 does not count
+	chance *rand.Rand // of what that leaves
+
 	waited, gone int // sectors in the cache at the cuts, and those of them that were lost
 }
 
@@ -67,6 +70,12 @@ func (d *disk) write(text []byte, at int64) error {
 		copy(d.kept[d.cache[0].at:], d.cache[0].text)
 		d.cache = d.cache[1:]
 	}
+	if d.left > 0 {
+		if d.left--; d.left == 0 {
+			d.lose(d.chance)
+			return errOff
+		}
+	}
 	return nil
 }
 
@@ -94,12 +103,26 @@ func (d *disk) check(size int, at int64) error {
 	return nil
 }
 
-// cut takes the power away. Of what is in the cache each sector is kept or lost
-// by chance, and how good the chance is, too, so that now and then all or
-// nothing of it is there.
+// cut takes the power away, if it is there. Of what is in the cache each sector
+// is kept or lost by chance, and how good the chance is, too, so that now and
+// then all or nothing of it is there.
 func (d *disk) cut(random *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !d.off {
+		d.lose(random)
+	}
+}
+
+// cutAt is a cut at the n-th write from now on, which comes before its flush.
+func (d *disk) cutAt(n int, random *rand.Rand) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left, d.chance = n, random
+}
+
+// lose is a cut; mu is held.
+func (d *disk) lose(random *rand.Rand) {
 	chance := 1.5*random.Float64() - 0.25
 	for _, c := range d.cache {
 		for piece := range slices.Chunk(c.text, sector) {
@@ -112,7 +135,7 @@ func (d *disk) cut(random *rand.Rand) {
 			c.at += int64(len(piece))
 		}
 	}
-	d.off, d.cache, d.size = true, nil, 0
+	d.off, d.left, d.cache, d.size = true, 0, nil, 0
 	copy(d.seen, d.kept)
 }
 

@@ -27,10 +27,11 @@ const (
 
 // Bounds of a run.
 const (
-	mostSteps = 12                     // that each room has said before a cut
-	mostDelay = 250 * time.Millisecond // after the last of them
-	recent    = 300                    // steps of one room that are looked for: its oldest things make room
-	keptNoise = 40                     // lines of the guest that are no steps
+	mostSteps = 12          // that each room has said before a cut
+	mostWrite = 16          // after that, at which it comes
+	mostDelay = time.Second // if there are none for so long
+	recent    = 300         // steps of one room that are looked for: its oldest things make room
+	keptNoise = 40          // lines of the guest that are no steps
 	diskSize  = 64 << 20
 	mostDeaf  = 5 // cuts in which something must be lost where fsync does nothing
 )
@@ -68,7 +69,7 @@ func runCuts(ctx context.Context, m machine, o options, v variant) (int, error) 
 	for _, deaf := range []bool{true, false} {
 		p := &power{
 			m: m, timeout: o.timeout, program: o.program, deaf: deaf, disk: newDisk(slices.Clone(empty)),
-			random: rand.New(rand.NewPCG(o.seed, 0)), //nolint:gosec // chance that can be had again
+			random: rand.New(rand.NewPCG(o.seed, 0)),
 			said:   make(map[string][]string), steps: make(map[string]int), lost: make(map[string][]string),
 		}
 		begun := time.Now()
@@ -177,18 +178,20 @@ func (p *power) live(ctx context.Context) error {
 	p.disk.on()
 	served := make(chan error, 1)
 	go func() { served <- p.disk.serve(l) }()
-	defer func() {
-		l.Close()
-		<-served
-	}()
-	return p.until(ctx, exec.CommandContext(ctx, p.m.qemu, p.m.line(at,
+	err = p.until(ctx, exec.CommandContext(ctx, p.m.qemu, p.m.line(at,
 		"-blockdev", "driver=nbd,node-name=disk,server.type=unix,server.path="+at("disk"),
 		"-device", "virtio-blk-pci,drive=disk,write-cache=on")...))
+	l.Close()
+	if broke := <-served; err == nil && broke != nil {
+		err = fmt.Errorf("serve the disk: %w", broke)
+	}
+	return err
 }
 
 // until runs a guest until a moment that chance has chosen.
 func (p *power) until(ctx context.Context, cmd *exec.Cmd) error {
-	steps, delay := 1+p.random.IntN(mostSteps), time.Duration(p.random.Int64N(int64(mostDelay)))
+	steps, write := 1+p.random.IntN(mostSteps), 1+p.random.IntN(mostWrite)
+	delay, after := time.Duration(p.random.Int64N(int64(mostDelay))), rand.New(rand.NewPCG(p.random.Uint64(), 0))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -205,6 +208,7 @@ func (p *power) until(ctx context.Context, cmd *exec.Cmd) error {
 	}()
 	select {
 	case <-enough:
+		p.disk.cutAt(write, after)
 		select {
 		case <-time.After(delay):
 		case <-ended:
@@ -212,9 +216,9 @@ func (p *power) until(ctx context.Context, cmd *exec.Cmd) error {
 	case <-ended:
 	case <-ctx.Done():
 	}
-	// From here on nothing reaches the disk, so the guest cannot be told that
-	// something is kept.
-	p.disk.cut(p.random)
+	// Once the disk has no power nothing reaches it, so the guest cannot be told
+	// that something is kept, however long it runs on.
+	p.disk.cut(after)
 	_ = cmd.Process.Kill()
 	<-ended
 	_ = cmd.Wait()

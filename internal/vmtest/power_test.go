@@ -57,6 +57,26 @@ func TestDiskLosesWhatWasNotFlushed(t *testing.T) {
 	}
 }
 
+// A cut at a write comes before the flush of that write.
+func TestDiskIsCutAtAWrite(t *testing.T) {
+	d := newDisk(filled('.', 4))
+	d.cutAt(2, rand.New(rand.NewPCG(1, 0)))
+	if err := errors.Join(d.write(filled('a', 1), 0), d.flush()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.write(filled('b', 3), sector); !errors.Is(err, errOff) {
+		t.Errorf("the second write: %v, want %v", err, errOff)
+	}
+	d.cut(nil) // has no power to take any more
+	d.on()
+	if got, err := d.read(sector, 0); err != nil || !bytes.Equal(got, filled('a', 1)) || d.waited != 3 {
+		t.Errorf("what was flushed is %.4q, %v; %d sectors waited, want 3", got, err, d.waited)
+	}
+	if err := d.write(filled('c', 1), 0); err != nil {
+		t.Errorf("a write with power again: %v", err)
+	}
+}
+
 func TestDiskCacheIsBounded(t *testing.T) {
 	d := newDisk(filled('.', 2))
 	for range maxCache/(2*sector) + 1 {
@@ -164,11 +184,11 @@ func FuzzNBD(f *testing.F) {
 func TestWords(t *testing.T) {
 	var w words
 	enough := make(chan struct{})
-	w.read(strings.NewReader("\r\nchecked 2\r\nsaid todo todo 1\nsaid todo step 1\nlost plan saved a b: it is not there\nsaid plan enter a b\nkernel: x\nsaid plan saved a"), 1, enough)
+	w.read(strings.NewReader("\r\nchecked 2\r\nsaid todo made 1\nsaid todo step 1\nlost plan saved a b: it is not there\nsaid plan enter a b\nkernel: x\nsaid plan saved a"), 1, enough)
 	<-enough
 	want := words{
 		checked: true, rooms: 2, lost: []string{"plan saved a b: it is not there"},
-		said: []string{"todo todo 1", "todo step 1", "plan enter a b"}, steps: map[string]int{"todo": 2, "plan": 1}, noise: []string{"kernel: x"},
+		said: []string{"todo made 1", "todo step 1", "plan enter a b"}, steps: map[string]int{"todo": 2, "plan": 1}, noise: []string{"kernel: x"},
 	}
 	if d := cmp.Diff(want, w, cmp.AllowUnexported(words{})); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
