@@ -1,86 +1,19 @@
 package reader_test
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"belljar.dev/browser"
-	"belljar.dev/browser/fetch"
+	"belljar.dev/browser/browsertest"
 	"belljar.dev/browser/reader"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/policies"
-	"belljar.dev/policies/policytest"
-	"belljar.dev/sandbox"
-	"belljar.dev/sandbox/egress"
 )
-
-// local has every name of example lead to this machine.
-type local struct{}
-
-func (local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
-	if strings.HasSuffix(host, ".example") {
-		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
-	}
-	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-}
-
-// studio is a reader with a real Chrome, and a web of one server.
-type studio struct {
-	r    *reader.Reader
-	g    policies.Grant
-	base string // http://site.example:PORT
-}
-
-func newStudio(t testing.TB, h http.Handler) *studio {
-	t.Helper()
-	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
-	web := httptest.NewServer(h)
-	t.Cleanup(web.Close)
-	port := web.Listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // httptest listens on TCP
-	sup, err := sandbox.New(sandbox.Config{Resolver: local{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sup.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	pool, err := browser.New(browser.Config{Supervisor: sup})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	f := fetch.New(fetch.Config{Burst: 1 << 30, Door: func(g policies.Grant) (fetch.Door, error) {
-		return egress.New(egress.Config{Egress: g.Egress(), Profile: g.Profile(), Resolver: local{}})
-	}})
-	t.Cleanup(func() { f.Close() })
-	s := &studio{base: fmt.Sprintf("http://site.example:%d", port)}
-	if s.r, err = reader.New(reader.Config{Fetch: f, Browser: pool}); err != nil {
-		t.Fatal(err)
-	}
-	s.g = policytest.GrantFor(t, fmt.Sprintf(`version: 1
-defaults: {decision: allow, profile: pages}
-profiles:
-  pages:
-    browser: sandboxed
-    net: {mode: proxy, allow_private: ["site.example:%[1]d", "other.example:%[1]d"], limits: {connections: 512, rate: 10000}}
-`, port), policies.Facts{Tenant: "t", Tool: "ReadDocs"})
-	return s
-}
 
 // drawn are pages that are nothing, or something else, without a browser. Each
 // becomes its golden file, or the refusal that stands there.
@@ -164,7 +97,7 @@ var port = regexp.MustCompile(`example:\d+`)
 // What a browser makes of pages is the markdown of their golden files, or the
 // refusal that stands there.
 func TestGoldenDrawn(t *testing.T) {
-	s := newStudio(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := browsertest.NewStudio(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, site := range drawn {
 			if r.URL.Path == "/"+site.name {
 				html("; charset=utf-8", "<!DOCTYPE html>"+site.html)(w, r)
@@ -173,14 +106,19 @@ func TestGoldenDrawn(t *testing.T) {
 		}
 		parts(w, r)
 	}))
+	reads, err := reader.New(reader.Config{Fetch: s.Fetch, Browser: s.Pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := s.Grant(t)
 	for _, site := range drawn {
 		t.Run(site.name, func(t *testing.T) {
 			q := site.q
-			q.URL = s.base + "/" + site.name
+			q.URL = s.Base + "/" + site.name
 			if q.Timeout == 0 {
 				q.Timeout = 30 * time.Second * testenv.Patience(t)
 			}
-			got := summary(s.r.Read(t.Context(), s.g, q))
+			got := summary(reads.Read(t.Context(), g, q))
 			golden(t, "drawn-"+site.name, port.ReplaceAllString(got, "example"))
 		})
 	}

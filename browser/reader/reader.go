@@ -31,6 +31,8 @@ const (
 	DefaultTimeout = 30 * time.Second
 	MinTimeout     = 500 * time.Millisecond
 	MaxTimeout     = 2 * time.Minute
+
+	converting = 4 * time.Second // of it, at the most a fifth, are kept for the conversion
 )
 
 // Browser loads pages in a browser. *browser.Pool is one.
@@ -109,7 +111,8 @@ func New(cfg Config) (*Reader, error) {
 }
 
 // Read reads a page. Its error is a *fetch.Error, a *page.UnsupportedError, a
-// *browser.Error, the cause of ctx where that ended, or what is wrong with an
+// *browser.Error, the cause of ctx where that ended, context.DeadlineExceeded
+// where the query's time was up before there was text, or what is wrong with an
 // option of the query.
 func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, error) {
 	if q.Timeout == 0 {
@@ -125,8 +128,10 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 		again.Cached = true
 		return &again, nil
 	}
-	// What is converted at the end is converted in the call's time too.
-	network, cancel := context.WithTimeout(ctx, q.Timeout-min(q.Timeout/5, 2*time.Second))
+	// What has come by the end is converted in the call's time too.
+	ctx, stop := context.WithTimeout(ctx, q.Timeout)
+	defer stop()
+	network, cancel := context.WithTimeout(ctx, q.Timeout-min(q.Timeout/5, converting))
 	defer cancel()
 	c := &call{r: r, g: g, q: q, outer: ctx, mode: mode(g.Reading().Render, q.Render)}
 	res, keep, err := c.read(network)

@@ -22,6 +22,9 @@ const (
 	docsCharsMost = 200_000
 	docsHeader    = 4 << 10 // bytes of a header's value
 	docsHeadings  = 100     // of a table of contents
+
+	waitMargin   = 10 * time.Second // for a page besides its wait_ms, where the call has no timeout_ms
+	answerMargin = time.Second      // of what a client waits, for the way there and back
 )
 
 // docsInput is the arguments of ReadDocs.
@@ -64,8 +67,11 @@ func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, 
 	if q.Wait, err = within("wait_ms", in.WaitMS, 0, 0, browser.MaxWait, ""); err != nil {
 		return q, 0, 0, err
 	}
-	if q.Timeout, err = within("timeout_ms", in.TimeoutMS, reader.DefaultTimeout, reader.MinTimeout, reader.MaxTimeout, ""); err != nil {
+	if q.Timeout, err = within("timeout_ms", in.TimeoutMS, max(reader.DefaultTimeout, q.Wait+waitMargin), reader.MinTimeout, reader.MaxTimeout, ""); err != nil {
 		return q, 0, 0, err
+	}
+	if q.Wait >= q.Timeout {
+		return q, 0, 0, fmt.Errorf("wait_ms: got %d, want less than timeout_ms, which is %d", q.Wait.Milliseconds(), q.Timeout.Milliseconds())
 	}
 	chars = docsChars
 	if in.MaxChars != nil {
@@ -87,6 +93,21 @@ func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, 
 	q.Continue = offset > 0
 	q.Headers, err = allowedHeaders(in.Headers, g.Reading().Headers)
 	return q, offset, chars, err
+}
+
+// patient cuts the time of a call to what its client waits for an answer, and
+// says so in words that are of use where that time was not enough. A client
+// that takes its answers later has all of it.
+func patient(q *reader.Query, patience time.Duration) (note string, err error) {
+	most := patience - answerMargin
+	if patience == 0 || q.Timeout <= most {
+		return "", nil
+	}
+	if q.Wait > 0 && q.Wait+answerMargin > most {
+		return "", fmt.Errorf("wait_ms: got %d, and this client waits %v for an answer; want at most %d", q.Wait.Milliseconds(), patience, max(0, most-answerMargin).Milliseconds())
+	}
+	q.Timeout = most
+	return fmt.Sprintf("this client waits %v for an answer, so timeout_ms was cut to %d", patience, most.Milliseconds()), nil
 }
 
 // no reports whether an option that is on by default is off.
@@ -141,12 +162,16 @@ func (t *docs) read(ctx context.Context, call mcp.Call, in docsInput) (*mcp.Resu
 	if err != nil {
 		return mcp.Failed("%s. Nothing was fetched.", err), nil
 	}
+	cut, err := patient(&q, call.Patience)
+	if err != nil {
+		return mcp.Failed("%s. Nothing was fetched.", err), nil
+	}
 	p := &stages{tell: call.Progress}
 	q.Progress = p.at
 	res, err := t.backends.Reader.Read(ctx, call.Grant, q)
 	switch {
 	case err != nil:
-		return t.unread(ctx, call, err)
+		return t.unread(ctx, call, err, cut)
 	case res.Stop != nil:
 		return led(res), nil
 	case res.Image != nil:
@@ -156,7 +181,7 @@ func (t *docs) read(ctx context.Context, call mcp.Call, in docsInput) (*mcp.Resu
 	if err != nil {
 		return mcp.Failed("%s. Nothing is shown; the first part has offset 0.", err), nil
 	}
-	return t.shown(res, part), nil
+	return t.shown(res, part, cut), nil
 }
 
 // stages tells a client how far a call is: each report is above the one before

@@ -3,8 +3,6 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -45,22 +43,28 @@ rules:
 func newLibrary(t testing.TB) *library {
 	t.Helper()
 	l := &library{Net: fetchtest.New(t), fake: &browsertest.Fake{}}
+	l.open(t, l.fake, 0)
+	return l
+}
+
+// open makes the server, with a browser and with clients of some patience.
+func (l *library) open(t testing.TB, b reader.Browser, patience time.Duration) {
+	t.Helper()
 	policy, err := policies.Parse("pages.yaml", []byte(libraryPolicy))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := fetch.New(fetch.Config{Door: l.Door})
 	t.Cleanup(func() { f.Close() })
-	r, err := reader.New(reader.Config{Fetch: f, Browser: l.fake})
+	r, err := reader.New(reader.Config{Fetch: f, Browser: b})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.server, err = mcp.New(mcp.Config{Gate: policy, Tenant: "local"}); err != nil {
+	if l.server, err = mcp.New(mcp.Config{Gate: policy, Tenant: "local", Patience: patience}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.server.Shutdown(context.Background()) })
 	addDocs(l.server, &docs{Backends{Reader: r}, &images{maker: picture.New(1)}})
-	return l
 }
 
 // call is one call in this process.
@@ -156,84 +160,6 @@ func TestDocsOverMCP(t *testing.T) {
 	if err := json.Unmarshal(raw, &out); err != nil || out.Title != "A page" || out.Status != 200 || len(out.Headings) != 2 || out.Language != "en" || out.Rendered != "static" {
 		t.Errorf("got %v, %s", err, raw)
 	}
-}
-
-// Paging through a page of 2 MB gives every byte once, whatever the page is by
-// then.
-func TestDocsPages(t *testing.T) {
-	l := newLibrary(t)
-	var b strings.Builder
-	for i := 0; b.Len() < 2<<20; i++ {
-		fmt.Fprintf(&b, "line %d \u00e4\U0001F600 with words\n", i)
-		if i%7 == 0 {
-			b.WriteByte('\n')
-		}
-	}
-	var mu sync.Mutex
-	served := b.String()
-	l.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		io.WriteString(w, served)
-		served = "it is another page now"
-	}))
-	client := clientOf(t, l.server, func(*sdk.ProgressNotificationParams) {})
-	var got strings.Builder
-	calls := 0
-	for offset := 0; ; calls++ {
-		r, err := client.CallTool(t.Context(), docsCall(map[string]any{"url": "http://a.example/", "format": "text", "offset": offset, "max_chars": 150_000}))
-		if err != nil || r.IsError {
-			t.Fatalf("offset %d: %v, %+v", offset, err, r)
-		}
-		raw, err := json.Marshal(r.StructuredContent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out docsOutput
-		if err := json.Unmarshal(raw, &out); err != nil || out.Offset != offset {
-			t.Fatalf("got %v, offset %d, want %d", err, out.Offset, offset)
-		}
-		got.WriteString(out.Content)
-		text, _ := r.Content[0].(*sdk.TextContent)
-		if out.Next != 0 != strings.Contains(text.Text, fmt.Sprintf("[continue with offset %d of %d]", out.Next, out.Total)) {
-			t.Errorf("it does not say how to read on: next %d", out.Next)
-		}
-		if out.Next == 0 {
-			break
-		}
-		offset = out.Next
-	}
-	if want := b.String(); strings.TrimSpace(got.String()) != strings.TrimSpace(want) || calls < 10 {
-		t.Errorf("got %d bytes in %d calls, want %d", got.Len(), calls, len(want))
-	}
-}
-
-// A client that cancels closes the connection.
-func TestDocsCancelOverMCP(t *testing.T) {
-	l := newLibrary(t)
-	started, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-	l.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		started <- struct{}{}
-		<-r.Context().Done()
-		ended <- struct{}{}
-	}))
-	client := clientOf(t, l.server, func(*sdk.ProgressNotificationParams) {})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := client.CallTool(ctx, docsCall(map[string]any{"url": "http://a.example/"}))
-		done <- err
-	}()
-	<-started
-	at := time.Now()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	<-ended
-	t.Logf("the connection was closed %v after the cancel", time.Since(at))
 }
 
 // Whoever says no, the text says who, that nothing was fetched, and what to do.

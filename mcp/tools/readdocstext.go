@@ -62,8 +62,9 @@ type docsRedirect struct {
 	Why    string `json:"why"`
 }
 
-// shown is the result for one part of a page.
-func (t *docs) shown(res *reader.Result, part web.Part) *mcp.Result {
+// shown is the result for one part of a page. cut says that the call had less
+// time than it wanted; empty for no.
+func (t *docs) shown(res *reader.Result, part web.Part, cut string) *mcp.Result {
 	p := res.Page
 	out := docsOutput{
 		URL: res.URL, Status: res.Status, Type: string(p.Kind), Rendered: res.Rendered, Why: res.Why, Title: p.Title, Language: p.Language,
@@ -99,6 +100,9 @@ func (t *docs) shown(res *reader.Result, part web.Part) *mcp.Result {
 	}
 	if res.Partial != "" {
 		x.line("%s", bracket("this is a part of the page only: "+res.Partial))
+		if cut != "" {
+			x.line("%s", bracket(cut))
+		}
 	}
 	x.body(web.Untrusted(words.b.String(), res.URL))
 	x.line("%s", bracket(part.More()))
@@ -154,8 +158,8 @@ func led(res *reader.Result) *mcp.Result {
 
 const nothingFetched = "Nothing was fetched."
 
-// unread is the result where there is no page.
-func (t *docs) unread(ctx context.Context, call mcp.Call, err error) (*mcp.Result, error) {
+// unread is the result where there is no page. cut is as for shown.
+func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -173,7 +177,11 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 		if e.Kind == fetch.KindBroken {
 			t.backends.Log.Warn("a page was not read", "call", call.ID, "err", err)
 		}
-		return failedRead(e.Message, e.Instead, e.Redirects), nil
+		instead := e.Instead
+		if e.Kind == fetch.KindTimeout && cut != "" {
+			instead = "use another source; " + cut
+		}
+		return failedRead(e.Message, instead, e.Redirects), nil
 	case errors.As(err, &bad) && bad.Why != "":
 		return failedRead(fmt.Sprintf("what the server sends is %s, which cannot be read: %s", policies.Clip(bad.Type, 80), policies.Clip(bad.Why, 200)), bad.Hint, nil), nil
 	case errors.Is(err, web.ErrNoMatch):
@@ -183,7 +191,11 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 	case errors.As(err, &chrome):
 		return failedRead(chrome.Message, "", nil), nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return failedRead("belljar could not make text of the page in time", "call again with a larger timeout_ms, or a selector for a part of it", nil), nil
+		instead := "call again with a larger timeout_ms, or a selector for a part of it"
+		if cut != "" {
+			instead = "call again with a selector for a part of it; " + cut
+		}
+		return failedRead("belljar could not make text of the page in time", instead, nil), nil
 	}
 	t.backends.Log.Warn("a page was not read", "call", call.ID, "err", err)
 	return mcp.Failed("The page was not read: %s.", policies.Clip(err.Error(), 500)), nil
