@@ -34,7 +34,8 @@ type execView struct {
 	mode  policies.ExecMode
 	ours  uint64
 	begun bool
-	file  *os.File
+	file  *os.File // the listener
+	bell  *os.File // an epoll(7) that says once that there is a question
 	done  chan struct{}
 
 	closing atomic.Bool // the file is closed by us
@@ -59,9 +60,6 @@ type notifyReply struct {
 	errno int32 // below zero
 	flags uint32
 }
-
-// notifyValid is SECCOMP_IOCTL_NOTIF_ID_VALID, with its number since Linux 5.9.
-const notifyValid = 0x40082102
 
 // notifySetFlags is SECCOMP_IOCTL_NOTIF_SET_FLAGS.
 const notifySetFlags = 0x40082104
@@ -110,14 +108,15 @@ func (b *Box) watchExecs(files []int) error {
 		unix.Close(fd)
 		return fmt.Errorf("watch what is executed: its init sent a %q", kind)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // so that the runtime waits for it
+	bell, err := newBell(fd)
+	if err != nil {
 		unix.Close(fd)
 		return fmt.Errorf("watch what is executed: %w", err)
 	}
 	// Who asks and who answers take turns, so the one wakes the other where it
 	// runs itself (Linux 6.6). Without, it costs more.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), notifySetFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
-	v.file, v.begun = os.NewFile(uintptr(fd), "seccomp notify"), true
+	v.file, v.bell, v.begun = os.NewFile(uintptr(fd), "seccomp notify"), bell, true
 	go func() {
 		defer close(v.done)
 		if err := v.serve(); err != nil && !v.closing.Load() && !errors.Is(err, io.EOF) {
@@ -134,32 +133,71 @@ func (b *Box) watchExecs(files []int) error {
 func (v *execView) close() {
 	if v != nil && v.begun {
 		v.closing.Store(true)
-		v.file.Close()
+		v.bell.Close()
 		<-v.done
+		v.file.Close()
 	}
 }
 
-// serve answers until the file is closed or nobody is left to ask.
+// newBell makes what the runtime waits for instead of the listener. It rings
+// once and is silent until it is set again: else each question of a script
+// would wake two threads, the one that waits for it in the kernel (execLinger)
+// and that of the runtime's poller, where one program of it is to run.
+func newBell(listener int) (*os.File, error) {
+	bell, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("epoll_create1: %w", err)
+	}
+	once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
+	err = errors.Join(unix.SetNonblock(bell, true), unix.EpollCtl(bell, unix.EPOLL_CTL_ADD, listener, &once))
+	if err != nil {
+		unix.Close(bell)
+		return nil, fmt.Errorf("epoll_ctl: %w", err)
+	}
+	return os.NewFile(uintptr(bell), "bell of a seccomp notify"), nil
+}
+
+// muteBell keeps it from ringing until it is set.
+func muteBell(bell int) error {
+	var rung [1]unix.EpollEvent
+	_, err := unix.EpollWait(bell, rung[:], 0) // which with EPOLLONESHOT is the end of it
+	return err
+}
+
+// setBell makes it ring for the next question, also for one that is there.
+func setBell(bell, listener int) error {
+	once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
+	return unix.EpollCtl(bell, unix.EPOLL_CTL_MOD, listener, &once)
+}
+
+// serve answers until the bell is closed or nobody is left to ask.
 func (v *execView) serve() error {
-	raw, err := v.file.SyscallConn()
+	raw, err := v.bell.SyscallConn()
 	if err != nil {
 		return err
 	}
+	listener := int(v.file.Fd())
 	var end error
-	err = raw.Read(func(fd uintptr) bool {
-		for wait := 0; ; {
+	err = raw.Read(func(bell uintptr) bool {
+		if end = muteBell(int(bell)); end != nil {
+			return true
+		}
+		m := new(memory)
+		for wait := 0; ; wait = execLinger {
 			var n notification
-			some, err := receive(int(fd), &n, wait)
-			switch {
-			case err != nil:
+			some, err := receive(listener, &n, wait)
+			if err == nil && !some {
+				if err = setBell(int(bell), listener); err == nil {
+					return false
+				}
+			}
+			if err != nil {
 				end = err
 				return true
-			case !some:
-				return false
-			case n.id != 0:
-				v.answer(int(fd), &n)
 			}
-			wait = execLinger
+			if n.id != 0 {
+				v.answer(listener, &n, m)
+			}
 		}
 	})
 	if err == nil {
@@ -211,18 +249,16 @@ func ioctl(fd int, request uintptr, at unsafe.Pointer) error {
 	return nil
 }
 
-// answer looks at one exec, decides about it and writes it down.
-func (v *execView) answer(fd int, n *notification) {
+// answer looks at one exec, decides about it and writes it down. What it reads
+// goes through m.
+func (v *execView) answer(fd int, n *notification, m *memory) {
 	bounds := seen
 	if v.mode == policies.ExecEnforce {
 		bounds = judged
 	}
-	call, readErr := readExec(n, bounds)
+	call, readErr := readExec(n, m, bounds)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if ioctl(fd, notifyValid, unsafe.Pointer(&n.id)) != nil {
-		return // it is gone, and what was read may be another's
-	}
 	reply := notifyReply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	jobs := v.box.startedBy(int(n.pid))
 	var d policies.Decision
@@ -237,7 +273,9 @@ func (v *execView) answer(fd int, n *notification) {
 		}
 	}
 	if ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
-		return // killed meanwhile: nothing was started
+		// Killed meanwhile: nothing was started, and what was read may be
+		// another's. Else the caller has waited all the while.
+		return
 	}
 	for _, j := range jobs {
 		j.started1(v, int(n.pid), call, readErr, d, jobs)
@@ -302,8 +340,8 @@ var (
 )
 
 // readExec reads what the caller gives the kernel.
-func readExec(n *notification, most execBounds) (policies.Exec, error) {
-	m := memory{pid: int(n.pid)}
+func readExec(n *notification, m *memory, most execBounds) (policies.Exec, error) {
+	m.turnTo(int(n.pid))
 	if m.pid == 0 {
 		return policies.Exec{}, errors.New("its process cannot be seen from here")
 	}
@@ -330,126 +368,106 @@ func readExec(n *notification, most execBounds) (policies.Exec, error) {
 	return e, err
 }
 
-// memory is that of another process, which may be anything.
-type memory struct{ pid int }
+// memory is that of another process, which may be anything. It is read by
+// pages, of which the last few are kept: a path and its words mostly lie
+// together.
+type memory struct {
+	pid   int
+	pages [4]struct {
+		number uint64 // the address over pageBytes
+		size   int    // bytes that could be read; 0 for none
+		data   [pageBytes]byte
+	}
+	next int // that gives way
+}
 
 const pageBytes = 4 << 10 // the least that a page may have: what lies in one is readable as a whole
 
-// read copies what stands at several places, none of which goes over the end
-// of a page, and is how many bytes could be.
-func (m memory) read(to []byte, from []unix.RemoteIovec) (int, error) {
-	local := []unix.Iovec{{Base: unsafe.SliceData(to), Len: uint64(len(to))}}
-	for {
-		n, err := unix.ProcessVMReadv(m.pid, local, from, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
+// turnTo makes it that of a process, of which nothing is known.
+func (m *memory) turnTo(pid int) {
+	m.pid = pid
+	for i := range m.pages {
+		m.pages[i].size = 0
 	}
 }
 
-// chunk is how many of the wanted bytes at a place lie in its page.
-func chunk(at uint64, want int) int { return min(want, pageBytes-int(at%pageBytes)) }
+// rest is the page from an address to its end, until the next call.
+func (m *memory) rest(at uint64) ([]byte, error) {
+	number, within := at/pageBytes, int(at%pageBytes)
+	for i := range m.pages {
+		if p := &m.pages[i]; p.size > 0 && p.number == number {
+			return p.data[within:p.size], nil
+		}
+	}
+	p := &m.pages[m.next]
+	m.next = (m.next + 1) % len(m.pages)
+	local := []unix.Iovec{{Base: &p.data[0], Len: pageBytes}}
+	from := []unix.RemoteIovec{{Base: uintptr(number * pageBytes), Len: pageBytes}}
+	for {
+		n, err := unix.ProcessVMReadv(m.pid, local, from, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		p.number, p.size = number, max(n, 0)
+		if err == nil && n < pageBytes {
+			p.size, err = 0, io.ErrUnexpectedEOF
+		}
+		return p.data[within:max(p.size, within)], err
+	}
+}
 
 // text reads a string, up to most bytes of it.
-func (m memory) text(at uint64, most int) (text string, cut bool, err error) {
-	var room [256]byte
-	got := room[:0]
-	var page [pageBytes]byte
-	for want := len(room); len(got) < most; want = pageBytes {
-		to := page[:chunk(at, min(want, most-len(got)))]
-		n, err := m.read(to, []unix.RemoteIovec{{Base: uintptr(at), Len: len(to)}})
+func (m *memory) text(at uint64, most int) (text string, cut bool, err error) {
+	var got []byte
+	for len(got) < most {
+		page, err := m.rest(at)
 		if err != nil {
 			return "", false, err
 		}
-		if end := bytes.IndexByte(to[:n], 0); end >= 0 {
-			return string(append(got, to[:end]...)), false, nil
+		page = page[:min(len(page), most-len(got))]
+		if end := bytes.IndexByte(page, 0); end >= 0 {
+			return string(append(got, page[:end]...)), false, nil
 		}
-		got, at = append(got, to[:n]...), at+uint64(n)
+		got, at = append(got, page...), at+uint64(len(page))
 	}
 	return string(got), true, nil
 }
 
-// first is how much of each word is read together with that of the others: most
-// are no longer.
-const first = 64
-
-// list reads a list of strings, within bounds.
-func (m memory) list(at uint64, most execBounds) (words []string, cut bool, err error) {
+// list reads a list of strings, which a null pointer ends, within bounds.
+func (m *memory) list(at uint64, most execBounds) (words []string, cut bool, err error) {
 	if at == 0 {
 		return nil, false, nil
 	}
-	left := most.bytes
-	for len(words) < most.words && left > 0 {
-		const batch = 64 // below UIO_MAXIOV
-		var raw [batch * 8]byte
-		to := raw[:chunk(at, 8*min(batch, most.words-len(words)))]
-		if len(to)%8 != 0 && len(to) > 8 {
-			to = to[:len(to)&^7]
-		} else if len(to) < 8 { // one that goes over the end of a page
-			to = raw[:8]
-		}
-		n, err := m.read(to, []unix.RemoteIovec{{Base: uintptr(at), Len: len(to)}})
-		if err != nil || n < 8 {
-			return words, false, errors.Join(err, short(n, 8))
-		}
-		at += uint64(n)
-		more, end, err := m.strings(raw[:n&^7], &left)
-		words = append(words, more...)
-		switch {
-		case err != nil:
+	for left := most.bytes; len(words) < most.words && left > 0; at += 8 {
+		p, err := m.pointer(at)
+		if err != nil || p == 0 {
 			return words, false, err
-		case end:
-			return words, false, nil
 		}
+		word, cut, err := m.text(p, left)
+		if err != nil {
+			return words, false, err
+		}
+		words = append(words, word)
+		if cut {
+			return words, true, nil
+		}
+		left -= len(word) + 1
 	}
 	return words, true, nil
 }
 
-func short(n, want int) error {
-	if n < want {
-		return io.ErrUnexpectedEOF
+// pointer reads one, which may go over the end of a page.
+func (m *memory) pointer(at uint64) (uint64, error) {
+	var raw [8]byte
+	page, err := m.rest(at)
+	if err != nil {
+		return 0, err
 	}
-	return nil
-}
-
-// strings reads those that the pointers lead to, until a null one, which is
-// the end of the list, or until nothing is left. A word that is cut is told by
-// left being zero.
-func (m memory) strings(pointers []byte, left *int) (words []string, end bool, err error) {
-	var from [64]unix.RemoteIovec
-	var buf [64 * first]byte
-	n, size := 0, 0
-	for i := 0; i < len(pointers); i += 8 {
-		p := binary.NativeEndian.Uint64(pointers[i:])
-		if p == 0 {
-			end = true
-			break
+	if n := copy(raw[:], page); n < len(raw) {
+		if page, err = m.rest(at + uint64(n)); err != nil {
+			return 0, err
 		}
-		from[n] = unix.RemoteIovec{Base: uintptr(p), Len: chunk(p, first)}
-		size += from[n].Len
-		n++
+		copy(raw[n:], page)
 	}
-	if n == 0 {
-		return nil, end, nil
-	}
-	if got, err := m.read(buf[:size], from[:n]); err != nil || got < size {
-		return nil, false, errors.Join(err, short(got, size))
-	}
-	place := 0
-	for _, f := range from[:n] {
-		head := buf[place : place+f.Len]
-		place += f.Len
-		text, cut := "", false
-		if whole, _, found := bytes.Cut(head, []byte{0}); found {
-			text = string(whole)
-		} else if text, cut, err = m.text(uint64(f.Base), max(*left, first)); err != nil {
-			return words, false, err
-		}
-		words = append(words, text)
-		if *left -= len(text) + 1; *left <= 0 || cut {
-			*left = 0
-			return words, false, nil
-		}
-	}
-	return words, end, nil
+	return binary.NativeEndian.Uint64(raw[:]), nil
 }
