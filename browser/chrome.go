@@ -91,7 +91,7 @@ func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string,
 		return nil, fmt.Errorf("make pipe: %w", err)
 	}
 	ch.job, err = box.Start(ctx, sandbox.Cmd{
-		Grant: g, Argv: append([]string{program}, flags(ch.degraded)...), Dir: "/tmp", Background: true,
+		Grant: g, Argv: append([]string{program}, flags(ch.degraded, box.Pin())...), Dir: "/tmp", Background: true,
 		Timeout: g.Limits().Background, Files: []*os.File{toChrome, fromChrome},
 		Env: map[string]string{"LANG": "en_US.UTF-8", "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
 	})

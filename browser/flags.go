@@ -13,7 +13,13 @@ import (
 // asks it as a proxy keeps names out of the box's resolver and gives the door
 // the name that was meant; the flags about WebRTC and QUIC keep Chrome from
 // trying what cannot work.
-func flags(degraded bool) []string {
+//
+// pin is of the key with which the door opens TLS, if it does. The shell reads no
+// store of authorities, and an authority would be the wrong thing to name: a
+// server that shows its certificate in a chain would do, while one that shows
+// this key must have it. Names and times are then the door's to check, which
+// knows the server.
+func flags(degraded bool, pin string) []string {
 	f := []string{
 		"--headless",
 		"--remote-debugging-pipe",
@@ -55,6 +61,9 @@ func flags(degraded bool) []string {
 			"CertificateTransparencyComponentUpdater", "AutofillServerCommunication", "PrivacySandboxSettings4",
 			"Prerender2", "NetworkPrediction", "WebUSB", "WebBluetooth", "WebHID", "Serial",
 		}, ","),
+	}
+	if pin != "" {
+		f = append(f, "--ignore-certificate-errors-spki-list="+pin)
 	}
 	if degraded {
 		f = append(f, "--no-sandbox")

@@ -66,6 +66,10 @@ func (p *plan) trust(b *builder) {
 	}
 }
 
+// Pin is the pin of the key with which the door of the box opens TLS, and empty
+// where it opens none: see egress.Door.Pin.
+func (b *Box) Pin() string { return b.door.Pin() }
+
 // javaStore is a store of Java (JKS, version 2) with one authority, given in
 // PEM. The host's are left out: what leaves the box meets the door's only.
 func javaStore(authority []byte) ([]byte, error) {

@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -119,4 +121,20 @@ func (d *Door) Authority() []byte {
 		return nil
 	}
 	return append([]byte(nil), d.authority.pem...)
+}
+
+// Pin tells the key of all certificates that the door makes from every other
+// (RFC 7469, 2.4: SHA-256 of its public half, in base64), for a program that
+// trusts keys and no authorities. Whoever shows a certificate with it must have
+// the key, and only the door has. It is empty where Authority is nil.
+func (d *Door) Pin() string {
+	if d.authority == nil {
+		return ""
+	}
+	der, err := x509.MarshalPKIXPublicKey(d.authority.leaf.Public())
+	if err != nil {
+		return "" // a key of P-256 always has a form; without one nothing is trusted
+	}
+	sum := sha256.Sum256(der)
+	return base64.StdEncoding.EncodeToString(sum[:])
 }

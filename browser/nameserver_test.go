@@ -1,0 +1,123 @@
+package browser_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// nameserver answers for all names, on port 53 of all addresses, with a time to
+// live of zero, and what it answers may change from one question to the next.
+type nameserver struct {
+	net.Resolver
+
+	mu    sync.Mutex
+	known map[string][]string // answers in turn, of which the last stays
+	asked map[string]int
+}
+
+// newNameserver starts one. What browsers ask it is a hit as well: of the name,
+// by DNS.
+func newNameserver(t *testing.T, w *world) *nameserver {
+	t.Helper()
+	n := &nameserver{known: map[string][]string{}, asked: map[string]int{}}
+	c, err := net.ListenPacket("udp", ":53")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wg.Go(func() {
+		buf := make([]byte, 1500)
+		for {
+			size, from, err := c.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			if answer, err := n.answer(buf[:size]); err == nil {
+				_, _ = c.WriteTo(answer, from)
+			}
+		}
+	})
+	t.Cleanup(func() { c.Close() })
+	n.Resolver = net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", "127.0.0.1:53")
+	}}
+	return n
+}
+
+// LookupNetIP asks as the door's own resolver does: with a closing dot, and so
+// without search domains.
+func (n *nameserver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	return n.Resolver.LookupNetIP(ctx, network, host+".")
+}
+
+// set has a name answered with addresses, or "cname:" and another name, in
+// turn. A turn ends with a question for an address of IPv4.
+func (n *nameserver) set(name string, turns ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.known[name], n.asked[name] = turns, 0
+}
+
+// questions is how often a name was asked for.
+func (n *nameserver) questions(name string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.asked[name]
+}
+
+// answer is the answer to one question.
+func (n *nameserver) answer(packet []byte) ([]byte, error) {
+	var m dnsmessage.Message
+	if err := m.Unpack(packet); err != nil || len(m.Questions) != 1 {
+		return nil, fmt.Errorf("no question: %w", err)
+	}
+	q := m.Questions[0]
+	r := dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true, RecursionAvailable: true, RecursionDesired: m.RecursionDesired},
+		Questions: m.Questions,
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := q.Name
+	for range 8 { // of aliases
+		name := strings.ToLower(strings.TrimSuffix(at.String(), "."))
+		n.asked[name]++
+		turns := n.known[name]
+		if len(turns) == 0 {
+			if len(r.Answers) == 0 {
+				r.RCode = dnsmessage.RCodeNameError
+			}
+			break
+		}
+		now := turns[0]
+		if len(turns) > 1 && q.Type == dnsmessage.TypeA {
+			n.known[name] = turns[1:]
+		}
+		head := dnsmessage.ResourceHeader{Name: at, Class: dnsmessage.ClassINET}
+		if to, ok := strings.CutPrefix(now, "cname:"); ok {
+			alias, err := dnsmessage.NewName(to + ".")
+			if err != nil {
+				return nil, err
+			}
+			r.Answers = append(r.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.CNAMEResource{CNAME: alias}})
+			at = alias
+			continue
+		}
+		for text := range strings.FieldsSeq(now) {
+			switch a := netip.MustParseAddr(text); {
+			case a.Is4() && q.Type == dnsmessage.TypeA:
+				r.Answers = append(r.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: a.As4()}})
+			case a.Is6() && q.Type == dnsmessage.TypeAAAA:
+				r.Answers = append(r.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+			}
+		}
+		break
+	}
+	return r.Pack()
+}
