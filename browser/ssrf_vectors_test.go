@@ -1,0 +1,123 @@
+package browser_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/browser"
+	"belljar.dev/policies"
+)
+
+// target is where a vector is aimed: a host, the address that hits are seen at,
+// and the address of the page that it is in.
+type target struct {
+	host string
+	addr netip.Addr
+	page string
+}
+
+// Whatever a page asks its browser for, no private address gets a packet. What
+// is aimed at a public one arrives there, or does where there are no walls: what
+// never works shows nothing.
+func TestNoPrivateRequest(t *testing.T) {
+	if !inWorld(t) {
+		return
+	}
+	w := newWorld(t, browser.Config{Slots: 3})
+	plain, opened := w.grant("t", ""), w.grant("s", intercepted)
+	rows := make([]string, len(vectors))
+	work := make(chan int, len(vectors))
+	for i := range vectors {
+		work <- i
+	}
+	close(work)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for i := range work {
+				g := plain
+				if vectors[i].secure {
+					g = opened
+				}
+				rows[i] = w.attack(i, vectors[i], g)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d ways:\n%s", len(vectors), strings.Join(rows, "\n"))
+}
+
+// attack tries one vector, and is its line of the table.
+func (w *world) attack(i int, v vector, g policies.Grant) string {
+	public := target{fmt.Sprintf("v%d.example", i), number("93.184.0.0", 0x6400+i), fmt.Sprintf("s%d.example", i)}
+	private := target{number("10.9.0.0", i+1).String(), number("10.9.0.0", i+1), fmt.Sprintf("t%d.example", i)}
+	named := target{fmt.Sprintf("p%d.example", i), number("172.20.0.0", i+1), fmt.Sprintf("u%d.example", i)}
+	unwalled := target{fmt.Sprintf("b%d.example", i), number("10.7.0.0", i+1), number("10.8.0.0", i+1).String()}
+	for j, at := range []target{public, private, named, unwalled} {
+		w.dns.set(at.host, at.addr.String())
+		w.dns.set(at.page, number("93.185.0.0", 4*i+j).String())
+		w.plant(v, at)
+	}
+	scheme := "http://"
+	if v.secure {
+		scheme = "https://"
+	}
+	row := fmt.Sprintf("%-28s %-26s ", v.kind, v.name)
+	wait, hit := 100*time.Millisecond, false
+	for ; !v.bare && !v.never && !hit && wait < 4*time.Second; wait *= 3 {
+		_, err := w.load(g, browser.Request{URL: scheme + public.page + "/p/", Wait: wait})
+		hit = len(w.at(public.addr)) > 0
+		if err != nil && !hit {
+			w.t.Logf("%s, control: %v", v.name, err)
+		}
+	}
+	switch {
+	case v.never:
+		row += "control: never does it   "
+		wait = 300 * time.Millisecond
+	case hit:
+		row += "control: through the door"
+	case w.bare(scheme+unwalled.page+"/p/", func() bool {
+		return len(w.at(unwalled.addr)) > 0 && !v.dns || v.dns && w.dns.questions(unwalled.host) > 0
+	}, v.flags...):
+		row += "control: without walls   "
+		wait = 600 * time.Millisecond
+	default:
+		w.t.Errorf("%s: it reaches nothing where it may, so it shows nothing", v.name)
+		row += "control: NONE            "
+	}
+	hits := 0
+	for _, at := range []target{private, named} {
+		_, _ = w.load(g, browser.Request{URL: scheme + at.page + "/p/", Wait: wait})
+		if got := w.at(at.addr); len(got) > 0 {
+			w.t.Errorf("%s reached %s: %q", v.name, at.host, got)
+			hits += len(got)
+		}
+		if n := w.dns.questions(at.host); v.dns && n > 0 {
+			w.t.Errorf("%s had %s looked up", v.name, at.host)
+			hits += n
+		}
+	}
+	return row + fmt.Sprintf("  private hits: %d", hits)
+}
+
+// plant serves the page of a vector.
+func (w *world) plant(v vector, at target) {
+	url, ws := "http://"+at.host+"/hit/", "ws"
+	if v.secure {
+		url, ws = "https://"+at.host+"/hit/", "wss"
+	}
+	fill := strings.NewReplacer("{URL}", url, "{HOST}", at.host, "{WS}", ws)
+	var headers []string
+	for _, h := range v.headers {
+		headers = append(headers, fill.Replace(h))
+	}
+	w.page(at.page+"/p/", "<!doctype html><title>t</title>"+fill.Replace(v.html), headers...)
+	for name, text := range v.files {
+		w.file(at.page+"/p/"+name, "text/javascript", fill.Replace(text))
+	}
+}
