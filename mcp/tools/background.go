@@ -254,7 +254,7 @@ func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Resul
 			(time.Duration(e.RuntimeMS) * time.Millisecond).Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
 	}
 	if len(out.Tasks) == 0 {
-		t.line("No background tasks.")
+		t.line("No background processes found.")
 	}
 	t.line("%s", bracket(strings.TrimSpace(forgotten(gone))))
 	return &mcp.Result{

@@ -308,7 +308,7 @@ func TestBashProgressAndCancel(t *testing.T) {
 
 func TestBackground(t *testing.T) {
 	b := boxes(t, "")
-	if got := words(b.call("ListBgTasks", nil)); got != "No background tasks.\n[belljar tasks=0]" {
+	if got := words(b.call("ListBgTasks", nil)); got != "No background processes found.\n[belljar tasks=0]" {
 		t.Errorf("before any: got %q", got)
 	}
 	r := b.call("KillBgTask", map[string]any{"task_id": 1})
