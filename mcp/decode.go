@@ -59,6 +59,7 @@ type shape struct {
 type field struct {
 	index    []int
 	required bool
+	about    string // its description
 }
 
 // shapeOf is the shape of a struct type, by the rules that the JSON schema is
@@ -80,7 +81,7 @@ func shapeOf(t reflect.Type) (*shape, error) {
 		optional := slices.ContainsFunc(strings.Split(options, ","), func(o string) bool {
 			return o == "omitempty" || o == "omitzero"
 		})
-		s.fields[name] = &field{index: f.Index, required: !optional}
+		s.fields[name] = &field{index: f.Index, required: !optional, about: f.Tag.Get("jsonschema")}
 		s.names = append(s.names, name)
 	}
 	return s, nil
@@ -125,8 +126,13 @@ func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
 		return true
 	})
 	for _, name := range s.names {
-		if s.fields[name].required && !seen[name] {
+		f := s.fields[name]
+		switch {
+		case !f.required || seen[name]:
+		case f.about == "":
 			d.fault("argument %q is missing", join(path, name))
+		default:
+			d.fault("argument %q is missing: %s", join(path, name), f.about)
 		}
 	}
 }

@@ -343,8 +343,11 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 		d.Rule, d.Source = ruleUnreadable, Source{File: p.name}
 		reason = fmt.Sprintf("No rule can judge this %s: %s.", subject, pc.fault)
 		instead = fmt.Sprintf("Name the %s in its plain form.", subject)
-		if pc.kind == wholeCall {
+		switch pc.kind {
+		case wholeCall:
 			instead = "Send several smaller calls."
+		case aURL:
+			instead = "Name the URL in its plain form, as https://example.org/a/page."
 		}
 	case o.maybe:
 		reason = fmt.Sprintf("Rule %s may speak about this %s: %s.", d.Rule, subject, doubt)

@@ -145,7 +145,8 @@ func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*
 	r.Slot = slotOf(in.CallbackID)
 	set, err := c.backends.Callbacks.Set(ctx, call.Session.Tenant(), r)
 	if errors.Is(err, callback.ErrFull) {
-		return mcp.Failed("Error: %s", err), nil // the published text
+		// The first line is the published text.
+		return mcp.Failed("Error: %s\nNothing was changed. Cancel one first; action list shows them.", err), nil
 	} else if err != nil {
 		return nil, err
 	}

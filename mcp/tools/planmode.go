@@ -104,6 +104,18 @@ func (t *plans) enter(ctx context.Context, call mcp.Call, o plan.Owner, in planI
 // narrow has a session's calls change nothing of the host.
 func narrow(session *mcp.Session) { session.Narrow(policies.ReadOnly(planLayer)) }
 
+// planned is what a call is told that wants the network in plan mode; nil
+// without plan mode.
+func planned(call mcp.Call, ran string) *mcp.Result {
+	if call.Session.Narrowed() != planLayer {
+		return nil
+	}
+	return mcp.Refused(policies.Block{
+		Reason: "plan mode is active, in which nothing leaves the sandbox", Ran: ran,
+		Instead: "Instead: go on planning without it, or end plan mode with PlanMode.",
+	}.Refusal())
+}
+
 // Resume narrows a new session that goes on with what one of a process that has
 // gone was planning. It is to be called when the session opens.
 func Resume(ctx context.Context, book *plan.Book, session *mcp.Session) error {

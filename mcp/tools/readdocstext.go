@@ -172,6 +172,9 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string)
 		b.Ran = nothingFetched
 		return mcp.Refused(b.Refusal()), nil //nolint:nilerr // the result says it
 	case e != nil && e.Kind == fetch.KindClosed && e.Profile != "":
+		if res := planned(call, nothingFetched); res != nil {
+			return res, nil
+		}
 		return mcp.Refused(policies.Block{Reason: e.Message, Profile: e.Profile, Ran: nothingFetched, Instead: "Instead: " + e.Instead + "."}.Refusal()), nil
 	case e != nil:
 		if e.Kind == fetch.KindBroken {

@@ -101,7 +101,11 @@ func (sk *skills) invoke(_ context.Context, call mcp.Call, in invokeInput) (*mcp
 	DescribeSkills(sk.server, sk.backends.Skills)
 	b, err := sk.backends.Skills.Open(in.SkillName)
 	if err != nil {
-		return mcp.Failed("%s. Nothing was loaded.", strings.TrimSuffix(err.Error(), ".")), nil
+		said := err.Error()
+		if !strings.HasSuffix(said, "?") {
+			said += "."
+		}
+		return mcp.Failed("%s Nothing was loaded.", said), nil
 	}
 	text, err := b.Expand(in.Arguments)
 	if err != nil {

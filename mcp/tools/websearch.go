@@ -159,8 +159,12 @@ func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*m
 		return mcp.Failed("%s. Nothing was searched.", bad), nil
 	}
 	if closed, ok := errors.AsType[*search.NotAllowedError](err); ok {
+		const ran = "Nothing was searched. This says nothing about what there is to find."
+		if res := planned(call, ran); res != nil {
+			return res, nil
+		}
 		return mcp.Refused(policies.Block{
-			Reason: closed.Error(), Profile: closed.Profile, Ran: "Nothing was searched. This says nothing about what there is to find.",
+			Reason: closed.Error(), Profile: closed.Profile, Ran: ran,
 			Instead: "Instead: tell the person you work for that net of this profile has to allow the hosts of the engines (`belljar search engines` lists them), or that the bundled policy research does.",
 		}.Refusal()), nil
 	}

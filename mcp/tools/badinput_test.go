@@ -1,0 +1,243 @@
+package tools
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/browser/browsertest"
+	"belljar.dev/browser/fetch"
+	"belljar.dev/browser/fetch/fetchtest"
+	"belljar.dev/browser/reader"
+	"belljar.dev/callback"
+	"belljar.dev/mcp"
+	"belljar.dev/plan"
+	"belljar.dev/policies"
+	"belljar.dev/question"
+	"belljar.dev/sandbox"
+	"belljar.dev/search"
+	"belljar.dev/search/searchtest"
+	"belljar.dev/skill"
+	durable "belljar.dev/state"
+	"belljar.dev/todo"
+)
+
+const wholePolicy = `
+version: 1
+defaults: {decision: allow, profile: p}
+profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*.example"]}}}
+`
+
+// whole is all tools of two tenants, over one state.
+type whole struct {
+	t             *testing.T
+	own, foreign  *mcp.Server
+	first, second *mcp.Session // both the own tenant's
+	stranger      *mcp.Session // the foreign one's
+}
+
+func newWhole(t *testing.T) *whole {
+	t.Helper()
+	bench := boxes(t, "") // for its needs, and its workspace
+	policy, err := policies.Parse("p.yaml", []byte(wholePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sup, err := sandbox.New(sandbox.Config{Workspace: bench.workspace, State: filepath.Join(t.TempDir(), "state")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sup.Close() })
+	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+	store := durable.New(filepath.Join(t.TempDir(), "st"))
+	t.Cleanup(func() { store.Close() })
+	book, err := plan.New(plan.Config{Store: store, Place: "/p", Self: "1", Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, err := callback.New(callback.Config{Store: store, Place: "/p", Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mocks, err := searchtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mocks.Close() })
+	known, err := search.LoadEngines("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fan, err := search.New(search.Config{Engines: func() *search.Engines { return known }, Door: mocks.Door(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { fan.Close() })
+	pages := fetch.New(fetch.Config{Door: fetchtest.New(t).Door})
+	t.Cleanup(func() { pages.Close() })
+	read, err := reader.New(reader.Config{Fetch: pages, Browser: &browsertest.Fake{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &whole{t: t}
+	for _, tenant := range []string{"own", "foreign"} {
+		server, err := mcp.New(mcp.Config{Gate: policy, Tenant: tenant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { server.Shutdown(t.Context()) })
+		Add(server, Backends{
+			Sandbox: sup, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler), Place: "/p",
+			Todos: todo.New(store, clock), Plans: book, Questions: &desk{Desk: question.New(store, "/p", nil)}, Callbacks: later,
+			Skills: skill.New(skill.Config{Sources: []skill.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
+		})
+		if tenant == "own" {
+			w.own, w.first, w.second = server, w.open(server), w.open(server)
+		} else {
+			w.foreign, w.stranger = server, w.open(server)
+		}
+	}
+	w.furnish(bench.workspace)
+	return w
+}
+
+func (w *whole) open(server *mcp.Server) *mcp.Session {
+	w.t.Helper()
+	s, err := server.Open(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(s.Close)
+	return s
+}
+
+// furnish gives the first session something to lose.
+func (w *whole) furnish(workspace string) {
+	w.t.Helper()
+	outside := w.t.TempDir()
+	for name, text := range map[string]string{
+		workspace + "/.claude/skills/good/SKILL.md":   "---\nname: good\ndescription: Is good.\n---\nBe good.\n",
+		workspace + "/.claude/skills/open/SKILL.md":   "---\nname: open\n",
+		workspace + "/.claude/skills/nobody/SKILL.md": "Nothing stands before this.\n",
+		workspace + "/.claude/skills/nodesc/SKILL.md": "---\nname: nodesc\n---\nx\n",
+		workspace + "/text.png":                       "This is no image.\n",
+		outside + "/SKILL.md":                         "---\nname: leak\ndescription: A secret.\n---\nA secret.\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"leads-out": outside, "loop": "loop"} {
+		if err := os.Symlink(to, filepath.Join(workspace, ".claude/skills", link)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ tool, args string }{
+		{"TaskManager", `{"action":"create","text":"Release"}`},
+		{"TaskManager", `{"action":"add","text":"Tag"}`},
+		{"SetCallback", `{"message":"look","delay_seconds":60}`},
+		{"PlanMode", `{"action":"enter","goal":"Release","plan_file":"r.md"}`},
+		{"BackgroundBash", `{"command":"exec sleep 4250"}`},
+	} {
+		if r := w.call(w.own, w.first, c.tool, c.args); r.IsError {
+			w.t.Fatalf("%s %s: %s", c.tool, c.args, words(r))
+		}
+	}
+}
+
+func (w *whole) call(server *mcp.Server, s *mcp.Session, tool, args string) *mcp.Result {
+	w.t.Helper()
+	r, err := server.Call(w.t.Context(), s, tool, []byte(args))
+	if err != nil {
+		w.t.Fatalf("%s %s: %v", tool, args, err)
+	}
+	return r
+}
+
+// kept is all that the first session has, in words.
+func (w *whole) kept() string {
+	var b strings.Builder
+	for _, c := range []struct{ tool, args string }{
+		{"TaskManager", `{"action":"list"}`}, {"SetCallback", `{"action":"list"}`}, {"PlanMode", `{"action":"status"}`},
+		{"ListBgTasks", `{}`}, {"SearchSkills", `{}`},
+	} {
+		b.WriteString(words(w.call(w.own, w.first, c.tool, c.args)) + "\n")
+	}
+	return regexp.MustCompile(`running, [0-9.a-z]+,|Duration: .*`).ReplaceAllString(b.String(), "")
+}
+
+var callIDs = regexp.MustCompile(`c-[A-Z2-7]{8}`)
+
+// TestBadInput has what each tool says of input that cannot be meant: what was
+// wrong, that nothing came of it, and what to do instead. Nothing is lost by it.
+// The session plans, so that it has more to lose.
+// G2: where nobody can be asked, a question ends at once.
+func TestBadInput(t *testing.T) {
+	w := newWhole(t)
+	before := w.kept()
+	var b strings.Builder
+	say := func(server *mcp.Server, s *mcp.Session, tool, args string) {
+		t.Helper()
+		r := w.call(server, s, tool, args)
+		mark := ""
+		if r.IsError {
+			mark = "   (error)"
+		} else if tool != "AskUserQuestion" {
+			t.Errorf("%s %s: was taken: %s", tool, args, words(r))
+		}
+		fmt.Fprintf(&b, "> %s %.120s%s\n%s\n\n", tool, args, mark, callIDs.ReplaceAllString(words(r), "c-XXXXXXXX"))
+	}
+	long := strings.Repeat("x", 3000)
+	for _, tool := range []struct {
+		name string
+		args []string
+	}{
+		{"AskUserQuestion", []string{`{}`, `{"questions_json":{"questions":[]}}`, `{"questions_json":"no"}`, `{"questions_json":"{\"questions\":[]}"}`, `{"questions_json":"[{\"text\":\"Which?\",\"options\":[\"A\",\"B\"]}]"}`}},
+		{"BackgroundBash", []string{`{}`, `{"command":" "}`, `{"command":"sleep 1 &"}`, `{"command":"true","timeout_ms":0}`, `{"command":"true","delay_ms":10001}`, `{"command":"true","cwd":"/none"}`, `{"command":"true","env":{"A=B":"x"}}`, `{"command":"true","notify":"x"}`}},
+		{"Bash", []string{`{}`, `{"command":""}`, `{"command":7}`, `{"command":"true","timeout":0}`, `{"command":"true","max_output_bytes":1000000}`, `{"command":"true","on_timeout":"wait"}`, `{"command":"true","cwd":"/none"}`, `{"command":"a\u0000b"}`, `{"command":"true","comand":"x"}`, `{"command":"true","command":"false"}`, `[]`}},
+		{"InvokeSkill", []string{`{}`, `{"skill_name":"none"}`, `{"skill_name":"open"}`, `{"skill_name":"nobody"}`, `{"skill_name":"nodesc"}`, `{"skill_name":"leads-out"}`, `{"skill_name":"loop"}`, `{"skill_name":"../good"}`, `{"skill_name":"user:good"}`}},
+		{"KillBgTask", []string{`{}`, `{"task_id":9}`, `{"task_id":-1}`, `{"task_id":"1"}`, `{"task_id":1.5}`, `{"task_id":1,"grace_ms":99999}`}},
+		{"ListBgTasks", []string{`{"status":"running"}`, `"x"`}},
+		{"PlanMode", []string{`{}`, `{"action":"begin"}`, `{"action":"enter"}`, `{"action":"exit","plan":"x","plan_file":"../../x"}`, `{"action":"exit","plan_file":"none.md"}`, `{"action":"exit","plan":null}`}},
+		{"ReadBgOutput", []string{`{}`, `{"task_id":9}`, `{"id":"ap-none"}`, `{"task_id":1,"id":"ap-none"}`, `{"task_id":1,"wait_ms":60001}`, `{"task_id":1,"filter":"("}`, `{"task_id":1,"tail_lines":-1}`, `{"task_id":1,"offset":-1}`}},
+		{"ReadDocs", []string{`{}`, `{"url":""}`, `{"url":"example.org"}`, `{"url":"file:///etc/passwd"}`, `{"url":"http://a.example/","format":"pdf"}`, `{"url":"http://a.example/","wait_ms":60001}`, `{"url":"http://a.example/","offset":-1}`, `{"url":"http://a.example/","render":"maybe"}`, `{"url":"http://a.example/"}`}},
+		{"ReadImage", []string{`{}`, `{"file_path":""}`, `{"file_path":"plot.png"}`, `{"file_path":"/workspace/none.png"}`, `{"file_path":"/workspace/text.png"}`, `{"file_path":"/workspace"}`, `{"file_path":"/workspace/text.png","region":"1,2,3"}`, `{"file_path":"/workspace/text.png","max_pixels":0}`}},
+		{"SearchSkills", []string{`{"pattern":"(","flags":"-E"}`, `{"pattern":"x","flags":"-v"}`, `{"query":"x"}`}},
+		{"SetCallback", []string{`{"action":"unset"}`, `{"message":"x"}`, `{"delay_seconds":60}`, `{"message":"x","delay_seconds":3601}`, `{"message":"` + long + `","delay_seconds":60}`, `{"message":"x","delay_seconds":60,"callback_id":0}`, `{"message":"x","delay_seconds":60,"callback_id":8}`, `{"message":"x","delay_seconds":60,"repeat_count":0}`, `{"action":"cancel","callback_id":7}`, `{"action":"wait","wait_ms":-1}`}},
+		{"TaskManager", []string{`{}`, `{"action":"finish"}`, `{"action":"create"}`, `{"action":"create","text":"` + long + `"}`, `{"action":"add","text":""}`, `{"action":"add","text":"x","task_id":9}`, `{"action":"complete","step_id":9}`, `{"action":"complete","task_id":0}`, `{"action":"complete","status":"done"}`, `{"action":"switch"}`, `{"action":"switch","task_id":9}`, `{"action":"list","task":1}`}},
+		{"WebSearch", []string{`{}`, `{"query":""}`, `{"query":"x","max_results":51}`, `{"query":"x","engines":["gogle"]}`, `{"query":"x","category":"images"}`, `{"query":"x","time_range":"decade"}`, `{"query":"x","allowed_domains":["a b"]}`, `{"query":"x","page":11}`, `{"query":"x","limit":5}`, `{"query":"x"}`}},
+	} {
+		for _, args := range tool.args {
+			say(w.own, w.first, tool.name, args)
+		}
+	}
+	b.WriteString("--- ids of another session ---\n\n")
+	say(w.own, w.second, "ReadBgOutput", `{"task_id":1}`)
+	say(w.own, w.second, "KillBgTask", `{"task_id":1}`)
+	say(w.own, w.second, "PlanMode", `{"action":"exit"}`)
+	b.WriteString("--- without plan mode ---\n\n")
+	say(w.own, w.second, "ReadDocs", `{"url":"http://a.test/"}`)
+	say(w.own, w.second, "WebSearch", `{"query":"x"}`)
+	b.WriteString("--- ids of another tenant ---\n\n")
+	say(w.foreign, w.stranger, "ReadBgOutput", `{"task_id":1}`)
+	say(w.foreign, w.stranger, "TaskManager", `{"action":"switch","task_id":1}`)
+	say(w.foreign, w.stranger, "TaskManager", `{"action":"complete","step_id":1}`)
+	say(w.foreign, w.stranger, "SetCallback", `{"action":"cancel","callback_id":0}`)
+	b.WriteString("--- the 9th callback ---\n\n")
+	for range 8 {
+		w.call(w.foreign, w.stranger, "SetCallback", `{"message":"x","delay_seconds":60}`)
+	}
+	say(w.foreign, w.stranger, "SetCallback", `{"message":"x","delay_seconds":60}`)
+	golden(t, "badinput.golden", b.String())
+	if after := w.kept(); after != before {
+		t.Errorf("something was lost: got\n%s\nwant\n%s", after, before)
+	}
+}
