@@ -457,3 +457,23 @@ func TestNewNamesTheField(t *testing.T) {
 		t.Errorf("New without a gate: %v", err)
 	}
 }
+
+// W13: there is no heartbeat. A client that says nothing hears nothing, and is
+// served when it speaks again.
+func TestNoHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newToy(t).connect(t)
+		c.greet(revLegacy)
+		time.Sleep(time.Hour) // of the bubble
+		select {
+		case line := <-c.line:
+			t.Errorf("without being asked it said %s", line)
+		default:
+		}
+		c.send(req("1", "ping"))
+		if a := c.next(); a.short() != "1: ok" {
+			t.Errorf("ping answered %s", a.raw)
+		}
+		c.close()
+	})
+}
