@@ -15,6 +15,7 @@ import (
 	"belljar.dev/browser/fetch/fetchtest"
 	"belljar.dev/browser/reader"
 	"belljar.dev/callback"
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/plan"
 	"belljar.dev/policies"
@@ -84,6 +85,10 @@ func newWhole(t *testing.T) *whole {
 	if err != nil {
 		t.Fatal(err)
 	}
+	jobs, err := job.New(job.Config{Store: store, Dir: filepath.Join(t.TempDir(), "jobs"), Place: bench.workspace, Self: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := &whole{t: t}
 	for _, tenant := range []string{"own", "foreign"} {
 		server, err := mcp.New(mcp.Config{Gate: policy, Tenant: tenant})
@@ -92,7 +97,7 @@ func newWhole(t *testing.T) *whole {
 		}
 		t.Cleanup(func() { server.Shutdown(t.Context()) })
 		Add(server, Backends{
-			Sandbox: sup, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler), Place: "/p",
+			Sandbox: sup, Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler), Place: "/p",
 			Todos: todo.New(store, clock), Plans: book, Questions: &desk{Desk: question.New(store, "/p", nil)}, Callbacks: later,
 			Skills: skill.New(skill.Config{Sources: []skill.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
 		})
