@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"belljar.dev/callback"
+	"belljar.dev/job"
 	"belljar.dev/plan"
 	"belljar.dev/policies"
 	"belljar.dev/policies/approval"
@@ -26,6 +27,7 @@ import (
 type place struct {
 	store *state.Store
 	dir   string
+	power bool // what was said before was said before a power cut
 }
 
 // room is a part of belljar that promises to keep what it has acknowledged.
@@ -44,6 +46,7 @@ var rooms = map[string]room{
 	"approval": {writeApprovals, missingApprovals},
 	"audit":    {writeRecords, missingRecords},
 	"callback": {writeCallbacks, missingCallbacks},
+	"job":      {writeJobs, missingJobs},
 	"plan":     {writePlans, missingPlans},
 	"question": {writeQuestions, missingQuestions},
 	"state":    {writeNotes, missingNotes},
@@ -218,6 +221,93 @@ func missingCallbacks(ctx context.Context, at place, said []string) ([]string, e
 		}
 	}
 	return without(said, have), nil
+}
+
+// A job begins and writes. Of three one runs on; the others end, and their calls
+// are answered.
+func jobs(at place, self string) (*job.Book, error) {
+	return job.New(job.Config{Store: at.store, Dir: filepath.Join(at.dir, "jobs"), Place: "/p", Self: self})
+}
+
+func writeJobs(ctx context.Context, at place, tag string, say func(string)) error {
+	b, err := jobs(at, tag)
+	if err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		o := job.Owner{Tenant: fmt.Sprint(tag, n/40), Session: "s"} // a tenant's oldest make room
+		j, err := b.Open(ctx, o, job.Job{Tool: "Bash", Command: "make", Output: fmt.Sprintf("output%sx%d", tag, n)})
+		if err != nil {
+			return err
+		}
+		about := fmt.Sprint(" ", o.Tenant, " ", j.ID, " ", j.Handle)
+		say("begun" + about)
+		spool, err := b.Spool(j)
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("written %d\n", j.ID)
+		if _, err := spool.Write([]byte(text)); err != nil {
+			return errors.Join(err, spool.Close())
+		}
+		say("spooled" + about)
+		if err := spool.Close(); err != nil {
+			return err
+		}
+		say("wrote" + about)
+		if n%3 == 2 {
+			continue
+		}
+		if err := b.End(ctx, j, "exited", job.End{}, int64(len(text))); err != nil {
+			return err
+		}
+		say("ended" + about)
+		if err := b.Answer(ctx, j.Handle, "completed", job.Answer(fmt.Sprintf(`{"of":%d}`, j.ID))); err != nil {
+			return err
+		}
+		say("answered" + about)
+	}
+}
+
+func missingJobs(ctx context.Context, at place, said []string) (lost []string, _ error) {
+	b, err := jobs(at, "after")
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range said {
+		step := strings.Fields(line)
+		j, err := b.ByHandle(ctx, job.Owner{Tenant: step[1], Session: "next"}, step[3])
+		ok := err == nil
+		switch step[0] {
+		case "begun":
+			ok = ok && (j.Status == job.Lost || j.Status == "exited")
+		case "spooled": // which is the kernel's to keep, until the output is closed
+			ok = ok && (at.power || wrote(b, j, step[2]))
+		case "wrote":
+			ok = ok && wrote(b, j, step[2])
+		case "ended":
+			ok = ok && j.Status == "exited" && j.Size == int64(len("written \n")+len(step[2]))
+		case "answered":
+			var a job.Answer
+			a, err = b.AnswerOf(ctx, j)
+			ok = ok && err == nil && string(a) == `{"of":`+step[2]+`}`
+		}
+		if !ok {
+			lost = append(lost, fmt.Sprintf("%s: it is %q, %v", line, j.Status, err))
+		}
+	}
+	return lost, nil
+}
+
+// wrote reports whether the output of a job is what it wrote.
+func wrote(b *job.Book, j job.Job, id string) bool {
+	o, err := b.Output(j)
+	if err != nil {
+		return false
+	}
+	defer o.Close()
+	text, _, _, err := o.Read(0, 100)
+	return err == nil && string(text) == "written "+id+"\n"
 }
 
 // A person is asked, says yes or no, and a yes is used.
