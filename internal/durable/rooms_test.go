@@ -224,13 +224,16 @@ func missingCallbacks(ctx context.Context, at place, said []string) ([]string, e
 }
 
 // A job begins and writes. Of three one runs on; the others end, and their calls
-// are answered.
-func jobs(at place, self string) (*job.Book, error) {
-	return job.New(job.Config{Store: at.store, Dir: filepath.Join(at.dir, "jobs"), Place: "/p", Self: self})
+// are answered. While somebody writes the others that do are alive; afterwards
+// nobody is.
+func jobs(at place, self string, alive bool) (*job.Book, error) {
+	return job.New(job.Config{
+		Store: at.store, Dir: filepath.Join(at.dir, "jobs"), Place: "/p", Self: self, Alive: func(string) bool { return alive },
+	})
 }
 
 func writeJobs(ctx context.Context, at place, tag string, say func(string)) error {
-	b, err := jobs(at, tag)
+	b, err := jobs(at, tag, true)
 	if err != nil {
 		return err
 	}
@@ -270,7 +273,7 @@ func writeJobs(ctx context.Context, at place, tag string, say func(string)) erro
 }
 
 func missingJobs(ctx context.Context, at place, said []string) (lost []string, _ error) {
-	b, err := jobs(at, "after")
+	b, err := jobs(at, "after", false)
 	if err != nil {
 		return nil, err
 	}
