@@ -1,7 +1,9 @@
 package callback
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -23,8 +25,13 @@ type Config struct {
 	Post func(Delivery) error
 	// Changed is told that what waits for a tenant has changed; it must not block.
 	Changed func(tenant string)
-	Now     func() time.Time // the clock; nil is time.Now
-	Log     *slog.Logger     // nil logs nothing
+	// Self names this process, and Alive says whether a process of such a name still
+	// runs: a callback is the matter of the one that set it, as long as it does. Nil
+	// is only this one.
+	Self  string
+	Alive func(self string) bool
+	Now   func() time.Time // the clock; nil is time.Now
+	Log   *slog.Logger     // nil logs nothing
 }
 
 // Book holds callbacks. Several processes may have one over the same store.
@@ -33,6 +40,7 @@ type Config struct {
 type Book struct {
 	cfg    Config
 	tables *state.Tables
+	posts  sync.Mutex // held while Post runs, which may be slow: nobody else waits for it
 
 	mu      sync.Mutex
 	waiting map[string][]chan struct{} // guarded by mu, by tenant: closed when something fired
@@ -54,6 +62,10 @@ func New(cfg Config) (*Book, error) {
 	}
 	if cfg.Changed == nil {
 		cfg.Changed = func(string) {}
+	}
+	cfg.Self = cmp.Or(cfg.Self, rand.Text())
+	if cfg.Alive == nil {
+		cfg.Alive = func(string) bool { return false }
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -81,9 +93,9 @@ func (b *Book) Set(ctx context.Context, tenant string, r Request) (c Callback, e
 		if err != nil {
 			return err
 		}
-		c = Callback{Tenant: tenant, Slot: slot, Message: r.Message, Delay: r.Delay, Left: r.Repeat, Due: now.Add(r.Delay), Session: r.Session}
-		res, err := tx.ExecContext(ctx, "INSERT INTO callbacks_armed (tenant, place, slot, message, delay, left, due, session) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			tenant, b.cfg.Place, slot, c.Message, c.Delay.Milliseconds(), c.Left, c.Due.UnixMilli(), c.Session)
+		c = Callback{Tenant: tenant, Slot: slot, Message: r.Message, Delay: r.Delay, Left: r.Repeat, Due: now.Add(r.Delay), Session: r.Session, self: b.cfg.Self}
+		res, err := tx.ExecContext(ctx, "INSERT INTO callbacks_armed (tenant, place, slot, message, delay, left, due, session, self) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			tenant, b.cfg.Place, slot, c.Message, c.Delay.Milliseconds(), c.Left, c.Due.UnixMilli(), c.Session, c.self)
 		if err != nil {
 			return err
 		}

@@ -338,7 +338,7 @@ func TestPostedAgain(t *testing.T) {
 	}
 	fails = false
 	for range 2 {
-		if err := opened(t, dir, change).postLeft(t.Context()); err != nil {
+		if err := opened(t, dir, change).Tick(t.Context(), always); err != nil {
 			t.Fatal(err)
 		}
 	}

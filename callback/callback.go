@@ -80,6 +80,8 @@ type Callback struct {
 	Left    int       // times it will fire; Forever
 	Due     time.Time // when it fires next, if its tenant is idle
 	Session string    // that asked for it
+
+	self string // the process that fires it
 }
 
 // Delivery is a callback that has fired.
@@ -93,4 +95,6 @@ type Delivery struct {
 	Times   int       // it has fired since somebody took it
 	Left    int       // times it will fire yet; Forever
 	Taken   time.Time // zero while it waits
+
+	self string // the process that tells it
 }

@@ -16,22 +16,15 @@ const (
 
 // Run fires what is due, each second at most one of a tenant, until ctx ends.
 // idle says whether a tenant may be told something now; one that is never idle
-// is told nothing. What was fired and not posted is posted first.
+// is told nothing.
 func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
-	posted := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-		}
-		if !b.cfg.Store.Made() {
-			continue // nobody has set anything yet
-		}
-		if !posted {
-			posted = b.postLeft(ctx) == nil
 		}
 		if err := b.Tick(ctx, idle); err != nil && ctx.Err() == nil {
 			b.cfg.Log.Error("callbacks cannot be fired", "err", err)
@@ -39,9 +32,13 @@ func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 	}
 }
 
-// Tick fires what is due now, one of each tenant that is idle. It does nothing
-// within a second of what it fired last.
+// Tick fires what is due now, one of each tenant that is idle, and takes over what
+// processes left that are gone. It does nothing within a second of what it fired
+// last.
 func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
+	if !b.cfg.Store.Made() {
+		return nil // nobody has set anything yet
+	}
 	now := b.cfg.Now()
 	b.mu.Lock()
 	// A clock that was set back must not keep callbacks waiting.
@@ -49,6 +46,9 @@ func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 	b.mu.Unlock()
 	if early {
 		return nil
+	}
+	if err := b.adopt(ctx); err != nil {
+		return err
 	}
 	due, next, err := b.due(ctx, now)
 	if err != nil {
@@ -72,13 +72,13 @@ func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 	return nil
 }
 
-// due is the callback of each tenant that has been due longest, and when to look
-// again.
+// due is the callback of each tenant that has been due longest, of those that are
+// this process's matter, and when to look again.
 func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next time.Time, err error) {
 	next = now.Add(lookAgain)
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		all, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE place = ? AND (due <= ? OR due > ? + delay) ORDER BY due, id",
-			b.cfg.Place, now.UnixMilli(), now.UnixMilli())
+		all, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE place = ? AND self = ? AND (due <= ? OR due > ? + delay) ORDER BY due, id",
+			b.cfg.Place, b.cfg.Self, now.UnixMilli(), now.UnixMilli())
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next tim
 			}
 		}
 		var first sql.NullInt64
-		if err := tx.QueryRowContext(ctx, "SELECT min(due) FROM callbacks_armed WHERE place = ?", b.cfg.Place).Scan(&first); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT min(due) FROM callbacks_armed WHERE place = ? AND self = ?", b.cfg.Place, b.cfg.Self).Scan(&first); err != nil {
 			return err
 		}
 		if first.Valid && at(first.Int64).Before(next) {
@@ -107,7 +107,7 @@ func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next tim
 func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery, ok bool, err error) {
 	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
 		ok = false
-		again, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE id = ? AND due = ?", c.ID, c.Due.UnixMilli())
+		again, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE id = ? AND due = ? AND self = ?", c.ID, c.Due.UnixMilli(), b.cfg.Self)
 		if err != nil || len(again) == 0 {
 			return err
 		}
@@ -132,9 +132,9 @@ func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery,
 		if err != nil {
 			return err
 		}
-		all, err := fired(ctx, tx, `INSERT INTO callbacks_fired (callback, tenant, place, slot, message, session, fired, times, left) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?)
-			ON CONFLICT (callback) WHERE taken = 0 DO UPDATE SET fired = excluded.fired, times = times + 1, left = excluded.left, posted = 0
-			RETURNING `+firedColumns, c.ID, c.Tenant, b.cfg.Place, c.Slot, c.Message, c.Session, now.UnixMilli(), left)
+		all, err := fired(ctx, tx, `INSERT INTO callbacks_fired (callback, tenant, place, slot, message, session, fired, times, left, self) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
+			ON CONFLICT (callback) WHERE taken = 0 DO UPDATE SET fired = excluded.fired, times = times + 1, left = excluded.left, posted = 0, self = excluded.self
+			RETURNING `+firedColumns, c.ID, c.Tenant, b.cfg.Place, c.Slot, c.Message, c.Session, now.UnixMilli(), left, b.cfg.Self)
 		if err != nil {
 			return err
 		}
@@ -159,6 +159,8 @@ func (b *Book) told(ctx context.Context, d Delivery) {
 
 // post carries a delivery further and notes that it did.
 func (b *Book) post(ctx context.Context, d Delivery) {
+	b.posts.Lock()
+	defer b.posts.Unlock()
 	err := b.cfg.Post(d)
 	if err == nil {
 		err = b.tables.Write(ctx, func(tx *sql.Tx) error {
@@ -169,17 +171,4 @@ func (b *Book) post(ctx context.Context, d Delivery) {
 	if err != nil {
 		b.cfg.Log.Error("a callback was not carried further; the next start tries again", "slot", d.Slot, "err", err)
 	}
-}
-
-// postLeft carries further what an earlier program had fired and not posted.
-func (b *Book) postLeft(ctx context.Context) error {
-	var left []Delivery
-	err := b.tables.Read(ctx, func(tx *sql.Tx) (err error) {
-		left, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND posted = 0 ORDER BY id LIMIT ?", b.cfg.Place, maxPending)
-		return err
-	})
-	for _, d := range left {
-		b.post(ctx, d)
-	}
-	return err
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	armedColumns = "id, tenant, slot, message, delay, left, due, session"
-	firedColumns = "id, tenant, slot, message, session, fired, times, left, taken"
+	armedColumns = "id, tenant, slot, message, delay, left, due, session, self"
+	firedColumns = "id, tenant, slot, message, session, fired, times, left, taken, self"
 )
 
 // armed are the callbacks that a query finds.
@@ -21,7 +21,7 @@ func armed(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []Ca
 	for rows.Next() {
 		var c Callback
 		var delay, due int64
-		if err := rows.Scan(&c.ID, &c.Tenant, &c.Slot, &c.Message, &delay, &c.Left, &due, &c.Session); err != nil {
+		if err := rows.Scan(&c.ID, &c.Tenant, &c.Slot, &c.Message, &delay, &c.Left, &due, &c.Session, &c.self); err != nil {
 			return nil, err
 		}
 		c.Delay, c.Due = time.Duration(delay)*time.Millisecond, at(due)
@@ -40,7 +40,7 @@ func fired(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []De
 	for rows.Next() {
 		var d Delivery
 		var when, taken int64
-		if err := rows.Scan(&d.ID, &d.Tenant, &d.Slot, &d.Message, &d.Session, &when, &d.Times, &d.Left, &taken); err != nil {
+		if err := rows.Scan(&d.ID, &d.Tenant, &d.Slot, &d.Message, &d.Session, &when, &d.Times, &d.Left, &taken, &d.self); err != nil {
 			return nil, err
 		}
 		d.Fired, d.Taken = at(when), at(taken)

@@ -4,7 +4,8 @@ import "belljar.dev/state"
 
 // schema is the tables of callbacks. Times are milliseconds since 1970, and 0
 // for none. A delivery is the callback's own until it is taken: what fires
-// meanwhile counts there.
+// meanwhile counts there. self is the process whose matter it is, and nobody
+// else's while that runs.
 var schema = state.Schema{Name: "callbacks", Steps: []string{`
 	CREATE TABLE callbacks_armed (
 		id      INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -35,4 +36,7 @@ var schema = state.Schema{Name: "callbacks", Steps: []string{`
 	) STRICT;
 	CREATE INDEX callbacks_by_taken ON callbacks_fired (place, tenant, taken, id);
 	CREATE UNIQUE INDEX callbacks_untaken ON callbacks_fired (callback) WHERE taken = 0;
+`, `
+	ALTER TABLE callbacks_armed ADD COLUMN self TEXT NOT NULL DEFAULT '';
+	ALTER TABLE callbacks_fired ADD COLUMN self TEXT NOT NULL DEFAULT '';
 `}}

@@ -13,7 +13,7 @@ const lookElsewhere = time.Second
 
 // Take are the deliveries that wait for a tenant, oldest first, and nobody else
 // is given them again. Those that another session asked for are left to it
-// while alive says that it lives.
+// while alive says that it lives, and those of another process to that.
 func (b *Book) Take(ctx context.Context, tenant, session string, alive func(session string) bool) (all []Delivery, err error) {
 	b.mu.Lock()
 	untaken := b.untaken
@@ -29,6 +29,9 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 	now := b.cfg.Now()
 	others := false
 	mine := func(d Delivery) bool {
+		if d.self != b.cfg.Self && b.cfg.Alive(d.self) {
+			return false // it is told by its own process
+		}
 		return d.Session == session || alive == nil || !alive(d.Session)
 	}
 	look := func(tx *sql.Tx) error {

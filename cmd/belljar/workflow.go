@@ -166,7 +166,7 @@ func (w *works) openFlow(ctx context.Context, f *workflow) error {
 	}
 	var err error
 	w.flow.callbacks, err = callback.New(callback.Config{
-		Store: w.store, Place: w.workspace, Log: w.log,
+		Store: w.store, Place: w.workspace, Log: w.log, Self: processName(os.Getpid()), Alive: alive,
 		Post: func(d callback.Delivery) error {
 			w.flow.later(hooks.Callback, d.Session, d.Tenant, map[string]any{
 				"callback_id": d.Slot, "message": d.Message, "times": d.Times, "left": d.Left,

@@ -1,0 +1,70 @@
+package callback
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+)
+
+// adopt makes what processes left that are gone the matter of this one: what they
+// set, and what they fired and did not post, which is posted. Of several processes
+// the first that writes has it.
+func (b *Book) adopt(ctx context.Context) error {
+	var gone []string
+	err := b.tables.Read(ctx, func(tx *sql.Tx) (err error) {
+		gone, err = b.gone(ctx, tx)
+		return err
+	})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	var left []Delivery
+	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+		left = nil
+		gone, err := b.gone(ctx, tx) // another may have been faster
+		for _, self := range gone {
+			if _, err := tx.ExecContext(ctx, "UPDATE callbacks_armed SET self = ? WHERE place = ? AND self = ?", b.cfg.Self, b.cfg.Place, self); err != nil {
+				return err
+			}
+			some, err := fired(ctx, tx, "UPDATE callbacks_fired SET self = ? WHERE place = ? AND self = ? AND posted = 0 RETURNING "+firedColumns, b.cfg.Self, b.cfg.Place, self)
+			if err != nil {
+				return err
+			}
+			left = append(left, some...)
+			if _, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET self = ? WHERE place = ? AND self = ? AND taken = 0", b.cfg.Self, b.cfg.Place, self); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(left, func(a, c Delivery) int { return int(a.ID - c.ID) })
+	b.remember()
+	for _, d := range left {
+		b.cfg.Changed(d.Tenant)
+		b.post(ctx, d)
+	}
+	return nil
+}
+
+// gone are the processes that left something and no longer run.
+func (b *Book) gone(ctx context.Context, tx *sql.Tx) (all []string, _ error) {
+	rows, err := tx.QueryContext(ctx, `SELECT self FROM callbacks_armed WHERE place = ?1 AND self <> ?2
+		UNION SELECT self FROM callbacks_fired WHERE place = ?1 AND self <> ?2 AND (taken = 0 OR posted = 0)`, b.cfg.Place, b.cfg.Self)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var self string
+		if err := rows.Scan(&self); err != nil {
+			return nil, err
+		}
+		if !b.cfg.Alive(self) {
+			all = append(all, self)
+		}
+	}
+	return all, rows.Err()
+}
