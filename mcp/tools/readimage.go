@@ -247,10 +247,15 @@ func (t *images) make(ctx context.Context, g policies.Grant, src []byte, o pictu
 	}
 	drawn, err := t.drawer.Draw(ctx, g, browser.Drawing{SVG: src})
 	if err != nil {
-		if e, ok := errors.AsType[*browser.Error](err); ok {
-			return nil, &picture.Error{Format: "svg", Message: "the image is an SVG, which a browser would have to draw: " + e.Message, Instead: "read its text, or convert it in the box to png"}
+		e, ok := errors.AsType[*browser.Error](err)
+		if !ok {
+			return nil, err
 		}
-		return nil, err
+		why := "the image is an SVG, which a browser has to draw: " + e.Message
+		if e.Kind == browser.KindForbidden {
+			why = fmt.Sprintf("the image is an SVG, which a browser has to draw, and profile %q has none", g.Profile())
+		}
+		return nil, &picture.Error{Format: "svg", Message: why, Instead: "read its text, or convert it to png in the sandbox"}
 	}
 	if shown, err = t.maker.Make(ctx, drawn.PNG, o); err != nil {
 		return nil, err
