@@ -224,7 +224,7 @@ func languageHere(n *html.Node) string {
 	}
 	words := strings.Fields(attr(n, "class"))
 	for i, w := range words {
-		for _, prefix := range []string{"language-", "lang-", "highlight-source-", "highlight-text-", "source-", "brush:", "brush-", "src-", "code-", "highlight-", "listingblock-"} {
+		for _, prefix := range []string{"language-", "lang-", "highlight-source-", "highlight-text-", "source-", "brush:", "brush-", "src-", "code-", "highlight-", "listingblock-", "hl-"} {
 			rest, ok := strings.CutPrefix(w, prefix)
 			if !ok {
 				continue
@@ -232,7 +232,7 @@ func languageHere(n *html.Node) string {
 			if rest == "" && prefix == "brush:" && i+1 < len(words) {
 				rest = strings.TrimSuffix(words[i+1], ";")
 			}
-			general := prefix == "src-" || prefix == "code-" || prefix == "highlight-" || prefix == "source-" || prefix == "brush-" || prefix == "listingblock-"
+			general := prefix == "src-" || prefix == "code-" || prefix == "highlight-" || prefix == "source-" || prefix == "brush-" || prefix == "listingblock-" || prefix == "hl-"
 			if lang := languageName(rest); lang != "" && (!general || known[lang]) {
 				return lang
 			}

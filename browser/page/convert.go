@@ -139,6 +139,7 @@ func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 	p.Hidden = dropHidden(t.doc, stylesOf(t.doc)) + dropSigns(t.doc)
 	dropConsent(t.body)
 	documentation := isDocumentation(t.doc)
+	dropNoise(t.body)
 	codeBlocks(t.body)
 	formulas(t.body)
 	media(t.body, base)

@@ -37,11 +37,17 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 			}
 		}
 	}
-	take(func(n *html.Node) bool { return hasAttr(n, HiddenAttr) }, total)
-	take(hiddenByItself, total*2/3)
+	anyhow := func(n *html.Node) bool {
+		return hasAttr(n, HiddenAttr) || hiddenByItself(n) || strings.EqualFold(attr(n, "aria-hidden"), "true") || sheet != nil && sheet.hides(n)
+	}
+	unseen := func(match func(*html.Node) bool) func(*html.Node) bool {
+		return func(n *html.Node) bool { return match(n) && !isPanel(n) && !isEcho(n, anyhow) }
+	}
+	take(unseen(func(n *html.Node) bool { return hasAttr(n, HiddenAttr) }), total)
+	take(unseen(hiddenByItself), total*2/3)
 	take(func(n *html.Node) bool { return strings.EqualFold(attr(n, "aria-hidden"), "true") && !ofMath(n) }, total/2)
 	if sheet != nil {
-		take(sheet.hides, total/3)
+		take(unseen(sheet.hides), total/3)
 	}
 	return hidden
 }

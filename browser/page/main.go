@@ -92,7 +92,20 @@ func mainOf(body *html.Node) *html.Node {
 	if best == nil || most*5 < contentLength(body) {
 		return body
 	}
+	if file := renderedFile(best); file != nil {
+		return file
+	}
 	return best
+}
+
+// renderedFile is the one file that a forge shows under what it says of its
+// repository, if that is a good part of the page, or nil.
+func renderedFile(main *html.Node) *html.Node {
+	found := all(main, func(n *html.Node) bool { return is(n, "article", "div") && hasClass(n, "markdown-body") })
+	if len(found) != 1 || paragraphs(found[0])*2 < paragraphs(main) || contentLength(found[0])*4 < contentLength(main) {
+		return nil
+	}
+	return found[0]
 }
 
 // substance counts what is worth reading for certain: paragraphs, code and

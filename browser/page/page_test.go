@@ -341,3 +341,22 @@ func FuzzConvert(f *testing.F) {
 		}
 	})
 }
+
+// What shows by a click or beside its hidden twin is kept; what only looks like
+// that is hidden text.
+func TestHiddenTwins(t *testing.T) {
+	words := "<p>" + strings.Repeat("Words of the page that are worth reading. ", 10) + "</p>"
+	for src, seen := range map[string]bool{
+		`<div><div role="tablist"><button role="tab">A</button><button role="tab">B</button></div><div role="tabpanel"><pre>one</pre></div><div role="tabpanel" hidden><pre>TWIN</pre></div></div>`: true,
+		`<div><div role="tabpanel"><pre>one</pre></div><div role="tabpanel" hidden><pre>TWIN</pre></div></div>`:                                                                                     false,
+		`<div><div role="tablist"><button role="tab">A</button></div><div role="tabpanel" hidden><p>TWIN</p></div></div>`:                                                                           false,
+		`<section><h2 class="sr-only">TWIN</h2><p><a href="/x">TWIN</a> is a name.</p></section>`:                                                                                                   true,
+		`<section><h2 class="sr-only">TWIN</h2><p>Another name.</p></section>`:                                                                                                                      false,
+		`<section><h2 class="sr-only">TWIN</h2><h2 class="sr-only">TWIN</h2><p style="display:none">TWIN</p></section>`:                                                                             false,
+	} {
+		p := convertString(t, "<body><main><h1>Page</h1>"+words+src+words+"</main></body>", Options{Whole: true})
+		if got := strings.Contains(p.Content, "TWIN"); got != seen {
+			t.Errorf("%s: seen %v, want %v: %s", src, got, seen, p.Content)
+		}
+	}
+}

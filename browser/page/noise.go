@@ -1,0 +1,82 @@
+package page
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// promptClasses are the counters that notebooks write beside their cells, and
+// backClasses the arrows of footnotes back to where they are cited.
+var (
+	promptClasses = []string{"jp-InputPrompt", "jp-OutputPrompt", "input_prompt", "output_prompt"}
+	backClasses   = []string{"mw-cite-backlink", "data-footnote-backref", "footnote-backref", "footnote-back", "reversefootnote"}
+)
+
+// copyWords are what stands on buttons over blocks of code.
+var copyWords = pattern(`(?i)^(code\W*)?\[?\s*(select all|copy( code| to clipboard)?|copied!?|expand|view raw|show all|wrap)\s*\]?$`)
+
+// dropNoise takes out what is there for the hand and not for the reader, and
+// puts who is quoted on a line of its own. It goes before blocks of code lose
+// their classes.
+func dropNoise(root *html.Node) {
+	walk(root, func(n *html.Node) bool {
+		switch {
+		case n.Type != html.ElementNode:
+		case hasClass(n, promptClasses...), is(n, "a", "span") && hasClass(n, backClasses...):
+			remove(n)
+			return false
+		case is(n, "pre"):
+			if b := before(n); b != nil && length(b) < 40 && copyWords().MatchString(lineOf(b)) {
+				remove(b)
+			}
+			return false
+		case is(n, "cite") && within(n, nil, "blockquote") != nil && strings.HasSuffix(lineOf(n), ":"):
+			n.Parent.InsertBefore(element("br"), n.NextSibling)
+		}
+		return true
+	})
+}
+
+// isPanel reports whether an element with code is one of those that a row of
+// tabs shows by turns: whoever clicks sees all of them.
+func isPanel(n *html.Node) bool {
+	if attr(n, "role") != "tabpanel" && !hasClass(n, "tab-panel", "tab-pane", "tabpanel", "tabcontent", "tabbed-block") ||
+		first(n, func(c *html.Node) bool { return is(c, "pre") }) == nil {
+		return false
+	}
+	p := n.Parent
+	for range 3 {
+		if p == nil || is(p, "body", "main", "article") {
+			return false
+		}
+		if tab := first(p, func(c *html.Node) bool { return attr(c, "role") == "tab" }); tab != nil && !contains(n, tab) {
+			return true
+		}
+		p = p.Parent
+	}
+	return false
+}
+
+// isEcho reports whether an element is a heading for screen readers whose words
+// stand beside it for everybody, as the name of a release does.
+func isEcho(n *html.Node, hidden func(*html.Node) bool) bool {
+	if !isHeading(n) || n.Parent == nil {
+		return false
+	}
+	text := lineOf(n)
+	if text == "" || len(text) > 100 {
+		return false
+	}
+	var b strings.Builder
+	walk(n.Parent, func(c *html.Node) bool {
+		switch {
+		case c.Type == html.TextNode:
+			b.WriteString(c.Data)
+		case c != n.Parent && c.Type == html.ElementNode && hidden(c):
+			return false
+		}
+		return b.Len() < 10_000
+	})
+	return strings.Contains(oneLine(b.String()), text)
+}
