@@ -49,6 +49,10 @@ func worldOf(t testing.TB, cfg sandbox.Config) (*sandbox.Supervisor, string) {
 			t.Errorf("close: %v", err)
 		}
 	})
+	if n := testenv.Patience(t); n > 1 {
+		// An init that is slow would be taken for one that hangs.
+		s.SetPatience(n * 10 * time.Second)
+	}
 	return s, cfg.Workspace
 }
 
