@@ -2,10 +2,13 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,21 +17,26 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// mix are calls of all the tools but AskUserQuestion, which waits for a person.
+// mix are calls of all the tools, each of which does its work: pages and search
+// results come from stand-ins at PLACE. A search is each time another, by the
+// number %d, and so are 20 pages: more are not asked of one host in a while. TASK
+// is the background task that was started last.
 var mix = []string{
 	`"Bash","arguments":{"command":"true"}`,
 	`"Bash","arguments":{"command":"seq 20000"}`,
 	`"ListBgTasks","arguments":{}`,
-	`"ReadBgOutput","arguments":{"task_id":1}`,
-	`"KillBgTask","arguments":{"task_id":1}`,
+	`"ReadBgOutput","arguments":{"task_id":TASK,"offset":0}`,
+	`"KillBgTask","arguments":{"task_id":TASK}`,
 	`"BackgroundBash","arguments":{"command":"true","delay_ms":0}`,
 	`"TaskManager","arguments":{"action":"create","text":"a"}`,
 	`"TaskManager","arguments":{"action":"list"}`,
 	`"PlanMode","arguments":{"action":"status"}`,
-	`"ReadImage","arguments":{"file_path":"/workspace/none.png"}`,
-	`"ReadDocs","arguments":{"url":"http://127.0.0.1:1/"}`,
-	`"WebSearch","arguments":{"query":""}`,
-	`"InvokeSkill","arguments":{"skill_name":"none"}`,
+	`"AskUserQuestion","arguments":{"questions_json":"[{\"text\":\"Which?\",\"options\":[\"A\",\"B\"]}]"}`,
+	`"ReadImage","arguments":{"file_path":"/workspace/dot.png"}`,
+	`"ReadDocs","arguments":{"url":"https://PLACE/page?PAGE","render":"never"}`,
+	`"WebSearch","arguments":{"query":"owls %d","engines":["standin"]}`,
+	`"InvokeSkill","arguments":{"skill_name":"belljar"}`,
+	`"SearchSkills","arguments":{"pattern":"sandbox"}`,
 	`"SetCallback","arguments":{"action":"list"}`,
 }
 
@@ -37,15 +45,27 @@ var mix = []string{
 // fewest: one that starves has none.
 func BenchmarkMix(b *testing.B) {
 	testenv.Need(b, testenv.UserNamespaces, testenv.Bash)
+	web := newStandIns(b)
+	for _, v := range web.env {
+		name, value, _ := strings.Cut(v, "=")
+		b.Setenv(name, value)
+	}
+	workspace := b.TempDir()
+	putPicture(b, filepath.Join(workspace, "dot.png"))
 	policy := filepath.Join(b.TempDir(), "policy.yaml")
-	const text = "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles: {p: {fs: {system: true, workspace: rw}}}\ntenants: {local: {limit: {calls: 1000000/s, burst: 1000000, in_flight: 128}}}\n"
+	text := strings.ReplaceAll(`version: 1
+ask: default
+defaults: {decision: allow, profile: p}
+profiles: {p: {fs: {system: true, workspace: rw}, limits: {jobs: 128}, net: {mode: proxy, allow_private: ["PLACE", "host.belljar.internal:443"]}}}
+tenants: {local: {limit: {calls: 1000000/s, burst: 1000000, in_flight: 128}}}
+`, "PLACE", web.place)
 	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	s := serve(b, os.Args[0], "belljar", "serve", "--workspace", b.TempDir(), "--policy", policy)
+	s := serve(b, os.Args[0], "belljar", "serve", "--workspace", workspace, "--policy", policy)
 	s.send(b, hello)
 	s.receive(b)
-	s.send(b, `{"jsonrpc":"2.0","id":"first","method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`)
+	s.send(b, `{"jsonrpc":"2.0","id":"first","method":"tools/call","params":{"name":"BackgroundBash","arguments":{"command":"true"}}}`)
 	s.receive(b)
 
 	var mu sync.Mutex
@@ -58,13 +78,15 @@ func BenchmarkMix(b *testing.B) {
 			b.Error(err)
 		}
 	}
-	const window = 128
+	const window, pages = 128, 20
 	total := max(b.N, 2*window)
 	answered := make([]int, len(mix))
+	task := 1
 	var took []time.Duration
 	var sent time.Time
 	call := func(n int) {
-		send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s}}`, n, mix[n%len(mix)])
+		params := strings.NewReplacer("%d", strconv.Itoa(n), "PAGE", strconv.Itoa(n/len(mix)%pages), "TASK", strconv.Itoa(task), "PLACE", web.place).Replace(mix[n%len(mix)])
+		send(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%s}}`, n, params)
 	}
 	ping := func() {
 		sent = time.Now()
@@ -88,6 +110,18 @@ func BenchmarkMix(b *testing.B) {
 			if r.Error != nil && r.Error.Code == -32003 {
 				b.Fatalf("call %v was refused: the benchmark does not measure what it says", id)
 			}
+			if bytes.Contains(r.Result, []byte(`"isError":true`)) {
+				b.Errorf("%s: %.300s", mix[int(id)%len(mix)], r.Result)
+			}
+			var started struct {
+				StructuredContent struct {
+					TaskID int `json:"task_id"`
+				}
+			}
+			if err := json.Unmarshal(r.Result, &started); err != nil {
+				b.Fatal(err)
+			}
+			task = max(task, started.StructuredContent.TaskID)
 			answered[int(id)%len(mix)]++
 			over++
 			if next < total {
