@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"mime"
 	"net/url"
-	"path"
 	"strings"
 
 	"belljar.dev/mcp"
@@ -192,16 +190,7 @@ func (sk *skills) read(_ context.Context, _ *mcp.Session, uri string) (data []by
 	case err != nil:
 		return nil, "", err
 	}
-	kind = mime.TypeByExtension(path.Ext(file))
-	switch {
-	case path.Ext(file) == ".md":
-		kind = "text/markdown"
-	case kind == "" && !strings.ContainsRune(string(data), 0):
-		kind = "text/plain"
-	case kind == "":
-		kind = "application/octet-stream"
-	}
-	return data, kind, nil
+	return data, kindOf(file, data), nil
 }
 
 // prompts are the skills as prompts: a person chooses one at the client.
