@@ -222,6 +222,9 @@ func languageHere(n *html.Node) string {
 			return lang
 		}
 	}
+	if lang := languageName(attr(n, "lang")); known[lang] && is(n, "pre", "code") {
+		return lang // which is for languages that people speak, and some write so
+	}
 	words := strings.Fields(attr(n, "class"))
 	for i, w := range words {
 		for _, prefix := range []string{"language-", "lang-", "highlight-source-", "highlight-text-", "source-", "brush:", "brush-", "src-", "code-", "highlight-", "listingblock-", "hl-"} {

@@ -36,6 +36,10 @@ func TestGolden(t *testing.T) {
 		"kind-rfc.html":       {ContentType: "text/html"},
 		"kind-mail.html":      {ContentType: "text/html"},
 		"kind-notebook.html":  {ContentType: "text/html"},
+		"kind-qa.html":        {ContentType: "text/html"},
+		"kind-comments.html":  {ContentType: "text/html"},
+		"kind-blog.html":      {ContentType: "text/html"},
+		"kind-registry.html":  {ContentType: "text/html"},
 		"kind-readme.html":    {ContentType: "text/html"},
 	} {
 		t.Run(name, func(t *testing.T) {

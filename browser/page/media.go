@@ -180,7 +180,8 @@ func source(img, picture *html.Node, base *url.URL) {
 // pixel reports whether an image is there to be loaded, not to be seen.
 func pixel(img *html.Node) bool {
 	w, h := attr(img, "width"), attr(img, "height")
-	return (w == "1" || w == "0") && (h == "1" || h == "0" || h == "") || h == "1" && w == ""
+	thin := func(side string) bool { return side == "0" || side == "1" }
+	return thin(w) && (h == "" || thin(h)) || thin(h) && (w == "" || attr(img, "alt") == "")
 }
 
 // plays puts a link in the place of a frame, film or sound.

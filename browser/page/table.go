@@ -33,7 +33,8 @@ func layout(table *html.Node) bool {
 			}
 		}
 	}
-	if cells <= 1 || heads == 0 && (rows == 1 || cells == rows) && length(table) > 400 {
+	size := length(table)
+	if cells <= 1 || heads == 0 && (rows == 1 && size > 100 || cells == rows && size > 400) {
 		return true
 	}
 	return big && heads == 0
