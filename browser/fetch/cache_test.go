@@ -11,6 +11,7 @@ import (
 
 	"belljar.dev/browser/fetch"
 	"belljar.dev/browser/fetch/fetchtest"
+	"belljar.dev/policies"
 )
 
 // An answer is kept for a quarter of an hour, for its tenant and its policy,
@@ -100,6 +101,7 @@ func TestHostIsNotAskedTooOften(t *testing.T) {
 		w.Header().Set("Cache-Control", "no-store")
 		io.WriteString(w, "x")
 	}))
+	r.Serve(t, "b.example", text("x"))
 	g := fetchtest.Grant(t, fmt.Sprintf(open, ""), "one", "http://x.example/")
 	waited := ""
 	for range 21 {
@@ -109,6 +111,22 @@ func TestHostIsNotAskedTooOften(t *testing.T) {
 	}
 	if strings.Count(waited, "before a.example is asked again") != 1 {
 		t.Errorf("got %q", waited)
+	}
+	// Other hosts and other tenants do not wait for that.
+	other := fetchtest.Grant(t, fmt.Sprintf(open, ""), "another", "http://x.example/")
+	for i, ask := range []struct {
+		g   policies.Grant
+		url string
+	}{{g, "http://b.example/"}, {other, "http://a.example/"}} {
+		if _, err := r.getAs(t.Context(), ask.g, ask.url, func(q *fetch.Request) {
+			q.Progress = func(s string) {
+				if strings.Contains(s, "asked again") {
+					t.Errorf("%d: %s", i, s)
+				}
+			}
+		}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -152,9 +153,7 @@ func TestReadImageFormats(t *testing.T) {
 		{"bomb.png", nil, "", 0, 0, "60000 x 60000"},
 	} {
 		args := map[string]any{"file_path": "/workspace/" + tt.file}
-		for k, v := range tt.args {
-			args[k] = v
-		}
+		maps.Copy(args, tt.args)
 		r := b.call("ReadImage", args)
 		out := structure[imageInfo](t, r)
 		if r.IsError != (tt.format == "") || out.Format != tt.format || out.ShownWidth != tt.w || out.ShownHeight != tt.h || !strings.Contains(words(r), tt.want) {

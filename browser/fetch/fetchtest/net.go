@@ -12,8 +12,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
-	"io"
-	"log"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -109,7 +108,7 @@ func (n *Net) serveTLS(t testing.TB, name string, h http.Handler, c tls.Certific
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c}}
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that were given up
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // of handshakes that were given up
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	n.at(net.JoinHostPort(name, "443"), s.Listener.Addr())
