@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/signal"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -112,9 +113,8 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 	case given == 0 && one.State != question.Waiting:
 		return failure(fmt.Errorf("answer %s: %w: %s", one.ID, question.ErrOver, one.Over()))
 	case given == 0:
-		if said.Words, said.Decline, err = dialogue(c.OutOrStdout(), bufio.NewReader(c.InOrStdin()), one); err != nil {
-			return failure(err)
-		}
+		_, err := a.ask(c, bufio.NewReader(c.InOrStdin()), one, at)
+		return err
 	case given != n:
 		return usage("ask answer: %s has %d questions, and %d answers were given", one.ID, n, given)
 	default:
@@ -139,11 +139,7 @@ func (a *questioning) each(c *cobra.Command, found []seenBy[[]question.Asked]) e
 		if err != nil {
 			return err
 		}
-		said := questionAnswer{Note: a.note}
-		if said.Words, said.Decline, err = dialogue(c.OutOrStdout(), lines, one); err != nil {
-			return failure(err)
-		}
-		if err := a.send(c, at, one.ID, said); err != nil {
+		if left, err := a.ask(c, lines, one, at); err != nil || left {
 			return err
 		}
 	}
@@ -152,6 +148,28 @@ func (a *questioning) each(c *cobra.Command, found []seenBy[[]question.Asked]) e
 	}
 	_, err := fmt.Fprintln(c.OutOrStdout(), "No question waits for an answer.")
 	return failure(err)
+}
+
+// ask asks a person, by a form where the terminal shows one and in lines elsewhere,
+// and sends what they say; left says that they go away without a word.
+func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.Asked, at *controlClient) (left bool, err error) {
+	said := questionAnswer{Note: a.note}
+	if s := newScreen(c); s.formed() {
+		ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+		defer cancel()
+		f, err := s.fill(ctx, one)
+		if err != nil {
+			return false, failure(fmt.Errorf("answer %s: %w", one.ID, err))
+		}
+		if f.state == formLeft {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s: not answered. It waits on.\n", one.ID)
+			return true, failure(err)
+		}
+		said.Words, said.Decline = f.words, f.state == formDeclined
+	} else if said.Words, said.Decline, err = dialogue(c.OutOrStdout(), lines, one); err != nil {
+		return false, failure(err)
+	}
+	return false, a.send(c, at, one.ID, said)
 }
 
 // get is a whole question, and a server that takes the answer: all of one state

@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 )
@@ -20,26 +18,12 @@ import (
 // away: a server that was started on one must not stay behind without it.
 func TestServerEndsWithItsTerminal(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	master := os.NewFile(uintptr(fd), "master")
-	defer master.Close()
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	// By descriptor: another /dev/pts may be mounted here.
-	end, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-	slave := os.NewFile(end, "slave")
+	master, slave := pty(t)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Args = []string{"belljar", "serve", "--http", "127.0.0.1:0", "--workspace", t.TempDir(), "--state", t.TempDir()}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	err = cmd.Start()
+	err := cmd.Start()
 	slave.Close()
 	if err != nil {
 		t.Fatal(err)
