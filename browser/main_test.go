@@ -18,10 +18,12 @@ import (
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/egress"
+	"belljar.dev/sandbox/escape"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
+	escape.Main()
 	testenv.Main(m)
 }
 
