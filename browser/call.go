@@ -117,7 +117,7 @@ func (p *Pool) worthAgain(err error, box, g policies.Grant) bool {
 		if box.NestsNamespaces() && g.Browser() == policies.BrowserDegraded {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if p.bare == nil && p.program != "" {
+			if p.bare == nil && errors.Is(err, errNotNested) {
 				p.bare = err
 				p.cfg.Log.Warn("browsers run without a sandbox of their own on this host", "err", err)
 				return true

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,14 +26,6 @@ const (
 	beat         = time.Second
 	beatPatience = 5 * time.Second
 	maxErrands   = 256 // commands that nobody waits for, of one Chrome
-)
-
-// oldestChrome is the major version that can do all that is asked of it
-// (Element.getHTML and the headless shell as it is now); newestTried the newest
-// that the tests ran with.
-const (
-	oldestChrome = 125
-	newestTried  = 156
 )
 
 // errDied is the cause of all that fails because a Chrome died or was ended.
@@ -114,7 +105,7 @@ func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string,
 		}
 	})
 	if err := ch.greet(ctx); err != nil {
-		err = fmt.Errorf("%w; it said: %s", err, ch.lastWords())
+		err = startFault(err, ch.lastWords())
 		ch.close()
 		return nil, err
 	}
@@ -130,21 +121,10 @@ func (ch *chrome) greet(ctx context.Context) error {
 		return fmt.Errorf("start Chrome: %w", err)
 	}
 	ch.version = v.Product
-	if major := majorVersion(v.Product); major < oldestChrome {
-		return fmt.Errorf("start Chrome: %s is too old, %d is the oldest that works here", v.Product, oldestChrome)
+	if _, err := tried(v.Product); err != nil {
+		return fmt.Errorf("start Chrome: %w", err)
 	}
 	return nil
-}
-
-// majorVersion of "HeadlessChrome/156.0.8078.79" is 156, and 0 of what is none.
-func majorVersion(product string) int {
-	_, version, _ := strings.Cut(product, "/")
-	major, _, _ := strings.Cut(version, ".")
-	n, err := strconv.Atoi(major)
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // lastWords are the end of what Chrome wrote.

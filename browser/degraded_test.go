@@ -1,14 +1,12 @@
 package browser_test
 
 import (
+	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"unsafe"
-
-	"golang.org/x/net/bpf"
-	"golang.org/x/sys/unix"
 
 	"belljar.dev/browser"
 	"belljar.dev/internal/testenv"
@@ -20,36 +18,6 @@ import (
 // unnestedEnv has the test be run in a process to which the host allows boxes and
 // no namespaces like those of Chrome's own sandbox.
 const unnestedEnv = "BELLJAR_TEST_UNNESTED"
-
-// unnest does that by a filter for system calls, as some hosts do by a security
-// module: a user namespace is made with a mount namespace, or not at all.
-func unnest() error {
-	const (
-		number = 0  // seccomp_data.nr
-		flags  = 16 // seccomp_data.args[0]
-	)
-	program, err := bpf.Assemble([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: number, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE, SkipTrue: 1},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_UNSHARE, SkipTrue: 4},
-		bpf.LoadAbsolute{Off: flags, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.CLONE_NEWNS, SkipTrue: 2},
-		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.CLONE_NEWUSER, SkipTrue: 1},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
-	})
-	if err != nil {
-		return err
-	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	filter := unix.SockFprog{Len: uint16(len(program)), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&filter))); errno != 0 {
-		return errno
-	}
-	return nil
-}
 
 // Where Chrome's own sandbox cannot work, a page is loaded only if the policy
 // takes that, is marked, and is behind the walls of its box; and the doctor says
@@ -70,7 +38,7 @@ func TestDegraded(t *testing.T) {
 	}
 	r := newRig(t, browser.Config{})
 	if unnested {
-		if err := unnest(); err != nil {
+		if err := testenv.Unnest(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -111,6 +79,47 @@ profiles: {pages: {browser: MODE, net: {mode: proxy, allow_private: ["site.examp
 		t.Logf("%+v", c)
 		if own := c.Name == "its own sandbox"; own && c.OK == unnested || !own && !c.OK {
 			t.Errorf("doctor: %+v", c)
+		}
+	}
+}
+
+// A Chrome that does not start for another reason is none without a sandbox.
+func TestNotDegraded(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces)
+	s, err := sandbox.New(sandbox.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var log strings.Builder
+	p, err := browser.New(browser.Config{Supervisor: s, Program: "/usr/bin/true", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := policytest.GrantProfile(t, "browser: degraded\nnet: {mode: proxy, allow: [a.example]}")
+	for range 2 {
+		if l, err := p.Load(t.Context(), g, browser.Request{URL: "http://a.example/"}); browser.KindOf(err) != browser.KindAbsent {
+			t.Errorf("got %+v, %v", l, err)
+		}
+	}
+	p.Close()
+	if strings.Contains(log.String(), "without a sandbox") {
+		t.Errorf("log: %s", &log)
+	}
+	checks := browser.Examine(t.Context(), s, policytest.GrantProfile(t, "browser: degraded"), "/usr/bin/true")
+	if len(checks) != 1 || checks[0].OK || checks[0].Mend != browser.Install {
+		t.Errorf("doctor: %+v", checks)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for product, want := range map[string]string{
+		"HeadlessChrome/156.0.8078.79": "", "Chrome/125.0.1": "", "HeadlessChrome/9999.0": "newer than",
+		"HeadlessChrome/124.0.6367.207": "too old, 125 is the oldest", "Chromium": "names no version", "": "names no version", "X/-3.1": "names no version",
+	} {
+		note, err := browser.Tried(product)
+		if got := fmt.Sprint(note, err); !strings.Contains(got, want) || (err == nil) != (want == "" || want == "newer than") {
+			t.Errorf("%q: got %s, want %q", product, got, want)
 		}
 	}
 }

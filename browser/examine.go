@@ -25,7 +25,7 @@ func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, progr
 		program, err = p.find()
 	}
 	if err != nil {
-		found.Detail, found.Degraded = err.Error(), "pages are read as the server sends them, and what their scripts would write is not there; SVG images are not drawn"
+		found.Detail, found.Degraded = err.Error(), withoutChrome
 		found.Mend = Install
 		return []sandbox.Check{found}
 	}
@@ -39,12 +39,15 @@ func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, progr
 	if err == nil {
 		own.OK, own.Detail = insulated(ctx, ch)
 		found.Detail += ", " + ch.version
-		if v := majorVersion(ch.version); v > newestTried {
-			found.Detail += fmt.Sprintf(" (newer than %d, the last that was tried)", newestTried)
+		if note, err := tried(ch.version); err == nil && note != "" {
+			found.Detail += " (" + note + ")"
 		}
 		ch.close()
+	} else if !errors.Is(err, errNotNested) {
+		found.OK, found.Detail, found.Degraded, found.Mend = false, program+": "+firstLine(err), withoutChrome, Install
+		return []sandbox.Check{found}
 	} else {
-		own.Detail = firstLine(err)
+		own.Detail = errNotNested.Error() + ", and it is made of them"
 		own.Degraded = "a profile with browser: sandboxed has no browser here; one with browser: degraded has it behind the walls of its box only"
 		own.Mend = "let the box make user namespaces: look at security modules that restrict them (sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)"
 	}
@@ -58,6 +61,9 @@ func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, progr
 	}
 	return []sandbox.Check{found, own, draws}
 }
+
+// withoutChrome is what a host lacks that has none.
+const withoutChrome = "pages are read as the server sends them, and what their scripts would write is not there; SVG images are not drawn"
 
 func firstLine(err error) string {
 	text := err.Error()

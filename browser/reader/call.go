@@ -185,10 +185,10 @@ func (c *call) missing(res *Result, why string) {
 	p := res.Page
 	switch {
 	case p.NeedsScript != "":
-		res.Notes = append(res.Notes, "The page looks as if it were incomplete without a browser ("+p.NeedsScript+"): text may be missing.")
+		res.Notes = append(res.Notes, "The page looks as if it were incomplete without a browser ("+p.NeedsScript+"): text may be missing, since "+res.Why+".")
 	case c.mode == policies.RenderAlways:
 	default:
-		res.Notes = append(res.Notes, "Not done, since no browser rendered the page: "+why+".")
+		res.Notes = append(res.Notes, "Not done, since no browser rendered the page: "+why+". The reason: "+res.Why+".")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -45,23 +46,24 @@ on there, and has it draw a picture. It reaches nothing outside of this host.
 With --json it prints an object with "ok" and "checks".
 
 Exit status: 0 pages can be loaded, with Chromium's own sandbox on; 1 they
-cannot; 2 the command line makes no sense.`,
+cannot, or only without it; 2 the command line makes no sense.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			checks, err := examineBrowser(c.Context(), program)
 			if err != nil {
 				return failure(err)
 			}
-			ok := true
-			for _, k := range checks {
-				ok = ok && k.OK
-			}
+			ok := !slices.ContainsFunc(checks, func(k sandbox.Check) bool { return !k.OK })
 			if asJSON {
 				err = printJSON(c.OutOrStdout(), map[string]any{"ok": ok, "checks": checks})
 			} else {
 				err = table(c.OutOrStdout(), diagnosis{Checks: checks})
 			}
-			if err == nil && !ok {
+			switch {
+			case err != nil || ok:
+			case checks[len(checks)-1].OK: // it draws
+				err = errors.New("pages can be loaded here only without Chromium's own sandbox, which a policy has to say: browser: degraded; see above how to mend it")
+			default:
 				err = errors.New("pages cannot be loaded in a browser on this host; see above how to mend it")
 			}
 			return failure(err)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	// The helpers of a command under test start as this test binary.
 	sandbox.Init()
 	escape.Main()
-	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener})
+	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener, "unnested": unnested})
 }
 
 // update rewrites the golden files in the scripts to what the commands print.
@@ -46,21 +46,24 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(filepath.Join(e.WorkDir, "ws"), 0o750)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"sub":    sub,
-			"taken":  taken,
-			"layout": layout(t),
+			"sub":       sub,
+			"taken":     taken,
+			"layout":    layout(t),
+			"webserver": webserver,
 		},
 	})
 }
 
-// condition says whether boxes can run here, whether there is curl, or whether
-// we are root; where
-// TEST_REQUIRE asks for what boxes need, its lack fails the test instead of
-// skipping scripts.
+// condition says whether boxes can run here, whether there is curl or a
+// Chromium, or whether we are root; where TEST_REQUIRE asks for what boxes need,
+// its lack fails the test instead of skipping scripts.
 func condition(t *testing.T, cond string) bool {
 	switch cond {
 	case "boxes":
 		testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+		return true
+	case "chromium":
+		testenv.Need(t, testenv.Chromium)
 		return true
 	case "curl":
 		testenv.Need(t, testenv.Curl)
