@@ -51,28 +51,39 @@ type Box struct {
 	grant policies.Grant
 	open  bool // it is whole; guarded by the supervisor's mu
 
-	group   *group
-	process *os.Process
-	conn    *wire
-	uid     int
-	env     []string         // what every command gets, "NAME=value", sorted
-	image   *images.Tree     // below its root, or nil
-	shell   string           // runs scripts
-	nested  bool             // each command gets a pid namespace of its own
-	guard   *protector       // of the workspace, or nil
-	area    *storage         // what holds /tmp and home, or nil where memory does
-	lease   *workspace.Lease // of an overlay workspace, or nil
-	calls   *workspace.Calls // its checkpoints, or nil
-	door    *door            // the way out
-	execs   *execView        // what its commands start, or nil where nobody looks
-	sockets socketRequests   // that the init was asked for
-	held    Limits
-	deaf    func()        // ends the watch for kills for memory
-	gone    chan struct{} // closed when the init has ended
-	wg      sync.WaitGroup
+	group     *group
+	process   *os.Process // of its init, as conn; set with waking and mu held
+	conn      *wire
+	uid       int
+	env       []string         // what every command gets, "NAME=value", sorted
+	image     *images.Tree     // below its root, or nil
+	shell     string           // runs scripts
+	nested    bool             // each command gets a pid namespace of its own
+	guard     *protector       // of the workspace, or nil
+	area      *storage         // what holds /tmp and home, or nil where memory does
+	lease     *workspace.Lease // of an overlay workspace, or nil
+	calls     *workspace.Calls // its checkpoints, or nil
+	door      *door            // the way out
+	execs     *execView        // what its commands start, or nil where nobody looks
+	sockets   socketRequests   // that the init was asked for
+	held      Limits
+	deaf      func()             // ends the watch for kills for memory
+	answers   chan boxinit.Reply // of the init about itself
+	kept      kept               // what outlives it
+	end       func()             // closes gone
+	releasing sync.Once
+	gone      chan struct{} // closed when the box is no more
+	wg        sync.WaitGroup
+
+	waking sync.RWMutex // see park.go; taken before mu
 
 	mu        sync.Mutex
 	closed    bool
+	parked    bool          // there is no init; set with waking held too
+	ended     chan struct{} // closed when the init has ended; set with waking held
+	used      time.Time     // when the box was last left alone
+	resting   *time.Timer   // calls rest, while waits; nil before the first time
+	waits     bool
 	lastID    uint64             // of commands, on the wire
 	lastJob   int64              // of background jobs
 	lastLeaf  int                // of leaf cgroups
@@ -94,7 +105,11 @@ type Box struct {
 }
 
 func newBox(s *Supervisor, id, name string, g policies.Grant) *Box {
-	return &Box{sup: s, id: id, name: name, grant: g, publish: g.Publish(), gone: make(chan struct{}), running: map[uint64]*Job{}, asked: map[*Job]time.Time{}}
+	gone := make(chan struct{})
+	return &Box{
+		sup: s, id: id, name: name, grant: g, publish: g.Publish(), gone: gone, end: sync.OnceFunc(func() { close(gone) }),
+		answers: make(chan boxinit.Reply, 1), kept: kept{overlay: -1, storage: -1}, running: map[uint64]*Job{}, asked: map[*Job]time.Time{},
+	}
 }
 
 // start makes the box and waits until its init is ready.
@@ -113,20 +128,22 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 		b.image, err = b.sup.useImage(b.grant)
 	}
 	if err == nil {
-		err = b.begin(ctx)
+		b.deaf, err = b.group.watchOOM(b.outOfMemory)
+	}
+	if err == nil {
+		b.waking.Lock()
+		err = b.live(ctx)
+		b.waking.Unlock()
+	}
+	if err == nil && b.kept.able {
+		b.kept.places, err = b.places()
 	}
 	if err != nil {
-		b.release()
+		b.shut()
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
-	_ = b.conn.expect(time.Time{})
-	b.wg.Go(b.listen)
 	if b.held[policies.LimitMemory] == Watchdog {
 		b.wg.Go(b.watchMemory)
-	}
-	if err := b.door.listenOnPorts(ctx, b.grant.Egress().Ports()); err != nil {
-		_ = b.Close()
-		return fmt.Errorf("open box %s: open the egress door: %w", b.id, err)
 	}
 	return nil
 }
@@ -134,31 +151,37 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 // begin starts the init and waits until it has built the box. What it is to
 // build is found out while the kernel makes its namespaces.
 func (b *Box) begin(ctx context.Context) error {
-	started := make(chan error, 1)
+	type start struct {
+		process *os.Process
+		conn    *wire
+		err     error
+	}
+	started := make(chan start, 1)
 	go func() {
-		var err error
-		b.process, b.conn, err = b.sup.startInit(b.group, b.uid)
-		started <- err
+		process, conn, err := b.sup.startInit(b.group, b.uid)
+		started <- start{process, conn, err}
 	}()
 	script, files, err := b.design(ctx)
-	if startErr := <-started; startErr != nil {
+	s := <-started
+	if s.err != nil {
 		boxinit.CloseAll(files)
-		return errors.Join(startErr, err)
+		return errors.Join(s.err, err)
 	}
+	b.mu.Lock()
+	b.process, b.conn = s.process, s.conn
+	if b.closed { // by who has killed the init before
+		err = errors.Join(err, b.goneErr())
+	}
+	b.mu.Unlock()
 	if err == nil {
 		err = sendScript(b.conn, script, files, b.sup.patience.start)
 	}
 	boxinit.CloseAll(files)
 	if err == nil {
-		b.deaf, err = b.group.watchOOM(b.outOfMemory)
-	}
-	if err == nil {
 		err = b.ready(ctx, script)
 	}
 	if err != nil {
-		b.conn.Close()
-		_ = b.process.Kill()
-		_, _ = b.process.Wait()
+		b.endInit()
 	}
 	return err
 }
@@ -170,9 +193,12 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if b.door, err = b.sup.newDoor(b); err != nil {
-		boxinit.CloseAll(p.passed())
-		return nil, nil, err
+	first := b.door == nil
+	if first {
+		if b.door, err = b.sup.newDoor(b); err != nil {
+			boxinit.CloseAll(p.passed())
+			return nil, nil, err
+		}
 	}
 	if p.authority = b.door.Authority(); len(p.authority) > 0 {
 		p.files[authorityFile] = string(p.authority)
@@ -183,7 +209,11 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 		}
 		p.files[storeFile] = string(store)
 	}
-	if b.execs, err = b.sup.newExecView(b); err == nil && b.execs != nil {
+	if first {
+		b.execs, err = b.sup.newExecView(b)
+	}
+	if err == nil && b.execs != nil {
+		b.execs.renew()
 		p.ours = b.execs.ours
 		p.watcher, err = execFilter(p.ours)
 	}
@@ -191,7 +221,9 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 		boxinit.CloseAll(p.passed())
 		return nil, nil, err
 	}
-	b.env, b.nested, b.shell = boxEnv(b.grant, b.image, len(p.authority) > 0), p.nested, shellOf(b.image)
+	if first {
+		b.env, b.nested, b.shell = boxEnv(b.grant, b.image, len(p.authority) > 0), p.nested, shellOf(b.image)
+	}
 	if err := b.overlay(p); err != nil {
 		boxinit.CloseAll(p.passed())
 		return nil, nil, err
@@ -199,14 +231,14 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 	if b.guard, err = b.sup.protector(b.grant); err == nil && b.guard != nil {
 		p.pins, err = b.guard.pins()
 	}
-	if err == nil && b.area != nil {
-		p.area, err = unix.FcntlInt(uintptr(b.area.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		b.sup.useTemplate(ctx, p)
+		err = b.kept.again(p, b.area)
 	}
 	if err != nil {
 		boxinit.CloseAll(p.passed())
 		return nil, nil, err
 	}
-	b.sup.useTemplate(ctx, p)
 	return p.script(), p.passed(), nil
 }
 
@@ -219,17 +251,16 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 	_ = b.conn.expect(deadline)
 	buf := make([]byte, boxinit.MaxReply+1)
 	first, files, err := b.receive(buf)
-	if err == nil && first.Op == boxinit.OpSocket {
-		if err := b.openDoor(files); err != nil {
-			return err
+	for _, step := range []struct {
+		brings boxinit.Op
+		take   func(files []int) error
+	}{{boxinit.OpSocket, b.openDoor}, {boxinit.OpKept, b.keep}, {boxinit.OpListener, b.watchExecs}} {
+		if err == nil && first.Op == step.brings {
+			if err := step.take(files); err != nil {
+				return err
+			}
+			first, files, err = b.receive(buf)
 		}
-		first, files, err = b.receive(buf)
-	}
-	if err == nil && first.Op == boxinit.OpListener {
-		if err := b.watchExecs(files); err != nil {
-			return err
-		}
-		first, files, err = b.receive(buf)
 	}
 	boxinit.CloseAll(files)
 	switch {
@@ -243,7 +274,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
 		}
-	case first.Op != boxinit.OpReady || !b.door.opened || b.execs != nil && !b.execs.begun:
+	case first.Op != boxinit.OpReady || !b.door.opened || b.kept.want > 0 || b.execs != nil && !b.execs.begun:
 		return errors.New("its init spoke before it was ready")
 	}
 	return nil
@@ -262,7 +293,7 @@ func (b *Box) Limits() Limits { return maps.Clone(b.held) }
 func (b *Box) Broken() <-chan struct{} { return b.gone }
 
 // receive reads one message of the init and believes its form only. Files come
-// with an OpSocket or an OpListener only, and are the caller's.
+// with an OpSocket, OpListener or OpKept only, and are the caller's.
 func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
 	n, files, err := b.conn.receive(buf)
 	if errors.Is(err, unix.ECONNRESET) {
@@ -278,15 +309,19 @@ func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
 	default:
 		r, err = boxinit.ParseReply(buf[:n])
 	}
-	if err != nil || r.Op != boxinit.OpSocket && r.Op != boxinit.OpListener {
+	if err != nil || !bringsFiles(r.Op) {
 		boxinit.CloseAll(files) // not ours to keep
 		files = nil
 	}
 	return r, files, err
 }
 
+func bringsFiles(op boxinit.Op) bool {
+	return op == boxinit.OpSocket || op == boxinit.OpListener || op == boxinit.OpKept
+}
+
 // listen hands the init's messages to the jobs until the init is gone, then
-// ends them all.
+// ends them all, unless the box was parked: then it had none.
 func (b *Box) listen() {
 	buf := make([]byte, boxinit.MaxReply+1)
 	var err error
@@ -299,6 +334,13 @@ func (b *Box) listen() {
 		if b.sockets.hear(r, files) {
 			continue
 		}
+		if r.Op == boxinit.OpIdle {
+			select {
+			case b.answers <- r:
+				continue
+			default:
+			}
+		}
 		b.mu.Lock()
 		j := b.running[r.ID]
 		if w := b.warm; w != nil && w.job.wire == r.ID {
@@ -310,7 +352,7 @@ func (b *Box) listen() {
 			continue
 		}
 		// The end of what nobody waits for any more is told once.
-		if strays++; r.Op == boxinit.OpReady || r.Op == boxinit.OpSocket || r.Op == boxinit.OpListener || r.ID > asked || strays > asked {
+		if strays++; r.Op == boxinit.OpReady || bringsFiles(r.Op) || r.Op == boxinit.OpIdle || r.ID > asked || strays > asked {
 			err = errors.New("it speaks of what it was not asked for")
 			break
 		}
@@ -321,36 +363,55 @@ func (b *Box) listen() {
 	_ = b.process.Kill()
 	state, _ := b.process.Wait()
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.parked {
+		return
+	}
 	if b.cause == nil {
 		b.cause = fmt.Errorf("the box's init ended (%v): %w", state, err)
 		b.sup.cfg.Log.Warn("box broke", "box", b.id, "err", b.cause)
 	}
 	b.closed = true
-	b.mu.Unlock()
-	close(b.gone)
+	b.end()
 }
 
 // Close kills everything in the box, waits until it is gone and removes what
 // the host holds for it. Commands that run give a Result with status Killed.
 // Twice is fine, concurrent is fine.
 func (b *Box) Close() error {
+	b.shut()
+	b.sup.forget(b.id)
+	return nil
+}
+
+// shut is Close of a box that may not be whole.
+func (b *Box) shut() {
 	b.mu.Lock()
 	b.closed = true
 	if b.cause == nil {
 		b.cause = ErrClosed
 	}
+	if b.process != nil {
+		_ = b.process.Kill()
+		b.conn.Close()
+	}
 	b.mu.Unlock()
-	_ = b.process.Kill()
-	b.conn.Close()
+	b.waking.Lock() // who parks or wakes the box, or starts a command in it, has come to an end
+	if b.parked || b.ended == nil {
+		b.end()
+	}
+	b.waking.Unlock()
 	b.coolDown()
 	for _, p := range b.Published() {
 		_ = p.Close()
 	}
 	b.wg.Wait() // listen, and every job's goroutines
-	b.release()
+	b.releasing.Do(b.release)
 	b.mu.Lock()
-	if b.late != nil {
-		b.late.Stop()
+	for _, t := range []*time.Timer{b.late, b.resting} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	for _, o := range b.outputs {
 		o.Close()
@@ -363,8 +424,6 @@ func (b *Box) Close() error {
 	}
 	b.outputs, b.spare = nil, nil
 	b.mu.Unlock()
-	b.sup.forget(b.id)
-	return nil
 }
 
 // release frees what the host holds for a box whose init is gone.
@@ -376,6 +435,7 @@ func (b *Box) release() {
 		b.door.close()
 	}
 	b.execs.close()
+	b.kept.close()
 	b.group.close()
 	if b.area != nil {
 		if err := b.area.close(); err != nil {
@@ -635,6 +695,10 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err := c.validate(b); err != nil {
 		return nil, err
 	}
+	if err := b.stay(ctx); err != nil {
+		return nil, err
+	}
+	defer b.waking.RUnlock()
 	j, err := b.startWarm(&c)
 	if j == nil && err == nil {
 		j, err = b.startCold(&c)
@@ -729,6 +793,7 @@ func (b *Box) list(j *Job) {
 // leave takes a job out of the table of running ones. Its output is kept for
 // readers if it ran.
 func (b *Box) leave(j *Job, ran bool) {
+	defer b.restLater()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.running, j.wire)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,12 +28,17 @@ const maxDepthOpened = 128
 // (openat2(2), RESOLVE_BENEATH): no link is followed, so nothing that a command
 // plants leads anywhere else, and what the box's user may not read is not read
 // for it either. Kernel file systems and devices have no files here. The file
-// may change while it is read. The error is an *fs.PathError, or ErrClosed.
-func (b *Box) OpenFile(name string) (*os.File, error) {
+// may change while it is read. The error is an *fs.PathError, ErrClosed, or why
+// a parked box could not be woken.
+func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 	parts, err := insideRoot(name)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
+	if err := b.stay(ctx); err != nil {
+		return nil, err
+	}
+	defer b.waking.RUnlock()
 	dir, err := unix.Open(fmt.Sprintf("/proc/%d/root", b.process.Pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, b.goneOr(name, err)

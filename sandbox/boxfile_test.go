@@ -43,7 +43,7 @@ func TestOpenFile(t *testing.T) {
 			for name, want := range map[string]string{
 				"/workspace/a/b/f": "in the box\n", "/workspace//a/./b/f": "in the box\n", "/tmp/f": "tmp\n", "/dev/shm/f": "shm\n",
 			} {
-				f, err := box.OpenFile(name)
+				f, err := box.OpenFile(t.Context(), name)
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					continue
@@ -63,7 +63,7 @@ func TestOpenFile(t *testing.T) {
 				"workspace/a/b/f": syscall.EINVAL, "/workspace/../workspace/a/b/f": syscall.EINVAL, "/workspace/a\x00b": syscall.EINVAL,
 				strings.Repeat("/a", 200): nil,
 			} {
-				f, err := box.OpenFile(name)
+				f, err := box.OpenFile(t.Context(), name)
 				if err == nil {
 					f.Close()
 				}
@@ -73,7 +73,7 @@ func TestOpenFile(t *testing.T) {
 			}
 			shell(t, box, "chmod 700 closed") // or the test's directory could not be removed
 			box.Close()
-			if _, err := box.OpenFile("/tmp/f"); !errors.Is(err, sandbox.ErrClosed) {
+			if _, err := box.OpenFile(t.Context(), "/tmp/f"); !errors.Is(err, sandbox.ErrClosed) {
 				t.Errorf("of a closed box: %v", err)
 			}
 		})

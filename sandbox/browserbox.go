@@ -25,5 +25,10 @@ func (b *Box) MemoryUsed() int64 {
 		file := filepath.Join(g.v2, "memory.stat")
 		return counter(file, "anon") + counter(file, "shmem")
 	}
+	b.waking.RLock()
+	defer b.waking.RUnlock()
+	if b.parked {
+		return 0
+	}
 	return family(b.process.Pid)
 }

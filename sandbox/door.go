@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -135,9 +136,11 @@ type door struct {
 	box    *Box
 	wg     sync.WaitGroup // of what serves
 	files  []*entrance    // where connections are redirected to, or of each port
+	serves []io.Closer    // what else is listened on
 	ports  []uint16       // where connections cannot be redirected
-	mu     sync.Mutex     // guards files and ports
-	how    string         // "redirect", "ports" or "" where nothing leaves
+	again  []uint16       // ports for when the box wakes
+	mu     sync.Mutex     // guards files, serves, ports and again
+	how    string         // "redirect", "ports" or "" where nothing leaves; of the last init
 	opened bool           // its box has handed over its sockets
 }
 
@@ -160,7 +163,7 @@ func (b *Box) openDoor(files []int) (err error) {
 		if err != nil {
 			return err
 		}
-		d.serve(func() error { return d.ServeDNS(names) })
+		d.serve(names, func() error { return d.ServeDNS(names) })
 		return nil
 	}
 	return d.open(files)
@@ -178,7 +181,7 @@ func (s *Supervisor) newDoor(b *Box) (*door, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the egress door: %w", err)
 	}
-	return &door{Door: d, box: b}, nil
+	return &door{Door: d, box: b, again: b.grant.Egress().Ports()}, nil
 }
 
 // open sets the network up and begins to serve.
@@ -198,7 +201,7 @@ func (d *door) open(files []int) error {
 	if err != nil {
 		return err
 	}
-	d.serve(func() error { return d.ServeDNS(names) })
+	d.serve(names, func() error { return d.ServeDNS(names) })
 	if err := d.enter(files[socketTransparent], netip.AddrPortFrom(doorAddr, portTransparent), original); err != nil {
 		return err
 	}
@@ -214,24 +217,36 @@ func (d *door) open(files []int) error {
 		if err != nil {
 			return err
 		}
-		d.serve(func() error { return s.serve(l) })
+		d.serve(l, func() error { return s.serve(l) })
 	}
 	return nil
 }
 
-// serve runs f until the door is closed.
-func (d *door) serve(f func() error) {
-	d.wg.Go(func() {
-		if err := f(); err != nil && !errors.Is(err, net.ErrClosed) {
-			d.box.sup.cfg.Log.Error("serve the egress door", "box", d.box.id, "err", err)
-		}
-	})
+// serve runs f until the door is closed, or the file that it listens on.
+func (d *door) serve(file io.Closer, f func() error) {
+	d.mu.Lock()
+	d.serves = append(d.serves, file)
+	d.mu.Unlock()
+	d.wg.Go(func() { d.served(f()) })
+}
+
+// served tells of an end that is none of ours.
+func (d *door) served(err error) {
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		d.box.sup.cfg.Log.Error("serve the egress door", "box", d.box.id, "err", err)
+	}
 }
 
 // listenOnPorts takes, where connections cannot be redirected, those to the
 // ports that the policy names: a listener on a port gets them for every
 // address. They are ports that no server in the box can have then.
 func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
+	if d.box.parked { // regrant and live see to it that it stays so
+		d.mu.Lock()
+		d.again = union(d.again, ports)
+		d.mu.Unlock()
+		return nil
+	}
 	if d.how != "ports" {
 		return nil
 	}
@@ -277,10 +292,12 @@ func (b *Box) regrant(ctx context.Context) {
 			e = g.Egress()
 		}
 	}
+	b.waking.RLock() // of a parked box the door is set, and opened when it wakes
 	if err := b.door.set(ctx, e); err != nil {
 		b.sup.cfg.Log.Error("change the egress of a box; it is closed", "box", b.id, "err", err)
 		_ = b.door.set(ctx, &policies.Egress{}) // of nothing, which has no fault
 	}
+	b.waking.RUnlock()
 	b.mu.Lock()
 	b.publish = publish
 	b.mu.Unlock()
@@ -300,6 +317,40 @@ func (d *door) set(ctx context.Context, e *policies.Egress) error {
 		return err
 	}
 	return d.listenOnPorts(ctx, e.Ports())
+}
+
+// listenAgain is listenOnPorts for those that a box had before it was parked,
+// or is to have from the start.
+func (d *door) listenAgain(ctx context.Context) error {
+	d.mu.Lock()
+	ports := d.again
+	d.mu.Unlock()
+	return d.listenOnPorts(ctx, ports)
+}
+
+// leave lets go of what is in the network of an init that is gone. What has
+// come through goes on to its end.
+func (d *door) leave() {
+	if d == nil {
+		return // the box was not even planned
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.files {
+		l.Close()
+	}
+	for _, l := range d.serves {
+		l.Close()
+	}
+	d.again = union(d.again, d.ports)
+	d.files, d.serves, d.ports, d.opened = nil, nil, nil, false
+}
+
+// union are the ports of both lists, each once.
+func union(a, b []uint16) []uint16 {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // close closes the door and waits for all that goes through it.
@@ -328,7 +379,7 @@ func (d *door) enter(fd int, at netip.AddrPort, original func(net.Conn) (netip.A
 	d.mu.Lock()
 	d.files = append(d.files, e)
 	d.mu.Unlock()
-	d.serve(func() error { return d.ServeTransparent(e, original) })
+	d.wg.Go(func() { d.served(d.ServeTransparent(e, original)) })
 	return nil
 }
 

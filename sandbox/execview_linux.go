@@ -78,7 +78,7 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 		s.cfg.Log.Warn("what commands start is not seen", "box", b.id, "profile", b.grant.Profile(), "err", err)
 		return nil, nil //nolint:nilnil // documented
 	}
-	v := &execView{box: b, mode: mode, done: make(chan struct{})}
+	v := &execView{box: b, mode: mode}
 	var mark [8]byte
 	for v.ours == 0 {
 		_, _ = rand.Read(mark[:]) // which never fails
@@ -126,6 +126,12 @@ func (b *Box) watchExecs(files []int) error {
 		}
 	}()
 	return nil
+}
+
+// renew prepares for another init.
+func (v *execView) renew() {
+	v.begun, v.done = false, make(chan struct{})
+	v.closing.Store(false)
 }
 
 // close ends the view of a box whose processes are gone. Who would still wait

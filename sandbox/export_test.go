@@ -25,7 +25,7 @@ func (b *Box) WaitWarm() bool {
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-time.After(200 * time.Microsecond) {
 		b.mu.Lock()
 		w := b.warm
-		ready := w != nil && w.idle != nil
+		ready := w != nil && w.ready
 		b.mu.Unlock()
 		if ready && asleep(w.job.leaf) {
 			return true
@@ -64,6 +64,28 @@ func (s *Supervisor) SetInit(program string, file *os.File) {
 // ByPort has boxes do without redirection, as on a kernel without nf_tables.
 func (s *Supervisor) ByPort() {
 	s.redirect = func(int, netip.AddrPort) error { return unix.EPROTONOSUPPORT }
+}
+
+// SetRest sets how long boxes to come are left alone before they rest.
+func (s *Supervisor) SetRest(d time.Duration) { s.restAfter = d }
+
+// Park parks the box, once its last command has let go of it, and reports
+// whether that was possible before the deadline.
+func (b *Box) Park(most time.Duration) bool {
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); <-time.After(time.Millisecond) {
+		b.coolDown()
+		if b.Parked() || b.park() {
+			return true
+		}
+	}
+	return false
+}
+
+// Parked reports whether the box is parked.
+func (b *Box) Parked() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.parked
 }
 
 // SetPatience sets how long inits are waited for.

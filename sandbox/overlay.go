@@ -95,6 +95,10 @@ func (b *Box) overlay(p *plan) error {
 		return nil
 	}
 	var err error
+	if b.kept.overlay >= 0 {
+		p.tree, err = unix.FcntlInt(uintptr(b.kept.overlay), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	}
 	if b.lease == nil {
 		if b.lease, err = b.sup.lease(b.id, b.grant); err != nil {
 			return err
@@ -141,9 +145,9 @@ func (s *Supervisor) addLayer(p *plan, dir *os.File, path string, writable bool,
 	return nil
 }
 
-// overlaid reports whether the plan has layers.
+// overlaid reports whether the plan has layers, or an overlay of such.
 func (p *plan) overlaid() bool {
-	return slices.ContainsFunc(p.mounts, func(m mount) bool { return m.layer })
+	return p.tree >= 0 || slices.ContainsFunc(p.mounts, func(m mount) bool { return m.layer })
 }
 
 // stepOverlay names the step that fails where the host cannot mount overlays.
@@ -154,6 +158,9 @@ const stepOverlay = "mount the overlay workspace"
 // and what is mounted on it goes with it.
 func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
 	b.Step(stepOverlay)
+	if p.tree >= 0 {
+		return b.clone(p.treeSlot())
+	}
 	b.Call(unix.SYS_MOUNT, "belljar", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,nr_inodes=256,mode=700")
 	b.Call(unix.SYS_CHDIR, base)
 	n := 0
@@ -185,7 +192,7 @@ func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
 	set("index", "off")
 	set("xino", "off") // it takes file handles, which it may not have here
 	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
-	return b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
+	return p.keep(b, b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save())
 }
 
 // attachOverlay puts it into the new root, which is the working directory.

@@ -192,6 +192,11 @@ func pass(to, from net.Conn) {
 // Listening are the TCP ports on which something in the box listens, in
 // order; the door's own are not among them.
 func (b *Box) Listening() ([]uint16, error) {
+	b.waking.RLock()
+	defer b.waking.RUnlock()
+	if b.parked {
+		return nil, nil
+	}
 	var ports []uint16
 	for _, name := range []string{"tcp", "tcp6"} {
 		found, err := listening(fmt.Sprintf("/proc/%d/net/%s", b.process.Pid, name))

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -57,6 +58,9 @@ type plan struct {
 	files     map[string]string // small read-only files: path in the box -> content
 	base      int               // template that is the box's root, or -1: the init makes one
 	made      map[string]bool   // what is in it
+	keeps     bool              // what it writes to is made to outlive the init
+	kept      bool              // it is there from an earlier init: tree, and area unless that is of the disk
+	tree      int               // detached mount that is the overlay workspace, or -1
 	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
 	tmp       int64             // bytes of such a tmpfs
 	tmpFiles  int64             // inodes of the same
@@ -80,6 +84,7 @@ type hostFacts struct {
 	capLast  int             // the last capability that the kernel knows
 	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
 	watches  int             // inotify watches of a box
+	queues   bool            // the kernel has message queues (mq_overview(7))
 }
 
 // mount is one tree of the host in the box.
@@ -101,6 +106,7 @@ type builder struct {
 	made   map[string]bool // what was made in the new root
 	bounds boxinit.Ref     // how its file system is bounded, once all is made
 	sealed bool            // files are closed when they are written, so that all can be closed to writing
+	kept   []boxinit.Slot  // mounts to be handed over
 }
 
 const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
@@ -139,7 +145,7 @@ func (p *plan) script() *boxinit.Script {
 	}
 	p.bound(b)
 	b.Step("close the root")
-	b.closeFiles() // a file that can be written would be in the way
+	p.closeFiles(b) // a file that can be written would be in the way
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	p.watch(b)
 	if p.nested {
@@ -265,12 +271,16 @@ func (p *plan) trees(b *builder) {
 // in is a path of the box, as it is named while its root is being built.
 func in(target string) string { return "." + target }
 
-// scoreFile is the one descriptor beside its connection that an init keeps.
+// scoreFile is a descriptor beside its connection that an init keeps.
 const scoreFile = 4
 
-// closeFiles closes all that the script opened.
-func (b *builder) closeFiles() {
-	b.Call(unix.SYS_CLOSE_RANGE, scoreFile+1, 1<<32-1, 0)
+// closeFiles closes all that the script opened and the init does not keep.
+func (p *plan) closeFiles(b *builder) {
+	first := scoreFile + 1
+	if p.keeps {
+		first = boxinit.QueuesFile + 1
+	}
+	b.Call(unix.SYS_CLOSE_RANGE, first, 1<<32-1, 0)
 }
 
 // target makes the directory or empty file that a mount covers.
@@ -362,27 +372,47 @@ func (p *plan) bound(b *builder) {
 func (p *plan) storage(b *builder) {
 	b.Step("mount the storage")
 	b.dir(storageRoot)
+	attach := func(tree boxinit.Slot, target string) {
+		b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, in(target), unix.MOVE_MOUNT_F_EMPTY_PATH)
+	}
 	switch {
 	case p.together():
 		// A mount of its own, which stays writable when the root is closed.
 		b.Call(unix.SYS_MOUNT, in(storageRoot), in(storageRoot), 0, unix.MS_BIND, 0)
 	case p.area >= 0:
 		area := boxinit.Slot(len(p.passed()) - 1)
-		b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(storageRoot), unix.MOVE_MOUNT_F_EMPTY_PATH)
+		if p.kept {
+			area = b.clone(area)
+		}
+		attach(area, storageRoot)
 		b.attr(in(storageRoot), 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
 	default:
-		data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=755", p.tmp, p.tmpFiles)
-		b.Call(unix.SYS_MOUNT, "belljar", in(storageRoot), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, data)
+		_, area := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.FormatInt(p.tmp, 10)}, [2]string{"nr_inodes", strconv.FormatInt(p.tmpFiles, 10)})
+		attach(p.keep(b, area), storageRoot)
 	}
 	for _, s := range storageDirs {
 		dir := storageRoot + "/" + s.name
-		b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), s.mode)
+		b.Call(unix.SYS_MKDIRAT, atFDCWD, in(dir), s.mode).Ignore(unix.EEXIST, 0)
 		if s.target == dir {
 			continue
 		}
 		b.dir(s.target)
-		b.Call(unix.SYS_MOUNT, in(dir), in(s.target), 0, unix.MS_BIND, 0)
+		// Not by mount(2), which follows a link: in a kept storage a command may
+		// have made one. (See Box.intact, which looks before.)
+		const flags = unix.OPEN_TREE_CLONE | unix.O_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
+		attach(b.Call(unix.SYS_OPEN_TREE, atFDCWD, in(dir), flags).Save(), s.target)
 	}
+	p.handOverKept(b)
+}
+
+// fileSystem makes one, with a mount of it that is attached nowhere.
+func (b *builder) fileSystem(kind string, options ...[2]string) (fs, tree boxinit.Slot) {
+	fs = b.Call(unix.SYS_FSOPEN, kind, unix.FSOPEN_CLOEXEC).Save()
+	for _, o := range append(options, [2]string{"source", "belljar"}) {
+		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, o[0], o[1], 0)
+	}
+	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
+	return fs, b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
 }
 
 // small makes the box's own small files and links.
@@ -417,6 +447,7 @@ func (p *plan) special(b *builder) {
 	// belong to root.
 	score := b.Call(unix.SYS_OPENAT, atFDCWD, "./proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC).IgnoreAll(1).Save()
 	b.Score(b.Call(unix.SYS_DUP3, score, scoreFile, unix.O_CLOEXEC).Save())
+	p.findQueues(b)
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
 	b.Step("pivot_root")
 	b.Call(unix.SYS_PIVOT_ROOT, ".", ".")
@@ -530,7 +561,7 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_UMASK, 0o022)
 	p.landlock.add(b, p)
 	if !p.nested { // whose command's own descriptors are open
-		b.closeFiles()
+		p.closeFiles(b)
 	}
 	b.Step("install the system call filter")
 	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, b.program(p.filter))
@@ -552,6 +583,8 @@ func readHost() hostFacts {
 	if n, err := strconv.Atoi(knob("/proc/sys/user/max_inotify_watches")); err == nil {
 		h.watches = max(h.watches, n/2)
 	}
+	known, _ := os.ReadFile("/proc/filesystems")
+	h.queues = strings.Contains(string(known), "\tmqueue\n")
 	for _, name := range masked {
 		// Nobody in a box is root of the host, who alone can open the others.
 		if info, err := os.Lstat(name); err == nil && info.Mode()&0o066 != 0 {

@@ -31,7 +31,8 @@ type socketAnswer struct {
 // socketIDs begins the numbers of such requests, away from those of commands.
 const socketIDs = 1 << 63
 
-// socket is a new TCP socket of the box's network. The caller closes it.
+// socket is a new TCP socket of the box's network. The caller closes it, and
+// sees to it that the box is awake.
 func (b *Box) socket(ctx context.Context) (int, error) {
 	if err := context.Cause(ctx); err != nil {
 		return -1, err
@@ -125,7 +126,11 @@ const maxConnect = 5
 // 127.0.0.1. The caller closes the connection. It fails where nothing listens
 // there.
 func (b *Box) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
+	if err := b.stay(ctx); err != nil {
+		return nil, err
+	}
 	fd, err := b.socket(ctx)
+	b.waking.RUnlock()
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func sendScript(conn *wire, script *boxinit.Script, files []int, patience time.D
 }
 
 // passed are the trees that the supervisor made itself, in order, then the
-// template, and the area last.
+// template, the overlay, and the area last.
 func (p *plan) passed() []int {
 	var files []int
 	for _, m := range p.mounts {
@@ -195,6 +195,9 @@ func (p *plan) passed() []int {
 	}
 	if p.base >= 0 {
 		files = append(files, p.base)
+	}
+	if p.tree >= 0 {
+		files = append(files, p.tree)
 	}
 	if p.area >= 0 {
 		files = append(files, p.area)
@@ -208,7 +211,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 	l := g.Limits()
 	p := &plan{
 		links: map[string]string{}, files: boxFiles(shellOf(image)),
-		base: -1, area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
+		base: -1, tree: -1, area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
 		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), network: g.Network(), hostFacts: s.host,
 	}
 	if g.NestsNamespaces() {

@@ -92,9 +92,10 @@ type Supervisor struct {
 	disk Enforcement // of storage on disk
 	host hostFacts
 
-	patience patience       // with inits
-	roots    *x509.CertPool // that doors verify servers with; nil for the host's
-	redirect func(netfilter int, to netip.AddrPort) error
+	patience  patience       // with inits
+	restAfter time.Duration  // a constant but for tests
+	roots     *x509.CertPool // that doors verify servers with; nil for the host's
+	redirect  func(netfilter int, to netip.AddrPort) error
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
 	shut    sync.Once
@@ -181,7 +182,7 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, nesting: nesting, spawner: newSpawner(), root: os.Geteuid() == 0,
-		patience: patience{startDeadline, killDeadline}, image: image, null: null, place: place, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
+		patience: patience{startDeadline, killDeadline}, restAfter: restAfter, image: image, null: null, place: place, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
 		guards: map[string]*protector{}, templates: templates{made: map[[sha256.Size]byte]*template{}},
 	}, nil

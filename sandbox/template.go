@@ -56,13 +56,16 @@ func (p *plan) templated() bool {
 	return len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
 }
 
-// useTemplate gives p its root, if there is one to be had.
+// useTemplate gives p its root, if there is one to be had, and finds out
+// whether what the box writes to can be kept: that takes the same of the
+// kernel, which an empty template tells of a root that is not one of many.
 func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
-	if !p.templated() {
-		return
-	}
 	b := &builder{Script: boxinit.NewScript(0), made: map[string]bool{"/": true}, sealed: true}
-	p.template(b)
+	if p.templated() {
+		p.template(b)
+	} else {
+		(&plan{tree: -1, hostFacts: p.hostFacts}).template(b)
+	}
 	text, err := b.Encode()
 	if err != nil {
 		return // it is too long for an init
@@ -84,6 +87,10 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 		s.cfg.Log.Log(ctx, level, "boxes make their roots themselves", "err", err)
 	})
 	if t.file < 0 {
+		return
+	}
+	p.keeps = p.queues
+	if !p.templated() {
 		return
 	}
 	if fd, err := unix.FcntlInt(uintptr(t.file), unix.F_DUPFD_CLOEXEC, 0); err == nil {
@@ -124,13 +131,7 @@ func (t *templates) close() {
 func (p *plan) template(b *builder) {
 	p.begin(b)
 	b.Step("make the template")
-	fs := b.Call(unix.SYS_FSOPEN, "tmpfs", unix.FSOPEN_CLOEXEC).Save()
-	for _, option := range [][2]string{{"source", "belljar"}, {"mode", "755"}, {"size", "1m"}, {"nr_inodes", "4096"}} {
-		b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_STRING, option[0], option[1], 0)
-	}
-	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
-	const attr = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	tree := b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, attr).Save()
+	fs, tree := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", "1m"}, [2]string{"nr_inodes", "4096"})
 	b.Call(unix.SYS_FCHDIR, tree)
 	for i, m := range p.mounts {
 		if !m.layer && !beneathAny(p.mounts[:i], m.target) {
@@ -147,7 +148,7 @@ func (p *plan) template(b *builder) {
 	b.Step("close the template")
 	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_FLAG, "ro", 0, 0)
 	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_RECONFIGURE, 0, 0, 0)
-	b.attr(tree, 0, mountAttr{set: attr | unix.MOUNT_ATTR_RDONLY, propagation: unix.MS_PRIVATE})
+	b.attr(tree, 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_RDONLY, propagation: unix.MS_PRIVATE})
 	b.Step(stepTemplate)
 	b.clone(tree)
 	b.Step("hand over the template")

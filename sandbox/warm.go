@@ -24,13 +24,10 @@ type warmShell struct {
 	control pipe // its script is written here
 	status  pipe // it says here whether it begins
 	held    int  // its stderr, so that its end is not another event; -1 if closed
-	idle    *time.Timer
+	ready   bool // it can be given a command
 }
 
 const (
-	// warmIdle is how long a warm shell waits for a command: an idle box is to
-	// hold nothing that it does not need.
-	warmIdle = 30 * time.Second
 	// warmScript bounds the script of a warm shell, in bytes. A pipe holds twice
 	// that (pipe(7)), so that writing hardly ever waits.
 	warmScript = 32 << 10
@@ -97,7 +94,7 @@ func (b *Box) warmSoon(j *Job) {
 func (b *Box) warmUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.warm != nil || b.warming {
+	if b.closed || b.parked || b.warm != nil || b.warming || !b.waking.TryRLock() {
 		return
 	}
 	b.warming = true
@@ -105,17 +102,19 @@ func (b *Box) warmUp() {
 	w := &warmShell{job: newJob(b, b.lastID), control: noPipe, status: noPipe, held: -1}
 	b.warm = w // so that its replies find it
 	b.wg.Go(func() {
+		defer b.waking.RUnlock()
 		err := w.start()
 		b.mu.Lock()
 		b.warming = false
-		keep := err == nil && !b.closed && b.warm == w
-		if keep {
-			w.idle = time.AfterFunc(warmIdle, b.rest)
-		} else if b.warm == w {
+		w.ready = err == nil && !b.closed && b.warm == w
+		if !w.ready && b.warm == w {
 			b.warm = nil
 		}
+		keep := w.ready
 		b.mu.Unlock()
-		if !keep {
+		if keep {
+			b.restLater()
+		} else {
 			w.drop()
 		}
 	})
@@ -177,14 +176,13 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	}
 	b.mu.Lock()
 	w := b.warm
-	if w == nil || w.idle == nil {
+	if w == nil || !w.ready {
 		b.mu.Unlock()
 		return nil, nil //nolint:nilnil // documented
 	}
 	j, err := b.enter(c, w.job)
 	if err == nil {
 		b.warm = nil
-		w.idle.Stop()
 	}
 	b.mu.Unlock()
 	if err != nil {
@@ -283,31 +281,18 @@ func (w *warmShell) lastWord(patience time.Duration) byte {
 	return word[0]
 }
 
-// rest is what a box does that was idle for a while.
-func (b *Box) rest() {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
-		return
-	}
-	b.wg.Add(1) // Close has not begun to wait
-	b.mu.Unlock()
-	defer b.wg.Done()
-	b.coolDown()
-}
-
-// coolDown ends the warm shell, if there is one.
-func (b *Box) coolDown() {
+// coolDown ends the warm shell, and reports whether there was one.
+func (b *Box) coolDown() bool {
 	b.mu.Lock()
 	w := b.warm
-	if w == nil || w.idle == nil {
+	if w == nil || !w.ready {
 		b.mu.Unlock()
-		return
+		return false
 	}
 	b.warm = nil
 	b.mu.Unlock()
-	w.idle.Stop()
 	w.drop()
+	return true
 }
 
 // drop ends a shell that got no command.

@@ -27,20 +27,27 @@ func (b *Box) watchMemory() {
 			return
 		case <-tick.C:
 		}
-		b.mu.Lock()
-		jobs := make(map[int]*Job, len(b.running))
-		for _, j := range b.running {
-			jobs[int(j.pid.Load())] = j
-		}
-		b.mu.Unlock()
-		if len(jobs) == 0 {
-			continue
-		}
-		if worst := overweight(b.process.Pid, b.grant.Limits().Memory); worst != 0 {
-			if j := jobs[boxPid(worst)]; j != nil {
-				j.oom.Store(true)
-				_ = b.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
-			}
+		b.weigh()
+	}
+}
+
+// weigh kills the command that holds most memory, if all together hold too much.
+func (b *Box) weigh() {
+	b.waking.RLock() // no command runs in a box that is being parked or woken
+	defer b.waking.RUnlock()
+	b.mu.Lock()
+	jobs := make(map[int]*Job, len(b.running))
+	for _, j := range b.running {
+		jobs[int(j.pid.Load())] = j
+	}
+	b.mu.Unlock()
+	if len(jobs) == 0 {
+		return
+	}
+	if worst := overweight(b.process.Pid, b.grant.Limits().Memory); worst != 0 {
+		if j := jobs[boxPid(worst)]; j != nil {
+			j.oom.Store(true)
+			_ = b.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
 		}
 	}
 }

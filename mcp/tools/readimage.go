@@ -194,7 +194,7 @@ func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, 
 			Ran:    nothingShown, Instead: "Instead: tell the person you work for that the policy should grant both the same profile.",
 		}.Refusal()), nil
 	}
-	f, err := box.OpenFile(name)
+	f, err := box.OpenFile(ctx, name)
 	if err != nil {
 		return nil, unopened(name, err), nil
 	}

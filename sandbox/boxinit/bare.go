@@ -28,6 +28,10 @@ const (
 	program = 4 // this binary, for the loader
 )
 
+// QueuesFile is the descriptor by which a script leaves an init the directory
+// of the box's message queues, where one is to be asked what it holds (OpIdle).
+const QueuesFile = 5
+
 const (
 	cwdBytes    = 64
 	childStack  = 64 << 10
@@ -43,6 +47,7 @@ const (
 
 var (
 	selfName = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 's', 'e', 'l', 'f', 0}
+	here     = [...]byte{'.', 0}
 
 	bare bareMemory
 )
@@ -384,8 +389,54 @@ func bareAnswer(n int) {
 		}
 	case OpSocket:
 		bareSocket(head.id)
-	case OpReady, OpFailed, OpStarted, OpEnded, OpRan, OpListener: // are said by us, never to us
+	case OpIdle:
+		bareSay(&replyHead{op: OpIdle, id: head.id, errno: int32(bareHolds())}, 0)
+	case OpReady, OpFailed, OpStarted, OpEnded, OpRan, OpListener, OpKept: // are said by us, never to us
 	}
+}
+
+// bareHolds is why something would be lost with us: a process, or an object
+// that processes leave for others (sysvipc(7), mq_overview(7)). What cannot be
+// told counts as held; a kernel without a kind of objects has none.
+//
+//go:norace
+//go:nocheckptr
+func bareHolds() syscall.Errno {
+	const (
+		noHang, exited, noWait    = 1, 4, 0x1000000 // waitid(2)
+		shmInfo, semInfo, msgInfo = 14, 19, 12      // of all objects: shmctl(2), semctl(2), msgctl(2)
+		sets                      = 7               // place of semusz in struct seminfo: how many sets there are
+	)
+	if _, errno := sys(syscall.SYS_WAITID, 0, 0, 0, exited|noHang|noWait, 0); errno != syscall.ECHILD {
+		return syscall.EBUSY
+	}
+	var info [64]int32
+	at, size := uintptr(unsafe.Pointer(&info)), unsafe.Sizeof(info)
+	_, errno := sys(syscall.SYS_SHMCTL, 0, shmInfo, at, 0, 0)
+	held := info[0]
+	if errno == 0 {
+		_, errno = sys(syscall.SYS_SEMCTL, 0, 0, semInfo, at, 0)
+		held += info[sets]
+	}
+	if errno == 0 {
+		_, errno = sys(syscall.SYS_MSGCTL, 0, msgInfo, at, 0, 0)
+		held += info[0]
+	}
+	if errno != 0 && errno != syscall.ENOSYS {
+		return errno
+	}
+	queues, errno := sys(syscall.SYS_OPENAT, QueuesFile, address(&here[0]), syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	const none = 2 * 24 // bytes: itself and its parent, getdents(2)
+	first, errno := sys(syscall.SYS_GETDENTS64, queues, at, size, 0, 0)
+	more, moreErrno := sys(syscall.SYS_GETDENTS64, queues, at, size, 0, 0) // a name may not have had room
+	_, _ = sys(syscall.SYS_CLOSE, queues, 0, 0, 0, 0)
+	if held != 0 || errno != 0 || first != none || moreErrno != 0 || more != 0 {
+		return syscall.EBUSY
+	}
+	return 0
 }
 
 // bareSocket makes a TCP socket of the box's network and hands it over.

@@ -17,14 +17,17 @@
 //	  namespaces of each command, where commands have some
 //	I       makes the calls of the script: it builds the root, moves into it,
 //	        and locks itself and all that it will start
-//	I -> S  OpSocket [sockets of the box's network]; OpListener [what hears of
-//	  every exec], where the script makes one
+//	I -> S  OpSocket [sockets of the box's network]; OpKept [mounts that are to
+//	  outlive I] and OpListener [what hears of every exec], where the script
+//	  makes them
 //	I -> S  OpReady, or OpFailed with the step and its errno; then I ends
 //	S -> I  OpStart [stdin, stdout, stderr, perhaps two more for a warm shell,
 //	  perhaps the cgroup to be born in]
 //	I -> S  OpStarted, or OpFailed
 //	S -> I  OpSignal
 //	I -> S  OpEnded; or only OpRan for both, of a command that was quick
+//	S -> I  OpIdle
+//	I -> S  OpIdle, with an errno if something would be lost with I
 //	S closes; I ends, and the kernel kills what is left
 //
 // Where commands have pid namespaces of their own (FlagNested), a copy of I is

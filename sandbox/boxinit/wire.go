@@ -36,6 +36,8 @@ const (
 	OpRan                    // I -> S: it was started and has ended: OpStarted and OpEnded in one
 	OpSocket                 // S -> I: make a TCP socket; I -> S: sockets of the box's network come with it
 	OpListener               // I -> S: what hears of every exec comes with it
+	OpKept                   // I -> S: mounts that are to outlive the init come with it
+	OpIdle                   // S -> I: would anything be lost with you? I -> S: an errno if so
 )
 
 // The steps at which the start of a command may fail.
@@ -138,6 +140,9 @@ func SocketReply() []byte { return plainReply(OpSocket) }
 // ListenerReply is what an init says with the listener that its script made.
 func ListenerReply() []byte { return plainReply(OpListener) }
 
+// KeptReply is what an init says with the mounts that are to outlive it.
+func KeptReply() []byte { return plainReply(OpKept) }
+
 func plainReply(what Op) []byte {
 	b := binary.NativeEndian.AppendUint32(make([]byte, 0, replySize), uint32(what))
 	return b[:replySize]
@@ -149,7 +154,7 @@ type Reply struct {
 	Op     Op
 	Step   int                // OpFailed: which step
 	ID     uint64             // of the command; 0 while the box is built
-	Errno  syscall.Errno      // OpFailed: why
+	Errno  syscall.Errno      // OpFailed: why; OpIdle: what it holds, or 0
 	Status syscall.WaitStatus // OpEnded, OpRan, as all that follows
 	CPU    int64              // nanoseconds of the command and the children it waited for
 	RSS    int64              // bytes, largest of the same
@@ -170,7 +175,7 @@ func ParseReply(text []byte) (Reply, error) {
 	}
 	dir := bytes.TrimSuffix(text[replySize:], []byte("\n"))
 	switch {
-	case r.Op < OpReady || r.Op > OpListener:
+	case r.Op < OpReady || r.Op > OpIdle:
 		return Reply{}, fmt.Errorf("message of the init: kind %d is unknown", r.Op)
 	case r.CPU < 0 || r.RSS < 0 || r.Pid < 0:
 		return Reply{}, errors.New("message of the init: a count below zero")
