@@ -23,10 +23,17 @@ import (
 
 // BenchmarkScale is a thousand idle boxes of many tenants: how fast they come,
 // what they hold, what a call in one of them costs, and how fast they go.
+//
+// A box is idle in two states. For the first minute it is awake, with its init
+// and its namespaces; then it is parked, and its next command builds it again
+// (docs/decisions/2026-11-22-parking.md). What a server with a thousand quiet
+// sessions holds is what parked boxes hold, each of which has run commands and
+// left files; the limit is for that. What boxes hold that are awake is told
+// beside it: all thousand are only if each has run something within the minute.
 func BenchmarkScale(b *testing.B) {
 	const boxes, perTenant, calls = 1000, 10, 200
 	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1 << 16, Max: 1 << 16}) // as root, where the host allows few files
-	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir(), Boxes: boxes})
+	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir(), Boxes: boxes + 1})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,9 +67,37 @@ func BenchmarkScale(b *testing.B) {
 		}
 	}
 	opening := time.Since(begin)
-	held, fds, share := settled(b), float64(descriptors(b)-files)/boxes, proportional(b)
-	for name := range held {
-		held[name] -= before[name]
+	fresh, fds, freshShare := difference(settled(b), before), float64(descriptors(b)-files)/boxes, proportional(b)
+	for _, box := range open {
+		boxRun(b, box, sandbox.Cmd{Argv: []string{"/bin/sh", "-c", "echo text >/tmp/file; echo text >/dev/shm/file"}})
+	}
+	used := difference(settled(b), before)
+	usedShare := proportional(b)
+	begin = time.Now()
+	for i, box := range open {
+		if !box.Park(10 * time.Second) {
+			b.Fatalf("box %d is not parked", i)
+		}
+	}
+	parking := time.Since(begin)
+	parked := difference(settled(b), before)
+	parkedShare, parkedFDs := proportional(b), float64(descriptors(b)-files)/boxes
+
+	var created, woken sample
+	for i := range calls {
+		begin := time.Now()
+		box, err := s.Open(context.Background(), "new", grants[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		boxRun(b, box, sandbox.Cmd{Argv: []string{"/bin/true"}})
+		created = append(created, time.Since(begin))
+		if err := box.Close(); err != nil {
+			b.Fatal(err)
+		}
+		begin = time.Now()
+		boxRun(b, open[i], sandbox.Cmd{Argv: []string{"/bin/true"}})
+		woken = append(woken, time.Since(begin))
 	}
 
 	var raw, call sample
@@ -70,7 +105,7 @@ func BenchmarkScale(b *testing.B) {
 		begin := time.Now()
 		rawRun(b, "/", nil, "/bin/true")
 		between := time.Now()
-		boxRun(b, open[rand.IntN(boxes)], sandbox.Cmd{Argv: []string{"/bin/true"}})
+		boxRun(b, open[rand.IntN(calls)], sandbox.Cmd{Argv: []string{"/bin/true"}})
 		raw, call = append(raw, between.Sub(begin)), append(call, time.Since(between))
 	}
 
@@ -86,14 +121,32 @@ func BenchmarkScale(b *testing.B) {
 		b.ReportMetric(150, "boxes/s-limit")
 		b.ReportMetric(fds, "fds/box")
 	})
-	b.Run("memory", func(b *testing.B) {
+	for _, m := range []struct {
+		state string
+		held  footprint
+		share int64
+		limit float64 // MB; 0 for none
+	}{{"parked", parked, parkedShare, 500}, {"awake", fresh, freshShare, 0}, {"awake-after-commands", used, usedShare, 0}} {
+		b.Run("memory/"+m.state, func(b *testing.B) {
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(m.held.sum()+m.share)/1e6, "MB-for-all")
+			if m.limit > 0 {
+				b.ReportMetric(m.limit, "MB-for-all-limit")
+			}
+			for name, n := range m.held {
+				b.ReportMetric(float64(n)/1e6, "MB-"+name)
+			}
+			b.ReportMetric(float64(m.share)/1e6, "MB-PSS")
+		})
+	}
+	b.Run("park", func(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(float64(held.sum()+share)/1e6, "MB-for-all")
-		b.ReportMetric(500, "MB-for-all-limit")
-		for name, n := range held {
-			b.ReportMetric(float64(n)/1e6, "MB-"+name)
-		}
-		b.ReportMetric(float64(share)/boxes/(1<<10), "KiB-PSS/init")
+		b.ReportMetric(boxes/parking.Seconds(), "boxes/s")
+		b.ReportMetric(parkedFDs, "fds/box")
+	})
+	b.Run("wake", func(b *testing.B) {
+		figures(b, woken)
+		b.ReportMetric(float64(woken.at(0.5))/float64(created.at(0.5)), "x-of-new-box")
 	})
 	b.Run("call", func(b *testing.B) {
 		figures(b, call)
@@ -114,6 +167,14 @@ type footprint map[string]int64
 // page tables, what is mapped for it alone (stacks and filters of system calls),
 // counters for each processor, and files in memory.
 var kernelMemory = []string{"Slab", "PageTables", "VmallocUsed", "Percpu", "Shmem"}
+
+// difference is what was added to before.
+func difference(now, before footprint) footprint {
+	for name := range now {
+		now[name] -= before[name]
+	}
+	return now
+}
 
 func (m footprint) sum() (sum int64) {
 	for _, n := range m {

@@ -147,7 +147,11 @@ func (b *Box) warmingUp() bool {
 
 // SetEgress gives the box's door something else to let through, as Regrant does
 // with what a policy says.
-func (b *Box) SetEgress(ctx context.Context, e *policies.Egress) error { return b.door.set(ctx, e) }
+func (b *Box) SetEgress(ctx context.Context, e *policies.Egress) error {
+	b.waking.RLock()
+	defer b.waking.RUnlock()
+	return b.door.set(ctx, e)
+}
 
 // Spool is where output is kept that is too much for memory.
 func (s *Supervisor) Spool() string { return s.cfg.Spool }

@@ -145,6 +145,28 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 		begin(say, hear)
 		flood(func(text []byte, _ ...int) { say(text, 0) }, boxinit.ListenerReply())
 	},
+	"ready without mounts": func(say func([]byte, ...int), hear func()) { begin(say, hear) },
+	"no mount":             func(say func([]byte, ...int), hear func()) { keep(say, hear); hang() },
+	"too many mounts":      func(say func([]byte, ...int), hear func()) { keep(say, hear, 0, 0, 0); hang() },
+	"files for mounts": func(say func([]byte, ...int), hear func()) {
+		keep(say, hear, 0)
+		say(boxinit.ListenerReply(), listener())
+		say(said(boxinit.OpReady, 0, ""))
+		hang()
+	},
+	"mounts twice": func(say func([]byte, ...int), hear func()) {
+		keep(say, hear, 0)
+		say(boxinit.KeptReply(), 0)
+		hang()
+	},
+	"mounts nobody asked for": func(say func([]byte, ...int), hear func()) {
+		begin(say, hear)
+		flood(func(text []byte, _ ...int) { say(text, 0) }, boxinit.KeptReply())
+	},
+	"answers nobody asked for": func(say func([]byte, ...int), hear func()) {
+		begin(say, hear)
+		flood(say, said(boxinit.OpIdle, 1, ""))
+	},
 	"sockets nobody asked for": func(say func([]byte, ...int), hear func()) {
 		begin(say, hear)
 		flood(func(text []byte, _ ...int) { say(text, 0, 1, 2) }, boxinit.SocketReply())
@@ -157,6 +179,13 @@ func begin(say func([]byte, ...int), hear func()) {
 	say(boxinit.SocketReply(), socket())
 	say(boxinit.ListenerReply(), listener())
 	say(said(boxinit.OpReady, 0, ""))
+}
+
+// keep hands over files in the place of mounts.
+func keep(say func([]byte, ...int), hear func(), files ...int) {
+	hear()
+	say(boxinit.SocketReply(), socket())
+	say(boxinit.KeptReply(), files...)
 }
 
 // listener is what a box hands over that has its execs seen. It hears nothing.
@@ -219,13 +248,19 @@ func lie() {
 	os.Exit(0)
 }
 
-// lying is a supervisor whose boxes have a false init.
+// lying is a supervisor whose boxes have a false init. Nothing of them is to be
+// kept, unless the lie is about that.
 func lying(t *testing.T, lie string) *sandbox.Supervisor {
 	t.Helper()
 	s, _ := world(t)
 	// What a supervisor makes once for all boxes is made by an honest one.
 	if b, err := s.Open(t.Context(), "honest", grant(t)); err != nil || b.Close() != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(lie, "mount") || afterReady[lie] {
+		s.NoTemplates()
+	} else {
+		shares(t)
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -245,6 +280,7 @@ var afterReady = map[string]bool{
 	"its end after ready": true, "nothing after ready": true, "stopped after ready": true, "ready again and again": true,
 	"the end before the beginning": true, "files": true, "no end": true, "an endless directory": true,
 	"talk of others' commands": true, "sockets nobody asked for": true, "listeners again and again": true,
+	"mounts nobody asked for": true, "answers nobody asked for": true,
 }
 
 func TestLyingInit(t *testing.T) {

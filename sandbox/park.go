@@ -29,7 +29,7 @@ import (
 //     authority.
 //
 // A box that has more than that is not parked: a command or another process,
-// an object of System V or a message queue, a published port, a place for
+// an object of System V, a published port, a place for
 // storage that a command has moved. Where anything cannot be told, neither.
 //
 // Box.waking orders it: who needs the init holds it for reading, from before
@@ -86,16 +86,6 @@ func (p *plan) treeSlot() boxinit.Slot {
 		n--
 	}
 	return boxinit.Slot(n)
-}
-
-// findQueues leaves the init the directory of the box's message queues.
-func (p *plan) findQueues(b *builder) {
-	if !p.keeps {
-		return
-	}
-	b.Step("find the message queues")
-	_, queues := b.fileSystem("mqueue")
-	b.Call(unix.SYS_DUP3, queues, boxinit.QueuesFile, unix.O_CLOEXEC)
 }
 
 // again gives a plan what is kept of the box, or the area of a disk. It comes

@@ -1,6 +1,11 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,8 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
 )
+
+// shares is a test of what takes Linux 6.15.
+func shares(t testing.TB) {
+	t.Helper()
+	for _, c := range sandbox.Examine("").Checks {
+		if c.Name == "mounts" && strings.Contains(c.Detail, "Linux 6.15") {
+			t.Skip("this kernel clones no mount that is attached nowhere, so no box is parked")
+		}
+	}
+}
 
 // park parks a box that nothing stands in the way of.
 func park(t testing.TB, b *sandbox.Box) {
@@ -19,20 +35,303 @@ func park(t testing.TB, b *sandbox.Box) {
 	}
 }
 
-// What a command could have seen before a box was parked is as it was.
+// unparked wants a box not to be parked, in a time in which another would be.
+func unparked(t testing.TB, b *sandbox.Box) {
+	t.Helper()
+	if b.Park(50 * time.Millisecond) {
+		t.Error("the box is parked")
+	}
+}
+
+// parkedGrants are boxes that are built in different ways.
+var parkedGrants = map[string]string{
+	"a workspace": "fs: {system: true, workspace: rw}",
+	"an overlay":  "fs: {system: true, workspace: overlay}",
+	"a door":      "fs: {system: true, workspace: ro}\nnet: {mode: proxy, allow: [allowed.example]}",
+	"an opened door": "fs: {system: true, workspace: none}\n" +
+		"net: {mode: proxy, tls: intercept, allow: [{host: allowed.example, ports: [443], methods: [GET]}]}",
+	"execs": "fs: {system: true, workspace: rw}\nexec: enforce",
+	"disk":  "fs: {system: true, workspace: rw, storage: disk}\nlimits: {tmp: 64MiB, tmp_files: 500}",
+}
+
+// What a command could have seen before a box was parked is as it was, however
+// often that happens.
 func TestParkKeeps(t *testing.T) {
+	shares(t)
+	const fill = `umask 022; cd /tmp && echo text >file && chmod 640 file && touch -d '2001-02-03 04:05:06' file && ln file hard && ln -s /etc/passwd link
+		mkdir -m 1730 dir; mkfifo fifo; truncate -s 1M sparse; : >gone; exec 9<gone; rm gone
+		perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); bind(S, pack_sockaddr_un("/tmp/socket")) or die'
+		echo shared >/dev/shm/s; echo home >~/h; echo run >$XDG_RUNTIME_DIR/r; cd /workspace && { echo work >w; rm -f old; mkdir d; } 2>/dev/null; true`
+	// The shell leaves its directory in a file while it runs.
+	const look = `find /tmp /dev/shm ~ /run /workspace -printf '%p %D:%i %y %m %U:%G %s %n %b %T@ %l\n' 2>/dev/null | grep -v '^/run/user[ /]' | sort
+		cat /tmp/file /dev/shm/s ~/h $XDG_RUNTIME_DIR/r; cat /workspace/w /etc/belljar/* 2>/dev/null
+		hostname; id; ulimit -a; umask; env | sort | grep -v BELLJAR; cat /proc/mounts | sort; grep -E 'Cap|NoNew|Seccomp' /proc/self/status
+		find / /dev /etc -maxdepth 1 -printf '%p %y %m %U:%G %l\n'`
+	for name, profile := range parkedGrants {
+		t.Run(name, func(t *testing.T) {
+			testenv.Need(t, testenv.Bash, testenv.Perl)
+			if strings.Contains(profile, "disk") {
+				testenv.Need(t, testenv.Root, testenv.Loop)
+			}
+			b, dir := openIn(t, sandbox.Config{State: filepath.Join(t.TempDir(), "state")}, policytest.GrantProfile(t, profile))
+			write(t, filepath.Join(dir, "old"), "old")
+			shell(t, b, fill)
+			_, before := shell(t, b, look)
+			for range 3 {
+				park(t, b)
+				_, after := shell(t, b, look)
+				if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")); diff != "" {
+					t.Fatal(diff)
+				}
+			}
+			if !strings.Contains(before, "text\nshared\nhome\nrun\n") {
+				t.Errorf("the box shows:\n%s", before)
+			}
+		})
+	}
+}
+
+// A box that is left alone is parked, and its next command wakes it.
+func TestParkByItself(t *testing.T) {
+	shares(t)
+	s, _ := world(t)
+	s.SetRest(time.Millisecond)
+	b, err := s.Open(t.Context(), "box", grant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		for b.Parked() {
+			_, _ = shell(t, b, "true")
+		}
+		for !b.Parked() {
+			if err := t.Context().Err(); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Millisecond)
+		}
+	}
+}
+
+// A box that holds something which a parked one could not is not parked, and is
+// once that is gone.
+func TestParkNot(t *testing.T) {
+	shares(t)
+	const libc = `python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); r = `
+	const done = `; assert r >= 0, os.strerror(ctypes.get_errno())'`
+	for _, test := range []struct {
+		name, begin, end string
+		python           bool
+	}{
+		{"a shared segment", libc + `c.shmget(7, 4096, 0o1600)` + done, `ipcrm -M 7`, true},
+		{"a set of semaphores", libc + `c.semget(7, 2, 0o1600)` + done, `ipcrm -S 7`, true},
+		{"a message queue", libc + `c.msgget(7, 0o1600)` + done, `ipcrm -Q 7`, true},
+		{"a moved directory", `mv /run/tmp /run/other`, `mv /run/other /run/tmp`, false},
+		{"a link in place of a directory", `mv /run/home /run/other; ln -s /etc /run/home`, `rm /run/home; mv /run/other /run/home`, false},
+		{"another directory in its place", `mv /run/shm /run/other; mkdir -m 1777 /run/shm`, `rmdir /run/shm; mv /run/other /run/shm`, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			testenv.Need(t, testenv.Bash)
+			if test.python {
+				testenv.Need(t, testenv.Python)
+			}
+			b, _ := openBox(t, grant(t))
+			if r, text := shell(t, b, test.begin); r.Code != 0 {
+				t.Fatalf("begin: %s", text)
+			}
+			unparked(t, b)
+			if r, text := shell(t, b, test.end); r.Code != 0 {
+				t.Fatalf("end: %s", text)
+			}
+			park(t, b)
+		})
+	}
+	t.Run("a POSIX queue", func(t *testing.T) { // which nobody asks about
+		testenv.Need(t, testenv.Python)
+		b, _ := openBox(t, grant(t))
+		if r, text := shell(t, b, libc+`c.mq_open(b"/q", 0o102, 0o600, None)`+done); r.Code == 0 || !strings.Contains(text, "Permission denied") {
+			t.Errorf("a box that can be parked can make one: %s", text)
+		}
+	})
+	t.Run("a background job", func(t *testing.T) {
+		b, _ := openBox(t, grant(t))
+		// Its main process has ended its ties to what it started.
+		j, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "(setsid sleep 1000 &) ; sleep 1000", Background: true, Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		unparked(t, b)
+		j.Kill(0)
+		park(t, b)
+	})
+	t.Run("a published port", func(t *testing.T) {
+		b, _ := openBox(t, policytest.GrantProfile(t, "fs: {system: true, workspace: ro}\npublish: [3000]"))
+		p := publish(t, b, 3000)
+		unparked(t, b)
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		park(t, b)
+		if ports, err := b.Listening(); err != nil || len(ports) > 0 {
+			t.Errorf("a parked box listens on %v, %v", ports, err)
+		}
+		p = publish(t, b, 3000)
+		defer p.Close()
+		if _, err := b.DialPort(t.Context(), 3000); err == nil || b.Parked() {
+			t.Errorf("after dialling: %v, parked %v", err, b.Parked())
+		}
+	})
+}
+
+// Nothing that a command has left running outlives it, so that it does not keep
+// a box from being parked, and is not there when it wakes.
+func TestParkAfterDoubleFork(t *testing.T) {
+	shares(t)
 	b, _ := openBox(t, grant(t))
-	const make = `umask 022; cd /tmp && echo text >file && chmod 640 file && touch -d '2001-02-03 04:05:06' file && ln -s /etc/passwd link && mkdir -m 1730 dir && mkfifo fifo
-		python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("/tmp/socket")' 2>/dev/null
-		echo shared >/dev/shm/s; echo home >~/h; echo run >$XDG_RUNTIME_DIR/r; ln file hard; setfattr -n user.x -v y file 2>/dev/null
-		truncate -s 1M sparse; echo work >/workspace/w`
-	const look = `find /tmp /dev/shm ~ /run /workspace -printf '%p %D:%i %y %m %U:%G %s %n %b %T@ %l\n' | grep -v '^/run/user[ /]' | sort; cat /tmp/file /dev/shm/s ~/h $XDG_RUNTIME_DIR/r /workspace/w
-		hostname; id; ulimit -a; umask; env | sort | grep -v BELLJAR; cat /proc/mounts | sort; grep -E 'Cap|NoNew|Seccomp' /proc/self/status; find / /dev /etc -maxdepth 1 -printf '%p %y %m %U:%G %l\n'`
-	shell(t, b, make)
-	_, before := shell(t, b, look)
+	shell(t, b, "setsid bash -c '(sleep 1000 &)' & (sleep 1000 & disown) ; true")
 	park(t, b)
-	_, after := shell(t, b, look)
-	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(after, "\n")); diff != "" {
-		t.Error(diff)
+	shell(t, b, "true")
+	if left := b.Processes(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// A parked box can be closed, is not broken before, and says that it is closed
+// after.
+func TestParkClose(t *testing.T) {
+	shares(t)
+	s, _ := world(t)
+	before := 0
+	for range 2 { // what is made once for all boxes is made for the first
+		before = openFiles(t)
+		b, err := s.Open(t.Context(), "box", grant(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shell(t, b, "echo x >/tmp/x")
+		park(t, b)
+		select {
+		case <-b.Broken():
+			t.Error("a parked box is broken")
+		default:
+		}
+		if b.Close() != nil || b.Close() != nil {
+			t.Error("it cannot be closed")
+		}
+		<-b.Broken()
+		if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Minute}); !errors.Is(err, sandbox.ErrClosed) {
+			t.Errorf("a command in it: %v", err)
+		}
+	}
+	if after := openFiles(t); after > before {
+		t.Errorf("%d descriptors are open, before it were %d", after, before)
+	}
+	b, err := s.Open(t.Context(), "left", grant(t)) // for the supervisor to close
+	if err != nil {
+		t.Fatal(err)
+	}
+	park(t, b)
+}
+
+// Where a box cannot be woken the call says why, and nothing of it is lost.
+func TestParkWakesLater(t *testing.T) {
+	shares(t)
+	dir := filepath.Join(t.TempDir(), "mounted")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := openBox(t, policytest.GrantProfile(t, "fs: {system: true, workspace: rw, read: ["+dir+":/opt/a]}"))
+	shell(t, b, "echo kept >/tmp/file")
+	park(t, b)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	var refusal *sandbox.Refusal
+	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "true", Timeout: time.Minute}); !errors.As(err, &refusal) || !strings.Contains(refusal.Message, dir) {
+		t.Errorf("without the directory: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Run(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: "true", Timeout: time.Minute}); !errors.Is(err, context.Canceled) {
+		t.Errorf("by a call that is over: %v", err)
+	}
+	if _, text := shell(t, b, "cat /tmp/file; ls -d /opt/a"); text != "kept\n/opt/a\n" {
+		t.Errorf("the box shows %q", text)
+	}
+	if r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 1000", Timeout: 20 * time.Millisecond}); err != nil || r.Status != sandbox.TimedOut {
+		t.Errorf("a command that takes too long: %v, %v", r.Status, err)
+	}
+}
+
+// What commands start is seen, and stopped, in a box that was parked.
+func TestParkSeesExecs(t *testing.T) {
+	shares(t)
+	testenv.Need(t, testenv.Bash)
+	b, _ := openBox(t, execGrant(t, "enforce"))
+	for range 2 {
+		r, text := shell(t, b, stubGit+"X=gi; ${X}t push; ls /")
+		if strings.Contains(text, "RAN") || len(r.Execs.Stopped) != 1 || !slices.ContainsFunc(r.Execs.List, func(e sandbox.Exec) bool { return e.Argv[0] == "ls" }) {
+			t.Errorf("it says %q, and of execs %+v", text, r.Execs)
+		}
+		park(t, b)
+	}
+}
+
+// The door of a box that was parked lets through what its policy says then.
+func TestParkRegrants(t *testing.T) {
+	shares(t)
+	if !inNetwork(t) {
+		return
+	}
+	n, s, open := regranted(t)
+	one, two := regrantPolicies(t)
+	b := open("dev")
+	check := func(want bool) {
+		t.Helper()
+		if ok, said := n.lets(t, b, "an allowed name"); ok != want {
+			t.Errorf("an allowed name is let through: %v, want %v: %s", ok, want, said)
+		}
+		if ok, said := n.lets(t, b, "a name that no rule allows"); ok == want {
+			t.Errorf("the other name is let through: %v, want %v: %s", ok, !want, said)
+		}
+	}
+	check(true)
+	park(t, b)
+	check(true)
+	park(t, b)
+	s.Regrant(t.Context(), parsed(t, two))
+	check(false)
+	s.Regrant(t.Context(), parsed(t, one))
+	park(t, b)
+	check(true)
+}
+
+// Where connections are not redirected, a box that wakes listens on the ports
+// that it had, and on those that came while it was parked.
+func TestParkRegrantsByPort(t *testing.T) {
+	shares(t)
+	s, _ := world(t)
+	s.ByPort()
+	first, second := server(t), server(t)
+	b, err := s.Open(t.Context(), "box", clientGrant(t, first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	park(t, b)
+	if m := inBox(t, b, first, "connect", 1); m.Error != "" {
+		t.Errorf("connect after parking: %s", m.Error)
+	}
+	park(t, b)
+	if err := b.SetEgress(t.Context(), clientGrant(t, second).Egress()); err != nil {
+		t.Fatal(err)
+	}
+	if m := inBox(t, b, second, "connect", 1); m.Error != "" {
+		t.Errorf("connect to the port that was added: %s", m.Error)
+	}
+	if m := inBox(t, b, first, "connect", 1); m.Error == "" {
+		t.Error("the port that was taken away is reached")
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -84,7 +83,6 @@ type hostFacts struct {
 	capLast  int             // the last capability that the kernel knows
 	masked   map[string]bool // of the masked files that the kernel has, whether it is a directory
 	watches  int             // inotify watches of a box
-	queues   bool            // the kernel has message queues (mq_overview(7))
 }
 
 // mount is one tree of the host in the box.
@@ -145,7 +143,7 @@ func (p *plan) script() *boxinit.Script {
 	}
 	p.bound(b)
 	b.Step("close the root")
-	p.closeFiles(b) // a file that can be written would be in the way
+	b.closeFiles() // a file that can be written would be in the way
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	p.watch(b)
 	if p.nested {
@@ -271,16 +269,12 @@ func (p *plan) trees(b *builder) {
 // in is a path of the box, as it is named while its root is being built.
 func in(target string) string { return "." + target }
 
-// scoreFile is a descriptor beside its connection that an init keeps.
+// scoreFile is the one descriptor beside its connection that an init keeps.
 const scoreFile = 4
 
-// closeFiles closes all that the script opened and the init does not keep.
-func (p *plan) closeFiles(b *builder) {
-	first := scoreFile + 1
-	if p.keeps {
-		first = boxinit.QueuesFile + 1
-	}
-	b.Call(unix.SYS_CLOSE_RANGE, first, 1<<32-1, 0)
+// closeFiles closes all that the script opened.
+func (b *builder) closeFiles() {
+	b.Call(unix.SYS_CLOSE_RANGE, scoreFile+1, 1<<32-1, 0)
 }
 
 // target makes the directory or empty file that a mount covers.
@@ -447,7 +441,6 @@ func (p *plan) special(b *builder) {
 	// belong to root.
 	score := b.Call(unix.SYS_OPENAT, atFDCWD, "./proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC).IgnoreAll(1).Save()
 	b.Score(b.Call(unix.SYS_DUP3, score, scoreFile, unix.O_CLOEXEC).Save())
-	p.findQueues(b)
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
 	b.Step("pivot_root")
 	b.Call(unix.SYS_PIVOT_ROOT, ".", ".")
@@ -561,7 +554,7 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_UMASK, 0o022)
 	p.landlock.add(b, p)
 	if !p.nested { // whose command's own descriptors are open
-		p.closeFiles(b)
+		b.closeFiles()
 	}
 	b.Step("install the system call filter")
 	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, b.program(p.filter))
@@ -583,8 +576,6 @@ func readHost() hostFacts {
 	if n, err := strconv.Atoi(knob("/proc/sys/user/max_inotify_watches")); err == nil {
 		h.watches = max(h.watches, n/2)
 	}
-	known, _ := os.ReadFile("/proc/filesystems")
-	h.queues = strings.Contains(string(known), "\tmqueue\n")
 	for _, name := range masked {
 		// Nobody in a box is root of the host, who alone can open the others.
 		if info, err := os.Lstat(name); err == nil && info.Mode()&0o066 != 0 {

@@ -89,7 +89,9 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	if t.file < 0 {
 		return
 	}
-	p.keeps = p.queues
+	// Landlock lets no message queue be made (mq_overview(7)): no rule is about
+	// their file system. Without it one could be left, where nobody sees it.
+	p.keeps = p.landlock >= landlockLeast
 	if !p.templated() {
 		return
 	}

@@ -2,11 +2,12 @@ package sandbox
 
 import (
 	"crypto/sha1"
+	"crypto/x509"
 	"encoding/binary"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -77,13 +78,17 @@ func javaStore(authority []byte) ([]byte, error) {
 	if block == nil {
 		return nil, errors.New("make a trust store: the authority is not PEM")
 	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("make a trust store: %w", err)
+	}
 	var s []byte
 	text := func(t string) { s = append(binary.BigEndian.AppendUint16(s, uint16(len(t))), t...) }
 	for _, word := range []uint32{0xfeedfeed, 2, 1, 2} { // magic, version, entries, and the kind of the first
 		s = binary.BigEndian.AppendUint32(s, word)
 	}
 	text("belljar")
-	s = binary.BigEndian.AppendUint64(s, uint64(time.Now().UnixMilli()))
+	s = binary.BigEndian.AppendUint64(s, uint64(cert.NotBefore.UnixMilli())) // the same in each life of a box
 	text("X.509")
 	s = append(binary.BigEndian.AppendUint32(s, uint32(len(block.Bytes))), block.Bytes...)
 	// The digest is for who gives the password that is everybody's. It keeps

@@ -28,10 +28,6 @@ const (
 	program = 4 // this binary, for the loader
 )
 
-// QueuesFile is the descriptor by which a script leaves an init the directory
-// of the box's message queues, where one is to be asked what it holds (OpIdle).
-const QueuesFile = 5
-
 const (
 	cwdBytes    = 64
 	childStack  = 64 << 10
@@ -47,7 +43,6 @@ const (
 
 var (
 	selfName = [...]byte{'/', 'p', 'r', 'o', 'c', '/', 's', 'e', 'l', 'f', 0}
-	here     = [...]byte{'.', 0}
 
 	bare bareMemory
 )
@@ -396,8 +391,8 @@ func bareAnswer(n int) {
 }
 
 // bareHolds is why something would be lost with us: a process, or an object
-// that processes leave for others (sysvipc(7), mq_overview(7)). What cannot be
-// told counts as held; a kernel without a kind of objects has none.
+// that processes leave for others (sysvipc(7)). What cannot be told counts as
+// held; a kernel without such objects has none.
 //
 //go:norace
 //go:nocheckptr
@@ -410,8 +405,8 @@ func bareHolds() syscall.Errno {
 	if _, errno := sys(syscall.SYS_WAITID, 0, 0, 0, exited|noHang|noWait, 0); errno != syscall.ECHILD {
 		return syscall.EBUSY
 	}
-	var info [64]int32
-	at, size := uintptr(unsafe.Pointer(&info)), unsafe.Sizeof(info)
+	var info [32]int32
+	at := uintptr(unsafe.Pointer(&info))
 	_, errno := sys(syscall.SYS_SHMCTL, 0, shmInfo, at, 0, 0)
 	held := info[0]
 	if errno == 0 {
@@ -425,15 +420,7 @@ func bareHolds() syscall.Errno {
 	if errno != 0 && errno != syscall.ENOSYS {
 		return errno
 	}
-	queues, errno := sys(syscall.SYS_OPENAT, QueuesFile, address(&here[0]), syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0, 0)
-	if errno != 0 {
-		return errno
-	}
-	const none = 2 * 24 // bytes: itself and its parent, getdents(2)
-	first, errno := sys(syscall.SYS_GETDENTS64, queues, at, size, 0, 0)
-	more, moreErrno := sys(syscall.SYS_GETDENTS64, queues, at, size, 0, 0) // a name may not have had room
-	_, _ = sys(syscall.SYS_CLOSE, queues, 0, 0, 0, 0)
-	if held != 0 || errno != 0 || first != none || moreErrno != 0 || more != 0 {
+	if held != 0 {
 		return syscall.EBUSY
 	}
 	return 0
