@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
+// restEnv has the boxes of all tests parked as soon as nothing runs in them, by
+// whatever it is set to.
+const restEnv = "BELLJAR_TEST_PARK"
+
 // world is a supervisor over an empty workspace.
 func world(t testing.TB) (*sandbox.Supervisor, string) {
 	t.Helper()
@@ -43,6 +47,9 @@ func worldOf(t testing.TB, cfg sandbox.Config) (*sandbox.Supervisor, string) {
 	s, err := sandbox.New(cfg)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if os.Getenv(restEnv) != "" {
+		s.SetRest(time.Nanosecond)
 	}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {

@@ -117,15 +117,14 @@ func TestParkCloseRaces(t *testing.T) {
 func TestParkSilentInit(t *testing.T) {
 	shares(t)
 	s, _ := world(t)
+	s.SetPatience(testenv.Patience(t) * time.Second)
 	b, err := s.Open(t.Context(), "box", grant(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	shell(t, b, "echo x >/tmp/x")
-	s.SetPatience(10 * time.Millisecond)
 	signalInit(t, b, syscall.SIGSTOP)
 	unparked(t, b)
-	s.SetPatience(20 * time.Second)
 	signalInit(t, b, syscall.SIGCONT)
 	if _, text := shell(t, b, "cat /tmp/x"); !strings.Contains(text, "x") {
 		t.Errorf("the box shows %q", text)
