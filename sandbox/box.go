@@ -473,6 +473,11 @@ func (b *Box) send(r *boxinit.Request, files ...int) error {
 		return err
 	}
 	if err := b.conn.send(text, files, b.sup.patience.start); err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.closed {
+			return b.goneErr()
+		}
 		return fmt.Errorf("tell the init of box %s: %w", b.id, err)
 	}
 	return nil

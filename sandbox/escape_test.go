@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"slices"
 	"testing"
 
 	"belljar.dev/internal/testenv"
@@ -33,16 +34,23 @@ profiles:
 // it shows nothing, and in a box it must not. Those that only root can carry
 // out are no part of an ordinary user's list.
 func TestEscape(t *testing.T) {
-	testEscape(t, "small", func(escape.Probe) bool { return true })
+	testEscape(t, "small", false, func(escape.Probe) bool { return true })
+}
+
+// TestEscapeAfterParking does so in boxes that were built once more. What costs
+// the time is not tried again: limits are those of cgroups that stay.
+func TestEscapeAfterParking(t *testing.T) {
+	shares(t)
+	testEscape(t, "small", true, func(p escape.Probe) bool { return p.Category != escape.Resources })
 }
 
 // TestEscapeByDoor does so with what is about the network, in boxes that have
 // a way out.
 func TestEscapeByDoor(t *testing.T) {
-	testEscape(t, "door", func(p escape.Probe) bool { return p.Category == escape.Network })
+	testEscape(t, "door", false, func(p escape.Probe) bool { return p.Category == escape.Network })
 }
 
-func testEscape(t *testing.T, profile string, wanted func(escape.Probe) bool) {
+func testEscape(t *testing.T, profile string, parked bool, wanted func(escape.Probe) bool) {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()
@@ -78,6 +86,18 @@ func testEscape(t *testing.T, profile string, wanted func(escape.Probe) bool) {
 			if outside.Err != nil || !outside.Through {
 				t.Errorf("%s: outside it does not get through either, so it shows nothing: %s %v", p.Name, outside.Detail, outside.Err)
 			}
+			if parked {
+				n := 0
+				for _, b := range s.Boxes() {
+					if !busy(b) {
+						park(t, b)
+						n++
+					}
+				}
+				if n == 0 {
+					t.Fatal("no box could be parked")
+				}
+			}
 			inside := suite.Inside(t.Context(), p)
 			if !p.Held(inside) {
 				t.Errorf("%s: inside got through %v, want %v: %s %v", p.Name, inside.Through, p.Works, inside.Detail, inside.Err)
@@ -85,4 +105,9 @@ func testEscape(t *testing.T, profile string, wanted func(escape.Probe) bool) {
 			t.Logf("%s\noutside: %s\n inside: %s", p.Name, outside.Detail, inside.Detail)
 		})
 	}
+}
+
+// busy reports whether something runs in a box.
+func busy(b *sandbox.Box) bool {
+	return slices.ContainsFunc(b.Jobs(), func(j *sandbox.Job) bool { return j.Status() == sandbox.Running })
 }

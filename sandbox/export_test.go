@@ -163,7 +163,10 @@ func (s *Supervisor) Spool() string { return s.cfg.Spool }
 func (b *Box) HasLeaves() bool { return b.group.v2 != "" }
 
 // LoseListener has the box's execs find nobody who answers.
-func (b *Box) LoseListener() { b.execs.close() }
+func (b *Box) LoseListener() {
+	b.kept.able = false // or another init would bring another
+	b.execs.close()
+}
 
 // WithoutListeners has the host of a test show no execs.
 func WithoutListeners(t testing.TB) {

@@ -293,7 +293,7 @@ func checkBox(a around) []Check {
 			images.OK, images.Detail, images.Degraded = false, err.Error(), "profiles with fs.image are refused; all others work"
 			images.Mend = "use Linux 5.11 or later with the module overlay loaded: modprobe overlay"
 		case t.Name == tryRoots && mounts.OK:
-			mounts.Detail += "; each box keeps the files of its root for itself, 70 KB that boxes of one profile share since Linux 6.15"
+			mounts.Detail += "; each box keeps the files of its root for itself, 70 KB that boxes of one profile share since Linux 6.15, and holds 300 KB that it lets go of there when it is left alone"
 		case t.Name == tryRoots:
 		case t.Name == tryLocal:
 			door.OK, door.Detail, door.Degraded, door.Mend = false, err.Error(), "a profile with a network opens no box here", "let the container or security module around belljar allow netlink route sockets"

@@ -103,6 +103,9 @@ func (p *plan) lay(b *builder, tree any) {
 			b.target(m.target, m.dir)
 		}
 	}
+	if p.overlaid() {
+		b.dir(Workspace)
+	}
 	p.places(b)
 	b.Call(unix.SYS_CHDIR, "..")
 	// Neither layer has extended attributes that an overlay would heed; as a
