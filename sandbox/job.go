@@ -331,7 +331,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 			return r, nil
 		case boxinit.OpFailed:
 			return r, j.box.explainFailure(r, c, req)
-		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpListener, boxinit.OpReady, boxinit.OpEnded:
+		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpListener, boxinit.OpKept, boxinit.OpIdle, boxinit.OpReady, boxinit.OpEnded:
 		}
 		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
 		return r, errors.New("start command: the init spoke out of order")
