@@ -28,7 +28,8 @@ var outputName = regexp.MustCompile(`^[a-z0-9]{8,64}$`)
 // Output is what a job has written, as it is kept. One writes it, while others
 // may read it; the methods of one Output are safe for concurrent use.
 type Output struct {
-	f *os.File
+	f   *os.File
+	dir string // where it is, of one that is written
 
 	mu   sync.Mutex
 	size int64 // of the one that writes
@@ -42,18 +43,33 @@ func (b *Book) Spool(j Job) (*Output, error) {
 	if b.cfg.Dir == "" {
 		return nil, errors.New("keep output: there is no directory for it")
 	}
-	if err := os.MkdirAll(b.cfg.Dir, 0o700); err != nil {
+	err := os.Mkdir(b.cfg.Dir, 0o700)
+	if err == nil {
+		err = syncDir(filepath.Dir(b.cfg.Dir))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("keep output: %w", err)
 	}
 	o, err := b.open(j.Output, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return nil, err
 	}
+	o.dir = b.cfg.Dir
 	if err := o.mark(); err != nil {
 		o.Close()
 		return nil, err
 	}
 	return o, nil
+}
+
+// syncDir has the names in a directory on the disk.
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
 }
 
 // Output is what is kept of what a job wrote. The error wraps fs.ErrNotExist where
@@ -78,16 +94,14 @@ func (b *Book) open(output string, flags int) (*Output, error) {
 
 // Close gives the file back. What was written is on the disk then.
 func (o *Output) Close() error {
-	o.mu.Lock()
-	wrote := o.size > 0
-	o.mu.Unlock()
-	if wrote {
-		if err := o.f.Sync(); err != nil {
-			o.f.Close()
-			return fmt.Errorf("keep output: %w", err)
-		}
+	var err error
+	if o.dir != "" {
+		err = errors.Join(o.f.Sync(), syncDir(o.dir))
 	}
-	return o.f.Close()
+	if err = errors.Join(err, o.f.Close()); err != nil {
+		return fmt.Errorf("keep output: %w", err)
+	}
+	return nil
 }
 
 // Write adds to the output.

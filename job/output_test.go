@@ -6,13 +6,12 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 )
 
 // An output is a ring: what is read back is its end, wherever that began.
 func TestOutputIsARing(t *testing.T) {
-	b := opened(t, filepath.Join(t.TempDir(), "st"), "me")
+	b := opened(t, t.TempDir(), "me")
 	j := Job{ID: 1, Output: "aaaaaaaa"}
 	if _, err := b.Output(j); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before it is there: got %v", err)
