@@ -218,6 +218,9 @@ func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token st
 		transport = &sdk.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(token)}}
 	}
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
+	if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](c, "tasks/get"); err != nil {
+		t.Fatal(err)
+	}
 	session, err := c.Connect(t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: w.era})
 	if err != nil {
 		t.Fatal(err)

@@ -33,12 +33,13 @@ type bench struct {
 	session   *mcp.Session
 	workspace string
 	state     string
+	store     *durable.Store
 	jobs      *job.Book
 	ended     chan job.Job // jobs that have ended
 }
 
 // boxes starts a bench on a policy, the default one where the text is empty.
-func boxes(t *testing.T, policy string) *bench {
+func boxes(t *testing.T, policy string, change ...func(*mcp.Config)) *bench {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	p := policies.Default()
@@ -54,13 +55,17 @@ func boxes(t *testing.T, policy string) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { sup.Close() })
-	if b.server, err = mcp.New(mcp.Config{Gate: p}); err != nil {
+	cfg := mcp.Config{Gate: p}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if b.server, err = mcp.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.server.Shutdown(context.Background()) })
-	store := durable.New(b.state)
-	t.Cleanup(func() { store.Close() })
-	if b.jobs, err = job.New(job.Config{Store: store, Dir: filepath.Join(b.state, "jobs"), Place: b.workspace, Self: "me", Ended: func(j job.Job) { b.ended <- j }}); err != nil {
+	b.store = durable.New(b.state)
+	t.Cleanup(func() { b.store.Close() })
+	if b.jobs, err = job.New(job.Config{Store: b.store, Dir: filepath.Join(b.state, "jobs"), Place: b.workspace, Self: "me", Ended: func(j job.Job) { b.ended <- j }}); err != nil {
 		t.Fatal(err)
 	}
 	b.shells = newShells(Backends{Sandbox: sup, Log: slog.New(slog.DiscardHandler), Jobs: b.jobs})
