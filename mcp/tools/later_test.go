@@ -108,25 +108,28 @@ func (c *lineClient) becomes(id, state string) message {
 	}
 }
 
-// lists is how ListBgTasks lists a task.
+// lists is how ListBgTasks lists a task, once its command runs: a box may need
+// longer to open than the client waits.
 func (c *lineClient) lists(id int64) (e listEntry) {
 	c.t.Helper()
-	m := c.call("ListBgTasks", nil)
-	var out listOutput
-	if err := json.Unmarshal(m.Result.StructuredContent, &out); err != nil {
-		c.t.Fatalf("%s: %v", m.raw, err)
-	}
-	for _, e := range out.Tasks {
-		if e.TaskID == id {
-			return e
+	for range 100_000 {
+		m := c.call("ListBgTasks", nil)
+		var out listOutput
+		if err := json.Unmarshal(m.Result.StructuredContent, &out); err != nil {
+			c.t.Fatalf("%s: %v", m.raw, err)
+		}
+		for _, e := range out.Tasks {
+			if e.TaskID == id {
+				return e
+			}
 		}
 	}
-	c.t.Fatalf("task %d is not listed: %s", id, m.raw)
+	c.t.Fatalf("task %d is not listed", id)
 	return e
 }
 
 func impatient(c *mcp.Config) {
-	c.Patience = 300 * time.Millisecond
+	c.Patience = 2 * time.Second // what is not to become a task is done by then
 	c.Limits.Burst, c.Limits.Rate = 1e6, 1e6
 }
 
@@ -142,7 +145,7 @@ func TestACallIsABackgroundTask(t *testing.T) {
 	if e := c.lists(1); e.Status != "running" || e.Description != "waits" || !strings.HasPrefix(e.Command, "mkfifo pipe") {
 		t.Errorf("in the list: %+v", e)
 	}
-	if m := c.call("ReadBgOutput", map[string]any{"task_id": 1, "wait_ms": 200}); !strings.Contains(m.raw, `"output":"begun\n"`) {
+	if m := c.call("ReadBgOutput", map[string]any{"task_id": 1, "wait_ms": 1000}); !strings.Contains(m.raw, `"output":"begun\n"`) {
 		t.Errorf("its output so far: %s", m.raw)
 	}
 	c.call("BackgroundBash", map[string]any{"command": "echo end > pipe"})
@@ -165,12 +168,14 @@ func TestTasksAreEndedFromBothSides(t *testing.T) {
 	c := b.lines()
 	sleep := map[string]any{"command": "sleep 1000", "timeout": 60_000}
 	cancelled := c.call("Bash", sleep).Result.TaskID
+	c.lists(1)
 	c.ask("tasks/cancel", fmt.Sprintf(`"taskId":%q`, cancelled))
 	c.becomes(cancelled, "cancelled")
 	if e := c.lists(1); e.Status != "killed" {
 		t.Errorf("a call that was cancelled: %+v", e)
 	}
 	killed := c.call("Bash", sleep).Result.TaskID
+	c.lists(2)
 	if m := c.call("KillBgTask", map[string]any{"task_id": 2, "grace_ms": 0}); !strings.Contains(m.raw, `"status":"killed"`) {
 		t.Errorf("KillBgTask: %s", m.raw)
 	}
@@ -216,7 +221,7 @@ func TestTasksAreEndedFromBothSides(t *testing.T) {
 func TestOnTimeoutBackgroundOfATask(t *testing.T) {
 	b := boxes(t, "", impatient)
 	c := b.lines()
-	made := c.call("Bash", map[string]any{"command": "echo begun; sleep 1000", "timeout": 600, "on_timeout": "background"}).Result
+	made := c.call("Bash", map[string]any{"command": "echo begun; sleep 1000", "timeout": 2500, "on_timeout": "background"}).Result
 	if m := c.becomes(made.TaskID, "completed"); !strings.Contains(m.raw, "it goes on as background task 1") {
 		t.Errorf("the call: %s", m.raw)
 	}
