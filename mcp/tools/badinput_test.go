@@ -171,8 +171,11 @@ func (w *whole) call(server *mcp.Server, s *mcp.Session, tool, args string) *mcp
 func (w *whole) kept() string {
 	var b strings.Builder
 	for _, c := range []struct{ tool, args string }{
-		{"TaskManager", `{"action":"list"}`}, {"SetCallback", `{"action":"list"}`}, {"PlanMode", `{"action":"status"}`},
-		{"ListBgTasks", `{}`}, {"SearchSkills", `{}`},
+		{"TaskManager", `{"action":"list"}`},
+		{"SetCallback", `{"action":"list"}`},
+		{"PlanMode", `{"action":"status"}`},
+		{"ListBgTasks", `{}`},
+		{"SearchSkills", `{}`},
 	} {
 		b.WriteString(words(w.call(w.own, w.first, c.tool, c.args)) + "\n")
 	}
