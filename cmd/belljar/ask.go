@@ -219,7 +219,7 @@ func dialogue(out io.Writer, lines *bufio.Reader, a question.Asked) (words map[s
 			fmt.Fprint(out, howToAnswer(q))
 			text, err := lines.ReadString('\n')
 			if err != nil && text == "" {
-				return nil, false, fmt.Errorf("answer %s: the input ended before the answer; give it here, or as belljar ask answer %s ANSWER...", a.ID, a.ID)
+				return nil, false, fmt.Errorf("answer %s: the input ended before the answer; give it here, or behind the id", a.ID)
 			}
 			if text = strings.TrimSpace(text); text == "!" {
 				return nil, true, nil

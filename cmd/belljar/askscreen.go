@@ -71,7 +71,7 @@ func (s screen) drawn(f *askForm) string {
 
 // keys waits a little for what is typed; nothing is no key.
 func (s screen) keys() ([]string, error) {
-	ready := []unix.PollFd{{Fd: int32(s.in.Fd()), Events: unix.POLLIN}} //nolint:gosec // a descriptor is no larger
+	ready := []unix.PollFd{{Fd: int32(s.in.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(ready, lookForSize)
 	if n == 0 || errors.Is(err, unix.EINTR) {
 		return nil, nil

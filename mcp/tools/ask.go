@@ -88,7 +88,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 	switch {
 	case !forms && channel != policies.ChannelConsole:
 		return notAsked(sheet, "not asked: the policy lets agents decide by themselves"), nil
-	case !may || len(ways) == 0 && !(forms && call.Shows()):
+	case !may || len(ways) == 0 && (!forms || !call.Shows()):
 		return notAsked(sheet, "not asked: no interactive channel"), nil
 	}
 	a, err := desk.Ask(ctx, tenant, call.Session.ID(), sheet)
