@@ -92,6 +92,8 @@ func codeBlocks(root *html.Node) {
 	codeTables(root)
 	walk(root, func(n *html.Node) bool {
 		switch {
+		case is(n, "pre") && memoParts(n):
+			return false
 		case is(n, "pre", "listing", "xmp"):
 			codeBlock(n)
 			return false

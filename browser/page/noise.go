@@ -80,3 +80,50 @@ func isEcho(n *html.Node, hidden func(*html.Node) bool) bool {
 	})
 	return strings.Contains(oneLine(b.String()), text)
 }
+
+// memoParts takes apart the text of a memo (RFCs are served so: a pre for each
+// page of paper, with its headings marked in it): headings become headings, and
+// the lines at the top and the foot of the paper go. It reports whether it was
+// one, which is no block of code then.
+func memoParts(pre *html.Node) bool {
+	isHead := func(n *html.Node) bool {
+		return is(n, "span") && len(attr(n, "class")) == 2 && isHeadingName(attr(n, "class"))
+	}
+	if pre.Parent == nil || !hasClass(pre, "newpage") && first(pre, isHead) == nil {
+		return false
+	}
+	var part *html.Node
+	flush := func() {
+		if part == nil {
+			return
+		}
+		if text := strings.Trim(footLine().ReplaceAllString(rawTextOf(part), ""), "\n"); strings.TrimSpace(text) != "" {
+			pre.Parent.InsertBefore(element("pre", textNode(strings.TrimRight(text, " \n"))), pre)
+		}
+		part = nil
+	}
+	for c := pre.FirstChild; c != nil; c = pre.FirstChild {
+		pre.RemoveChild(c)
+		switch {
+		case isHead(c):
+			flush()
+			h := element(attr(c, "class"), textNode(lineOf(c)))
+			if a := first(c, func(n *html.Node) bool { return attr(n, "id") != "" }); a != nil {
+				setAttr(h, "id", attr(a, "id"))
+			}
+			pre.Parent.InsertBefore(h, pre)
+		case is(c, "span") && hasClass(c, "grey"): // the head of the paper
+		default:
+			if part == nil {
+				part = element("div")
+			}
+			part.AppendChild(c)
+		}
+	}
+	flush()
+	remove(pre)
+	return true
+}
+
+// footLine is the foot of a page of a memo.
+var footLine = pattern(`(?m)^\S.*\[Page \d+\][ \t]*$`)
