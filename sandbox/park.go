@@ -28,9 +28,9 @@ import (
 //   - what the supervisor knows: jobs, outputs, the door with its rules and
 //     authority.
 //
-// A box that has more than that is not parked: a command or another process,
-// an object of System V, a published port, a place for
-// storage that a command has moved. Where anything cannot be told, neither.
+// A box that has more than that is not parked: a command or another process, an
+// object of System V, a published port, a directory of its storage that a command
+// has moved. Nor is one of which that cannot be told.
 //
 // Box.waking orders it: who needs the init holds it for reading, from before
 // the box is looked at until its command is in the table; who parks it or wakes
@@ -44,11 +44,11 @@ const restAfter = 30 * time.Second
 
 // kept is what outlives the init of a box.
 type kept struct {
-	able    bool // all that the box writes to is kept
-	overlay int  // the mount of its overlay workspace, or -1
-	storage int  // that of its storage in memory, or -1
-	want    int  // how many mounts the init has yet to hand over
-	places  []uint64
+	able    bool     // all that the box writes to is kept
+	overlay int      // the mount of its overlay workspace, or -1
+	storage int      // that of its storage in memory, or -1
+	want    int      // how many mounts the init has yet to hand over
+	places  []uint64 // see Box.places
 }
 
 // keep makes a mount outlive the init: it is handed over to the supervisor, and

@@ -91,12 +91,13 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	}
 	// Landlock lets no message queue be made (mq_overview(7)): no rule is about
 	// their file system. Without it one could be left, where nobody sees it.
-	p.keeps = p.landlock >= landlockLeast
+	keeps := p.landlock >= landlockLeast
 	if !p.templated() {
+		p.keeps = keeps
 		return
 	}
 	if fd, err := unix.FcntlInt(uintptr(t.file), unix.F_DUPFD_CLOEXEC, 0); err == nil {
-		p.base, p.made = fd, b.made
+		p.base, p.made, p.keeps = fd, b.made, keeps
 	}
 }
 
