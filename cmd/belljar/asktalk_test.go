@@ -221,7 +221,7 @@ func TestAskOfSeveralServers(t *testing.T) {
 	})
 }
 
-// The policy's ask says how far questions go, also after it was changed under the
+// C13: the policy's ask says how far questions go, also after it was changed under the
 // server: with console no client is asked that could answer in a person's place.
 func TestThePolicySaysWhoIsAsked(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
