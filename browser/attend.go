@@ -78,6 +78,9 @@ func (p *Pool) fill(ctx context.Context, ch *chrome) {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
 	t, err := newTab(ctx, ch)
+	if err == nil {
+		err = t.warm(ctx)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			ch.kill()

@@ -263,6 +263,13 @@ func begin[P, R any](c *conn, session string, cmd cdp.Command[P, R], params P) p
 	return pending[R]{c, id, answer, cmd.Method, err}
 }
 
+// drop gives the answer up, if there is to be one.
+func (p pending[R]) drop() {
+	if p.answer != nil {
+		p.c.forget(p.id)
+	}
+}
+
 // wait waits for the answer.
 func (p pending[R]) wait(ctx context.Context) (R, error) {
 	var result R

@@ -48,6 +48,7 @@ func (t *tab) load(ctx context.Context, r Request, loading time.Time) (*Loaded, 
 	start := time.Now()
 	until, cancel := context.WithDeadline(ctx, loading)
 	defer cancel()
+	defer t.ahead.drop()
 	if err := t.prepare(until, r); err != nil {
 		return nil, t.explain(ctx, err, r)
 	}
@@ -131,8 +132,12 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 				return err
 			}
 			answer = nil
+		case m := <-t.ahead.world.answer:
+			t.ahead.enter(ctx, t, r, m)
 		case <-t.changed:
+			t.lookAhead(ctx, r)
 		case <-t.patience():
+			t.ahead.drop() // it may have gone on since then
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-t.ch.conn.done:
@@ -207,9 +212,10 @@ func (t *tab) has() bool {
 type settled struct {
 	Settled bool  `json:"settled"`
 	Matches bool  `json:"matches"`
-	Bad     bool  `json:"bad"`  // the selector is none
-	Lazy    lazy  `json:"lazy"` // how it may be more, if that was wanted
-	Page    *read `json:"page"` // what the page was at that moment, if that was wanted
+	Active  bool  `json:"active"` // it was waited for as one whose scripts did something
+	Bad     bool  `json:"bad"`    // the selector is none
+	Lazy    lazy  `json:"lazy"`   // how it may be more, if that was wanted
+	Page    *read `json:"page"`   // what the page was at that moment, if that was wanted
 }
 
 // read is what read.js tells of a document.
@@ -237,7 +243,7 @@ func reading(ctx context.Context, html int) string {
 	if by, ok := ctx.Deadline(); ok {
 		o.Most = min(o.Most, int(time.Until(by).Milliseconds()/2)) // the rest is for writing it
 	}
-	return readScript + "(" + argument(o) + ")"
+	return "belljar.read(" + argument(o) + ")"
 }
 
 // settle waits until the page is quiet, for as long as the request says at
@@ -285,15 +291,11 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 			o.Quiet, o.Quick, o.Bare = ms(quietTime), ms(quickTime), ms(bareTime)
 		}
 		var s settled
-		script := settleScript + "(" + o.String() + ")"
-		if r.Scrolls > 0 {
-			script += ".then((s) => s.settled ? Object.assign(s, { lazy: " + lazyScript + "() }) : s)"
+		if look := t.ahead.take(); look.answer != nil {
+			err = t.told(ctx, look, &s)
+		} else {
+			err = t.evaluate(ctx, settling(ctx, r, o, maxNodes), &s)
 		}
-		if r.Shot == nil && r.HTML > 0 {
-			// One way instead of two, and what is read is what was settled.
-			script += ".then((s) => s.settled ? Object.assign(s, { page: " + reading(ctx, r.HTML) + " }) : s)"
-		}
-		err = t.evaluate(ctx, script, &s)
 		switch {
 		case err == nil && s.Bad:
 			return false, &Error{Kind: KindRefused, Message: "the selector is no CSS selector that the browser can read; mend it, or leave it out"}
@@ -307,7 +309,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 			}
 			continue
 		}
-		if busy, _, _ = t.network(); !busy || !quiet {
+		if busy, active, _ = t.network(); !quiet || !busy && (s.Active || !active) {
 			t.early, t.lazy = s.Page, s.Lazy
 			return true, nil
 		}
@@ -315,6 +317,20 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 			return false, err
 		}
 	}
+}
+
+// settling is the script that waits until a page has settled, and reads it out if
+// it has no more than so many elements: one way instead of two, and what is read
+// is what was settled.
+func settling(ctx context.Context, r Request, o settleOptions, most int) string {
+	script := ourScript + "belljar.settle(" + argument(o) + ")"
+	if r.Scrolls > 0 {
+		script += ".then((s) => s.settled ? Object.assign(s, { lazy: belljar.lazy() }) : s)"
+	}
+	if r.Shot == nil && r.HTML > 0 {
+		script += fmt.Sprintf(".then((s) => s.settled && document.getElementsByTagName('*').length <= %d ? Object.assign(s, { page: %s }) : s)", most, reading(ctx, r.HTML))
+	}
+	return script
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -328,10 +344,8 @@ type settleOptions struct {
 	Bare     float64 `json:"bare"` // for a page without text
 	Least    float64 `json:"least"`
 	Most     float64 `json:"most"`
+	Load     bool    `json:"load"` // the load event is waited for first
 }
-
-// String is them as an argument of a script.
-func (o settleOptions) String() string { return argument(o) }
 
 func argument(v any) string {
 	text, err := json.Marshal(v)
@@ -406,13 +420,28 @@ func moved(err error) bool {
 // evaluate runs a script in our world of the page's document and reads what it
 // says. A promise is waited for.
 func (t *tab) evaluate(ctx context.Context, script string, into any) error {
-	ours, err := call(ctx, t.ch.conn, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: world})
+	ours, err := t.enter().wait(ctx)
 	if err != nil {
 		return t.cause(err)
 	}
-	answer, err := call(ctx, t.ch.conn, t.session, runtime.Evaluate, runtime.EvaluateParams{
-		Expression: script, ContextID: ours.ExecutionContextID, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
+	return t.told(ctx, t.run(ours.ExecutionContextID, script), into)
+}
+
+// enter begins to ask for our world of the document that is there now.
+func (t *tab) enter() pending[page.CreateIsolatedWorldResult] {
+	return begin(t.ch.conn, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: world})
+}
+
+// run begins to run a script in one of our worlds.
+func (t *tab) run(where runtime.ExecutionContextID, script string) pending[runtime.EvaluateResult] {
+	return begin(t.ch.conn, t.session, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: script, ContextID: where, ReturnByValue: new(true), AwaitPromise: new(true), Silent: new(true),
 	})
+}
+
+// told reads what a script says.
+func (t *tab) told(ctx context.Context, script pending[runtime.EvaluateResult], into any) error {
+	answer, err := script.wait(ctx)
 	if err != nil {
 		return t.cause(err)
 	}
@@ -450,7 +479,7 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 	d, err := t.early, error(nil)
 	for i := 0; d == nil && i < 3; i++ {
 		d = new(read)
-		if err = t.evaluate(ctx, reading(ctx, r.HTML), d); err == nil {
+		if err = t.evaluate(ctx, ourScript+reading(ctx, r.HTML), d); err == nil {
 			break
 		}
 		if d = nil; !moved(err) {

@@ -68,6 +68,7 @@ type tab struct {
 	noted     int
 	refused   []Refused
 
+	ahead ahead // of load only
 	early *read // the page as it was when it settled; of load only
 	lazy  lazy  // how it may become more when it is scrolled, from then
 }
@@ -135,7 +136,9 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 		// the filter says.
 		AutoAttach: true, Flatten: new(true), Filter: target.Filter{{Type: "page"}, {Exclude: true}},
 	})
-	watch := begin(c, t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watchScript, WorldName: world})
+	watch := begin(c, t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: ourScript, WorldName: world,
+	})
 	_, e1 := deny.wait(ctx)
 	_, e2 := pageOn.wait(ctx)
 	_, e3 := netOn.wait(ctx)
@@ -145,11 +148,14 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 	if err = errors.Join(e1, e2, e3, e4, e5, e6); err != nil {
 		return nil, fmt.Errorf("prepare page: %w", err)
 	}
-	// The first run of a script is a slow one: that is over before there is a call.
-	if err = t.evaluate(ctx, settleScript+`({most: 20, quiet: 0, quick: 0, bare: 0, least: 0})`+".then(() => "+reading(ctx, DefaultHTML)+")", nil); err != nil {
-		return nil, fmt.Errorf("prepare page: %w", err)
-	}
 	return t, nil
+}
+
+// warm has the renderer of a page do once what takes it longest the first time: to
+// find fonts, lay out, draw, and run our scripts. What is on the page for that
+// goes again.
+func (t *tab) warm(ctx context.Context) error {
+	return t.evaluate(ctx, ourScript+warmScript+"("+argument(settleOptions{Most: 20})+")", nil)
 }
 
 // change changes the state and wakes who waits for it.

@@ -4,8 +4,8 @@
 // scripts on which there is next to nothing to read may be drawn by a clock, and
 // is given bare milliseconds for that.
 ((o) => new Promise((done) => {
-  const state = globalThis.belljar ?? { last: 0, parsed: 0 };
-  const start = performance.now();
+  const state = belljar;
+  let start = 0;
   let matches = !o.selector;
   const roots = "#root, #app, #__next, #__nuxt, #___gatsby, #svelte, #main-app, #app-root, #react-root, #mount, app-root";
   const silent = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"]);
@@ -42,5 +42,7 @@
     if (rest <= 0 && matches && now - start >= o.least && (now - start >= o.bare || !early())) { done({ settled: true, matches, active }); return; }
     setTimeout(() => idle(look, { timeout: 30 }), Math.max(matches && rest > 0 ? 1 : 10, Math.min(rest, o.most)));
   };
-  idle(look, { timeout: 30 });
+  const begin = () => { start = performance.now(); idle(look, { timeout: 30 }); };
+  // The listener is of this world alone, and a load event has come when it is told.
+  if (o.load && document.readyState !== "complete") addEventListener("load", begin, { once: true }); else begin();
 }))
