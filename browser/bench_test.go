@@ -1,22 +1,38 @@
 package browser_test
 
 import (
-	"bufio"
-	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"belljar.dev/browser"
+	"belljar.dev/browser/fetch"
+	"belljar.dev/browser/fetch/fetchtest"
+	"belljar.dev/browser/reader"
 )
+
+// held reports a figure, and how much of its limit that is.
+func held(b *testing.B, what string, got, limit float64) {
+	b.Helper()
+	b.ReportMetric(got, what)
+	b.ReportMetric(got/limit, fmt.Sprintf("%s/limit-of-%v", what, limit))
+}
+
+// quantile is how long the fastest of so many hundredths took at most, in
+// milliseconds.
+func quantile(took []time.Duration, hundredths int) float64 {
+	s := slices.Sorted(slices.Values(took))
+	return s[min(len(s)*hundredths/100, len(s)-1)].Seconds() * 1e3
+}
 
 // script is a page of about 32 KB whose article a script writes.
 func script() string {
@@ -27,64 +43,43 @@ func script() string {
 	return "<!doctype html><title>Script</title><main id=main></main><script>document.getElementById('main').innerHTML = " + fmt.Sprintf("%q", b.String()) + "</script>"
 }
 
-// peer is chromedp with a browser context for each call, with the same Chrome.
-func peer(b *testing.B) context.Context {
-	b.Helper()
-	path, err := browser.Find()
-	if err != nil {
-		b.Skip(err)
+// rested waits until nothing of the calls before goes on behind the next one: it
+// would be time of the peer that is measured then.
+func (r *rig) rested(slots int) {
+	for s := r.pool.Stats(); s.Busy > 0 || s.Warm < slots; s = r.pool.Stats() {
+		<-time.After(5 * time.Millisecond)
 	}
-	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	opts = append(opts, chromedp.ExecPath(path))
-	ctx, cancel := chromedp.NewExecAllocator(b.Context(), opts...)
-	b.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	b.Cleanup(cancel)
-	if err := chromedp.Do(ctx); err != nil {
-		b.Fatal(err)
-	}
-	return ctx
 }
 
-func peerLoad(ctx context.Context, b *testing.B, url, selector string) string {
-	b.Helper()
-	ctx, cancel := chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
-	defer cancel()
-	steps := []chromedp.Action[chromedp.Void]{chromedp.Navigate(url)}
-	if selector != "" {
-		steps = append(steps, chromedp.WaitReady(chromedp.CSS(selector)))
-	}
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.Fatal(err)
-	}
-	html, err := chromedp.Run(ctx, chromedp.OuterHTML(chromedp.CSS("html")))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return html
-}
-
-// BenchmarkPaired loads pages in turn through the pool and through chromedp
-// with a context per call, and prints medians and their ratio.
+// BenchmarkPaired loads pages in turn through the pool, through chromedp with a
+// context for each call and through playwright-core with newContext, and prints
+// medians and their ratios.
 func BenchmarkPaired(b *testing.B) {
-	r := newRig(b, browser.Config{})
+	const slots = 2
+	r := newRig(b, browser.Config{Slots: slots})
 	r.page("/script", script())
 	r.serveApp()
 	ctx, playwright := peer(b), startPlaywright(b)
-	for _, tt := range []struct{ name, path, selector, want string }{
-		{"script", "/script", "", "Part 59"},
-		{"app", "/app", "p.item:nth-child(100)", "item 99"},
+	for _, tt := range []struct {
+		name, path, selector, want string
+		most                       float64 // milliseconds; 0 for the ratios to count
+	}{
+		{"script", "/script", "", "Part 59", 0},
+		{"app", "/app", "p.item:nth-child(100)", "item 99", 200},
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			local := fmt.Sprintf("http://127.0.0.1:%d%s", r.port, tt.path)
 			var ours, theirs, play []time.Duration
+			r.must(browser.Request{URL: r.url(tt.path)}) // the Chrome is there then
 			for b.Loop() {
+				r.rested(slots)
 				if playwright != nil {
 					play = append(play, playwright(local, tt.selector))
 				}
 				start := time.Now()
 				l := r.must(browser.Request{URL: r.url(tt.path)})
 				ours = append(ours, time.Since(start))
+				r.rested(slots)
 				start = time.Now()
 				html := peerLoad(ctx, b, local, tt.selector)
 				theirs = append(theirs, time.Since(start))
@@ -92,70 +87,81 @@ func BenchmarkPaired(b *testing.B) {
 					b.Fatalf("not all is there: %v %v", strings.Contains(l.HTML, tt.want), strings.Contains(html, tt.want))
 				}
 			}
-			b.ReportMetric(median(ours).Seconds()*1e3, "ms/page")
-			b.ReportMetric(median(theirs).Seconds()*1e3, "ms/page-chromedp")
-			b.ReportMetric(median(ours).Seconds()/median(theirs).Seconds(), "ratio-chromedp")
+			b.ReportMetric(0, "ns/op")
+			own := quantile(ours, 50)
+			b.ReportMetric(quantile(theirs, 50), "ms-chromedp")
 			if playwright != nil {
-				b.ReportMetric(median(play).Seconds()*1e3, "ms/page-playwright")
-				b.ReportMetric(median(ours).Seconds()/median(play).Seconds(), "ratio-playwright")
+				b.ReportMetric(quantile(play, 50), "ms-playwright")
+			}
+			if tt.most > 0 {
+				held(b, "ms-p50", own, tt.most)
+				return
+			}
+			b.ReportMetric(own, "ms-p50")
+			held(b, "x-chromedp", own/quantile(theirs, 50), 0.5)
+			if playwright != nil {
+				held(b, "x-playwright", own/quantile(play, 50), 0.45)
 			}
 		})
 	}
 }
 
-func median(d []time.Duration) time.Duration {
-	s := append([]time.Duration(nil), d...)
-	for i := range s {
-		for j := i; j > 0 && s[j] < s[j-1]; j-- {
-			s[j], s[j-1] = s[j-1], s[j]
+// BenchmarkStatic is a page of 32 KB through the static lane: door, request and
+// conversion.
+func BenchmarkStatic(b *testing.B) {
+	net := fetchtest.New(b)
+	f := fetch.New(fetch.Config{Door: net.Door, Burst: 1 << 30})
+	b.Cleanup(func() { f.Close() })
+	r, err := reader.New(reader.Config{Fetch: f})
+	if err != nil {
+		b.Fatal(err)
+	}
+	body := "<html><head><title>T</title></head><body><main><h1>Small</h1>" + strings.Repeat("<p>Some words of <a href=/x>a page</a> that has 32 KB of them, with <code>code</code>.</p>", 370) + "</main></body></html>"
+	net.Serve(b, "a.example", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		io.WriteString(w, body)
+	}))
+	g := fetchtest.Grant(b, `
+version: 1
+defaults: {profile: pages}
+profiles:
+  pages: {net: {mode: proxy, allow: ["*"]}}
+rules:
+  - {id: pages, match: {tool: ReadDocs, url: "http://<public>/**"}, decision: allow}
+`, "local", "http://x.example/")
+	var took []time.Duration
+	for b.Loop() {
+		for range 10 { // a page is soon read
+			start := time.Now()
+			if _, err := r.Read(b.Context(), g, reader.Query{URL: "http://a.example/"}); err != nil {
+				b.Fatal(err)
+			}
+			took = append(took, time.Since(start))
 		}
 	}
-	return s[len(s)/2]
+	b.ReportMetric(0, "ns/op")
+	held(b, "ms-p50", quantile(took, 50), 10)
 }
 
-// startPlaywright starts the other peer, and is nil where it is not installed
-// (scripts/peers).
-func startPlaywright(b *testing.B) func(url, selector string) time.Duration {
-	b.Helper()
-	module, err := filepath.Abs("../bin/peers/node_modules/playwright-core")
-	if err != nil {
-		b.Fatal(err)
+// BenchmarkVersion is the start of the program, with all of this in it.
+func BenchmarkVersion(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "belljar")
+	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-o", program, "../cmd/belljar")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v", out, err)
 	}
-	program, err := browser.Find()
-	if _, missing := os.Stat(module); err != nil || missing != nil {
-		b.Log("playwright-core is not installed, and left out")
-		return nil
-	}
-	c := exec.CommandContext(b.Context(), "node", "testdata/playwright.mjs", module, program)
-	in, err := c.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		b.Log(err)
-		return nil
-	}
-	b.Cleanup(func() {
-		in.Close()
-		_ = c.Wait()
-	})
-	lines := bufio.NewScanner(out)
-	lines.Scan() // ready
-	return func(url, selector string) time.Duration {
-		fmt.Fprintf(in, "%s %s\n", url, selector)
-		if !lines.Scan() {
-			b.Fatal("playwright ended")
-		}
-		var took float64
-		if _, err := fmt.Sscan(lines.Text(), &took); err != nil {
+	var took []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		if err := exec.CommandContext(b.Context(), program, "--version").Run(); err != nil {
 			b.Fatal(err)
 		}
-		return time.Duration(took * float64(time.Millisecond))
+		took = append(took, time.Since(start))
 	}
+	b.ReportMetric(0, "ns/op")
+	held(b, "ms-p50", quantile(took, 50), 15)
 }
 
 // BenchmarkCold is the first page of a pool: a box, a Chrome, a page.

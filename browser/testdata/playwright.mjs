@@ -15,8 +15,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   await page.goto(url);
   if (selector) await page.waitForSelector(selector);
   const html = await page.content();
-  const took = performance.now() - start;
   await context.close();
+  const took = performance.now() - start;
   console.log(took.toFixed(3), html.length);
 }
 await browser.close();
