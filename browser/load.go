@@ -474,12 +474,17 @@ func (t *tab) cause(err error) error {
 	return err
 }
 
+// rooted has what follows done when the document has an element: one that is
+// just there has none until its first part is parsed.
+const rooted = "(document.documentElement ? Promise.resolve() : new Promise((f) => {" +
+	"new MutationObserver(f).observe(document, { childList: true }); setTimeout(f, 100); })).then(() => "
+
 // read reads the document out.
 func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 	d, err := t.early, error(nil)
 	for i := 0; d == nil && i < 3; i++ {
 		d = new(read)
-		if err = t.evaluate(ctx, ourScript+reading(ctx, r.HTML), d); err == nil {
+		if err = t.evaluate(ctx, ourScript+rooted+"("+reading(ctx, r.HTML)+"))", d); err == nil {
 			break
 		}
 		if d = nil; !moved(err) {

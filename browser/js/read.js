@@ -19,8 +19,11 @@
     if (!e.checkVisibility() && getComputedStyle(e).display !== "contents") return e.parentElement?.tagName === "DETAILS" || e.closest("details:not([open])") ? "" : "display";
     if (e.childElementCount > 50) return "";
     const s = getComputedStyle(e);
-    if (s.visibility !== "visible") return "visibility";
-    if (s.opacity === "0") return "opacity";
+    // One question for most elements; the text of a style takes longer to write.
+    if (!e.checkVisibility({ opacityProperty: true, visibilityProperty: true })) {
+      if (s.visibility !== "visible") return "visibility";
+      if (s.opacity === "0") return "opacity";
+    }
     if (e.namespaceURI !== "http://www.w3.org/1999/xhtml") return "";
     let text = false;
     for (let n = e.firstChild; n; n = n.nextSibling) if (n.nodeType === 3 && n.data.trim() !== "") { text = true; break; }
