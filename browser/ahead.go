@@ -24,7 +24,7 @@ type ahead struct {
 }
 
 // lookAhead begins a look at the document that is there now, if there is none.
-func (t *tab) lookAhead(ctx context.Context, r Request) {
+func (t *tab) lookAhead(r Request) {
 	if r.Until != UntilSettled {
 		return
 	}

@@ -135,7 +135,7 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 		case m := <-t.ahead.world.answer:
 			t.ahead.enter(ctx, t, r, m)
 		case <-t.changed:
-			t.lookAhead(ctx, r)
+			t.lookAhead(r)
 		case <-t.patience():
 			t.ahead.drop() // it may have gone on since then
 		case <-ctx.Done():
