@@ -22,6 +22,9 @@ const maxWindow = 8 << 20
 // errPacked is a body that is larger on the wire than it may be unpacked.
 var errPacked = errors.New("more bytes came than the page may have")
 
+// errUnasked is an encoding that the request did not name.
+var errUnasked = errors.New("which was not asked for")
+
 // read reads the body within its bounds: unpacked, and before that, since
 // there are streams that unpack to nothing for ever. What came before the time
 // was up or the connection broke is kept.
@@ -32,8 +35,12 @@ func (h *hop) read(ctx context.Context, u *url.URL, resp *http.Response) error {
 		if wire.err != nil && !errors.Is(wire.err, io.EOF) {
 			return explain(ctx, u, wire.err)
 		}
+		kind := KindProtocol
+		if errors.Is(err, errUnasked) {
+			kind = KindPacked
+		}
 		return &Error{
-			Kind: KindProtocol, URL: u.String(), Message: fmt.Sprintf("the server %s packed the page in a way that is not read: %v", u.Host, err),
+			Kind: kind, URL: u.String(), Message: fmt.Sprintf("the server %s packed the page in a way that is not read: %v", u.Host, err),
 			Instead: "use another source",
 		}
 	}
@@ -141,5 +148,5 @@ func unpack(r io.Reader, encodings []string) (_ io.Reader, done func(), err erro
 		}
 		return z, z.Close, nil
 	}
-	return nil, nil, fmt.Errorf("as %s, which was not asked for", policies.Clip(names[0], 40))
+	return nil, nil, fmt.Errorf("as %s, %w", policies.Clip(names[0], 40), errUnasked)
 }

@@ -35,12 +35,13 @@ const (
 	KindLimited                 // the server asks to come back later
 	KindLoop                    // redirects without an end
 	KindTimeout                 // the time was up before there was anything
-	KindProtocol                // what the server sent is no HTTP, or is packed in a way that is not understood
+	KindProtocol                // what the server sent is no HTTP, or not packed as it says
 	KindType                    // what the server has is nothing to read
+	KindPacked                  // it is packed as nobody asked for, which a browser may read
 )
 
 var kinds = [...]string{
-	"broken", "url", "closed", "refused", "robots", "busy", "name", "unreachable", "tls", "auth", "limited", "loop", "timeout", "protocol", "type",
+	"broken", "url", "closed", "refused", "robots", "busy", "name", "unreachable", "tls", "auth", "limited", "loop", "timeout", "protocol", "type", "packed",
 }
 
 // String is the kind's name, for logs and for structured content.

@@ -32,6 +32,9 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 		URL: c.q.URL, Headers: c.q.Headers, MaxBytes: page.DefaultMaxBytes, Judge: c.g.DecideURL, Progress: c.q.Progress,
 	})
 	if err != nil {
+		if res := c.packed(ctx, err); res != nil {
+			return res, false, nil
+		}
 		return nil, false, err
 	}
 	res := &Result{

@@ -83,11 +83,14 @@ func TestLanes(t *testing.T) {
 		case "/json":
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"a": 1}`)
+		case "/packed", "/packed-broken":
+			w.Header().Set("Content-Encoding", "br")
+			io.WriteString(w, "\x8b\x02\x80<p>x\x03")
 		default:
 			io.WriteString(w, full)
 		}
 	}))
-	for _, path := range []string{"/empty", "/full"} {
+	for _, path := range []string{"/empty", "/full", "/packed"} {
 		r.fake.Pages["http://a.example"+path] = &browser.Loaded{HTML: made, Status: 200, Notes: []string{"a dialog was dismissed"}}
 	}
 	r.fake.Errors["http://a.example/broken"] = &browser.Error{Kind: browser.KindCrashed, Message: "the page died twice"}
@@ -113,6 +116,7 @@ func TestLanes(t *testing.T) {
 		{"/full", "", reader.Query{Until: browser.UntilLoad}, "chrome", "when the page is loaded", "", "Made"},
 		{"/full", "", reader.Query{Picture: true}, "chrome", "picture", "", "Made"},
 		{"/full", "render: never", reader.Query{Wait: time.Second}, "static", "nothing is rendered", "Not done, since no browser rendered the page: the call asks to wait.", "Static"},
+		{"/packed", "", reader.Query{}, "chrome", "read by browsers only", "dialog", "Made"},
 		{"/json", "", reader.Query{Wait: time.Second}, "static", "the server's text", "Only pages of HTML are rendered", `"a"`},
 		{"/broken", "", reader.Query{}, "static", "no browser rendered it: the page died twice", "incomplete", ""},
 	} {
@@ -128,6 +132,12 @@ func TestLanes(t *testing.T) {
 		}
 		if strings.Contains(res.Page.Content, "not seen") {
 			t.Errorf("%d: hidden text is shown", i)
+		}
+	}
+	for path, read := range map[string]string{"/packed": "render: never", "/packed-broken": ""} {
+		res, err := r.r.Read(t.Context(), r.grant(t, read), reader.Query{URL: "http://a.example" + path})
+		if e, ok := errors.AsType[*fetch.Error](err); !ok || e.Kind != fetch.KindPacked || !strings.Contains(e.Message, "as br") {
+			t.Errorf("%s: got %+v, %v", path, res, err)
 		}
 	}
 	for path, want := range map[string]string{"/leads": "another host", "/denied": "another host"} {
