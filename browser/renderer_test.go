@@ -101,7 +101,7 @@ func TestRenderer(t *testing.T) {
 		if n := len(strings.Fields(p.status["NSpid"])); n < 4 {
 			t.Errorf("renderer %d: pid namespaces %q, want one below that of its box's browser", pid, p.status["NSpid"])
 		}
-		for _, id := range strings.Fields(p.status["Uid"] + " " + p.status["Gid"]) {
+		for id := range strings.FieldsSeq(p.status["Uid"] + " " + p.status["Gid"]) {
 			if id == "0" || os.Getuid() != 0 && id != strconv.Itoa(os.Getuid()) {
 				t.Errorf("renderer %d: it runs as %s of the host", pid, id)
 			}

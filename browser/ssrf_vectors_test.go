@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 )
 
@@ -24,10 +25,14 @@ type target struct {
 // is aimed at a public one arrives there, or does where there are no walls: what
 // never works shows nothing.
 func TestNoPrivateRequest(t *testing.T) {
+	testenv.Need(t, testenv.Tun)
 	if !inWorld(t) {
 		return
 	}
 	w := newWorld(t, browser.Config{Slots: 3})
+	if err := addInterface(t); err != nil {
+		t.Fatal(err)
+	}
 	plain, opened := w.grant("t", ""), w.grant("s", intercepted)
 	rows := make([]string, len(vectors))
 	work := make(chan int, len(vectors))

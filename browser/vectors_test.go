@@ -73,10 +73,14 @@ var vectors = []vector{
 	{kind: "beacon", name: "sendBeacon at the end", html: inline(`onpagehide = () => navigator.sendBeacon("{URL}", "x"); location = "about:blank"`)},
 	{kind: "beacon", name: "ping", html: `<a id=a href="#x" ping="{URL}">x</a>` + inline(`a.click()`)},
 	{kind: "beacon", name: "report-uri", html: `<img src="/none.png">`, headers: []string{"Content-Security-Policy: img-src 'none'; report-uri {URL}"}},
-	{kind: "beacon", name: "Reporting-Endpoints", html: `<img src="/none.png">`, secure: true, never: true,
-		headers: []string{`Reporting-Endpoints: to="{URL}"`, "Content-Security-Policy: img-src 'none'; report-to to"}},
-	{kind: "beacon", name: "network error logging", html: inline(`fetch("/none").catch(() => {})`), secure: true, never: true,
-		headers: []string{`Report-To: {"group":"g","max_age":1000,"endpoints":[{"url":"{URL}"}]}`, `NEL: {"report_to":"g","max_age":1000,"success_fraction":1.0,"failure_fraction":1.0}`}},
+	{
+		kind: "beacon", name: "Reporting-Endpoints", html: `<img src="/none.png">`, secure: true, never: true,
+		headers: []string{`Reporting-Endpoints: to="{URL}"`, "Content-Security-Policy: img-src 'none'; report-to to"},
+	},
+	{
+		kind: "beacon", name: "network error logging", html: inline(`fetch("/none").catch(() => {})`), secure: true, never: true,
+		headers: []string{`Report-To: {"group":"g","max_age":1000,"endpoints":[{"url":"{URL}"}]}`, `NEL: {"report_to":"g","max_age":1000,"success_fraction":1.0,"failure_fraction":1.0}`},
+	},
 
 	{kind: "web socket", name: "ws", html: inline(`new WebSocket("{WS}://{HOST}/hit/")`)},
 	{kind: "web socket", name: "ws after load", html: inline(`onload = () => setTimeout(() => new WebSocket("{WS}://{HOST}/hit/"), 30)`)},
@@ -110,13 +114,18 @@ a.addIceCandidate({candidate: "candidate:1 1 udp 2122260223 {HOST} 3478 typ host
 	{kind: "service worker", name: "activate", html: registered, secure: true, files: map[string]string{"sw.js": `onactivate = e => e.waitUntil(fetch("{URL}", {mode: "no-cors"}).catch(() => {}))`}},
 	{kind: "service worker", name: "message", html: registered, secure: true, files: map[string]string{"sw.js": `onmessage = e => e.waitUntil(fetch("{URL}", {mode: "no-cors"}).catch(() => {}))`}},
 	{kind: "service worker", name: "fetch", html: registered + inline(`navigator.serviceWorker.oncontrollerchange = () => fetch("asked")`), secure: true, files: map[string]string{
-		"sw.js": `onactivate = e => e.waitUntil(clients.claim()); onfetch = e => e.respondWith(fetch("{URL}", {mode: "no-cors"}))`}},
+		"sw.js": `onactivate = e => e.waitUntil(clients.claim()); onfetch = e => e.respondWith(fetch("{URL}", {mode: "no-cors"}))`,
+	}},
 	{kind: "service worker", name: "web socket", html: registered, secure: true, files: map[string]string{"sw.js": `new WebSocket("{WS}://{HOST}/hit/")`}},
 	{kind: "service worker", name: "cache.add", html: registered, secure: true, files: map[string]string{"sw.js": `oninstall = e => e.waitUntil(caches.open("c").then(c => c.add(new Request("{URL}", {mode: "no-cors"}))).catch(() => {}))`}},
-	{kind: "service worker", name: "background sync", html: inline(`navigator.serviceWorker.register("sw.js").then(() => navigator.serviceWorker.ready).then(r => r.sync.register("x"))`), secure: true, never: true,
-		files: map[string]string{"sw.js": `onsync = e => e.waitUntil(fetch("{URL}", {mode: "no-cors"}).catch(() => {}))`}},
-	{kind: "service worker", name: "background fetch", html: inline(`navigator.serviceWorker.register("sw.js").then(() => navigator.serviceWorker.ready).then(r => r.backgroundFetch.fetch("x", ["{URL}"]))`), secure: true, never: true,
-		files: map[string]string{"sw.js": `onfetch = () => {}`}},
+	{
+		kind: "service worker", name: "background sync", html: inline(`navigator.serviceWorker.register("sw.js").then(() => navigator.serviceWorker.ready).then(r => r.sync.register("x"))`), secure: true, never: true,
+		files: map[string]string{"sw.js": `onsync = e => e.waitUntil(fetch("{URL}", {mode: "no-cors"}).catch(() => {}))`},
+	},
+	{
+		kind: "service worker", name: "background fetch", html: inline(`navigator.serviceWorker.register("sw.js").then(() => navigator.serviceWorker.ready).then(r => r.backgroundFetch.fetch("x", ["{URL}"]))`), secure: true, never: true,
+		files: map[string]string{"sw.js": `onfetch = () => {}`},
+	},
 
 	{kind: "navigation", name: "refresh", html: `<meta http-equiv=refresh content="0;url={URL}">`},
 	{kind: "navigation", name: "refresh by header", html: `x`, headers: []string{"Refresh: 0;url={URL}"}},

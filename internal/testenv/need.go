@@ -50,11 +50,12 @@ var (
 	Node22         = Thing{Name: "node22", lack: lackNode(22)}
 	Libseccomp     = Thing{Name: "libseccomp", lack: lackLibseccomp}
 	Chromium       = Thing{Name: "chromium", lack: lackChromium}
+	Tun            = Thing{Name: "tun", lack: lackTun}
 )
 
 // all is every thing, for the alternatives of one.
 func all() []Thing {
-	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium}
+	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun}
 }
 
 // Missing says what the machine lacks for n, or nothing where n is met.
@@ -256,4 +257,14 @@ func lackChromium() string {
 		}
 	}
 	return "no Chromium"
+}
+
+// lackTun tries the device that network interfaces of programs are made with.
+func lackTun() string {
+	f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
+		return err.Error()
+	}
+	f.Close()
+	return ""
 }
