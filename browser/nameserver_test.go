@@ -20,13 +20,14 @@ type nameserver struct {
 	mu    sync.Mutex
 	known map[string][]string // answers in turn, of which the last stays
 	asked map[string]int
+	given map[netip.Addr]int // addresses in answers
 }
 
 // newNameserver starts one. What browsers ask it is a hit as well: of the name,
 // by DNS.
 func newNameserver(t *testing.T, w *world) *nameserver {
 	t.Helper()
-	n := &nameserver{known: map[string][]string{}, asked: map[string]int{}}
+	n := &nameserver{known: map[string][]string{}, asked: map[string]int{}, given: map[netip.Addr]int{}}
 	c, err := net.ListenPacket("udp", ":53")
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +72,13 @@ func (n *nameserver) questions(name string) int {
 	return n.asked[name]
 }
 
+// answers is how often an address was in an answer.
+func (n *nameserver) answers(addr netip.Addr) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.given[addr]
+}
+
 // answer is the answer to one question.
 func (n *nameserver) answer(packet []byte) ([]byte, error) {
 	var m dnsmessage.Message
@@ -110,7 +118,9 @@ func (n *nameserver) answer(packet []byte) ([]byte, error) {
 			continue
 		}
 		for text := range strings.FieldsSeq(now) {
-			switch a := netip.MustParseAddr(text); {
+			a := netip.MustParseAddr(text)
+			n.given[a]++
+			switch {
 			case a.Is4() && q.Type == dnsmessage.TypeA:
 				r.Answers = append(r.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: a.As4()}})
 			case a.Is6() && q.Type == dnsmessage.TypeAAAA:

@@ -37,7 +37,6 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
-	"belljar.dev/sandbox/egress"
 	"belljar.dev/sandbox/netlink"
 )
 
@@ -62,8 +61,6 @@ type world struct {
 
 	mu   sync.Mutex
 	hits map[netip.Addr][]string // what came, by the address it came to
-	// refused is how often the door kept somebody from an address.
-	refused map[netip.Addr]int
 }
 
 // inWorld reports whether the test runs in a network of its own. Where it does
@@ -102,7 +99,7 @@ func newWorld(t *testing.T, cfg browser.Config) *world {
 	if err := allLocal(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, mux: http.NewServeMux(), roots: os.Getenv(worldEnv), hits: map[netip.Addr][]string{}, refused: map[netip.Addr]int{}}
+	w := &world{t: t, mux: http.NewServeMux(), roots: os.Getenv(worldEnv), hits: map[netip.Addr][]string{}}
 	t.Cleanup(w.wg.Wait) // after what ends them
 	// What tells a hit at another address from one that is looked for.
 	w.mux.HandleFunc("/hit/", func(o http.ResponseWriter, _ *http.Request) {
@@ -122,13 +119,7 @@ func newWorld(t *testing.T, cfg browser.Config) *world {
 		w.packets(port)
 	}
 	var err error
-	w.sup, err = sandbox.New(sandbox.Config{Resolver: w.dns, Egress: func(_ string, r egress.Record) {
-		if !r.Allowed && r.Addr.IsValid() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.refused[r.Addr.Addr().Unmap()]++
-		}
-	}})
+	w.sup, err = sandbox.New(sandbox.Config{Resolver: w.dns})
 	if err != nil {
 		t.Fatal(err)
 	}
