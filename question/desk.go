@@ -222,6 +222,9 @@ func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (a Asked
 	return a, err
 }
 
+// Stop has every Wait return with what there is, now and from now on.
+func (d *Desk) Stop() { d.watch.Stop() }
+
 // Get is a question as it is now, or ErrUnknown.
 func (d *Desk) Get(ctx context.Context, id string) (a Asked, err error) {
 	err = d.tables.Read(ctx, func(tx *sql.Tx) error {

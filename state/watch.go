@@ -16,21 +16,22 @@ const lookAgain = 500 * time.Millisecond
 type Watch struct {
 	mu      sync.Mutex
 	waiting map[string][]chan struct{} // guarded by mu: closed when the id has changed
+	stopped bool                       // guarded by mu
 }
 
 // Until calls look until that is done: at once, whenever this process wakes the
 // id, and every half second, since other processes write too. It returns when
-// look is done or fails, when so much time has passed, with nil, or when ctx
-// ends, with its cause.
+// look is done or fails, when so much time has passed or after Stop, with nil,
+// or when ctx ends, with its cause.
 func (w *Watch) Until(ctx context.Context, id string, most time.Duration, look func() (done bool, err error)) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
-		changed, forget := w.on(id)
+		changed, stopped, forget := w.on(id)
 		done, err := look()
-		if done || err != nil {
+		if done || stopped || err != nil {
 			forget()
 			return err
 		}
@@ -49,7 +50,7 @@ func (w *Watch) Until(ctx context.Context, id string, most time.Duration, look f
 }
 
 // on is closed when the id changes. The caller calls forget.
-func (w *Watch) on(id string) (changed <-chan struct{}, forget func()) {
+func (w *Watch) on(id string) (changed <-chan struct{}, stopped bool, forget func()) {
 	ch := make(chan struct{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +58,7 @@ func (w *Watch) on(id string) (changed <-chan struct{}, forget func()) {
 		w.waiting = make(map[string][]chan struct{})
 	}
 	w.waiting[id] = append(w.waiting[id], ch)
-	return ch, func() {
+	return ch, w.stopped, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.waiting[id] = slices.DeleteFunc(w.waiting[id], func(c chan struct{}) bool { return c == ch })
@@ -75,4 +76,17 @@ func (w *Watch) Wake(id string) {
 		close(ch)
 	}
 	delete(w.waiting, id)
+}
+
+// Stop has all who wait look once more and return, and nobody wait from now on.
+func (w *Watch) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	for _, all := range w.waiting {
+		for _, ch := range all {
+			close(ch)
+		}
+	}
+	clear(w.waiting)
 }

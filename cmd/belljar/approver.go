@@ -47,6 +47,13 @@ func (w *works) openApprover() (*approver, error) {
 	return a, err
 }
 
+// stop has those who wait for an answer go on without one: what they asked
+// outlives the server.
+func (a *approver) stop() {
+	a.desk.Stop()
+	a.questions.Stop()
+}
+
 // open notes that people can be asked in another way.
 func (a *approver) open(way string) {
 	a.mu.Lock()

@@ -91,6 +91,8 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 			if w.approver, err = w.openApprover(); err != nil {
 				return failure(err)
 			}
+			// Who waits for a person is told that it waits, and may ask again later.
+			defer context.AfterFunc(ctx, w.approver.stop)()
 			told, err := hooked.open(ctx, w.approver, w.log)
 			if err != nil {
 				return err

@@ -107,6 +107,8 @@ var allowed = map[string][]string{
 	"search":     {"sandbox/egress", "policies"},
 	"policies":   {},
 
+	"browser/browsertest": {"browser", "browser/fetch", "sandbox", "sandbox/egress", "policies", "policies/policytest", "internal/testenv"}, // for tests
+
 	"policies/approval": {"policies", "policies/shell", "state"},
 	"callback":          {"state"},
 	"hook":              {},

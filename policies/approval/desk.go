@@ -153,6 +153,9 @@ func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (a Appro
 // wake lets those look again who wait for an approval.
 func (d *Desk) wake(id string) { d.watch.Wake(id) }
 
+// Stop has every Wait return with what there is, now and from now on.
+func (d *Desk) Stop() { d.watch.Stop() }
+
 // Get is an approval as it is now, or ErrUnknown.
 func (d *Desk) Get(ctx context.Context, id string) (a Approval, err error) {
 	err = d.tables.Read(ctx, func(tx *sql.Tx) error {
