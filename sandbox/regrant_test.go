@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
@@ -204,7 +205,7 @@ func TestRegrantUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const changes = 1000
+	changes := max(1000/int(testenv.Patience(t)), 200)
 	late := time.After(40 * time.Second)
 	for i := range changes {
 		if i%2 == 0 {
