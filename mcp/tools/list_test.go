@@ -190,3 +190,25 @@ func BenchmarkToolsList(b *testing.B) {
 	}
 	b.ReportMetric(float64(size), "bytes")
 }
+
+// A session ends while its tasks write faster than that is kept. What was kept
+// until then is all that there is.
+func TestASessionEndsWhileItsTasksWrite(t *testing.T) {
+	b := boxes(t, "")
+	for range 8 {
+		b.call("BackgroundBash", map[string]any{"command": "yes", "delay_ms": 0})
+	}
+	b.run("yes | head -c 10000000 > /dev/null")
+	next := b.open()
+	b.session.Close()
+	tasks := structure[listOutput](t, b.callIn(next, "ListBgTasks", nil)).Tasks
+	if len(tasks) != 8 {
+		t.Fatalf("got %d tasks, want 8", len(tasks))
+	}
+	for _, e := range tasks {
+		r := structure[readOutput](t, b.callIn(next, "ReadBgOutput", map[string]any{"task_id": e.TaskID, "tail_lines": 1}))
+		if e.Status != "lost" || strings.Trim(r.Output, "y\n") != "" || r.NextOffset != e.OutputBytes || r.UnreadBytes != 0 {
+			t.Errorf("%+v: read %q to %d, %d are left", e, r.Output, r.NextOffset, r.UnreadBytes)
+		}
+	}
+}

@@ -114,7 +114,12 @@ func (sh *shell) see(ctx context.Context, session *mcp.Session, r *running, box 
 	news := false
 	for over := false; !over; {
 		text, next, lost, err := out.Read(at, spoolPiece)
-		if err == nil && spool != nil {
+		if err != nil { // its box was closed before all was read
+			sh.backends.Log.Warn("the last output of a background task is not kept", "task", r.kept.ID, "bytes", out.Size()-at, "err", err)
+			<-r.cmd.Done()
+			break
+		}
+		if spool != nil {
 			if err = spool.Skip(lost); err == nil {
 				_, err = spool.Write(text)
 			}
@@ -140,7 +145,7 @@ func (sh *shell) see(ctx context.Context, session *mcp.Session, r *running, box 
 			sh.backends.Log.Error("the output of a background task may not be kept", "task", r.kept.ID, "err", err)
 		}
 	}
-	sh.over(ctx, session, r, result, box)
+	sh.over(ctx, session, r, result, box, at)
 }
 
 // waitNews waits until a command has written beyond an offset, until something
@@ -158,8 +163,9 @@ func waitNews(ctx context.Context, cmd *sandbox.Job, at int64, news bool, due ti
 	return true
 }
 
-// over notes the end of a job: every one that this process has run ends here.
-func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, result sandbox.Result, box *sandbox.Box) {
+// over notes the end of a job, of whose output size bytes were seen: every one
+// that this process has run ends here.
+func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, result sandbox.Result, box *sandbox.Box, size int64) {
 	status := job.Status(result.Status.String())
 	if result.Status == sandbox.Killed && closed(session.Done(), box.Broken()) {
 		status = job.Lost // nobody meant this job
@@ -174,7 +180,7 @@ func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, res
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	r.last = r.kept
-	r.last.Status, r.last.End, r.last.Size, r.last.Ended = status, end, r.cmd.Output().Size(), r.kept.Started.Add(result.Wall)
+	r.last.Status, r.last.End, r.last.Size, r.last.Ended = status, end, size, r.kept.Started.Add(result.Wall)
 	if err := sh.backends.Jobs.End(ctx, r.kept, status, end, r.last.Size); err != nil {
 		sh.backends.Log.Error("the end of a background task is not kept", "task", r.kept.ID, "err", err)
 	}
