@@ -104,11 +104,12 @@ type shell struct {
 	box   *sandbox.Box
 	ended bool
 	dir   string             // working directory of the next command; empty: the box's own
-	jobs  map[int64]*running // by task_id
+	jobs  map[int64]*running // of the box, by task_id
 }
 
 // enter is the session's box for a call with grant g, opened where there is
-// none; whether an open one covers g is the box's to say. The notice is for the agent, where it had a box before and lost it.
+// none; whether an open one covers g is the box's to say. The notice is for the
+// agent, where it had a box before and lost it.
 func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box, notice string, err error) {
 	select {
 	case sh.turn <- struct{}{}:
@@ -144,18 +145,23 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 	return box, notice, nil
 }
 
-// leave closes the box, if there is one, and forgets all that belonged to it.
-// The turn is held.
+// leave closes the box, if there is one, and forgets all that belonged to it
+// once the ends of its jobs are on the disk. The turn is held.
 func (sh *shell) leave() {
 	sh.mu.Lock()
 	box := sh.box
-	sh.box, sh.dir, sh.jobs = nil, "", nil
+	sh.box, sh.dir = nil, ""
 	sh.mu.Unlock()
-	if box != nil {
-		if err := box.Close(); err != nil {
-			sh.backends.Log.Error("close box", "session", sh.id, "err", err)
-		}
+	if box == nil {
+		return
 	}
+	if err := box.Close(); err != nil {
+		sh.backends.Log.Error("close box", "session", sh.id, "err", err)
+	}
+	sh.watched.Wait() // with the box its jobs have ended, and without one there are no more
+	sh.mu.Lock()
+	sh.jobs = nil
+	sh.mu.Unlock()
 }
 
 // end closes the box for good. Calls that are running in it get ErrClosed.
@@ -166,7 +172,6 @@ func (sh *shell) end() {
 	sh.turn <- struct{}{}
 	defer func() { <-sh.turn }()
 	sh.leave()
-	sh.watched.Wait() // with the box its jobs have ended
 }
 
 // current is the session's box if it has one that lives.
