@@ -199,11 +199,10 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if background {
 		it.most = call.Grant.Limits().Background
 	}
-	returned := s.runs(ctx, call, it)
-	defer returned()
+	s.runs(ctx, call, it)
 	end := follow(ctx, call, started, move)
 	running()
-	task := s.jobOf(it)
+	task := s.jobOf(call, it)
 	if task != nil && end.job == 0 {
 		<-task.over // who asks for the task is told the same from now on
 	}

@@ -26,7 +26,8 @@ type command struct {
 	cmd         *sandbox.Job
 	description string
 	most        time.Duration // that it may run in all
-	task        *running      // guarded by shells.mu: nil until the call is a task
+	joined      chan struct{} // guarded by shells.mu: nil until the call is a task; then closed once task is known
+	task        *running      // nil where the command is not kept as that
 }
 
 // Open makes a call a task.
@@ -38,6 +39,9 @@ func (s *shells) Open(ctx context.Context, c mcp.LaterCall) (mcp.Task, error) {
 	s.mu.Lock()
 	s.tasks[c.Key] = kept
 	started := s.started[c.Key]
+	if started != nil {
+		started.joined = make(chan struct{})
+	}
 	s.mu.Unlock()
 	if started != nil {
 		s.join(ctx, kept, started)
@@ -45,28 +49,27 @@ func (s *shells) Open(ctx context.Context, c mcp.LaterCall) (mcp.Task, error) {
 	return mcp.Task{ID: kept.Handle, State: mcp.TaskWorking, Created: kept.Started, Updated: kept.Started}, nil
 }
 
-// runs notes that a call runs a command. The caller calls returned.
-func (s *shells) runs(ctx context.Context, call mcp.Call, c *command) (returned func()) {
+// runs notes that a call runs a command, until jobOf.
+func (s *shells) runs(ctx context.Context, call mcp.Call, c *command) {
 	if call.Later == "" || s.backends.Jobs == nil {
-		return func() {}
+		return
 	}
 	s.mu.Lock()
 	s.started[call.Later] = c
 	kept, isTask := s.tasks[call.Later]
+	if isTask {
+		c.joined = make(chan struct{})
+	}
 	s.mu.Unlock()
 	if isTask {
 		s.join(ctx, kept, c)
-	}
-	return func() {
-		s.mu.Lock()
-		delete(s.started, call.Later)
-		s.mu.Unlock()
 	}
 }
 
 // join makes a command the job that its call has become. Where there is no room
 // for another background job it stays in the foreground, which bounds it as well.
 func (s *shells) join(ctx context.Context, kept job.Job, c *command) {
+	defer close(c.joined)
 	_ = c.cmd.Promote(c.most)
 	r := record(kept.Tool, c.cmd, c.description)
 	kept.Command, kept.Description, kept.Output = r.Command, r.Description, r.Output
@@ -79,15 +82,21 @@ func (s *shells) join(ctx context.Context, kept job.Job, c *command) {
 	if err != nil {
 		return // its session is over, and releases it
 	}
-	s.mu.Lock()
 	c.task = task
-	s.mu.Unlock()
 }
 
-// job is the job that the call of a command has become; nil for none.
-func (s *shells) jobOf(c *command) *running {
+// jobOf is the job that a command and its call have become; nil for none. If the
+// call becomes a task after this, it is one without the command: which of the
+// two was first is decided here, so that no command is kept twice.
+func (s *shells) jobOf(call mcp.Call, c *command) *running {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	delete(s.started, call.Later)
+	joined := c.joined
+	s.mu.Unlock()
+	if joined == nil {
+		return nil
+	}
+	<-joined
 	return c.task
 }
 
