@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"belljar.dev/state"
 )
@@ -253,10 +254,8 @@ func head(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	for i := range s {
-		if i > most {
-			return strings.ToValidUTF8(s[:most], "")
-		}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
 	}
 	return s[:most]
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -281,6 +282,22 @@ func TestForgotten(t *testing.T) {
 	if all, _, err = b.List(t.Context(), one); err != nil || len(all) != MaxBytes/MaxOutput+2 {
 		t.Errorf("by bytes: got %d jobs, %v, want %d and two that run", len(all), err, MaxBytes/MaxOutput)
 	}
+	for i := range MaxBytes/MaxOutput - 1 {
+		j := begin(t, b, other, name(4000+i), "x")
+		end(t, b, j, MaxOutput)
+		if i > 0 {
+			continue
+		}
+		answer := Answer(strings.Repeat("ä", MaxOutput/2+1)) // a byte more than there is room for
+		if err := b.Answer(t.Context(), j.Handle, "completed", answer); err != nil {
+			t.Fatal(err)
+		}
+		clock = clock.Add(time.Second)
+	}
+	begin(t, b, other, name(5000), "")
+	if got, want := ids(t, b, other)[:1], "2"; got != want {
+		t.Errorf("with an answer: the oldest is %s, want %s", got, want)
+	}
 }
 
 func TestTooMany(t *testing.T) {
@@ -293,8 +310,14 @@ func TestTooMany(t *testing.T) {
 	if _, err := b.Open(t.Context(), one, Job{Command: "sleep"}); !errors.Is(err, ErrMany) {
 		t.Errorf("got %v, want %v", err, ErrMany)
 	}
-	if j, err := b.Open(t.Context(), other, Job{Command: strings.Repeat("ä", maxCommand)}); err != nil || len(j.Command) > maxCommand || j.Command[:2] != "ä" {
-		t.Errorf("another tenant's, with a long command: %d bytes, %v", len(j.Command), err)
+	for before := range 3 {
+		for after := range 3 {
+			command := strings.Repeat("a", maxCommand-before) + "ä" + strings.Repeat("b", after)
+			j, err := b.Open(t.Context(), other, Job{Command: command})
+			if err != nil || len(j.Command) > maxCommand || len(j.Command) < maxCommand-1 || !strings.HasPrefix(command, j.Command) || !utf8.ValidString(j.Command) {
+				t.Errorf("another tenant's, with a long command: %d bytes to %q, %v", len(j.Command), j.Command[maxCommand-2:], err)
+			}
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ func (b *Book) forget(ctx context.Context, tx *sql.Tx, tenant string) (gone []Jo
 		SELECT handle FROM (
 			SELECT handle, ended,
 				row_number() OVER newest AS n,
-				sum(min(size, ?1) + length(answer)) OVER newest AS bytes
+				sum(min(size, ?1) + octet_length(answer)) OVER newest AS bytes
 			FROM jobs_all WHERE tenant = ?2 AND place = ?3 AND ended <> 0
 			WINDOW newest AS (ORDER BY ended DESC, id DESC)
 		) WHERE n > ?4 OR bytes > ?5 OR ended < ?6
