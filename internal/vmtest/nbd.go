@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"syscall"
 )
 
@@ -55,15 +54,18 @@ func (d *disk) serve(l net.Listener) error {
 	return d.speak(c)
 }
 
-// speak is one connection. That the client has gone is no error.
+// speak is one connection. That the client has gone is no error: one that was
+// killed may have gone in the middle of a word.
 func (d *disk) speak(c io.ReadWriter) error {
 	n := &nbd{r: bufio.NewReader(c), w: bufio.NewWriter(c)}
 	err := n.negotiate(uint64(len(d.seen)))
 	for err == nil {
 		err = n.serve(d)
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, errOff) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrClosed) {
-		return nil
+	for _, gone := range []error{io.EOF, io.ErrUnexpectedEOF, errOff, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, gone) {
+			return nil
+		}
 	}
 	return err
 }

@@ -162,6 +162,21 @@ func TestNBD(t *testing.T) {
 	}
 }
 
+// A client may be killed between any two bytes.
+func TestNBDClientIsKilled(t *testing.T) {
+	sent := slices.Concat(numbers(uint32(3), uint64(nbdOption), uint32(optGo), uint32(6)), make([]byte, 6),
+		numbers(uint32(nbdRequest), uint16(0), uint16(cmdWrite), uint64(1), uint64(0), uint32(sector)), filled('a', 1))
+	for n := range len(sent) + 1 {
+		err := newDisk(filled('.', 4)).speak(struct {
+			io.Reader
+			io.Writer
+		}{bytes.NewReader(sent[:n]), io.Discard})
+		if err != nil {
+			t.Errorf("after %d of %d bytes: %v", n, len(sent), err)
+		}
+	}
+}
+
 // FuzzNBD: whatever a client sends, the server ends and stays within its disk.
 func FuzzNBD(f *testing.F) {
 	hello := numbers(uint32(3), uint64(nbdOption), uint32(optGo), uint32(0))
