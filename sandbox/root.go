@@ -392,7 +392,7 @@ func (p *plan) storage(b *builder) {
 		}
 		b.dir(s.target)
 		// Not by mount(2), which follows a link: in a kept storage a command may
-		// have made one. (See Box.intact, which looks before.)
+		// have made one. (See Box.places, which park compares before.)
 		const flags = unix.OPEN_TREE_CLONE | unix.O_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
 		attach(b.Call(unix.SYS_OPEN_TREE, atFDCWD, in(dir), flags).Save(), s.target)
 	}
