@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -210,5 +211,20 @@ func TestASessionEndsWhileItsTasksWrite(t *testing.T) {
 		if e.Status != "lost" || strings.Trim(r.Output, "y\n") != "" || r.NextOffset != e.OutputBytes || r.UnreadBytes != 0 {
 			t.Errorf("%+v: read %q to %d, %d are left", e, r.Output, r.NextOffset, r.UnreadBytes)
 		}
+	}
+}
+
+// What names tasks names the latest.
+func TestManyTasksAreNotNamed(t *testing.T) {
+	b := boxes(t, "")
+	for range idsShown + 5 {
+		if _, err := b.shells.begin(t.Context(), b.session, job.Job{Tool: "Bash", Command: "true"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := words(b.call("KillBgTask", map[string]any{"task_id": 99}))
+	want := "task_id: there is no task 99. ListBgTasks shows all 25 tasks; the last of this session are: 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25."
+	if got != want {
+		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

@@ -22,6 +22,8 @@ const (
 	// liveMost is how many jobs are known by their box; of others is known what is
 	// kept of them. A box keeps 64 that have ended.
 	liveMost = 128
+	// idsShown is how many tasks are named where another was asked for.
+	idsShown = 20
 )
 
 // running is a job that this process runs, or has run in a box that is still
@@ -244,7 +246,12 @@ func (s *shells) find(ctx context.Context, session *mcp.Session, id int64) (t ta
 	if len(ids) == 0 {
 		return task{}, mcp.Failed("task_id: there is no task %d: no background task was started in this session. BackgroundBash starts one.%s", id, forgotten(gone)), nil
 	}
-	return task{}, mcp.Failed("task_id: there is no task %d. The tasks of this session are: %s.%s", id, strings.Join(ids, ", "), forgotten(gone)), nil
+	which := "The tasks"
+	if n := len(ids); n > idsShown {
+		ids = ids[n-idsShown:]
+		which = fmt.Sprintf("ListBgTasks shows all %d tasks; the last", n)
+	}
+	return task{}, mcp.Failed("task_id: there is no task %d. %s of this session are: %s.%s", id, which, strings.Join(ids, ", "), forgotten(gone)), nil
 }
 
 // forgotten is a sentence about what is kept no longer.
