@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -40,7 +41,7 @@ func (b *Book) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(left, func(a, c Delivery) int { return int(a.ID - c.ID) })
+	slices.SortFunc(left, func(a, c Delivery) int { return cmp.Compare(a.ID, c.ID) })
 	b.remember()
 	for _, d := range left {
 		b.cfg.Changed(d.Tenant)

@@ -20,8 +20,9 @@ type Config struct {
 	Store *state.Store // required; callbacks last as long as it does
 	Place string       // the workspace: callbacks of another one are not seen
 	// Post carries a delivery further, as into an inbox, and says when it could
-	// not: it is tried again at the next start. It is called by one goroutine at a
-	// time, and the same delivery may come twice after a crash; nil is nobody.
+	// not: who takes over from this process tries again. It is called by one
+	// goroutine at a time, and the same delivery may come twice after a crash; nil
+	// is nobody.
 	Post func(Delivery) error
 	// Changed is told that what waits for a tenant has changed; it must not block.
 	Changed func(tenant string)
@@ -93,9 +94,9 @@ func (b *Book) Set(ctx context.Context, tenant string, r Request) (c Callback, e
 		if err != nil {
 			return err
 		}
-		c = Callback{Tenant: tenant, Slot: slot, Message: r.Message, Delay: r.Delay, Left: r.Repeat, Due: now.Add(r.Delay), Session: r.Session, self: b.cfg.Self}
+		c = Callback{Tenant: tenant, Slot: slot, Message: r.Message, Delay: r.Delay, Left: r.Repeat, Due: now.Add(r.Delay), Session: r.Session}
 		res, err := tx.ExecContext(ctx, "INSERT INTO callbacks_armed (tenant, place, slot, message, delay, left, due, session, self) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			tenant, b.cfg.Place, slot, c.Message, c.Delay.Milliseconds(), c.Left, c.Due.UnixMilli(), c.Session, c.self)
+			tenant, b.cfg.Place, slot, c.Message, c.Delay.Milliseconds(), c.Left, c.Due.UnixMilli(), c.Session, b.cfg.Self)
 		if err != nil {
 			return err
 		}

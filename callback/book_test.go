@@ -313,8 +313,8 @@ func TestNothingFiresAtTheBound(t *testing.T) {
 	}
 }
 
-// TestPostedAgain: a delivery that could not be carried further is carried at
-// the next start.
+// TestPostedAgain: a delivery that could not be carried further is carried by
+// who takes over.
 func TestPostedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()

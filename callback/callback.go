@@ -80,8 +80,6 @@ type Callback struct {
 	Left    int       // times it will fire; Forever
 	Due     time.Time // when it fires next, if its tenant is idle
 	Session string    // that asked for it
-
-	self string // the process that fires it
 }
 
 // Delivery is a callback that has fired.

@@ -10,7 +10,8 @@ const (
 	// tick is how often a Book looks who is due, and the least time between two
 	// that fire.
 	tick = time.Second
-	// lookAgain is how long a Book goes without looking what other processes set.
+	// lookAgain is how long a Book goes without looking whether other processes are
+	// gone and left something.
 	lookAgain = 10 * time.Second
 )
 
@@ -169,6 +170,6 @@ func (b *Book) post(ctx context.Context, d Delivery) {
 		})
 	}
 	if err != nil {
-		b.cfg.Log.Error("a callback was not carried further; the next start tries again", "slot", d.Slot, "err", err)
+		b.cfg.Log.Error("a callback was not carried further; the server that takes over from this one tries again", "slot", d.Slot, "err", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	armedColumns = "id, tenant, slot, message, delay, left, due, session, self"
+	armedColumns = "id, tenant, slot, message, delay, left, due, session"
 	firedColumns = "id, tenant, slot, message, session, fired, times, left, taken, self"
 )
 
@@ -21,7 +21,7 @@ func armed(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []Ca
 	for rows.Next() {
 		var c Callback
 		var delay, due int64
-		if err := rows.Scan(&c.ID, &c.Tenant, &c.Slot, &c.Message, &delay, &c.Left, &due, &c.Session, &c.self); err != nil {
+		if err := rows.Scan(&c.ID, &c.Tenant, &c.Slot, &c.Message, &delay, &c.Left, &due, &c.Session); err != nil {
 			return nil, err
 		}
 		c.Delay, c.Due = time.Duration(delay)*time.Millisecond, at(due)

@@ -19,10 +19,10 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 	untaken := b.untaken
 	b.untaken = false // before the look: what fires from now on sets it again
 	b.mu.Unlock()
-	if !untaken || !b.cfg.Store.Made() {
-		if !untaken {
-			return nil, nil
-		}
+	if !untaken {
+		return nil, nil
+	}
+	if !b.cfg.Store.Made() {
 		b.remember()
 		return nil, nil
 	}
