@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // talk is what a person types and reads, with names for what differs from run
@@ -115,18 +111,5 @@ func TestApproveTalk(t *testing.T) {
 	k.say(t, "yes", eight)
 	k.say(t, "show", eight)
 
-	golden := filepath.Join("testdata", "approve.golden")
-	got := k.plain()
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("what is said has changed (-want +got); -update writes it anew:\n%s", diff)
-	}
+	golden(t, "approve.golden", k.plain())
 }

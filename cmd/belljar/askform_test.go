@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/testenv"
@@ -55,19 +53,7 @@ func TestAskForm(t *testing.T) {
 		press(keys...)
 		fmt.Fprintln(&got, map[askState]string{formOpen: "open", formAnswered: "answered", formDeclined: "declined", formLeft: "left"}[f.state])
 	}
-	golden := filepath.Join("testdata", "askform.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("the form has changed (-want +got); -update writes it anew:\n%s", diff)
-	}
+	golden(t, "askform.golden", got.String())
 }
 
 func TestKeysOfATerminal(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/testenv"
@@ -166,20 +165,7 @@ func TestAskTalk(t *testing.T) {
 	s.stop()
 	k.say(t, "", "answer", one)
 
-	golden := filepath.Join("testdata", "ask.golden")
-	got := k.plain()
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("what is said has changed (-want +got); -update writes it anew:\n%s", diff)
-	}
+	golden(t, "ask.golden", k.plain())
 }
 
 const askOne = `[{"text":"Which?","options":["A","B"]}]`

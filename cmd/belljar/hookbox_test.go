@@ -75,12 +75,10 @@ func TestAHookCannotLeaveItsBox(t *testing.T) {
 // A hook in a box is of the session's tenant, and has that tenant's profile: of
 // two tenants of one server neither's hooks see the other's event or files.
 func TestHooksKeepTenantsApart(t *testing.T) {
-	w := wires[2]
-	onEachWire(t, func(t *testing.T, era wire) {
-		if !era.http {
+	onEachWire(t, func(t *testing.T, w wire) {
+		if !w.http {
 			t.Skip("a server over stdio has one tenant")
 		}
-		w = era
 		p := newPlace(t)
 		p.env = append(p.env, "TOKEN_A="+digest("aaaa"), "TOKEN_B="+digest("bbbb"))
 		p.policy = p.file(t, "policy.yaml", `version: 1

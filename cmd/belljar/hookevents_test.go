@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	hooks "belljar.dev/hook"
@@ -145,22 +144,10 @@ func TestEachEventComesOnce(t *testing.T) {
 		s.stop() // which waits for hooks
 
 		got := eventsIn(t, log)
-		file := filepath.Join("testdata", "hookevents.golden")
 		if w.era == "2026-07-28" {
 			// Its clients say who they are with each request, and sessions have none.
 			got = strings.Replace(got, `"client":"","client_version":""`, `"client":"test","client_version":"1"`, 1)
 		}
-		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("the events (-want +got); -update writes them anew:\n%s", diff)
-		}
+		golden(t, "hookevents.golden", got)
 	})
 }

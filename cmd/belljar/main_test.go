@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"belljar.dev/internal/testenv"
@@ -25,8 +26,26 @@ func TestMain(m *testing.M) {
 	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener, "unnested": unnested})
 }
 
-// update rewrites the golden files in the scripts to what the commands print.
+// update rewrites the golden files to what the commands print.
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// golden compares a text with the golden file of a name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	name = filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); -update writes it anew:\n%s", name, diff)
+	}
+}
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
