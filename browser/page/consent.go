@@ -8,13 +8,11 @@ import (
 )
 
 // consentMarks are ids and classes of the boxes that consent managers put on the
-// pages of their customers. They are the managers' own names, and stand for
-// nothing else.
-const consentMarks = `onetrust-consent-sdk onetrust-banner-sdk onetrust-pc-sdk CybotCookiebotDialog cookiebanner usercentrics-root uc-banner-modal qc-cmp2-container
-	didomi-host didomi-popup cc-window cookie-law-info-bar cookie-notice cky-consent-container cky-modal truste_overlay truste-consent-track osano-cm-window
-	iubenda-cs-banner klaro hs-eu-cookie-confirmation borlabs-cookie BorlabsCookieBox tarteaucitronRoot evidon-banner axeptio_overlay termly-code-snippet-support
-	cookiefirst-root moove_gdpr_cookie_info_bar moove_gdpr_cookie_modal fc-consent-root catapult-cookie-bar transcend-consent-manager-ui cmplz-cookiebanner
-	cookieconsent cc_banner cc-banner cookie-consent-banner cookie-banner cookie-bar cookie_notice gdpr-banner sp_message_container eu-cookie-bar sliding-popup`
+// pages of their customers, and that their words alone do not give away.
+var consentMarks = set(`onetrust-consent-sdk onetrust-banner-sdk onetrust-pc-sdk usercentrics-root uc-banner-modal qc-cmp2-container didomi-host didomi-popup
+	cc-window cky-consent-container cky-modal truste_overlay truste-consent-track osano-cm-window iubenda-cs-banner klaro
+	hs-eu-cookie-confirmation borlabs-cookie BorlabsCookieBox tarteaucitronRoot evidon-banner axeptio_overlay termly-code-snippet-support
+	cookiefirst-root fc-consent-root cookieconsent cc_banner cc-banner sp_message_container sliding-popup`)
 
 // Words of a box that asks for consent, in its class or id, and on its buttons.
 var (
@@ -23,13 +21,12 @@ var (
 	agreeWords   = pattern(`(?i)^\W*(i )?(accept|agree|allow|got it|ok|okay|reject|decline|deny|alle|akzeptieren|zustimmen|ablehnen|einverstanden|accepter|tout accepter|refuser|aceptar|aceitar|accetta|rifiuta|akkoord|accepteren|godkänn|acceptera|akceptuj|zgadzam|принять|согласен|同意|接受|동의)`)
 )
 
-// dropConsent removes the boxes that ask whether a visitor takes cookies: those
-// of the managers that are known, and what is named as one and has a button to
-// agree. A text about cookies has none.
+// dropConsent removes the boxes that ask whether a visitor takes cookies: those of
+// the managers that are known, and what is named as one. Each has a button to
+// agree; a text about cookies has none.
 func dropConsent(root *html.Node) {
-	marks := set(consentMarks)
 	walk(root, func(n *html.Node) bool {
-		if !is(n, "div", "section", "aside", "dialog", "form", "footer") || !asksConsent(n, marks) {
+		if !is(n, "div", "section", "aside", "dialog", "form", "footer") || !asksConsent(n) {
 			return true
 		}
 		button := first(n, agrees) != nil
@@ -43,14 +40,14 @@ func dropConsent(root *html.Node) {
 }
 
 // asksConsent reports whether an element is named as a box that asks.
-func asksConsent(n *html.Node, marks map[string]bool) bool {
+func asksConsent(n *html.Node) bool {
 	id, class := attr(n, "id"), attr(n, "class")
 	if id == "" && class == "" {
 		return false
 	}
 	named := strings.ToLower(id + " " + class)
 	holds := func(word string) bool { return strings.Contains(named, word) }
-	return marked(n, marks) || slices.ContainsFunc(consentWords, holds) && slices.ContainsFunc(boxWords, holds)
+	return marked(n, consentMarks) || slices.ContainsFunc(consentWords, holds) && slices.ContainsFunc(boxWords, holds)
 }
 
 // agrees reports whether an element is a button that agrees, or does not.

@@ -160,8 +160,9 @@ func (e *UnsupportedError) Error() string {
 
 // Convert reads a document. It fails with an *UnsupportedError for what is no
 // text, with an error that names the option where one makes no sense, which is
-// ErrNoMatch for a selector without a match, and with the context's error or context.DeadlineExceeded when there is no time left.
-// The bytes are not kept or changed. It may be called concurrently.
+// ErrNoMatch for a selector without a match, and with the context's error or
+// context.DeadlineExceeded when there is no time left. The bytes are not kept or
+// changed. It may be called concurrently.
 func Convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	return convert(ctx, src, o)
 }
