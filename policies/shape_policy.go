@@ -6,7 +6,7 @@ var policyShape = &shape{
 	keys: []key{
 		{"version", aVersion(), "The version of this format: 1.", true},
 		{"defaults", defaultsShape.ref(), "What holds where neither a call nor a rule says more.", false},
-		{"ask", aWord("elicit", "console", "default", "deny"), "How AskUserQuestion reaches a person: by a form of the client and by belljar ask; by belljar ask alone; not at all, so that the agent is told what it recommended itself; or deny, which refuses the call. Without it: elicit.", false},
+		{"ask", aWord(ChannelElicit.String(), ChannelConsole.String(), ChannelDefault.String(), ChannelDeny.String()), "How AskUserQuestion reaches a person: by a form of the client and by belljar ask; by belljar ask alone; not at all, so that the agent is told what it recommended itself; or deny, which refuses the call. Without it: elicit.", false},
 		{"secrets", byName(profileName.String(), secretShape.ref(), maxSecrets), "Where the operator keeps secrets, by name; never what they are.", false},
 		{"profiles", byName(profileName.String(), profileShape.ref(), maxProfiles), "What boxes hold, by name. The sandbox is the wall; a profile is where it stands.", true},
 		{"totals", totalsShape.ref(), "What all boxes of one tenant may use together.", false},
