@@ -7,6 +7,7 @@
   const state = belljar;
   let start = 0;
   let matches = !o.selector;
+  // The same as appRoots of page/meta.go.
   const roots = "#root, #app, #__next, #__nuxt, #___gatsby, #svelte, #main-app, #app-root, #react-root, #mount, app-root";
   const silent = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE"]);
   // Whether an element has fewer than so many characters of text; the shadows of

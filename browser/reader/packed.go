@@ -16,11 +16,7 @@ func (c *call) packed(ctx context.Context, err error) *Result {
 	if !ok || e.Kind != fetch.KindPacked || c.mode == policies.RenderNever || c.r.cfg.Browser == nil {
 		return nil
 	}
-	at := &Result{URL: e.URL, Redirects: e.Redirects}
-	if at.URL == "" {
-		at.URL = c.q.URL
-	}
-	res, err := c.render(ctx, at)
+	res, err := c.render(ctx, &Result{URL: e.URL, Redirects: e.Redirects})
 	if err != nil {
 		c.r.cfg.Log.Warn("a page was not rendered", "err", err)
 		return nil
