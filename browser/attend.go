@@ -79,7 +79,9 @@ func (p *Pool) fill(ctx context.Context, ch *chrome) {
 	defer cancel()
 	t, err := newTab(ctx, ch)
 	if err == nil {
-		err = t.warm(ctx)
+		if err = t.warm(ctx); err != nil {
+			ch.dispose(ctx, t)
+		}
 	}
 	if err != nil {
 		if ctx.Err() != nil {
