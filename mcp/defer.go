@@ -93,21 +93,22 @@ func (s *Server) deferring(ctx context.Context, session *Session, tool string, w
 	}()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	select {
-	case <-d.over:
-		return d.answer()
-	case <-ctx.Done():
-		cancel(context.Cause(ctx))
-		return nil, fault(internalError, "%v", context.Cause(ctx))
-	case <-timer.C:
-	case <-d.ready:
-	}
-	if err := s.keep(ctx, d); err != nil {
+	for {
+		select {
+		case <-d.over:
+			return d.answer()
+		case <-ctx.Done():
+			cancel(context.Cause(ctx))
+			return nil, fault(internalError, "%v", context.Cause(ctx))
+		case <-timer.C:
+		case <-d.ready:
+		}
+		err := s.keep(ctx, d)
+		if err == nil {
+			return d.opened(), nil
+		}
 		s.cfg.Log.Warn("a client waits for a call that takes long: it can be given no handle", "tool", tool, "err", err)
-		<-d.over
-		return d.answer()
 	}
-	return d.opened(), nil
 }
 
 // guarded is run with a panic made an error.
@@ -134,6 +135,12 @@ func (s *Server) keep(ctx context.Context, d *deferred) error {
 	if count >= deferredMost {
 		return fmt.Errorf("%d calls of this session are deferred already", count)
 	}
+	// The end of the session waits for this, and releases what is opened here.
+	ctx, finish, err := d.call.Session.begin(ctx, newCallID())
+	if err != nil {
+		return err
+	}
+	defer finish()
 	t, err := s.keeper.Open(ctx, d.call)
 	if err != nil {
 		return err

@@ -113,6 +113,29 @@ func TestDeferredIsCancelled(t *testing.T) {
 	}
 }
 
+// A client that can be given no handle waits, and may still cancel.
+func TestNoHandle(t *testing.T) {
+	ty := newToy(t, impatient)
+	keeps := full{newKeeper(), make(chan struct{}, 8)}
+	ty.KeepTasks(keeps)
+	c := ty.connect(t)
+	hang := withTasks("1", "tools/call", `"name":"hang","arguments":{}`)
+	c.send(hang)
+	<-keeps.asked
+	<-ty.running
+	c.send(fmt.Sprintf(cancelOf, "1"))
+	if cause := <-ty.cancelled; cause == nil || errors.Is(cause, mcp.ErrShutdown) {
+		t.Errorf("the call's cause: %v", cause)
+	}
+	c.send(strings.Replace(hang, `"id":1`, `"id":2`, 1))
+	<-keeps.asked
+	<-ty.running
+	close(ty.free)
+	if a := c.next(); a.text() != "free" {
+		t.Errorf("the call: %s", a.raw)
+	}
+}
+
 // A client that does not declare the extension waits, and never sees a task.
 func TestNotDeferred(t *testing.T) {
 	ty := newToy(t, impatient)

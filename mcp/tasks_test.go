@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -53,3 +54,14 @@ func (k *keeper) Get(_ context.Context, s *mcp.Session, id string) (mcp.Task, er
 func (k *keeper) Cancel(context.Context, *mcp.Session, string) error { return nil }
 
 func (k *keeper) Release(context.Context, *mcp.Session) {}
+
+// full is a keeper that keeps nothing, and says when it was asked to.
+type full struct {
+	*keeper
+	asked chan struct{}
+}
+
+func (f full) Open(context.Context, mcp.LaterCall) (mcp.Task, error) {
+	f.asked <- struct{}{}
+	return mcp.Task{}, errors.New("no room")
+}
