@@ -80,7 +80,7 @@ func (s *shells) join(ctx context.Context, kept job.Job, c *command) {
 	}
 	task, err := c.sh.watch(ctx, c.session, kept, c.cmd)
 	if err != nil {
-		return // its session is over, and releases it
+		return // its box is being closed, and it is lost
 	}
 	c.task = task
 }

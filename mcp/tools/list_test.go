@@ -3,6 +3,7 @@ package tools
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 // allowAll is a policy that hides no tool.
@@ -226,5 +228,26 @@ func TestManyTasksAreNotNamed(t *testing.T) {
 	want := "task_id: there is no task 99. ListBgTasks shows all 25 tasks; the last of this session are: 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25."
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// A task whose box is closed before anybody sees to it does not seem to run.
+func TestATaskWithoutABox(t *testing.T) {
+	b := boxes(t, "")
+	b.call("BackgroundBash", map[string]any{"command": "sleep 1000"})
+	sh := b.shells.all(b.session)[0]
+	cmd := sh.jobs[1].cmd
+	sh.leave()
+	kept, err := b.shells.begin(t.Context(), b.session, record("Bash", cmd, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sh.watch(t.Context(), b.session, kept, cmd); !errors.Is(err, sandbox.ErrClosed) {
+		t.Errorf("got %v, want %v", err, sandbox.ErrClosed)
+	}
+	for _, e := range structure[listOutput](t, b.call("ListBgTasks", nil)).Tasks {
+		if e.Status != "lost" {
+			t.Errorf("task %d is %s, want lost", e.TaskID, e.Status)
+		}
 	}
 }

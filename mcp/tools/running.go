@@ -72,14 +72,17 @@ func record(tool string, cmd *sandbox.Job, description string) job.Job {
 	return job.Job{Tool: tool, Command: cmd.Command(), Description: description, Output: cmd.Output().ID(), Started: cmd.Started()}
 }
 
-// watch sees a job through, whose record is there.
+// watch sees a job through, whose record is there. One whose box is being closed
+// is lost.
 func (sh *shell) watch(ctx context.Context, session *mcp.Session, kept job.Job, cmd *sandbox.Job) (*running, error) {
 	r := &running{kept: kept, cmd: cmd, over: make(chan struct{})}
 	sh.mu.Lock()
-	defer sh.mu.Unlock()
 	if sh.ended || sh.box == nil { // whoever ends the shell may have waited already
-		return nil, fmt.Errorf("start task %d: its session %w", kept.ID, sandbox.ErrClosed)
+		sh.mu.Unlock()
+		err := fmt.Errorf("start task %d: its box %w", kept.ID, sandbox.ErrClosed)
+		return nil, errors.Join(err, sh.backends.Jobs.End(ctx, kept, job.Lost, job.End{}, 0))
 	}
+	defer sh.mu.Unlock()
 	if sh.jobs == nil {
 		sh.jobs = make(map[int64]*running)
 	}
