@@ -25,6 +25,7 @@ type frameInfo struct {
 
 type frameMoved struct {
 	FrameID string  `json:"frameId"`
+	URL     string  `json:"url"`
 	Delay   float64 `json:"delay"` // seconds
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -229,7 +230,7 @@ func (t *tab) hear(method string, params []byte) {
 		})
 	case page.FrameRequestedNavigation.Method, scheduledNavigation:
 		hearing(params, func(e frameMoved) {
-			if e.FrameID == string(t.frame) && e.Delay <= longestRefresh.Seconds() {
+			if !barred(e.URL) && e.FrameID == string(t.frame) && e.Delay <= longestRefresh.Seconds() {
 				by := time.Now().Add(time.Duration(e.Delay*float64(time.Second)) + leavePatience)
 				t.change(func() { t.leaving, t.leaveBy = true, by })
 			}
@@ -256,6 +257,13 @@ func (t *tab) complete() {
 
 // scheduledNavigation is deprecated, and the only word of a refresh to come.
 const scheduledNavigation = "Page.frameScheduledNavigation"
+
+// barred reports whether Chrome lets no page go to a URL; it says so nowhere but
+// in the page's console.
+func barred(url string) bool {
+	scheme, _, _ := strings.Cut(url, ":")
+	return slices.Contains([]string{"file", "chrome", "devtools", "view-source"}, strings.ToLower(scheme))
+}
 
 // hearing has one event taken, if it can be read.
 func hearing[E any](params []byte, take func(E)) {
