@@ -20,8 +20,10 @@ const (
 	pageBytes = 4 << 10
 	maxLog    = 8 << 20 // bytes of the write-ahead log that are kept between uses
 	maxConns  = 4       // of one process
-	// busyWait is how long a transaction waits for another process's.
-	busyWait = 5 * time.Second
+	// busyWait is how long a transaction waits for those of other processes. They
+	// look for their turn, they do not stand in line, and a disk may be slow: with
+	// many of them the last waits for seconds.
+	busyWait = 15 * time.Second
 )
 
 // dirName is the directory of the database in a state directory, and fileName

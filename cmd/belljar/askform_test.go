@@ -215,7 +215,7 @@ func TestAskOnATerminal(t *testing.T) {
 	<-heard
 
 	// A signal leaves the terminal as it was.
-	id, _ = k.asks(t, c, 0, `[{"text":"Another?"}]`)
+	id, heard = k.asks(t, c, 0, `[{"text":"Another?"}]`)
 	p = at("xterm", id)
 	p.sees("Your own words: _")
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -224,6 +224,7 @@ func TestAskOnATerminal(t *testing.T) {
 	p.sees(id + ": not answered.")
 	p.cmd.Wait()
 	if out, err := k.run(t, "ask", "answer", id, "--decline"); err != nil {
-		t.Errorf("%s%v", out, err)
+		t.Fatalf("%s%v", out, err)
 	}
+	<-heard
 }
