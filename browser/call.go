@@ -55,8 +55,8 @@ func progress(r Request, s Stage) {
 }
 
 // lend has work done with a page, once more if the page or its Chrome died. A
-// Chrome that dies before there is a page is no try of the work, but three ends
-// it. It returns how long the caller waited for the page.
+// Chrome that dies before there is a page is no try of the work, nor is a page
+// that does not answer, but three ends it. It returns how long the caller waited for the page.
 func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout time.Duration, tell func(Stage), work func(ctx context.Context, t *tab, attempt int, cold bool) error) (queue time.Duration, err error) {
 	if !p.enter() {
 		return 0, errClosed()
@@ -79,7 +79,7 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 			p.turns.give()
 		}
 	}()
-	worked := 0
+	worked, trusted := 0, false
 	for attempt := 0; ; attempt++ {
 		box, err := p.boxGrant(g, offline)
 		if err != nil {
@@ -88,8 +88,13 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 		t, cold, err := p.borrow(ctx, box, tell)
 		if err == nil {
 			queue = time.Since(start)
-			err = work(ctx, t, worked, cold)
-			worked++
+			t.trusted = trusted
+			if err = work(ctx, t, worked, cold); errors.Is(err, errHung) {
+				trusted = true
+				p.distrust(t.ch)
+			} else {
+				worked++
+			}
 			held = false
 			p.release(ctx, t)
 		}

@@ -269,3 +269,58 @@ func TestManyPages(t *testing.T) {
 	}
 	r.gone(t)
 }
+
+// A page that was made for a call and hangs is given up for another one; one that
+// takes its time, or whose server does, is not.
+func TestHungPage(t *testing.T) {
+	r := newRig(t, browser.Config{Slots: 1})
+	r.page("/plain", "<!doctype html><p>plain")
+	r.page("/slow", "<!doctype html><p>plain<script>for (const end = performance.now() + 4000; performance.now() < end;);</script>")
+	r.mux.HandleFunc("/late", func(w http.ResponseWriter, _ *http.Request) {
+		<-time.After(4 * time.Second)
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<!doctype html><p>plain")
+	})
+	for _, path := range []string{"/slow", "/late"} {
+		if l := r.must(browser.Request{URL: r.url(path)}); !strings.Contains(l.HTML, "plain") {
+			t.Errorf("%s: got %+v", path, l)
+		}
+	}
+	if s := r.pool.Stats(); s.Hung > 0 {
+		t.Errorf("pages that are slow only: %+v", s)
+	}
+	for _, tt := range []struct {
+		name   string
+		signal unix.Signal
+		load   func() error
+		hangs  int
+	}{
+		{"page", unix.SIGSTOP, func() error { _, err := r.load(browser.Request{URL: r.url("/plain")}); return err }, 1},
+		{"picture", unix.SIGSTOP, func() error {
+			_, err := r.load(browser.Request{URL: r.url("/plain"), Shot: &browser.Shot{Width: 400}})
+			return err
+		}, 1},
+		{"drawing", unix.SIGSTOP, func() error {
+			_, err := r.pool.Draw(t.Context(), r.grant("t"), browser.Drawing{SVG: []byte(`<svg xmlns="http://www.w3.org/2000/svg"/>`)})
+			return err
+		}, 1},
+		{"dead page", unix.SIGKILL, func() error { _, err := r.load(browser.Request{URL: r.url("/plain")}); return err }, 0},
+	} {
+		if err := tt.load(); err != nil { // so that there is a Chrome
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		before := r.pool.Stats()
+		for ; before.Warm < before.Chromes && t.Context().Err() == nil; before = r.pool.Stats() {
+			<-time.After(10 * time.Millisecond)
+		}
+		for _, pid := range processes(t)["renderer"] {
+			_ = unix.Kill(pid, tt.signal)
+		}
+		if err := tt.load(); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if got := r.pool.Stats().Hung - before.Hung; got != tt.hangs {
+			t.Errorf("%s: %d pages were given up, want %d", tt.name, got, tt.hangs)
+		}
+	}
+}

@@ -64,6 +64,11 @@ func (t *tab) draw(ctx context.Context, d Drawing) (*Drawn, error) {
 		Width  int `json:"width"`
 		Height int `json:"height"`
 	}
+	soon, cancel := t.soon(ctx)
+	defer cancel()
+	if _, err := t.sign().wait(soon); err != nil {
+		return nil, t.cause(err)
+	}
 	if err := t.evaluate(ctx, script, &size); err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ func (t *tab) explain(ctx context.Context, err error, r Request) error {
 			"the address is a file for the disk (%s) and no page, so nothing was read; fetch it with curl in Bash if the profile lets it", download)}
 	case ok:
 		return t.netFault(n.name, at, doc)
+	case errors.Is(err, errHung):
+		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the browser did not answer; call again"}
 	case errors.Is(err, errCrashed):
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the page crashed its browser, which had no more memory for it or met a fault; read another page, or this one without a browser"}
 	case errors.Is(err, errGone), errors.Is(err, errDied), errors.Is(err, sandbox.ErrClosed):

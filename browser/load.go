@@ -90,7 +90,9 @@ func (t *tab) load(ctx context.Context, r Request, loading time.Time) (*Loaded, 
 // prepare does what must be done before the page begins to load.
 func (t *tab) prepare(ctx context.Context, r Request) error {
 	if s := r.Shot; s != nil && (s.Width != windowWidth || s.Height != windowHeight) {
-		_, err := call(ctx, t.ch.conn, t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		soon, cancel := t.soon(ctx)
+		defer cancel()
+		_, err := call(soon, t.ch.conn, t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 			Width: int64(s.Width), Height: int64(s.Height), DeviceScaleFactor: 1,
 		})
 		if err != nil {
@@ -115,13 +117,26 @@ func (t *tab) prepare(ctx context.Context, r Request) error {
 // arrive has Chrome go to the page, and waits until it is there as far as the
 // request says.
 func (t *tab) arrive(ctx context.Context, r Request) error {
+	sign := t.sign()
+	defer sign.drop()
 	sent := begin(t.ch.conn, t.session, page.Navigate, page.NavigateParams{URL: r.URL})
 	if sent.err != nil {
 		return sent.err
 	}
 	defer t.ch.conn.forget(sent.id)
+	// Twice the renderer has to do something at once: to answer, and to take the
+	// document that has come. Between them the server has all the time there is.
+	hung := t.hung()
 	for answer := sent.answer; ; {
 		select {
+		case <-sign.answer:
+			if answer != nil {
+				hung = nil
+			}
+		case <-hung:
+			if !t.has() {
+				return errHung
+			}
 		case m := <-answer:
 			went, err := sent.read(m)
 			if err == nil && went.ErrorText != "" {
@@ -132,6 +147,7 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 				return err
 			}
 			answer = nil
+			hung = t.hung()
 		case m := <-t.ahead.world.answer:
 			t.ahead.enter(ctx, t, r, m)
 		case <-t.changed:

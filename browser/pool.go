@@ -79,6 +79,7 @@ type Stats struct {
 	Started  int // Chromes, ever
 	Died     int // of these, by themselves
 	Recycled int // of these, for others to take their place
+	Hung     int // pages that were given up since they did not answer, ever
 	Pages    int // lent, ever
 }
 
@@ -155,12 +156,7 @@ func (p *Pool) borrow(ctx context.Context, g policies.Grant, progress func(Stage
 	if err != nil {
 		return nil, cold, err
 	}
-	p.mu.Lock()
-	var t *tab
-	if n := len(ch.ready); n > 0 {
-		t, ch.ready = ch.ready[n-1], ch.ready[:n-1]
-	}
-	p.mu.Unlock()
+	t := p.ready(ctx, ch)
 	if t == nil {
 		if t, err = newTab(ctx, ch); err != nil {
 			p.back(ctx, ch, nil)

@@ -46,6 +46,7 @@ type tab struct {
 	changed chan struct{} // something below changed; room for one
 	headers map[string]string
 	origin  string // that headers are for
+	trusted bool   // it may take its time: a page before it was given up
 
 	mu        sync.Mutex
 	crashed   bool
