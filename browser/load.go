@@ -82,6 +82,9 @@ func (t *tab) load(ctx context.Context, r Request, loading time.Time) (*Loaded, 
 	if err := t.read(ctx, r, l); err != nil {
 		return nil, t.explain(ctx, err, r)
 	}
+	if err := t.nothing(l); err != nil {
+		return nil, t.explain(ctx, err, r)
+	}
 	l.Timing.Read = time.Since(start)
 	t.report(l)
 	return l, nil
@@ -535,6 +538,21 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 		"elements": fmt.Sprintf("the page has more than %d elements", maxNodes),
 	}[d.Cut]; why != "" && l.Partial == "" {
 		l.Partial = why
+	}
+	return nil
+}
+
+// nothing is why there is no element on a page, if that is a fault: a document is
+// there from its first header on, and its text may never come.
+func (t *tab) nothing(l *Loaded) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case l.HTML != "":
+	case t.failure != "":
+		return &netError{t.failure}
+	case l.Partial != "":
+		return context.DeadlineExceeded
 	}
 	return nil
 }
