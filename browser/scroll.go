@@ -37,8 +37,9 @@ type scrolled struct {
 
 // scrollOptions are those of js/scroll.js.
 type scrollOptions struct {
-	To   string  `json:"to"`
-	Wait float64 `json:"wait"` // milliseconds
+	To    string  `json:"to"`
+	Wait  float64 `json:"wait"`  // milliseconds
+	Drawn bool    `json:"drawn"` // what the page has become is drawn first
 }
 
 // unroll scrolls a page for what loads when it is looked at, and back.
@@ -61,6 +62,7 @@ func (t *tab) unroll(ctx context.Context, r Request, kind lazy) error {
 	steps := 0
 	for ; more && steps < r.Scrolls && time.Now().Before(until); steps++ {
 		var s scrolled
+		o.Drawn = came
 		if err := t.evaluate(ctx, scrollScript+"("+argument(o)+")", &s); err != nil {
 			return err
 		}
