@@ -12,22 +12,26 @@
   const keepLink = /\b(canonical|alternate|amphtml|license|author|icon)\b/i;
   const never = new Set(["HEAD", "TITLE", "META", "BASE", "BR", "WBR", "OPTION", "SOURCE", "TRACK", "NOSCRIPT", "HTML", "BODY", "TD", "TR", "TBODY", "THEAD"]);
 
+  // One question for most elements; the text of a style takes longer to write.
+  const all = { opacityProperty: true, visibilityProperty: true };
+
   // Why an element cannot be seen, or nothing.
   const hidden = (e) => {
     if (never.has(e.tagName) || !e.isConnected) return "";
+    const seen = e.checkVisibility(all);
     // A box that is none leaves its children to be seen.
-    if (!e.checkVisibility() && getComputedStyle(e).display !== "contents") return e.parentElement?.tagName === "DETAILS" || e.closest("details:not([open])") ? "" : "display";
+    if (!seen && !e.checkVisibility() && getComputedStyle(e).display !== "contents") return e.parentElement?.tagName === "DETAILS" || e.closest("details:not([open])") ? "" : "display";
     if (e.childElementCount > 50) return "";
     const s = getComputedStyle(e);
-    // One question for most elements; the text of a style takes longer to write.
-    if (!e.checkVisibility({ opacityProperty: true, visibilityProperty: true })) {
+    if (!seen) {
       if (s.visibility !== "visible") return "visibility";
       if (s.opacity === "0") return "opacity";
     }
     if (e.namespaceURI !== "http://www.w3.org/1999/xhtml") return "";
     let text = false;
     for (let n = e.firstChild; n; n = n.nextSibling) if (n.nodeType === 3 && n.data.trim() !== "") { text = true; break; }
-    if (s.position === "absolute" || s.position === "fixed" || s.overflow !== "visible") {
+    const position = s.position;
+    if (position === "absolute" || position === "fixed" || s.overflow !== "visible") {
       const r = e.getBoundingClientRect();
       if (s.overflow !== "visible" && (r.width <= 1 || r.height <= 1)) return "clipped";
       if (r.right + scrollX <= 0 || r.bottom + scrollY <= 0 || r.left + scrollX > width + 1000) return "off-screen";
@@ -36,8 +40,9 @@
     if (!text) return "";
     if (parseFloat(s.fontSize) < 1) return "font-size";
     if (s.textIndent.startsWith("-") && parseFloat(s.textIndent) < -500) return "off-screen";
-    if (s.color.startsWith("rgba(") && s.color.endsWith(", 0)") && s.backgroundClip !== "text" && s.webkitBackgroundClip !== "text") return "colour";
-    if (s.color === s.backgroundColor && s.backgroundClip !== "text") return "colour";
+    const color = s.color;
+    if (color.startsWith("rgba(") && color.endsWith(", 0)") && s.backgroundClip !== "text" && s.webkitBackgroundClip !== "text") return "colour";
+    if (color === s.backgroundColor && s.backgroundClip !== "text") return "colour";
     return "";
   };
 
