@@ -27,7 +27,7 @@ build:
 AS_USER := sandbox sandbox/image mcp/tools cmd/belljar
 test:
 	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
-	$(GO) test ./...
+	$(GO) test -timeout 20m ./...
 	@if [ "$$(id -u)" = 0 ]; then TEST_REQUIRE="$${TEST_REQUIRE:+user,userns}" GO="$(GO)" scripts/test-as-user $(AS_USER); fi
 
 lint:
