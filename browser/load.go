@@ -212,12 +212,22 @@ func (t *tab) there(until Until) (bool, error) {
 	switch {
 	case t.crashed, t.detached:
 		return false, errCrashed
-	case t.leaving && time.Now().Before(t.leaveBy), !t.committed:
+	case t.onTheWay(), !t.committed:
 		return false, nil
 	case until == UntilDOM:
 		return t.dom, nil
 	}
 	return t.loaded, nil
+}
+
+// onTheWay reports whether the page is about to become another. t.mu is held.
+func (t *tab) onTheWay() bool { return t.leaving && time.Now().Before(t.leaveBy) }
+
+// moving is onTheWay for who does not hold t.mu.
+func (t *tab) moving() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.onTheWay()
 }
 
 // has reports whether there is a document to read.
@@ -322,7 +332,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 			return s.Matches, nil
 		case err != nil && !moved(err):
 			return false, err
-		case err != nil:
+		case err != nil || t.moving(): // the word of a refresh comes with the load event
 			if err := t.again(ctx, r.Until, most); err != nil {
 				return false, err
 			}

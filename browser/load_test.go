@@ -40,6 +40,11 @@ func TestLoad(t *testing.T) {
 		<iframe srcdoc="<p>framed <a href='/x'>link</a></p>"></iframe>`)
 	r.page("/timer", `<!doctype html><div id=d>early</div><script>setTimeout(() => d.textContent = "late", 400)</script>`)
 	r.page("/refresh", `<!doctype html><meta http-equiv=refresh content="0;url=/plain"><p>old`)
+	r.page("/refresh-slowly", `<!doctype html><meta http-equiv=refresh content="0;url=/slow"><p>old`)
+	r.mux.HandleFunc("/slow", func(w http.ResponseWriter, q *http.Request) {
+		<-time.After(300 * time.Millisecond)
+		http.Redirect(w, q, "/plain", http.StatusFound)
+	})
 	r.page("/js", `<!doctype html><script>location.href = "/app"</script><p>old`)
 	r.page("/lazy", `<!doctype html><div id=d style="height:3000px">top</div><div id=end></div><script>
 		let n = 0; new IntersectionObserver(es => { if (es[0].isIntersecting && n < 3) { n++; d.insertAdjacentHTML("beforeend", "<p>more " + n + "</p>"); } }).observe(end);</script>`)
@@ -70,6 +75,7 @@ func TestLoad(t *testing.T) {
 		{"flat", browser.Request{URL: "/shadow"}, []string{"in the shadow", "given", "fallback", "framed", `href="http://site.example`}, []string{"<iframe", "<template"}},
 		{"wait", browser.Request{URL: "/timer", Wait: 600 * time.Millisecond}, []string{"late"}, nil},
 		{"refresh", browser.Request{URL: "/refresh"}, []string{"Grüße"}, []string{"old"}},
+		{"refresh slowly", browser.Request{URL: "/refresh-slowly"}, []string{"Grüße"}, []string{"old"}},
 		{"by script", browser.Request{URL: "/js"}, []string{"item 99<"}, []string{"old"}},
 		{"scroll", browser.Request{URL: "/lazy", Scrolls: 10}, []string{"more 1"}, nil},
 	} {
