@@ -10,7 +10,8 @@
   const frames = (n, then) => {
     if (n === 0) { then(); return; }
     const frame = requestAnimationFrame(() => { clearTimeout(late); frames(n - 1, then); });
-    const late = setTimeout(() => { cancelAnimationFrame(frame); then(); }, 250); // a page that is not drawn has none
+    // A page that is not drawn has none; on a busy machine one comes late.
+    const late = setTimeout(() => { cancelAnimationFrame(frame); then(); }, 1000);
   };
   const tell = () => done({
     changed: state.changes > changes || e.scrollHeight !== height,
