@@ -29,7 +29,6 @@ var (
 	eventTook    = regexp.MustCompile(`"duration_ms":[0-9]+|duration_ms=[0-9]+`)
 	eventCalls   = regexp.MustCompile(`\bc-[A-Za-z0-9]+`)
 	eventAsked   = regexp.MustCompile(`\bap-[a-z0-9]+`)
-	eventPeople  = regexp.MustCompile(`[a-z0-9_.-]+ \(uid [0-9]+\)`)
 	eventSession = regexp.MustCompile(`"session":"([^"]*)"`)
 )
 
@@ -57,7 +56,7 @@ func eventsIn(t *testing.T, log string) string {
 		line = eventTook.ReplaceAllStringFunc(line, func(s string) string { return strings.TrimRight(s, "0123456789") + "N" })
 		line = eventCalls.ReplaceAllString(line, "CALL")
 		line = eventAsked.ReplaceAllString(line, "ASKED")
-		line = eventPeople.ReplaceAllString(line, "USER")
+		line = who.ReplaceAllString(line, "USER")
 		line = eventSession.ReplaceAllString(line, `"session":"SESSION"`)
 		all = append(all, line)
 	}
