@@ -20,6 +20,7 @@ import (
 
 const (
 	startPatience = 20 * time.Second // for Chrome to answer for the first time
+	deathPatience = 3 * time.Second  // for one whose pipe has ended to be gone, with all that it said
 	closePatience = time.Second      // for a context to be disposed of
 	// beat is how often a Chrome that loads pages is asked whether it is there,
 	// and beatPatience how long it may take: it shares its CPUs with its pages.
@@ -127,9 +128,20 @@ func (ch *chrome) greet(ctx context.Context) error {
 	return nil
 }
 
-// lastWords are the end of what Chrome wrote.
+// lastWords are the end of what Chrome wrote. Where its pipe has ended it is
+// dying, and its words may come after that.
 func (ch *chrome) lastWords() string {
 	const most = 1000
+	select {
+	case <-ch.conn.done:
+		dying := time.NewTimer(deathPatience)
+		defer dying.Stop()
+		select {
+		case <-ch.job.Done():
+		case <-dying.C:
+		}
+	default:
+	}
 	cut, err := ch.job.Output().Cut(most)
 	if err != nil {
 		return err.Error()
