@@ -98,11 +98,18 @@ func (b *bypass) try(p *place) outcome {
 // inside makes the attempt in a box.
 func (b *bypass) inside(t testing.TB, box *sandbox.Box, p *place) (outcome, sandbox.Result) {
 	t.Helper()
+	return b.run(t, box, sandbox.Cmd{Argv: []string{"/workspace/" + bypassName, b.name}}, p)
+}
+
+// run is inside by a command that comes to start the prober.
+func (b *bypass) run(t testing.TB, box *sandbox.Box, c sandbox.Cmd, p *place) (outcome, sandbox.Result) {
+	t.Helper()
 	text, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := box.Run(t.Context(), sandbox.Cmd{Grant: box.Grant(), Argv: []string{"/workspace/" + bypassName, b.name}, Stdin: text, Timeout: time.Minute})
+	c.Grant, c.Stdin, c.Timeout = box.Grant(), text, time.Minute
+	r, err := box.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
@@ -197,21 +196,17 @@ func TestSecretStaysOut(t *testing.T) {
 	r, out := shell(t, box, "cd /tmp; ulimit -c unlimited; curl -sS -o part --limit-rate 1k https://api.example/repos/big & until [ -s part ]; do :; done; kill -SEGV $!; wait $!; echo $?")
 	fmt.Fprintf(&shown, "%s\n%+v\n", out, r)
 	// One that is still at it while everything is looked through.
-	job, err := box.Start(t.Context(), sandbox.Cmd{Grant: box.Grant(), Shell: "while :; do curl -sS --limit-rate 1k https://api.example/repos/x; done", Background: true, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer job.Kill(0)
+	const busy = "while :; do curl -sS --limit-rate 1k -o /tmp/now https://api.example/repos/x; done"
 	for name, form := range map[string][]byte{
 		"as it is": []byte(value), "in base64": []byte(base64.StdEncoding.EncodeToString([]byte("Bearer " + value))), "in a URL": []byte(url.QueryEscape(value)),
 	} {
-		o, _ := (&bypass{name: searches}).inside(t, box, &place{Token: base64.StdEncoding.EncodeToString(disguise(form))})
+		o, r := searchBeside(t, box, busy, "/tmp/now", form)
 		if o.Through {
 			t.Errorf("%s the secret is in the box: %s", name, o.Detail)
 		}
 		t.Logf("%s: %s", name, o.Detail)
 		for where, text := range map[string]string{
-			"results": shown.String(), "log": logged.String(), "records": fmt.Sprintf("%+v", kept.of("dev")), "job": fmt.Sprintf("%+v", job),
+			"results": shown.String(), "log": logged.String(), "records": fmt.Sprintf("%+v", kept.of("dev")), "result of the search": fmt.Sprintf("%+v", r),
 		} {
 			if strings.Contains(text, string(form)) {
 				t.Errorf("%s the secret is in the %s: %.2000s", name, where, text)
@@ -225,16 +220,20 @@ func TestSecretStaysOut(t *testing.T) {
 	}
 	// The search finds what is there.
 	marker := "marker-" + rand.Text()
-	marked, err := box.Start(t.Context(), sandbox.Cmd{Grant: box.Grant(), Shell: "echo $MARKER >/tmp/marker; while :; do sleep 1; done", Env: map[string]string{"MARKER": marker}, Background: true, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer marked.Kill(0)
-	shell(t, box, "until [ -s /tmp/marker ]; do :; done")
-	o, _ := (&bypass{name: searches}).inside(t, box, &place{Token: base64.StdEncoding.EncodeToString(disguise([]byte(marker)))})
+	o, _ := searchBeside(t, box, "MARKER="+marker+" sh -c 'echo $MARKER >/tmp/marker; sleep 60'", "/tmp/marker", []byte(marker))
 	if !o.Through || !strings.Contains(o.Detail, "/tmp/marker") || !strings.Contains(o.Detail, "/environ") || !strings.Contains(o.Detail, "/mem") {
 		t.Errorf("the search finds only %+v of what is there", o)
 	}
+}
+
+// searchBeside looks for a value in the box, in the same command as a script that
+// goes on meanwhile and has begun when a file is there: commands see nothing of
+// each other where each has a pid namespace.
+func searchBeside(t *testing.T, box *sandbox.Box, script, begun string, value []byte) (outcome, sandbox.Result) {
+	t.Helper()
+	script = fmt.Sprintf("rm -f %[1]s; { %[2]s; } >/dev/null 2>&1 & until [ -s %[1]s ]; do :; done; exec /workspace/%[3]s '%[4]s'", begun, script, bypassName, searches)
+	b := &bypass{name: searches}
+	return b.run(t, box, sandbox.Cmd{Shell: script}, &place{Token: base64.StdEncoding.EncodeToString(disguise(value))})
 }
 
 // A secret that cannot be had is an error which says no more than its name.
