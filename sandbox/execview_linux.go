@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -188,29 +190,41 @@ func (v *execView) serve() error {
 		if end = muteBell(int(bell)); end != nil {
 			return true
 		}
-		m := new(memory)
-		for wait := 0; ; wait = execLinger {
-			var n notification
-			some, err := receive(listener, &n, wait)
-			if err == nil && !some {
-				if err = setBell(int(bell), listener); err == nil {
-					return false
-				}
-			}
-			if err != nil {
-				end = err
-				return true
-			}
-			if n.id != 0 {
-				v.answer(listener, &n, m)
-			}
+		if end = v.attend(listener); end == nil {
+			end = setBell(int(bell), listener)
 		}
+		return end != nil
 	})
 	if err == nil {
 		err = end
 	}
 	return err
 }
+
+// attend answers until nobody has asked for a while.
+func (v *execView) attend(listener int) error {
+	m, yielded := new(memory), time.Now()
+	for wait := 0; ; wait = execLinger {
+		var n notification
+		some, err := receive(listener, &n, wait)
+		if err != nil || !some {
+			return err
+		}
+		if n.id != 0 {
+			v.answer(listener, &n, m)
+		}
+		if now := time.Now(); now.Sub(yielded) >= execYield {
+			runtime.Gosched()
+			yielded = now
+		}
+	}
+}
+
+// execYield is how often a goroutine that answers must show the runtime that it
+// is not stuck. After 10 ms without, the runtime takes its place from it as soon
+// as it waits in the kernel, and to give it one again wakes a thread: for each
+// question, where one program of the box is to run.
+const execYield = 8 * time.Millisecond
 
 // execLinger is for how many milliseconds the next question is waited for in
 // the kernel before the runtime waits for it: a script that starts one program
