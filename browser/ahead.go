@@ -12,18 +12,37 @@ import (
 // where it turns out that its scripts are at work still, that was in vain.
 const aheadNodes = 5000
 
-// ahead is a look at a page that is asked for as soon as its document is there.
-// The page answers when it has loaded and settled, and nobody has to hear of the
-// one to ask for the other. Of its own it knows what changed its tree but not
-// what its scripts asked of the network, so an answer holds only if that is
-// quiet, too.
+// ahead is a look at a page that the page itself begins: each document is told
+// before it comes what to do when it has loaded, and nobody has to hear of that
+// to ask for it. Of its own it knows what changed its tree but not what its
+// scripts asked of the network, so an answer holds only if that is quiet, too.
 type ahead struct {
 	loader string // of the document
 	world  pending[page.CreateIsolatedWorldResult]
 	look   pending[runtime.EvaluateResult]
 }
 
-// lookAhead begins a look at the document that is there now, if there is none.
+// greet is the first that a call asks of a page: to look at the documents that
+// come, or only for a sign. The answer may be dropped.
+func (t *tab) greet(ctx context.Context, r Request) (answer <-chan message, drop func()) {
+	if r.Until != UntilSettled {
+		sign := t.sign()
+		return sign.answer, sign.drop
+	}
+	o := settleOptions{
+		Selector: r.Selector, Quiet: ms(quietTime), Quick: ms(quickTime), Bare: ms(bareTime),
+		Least: ms(r.Wait), Most: ms(max(mostSettle, r.Wait)), Load: true,
+	}
+	if by, ok := ctx.Deadline(); ok && r.Selector != "" {
+		o.Most = ms(time.Until(by))
+	}
+	told := begin(t.ch.conn, t.session, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: "if (self === top) belljar.look = " + settling(ctx, r, o, aheadNodes), WorldName: world,
+	})
+	return told.answer, told.drop
+}
+
+// lookAhead asks for the look of the document that is there now.
 func (t *tab) lookAhead(r Request) {
 	if r.Until != UntilSettled {
 		return
@@ -39,27 +58,28 @@ func (t *tab) lookAhead(r Request) {
 	t.ahead.world = t.enter()
 }
 
-// enter goes on in the world of the document.
-func (a *ahead) enter(ctx context.Context, t *tab, r Request, m message) {
+// enter goes on in the world of the document. The look is null where the document
+// was there before it could be told.
+func (a *ahead) enter(t *tab, m message) {
 	world, err := a.world.read(m)
 	a.world = pending[page.CreateIsolatedWorldResult]{}
 	if err != nil {
 		return // the ordinary look will find the same, or another document
 	}
-	o := settleOptions{
-		Selector: r.Selector, Quiet: ms(quietTime), Quick: ms(quickTime), Bare: ms(bareTime),
-		Least: ms(r.Wait), Most: ms(max(mostSettle, r.Wait)), Load: true,
-	}
-	if by, ok := ctx.Deadline(); ok && r.Selector != "" {
-		o.Most = ms(time.Until(by))
-	}
-	a.look = t.run(world.ExecutionContextID, settling(ctx, r, o, aheadNodes))
+	a.look = t.run(world.ExecutionContextID, "globalThis.belljar?.look ?? null")
 }
 
-// take is the look, once.
-func (a *ahead) take() pending[runtime.EvaluateResult] {
-	look := a.look
-	a.look = pending[runtime.EvaluateResult]{}
+// takeLook is the look, once. One at a document that has no load event would come
+// never.
+func (t *tab) takeLook() pending[runtime.EvaluateResult] {
+	t.mu.Lock()
+	stopped := t.stopped
+	t.mu.Unlock()
+	if stopped {
+		t.ahead.drop()
+	}
+	look := t.ahead.look
+	t.ahead.look = pending[runtime.EvaluateResult]{}
 	return look
 }
 

@@ -120,8 +120,8 @@ func (t *tab) prepare(ctx context.Context, r Request) error {
 // arrive has Chrome go to the page, and waits until it is there as far as the
 // request says.
 func (t *tab) arrive(ctx context.Context, r Request) error {
-	sign := t.sign()
-	defer sign.drop()
+	sign, drop := t.greet(ctx, r)
+	defer drop()
 	sent := begin(t.ch.conn, t.session, page.Navigate, page.NavigateParams{URL: r.URL})
 	if sent.err != nil {
 		return sent.err
@@ -132,7 +132,7 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 	hung := t.hung()
 	for answer := sent.answer; ; {
 		select {
-		case <-sign.answer:
+		case <-sign:
 			if answer != nil {
 				hung = nil
 			}
@@ -152,7 +152,7 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 			answer = nil
 			hung = t.hung()
 		case m := <-t.ahead.world.answer:
-			t.ahead.enter(ctx, t, r, m)
+			t.ahead.enter(t, m)
 		case <-t.changed:
 			t.lookAhead(r)
 		case <-t.patience():
@@ -259,20 +259,27 @@ type read struct {
 
 // readOptions are those of read.js.
 type readOptions struct {
-	First  int `json:"first"`
-	Nodes  int `json:"nodes"`
-	Frames int `json:"frames"`
-	Chars  int `json:"chars"`
-	Most   int `json:"most"` // milliseconds
+	First  int     `json:"first"`
+	Nodes  int     `json:"nodes"`
+	Frames int     `json:"frames"`
+	Chars  int     `json:"chars"`
+	Most   float64 `json:"most"` // milliseconds, and half of what is left until
+	By     float64 `json:"by"`   // milliseconds since 1970
 }
 
 // reading is the script that reads a page out, for so many bytes of it.
 func reading(ctx context.Context, html int) string {
-	o := readOptions{min(firstPart, html), maxNodes, maxFrames, html, int(readTime.Milliseconds())}
-	if by, ok := ctx.Deadline(); ok {
-		o.Most = min(o.Most, int(time.Until(by).Milliseconds()/2)) // the rest is for writing it
+	return "belljar.read(" + argument(readOptions{min(firstPart, html), maxNodes, maxFrames, html, ms(readTime), by(ctx)}) + ")"
+}
+
+// by is when a page must have answered, in milliseconds since 1970 as its clock
+// shows them.
+func by(ctx context.Context) float64 {
+	end, ok := ctx.Deadline()
+	if !ok {
+		end = time.Now().Add(MaxTimeout)
 	}
-	return "belljar.read(" + argument(o) + ")"
+	return float64(end.UnixMilli())
 }
 
 // settle waits until the page is quiet, for as long as the request says at
@@ -319,13 +326,15 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 		if quiet {
 			o.Quiet, o.Quick, o.Bare = ms(quietTime), ms(quickTime), ms(bareTime)
 		}
-		var s settled
-		if look := t.ahead.take(); look.answer != nil {
+		var s *settled
+		if look := t.takeLook(); look.answer != nil {
 			err = t.told(ctx, look, &s)
 		} else {
-			err = t.evaluate(ctx, settling(ctx, r, o, maxNodes), &s)
+			err = t.evaluate(ctx, ourScript+settling(ctx, r, o, maxNodes), &s)
 		}
 		switch {
+		case err == nil && s == nil:
+			continue // it did not look ahead
 		case err == nil && s.Bad:
 			return false, &Error{Kind: KindRefused, Message: "the selector is no CSS selector that the browser can read; mend it, or leave it out"}
 		case err == nil && !s.Settled:
@@ -352,14 +361,15 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 // it has no more than so many elements: one way instead of two, and what is read
 // is what was settled.
 func settling(ctx context.Context, r Request, o settleOptions, most int) string {
-	script := ourScript + "belljar.settle(" + argument(o) + ")"
+	var tell []string
+	o.By = by(ctx)
 	if r.Scrolls > 0 {
-		script += ".then((s) => s.settled ? Object.assign(s, { lazy: belljar.lazy() }) : s)"
+		tell = append(tell, "lazy: belljar.lazy()")
 	}
 	if r.Shot == nil && r.HTML > 0 {
-		script += fmt.Sprintf(".then((s) => s.settled && document.getElementsByTagName('*').length <= %d ? Object.assign(s, { page: %s }) : s)", most, reading(ctx, r.HTML))
+		tell = append(tell, fmt.Sprintf("page: document.getElementsByTagName('*').length <= %d ? %s : null", most, reading(ctx, r.HTML)))
 	}
-	return script
+	return "belljar.settle(" + argument(o) + ", () => ({" + strings.Join(tell, ", ") + "}))"
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -373,6 +383,7 @@ type settleOptions struct {
 	Bare     float64 `json:"bare"` // for a page without text
 	Least    float64 `json:"least"`
 	Most     float64 `json:"most"`
+	By       float64 `json:"by"`   // milliseconds since 1970
 	Load     bool    `json:"load"` // the load event is waited for first
 }
 

@@ -56,6 +56,7 @@ type tab struct {
 	dom       bool
 	loaded    bool
 	loadedAt  time.Time
+	stopped   bool      // without a load event
 	leaving   bool      // the page is on its way to another
 	leaveBy   time.Time // until when that is waited for
 	requests  map[string]request
@@ -157,7 +158,7 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 // find fonts, lay out, draw, and run our scripts. What is on the page for that
 // goes again.
 func (t *tab) warm(ctx context.Context) error {
-	return t.evaluate(ctx, ourScript+warmScript+"("+argument(settleOptions{Most: 20})+")", nil)
+	return t.evaluate(ctx, ourScript+warmScript+"("+argument(settleOptions{Most: 20, By: by(ctx)})+")", nil)
 }
 
 // change changes the state and wakes who waits for it.
@@ -221,12 +222,12 @@ func (t *tab) hear(method string, params []byte) {
 	case page.DomContentEventFired.Method:
 		t.change(func() { t.dom = t.committed })
 	case page.LoadEventFired.Method:
-		t.change(t.complete)
+		t.change(func() { t.complete(true) })
 	case page.FrameStoppedLoading.Method:
 		// A document that stops itself, or leads to a file, has no load event.
 		hearing(params, func(e frameMoved) {
 			if e.FrameID == string(t.frame) {
-				t.change(t.complete)
+				t.change(func() { t.complete(false) })
 			}
 		})
 	case page.FrameRequestedNavigation.Method, scheduledNavigation:
@@ -249,10 +250,11 @@ func (t *tab) hear(method string, params []byte) {
 	}
 }
 
-// complete is the end of a document's loading. t.mu is held.
-func (t *tab) complete() {
+// complete is the end of a document's loading, with a load event or without.
+// t.mu is held.
+func (t *tab) complete(event bool) {
 	if t.committed && !t.loaded {
-		t.dom, t.loaded, t.loadedAt = true, true, time.Now()
+		t.dom, t.loaded, t.loadedAt, t.stopped = true, true, time.Now(), !event
 	}
 }
 

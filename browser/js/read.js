@@ -5,7 +5,7 @@
   const root = document.documentElement;
   if (!root) return { size: 0, html: "", title: "", cut: "" };
   let left = o.nodes, chars = o.chars, frames = o.frames, late = false;
-  const end = performance.now() + o.most;
+  const end = performance.now() + Math.min(o.most, (o.by - Date.now()) / 2);
   const width = Math.max(root.scrollWidth, innerWidth);
   const skip = new Set(["SCRIPT", "STYLE", "LINK", "OBJECT", "EMBED", "CANVAS", "TEMPLATE", "PORTAL"]);
   const keepScript = /^(application\/ld\+json|math\/)/i;
@@ -14,6 +14,9 @@
 
   // One question for most elements; the text of a style takes longer to write.
   const all = { opacityProperty: true, visibilityProperty: true };
+
+  // What fades in begins unseen.
+  const fades = (e) => e.getAnimations().some((a) => a.effect.getKeyframes().some((k) => k.opacity > 0));
 
   // Why an element cannot be seen, or nothing.
   const hidden = (e) => {
@@ -25,7 +28,7 @@
     const s = getComputedStyle(e);
     if (!seen) {
       if (s.visibility !== "visible") return "visibility";
-      if (s.opacity === "0") return "opacity";
+      if (s.opacity === "0" && !fades(e)) return "opacity";
     }
     if (e.namespaceURI !== "http://www.w3.org/1999/xhtml") return "";
     let text = false;
@@ -54,7 +57,7 @@
   };
 
   const source = (e) => {
-    if (e.shadowRoot) return e.shadowRoot.childNodes;
+    if (e.shadowRoot) { belljar.deaf = true; return e.shadowRoot.childNodes; }
     if (e.tagName === "SLOT") {
       const given = e.assignedNodes({ flatten: true });
       return given.length ? given : e.childNodes;
@@ -95,6 +98,7 @@
     const doc = inner(n);
     if (doc) {
       frames--;
+      belljar.deaf = true;
       const section = inert.createElement("section");
       section.setAttribute("data-belljar-frame", doc.URL);
       f.to.appendChild(section);

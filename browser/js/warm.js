@@ -8,8 +8,8 @@
   const next = () => {
     if (drawn) return;
     drawn = true;
-    belljar.settle(o).then(() => {
-      belljar.read({ first: 1000, nodes: 1000, frames: 1, chars: 10000, most: 100 });
+    belljar.settle(o, () => ({})).then(() => {
+      belljar.read({ first: 1000, nodes: 1000, frames: 1, chars: 10000, most: 100, by: Infinity });
       document.body.textContent = "";
       done(true);
     });
