@@ -154,9 +154,7 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 				updates++
 			}
 		}})
-		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: pendingURI}); err != nil {
-			t.Fatal(err)
-		}
+		c.subscriber.Subscribe(t, c.ClientSession, pendingURI)
 		counts := make(map[string]int)
 		toldIn(c.texts(t, "TaskManager", map[string]any{"action": "list"}), counts)
 		if len(counts) > 1 {

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/mcptest"
 	"belljar.dev/internal/testenv"
 )
 
@@ -190,7 +191,10 @@ func (s *serving) reload(t *testing.T, p *place) {
 }
 
 // client is a client of the SDK.
-type client struct{ *sdk.ClientSession }
+type client struct {
+	*sdk.ClientSession
+	subscriber mcptest.Subscriber
+}
 
 // connect connects a client; over stdio a server has one.
 func (s *serving) connect(t *testing.T, w wire, o *sdk.ClientOptions) client {
@@ -221,6 +225,7 @@ func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token st
 	if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](c, "tasks/get"); err != nil {
 		t.Fatal(err)
 	}
+	subscriber := mcptest.NewSubscriber(c)
 	session, err := c.Connect(t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: w.era})
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +234,7 @@ func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token st
 		t.Fatalf("the client speaks %s, want %s", got, w.era)
 	}
 	t.Cleanup(func() { session.Close() })
-	return client{session}
+	return client{session, subscriber}
 }
 
 // call is a call that is answered.

@@ -132,10 +132,10 @@ func TestCallbacksOfAClient(t *testing.T) {
 func TestCallbackIsTold(t *testing.T) {
 	l := newLater(t, "", t.TempDir())
 	told := make(chan string, 16)
-	c := watcherOf(t, l.server, func(uri string) { told <- uri })
-	if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: callbackURI}); err != nil {
-		t.Fatal(err)
-	}
+	c, subscriber := following(t, l.server, &sdk.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
+	})
+	subscriber.Subscribe(t, c, callbackURI)
 	for _, step := range []func(){
 		func() { say(t, c, "SetCallback", map[string]any{"message": "look", "delay_seconds": 5}) },
 		func() {
@@ -207,12 +207,4 @@ func TestSkillsOfAClient(t *testing.T) {
 		fmt.Fprintf(&b, "> %s\n%s %q\n", uri, got.Contents[0].MIMEType, got.Contents[0].Text)
 	}
 	golden(t, "skills.golden", b.String())
-}
-
-// watcherOf is a client that is told of resources that change.
-func watcherOf(t *testing.T, server *mcp.Server, told func(uri string)) *sdk.ClientSession {
-	t.Helper()
-	return connected(t, server, &sdk.ClientOptions{
-		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told(r.Params.URI) },
-	})
 }

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,26 +18,7 @@ import (
 // client connects a client of the sdk to the bench, in a session of its own.
 func (b *bench) client(options *sdk.ClientOptions) *sdk.ClientSession {
 	b.t.Helper()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	served := make(chan error, 1)
-	go func() {
-		served <- b.server.ServeStdio(b.t.Context(), inR, outW)
-		outW.Close()
-	}()
-	own := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, options)
-	if err := sdk.AddSendingCustomMethod[*findParams, *foundResult](own, "resources/search"); err != nil {
-		b.t.Fatal(err)
-	}
-	c, err := own.Connect(b.t.Context(), &sdk.IOTransport{Reader: outR, Writer: inW}, nil)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() {
-		c.Close()
-		<-served
-	})
-	return c
+	return connected(b.t, b.server, options)
 }
 
 func read(t *testing.T, c *sdk.ClientSession, uri string) (text, mime string, err error) {
@@ -198,7 +178,7 @@ func TestJobResources(t *testing.T) {
 	b := boxes(t, "")
 	b.run("mkfifo pipe")
 	news := make(chan string, 64)
-	c := b.client(&sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { news <- r.Params.URI }})
+	c, subscriber := following(t, b.server, &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { news <- r.Params.URI }})
 	res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "BackgroundBash", Arguments: map[string]any{
 		"command": "echo up; read -r line < pipe; echo $line", "description": "waits", "delay_ms": 0,
 	}})
@@ -206,9 +186,7 @@ func TestJobResources(t *testing.T) {
 		t.Fatalf("%v %+v", err, res)
 	}
 	for _, uri := range []string{"job://1", "file:///workspace/pipe"} { // one that nobody ever tells of is no fault
-		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
-			t.Fatal(err)
-		}
+		subscriber.Subscribe(t, c, uri)
 	}
 	listed, err := c.ListResources(t.Context(), nil)
 	if err != nil {

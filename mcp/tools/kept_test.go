@@ -14,15 +14,13 @@ import (
 func TestKeptIsTold(t *testing.T) {
 	f := newFlow(t, &nod{state: mcp.ApprovalApproved})
 	told, anew := make(chan string, 16), make(chan struct{}, 16)
-	c := connected(t, f.server, &sdk.ClientOptions{
+	c, subscriber := following(t, f.server, &sdk.ClientOptions{
 		ResourceUpdatedHandler:     func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
 		ResourceListChangedHandler: func(context.Context, *sdk.ResourceListChangedRequest) { anew <- struct{}{} },
 	})
 	plan := planURI("the plan.md")
 	for _, uri := range []string{todoList, plan} {
-		if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
-			t.Fatal(err)
-		}
+		subscriber.Subscribe(t, c, uri)
 	}
 	for _, step := range []struct {
 		tool string

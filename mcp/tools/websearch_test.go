@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/mcptest"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/search"
@@ -102,6 +103,13 @@ func clientOf(t testing.TB, server *mcp.Server, progress func(*sdk.ProgressNotif
 // connected is a client with options.
 func connected(t testing.TB, server *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
+	session, _ := following(t, server, o)
+	return session
+}
+
+// following is one that subscribes.
+func following(t testing.TB, server *mcp.Server, o *sdk.ClientOptions) (*sdk.ClientSession, mcptest.Subscriber) {
+	t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	var serving sync.WaitGroup
@@ -110,6 +118,10 @@ func connected(t testing.TB, server *mcp.Server, o *sdk.ClientOptions) *sdk.Clie
 		_ = server.ServeStdio(context.Background(), fromClient, toClient) // until the client leaves
 	})
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
+	subscriber := mcptest.NewSubscriber(c)
+	if err := sdk.AddSendingCustomMethod[*findParams, *foundResult](c, "resources/search"); err != nil {
+		t.Fatal(err)
+	}
 	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +131,7 @@ func connected(t testing.TB, server *mcp.Server, o *sdk.ClientOptions) *sdk.Clie
 		toServer.Close()
 		serving.Wait()
 	})
-	return session
+	return session, subscriber
 }
 
 func searchCall(args map[string]any) *sdk.CallToolParams {

@@ -1,0 +1,45 @@
+// Package mcptest has what tests want of the sdk's client and it does not offer.
+package mcptest
+
+import (
+	"context"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Subscriber subscribes to resources and returns when the server has that. The
+// sdk's Subscribe does not wait for it since subscriptions are streams (revision
+// 2026-07-28, "Subscriptions"), and what changes until then is told to nobody.
+type Subscriber struct{ acked chan struct{} }
+
+// NewSubscriber prepares a client, before it connects.
+func NewSubscriber(c *sdk.Client) Subscriber {
+	s := Subscriber{make(chan struct{}, 64)}
+	c.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			res, err := next(ctx, method, req)
+			if method == "notifications/subscriptions/acknowledged" {
+				s.acked <- struct{}{}
+			}
+			return res, err
+		}
+	})
+	return s
+}
+
+// Subscribe subscribes to a resource.
+func (s Subscriber) Subscribe(t testing.TB, session *sdk.ClientSession, uri string) {
+	t.Helper()
+	if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
+		t.Fatalf("subscribe to %s: %v", uri, err)
+	}
+	if session.InitializeResult().ProtocolVersion < "2026-07-28" {
+		return // it was the answer
+	}
+	select {
+	case <-s.acked:
+	case <-t.Context().Done():
+		t.Fatalf("subscribe to %s: not acknowledged", uri)
+	}
+}
