@@ -33,6 +33,11 @@ func TestErrors(t *testing.T) {
 	r.mux.HandleFunc("/to-file", func(w http.ResponseWriter, q *http.Request) {
 		http.Redirect(w, q, "file:///etc/passwd", http.StatusFound)
 	})
+	r.page("/js-to-file", `<!doctype html><p>text<script>location = "/to-file"</script>`)
+	r.page("/js-to-circle", `<!doctype html><p>text<script>location = "/circle"</script>`)
+	r.page("/js-to-nobody", `<!doctype html><p>text<script>location = "http://elsewhere.example:81/"</script>`)
+	r.page("/js-to-tls", `<!doctype html><p>text<script>location = "https://elsewhere.example/"</script>`)
+	r.page("/js-to-late", `<!doctype html><p>text<script>onload = () => setTimeout(() => location = "/circle", 1)</script>`)
 	r.mux.HandleFunc("/never", func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() })
 	r.page("/spin", "<!doctype html><p>spins<script>for(;;);</script>")
 	r.page("/crash", "<!doctype html><p>text")
@@ -48,6 +53,11 @@ func TestErrors(t *testing.T) {
 		{"file", browser.Request{URL: r.url("/file")}, browser.KindDownload, "", "tool.bin"},
 		{"circle", browser.Request{URL: r.url("/circle")}, browser.KindUnreachable, "net::ERR_TOO_MANY_REDIRECTS", "circle"},
 		{"redirect to a file", browser.Request{URL: r.url("/to-file")}, browser.KindRefused, "net::ERR_UNSAFE_REDIRECT", ""},
+		{"script leads to a file", browser.Request{URL: r.url("/js-to-file")}, browser.KindRefused, "net::ERR_UNSAFE_REDIRECT", ""},
+		{"script leads into a circle", browser.Request{URL: r.url("/js-to-circle")}, browser.KindUnreachable, "net::ERR_TOO_MANY_REDIRECTS", ""},
+		{"script leads to a closed door", browser.Request{URL: r.url("/js-to-nobody")}, browser.KindUnreachable, "", "elsewhere.example"},
+		{"script leads to a closed door, TLS", browser.Request{URL: r.url("/js-to-tls")}, browser.KindUnreachable, "net::ERR_TUNNEL_CONNECTION_FAILED", "elsewhere.example"},
+		{"script leads into a circle later", browser.Request{URL: r.url("/js-to-late")}, browser.KindUnreachable, "net::ERR_TOO_MANY_REDIRECTS", ""},
 		{"no answer", browser.Request{URL: r.url("/never"), Timeout: 2 * time.Second}, browser.KindTimedOut, "", "no page in time"},
 		{"busy", browser.Request{URL: r.url("/spin"), Timeout: 3 * time.Second}, browser.KindTimedOut, "", "scripts"},
 		{"refused by the door", browser.Request{URL: "http://elsewhere.example/"}, browser.KindUnreachable, "", "elsewhere.example"},

@@ -212,6 +212,8 @@ func (t *tab) there(until Until) (bool, error) {
 	switch {
 	case t.crashed, t.detached:
 		return false, errCrashed
+	case t.astray != "":
+		return false, &netError{t.astray}
 	case t.onTheWay(), !t.committed:
 		return false, nil
 	case until == UntilDOM:
@@ -569,6 +571,8 @@ func (t *tab) nothing(l *Loaded) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
+	case t.astray != "" && strings.HasPrefix(l.URL, "chrome-error:"):
+		return &netError{t.astray}
 	case l.HTML != "":
 	case t.failure != "":
 		return &netError{t.failure}

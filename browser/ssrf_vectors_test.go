@@ -21,6 +21,9 @@ type target struct {
 	page string
 }
 
+// pagesAtOnce is how many pages are tried at once: they wait most of the time.
+const pagesAtOnce = 6
+
 // Whatever a page asks its browser for, no private address gets a packet. What
 // is aimed at a public one arrives there, or does where there are no walls: what
 // never works shows nothing.
@@ -29,7 +32,7 @@ func TestNoPrivateRequest(t *testing.T) {
 	if !inWorld(t) {
 		return
 	}
-	w := newWorld(t, browser.Config{Slots: 3})
+	w := newWorld(t, browser.Config{Slots: pagesAtOnce})
 	if err := addInterface(t); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +44,7 @@ func TestNoPrivateRequest(t *testing.T) {
 	}
 	close(work)
 	var wg sync.WaitGroup
-	for range 3 {
+	for range pagesAtOnce {
 		wg.Go(func() {
 			for i := range work {
 				g := plain

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,6 +66,7 @@ type tab struct {
 	active    bool      // scripts of the page asked for more
 	doc       document
 	failure   string // Chrome's error of the document
+	astray    string // Chrome's error of where the page led to by itself
 	download  string // what it would have been called
 	redirects []Redirect
 	notes     []string
@@ -288,9 +290,16 @@ func (t *tab) closePopup(e attachedToTarget) {
 
 // navigated is a new document in the page. t.mu is held.
 func (t *tab) navigated(f frameInfo) {
-	if f.UnreachableURL != "" || f.URL == "about:blank" && t.loader == "" && t.doc.status == 0 {
-		return // Chrome's own page about an error
+	if f.UnreachableURL != "" { // Chrome's own page about an error
+		if t.committed {
+			t.astray, t.doc.url, t.leaving = cmp.Or(t.failure, "net::ERR_FAILED"), f.UnreachableURL, false
+		}
+		return
 	}
+	if f.URL == "about:blank" && t.loader == "" && t.doc.status == 0 {
+		return
+	}
+	t.astray = ""
 	t.loader, t.committed, t.dom, t.loaded, t.leaving = f.LoaderID, true, false, false, false
 	t.active = false
 	t.doc.url = f.URL
