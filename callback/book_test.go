@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/state"
 )
 
@@ -52,7 +53,7 @@ func TestTexts(t *testing.T) {
 	say(Told(Delivery{Slot: 3, Message: "look", Times: 1, Left: Forever}))
 	say(Told(Delivery{Slot: 3, Message: "look", Times: 4, Left: 2}))
 	say(Told(Delivery{Slot: 3, Message: "look", Times: 1}))
-	golden(t, "texts.golden", got.String())
+	golden.Equal(t, "texts.golden", got.String())
 }
 
 // TestBadRequests: what cannot be is refused in words, and changes nothing.
@@ -94,7 +95,7 @@ func TestBadRequests(t *testing.T) {
 	if !errors.Is(err, ErrEmpty) {
 		t.Errorf("cancel of another tenant's callback: got %v, want %v", err, ErrEmpty)
 	}
-	golden(t, "bad.golden", got.String())
+	golden.Equal(t, "bad.golden", got.String())
 	after, err := b.List(t.Context(), "local")
 	if err != nil || !slices.Equal(before, after) {
 		t.Errorf("after bad requests: got %v, %v, want %v", after, err, before)

@@ -1,20 +1,14 @@
 package callback
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"belljar.dev/internal/testenv"
 	"belljar.dev/state"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
@@ -58,23 +52,4 @@ func messages(all []Delivery) string {
 		fmt.Fprintf(&b, "%d %s x%d left %d\n", d.Slot, d.Message, d.Times, d.Left)
 	}
 	return b.String()
-}
-
-// golden compares a text with the file of that name in testdata.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := "testdata/" + name
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,33 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files of testdata")
-
 func TestMain(m *testing.M) { os.Exit(testenv.Checked(m).Run()) }
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := "testdata/" + name
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 // put writes hooks, by EVENT/NAME.
 func put(t *testing.T, dir string, hooks map[string]string) {
@@ -125,7 +104,7 @@ func TestOutcomes(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	v := made(t, dir, true, nil).Emit(t.Context(), event(nil))
 	fmt.Fprintf(&got, "has no interpreter: denied %v by %q: %s %q\n", v.Denied, v.By, v.Reason, v.Notes)
-	golden(t, "outcomes.golden", got.String())
+	golden.Equal(t, "outcomes.golden", got.String())
 }
 
 // TestWhatAHookIsGiven: the JSON, the arguments and the variables are as
@@ -221,7 +200,7 @@ func TestOrderAndNames(t *testing.T) {
 	for _, h := range all {
 		fmt.Fprintf(&got, "%s/%s sync=%v off=%v %s\n", h.Event, h.Name, h.Sync, h.Off, h.Why)
 	}
-	golden(t, "list.golden", got.String())
+	golden.Equal(t, "list.golden", got.String())
 	if v := s.Emit(t.Context(), event(nil)); v.Denied {
 		t.Errorf("got %+v, want no refusal", v)
 	}

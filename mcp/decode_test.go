@@ -3,16 +3,13 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/mcp"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // badCalls are calls whose arguments the agent must mend. What it is told is
 // testdata/badcalls.golden.
@@ -74,23 +71,7 @@ func TestBadCalls(t *testing.T) {
 	if n := ty.gate.calls.Load(); n != 0 {
 		t.Errorf("the policy was asked about %d calls that could not be read", n)
 	}
-	golden(t, "testdata/badcalls.golden", b.String())
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update rewrites it); got:\n%s", file, got)
-	}
+	golden.Equal(t, "badcalls.golden", b.String())
 }
 
 func TestDecodeTakesWhatIsMeant(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -91,7 +92,7 @@ func TestAuditFaults(t *testing.T) {
 	for _, text := range slices.Sorted(maps.Keys(shown)) {
 		all = append(all, shown[text])
 	}
-	golden(t, "faults/audit.golden", strings.Join(all, "\n\n")+"\n")
+	golden.Equal(t, "faults/audit.golden", strings.Join(all, "\n\n")+"\n")
 }
 
 // Of the rules that speak about a call the one that keeps the most decides, and

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 )
@@ -68,7 +69,7 @@ func TestForBrowserRefuses(t *testing.T) {
 		}
 		out = append(out, err.Error())
 	}
-	golden(t, "browser.golden", strings.Join(slices.Compact(out), "\n")+"\n")
+	golden.Equal(t, "browser.golden", strings.Join(slices.Compact(out), "\n")+"\n")
 }
 
 // A box keeps its walls under a policy that is read later, and loses its way

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 )
@@ -72,7 +73,7 @@ func TestDecideExec(t *testing.T) {
 			t.Errorf("%s: the decision is not whole, or grants: %+v", tt.name, d)
 		}
 	}
-	golden(t, "exec.golden", said)
+	golden.Equal(t, "exec.golden", said)
 }
 
 // TestDecideExecNow asks the policy that came meanwhile as well.

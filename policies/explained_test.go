@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -47,7 +48,7 @@ func TestDoubts(t *testing.T) {
 			fmt.Fprintf(&b, "  no doubt\n")
 		}
 	}
-	golden(t, "doubts.golden", b.String())
+	golden.Equal(t, "doubts.golden", b.String())
 }
 
 // Refusals that no other golden file shows.
@@ -105,7 +106,7 @@ rules:
 	}
 	alone := parse(t, head+"tenants: {ci: {token: \"${env:T}\"}}\n")
 	say(alone.Decide(policies.Facts{Tenant: "ci", Tool: "Bash", Command: "ls", Profile: "net"}))
-	golden(t, "refusal/others.golden", b.String())
+	golden.Equal(t, "refusal/others.golden", b.String())
 }
 
 // What explain says of conditions that cannot be worked out.
@@ -130,7 +131,7 @@ rules:
 			}
 		}
 	}
-	golden(t, "conditions.golden", b.String())
+	golden.Equal(t, "conditions.golden", b.String())
 }
 
 // What an agent is told of a connection that its profile does not let out.
@@ -155,5 +156,5 @@ func TestEgressReasons(t *testing.T) {
 		_, err := policies.ParseHost(name)
 		fmt.Fprintf(&b, "%.20q: %v\n", name, err)
 	}
-	golden(t, "egress.golden", b.String())
+	golden.Equal(t, "egress.golden", b.String())
 }

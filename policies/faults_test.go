@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -88,7 +89,7 @@ func TestOtherFaults(t *testing.T) {
 		e.Faults = e.Faults[:min(len(e.Faults), 2)]
 		all = append(all, e.Error())
 	}
-	golden(t, "faults/other.golden", strings.Join(all, "\n\n")+"\n")
+	golden.Equal(t, "faults/other.golden", strings.Join(all, "\n\n")+"\n")
 }
 
 // Faults of the files that a policy names.
@@ -119,5 +120,5 @@ func TestFaultsOfFiles(t *testing.T) {
 		all = append(all, e.Error())
 	}
 	_, err := policies.OpenBundled("nothing")
-	golden(t, "faults/files.golden", strings.Join(append(all, fmt.Sprint(err)), "\n\n")+"\n")
+	golden.Equal(t, "faults/files.golden", strings.Join(append(all, fmt.Sprint(err)), "\n\n")+"\n")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -221,7 +222,7 @@ rules:
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v", err)
 	}
-	golden(t, "layers.golden", err.Error()+"\n")
+	golden.Equal(t, "layers.golden", err.Error()+"\n")
 	without, _, _ := strings.Cut(system, "tests:")
 	_, err = load(t, "/srv", without, map[string]string{"etc/team-a.yaml": "version: 1\n", "/etc/belljar/shared.yaml": "version: 1\n"})
 	if err == nil || !strings.Contains(err.Error(), "the file cannot be read: open etc/app.yaml: file does not exist") {
@@ -239,7 +240,7 @@ rules:
 }
 
 func TestTenantFaults(t *testing.T) {
-	golden(t, "tenants.golden", faults(t, head+`tenants:
+	golden.Equal(t, "tenants.golden", faults(t, head+`tenants:
   Bad Name: {}
   ci: {token: 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae, profile: nosuch, may_request: [offlin]}
   x: {token: "${env:A B}", limit: {calls: 100, burst: 0, in_flight: 1000000, rate: 3}, approvers: leads}

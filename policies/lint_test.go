@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -49,7 +50,7 @@ func TestLint(t *testing.T) {
 		for _, f := range found {
 			fmt.Fprintln(&b, f)
 		}
-		golden(t, filepath.Join("lint", strings.TrimSuffix(filepath.Base(file), ".yaml")+".golden"), b.String())
+		golden.Equal(t, filepath.Join("lint", strings.TrimSuffix(filepath.Base(file), ".yaml")+".golden"), b.String())
 	}
 }
 
@@ -78,7 +79,7 @@ tests:
 	for _, f := range found {
 		fmt.Fprintln(&b, f)
 	}
-	golden(t, "lint/use.golden", b.String())
+	golden.Equal(t, "lint/use.golden", b.String())
 	use.Calls = 99
 	if few, err := policies.Lint("use.yaml", []byte(text), policies.Files{}, use); err != nil || len(few) != 1 {
 		t.Errorf("of a log of 99 calls: %v, %v", few, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -246,7 +247,7 @@ func TestNetworkFaults(t *testing.T) {
 			}
 		})
 	}
-	golden(t, "faults/network.golden", strings.Join(all, "\n\n")+"\n")
+	golden.Equal(t, "faults/network.golden", strings.Join(all, "\n\n")+"\n")
 }
 
 // A fault must not hide that the same secret is set twice, and what differs is

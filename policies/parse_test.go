@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -31,7 +32,7 @@ func TestParseReportsAllFaults(t *testing.T) {
 			if err == nil {
 				t.Fatal("got no fault")
 			}
-			golden(t, "bad/"+name+".golden", err.Error()+"\n")
+			golden.Equal(t, "bad/"+name+".golden", err.Error()+"\n")
 		})
 	}
 }
@@ -174,7 +175,7 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	if len(all) == len(tests) {
-		golden(t, "faults/policy.golden", strings.Join(all, "\n\n")+"\n")
+		golden.Equal(t, "faults/policy.golden", strings.Join(all, "\n\n")+"\n")
 	}
 }
 
@@ -201,7 +202,7 @@ func TestSyntaxFaultIsOnItsLine(t *testing.T) {
 		})
 	}
 	if len(all) == len(tests) {
-		golden(t, "faults/syntax.golden", strings.Join(all, "\n\n")+"\n")
+		golden.Equal(t, "faults/syntax.golden", strings.Join(all, "\n\n")+"\n")
 	}
 }
 

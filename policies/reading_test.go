@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -70,7 +71,7 @@ func TestDecideURL(t *testing.T) {
 	if none.Verdict != policies.Deny {
 		t.Errorf("without a grant: %v", none.Verdict)
 	}
-	golden(t, "reading.golden", none.Refusal("")+"\n\n"+g.DecideURL("https://offline.test/").Refusal("")+"\n")
+	golden.Equal(t, "reading.golden", none.Refusal("")+"\n\n"+g.DecideURL("https://offline.test/").Refusal("")+"\n")
 	l, err := policies.ParseLayer(policies.LayerSession, "s.yaml", []byte("version: 1\nrules: [{id: no-b, match: {tool: ReadDocs, url: \"https://b.example/**\"}, decision: deny}]\n"), p)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -50,7 +51,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			golden(t, "refusal/"+tt.name+".golden", tt.p.Decide(tt.facts).Refusal("c-81f2")+"\n")
+			golden.Equal(t, "refusal/"+tt.name+".golden", tt.p.Decide(tt.facts).Refusal("c-81f2")+"\n")
 		})
 	}
 	if got := p.Decide(bash("ls")).Refusal("c-1"); got != "" {
@@ -100,7 +101,7 @@ func TestRefusalTexts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "refusal/text-"+name+".golden", r.Text()+"\n\n"+string(members)+"\n")
+			golden.Equal(t, "refusal/text-"+name+".golden", r.Text()+"\n\n"+string(members)+"\n")
 		})
 	}
 	if got := p.Decide(bash("git status")).Denied("c-1"); got.Text() != "" || got.Decision != "" {

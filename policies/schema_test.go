@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
 
@@ -27,18 +27,7 @@ var schemaFiles = map[string]func() []byte{
 // The schemas of the documentation are those that the program prints.
 func TestSchemaFiles(t *testing.T) {
 	for file, schema := range schemaFiles {
-		if *update {
-			if err := os.WriteFile(file, schema(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(schema()), string(got)); diff != "" {
-			t.Errorf("%s (-want +got): write it anew with -update\n%s", file, diff)
-		}
+		golden.File(t, file, string(schema()))
 	}
 }
 

@@ -2,20 +2,17 @@ package question
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/state"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
@@ -111,16 +108,7 @@ func TestWhatDoesNotFit(t *testing.T) {
 		_, err := s.Read(words)
 		fmt.Fprintln(&got, err)
 	}
-	const golden = "testdata/unfit.golden"
-	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil || string(want) != got.String() {
-		t.Errorf("got, %v:\n%s\nwant:\n%s", err, got.String(), want)
-	}
+	golden.Equal(t, "unfit.golden", got.String())
 }
 
 func TestBounds(t *testing.T) {

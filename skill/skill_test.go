@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,30 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files of testdata")
-
 func TestMain(m *testing.M) { os.Exit(testenv.Checked(m).Run()) }
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := "testdata/" + name
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
-}
 
 // put writes a file and the directories above it.
 func put(t *testing.T, file, text string) {
@@ -108,7 +88,7 @@ func TestPrioritiesAndTheList(t *testing.T) {
 		}
 		got.WriteString(b.Activated(text) + "\n---\n")
 	}
-	golden(t, "skills.golden", got.String())
+	golden.Equal(t, "skills.golden", got.String())
 	if strings.Contains(c.Text(), "IGNORE") {
 		t.Error("the list has the description of a skill that an agent can write")
 	}
@@ -223,7 +203,7 @@ func TestBadSkills(t *testing.T) {
 			t.Errorf("%s was opened", name)
 		}
 	}
-	golden(t, "bad.golden", got.String())
+	golden.Equal(t, "bad.golden", got.String())
 	if strings.Contains(got.String(), "secret") {
 		t.Error("the end of a link was looked at")
 	}
@@ -329,7 +309,7 @@ func TestSearch(t *testing.T) {
 		text, _ := json.Marshal(found)
 		fmt.Fprintf(&got, "%q %q: %s %v\n", clip(q[0], 30), q[1], text, err)
 	}
-	golden(t, "search.golden", got.String())
+	golden.Equal(t, "search.golden", got.String())
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	if _, err := c.Search(ctx, "x", ""); !errors.Is(err, context.DeadlineExceeded) {

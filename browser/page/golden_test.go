@@ -1,15 +1,14 @@
 package page
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"belljar.dev/internal/golden"
+)
 
 // TestGolden converts the pages in testdata, and compares front matter, table
 // of contents and content with the .golden file beside each.
@@ -53,19 +52,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := p.FrontMatter(Meta{Status: 200, Fetched: time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)}) + "\n" + p.TableOfContents(50) + "\n" + p.Content
-			golden := filepath.Join("testdata", name+".golden")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, want)
-			}
+			golden.Equal(t, name+".golden", got)
 			for _, h := range p.Headings {
 				rest := p.Content[byteAt(p.Content, h.Offset):]
 				if word, _, _ := strings.Cut(h.Text, " "); !strings.Contains(rest[:min(len(rest), 300)], word) {

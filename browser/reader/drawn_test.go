@@ -12,6 +12,7 @@ import (
 	"belljar.dev/browser"
 	"belljar.dev/browser/browsertest"
 	"belljar.dev/browser/reader"
+	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
 )
 
@@ -119,7 +120,7 @@ func TestGoldenDrawn(t *testing.T) {
 				q.Timeout = 30 * time.Second * testenv.Patience(t)
 			}
 			got := summary(reads.Read(t.Context(), g, q))
-			golden(t, "drawn-"+site.name, port.ReplaceAllString(got, "example"))
+			golden.Equal(t, "drawn-"+site.name+".golden", port.ReplaceAllString(got, "example"))
 		})
 	}
 }

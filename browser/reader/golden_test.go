@@ -2,20 +2,16 @@ package reader_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"belljar.dev/browser/fetch"
 	"belljar.dev/browser/reader"
+	"belljar.dev/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // summary is a result in words, long content by its ends.
 func summary(res *reader.Result, err error) string {
@@ -58,25 +54,6 @@ func summary(res *reader.Result, err error) string {
 	return b.String() + "\n" + string(content)
 }
 
-// golden compares a summary with the golden file of a name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
 // Every one of these pages is the markdown of its golden file, or the
 // refusal that stands there.
 func TestGoldenSites(t *testing.T) {
@@ -102,7 +79,7 @@ func TestGoldenSites(t *testing.T) {
 			if name == "slow" || name == "stream" {
 				q.Timeout = 600 * time.Millisecond
 			}
-			golden(t, name, summary(r.r.Read(t.Context(), g, q)))
+			golden.Equal(t, name+".golden", summary(r.r.Read(t.Context(), g, q)))
 		})
 	}
 	for name := range all {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"belljar.dev/internal/golden"
 )
 
 // talk is what a person types and reads, with names for what differs from run
@@ -111,5 +113,5 @@ func TestApproveTalk(t *testing.T) {
 	k.say(t, "yes", eight)
 	k.say(t, "show", eight)
 
-	golden(t, "approve.golden", k.plain())
+	golden.Equal(t, "approve.golden", k.plain())
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/question"
 )
@@ -53,7 +54,7 @@ func TestAskForm(t *testing.T) {
 		press(keys...)
 		fmt.Fprintln(&got, map[askState]string{formOpen: "open", formAnswered: "answered", formDeclined: "declined", formLeft: "left"}[f.state])
 	}
-	golden(t, "askform.golden", got.String())
+	golden.Equal(t, "askform.golden", got.String())
 }
 
 func TestKeysOfATerminal(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/question"
 )
@@ -165,7 +166,7 @@ func TestAskTalk(t *testing.T) {
 	s.stop()
 	k.say(t, "", "answer", one)
 
-	golden(t, "ask.golden", k.plain())
+	golden.Equal(t, "ask.golden", k.plain())
 }
 
 const askOne = `[{"text":"Which?","options":["A","B"]}]`

@@ -3,16 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
-	"flag"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
@@ -26,31 +25,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, "filtered": filtered, "listener": listener, "unnested": unnested})
 }
 
-// update rewrites the golden files to what the commands print.
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
-
-// golden compares a text with the golden file of a name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	name = filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); -update writes it anew:\n%s", name, diff)
-	}
-}
-
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
-		UpdateScripts:       *update,
+		UpdateScripts:       golden.Update(),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition: func(cond string) (bool, error) {

@@ -15,6 +15,7 @@ import (
 	"belljar.dev/browser/fetch/fetchtest"
 	"belljar.dev/browser/reader"
 	"belljar.dev/callback"
+	"belljar.dev/internal/golden"
 	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/plan"
@@ -244,7 +245,7 @@ func TestBadInput(t *testing.T) {
 		w.call(w.foreign, w.stranger, "SetCallback", `{"message":"x","delay_seconds":60}`)
 	}
 	say(w.foreign, w.stranger, "SetCallback", `{"message":"x","delay_seconds":60}`)
-	golden(t, "badinput.golden", b.String())
+	golden.Equal(t, "badinput.golden", b.String())
 	if after := w.kept(); after != before {
 		t.Errorf("something was lost: got\n%s\nwant\n%s", after, before)
 	}

@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/callback"
+	"belljar.dev/internal/golden"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/skill"
@@ -114,7 +115,7 @@ func TestCallbacksOfAClient(t *testing.T) {
 		say(t, c, "SetCallback", map[string]any{"message": "x", "delay_seconds": 3600})
 	}
 	fmt.Fprintf(&b, "> the 9th\n%s\n", say(t, c, "SetCallback", map[string]any{"message": "x", "delay_seconds": 60}))
-	golden(t, "callbacks.golden", b.String())
+	golden.Equal(t, "callbacks.golden", b.String())
 
 	again := newLater(t, state, skills)
 	got, err := clientOf(t, again.server, nil).ReadResource(t.Context(), &sdk.ReadResourceParams{URI: callbackURI})
@@ -206,5 +207,5 @@ func TestSkillsOfAClient(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "> %s\n%s %q\n", uri, got.Contents[0].MIMEType, got.Contents[0].Text)
 	}
-	golden(t, "skills.golden", b.String())
+	golden.Equal(t, "skills.golden", b.String())
 }

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -89,18 +89,7 @@ func TestResultsAreDocumented(t *testing.T) {
 		fmt.Fprintf(&b, "\n## %s\n\n| member | type | what it is |\n|---|---|---|\n", tool.Name)
 		schema.write(&b, "")
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != b.String() {
-		t.Errorf("%s is not what the tools' types say; go test ./mcp/tools -run %s -update writes it", file, t.Name())
-	}
+	golden.File(t, file, b.String())
 }
 
 const resultsHead = `# What results hold

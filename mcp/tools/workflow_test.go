@@ -3,11 +3,8 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,8 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"belljar.dev/internal/golden"
 	"belljar.dev/mcp"
 	"belljar.dev/plan"
 	"belljar.dev/policies"
@@ -25,8 +21,6 @@ import (
 	durable "belljar.dev/state"
 	"belljar.dev/todo"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
 // desk is where questions wait, with the ways that a test says are open.
 type desk struct {
@@ -124,24 +118,6 @@ func (f *flow) say(tool, args string) string {
 
 var ids = regexp.MustCompile(`q-[a-z0-9]{8}`)
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o700), os.WriteFile(file, []byte(got), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
-}
-
 // C12: query is taken, and not required.
 func TestTaskManagerTexts(t *testing.T) {
 	f := newFlow(t, nil)
@@ -185,7 +161,7 @@ func TestTaskManagerTexts(t *testing.T) {
 		said := f.say("TaskManager", args)
 		b.WriteString(strings.ReplaceAll(said, strings.Repeat("x", todo.MaxText+1), "x..."))
 	}
-	golden(t, "taskmanager.golden", b.String())
+	golden.Equal(t, "taskmanager.golden", b.String())
 }
 
 func TestPlanModeTexts(t *testing.T) {
@@ -230,7 +206,7 @@ func TestPlanModeTexts(t *testing.T) {
 	}
 	f.person.state, f.person.note = mcp.ApprovalApproved, "be quick"
 	say(`{"action":"exit","plan":"# Plan","commands":["git push origin *"]}`)
-	golden(t, "planmode.golden", b.String())
+	golden.Equal(t, "planmode.golden", b.String())
 	last := f.person.asked[len(f.person.asked)-1]
 	if last.Decision.Verdict != policies.Ask || last.Facts.Args["plan"] != "# Plan" || len(last.Commands) != 1 || last.Decision.Policy == "" {
 		t.Errorf("the person was asked %+v", last)
@@ -286,7 +262,7 @@ func TestAskUserQuestionTexts(t *testing.T) {
 	ask(`[{"text":"at the console?"}]`)
 	f.desk.ways = nil
 	ask(`[{"text":"no console is open?"}]`)
-	golden(t, "askuserquestion.golden", b.String())
+	golden.Equal(t, "askuserquestion.golden", b.String())
 }
 
 // While a session plans its commands can write nothing, and what ran before

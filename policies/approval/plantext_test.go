@@ -1,16 +1,11 @@
 package approval
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"belljar.dev/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
 // What an agent is told of patterns that no plan can have.
 func TestCommandsThatCannotBeGranted(t *testing.T) {
@@ -31,17 +26,5 @@ func TestCommandsThatCannotBeGranted(t *testing.T) {
 		}
 		b.WriteString(err.Error() + "\n")
 	}
-	golden := filepath.Join("testdata", "commands.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("what is said has changed (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "commands.golden", b.String())
 }

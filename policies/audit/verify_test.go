@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -16,11 +15,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/mod/sumdb/note"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files of testdata")
+	"belljar.dev/internal/golden"
+)
 
 // rewrite changes the lines of a file.
 func rewrite(t *testing.T, path string, change func([]string) []string) {
@@ -159,19 +157,7 @@ func tellsAlike(t *testing.T, said map[string]string) {
 		})
 		fmt.Fprintf(&b, "%s:\n    %s\n", name, plain)
 	}
-	golden := filepath.Join("testdata", "tamper.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("what is said has changed (-want +got); -update writes it anew:\n%s", diff)
-	}
+	golden.Equal(t, "tamper.golden", b.String())
 }
 
 func cutFile(t *testing.T, path string, n int64) {

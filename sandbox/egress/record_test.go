@@ -2,21 +2,16 @@ package egress
 
 import (
 	"errors"
-	"flag"
 	"math"
 	"net/netip"
-	"os"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
-	"github.com/google/go-cmp/cmp"
-
+	"belljar.dev/internal/golden"
 	"belljar.dev/policies"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata/refusals.txt")
 
 // The line for the agent is an interface: it changes on purpose only.
 func TestRefusal(t *testing.T) {
@@ -83,19 +78,7 @@ func TestRefusal(t *testing.T) {
 	add("a path", f.judge("GET", "/v2/"+strings.Repeat("z", 300)))
 	f.end(nil)
 
-	const golden = "testdata/refusals.txt"
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("refusals (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "refusals.txt", b.String())
 }
 
 func TestBlocked(t *testing.T) {

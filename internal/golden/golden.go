@@ -1,0 +1,40 @@
+// Package golden compares what tests got with files that hold what they want.
+// go test -update writes those anew.
+package golden
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// Update reports whether golden files are to be written anew.
+func Update() bool { return *update }
+
+// Equal compares a text with a file of testdata.
+func Equal(t testing.TB, name, got string) {
+	t.Helper()
+	File(t, filepath.Join("testdata", name), got)
+}
+
+// File is Equal for a file elsewhere.
+func File(t testing.TB, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got); -update writes it anew:\n%s", file, diff)
+	}
+}
