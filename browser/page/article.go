@@ -277,7 +277,7 @@ func trim(root *html.Node, base *url.URL) {
 		case l.keep, l.solid() && !l.list:
 			list = false
 		case !l.list:
-			list = pointsOn().MatchString(l.text) && l.size < 40
+			list = l.size < 40 && pointsOn().MatchString(l.text)
 		case list && l.inner*10 >= l.size*6:
 			drop(l)
 			continue
@@ -286,7 +286,7 @@ func trim(root *html.Node, base *url.URL) {
 			continue
 		}
 		switch {
-		case i < begin && (aboutPage(l) || solid >= 5 && !l.head && (l.size < 30 || l.size < 60 && l.linked*2 >= l.size)), i > end && (aboutPage(l) || trailing(l)), i*10 >= len(lines)*7 && aboutPage(l) && l.size < 200:
+		case i < begin && (aboutPage(l) || solid >= 5 && !l.head && (l.size < 30 || l.size < 60 && l.linked*2 >= l.size)), i > end && (aboutPage(l) || trailing(l)), i*10 >= len(lines)*7 && l.size < 200 && aboutPage(l):
 			drop(l)
 		case between(l):
 			drop(l)
@@ -298,7 +298,8 @@ func trim(root *html.Node, base *url.URL) {
 // aboutPage reports whether a line tells of the page: who made it, when, and
 // what else could be done with it.
 func aboutPage(l *line) bool {
-	return madeBy().MatchString(l.text) || dateLine().MatchString(l.text) || pointsOn().MatchString(l.text) && l.size < 200 || creditLine().MatchString(l.text) && l.size < 150
+	dated := strings.ContainsAny(l.text, "0123456789") && dateLine().MatchString(l.text)
+	return dated || madeBy().MatchString(l.text) || l.size < 200 && pointsOn().MatchString(l.text) || l.size < 150 && creditLine().MatchString(l.text)
 }
 
 // trailing reports whether a line after the last paragraph leads away.
@@ -309,14 +310,14 @@ func trailing(l *line) bool {
 // between reports whether a line among paragraphs only points elsewhere.
 func between(l *line) bool {
 	if l.head && l.linked < l.size {
-		return pointsOn().MatchString(l.text) && l.size < 60
+		return l.size < 60 && pointsOn().MatchString(l.text)
 	}
 	switch {
 	case l.quote:
 		return false
-	case pointsOn().MatchString(l.text) && l.size < 200 && (l.linked*2 >= l.size || l.size < 30):
+	case l.size < 200 && (l.linked*2 >= l.size || l.size < 30) && pointsOn().MatchString(l.text):
 		return true
-	case creditLine().MatchString(l.text) && l.size < 120 && !ends(l.text):
+	case l.size < 120 && !ends(l.text) && creditLine().MatchString(l.text):
 		return true
 	case !l.list && l.size > 12 && l.inner*10 >= l.size*9 && !ends(l.text):
 		return true // a paragraph that is one link to the same site
