@@ -51,7 +51,7 @@ func TestRebinding(t *testing.T) {
 	if !inWorld(t) {
 		return
 	}
-	w := newWorld(t, browser.Config{Slots: pagesAtOnce})
+	w := newWorld(t, browser.Config{Slots: 3})
 	g := w.grant("t", "")
 	type one struct{ how, what int }
 	work := make(chan one, len(rebindings)*len(asking))
@@ -62,7 +62,7 @@ func TestRebinding(t *testing.T) {
 	}
 	close(work)
 	var wg sync.WaitGroup
-	for range pagesAtOnce {
+	for range 3 {
 		wg.Go(func() {
 			for o := range work {
 				n := o.how*len(asking) + o.what

@@ -21,9 +21,6 @@ type target struct {
 	page string
 }
 
-// pagesAtOnce is how many pages are tried at once: they wait most of the time.
-const pagesAtOnce = 6
-
 // Whatever a page asks its browser for, no private address gets a packet. What
 // is aimed at a public one arrives there, or does where there are no walls: what
 // never works shows nothing.
@@ -32,7 +29,7 @@ func TestNoPrivateRequest(t *testing.T) {
 	if !inWorld(t) {
 		return
 	}
-	w := newWorld(t, browser.Config{Slots: pagesAtOnce})
+	w := newWorld(t, browser.Config{Slots: 3})
 	if err := addInterface(t); err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +41,7 @@ func TestNoPrivateRequest(t *testing.T) {
 	}
 	close(work)
 	var wg sync.WaitGroup
-	for range pagesAtOnce {
+	for range 3 {
 		wg.Go(func() {
 			for i := range work {
 				g := plain
