@@ -68,7 +68,7 @@ func TestRebinding(t *testing.T) {
 				n := o.how*len(asking) + o.what
 				name := rebindings[o.how].name + ", " + asking[o.what].name
 				allowed, private := 0, number("10.11.0.0", n+1)
-				for wait := 400 * time.Millisecond; allowed == 0 && wait < 10*time.Second; wait *= 4 {
+				for wait := 400 * time.Millisecond; allowed == 0 && wait < 30*time.Second; wait *= 4 {
 					allowed = w.rebind(g, fmt.Sprintf("c%d", n), o.how, o.what, number("93.187.0.0", n+1), wait)
 				}
 				hits := 0
