@@ -158,6 +158,9 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 
 func TestNoDependencyInExportedSignatures(t *testing.T) {
 	for _, name := range sources(t) {
+		if strings.HasPrefix(filepath.ToSlash(name), "internal/mcptest/") {
+			continue // of tests with the sdk's client, and for them
+		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Error(err)
