@@ -66,6 +66,11 @@ func TestBombs(t *testing.T) {
 			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.OOM },
 		},
 		{
+			"2 GB of shared memory", `python3 -c 'import mmap; m = mmap.mmap(-1, 2 << 30); [m.write(bytes(1 << 20)) for n in range(2048)]'`,
+			time.Minute * patience,
+			func(r sandbox.Result, _ string) bool { return r.Status == sandbox.OOM },
+		},
+		{
 			"2 GB to /tmp", "head -c 2G /dev/zero > /tmp/x; echo code $?; rm /tmp/x",
 			time.Minute * patience,
 			func(r sandbox.Result, out string) bool {
@@ -97,6 +102,9 @@ func TestBombs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if strings.Contains(tt.script, "perl") {
 				testenv.Need(t, testenv.Perl)
+			}
+			if strings.Contains(tt.script, "python3") {
+				testenv.Need(t, testenv.Python)
 			}
 			j, err := b.Start(t.Context(), sandbox.Cmd{Grant: g, Shell: tt.script, Timeout: tt.timeout})
 			if err != nil {

@@ -122,18 +122,25 @@ func tellsChildren(thread string) bool {
 	return err == nil
 }
 
-// resident is how many bytes a process has in memory (proc_pid_statm(5)).
+// resident is how many bytes of memory a process has, without what it maps of
+// files: that is mostly the same programs and libraries as of others, and a
+// hundred processes would weigh what a few do (proc_pid_status(5), RssAnon and
+// RssShmem).
 func resident(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
+	held := int64(0)
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name != "RssAnon" && name != "RssShmem" {
+			continue
+		}
+		kilobytes, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		held += kilobytes << 10
 	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
+	return held
 }
 
 // boxPid is the number of a process in its box: the second of those that it
