@@ -56,7 +56,8 @@ func progress(r Request, s Stage) {
 
 // lend has work done with a page, once more if the page or its Chrome died. A
 // Chrome that dies before there is a page is no try of the work, nor is a page
-// that does not answer, but three ends it. It returns how long the caller waited for the page.
+// that does not answer, but three ends it. It returns how long the caller waited
+// for the page.
 func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout time.Duration, tell func(Stage), work func(ctx context.Context, t *tab, attempt int, cold bool) error) (queue time.Duration, err error) {
 	if !p.enter() {
 		return 0, errClosed()

@@ -565,8 +565,9 @@ func (t *tab) read(ctx context.Context, r Request, l *Loaded) error {
 	return nil
 }
 
-// nothing is why there is no element on a page, if that is a fault: a document is
-// there from its first header on, and its text may never come.
+// nothing is why there is nothing of a page, if that is a fault: a document is
+// there from its first header on, and its text may never come; and one that went
+// astray while it was read has left Chrome's own page about that.
 func (t *tab) nothing(l *Loaded) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,8 +1,8 @@
 // Waits until the tree of the document was not changed for a while, and the
 // selector matches. A page whose scripts did nothing since it was parsed is
-// waited for less: quick, and until the browser has nothing else to do. One with
-// scripts on which there is next to nothing to read may be drawn by a clock, and
-// is given bare milliseconds for that.
+// waited for less: quick, and until its first frame is drawn. One with scripts on
+// which there is next to nothing to read may be drawn by a clock, and is given
+// bare milliseconds for that.
 //
 // What is to be told of the settled page, tell says. It is asked as soon as the
 // page is there, while nothing is waited for but time, and again where that no
@@ -76,7 +76,7 @@
   };
   // The listener is of this world alone, and a load event has come when it is told.
   // A document that is opened anew has no listeners any more.
-  const loaded = () => { document.readyState === "complete" ? begin() : setTimeout(loaded, 200); };
   if (o.load) addEventListener("load", begin, { once: true });
-  o.load ? loaded() : begin();
+  const loaded = () => { if (!o.load || document.readyState === "complete") begin(); else setTimeout(loaded, 200); };
+  loaded();
 }))
