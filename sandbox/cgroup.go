@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -551,8 +550,8 @@ func openLeaf(path string, uid int) (_ *leaf, err error) {
 // empty reports whether no process is in the leaf (cgroups(7), cgroup.events).
 func (l *leaf) empty() bool {
 	var text [128]byte
-	n, err := l.events.ReadAt(text[:], 0)
-	return (err == nil || errors.Is(err, io.EOF)) && strings.Contains(string(text[:n]), "populated 0")
+	n, err := readFirstNow(int(l.events.Fd()), text[:])
+	return err == nil && strings.Contains(string(text[:n]), "populated 0")
 }
 
 // kill kills all that is in the leaf and waits until it is empty. It reports

@@ -77,7 +77,7 @@ func (p *pipe) close() {
 	case p.file != nil:
 		p.file.Close()
 	case p.fd >= 0:
-		unix.Close(p.fd)
+		closeNow(p.fd)
 		p.fd = -1
 	}
 }
@@ -257,7 +257,7 @@ func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Repl
 // tell sends the request. What it hands over it closes before the answer is
 // there, while the command starts.
 func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
-	defer boxinit.CloseAll(files)
+	defer closeNow(files...)
 	if j.leaf, err = j.box.takeLeaf(); err != nil {
 		return err
 	}
@@ -392,13 +392,13 @@ func (j *Job) connect(c *Cmd) ([]int, error) {
 		files = append(files, p[1])
 		// A program may open its own output again by name, /dev/stdout, and
 		// then the owner counts.
-		if err := unix.Fchown(p[1], j.box.uid, -1); err != nil {
+		if err := chownNow(p[1], j.box.uid); err != nil {
 			unix.Close(p[0])
 			return files, fmt.Errorf("hand out pipe: %w", err)
 		}
 		// Only our end: a program does not expect its output to be
 		// non-blocking.
-		if _, err := unix.FcntlInt(uintptr(p[0]), unix.F_SETFL, unix.O_NONBLOCK); err != nil {
+		if err := unblockNow(p[0]); err != nil {
 			unix.Close(p[0])
 			return files, fmt.Errorf("make pipe: %w", err)
 		}
@@ -431,7 +431,7 @@ func (j *Job) stdin(c *Cmd) (int, error) {
 	case len(c.Stdin) > 0:
 		return sealed("stdin", c.Stdin) // nobody has to stand by and feed a pipe
 	}
-	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := openNullNow()
 	if err != nil {
 		return -1, fmt.Errorf("open %s: %w", os.DevNull, err)
 	}
@@ -509,13 +509,11 @@ func (s *Supervisor) drainNow(fd int, w io.Writer) bool {
 	defer s.buffers.Put(buf)
 	const most = 64 // times: a pipe holds up to 1 MiB, and somebody may go on writing
 	for range most {
-		n, err := unix.Read(fd, buf[:])
-		switch {
-		case n > 0:
-			_, _ = w.Write(buf[:n])
-		case !errors.Is(err, unix.EINTR):
+		n, err := readNow(fd, buf[:])
+		if n <= 0 {
 			return err == nil
 		}
+		_, _ = w.Write(buf[:n])
 	}
 	return false
 }

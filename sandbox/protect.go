@@ -103,8 +103,7 @@ type pin struct {
 type protector struct {
 	root  *os.File // the workspace
 	where string   // its path on the host
-	times bool     // a directory that changes shows it, if not too soon after the last change
-	fine  bool     // and even then
+	trust          // in its file system
 
 	mu      sync.Mutex
 	running int
@@ -180,7 +179,7 @@ func (p *protector) prepare(also []string) (err error) {
 		}
 		p.also[clean] = "the policy protects it"
 	}
-	p.times, p.fine = trustTimes(p.root)
+	p.trust = trustIn(p.root)
 	l := p.look(true)
 	l.first, l.keep = true, p.alone()
 	defer p.release()
@@ -316,12 +315,16 @@ func (p *protector) adopt() error {
 // agree by flock(2) on the directory, which leaves nothing behind. A box may
 // take that lock as well, and then only keeps what a person changes meanwhile
 // from being adopted.
-func (p *protector) alone() bool {
-	return unix.Flock(int(p.root.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
-}
+func (p *protector) alone() bool { return p.flock(unix.LOCK_EX) == nil }
+func (p *protector) share()      { _ = p.flock(unix.LOCK_SH) }
+func (p *protector) release()    { _ = p.flock(unix.LOCK_UN) }
 
-func (p *protector) share()   { _ = unix.Flock(int(p.root.Fd()), unix.LOCK_SH|unix.LOCK_NB) }
-func (p *protector) release() { _ = unix.Flock(int(p.root.Fd()), unix.LOCK_UN) }
+func (p *protector) flock(how int) error {
+	if p.near {
+		return lockNow(int(p.root.Fd()), how)
+	}
+	return unix.Flock(int(p.root.Fd()), how|unix.LOCK_NB)
+}
 
 // unchanged reports whether everything that the last look looked at is as it
 // was. Of a directory, its time tells (it cannot be set: ctime, inode(7)). Of a
@@ -348,6 +351,8 @@ func (p *protector) same(m *mark) bool {
 	var st unix.Stat_t
 	var err error
 	switch {
+	case m.path == "" && p.near:
+		err = statNow(int(p.root.Fd()), &st)
 	case m.path == "":
 		err = unix.Fstat(int(p.root.Fd()), &st)
 	case !strings.Contains(m.path, "/"):

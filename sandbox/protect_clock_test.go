@@ -27,7 +27,7 @@ func TestTooYoung(t *testing.T) {
 		{"in the same second, where seconds are counted", time.Unix(1000, 0), false, true},
 		{"long ago, where seconds are counted", time.Unix(990, 0), false, false},
 	} {
-		l := &look{p: &protector{fine: tt.fine}, begun: tick}
+		l := &look{p: &protector{trust: trust{fine: tt.fine}}, begun: tick}
 		st := unix.Stat_t{Ctim: unix.NsecToTimespec(tt.changed.UnixNano())}
 		if got := l.tooYoung(&st); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)

@@ -71,23 +71,30 @@ func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// trustTimes reports whether every change of a directory on a file system
-// shows in its time (ctime, which cannot be set: inode(7)), by this machine's
-// clock; and whether it does so however soon it follows the last one, which
-// is so once the time was asked for (Linux 6.13, multigrain timestamps). Of
-// FUSE and network file systems neither is known.
-func trustTimes(dir *os.File) (times, fine bool) {
+// trust is what is known of a file system.
+type trust struct {
+	near  bool // it is this machine's own: who asks it for what is in memory does not wait
+	times bool // every change of a directory shows in its time (ctime, which cannot be set: inode(7)), by this machine's clock
+	fine  bool // and does so however soon it follows the last one
+}
+
+// trustIn is what is known of the file system of a directory. Times are fine
+// once they were asked for since Linux 6.13 (multigrain timestamps). Of FUSE
+// and network file systems nothing is known; below an overlay there may be one.
+func trustIn(dir *os.File) trust {
 	var fs unix.Statfs_t
 	if unix.Fstatfs(int(dir.Fd()), &fs) != nil {
-		return false, false
+		return trust{}
 	}
 	switch fs.Type {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
-		return true, kernelSince(6, 13)
-	case unix.OVERLAYFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC:
-		return true, false
+		return trust{near: true, times: true, fine: kernelSince(6, 13)}
+	case unix.F2FS_SUPER_MAGIC:
+		return trust{near: true, times: true}
+	case unix.OVERLAYFS_SUPER_MAGIC:
+		return trust{times: true}
 	}
-	return false, false
+	return trust{}
 }
 
 func kernelSince(major, minor int) bool {

@@ -237,7 +237,7 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 		file = cwdFile(j.wire)
 	}
 	text := warmText(c.dir(j.box), file, c.Shell)
-	n, err := unix.Write(w.control.fd, []byte(text))
+	n, err := writeNow(w.control.fd, []byte(text))
 	if n = max(n, 0); n < len(text) && (err == nil || errors.Is(err, unix.EAGAIN)) {
 		f := w.control.wait()
 		_ = f.SetWriteDeadline(time.Now().Add(j.box.sup.patience.start))
@@ -268,7 +268,7 @@ func (w *warmShell) lastWord(patience time.Duration) byte {
 	var word [1]byte
 	n, err := 0, error(unix.EAGAIN)
 	if w.status.file == nil {
-		n, err = unix.Read(w.status.fd, word[:])
+		n, err = readNow(w.status.fd, word[:])
 	}
 	if errors.Is(err, unix.EAGAIN) && patience > 0 {
 		f := w.status.wait()
@@ -310,7 +310,7 @@ func (w *warmShell) close() {
 
 func (w *warmShell) release() {
 	if w.held >= 0 {
-		unix.Close(w.held)
+		closeNow(w.held)
 		w.held = -1
 	}
 }
