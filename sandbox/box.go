@@ -69,6 +69,7 @@ type Box struct {
 	held      Limits
 	deaf      func()             // ends the watch for kills for memory
 	answers   chan boxinit.Reply // of the init about itself
+	strays    uint64             // messages that nobody waited for; for whose turn it is at conn
 	kept      kept               // what outlives it
 	end       func()             // closes gone
 	releasing sync.Once
@@ -168,7 +169,7 @@ func (b *Box) begin(ctx context.Context) error {
 		return errors.Join(s.err, err)
 	}
 	b.mu.Lock()
-	b.process, b.conn = s.process, s.conn
+	b.process, b.conn, b.strays = s.process, s.conn, 0
 	if b.closed { // by who has killed the init before
 		err = errors.Join(err, b.goneErr())
 	}
@@ -249,8 +250,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 		deadline = d
 	}
 	_ = b.conn.expect(deadline)
-	buf := make([]byte, boxinit.MaxReply+1)
-	first, files, err := b.receive(buf)
+	first, files, err := b.receive()
 	for _, step := range []struct {
 		brings boxinit.Op
 		take   func(files []int) error
@@ -259,7 +259,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 			if err := step.take(files); err != nil {
 				return err
 			}
-			first, files, err = b.receive(buf)
+			first, files, err = b.receive()
 		}
 	}
 	boxinit.CloseAll(files)
@@ -292,22 +292,20 @@ func (b *Box) Limits() Limits { return maps.Clone(b.held) }
 // Broken is closed when the box is no more: closed, or its init ended.
 func (b *Box) Broken() <-chan struct{} { return b.gone }
 
-// receive reads one message of the init and believes its form only. Files come
-// with an OpSocket, OpListener or OpKept only, and are the caller's.
-func (b *Box) receive(buf []byte) (boxinit.Reply, []int, error) {
-	n, files, err := b.conn.receive(buf)
-	if errors.Is(err, unix.ECONNRESET) {
-		// The init ended and left something of ours unread. The kernel tells that
-		// once, before it gives what the init had said.
-		n, files, err = b.conn.receive(buf)
+// receive waits for one message of the init.
+func (b *Box) receive() (boxinit.Reply, []int, error) {
+	text, files, err := b.conn.receive()
+	if err != nil {
+		return boxinit.Reply{}, nil, err
 	}
-	var r boxinit.Reply
-	switch {
-	case err != nil:
-	case n == 0:
-		err = io.EOF
-	default:
-		r, err = boxinit.ParseReply(buf[:n])
+	return parseReply(text, files)
+}
+
+// parseReply believes the form of a message only. Files come with an OpSocket,
+// OpListener or OpKept only, and are the caller's.
+func parseReply(text []byte, files []int) (r boxinit.Reply, _ []int, err error) {
+	if err = io.EOF; len(text) > 0 {
+		r, err = boxinit.ParseReply(text)
 	}
 	if err != nil || !bringsFiles(r.Op) {
 		boxinit.CloseAll(files) // not ours to keep
@@ -320,43 +318,64 @@ func bringsFiles(op boxinit.Op) bool {
 	return op == boxinit.OpSocket || op == boxinit.OpListener || op == boxinit.OpKept
 }
 
-// listen hands the init's messages to the jobs until the init is gone, then
-// ends them all, unless the box was parked: then it had none.
-func (b *Box) listen() {
-	buf := make([]byte, boxinit.MaxReply+1)
-	var err error
-	var r boxinit.Reply
-	for strays := uint64(0); ; {
-		var files []int
-		if r, files, err = b.receive(buf); err != nil {
-			break
-		}
-		if b.sockets.hear(r, files) {
-			continue
-		}
-		if r.Op == boxinit.OpIdle {
-			select {
-			case b.answers <- r:
-				continue
-			default:
-			}
-		}
-		b.mu.Lock()
-		j := b.running[r.ID]
-		if w := b.warm; w != nil && w.job.wire == r.ID {
-			j = w.job
-		}
-		asked := b.lastID
-		b.mu.Unlock()
-		if j != nil && r.Op != boxinit.OpReady && j.hear(r) {
-			continue
-		}
-		// The end of what nobody waits for any more is told once.
-		if strays++; r.Op == boxinit.OpReady || bringsFiles(r.Op) || r.Op == boxinit.OpIdle || r.ID > asked || strays > asked {
-			err = errors.New("it speaks of what it was not asked for")
-			break
+// hear hands a message of the init to whom it is for. The error says that the
+// init spoke of what it was not asked for, or has ended. It is the caller's turn
+// at the connection.
+func (b *Box) hear(text []byte, files []int) error {
+	r, files, err := parseReply(text, files)
+	if err != nil {
+		return err
+	}
+	if b.sockets.hear(r, files) {
+		return nil
+	}
+	if r.Op == boxinit.OpIdle {
+		select {
+		case b.answers <- r:
+			return nil
+		default:
 		}
 	}
+	b.mu.Lock()
+	j := b.running[r.ID]
+	if w := b.warm; w != nil && w.job.wire == r.ID {
+		j = w.job
+	}
+	asked := b.lastID
+	b.mu.Unlock()
+	if j != nil && r.Op != boxinit.OpReady && j.hear(r) {
+		return nil
+	}
+	// The end of what nobody waits for any more is told once.
+	if b.strays++; r.Op == boxinit.OpReady || bringsFiles(r.Op) || r.Op == boxinit.OpIdle || r.ID > asked || b.strays > asked {
+		return errors.New("it speaks of what it was not asked for")
+	}
+	return nil
+}
+
+// attend hears the init in the place of listen, unless somebody else does, until
+// it spoke of the job. Who listens ends the box if it is of no use any more.
+func (b *Box) attend(j *Job) {
+	if len(j.replies) > 0 || !b.conn.takeTurn() {
+		return
+	}
+	defer b.conn.endTurn()
+	for len(j.replies) == 0 {
+		text, files, err := b.conn.receive()
+		if err == nil {
+			err = b.hear(text, files)
+		}
+		if err != nil {
+			b.conn.fail(err)
+			return
+		}
+	}
+}
+
+// listen hears the init until it is gone, then ends the jobs, unless the box was
+// parked: then it had none.
+func (b *Box) listen() {
+	err := b.conn.listen(b.hear)
 	// From here on the box is gone. The process dies by the end of the
 	// connection as well; the kill is for an init that hangs.
 	b.conn.Close()

@@ -37,7 +37,7 @@ type execView struct {
 	ours  uint64
 	begun bool
 	file  *os.File // the listener
-	bell  *os.File // an epoll(7) that says once that there is a question
+	bell  *bell    // of the listener
 	done  chan struct{}
 
 	closing atomic.Bool // the file is closed by us
@@ -147,51 +147,19 @@ func (v *execView) close() {
 	}
 }
 
-// newBell makes what the runtime waits for instead of the listener. It rings
-// once and is silent until it is set again: else each question of a script
-// would wake two threads, the one that waits for it in the kernel (execLinger)
-// and that of the runtime's poller, where one program of it is to run.
-func newBell(listener int) (*os.File, error) {
-	bell, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("epoll_create1: %w", err)
-	}
-	once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
-	err = errors.Join(unix.SetNonblock(bell, true), unix.EpollCtl(bell, unix.EPOLL_CTL_ADD, listener, &once))
-	if err != nil {
-		unix.Close(bell)
-		return nil, fmt.Errorf("epoll_ctl: %w", err)
-	}
-	return os.NewFile(uintptr(bell), "bell of a seccomp notify"), nil
-}
-
-// muteBell keeps it from ringing until it is set.
-func muteBell(bell int) error {
-	var rung [1]unix.EpollEvent
-	_, err := unix.EpollWait(bell, rung[:], 0) // which with EPOLLONESHOT is the end of it
-	return err
-}
-
-// setBell makes it ring for the next question, also for one that is there.
-func setBell(bell, listener int) error {
-	once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT}
-	return unix.EpollCtl(bell, unix.EPOLL_CTL_MOD, listener, &once)
-}
-
-// serve answers until the bell is closed or nobody is left to ask.
+// serve answers until the bell is closed or nobody is left to ask. The bell is
+// muted while it attends: else each question of a script would wake two threads,
+// the one that waits for it in the kernel (execLinger) and that of the runtime's
+// poller, where one program of it is to run.
 func (v *execView) serve() error {
-	raw, err := v.bell.SyscallConn()
-	if err != nil {
-		return err
-	}
 	listener := int(v.file.Fd())
 	var end error
-	err = raw.Read(func(bell uintptr) bool {
-		if end = muteBell(int(bell)); end != nil {
-			return true
+	err := v.bell.await(func() bool {
+		if end = v.bell.mute(); end == nil {
+			end = v.attend(listener)
 		}
-		if end = v.attend(listener); end == nil {
-			end = setBell(int(bell), listener)
+		if end == nil {
+			end = v.bell.set()
 		}
 		return end != nil
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,7 +99,8 @@ func (s *Supervisor) SetPatience(d time.Duration) { s.patience = patience{d, d} 
 func (s *Supervisor) SetRoots(roots *x509.CertPool) { s.roots = roots }
 
 // Listen gives a box without a process the conversation with an init that
-// says what is read from a socket, while one command runs, and waits for its end.
+// says what is read from a socket, while one command runs and somebody waits for
+// its beginning, and waits for its end.
 // It is what that command heard.
 func Listen(socket int, process *os.Process) []boxinit.Reply {
 	s := &Supervisor{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
@@ -110,7 +112,19 @@ func Listen(socket int, process *os.Process) []boxinit.Reply {
 	}
 	j := newJob(b, 1)
 	b.running[1] = j
+	var waiting sync.WaitGroup
+	waiting.Go(func() { // as who starts a command does
+		for {
+			select {
+			case <-b.gone:
+				return
+			default:
+				b.attend(j)
+			}
+		}
+	})
 	b.listen()
+	waiting.Wait()
 	close(j.replies)
 	var heard []boxinit.Reply
 	for r := range j.replies {

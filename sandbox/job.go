@@ -322,6 +322,7 @@ func (j *Job) follow(c *Cmd) {
 // with nobody to see it through. An init that is silent for too long is killed
 // (see Box.silence).
 func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
+	j.box.attend(j)
 	select {
 	case r = <-j.replies:
 		j.box.answered(j)

@@ -205,12 +205,11 @@ func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 		return -1, err
 	}
 	_ = conn.expect(time.Now().Add(s.patience.start))
-	buf := make([]byte, boxinit.MaxReply+1)
-	n, files, err := conn.receive(buf)
+	text, files, err := conn.receive()
 	if err != nil {
 		return -1, fmt.Errorf("make a template: %w", err)
 	}
-	reply, err := boxinit.ParseReply(buf[:n])
+	reply, err := boxinit.ParseReply(text)
 	switch {
 	case err == nil && reply.Op == boxinit.OpSocket && len(files) == 1:
 		return files[0], nil

@@ -1,11 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,18 +16,22 @@ import (
 // wire is the supervisor's end of the connection to an init. It is a socket of
 // packets, whose borders neither side has to find.
 //
-// The runtime would wait for its socket in both directions, and be woken each
-// time the init has read something: another thread, while a command starts. So
-// what the runtime waits for is an epoll that looks at one direction
-// (epoll(7), "readable" if an event is ready).
+// Somebody listens all the time. Who waits for one answer may take the turn
+// meanwhile and receive it himself: the thread that the answer wakes goes on
+// with it then, and wakes no other.
 //
-// One goroutine at a time may receive; all else is safe for concurrent use.
+// One goroutine at a time may listen, and one receive: who has taken the turn, or
+// who is alone before anybody listens. All else is safe for concurrent use.
 type wire struct {
-	ready *os.File        // readable if the socket is
-	wait  syscall.RawConn // of ready
+	steady *bell // of who listens
+	direct *bell // of who has taken the turn
+
+	turn sync.Mutex // to receive, until what was said is dealt with
+	text []byte     // of the last message, for whose turn it is
 
 	mu     sync.RWMutex // held for writing to close
 	socket int          // -1 once closed
+	failed error        // why it was closed, if it was for a reason
 	sendMu sync.Mutex   // one message at a time
 }
 
@@ -47,21 +51,15 @@ func newWire() (w *wire, theirs *os.File, err error) {
 
 // wireOf is a wire over a socket, which is closed with it, and closed if that
 // fails.
-func wireOf(socket int) (*wire, error) {
-	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
+func wireOf(socket int) (w *wire, err error) {
+	w = &wire{socket: socket, text: make([]byte, boxinit.MaxReply+1)}
+	if w.steady, err = newBell(socket); err != nil {
 		unix.Close(socket)
 		return nil, fmt.Errorf("make connection to init: %w", err)
 	}
-	if err = unix.SetNonblock(poll, true); err == nil { // so that the runtime waits for it
-		err = unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, socket, &unix.EpollEvent{Events: unix.EPOLLIN})
-	}
-	w := &wire{ready: os.NewFile(uintptr(poll), "connection to init"), socket: socket}
-	if err == nil {
-		w.wait, err = w.ready.SyscallConn()
-	}
-	if err != nil {
-		_ = w.Close()
+	if w.direct, err = newBell(socket); err != nil {
+		w.steady.Close()
+		unix.Close(socket)
 		return nil, fmt.Errorf("make connection to init: %w", err)
 	}
 	return w, nil
@@ -90,8 +88,7 @@ func (w *wire) send(text []byte, files []int, patience time.Duration) error {
 	w.sendMu.Lock()
 	defer w.sendMu.Unlock()
 	return w.do(func(socket int) error {
-		const flags = unix.MSG_NOSIGNAL | unix.MSG_DONTWAIT
-		err := unix.Sendmsg(socket, text, rights, nil, flags)
+		err := sendNow(socket, text, rights)
 		if !errors.Is(err, unix.EAGAIN) {
 			return err
 		}
@@ -102,43 +99,114 @@ func (w *wire) send(text []byte, files []int, patience time.Duration) error {
 		case n == 0:
 			return os.ErrDeadlineExceeded
 		}
-		return unix.Sendmsg(socket, text, rights, nil, flags)
+		return sendNow(socket, text, rights)
 	})
 }
 
-// receive reads one message into text and the descriptors that came with it,
-// which are the caller's. A message that does not fit is an error.
-func (w *wire) receive(text []byte) (n int, files []int, err error) {
-	var oob [64]byte
-	oobn, flags := 0, 0
-	waited := w.wait.Read(func(uintptr) bool {
-		err = w.do(func(socket int) error {
-			var err error
-			n, oobn, flags, _, err = unix.Recvmsg(socket, text, oob[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
-			return err
-		})
+// receive waits for one message and gives it with the descriptors that came
+// with it, which are the caller's. The text is good until the next one. A
+// message that does not fit is an error.
+func (w *wire) receive() (text []byte, files []int, err error) {
+	waited := w.direct.await(func() bool {
+		text, files, err = w.next()
 		return !errors.Is(err, unix.EAGAIN)
 	})
 	if waited != nil {
-		return 0, nil, waited
+		return nil, nil, w.why(waited)
+	}
+	return text, files, err
+}
+
+// listen hands one message after the other to hear, until that has an error, or
+// the connection has. While it is somebody else's turn it hears nothing.
+func (w *wire) listen(hear func(text []byte, files []int) error) error {
+	for {
+		var text []byte
+		var files []int
+		var err error
+		waited := w.steady.await(func() bool {
+			if !w.turn.TryLock() {
+				return false // endTurn rings
+			}
+			if text, files, err = w.next(); errors.Is(err, unix.EAGAIN) {
+				w.turn.Unlock()
+				return false
+			}
+			return true
+		})
+		if waited != nil {
+			return w.why(waited)
+		}
+		if err == nil {
+			err = hear(text, files)
+		}
+		w.turn.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// takeTurn reports whether the caller may receive now, until endTurn.
+func (w *wire) takeTurn() bool {
+	if !w.turn.TryLock() {
+		return false
+	}
+	_ = w.steady.mute() // of a closed one: what is received next says so
+	return true
+}
+
+// endTurn lets who listens go on.
+func (w *wire) endTurn() {
+	w.turn.Unlock() // before it rings, or nobody would come
+	_ = w.steady.set()
+}
+
+// next takes the message that is there; EAGAIN where there is none.
+func (w *wire) next() (text []byte, files []int, err error) {
+	var rights [64]byte
+	n, rightsN, flags := 0, 0, 0
+	get := func(socket int) error {
+		n, rightsN, flags, err = receiveNow(socket, w.text, rights[:])
+		return err
+	}
+	if err = w.do(get); errors.Is(err, unix.ECONNRESET) {
+		// The init ended and left something of ours unread. The kernel tells that
+		// once, before it gives what the init had said.
+		err = w.do(get)
 	}
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
-	files, err = boxinit.Rights(oob[:oobn])
+	files, err = boxinit.Rights(rights[:rightsN])
 	if err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		boxinit.CloseAll(files)
-		return 0, nil, fmt.Errorf("message of the init over %d bytes", len(text)-1)
+		return nil, nil, fmt.Errorf("message of the init over %d bytes", boxinit.MaxReply)
 	}
-	return n, files, err
+	return w.text[:n], files, err
 }
 
 // expect is until when the next receive waits; zero is for ever.
-func (w *wire) expect(deadline time.Time) error { return w.ready.SetReadDeadline(deadline) }
+func (w *wire) expect(deadline time.Time) error { return w.direct.file.SetReadDeadline(deadline) }
+
+// fail closes the connection for a reason, which who listens is told.
+func (w *wire) fail(err error) {
+	w.mu.Lock()
+	w.failed = cmp.Or(w.failed, err)
+	w.mu.Unlock()
+	_ = w.Close()
+}
+
+// why is the reason that it was closed for, or what was found.
+func (w *wire) why(found error) error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return cmp.Or(w.failed, found)
+}
 
 // Close ends the connection, and with it the init. Twice is fine.
 func (w *wire) Close() error {
-	err := w.ready.Close()                                                            // ends a receive
+	err := errors.Join(w.steady.Close(), w.direct.Close())                            // ends what waits for a message
 	_ = w.do(func(socket int) error { return unix.Shutdown(socket, unix.SHUT_RDWR) }) // and a send
 	w.mu.Lock()
 	defer w.mu.Unlock()
