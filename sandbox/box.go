@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -875,11 +874,24 @@ func (b *Box) outOfMemory() {
 			return
 		}
 		jobs = b.alive()
-		slices.SortFunc(jobs, func(i, j *Job) int { return cmp.Compare(j.resident(), i.resident()) })
 	}
-	if len(jobs) > 0 {
-		jobs[0].stopWith(stopRequest{status: OOM})
+	if j := largest(jobs); j != nil {
+		j.stopWith(stopRequest{status: OOM})
 	}
+}
+
+// largest is the job that has most in memory; nil of none.
+func largest(jobs []*Job) (worst *Job) {
+	if len(jobs) == 1 {
+		return jobs[0]
+	}
+	most := int64(-1)
+	for _, j := range jobs {
+		if held := j.resident(); held > most {
+			worst, most = j, held
+		}
+	}
+	return worst
 }
 
 // oomPause is long enough for the end of a killed process to be told.

@@ -583,9 +583,8 @@ func (l *leaf) close() {
 }
 
 // resident is the memory of all processes in the leaf, in bytes: where several
-// commands run and the box's memory ran out, the largest has to go. Pages that
-// processes share count for each of them.
-func (l *leaf) resident() int64 {
+// commands run and the box's memory ran out, the largest has to go.
+func (l *leaf) resident() (held int64) {
 	if l == nil {
 		return 0
 	}
@@ -594,19 +593,12 @@ func (l *leaf) resident() int64 {
 		return 0
 	}
 	defer f.Close()
-	var pages int64
 	// A box has at most as many processes as a profile can give it.
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		text, err := os.ReadFile(filepath.Join("/proc", lines.Text(), "statm"))
-		if err != nil {
-			continue // it ended
-		}
-		if fields := strings.Fields(string(text)); len(fields) > 1 { // proc_pid_statm(5)
-			n, _ := strconv.ParseInt(fields[1], 10, 64)
-			pages += n
-		}
+		pid, _ := strconv.Atoi(lines.Text())
+		held += resident(pid)
 	}
-	return pages * int64(os.Getpagesize())
+	return held
 }
 
 func chownProcs(dir string, uid int) error {
