@@ -130,7 +130,7 @@ func TestBombs(t *testing.T) {
 func TestSharedMemoryIsHeld(t *testing.T) {
 	testenv.Need(t, testenv.Python)
 	b, _ := openBox(t, policytest.GrantWith(t, "memory: 256MiB, tmp: 16MiB"))
-	r, out := shell(t, b, `python3 -c 'import mmap; m = mmap.mmap(-1, 2 << 30); [m.write(bytes(1 << 20)) for n in range(2048)]'; echo end`)
+	r, out := shell(t, b, `python3 -c 'import mmap, time; m = mmap.mmap(-1, 512 << 20); [m.write(bytes(1 << 20)) for n in range(512)]; time.sleep(30)'; echo end`)
 	if r.Status != sandbox.OOM {
 		t.Errorf("got %v, code %d, %q", r.Status, r.Code, out)
 	}
