@@ -216,7 +216,7 @@ func receive(fd int, n *notification, wait int) (bool, error) {
 			return false, nil
 		}
 		*n = notification{} // the kernel wants zeroes
-		switch err := ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); {
+		switch err := ioctlNow(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); {
 		case err == nil:
 			return true, nil
 		case errors.Is(err, unix.EINTR):
@@ -227,14 +227,6 @@ func receive(fd int, n *notification, wait int) (bool, error) {
 			return false, err
 		}
 	}
-}
-
-// ioctl makes one that does not wait.
-func ioctl(fd int, request uintptr, at unsafe.Pointer) error {
-	if _, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(at)); errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 // answer looks at one exec, decides about it and writes it down. What it reads
@@ -260,7 +252,7 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 			}
 		}
 	}
-	if ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
+	if ioctlNow(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
 		// Killed meanwhile: nothing was started, and what was read may be
 		// another's. Else the caller has waited all the while.
 		return

@@ -74,6 +74,14 @@ func openNullNow() (int, error) {
 	return now(unix.SYS_OPENAT, unix.AT_FDCWD, unsafe.Pointer(&name), unix.O_RDONLY|unix.O_CLOEXEC)
 }
 
+// ioctlNow is ioctl(2) of a seccomp listener that has a question.
+func ioctlNow(fd int, request uintptr, at unsafe.Pointer) error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(at)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // statNow is fstat(2) on a file system of this machine's own.
 func statNow(fd int, st *unix.Stat_t) error {
 	_, err := now(unix.SYS_FSTAT, fd, unsafe.Pointer(st), 0)
