@@ -8,6 +8,7 @@
 //
 //  1. frame.go cuts lines out of the byte stream, at most [Limits].Line each.
 //  2. message.go checks one line: UTF-8, depth, duplicate keys, JSON-RPC shape.
+//     Where it refuses one, ident.go finds the id that its client waits for.
 //  3. guard.go gives the request an id of its own, refuses duplicates, and
 //     admits it (limit.go), queues it or refuses it.
 //  4. direct.go reads a call that is as the protocol says; any other request

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"sync"
@@ -13,9 +14,11 @@ const (
 	backlog    = 1 << 20  // bytes of answers that may wait for a slow client before writers wait too
 )
 
-// errLongLine is a line above the limit. It has been read to its end, so the
+// longLineError is a line above the limit. It has been read to its end, so the
 // next line is whole.
-var errLongLine = errors.New("the line is too long")
+type longLineError struct{ id []byte } // of its request; nil where that is not known
+
+func (*longLineError) Error() string { return "the line is too long" }
 
 // lineReader cuts a stream into lines. It holds one line and one buffer.
 type lineReader struct {
@@ -28,7 +31,7 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 }
 
 // next is the next line without its LF, as bytes of its own. The last line may
-// lack the LF. It is io.EOF after the last line, errLongLine for a line that
+// lack the LF. It is io.EOF after the last line, a *longLineError for a line that
 // was skipped, or the error of the stream.
 func (l *lineReader) next() ([]byte, error) {
 	var line []byte
@@ -42,7 +45,7 @@ func (l *lineReader) next() ([]byte, error) {
 			part = part[:n-1]
 		}
 		if len(line)+len(part) > l.limit {
-			return nil, l.resync(full)
+			return nil, l.resync(full, line, part)
 		}
 		if !full {
 			if line == nil {
@@ -54,13 +57,18 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// resync reads to the end of a line that is not kept.
-func (l *lineReader) resync(more bool) error {
+// resync reads to the end of a line that is not kept, of which pieces were read.
+func (l *lineReader) resync(more bool, pieces ...[]byte) error {
+	var ident identScanner
+	for _, piece := range pieces {
+		ident.write(bytes.TrimPrefix(piece, bom))
+	}
 	for more {
-		_, err := l.r.ReadSlice('\n')
+		piece, err := l.r.ReadSlice('\n')
+		ident.write(piece)
 		more = errors.Is(err, bufio.ErrBufferFull)
 	}
-	return errLongLine // an error of the stream shows at the next read
+	return &longLineError{ident.id()} // an error of the stream shows at the next read
 }
 
 // lineWriter writes lines to a client that may be slow. One goroutine writes;

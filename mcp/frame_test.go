@@ -48,7 +48,7 @@ func TestLineReader(t *testing.T) {
 				if errors.Is(err, io.EOF) {
 					break
 				}
-				if errors.Is(err, errLongLine) {
+				if _, long := errors.AsType[*longLineError](err); long {
 					line = []byte("!")
 				} else if err != nil {
 					t.Fatalf("%s, %s: %v", tt.name, name, err)
@@ -223,7 +223,8 @@ var seeds = []string{
 	` { "jsonrpc" : "2.0" , "id" : "x" , "method" : "ping" } `,
 }
 
-// compare holds checkJSON to encoding/json, and members to what it decodes.
+// compare holds checkJSON to encoding/json, members to what it decodes, and
+// requestID to the id that parseMessage reads.
 func compare(t *testing.T, text []byte) {
 	t.Helper()
 	err := checkJSON(text, 1000)
@@ -237,6 +238,9 @@ func compare(t *testing.T, text []byte) {
 	var want map[string]json.RawMessage
 	if err != nil || json.Unmarshal(text, &want) != nil {
 		return
+	}
+	if m, bad := parseMessage(text); bad == nil && m.isRequest() && !bytes.Equal(requestID(text), m.id) {
+		t.Errorf("requestID(%q) = %q, want %q", text, requestID(text), m.id)
 	}
 	got := map[string]json.RawMessage{}
 	members(bytes.TrimSpace(text), func(name, value []byte) bool {
@@ -266,7 +270,7 @@ func FuzzFrame(f *testing.F) {
 				break
 			}
 			n++
-			if errors.Is(err, errLongLine) {
+			if _, long := errors.AsType[*longLineError](err); long {
 				continue
 			}
 			if err != nil || len(line) > 100 || bytes.IndexByte(line, '\n') >= 0 {

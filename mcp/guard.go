@@ -80,9 +80,10 @@ func (g *guard) readLines() error {
 	lines := newLineReader(g.in, g.limits.Line)
 	for {
 		line, err := lines.next()
+		long, isLong := errors.AsType[*longLineError](err)
 		switch {
-		case errors.Is(err, errLongLine):
-			g.refuse(nil, legacy, nil, fault(invalidRequest,
+		case isLong:
+			g.refuse(long.id, legacy, nil, fault(invalidRequest,
 				"invalid request: the line is longer than %d bytes and was skipped", g.limits.Line))
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
 			return nil
@@ -101,7 +102,7 @@ func (g *guard) line(line []byte) {
 		return
 	}
 	if bad := checkLine(line, g.limits.Depth); bad != nil {
-		g.refuse(nil, legacy, nil, bad)
+		g.refuse(requestID(line), legacy, nil, bad)
 		return
 	}
 	if line[0] == '[' {

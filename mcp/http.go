@@ -178,6 +178,7 @@ func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
 		return p, fault(invalidRequest, "invalid request: the body is empty")
 	}
 	if bad := checkLine(body, limits.Depth); bad != nil {
+		p.id = requestID(body)
 		return p, bad
 	}
 	each := func(raw []byte) *wireError {

@@ -1,0 +1,133 @@
+package mcp
+
+import "bytes"
+
+// A client waits for an answer with the id of its request. A line that is
+// refused before it is read, because it is no JSON, is too long or has a member
+// twice, still has that id in most cases, and a client that gets null instead
+// waits for ever. So the id is looked for in such lines too, and taken only
+// where there is no doubt: one member "id" at the top, well formed, in an object
+// whose strings and brackets match, and which is not an answer to a question of
+// ours: those have ids of ours.
+
+const (
+	identLevels = 1 << 20       // nesting that is followed
+	identMember = 2 * longestID // bytes of one member that are kept
+)
+
+// requestID is the id of the request in a line that was refused, or nil.
+func requestID(line []byte) []byte {
+	var s identScanner
+	s.write(line)
+	return s.id()
+}
+
+// identScanner finds the id of a request while the text of it passes by. Its
+// zero value is ready for the first piece. What it keeps does not grow with the
+// text.
+type identScanner struct {
+	open     []byte // the brackets that are open, outermost first
+	quoted   bool   // within a string
+	escaped  bool   // behind a backslash of one
+	broken   bool   // brackets do not match, or are too many
+	member   []byte // of the outermost object, without space and what it nests
+	partial  bool   // member lacks something
+	ids      int    // members "id"
+	found    []byte // the value of the last, if it is well formed
+	method   bool
+	response bool
+}
+
+// write reads the next piece of the text.
+func (s *identScanner) write(text []byte) {
+	for _, b := range text {
+		switch {
+		case s.broken:
+			return
+		case s.quoted:
+			s.keep(b)
+			s.quoted = s.escaped || b != '"'
+			s.escaped = b == '\\' && !s.escaped
+		case b == '"':
+			s.keep(b)
+			s.quoted = true
+		case b == '{' || b == '[':
+			s.partial = s.partial || len(s.open) > 0
+			s.open = append(s.open, b+2) // '}' or ']'
+			s.broken = len(s.open) > identLevels
+			if len(s.open) == 1 {
+				s.member, s.partial = s.member[:0], false
+			}
+		case b == '}' || b == ']':
+			if s.broken = len(s.open) == 0 || s.open[len(s.open)-1] != b; s.broken {
+				return
+			}
+			s.end()
+			s.open = s.open[:len(s.open)-1]
+		case b == ',':
+			s.end()
+		case b == ' ' || b == '\t' || b == '\r' || b == '\n':
+			s.gap()
+		default:
+			s.keep(b)
+		}
+	}
+}
+
+// keep adds a byte to the member.
+func (s *identScanner) keep(b byte) {
+	switch {
+	case len(s.open) != 1 || s.open[0] != '}':
+	case len(s.member) == identMember:
+		s.partial = true
+	default:
+		s.member = append(s.member, b)
+	}
+}
+
+// gap keeps one space of many: 1 2 is not 12.
+func (s *identScanner) gap() {
+	if n := len(s.member); n > 0 && s.member[n-1] != ' ' {
+		s.keep(' ')
+	}
+}
+
+// end reads the member that ends, if it is one of the outermost object.
+func (s *identScanner) end() {
+	if len(s.open) != 1 {
+		return
+	}
+	defer func() { s.member, s.partial = s.member[:0], false }()
+	c := checker{data: s.member}
+	if c.next() != '"' || c.text() != nil {
+		return
+	}
+	name := unquote(bytes.TrimSpace(s.member[:c.at]))
+	if c.next() != ':' {
+		return
+	}
+	value := bytes.TrimSpace(s.member[c.at+1:])
+	switch name {
+	case "id":
+		s.ids++
+		s.found = nil
+		if s.partial || len(value) == 0 || checkJSON(value, 1) != nil {
+			return
+		}
+		if _, bad := idKey(value); bad == nil {
+			s.found = bytes.Clone(value)
+		}
+	case "method":
+		s.method = true
+	case "result", "error":
+		s.response = true
+	}
+}
+
+// id is the request's id, if that is certain.
+func (s *identScanner) id() []byte {
+	if s.broken || s.quoted || s.ids != 1 || s.response && !s.method {
+		return nil
+	}
+	return s.found
+}
