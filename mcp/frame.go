@@ -30,7 +30,7 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), limit: limit}
 }
 
-// next is the next line without its LF, as bytes of its own. The last line may
+// next is the next line without its LF, in memory of its own. The last line may
 // lack the LF. It is io.EOF after the last line, a *longLineError for a line that
 // was skipped, or the error of the stream.
 func (l *lineReader) next() ([]byte, error) {
@@ -57,7 +57,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// resync reads to the end of a line that is not kept, of which pieces were read.
+// resync reads to the end of a line that is not kept. Its pieces have been read.
 func (l *lineReader) resync(more bool, pieces ...[]byte) error {
 	var ident identScanner
 	for _, piece := range pieces {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -22,9 +21,13 @@ const (
 	nameHeader     = "Mcp-Name"
 )
 
-// heldBodies bounds the bytes of all messages that HTTP clients have in flight
-// together, in units of one session's bound.
-const heldBodies = 8
+// heldBodies and tenantBodies bound the bytes of all messages that HTTP clients
+// have in flight together, in units of one session's bound: of the server, or,
+// where there are tenants, of each of them.
+const (
+	heldBodies   = 8
+	tenantBodies = 2
+)
 
 // Handler serves MCP over Streamable HTTP, both eras on one URL; it is to be
 // mounted at /mcp. A legacy client gets a session of its own by initialize.
@@ -45,7 +48,7 @@ func (s *Server) Handler() http.Handler {
 		PropagateRequestCancellation: true,
 	}
 	server := func(*http.Request) *sdk.Server { return s.sdk }
-	w := &web{server: s, stateful: sdk.NewStreamableHTTPHandler(server, &options), held: s.cfg.Limits.QueueBytes * heldBodies}
+	w := &web{server: s, stateful: sdk.NewStreamableHTTPHandler(server, &options), held: make(map[string]int)}
 	options.Stateless = true
 	w.stateless = sdk.NewStreamableHTTPHandler(server, &options)
 	w.origins = http.NewCrossOriginProtection()
@@ -59,7 +62,7 @@ type web struct {
 	stateful  http.Handler // legacy
 	stateless http.Handler // modern
 	origins   *http.CrossOriginProtection
-	held      int // bytes of bodies that may still be taken; guarded by server.mu
+	held      map[string]int // bytes of bodies in flight, by tenant; guarded by server.mu
 }
 
 // ServeHTTP is checks on who asks, checks on what is asked, a place for it to
@@ -77,13 +80,15 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	session, done, ok := w.server.useWeb(r.Header.Get(sessionHeader), w.server.tenantOf(r.Context()))
+	defer done()
 	switch {
-	case !w.owns(r):
+	case !ok:
 		http.Error(rw, "there is no such session; send initialize", http.StatusNotFound)
 	case r.Method == http.MethodPost:
-		w.post(rw, r)
+		w.post(rw, r, session)
 	case r.Method == http.MethodDelete:
-		if session := w.server.webSession(r.Header.Get(sessionHeader)); session != nil {
+		if session != nil {
 			// The sdk waits for running calls; the client said that it wants none.
 			session.cancelCalls(context.Canceled)
 		}
@@ -124,8 +129,9 @@ func (w *web) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// post serves one POST: usually one message.
-func (w *web) post(rw http.ResponseWriter, r *http.Request) {
+// post serves one POST, usually one message, in the session that it names or in
+// none.
+func (w *web) post(rw http.ResponseWriter, r *http.Request, session *Session) {
 	limit := w.server.cfg.Limits.Line
 	body, err := readBody(http.MaxBytesReader(rw, r.Body, int64(limit)))
 	if err != nil {
@@ -154,7 +160,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(p.body))
 	r.ContentLength = int64(len(p.body))
-	w.route(rw, r, p)
+	w.route(rw, r, session, p)
 }
 
 // posted is what the body of a POST asks for.
@@ -240,13 +246,13 @@ func exactID(id []byte) *wireError {
 	return nil
 }
 
-// route finds the session of a request and lets it in.
-func (w *web) route(rw http.ResponseWriter, r *http.Request, p posted) {
+// route lets a request into the session that it names, that of its tenant, or
+// that which it begins.
+func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p posted) {
 	s := w.server
 	ctx := r.Context()
 	handler := w.stateful
-	var session *Session
-	switch id := r.Header.Get(sessionHeader); {
+	switch named := r.Header.Get(sessionHeader) != ""; {
 	case p.era == modern:
 		shared, err := s.sharedSession(ctx)
 		if err != nil {
@@ -255,8 +261,8 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, p posted) {
 		}
 		session, handler = shared, w.stateless
 		ctx = context.WithValue(ctx, sessionKey{}, shared)
-	case id != "":
-		if session = s.webSession(id); session == nil {
+	case named:
+		if session == nil {
 			w.refuse(rw, http.StatusNotFound, p.id, legacy, fault(invalidRequest, "there is no such session; send initialize"))
 			return
 		}
@@ -265,10 +271,9 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, p posted) {
 			fault(invalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method))
 		return
 	default:
-		place := s.takePlace()
-		if place == nil {
-			w.busy(rw, http.StatusServiceUnavailable, p, overLimit("sessions", time.Minute,
-				"%d sessions are open; end one with DELETE, or try again", s.cfg.Limits.Sessions))
+		place, bad := s.takePlace(ctx)
+		if bad != nil {
+			w.busy(rw, http.StatusServiceUnavailable, p, bad)
 			return
 		}
 		defer s.leavePlace(place)
@@ -290,18 +295,18 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, p posted) {
 
 // admit waits for a request's turn.
 func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wireError) {
-	if !w.hold(len(p.body)) {
-		return nil, overLimit("bytes_in_flight", queueRetry, "the messages in flight are too large together; try again")
+	if !w.hold(session.tenant, len(p.body)) {
+		return nil, overLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again")
 	}
 	turn := make(chan struct{})
 	t := &ticket{n: p.requests, bytes: len(p.body), start: func() { close(turn) }}
 	if bad := session.door.ask(t); bad != nil {
-		w.hold(-len(p.body))
+		w.hold(session.tenant, -len(p.body))
 		return nil, bad
 	}
 	leave = func() {
 		session.door.leave(t)
-		w.hold(-len(p.body))
+		w.hold(session.tenant, -len(p.body))
 	}
 	select {
 	case <-turn:
@@ -312,18 +317,25 @@ func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func
 	if !session.door.withdraw(t) {
 		return leave, nil // its turn came in this moment; the sdk sees that ctx is over
 	}
-	w.hold(-len(p.body))
+	w.hold(session.tenant, -len(p.body))
 	return nil, overLimit("in_flight", queueRetry, "the request was given up before its turn")
 }
 
-// hold takes n bytes of what all bodies may hold, or gives -n back.
-func (w *web) hold(n int) bool {
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	if n > w.held {
+// hold takes n bytes of what the messages of a tenant may have, or gives -n back.
+func (w *web) hold(tenant string, n int) bool {
+	s := w.server
+	most := s.cfg.Limits.QueueBytes * heldBodies
+	if s.tenanted() {
+		most = s.cfg.Limits.QueueBytes * tenantBodies
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n > 0 && w.held[tenant]+n > most {
 		return false
 	}
-	w.held -= n
+	if w.held[tenant] += n; w.held[tenant] == 0 {
+		delete(w.held, tenant)
+	}
 	return true
 }
 

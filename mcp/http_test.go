@@ -264,22 +264,28 @@ func TestHTTPOddBodies(t *testing.T) {
 
 func TestHTTPSessionCap(t *testing.T) {
 	s := newSite(t, func(c *mcp.Config) { c.Limits.Sessions = 2 })
-	one := s.greet()
-	s.greet()
+	one, two := s.greet(), s.greet()
+	done := make(chan reply, 2)
+	for _, session := range [][]string{one, two} {
+		go func() { done <- s.do("POST", call("1", "hang", `{}`), session...) }()
+		<-s.running
+	}
 	r := s.do("POST", fmt.Sprintf(hello, revLegacy))
 	if r.status != 503 || r.header.Get("Retry-After") != "60" || r.last().short() != `"hello": -32003` {
 		t.Errorf("a session too many answered %d %v %s", r.status, r.header, r.raw)
 	}
-	s.do("DELETE", "", one...)
-	<-s.ended
-	// The place is free a moment after the session has ended.
-	for range 200 {
-		if r = s.do("POST", fmt.Sprintf(hello, revLegacy)); r.status == 200 {
-			break
-		}
+	close(s.free)
+	<-done
+	<-done
+	s.do("POST", req("2", "ping"), one...)
+	if r = s.do("POST", fmt.Sprintf(hello, revLegacy)); r.status != 200 {
+		t.Errorf("where a session is idle, a new one answered %d %s", r.status, r.raw)
 	}
-	if r.status != 200 {
-		t.Errorf("after a session ended, a new one answered %d %s", r.status, r.raw)
+	if id := <-s.ended; id != two[1] {
+		t.Errorf("the session %s ended for it, want %s", id, two[1])
+	}
+	if r := s.do("POST", req("3", "ping"), two...); r.status != 404 {
+		t.Errorf("the session that ended answered %d %s", r.status, r.raw)
 	}
 }
 

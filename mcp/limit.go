@@ -21,23 +21,28 @@ type Limits struct {
 	Rate       float64       // requests per second after that; 100
 	Depth      int           // nesting of one message; 128
 	Drain      time.Duration // for running calls to finish at the end; 30 s
-	Sessions   int           // HTTP sessions at once; 256
-	Idle       time.Duration // life of an HTTP session that asks nothing; 30 min
+	Sessions   int           // HTTP sessions at once, where there are no tenants; 256
+	// TenantSessions is how many HTTP sessions of one tenant are open at once; 64.
+	// There is no bound for all tenants together: one that a few of them could
+	// reach would keep the others out.
+	TenantSessions int
+	Idle           time.Duration // life of an HTTP session that asks nothing; 30 min
 }
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		Line:       orElse(l.Line, 1<<20),
-		Response:   orElse(l.Response, 10<<20),
-		Running:    orElse(l.Running, 128),
-		Queue:      orElse(l.Queue, 1024),
-		QueueBytes: orElse(l.QueueBytes, 8<<20),
-		Burst:      orElse(l.Burst, 1000),
-		Rate:       orElse(l.Rate, 100),
-		Depth:      orElse(l.Depth, 128),
-		Drain:      orElse(l.Drain, 30*time.Second),
-		Sessions:   orElse(l.Sessions, 256),
-		Idle:       orElse(l.Idle, 30*time.Minute),
+		Line:           orElse(l.Line, 1<<20),
+		Response:       orElse(l.Response, 10<<20),
+		Running:        orElse(l.Running, 128),
+		Queue:          orElse(l.Queue, 1024),
+		QueueBytes:     orElse(l.QueueBytes, 8<<20),
+		Burst:          orElse(l.Burst, 1000),
+		Rate:           orElse(l.Rate, 100),
+		Depth:          orElse(l.Depth, 128),
+		Drain:          orElse(l.Drain, 30*time.Second),
+		Sessions:       orElse(l.Sessions, 256),
+		TenantSessions: orElse(l.TenantSessions, 64),
+		Idle:           orElse(l.Idle, 30*time.Minute),
 	}
 }
 

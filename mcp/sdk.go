@@ -172,7 +172,7 @@ func (s *Server) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if session, ok := s.web.byID[ss.ID()]; ok {
-		return session, nil
+		return session.Session, nil
 	}
 	return nil, fault(invalidRequest, "invalid request: there is no session; send initialize first")
 }

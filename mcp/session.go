@@ -146,6 +146,13 @@ func (s *Session) finish(id string) {
 	}
 }
 
+// calling reports whether a call runs.
+func (s *Session) calling() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls) > 0
+}
+
 // quiet waits until no call runs or ctx ends.
 func (s *Session) quiet(ctx context.Context) {
 	select {

@@ -40,11 +40,15 @@ func (s *Server) tenantOf(ctx context.Context) string {
 	return s.cfg.Tenant
 }
 
+// tenanted reports whether there are tenants, each of which has a share of its
+// own of what is bounded.
+func (s *Server) tenanted() bool { return s.cfg.Tenants != nil && s.cfg.Tenants.Named() }
+
 // login finds the tenant of a request. Where it has none, the answer has been
 // sent, and ok is false.
 func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
 	t := w.server.cfg.Tenants
-	if t == nil || !t.Named() {
+	if !w.server.tenanted() {
 		return r, true
 	}
 	challenge := `Bearer realm="belljar"`
@@ -65,13 +69,6 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 	rw.Header().Set("WWW-Authenticate", challenge)
 	http.Error(rw, why, http.StatusUnauthorized)
 	return nil, false
-}
-
-// owns reports whether the session that a request names is its tenant's, or
-// there is none to own. To another tenant a session does not exist.
-func (w *web) owns(r *http.Request) bool {
-	session := w.server.webSession(r.Header.Get(sessionHeader))
-	return session == nil || session.tenant == w.server.tenantOf(r.Context())
 }
 
 // doorOf is the admission of a new session: one that all sessions of its tenant

@@ -1,0 +1,257 @@
+package mcp_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp"
+)
+
+// handled is a toy behind its handler, without a network.
+type handled struct {
+	*toy
+	t       *testing.T
+	handler http.Handler
+	asked   int // requests so far
+}
+
+func newHandled(t *testing.T, change ...func(*mcp.Config)) *handled {
+	ty := newToy(t, change...)
+	return &handled{toy: ty, t: t, handler: ty.Handler()}
+}
+
+// ask makes a request of a tenant in a session, or in none.
+func (h *handled) ask(ctx context.Context, method, tenant, session, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, "http://localhost/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if tenant != "" {
+		r.Header.Set("Authorization", "Bearer token-"+tenant)
+	}
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+		r.Header.Set("Mcp-Protocol-Version", revLegacy)
+	}
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, r)
+	return w
+}
+
+// id is that of the next request.
+func (h *handled) id() string {
+	h.asked++
+	return fmt.Sprint(h.asked)
+}
+
+// begin begins a session; its id is empty where that is refused.
+func (h *handled) begin(tenant string) (id string, w *httptest.ResponseRecorder) {
+	w = h.ask(h.t.Context(), "POST", tenant, "", fmt.Sprintf(hello, revLegacy))
+	return w.Header().Get("Mcp-Session-Id"), w
+}
+
+// One tenant that begins all the sessions it can does not keep another one out.
+func TestTenantSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, with := newOffice(t, twoTenants)
+		h := newHandled(t, with)
+		defer h.Shutdown(context.Background())
+		for range 300 {
+			if id, w := h.begin("b"); id == "" {
+				t.Fatalf("b, alone: %d %s", w.Code, w.Body)
+			}
+			synctest.Wait()
+		}
+		if got := len(h.ended); got != 300-64 {
+			t.Errorf("%d sessions of b ended, want all but 64", got)
+		}
+		for i := range 64 {
+			if id, w := h.begin("a"); id == "" {
+				t.Fatalf("session %d of a: %d %s", i+1, w.Code, w.Body)
+			}
+		}
+		synctest.Wait()
+		if got := len(h.ended); got != 300-64 {
+			t.Errorf("a's sessions ended %d of b", got-(300-64))
+		}
+	})
+}
+
+// Nor does one whose calls hold all the bytes that it may have in flight.
+func TestTenantBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
+		h := newHandled(t, with, func(c *mcp.Config) { c.Limits.QueueBytes = 4 << 10 })
+		defer h.Shutdown(context.Background())
+		text := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 3<<10))
+		answers := make(chan *httptest.ResponseRecorder, 3)
+		for range 3 {
+			session, _ := h.begin("b")
+			body := call(h.id(), "hold", text)
+			go func() { answers <- h.ask(t.Context(), "POST", "b", session, body) }()
+			synctest.Wait()
+		}
+		if w := <-answers; w.Code != 429 || !strings.Contains(w.Body.String(), "bytes_in_flight") {
+			t.Errorf("a third call of b: %d %s", w.Code, w.Body)
+		}
+		session, _ := h.begin("a")
+		if w := h.ask(t.Context(), "POST", "a", session, call(h.id(), "echo", text)); w.Code != 200 {
+			t.Errorf("a call of a: %d %s", w.Code, w.Body)
+		}
+		close(h.free)
+	})
+}
+
+// used is a session as the model of TestSessionShares knows it.
+type used struct {
+	id   string
+	ends []func() // of the requests in it
+}
+
+// However tenants open, use and leave sessions, none that has fewer than its
+// share is ever refused one, and none ends that is in use or another tenant's.
+// One that has its share gets another in place of the one that was idle the
+// longest, and is refused where none is idle.
+func TestSessionShares(t *testing.T) {
+	n, r := testenv.Cases(t, 40)
+	var opened, replaced, refused int
+	for range n {
+		synctest.Test(t, func(t *testing.T) {
+			share := 1 + r.IntN(4)
+			tenants := []string{"a", "b", "c"}
+			named := func(*mcp.Config) {}
+			if r.IntN(4) == 0 {
+				tenants = []string{""}
+			} else {
+				_, named = newOffice(t, "tenants: {a: {}, b: {}, c: {}}\n")
+			}
+			h := newHandled(t, named, func(c *mcp.Config) {
+				c.Limits.Sessions, c.Limits.TenantSessions = 1, share
+				if tenants[0] == "" {
+					c.Limits.Sessions, c.Limits.TenantSessions = share, 1
+				}
+			})
+			defer h.Shutdown(context.Background())
+			open := map[string][]*used{} // the one that was used last stands last
+			for range 30 {
+				who := tenants[r.IntN(len(tenants))]
+				mine := open[who]
+				var s *used
+				if len(mine) > 0 {
+					s = mine[r.IntN(len(mine))]
+				}
+				switch what := r.IntN(10); {
+				case s == nil || what < 4:
+					id, w := h.begin(who)
+					synctest.Wait()
+					idle := slices.IndexFunc(mine, func(s *used) bool { return len(s.ends) == 0 })
+					switch {
+					case len(mine) < share:
+						opened++
+					case idle >= 0:
+						replaced++
+						if w := h.ask(t.Context(), "POST", who, mine[idle].id, req(h.id(), "ping")); w.Code != 404 {
+							t.Errorf("the session that was idle the longest is answered %d %s", w.Code, w.Body)
+						}
+						mine = slices.Delete(mine, idle, idle+1)
+					default:
+						refused++
+						if w.Code != 503 || !strings.Contains(w.Body.String(), "in use") || w.Header().Get("Retry-After") == "" {
+							t.Fatalf("tenant %q with all of its %d sessions in use: %d %s", who, share, w.Code, w.Body)
+						}
+						continue
+					}
+					if id == "" {
+						t.Fatalf("tenant %q with %d of %d sessions: %d %s", who, len(open[who]), share, w.Code, w.Body)
+					}
+					open[who] = append(mine, &used{id: id})
+				case what == 4:
+					for _, end := range s.ends {
+						end()
+					}
+					synctest.Wait()
+					h.ask(t.Context(), "DELETE", who, s.id, "")
+					synctest.Wait()
+					open[who] = slices.DeleteFunc(mine, func(o *used) bool { return o == s })
+				case what == 5 && len(s.ends) > 0:
+					s.ends[0]()
+					synctest.Wait()
+					s.ends = s.ends[1:]
+					open[who] = append(slices.DeleteFunc(mine, func(o *used) bool { return o == s }), s)
+				case what < 8:
+					h.busy(r, who, s)
+				default:
+					if w := h.ask(t.Context(), "POST", who, s.id, req(h.id(), "ping")); w.Code != 200 {
+						t.Errorf("a session that is open is answered %d %s", w.Code, w.Body)
+					}
+					open[who] = append(slices.DeleteFunc(mine, func(o *used) bool { return o == s }), s)
+				}
+			}
+			for who, all := range open {
+				for _, s := range all {
+					if w := h.ask(t.Context(), "POST", who, s.id, req(h.id(), "ping")); w.Code != 200 {
+						t.Errorf("at the end a session of %q is answered %d %s", who, w.Code, w.Body)
+					}
+					for _, end := range s.ends {
+						end()
+					}
+				}
+			}
+			synctest.Wait()
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d sessions within a share, %d in place of an idle one, %d refused", opened, replaced, refused)
+}
+
+// busy begins what keeps a session in use: a stream, a call, or a call whose client
+// was cut off. A session has one stream at a time.
+func (h *handled) busy(r *rand.Rand, tenant string, s *used) {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	over := make(chan struct{})
+	begin := func(method, body string) {
+		go func() {
+			defer close(over)
+			h.ask(ctx, method, tenant, s.id, body)
+		}()
+		synctest.Wait()
+		if ended(over) {
+			h.t.Errorf("a %s in a session that is open ended at once", method)
+		}
+	}
+	if r.IntN(3) == 0 && len(s.ends) == 0 {
+		begin("GET", "")
+		s.ends = append(s.ends, func() { cancel(); <-over })
+		return
+	}
+	id := h.id()
+	begin("POST", call(id, "hang", `{}`))
+	if r.IntN(2) == 0 {
+		cancel()
+		<-over
+	}
+	s.ends = append(s.ends, func() {
+		h.ask(h.t.Context(), "POST", tenant, s.id, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`)
+		synctest.Wait()
+		cancel()
+		<-over
+	})
+}
+
+func ended(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
