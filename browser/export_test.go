@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,8 +25,23 @@ func (p *Pool) Cut() {
 	}
 }
 
-// Tried is what is said of a version.
+// Tried is what is said of a version, and NewestTried the one that the tests were
+// written with.
 var Tried = tried
+
+const NewestTried = newestTried
+
+// Major is the major version of the Chromes that run, or 0.
+func (p *Pool) Major() (major int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ch := range p.all {
+		_, version, _ := strings.Cut(ch.version, "/")
+		text, _, _ := strings.Cut(version, ".")
+		major, _ = strconv.Atoi(text)
+	}
+	return major
+}
 
 // Closings has a word for each page that Chrome has closed from now on.
 func (p *Pool) Closings() <-chan bool {

@@ -21,9 +21,14 @@ type target struct {
 	page string
 }
 
+// undoneMost is how many vectors a version of Chromium other than the one that they
+// were written with may lack. What more of them cannot do is a fault of the test.
+const undoneMost = 6
+
 // Whatever a page asks its browser for, no private address gets a packet. What
 // is aimed at a public one arrives there, or does where there are no walls: what
-// never works shows nothing.
+// never works shows nothing. Whether this version of Chromium does it at all is
+// asked of itself, without walls: 148 does not prerender what a page's rules name.
 func TestNoPrivateRequest(t *testing.T) {
 	testenv.Need(t, testenv.Tun)
 	if !inWorld(t) {
@@ -34,7 +39,7 @@ func TestNoPrivateRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain, opened := w.grant("t", ""), w.grant("s", intercepted)
-	rows := make([]string, len(vectors))
+	rows, undone := make([]string, len(vectors)), make([]bool, len(vectors))
 	work := make(chan int, len(vectors))
 	for i := range vectors {
 		work <- i
@@ -48,16 +53,33 @@ func TestNoPrivateRequest(t *testing.T) {
 				if vectors[i].secure {
 					g = opened
 				}
-				rows[i] = w.attack(i, vectors[i], g)
+				rows[i], undone[i] = w.attack(i, vectors[i], g)
 			}
 		})
 	}
 	wg.Wait()
 	t.Logf("%d ways:\n%s", len(vectors), strings.Join(rows, "\n"))
+	var lacks []string
+	for i, v := range vectors {
+		if undone[i] {
+			lacks = append(lacks, v.name)
+		}
+	}
+	major := w.pool.Major()
+	switch what := fmt.Sprintf("not done by Chromium %d, nor without walls: %d (%s)", major, len(lacks), strings.Join(lacks, ", ")); {
+	case len(lacks) == 0:
+	case major == browser.NewestTried:
+		t.Errorf("%s; they were written with this version, so they show nothing", what)
+	case len(lacks) > undoneMost:
+		t.Errorf("%s; at most %d may be", what, undoneMost)
+	default:
+		t.Log(what)
+	}
 }
 
-// attack tries one vector, and is its line of the table.
-func (w *world) attack(i int, v vector, g policies.Grant) string {
+// attack tries one vector, and is its line of the table; undone says that this
+// version of Chromium does not do it.
+func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bool) {
 	public := target{fmt.Sprintf("v%d.example", i), number("93.184.0.0", 0x6400+i), fmt.Sprintf("s%d.example", i)}
 	private := target{number("10.9.0.0", i+1).String(), number("10.9.0.0", i+1), fmt.Sprintf("t%d.example", i)}
 	named := target{fmt.Sprintf("p%d.example", i), number("172.20.0.0", i+1), fmt.Sprintf("u%d.example", i)}
@@ -71,7 +93,7 @@ func (w *world) attack(i int, v vector, g policies.Grant) string {
 	if v.secure {
 		scheme = "https://"
 	}
-	row := fmt.Sprintf("%-28s %-26s ", v.kind, v.name)
+	row = fmt.Sprintf("%-28s %-26s ", v.kind, v.name)
 	wait, hit := 100*time.Millisecond, false
 	for ; !v.bare && !v.never && !hit && wait < 4*time.Second; wait *= 3 {
 		_, err := w.load(g, browser.Request{URL: scheme + public.page + "/p/", Wait: wait})
@@ -92,8 +114,8 @@ func (w *world) attack(i int, v vector, g policies.Grant) string {
 		row += "control: without walls   "
 		wait = 600 * time.Millisecond
 	default:
-		w.t.Errorf("%s: it reaches nothing where it may, so it shows nothing", v.name)
-		row += "control: NONE            "
+		undone, wait = true, 600*time.Millisecond
+		row += "control: not done by it  "
 	}
 	hits := 0
 	for _, at := range []target{private, named} {
@@ -107,7 +129,7 @@ func (w *world) attack(i int, v vector, g policies.Grant) string {
 			hits += n
 		}
 	}
-	return row + fmt.Sprintf("  private hits: %d", hits)
+	return row + fmt.Sprintf("  private hits: %d", hits), undone
 }
 
 // plant serves the page of a vector.

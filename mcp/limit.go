@@ -23,8 +23,8 @@ type Limits struct {
 	Drain      time.Duration // for running calls to finish at the end; 30 s
 	Sessions   int           // HTTP sessions at once, where there are no tenants; 256
 	// TenantSessions is how many HTTP sessions of one tenant are open at once; 64.
-	// There is no bound for all tenants together: one that a few of them could
-	// reach would keep the others out.
+	// All tenants together have no bound: a few of them could reach it and keep the
+	// others out.
 	TenantSessions int
 	Idle           time.Duration // life of an HTTP session that asks nothing; 30 min
 }

@@ -40,8 +40,8 @@ func (s *Server) tenantOf(ctx context.Context) string {
 	return s.cfg.Tenant
 }
 
-// tenanted reports whether there are tenants, each of which has a share of its
-// own of what is bounded.
+// tenanted reports whether there are tenants. Each has its own share of what is
+// bounded.
 func (s *Server) tenanted() bool { return s.cfg.Tenants != nil && s.cfg.Tenants.Named() }
 
 // login finds the tenant of a request. Where it has none, the answer has been
