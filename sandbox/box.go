@@ -548,8 +548,8 @@ func (c *Cmd) validate(b *Box) error {
 			return &Refusal{Message: "the call has no grant"}
 		}
 		return &Refusal{Message: fmt.Sprintf(
-			"this session's box was opened with profile %q and cannot be widened to profile %q; use profile %q, or begin a new session",
-			b.grant.Profile(), c.Grant.Profile(), b.grant.Profile()), Err: ErrWider}
+			"this box was opened with profile %q and cannot be widened to what this call of profile %q was granted",
+			b.grant.Profile(), c.Grant.Profile()), Err: ErrWider}
 	}
 	l := c.Grant.Limits()
 	longest := l.Wall

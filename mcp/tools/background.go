@@ -84,12 +84,11 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	if err != nil {
 		return mcp.Failed("%s. Nothing was run.", err), nil
 	}
-	sh := s.of(call.Session, call.Grant)
 	starting := call.Phase(mcp.PhaseStart)
-	box, notice, err := sh.enter(ctx, call.Grant)
+	sh, box, notice, err := s.enter(ctx, call.Session, call.Grant)
 	starting()
 	if err != nil {
-		return sh.blocked(ctx, err)
+		return s.blocked(ctx, call.Session.ID(), err)
 	}
 	dir := sh.workdir(call.Grant, in.Cwd)
 	cmd := sandbox.Cmd{

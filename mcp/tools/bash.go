@@ -162,12 +162,11 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if err != nil {
 		return mcp.Failed("%s. Nothing was run.", err), nil
 	}
-	sh := s.of(call.Session, call.Grant)
 	starting := call.Phase(mcp.PhaseStart)
-	box, notice, err := sh.enter(ctx, call.Grant)
+	sh, box, notice, err := s.enter(ctx, call.Session, call.Grant)
 	starting()
 	if err != nil {
-		return sh.blocked(ctx, err)
+		return s.blocked(ctx, call.Session.ID(), err)
 	}
 	background := in.OnTimeout == "background"
 	cmd := sandbox.Cmd{
@@ -321,7 +320,7 @@ func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Re
 			}.Refusal()), nil
 		}
 	}
-	return sh.blocked(ctx, err)
+	return sh.all.blocked(ctx, sh.id, err)
 }
 
 // tell sends the output from offset on as a progress message, the last part

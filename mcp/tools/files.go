@@ -194,7 +194,7 @@ func (s *shells) inside(ctx context.Context, call mcp.Call, script, about string
 	if strings.ContainsRune(about, 0) {
 		return nil, exitNone, nil
 	}
-	box, _, err := s.of(call.Session, call.Grant).enter(ctx, call.Grant)
+	_, box, _, err := s.enter(ctx, call.Session, call.Grant)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -182,16 +182,15 @@ func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, 
 	if !path.IsAbs(name) {
 		return nil, mcp.Failed("file_path: got %q, want an absolute path as the sandbox sees it, as /workspace/plot.png. %s", policies.Clip(name, 200), nothingShown), nil
 	}
-	sh := t.shells.of(call.Session, call.Grant)
-	box, _, err := sh.enter(ctx, call.Grant)
+	_, box, _, err := t.shells.enter(ctx, call.Session, call.Grant)
 	if err != nil {
-		r, err := sh.blocked(ctx, err)
+		r, err := t.shells.blocked(ctx, call.Session.ID(), err)
 		return nil, r, err
 	}
-	if !box.Grant().Covers(call.Grant) {
+	if !box.Grant().Covers(call.Grant) { // opened meanwhile for another call
 		return nil, mcp.Refused(policies.Block{
-			Reason: fmt.Sprintf("this session's box has profile %q, and this call may look into one of profile %q only", box.Grant().Profile(), call.Grant.Profile()),
-			Ran:    nothingShown, Instead: "Instead: tell the person you work for that the policy should grant both the same profile.",
+			Reason: fmt.Sprintf("this box has profile %q, and this call may look into one of profile %q only", box.Grant().Profile(), call.Grant.Profile()),
+			Ran:    nothingShown, Instead: "Instead: call again.",
 		}.Refusal()), nil
 	}
 	f, err := box.OpenFile(ctx, name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -20,7 +21,7 @@ type shells struct {
 	backends Backends
 
 	mu       sync.Mutex
-	open     map[string]*shell   // guarded by mu: by session id
+	open     map[string][]*shell // guarded by mu: by session id, oldest first
 	sessions map[string]struct{} // guarded by mu: ids of those that may have jobs
 	started  map[string]*command // guarded by mu: of calls whose clients do not wait, by Call.Later
 	tasks    map[string]job.Job  // guarded by mu: that such calls became, by the same
@@ -28,7 +29,7 @@ type shells struct {
 
 func newShells(b Backends) *shells {
 	return &shells{
-		backends: b, open: make(map[string]*shell), sessions: make(map[string]struct{}),
+		backends: b, open: make(map[string][]*shell), sessions: make(map[string]struct{}),
 		started: make(map[string]*command), tasks: make(map[string]job.Job),
 	}
 }
@@ -36,80 +37,137 @@ func newShells(b Backends) *shells {
 // planSuffix is behind the id of a session in that of the box in which it plans.
 const planSuffix = "-plan"
 
+// shellsMost is how many boxes a session has at once, and as many while it plans.
+const shellsMost = 4
+
 // of is the session's shell for a call with grant g, which ends with the
-// session. While the session plans that is another one than else: a box cannot
-// be narrowed once it is open.
-func (s *shells) of(session *mcp.Session, g policies.Grant) *shell {
+// session: the oldest whose box can serve the call, or a new one. A box cannot be
+// narrowed or widened once it is open, so calls of two profiles have a box each,
+// and so has a session while it plans.
+func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
 	id := session.ID()
 	if session.Narrowed() == planLayer && g.ReadOnly() {
 		id += planSuffix
 	}
 	s.mu.Lock()
-	sh, known := s.open[id]
-	if !known {
-		sh = &shell{id: id, backends: s.backends, all: s, turn: make(chan struct{}, 1)}
-		s.open[id] = sh
-	}
-	s.mu.Unlock()
-	if !known {
-		// Outside the lock: a session that has ended already calls back at once.
-		session.OnEnd(func() {
-			s.mu.Lock()
-			delete(s.open, sh.id)
+	all := s.open[id]
+	for _, sh := range all {
+		if sh.serves(g) {
 			s.mu.Unlock()
-			sh.end()
-		})
-	}
-	return sh
-}
-
-// all are the session's shells: that of planning as well.
-func (s *shells) all(session *mcp.Session) (all []*shell) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range []string{session.ID(), session.ID() + planSuffix} {
-		if sh, ok := s.open[id]; ok {
-			all = append(all, sh)
+			return sh, nil
 		}
 	}
-	return all
+	sh, err := s.add(id, g)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	// Outside the lock: a session that has ended already calls back at once.
+	session.OnEnd(func() {
+		s.mu.Lock()
+		if left := slices.DeleteFunc(s.open[id], func(o *shell) bool { return o == sh }); len(left) > 0 {
+			s.open[id] = left
+		} else {
+			delete(s.open, id)
+		}
+		s.mu.Unlock()
+		sh.end()
+	})
+	return sh, nil
 }
 
-// planned closes the box in which a session has planned.
+// enter is the session's shell for a call with grant g, and its box (shell.enter).
+func (s *shells) enter(ctx context.Context, session *mcp.Session, g policies.Grant) (sh *shell, box *sandbox.Box, notice string, err error) {
+	if sh, err = s.of(session, g); err != nil {
+		return nil, nil, "", err
+	}
+	box, notice, err = sh.enter(ctx, g)
+	return sh, box, notice, err
+}
+
+// add makes one more shell of a session; mu is held.
+func (s *shells) add(id string, g policies.Grant) (*shell, error) {
+	all := s.open[id]
+	name := id
+	if len(all) > 0 {
+		first := all[0].granted()
+		name = fmt.Sprintf("%s-%d", id, len(all)+1)
+		switch why := fmt.Sprintf("this session's commands run with profile %q, and this call may run with profile %q only", first.Profile(), g.Profile()); {
+		case len(all) == shellsMost:
+			return nil, &sandbox.Refusal{Message: fmt.Sprintf("%s; a session has at most %d boxes, one for each profile. %s", why, shellsMost, oneProfile), Err: sandbox.ErrWider}
+		case g.Workspace() == policies.AccessOverlay || first.Workspace() == policies.AccessOverlay:
+			// Its box would have another set: what the one wrote the other would not
+			// see, and a person would have to put both together.
+			return nil, &sandbox.Refusal{Message: why + ". A session with an overlay workspace has one box, since what it writes lands in one set. " + oneProfile, Err: sandbox.ErrWider}
+		}
+	}
+	sh := &shell{id: name, grant: g, backends: s.backends, all: s, further: len(all) > 0, turn: make(chan struct{}, 1)}
+	s.open[id] = append(all, sh)
+	return sh, nil
+}
+
+// oneProfile is what an agent can do where no box serves its call.
+const oneProfile = "Do it with a call like those that ran before, or tell the person you work for that the policy should grant all of them the same profile"
+
+// all are the session's shells: those of planning as well.
+func (s *shells) all(session *mcp.Session) []*shell {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.open[session.ID()], s.open[session.ID()+planSuffix])
+}
+
+// planned closes the boxes in which a session has planned.
 func (s *shells) planned(ctx context.Context, session *mcp.Session) {
 	s.mu.Lock()
-	sh, ok := s.open[session.ID()+planSuffix]
+	all := slices.Clone(s.open[session.ID()+planSuffix])
 	s.mu.Unlock()
-	if !ok {
-		return
-	}
-	select {
-	case sh.turn <- struct{}{}:
-		defer func() { <-sh.turn }()
-		sh.leave()
-	case <-ctx.Done(): // it ends with the session
+	for _, sh := range all {
+		select {
+		case sh.turn <- struct{}{}:
+			sh.leave()
+			<-sh.turn
+		case <-ctx.Done(): // it ends with the session
+			return
+		}
 	}
 }
 
-// shell is what one session has of the shell tools: its box, its working
-// directory and the jobs that run in the box.
+// shell is what one session has of the shell tools for calls of one profile: a
+// box, its working directory and the jobs that run in the box.
 type shell struct {
 	id       string
 	backends Backends
 	all      *shells
+	further  bool           // the session has another one
 	turn     chan struct{}  // held while the box is opened or closed, which takes I/O
 	watched  sync.WaitGroup // of what sees jobs through
 
 	mu    sync.Mutex
+	grant policies.Grant // of the box, or of the first call before it is open
 	box   *sandbox.Box
 	ended bool
 	dir   string             // working directory of the next command; empty: the box's own
 	jobs  map[int64]*running // of the box, by task_id
 }
 
-// enter is the session's box for a call with grant g, opened where there is
+// granted is the grant of the shell's box.
+func (sh *shell) granted() policies.Grant {
+	box, open := sh.current()
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if open {
+		return box.Grant()
+	}
+	return sh.grant
+}
+
+// serves reports whether a call with grant g may run in the shell's box. The box
+// asks again when it starts the command.
+func (sh *shell) serves(g policies.Grant) bool { return sh.granted().Covers(g) }
+
+// enter is the shell's box for a call with grant g, opened where there is
 // none; whether an open one covers g is the box's to say. The notice is for the
-// agent, where it had a box before and lost it.
+// agent, where it had a box before and lost it, or has another one as well.
 func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box, notice string, err error) {
 	select {
 	case sh.turn <- struct{}{}:
@@ -140,8 +198,12 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 		return nil, "", err
 	}
 	sh.mu.Lock()
-	sh.box = box
+	sh.box, sh.grant = box, g
 	sh.mu.Unlock()
+	if sh.further && notice == "" {
+		notice = fmt.Sprintf("The policy grants this call profile %q, and earlier ones of this session another one, so it has a box of its own. "+
+			"They share the workspace; background tasks, files outside the workspace and the working directory are each box's own.", g.Profile())
+	}
 	return box, notice, nil
 }
 

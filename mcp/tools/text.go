@@ -135,11 +135,11 @@ const nothingRan = "Nothing was run."
 // blocked is the result for a call that the sandbox did not take, in words
 // for the agent; the cause goes to the log. A call that was cancelled is
 // nobody's to read any more, so its error passes through.
-func (sh *shell) blocked(ctx context.Context, err error) (*mcp.Result, error) {
+func (s *shells) blocked(ctx context.Context, id string, err error) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	sh.backends.Log.Warn("command not run", "session", sh.id, "err", err)
+	s.backends.Log.Warn("command not run", "session", id, "err", err)
 	var why *sandbox.Refusal
 	switch {
 	case errors.As(err, &why):

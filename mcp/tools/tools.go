@@ -4,8 +4,8 @@
 // is one method from arguments to a result.
 //
 // Add registers them. The shell tools (Bash, BackgroundBash, ReadBgOutput,
-// ListBgTasks, KillBgTask) share one box per session, opened at the first call
-// that needs it and closed when the session ends.
+// ListBgTasks, KillBgTask) share the boxes of the session, one for each profile,
+// opened at the first call that needs it and closed when the session ends.
 package tools
 
 import (

@@ -84,7 +84,7 @@ func newFlow(t *testing.T, person *nod) *flow {
 	}
 	t.Cleanup(func() { f.server.Shutdown(context.Background()) })
 	b := Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, now), Plans: book, Questions: f.desk, CheckCommands: approval.CheckCommands}
-	f.shells = &shells{backends: b, open: make(map[string]*shell)}
+	f.shells = &shells{backends: b, open: make(map[string][]*shell)}
 	addTodos(f.server, &todos{backends: b})
 	addPlans(f.server, &plans{backends: b, shells: f.shells, now: now})
 	addAsk(f.server, &asks{backends: b, wait: time.Millisecond})
@@ -284,7 +284,7 @@ func TestPlanModeIsReadOnly(t *testing.T) {
 	if text := r.Content[0].Text; !strings.HasPrefix(text, "kept\nafter\n") {
 		t.Errorf("afterwards: %s", text)
 	}
-	if sh, ok := b.shells.open[b.session.ID()+planSuffix]; ok {
+	for _, sh := range b.shells.open[b.session.ID()+planSuffix] {
 		if _, open := sh.current(); open {
 			t.Error("the box of planning is still open")
 		}
