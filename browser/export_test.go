@@ -31,6 +31,16 @@ var Tried = tried
 
 const NewestTried = newestTried
 
+// Turns is who may load a page.
+type Turns struct{ q *turns }
+
+// NewTurns has so many slots, and queues of so many calls.
+func NewTurns(slots, most int) Turns { return Turns{newTurns(slots, most)} }
+
+// Take and Give are those of the pool.
+func (t Turns) Take(ctx context.Context, tenant string) error { return t.q.take(ctx, tenant) }
+func (t Turns) Give()                                         { t.q.give() }
+
 // Major is the major version of the Chromes that run, or 0.
 func (p *Pool) Major() (major int) {
 	p.mu.Lock()

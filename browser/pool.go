@@ -27,7 +27,7 @@ type Config struct {
 	// Chromes is how many Chromes run at once, of all tenants, without those
 	// that finish their last pages; default 4, and Slots at least.
 	Chromes int
-	// Queue is how many calls wait at once, of all tenants; default 64. A call
+	// Queue is how many calls of one tenant wait at once; default 64. A call
 	// beyond it fails at once with KindFull.
 	Queue int
 	// Pages is how many pages a Chrome loads before another takes its place;

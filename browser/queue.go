@@ -11,8 +11,7 @@ import (
 type turns struct {
 	mu      sync.Mutex
 	free    int
-	most    int // that wait
-	count   int // that wait
+	most    int // of one tenant that wait
 	order   []string
 	waiting map[string][]chan struct{} // by tenant, oldest first
 }
@@ -30,16 +29,15 @@ func (q *turns) take(ctx context.Context, tenant string) error {
 		q.mu.Unlock()
 		return nil
 	}
-	if q.count >= q.most {
+	if len(q.waiting[tenant]) >= q.most {
 		q.mu.Unlock()
-		return &Error{Kind: KindFull, Message: "too many pages are waiting to be loaded; call again in a moment"}
+		return &Error{Kind: KindFull, Message: "too many of your pages are waiting to be loaded; call again in a moment"}
 	}
 	mine := make(chan struct{}, 1)
 	if len(q.waiting[tenant]) == 0 {
 		q.order = append(q.order, tenant)
 	}
 	q.waiting[tenant] = append(q.waiting[tenant], mine)
-	q.count++
 	q.mu.Unlock()
 	select {
 	case <-mine:
@@ -58,7 +56,6 @@ func (q *turns) take(ctx context.Context, tenant string) error {
 
 // remove takes one out who waits. q.mu is held.
 func (q *turns) remove(tenant string, i int) {
-	q.count--
 	q.waiting[tenant] = slices.Delete(q.waiting[tenant], i, i+1)
 	if len(q.waiting[tenant]) == 0 {
 		delete(q.waiting, tenant)
