@@ -22,13 +22,13 @@ build:
 	$(GO) build -trimpath -o bin/belljar ./cmd/belljar
 
 # All tests as the user who calls, and, where that is root, once more as an
-# ordinary user in the rooms for which that makes a difference.
+# ordinary user in the rooms for which that makes a difference. It goes on where
+# one of them fails, and names at the end all that failed.
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
 AS_USER := sandbox sandbox/image mcp/tools cmd/belljar
 test:
 	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
-	$(GO) test -timeout 20m ./...
-	@if [ "$$(id -u)" = 0 ]; then TEST_REQUIRE="$${TEST_REQUIRE:+user,userns}" GO="$(GO)" scripts/test-as-user $(AS_USER); fi
+	@GO="$(GO)" scripts/test $(AS_USER)
 
 lint:
 	$(LINT) config verify
@@ -60,6 +60,17 @@ quality:
 survivors:
 	BELLJAR_TEST_CALLS=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./sandbox
 	BELLJAR_TEST_QUERIES=10000 $(GO) test -v -run 'TestSurvivors$$' -timeout 30m ./search
+
+# Tests that make their cases at random, with CASES of each instead of a few
+# dozen: PACKAGE:TESTS. A test logs with what its cases are made again:
+#   make properties PROPERTIES=mcp:TestSessionShares CASES="2000 SEED"
+CASES      ?= 2000
+PROPERTIES ?= \
+	mcp:TestSessionShares|TestRefusedLineKeepsID \
+	mcp/tools:TestProfilesHaveBoxes
+.PHONY: properties
+properties:
+	@GO="$(GO)" CASES="$(CASES)" scripts/properties $(foreach p,$(PROPERTIES),'$(p)')
 
 # Every fuzz target for FUZZTIME each, and SCRIPTS random scripts that bash runs
 # with stubs for programs: none may start what the policy's reading of it does
