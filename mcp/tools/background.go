@@ -90,6 +90,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	if err != nil {
 		return s.blocked(ctx, call.Session.ID(), err)
 	}
+	notice = sh.introduce(notice)
 	dir := sh.workdir(call.Grant, in.Cwd)
 	cmd := sandbox.Cmd{
 		Grant:      call.Grant,

@@ -168,6 +168,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if err != nil {
 		return s.blocked(ctx, call.Session.ID(), err)
 	}
+	notice = sh.introduce(notice)
 	background := in.OnTimeout == "background"
 	cmd := sandbox.Cmd{
 		Grant:   call.Grant,

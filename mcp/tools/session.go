@@ -146,8 +146,10 @@ type shell struct {
 	grant policies.Grant // of the box, or of the first call before it is open
 	box   *sandbox.Box
 	ended bool
-	dir   string             // working directory of the next command; empty: the box's own
-	jobs  map[int64]*running // of the box, by task_id
+	// introduced says that a command has run, so that the agent knows of the box.
+	introduced bool
+	dir        string             // working directory of the next command; empty: the box's own
+	jobs       map[int64]*running // of the box, by task_id
 }
 
 // granted is the grant of the shell's box.
@@ -167,7 +169,7 @@ func (sh *shell) serves(g policies.Grant) bool { return sh.granted().Covers(g) }
 
 // enter is the shell's box for a call with grant g, opened where there is
 // none; whether an open one covers g is the box's to say. The notice is for the
-// agent, where it had a box before and lost it, or has another one as well.
+// agent, where it had a box before and lost it.
 func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box, notice string, err error) {
 	select {
 	case sh.turn <- struct{}{}:
@@ -200,11 +202,21 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 	sh.mu.Lock()
 	sh.box, sh.grant = box, g
 	sh.mu.Unlock()
-	if sh.further && notice == "" {
-		notice = fmt.Sprintf("The policy grants this call profile %q, and earlier ones of this session another one, so it has a box of its own. "+
-			"They share the workspace; background tasks, files outside the workspace and the working directory are each box's own.", g.Profile())
-	}
 	return box, notice, nil
+}
+
+// introduce is the notice for the agent of a command that is about to run: that of
+// enter, or with the first command that the session has a further box.
+func (sh *shell) introduce(notice string) string {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	first := sh.further && !sh.introduced
+	sh.introduced = true
+	if !first || notice != "" {
+		return notice
+	}
+	return fmt.Sprintf("The policy grants this call profile %q, and earlier ones of this session another one, so it has a box of its own. "+
+		"They share the workspace; background tasks, files outside the workspace and the working directory are each box's own.", sh.grant.Profile())
 }
 
 // leave closes the box, if there is one, and forgets all that belonged to it
