@@ -988,6 +988,8 @@ func (b *Box) explainFailure(r boxinit.Reply, c *Cmd, req *boxinit.Request) erro
 		return &Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
 	case errno == unix.EAGAIN:
 		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
+	case r.Step == boxinit.StepDomain:
+		return &Refusal{Message: "the command could not be parted from the others of its box, so it did not run", Err: errno}
 	case r.Step == boxinit.StepExec && c.Shell != "" && b.image != nil:
 		return &Refusal{Message: fmt.Sprintf("image %q of the box has neither %s nor %s, so it runs programs only, and no shell commands; the operator can import one with a shell", b.image.Name, shellPath, plainShell), Err: errno}
 	case r.Step == boxinit.StepExec && c.Shell != "":

@@ -44,7 +44,7 @@ func checkLimits(a around, workspace string) (Limits, []Check) {
 	for _, limit := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO} {
 		checks = append(checks, checkLimit(a, s.groups, limit, held[limit]))
 	}
-	return held, append(checks, checkDisk(a, s.cfg.Spool, held[policies.LimitDisk]), checkKill(a, s.groups))
+	return held, append(checks, checkDisk(a, s.cfg.Spool, held[policies.LimitDisk]), checkKill(a, s.groups), checkApart(s.nested(), s.host.landlock))
 }
 
 // checkLimit describes one limit that a controller of the same name holds.
@@ -117,10 +117,28 @@ func checkKill(a around, groups *cgroups) Check {
 		}
 	}
 	c.Detail = "each command is in a pid namespace of its own and killed with its first process: " + err.Error()
-	c.Degraded = "each command costs a process and a /proc of its own, and sees no other command's processes"
+	c.Degraded = "each command costs a process and a /proc of its own"
 	c.Mend = a.mendKill()
 	if errors.Is(err, unix.ENOENT) {
 		c.Mend = "nothing mends it: use Linux 5.14 or later"
+	}
+	return c
+}
+
+// checkApart tells what parts the commands of one box from each other.
+func checkApart(nested bool, v landlock) Check {
+	c := Check{Name: "commands apart", OK: true, Detail: "each command is in a Landlock domain of its own: no other of its box sees its processes, memory, descriptors or environment, or signals it"}
+	switch {
+	case nested && v >= landlockLeast:
+		c.Detail = "each command is in a pid namespace of its own, where no other of its box has a process"
+	case nested:
+		c.Detail = "there is no Landlock for that, so each command is in a pid namespace of its own, where no other of its box has a process"
+		c.Degraded = "each command costs a process and a /proc of its own"
+		c.Mend = "use Linux 5.19 or later with Landlock, as above"
+	case v < landlockNewest:
+		c.Detail = "each command is in a Landlock domain of its own: no other of its box sees its processes, memory, descriptors or environment"
+		c.Degraded = "a command can signal another of its box, if it guesses its number"
+		c.Mend = "nothing mends it: use Linux 6.12 or later"
 	}
 	return c
 }

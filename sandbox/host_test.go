@@ -197,6 +197,27 @@ func TestDescribeLandlock(t *testing.T) {
 	}
 }
 
+// What parts the commands of a box follows from the host alone.
+func TestCheckApart(t *testing.T) {
+	for _, tt := range []struct {
+		nested  bool
+		version landlock
+		word    string
+		has     string
+	}{
+		{false, 7, "ok", "Landlock domain"},
+		{false, 6, "ok", "or signals it"},
+		{false, 2, "weak", "Landlock domain"},
+		{true, 6, "ok", "pid namespace"},
+		{true, 1, "weak", "no Landlock"},
+		{true, 0, "weak", "no Landlock"},
+	} {
+		if c := checkApart(tt.nested, tt.version); c.Word() != tt.word || !strings.Contains(c.Detail, tt.has) {
+			t.Errorf("nested %v, version %d: got %s, %q; want %s, %q", tt.nested, tt.version, c.Word(), c.Detail, tt.word, tt.has)
+		}
+	}
+}
+
 // An attempt that fails keeps its errno and what was tried on the way.
 func TestTriedError(t *testing.T) {
 	got := tried{Name: "mounts: x", Text: "mounts: x: open_tree", Errno: syscall.EPERM}.err()

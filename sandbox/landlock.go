@@ -89,3 +89,29 @@ func (v landlock) add(b *builder, p *plan) {
 	}
 	b.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0)
 }
+
+// part adds the calls by which the init can part each command of a box from the
+// others: it makes a ruleset, by which each command restricts itself, so that
+// each is in a domain of its own. The kernel lets nobody look into a process
+// that is not in his own domain or below it, neither by ptrace(2) nor by what
+// /proc shows of its memory, descriptors and environment (landlock(7), "Ptrace
+// restrictions"); nor signal one, where signals are scoped. The init is above
+// all, and the supervisor outside.
+//
+// A ruleset has to decide about something. The right to move files between
+// directories is the one to take: any ruleset denies it, even one that does not
+// name it (landlock(7), LANDLOCK_ACCESS_FS_REFER). It is given back for all of
+// the box, and the kernel looks for it only when something is moved.
+func (v landlock) part(b *builder) {
+	b.Step("make the domain of the commands")
+	attr, size := []uint64{unix.LANDLOCK_ACCESS_FS_REFER, 0, 0}, 8
+	if v >= landlockNewest {
+		attr[2], size = unix.LANDLOCK_SCOPE_SIGNAL, 24
+	}
+	rules := b.Call(unix.SYS_LANDLOCK_CREATE_RULESET, b.Words(attr...), size, 0).Save()
+	root := b.Call(unix.SYS_OPENAT, atFDCWD, "/", unix.O_PATH|unix.O_CLOEXEC).Save()
+	rule := b.Words(unix.LANDLOCK_ACCESS_FS_REFER, 0)
+	b.Store(rule+8, root, 4)
+	b.Call(unix.SYS_LANDLOCK_ADD_RULE, rules, unix.LANDLOCK_RULE_PATH_BENEATH, rule, 0)
+	b.Domain(b.Call(unix.SYS_DUP3, rules, domainFile, unix.O_CLOEXEC).Save())
+}

@@ -66,7 +66,7 @@ type plan struct {
 	filter    []byte            // seccomp program, struct sock_filter each
 	watcher   []byte            // seccomp program that has execs told
 	ours      uint64            // marks the init's own execs where the others are watched; 0 where none are
-	nested    bool              // each command gets a pid namespace of its own, which kills it
+	nested    bool              // each command gets a pid namespace of its own, which parts it from the others and kills it
 	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
 	openFiles uint64            // RLIMIT_NOFILE
 	fileSize  uint64            // RLIMIT_FSIZE, 0 for none
@@ -143,7 +143,7 @@ func (p *plan) script() *boxinit.Script {
 	}
 	p.bound(b)
 	b.Step("close the root")
-	b.closeFiles() // a file that can be written would be in the way
+	b.closeFiles(scoreFile) // a file that can be written would be in the way
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	p.watch(b)
 	if p.nested {
@@ -161,14 +161,22 @@ func (p *plan) nest() *boxinit.Script {
 	b.Step("mount the command's /proc")
 	// Over that of the box: the kernel gives a /proc only to who can see one
 	// whole already (fs/namespace.c, mount_too_revealing).
-	b.proc("/proc")
+	p.proc(b, "/proc")
 	p.mask(b)
 	p.lock(b)
 	return b.Script
 }
 
-func (b *builder) proc(name string) {
-	b.Call(unix.SYS_MOUNT, "proc", name, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, 0)
+// proc mounts a /proc, in which a command finds no process that it may not look
+// into: neither those of other commands, whose arguments it would see and whose
+// place among those to be killed for memory it could set, nor the init. A
+// browser runs alone, and looks after renderers that it may not look into.
+func (p *plan) proc(b *builder, name string) {
+	options := any("hidepid=ptraceable") // proc(5), since Linux 5.8
+	if p.nests > 0 {
+		options = 0
+	}
+	b.Call(unix.SYS_MOUNT, "proc", name, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
 }
 
 func (p *plan) begin(b *builder) {
@@ -269,12 +277,15 @@ func (p *plan) trees(b *builder) {
 // in is a path of the box, as it is named while its root is being built.
 func in(target string) string { return "." + target }
 
-// scoreFile is the one descriptor beside its connection that an init keeps.
-const scoreFile = 4
+// Descriptors that an init keeps beside its connection.
+const (
+	scoreFile  = 4
+	domainFile = 5
+)
 
-// closeFiles closes all that the script opened.
-func (b *builder) closeFiles() {
-	b.Call(unix.SYS_CLOSE_RANGE, scoreFile+1, 1<<32-1, 0)
+// closeFiles closes all that the script opened, above the last to be kept.
+func (b *builder) closeFiles(last int) {
+	b.Call(unix.SYS_CLOSE_RANGE, last+1, 1<<32-1, 0)
 }
 
 // target makes the directory or empty file that a mount covers.
@@ -436,7 +447,7 @@ func (p *plan) special(b *builder) {
 	b.Call(unix.SYS_MOUNT, "devpts", "./dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 	b.Step("mount /proc")
 	b.dir("/proc")
-	b.proc("./proc")
+	p.proc(b, "./proc")
 	// Before the process becomes undumpable: after that its own files in /proc
 	// belong to root.
 	score := b.Call(unix.SYS_OPENAT, atFDCWD, "./proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC).IgnoreAll(1).Save()
@@ -553,8 +564,9 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 	b.Call(unix.SYS_UMASK, 0o022)
 	p.landlock.add(b, p)
-	if !p.nested { // whose command's own descriptors are open
-		b.closeFiles()
+	if !p.nested { // else each has a namespace of its own, and its descriptors are open
+		p.landlock.part(b)
+		b.closeFiles(domainFile)
 	}
 	b.Step("install the system call filter")
 	b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, b.program(p.filter))

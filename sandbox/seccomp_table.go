@@ -145,6 +145,18 @@ func byArgument(opt filterOptions) map[string]call {
 		// The limits of oneself only: the kernel lets a command set those of
 		// any process of its user, and RLIMIT_CPU kills even the init.
 		"prlimit64": only(values(0, 0)...),
+		// How a process is scheduled can be set by any process of its user, also
+		// that of the init and of other commands, which would starve: so that of
+		// oneself only.
+		"sched_setparam":     only(values(0, 0)...),
+		"sched_setscheduler": only(values(0, 0)...),
+		"sched_setattr":      only(values(0, 0)...),
+		"setpriority":        only(ofOneself(unix.PRIO_PROCESS, unix.PRIO_PGRP)...),
+		"ioprio_set":         only(ofOneself(ioprioProcess, ioprioGroup)...),
+		// Not so the processors: a thread library sets them by the number of the
+		// thread, which a filter cannot tell from others', and a command that is
+		// moved among them has its share of each. The init is always process 1.
+		"sched_setaffinity": but(values(0, 1)...),
 		// A filter may not hand its questions to another process, which would
 		// answer them after the arguments have changed (seccomp_unotify(2)).
 		"seccomp": only(without(1, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)),
@@ -221,6 +233,22 @@ var ioctls = []uint32{
 // fcntls make the host wait, for up to /proc/sys/fs/lease-break-time, when it
 // opens a file of the workspace (fcntl(2), "Leases").
 var fcntls = []uint32{unix.F_SETLEASE, unix.F_SETDELEG}
+
+// Who ioprio_set(2) is about.
+const (
+	ioprioProcess = 1
+	ioprioGroup   = 2
+)
+
+// ofOneself are the ways to say by which kind of number a process is meant, with
+// the number 0, which is the caller's own.
+func ofOneself(kinds ...uint32) [][]test {
+	var out [][]test
+	for _, kind := range kinds {
+		out = append(out, []test{{arg: 0, is: kind}, {arg: 1, is: 0}})
+	}
+	return out
+}
 
 // prctls are what a program may not ask for itself: another image under its
 // name (PR_SET_MM), and a core that other tenants' programs may not share

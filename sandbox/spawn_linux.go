@@ -205,13 +205,18 @@ func (p *plan) passed() []int {
 	return files
 }
 
+// nested reports whether each command gets a pid namespace of its own: to be
+// killed with it, where there are no cgroups for that, or to be parted from the
+// others of its box, where there is no Landlock for that.
+func (s *Supervisor) nested() bool { return s.groups.v2 == "" || s.host.landlock < landlockLeast }
+
 // plan says what the box of a grant looks like. The caller must close what is
 // passed with it.
 func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan, error) {
 	l := g.Limits()
 	p := &plan{
 		links: map[string]string{}, files: boxFiles(shellOf(image)),
-		base: -1, tree: -1, area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.groups.v2 == "",
+		base: -1, tree: -1, area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.nested(),
 		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), network: g.Network(), hostFacts: s.host,
 	}
 	if g.NestsNamespaces() {

@@ -66,6 +66,7 @@ type bareMemory struct {
 	nfiles   int
 	nestedN  int
 	ours     uintptr              // marks our own execs where a listener sees those of others; 0 where none does
+	domain   uintptr              // ruleset by which each command parts itself from the others, or none
 	unsaid   int                  // commands of which it was not said yet that they run
 	score    uintptr              // /proc/self/oom_score_adj, or none
 	cpusSize uintptr              // bytes of cpus; 0 if they are not known
@@ -113,6 +114,7 @@ var (
 const (
 	sysClone3       = 435 // since 424 the same everywhere (kernel: scripts/syscall.tbl)
 	sysCloseRange   = 436
+	sysRestrictSelf = 446
 	cloneIntoCgroup = 0x200000000 // clone3(2)
 	cloneVM         = 0x100
 	cloneFiles      = 0x400
@@ -185,6 +187,10 @@ func bareMain() {
 		bare.score = bare.slots[head.score]
 	}
 	bare.ours = uintptr(head.ours)
+	bare.domain = noFile
+	if head.domain >= 0 {
+		bare.domain = bare.slots[head.domain]
+	}
 	if head.nested != 0 {
 		// What each command's namespace takes, for later.
 		n = bareReceive()
@@ -512,8 +518,7 @@ func bareStartCommand(head *requestHead, n int) {
 	bareScore('1')
 	var pid uintptr
 	if k.nested {
-		const flags = cloneNewPID | cloneNewNS | uintptr(syscall.SIGCHLD)
-		if pid, _ = sys(syscall.SYS_CLONE, flags, 0, 0, 0, 0); pid == 0 {
+		if pid = bareFork(head.flags); pid == 0 {
 			bareNest(k)
 		}
 	} else {
@@ -677,6 +682,24 @@ func bareScore(first byte) {
 	_, _ = sys(syscall.SYS_WRITE, bare.score, address(&text[0]), size, 0, 0)
 }
 
+// bareFork copies us into new pid and mount namespaces, and is the pid of the
+// copy, or an error number below zero.
+//
+//go:norace
+//go:nocheckptr
+func bareFork(flags uint32) uintptr {
+	args := cloneArgs{0: cloneNewPID | cloneNewNS, 4: uint64(syscall.SIGCHLD)}
+	if flags&FlagLeaf != 0 {
+		args[0] |= cloneIntoCgroup
+		args[10] = uint64(bare.files[bareGiven(flags)])
+	}
+	pid, errno := sys(sysClone3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0, 0, 0)
+	if errno != 0 {
+		return -uintptr(errno)
+	}
+	return pid
+}
+
 // bareClone makes the child and is its pid, or an error number below zero.
 //
 //go:norace
@@ -747,6 +770,13 @@ func bareChild() {
 	if _, errno := sys(syscall.SYS_CHDIR, c.dir, 0, 0, 0, 0); errno != 0 {
 		c.step, c.errno = StepDirectory, errno
 		exit(127)
+	}
+	// The credentials are the child's own, unlike the memory: the domain is too.
+	if b.domain != noFile {
+		if _, errno := sys(sysRestrictSelf, b.domain, 0, 0, 0, 0); errno != 0 {
+			c.step, c.errno = StepDomain, errno
+			exit(127)
+		}
 	}
 	c.step, c.errno = StepExec, syscall.ENOENT
 	for i := uint32(0); i < c.paths; i++ {

@@ -15,12 +15,13 @@ import (
 // Arguments are numbers, a Ref to bytes of the script, or a Slot that holds
 // what an earlier call returned.
 type Script struct {
-	steps []string // names, for errors
-	ops   []op
-	data  []byte
-	slots int
-	score int32
-	ours  uint64
+	steps  []string // names, for errors
+	ops    []op
+	data   []byte
+	slots  int
+	score  int32
+	domain int32
+	ours   uint64
 	// Nested is made in the new pid and mount namespace of each command, before
 	// it; nil where commands have no namespaces of their own.
 	Nested *Script
@@ -64,7 +65,7 @@ type scriptHead struct {
 	score     int32  // slot of /proc/self/oom_score_adj, or -1
 	nested    uint32 // not 0: another script follows, for the namespace of each command
 	slots     uint32
-	_         uint32
+	domain    int32  // slot of the ruleset of each command, or -1
 	ours      uint64 // what marks the init's own execs, or 0
 }
 
@@ -78,7 +79,7 @@ type Slot int16
 
 // NewScript is a script whose first slots are the descriptors that are sent
 // with it.
-func NewScript(files int) *Script { return &Script{slots: files, score: -1} }
+func NewScript(files int) *Script { return &Script{slots: files, score: -1, domain: -1} }
 
 // Step names the calls that follow, for errors.
 func (s *Script) Step(name string) { s.steps = append(s.steps, name) }
@@ -178,6 +179,10 @@ func (c *Call) IgnoreAll(skip int) *Call { return c.Ignore(anyError, skip) }
 // makes its children the first to go when memory runs out.
 func (s *Script) Score(file Slot) { s.score = int32(file) }
 
+// Domain names the ruleset of landlock(7) by which each command restricts
+// itself before it is a program, so that no other of the box is above it.
+func (s *Script) Domain(ruleset Slot) { s.domain = int32(ruleset) }
+
 // Mark has the init mark each exec of its own: the number stands in an argument
 // that execve(2) does not have, where a filter sees it. It must stay unknown to
 // commands.
@@ -197,7 +202,8 @@ func (s *Script) Encode() ([]byte, error) {
 		nested = 1
 	}
 	text = binary.NativeEndian.AppendUint32(text, nested)
-	text = binary.NativeEndian.AppendUint64(text, uint64(s.slots))
+	text = binary.NativeEndian.AppendUint32(text, uint32(s.slots))
+	text = binary.NativeEndian.AppendUint32(text, uint32(s.domain))
 	text = binary.NativeEndian.AppendUint64(text, s.ours)
 	for i := range s.ops {
 		text = append(text, unsafe.Slice((*byte)(unsafe.Pointer(&s.ops[i])), opSize)...)
