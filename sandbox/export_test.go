@@ -38,6 +38,20 @@ func (b *Box) WaitWarm() bool {
 	return false
 }
 
+// WarmPid is the number of the warm shell in the box, or 0 where none waits.
+func (b *Box) WarmPid() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.warm == nil || !b.warm.ready {
+		return 0
+	}
+	return int(b.warm.job.pid.Load())
+}
+
+// PartsByNamespace has boxes to come do without Landlock, as on a kernel that
+// has none.
+func (s *Supervisor) PartsByNamespace() { s.host.landlock = 0 }
+
 // asleep reports whether all that is in a leaf waits for something.
 func asleep(l *leaf) bool {
 	if l == nil {

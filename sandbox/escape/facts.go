@@ -10,6 +10,7 @@ import (
 type Facts struct {
 	Host      Victim // lives outside the box
 	Neighbour Victim // lives in the box of another tenant; outside, the same as Host
+	Sibling   Victim // is another command of the prober's box, for probes that ask for one
 
 	// Init is process 1 of a box. Outside it stands for a process that a
 	// probe may do the same to.

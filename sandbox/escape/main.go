@@ -30,6 +30,8 @@ const (
 	partIdle   = "idle"   // wait for the end of standard input
 	partLinger = "linger" // try to outlive a call
 	partHop    = "hop"    // the same, as ever new processes
+	partBeside = "beside" // be a victim in the prober's own box
+	partTouch  = "touch"  // try all touches on that
 )
 
 // mostInput bounds what a prober reads of its facts.
@@ -72,6 +74,10 @@ func Main() {
 		err = probe(os.Args[1], arg)
 	case partHold:
 		err = hold(arg)
+	case partBeside:
+		err = beside(arg)
+	case partTouch:
+		err = touchAll(arg)
 	case partIdle:
 		err = idle()
 	case partLinger:

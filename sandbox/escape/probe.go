@@ -24,12 +24,13 @@ const (
 	Network     Category = "network"
 	Resources   Category = "resources"
 	Lifetime    Category = "lifetime"
+	Siblings    Category = "siblings"
 	Tenants     Category = "tenants"
 )
 
 // Categories are all of them.
 func Categories() []Category {
-	return []Category{Filesystem, Proc, Devices, Credentials, Namespaces, Syscalls, Network, Resources, Lifetime, Tenants}
+	return []Category{Filesystem, Proc, Devices, Credentials, Namespaces, Syscalls, Network, Resources, Lifetime, Siblings, Tenants}
 }
 
 // Means says what it means if a probe of the category gets through.
@@ -53,6 +54,8 @@ func (c Category) Means() string {
 		return "a command can use more of the machine than its profile allows"
 	case Lifetime:
 		return "something of a command can outlive it, or end what must outlive it"
+	case Siblings:
+		return "a command can read, steer or starve another command of its own box: forge what it says, or change what it runs"
 	case Tenants:
 		return "one tenant can see, signal, exhaust or time another"
 	}
@@ -79,6 +82,7 @@ type Probe struct {
 	cut      bool // after plant the prober stays, and its call is cut off
 	slow     bool // its box has the grant Config.Slow
 	busy     bool // meanwhile a command in the other tenant's box must be answered
+	sibling  bool // beside it another command of its box is a victim
 	terminal bool // outside, the prober is given a terminal
 	kills    bool // outside, it is given processes to kill
 }
@@ -138,6 +142,7 @@ func All() []Probe {
 		{Network, network()},
 		{Resources, resources()},
 		{Lifetime, lifetime()},
+		{Siblings, siblings()},
 		{Tenants, tenants()},
 	} {
 		for _, p := range table.rows {

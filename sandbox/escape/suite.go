@@ -343,22 +343,27 @@ func (s *Suite) newBox(ctx context.Context, g policies.Grant) (*sandbox.Box, err
 	if err != nil {
 		return nil, err
 	}
+	if err := Install(ctx, b); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// Install puts the prober into a box.
+func Install(ctx context.Context, b *sandbox.Box) error {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
-		return nil, errors.Join(err, b.Close())
+		return err
 	}
 	defer self.Close()
 	r, err := b.Run(ctx, sandbox.Cmd{
-		Grant: g, Shell: "cat >" + boxed + " && chmod 700 " + boxed, Dir: "/tmp",
-		In: self, Out: io.Discard, Err: io.Discard, Timeout: s.time(g, stepDeadline),
+		Grant: b.Grant(), Shell: "cat >" + boxed + " && chmod 700 " + boxed, Dir: "/tmp",
+		In: self, Out: io.Discard, Err: io.Discard, Timeout: min(stepDeadline, b.Grant().Limits().Wall),
 	})
 	if err == nil && r.Code != 0 {
 		err = fmt.Errorf("the box has no room for the prober in /tmp: %v, code %d", r.Status, r.Code)
 	}
-	if err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return b, nil
+	return err
 }
 
 // time is d, or what the profile allows.
@@ -396,9 +401,72 @@ func (s *Suite) Outside(ctx context.Context, p Probe) Outcome {
 		}()
 		f.Init, f.Everyone = lamb.Process.Pid, -lamb.Process.Pid
 	}
+	if p.sibling {
+		v, stop, err := s.besideOutside(ctx)
+		if err != nil {
+			return Outcome{Err: err}
+		}
+		defer stop()
+		f.Sibling = v
+	}
 	return attempt(ctx, &p, &f, func(ctx context.Context, part string, f *Facts) (string, error, error) {
 		return s.runOutside(ctx, &p, part, f)
 	}, nil)
+}
+
+// besideOutside starts a victim of the same user, in a session of its own as a
+// command has one. The caller must call stop.
+func (s *Suite) besideOutside(ctx context.Context) (v Victim, stop func(), err error) {
+	token := rand.Text()
+	c := s.outsider(ctx, partBeside, token)
+	c.Env = append(c.Env, "BELLJAR_VICTIM="+token)
+	c.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	var errs capped
+	c.Stderr = &errs
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return v, nil, err
+	}
+	if err := c.Start(); err != nil {
+		return v, nil, err
+	}
+	stop = func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	if v, err = meet(out, &errs); err != nil {
+		stop()
+	}
+	return v, stop, err
+}
+
+// besideInside starts one as a background job of a box.
+func (s *Suite) besideInside(ctx context.Context, b *sandbox.Box) (v Victim, stop func(), err error) {
+	token := rand.Text()
+	outR, outW := io.Pipe()
+	var errs capped
+	job, err := b.Start(ctx, sandbox.Cmd{
+		Grant: b.Grant(), Argv: []string{boxed, partBeside, token}, Env: map[string]string{"BELLJAR_VICTIM": token},
+		Out: outW, Err: &errs, Background: true, Timeout: min(stepDeadline, b.Grant().Limits().Background),
+	})
+	if err != nil {
+		return v, nil, err
+	}
+	ended := make(chan struct{})
+	go func() { // until stop
+		defer close(ended)
+		<-job.Done()
+		outW.Close()
+	}()
+	stop = func() {
+		job.Kill(0)
+		<-ended
+		outR.Close()
+	}
+	if v, err = meet(outR, &errs); err != nil {
+		stop()
+	}
+	return v, stop, err
 }
 
 func (s *Suite) runOutside(ctx context.Context, p *Probe, part string, f *Facts) (string, error, error) {
@@ -464,6 +532,14 @@ func (s *Suite) Inside(ctx context.Context, p Probe) Outcome {
 		defer func() { b.Close() }()
 	} else {
 		s.attacker = b
+	}
+	if p.sibling {
+		v, stop, err := s.besideInside(ctx, b)
+		if err != nil {
+			return Outcome{Err: err}
+		}
+		defer stop()
+		f.Sibling = v
 	}
 	var o Outcome
 	try := func() {

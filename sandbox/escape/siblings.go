@@ -1,0 +1,401 @@
+package escape
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// contacts are the ways of one command to another of its box, by name: each is an
+// act on Facts.Sibling. Outside, the sibling is a process of the same user.
+//
+// None does harm: what is written is what was there, and what is sent is a
+// signal that nobody minds.
+func contacts() []contact {
+	file := func(name string, flags int) act {
+		return toSibling(func(v *Victim) (string, error) { return name, open(inProc(v.Pid, name), flags) })
+	}
+	shows := func(names ...string) act {
+		return toSibling(func(v *Victim) (string, error) {
+			var paths []string
+			for _, name := range names {
+				paths = append(paths, inProc(v.Pid, name))
+			}
+			return readsAny(paths...)(nil)
+		})
+	}
+	link := func(name string) act {
+		return toSibling(func(v *Victim) (string, error) { return os.Readlink(inProc(v.Pid, name)) })
+	}
+	lists := func(name string) act {
+		return toSibling(func(v *Victim) (string, error) {
+			entries, err := os.ReadDir(inProc(v.Pid, name))
+			return fmt.Sprintf("%d of %s", len(entries), name), err
+		})
+	}
+	calls := func(name string, number uintptr, args func(v *Victim) [5]uintptr) act {
+		return toSibling(func(v *Victim) (string, error) {
+			a := args(v)
+			return works(name, number, a[:]...)(nil)
+		})
+	}
+	pidfd := func(name string, do func(fd int) error) act {
+		return toSibling(func(v *Victim) (string, error) {
+			fd, err := unix.PidfdOpen(v.Pid, 0)
+			if err != nil {
+				return "", fmt.Errorf("pidfd_open: %w", err)
+			}
+			defer unix.Close(fd)
+			if err := do(fd); err != nil {
+				return "", fmt.Errorf("%s: %w", name, err)
+			}
+			return name, nil
+		})
+	}
+	return []contact{
+		// Memory.
+		{"read its memory", toSibling(func(v *Victim) (string, error) { return throughMem(v, unix.O_RDONLY) })},
+		{"write its memory", toSibling(func(v *Victim) (string, error) { return throughMem(v, unix.O_RDWR) })},
+		{"read its memory by a thread's file", toSibling(func(v *Victim) (string, error) {
+			return fmt.Sprint("task/", v.Pid, "/mem"), open(inProc(v.Pid, fmt.Sprint("task/", v.Pid, "/mem")), unix.O_RDONLY)
+		})},
+		{"process_vm_readv", toSibling(func(v *Victim) (string, error) { return readsMemory(v.Pid, v.At) })},
+		{"process_vm_writev", toSibling(func(v *Victim) (string, error) {
+			local := []unix.Iovec{{Base: unsafe.StringData(v.Token), Len: 8}}
+			_, err := unix.ProcessVMWritev(v.Pid, local, []unix.RemoteIovec{{Base: uintptr(v.At), Len: 8}}, 0)
+			return "process_vm_writev", err
+		})},
+		{"trace it", toSibling(func(v *Victim) (string, error) {
+			if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(v.Pid), 0, 0, 0, 0); errno != 0 {
+				return "", fmt.Errorf("ptrace: %w", errno)
+			}
+			return "PTRACE_SEIZE", nil // which ends with this thread
+		})},
+		{"read where its memory is", shows("maps", "smaps", "smaps_rollup", "numa_maps", "auxv")},
+		{"read its page table", shows("pagemap")},
+		{"list its mapped files", lists("map_files")},
+		{"move its pages", calls("move_pages", unix.SYS_MOVE_PAGES, func(v *Victim) [5]uintptr { return [5]uintptr{uintptr(v.Pid)} })},
+		{"find its locks", toSibling(func(v *Victim) (string, error) {
+			var head, size uintptr
+			return works("get_robust_list", unix.SYS_GET_ROBUST_LIST, uintptr(v.Pid), uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&size)))(nil)
+		})},
+		{"forget which of its pages it used", file("clear_refs", unix.O_WRONLY)},
+		{"choose what its core would hold", file("coredump_filter", unix.O_WRONLY)},
+
+		// Environment and arguments.
+		{"read its environment", shows("environ")},
+		{"read its arguments", shows("cmdline")},
+		{"read its state", shows("stat", "status", "statm", "sched", "schedstat", "limits", "cgroup", "mountinfo")},
+		{"read what it does", shows("syscall", "personality", "io", "timers")},
+
+		// Descriptors.
+		{"list its descriptors", toSibling(func(v *Victim) (string, error) {
+			entries, err := os.ReadDir(inProc(v.Pid, "fd"))
+			if err == nil && len(entries) == 0 {
+				err = errors.New("none")
+			}
+			return "fd", err
+		})},
+		{"follow its descriptors", link("fd/1")},
+		{"open its output", file("fd/1", unix.O_WRONLY)},
+		{"open its errors", file("fd/2", unix.O_WRONLY)},
+		{"read what its descriptors are", shows("fdinfo/1")},
+		{"pidfd_getfd", pidfd("pidfd_getfd", func(fd int) error {
+			_, err := unix.PidfdGetfd(fd, 1, 0)
+			return err
+		})},
+		{"compare descriptors", calls("kcmp", unix.SYS_KCMP, func(v *Victim) [5]uintptr {
+			const kcmpFiles = 2
+			return [5]uintptr{uintptr(v.Pid), uintptr(v.Pid), kcmpFiles}
+		})},
+
+		// Its place.
+		{"follow its working directory", link("cwd")},
+		{"follow its root", link("root")},
+		{"follow its program", link("exe")},
+		{"open its program", file("exe", unix.O_RDONLY)},
+		{"follow its namespaces", link("ns/mnt")},
+		{"list its threads", lists("task")},
+
+		// Signals.
+		{"signal it", toSibling(func(v *Victim) (string, error) { return "kill", send(v.Pid, quietSignal) })},
+		{"signal its group", toSibling(func(v *Victim) (string, error) { return "kill", send(-v.Pid, quietSignal) })},
+		{"signal its thread", calls("tgkill", unix.SYS_TGKILL, func(v *Victim) [5]uintptr {
+			return [5]uintptr{uintptr(v.Pid), uintptr(v.Pid), uintptr(quietSignal)}
+		})},
+		{"signal its thread by one number", calls("tkill", unix.SYS_TKILL, func(v *Victim) [5]uintptr { return [5]uintptr{uintptr(v.Pid), uintptr(quietSignal)} })},
+		{"queue a signal", toSibling(func(v *Victim) (string, error) {
+			info := queued()
+			return works("rt_sigqueueinfo", unix.SYS_RT_SIGQUEUEINFO, uintptr(v.Pid), uintptr(quietSignal), uintptr(unsafe.Pointer(&info)))(nil)
+		})},
+		{"queue a signal for its thread", toSibling(func(v *Victim) (string, error) {
+			info := queued()
+			return works("rt_tgsigqueueinfo", unix.SYS_RT_TGSIGQUEUEINFO, uintptr(v.Pid), uintptr(v.Pid), uintptr(quietSignal), uintptr(unsafe.Pointer(&info)))(nil)
+		})},
+		{"signal it by a descriptor", pidfd("pidfd_send_signal", func(fd int) error { return unix.PidfdSendSignal(fd, quietSignal, nil, 0) })},
+
+		// How it is run.
+		{"have it killed first for memory", file("oom_score_adj", unix.O_WRONLY)},
+		{"set its limits", toSibling(func(v *Victim) (string, error) {
+			var old unix.Rlimit
+			if err := unix.Prlimit(v.Pid, unix.RLIMIT_NOFILE, nil, &old); err != nil {
+				return "", fmt.Errorf("prlimit64: %w", err)
+			}
+			return "prlimit64", unix.Prlimit(v.Pid, unix.RLIMIT_NOFILE, &old, nil)
+		})},
+		{"renice it", toSibling(func(v *Victim) (string, error) { return renices(v.Pid) })},
+		{"renice its group", toSibling(func(v *Victim) (string, error) { return "setpriority", unix.Setpriority(unix.PRIO_PGRP, v.Pid, 0) })},
+		{"renice it with all of its user's", toSibling(func(*Victim) (string, error) { return "setpriority", unix.Setpriority(unix.PRIO_USER, 0, 0) })},
+		{"set its policy", toSibling(func(v *Victim) (string, error) { return setsPolicy(v.Pid) })},
+		{"set its parameters", toSibling(func(v *Victim) (string, error) {
+			var none int32
+			return works("sched_setparam", unix.SYS_SCHED_SETPARAM, uintptr(v.Pid), uintptr(unsafe.Pointer(&none)))(nil)
+		})},
+		{"set its attributes", toSibling(func(v *Victim) (string, error) {
+			attr, err := unix.SchedGetAttr(v.Pid, 0)
+			if err != nil {
+				return "", fmt.Errorf("sched_getattr: %w", err)
+			}
+			return "sched_setattr", unix.SchedSetAttr(v.Pid, attr, 0)
+		})},
+		{"set its disk priority", calls("ioprio_set", unix.SYS_IOPRIO_SET, func(v *Victim) [5]uintptr {
+			const whoProcess, bestEffort = 1, 2<<13 | 4
+			return [5]uintptr{whoProcess, uintptr(v.Pid), bestEffort}
+		})},
+	}
+}
+
+// contact is one way to another command.
+type contact struct {
+	name string
+	try  act
+}
+
+// quietSignal is a signal that does nothing to who does not ask for it.
+const quietSignal = unix.SIGWINCH
+
+// toSibling is an act on the victim. Where that is in another pid namespace, its
+// number may be that of one of the prober's own command.
+func toSibling(do func(v *Victim) (string, error)) act {
+	return func(f *Facts) (string, error) {
+		v := &f.Sibling
+		words, err := readSome(inProc(v.Pid, "cmdline"), 1<<16)
+		if own := !strings.Contains(words, v.Token) || strings.Contains(words, toldOf); v.Pid <= 1 || err == nil && own {
+			return "", errors.New("here this is the number of another process")
+		}
+		return do(v)
+	}
+}
+
+// toldOf stands in the arguments of who is to touch a victim.
+const toldOf = `"Token":`
+
+// throughMem reads the token, and writes it over itself. Who may open the file
+// may do either.
+func throughMem(v *Victim, flags int) (string, error) {
+	m, err := os.OpenFile(inProc(v.Pid, "mem"), flags, 0)
+	if err != nil {
+		return "", err
+	}
+	defer m.Close()
+	got := make([]byte, len(v.Token))
+	if _, err := m.ReadAt(got, int64(v.At)); err != nil || string(got) != v.Token {
+		return "open, and it holds something else", nil //nolint:nilerr // it was opened
+	}
+	if flags == unix.O_RDWR {
+		_, err = m.WriteAt(got, int64(v.At))
+	}
+	return "the token", err
+}
+
+// queued is a siginfo_t as sigqueue(3) makes it.
+func queued() [128]byte {
+	var info [128]byte
+	const siQueue = -1
+	*(*int32)(unsafe.Pointer(&info[0])) = int32(quietSignal)
+	*(*int32)(unsafe.Pointer(&info[8])) = siQueue
+	*(*int32)(unsafe.Pointer(&info[16])) = int32(os.Getpid())
+	*(*int32)(unsafe.Pointer(&info[20])) = int32(os.Getuid())
+	return info
+}
+
+// renices sets the niceness of a process, to what it is.
+func renices(pid int) (string, error) {
+	nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
+	if err != nil {
+		return "", fmt.Errorf("getpriority: %w", err)
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, pid, 20-nice); err != nil { // the call gives 20 less it
+		return "", fmt.Errorf("setpriority: %w", err)
+	}
+	return "setpriority", nil
+}
+
+// setsPolicy sets the scheduling policy of a process, to what it is.
+func setsPolicy(pid int) (string, error) {
+	policy, _, errno := unix.Syscall(unix.SYS_SCHED_GETSCHEDULER, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return "", fmt.Errorf("sched_getscheduler: %w", errno)
+	}
+	var none int32
+	return works("sched_setscheduler", unix.SYS_SCHED_SETSCHEDULER, uintptr(pid), policy, uintptr(unsafe.Pointer(&none)))(nil)
+}
+
+// setsProcessors sets the processors of a process, to what they are.
+func setsProcessors(pid int) (string, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		return "", fmt.Errorf("sched_getaffinity: %w", err)
+	}
+	if err := unix.SchedSetaffinity(pid, &set); err != nil {
+		return "", fmt.Errorf("sched_setaffinity: %w", err)
+	}
+	return "sched_setaffinity", nil
+}
+
+// siblings are the ways of a command to another of its box: a row for each
+// touch, and those that no single one is.
+func siblings() []Probe {
+	rows := []Probe{
+		{ID: "B01", Name: "look into any process of another command, by its number", sibling: true, try: lookIntoAny},
+		{ID: "B02", Name: "starve the box's init, and with it all later commands", try: func(f *Facts) (string, error) {
+			return anyOf(
+				func(*Facts) (string, error) { return renices(f.Init) },
+				func(*Facts) (string, error) { return setsPolicy(f.Init) },
+				func(*Facts) (string, error) { return setsProcessors(f.Init) },
+				works("ioprio_set", unix.SYS_IOPRIO_SET, 1, uintptr(f.Init), 2<<13|4),
+			)(f)
+		}},
+		{ID: "B03", Name: "look into a child of one's own, and signal it", Works: true, try: ownChild},
+		{ID: "B04", Name: "schedule oneself", Works: true, try: func(*Facts) (string, error) {
+			runtime.LockOSThread()
+			if err := unix.Setpriority(unix.PRIO_PROCESS, 0, 1); err != nil {
+				return "", fmt.Errorf("setpriority: %w", err)
+			}
+			if what, err := setsPolicy(0); err != nil {
+				return what, err
+			}
+			return setsProcessors(unix.Gettid()) // as pthread_setaffinity_np(3)
+		}},
+	}
+	for i, t := range contacts() {
+		rows = append(rows, Probe{ID: fmt.Sprintf("B%02d", 10+i), Name: "another command: " + t.name, sibling: true, try: t.try})
+	}
+	return rows
+}
+
+// lookIntoAny looks into every process that is not of the prober's session.
+func lookIntoAny(*Facts) (string, error) {
+	own, err := unix.Getsid(0)
+	if err != nil {
+		return "", err
+	}
+	most := 1 << 12
+	for _, pid := range pids() {
+		most = max(most, pid)
+	}
+	seen := 0
+	for pid := 2; pid <= most; pid++ {
+		if sid, err := unix.Getsid(pid); err != nil || sid == own {
+			continue
+		}
+		seen++
+		for name, flags := range map[string]int{"mem": unix.O_RDWR, "environ": unix.O_RDONLY, "fd/1": unix.O_WRONLY, "fd/3": unix.O_WRONLY, "oom_score_adj": unix.O_WRONLY} {
+			if open(inProc(pid, name), flags) == nil {
+				return inProc(pid, name), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%d processes of others, and no way into one", seen)
+}
+
+// ownChild does what programs do with their children.
+func ownChild(*Facts) (string, error) {
+	pid, stop, err := child()
+	if err != nil {
+		return "", fmt.Errorf("start a child: %w", err)
+	}
+	defer stop()
+	for name, flags := range map[string]int{"mem": unix.O_RDWR, "environ": unix.O_RDONLY, "fd/1": unix.O_WRONLY, "oom_score_adj": unix.O_WRONLY} {
+		if err := open(inProc(pid, name), flags); err != nil {
+			return "", err
+		}
+	}
+	for _, name := range []string{"cwd", "exe", "fd/0"} {
+		if _, err := os.Readlink(inProc(pid, name)); err != nil {
+			return "", err
+		}
+	}
+	return "child " + strconv.Itoa(pid), send(pid, quietSignal)
+}
+
+// beside is the life of a victim beside others in a box: it tells who it is, and
+// stays.
+func beside(token string) error {
+	v := Victim{Token: token, Pid: os.Getpid(), At: uint64(uintptr(unsafe.Pointer(&memory)))}
+	if len(token) < 8 || len(token) > len(memory) {
+		return fmt.Errorf("token of %d bytes", len(token))
+	}
+	copy(memory[:], token)
+	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0) // as in newVictim
+	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil {
+		return err
+	}
+	linger(nil)
+	return nil
+}
+
+// Beside are the words of a command that is a victim with a token: it writes who
+// it is, a [Victim] as JSON, and stays.
+func Beside(token string) []string { return []string{boxed, partBeside, token} }
+
+// Touch are the words of a command that tries all touches on a victim.
+func Touch(v Victim) ([]string, error) {
+	text, err := json.Marshal(v)
+	return []string{boxed, partTouch, string(text)}, err
+}
+
+// Touched is how they went, from what that command wrote.
+func Touched(out string) (map[string]Outcome, error) {
+	outcomes := map[string]Outcome{}
+	for line := range strings.Lines(out) {
+		var r reply
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Step != done {
+			return nil, fmt.Errorf("the prober said %q", line)
+		}
+		outcomes[r.ID] = Outcome{Through: r.Through, Detail: r.Detail}
+	}
+	if len(outcomes) != len(contacts()) {
+		return nil, fmt.Errorf("the prober tried %d of %d ways", len(outcomes), len(contacts()))
+	}
+	return outcomes, nil
+}
+
+// touchAll tries all touches on a victim, which it is told of as its argument,
+// and tells how each went.
+func touchAll(arg string) error {
+	var f Facts
+	if err := json.Unmarshal([]byte(arg), &f.Sibling); err != nil {
+		return fmt.Errorf("read of whom: %w", err)
+	}
+	out := json.NewEncoder(os.Stdout)
+	for _, t := range contacts() {
+		r := reply{Step: done, ID: t.name}
+		var err error
+		r.Detail, err = t.try(&f)
+		if r.Through = err == nil; err != nil {
+			r.Detail = err.Error()
+		}
+		if err := out.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

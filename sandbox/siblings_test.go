@@ -1,0 +1,375 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/escape"
+)
+
+// These tests are about two commands of one box: neither may look into the
+// other, steer it or starve it, however each was started.
+
+// casesEnv is how many cases a test that makes them at random is to try.
+const casesEnv = "BELLJAR_TEST_CASES"
+
+// cases is that, or a few.
+func cases(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv(casesEnv)
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q, want a number above zero", casesEnv, text)
+	}
+	return n
+}
+
+// starting is a way in which commands of a box are started.
+type starting struct {
+	name string
+	warm bool                                              // by a shell that waits for it
+	make func(t *testing.T, c *sandbox.Cmd, argv []string) // the rest of the command
+}
+
+// startings are all ways: those of the tools, of hooks and of belljar itself.
+var startings = []starting{
+	{"warm shell", true, func(_ *testing.T, c *sandbox.Cmd, argv []string) { c.Shell = script(argv) }},
+	{"warm shell that moves", true, func(_ *testing.T, c *sandbox.Cmd, argv []string) { c.Shell = "cd /tmp; " + script(argv) }},
+	{"shell with variables", false, func(_ *testing.T, c *sandbox.Cmd, argv []string) {
+		c.Shell, c.Env = script(argv), map[string]string{"TOKEN": "of the call"}
+	}},
+	{"shell with input", false, func(_ *testing.T, c *sandbox.Cmd, argv []string) {
+		c.Shell, c.Stdin = script(argv), []byte("input")
+	}},
+	{"program", false, func(_ *testing.T, c *sandbox.Cmd, argv []string) { c.Argv = argv }},
+	{"background shell", false, func(_ *testing.T, c *sandbox.Cmd, argv []string) { c.Shell, c.Background = script(argv), true }},
+	{"background program", false, func(_ *testing.T, c *sandbox.Cmd, argv []string) { c.Argv, c.Background = argv, true }},
+	{"hook", false, func(_ *testing.T, c *sandbox.Cmd, argv []string) {
+		c.Argv, c.Stdin, c.Env = []string{"bash", "-c", script(argv), "hook", "event"}, []byte("{}"), map[string]string{"HOOK_EVENT": "sync"}
+		c.Out, c.Err, c.Record = c.Record, io.Discard, nil
+	}},
+	{"reading of a file", false, func(_ *testing.T, c *sandbox.Cmd, argv []string) {
+		c.Shell, c.Env = script(argv), map[string]string{"BELLJAR_PATH": "x"}
+		c.Out, c.Err, c.Record = c.Record, io.Discard, nil
+	}},
+	{"terminal", false, func(t *testing.T, c *sandbox.Cmd, argv []string) {
+		r, w := io.Pipe()
+		t.Cleanup(func() { w.Close() })
+		c.Argv, c.Terminal, c.In = argv, &sandbox.Size{Rows: 24, Columns: 80}, r
+		c.Out, c.Record = c.Record, nil
+	}},
+	{"program with files", false, func(t *testing.T, c *sandbox.Cmd, argv []string) {
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { null.Close() })
+		c.Argv, c.Files = argv, []*os.File{null, null}
+	}},
+}
+
+// script is a program's words as a script that becomes it.
+func script(argv []string) string { return "exec " + quoted(argv) }
+
+func quoted(argv []string) string {
+	var words []string
+	for _, a := range argv {
+		words = append(words, "'"+strings.ReplaceAll(a, "'", `'\''`)+"'")
+	}
+	return strings.Join(words, " ")
+}
+
+// depths are the ways in which a program stands in its command.
+var depths = []struct {
+	name string
+	wrap func(argv []string) []string
+}{
+	{"itself", func(argv []string) []string { return argv }},
+	{"as a child", func(argv []string) []string { return []string{"bash", "-c", quoted(argv) + "; true"} }},
+	{"in a session of its own", func(argv []string) []string { return []string{"bash", "-c", "setsid -w " + quoted(argv) + "; true"} }},
+	{"in a pipeline", func(argv []string) []string { return []string{"bash", "-c", "{ " + quoted(argv) + "; } | cat"} }},
+	{"as an orphan", func(argv []string) []string {
+		return []string{"bash", "-c", "exec 5> >(cat); (setsid " + quoted(argv) + " >&5 &); exec 5>&-; wait $!"}
+	}},
+}
+
+// toldLine is written what a command writes, and tells of its first line.
+type toldLine struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	once sync.Once
+	line chan string
+}
+
+func newToldLine() *toldLine { return &toldLine{line: make(chan string, 1)} }
+
+// Write keeps everything.
+func (f *toldLine) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.text.Write(p)
+	if before, _, ok := strings.Cut(f.text.String(), "\n"); ok {
+		f.once.Do(func() { f.line <- before })
+	}
+	return len(p), nil
+}
+
+// Close does nothing.
+func (f *toldLine) Close() error { return nil }
+
+// String is what was written.
+func (f *toldLine) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.ReplaceAll(f.text.String(), "\r", "") // of a terminal
+}
+
+// begin starts a program in a box in some way.
+func (s *starting) begin(t *testing.T, b *sandbox.Box, argv []string) (*sandbox.Job, *toldLine) {
+	t.Helper()
+	out := newToldLine()
+	c := sandbox.Cmd{Grant: b.Grant(), Timeout: time.Minute, Record: out}
+	s.make(t, &c, argv)
+	if s.warm && !b.WaitWarm() {
+		t.Fatal("there is no warm shell")
+	}
+	j, err := b.Start(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	return j, out
+}
+
+// touch has a command in a box try all ways to a victim.
+func (s *starting) touch(t *testing.T, b *sandbox.Box, v escape.Victim, wrap func([]string) []string) map[string]escape.Outcome {
+	t.Helper()
+	argv, err := escape.Touch(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, out := s.begin(t, b, wrap(argv))
+	r, err := j.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := escape.Touched(out.String())
+	if err != nil {
+		t.Fatalf("%s ended as %v, code %d: %v", s.name, r.Status, r.Code, err)
+	}
+	return outcomes
+}
+
+// A command can do nothing to another of its box, of any two that were started
+// in any two ways. Each way to touch it is a case.
+func TestCommandsApart(t *testing.T) {
+	testApart(t, func(*sandbox.Supervisor) {})
+}
+
+// Nor where there is no Landlock to part them.
+func TestCommandsApartByNamespace(t *testing.T) {
+	testApart(t, (*sandbox.Supervisor).PartsByNamespace)
+}
+
+func testApart(t *testing.T, host func(*sandbox.Supervisor)) {
+	t.Helper()
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	ways := touchable(t)
+	s, _ := world(t)
+	host(s)
+	b, err := s.Open(t.Context(), "box", policytest.GrantWith(t, "pids: 256, memory: 512MiB, tmp: 128MiB"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := escape.Install(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	canTouchOwn(t, b)
+	seed := mathrand.Uint64()
+	if text := os.Getenv("BELLJAR_TEST_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	random := mathrand.New(mathrand.NewPCG(seed, 0))
+	tried, left := 0, cases(t, 6*len(ways))
+	for pair := 0; left > 0; pair++ {
+		victim, attacker := startings[random.IntN(len(startings))], startings[random.IntN(len(startings))]
+		deepVictim, deep := depths[random.IntN(len(depths))], depths[random.IntN(len(depths))]
+		name := fmt.Sprintf("%s (%s) of %s (%s)", attacker.name, deep.name, victim.name, deepVictim.name)
+		var v escape.Victim
+		end := func() {}
+		if spare := random.IntN(8) == 0; spare && !b.WaitWarm() {
+			t.Fatal("there is no warm shell")
+		} else if spare {
+			name = fmt.Sprintf("%s (%s) of a shell that waits", attacker.name, deep.name)
+			v = escape.Victim{Token: "BASH_EXECUTION_STRING", Pid: b.WarmPid()} // stands in its arguments
+			if attacker.warm {
+				attacker = startings[2] // which leaves the shell where it is
+			}
+		} else {
+			j, out := victim.begin(t, b, deepVictim.wrap(escape.Beside(rand.Text())))
+			v = meet(t, j, out)
+			end = func() { j.Kill(0) }
+		}
+		for what, o := range attacker.touch(t, b, v, deep.wrap) {
+			tried, left = tried+1, left-1
+			if o.Through {
+				t.Errorf("pair %d, %s: %s: got through: %s", pair, name, what, o.Detail)
+			}
+		}
+		end()
+		if t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d cases; again with BELLJAR_TEST_SEED=%d", tried, seed)
+}
+
+// meet waits until a victim has said who it is.
+func meet(t *testing.T, j *sandbox.Job, out *toldLine) (v escape.Victim) {
+	t.Helper()
+	select {
+	case line := <-out.line:
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("the victim says %q: %v", line, err)
+		}
+	case <-j.Done():
+		t.Fatalf("the victim ended as %v: %s", j.Status(), out)
+	case <-t.Context().Done():
+		t.Fatal(context.Cause(t.Context()))
+	}
+	return v
+}
+
+// touchable tries all ways outside, on a process of the same user in a session
+// of its own. Each must get through there, or it shows nothing in a box.
+func touchable(t *testing.T) []string {
+	t.Helper()
+	out := newToldLine()
+	victim := &exec.Cmd{Path: "/proc/self/exe", Args: escape.Beside(rand.Text()), Env: os.Environ(), Stdout: out, Stderr: new(bytes.Buffer), SysProcAttr: &unix.SysProcAttr{Setsid: true}}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = victim.Process.Kill()
+		_ = victim.Wait()
+	}()
+	var v escape.Victim
+	if err := json.Unmarshal([]byte(<-out.line), &v); err != nil {
+		t.Fatal(err)
+	}
+	argv, err := escape.Touch(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := (&exec.Cmd{Path: "/proc/self/exe", Args: argv, Env: os.Environ()}).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := escape.Touched(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, o := range outcomes {
+		if !o.Through {
+			t.Errorf("outside, %s does not get through either, so it shows nothing: %s", what, o.Detail)
+		}
+	}
+	return slices.Sorted(maps.Keys(outcomes))
+}
+
+// canTouchOwn has a command in the box try the same on a process of its own: what
+// programs do with their children must get through, or the refusals of others
+// show nothing.
+func canTouchOwn(t *testing.T, b *sandbox.Box) {
+	t.Helper()
+	touch, err := escape.Touch(escape.Victim{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, out := shell(t, b, "exec 9< <(setsid "+quoted(escape.Beside(rand.Text()))+"); read -r who <&9; "+quoted(touch[:2])+` "$who"`)
+	outcomes, err := escape.Touched(out)
+	if err != nil {
+		t.Fatalf("%v, code %d: %v", r.Status, r.Code, err)
+	}
+	for _, what := range []string{
+		"read its memory", "write its memory", "read its environment", "read its arguments", "read its state", "open its output", "list its descriptors",
+		"follow its program", "signal it", "signal its thread", "signal it by a descriptor", "have it killed first for memory",
+	} {
+		if o := outcomes[what]; !o.Through {
+			t.Errorf("a command cannot %s of its own: %q", what, o.Detail)
+		}
+	}
+}
+
+// told are two pipes with names, by which a job learns whom to attack and says
+// that it is done.
+const told = "mkfifo /tmp/who /tmp/tried"
+
+// beside has a job attack a command that a warm shell runs, which waits for that,
+// and returns how the command ended.
+func beside(t *testing.T, attack, command string) (sandbox.Result, string) {
+	t.Helper()
+	b, _ := openBox(t, grant(t))
+	shell(t, b, told)
+	j, err := b.Start(t.Context(), sandbox.Cmd{
+		Grant: b.Grant(), Background: true, Timeout: time.Minute,
+		Shell: "read -r pid </tmp/who\n" + attack + "\necho >/tmp/tried",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Kill(0)
+	if !b.WaitWarm() {
+		t.Fatal("there is no warm shell")
+	}
+	return shell(t, b, command)
+}
+
+// A job cannot write into the output of a later command and end it: what a
+// test run says would be what a dependency's leftover server wants it to say.
+func TestJobForgesNoOutput(t *testing.T) {
+	r, out := beside(t, `echo "ALL TESTS PASSED" >/proc/$pid/fd/1
+tr '\0' '\n' </proc/$pid/environ >/tmp/seen
+kill -9 $pid 2>/dev/null`, `echo $$ >/tmp/who; read -r </tmp/tried; echo "3 TESTS FAILED"; cat /tmp/seen 2>/dev/null; exit 1`)
+	if r.Code != 1 || r.Status != sandbox.Exited || out != "3 TESTS FAILED\n" {
+		t.Errorf("got %v, code %d, %q", r.Status, r.Code, out)
+	}
+}
+
+// Nor can it change a word in the memory of a command: what a person said yes to
+// would not be what runs.
+func TestJobRewritesNoCommand(t *testing.T) {
+	_, out := beside(t, `while read -r range rights _; do
+  from=$((16#${range%-*})) to=$((16#${range#*-}))
+  [[ $rights == rw* ]] && ((to - from < 1 << 22)) || continue
+  while IFS=: read -r at _; do
+    printf evil | dd of=/proc/$pid/mem bs=1 seek=$((from + at)) conv=notrunc status=none
+  done < <(dd if=/proc/$pid/mem bs=4096 skip=$((from / 4096)) count=$(((to - from) / 4096)) status=none | grep -abo docs)
+done </proc/$pid/maps`, `echo $$ >/tmp/who; read -r </tmp/tried; echo push docs`)
+	if out != "push docs\n" {
+		t.Errorf("got %q", out)
+	}
+}
