@@ -48,9 +48,11 @@ func (b *Box) WarmPid() int {
 	return int(b.warm.job.pid.Load())
 }
 
-// PartsByNamespace has boxes to come do without Landlock, as on a kernel that
-// has none.
-func (s *Supervisor) PartsByNamespace() { s.host.landlock = 0 }
+// SetLandlock has boxes to come use no later version of Landlock's interface, as
+// on an older kernel; 0 is none.
+func (s *Supervisor) SetLandlock(version int) {
+	s.host.landlock = min(s.host.landlock, landlock(version))
+}
 
 // asleep reports whether all that is in a leaf waits for something.
 func asleep(l *leaf) bool {

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -26,6 +27,13 @@ func TestMain(m *testing.M) {
 	bypassMain()
 	if marker := os.Getenv(childEnv); marker != "" {
 		child(marker)
+	}
+	if os.Getenv(layersEnv) != "" {
+		if err := layered(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	testenv.Main(m)
 }

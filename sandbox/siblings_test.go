@@ -11,16 +11,19 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
@@ -184,20 +187,20 @@ func (s *starting) touch(t *testing.T, b *sandbox.Box, v escape.Victim, wrap fun
 // A command can do nothing to another of its box, of any two that were started
 // in any two ways. Each way to touch it is a case.
 func TestCommandsApart(t *testing.T) {
-	testApart(t, func(*sandbox.Supervisor) {})
+	testApart(t, 99)
 }
 
 // Nor where there is no Landlock to part them.
 func TestCommandsApartByNamespace(t *testing.T) {
-	testApart(t, (*sandbox.Supervisor).PartsByNamespace)
+	testApart(t, 0)
 }
 
-func testApart(t *testing.T, host func(*sandbox.Supervisor)) {
+func testApart(t *testing.T, landlock int) {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	ways := touchable(t)
 	s, _ := world(t)
-	host(s)
+	s.SetLandlock(landlock)
 	b, err := s.Open(t.Context(), "box", policytest.GrantWith(t, "pids: 256, memory: 512MiB, tmp: 128MiB"))
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +339,8 @@ func beside(t *testing.T, attack, command string) (sandbox.Result, string) {
 	shell(t, b, told)
 	j, err := b.Start(t.Context(), sandbox.Cmd{
 		Grant: b.Grant(), Background: true, Timeout: time.Minute,
-		Shell: "read -r pid </tmp/who\n" + attack + "\necho >/tmp/tried",
+		// In a pid namespace of its own the number is that of the job itself.
+		Shell: "read -r pid </tmp/who\nif ((pid != $$)); then\n" + attack + "\nfi\necho >/tmp/tried",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -371,5 +375,99 @@ func TestJobRewritesNoCommand(t *testing.T) {
 done </proc/$pid/maps`, `echo $$ >/tmp/who; read -r </tmp/tried; echo push docs`)
 	if out != "push docs\n" {
 		t.Errorf("got %q", out)
+	}
+}
+
+// Each version of Landlock parts commands, as far as it can, and leaves the right
+// to move files from one directory to another.
+func TestLandlockVersions(t *testing.T) {
+	for _, version := range []int{0, 1, 2, 5, 6} {
+		t.Run(strconv.Itoa(version), func(t *testing.T) {
+			s, _ := world(t)
+			s.SetLandlock(version)
+			b, err := s.Open(t.Context(), "box", grant(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, dir := range []string{"/tmp", "/workspace"} {
+				if r, out := shell(t, b, "cd "+dir+"; mkdir a b && echo x >a/f && ln a/f b/g && mv b/g a/h"); r.Code != 0 {
+					t.Errorf("files cannot be moved in %s: %s", dir, out)
+				}
+			}
+			shell(t, b, told)
+			j, err := b.Start(t.Context(), sandbox.Cmd{
+				Grant: b.Grant(), Background: true, Timeout: time.Minute,
+				Shell: "read -r pid </tmp/who; ((pid != $$)) && { : </proc/$pid/environ; } 2>/tmp/why && echo read; echo >/tmp/tried",
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = shell(t, b, "echo $$ >/tmp/who; read -r </tmp/tried")
+			if r, err := j.Wait(t.Context()); err != nil || read(t, r.Output) != "" {
+				t.Errorf("a job reads the environment of another command: %v, %v", r.Status, err)
+			}
+		})
+	}
+}
+
+// layersEnv has the test binary put itself below so many domains of Landlock
+// that one more fits, and try to run a command: that of the box is the one.
+const layersEnv = "SANDBOX_TEST_LAYERS"
+
+// layered is that program.
+func layered() error {
+	if os.Getenv(layersEnv) == "to do" {
+		const most = 16 // landlock(7), "Ruleset layers"
+		runtime.LockOSThread()
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		attr := [3]uint64{2: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET} // no files, or nothing could be mounted
+		fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+		for n := 1; n < most && errno == 0; n++ {
+			_, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
+		}
+		if errno != 0 {
+			return errno
+		}
+		if err := os.Setenv(layersEnv, "done"); err != nil {
+			return err
+		}
+		return unix.Exec("/proc/self/exe", os.Args, os.Environ())
+	}
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s, err := sandbox.New(sandbox.Config{Workspace: dir})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	g := policies.Default().Decide(policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"}).Grant
+	b, err := s.Open(context.Background(), "box", g)
+	if err != nil {
+		return err
+	}
+	r, err := b.Run(context.Background(), sandbox.Cmd{Grant: g, Shell: "echo ran", Timeout: time.Minute})
+	if err == nil {
+		return fmt.Errorf("it ran: %v, code %d", r.Status, r.Code)
+	}
+	fmt.Println(err)
+	return nil
+}
+
+// A command whose domain cannot be made does not run.
+func TestCommandWithoutDomain(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	if !b.HasLeaves() {
+		t.Skip("here commands are parted by namespaces")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), layersEnv+"=to do")
+	out, err := c.CombinedOutput()
+	if want := "could not be parted from the others"; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %q, %v, want %q", out, err, want)
 	}
 }

@@ -138,8 +138,14 @@ func survivor(id string) act {
 func gone(f *Facts) (string, error) {
 	// One that was killed may still be at its last steps.
 	dead := func() bool {
-		s := state(f.Init)
-		return s == "" || s == "Z" || s == "T"
+		switch state(f.Init) {
+		case "Z", "T":
+			return true
+		case "":
+			// Or /proc does not show it. Who may not be signalled is there.
+			return errors.Is(send(f.Init, 0), unix.ESRCH)
+		}
+		return false
 	}
 	if !soon(time.Second, dead) {
 		return "", fmt.Errorf("process %d lives", f.Init)
