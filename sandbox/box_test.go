@@ -247,8 +247,8 @@ func TestInitSurvives(t *testing.T) {
 	if _, out := shell(t, b, "echo alive"); out != "alive\n" {
 		t.Errorf("output %q, want alive", out)
 	}
-	_, out := shell(t, b, "cat /proc/1/environ /proc/1/mem /proc/1/maps 2>&1 | grep -vc denied; ls /proc/1/fd /proc/1/root 2>&1 | grep -vc denied; cat /proc/1/cmdline /proc/1/comm")
-	if out != "0\n0\nbelljar-init\n" { // it gave its words back to the kernel, but for its name
+	_, out := shell(t, b, "cat /proc/1/environ /proc/1/mem /proc/1/maps /proc/1/cmdline /proc/1/comm 2>/dev/null; ls -d /proc/1 /proc/1/fd /proc/1/root 2>/dev/null; ls /proc | grep -x 1; ls -d /proc/self")
+	if out != "/proc/self\n" {
 		t.Errorf("of process 1 a command sees %q", out)
 	}
 }
