@@ -1,0 +1,102 @@
+package hostexec
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Passed are the variables of this process that a program outside a box gets, if
+// they are set, beside those that its caller names. None of them can hold code.
+// A name that ends in * stands for all that begin so. PATH is cleaned.
+var Passed = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_*", "TMPDIR",
+	"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+	"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
+	"SSH_AUTH_SOCK", "GNUPGHOME", "PASSWORD_STORE_DIR", "KRB5CCNAME",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+	"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
+}
+
+// carries matches variables by which code gets into a program: of the dynamic
+// linker (ld.so(8)), shells, interpreters, git, make, pagers and editors. No
+// caller can have one of them passed.
+var carries = regexp.MustCompile(`^(LD_.*|GCONV_PATH|LOCPATH|GLIBC_TUNABLES|` +
+	`BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|ZDOTDIR|` +
+	`PYTHON.*|NODE_OPTIONS|NODE_PATH|NODE_REPL.*|PERL.*|RUBY.*|GEM_.*|BUNDLE_.*|LUA_.*|PHPRC|PHP_INI_SCAN_DIR|R_(PROFILE|ENVIRON|LIBS).*|` +
+	`JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH|` +
+	`GIT_.*|MAKEFLAGS|MAKEFILES|GNUMAKEFLAGS|GOFLAGS|npm_config_.*|NPM_CONFIG_.*|OPENSSL_(CONF|MODULES|ENGINES)|` +
+	`EDITOR|VISUAL|PAGER|.*_PAGER|MANPAGER|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|TERMINFO.*|TERMCAP|TERMPATH)$`)
+
+// CheckPass says why a variable cannot be passed to a program.
+func CheckPass(name string) error {
+	switch {
+	case name == "" || strings.ContainsAny(name, "=*\x00"):
+		return fmt.Errorf("%q is not the name of a variable", name)
+	case carries.MatchString(name):
+		return fmt.Errorf("the variable %s can hold code, or say where code is, so no program outside a box gets it; use a small program that sets it and starts yours", name)
+	}
+	return nil
+}
+
+// passes reports whether a variable is one of those that pass.
+func passes(name string, also []string) bool {
+	return slices.ContainsFunc(Passed, func(p string) bool {
+		prefix, many := strings.CutSuffix(p, "*")
+		return p == name || many && strings.HasPrefix(name, prefix)
+	}) || slices.Contains(also, name)
+}
+
+// Environ is the environment of a program: those variables of inherited that are
+// in [Passed] or in also, and what keeps interpreters from looking for code where
+// a box writes. It fails where one of them names such a place: a HOME in the
+// workspace, for example, from which every program reads its configuration.
+func (b Boxes) Environ(inherited, also []string) ([]string, error) {
+	for _, name := range also {
+		if err := CheckPass(name); err != nil {
+			return nil, err
+		}
+	}
+	path := ""
+	env := make([]string, 0, len(Passed)+len(fixed))
+	for _, v := range inherited {
+		name, value, _ := strings.Cut(v, "=")
+		switch {
+		case name == "PATH":
+			path = value
+			continue
+		case !passes(name, also):
+			continue
+		case filepath.IsAbs(value):
+			if err := b.Check(value); err != nil {
+				return nil, fmt.Errorf("the variable %s: %w", name, err)
+			}
+		}
+		env = append(env, v)
+	}
+	env = append(env, "PATH="+b.cleanPath(path))
+	if len(b.dirs) > 0 {
+		env = append(env, "GIT_CEILING_DIRECTORIES="+strings.Join(b.dirs, ":"))
+	}
+	return append(env, fixed...), nil
+}
+
+// fixed are the variables of every program.
+var fixed = []string{
+	// No module from the directory of a script or from the working directory
+	// (Python 3.11; python(1)).
+	"PYTHONSAFEPATH=1",
+	// A repository's own configuration starts programs: fsmonitor, hooks, filters,
+	// diff drivers, and more with each version. So git looks for no repository by
+	// itself (git(1), GIT_DIR). A program that names one with --git-dir relies on
+	// it; what needs no further file there is off all the same, above what the
+	// repository says (git-config(1), GIT_CONFIG_COUNT).
+	"GIT_DIR=/dev/null",
+	"GIT_CONFIG_COUNT=3",
+	"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_VALUE_0=false",
+	"GIT_CONFIG_KEY_1=core.hooksPath", "GIT_CONFIG_VALUE_1=/dev/null",
+	"GIT_CONFIG_KEY_2=protocol.ext.allow", "GIT_CONFIG_VALUE_2=never",
+	"GIT_TERMINAL_PROMPT=0",
+}

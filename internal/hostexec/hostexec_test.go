@@ -1,0 +1,300 @@
+package hostexec_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/hostexec"
+	"belljar.dev/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// sh is a run of a script by sh that is in order, with what it prints.
+func sh(t *testing.T, script string, out *bytes.Buffer) hostexec.Program {
+	t.Helper()
+	return hostexec.Program{
+		Argv: []string{"sh", "-c"}, Data: []string{script}, Dir: "/", Boxes: hostexec.WrittenIn(), Timeout: time.Minute,
+		Inherit: os.Environ(), Cgroup: testenv.CgroupDir(t), Stdout: out, Output: 64 << 10,
+	}
+}
+
+func TestRun(t *testing.T) {
+	var out bytes.Buffer
+	p := sh(t, "pwd; cat; exit 7", &out)
+	p.Stdin = []byte("in")
+	if code, err := hostexec.Run(t.Context(), p); code != 7 || err != nil || out.String() != "/\nin" {
+		t.Errorf("got %d, %v, %q", code, err, out.String())
+	}
+	// What it does not read is not waited for.
+	p = sh(t, "exit 0", &out)
+	p.Stdin = bytes.Repeat([]byte("x"), hostexec.MaxStdin)
+	if code, err := hostexec.Run(t.Context(), p); code != 0 || err != nil {
+		t.Errorf("got %d, %v", code, err)
+	}
+}
+
+// TestNothingIsLeftToChance: a program that does not say all it must is refused,
+// the zero value first.
+func TestNothingIsLeftToChance(t *testing.T) {
+	dir := t.TempDir()
+	boxed := filepath.Join(dir, "boxed")
+	for _, name := range []string{"boxed/bin", "bin", "proper"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{
+		"boxed/out": filepath.Join(dir, "proper"), "in": boxed, "over": filepath.Join(dir, "boxed/out"), "loop": filepath.Join(dir, "loop"),
+		"bin/tool": filepath.Join(boxed, "bin/tool"), "dots": "boxed/out/..",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(boxed, "bin/tool"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := hostexec.Run(t.Context(), hostexec.Program{}); err == nil {
+		t.Errorf("the zero value ran: %d", code)
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for name, change := range map[string]func(p *hostexec.Program){
+		"no program":                         func(p *hostexec.Program) { p.Argv = nil },
+		"no directory":                       func(p *hostexec.Program) { p.Dir = "" },
+		"a relative directory":               func(p *hostexec.Program) { p.Dir = "." },
+		"no word about boxes":                func(p *hostexec.Program) { p.Boxes = hostexec.Boxes{} },
+		"no deadline":                        func(p *hostexec.Program) { p.Timeout = 0 },
+		"a deadline below none":              func(p *hostexec.Program) { p.Timeout = -1 },
+		"a deadline beyond the most":         func(p *hostexec.Program) { p.Timeout = hostexec.MaxTimeout + 1 },
+		"no bound of output":                 func(p *hostexec.Program) { p.Output = 0 },
+		"too much output":                    func(p *hostexec.Program) { p.Output = hostexec.MaxOutput + 1 },
+		"too much input":                     func(p *hostexec.Program) { p.Stdin = make([]byte, hostexec.MaxStdin+1) },
+		"a directory of boxes":               func(p *hostexec.Program) { p.Dir = boxed },
+		"a directory in one of boxes":        func(p *hostexec.Program) { p.Dir = in("boxed/bin") },
+		"a link to one":                      func(p *hostexec.Program) { p.Dir = in("in") },
+		"a link that lies in one":            func(p *hostexec.Program) { p.Dir = in("boxed/out") },
+		"a link by way of one":               func(p *hostexec.Program) { p.Dir = in("over") },
+		"a link through one and up":          func(p *hostexec.Program) { p.Dir = in("dots") },
+		"a path through one and up":          func(p *hostexec.Program) { p.Dir = in("boxed") + "/out/.." },
+		"links without end":                  func(p *hostexec.Program) { p.Dir = in("loop") },
+		"a program of boxes":                 func(p *hostexec.Program) { p.Argv = []string{in("boxed/bin/tool")} },
+		"a program by a link":                func(p *hostexec.Program) { p.Argv = []string{in("bin/tool")} },
+		"a program by a link on the PATH":    func(p *hostexec.Program) { p.Argv, p.Inherit = []string{"tool"}, []string{"PATH=" + in("bin")} },
+		"a program by a relative path":       func(p *hostexec.Program) { p.Argv = []string{"./sh"} },
+		"a program of no name":               func(p *hostexec.Program) { p.Argv = []string{""} },
+		"an argument of boxes":               func(p *hostexec.Program) { p.Argv = []string{"cat", in("boxed/x")} },
+		"an option of boxes":                 func(p *hostexec.Program) { p.Argv = []string{"cat", "--file=" + in("boxed/x")} },
+		"a source of boxes":                  func(p *hostexec.Program) { p.Sources = []string{in("boxed/x")} },
+		"a HOME of boxes":                    func(p *hostexec.Program) { p.Inherit = []string{"HOME=" + boxed} },
+		"a configuration of boxes":           func(p *hostexec.Program) { p.Inherit = []string{"XDG_CONFIG_HOME=" + in("in/config")} },
+		"a variable that can hold code":      func(p *hostexec.Program) { p.Pass = []string{"BASH_ENV"} },
+		"a variable that says where code is": func(p *hostexec.Program) { p.Pass = []string{"PYTHONPATH"} },
+		"a function as a variable":           func(p *hostexec.Program) { p.Pass = []string{"BASH_FUNC_ls%%"} },
+		"a cgroup that is not there":         func(p *hostexec.Program) { p.Cgroup = in("none") },
+	} {
+		var out bytes.Buffer
+		p := sh(t, "echo ran", &out)
+		p.Boxes = hostexec.WrittenIn(boxed)
+		if code, err := hostexec.Run(t.Context(), p); err != nil || out.String() != "ran\n" {
+			t.Fatalf("the control: %d, %v", code, err)
+		}
+		out.Reset()
+		change(&p)
+		if code, err := hostexec.Run(t.Context(), p); err == nil || out.Len() > 0 {
+			t.Errorf("%s: got %d, %q, want a refusal", name, code, out.String())
+		}
+	}
+	// A link to a directory of boxes is that directory.
+	var out bytes.Buffer
+	p := sh(t, "echo ran", &out)
+	p.Boxes, p.Dir = hostexec.WrittenIn(in("in")), in("boxed/bin")
+	if _, err := hostexec.Run(t.Context(), p); err == nil {
+		t.Error("a workspace that is named by a link is written under its own name")
+	}
+}
+
+// TestEnvironment: a program gets the variables that are listed and those that its
+// caller names, PATH without what a box writes and without what depends on the
+// directory, and never a variable by which code gets in.
+func TestEnvironment(t *testing.T) {
+	boxed := t.TempDir()
+	for _, name := range []string{"PATH", "HOME", "TZ"} {
+		t.Setenv(name, os.Getenv(name)) // to be put back
+	}
+	t.Setenv("PATH", strings.Join([]string{"", ".", "bin", boxed, filepath.Join(boxed, "bin"), "/usr/bin", "/bin"}, ":"))
+	t.Setenv("HOME", "/")
+	t.Setenv("LC_MESSAGES", "C")
+	t.Setenv("TOKEN", "t")
+	t.Setenv("OTHER", "o")
+	for _, name := range []string{
+		"LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV", "ENV", "BASH_FUNC_ls%%", "SHELLOPTS", "PS4", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONHOME",
+		"NODE_OPTIONS", "NODE_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_CONFIG_GLOBAL",
+		"MAKEFLAGS", "EDITOR", "PAGER", "LESSOPEN", "JAVA_TOOL_OPTIONS", "npm_config_prefix",
+	} {
+		t.Setenv(name, boxed+"/x")
+		if hostexec.CheckPass(name) == nil {
+			t.Errorf("%s can be passed", name)
+		}
+	}
+	var out bytes.Buffer
+	p := sh(t, "env", &out)
+	p.Boxes, p.Pass, p.Env, p.Inherit = hostexec.WrittenIn(boxed), []string{"TOKEN"}, []string{"OWN=1"}, os.Environ()
+	if code, err := hostexec.Run(t.Context(), p); code != 0 || err != nil {
+		t.Fatalf("got %d, %v", code, err)
+	}
+	got := make(map[string]string)
+	for line := range strings.Lines(out.String()) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		got[name] = value
+	}
+	for name, want := range map[string]string{
+		"PATH": "/usr/bin:/bin", "TOKEN": "t", "OWN": "1", "OTHER": "", "LC_MESSAGES": "C", "PYTHONSAFEPATH": "1", "HOME": "/",
+		"GIT_DIR": "/dev/null", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false", "GIT_CONFIG_VALUE_1": "/dev/null",
+		"GIT_CEILING_DIRECTORIES": boxed,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if strings.Contains(strings.ReplaceAll(out.String(), "GIT_CEILING_DIRECTORIES="+boxed, ""), boxed) {
+		t.Errorf("a variable names the place of boxes:\n%s", out.String())
+	}
+	// Without a PATH there is the system's.
+	if _, err := hostexec.WrittenIn().Find("sh", ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDescriptors: a program gets no descriptor that this process was started
+// with, which Go would pass on.
+func TestDescriptors(t *testing.T) {
+	fd, err := unix.Open("/etc/passwd", unix.O_RDONLY, 0) // without O_CLOEXEC, as one from a client
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	mine, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	var out bytes.Buffer
+	p := sh(t, "for f in /proc/self/fd/*; do readlink $f; done; true", &out)
+	p.Files = []*os.File{mine}
+	if code, err := hostexec.Run(t.Context(), p); code != 0 || err != nil {
+		t.Fatalf("got %d, %v", code, err)
+	}
+	if strings.Contains(out.String(), "passwd") || !strings.Contains(out.String(), "/dev/null") {
+		t.Errorf("it has:\n%s", out.String())
+	}
+}
+
+// TestBounds: a program that takes too long or writes too much is ended, and its
+// caller's end is its own.
+func TestBounds(t *testing.T) {
+	var out bytes.Buffer
+	p := sh(t, "sleep 1000 & sleep 1000", &out)
+	p.Timeout = 50 * time.Millisecond
+	if _, err := hostexec.Run(t.Context(), p); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not end within 50ms") {
+		t.Errorf("got %v", err)
+	}
+	p = sh(t, "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done", &out)
+	p.Output = 1000
+	out.Reset()
+	if _, err := hostexec.Run(t.Context(), p); !errors.Is(err, hostexec.ErrOutput) || out.Len() > 1001 {
+		t.Errorf("got %v, %d bytes", err, out.Len())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := hostexec.Run(ctx, sh(t, "sleep 1000", &out)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNothingIsLeft: what a program started is gone when Run returns, whether it
+// ended by itself or ran out of time, with each kind of fence that this user has.
+// A writer holds the pipe open for as long as it lives.
+func TestNothingIsLeft(t *testing.T) {
+	kinds := map[string]string{"a namespace or a group": ""}
+	if dir := testenv.CgroupDir(t); dir != "" {
+		kinds["a cgroup"] = dir
+	}
+	for kind, cgroup := range kinds {
+		for name, script := range map[string]string{
+			"that ends":     `(echo up; exec sleep 1000) >PIPE & read line <PIPE2`,
+			"that does not": `(echo up; exec sleep 1000) >PIPE & sleep 1000`,
+			// Beyond a process group.
+			"in a session of its own": `setsid sh -c 'echo up; exec sleep 1000' >PIPE & sleep 1000`,
+		} {
+			if strings.Contains(script, "setsid") && os.Geteuid() != 0 && cgroup == "" {
+				continue // the package comment says so
+			}
+			t.Run(kind+" of one "+name, func(t *testing.T) {
+				dir := t.TempDir()
+				pipes := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
+				for _, pipe := range pipes {
+					if err := unix.Mkfifo(pipe, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r, err := os.OpenFile(pipes[0], os.O_RDONLY|unix.O_NONBLOCK, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				goOn, err := os.OpenFile(pipes[1], os.O_RDWR, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer goOn.Close()
+				var out bytes.Buffer
+				p := sh(t, strings.NewReplacer("PIPE2", pipes[1], "PIPE", pipes[0]).Replace(script), &out)
+				p.Cgroup = cgroup
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var wg sync.WaitGroup
+				wg.Go(func() { _, _ = hostexec.Run(ctx, p) })
+				if err := unix.SetNonblock(int(r.Fd()), false); err != nil {
+					t.Fatal(err)
+				}
+				buf := make([]byte, 8)
+				for n := 0; n == 0; { // until the writer is there
+					n, _ = r.Read(buf)
+				}
+				if strings.Contains(script, "read line") {
+					fmt.Fprintln(goOn, "go on")
+				} else {
+					cancel()
+				}
+				wg.Wait()
+				if n, err := r.Read(buf); n != 0 {
+					t.Errorf("got %q, %v, want that the writer is gone", buf[:n], err)
+				}
+				if left, _ := filepath.Glob(filepath.Join(cgroup, "program-*")); cgroup != "" && len(left) > 0 {
+					t.Errorf("left behind: %v", left)
+				}
+			})
+		}
+	}
+}
+
+// TestPassedHoldsNoCode: no variable that passes by itself is one that may not.
+func TestPassedHoldsNoCode(t *testing.T) {
+	for _, name := range hostexec.Passed {
+		name = strings.TrimSuffix(name, "*")
+		if err := hostexec.CheckPass(name); err != nil {
+			t.Error(err)
+		}
+	}
+}

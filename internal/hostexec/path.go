@@ -1,0 +1,169 @@
+package hostexec
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Boxes are the directories that boxes can write. The zero value is refused: a
+// caller for which there are none says so by WrittenIn().
+type Boxes struct {
+	known  bool
+	dirs   []string // absolute, cleaned, as named and without links
+	inside bool     // the paths are a box's own
+}
+
+// WrittenIn are boxes that can write some directories, by their absolute paths.
+func WrittenIn(dirs ...string) Boxes {
+	b := Boxes{known: true}
+	for _, dir := range dirs {
+		b.dirs = append(b.dirs, filepath.Clean(dir))
+		if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+			b.dirs = append(b.dirs, real)
+		}
+	}
+	return b
+}
+
+// WrittenInside are the same as a program in a box sees them. Nothing can be looked
+// at there, so links are not followed.
+func WrittenInside(dirs ...string) Boxes {
+	b := Boxes{known: true, inside: true}
+	for _, dir := range dirs {
+		b.dirs = append(b.dirs, filepath.Clean(dir))
+	}
+	return b
+}
+
+// holds is the directory of boxes that a cleaned absolute path lies in.
+func (b Boxes) holds(path string) (dir string, in bool) {
+	for _, dir := range b.dirs {
+		if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// maxLinks is how many symbolic links the kernel follows (path_resolution(7)).
+const maxLinks = 40
+
+// Check says why a path cannot be relied on: it lies in a directory that a box
+// can write, or a link on the way does. It is not enough to look at where a path
+// ends: a link in the workspace can point to a proper program today. A path need
+// not exist; the part that does is followed.
+func (b Boxes) Check(path string) error {
+	if !b.known {
+		return errors.New("nobody said which directories boxes can write")
+	}
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%q is not an absolute path", path)
+	}
+	// Not cleaned: a/link/.. is where the link leads, and above that.
+	at, rest, links := "/", strings.Split(path, "/"), 0
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, name)
+		if dir, in := b.holds(next); in {
+			return fmt.Errorf("%s lies in %s, which a box can write", path, dir)
+		}
+		if b.inside {
+			at = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		switch {
+		case err == nil:
+			if links++; links > maxLinks {
+				return &fs.PathError{Op: "resolve", Path: path, Err: syscall.ELOOP}
+			}
+			if filepath.IsAbs(target) {
+				at = "/"
+			}
+			rest = append(strings.Split(target, "/"), rest...)
+		case errors.Is(err, syscall.EINVAL), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+			at = next // no link, or nothing that could lead elsewhere
+		default:
+			return fmt.Errorf("resolve %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// cleanPath is a PATH without entries that a box can write, and without those
+// that depend on the working directory.
+func (b Boxes) cleanPath(list string) string {
+	var kept []string
+	for _, dir := range filepath.SplitList(list) {
+		if filepath.IsAbs(dir) && b.Check(dir) == nil {
+			kept = append(kept, dir)
+		}
+	}
+	if len(kept) == 0 {
+		return standardPath
+	}
+	return strings.Join(kept, ":")
+}
+
+// standardPath is where programs are on any system (environ(7), FHS 3.0).
+const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// ErrNotFound is the cause where there is no program of a name.
+var ErrNotFound = errors.New("no such program")
+
+// Find is the absolute path of a program: a name is looked for in the
+// directories of list, a PATH, and an absolute path is taken as it is. No box can
+// write the program or what leads to it.
+func (b Boxes) Find(name, list string) (string, error) {
+	if filepath.IsAbs(name) {
+		if err := b.Check(name); err != nil {
+			return "", err
+		}
+		if err := executable(name); err != nil {
+			return "", err
+		}
+		return name, nil
+	}
+	if strings.Contains(name, "/") {
+		return "", fmt.Errorf("%s depends on the working directory; give the whole path of the program, or its name alone", name)
+	}
+	for _, dir := range filepath.SplitList(b.cleanPath(list)) {
+		path := filepath.Join(dir, name)
+		if name == "" || executable(path) != nil {
+			continue
+		}
+		// A link in a proper directory may lead to an improper one.
+		if err := b.Check(path); err != nil {
+			return "", err
+		}
+		return path, nil
+	}
+	return "", fmt.Errorf("%s: %w", name, ErrNotFound)
+}
+
+// executable says why a file cannot be executed.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", path, ErrNotFound)
+	case err != nil:
+		return err
+	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
+		return &fs.PathError{Op: "execute", Path: path, Err: syscall.EACCES}
+	}
+	return nil
+}
