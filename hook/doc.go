@@ -11,6 +11,6 @@
 // policy refuses. A hook that should answer and does not (it fails, hangs, or
 // floods) has refused.
 //
-// Where hooks run is not decided here: a [Runner] runs those of folders that the
-// operator trusts on the host, and another one all others in a box.
+// Where hooks run is not decided here: one [Runner] runs those that the operator
+// named for that outside a box, and another one all others in a box.
 package hook

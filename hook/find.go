@@ -20,9 +20,6 @@ type Folder struct {
 	// Beneath, where set, is a directory that Dir, relative then, lies in and is
 	// not left: no link on the way is followed.
 	Beneath string
-	// Trusted says that the operator has the hooks run on the host. It must not be
-	// said of a folder that an agent can write.
-	Trusted bool
 }
 
 // path is where the folder is, for people.
@@ -30,13 +27,13 @@ func (f Folder) path() string { return filepath.Join(f.Beneath, f.Dir) }
 
 // Hook is one program.
 type Hook struct {
-	Event   string
-	Name    string
-	Path    string // on the host
-	Sync    bool   // it is waited for
-	Trusted bool
-	Off     bool   // its name begins with "_" or "."
-	Why     string // why it cannot be run; empty where it can
+	Event  string
+	Name   string
+	Path   string // on the host
+	Sync   bool   // it is waited for
+	OnHost bool   // the operator has it run outside a box
+	Off    bool   // its name begins with "_" or "."
+	Why    string // why it cannot be run; empty where it can
 
 	interpreter *interpreter
 	folder      Folder
@@ -50,12 +47,14 @@ type interpreter struct {
 	named   bool     // the first argument is the script's own name
 }
 
-// interpreters are by extension. A file without one is a script for bash.
+// interpreters are by extension. A file without one is a script for bash. Python
+// looks for no module in its working directory or the user's home, and reads no
+// variable (python(1), -I).
 var interpreters = map[string]*interpreter{
 	"":      {"bash", []string{"-c"}, nil, true},
 	".sh":   {"sh", []string{"-c"}, nil, true},
 	".bash": {"bash", []string{"-c"}, nil, true},
-	".py":   {"python3", []string{"-c"}, nil, false},
+	".py":   {"python3", []string{"-I", "-c"}, nil, false},
 	".js":   {"node", []string{"-e"}, []string{"--"}, true},
 	".mjs":  {"node", []string{"--input-type=module", "-e"}, []string{"--"}, true},
 	".cjs":  {"node", []string{"-e"}, []string{"--"}, true},
@@ -112,7 +111,7 @@ func (f Folder) findIn(root *os.File, event string) ([]Hook, error) {
 	all := make([]Hook, 0, len(files))
 	for _, name := range files {
 		h := Hook{
-			Event: event, Name: name, Path: filepath.Join(f.path(), event, name), Trusted: f.Trusted, folder: f,
+			Event: event, Name: name, Path: filepath.Join(f.path(), event, name), folder: f,
 			Off: strings.HasPrefix(name, "_") || strings.HasPrefix(name, "."), Sync: strings.HasPrefix(strings.TrimLeft(name, "_."), "sync-"),
 		}
 		if strings.EqualFold(name, "README.md") {
@@ -181,24 +180,52 @@ func openScript(dir *os.File, name string) (*os.File, error) {
 	return nil, err
 }
 
-// script is the text of a hook as it is now.
+// script is the text of a hook as it is now. That of a hook on the host comes
+// from a file that nobody else can write, in directories that nobody else can.
 func (h Hook) script() (string, error) {
 	root, err := h.folder.open()
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	f, err := openScript(root, path.Join(h.Event, h.Name))
+	dir, err := beneath(root, h.Event, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	f, err := openScript(dir, h.Name)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if h.OnHost {
+		for _, one := range []*os.File{root, dir, f} {
+			if err := onlyOurs(one); err != nil {
+				return "", err
+			}
+		}
+	}
 	var b strings.Builder
 	n, err := io.Copy(&b, io.LimitReader(f, MaxScript+1))
 	if err == nil && n > MaxScript {
 		err = fmt.Errorf("it has more than %d bytes", MaxScript)
 	}
 	return b.String(), err
+}
+
+// onlyOurs says why a file cannot be relied on to hold what this user wrote.
+func onlyOurs(f *os.File) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return fmt.Errorf("look at %s: %w", f.Name(), err)
+	}
+	switch {
+	case stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user, so the hook does not run outside a box", f.Name())
+	case stat.Mode&0o022 != 0:
+		return fmt.Errorf("other users can write %s, so the hook does not run outside a box; run chmod go-w on it", f.Name())
+	}
+	return nil
 }
 
 // names are the entries of a directory, sorted; too many are an error.

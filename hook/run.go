@@ -7,17 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
 
-// Command is how a hook is run. Either the file at Path is run by Argv[0], or
-// Argv holds its text.
+// Command is how a hook is run: Argv holds an interpreter and the text of the
+// hook, so that what was looked at is what runs. It must not run in a directory
+// in which an agent writes: interpreters look for code there.
 type Command struct {
 	Argv    []string
-	Script  string // the text, for who judges what is run
+	Script  string // the text, for the caller that judges what is run
+	Path    string // where the text was read from, on the host
 	Env     map[string]string
 	Stdin   []byte
 	Session string
@@ -101,25 +101,22 @@ func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs *flood, code
 	when := e.Time.UTC().Format(time.RFC3339)
 	args := []string{e.Name, e.Session, when, string(text)}
 	c := Command{
-		Stdin: text, Session: e.Session, Tenant: e.Tenant, Timeout: s.cfg.Timeout, Out: out, Err: errs,
+		Path: h.Path, Stdin: text, Session: e.Session, Tenant: e.Tenant, Timeout: s.cfg.Timeout, Out: out, Err: errs,
 		Env: map[string]string{"HOOK_EVENT": e.Name, "HOOK_SESSION": e.Session, "HOOK_TIME": when, "HOOK_JSON": string(text)},
 	}
 	runner := s.cfg.Box
-	if h.Trusted {
+	if h.OnHost {
 		runner = s.cfg.Host
-		c.Argv = append([]string{h.interpreter.program, h.Path}, args...)
-	} else {
-		// Its text and not its file: what was looked at is what runs.
-		if c.Script, err = h.script(); err != nil {
-			return err
-		}
-		c.Argv = append(append([]string{h.interpreter.program}, h.interpreter.inline...), c.Script)
-		c.Argv = append(c.Argv, h.interpreter.after...)
-		if h.interpreter.named {
-			c.Argv = append(c.Argv, h.Name)
-		}
-		c.Argv = append(c.Argv, args...)
 	}
+	if c.Script, err = h.script(); err != nil {
+		return err
+	}
+	c.Argv = append(append([]string{h.interpreter.program}, h.interpreter.inline...), c.Script)
+	c.Argv = append(c.Argv, h.interpreter.after...)
+	if h.interpreter.named {
+		c.Argv = append(c.Argv, h.Name)
+	}
+	c.Argv = append(c.Argv, args...)
 	if runner == nil {
 		return errors.New("there is no place to run it in")
 	}
@@ -130,11 +127,12 @@ func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs *flood, code
 	return err
 }
 
-// Environ is the variables of a command as execve(2) takes them, after others.
-func (c Command) Environ(before []string) []string {
-	all := slices.Clip(before)
-	for name := range maps.Keys(c.Env) {
-		all = append(all, name+"="+c.Env[name])
+// Environ is the variables of a command as execve(2) takes them, with that of the
+// workspace as the hook finds it. It is empty where the hook has none.
+func (c Command) Environ(workspace string) []string {
+	all := []string{"HOOK_WORKSPACE=" + workspace}
+	for name, value := range c.Env {
+		all = append(all, name+"="+value)
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -13,7 +14,10 @@ import (
 // Config says how a Set is made.
 type Config struct {
 	Folders []Folder
-	Host    Runner        // runs the hooks of trusted folders
+	// OnHost are the hooks that run outside a box, each by its EVENT/NAME. Each must
+	// be there, in one folder, and not in a directory that an agent can write.
+	OnHost  []string
+	Host    Runner        // runs those of OnHost
 	Box     Runner        // runs all others
 	Timeout time.Duration // of one hook; default DefaultTimeout, at most MaxTimeout
 	Log     *slog.Logger  // gets what became of hooks that are not waited for; nil logs nothing
@@ -24,6 +28,7 @@ type Config struct {
 // concurrent use. Close ends it.
 type Set struct {
 	cfg    Config
+	onHost map[string]bool // by path
 	queue  chan func()
 	ctx    context.Context //nolint:containedctx // of the hooks that nobody waits for: they belong to the Set
 	cancel context.CancelFunc
@@ -46,9 +51,51 @@ func New(ctx context.Context, cfg Config) (*Set, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Set{cfg: cfg, queue: make(chan func(), maxQueue)}
+	s := &Set{cfg: cfg, queue: make(chan func(), maxQueue), onHost: make(map[string]bool)}
+	for _, name := range cfg.OnHost {
+		h, err := s.named(name)
+		if err != nil {
+			return nil, fmt.Errorf("hook %.160q: %w", name, err)
+		}
+		s.onHost[h.Path] = true
+	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s, nil
+}
+
+// named is the one hook that is to run outside a box under a name.
+func (s *Set) named(name string) (Hook, error) {
+	event, file, ok := strings.Cut(name, "/")
+	if !ok || !eventName.MatchString(event) || file == "" || strings.Contains(file, "/") {
+		return Hook{}, errors.New("want EVENT/NAME, for example tool_use/sync-10-check.sh")
+	}
+	all, err := s.found(event)
+	if err != nil {
+		return Hook{}, err
+	}
+	all = slices.DeleteFunc(all, func(h Hook) bool { return h.Name != file })
+	switch {
+	case len(all) == 0:
+		return Hook{}, errors.New("no folder of hooks has it")
+	case len(all) > 1:
+		return Hook{}, fmt.Errorf("%s and %s have this name; rename one", all[0].Path, all[1].Path)
+	case all[0].folder.Beneath != "":
+		return Hook{}, fmt.Errorf("%s lies in the workspace, where a box can write it, so it cannot run outside a box; move it", all[0].Path)
+	}
+	return all[0], nil
+}
+
+// found are the hooks of all folders for an event; with an empty event those for
+// all.
+func (s *Set) found(event string) (all []Hook, err error) {
+	for _, f := range s.cfg.Folders {
+		found, bad := f.find(event)
+		all, err = append(all, found...), errors.Join(err, bad)
+	}
+	for i := range all {
+		all[i].OnHost = s.onHost[all[i].Path]
+	}
+	return all, err
 }
 
 // Timeout is how long a hook may take.
@@ -70,20 +117,11 @@ func (s *Set) Close() {
 }
 
 // List are all hooks with those that are off, by folder, event and name.
-func (s *Set) List() (all []Hook, err error) {
-	for _, f := range s.cfg.Folders {
-		found, bad := f.find("")
-		all, err = append(all, found...), errors.Join(err, bad)
-	}
-	return all, err
-}
+func (s *Set) List() ([]Hook, error) { return s.found("") }
 
 // hooks are those to run for an event, in the order in which they run.
-func (s *Set) hooks(event string) (all []Hook, err error) {
-	for _, f := range s.cfg.Folders {
-		found, bad := f.find(event)
-		all, err = append(all, found...), errors.Join(err, bad)
-	}
+func (s *Set) hooks(event string) ([]Hook, error) {
+	all, err := s.found(event)
 	return slices.DeleteFunc(all, func(h Hook) bool { return h.Off }), err
 }
 

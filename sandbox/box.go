@@ -515,6 +515,9 @@ type Cmd struct {
 	Dir string
 	// Env is added to the environment that the box builds.
 	Env map[string]string
+	// Environ, where it is not nil, is the whole environment, NAME=value: neither
+	// the box's own nor Env counts. Only a program with Argv can have one.
+	Environ []string
 	// Stdin is what the command reads; empty is /dev/null. At most 1 MiB.
 	Stdin []byte
 	// Timeout is the longest the command may run; it must be above zero and
@@ -565,14 +568,16 @@ func (c *Cmd) validate(b *Box) error {
 		return &Refusal{Message: "the command holds a NUL character, which no program can be given"}
 	case len(c.Stdin) > maxStdin:
 		return &Refusal{Message: fmt.Sprintf("stdin is %d bytes long, at most %d are taken; write it to a file first", len(c.Stdin), maxStdin)}
-	case len(c.Env) > maxEnv:
-		return &Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are taken", len(c.Env), maxEnv)}
+	case max(len(c.Env), len(c.Environ)) > maxEnv:
+		return &Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are taken", max(len(c.Env), len(c.Environ)), maxEnv)}
 	case c.Dir != "" && (!filepath.IsAbs(c.Dir) || strings.ContainsRune(c.Dir, 0)):
 		return &Refusal{Message: fmt.Sprintf("working directory %q is not an absolute path in the box", c.Dir)}
 	case c.Terminal != nil && (c.In == nil || c.Out == nil):
 		return &Refusal{Message: "a terminal needs something to read from and to write to"}
 	case len(c.Files) != 0 && (len(c.Files) != ownFiles || c.Terminal != nil):
 		return &Refusal{Message: "a command gets two further files or none, and none with a terminal"}
+	case c.Environ != nil && c.Shell != "":
+		return &Refusal{Message: "a shell has the environment of its box"}
 	case c.Timeout <= 0:
 		return &Refusal{Message: fmt.Sprintf("timeout %s is not above zero", c.Timeout)}
 	case c.Timeout > longest:
@@ -612,7 +617,10 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 			extra["BASH_ENV"], extra["BELLJAR_CWD"] = cwdScript, r.Cwd
 		}
 	}
-	r.Env = merge(b.env, extra)
+	r.Env = c.Environ
+	if c.Environ == nil {
+		r.Env = merge(b.env, extra)
+	}
 	if c.Shell == "" {
 		r.Paths = candidates(c.Argv[0], r.Env)
 	}
@@ -630,6 +638,10 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	}
 	return r
 }
+
+// Environ is what the box's commands find in their environment: what belljar, the
+// image and the profile say.
+func (b *Box) Environ() []string { return slices.Clone(b.env) }
 
 // dir is where the command starts.
 func (c *Cmd) dir(b *Box) string {

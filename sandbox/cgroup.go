@@ -329,6 +329,11 @@ func (c *cgroups) dirs() []string {
 	return dirs
 }
 
+// Cgroup is a directory of the cgroup v2 tree in which a caller may make cgroups
+// for programs that run outside of boxes; empty where there is none. What is in
+// them is killed with the Supervisor, also where that is killed itself.
+func (s *Supervisor) Cgroup() string { return s.groups.v2 }
+
 // close removes our directories. All boxes must be closed.
 func (c *cgroups) close() error {
 	c.ooms.close()

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/netlink"
 )
@@ -198,9 +199,7 @@ func tryInside(root bool) ([]tried, error) {
 		return nil, err
 	}
 	defer r.Close()
-	p, err := os.StartProcess(selfExe, []string{tryName}, &os.ProcAttr{
-		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{nil, nil, nil, w}, Sys: tryAttr(namespaces, root),
-	})
+	p, err := hostexec.Self(tryName, []string{"GOMAXPROCS=1"}, []*os.File{nil, nil, nil, w}, tryAttr(namespaces, root))
 	w.Close()
 	if err != nil {
 		return nil, err
@@ -239,9 +238,7 @@ func tryAttr(flags uintptr, root bool) *syscall.SysProcAttr {
 // tryKind makes one kind of namespace, in a user namespace of its own.
 func tryKind(flag uintptr, root bool) error {
 	// A helper without its control connection ends at once.
-	p, err := os.StartProcess(selfExe, []string{boxinit.MapName}, &os.ProcAttr{
-		Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, nil}, Sys: tryAttr(flag|unix.CLONE_NEWUSER, root),
-	})
+	p, err := hostexec.Self(boxinit.MapName, nil, []*os.File{nil, nil, nil}, tryAttr(flag|unix.CLONE_NEWUSER, root))
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ type image struct {
 }
 
 func newImage() (*image, error) {
-	exe, err := os.Open(selfExe)
+	exe, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return nil, fmt.Errorf("open own program: %w", err)
 	}

@@ -6,11 +6,9 @@ import (
 	"strings"
 	"syscall"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/sandbox/boxinit"
 )
-
-// selfExe is this program, even after its file was replaced by an upgrade.
-const selfExe = "/proc/self/exe"
 
 // keeper is the small process that removes our cgroups should we be killed.
 type keeper struct {
@@ -47,9 +45,7 @@ func startHelper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, 
 		sys = &syscall.SysProcAttr{}
 	}
 	sys.Setsid = true
-	p, err := os.StartProcess(selfExe, []string{name}, &os.ProcAttr{
-		Dir: "/", Env: helperEnv, Files: []*os.File{nil, nil, nil, r}, Sys: sys,
-	})
+	p, err := hostexec.Self(name, helperEnv, []*os.File{nil, nil, nil, r}, sys)
 	if err != nil {
 		w.Close()
 		return nil, nil, err

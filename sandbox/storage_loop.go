@@ -6,18 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/hostexec"
 )
 
 const (
 	loopControl  = "/dev/loop-control"
 	mkfsDeadline = 30 * time.Second
-	loopTries    = 64 // somebody else may take a free device before we do
+	mkfsOutput   = 64 << 10 // bytes; a file system has little to say
+	loopTries    = 64       // somebody else may take a free device before we do
 
 	imageBlock = 4096
 	imageInode = 256 // bytes of one inode; mke2fs(8), -I
@@ -28,11 +30,14 @@ const (
 // differs between hosts. No journal, because an area does not outlive its box.
 const imageFeatures = "none,64bit,dir_index,dir_nlink,extent,extra_isize,filetype,flex_bg,huge_file,large_file,metadata_csum,sparse_super"
 
-// mkfs finds the program that makes a file system. It is root's and is often
-// not on the path of a service.
+// mkfsPlaces are where systems have the program that makes a file system. PATH
+// is not asked: it is often that of a project, and the program runs as root.
+var mkfsPlaces = []string{"/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/bin/mke2fs", "/usr/local/sbin/mke2fs", "/run/current-system/sw/bin/mke2fs"}
+
+// mkfs finds the program that makes a file system.
 func mkfs() (string, error) {
-	for _, name := range []string{"mke2fs", "/usr/sbin/mke2fs", "/sbin/mke2fs"} {
-		if path, err := exec.LookPath(name); err == nil {
+	for _, name := range mkfsPlaces {
+		if path, err := hostexec.WrittenIn().Find(name, ""); err == nil {
 			return path, nil
 		}
 	}
@@ -87,19 +92,25 @@ func makeFileSystem(image *os.File, size, inodes int64, uid int) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), mkfsDeadline) //nolint:forbidigo // bounded, and half a file system is of no use to anybody
-	defer cancel()
-	// The file has no name; the program finds it as its descriptor 3.
-	cmd := exec.CommandContext(ctx, program, "-q", "-F", "-t", "ext4", "-O", imageFeatures,
-		"-b", strconv.Itoa(imageBlock), "-I", strconv.Itoa(imageInode), "-N", strconv.FormatInt(inodes, 10), "-m", "0",
-		"-E", fmt.Sprintf("lazy_itable_init=1,nodiscard,root_owner=%d:%d", uid, uid),
-		"/proc/self/fd/3", strconv.FormatInt(size/imageBlock, 10))
-	cmd.Env, cmd.Dir = []string{"MKE2FS_CONFIG=/dev/null"}, "/"
-	cmd.ExtraFiles = []*os.File{image}
 	var said bytes.Buffer
-	cmd.Stderr = &said // a file system has little to say
-	if err := cmd.Run(); err != nil {
+	code, err := hostexec.Run(context.Background(), hostexec.Program{ //nolint:forbidigo // bounded, and half a file system is of no use to anybody
+		Argv: []string{program, "-q", "-F", "-t", "ext4", "-O", imageFeatures},
+		// The file has no name; the program finds it as its descriptor 3.
+		Data: []string{
+			"-b", strconv.Itoa(imageBlock), "-I", strconv.Itoa(imageInode), "-N", strconv.FormatInt(inodes, 10), "-m", "0",
+			"-E", fmt.Sprintf("lazy_itable_init=1,nodiscard,root_owner=%d:%d", uid, uid),
+			"/proc/self/fd/3", strconv.FormatInt(size/imageBlock, 10),
+		},
+		Files: []*os.File{image},
+		// It is a program of the system, by its whole path, and is told no other.
+		Dir: "/", Env: []string{"MKE2FS_CONFIG=/dev/null"}, Boxes: hostexec.WrittenIn(),
+		Timeout: mkfsDeadline, Stderr: &said, Output: mkfsOutput,
+	})
+	switch {
+	case err != nil:
 		return fmt.Errorf("make file system: %w: %s", err, strings.TrimSpace(said.String()))
+	case code != 0:
+		return fmt.Errorf("make file system: %s: exit status %d: %s", program, code, strings.TrimSpace(said.String()))
 	}
 	return nil
 }

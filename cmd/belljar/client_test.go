@@ -75,6 +75,23 @@ func (p *place) file(t *testing.T, name, text string) string {
 	return name
 }
 
+// outside are the flags by which all hooks of a folder of the place run outside of
+// any box. They must be there.
+func (p *place) outside(t *testing.T, folder string) []string {
+	t.Helper()
+	dir := filepath.Join(p.dir, folder)
+	found, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("hooks in %s: %v, %v", dir, found, err)
+	}
+	flags := []string{"--hooks", dir}
+	for _, hook := range found {
+		name, _ := filepath.Rel(dir, hook)
+		flags = append(flags, "--trust-hook", name)
+	}
+	return flags
+}
+
 // command is belljar with arguments, at the place.
 func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0])

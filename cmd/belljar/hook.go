@@ -32,7 +32,7 @@ func hookCommand() *cobra.Command {
 		Short: "programs of yours that belljar runs at events",
 		Long: `hook makes, lists and tries hooks: programs in folders that belljar runs before
 and after calls, when sessions begin or end, and at events of your own. They run
-in a box, but for those of folders that --trust-hooks names.
+in a box, but for those that --trust-hook names.
 
   belljar hook init
   belljar hook list
@@ -92,8 +92,8 @@ case $(cat) in
 esac
 `,
 	"session_end/_example.sh": `#!/bin/sh
-# Told, and not waited for. In a box, as all hooks but those of folders that
-# --trust-hooks names.
+# Told, and not waited for. In a box, as all hooks but those that --trust-hook
+# names.
 echo "session $HOOK_SESSION is over" >&2
 `,
 }
@@ -143,7 +143,7 @@ type hookInfo struct {
 	Name  string `json:"name"`
 	Path  string `json:"path"`
 	Sync  bool   `json:"sync"`
-	Runs  string `json:"runs"` // "box", "here" or "off"
+	Runs  string `json:"runs"` // "box", "host" or "off"
 	Why   string `json:"why,omitempty"`
 }
 
@@ -160,14 +160,15 @@ func (t *hookTool) list(c *cobra.Command) error {
 	if err != nil {
 		return failure(err)
 	}
-	infos := make([]hookInfo, 0, len(all))
+	infos, outside := make([]hookInfo, 0, len(all)), 0
 	for _, h := range all {
 		info := hookInfo{Event: h.Event, Name: h.Name, Path: h.Path, Sync: h.Sync, Runs: "box", Why: h.Why}
 		switch {
 		case h.Off:
 			info.Runs = "off"
-		case h.Trusted:
-			info.Runs = "here"
+		case h.OnHost:
+			info.Runs = "host"
+			outside++
 		}
 		infos = append(infos, info)
 	}
@@ -189,6 +190,9 @@ func (t *hookTool) list(c *cobra.Command) error {
 			file += " - CANNOT RUN: " + info.Why
 		}
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", info.Event, info.Name, info.Runs, waited, file)
+	}
+	if outside > 0 {
+		fmt.Fprintf(tab, "\nWARNING: what RUNS as \"host\" runs outside of any box, on this machine as you: %d in all.\n", outside)
 	}
 	return failure(tab.Flush())
 }

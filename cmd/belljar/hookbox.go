@@ -5,9 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	hooks "belljar.dev/hook"
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
@@ -37,8 +41,8 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 		return 0, fmt.Errorf("the policy does not let it run (rule %s): %s", d.Rule, d.Reason)
 	}
 	grant := d.Grant
-	if grant.Workspace() == policies.AccessOverlay {
-		// What a hook wrote would lie in a layer of its own, where nobody looks.
+	if grant.Workspace() > policies.AccessRead {
+		// A hook looks; what it wrote beside an overlay nobody would see.
 		if grant, err = grant.Narrow(policies.AccessRead); err != nil {
 			return 0, err
 		}
@@ -50,8 +54,14 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 		return 0, err
 	}
 	defer box.Close()
+	env, err := b.environ(box.Environ(), grant, c)
+	if err != nil {
+		return 0, err
+	}
 	result, err = box.Run(ctx, sandbox.Cmd{
-		Grant: grant, Argv: c.Argv, Env: c.Env, Stdin: c.Stdin, Timeout: min(c.Timeout, grant.Limits().Wall), Out: c.Out, Err: c.Err,
+		// Not in /workspace: an interpreter takes its modules from where it is, and
+		// the agent would have put one there that answers in the hook's place.
+		Grant: grant, Argv: c.Argv, Dir: "/tmp", Environ: env, Stdin: c.Stdin, Timeout: min(c.Timeout, grant.Limits().Wall), Out: c.Out, Err: c.Err,
 	})
 	switch {
 	case err != nil:
@@ -64,6 +74,32 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 		return 0, errors.New("it was stopped: " + result.Status.String())
 	}
 	return result.Code, nil
+}
+
+// environ is the environment of a hook: that of its box's commands, as far as no
+// agent wrote what it names. A profile may have put the workspace's own programs
+// and modules first, for its commands (PATH, PYTHONPATH, HOME).
+func (b *boxRunner) environ(boxed []string, grant policies.Grant, c hooks.Command) ([]string, error) {
+	dirs, workspace := []string{sandbox.Workspace}, ""
+	if grant.Workspace() != policies.AccessNone {
+		workspace = sandbox.Workspace
+	}
+	outside := b.works.boxes()
+	for _, m := range grant.Mounts() {
+		if m.Writable || outside.Check(m.Source) != nil {
+			dirs = append(dirs, m.Target)
+		}
+	}
+	written := hostexec.WrittenInside(dirs...)
+	boxed = slices.DeleteFunc(boxed, func(v string) bool {
+		name, value, _ := strings.Cut(v, "=")
+		return name != "PATH" && filepath.IsAbs(value) && written.Check(value) != nil
+	})
+	env, err := written.Environ(boxed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("the environment of its box: %w", err)
+	}
+	return append(env, c.Environ(workspace)...), nil
 }
 
 // hookArguments is how many arguments of a hook are the event's.

@@ -28,19 +28,19 @@ try sockets ls STATE/servers/SERVER.sock
 echo "{\"note\": \"could:$got\"}"
 `
 
-// A hook of a folder that is not trusted is held by a box as the session's own
+// A hook that is not named to run outside is held by a box as the session's own
 // commands are: the same script that does all of this on the host does none of it
-// there. Where the session's box may not write the workspace, neither may its hook.
+// there. It cannot write the workspace, even where the session's box can.
 func TestAHookCannotLeaveItsBox(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		for _, tt := range []struct {
 			flag, workspace, want string
 		}{
-			{"--trust-hooks", "ro", "could: state home host-write workspace-write server environment loopback sockets"},
+			{"--trust-hook", "ro", "could: state home host-write workspace-write server loopback sockets"},
 			{"--hooks", "ro", "could:"},
-			{"--hooks", "rw", "could: workspace-write"},
+			{"--hooks", "rw", "could:"},
 		} {
-			if w != wires[0] && tt.flag == "--trust-hooks" {
+			if w != wires[0] && tt.flag == "--trust-hook" {
 				continue // what it shows does not depend on the wire
 			}
 			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -52,10 +52,14 @@ func TestAHookCannotLeaveItsBox(t *testing.T) {
 			p.file(t, "secret", "x")
 			p.policy = p.file(t, "policy.yaml", "version: 1\ndefaults: {decision: allow}\nprofiles: {p: {fs: {system: true, workspace: "+tt.workspace+"}}}\n")
 			p.env = append(p.env, "OF_THE_HOST=1")
-			p.flags = []string{tt.flag, filepath.Dir(filepath.Dir(p.file(t, "mine/tool_result/sync-probe.bash", "")))}
+			p.file(t, "mine/tool_result/sync-probe.bash", "")
+			p.flags = []string{"--hooks", filepath.Join(p.dir, "mine")}
+			if tt.flag == "--trust-hook" {
+				p.flags = p.outside(t, "mine")
+			}
 			s := p.start(t, w)
 			workspace := "/workspace"
-			if tt.flag == "--trust-hooks" {
+			if tt.flag == "--trust-hook" {
 				workspace = p.ws
 			}
 			_, port, _ := net.SplitHostPort(l.Addr().String())
@@ -85,13 +89,13 @@ func TestHooksKeepTenantsApart(t *testing.T) {
 defaults: {decision: allow, profile: writes}
 profiles:
   writes: {fs: {system: true, workspace: rw}}
-  reads: {fs: {system: true, workspace: ro}}
+  reads: {fs: {system: true}}
 tenants:
   a: {token: "${env:TOKEN_A}"}
   b: {token: "${env:TOKEN_B}", profile: reads}
 `)
 		folder := filepath.Dir(filepath.Dir(p.file(t, "mine/tool_use/sync-a.bash", `in=$(cat)
-touch /workspace/x 2>/dev/null && w=writes || w=reads
+[ -d /workspace ] && w=writes || w=reads
 echo "{\"note\": \"$w $(grep -o '"tenant":"[ab]"' <<<"$in" | tr -d '"') $(ls /tmp)\"}"
 `)))
 		p.flags = []string{"--hooks", folder}
@@ -120,7 +124,7 @@ func TestOnlySyncHooksAreWaitedFor(t *testing.T) {
 				}
 			}
 			p.file(t, "mine/tool_use/"+name, fmt.Sprintf("echo began >%s; read line <%s; echo \"{\\\"note\\\": \\\"$line\\\"}\"\n", began, goOn))
-			p.flags = []string{"--trust-hooks", filepath.Join(p.dir, "mine")}
+			p.flags = p.outside(t, "mine")
 			s := p.start(t, w)
 			c := s.connect(t, w, nil)
 			answer := make(chan []string, 1)

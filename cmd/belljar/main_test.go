@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition says whether boxes can run here, whether there is curl or a
+// condition says whether boxes can run here, whether there is curl, git, Python or a
 // Chromium, or whether we are root; where TEST_REQUIRE asks for what boxes need,
 // its lack fails the test instead of skipping scripts.
 func condition(t *testing.T, cond string) bool {
@@ -64,6 +64,12 @@ func condition(t *testing.T, cond string) bool {
 		return true
 	case "curl":
 		testenv.Need(t, testenv.Curl)
+		return true
+	case "git":
+		testenv.Need(t, testenv.Git)
+		return true
+	case "python":
+		testenv.Need(t, testenv.Python)
 		return true
 	case "root":
 		return testenv.Root.Missing() == ""

@@ -106,7 +106,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	var tokens []tenantToken
 	if err == nil && r.http {
-		tokens, err = tokensFor(ctx, p, r.gate.now.Load())
+		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), boxesOf(p, r.workspace, r.state))
 	}
 	if err != nil {
 		r.status.refuse(firstLine(err))

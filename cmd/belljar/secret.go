@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
 )
 
@@ -23,10 +23,12 @@ const (
 )
 
 // readSecret is the value of a secret, from where the operator keeps it. The
-// end of its last line is not part of it. Errors name the secret and never
+// end of its last line is not part of it. No box can write the place: an agent
+// would choose which of the operator's files goes out as a secret, or what runs
+// on the host. base is how programs run there. Errors name the secret and never
 // hold a part of it.
-func readSecret(ctx context.Context, name string, s policies.Secret) (string, error) {
-	text, err := secretText(ctx, s)
+func readSecret(ctx context.Context, name string, s policies.Secret, base hostexec.Program) (string, error) {
+	text, err := secretText(ctx, s, base)
 	if err != nil {
 		return "", fmt.Errorf("secret %s: %w", name, err)
 	}
@@ -40,7 +42,7 @@ func readSecret(ctx context.Context, name string, s policies.Secret) (string, er
 	return text, nil
 }
 
-func secretText(ctx context.Context, s policies.Secret) (string, error) {
+func secretText(ctx context.Context, s policies.Secret, base hostexec.Program) (string, error) {
 	switch {
 	case s.Env != "":
 		text, ok := os.LookupEnv(s.Env)
@@ -49,9 +51,12 @@ func secretText(ctx context.Context, s policies.Secret) (string, error) {
 		}
 		return text, nil
 	case s.File != "":
+		if err := base.Boxes.Check(s.File); err != nil {
+			return "", err
+		}
 		return secretFile(s.File)
 	case len(s.Command) > 0:
-		return secretCommand(ctx, s.Command)
+		return secretCommand(ctx, s.Command, base)
 	}
 	return "", errors.New("the policy does not say where it is")
 }
@@ -91,34 +96,17 @@ func ours(info os.FileInfo) bool {
 
 // secretCommand runs a program of the host. What it says on standard error
 // may hold anything and is not repeated.
-func secretCommand(ctx context.Context, argv []string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, secretPatience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	var out bounded
-	cmd.Stdout = &out
-	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("run %s: %w", argv[0], err)
-	}
-	if out.over {
+func secretCommand(ctx context.Context, argv []string, base hostexec.Program) (string, error) {
+	var out bytes.Buffer
+	base.Argv, base.Timeout, base.Stdout, base.Output = argv, secretPatience, &out, secretMost
+	code, err := hostexec.Run(ctx, base)
+	switch {
+	case errors.Is(err, hostexec.ErrOutput):
 		return "", fmt.Errorf("run %s: it printed more than %d bytes", argv[0], secretMost)
+	case err != nil:
+		return "", fmt.Errorf("run %s: %w", argv[0], err)
+	case code != 0:
+		return "", fmt.Errorf("run %s: exit status %d", argv[0], code)
 	}
-	return out.kept.String(), nil
-}
-
-// bounded keeps the first bytes that are written to it. It has no ReadFrom,
-// which io.Copy would call in place of Write.
-type bounded struct {
-	kept bytes.Buffer
-	over bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	room := secretMost - b.kept.Len()
-	if len(p) > room {
-		b.over = true
-	}
-	b.kept.Write(p[:min(len(p), room)])
-	return len(p), nil
+	return out.String(), nil
 }

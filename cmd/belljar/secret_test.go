@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 )
@@ -23,6 +24,9 @@ func TestReadSecret(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -41,6 +45,11 @@ func TestReadSecret(t *testing.T) {
 	}
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(file("plain", hidden+"\n", 0o600), link); err != nil {
+		t.Fatal(err)
+	}
+	base := onHost(t)
+	base.Boxes = hostexec.WrittenIn(t.TempDir(), filepath.Dir(file("written/x", "", 0o600)))
+	if err := os.Symlink(file("proper", hidden, 0o600), filepath.Join(dir, "written", "link")); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -65,6 +74,11 @@ func TestReadSecret(t *testing.T) {
 		{"a directory", policies.Secret{File: dir}, "is no regular file"},
 		{"a pipe", policies.Secret{File: pipe}, "is no regular file"},
 		{"a device", policies.Secret{File: "/dev/zero"}, "is no regular file"},
+		{"a file that a box can write", policies.Secret{File: file("written/own", hidden, 0o600)}, "which a box can write"},
+		{"a link that a box can write", policies.Secret{File: filepath.Join(dir, "written/link")}, "which a box can write"},
+		{"a command that a box can write", policies.Secret{Command: []string{file("written/program", "#!/bin/sh\necho "+hidden, 0o700)}}, "which a box can write"},
+		{"a command that runs what a box can write", policies.Secret{Command: []string{"bash", file("written/script", "echo "+hidden, 0o700)}}, "which a box can write"},
+		{"a command by a relative path", policies.Secret{Command: []string{"./x"}}, "depends on the working directory"},
 		{"a command", bash("echo " + hidden), ""},
 		{"a command that reads its input", bash("cat; echo " + hidden), ""},
 		{"a command that fails", bash("echo " + hidden + "; echo " + hidden + " >&2; exit 3"), "run bash: exit status 3"},
@@ -77,7 +91,10 @@ func TestReadSecret(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := readSecret(t.Context(), "token", tt.secret)
+			if tt.name == "a command that is killed" && os.Geteuid() == 0 && base.Cgroup == "" {
+				t.Skip("process 1 of a pid namespace cannot kill itself")
+			}
+			got, err := readSecret(t.Context(), "token", tt.secret, base)
 			switch {
 			case tt.want == "" && (err != nil || got != hidden):
 				t.Errorf("got %q, %v", got, err)
@@ -90,12 +107,17 @@ func TestReadSecret(t *testing.T) {
 	}
 }
 
+// onHost is how programs run on this machine in tests.
+func onHost(t *testing.T) hostexec.Program {
+	return hostexec.Program{Dir: "/", Boxes: hostexec.WrittenIn(), Inherit: os.Environ(), Cgroup: testenv.CgroupDir(t)}
+}
+
 // A command that does not end is ended.
 func TestReadSecretHasPatience(t *testing.T) {
 	testenv.Need(t, testenv.Bash)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := readSecret(ctx, "token", policies.Secret{Command: []string{"bash", "-c", "echo " + hidden + "; exec sleep 60"}})
+	_, err := readSecret(ctx, "token", policies.Secret{Command: []string{"bash", "-c", "echo " + hidden + "; exec sleep 60"}}, onHost(t))
 	if err == nil || strings.Contains(err.Error(), hidden) || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
@@ -111,7 +133,7 @@ func TestReadSecretOfAnotherUser(t *testing.T) {
 	if err := os.Chown(path, 61234, 61234); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := readSecret(t.Context(), "token", policies.Secret{File: path}); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+	if got, err := readSecret(t.Context(), "token", policies.Secret{File: path}, onHost(t)); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

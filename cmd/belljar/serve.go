@@ -93,7 +93,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 			}
 			// Who waits for a person is told that it waits, and may ask again later.
 			defer context.AfterFunc(ctx, w.approver.stop)()
-			told, err := hooked.open(ctx, w.approver, w.log)
+			told, err := hooked.open(ctx, w.approver, w.boxes(), w.log)
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/plan"
@@ -44,6 +45,7 @@ type setup struct {
 	tenant    string // whose calls those over stdio and of `call` and `run` are
 	http      bool   // clients come over HTTP
 	fixtures  bool   // for the protocol's conformance suite
+	hostEnv   []string
 }
 
 // localTenant is whose calls those of a person at this machine are.
@@ -53,6 +55,7 @@ func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.workspace, "workspace", ".", "directory the boxes see as /workspace")
 	c.Flags().StringVar(&s.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&s.policy, "policy", "", "policy file, or a bundled one as `belljar policy list` names it (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
+	c.Flags().StringArrayVar(&s.hostEnv, "host-env", nil, "name of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; again for more")
 }
 
 // works is what a command works with.
@@ -63,6 +66,7 @@ type works struct {
 	tenant     string           // whose calls are those that come without a token
 	http       bool             // clients come over HTTP
 	fixtures   bool             // for the protocol's conformance suite
+	hostEnv    []string         // further variables of programs outside boxes
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
 	calls      bool             // a checkpoint after each call
@@ -99,7 +103,12 @@ func (w *works) close() {
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
 func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
-	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, hostEnv: s.hostEnv, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	for _, name := range w.hostEnv {
+		if err := hostexec.CheckPass(name); err != nil {
+			return nil, usage("--host-env: %w", err)
+		}
+	}
 	var err error
 	if w.workspace, err = findWorkspace(s.workspace); err != nil {
 		return nil, failure(err)
@@ -200,7 +209,7 @@ func (w *works) secret(ctx context.Context, name string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
 	}
-	value, err := readSecret(ctx, name, s)
+	value, err := readSecret(ctx, name, s, w.hostProgram())
 	if err == nil && w.audit != nil {
 		w.audit.log.Hide(name, value)
 	}

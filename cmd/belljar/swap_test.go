@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -469,7 +470,7 @@ func TestTenantTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return tenantTokens(t.Context(), p)
+		return tenantTokens(t.Context(), p, hostexec.WrittenIn())
 	}
 	all, err := read("tenants: {a: {token: \"${env:TOKEN_A}\"}, b: {token: \"${file:" + good + "}\"}, none: {}}")
 	if err != nil || len(all) != 2 {

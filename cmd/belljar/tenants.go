@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -23,14 +24,14 @@ type tenantToken struct {
 // tenantTokens reads the digests of the tokens of a policy's tenants, from
 // where the operator keeps them. It is for servers over HTTP: no one else needs
 // them, or has to have them.
-func tenantTokens(ctx context.Context, p *policies.Policy) ([]tenantToken, error) {
+func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) ([]tenantToken, error) {
 	var all []tenantToken
 	for _, name := range p.Tenants() {
 		t, _ := p.Tenant(name)
 		if t.Token.Env == "" && t.Token.File == "" {
 			continue
 		}
-		text, err := readSecret(ctx, "token of tenant "+name, t.Token)
+		text, err := readSecret(ctx, "token of tenant "+name, t.Token, hostexec.Program{Boxes: boxes})
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +99,7 @@ func (w *works) openTenants(ctx context.Context, overHTTP bool) error {
 	if w.tenant != localTenant {
 		return errors.New("--tenant goes with stdio: over HTTP a client's token says whose it is")
 	}
-	tokens, err := tenantTokens(ctx, w.policy)
+	tokens, err := tenantTokens(ctx, w.policy, boxesOf(w.policy, w.workspace, w.state))
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", w.policyName, err)
 	}
@@ -108,9 +109,9 @@ func (w *works) openTenants(ctx context.Context, overHTTP bool) error {
 
 // tokensFor are the tokens of a policy that takes the place of another in a
 // server over HTTP, or why it cannot.
-func tokensFor(ctx context.Context, p, before *policies.Policy) ([]tenantToken, error) {
+func tokensFor(ctx context.Context, p, before *policies.Policy, boxes hostexec.Boxes) ([]tenantToken, error) {
 	if len(p.Tenants()) == 0 && len(before.Tenants()) > 0 {
 		return nil, fmt.Errorf("policy %s: it names no tenants any more, and would let in every client without a token; start the server anew if that is meant", p.Name())
 	}
-	return tenantTokens(ctx, p)
+	return tenantTokens(ctx, p, boxes)
 }

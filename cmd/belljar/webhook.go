@@ -26,6 +26,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
 	"belljar.dev/policies/approval"
 )
@@ -68,7 +69,7 @@ type hook struct {
 
 // open begins to tell, and to take answers for the approver; nil without a URL.
 // The caller closes the hook.
-func (h *hooking) open(ctx context.Context, a *approver, log *slog.Logger) (*hook, error) {
+func (h *hooking) open(ctx context.Context, a *approver, boxes hostexec.Boxes, log *slog.Logger) (*hook, error) {
 	if h.url == "" {
 		if h.secret != "" || h.answers != "" || h.private {
 			return nil, usage("serve: --webhook-... without --webhook URL")
@@ -79,7 +80,7 @@ func (h *hooking) open(ctx context.Context, a *approver, log *slog.Logger) (*hoo
 	if err != nil || to.Scheme != "https" && (to.Scheme != "http" || !h.private) || to.Host == "" || to.User != nil {
 		return nil, usage("serve: --webhook %q: want https://HOST/PATH, or http with --webhook-private", h.url)
 	}
-	secret, err := h.read(ctx)
+	secret, err := h.read(ctx, boxes)
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -110,7 +111,7 @@ func (h *hooking) open(ctx context.Context, a *approver, log *slog.Logger) (*hoo
 
 // read is the secret that the flag refers to: never the value itself, which
 // every process of the machine could read on the command line.
-func (h *hooking) read(ctx context.Context) (string, error) {
+func (h *hooking) read(ctx context.Context, boxes hostexec.Boxes) (string, error) {
 	kind, name, _ := strings.Cut(h.secret, ":")
 	var s policies.Secret
 	switch {
@@ -121,7 +122,7 @@ func (h *hooking) read(ctx context.Context) (string, error) {
 	default:
 		return "", errors.New("--webhook-secret: want env:NAME or file:/ABSOLUTE/PATH; what is told must be signed")
 	}
-	text, err := readSecret(ctx, "of the webhook", s)
+	text, err := readSecret(ctx, "of the webhook", s, hostexec.Program{Boxes: boxes})
 	if err == nil && len(text) < hookSecret {
 		err = fmt.Errorf("secret of the webhook: %d bytes, want at least %d", len(text), hookSecret)
 	}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies/approval"
 )
 
@@ -108,7 +109,7 @@ func hookTo(t *testing.T, h hooking, log io.Writer) (*hook, error) {
 	t.Helper()
 	t.Setenv("BELLJAR_TEST_HOOK", hookKey)
 	h.secret = "env:BELLJAR_TEST_HOOK"
-	k, err := h.open(t.Context(), &approver{}, slog.New(slog.NewTextHandler(log, nil)))
+	k, err := h.open(t.Context(), &approver{}, hostexec.WrittenIn(), slog.New(slog.NewTextHandler(log, nil)))
 	if err == nil {
 		k.pause = time.Millisecond
 		t.Cleanup(k.close)
@@ -181,7 +182,7 @@ func TestWebhookFlags(t *testing.T) {
 		"no variable":            {url: "https://hook.example/", secret: "env:BELLJAR_TEST_NOTHING"},
 		"want at least 16":       {url: "https://hook.example/", secret: "env:BELLJAR_TEST_SHORT"},
 	} {
-		k, err := h.open(context.Background(), &approver{}, slog.New(slog.DiscardHandler))
+		k, err := h.open(context.Background(), &approver{}, hostexec.WrittenIn(), slog.New(slog.DiscardHandler))
 		if err == nil {
 			k.close()
 			err = errors.New("it is taken")

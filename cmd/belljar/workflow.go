@@ -24,7 +24,8 @@ import (
 // workflow is the flags for hooks and callbacks.
 type workflow struct {
 	hooks   []string
-	trusted []string
+	onHost  []string
+	trusted []string // folders, which nobody can trust as a whole any more
 	inbox   string
 }
 
@@ -35,7 +36,9 @@ func (f *workflow) flags(c *cobra.Command) {
 
 func (f *workflow) hookFlags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.hooks, "hooks", nil, "folder of hooks, which run in a box; again for more (default: $XDG_CONFIG_HOME/belljar/hooks)")
-	c.Flags().StringArrayVar(&f.trusted, "trust-hooks", nil, "folder of hooks, which run on this machine as you; no box may be able to write it")
+	c.Flags().StringArrayVar(&f.onHost, "trust-hook", nil, "hook, as `EVENT/NAME`, that runs outside of any box, on this machine as you; again for more")
+	c.Flags().StringArrayVar(&f.trusted, "trust-hooks", nil, "")
+	_ = c.Flags().MarkHidden("trust-hooks") // it is there
 }
 
 // flow is what a command has of skills, hooks and callbacks.
@@ -190,25 +193,17 @@ func (w *works) openFlow(ctx context.Context, f *workflow) error {
 // openHooks finds the folders of hooks.
 func (w *works) openHooks(ctx context.Context, f *workflow) error {
 	var folders []hooks.Folder
-	if dir := userConfig(); dir != "" && len(f.hooks)+len(f.trusted) == 0 {
-		folders = append(folders, hooks.Folder{Dir: filepath.Join(dir, "hooks")})
+	if len(f.trusted) > 0 {
+		return fmt.Errorf("--trust-hooks %s: name each hook that runs outside a box, as --hooks %[1]s --trust-hook EVENT/NAME; `belljar hook list --hooks %[1]s` has the names", f.trusted[0])
+	}
+	if dir := userConfig(); dir != "" && len(f.hooks) == 0 {
+		folders = append(folders, w.folderAt(realPath(filepath.Join(dir, "hooks"))))
 	}
 	for _, dir := range f.hooks {
 		folder, err := w.hookFolder(dir)
 		if err != nil {
 			return err
 		}
-		folders = append(folders, folder)
-	}
-	for _, dir := range f.trusted {
-		folder, err := w.hookFolder(dir)
-		if err != nil {
-			return err
-		}
-		if folder.Beneath != "" || !w.onlyMine(folder.Dir) {
-			return fmt.Errorf("hooks %s: a box can write there, so they cannot run on this machine; give the folder by --hooks, or move it", dir)
-		}
-		folder.Trusted = true
 		folders = append(folders, folder)
 	}
 	timeout := hooks.DefaultTimeout
@@ -223,10 +218,32 @@ func (w *works) openHooks(ctx context.Context, f *workflow) error {
 	// At the end of ctx there are hooks to run yet: of sessions that end. Close
 	// bounds them.
 	w.flow.hooks, err = hooks.New(context.WithoutCancel(ctx), hooks.Config{
-		Folders: folders, Timeout: timeout, Log: w.log,
-		Host: hooks.Host{Env: os.Environ(), Dir: w.workspace}, Box: &boxRunner{w},
+		Folders: folders, OnHost: f.onHost, Timeout: timeout, Log: w.log,
+		Host: hooks.Host{Program: w.hostProgram, Workspace: w.workspace}, Box: &boxRunner{w},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return w.warnOfHooks()
+}
+
+// warnOfHooks names each hook that runs outside a box to the operator, and refuses
+// one that a box can write: that is asked again whenever it runs.
+func (w *works) warnOfHooks() error {
+	all, err := w.flow.hooks.List()
+	if err != nil {
+		return nil //nolint:nilerr // an event finds it again, and is refused by it
+	}
+	for _, h := range all {
+		if !h.OnHost || h.Off {
+			continue
+		}
+		if err := w.boxes().Check(h.Path); err != nil {
+			return fmt.Errorf("hook %s/%s cannot run outside a box: %w; move it, or run it in a box, without --trust-hook", h.Event, h.Name, err)
+		}
+		w.log.Warn("a hook runs outside of any box, as you", "hook", h.Path)
+	}
+	return nil
 }
 
 // hookFolder is a folder that the command line names, which must be there.
@@ -240,10 +257,16 @@ func (w *works) hookFolder(dir string) (hooks.Folder, error) {
 	} else if err != nil {
 		return hooks.Folder{}, fmt.Errorf("hooks %s: %w", dir, err)
 	}
+	return w.folderAt(path), nil
+}
+
+// folderAt is the folder at a path without links: one in the workspace is not left
+// by links, which an agent could make.
+func (w *works) folderAt(path string) hooks.Folder {
 	if rel, err := filepath.Rel(w.workspace, path); err == nil && inside(path, w.workspace) {
-		return hooks.Folder{Dir: cmp.Or(rel, "."), Beneath: w.workspace}, nil
+		return hooks.Folder{Dir: cmp.Or(rel, "."), Beneath: w.workspace}
 	}
-	return hooks.Folder{Dir: path}, nil
+	return hooks.Folder{Dir: path}
 }
 
 // close waits for hooks that run.

@@ -19,7 +19,7 @@ const endTime = 5 * time.Second
 // fence holds a program and all that it starts: a cgroup, else for root a pid
 // namespace, else a process group.
 type fence struct {
-	dir    string   // of the cgroup; empty where there is none
+	dir    string   // of the cgroup; empty without one
 	cgroup *os.File // the same, open
 	pidfd  int      // of the program, once it is started
 }
@@ -28,7 +28,7 @@ type fence struct {
 var fences atomic.Int64
 
 // newFence makes a fence in a directory of cgroups. A directory that cannot be
-// used is an error: whoever names one relies on it.
+// used is an error, because its caller relies on it.
 func newFence(below string) (*fence, error) {
 	f := &fence{pidfd: -1}
 	if below == "" {

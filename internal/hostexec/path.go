@@ -14,7 +14,7 @@ import (
 // caller for which there are none says so by WrittenIn().
 type Boxes struct {
 	known  bool
-	dirs   []string // absolute, cleaned, as named and without links
+	dirs   []string // absolute and cleaned; also their targets, where they are links
 	inside bool     // the paths are a box's own
 }
 
@@ -121,7 +121,7 @@ func (b Boxes) cleanPath(list string) string {
 // standardPath is where programs are on any system (environ(7), FHS 3.0).
 const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// ErrNotFound is the cause where there is no program of a name.
+// ErrNotFound is the cause where no program has the name.
 var ErrNotFound = errors.New("no such program")
 
 // Find is the absolute path of a program: a name is looked for in the

@@ -1,0 +1,113 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// starts are what starts a program, by the package's path. A literal of the type
+// exec.Cmd does as well.
+var starts = map[string][]string{
+	"os/exec":                       {"Command", "CommandContext", "Cmd"},
+	"os":                            {"StartProcess"},
+	"syscall":                       {"ForkExec", "StartProcess", "Exec", "SYS_EXECVE", "SYS_EXECVEAT"},
+	"golang.org/x/sys/unix":         {"Exec", "SYS_EXECVE", "SYS_EXECVEAT"},
+	"belljar.dev/internal/hostexec": {"Run", "Self"},
+	"belljar.dev/sandbox/boxinit":   {"Spawn"},
+}
+
+// uses are the names of a file, as path.Name, that start a program.
+func uses(t *testing.T, name string) (all []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports := make(map[string]string) // local name -> path
+	for _, spec := range file.Imports {
+		full := strings.Trim(spec.Path.Value, `"`)
+		local := path.Base(full)
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		if local == "." && starts[full] != nil {
+			t.Errorf("%s: imports %s by a dot, so that nobody sees what starts a program", name, full)
+		}
+		imports[local] = full
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, ok := sel.X.(*ast.Ident)
+		if ok && slices.Contains(starts[imports[x.Name]], sel.Sel.Name) {
+			all = append(all, imports[x.Name]+"."+sel.Sel.Name)
+		}
+		return true
+	})
+	return all
+}
+
+// programRow is a row of the section of docs/architecture.md that lists what starts
+// programs: | [file](../file) | ...
+var programRow = regexp.MustCompile(`(?m)^\| \[[^]]+\]\(\.\./([^)]+)\) \|`)
+
+// TestProgramsOutsideBoxesAreListed: each file that starts a program, by whatever
+// way, has its row in docs/architecture.md, and no row is of a file that does not.
+// All but internal/hostexec itself, what starts boxes, and what is not installed or
+// runs in a box go through that package.
+func TestProgramsOutsideBoxesAreListed(t *testing.T) {
+	_, section, ok := strings.Cut(read(t, "docs/architecture.md"), "\n## Programs that run outside a box\n")
+	if !ok {
+		t.Fatal("docs/architecture.md has no section about programs that run outside a box")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed, found []string
+	for _, m := range programRow.FindAllStringSubmatch(section, -1) {
+		listed = append(listed, m[1])
+	}
+	for _, name := range sources(t) {
+		dir := filepath.Dir(name)
+		switch {
+		case dir == "internal/testenv", dir == "internal/vmtest", strings.HasSuffix(dir, "/imagetest"):
+			continue // of tests
+		case dir == "internal/hostexec", name == "sandbox/execfilter.go", name == "sandbox/execview_linux.go":
+			continue // it, and the number of the system call in what a box may do
+		}
+		names := uses(t, name)
+		if len(names) == 0 {
+			continue
+		}
+		switch {
+		case dir == "sandbox/escape", dir == "sandbox/boxinit", name == "sandbox/spawn_linux.go":
+			// The prober is the attacker, the others start a box.
+		default:
+			for _, used := range names {
+				if !strings.HasPrefix(used, "belljar.dev/internal/hostexec.") {
+					t.Errorf("%s: %s starts a program; internal/hostexec does that", name, used)
+				}
+			}
+		}
+		if dir == "sandbox/escape" || dir == "sandbox/boxinit" {
+			name = dir
+		}
+		if !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(found)
+	if diff := cmp.Diff(found, listed); diff != "" {
+		t.Errorf("what starts programs (-) against the rows of docs/architecture.md (+):\n%s", diff)
+	}
+}
