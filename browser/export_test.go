@@ -133,3 +133,6 @@ func (b *Bare) Close() error {
 	b.ch.wg.Wait()
 	return b.cmd.Wait()
 }
+
+// FindChecked is where a Chrome is found if check says what cannot be relied on.
+func FindChecked(check func(path string) error) (string, error) { return find(check) }

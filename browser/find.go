@@ -32,7 +32,11 @@ var errAbsent = errors.New("no Chromium is installed where a box can see it")
 // Find is the path of the Chrome that a Pool uses if it is told none: the
 // program itself, in a directory that boxes can see. The error says how to get
 // one.
-func Find() (string, error) {
+func Find() (string, error) { return find(nil) }
+
+// find is Find where check says why a path cannot be relied on. What is on the
+// PATH may lie in a workspace, and a workspace in one of those directories.
+func find(check func(string) error) (string, error) {
 	candidates := slices.Clone(places[:4])
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
@@ -41,7 +45,7 @@ func Find() (string, error) {
 	}
 	candidates = append(candidates, places[4:]...)
 	for _, path := range candidates {
-		if found, err := program(path); err == nil {
+		if found, err := program(path); err == nil && (check == nil || check(path) == nil) {
 			return found, nil
 		}
 	}

@@ -21,6 +21,9 @@ type Config struct {
 	// Program is the path of Chrome; default the one that Find finds, looked for
 	// at the first call.
 	Program string
+	// Check says why a path cannot be that of Chrome, as one that a box can write;
+	// nil has nothing against any. It is not asked about Program.
+	Check func(path string) error
 	// Slots is how many pages are loaded at once; default the number of CPUs, at
 	// most 16.
 	Slots int
@@ -289,7 +292,7 @@ func (p *Pool) find() (string, error) {
 	if p.cfg.Program != "" {
 		return program(p.cfg.Program)
 	}
-	return Find()
+	return find(p.cfg.Check)
 }
 
 // makeRoom retires the Chrome that was idle longest if there are as many as may

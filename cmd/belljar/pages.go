@@ -27,7 +27,7 @@ func (w *works) openReading() error {
 	r := &w.reading
 	r.fetch = fetch.New(cfg)
 	var err error
-	if r.chrome, err = browser.New(browser.Config{Supervisor: w.sandbox, Log: w.log}); err != nil {
+	if r.chrome, err = browser.New(browser.Config{Supervisor: w.sandbox, Check: func(path string) error { return w.boxes().Check(path) }, Log: w.log}); err != nil {
 		r.fetch.Close()
 		return err
 	}

@@ -129,7 +129,11 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 		return nil, failure(err)
 	}
 	w.openSkills()
-	cfg := sandbox.Config{Workspace: w.workspace, State: w.state, Shared: w.flow.shared, Checkpoints: s.calls, Secret: w.secret, Log: w.log}
+	spool, err := w.spool()
+	if err != nil {
+		return nil, failure(err)
+	}
+	cfg := sandbox.Config{Workspace: w.workspace, State: w.state, Spool: spool, Shared: w.flow.shared, Checkpoints: s.calls, Secret: w.secret, Log: w.log}
 	if w.audit != nil {
 		cfg.Egress = w.audit.egress
 	}
@@ -150,6 +154,22 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 		return nil, failure(err)
 	}
 	return w, nil
+}
+
+// spool is the directory for what boxes store and print while they run: that of
+// temporary files, unless an agent works there. It would see what other boxes
+// store.
+func (w *works) spool() (string, error) {
+	dir := os.TempDir()
+	err := w.boxes().Check(dir)
+	if err == nil {
+		return dir, nil
+	}
+	if dir = "/tmp"; w.boxes().Check(dir) != nil {
+		return "", fmt.Errorf("TMPDIR: %w; name another directory", err)
+	}
+	w.log.Warn("temporary files go into /tmp and not into TMPDIR", "err", err)
+	return dir, nil
 }
 
 // openState finds the directory for what outlives the program; name is what the
@@ -184,18 +204,17 @@ func unseen(dir, workspace string, policy *policies.Policy) error {
 	return nil
 }
 
-// reached is where boxes of a policy get at a directory, and the profile that
-// lets them: the workspace, which is no profile's, or a mount that counts. It
-// is nowhere if they do not.
+// reached is where boxes of a policy get at a directory, or at a link on the way
+// to it, and the profile that lets them: the workspace, which is no profile's, or
+// a mount that counts. It is nowhere if they do not.
 func reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string) {
-	real := realPath(dir)
-	if inside(real, workspace) {
+	if hostexec.WrittenIn(workspace).Check(dir) != nil {
 		return workspace, ""
 	}
 	for _, name := range policy.Profiles() {
 		p, _ := policy.Profile(name)
 		for _, m := range p.Mounts {
-			if counts(m) && inside(real, realPath(m.Source)) {
+			if counts(m) && hostexec.WrittenIn(m.Source).Check(dir) != nil {
 				return m.Source, name
 			}
 		}
@@ -348,7 +367,8 @@ func findPolicy(name, workspace string) (string, *policies.Policy, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy%s", name, err, orBundled(name, err))
 	}
-	if inside(real, workspace) {
+	// A link there leads elsewhere tomorrow.
+	if abs, err := filepath.Abs(name); err != nil || hostexec.WrittenIn(workspace).Check(abs) != nil {
 		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
 	}
 	p, err := readPolicy(name, workspace)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
 )
 
@@ -65,8 +66,14 @@ func (r stackReader) read(name string) ([]byte, error) {
 // holding. Only a project's file may lie in the workspace, where it is protected.
 func (r stackReader) outOfReach(f policies.File, workspace string, p *policies.Policy) error {
 	real := r.real[f.Name]
+	abs, err := filepath.Abs(f.Name)
+	if err != nil {
+		return fmt.Errorf("policy %s: %w", f.Name, err)
+	}
+	// One outside may be reached by a link in the workspace, which leads elsewhere
+	// tomorrow.
 	in := inside(real, workspace)
-	if in && f.Layer != policies.LayerProject {
+	if in && f.Layer != policies.LayerProject || !in && hostexec.WrittenIn(workspace).Check(abs) != nil {
 		return fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", f.Name, workspace)
 	}
 	for _, name := range p.Profiles() {
@@ -76,7 +83,7 @@ func (r stackReader) outOfReach(f policies.File, workspace string, p *policies.P
 			return fmt.Errorf("policy %s: boxes of the profile %s can write it; add fs: {protect: [%q]} to that profile, or move the file out of the workspace", f.Name, name, rel)
 		}
 		for _, m := range profile.Mounts {
-			if m.Writable && inside(real, realPath(m.Source)) {
+			if m.Writable && hostexec.WrittenIn(m.Source).Check(abs) != nil {
 				return fmt.Errorf("policy %s: lies in %s, which boxes of the profile %s can write; narrow that, or move the file", f.Name, m.Source, name)
 			}
 		}
