@@ -231,6 +231,17 @@ func (e *Egress) Headers(h Host, method, path string) []SecretHeader {
 	return all
 }
 
+// HostSecrets are the headers with secrets that some request to a host may get.
+func (e *Egress) HostSecrets(h Host) []SecretHeader {
+	var all []SecretHeader
+	for i := range e.Secrets {
+		if s := &e.Secrets[i]; s.ready().host.allows(h) {
+			all = append(all, *s)
+		}
+	}
+	return all
+}
+
 // IsZero reports whether nothing may leave.
 func (e *Egress) IsZero() bool { return len(e.Allow)+len(e.Private) == 0 }
 

@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -164,11 +163,16 @@ func passChunks(dst io.Writer, src io.Reader) (int64, error) {
 // give writes an answer to the client, and is how long its body was. Last says
 // that the connection is closed after it.
 func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error) {
-	none := q.method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
+	none := bodiless(q.method, resp.StatusCode)
+	if len(q.extra.guards) > 0 && coding(resp.Header) == "gzip" {
+		resp.ContentLength = -1 // it is decoded here
+		resp.Header.Del("Content-Length")
+	}
 	chunked := !none && resp.ContentLength < 0 && q.minor > 0
+	m := x.masker(q)
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "HTTP/1.1 %03d %s\r\n", resp.StatusCode, http.StatusText(resp.StatusCode))
-	x.writeHeader(&w, q, resp)
+	x.writeHeader(&w, q, resp, m)
 	switch {
 	case none:
 		// How long the body would be may be said, but was not understood as
@@ -188,10 +192,7 @@ func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error
 	if _, err := x.client.conn.Write(w.Bytes()); err != nil || none {
 		return 0, err
 	}
-	content := io.Reader(resp.Body)
-	if len(q.extra.masks) > 0 && identity(resp.Header) {
-		content = newMasked(content, q.extra.masks)
-	}
+	content := q.extra.clear(resp, m)
 	if !chunked {
 		n, err := pass(x.client.conn, content, func(int64) {})
 		if err == nil && resp.ContentLength >= 0 && n < resp.ContentLength {
@@ -206,30 +207,29 @@ func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error
 	return n, err
 }
 
-// identity reports whether a body is the text itself, in which a value can be
-// found.
-func identity(h http.Header) bool {
-	coding := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ","))
-	return coding == "" || coding == "identity"
+// masker looks for what must not come back in the answer to a request, nil for
+// nothing. It knows what was handed out until now.
+func (x *exchange) masker(q request) *masker {
+	if len(q.extra.guards) == 0 {
+		return nil
+	}
+	return x.d.vault.masker(q.extra.guards...)
 }
 
 // writeHeader writes the fields of an answer that are for the client, without
 // the values of secrets.
-func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response) {
-	skip := make(map[string]bool)
+func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response, m *masker) {
+	clean := make(http.Header, len(resp.Header))
 	for name, values := range resp.Header {
-		if slices.Contains(hopByHop, strings.ToLower(name)) {
-			skip[name] = true
+		if slices.Contains(hopByHop, lower(name)) || len(q.extra.guards) > 0 && name == "Content-Encoding" {
+			continue // what had a coding is decoded
 		}
-		for i := range values {
-			for _, m := range q.extra.masks {
-				b := []byte(values[i])
-				m.blot(b)
-				values[i] = string(b)
-			}
+		for _, v := range values {
+			masked := m.blot(name)
+			clean[masked] = append(clean[masked], m.blot(v))
 		}
 	}
-	resp.Header.WriteSubset(w, skip) //nolint:errcheck // a Buffer takes all
+	clean.Write(w) //nolint:errcheck // a Buffer takes all
 }
 
 // tell answers with one line of the door's own, after which the connection is

@@ -320,7 +320,7 @@ func FuzzMasked(f *testing.F) {
 		} else if every > 1 {
 			from = &steps{text, int(every)}
 		}
-		got, err := io.ReadAll(newMasked(from, []mask{newMask("a", token)}))
+		got, err := io.ReadAll(newMasked(from, newMasker([]mask{newMask("a", token)})))
 		if err != nil || len(got) != len(text) || strings.Contains(string(got), token) {
 			t.Fatalf("%q in steps of %d: got %q, %v", text, every, got, err)
 		}

@@ -23,13 +23,6 @@ const headTime = openingTime
 // maxAnswerHead bounds the head of an answer, in bytes.
 const maxAnswerHead = 256 << 10
 
-// overriding are headers that have some servers take a request for another
-// than its first line says, so that it would not be the one that was judged.
-var overriding = []string{
-	"x-http-method", "x-http-method-override", "x-method-override",
-	"x-original-url", "x-rewrite-url",
-}
-
 // http relays requests and answers one after another. What goes to the server
 // is written anew from what was understood, never copied: two readers cannot
 // disagree about where a request ends.
@@ -201,10 +194,11 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	if expects := h.options("Expect"); len(expects) > 0 && !slices.Equal(expects, []string{"100-continue"}) {
 		return false, x.unreadable(&badRequest{http.StatusExpectationFailed, "a request expects something other than 100-continue"})
 	}
-	if x.requests() {
+	extra := x.guard()
+	if x.requests() || extra.narrow {
 		for _, f := range h.fields {
-			if slices.ContainsFunc(overriding, func(name string) bool { return sameHeader(name, f.name) }) {
-				x.deny(http.StatusForbidden, h, p.path, "requests", "the profile has rules about the requests to it, and the header "+f.name+" would make it another request", "Leave the header out.")
+			if overrides(f.name) {
+				x.deny(http.StatusForbidden, h, p.path, "requests", "the profile has rules about the requests to it, and the header "+f.name+" would make it another request to some servers", "Leave the header out.")
 				return false, nil
 			}
 		}
@@ -221,36 +215,12 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	if err != nil {
 		return false, x.unreadable(err)
 	}
-	extra, err := x.secrets(ctx, x.scheme, h.method, p.path)
-	if err != nil {
+	if err := x.addSecrets(ctx, &extra, x.scheme, h.method, p.path); err != nil {
 		x.deny(http.StatusBadGateway, h, p.path, "secrets", err.Error(), "Tell the person you work for.")
 		return false, nil
 	}
 	q := request{head: h, place: p, extra: extra, began: time.Now()}
-	return x.carry(q, withSecrets(fields, extra))
-}
-
-// withSecrets are the fields of a request with those that hold secrets, which
-// stand in for whatever the box has sent under their names. The answer is asked
-// for as it is, so that the secret is seen if it comes back.
-func withSecrets(fields []field, extra added) []field {
-	if len(extra.fields) == 0 {
-		return fields
-	}
-	replaced := func(f field) bool {
-		if strings.EqualFold(f.name, "Accept-Encoding") {
-			return true
-		}
-		return slices.ContainsFunc(extra.fields, func(e field) bool { return sameHeader(e.name, f.name) })
-	}
-	kept := slices.DeleteFunc(slices.Clone(fields), replaced)
-	return append(append(kept, extra.fields...), field{"Accept-Encoding", "identity"})
-}
-
-// sameHeader reports whether two names are one header to a server; to those
-// that make variables of headers (RFC 3875, 4.1.18) a hyphen is an underscore.
-func sameHeader(a, b string) bool {
-	return strings.EqualFold(strings.ReplaceAll(a, "_", "-"), strings.ReplaceAll(b, "_", "-"))
+	return x.carry(q, extra.guarded(fields))
 }
 
 // request is one request that was let through.
@@ -280,6 +250,12 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 		return false, err
 	}
 	defer resp.Body.Close()
+	if reason, instead := q.extra.unclear(q.method, resp); reason != "" {
+		b.stop(x.relay)
+		x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
+		x.deny(http.StatusBadGateway, q.head, q.path, "secrets", reason, instead)
+		return false, nil
+	}
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		err := x.goOn(q, resp)
 		return false, err
@@ -345,6 +321,9 @@ func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 		resp, err := http.ReadResponse(x.up.in, &http.Request{Method: q.method})
 		x.up.limit.N = math.MaxInt64
 		if err != nil {
+			if len(q.extra.guards) > 0 {
+				err = untold{err}
+			}
 			return nil, fmt.Errorf("read the answer of %s: %w", x.host, err)
 		}
 		switch {
@@ -361,15 +340,18 @@ func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 	return nil, fmt.Errorf("read the answer of %s: more than %d interim answers", x.host, maxInterim)
 }
 
-// goOn relays what follows a websocket's handshake, unseen.
-func (x *exchange) goOn(q request, resp *http.Response) error {
+// untold is an error whose text may repeat what a server has sent.
+type untold struct{ error }
+
+func (untold) Error() string   { return "it is not one of HTTP/1.1, or is cut short" }
+func (e untold) Unwrap() error { return e.error }
+
+// upgrade writes the answer to a websocket's handshake.
+func (x *exchange) upgrade(q request, resp *http.Response, m *masker) error {
 	var w bytes.Buffer
 	w.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
-	x.writeHeader(&w, q, resp)
+	x.writeHeader(&w, q, resp, m)
 	w.WriteString("\r\n")
-	if _, err := x.client.conn.Write(w.Bytes()); err != nil {
-		return err
-	}
-	x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
-	return x.splice(x.ways())
+	_, err := x.client.conn.Write(w.Bytes())
+	return err
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"belljar.dev/policies"
 )
 
 // Bounds of the values of secrets that a door holds.
@@ -30,6 +29,7 @@ type vault struct {
 	mu     sync.Mutex
 	values map[string]value
 	masks  []mask
+	ready  map[string]*masker // of the masks, by the names of their secrets; empty once they change
 }
 
 type value struct {
@@ -38,7 +38,7 @@ type value struct {
 }
 
 func newVault(fetch func(ctx context.Context, name string) (string, error)) *vault {
-	return &vault{fetch: fetch, slot: make(chan struct{}, 1), values: make(map[string]value)}
+	return &vault{fetch: fetch, slot: make(chan struct{}, 1), values: make(map[string]value), ready: make(map[string]*masker)}
 }
 
 // value is the value of a secret. One fetch runs at a time, so that a burst of
@@ -111,7 +111,7 @@ func (v *vault) keep(name, text string) {
 		return
 	}
 	for _, m := range v.masks {
-		if m.value == text {
+		if m.name == name && m.value == text {
 			return
 		}
 	}
@@ -119,74 +119,29 @@ func (v *vault) keep(name, text string) {
 		v.masks = v.masks[1:]
 	}
 	v.masks = append(v.masks, newMask(name, text))
+	clear(v.ready)
 }
 
-// seen are the masks of all values that were handed out.
-func (v *vault) seen() []mask {
+// masker looks for all values of the secrets that were handed out, or of all
+// secrets where none is named. It is nil if there is nothing to look for.
+func (v *vault) masker(names ...string) *masker {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return append([]mask(nil), v.masks...)
+	key := strings.Join(names, "\x00")
+	m, ok := v.ready[key]
+	if !ok {
+		m = newMasker(slices.DeleteFunc(slices.Clone(v.masks), func(k mask) bool {
+			return len(names) > 0 && !slices.Contains(names, k.name)
+		}))
+		if len(v.ready) >= maxValues {
+			clear(v.ready)
+		}
+		v.ready[key] = m
+	}
+	return m
 }
 
-// Redact is s with the values of secrets replaced by their names, also where
-// they are escaped as in a URL or in base64. It knows the values that the door
-// added to requests, the last 256 of them.
-func (d *Door) Redact(s string) string {
-	for _, m := range d.vault.seen() {
-		s = m.hide(s)
-	}
-	return s
-}
-
-// added are headers with secrets, for one request.
-type added struct {
-	fields []field
-	masks  []mask // of what must not come back
-	names  string // of the secrets, for records
-}
-
-// secrets are the headers that the policy adds to a request of the flow. A
-// request in the clear gets none where only a rule about every host, or none
-// about this port, lets it through: who wrote the rule has to have meant that
-// host.
-func (f *flow) secrets(ctx context.Context, scheme, method, path string) (added, error) {
-	var a added
-	if scheme == "http" && !f.snap.namesPlain(f.rec.Host, f.rec.Port) {
-		return a, nil
-	}
-	for _, s := range f.snap.Headers(f.rec.Host, method, path) {
-		text, err := f.d.vault.value(ctx, s.Secret)
-		if err != nil {
-			return added{}, err
-		}
-		a.fields = append(a.fields, field{s.Header, strings.ReplaceAll(s.Value, "${secret:"+s.Secret+"}", text)})
-		a.masks = append(a.masks, newMask(s.Secret, text))
-		if a.names != "" {
-			a.names += ","
-		}
-		a.names += s.Secret
-	}
-	return a, nil
-}
-
-// namesPlain reports whether a rule names the host, and not just every host,
-// for a port on which requests go in the clear.
-func (s *snapshot) namesPlain(h policies.Host, port uint16) bool {
-	if port == 443 {
-		return false
-	}
-	for _, r := range s.Allow {
-		below, wild := strings.CutPrefix(r.Host, "*")
-		named := wild && below != "" && strings.HasSuffix(h.Name(), below)
-		if !wild {
-			exact, err := policies.ParseHost(r.Host)
-			named = err == nil && exact == h
-		}
-		for _, p := range r.Ports {
-			if named && p == port {
-				return true
-			}
-		}
-	}
-	return s.AllowsPrivate(h, port)
-}
+// Redact is s with the values of secrets replaced by their names, however they
+// are escaped. It knows the values that the door added to requests, the last 256
+// of them.
+func (d *Door) Redact(s string) string { return d.vault.masker().hide(s) }

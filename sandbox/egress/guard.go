@@ -1,0 +1,182 @@
+package egress
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"belljar.dev/policies"
+)
+
+// How a secret is kept from coming back, in order. It holds for every request
+// to a host that some request may bring a secret: a server may repeat in one
+// answer what it was sent with another.
+//
+//  1. of the request, what asks for a part of a text, for a text in a coding or
+//     for a hash of it is left out: a server may always answer without
+//     (RFC 9110, 14.2 and 12.5);
+//  2. an answer that is a part or has a coding all the same is refused, since a
+//     value could not be found in it;
+//  3. in what remains, names of headers among it, values are overwritten.
+
+// added are headers with secrets, for one request.
+type added struct {
+	fields []field
+	names  string   // of the secrets, for records
+	guards []string // the secrets of the host, which must not come back in an answer
+	narrow bool     // some of them are for some requests only
+}
+
+// guard is what holds for every request of the flow.
+func (f *flow) guard() added {
+	var a added
+	for _, s := range f.snap.HostSecrets(f.rec.Host) {
+		a.narrow = a.narrow || len(s.Methods)+len(s.Paths) > 0
+		if !slices.Contains(a.guards, s.Secret) {
+			a.guards = append(a.guards, s.Secret)
+		}
+	}
+	return a
+}
+
+// addSecrets adds the headers that the policy has for a request of the flow. A
+// request in the clear gets none where only a rule about every host, or none
+// about this port, lets it through: the author of the rule has to have meant
+// that host.
+func (f *flow) addSecrets(ctx context.Context, a *added, scheme, method, path string) error {
+	if scheme == "http" && !f.snap.namesPlain(f.rec.Host, f.rec.Port) {
+		return nil
+	}
+	for _, s := range f.snap.Headers(f.rec.Host, method, path) {
+		text, err := f.d.vault.value(ctx, s.Secret)
+		if err != nil {
+			return err
+		}
+		a.fields = append(a.fields, field{s.Header, strings.ReplaceAll(s.Value, "${secret:"+s.Secret+"}", text)})
+		if a.names != "" {
+			a.names += ","
+		}
+		a.names += s.Secret
+	}
+	return nil
+}
+
+// unguarded are headers of requests at which a server may answer with a part of
+// a text, with one in a coding or character set, or with its hash: RFC 9110, 14
+// and 12.5; RFC 3229, 10.5.3; RFC 9530; and Sec-WebSocket-Extensions, which
+// compress (RFC 7692). Request-Range is what Range was before it had its name.
+var unguarded = []string{
+	"a-im", "accept-charset", "accept-encoding", "if-range", "range", "request-range",
+	"sec-websocket-extensions", "te", "want-content-digest", "want-digest", "want-repr-digest",
+}
+
+// guarded are the fields of a request with those that hold secrets, which
+// stand in for whatever the box has sent under their names.
+func (a added) guarded(fields []field) []field {
+	if len(a.guards) == 0 {
+		return fields
+	}
+	kept := slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
+		return slices.ContainsFunc(unguarded, func(name string) bool { return sameHeader(name, f.name) }) ||
+			slices.ContainsFunc(a.fields, func(e field) bool { return sameHeader(e.name, f.name) })
+	})
+	return append(append(kept, a.fields...), field{"Accept-Encoding", "identity"})
+}
+
+// unclear says why a secret could not be found in an answer; "" where it could.
+func (a added) unclear(method string, resp *http.Response) (reason, instead string) {
+	if len(a.guards) == 0 || bodiless(method, resp.StatusCode) {
+		return "", ""
+	}
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	part := resp.StatusCode == http.StatusPartialContent || resp.StatusCode == http.StatusIMUsed ||
+		resp.Header.Get("Content-Range") != "" && resp.StatusCode != http.StatusRequestedRangeNotSatisfiable
+	const had = "requests to it may carry a secret, and the server, which had the request, answered with "
+	switch {
+	case part, strings.EqualFold(kind, "multipart/byteranges"), err != nil && strings.Contains(lower(kind), "byteranges"):
+		return fmt.Sprintf("%sa part of a text (status %d), in which the secret could not be seen if it came back in parts", had, resp.StatusCode), "Ask for the whole."
+	case !slices.Contains([]string{"", "gzip"}, coding(resp.Header)):
+		return had + "a text in a coding that is not read here (Content-Encoding), in which the secret could not be seen if it came back", "Ask for a form of it that is not compressed: only gzip is decoded."
+	}
+	return "", ""
+}
+
+// bodiless reports whether an answer has no body (RFC 9112, 6.3).
+func bodiless(method string, status int) bool {
+	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
+}
+
+// coding is what a body is coded with: "" for the text itself.
+func coding(h http.Header) string {
+	var all []string
+	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
+		switch c = lower(strings.Trim(c, " \t")); c {
+		case "", "identity":
+		case "x-gzip": // RFC 9110, 8.4.1.3
+			all = append(all, "gzip")
+		default:
+			all = append(all, c)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// clear takes what is read of a body that unclear has let pass: decoded, and
+// without the values of secrets.
+func (a added) clear(resp *http.Response, m *masker) io.Reader {
+	content := io.Reader(resp.Body)
+	if len(a.guards) == 0 {
+		return content
+	}
+	if coding(resp.Header) == "gzip" {
+		content = &unzipped{from: content}
+	}
+	if m == nil {
+		return content
+	}
+	return newMasked(content, m)
+}
+
+// unzipped decodes gzip. It begins with the first Read, as the head of the answer
+// does not wait for its body.
+type unzipped struct {
+	from io.Reader
+	zip  *gzip.Reader
+}
+
+func (u *unzipped) Read(p []byte) (int, error) {
+	if u.zip == nil {
+		var err error
+		if u.zip, err = gzip.NewReader(u.from); err != nil {
+			return 0, err
+		}
+	}
+	return u.zip.Read(p)
+}
+
+// namesPlain reports whether a rule names the host, and not just every host,
+// for a port on which requests go in the clear.
+func (s *snapshot) namesPlain(h policies.Host, port uint16) bool {
+	if port == 443 {
+		return false
+	}
+	for _, r := range s.Allow {
+		below, wild := strings.CutPrefix(r.Host, "*")
+		named := wild && below != "" && strings.HasSuffix(h.Name(), below)
+		if !wild {
+			exact, err := policies.ParseHost(r.Host)
+			named = err == nil && exact == h
+		}
+		for _, p := range r.Ports {
+			if named && p == port {
+				return true
+			}
+		}
+	}
+	return s.AllowsPrivate(h, port)
+}

@@ -1,0 +1,166 @@
+package egress
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Frames of a websocket, RFC 6455, 5.2.
+const (
+	frameFinal    = 0x80
+	frameReserved = 0x70 // for extensions, and none was asked for
+	frameControl  = 0x08
+	frameMasked   = 0x80
+	maxControl    = 125 // bytes
+)
+
+// messages reads what a server says on a websocket and hands it on without the
+// values of secrets. A value may be parted by frames: so a message is read as one
+// text and put into frames anew, which any intermediary may do where there are no
+// extensions (RFC 6455, 5.4).
+type messages struct {
+	in  *bufio.Reader
+	out io.Writer
+	m   *masker
+
+	left  uint64 // of the frame that is read
+	final bool   // it is the last one of its message
+}
+
+// relay hands on messages until the end of the connection.
+func (s *messages) relay() error {
+	for {
+		opcode, err := s.next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if opcode == 0 {
+			return errors.New("a websocket goes on with a message that has not begun")
+		}
+		if err := s.message(opcode); err != nil {
+			return err
+		}
+	}
+}
+
+// message hands on the message whose first frame was begun.
+func (s *messages) message(opcode byte) error {
+	text := newMasked(s, s.m)
+	buf, free := buffer()
+	defer free()
+	for {
+		n, err := text.Read(buf)
+		last := err != nil || text.ready == 0 && errors.Is(text.err, io.EOF)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if err := s.write(opcode, buf[:n], last); err != nil || last {
+			return err
+		}
+		opcode = 0
+	}
+}
+
+// Read reads on in a message. Frames of control, which may come in between, go
+// their own way.
+func (s *messages) Read(p []byte) (int, error) {
+	for s.left == 0 {
+		if s.final {
+			return 0, io.EOF
+		}
+		opcode, err := s.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return 0, io.ErrUnexpectedEOF
+		case err != nil:
+			return 0, err
+		case opcode != 0:
+			return 0, errors.New("a message of a websocket begins within another one")
+		}
+	}
+	n, err := s.in.Read(p[:min(uint64(len(p)), s.left)])
+	s.left -= uint64(n)
+	switch {
+	case errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	case err == nil && s.left == 0 && s.final:
+		err = io.EOF
+	}
+	return n, err
+}
+
+// next reads the head of the next frame that is not one of control.
+func (s *messages) next() (opcode byte, err error) {
+	for {
+		var head [2]byte
+		if head[0], err = s.in.ReadByte(); err != nil {
+			return 0, err
+		}
+		if head[1], err = s.in.ReadByte(); err != nil {
+			return 0, io.ErrUnexpectedEOF
+		}
+		size := uint64(head[1] &^ frameMasked)
+		control := head[0]&frameControl != 0
+		if head[0]&frameReserved != 0 || head[1]&frameMasked != 0 || control && (size > maxControl || head[0]&frameFinal == 0) {
+			return 0, fmt.Errorf("a frame of a websocket begins with %x, which RFC 6455 does not allow a server", head)
+		}
+		if more := map[uint64]int{126: 2, 127: 8}[size]; more > 0 {
+			var wide [8]byte
+			if _, err := io.ReadFull(s.in, wide[8-more:]); err != nil {
+				return 0, err
+			}
+			size = binary.BigEndian.Uint64(wide[:])
+		}
+		if !control {
+			s.left, s.final = size, head[0]&frameFinal != 0
+			return head[0] & 0x0f, nil
+		}
+		text := make([]byte, size)
+		if _, err := io.ReadFull(s.in, text); err != nil {
+			return 0, err
+		}
+		if err := s.write(head[0]&0x0f, []byte(s.m.blot(string(text))), true); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// write writes one frame.
+func (s *messages) write(opcode byte, text []byte, final bool) error {
+	head := []byte{opcode, byte(len(text))}
+	if final {
+		head[0] |= frameFinal
+	}
+	switch n := len(text); {
+	case n > 0xffff:
+		head[1] = 127
+		head = binary.BigEndian.AppendUint64(head, uint64(n))
+	case n > maxControl:
+		head[1] = 126
+		head = binary.BigEndian.AppendUint16(head, uint16(n))
+	}
+	_, err := s.out.Write(append(head, text...))
+	return err
+}
+
+// goOn relays what follows a websocket's handshake: unseen, unless a secret may
+// come back in it.
+func (x *exchange) goOn(q request, resp *http.Response) error {
+	m := x.masker(q)
+	if err := x.upgrade(q, resp, m); err != nil {
+		return err
+	}
+	x.served(q.began, q.method, q.path, q.extra.names, 0, 0)
+	out, back := x.ways()
+	if m != nil {
+		back.first = (&messages{in: x.up.in, out: x.client.conn, m: m}).relay
+	}
+	return x.splice(out, back)
+}
