@@ -46,9 +46,11 @@ func (d *decoder) exec(n *yaml.Node) ExecMode {
 
 // Exec is a program that is about to be started: what the kernel is given.
 type Exec struct {
-	Path string   // the file, as it was named
-	Argv []string // the first of which is a name that the caller chose
-	Cut  bool     // there are more, or one is longer
+	Path   string   // the file, as it was named
+	Target string   // the file that links lead to; "" where that is Path
+	Argv   []string // the first of which is a name that the caller chose
+	Cut    bool     // there are more, or one is longer
+	Then   *Exec    // what is started in its place: the interpreter of a script, the program that a loader is given
 }
 
 // Exec is what is done about the programs that the box's commands start.
@@ -102,14 +104,30 @@ func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 	return d
 }
 
-// decideExec asks one policy.
+// decideExec asks one policy. Beside the file there are other names for what is
+// started: that which the caller chose, since some programs do what their name
+// says (busybox), that of the file which a link leads to, and what is started in
+// its place. Of these a rule may refuse what it speaks about; what the default
+// says was said about the file.
 func (g Grant) decideExec(p *Policy, e Exec) Decision {
 	d := g.askExec(p, e)
-	if d.Verdict != Deny && path.Base(e.Path) != path.Base(e.name()) {
-		// Some programs do what their name says (busybox), and the caller chooses
-		// it.
-		if as := g.askExec(p, Exec{Path: e.name(), Argv: e.Argv, Cut: e.Cut}); as.Verdict < d.Verdict && as.Rule != ruleDefault {
-			d = as
+	stricter := func(e Exec) {
+		if d.Verdict != Deny {
+			if as := g.askExec(p, e); as.Verdict < d.Verdict && as.Rule != ruleDefault {
+				d = as
+			}
+		}
+	}
+	first := &e
+	for e := first; e != nil; e = e.Then {
+		if e != first {
+			stricter(*e)
+		}
+		if path.Base(e.Path) != path.Base(e.name()) {
+			stricter(Exec{Path: e.name(), Argv: e.Argv, Cut: e.Cut})
+		}
+		if e.Target != "" {
+			stricter(Exec{Path: e.Target, Argv: e.Argv, Cut: e.Cut})
 		}
 	}
 	return d
@@ -170,7 +188,7 @@ func (e Exec) name() string {
 // text is the words in one line, for people: what is not plain is quoted.
 func (e Exec) text() string {
 	words := slices.Clone(e.Argv)
-	if !ofSystem(e.Path) || len(words) == 0 {
+	if !OfSystem(e.Path) || len(words) == 0 {
 		words = append([]string{e.Path}, words[min(1, len(words)):]...)
 	}
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/.,:=+@%"
@@ -218,15 +236,15 @@ func execPiece(e Exec) piece {
 		pc.doubt, pc.vague = "it has more arguments than are looked at", true
 	}
 	pc.loose = loose(pc.words)
-	if ofSystem(e.Path) {
+	if OfSystem(e.Path) {
 		pc.words[0].text, pc.words[0].also = base, e.Path
 	}
 	return pc
 }
 
-// ofSystem reports whether a program is in a directory that no box can write:
+// OfSystem reports whether a program is in a directory that no box can write:
 // the system's, or an image's.
-func ofSystem(name string) bool {
+func OfSystem(name string) bool {
 	if path.Clean(name) != name {
 		return false
 	}
@@ -241,7 +259,7 @@ func ofSystem(name string) bool {
 // letsStarted reports whether a program that no rule speaks about does nothing
 // but start what the policy allows.
 func (p *Policy) letsStarted(f Facts) bool {
-	if f.Exec.Cut || !ofSystem(f.Exec.Path) {
+	if f.Exec.Cut || !OfSystem(f.Exec.Path) {
 		return false
 	}
 	words := append([]string{path.Base(f.Exec.Path)}, f.Exec.Argv[min(1, len(f.Exec.Argv)):]...)

@@ -56,29 +56,48 @@ type execLog struct {
 	lastKey string
 }
 
-// started1 writes one exec down. v.mu is held.
+// started1 writes one exec down, and what was started in its place. v.mu is held.
 func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
 	l := &j.execLog
 	l.Mode = v.mode
+	key := execOf(call, readErr).key()
+	if l.lastPid == pid && l.lastKey == key {
+		return // on its way along PATH, as a shell that goes on after EPERM
+	}
+	l.lastPid, l.lastKey = pid, key
+	if v.mode == policies.ExecEnforce && d.Verdict != policies.Allow {
+		l.stop(d)
+	}
+	for e := &call; e != nil; e = e.Then {
+		l.add(execOf(*e, readErr), v.mode, d, func() policies.Decision { return v.decide(jobs, call, readErr, nil) })
+	}
+}
+
+// execOf is an exec as it is written down.
+func execOf(call policies.Exec, readErr error) Exec {
 	e := Exec{Argv: call.Argv, Cut: call.Cut, Count: 1}
 	if len(e.Argv) == 0 || path.Base(e.Argv[0]) != path.Base(call.Path) {
 		e.Path = clipBytes(call.Path, maxExecText)
+	}
+	// Where a link leads to another name, that of the program counts.
+	if call.Target != "" && path.Base(call.Target) != path.Base(call.Path) {
+		e.Path = clipBytes(call.Target, maxExecText)
 	}
 	if readErr != nil {
 		e.Argv, e.Path = nil, ""
 	}
 	e.clip()
-	key := strings.Join(e.Argv, "\x00") + "\x00\x00" + e.Path
-	if l.lastPid == pid && l.lastKey == key {
-		return // on its way along PATH, as a shell that goes on after EPERM
-	}
-	l.lastPid, l.lastKey = pid, key
-	if v.mode == policies.ExecEnforce {
+	return e
+}
+
+func (e Exec) key() string { return strings.Join(e.Argv, "\x00") + "\x00\x00" + e.Path }
+
+// add counts one exec. By observe, would says what enforce would.
+func (l *execLog) add(e Exec, mode policies.ExecMode, d policies.Decision, would func() policies.Decision) {
+	key := e.key()
+	if mode == policies.ExecEnforce {
 		e.Verdict, e.Rule, e.Stopped = d.Verdict, d.Rule, d.Verdict != policies.Allow
 		key += "\x00" + e.Verdict.String() + e.Rule
-	}
-	if e.Stopped {
-		l.stop(d)
 	}
 	if i, ok := l.places[key]; ok {
 		l.List[i].Count++
@@ -89,8 +108,8 @@ func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, 
 		l.More++
 		return
 	}
-	if v.mode == policies.ExecObserve {
-		d = v.decide(jobs, call, readErr) // what enforce would say
+	if mode == policies.ExecObserve {
+		d = would()
 		e.Verdict, e.Rule = d.Verdict, d.Rule
 	}
 	if l.places == nil {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -236,20 +235,35 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 	if v.mode == policies.ExecEnforce {
 		bounds = judged
 	}
-	call, readErr := readExec(n, m, bounds)
+	call, at, readErr := readExec(n, m, bounds)
+	var fileErr error
+	if readErr == nil {
+		fileErr = follow(int(n.pid), at, &call)
+	}
+	missing := unix.Errno(0)
+	if errors.As(fileErr, &missing) && (missing == unix.ENOENT || missing == unix.ENOTDIR || missing == unix.EACCES) {
+		fileErr = nil // nothing is started
+	} else {
+		missing = 0
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	reply := notifyReply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	jobs := v.box.startedBy(int(n.pid))
 	var d policies.Decision
 	if v.mode == policies.ExecEnforce {
-		if d = v.decide(jobs, call, readErr); d.Verdict != policies.Allow {
+		d = v.decide(jobs, call, readErr, fileErr)
+		switch {
+		case missing != 0 && (d.Verdict == policies.Allow || missing != unix.EACCES):
+			// As the kernel would say, which is not asked: what is found
+			// meanwhile was not looked at.
+			reply.errno, reply.flags = -int32(missing), 0
+			if d.Verdict != policies.Allow {
+				jobs = nil // it is on its way along PATH
+			}
+		case d.Verdict != policies.Allow:
 			// Not EACCES: with that, execvp(3) goes on along PATH.
 			reply.errno, reply.flags = -int32(unix.EPERM), 0
-			if absent(int(n.pid), call.Path) {
-				// As the kernel would say: it is on its way along PATH.
-				reply.errno, jobs = -int32(unix.ENOENT), nil
-			}
 		}
 	}
 	if ioctlNow(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
@@ -264,11 +278,17 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 
 // decide asks the policy, for each of the commands that it may belong to. What
 // could not be read is not allowed.
-func (v *execView) decide(jobs []*Job, call policies.Exec, readErr error) policies.Decision {
+func (v *execView) decide(jobs []*Job, call policies.Exec, readErr, fileErr error) policies.Decision {
 	if readErr != nil {
 		return policies.Decision{
 			Rule: "unreadable", Part: "a program whose words cannot be read", Reason: "What it is given cannot be read: " + readErr.Error() + ".",
 			Instead: "Start it in the ordinary way.",
+		}
+	}
+	if fileErr != nil {
+		return policies.Decision{
+			Rule: "unreadable", Part: policies.Clip(call.Path, maxExecText), Reason: "It cannot be seen what it starts: " + fileErr.Error() + ".",
+			Instead: "Start the program itself, by its own name.",
 		}
 	}
 	sup := v.box.sup
@@ -290,25 +310,6 @@ func (v *execView) decide(jobs []*Job, call policies.Exec, readErr error) polici
 	return strictest
 }
 
-// absent reports whether there surely is no file of an absolute path where a
-// process looks for it. What is found meanwhile does not matter: it is not
-// started.
-func absent(pid int, name string) bool {
-	if !strings.HasPrefix(name, "/") {
-		return false
-	}
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(root)
-	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
-	if err == nil {
-		unix.Close(fd)
-	}
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
-}
-
 // execBounds bound what is read of one exec.
 type execBounds struct{ words, bytes int }
 
@@ -319,33 +320,34 @@ var (
 	judged = execBounds{words: 16 << 10, bytes: 256 << 10}
 )
 
-// readExec reads what the caller gives the kernel.
-func readExec(n *notification, m *memory, most execBounds) (policies.Exec, error) {
+// readExec reads what the caller gives the kernel, and where it names the file.
+func readExec(n *notification, m *memory, most execBounds) (policies.Exec, execPlace, error) {
 	m.turnTo(int(n.pid))
+	at := execPlace{dir: unix.AT_FDCWD}
 	if m.pid == 0 {
-		return policies.Exec{}, errors.New("its process cannot be seen from here")
+		return policies.Exec{}, at, errors.New("its process cannot be seen from here")
 	}
 	name, argv := n.args[0], n.args[1]
-	at := n.number == unix.SYS_EXECVEAT
-	if at {
-		name, argv = n.args[1], n.args[2]
+	if n.number == unix.SYS_EXECVEAT {
+		at.dir, name, argv = int(int32(n.args[0])), n.args[1], n.args[2]
 	}
 	path, cut, err := m.text(name, unix.PathMax)
 	if err != nil {
-		return policies.Exec{}, err
+		return policies.Exec{}, at, err
 	}
 	if cut {
-		return policies.Exec{}, unix.ENAMETOOLONG
+		return policies.Exec{}, at, unix.ENAMETOOLONG
 	}
 	e := policies.Exec{Path: path}
-	if at && path == "" && n.args[4]&unix.AT_EMPTY_PATH != 0 {
+	at.name = path
+	if n.number == unix.SYS_EXECVEAT && path == "" && n.args[4]&unix.AT_EMPTY_PATH != 0 {
 		// Of the file that is open only the name can be told.
-		if e.Path, err = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", m.pid, int32(n.args[0]))); err != nil {
-			return e, err
+		if e.Path, err = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", m.pid, at.dir)); err != nil {
+			return e, at, err
 		}
 	}
 	e.Argv, e.Cut, err = m.list(argv, most)
-	return e, err
+	return e, at, err
 }
 
 // memory is that of another process, which may be anything. It is read by

@@ -1,0 +1,276 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+)
+
+// A program is not always the one that execve(2) is given: the kernel starts the
+// interpreter that the first line of a script names, links lead to programs of
+// another name, and the loader of shared libraries starts what its words name.
+// So the file is looked at too, from outside and with the caller's own root and
+// directory. What is seen may be changed before the kernel reads it again, as the
+// words may.
+
+const (
+	// maxFollowed is how many programs start one another at most: the kernel
+	// gives up with ELOOP after five interpreters (fs/exec.c), and a loader
+	// may stand before each.
+	maxFollowed = 12
+
+	// scriptHead is how much of a script the kernel reads, BINPRM_BUF_SIZE.
+	scriptHead = 256
+)
+
+// errUnread says that a file can be executed and not be read.
+var errUnread = errors.New("its file may be executed and not be read, so that it cannot be seen whether it is a script")
+
+// follow completes an exec by the file that it leads to, and by what is started
+// in its place. The error is ENOENT, ENOTDIR or EACCES where the kernel finds no
+// file either.
+func follow(pid int, at execPlace, e *policies.Exec) error {
+	for range maxFollowed {
+		head, target, err := headOf(pid, at)
+		if err != nil {
+			return err
+		}
+		if target != e.Path {
+			e.Target = target
+		}
+		next := script(e, head)
+		if next == nil {
+			if next, err = loaded(e); err != nil {
+				return err
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		e.Then = next
+		if !strings.Contains(next.Path, "/") {
+			return nil // the loader looks for it among its libraries
+		}
+		e, at = next, execPlace{unix.AT_FDCWD, next.Path}
+	}
+	return fmt.Errorf("more than %d programs start one another", maxFollowed)
+}
+
+// execPlace is where a process names a file, execveat(2): below the directory of a
+// descriptor, which is the file itself where there is no name.
+type execPlace struct {
+	dir  int
+	name string
+}
+
+// headOf reads the beginning of the file that a process means, and the path of the
+// file itself.
+func headOf(pid int, at execPlace) (head []byte, target string, err error) {
+	fd, readable, err := openFor(pid, at.dir, at.name)
+	if err != nil {
+		return nil, "", err
+	}
+	defer unix.Close(fd)
+	if target, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+		return nil, "", err
+	}
+	target = strings.TrimSuffix(target, " (deleted)")
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return nil, target, nil // is not executed
+	case !readable && policies.OfSystem(target):
+		return nil, target, nil // no box has written it
+	case !readable:
+		return nil, target, errUnread
+	}
+	buf := make([]byte, scriptHead)
+	n, err := unix.Pread(fd, buf, 0)
+	if err != nil {
+		return nil, target, err
+	}
+	return buf[:n], target, nil
+}
+
+// ownFile are names by which a process means its own files, of which those who
+// are not that process see their own.
+var ownFile = regexp.MustCompile(`^(?:/proc/(?:self|thread-self)/(exe|fd/\d+)|/dev/(fd/\d+))$`)
+
+// openFor opens a file as a process would.
+func openFor(pid, dir int, name string) (fd int, readable bool, err error) {
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	if name == "" {
+		return openEither(func(flags uint64) (int, error) {
+			return unix.Open(fmt.Sprintf("%sfd/%d", proc, dir), int(flags), 0)
+		})
+	}
+	if own := ownFile.FindStringSubmatch(name); own != nil {
+		return openEither(func(flags uint64) (int, error) { return unix.Open(proc+own[1]+own[2], int(flags), 0) })
+	}
+	root, err := unix.Open(proc+"root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, false, err
+	}
+	defer unix.Close(root)
+	const careful = unix.RESOLVE_NO_MAGICLINKS
+	if !strings.HasPrefix(name, "/") {
+		base := proc + "cwd"
+		if dir != unix.AT_FDCWD {
+			base = fmt.Sprintf("%sfd/%d", proc, dir)
+		}
+		at, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return 0, false, err
+		}
+		defer unix.Close(at)
+		fd, readable, err := openEither(func(flags uint64) (int, error) {
+			return unix.Openat2(at, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | careful})
+		})
+		if !errors.Is(err, unix.EXDEV) {
+			return fd, readable, err
+		}
+		// It leads out of the directory, and so goes by the path of that.
+		from, err := pathIn(root, at)
+		if err != nil {
+			return 0, false, err
+		}
+		name = from + "/" + name
+	}
+	return openEither(func(flags uint64) (int, error) {
+		return unix.Openat2(root, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_IN_ROOT | careful})
+	})
+}
+
+// openEither opens to read, and where that is not allowed for its name alone.
+func openEither(open func(flags uint64) (int, error)) (fd int, readable bool, err error) {
+	// Neither waits for a pipe's other end nor becomes anybody's terminal.
+	fd, err = open(unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC)
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENXIO) {
+		fd, err = open(unix.O_PATH | unix.O_CLOEXEC)
+		return fd, false, err
+	}
+	return fd, err == nil, err
+}
+
+// pathIn is the path of a directory below a root, if it is there.
+func pathIn(root, dir int) (string, error) {
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir))
+	if err != nil {
+		return "", err
+	}
+	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
+	if err != nil {
+		return "", fmt.Errorf("its directory cannot be found: %w", errors.New(err.Error()))
+	}
+	defer unix.Close(fd)
+	var a, b unix.Stat_t
+	if unix.Fstat(fd, &a) != nil || unix.Fstat(dir, &b) != nil || a.Dev != b.Dev || a.Ino != b.Ino {
+		return "", errors.New("its directory cannot be found")
+	}
+	return name, nil
+}
+
+// script is what the kernel starts for a file that begins with head, if that is a
+// script; nil if not. It is load_script of fs/binfmt_script.c, line by line: there
+// is one argument at most, and it holds all that follows.
+func script(e *policies.Exec, head []byte) *policies.Exec {
+	if !bytes.HasPrefix(head, []byte("#!")) {
+		return nil
+	}
+	var buf [scriptHead]byte // zeroes behind a short file, as in the kernel
+	copy(buf[:], head)
+	line := buf[2 : scriptHead-1]
+	text := line[:len(line)]
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	if end := bytes.IndexByte(text, '\n'); end >= 0 {
+		line = text[:end]
+	} else if bytes.IndexAny(bytes.TrimLeft(line, " \t"), " \t\x00") < 0 {
+		return nil // the name may be cut off
+	}
+	line = bytes.TrimLeft(bytes.TrimRight(line, " \t"), " \t")
+	name, arg := line, []byte(nil)
+	if i := bytes.IndexAny(line, " \t\x00"); i >= 0 {
+		if name = line[:i]; line[i] != 0 {
+			arg = bytes.TrimLeft(line[i:], " \t")
+			arg, _, _ = bytes.Cut(arg, []byte{0})
+		}
+	}
+	if len(name) == 0 {
+		return nil
+	}
+	argv := []string{string(name)}
+	if arg != nil {
+		argv = append(argv, string(arg))
+	}
+	argv = append(append(argv, e.Path), e.Argv[min(1, len(e.Argv)):]...)
+	return &policies.Exec{Path: string(name), Argv: argv, Cut: e.Cut}
+}
+
+// loaders are names of the loader of shared libraries, ld.so(8), of glibc and of
+// musl, which is its C library too.
+var loaders = []string{"ld.so*", "ld-*.so*", "ld64.so*", "libc.so", "libc.musl-*.so*"}
+
+// loaded is what a loader of shared libraries starts, if e is one that was given
+// a program; nil if not.
+func loaded(e *policies.Exec) (*policies.Exec, error) {
+	if !slices.ContainsFunc(loaders, func(pattern string) bool {
+		for _, name := range []string{e.Path, e.Target} {
+			if ok, err := filepath.Match(pattern, path.Base(name)); ok && err == nil {
+				return true
+			}
+		}
+		return false
+	}) {
+		return nil, nil //nolint:nilnil // documented
+	}
+	words, name := e.Argv[min(1, len(e.Argv)):], ""
+	for len(words) > 0 && strings.HasPrefix(words[0], "--") {
+		option, value, given := strings.Cut(words[0], "=")
+		words = words[1:]
+		switch option {
+		case "--list", "--verify", "--list-tunables", "--list-diagnostics", "--help", "--version":
+			return nil, nil //nolint:nilnil // it starts nothing
+		case "--inhibit-cache":
+			continue
+		case "--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath", "--audit", "--preload", "--argv0":
+		case "--":
+			return started(e, words, name), nil
+		default:
+			return nil, fmt.Errorf("what %s does at its option %s is not known", e.Path, option)
+		}
+		if !given && len(words) > 0 {
+			value, words = words[0], words[1:]
+		}
+		if option == "--argv0" {
+			name = value
+		}
+	}
+	return started(e, words, name), nil
+}
+
+// started is what a loader starts by the words behind its options.
+func started(e *policies.Exec, words []string, name string) *policies.Exec {
+	if len(words) == 0 {
+		return nil
+	}
+	argv := slices.Clone(words)
+	if name != "" {
+		argv[0] = name
+	}
+	return &policies.Exec{Path: words[0], Argv: argv, Cut: e.Cut}
+}
