@@ -20,8 +20,8 @@ import (
 // interpreter that the first line of a script names, links lead to programs of
 // another name, and the loader of shared libraries starts what its words name.
 // So the file is looked at too, from outside and with the caller's own root and
-// directory. What is seen may be changed before the kernel reads it again, as the
-// words may.
+// directory. Like the words, it may be changed before the kernel
+// reads it again.
 
 const (
 	// maxFollowed is how many programs start one another at most: the kernel
@@ -67,7 +67,7 @@ func follow(pid int, at execPlace, e *policies.Exec) error {
 }
 
 // execPlace is where a process names a file, execveat(2): below the directory of a
-// descriptor, which is the file itself where there is no name.
+// descriptor. If the name is empty, the descriptor is the file itself.
 type execPlace struct {
 	dir  int
 	name string
@@ -105,8 +105,7 @@ func headOf(pid int, at execPlace) (head []byte, target string, err error) {
 	return buf[:n], target, nil
 }
 
-// ownFile are names by which a process means its own files, of which those who
-// are not that process see their own.
+// ownFile are names by which each process means its own files.
 var ownFile = regexp.MustCompile(`^(?:/proc/(?:self|thread-self)/(exe|fd/\d+)|/dev/(fd/\d+))$`)
 
 // openFor opens a file as a process would.
@@ -142,7 +141,7 @@ func openFor(pid, dir int, name string) (fd int, readable bool, err error) {
 		if !errors.Is(err, unix.EXDEV) {
 			return fd, readable, err
 		}
-		// It leads out of the directory, and so goes by the path of that.
+		// It leads out of the directory: the path of that is needed.
 		from, err := pathIn(root, at)
 		if err != nil {
 			return 0, false, err

@@ -78,13 +78,13 @@ func lower(s string) string {
 	return string(b)
 }
 
-// escaped is a value as it may stand in what is then put in base64.
+// escaped are the texts that a value may be in before they are put in base64.
 func escaped(value string) []string {
 	quoted, _ := json.Marshal(value) // a string can be
 	var bare bytes.Buffer
 	e := json.NewEncoder(&bare)
 	e.SetEscapeHTML(false)
-	e.Encode(value) //nolint:errcheck,errchkjson // a Buffer takes all, and a string can be
+	e.Encode(value) //nolint:errcheck // a Buffer takes all, and a string can be
 	little, big := make([]byte, 0, 2*len(value)), make([]byte, 0, 2*len(value))
 	for _, u := range utf16.Encode([]rune(value)) {
 		little, big = append(little, byte(u), byte(u>>8)), append(big, byte(u>>8), byte(u))
@@ -122,7 +122,7 @@ func base64Forms(s string) []string {
 	return forms
 }
 
-// masker finds values in a text, of which it reads each byte once. It is an
+// masker finds values in a text and reads each byte of it once. It is an
 // automaton with many states at once (Thompson, 1968). A state is how much of a form
 // has been read, by one way to read the escapes. It can be used by many at
 // once.
@@ -247,7 +247,7 @@ func (f *finder) find(text []byte, final bool) int {
 	held := f.pos
 	for i, list := range f.waiting {
 		for _, s := range list {
-			// A form of which little was read does not delay the end of a line.
+			// A form does not delay the end of a line if little of it was read.
 			const begun = 4
 			blank := i == f.pos%maxReading && s.at < begun && f.pos > 0 && strings.IndexByte(f.forms[s.form].blank, text[f.pos-1]) >= 0
 			if !blank {
