@@ -216,6 +216,7 @@ type hit struct{ start, end, owner int }
 type finder struct {
 	*masker
 	pos     int                 // of the next byte to be read
+	gone    int                 // bytes that were forgotten
 	waiting [maxReading][]state // by the position at which they go on
 	alive   int                 // how many wait
 	seen    []int               // by state: 1 + the index in waiting
@@ -238,7 +239,7 @@ func (f *finder) find(text []byte, final bool) int {
 			}
 		}
 		rest := text[f.pos:min(len(text), f.pos+maxReading-1)]
-		f.ways.read(rest)
+		f.ways.read(rest, f.gone+f.pos)
 		if f.ways.more && !final && len(rest) < maxReading-1 {
 			break
 		}
@@ -337,6 +338,7 @@ func (f *finder) forget(n int) {
 	}
 	f.waiting = moved
 	f.pos -= n
+	f.gone += n
 	kept := f.found[:0]
 	for _, s := range f.found {
 		if s.end > n {

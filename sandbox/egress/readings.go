@@ -25,7 +25,8 @@ type readings struct {
 	more bool // the text ends where an escape may go on
 
 	b     []byte
-	run   uint32 // of read: what another one left in levels does not count
+	from  int // of b in the whole text
+	run   int // of read, counted
 	level [maxNested + 1][maxReading]chars
 }
 
@@ -36,14 +37,17 @@ type reading struct {
 	n    int
 }
 
-// chars are what may be read at one place with so many levels of escapes.
+// chars are what may be read at one place with so many levels of escapes. They
+// are kept for the next read, which would find the same, unless the end of b was
+// in the way.
 type chars struct {
-	run  uint32
+	at   int // in the whole text, plus 1
+	run  int // in which the end of b was in the way; 0 for none
 	size int
 	list [maxReadings]char
 }
 
-// char is a character and where what was read for it ends.
+// char is a character and where in the whole text that ends which was read for it.
 type char struct {
 	c   rune
 	end int
@@ -55,18 +59,19 @@ const nothing = -1
 // opener is what an escape begins with.
 var opener = [256]bool{'\\': true, '%': true, '&': true, '=': true, '+': true, 0xc2: true, 0xc3: true}
 
-// read finds the readings of the beginning of b, which is not empty.
-func (r *readings) read(b []byte) {
-	r.size, r.more, r.b = 0, false, b
+// read finds the readings of the beginning of b, which is not empty and begins at
+// from in the whole text.
+func (r *readings) read(b []byte, from int) {
+	r.size, r.more, r.b, r.from = 0, false, b, from
 	if !opener[b[0]] {
-		r.add(char{rune(b[0]), 1})
+		r.add(char{rune(b[0]), from + 1})
 		return
 	}
 	r.run++
-	all := r.at(0, 1)
+	all := r.at(from, 1)
 	again := func(c char) bool { return 0 <= c.c && c.c <= 0xff && opener[c.c] }
 	if !single(b) || slices.ContainsFunc(all[1:], again) {
-		all = r.at(0, maxNested)
+		all = r.at(from, maxNested)
 	}
 	for _, c := range all {
 		r.add(c)
@@ -99,7 +104,7 @@ func single(b []byte) bool {
 // add takes a character. One of Latin-1 may be meant as the byte.
 func (r *readings) add(c char) {
 	o := &r.list[r.size]
-	if o.size, o.n = 0, c.end; c.c <= 0xff {
+	if o.size, o.n = 0, c.end-r.from; c.c <= 0xff {
 		if c.c != nothing {
 			o.text[0], o.size = byte(c.c), 1
 		}
@@ -107,28 +112,37 @@ func (r *readings) add(c char) {
 	}
 	if c.c >= utf8.RuneSelf && utf8.ValidRune(c.c) {
 		o = &r.list[r.size]
-		o.size, o.n = utf8.EncodeRune(o.text[:], c.c), c.end
+		o.size, o.n = utf8.EncodeRune(o.text[:], c.c), c.end-r.from
 		r.size++
 	}
 }
 
 // at is what may be read at i.
 func (r *readings) at(i, deep int) []char {
-	if i >= len(r.b) {
+	if i >= r.from+len(r.b) {
 		r.more = true
 		return nil
 	}
-	p := &r.level[deep][i]
-	if p.run != r.run {
-		p.run, p.size = r.run, 0
-		p.add(rune(r.b[i]), i+1)
-		if deep > 0 && opener[r.b[i]] {
+	p := &r.level[deep][i%maxReading]
+	if p.at != i+1 || p.run != 0 && p.run != r.run {
+		more := r.more
+		r.more = false
+		*p = chars{at: i + 1}
+		first := r.b[i-r.from]
+		p.add(rune(first), i+1)
+		if deep > 0 && opener[first] {
 			for _, open := range r.at(i, deep-1) {
 				if 0 <= open.c && open.c <= 0xff && opener[open.c] {
 					r.escape(p, byte(open.c), open.end, deep-1)
 				}
 			}
 		}
+		if r.more {
+			p.run = r.run
+		}
+		r.more = r.more || more
+	} else if p.run != 0 {
+		r.more = true
 	}
 	return p.list[:p.size]
 }
