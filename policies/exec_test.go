@@ -76,6 +76,33 @@ func TestDecideExec(t *testing.T) {
 	golden.Equal(t, "exec.golden", said)
 }
 
+// TestDecideExecThen asks about what is started in place of a file, and about the
+// file that a link leads to: a rule may refuse it, and the default may not.
+func TestDecideExecThen(t *testing.T) {
+	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
+	push := &policies.Exec{Path: "/usr/bin/git", Argv: []string{"/usr/bin/git", "push", "-f", "/opt/tool"}}
+	shell := &policies.Exec{Path: "/bin/sh", Argv: []string{"/bin/sh", "/opt/tool"}}
+	for name, tt := range map[string]struct {
+		exec policies.Exec
+		want policies.Verdict
+		rule string
+	}{
+		"script":               {policies.Exec{Path: "/opt/tool", Argv: []string{"tool"}, Then: shell}, policies.Allow, "work"},
+		"script of a denied":   {policies.Exec{Path: "/opt/tool", Argv: []string{"tool"}, Then: push}, policies.Deny, "no-force"},
+		"two scripts":          {policies.Exec{Path: "/opt/tool", Argv: []string{"tool"}, Then: &policies.Exec{Path: "/tmp/x", Argv: []string{"/tmp/x"}, Then: push}}, policies.Deny, "no-force"},
+		"link":                 {policies.Exec{Path: "/opt/tool", Target: "/usr/bin/git", Argv: []string{"tool", "push", "-f"}}, policies.Deny, "no-force"},
+		"link to what is not":  {policies.Exec{Path: "/opt/tool", Target: "/opt/tool-1.2", Argv: []string{"tool"}}, policies.Allow, "work"},
+		"link in a script":     {policies.Exec{Path: "/opt/tool", Argv: []string{"tool"}, Then: &policies.Exec{Path: "/tmp/x", Target: "/usr/bin/git", Argv: []string{"/tmp/x", "push", "-f"}}}, policies.Deny, "no-force"},
+		"asked":                {policies.Exec{Path: "/opt/tool", Argv: []string{"tool"}, Then: &policies.Exec{Path: "/usr/bin/git", Argv: []string{"git", "push", "origin"}}}, policies.Ask, "ask-push"},
+		"what is not allowed":  {policies.Exec{Path: "/tmp/y", Argv: []string{"y"}, Then: &policies.Exec{Path: "/usr/bin/true", Argv: []string{"true"}}}, policies.Deny, "default"},
+		"a link to an allowed": {policies.Exec{Path: "/tmp/y", Target: "/usr/bin/true", Argv: []string{"y"}}, policies.Deny, "default"},
+	} {
+		if d := g.DecideExec(nil, tt.exec); d.Verdict != tt.want || d.Rule != tt.rule {
+			t.Errorf("%s: %v by %q (%s), want %v by %q", name, d.Verdict, d.Rule, d.Reason, tt.want, tt.rule)
+		}
+	}
+}
+
 // TestDecideExecNow asks the policy that came meanwhile as well.
 func TestDecideExecNow(t *testing.T) {
 	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})

@@ -191,14 +191,12 @@ func script(e *policies.Exec, head []byte) *policies.Exec {
 	}
 	var buf [scriptHead]byte // zeroes behind a short file, as in the kernel
 	copy(buf[:], head)
-	line := buf[2 : scriptHead-1]
-	text := line[:len(line)]
-	if end := bytes.IndexByte(text, 0); end >= 0 {
-		text = text[:end]
-	}
+	all := buf[2:]
+	line := all[:len(all)-1] // whose end the kernel writes into the last byte
+	text, _, _ := bytes.Cut(all, []byte{0})
 	if end := bytes.IndexByte(text, '\n'); end >= 0 {
 		line = text[:end]
-	} else if bytes.IndexAny(bytes.TrimLeft(line, " \t"), " \t\x00") < 0 {
+	} else if bytes.IndexAny(bytes.TrimLeft(all, " \t"), " \t\x00") < 0 {
 		return nil // the name may be cut off
 	}
 	line = bytes.TrimLeft(bytes.TrimRight(line, " \t"), " \t")
