@@ -9,8 +9,9 @@
 //
 // One init per box, none per command: everything is locked when the box is
 // made and inherited by what runs in it, so a command costs little more than a
-// plain exec. (Where no cgroup can be killed, each command has a pid namespace
-// of its own, and is locked in it.) The init and the conversation with it are
+// plain exec. It parts itself from the other commands by a Landlock domain. (Where
+// no cgroup can be killed, or there is no Landlock for that, each command has a pid
+// namespace of its own, and is locked in it.) The init and the conversation with it are
 // package boxinit; on this side
 //
 //	supervisor.go, spawn_linux.go   make a box

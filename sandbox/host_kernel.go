@@ -68,7 +68,7 @@ type landlockLoss struct {
 // nothing by itself.
 var landlockLosses = []landlockLoss{
 	{5, "6.10", "ioctl_dev", "calls to device drivers rest on the system call filter alone"},
-	{landlockNewest, "6.12", "scoped sockets and signals", "that abstract sockets and processes outside are out of reach rests on namespaces alone"},
+	{landlockNewest, "6.12", "scoped sockets and signals", "that abstract sockets and processes outside are out of reach rests on namespaces alone, and commands of one box can signal each other"},
 }
 
 func checkLandlock() (int, Check) {
@@ -80,7 +80,7 @@ func checkLandlock() (int, Check) {
 		return version, c
 	}
 	c.Detail = fmt.Sprintf("version %d", version)
-	c.Degraded = "there is no second wall against changes to files, nor for abstract sockets and signals, so mounts, namespaces and the system call filter hold alone"
+	c.Degraded = "there is no second wall against changes to files, nor for abstract sockets and signals, so mounts, namespaces and the system call filter hold alone; each command is in a pid namespace of its own"
 	c.Mend = "nothing mends it: use Linux 5.19 or later with CONFIG_SECURITY_LANDLOCK; 6.12 has all that is used"
 	if errno != 0 {
 		version, c.Detail = 0, "landlock_create_ruleset: "+errno.Error()

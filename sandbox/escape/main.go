@@ -31,7 +31,7 @@ const (
 	partLinger = "linger" // try to outlive a call
 	partHop    = "hop"    // the same, as ever new processes
 	partBeside = "beside" // be a victim in the prober's own box
-	partTouch  = "touch"  // try all touches on that
+	partTouch  = "touch"  // try all contacts with that
 )
 
 // mostInput bounds what a prober reads of its facts.

@@ -16,8 +16,8 @@ import (
 // contacts are the ways of one command to another of its box, by name: each is an
 // act on Facts.Sibling. Outside, the sibling is a process of the same user.
 //
-// None does harm: what is written is what was there, and what is sent is a
-// signal that nobody minds.
+// None does harm: each writes what was there before, and sends a signal that is
+// ignored by default.
 func contacts() []contact {
 	file := func(name string, flags int) act {
 		return toSibling(func(v *Victim) (string, error) { return name, open(inProc(v.Pid, name), flags) })
@@ -178,7 +178,7 @@ type contact struct {
 	try  act
 }
 
-// quietSignal is a signal that does nothing to who does not ask for it.
+// quietSignal is a signal that a process ignores by default.
 const quietSignal = unix.SIGWINCH
 
 // toSibling is an act on the victim. Where that is in another pid namespace, its
@@ -194,11 +194,11 @@ func toSibling(do func(v *Victim) (string, error)) act {
 	}
 }
 
-// toldOf stands in the arguments of who is to touch a victim.
+// toldOf stands in the arguments of a prober that is to touch a victim.
 const toldOf = `"Token":`
 
-// throughMem reads the token, and writes it over itself. Who may open the file
-// may do either.
+// throughMem reads the token, and writes it over itself. A process that may open
+// the file may do either.
 func throughMem(v *Victim, flags int) (string, error) {
 	m, err := os.OpenFile(inProc(v.Pid, "mem"), flags, 0)
 	if err != nil {
@@ -261,7 +261,7 @@ func setsProcessors(pid int) (string, error) {
 }
 
 // siblings are the ways of a command to another of its box: a row for each
-// touch, and those that no single one is.
+// contact, and further ones.
 func siblings() []Probe {
 	rows := []Probe{
 		{ID: "B01", Name: "look into any process of another command, by its number", sibling: true, try: lookIntoAny},
@@ -336,8 +336,8 @@ func ownChild(*Facts) (string, error) {
 	return "child " + strconv.Itoa(pid), send(pid, quietSignal)
 }
 
-// beside is the life of a victim beside others in a box: it tells who it is, and
-// stays.
+// beside is the life of a victim beside others in a box: it writes its number, its
+// token and where that stands in its memory, and stays.
 func beside(token string) error {
 	v := Victim{Token: token, Pid: os.Getpid(), At: uint64(uintptr(unsafe.Pointer(&memory)))}
 	if len(token) < 8 || len(token) > len(memory) {
@@ -352,17 +352,17 @@ func beside(token string) error {
 	return nil
 }
 
-// Beside are the words of a command that is a victim with a token: it writes who
-// it is, a [Victim] as JSON, and stays.
+// Beside are the words of a command that is a victim with a token: it writes a
+// [Victim] as JSON, and stays.
 func Beside(token string) []string { return []string{boxed, partBeside, token} }
 
-// Touch are the words of a command that tries all touches on a victim.
+// Touch are the words of a command that tries all contacts with a victim.
 func Touch(v Victim) ([]string, error) {
 	text, err := json.Marshal(v)
 	return []string{boxed, partTouch, string(text)}, err
 }
 
-// Touched is how they went, from what that command wrote.
+// Touched reads what that command wrote: the outcome of each contact, by name.
 func Touched(out string) (map[string]Outcome, error) {
 	outcomes := map[string]Outcome{}
 	for line := range strings.Lines(out) {
@@ -378,12 +378,12 @@ func Touched(out string) (map[string]Outcome, error) {
 	return outcomes, nil
 }
 
-// touchAll tries all touches on a victim, which it is told of as its argument,
-// and tells how each went.
+// touchAll tries all contacts with a victim, which its argument names, and writes
+// how each went.
 func touchAll(arg string) error {
 	var f Facts
 	if err := json.Unmarshal([]byte(arg), &f.Sibling); err != nil {
-		return fmt.Errorf("read of whom: %w", err)
+		return fmt.Errorf("read the victim: %w", err)
 	}
 	out := json.NewEncoder(os.Stdout)
 	for _, t := range contacts() {
