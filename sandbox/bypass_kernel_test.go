@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -59,7 +60,7 @@ func bypassKernel() []bypass {
 		{name: "a proxy in the door's place", act: listens(doorHost + ":2"), fails: "address already in use"},
 		{name: "a resolver in the door's place", act: listensUDP(doorHost + ":53"), fails: "address already in use"},
 		{name: "a server beside the door's by a shared port", act: sharesPort(doorHost, 1), fails: "address already in use"},
-		{name: "the door's sockets among the init's files", act: opensSockets, fails: "permission denied"},
+		{name: "the door's sockets among the init's files", act: opensSockets, fails: "not permitted"},
 		{name: "the door's sockets by their process", act: takesFile, fails: "not permitted"},
 		{name: "a signal to who has the door", act: func(p *place) (string, error) { return "kill", unix.Kill(p.Pid, 0) }, fails: "no such process"},
 		{name: "a signal to all", act: killsAll, fails: "no token", alone: "outside it would be everybody"},
@@ -332,6 +333,9 @@ func opensSockets(p *place) (string, error) {
 		dir = fmt.Sprintf("/proc/%d/fd", p.Pid)
 	}
 	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = unix.EPERM // a /proc that hides a process says either
+	}
 	if err != nil {
 		return "", err
 	}

@@ -92,11 +92,11 @@ func (v landlock) add(b *builder, p *plan) {
 
 // part adds the calls by which the init can part each command of a box from the
 // others: it makes a ruleset, by which each command restricts itself, so that
-// each is in a domain of its own. The kernel lets nobody look into a process
-// that is not in his own domain or below it, neither by ptrace(2) nor by what
-// /proc shows of its memory, descriptors and environment (landlock(7), "Ptrace
-// restrictions"); nor signal one, where signals are scoped. The init is above
-// all, and the supervisor outside.
+// each is in a domain of its own. The kernel then lets a process look only into
+// processes of its own domain, or of one below it, whether by ptrace(2) or by what
+// /proc shows of memory, descriptors and environment (landlock(7), "Ptrace
+// restrictions"). Where signals are scoped, the same holds for them. The init is
+// above all commands, and the supervisor is outside.
 //
 // A ruleset has to decide about something. The right to move files between
 // directories is the one to take: any ruleset denies it, even one that does not

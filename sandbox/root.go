@@ -167,12 +167,12 @@ func (p *plan) nest() *boxinit.Script {
 	return b.Script
 }
 
-// proc mounts a /proc, in which a command finds no process that it may not look
-// into: neither those of other commands, whose arguments it would see and whose
-// place among those to be killed for memory it could set, nor the init. A
-// browser runs alone, and looks after renderers that it may not look into.
+// proc mounts a /proc in which a command finds only the processes that it may look
+// into. Those of other commands are hidden: arguments can be read and oom_score_adj
+// be written by any process of the same user. A browser runs alone in its box, and
+// reads the state of renderers that it may not look into.
 func (p *plan) proc(b *builder, name string) {
-	options := any("hidepid=ptraceable") // proc(5), since Linux 5.8
+	options := any("hidepid=ptraceable") // since Linux 5.8 (kernel: filesystems/proc.rst)
 	if p.nests > 0 {
 		options = 0
 	}

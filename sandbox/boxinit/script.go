@@ -179,8 +179,8 @@ func (c *Call) IgnoreAll(skip int) *Call { return c.Ignore(anyError, skip) }
 // makes its children the first to go when memory runs out.
 func (s *Script) Score(file Slot) { s.score = int32(file) }
 
-// Domain names the ruleset of landlock(7) by which each command restricts
-// itself before it is a program, so that no other of the box is above it.
+// Domain names the ruleset of landlock(7) by which each command restricts itself
+// before it executes its program.
 func (s *Script) Domain(ruleset Slot) { s.domain = int32(ruleset) }
 
 // Mark has the init mark each exec of its own: the number stands in an argument
