@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 )
 
@@ -219,7 +220,7 @@ func (a *auditing) tail(ctx context.Context, out io.Writer, dir string, f audit.
 
 // print writes a record as a line.
 func (a *auditing) print(w io.Writer, e audit.Entry) error {
-	line := string(e.Raw)
+	line := string(printable.JSON(e.Raw))
 	if !a.asJSON {
 		line = auditLine(e)
 	}

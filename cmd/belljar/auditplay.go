@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 )
 
@@ -68,7 +69,7 @@ terminal than move, colour and erase is left out.
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
-			return failure(play(ctx, c.OutOrStdout(), text, speed, idle))
+			return failure(play(ctx, printable.Raw(c.OutOrStdout()), text, speed, idle)) // tame lets through what it may do
 		},
 	}
 	a.flags(c)
@@ -162,7 +163,7 @@ type tame struct {
 
 func (t *tame) text(s string) string {
 	out := make([]byte, 0, len(s))
-	for _, c := range []byte(strings.NewReplacer("\u0090", "", "\u0098", "", "\u009b", "", "\u009d", "", "\u009e", "", "\u009f", "").Replace(s)) {
+	for _, c := range []byte(strings.Map(shape, s)) {
 		switch {
 		case t.in == ']':
 			if c == 7 || t.escaped && c == '\\' {
@@ -196,4 +197,13 @@ func (t *tame) text(s string) string {
 		}
 	}
 	return string(out)
+}
+
+// shape leaves out of text beyond ASCII what has none: C1 controls, which begin
+// sequences too, and marks that hide text or turn it around.
+func shape(r rune) rune {
+	if r >= 0x80 && !printable.Rune(r) {
+		return -1
+	}
+	return r
 }

@@ -123,10 +123,8 @@ func parseArguments(args []string) (json.RawMessage, error) {
 func show(c *cobra.Command, r *mcp.Result, asJSON bool) error {
 	var b bytes.Buffer
 	if asJSON && r.Structured != nil {
-		enc := json.NewEncoder(&b)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(r.Structured); err != nil {
-			return failure(fmt.Errorf("print the result: %w", err))
+		if err := printJSON(&b, r.Structured); err != nil {
+			return err
 		}
 	} else {
 		for _, part := range r.Content {

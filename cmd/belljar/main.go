@@ -14,7 +14,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
 )
@@ -68,10 +70,22 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 	root.SetVersionTemplate(versionLine())
 	root.SetArgs(args)
 	root.SetIn(in)
+	// What agents and pages wrote stands in much that is printed: no command
+	// writes to a terminal but through this, unless it takes the raw writer. What
+	// goes to a file or a program is data, and stays as it is; standard error is
+	// for people wherever it goes.
+	if isTerminal(out) {
+		out = printable.NewWriter(out)
+	}
+	said := printable.NewWriter(errs)
 	root.SetOut(out)
-	root.SetErr(errs)
+	root.SetErr(said)
 
 	err := root.ExecuteContext(context.Background())
+	if shown, ok := out.(*printable.Writer); ok {
+		err = errors.Join(err, shown.Flush())
+	}
+	defer func() { _ = said.Flush() }() // nobody is left to be told
 	if err == nil {
 		return exitOK
 	}
@@ -81,9 +95,15 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 		status = &statusError{code: exitUsage, err: err}
 	}
 	if status.err != nil {
-		fmt.Fprintf(errs, "belljar: %s\n", strings.TrimSpace(status.err.Error()))
+		fmt.Fprintf(said, "belljar: %s\n", strings.TrimSpace(status.err.Error()))
 	}
 	return status.code
+}
+
+// isTerminal reports whether what is written to w is seen by a person at once.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // statusError is an error with the exit status it leads to. Without an err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -121,7 +122,8 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 		Grant: d.Grant, Argv: argv,
 		// A person waits here and can end it: the longer of the two limits.
 		Timeout: d.Grant.Limits().Background, Background: true,
-		In: c.InOrStdin(), Out: shows.through(c.OutOrStdout()), Err: shows.through(c.ErrOrStderr()), Terminal: screen.size(),
+		// What it writes is its own: with a terminal this is a session on it.
+		In: c.InOrStdin(), Out: shows.through(printable.Raw(c.OutOrStdout())), Err: shows.through(printable.Raw(c.ErrOrStderr())), Terminal: screen.size(),
 		Env: screen.env(),
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 )
@@ -18,7 +19,7 @@ type screen struct{ in, out *os.File }
 // redirected the command gets pipes, as anywhere.
 func newScreen(c *cobra.Command) screen {
 	in, isIn := c.InOrStdin().(*os.File)
-	out, isOut := c.OutOrStdout().(*os.File)
+	out, isOut := printable.Raw(c.OutOrStdout()).(*os.File)
 	if !isIn || !isOut || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
 		return screen{}
 	}

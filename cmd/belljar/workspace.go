@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/workspace"
 )
@@ -60,10 +62,15 @@ func (k *kept) with(use func(s *workspace.Store) error) error {
 
 // printJSON prints a value for programs.
 func printJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	err := enc.Encode(v)
+	if err == nil {
+		_, err = out.Write(printable.JSON(text.Bytes()))
+	}
+	if err != nil {
 		return failure(fmt.Errorf("print: %w", err))
 	}
 	return nil

@@ -98,12 +98,12 @@ func TestEveryPackageHasItsComment(t *testing.T) {
 // room may import of ours. .golangci.yml holds the same for each file and
 // the foreign modules as well; this holds without a linter.
 var allowed = map[string][]string{
-	"cmd":        {"mcp", "mcp/tools", "policies", "policies/approval", "policies/audit", "sandbox", "sandbox/egress", "sandbox/escape", "sandbox/image", "sandbox/workspace", "browser", "browser/fetch", "browser/page", "browser/reader", "search", "state", "callback", "hook", "job", "plan", "question", "skill", "todo", "internal/hostexec", "internal/otlp"},
+	"cmd":        {"mcp", "mcp/tools", "policies", "policies/approval", "policies/audit", "sandbox", "sandbox/egress", "sandbox/escape", "sandbox/image", "sandbox/workspace", "browser", "browser/fetch", "browser/page", "browser/reader", "search", "state", "callback", "hook", "job", "plan", "question", "skill", "todo", "internal/hostexec", "internal/otlp", "internal/printable"},
 	"mcp/tools":  {"mcp", "sandbox", "browser", "browser/fetch", "browser/page", "browser/picture", "browser/reader", "callback", "search", "job", "plan", "question", "skill", "todo", "policies"},
 	"mcp":        {"policies"},
 	"mcp/openai": nil,
 	"browser":    {"sandbox", "sandbox/egress", "policies"},
-	"sandbox":    {"policies", "internal/hostexec"},
+	"sandbox":    {"policies", "internal/hostexec", "internal/printable"},
 	"search":     {"sandbox/egress", "policies"},
 	"policies":   {},
 
@@ -274,5 +274,33 @@ func TestTheBinaryNeedsNoCgo(t *testing.T) {
 		if first, _, _ := strings.Cut(pkg, "/"); strings.Contains(first, ".") {
 			t.Errorf("%s has cgo files: the binary must be static", pkg)
 		}
+	}
+}
+
+// unfiltered are the files of the command that may write to a terminal what they
+// like, and why.
+var unfiltered = map[string]string{
+	"cmd/belljar/screen.go":    "the terminal that run and a form stand on",
+	"cmd/belljar/run.go":       "a command's own output, on the terminal of who started it",
+	"cmd/belljar/auditplay.go": "a recording, of which play leaves out what does more than draw",
+}
+
+// What agents and pages wrote reaches a terminal through one writer, which main
+// puts between.
+func TestCommandsPrintThroughOneWriter(t *testing.T) {
+	for _, name := range sources(t) {
+		if !strings.HasPrefix(name, "cmd/belljar/") {
+			continue
+		}
+		text := read(t, name)
+		if name != "cmd/belljar/main.go" && (strings.Contains(text, "os.Stdout") || strings.Contains(text, "os.Stderr")) {
+			t.Errorf("%s names os.Stdout or os.Stderr: print to what the command has, as OutOrStdout", name)
+		}
+		if unfiltered[name] == "" && strings.Contains(text, "printable.Raw") {
+			t.Errorf("%s writes to a terminal unfiltered, and is not among those that may", name)
+		}
+	}
+	if text := read(t, "cmd/belljar/main.go"); !strings.Contains(text, "root.SetOut(out)") || !strings.Contains(text, "out = printable.NewWriter(out)") {
+		t.Error("cmd/belljar/main.go gives the commands a terminal without the writer between")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/printable"
 )
 
 // Bounds of a unified diff.
@@ -186,7 +188,7 @@ func gitMode(st *unix.Stat_t) string {
 func quotePath(path string) string {
 	plain := utf8.ValidString(path)
 	for _, r := range path {
-		if r < ' ' || r == 0x7f || r == '"' || r == '\\' || r >= 0x80 && !printable(r) {
+		if r == '"' || r == '\\' || !printable.Rune(r) {
 			plain = false
 		}
 	}
@@ -212,16 +214,6 @@ func quotePath(path string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// printable reports whether a rune beyond ASCII shows as itself: neither a
-// control character nor one that changes the direction of what follows.
-func printable(r rune) bool {
-	switch {
-	case r < 0xa0, r >= 0x200b && r <= 0x200f, r >= 0x2028 && r <= 0x202e, r >= 0x2060 && r <= 0x206f, r == 0xfeff, r == 0xad:
-		return false
-	}
-	return true
 }
 
 // Quote is a path for a terminal.

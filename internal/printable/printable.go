@@ -1,0 +1,165 @@
+// Package printable shows text that somebody else wrote on a person's terminal
+// so that it does nothing there: no byte of it moves the cursor, sets a title or
+// the clipboard, hides what stands beside it or turns it around.
+//
+// Control characters are shown as less(1) and git show them (^[, ^M, ^?), other
+// characters without a shape of their own as in Go (\u202e, \U000e0041), and
+// bytes that are not UTF-8 as \x9b. Tabs and newlines stay.
+package printable
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Rune reports whether a character shows as itself: it has a shape or is a
+// space, and neither joins, hides nor reorders others. Trojan Source
+// (CVE-2021-42574) is made of those that do; terminals take C1 controls for
+// escape sequences (ECMA-48).
+func Rune(r rune) bool {
+	return r >= ' ' && r < 0x7f || r > 0x7f && unicode.IsGraphic(r) && !blank(r)
+}
+
+// blank are the characters that Unicode counts as letters or marks and that have
+// no shape: fillers and selectors of variants (Unicode, DerivedCoreProperties,
+// Default_Ignorable_Code_Point, less those that IsGraphic leaves out).
+func blank(r rune) bool {
+	switch {
+	case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r >= 0x180b && r <= 0x180f,
+		r == 0x2800, r == 0x3164, r >= 0xfe00 && r <= 0xfe0f, r == 0xffa0, r >= 0xe0100 && r <= 0xe01ef:
+		return true
+	}
+	return false
+}
+
+// Text is a text as a terminal may show it, in as many lines as it has.
+func Text(s string) string { return string(appendText(nil, []byte(s))) }
+
+// Line is a text in one line of at most so many characters, and how many bytes
+// of it are left out.
+func Line(s string, most int) string {
+	var out []byte
+	for at, n := 0, 0; at < len(s); n++ {
+		r, size := utf8.DecodeRuneInString(s[at:])
+		if n == most {
+			return fmt.Sprintf("%s... (%d more bytes)", out, len(s)-at)
+		}
+		if r == '\t' || r == '\n' {
+			out = append(out, '^', byte(r)^0x40)
+		} else {
+			out = appendRune(out, r, s[at:at+size])
+		}
+		at += size
+	}
+	return string(out)
+}
+
+// JSON is a JSON text in which characters that a terminal must not get stand as
+// escapes, which mean the same to every reader (RFC 8259, section 7). Encoders
+// leave DEL, C1 controls and bidi marks as they are.
+func JSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			out = append(out, `\ufffd`...)
+		case Rune(r) || r == '\n' || r == '\t' || r == '\r':
+			out = append(out, text[:size]...)
+		case r > 0xffff:
+			out = fmt.Appendf(out, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return out
+}
+
+// Writer shows what is written to it on a terminal. A character that is cut
+// between two calls of Write is one; Flush shows the beginning of one that does
+// not go on. Its methods are safe for concurrent use.
+type Writer struct {
+	out io.Writer
+
+	mu   sync.Mutex
+	held []byte // the beginning of a character
+}
+
+// NewWriter is a Writer that writes to out.
+func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
+
+// Write shows p.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := append(w.held, p...)
+	end := len(text)
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ { // the last character may be cut
+		if c := text[len(text)-n]; utf8.RuneStart(c) {
+			if !utf8.FullRune(text[len(text)-n:]) {
+				end = len(text) - n
+			}
+			break
+		}
+	}
+	shown := appendText(nil, text[:end])
+	w.held = append([]byte(nil), text[end:]...)
+	if _, err := w.out.Write(shown); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush shows what is held back of a character that was not completed.
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shown := appendText(nil, w.held)
+	w.held = nil
+	if len(shown) == 0 {
+		return nil
+	}
+	_, err := w.out.Write(shown)
+	return err
+}
+
+// Raw is the writer that w writes to, for the few that may write what they like
+// to a terminal; of any other writer it is that itself.
+func Raw(w io.Writer) io.Writer {
+	if p, ok := w.(*Writer); ok {
+		return p.out
+	}
+	return w
+}
+
+func appendText(out, text []byte) []byte {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if r == '\n' || r == '\t' {
+			out = append(out, byte(r))
+		} else {
+			out = appendRune(out, r, string(text[:size]))
+		}
+		text = text[size:]
+	}
+	return out
+}
+
+// appendRune shows one character, which is r and those bytes.
+func appendRune(out []byte, r rune, of string) []byte {
+	switch {
+	case r == utf8.RuneError && len(of) == 1:
+		return fmt.Appendf(out, `\x%02x`, of[0])
+	case Rune(r):
+		return append(out, of...)
+	case r < 0x80:
+		return append(out, '^', byte(r)^0x40) // ^[ is ESC, ^? is DEL
+	case r > 0xffff:
+		return fmt.Appendf(out, `\U%08x`, r)
+	}
+	return fmt.Appendf(out, `\u%04x`, r)
+}

@@ -1,0 +1,174 @@
+package printable_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
+)
+
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\ttext\n":                 "plain\ttext\n",
+		"\x1b]0;title\a":                "^[]0;title^G",
+		"\x1b[2Jx\rhidden":              "^[[2Jx^Mhidden",
+		"c1 \u009b31m raw \x9b31m":      `c1 \u009b31m raw \x9b31m`,
+		"del\x7f nul\x00":               "del^? nul^@",
+		"bidi \u202e \u2066 \u200f":     `bidi \u202e \u2066 \u200f`,
+		"zero \u200b\u200d\ufeff\u00ad": `zero \u200b\u200d\ufeff\u00ad`,
+		"lines \u2028\u2029\u0085":      `lines \u2028\u2029\u0085`,
+		"tags \U000e0041 \ufe0f\u3164":  `tags \U000e0041 \ufe0f\u3164`,
+		"Grüße, 世界, 🙂, e\u0301":         "Grüße, 世界, 🙂, e\u0301",
+		"bad \xff\xc3":                  `bad \xff\xc3`,
+	} {
+		if got := printable.Text(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	if got, want := printable.Line("a\nb\x1bc世界d", 6), "a^Jb^[c世... (4 more bytes)"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := printable.Line("short", 5); got != "short" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// cases is how many cases a generator makes.
+func cases(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("BELLJAR_TEST_CASES")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// hostile is a text of what terminals and readers trip over.
+func hostile(r *rand.Rand) string {
+	kinds := []func() string{
+		func() string { return string([]byte{byte(r.IntN(256))}) },
+		func() string { return string(rune(r.IntN(0x20))) },
+		func() string { return string(rune(0x80 + r.IntN(0x20))) },
+		func() string { return string(rune(r.IntN(0x110000))) },
+		func() string { return string(rune(0x2000 + r.IntN(0x70))) },
+		func() string { return string(rune(0xe0000 + r.IntN(0x200))) },
+		func() string { return string([]byte("世\U0001f642")[:1+r.IntN(6)]) },
+		func() string { return "\x1b]52;c;AAAA\x07" },
+		func() string { return "\xc2\x9b" + strconv.Itoa(r.IntN(50)) + "m" },
+		func() string { return "plain text\n" },
+	}
+	var b strings.Builder
+	for range r.IntN(30) {
+		b.WriteString(kinds[r.IntN(len(kinds))]())
+	}
+	return b.String()
+}
+
+// harmful reports whether a terminal would do more with a character than show
+// it, by the tables of Unicode and not by the package's own.
+func harmful(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Cs) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// However a text is made and cut into writes, nothing of it but tabs and
+// newlines acts on a terminal, and nothing of it is lost: what may be shown is
+// there, and for each other character an escape.
+func TestWriterProperty(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	raw := 0
+	for i := range cases(t, 200) {
+		in := hostile(r)
+		var out bytes.Buffer
+		w := printable.NewWriter(&out)
+		for rest := in; rest != ""; {
+			n := 1 + r.IntN(len(rest))
+			if got, err := w.Write([]byte(rest[:n])); err != nil || got != n {
+				t.Fatalf("write: %d, %v", got, err)
+			}
+			rest = rest[n:]
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		got, units := out.String(), 0
+		if want := printable.Text(in); got != want {
+			t.Fatalf("case %d: cut into writes %q is %q, at once %q", i, in, got, want)
+		}
+		for at, c := range got {
+			if c != '\n' && c != '\t' && harmful(c) || c == utf8.RuneError && !strings.HasPrefix(got[at:], "\ufffd") {
+				t.Fatalf("case %d: %q came out as %q, with %U at %d", i, in, got, c, at)
+			}
+		}
+		rest := got
+		for at := 0; at < len(in); units++ {
+			c, size := utf8.DecodeRuneInString(in[at:])
+			bad := c == utf8.RuneError && size == 1
+			shown := in[at : at+size]
+			switch {
+			case bad:
+				shown = fmt.Sprintf(`\x%02x`, in[at])
+			case c == '\n' || c == '\t' || printable.Rune(c):
+			case c < 0x80:
+				shown = "^" + string(c^0x40)
+			case c > 0xffff:
+				shown = fmt.Sprintf(`\U%08x`, c)
+			default:
+				shown = fmt.Sprintf(`\u%04x`, c)
+			}
+			if harmful(c) {
+				raw++
+			}
+			var ok bool
+			if rest, ok = strings.CutPrefix(rest, shown); !ok {
+				t.Fatalf("case %d: %q lost %q in %q", i, in, in[at:at+size], got)
+			}
+			at += size
+		}
+		if rest != "" {
+			t.Fatalf("case %d: %q has %q too much", i, in, rest)
+		}
+		line := printable.Line(in, 5)
+		if strings.ContainsFunc(line, harmful) || units > 5 && !strings.Contains(line, " more bytes)") {
+			t.Fatalf("case %d: the line of %q is %q", i, in, line)
+		}
+		encoded, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, back string
+		safe := printable.JSON(encoded)
+		if err := json.Unmarshal(encoded, &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(safe, &back); err != nil || back != want || strings.ContainsFunc(string(safe), harmful) {
+			t.Fatalf("case %d: the JSON %q became %q, %v", i, encoded, safe, err)
+		}
+	}
+	if raw < 100 {
+		t.Errorf("%d characters would have acted on a terminal: the test proves nothing", raw)
+	}
+}
+
+func TestRawIsWhatAWriterWritesTo(t *testing.T) {
+	var out bytes.Buffer
+	if printable.Raw(printable.NewWriter(&out)) != &out || printable.Raw(&out) != &out {
+		t.Error("raw is another writer")
+	}
+}
