@@ -165,6 +165,7 @@ func workspaceDiffCommand() *cobra.Command {
 		Long: `diff lists what a set changed of its directory: A added, M modified, D deleted,
 m mode, a attributes, t time of change only. A PATH is a file, a directory or a
 pattern as src/**/*.go. With -u the changes are shown as git diff shows them.
+Both end with a digest of what they show; apply --as takes just that.
 ` + exitHelp,
 		Args: atLeastOne("a set, which `belljar workspace list` shows, and the paths to compare if not all"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -175,10 +176,7 @@ pattern as src/**/*.go. With -u the changes are shown as git diff shows them.
 				if unified {
 					return failure(s.Unified(c.Context(), c.OutOrStdout(), args[0], args[1:]))
 				}
-				d, err := s.Changes(c.Context(), args[0])
-				if err == nil {
-					d.Changes, err = workspace.Choose(d.Changes, args[1:])
-				}
+				d, err := s.Changes(c.Context(), args[0], args[1:]...)
 				if err != nil {
 					return failure(err)
 				}
@@ -190,6 +188,9 @@ pattern as src/**/*.go. With -u the changes are shown as git diff shows them.
 				}
 				for i := range d.Changes {
 					fmt.Fprintln(c.OutOrStdout(), changeLine(&d.Changes[i]))
+				}
+				if d.Digest != "" {
+					fmt.Fprintln(c.OutOrStdout(), "# digest "+d.Digest)
 				}
 				return nil
 			})
@@ -221,6 +222,9 @@ func changeLine(c *workspace.Change) string {
 	}
 	if c.Problem != "" {
 		line += "  (" + c.Problem + ")"
+	}
+	if c.Dropped != "" {
+		line += "  (" + c.Dropped + ")"
 	}
 	return line
 }

@@ -25,6 +25,10 @@ each as it was or as it is to be, and apply run again does the rest. A PATH is a
 file, a directory or a pattern as src/**/*.go; without one all is applied, and
 the set begins anew.
 
+With --as and the digest that diff ended with, just what that showed is applied,
+and nothing where the set is another now. While a box works in the set one of
+--as and --live is needed.
+
 Where the directory changed as well since the set was made, nothing is applied.
 Protected paths, as git's hooks and configuration and the settings of editors and
 agents, stay in the set; docs/protected-paths.md names them.
@@ -53,6 +57,8 @@ agents, stay in the set; docs/protected-paths.md names them.
 	k.flags(c)
 	c.Flags().BoolVar(&opts.SkipConflicts, "skip-conflicts", false, "leave out what changed in the directory as well, and apply the rest")
 	c.Flags().BoolVar(&opts.Protected, "protected", false, "apply protected paths too: what they hold can run on this machine")
+	c.Flags().StringVar(&opts.As, "as", "", "apply only what a diff of the same paths showed, by the digest that it ended with")
+	c.Flags().BoolVar(&opts.Live, "live", false, "apply what is there now although a box works in the set and may have changed what a diff showed")
 	c.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
 	return c
 }

@@ -24,6 +24,13 @@ type Options struct {
 	Protected bool
 	// DryRun changes nothing, and reports what would be done.
 	DryRun bool
+	// As is the digest of what a diff of the same paths showed: just that is
+	// applied, and nothing where the set is another now (ErrChanged).
+	As string
+	// Live applies what is there although a box works in the set, and may have
+	// changed it since it was looked at. Without it, and without As, that is
+	// refused.
+	Live bool
 }
 
 // Guard knows the protected paths of a base, which is about to be changed.
@@ -73,6 +80,15 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 	if opts.Guard == nil && !opts.Protected {
 		return nil, errors.New("nothing says which paths are protected")
 	}
+	if !opts.DryRun {
+		// Two sets that are innocent each can be something else together: what
+		// the one is judged by must not change by the other.
+		l, err := waitLock(s.root, applyName, unix.LOCK_EX)
+		if err != nil {
+			return nil, fmt.Errorf("another apply: %w", err)
+		}
+		defer l.free()
+	}
 	o, err := s.look(id, unix.LOCK_EX)
 	if err != nil {
 		return nil, err
@@ -80,6 +96,9 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 	defer o.close()
 	if o.diff.Live, err = o.quiet(); err != nil {
 		return nil, err
+	}
+	if o.diff.Live && opts.As == "" && !opts.Live && !opts.DryRun {
+		return nil, fmt.Errorf("%w, so it can be another by now than what you saw. Nothing was applied. Give --as with the digest that `belljar workspace diff %s` ends with, or --live to take whatever is there", ErrLive, id)
 	}
 	r := &Report{Set: id, Base: o.meta.Base, Live: o.diff.Live, Applied: []Change{}}
 	if !opts.DryRun {
@@ -94,6 +113,15 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 	if err != nil {
 		return nil, err
 	}
+	var shown *digest
+	if opts.As != "" {
+		if shown, err = o.digestOf(ctx, chosen); err != nil {
+			return nil, err
+		}
+		if shown.String() != opts.As {
+			return r, fmt.Errorf("%w: %s. Nothing was applied. Look again with `belljar workspace diff`, with the paths that you apply", ErrChanged, shown.differs(opts.As))
+		}
+	}
 	p := &planned{changes: chosen, why: make([]string, len(chosen)), conflict: make([]bool, len(chosen))}
 	if err := p.judge(o, opts); err != nil {
 		return nil, err
@@ -105,7 +133,7 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 	if opts.DryRun {
 		return r, nil
 	}
-	a := &applying{open: o, planned: p, report: r, linked: map[uint64]bool{}}
+	a := &applying{open: o, planned: p, report: r, linked: map[uint64]bool{}, shown: shown}
 	if err := a.run(ctx); err != nil {
 		return r, err
 	}
@@ -197,6 +225,7 @@ type applying struct {
 	last   int    // of them
 	record *marker
 	linked map[uint64]bool // files of the base with several names, of which one was applied
+	shown  *digest         // what a person saw; nil where that was not given
 }
 
 // run does it, in an order in which nothing is lost: first what stands in the
@@ -235,7 +264,7 @@ func (a *applying) run(ctx context.Context) error {
 			return err
 		}
 		if a.why[i] == "" {
-			a.one(i)
+			a.one(ctx, i)
 		}
 	}
 	for i := range slices.Backward(a.changes) { // else nothing could be put into some
@@ -249,9 +278,9 @@ func (a *applying) run(ctx context.Context) error {
 }
 
 // one applies one change.
-func (a *applying) one(i int) {
+func (a *applying) one(ctx context.Context, i int) {
 	c := &a.changes[i]
-	err := a.put(c)
+	err := a.put(ctx, c)
 	if errors.Is(err, errMoved) {
 		a.conflict[i] = true
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -55,6 +56,8 @@ type Change struct {
 	Conflict string `json:"conflict,omitempty"`
 	// Problem says why the path cannot be compared or applied.
 	Problem string `json:"problem,omitempty"`
+	// Dropped is what of its permissions is never applied.
+	Dropped string `json:"dropped,omitempty"`
 
 	name  string        // Path, byte for byte
 	layer int           // that holds it, counted from the top
@@ -69,6 +72,8 @@ type Diff struct {
 	Base    string   `json:"base"`
 	Live    bool     `json:"live"` // a box works in the set, so there may be more by now
 	Changes []Change `json:"changes"`
+	// Digest stands for just these changes, for Options.As.
+	Digest string `json:"digest,omitempty"`
 }
 
 // Conflicts are those changes whose base changed as well.
@@ -83,17 +88,35 @@ func (d *Diff) Conflicts() []Change {
 }
 
 // Changes are what the set changed, in the order of paths, exactly: what a box
-// only copied up, and left as it was, is not among them. It fails where there
-// is more than a walk looks at (a million entries).
-func (s *Store) Changes(ctx context.Context, id string) (*Diff, error) {
-	o, err := s.look(id, unix.LOCK_SH)
+// only copied up, and left as it was, is not among them. Only the named paths
+// are told, or all where none is named, as Apply takes them. It fails where
+// there is more than a walk looks at (a million entries).
+func (s *Store) Changes(ctx context.Context, id string, paths ...string) (*Diff, error) {
+	d, err := s.changes(ctx, id, paths)
 	if err != nil {
 		return nil, fmt.Errorf("compare set %s: %w", id, err)
 	}
+	return d, nil
+}
+
+func (s *Store) changes(ctx context.Context, id string, paths []string) (*Diff, error) {
+	o, err := s.look(id, unix.LOCK_SH)
+	if err != nil {
+		return nil, err
+	}
 	defer o.close()
 	if err := o.compare(ctx); err != nil {
-		return nil, fmt.Errorf("compare set %s: %w", id, err)
+		return nil, err
 	}
+	if o.diff.Changes, err = choose(o.diff.Changes, paths); err != nil {
+		return nil, err
+	}
+	d, err := o.digestOf(ctx, o.diff.Changes)
+	if err != nil {
+		return nil, err
+	}
+	d.remember()
+	o.diff.Digest = d.String()
 	return &o.diff, nil
 }
 
@@ -204,13 +227,14 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 	}
 	for _, name := range names {
 		if w.left--; w.left < 0 {
-			return fmt.Errorf("over %d changed files: %w", maxEntries, errBound)
+			return fmt.Errorf("over %d changed files: %w", maxEntries, errTooMany)
 		}
 		path := join(at, name)
-		if err := tooDeep(path); err != nil {
-			return err
+		err := tooDeep(path)
+		if err == nil {
+			err = w.name(path, name, layers, base, opaque)
 		}
-		if err := w.name(path, name, layers, base, opaque); err != nil {
+		if err != nil {
 			if !unreadable(err) {
 				return fmt.Errorf("%s: %w", quotePath(path), err)
 			}
@@ -220,8 +244,12 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 	return nil
 }
 
-// unread lists what could not be compared: a box can take from its owner the
-// right to look into a file or directory.
+// errTooMany ends a comparison.
+var errTooMany = errors.New("more than is looked at")
+
+// unread lists what could not be compared, and the rest of the set is compared
+// all the same: a box can take from its owner the right to look into a file or
+// directory, and make one deeper or larger than is looked at.
 func (w *walk) unread(path, name string, layers merged, err error) {
 	c := Change{name: path, Kind: Modified}
 	if e, err := layers.entry(name); err == nil && e != nil && !e.whiteout {
@@ -343,6 +371,9 @@ func (w *walk) add(c Change) {
 	if c.Conflict == "" && !w.settledBefore(&c) {
 		c.Conflict = "it was changed in the workspace after the set was made"
 	}
+	if bits := c.special(); len(bits) > 0 {
+		c.Dropped = strings.Join(bits, " and ") + " not applied"
+	}
 	if c.Problem == "" && c.Kind != Deleted && c.st != nil {
 		switch c.Type {
 		case typeFIFO, typeSocket, typeDevice:
@@ -350,6 +381,22 @@ func (w *walk) add(c Change) {
 		}
 	}
 	w.diff.Changes = append(w.diff.Changes, c)
+}
+
+// special are the bits of the permissions that Apply leaves out, in words.
+func (c *Change) special() (bits []string) {
+	if c.Kind == Deleted || c.st == nil || isLink(c.st) {
+		return nil
+	}
+	for _, b := range []struct {
+		bit  uint32
+		name string
+	}{{unix.S_ISUID, "set-user-ID"}, {unix.S_ISGID, "set-group-ID"}, {unix.S_ISVTX, "sticky"}} {
+		if c.st.Mode&b.bit != 0 {
+			bits = append(bits, b.name)
+		}
+	}
+	return bits
 }
 
 // link notices a file that was listed under another name.

@@ -129,19 +129,19 @@ func copyContent(to, from *os.File, size int64, pace func(n int64) error) error 
 var errUnsteady = errors.New("it changed while it was read")
 
 // steady copies a file and fails where it changes meanwhile.
-func steady(to, from *os.File, pace func(n int64) error) (*unix.Stat_t, error) {
+func steady(to, from *os.File, pace func(n int64) error) error {
 	var before, after unix.Stat_t
 	if err := unix.Fstat(int(from.Fd()), &before); err != nil {
-		return nil, err
+		return err
 	}
 	if err := copyContent(to, from, before.Size, pace); err != nil {
-		return nil, err
+		return err
 	}
 	if err := unix.Fstat(int(from.Fd()), &after); err != nil {
-		return nil, err
+		return err
 	}
 	if before.Size != after.Size || before.Ctim != after.Ctim {
-		return nil, errUnsteady
+		return errUnsteady
 	}
-	return &before, nil
+	return nil
 }

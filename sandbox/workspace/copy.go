@@ -177,7 +177,7 @@ func (c *copying) file(to *os.File, path, name string, e *entry) error {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	for range copyTries {
-		if _, err = steady(f, from, c.pace); !errors.Is(err, errUnsteady) {
+		if err = steady(f, from, c.pace); !errors.Is(err, errUnsteady) {
 			break
 		}
 	}

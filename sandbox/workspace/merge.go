@@ -141,5 +141,5 @@ func tooDeep(path string) error {
 // unreadable reports whether an error is about one file, not about the walk.
 func unreadable(err error) bool {
 	return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ELOOP) ||
-		errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENXIO)
+		errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENXIO) || errors.Is(err, errBound)
 }

@@ -95,7 +95,7 @@ func TestDeletedByAPerson(t *testing.T) {
 	whiteout(t, dir+"/renamed")
 	whiteout(t, dir+"/gone")
 	whiteout(t, dir+"/again")
-	if _, err := s.Apply(t.Context(), "set", Options{Paths: []string{"again"}, Protected: true}); err != nil {
+	if _, err := s.Apply(t.Context(), "set", Options{Paths: []string{"again"}, Protected: true, Live: true}); err != nil {
 		t.Fatal(err)
 	}
 	must(t, os.Remove(dir+"/again"))
@@ -129,14 +129,14 @@ func TestDeletedByApply(t *testing.T) {
 	diff(t, s, "set") // which sees it
 	must(t, os.Remove(dir+"/the-file"))
 	whiteout(t, dir+"/the-file")
-	_, err = s.Apply(t.Context(), "set", Options{Protected: true})
+	_, err = s.Apply(t.Context(), "set", Options{Protected: true, Live: true})
 	must(t, err)
 	must(t, os.Remove(dir+"/the-file"))
 	put(t, dir+"/the-file", "again")
 	if got := diff(t, s, "set"); !slices.Equal(got, []string{"added file the-file"}) {
 		t.Errorf("got %v", got)
 	}
-	_, err = s.Apply(t.Context(), "set", Options{Protected: true})
+	_, err = s.Apply(t.Context(), "set", Options{Protected: true, Live: true})
 	must(t, err)
 	diff(t, s, "set")
 	must(t, os.Remove(base+"/the-file"))

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +14,7 @@ import (
 var errMoved = errors.New("it was changed in the workspace a moment ago")
 
 // put makes one path of the base what it is in the set.
-func (a *applying) put(c *Change) error {
+func (a *applying) put(ctx context.Context, c *Change) error {
 	dir, name, err := parentOf(a.base, c.name)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (a *applying) put(c *Change) error {
 			return err
 		}
 	}
-	return a.replace(c, dir, name)
+	return a.replace(ctx, c, dir, name)
 }
 
 // still checks that a path of the base is what it was compared as.
@@ -124,9 +125,9 @@ func (a *applying) replaceByDir(c *Change, dir *os.File, name string) error {
 }
 
 // replace puts a file or a link in its place, over a file or a link.
-func (a *applying) replace(c *Change, dir *os.File, name string) error {
+func (a *applying) replace(ctx context.Context, c *Change, dir *os.File, name string) error {
 	scratch := a.scratch()
-	err := a.makeFile(c, dir, scratch)
+	err := a.makeFile(ctx, c, dir, scratch)
 	if err == nil && (c.was == nil || isDir(c.was)) {
 		err = moved(unix.Renameat2(int(dir.Fd()), scratch, int(dir.Fd()), name, unix.RENAME_NOREPLACE))
 	} else if err == nil {
@@ -147,7 +148,7 @@ func moved(err error) error {
 }
 
 // makeFile makes what the set has at a path under another name.
-func (a *applying) makeFile(c *Change, dir *os.File, scratch string) error {
+func (a *applying) makeFile(ctx context.Context, c *Change, dir *os.File, scratch string) error {
 	if c.Type == typeLink {
 		if err := unix.Symlinkat(c.Target, int(dir.Fd()), scratch); err != nil {
 			return err
@@ -171,18 +172,31 @@ func (a *applying) makeFile(c *Change, dir *os.File, scratch string) error {
 	}
 	to := os.NewFile(uintptr(fd), scratch)
 	defer to.Close()
-	st, err := steady(to, from, nil)
-	if err != nil {
+	content := from
+	if c.Kind == Attr { // else a box could change the content as well
+		if content, err = openFile(a.base, c.name); err != nil {
+			return err
+		}
+		defer content.Close()
+	}
+	if err := steady(to, content, nil); err != nil {
 		return err
 	}
-	return a.finishFile(to, from, st)
-}
-
-func (a *applying) finishFile(to, from *os.File, st *unix.Stat_t) error {
 	all, err := attrs(from)
 	if err != nil {
 		return err
 	}
+	if a.shown != nil {
+		if err := a.shown.check(ctx, c, to, all); err != nil {
+			return err
+		}
+	}
+	return a.finishFile(to, all, c.st)
+}
+
+// finishFile gives a copy its attributes, and what the comparison found of its
+// permissions and time.
+func (a *applying) finishFile(to *os.File, all map[string]string, st *unix.Stat_t) error {
 	for name, value := range all {
 		if err := unix.Fsetxattr(int(to.Fd()), name, []byte(value), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
 			return fmt.Errorf("set attribute %q: %w", name, err)

@@ -54,6 +54,7 @@ const (
 	newDir    = "new"
 	trashDir  = "trash"
 	lockName  = "lock"
+	applyName = "apply" // locked while something is applied
 )
 
 // Open opens the store in a directory, which it makes, for the caller's eyes

@@ -99,7 +99,7 @@ func TestALiveSet(t *testing.T) {
 		t.Errorf("want (-), got (+):\n%s", d)
 	}
 	// Applied, but the box keeps what it stands on.
-	r := apply(t, s, Options{})
+	r := apply(t, s, Options{Live: true})
 	if !r.Live || r.Emptied || len(r.Applied) != 5 {
 		t.Errorf("got %+v", r)
 	}

@@ -45,31 +45,54 @@ func (s *Store) unified(ctx context.Context, out io.Writer, id string, paths []s
 	if err != nil {
 		return err
 	}
-	written := 0
+	d := o.newDigest()
+	written, left := 0, 0
 	for i := range chosen {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if written > maxUnified {
-			_, err := fmt.Fprintf(out, "# %d more changed paths are left out: the diff has over %d bytes\n", len(chosen)-i, maxUnified)
+		var b strings.Builder
+		var now shownText
+		if written <= maxUnified {
+			o.show(&b, &chosen[i], &now)
+		} else {
+			left++
+		}
+		if err := d.add(ctx, &chosen[i], &now); err != nil {
 			return err
 		}
-		var b strings.Builder
-		o.show(&b, &chosen[i])
 		n, err := io.WriteString(out, b.String())
 		if err != nil {
 			return err
 		}
 		written += n
 	}
-	return nil
+	if left > 0 {
+		if _, err := fmt.Fprintf(out, "# %d more changed paths are left out: the diff has over %d bytes\n", left, maxUnified); err != nil {
+			return err
+		}
+	}
+	d.remember()
+	if s := d.String(); s != "" {
+		_, err = fmt.Fprintf(out, "# digest %s\n", s)
+	}
+	return err
+}
+
+// shownText is the text of a file of the set, if it was read to be shown.
+type shownText struct {
+	text []byte
+	read bool
 }
 
 // show writes one change.
-func (o *open) show(b *strings.Builder, c *Change) {
+func (o *open) show(b *strings.Builder, c *Change, shows *shownText) {
 	if c.Problem != "" {
 		fmt.Fprintf(b, "# %s: %s: %s\n", quotePath(c.name), c.Kind, c.Problem)
 		return
+	}
+	if c.Dropped != "" {
+		fmt.Fprintf(b, "# %s: %s\n", quotePath(c.name), c.Dropped)
 	}
 	if c.Kind == Attr || c.Kind == Touched || c.Type == typeDir && c.WasType == "" {
 		if c.Kind == Mode || c.Type != typeDir {
@@ -81,8 +104,8 @@ func (o *open) show(b *strings.Builder, c *Change) {
 		old, now := *c, *c
 		old.Kind, old.Type, old.WasType, old.st = Deleted, c.WasType, "", nil
 		now.Kind, now.WasType, now.was = Added, "", nil
-		o.show(b, &old)
-		o.show(b, &now)
+		o.show(b, &old, new(shownText))
+		o.show(b, &now, shows)
 		return
 	}
 	from, to := quotePath("a/"+c.name), quotePath("b/"+c.name)
@@ -106,6 +129,7 @@ func (o *open) show(b *strings.Builder, c *Change) {
 	}
 	old, oldWhy := o.text(c, true)
 	now, nowWhy := o.text(c, false)
+	*shows = shownText{now, nowWhy == "" && isRegular(c.st)}
 	switch {
 	case oldWhy != "" || nowWhy != "":
 		fmt.Fprintf(b, "Binary files %s and %s differ\n", from, to)
@@ -131,6 +155,8 @@ func (o *open) text(c *Change, base bool) ([]byte, string) {
 	switch {
 	case st == nil:
 		return nil, ""
+	case isLink(st) && !base:
+		return []byte(c.Target), "" // as it was compared, and is applied
 	case isLink(st):
 		target, err := readLinkBeneath(root, c.name)
 		if err != nil {

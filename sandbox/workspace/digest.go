@@ -1,0 +1,266 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrChanged is returned by Apply where the set is not any more what the digest
+// of Options.As stands for. Nothing was applied.
+var ErrChanged = errors.New("the set is not what was shown")
+
+// A diff is shown, a person thinks about it, and then says apply: a box that
+// works in the set has had time to make it another one. A digest is over all
+// that Apply would take: paths, kinds, permissions, times, where links lead,
+// attributes and content. Each byte is read once: what a unified diff shows is
+// what goes into its digest, and what Apply compares with the digest is the copy
+// that it renames into its place.
+
+type sum = [sha256.Size]byte
+
+// digest adds up changes, one by one.
+type digest struct {
+	open *open
+	all  hash.Hash
+	each map[string]sum    // of each path
+	took map[string]taking // of each file whose content is applied
+}
+
+// taking is what of a file was digested, apart from what a Change says.
+type taking struct {
+	content sum
+	attrs   map[string]string
+	err     error // for which it could not be read
+}
+
+func (o *open) newDigest() *digest {
+	return &digest{open: o, all: sha256.New(), each: map[string]sum{}, took: map[string]taking{}}
+}
+
+// digestOf is the digest of changes, in their order.
+func (o *open) digestOf(ctx context.Context, changes []Change) (*digest, error) {
+	d := o.newDigest()
+	for i := range changes {
+		if err := d.add(ctx, &changes[i], nil); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// String is what a person gives back to Apply; none where nothing changed.
+func (d *digest) String() string {
+	if len(d.each) == 0 {
+		return ""
+	}
+	return hex.EncodeToString(d.all.Sum(nil))
+}
+
+// add adds a change, whose content is text where that was read already.
+func (d *digest) add(ctx context.Context, c *Change, text *shownText) error {
+	h := sha256.New()
+	field := func(values ...string) {
+		for _, v := range values {
+			h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(v))))
+			h.Write([]byte(v))
+		}
+	}
+	field(c.name, string(c.Kind), c.Type, c.WasType, c.Mode, c.Problem)
+	if c.st != nil && c.Kind != Deleted {
+		field(c.Target)
+		if isRegular(c.st) {
+			field(fmt.Sprint(c.st.Mtim.Nano()))
+		}
+	}
+	if c.copied() {
+		t := d.open.take(ctx, c, text)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		d.took[c.name] = t
+		field(string(t.content[:]))
+		for _, name := range slices.Sorted(maps.Keys(t.attrs)) {
+			field(name, t.attrs[name])
+		}
+		if t.err != nil {
+			field("unreadable")
+		}
+	}
+	one := sum(h.Sum(nil))
+	d.each[c.name] = one
+	d.all.Write(one[:])
+	return nil
+}
+
+// copied reports whether Apply takes a file of the set for the change.
+func (c *Change) copied() bool {
+	return c.Problem == "" && c.Type == typeFile && (c.Kind == Added || c.Kind == Modified || c.Kind == Attr)
+}
+
+// take reads what Apply would copy of a file. Of one that got other attributes
+// only, the content that is applied is the base's.
+func (o *open) take(ctx context.Context, c *Change, text *shownText) (t taking) {
+	f, err := openFile(o.layers[c.layer].dir, c.name)
+	if err != nil {
+		return taking{err: err}
+	}
+	defer f.Close()
+	switch {
+	case c.Kind == Attr:
+	case text != nil && text.read:
+		t.content, t.err = sumOf(ctx, bytes.NewReader(text.text), int64(len(text.text)), all)
+	default:
+		t.content, t.err = sumFile(ctx, f)
+	}
+	if t.err == nil {
+		t.attrs, t.err = attrs(f)
+	}
+	return t
+}
+
+// sumFile is the digest of the content of a file.
+func sumFile(ctx context.Context, f *os.File) (sum, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return sum{}, err
+	}
+	return sumOf(ctx, f, st.Size, func(at, size int64) (from, to int64, err error) { return span(f, at, size) })
+}
+
+func all(at, size int64) (from, to int64, err error) { return at, size, nil }
+
+// sumOf is the digest of a content: its size and all blocks that are not zeros,
+// with their places. So it is the same however many holes the file has, and a
+// file of 8 EiB that is one hole costs nothing. next is as span.
+func sumOf(ctx context.Context, r io.ReaderAt, size int64, next func(at, size int64) (from, to int64, err error)) (sum, error) {
+	const block = 64 << 10
+	buf := make([]byte, min(block, size))
+	zeros := make([]byte, len(buf))
+	h := sha256.New()
+	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(size)))
+	for at := int64(0); at < size; {
+		from, to, err := next(at, size)
+		if err != nil {
+			return sum{}, err
+		}
+		for at = max(at, from/block*block); at < to; at += block {
+			if err := ctx.Err(); err != nil {
+				return sum{}, err
+			}
+			part := buf[:min(block, size-at)]
+			n, err := r.ReadAt(part, at)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return sum{}, err
+			}
+			clear(part[n:]) // it became shorter meanwhile
+			if !bytes.Equal(part, zeros[:len(part)]) {
+				h.Write(binary.LittleEndian.AppendUint64(nil, uint64(at)))
+				h.Write(part)
+			}
+		}
+		if from >= size {
+			break
+		}
+	}
+	return sum(h.Sum(nil)), nil
+}
+
+// check compares a copy with what was digested of the file that it is of.
+func (d *digest) check(ctx context.Context, c *Change, copied *os.File, attributes map[string]string) error {
+	t, ok := d.took[c.name]
+	if !ok {
+		return errUnsteady
+	}
+	if t.err != nil {
+		return t.err
+	}
+	if c.Kind != Attr {
+		now, err := sumFile(ctx, copied)
+		if err != nil {
+			return err
+		}
+		if now != t.content {
+			return errSwapped
+		}
+	}
+	if !maps.Equal(attributes, t.attrs) {
+		return errSwapped
+	}
+	return nil
+}
+
+// errSwapped is that a box changed a file between the check and the copy.
+var errSwapped = errors.New("it was changed in the set a moment ago, and is not what was shown any more")
+
+// shownName is the record of what the last diff showed, to say what is another
+// now. It decides nothing.
+const shownName = "shown"
+
+type shown struct {
+	Digest string          `json:"digest"`
+	Paths  map[string]bool `json:"paths"` // the beginning of its sum and the path, in hexadecimal
+}
+
+// remember keeps what a diff showed, where that is not too much.
+func (d *digest) remember() {
+	s := shown{Digest: d.String(), Paths: map[string]bool{}}
+	size := 0
+	for path, one := range d.each {
+		key := shownKey(path, one)
+		if size += len(key) + 5; size > maxMeta/2 {
+			return
+		}
+		s.Paths[key] = true
+	}
+	_ = writeJSON(d.open.dir, shownName, &s) // without it Apply only says less
+}
+
+func shownKey(path string, one sum) string {
+	return hex.EncodeToString(one[:8]) + hex.EncodeToString([]byte(path))
+}
+
+// differs says in words what is another than when the digest was shown.
+func (d *digest) differs(digest string) string {
+	const most = 10
+	var s shown
+	text, err := readSmall(d.open.dir, shownName, maxMeta)
+	if err != nil || json.Unmarshal(text, &s) != nil || s.Digest != digest {
+		return "no diff since has this digest, or it was one of other paths"
+	}
+	var paths []string
+	for path, one := range d.each {
+		if !s.Paths[shownKey(path, one)] {
+			paths = append(paths, path)
+		}
+	}
+	for key := range s.Paths { // it was shown, and does not differ from the base any more
+		path, err := hex.DecodeString(key[min(16, len(key)):])
+		if _, still := d.each[string(path)]; err == nil && !still {
+			paths = append(paths, string(path))
+		}
+	}
+	slices.Sort(paths)
+	for i := range paths {
+		paths[i] = quotePath(paths[i])
+	}
+	more := ""
+	if len(paths) > most {
+		more = fmt.Sprintf(" and %d more", len(paths)-most)
+		paths = paths[:most]
+	}
+	return "since then changed: " + strings.Join(paths, ", ") + more
+}
