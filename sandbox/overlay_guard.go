@@ -6,9 +6,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -17,6 +19,16 @@ import (
 // stricter than for a workspace that is written at once, where what git itself
 // writes can be told from what a command writes: here no configuration of git
 // and no hook comes through.
+//
+// It judges the directory as it would be with the set, and not the set alone. A
+// repository can come in pieces, each of them innocent: its config with one set
+// and its HEAD with the next. Two rules keep every order of sets and of partial
+// applies safe, because both hold again after each apply:
+//
+//   - of a directory that has a HEAD, or would have one with all of the set,
+//     nothing is applied that git runs or is led elsewhere by;
+//   - a HEAD, or what else makes a directory a git directory, is applied only
+//     where git would run nothing of what is in it already.
 func ProtectedPaths(base string, p workspace.Protect, changes []workspace.Change) (func(c *workspace.Change) string, error) {
 	if p.Off {
 		return func(*workspace.Change) string { return "" }, nil
@@ -26,30 +38,86 @@ func ProtectedPaths(base string, p workspace.Protect, changes []workspace.Change
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
 	defer dir.Close()
-	// What the person's own configuration adds, as core.hooksPath.
+	// What the person's own configuration adds, such as core.hooksPath.
 	known, err := newProtector(dir, p.Also)
 	if err != nil {
 		return nil, err
 	}
 	defer known.root.Close()
-	g := guarding{known: known, heads: map[string]bool{}}
-	for i := range changes {
-		if c := &changes[i]; path.Base(c.Path) == "HEAD" && c.Kind != workspace.Deleted {
-			g.heads[path.Dir(c.Path)] = true
-		}
+	g := guarding{
+		known: known, guards: map[string]rule{}, adds: map[string]map[string]bool{},
+		dirs: map[string]gitState{}, led: map[string]string{}, clean: map[string]bool{},
 	}
-	return g.why, nil
+	return g.judge(changes), nil
 }
 
+// guarding is one judgement of a set.
 type guarding struct {
-	known *protector
-	heads map[string]bool // directories that get a HEAD
+	known  *protector
+	guards map[string]rule            // of known, by folded path
+	adds   map[string]map[string]bool // folded directory -> folded names that the set adds to it or changes
+	dirs   map[string]gitState        // by path
+	clean  map[string]bool            // by path: git would run nothing in it
+	led    map[string]string          // folded paths that a repository's configuration names, and why they are protected
+}
+
+// gitState is what a directory is to git, in the base and with all of the set.
+type gitState struct {
+	head, headThen   bool // it has a HEAD, which every git directory has
+	whole, wholeThen bool // and all else that makes it one
+}
+
+// judge finds the reasons for all changes at once, while the base is open.
+func (g *guarding) judge(changes []workspace.Change) func(*workspace.Change) string {
+	for at, rule := range g.known.guards {
+		was, twice := g.guards[folded(at)]
+		if !twice || was.loose || was.dir && !rule.loose {
+			g.guards[folded(at)] = rule.rule
+		}
+	}
+	for i := range changes {
+		c := &changes[i]
+		if c.Kind == workspace.Deleted {
+			continue
+		}
+		dir := folded(path.Dir(c.Path))
+		if g.adds[dir] == nil {
+			g.adds[dir] = map[string]bool{}
+		}
+		g.adds[dir][folded(path.Base(c.Path))] = true
+	}
+	// What the repositories around a change name is known before one is judged.
+	for i := range changes {
+		for dir := path.Dir(changes[i].Path); ; dir = path.Dir(dir) {
+			if _, done := g.dirs[dir]; done {
+				break
+			}
+			g.look(dir)
+			g.look(path.Join(dir, ".git"))
+			if dir == "." {
+				break
+			}
+		}
+	}
+	why := map[string]string{}
+	for i := range changes {
+		if reason := g.why(&changes[i]); reason != "" {
+			why[changes[i].Path] = reason
+		}
+	}
+	return func(c *workspace.Change) string { return why[c.Path] }
 }
 
 // why is the reason for which a change is not applied.
-func (g guarding) why(c *workspace.Change) string {
+func (g *guarding) why(c *workspace.Change) string {
+	if why := protectedName(c.Path); why != "" {
+		return why
+	}
 	for at := c.Path; at != "."; at = path.Dir(at) {
-		rule, ok := g.known.guards[at]
+		if why := g.led[folded(at)]; why != "" {
+			return why
+		}
+		rule, ok := g.guards[folded(at)]
 		switch {
 		case !ok || rule.loose:
 		case !rule.dir:
@@ -58,42 +126,207 @@ func (g guarding) why(c *workspace.Change) string {
 			return rule.why // it may be changed within, and not replaced
 		}
 	}
-	if inGitDir(c) {
-		return byGit
+	if why := inRepository(c); why != "" {
+		return why
 	}
-	// A directory with a HEAD is a repository, whatever it is called.
 	for at := c.Path; at != "."; at = path.Dir(at) {
-		if g.heads[path.Dir(at)] && gitRuns(path.Base(at)) {
-			return byGit
+		if why := g.inGitDir(c, at); why != "" {
+			return why
 		}
 	}
 	return ""
 }
 
-// inGitDir reports whether git would run what is changed, or be led by it to
-// something else, in a repository anywhere in the workspace.
-func inGitDir(c *workspace.Change) bool {
-	parts := strings.Split(c.Path, "/")
-	for i, part := range parts {
-		if !strings.EqualFold(part, ".git") { // file systems may not tell them apart
-			continue
+// inGitDir is the reason that follows from the directory that at lies in being
+// a git directory, whatever it is called.
+func (g *guarding) inGitDir(c *workspace.Change, at string) string {
+	dir, name := path.Dir(at), folded(path.Base(at))
+	state := g.look(dir)
+	switch {
+	case gitRuns[name]:
+		// Of a directory that is only becoming one, config may still go: that
+		// is how a person gets rid of what keeps HEAD from being applied.
+		if state.head || state.headThen && c.Kind != workspace.Deleted {
+			return byGit
 		}
-		if i == len(parts)-1 {
-			return c.Type != "directory" // a file or link leads to a git directory
-		}
-		if slices.ContainsFunc(parts[i+1:], gitRuns) {
-			return true
-		}
+	case c.Kind == workspace.Deleted || !gitMarks[name] || slices.ContainsFunc(strings.Split(dir, "/"), isDotGit):
+		// What git runs in a ".git" is the person's: none of it is ever applied.
+	case (name == gitHead && !state.head || state.wholeThen && !state.whole) && !g.isClean(dir):
+		return "with it the directory would be a git repository, and git would run hooks or configuration that lie in it already"
 	}
-	return false
+	return ""
 }
 
-// gitRuns reports whether a name in a git directory is one of which git runs
-// something.
-func gitRuns(name string) bool {
-	switch strings.ToLower(name) {
-	case "hooks", "config", "config.worktree", "commondir":
-		return true
+func isDotGit(name string) bool { return folded(name) == folded(".git") }
+
+// gitRuns are the names in a git directory, folded, that git runs something from
+// or that lead it to another directory (gitrepository-layout(5)). A rebase that is
+// under way has commands in its list (git-rebase(1), "exec"), and gitdir is what
+// `git worktree repair` writes to.
+var gitRuns = foldedSet("hooks", "config", "config.worktree", "commondir", "gitdir", "rebase-merge")
+
+// gitMarks are the names that make a directory a git directory (git: setup.c,
+// is_git_directory); commondir stands for the last two.
+var gitMarks = foldedSet("HEAD", "objects", "refs")
+
+var gitHead = folded("HEAD")
+
+// look is what a directory is to git. What only looks like a git directory
+// counts as one, as it does for a protector.
+func (g *guarding) look(dir string) gitState {
+	if state, done := g.dirs[dir]; done {
+		return state
 	}
-	return false
+	root := int(g.known.root.Fd())
+	held := -1
+	if fd, err := openBeneath(root, dir, unix.O_PATH|unix.O_DIRECTORY, 0); err == nil {
+		held = fd
+		defer unix.Close(fd)
+	}
+	added := g.adds[folded(dir)]
+	repository := func(there func(string) bool) bool {
+		return there("HEAD") && (there("commondir") || there("objects") && there("refs"))
+	}
+	inBase := func(name string) bool {
+		var st unix.Stat_t
+		return held >= 0 && unix.Fstatat(held, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+	}
+	then := func(name string) bool { return added[folded(name)] || inBase(name) }
+	state := gitState{inBase("HEAD"), then("HEAD"), repository(inBase), repository(then)}
+	g.dirs[dir] = state
+	if state.whole {
+		g.follow(dir)
+	}
+	return state
+}
+
+// follow notes what the configuration of a repository of the base names in the
+// workspace. The protector does that for those at its top and one below.
+func (g *guarding) follow(gitDir string) {
+	l := g.known.look(true)
+	for _, name := range []string{"config", "config.worktree"} {
+		text, err := readAt(g.known.root, path.Join(gitDir, name), maxConfigText)
+		if err != nil {
+			continue
+		}
+		all, _ := readConfig(text)
+		for i := range all {
+			s := &all[i]
+			from, why := "", ""
+			switch {
+			case s.value == "" || strings.HasPrefix(s.value, "~"):
+				continue
+			case s.section == "core" && s.key == "hookspath":
+				from, why = worktree(gitDir), "git runs its hooks from there"
+			case (s.section == "include" || s.section == "includeif") && s.key == "path":
+				from, why = gitDir, byGit
+			default:
+				continue
+			}
+			if target, ok := l.place(from, s.value); ok && target != "." {
+				g.led[folded(target)] = why
+			}
+		}
+	}
+}
+
+// isClean reports whether git runs nothing of what the base has in a directory
+// that becomes a git directory.
+func (g *guarding) isClean(at string) bool {
+	clean, done := g.clean[at]
+	if !done {
+		dir, err := openDir(g.known.root, at, unix.O_PATH)
+		clean = err != nil // it is not there yet, or not as a directory
+		if err == nil {
+			clean = g.known.look(true).clean(dir, at)
+			dir.Close()
+		}
+		g.clean[at] = clean
+	}
+	return clean
+}
+
+// protectedName is the reason for which a path, or a directory that it lies in,
+// is among the protected names; none where it is not.
+func protectedName(at string) string {
+	at = folded(at)
+	for ; at != "."; at = path.Dir(at) {
+		for why, names := range protectedNames {
+			if slices.ContainsFunc(names, func(name string) bool {
+				ok, err := path.Match(folded(name), at)
+				return ok && err == nil
+			}) {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// repositories are the directories that programs look for their configuration
+// in, wherever they are, and what runs something of what is in them. hg and its
+// kin run hooks and extensions that .hg/hgrc names and follow .hg/sharedpath
+// (hgrc(5)); a repo or .git that is not a directory leads elsewhere.
+var repositories = []struct {
+	dir  string
+	runs map[string]bool
+	why  string
+}{
+	{".git", gitRuns, byGit},
+	{".hg", foldedSet("hgrc", "hgrc-not-shared", "sharedpath", "hooks"), "hg runs what it says"},
+	{".sl", foldedSet("config", "hgrc", "sharedpath", "hooks"), "sl runs what it says"},
+	{".jj", foldedSet("config.toml", "workspace-config.toml"), "jj runs what it says"},
+	{"_darcs", foldedSet("prefs"), "darcs runs what it says"},
+	{".pijul", foldedSet("config"), "pijul runs what it says"},
+}
+
+// inRepository is the reason for which a change in the directory of a version
+// control system is not applied, in whatever directory of the workspace that is.
+func inRepository(c *workspace.Change) string {
+	parts := strings.Split(c.Path, "/")
+	for i, part := range parts {
+		for _, r := range repositories {
+			if folded(part) != folded(r.dir) {
+				continue
+			}
+			if i == len(parts)-1 && c.Type != "directory" {
+				return r.why // it leads to another directory
+			}
+			if slices.ContainsFunc(parts[i+1:], func(name string) bool { return r.runs[folded(name)] }) {
+				return r.why
+			}
+			if r.dir == ".jj" && i == len(parts)-2 && folded(parts[i+1]) == folded("repo") && c.Type != "directory" {
+				return r.why
+			}
+		}
+	}
+	return ""
+}
+
+// ligatures are what a directory that folds case (chattr +F, ext4(5)) takes for
+// letters of ASCII: the full case folding of Unicode.
+var ligatures = strings.NewReplacer("\u00df", "ss", "\u1e9e", "ss", "\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")
+
+// folded is a path in the one spelling of all that a file system could take for
+// it: without case, and without characters that it ignores.
+func folded(at string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 0x80 && !printable.Rune(r) {
+			return -1
+		}
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, ligatures.Replace(at))
+}
+
+// foldedSet is a set of names, folded.
+func foldedSet(names ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[folded(name)] = true
+	}
+	return set
 }
