@@ -222,6 +222,8 @@ func onlyOurs(f *os.File) error {
 	switch {
 	case stat.Uid != 0 && int(stat.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user, so the hook does not run outside a box", f.Name())
+	case stat.Mode&unix.S_IFMT == unix.S_IFREG && stat.Nlink > 1:
+		return fmt.Errorf("%s has a second name (hard link), which may lie where a box can write, so the hook does not run outside a box; make it a copy", f.Name())
 	case stat.Mode&0o022 != 0:
 		return fmt.Errorf("other users can write %s, so the hook does not run outside a box; run chmod go-w on it", f.Name())
 	}

@@ -363,4 +363,12 @@ func TestOnHostIsOurs(t *testing.T) {
 			t.Errorf("%q is open to all: got %+v", open, v)
 		}
 	}
+	dir := t.TempDir()
+	put(t, dir, map[string]string{"tool_use/sync-a.sh": "true"})
+	if err := os.Link(filepath.Join(dir, "tool_use/sync-a.sh"), filepath.Join(dir, "other")); err != nil {
+		t.Fatal(err)
+	}
+	if v := made(t, dir, []string{"tool_use/sync-a.sh"}, nil).Emit(t.Context(), event(nil)); !v.Denied || !strings.Contains(v.Reason, "second name") {
+		t.Errorf("it has a second name: got %+v", v)
+	}
 }
