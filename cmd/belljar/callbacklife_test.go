@@ -130,7 +130,7 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		p := newPlace(t)
 		log, inbox := tellers(t, p, "mine"), filepath.Join(p.dir, "inbox")
-		p.flags = append(p.outside(t, "mine"), "--inbox", inbox)
+		p.flags = append(p.outside(t), "--inbox", inbox)
 		s := p.start(t, w)
 		c := s.connect(t, w, nil)
 		for _, one := range []map[string]any{
@@ -227,7 +227,7 @@ func TestTwoServersShareCallbacks(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(t)
 	log, inbox := tellers(t, p, "mine"), filepath.Join(p.dir, "inbox")
-	p.flags = append(p.outside(t, "mine"), "--inbox", inbox)
+	p.flags = append(p.outside(t), "--inbox", inbox)
 	servers := []*serving{p.start(t, wires[0]), p.start(t, wires[2])}
 	clients := []client{servers[0].connect(t, wires[0], nil), servers[1].connect(t, wires[2], nil)}
 	for i, c := range clients {

@@ -75,11 +75,11 @@ func (p *place) file(t *testing.T, name, text string) string {
 	return name
 }
 
-// outside are the flags by which all hooks of a folder of the place run outside of
-// any box. They must be there.
-func (p *place) outside(t *testing.T, folder string) []string {
+// outside are the flags by which all hooks of the place's folder "mine" run outside
+// of any box. They must be there.
+func (p *place) outside(t *testing.T) []string {
 	t.Helper()
-	dir := filepath.Join(p.dir, folder)
+	dir := filepath.Join(p.dir, "mine")
 	found, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 	if err != nil || len(found) == 0 {
 		t.Fatalf("hooks in %s: %v, %v", dir, found, err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/testenv"
 )
 
 // tryAll is a hook that tries what a box does not let it do, and notes what it
@@ -55,7 +57,7 @@ func TestAHookCannotLeaveItsBox(t *testing.T) {
 			p.file(t, "mine/tool_result/sync-probe.bash", "")
 			p.flags = []string{"--hooks", filepath.Join(p.dir, "mine")}
 			if tt.flag == "--trust-hook" {
-				p.flags = p.outside(t, "mine")
+				p.flags = p.outside(t)
 			}
 			s := p.start(t, w)
 			workspace := "/workspace"
@@ -124,7 +126,7 @@ func TestOnlySyncHooksAreWaitedFor(t *testing.T) {
 				}
 			}
 			p.file(t, "mine/tool_use/"+name, fmt.Sprintf("echo began >%s; read line <%s; echo \"{\\\"note\\\": \\\"$line\\\"}\"\n", began, goOn))
-			p.flags = p.outside(t, "mine")
+			p.flags = p.outside(t)
 			s := p.start(t, w)
 			c := s.connect(t, w, nil)
 			answer := make(chan []string, 1)
@@ -167,5 +169,35 @@ func write(t *testing.T, pipe, text string) {
 	t.Helper()
 	if err := os.WriteFile(pipe, []byte(text), 0o600); err != nil {
 		t.Error(err)
+	}
+}
+
+// A hook on the host does not outlive belljar, and neither does what it started and
+// put into a session of its own, even where belljar is killed.
+func TestAHookOnTheHostDiesWithTheServer(t *testing.T) {
+	if testenv.CgroupDir(t) == "" {
+		t.Skip("without a cgroup the hook itself dies, and not what left its process group")
+	}
+	p := newPlace(t)
+	pipe := filepath.Join(p.dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.file(t, "mine/session_start/x.sh", "setsid sh -c 'echo up; exec sleep 1000' >"+pipe+" & sleep 1000\n")
+	p.flags = p.outside(t)
+	s := p.start(t, wires[0])
+	s.connect(t, wires[0], nil)
+	r, err := os.Open(pipe) // waits for the writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	buf := make([]byte, 8)
+	if n, err := r.Read(buf); n == 0 {
+		t.Fatalf("the hook's program says nothing: %v", err)
+	}
+	s.kill()
+	if n, err := r.Read(buf); n != 0 { // the end of file comes with the writer's end
+		t.Errorf("got %q, %v", buf[:n], err)
 	}
 }

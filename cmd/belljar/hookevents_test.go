@@ -100,7 +100,7 @@ func TestEachEventComesOnce(t *testing.T) {
 		p.policy = p.file(t, "policy.yaml", hookPolicy)
 		log := tellers(t, p, "mine")
 		p.file(t, "mine/tool_use/sync-10-no-touch.sh", "case $(cat) in *touch*) echo 'nobody touches anything here' >&2; exit 2 ;; esac\n")
-		p.flags = p.outside(t, "mine")
+		p.flags = p.outside(t)
 		s := p.start(t, w)
 		began := make(chan struct{}, 64)
 		c := s.connect(t, w, &sdk.ClientOptions{ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) { began <- struct{}{} }})

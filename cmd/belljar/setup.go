@@ -360,15 +360,15 @@ func findPolicy(name, workspace string) (string, *policies.Policy, error) {
 			return "", nil, fmt.Errorf("policy %s: %w; mend its permissions, or name another one with --policy", name, err)
 		}
 	}
-	real, err := filepath.Abs(name)
+	abs, err := filepath.Abs(name)
 	if err == nil {
-		real, err = filepath.EvalSymlinks(real)
+		_, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy%s", name, err, orBundled(name, err))
 	}
 	// A link there leads elsewhere tomorrow.
-	if abs, err := filepath.Abs(name); err != nil || hostexec.WrittenIn(workspace).Check(abs) != nil {
+	if hostexec.WrittenIn(workspace).Check(abs) != nil {
 		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
 	}
 	p, err := readPolicy(name, workspace)

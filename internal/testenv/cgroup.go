@@ -18,7 +18,7 @@ func CgroupDir(t testing.TB) string {
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.controllers")); err != nil || !writable(dir) {
 			continue // of version 1
 		}
-		own, err := os.MkdirTemp(dir, fmt.Sprintf("belljar-test-%d-", os.Getpid()))
+		own, err := os.MkdirTemp(dir, fmt.Sprintf("belljar-test-%d-", os.Getpid())) //nolint:usetesting // a cgroup
 		if err != nil {
 			t.Fatal(err)
 		}
