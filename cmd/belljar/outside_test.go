@@ -211,6 +211,7 @@ func openTrap(t *testing.T) (trap, *works) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(p.witness) })
+	t.Chdir(p.ws) // where clients start belljar
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
 	policy := filepath.Join(dir, "policy.yaml")
@@ -314,7 +315,7 @@ func TestNoBaitIsTaken(t *testing.T) {
 			t.Errorf("case %d: a %s that runs %q takes one of %q: %s", n, caller, row.argv, names, cmp.Or(said, "(it says nothing)"))
 		}
 	}
-	t.Logf("baits were out for %v, and none was taken", took)
+	t.Logf("baits were out for %v", took)
 }
 
 // hook runs a program by a hook and is what that says.
