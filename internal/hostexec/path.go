@@ -11,7 +11,7 @@ import (
 )
 
 // Boxes are the directories that boxes can write. The zero value is refused: a
-// caller for which there are none says so by WrittenIn().
+// caller without such directories says so by WrittenIn().
 type Boxes struct {
 	known  bool
 	dirs   []string // absolute and cleaned; also their targets, where they are links

@@ -38,8 +38,8 @@ type Program struct {
 	Boxes   Boxes         // what boxes can write
 	Timeout time.Duration // of the whole run, at most MaxTimeout
 
-	// Inherit are the variables of this process, of which those in [Passed] and in
-	// Pass are given to the program. Nil is none.
+	// Inherit are the variables of this process. The program gets those in [Passed] and
+	// in Pass.
 	Inherit []string
 	Pass    []string
 	Env     []string // variables of the caller's own, NAME=value, which are not looked at
