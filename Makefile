@@ -66,8 +66,14 @@ survivors:
 #   make properties PROPERTIES=mcp:TestSessionShares CASES="2000 SEED"
 CASES      ?= 2000
 PROPERTIES ?= \
+	cmd/belljar:TestNoBaitIsTaken \
+	internal/printable:TestWriterProperty \
 	mcp:TestSessionShares|TestRefusedLineKeepsID \
-	mcp/tools:TestProfilesHaveBoxes
+	mcp/tools:TestProfilesHaveBoxes \
+	sandbox:TestCommandsApart|TestCommandsApartByNamespace \
+	sandbox:TestApplyProperty \
+	sandbox:TestRandomExecs \
+	sandbox/egress:TestRandomSecretDoesNotComeBack
 .PHONY: properties
 properties:
 	@GO="$(GO)" CASES="$(CASES)" scripts/properties $(foreach p,$(PROPERTIES),'$(p)')

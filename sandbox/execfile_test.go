@@ -3,12 +3,9 @@ package sandbox_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
@@ -117,16 +114,10 @@ func TestExecFilesGoOn(t *testing.T) {
 }
 
 // TestRandomExecs leads to a denied program by random chains of scripts, links
-// and loaders. BELLJAR_TEST_CASES says how many, BELLJAR_TEST_SEED which.
+// and loaders.
 func TestRandomExecs(t *testing.T) {
-	cases, seed := 40, uint64(time.Now().UnixNano())
-	if n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_CASES")); err == nil {
-		cases = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("BELLJAR_TEST_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("seed %d, %d cases", seed, cases)
+	cases, r := testenv.Cases(t, 40)
+	seed := r.Uint64()
 	const batch = 50
 	free, _ := openBox(t, touchGrant(t, "observe"))
 	held, _ := openBox(t, touchGrant(t, "enforce"))

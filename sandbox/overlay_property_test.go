@@ -15,23 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/workspace"
 )
-
-// generated is how many cases a generator makes.
-func generated(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv("BELLJAR_TEST_CASES")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // inMemory is a directory that waits for no disk, where there is one that takes
 // what a layer needs.
@@ -332,8 +319,8 @@ func witnessed(t *testing.T, base string) bool {
 // sequences without a guard do harm.
 func TestApplyProperty(t *testing.T) {
 	const side = 4 // an apply mostly waits
-	seed, n := rand.Uint64(), generated(t, 60)
-	t.Logf("seed %d", seed)
+	n, r := testenv.Cases(t, 60)
+	seed := r.Uint64()
 	var harmed, asked, ran atomic.Int64
 	t.Run("cases", func(t *testing.T) {
 		for first := range side {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	mathrand "math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
@@ -31,23 +30,6 @@ import (
 
 // These tests are about two commands of one box: neither may look into the
 // other, steer it or starve it, however each was started.
-
-// casesEnv is how many cases a test that makes them at random is to try.
-const casesEnv = "BELLJAR_TEST_CASES"
-
-// cases is that, or a few.
-func cases(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv(casesEnv)
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s is %q, want a number above zero", casesEnv, text)
-	}
-	return n
-}
 
 // starting is a way in which commands of a box are started.
 type starting struct {
@@ -209,14 +191,7 @@ func testApart(t *testing.T, landlock int) {
 		t.Fatal(err)
 	}
 	canTouchOwn(t, b)
-	seed := mathrand.Uint64()
-	if text := os.Getenv("BELLJAR_TEST_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	random := mathrand.New(mathrand.NewPCG(seed, 0))
-	tried, left := 0, cases(t, 6*len(ways))
+	left, random := testenv.Cases(t, 6*len(ways))
 	for pair := 0; left > 0; pair++ {
 		victim, attacker := startings[random.IntN(len(startings))], startings[random.IntN(len(startings))]
 		deepVictim, deep := depths[random.IntN(len(depths))], depths[random.IntN(len(depths))]
@@ -237,7 +212,7 @@ func testApart(t *testing.T, landlock int) {
 			end = func() { j.Kill(0) }
 		}
 		for what, o := range attacker.touch(t, b, v, deep.wrap) {
-			tried, left = tried+1, left-1
+			left--
 			if o.Through {
 				t.Errorf("pair %d, %s: %s: got through: %s", pair, name, what, o.Detail)
 			}
@@ -247,7 +222,6 @@ func testApart(t *testing.T, landlock int) {
 			break
 		}
 	}
-	t.Logf("%d cases; again with BELLJAR_TEST_SEED=%d", tried, seed)
 }
 
 // meet waits until a victim has said who it is.

@@ -264,18 +264,10 @@ func (p trap) asHook(r *rand.Rand, argv []string) (name, text string) {
 // belljar runs a secret's program, a hook on the host or a hook in a box. The same
 // program, started in the workspace as anybody would, runs it: without that a case
 // counts for nothing.
-//
-// BELLJAR_TEST_CASES is how many cases are tried, and perhaps after a blank the
-// seed, which is printed.
 func TestNoBaitIsTaken(t *testing.T) {
 	needed(t)
-	cases, seed := 40, rand.Uint64()
-	if n, err := fmt.Sscan(os.Getenv("BELLJAR_TEST_CASES"), &cases, &seed); n == 0 && os.Getenv("BELLJAR_TEST_CASES") != "" {
-		t.Fatal(err)
-	}
-	t.Logf("%d cases, seed %d", cases, seed)
+	cases, r := testenv.Cases(t, 40)
 	p, w := openTrap(t)
-	r := rand.New(rand.NewPCG(seed, seed))
 	host := os.Environ()
 	took := make(map[string]int)
 	for n := range cases {

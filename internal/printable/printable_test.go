@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"belljar.dev/internal/printable"
+	"belljar.dev/internal/testenv"
 )
 
 func TestText(t *testing.T) {
@@ -42,20 +42,6 @@ func TestLine(t *testing.T) {
 	if got := printable.Line("short", 5); got != "short" {
 		t.Errorf("got %q", got)
 	}
-}
-
-// cases is how many cases a generator makes.
-func cases(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv("BELLJAR_TEST_CASES")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // hostile is a text of what terminals and readers trip over.
@@ -89,11 +75,9 @@ func harmful(r rune) bool {
 // newlines acts on a terminal, and nothing of it is lost: what may be shown is
 // there, and for each other character an escape.
 func TestWriterProperty(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	cases, r := testenv.Cases(t, 200)
 	raw := 0
-	for i := range cases(t, 200) {
+	for i := range cases {
 		in := hostile(r)
 		var out bytes.Buffer
 		w := printable.NewWriter(&out)

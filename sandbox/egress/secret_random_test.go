@@ -15,31 +15,22 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 )
 
 // TestRandomSecretDoesNotComeBack has a server repeat a secret in random ways: a
 // random value, escaped by a random chain, at a random place of the answer, in a
 // random coding, in random pieces, to a request with random tricks. The same
-// server must give it away where no door is between. BELLJAR_TEST_CASES says how
-// many, BELLJAR_TEST_SEED which.
+// server must give it away where no door is between.
 func TestRandomSecretDoesNotComeBack(t *testing.T) {
-	cases, seed := 60, uint64(time.Now().UnixNano())
-	if n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_CASES")); err == nil {
-		cases = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("BELLJAR_TEST_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("seed %d, %d cases", seed, cases)
+	cases, r := testenv.Cases(t, 60)
+	seed := r.Uint64()
 	leaks := 0
 	for i := range cases {
 		if t.Failed() && leaks > 3 {
