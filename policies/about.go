@@ -61,7 +61,7 @@ func (m *match) aboutCommand(pc *piece, trust bool) proof {
 		switch {
 		case g.everything():
 			best = must
-		case pc.opaque:
+		case pc.opaque, pc.swayed:
 			best = max(best, may)
 		}
 	}

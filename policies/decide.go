@@ -33,6 +33,7 @@ type piece struct {
 	doubt   string // why the words do not say all; empty if they do
 	vague   bool   // some of the words are not known
 	opaque  bool   // it may do more than the words say
+	swayed  bool   // and so it may by variables that are set for it
 	unread  bool   // it is what could not be read of a script
 	wrapper bool   // it only starts the pieces behind it
 	fault   string // why no rule can judge it; empty if one can
@@ -243,7 +244,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 			o.options = o.near != nil
 		}
 	}
-	if pc.opaque || pc.vague {
+	if pc.opaque || pc.vague || pc.swayed {
 		o.remember = Remember{} // the same text may be another thing the next time
 	}
 	return o
@@ -255,11 +256,14 @@ func pieces(f Facts) []piece {
 	if len(f.Paths)+len(f.URLs)+len(f.Hosts) > maxParts {
 		return []piece{{kind: wholeCall, fault: fmt.Sprintf("it names more than %d paths, URLs and hosts", maxParts)}}
 	}
+	if why := envFault(f); why != "" {
+		return []piece{{kind: wholeCall, fault: why, env: f.Env}}
+	}
 	if f.Exec != nil {
 		all = append(all, execPiece(*f.Exec))
 	}
 	if f.Command != "" {
-		all = commandPieces(f.Command, f.Env)
+		all = commandPieces(f)
 	}
 	for _, s := range f.Paths {
 		all = append(all, readPath(s))
@@ -346,6 +350,9 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 		switch pc.kind {
 		case wholeCall:
 			instead = "Send several smaller calls."
+			if len(pc.env) > 0 && len(pc.env) <= maxCallEnv {
+				instead = "Leave the variable out of env, and write what it should do as commands of the script."
+			}
 		case aURL:
 			instead = "Name the URL in its plain form, as https://example.org/a/page."
 		}

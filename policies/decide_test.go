@@ -157,8 +157,8 @@ func TestVerdictsOfCommands(t *testing.T) {
 		{"echo x &> y", ask, "default"},
 		{"echo x >& y", ask, "default"},
 		{"cat < /dev/null <<< x 2>&1", allow, "reads"},
-		{"PATH=/tmp/e:$PATH git status", ask, "default"},
-		{"PATH=/tmp/e; git status", ask, "default"},
+		{"PATH=/tmp/e:$PATH git status", ask, "publish"},
+		{"PATH=/tmp/e; git status", ask, "publish"},
 
 		// Exceptions.
 		{"rm a.tmp", ask, "default"},
@@ -215,7 +215,7 @@ func TestUnknownTextIsAskedAbout(t *testing.T) {
 			t.Errorf("%.60q: got %v by %s (part %.40q: %s), want ask", command, d.Verdict, d.Rule, d.Part, d.Reason)
 		}
 	}
-	for _, command := range []string{"make", "ls > x", "ls $x", "PATH=/x ls", "for f in *; do cat $f; done", "cat <<EOF\nrm\nEOF", "timeout 5 make", "awk '{print $1}' f"} {
+	for _, command := range []string{"make", "ls > x", "ls $x", "PATH=/usr/bin ls", "CI=1 ls", "for f in *; do cat $f; done", "cat <<EOF\nrm\nEOF", "timeout 5 make", "awk '{print $1}' f"} {
 		if d := p.Decide(bash(command)); d.Verdict != allow {
 			t.Errorf("%q: got %v by %s (%s), want allow: no rule can speak about it", command, d.Verdict, d.Rule, d.Reason)
 		}
@@ -342,6 +342,37 @@ func TestVariablesAreNotProved(t *testing.T) {
 	f.Env = []string{"CI"}
 	if d := policies.Default().Decide(f); d.Verdict != allow {
 		t.Errorf("bundled policy: got %v (%s), want allow", d.Verdict, d.Reason)
+	}
+}
+
+// What a call sets for its command can be code for the shell, which runs before
+// the first word is read: no rule can judge that. By other variables programs run
+// or load more than the words say, so a rule that stops may speak about them.
+func TestCallEnvThatHoldsCode(t *testing.T) {
+	p := parse(t, head+`
+rules:
+  - {id: no-rm, match: {command: "rm **"}, decision: deny}
+  - {id: all, match: {tool: "*Bash"}, decision: allow}
+`)
+	for _, tool := range []string{"Bash", "BackgroundBash"} {
+		for set, want := range map[string]policies.Verdict{
+			"BASH_FUNC_ls%%=() { rm -v x; }": deny, "BASH_ENV=x.sh": deny, "ENV=x.sh": deny, "SHELLOPTS=xtrace": deny, "PS4=$(rm x)": deny, "BASHOPTS=expand_aliases": deny, "PROMPT_COMMAND=rm x": deny, "POSIXLY_CORRECT=1": deny,
+			"LD_PRELOAD=./x.so": ask, "PATH=/workspace/bin:/usr/bin": ask, "PATH=:/usr/bin": ask, "GIT_SSH_COMMAND=rm x": ask, "GIT_CONFIG_COUNT=1": ask, "GIT_CONFIG_KEY_0=core.pager": ask, "PAGER=./x": ask, "NODE_OPTIONS=--require ./x": ask, "PYTHONSTARTUP=x": ask, "MAKEFLAGS=--eval=x": ask, "TAR_OPTIONS=--to-command=rm": ask, "npm_config_script_shell=x": ask, "RUSTC_WRAPPER=x": ask, "HOME=/workspace": ask,
+			"CI=1": allow, "PATH=/usr/local/bin:/usr/bin:/bin": allow, "PAGER=cat": allow, "GIT_AUTHOR_NAME=x": allow, "NODE_OPTIONS=--max-old-space-size=4096": allow, "LC_ALL=C": allow,
+		} {
+			name, value, _ := strings.Cut(set, "=")
+			f := bash("ls")
+			f.Tool, f.Env, f.Values = tool, []string{name}, map[string]string{name: value}
+			if d := p.Decide(f); d.Verdict != want {
+				t.Errorf("%s with %s: got %v by %s (%s), want %v", tool, set, d.Verdict, d.Rule, d.Reason, want)
+			} else if want == deny && (!strings.Contains(d.Refusal(""), name) || !strings.Contains(d.Refusal(""), "Nothing was run") || d.Instead == "") {
+				t.Errorf("%s: the agent is told %s", set, d.Refusal(""))
+			}
+			f.Values = nil // as an audit log without values has it
+			if d := p.Decide(f); d.Verdict > want {
+				t.Errorf("%s with %s of an unknown value: got %v, want at most %v", tool, name, d.Verdict, want)
+			}
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (g Grant) Exec() ExecMode { return g.exec }
 func (g Grant) judgedBy(p *Policy, f Facts) Grant {
 	if !g.IsZero() {
 		g.asked = f.Profile
-		f.Command, f.Env, f.Paths, f.Hosts, f.URLs, f.Exec, f.Profile = "", nil, nil, nil, nil, nil, g.profile
+		f.Command, f.Env, f.Values, f.Paths, f.Hosts, f.URLs, f.Exec, f.Profile = "", nil, nil, nil, nil, nil, nil, g.profile
 		g.policy, g.call = p, &f
 	}
 	return g
@@ -264,7 +264,7 @@ func (p *Policy) letsStarted(f Facts) bool {
 	}
 	words := append([]string{path.Base(f.Exec.Path)}, f.Exec.Argv[min(1, len(f.Exec.Argv)):]...)
 	s, err := shell.Program(words)
-	if err != nil || len(s.Commands) < 2 || !s.Commands[0].Wrapper || s.Opaque() != "" {
+	if err != nil || len(s.Commands) < 2 || !s.Commands[0].Wrapper || s.Doubt() != "" {
 		return false
 	}
 	all := scriptPieces(s, nil)

@@ -23,11 +23,11 @@ func TestDoubts(t *testing.T) {
 		"env -S \"$X\"", "env --argv0=x ls", "env $X ls", "env --unknown ls", "env BASH_ENV=f bash", "flock f -c \"$X\"", "find . -exec ls", "su", "sudo -s", "sudo -i ls", "stdbuf --what ls",
 		"ssh host ls", "parallel ls", "source f", "compgen -C ls", "/lib64/ld-linux-x86-64.so.2 ./x", "script f", "unshare --load-interp=x ls",
 		// Other languages.
-		"python3 -c 'x'", "python3 x.py -", "python3", "python3 -", "node -e 'x'", "perl", "awk 'BEGIN{system(\"id\")}'", "awk \"$X\"", "awk -f f", "sed '1e id'", "sed -f f", "php -r x", "sqlite3 x.db '.shell ls'",
+		"python3 -c 'x'", "python3 x.py -", "python3", "python3 -", "node -e 'x'", "perl", "awk 'BEGIN{system(\"id\")}'", "awk \"$X\"", "awk \"{$X}\"", "awk -f f", "sed '1e id'", "sed -f f", "php -r x", "sqlite3 x.db '.shell ls'", "psql x", "python3 -m timeit x", "perl -I lib -e x",
 		// git and other programs with programs of their own.
 		"git -c core.pager=x log", "git rebase -x \"$X\"", "git rebase -x", "git filter-branch --tree-filter ls", "git bisect run", "git submodule foreach \"$X\"", "git submodule foreach ls", "git difftool -x ls", "git grep -Oless x", "git grep --open=less x", "git fetch --upload-pa x .", "git push --receive-pack=x . main", "git grep --or -e a -e b", "git clone -u x . d",
 		// The shell's own state.
-		"set -k; ls", "hash -p f ls", "enable -f f ls", "alias x=ls", "mapfile -C ls f", "PS4=x; ls", "PS4=x ls", "for BASH_ENV in x; do ls; done", "read PS4 < f", "trap \"$X\" EXIT",
+		"set -k; ls", "hash -p f ls", "enable -f f ls", "alias x=ls", "mapfile -C ls f", "PS4=x; ls", "PS4=x ls", "for BASH_ENV in x; do ls; done", "read PS4 < f", "read -r 'BASH_ALIASES[ls]' < f", "command declare -n x=PS4", "shopt -so keyword", "PATH=p ls", "read -r PATH < f; ls", "GIT_PAGER=cat git log", "trap \"$X\" EXIT",
 		// Expansions, subscripts and arithmetic.
 		"echo ${x@P}", "echo ${!x}", "x='a[$(id)]'; echo ${!x}", "echo @(a|b)", "echo \"${x:-'a'}\"", "echo ${x['$(id)']}", "echo $(( '1' ))", "x='a[$(id)]'; echo $((x))", "test -v 'a[$(id)]'", "x='a[$(id)]'; read \"$y\"", "[[ -v 'a[$(id)]' ]]", "[[ 'a[$(id)]' -eq 1 ]]", "x='a[$(id)]'; [[ $y -eq 1 ]]", "declare -i x='a[$(id)]'", "declare -n x=y", "exec {fd[$(id)]}>f", "x=$'a\\x5b'; printf -v \"$y\" z", "echo ${PS4:=x}",
 		"exec {fd[x]}>f", "x='a[$(id)]'; exec {a[0]}>f", "echo ${(f)x}", "coproc A=1 ls", "coproc >f", "coproc N { ls; }", "time -- ls", "coproc N ls", "x='a[$(id)]'; unset $y", "echo $((a b))", "echo ${x[a b]}", "let 'x[$(id)]=1'",
@@ -70,6 +70,8 @@ rules:
 	env.Env = []string{"X"}
 	with := bash("npm test")
 	with.Env = []string{"X"}
+	function, many, sways := bash("ls"), bash("ls"), bash("npm run x")
+	function.Env, many.Env, sways.Env = []string{"BASH_FUNC_ls%%"}, make([]string, 1001), []string{"PATH"}
 	image := func(s ...string) policies.Facts { return policies.Facts{Tool: "ReadImage", Paths: s} }
 	var b strings.Builder
 	say := func(d policies.Decision) { fmt.Fprintf(&b, "%s\n\n", d.Refusal("c-81f2")) }
@@ -79,7 +81,7 @@ rules:
 		{Tool: "BackgroundBash", Command: "ls; $x"},
 		reads("https://go.dev/doc/../x"), reads("https://go.dev/doc/a%2fb"), reads("https://a b/"), reads("https://[::1/"), reads("mailto:a@b.example"), reads("https:///x"), reads("https://a_b!/"), reads("http://0x7f.1/"),
 		image("a.png"), image("/a/../b.png"), image("/a\x00.png"), image(make([]string, 1001)...),
-		{Tool: "ReadDocs", Hosts: []string{""}},
+		{Tool: "ReadDocs", Hosts: []string{""}}, function, many, sways,
 	} {
 		say(p.Decide(f))
 	}

@@ -15,9 +15,11 @@ type Facts struct {
 
 	Command string   // shell text, for tools that run commands
 	Env     []string // names of the variables that the call sets for its command
-	Paths   []string // files the call names, absolute as the box sees them
-	Hosts   []string // hosts the call names
-	URLs    []string // URLs the call names
+	// Values are those of Env, by name. The value of one that is missing may be any.
+	Values map[string]string
+	Paths  []string // files the call names, absolute as the box sees them
+	Hosts  []string // hosts the call names
+	URLs   []string // URLs the call names
 
 	// Exec is a program that is about to be started, where the facts are of that
 	// alone and of no call: see Grant.DecideExec.

@@ -67,7 +67,7 @@ func (m *match) programs() ([]string, bool) {
 // about the call. It is valid until the next call of among.
 func (c *inquiry) among(p *Policy, pc *piece) []*rule {
 	all := c.on(p)
-	if p.index == nil || pc.kind != aCommand || pc.opaque || len(pc.words) == 0 || pc.loose[0].sure != shell.Exact {
+	if p.index == nil || pc.kind != aCommand || pc.opaque || pc.swayed || len(pc.words) == 0 || pc.loose[0].sure != shell.Exact {
 		return all
 	}
 	named, also := p.index.programs[pc.loose[0].text], p.index.programs[pc.loose[0].also]

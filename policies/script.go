@@ -2,6 +2,7 @@ package policies
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -23,11 +24,44 @@ const (
 	doubtFlags = "it may have an option that the rule looks for"
 )
 
-// commandPieces takes a script apart into the commands that it runs. env are
+// maxCallEnv bounds the variables that one call sets.
+const maxCallEnv = 1000
+
+// envFault is why no rule can judge a call with these variables: a shell takes
+// functions, files to run and its options from its environment before it reads
+// the first word of the command, so what the command says would be another
+// thing. "" where there are none.
+func envFault(f Facts) string {
+	if len(f.Env) > maxCallEnv {
+		return fmt.Sprintf("it sets more than %d variables", maxCallEnv)
+	}
+	for _, name := range f.Env {
+		if shell.EffectOf(name, f.value(name)) == shell.HoldsCode {
+			return fmt.Sprintf("env sets %s, which changes what bash makes of the command", Clip(name, 64))
+		}
+	}
+	return ""
+}
+
+// value is what the call gives a variable.
+func (f *Facts) value(name string) shell.Word {
+	if v, known := f.Values[name]; known {
+		return shell.Word{Text: v}
+	}
+	return shell.Word{Certainty: shell.Any}
+}
+
+// commandPieces takes a script apart into the commands that it runs, with the
 // variables that the call sets for all of it.
-func commandPieces(script string, env []string) []piece {
+func commandPieces(f Facts) []piece {
+	script := f.Command
 	s, err := shell.Analyze(script)
-	all := scriptPieces(s, env)
+	for _, name := range f.Env {
+		if shell.EffectOf(name, f.value(name)) != shell.NoEffect {
+			s.Sways = append(s.Sways, name)
+		}
+	}
+	all := scriptPieces(s, f.Env)
 	if err != nil {
 		why, rest, from := err.Error(), script, 0
 		if e, ok := errors.AsType[*shell.Error](err); ok {
@@ -58,6 +92,9 @@ func scriptPieces(s shell.Script, env []string) []piece {
 			// As behind NAME=value: the environment is code to many programs.
 			pc.sets(name, doubtCall)
 		}
+		for _, name := range s.Sways {
+			pc.sway(name)
+		}
 		// A wrapper that starts nothing is a command like any other.
 		pc.wrapper = c.Wrapper && i+1 < len(s.Commands) && len(s.Commands[i+1].Via) > len(c.Via)
 		all = append(all, pc)
@@ -84,6 +121,9 @@ func commandPiece(c *shell.Command) piece {
 	}
 	for _, a := range c.Assigns {
 		pc.sets(a.Name, doubtEnv)
+		if a.Effect != shell.NoEffect {
+			pc.sway(a.Name)
+		}
 	}
 	if pc.opaque {
 		pc.doubt = c.Opaque
@@ -114,6 +154,16 @@ func (pc *piece) sets(name, doubt string) {
 	}
 	if !pc.opaque && (pc.doubt == "" || pc.doubt == doubtWord || pc.doubt == doubtFile) {
 		pc.doubt = doubt
+	}
+}
+
+// sway notes a variable by which the command may run more than its words say. To
+// a rule that stops, that is as good as a word that is not known; one that lets
+// the command through has to name the variable anyway.
+func (pc *piece) sway(name string) {
+	pc.swayed = true
+	if !pc.opaque {
+		pc.doubt = shell.SwayDoubt(Clip(name, 64))
 	}
 }
 

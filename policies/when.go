@@ -182,7 +182,7 @@ func (c *inquiry) evaluate(r *rule) said {
 
 // vague reports whether the commands of the call are not known in full.
 func (c *inquiry) vague() bool {
-	return slices.ContainsFunc(c.pieces, func(pc piece) bool { return pc.kind == aCommand && (pc.vague || pc.opaque || pc.unread) })
+	return slices.ContainsFunc(c.pieces, func(pc piece) bool { return pc.kind == aCommand && (pc.vague || pc.opaque || pc.swayed || pc.unread) })
 }
 
 // input is what conditions see of a call.

@@ -55,7 +55,7 @@ func (in bashInput) Facts() policies.Facts { return commandFacts(in.Command, in.
 
 // commandFacts is what any tool that runs a script shows the policy.
 func commandFacts(command, cwd string, env map[string]string) policies.Facts {
-	f := policies.Facts{Command: command, Env: slices.Sorted(maps.Keys(env))}
+	f := policies.Facts{Command: command, Env: slices.Sorted(maps.Keys(env)), Values: env}
 	switch {
 	case path.IsAbs(cwd):
 		f.Paths = []string{cwd}

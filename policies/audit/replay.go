@@ -80,6 +80,14 @@ func (e Entry) Past() (Past, error) {
 	if command, ok := l.Args["command"].(string); ok && p.Facts.Command == "" && p.Facts.Upstream == "" {
 		p.Facts.Command = command // of our own tools, where it is not said twice
 	}
+	if env, ok := l.Args["env"].(map[string]any); ok && p.Facts.Upstream == "" {
+		p.Facts.Values = make(map[string]string, len(env))
+		for name, value := range env {
+			if text, ok := value.(string); ok {
+				p.Facts.Values[name] = text
+			}
+		}
+	}
 	return p, nil
 }
 

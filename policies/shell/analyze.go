@@ -158,12 +158,50 @@ func (r *reader) stop(kind Kind, why string) {
 	}
 }
 
-// sets notes a variable that is set for what follows.
-func (r *reader) sets(name string) {
-	if !local(name) && !slices.Contains(r.out.Sets, name) {
+// sets notes a variable that is set for what follows, in whatever way, and is
+// why that makes the script opaque, or "". The name may have a subscript, and is
+// "" where it is not known.
+func (r *reader) sets(name string, value Word) (why string) {
+	name, _, _ = strings.Cut(name, "[")
+	if !local(name) {
+		r.exports(name)
+	}
+	return r.affects(name, EffectOf(name, value))
+}
+
+// affects notes what a variable changes that is set for what follows.
+func (r *reader) affects(name string, e Effect) (why string) {
+	switch e {
+	case HoldsCode:
+		if name == "" {
+			return "it sets a variable whose name is only known when it runs, and may be one whose text the shell runs"
+		}
+		return "it sets " + name + ", whose text the shell runs"
+	case Sways:
+		if !slices.Contains(r.out.Sways, name) {
+			r.out.Sways = append(r.out.Sways, name)
+		}
+	case NoEffect:
+	}
+	return ""
+}
+
+// setsAt is sets for what stands between two positions of the text.
+func (r *reader) setsAt(name string, value Word, from, to int, line uint) {
+	if why := r.sets(name, value); why != "" {
+		r.opaque(why, from, to, line)
+	}
+}
+
+// exports notes a variable that programs will see, whatever its name.
+func (r *reader) exports(name string) {
+	if !slices.Contains(r.out.Sets, name) {
 		r.out.Sets = append(r.out.Sets, name)
 	}
 }
+
+// unknown is a value of which nothing is known.
+var unknown = Word{Certainty: Any}
 
 // local reports whether only the shell sees a variable of that name unless it
 // is exported: by custom, one of small letters. Those of proxies and of npm are

@@ -153,51 +153,122 @@ func mapfile(r *reader, i int, words []Word, at place) {
 	for _, w := range words[1:] {
 		if w.Certainty != Exact || strings.HasPrefix(w.Text, "-") && strings.ContainsRune(w.Text, 'C') {
 			r.out.Commands[i].Opaque = "it runs a text for the lines that it reads"
+			return
 		}
 	}
-	namesVariables(r, i, words, at)
+	assigner(r, i, words, at)
 }
 
-// namesVariables reads a command that is given names of variables: it may set
-// them, and it computes their subscripts.
-func namesVariables(r *reader, i int, words []Word, _ place) {
-	name, operands := words[0].Text, words[1:]
-	switch name {
-	case "test", "[":
-		asks := func(w Word) bool { return w.Text == "-v" || w.Text == "-R" || w.Certainty == Any }
-		if slices.ContainsFunc(operands, asks) {
-			r.subscripts(i)
-		}
-		return
-	case "printf":
-		switch {
-		case len(operands) == 0 || operands[0].Certainty == Exact && !strings.HasPrefix(operands[0].Text, "-v"):
-			return
-		case operands[0].Text == "-v" && len(operands) > 1:
-			operands = operands[1:2]
-		default:
-			operands = []Word{{Text: strings.TrimPrefix(operands[0].Text, "-v"), Certainty: operands[0].Certainty}}
-		}
-	case "let":
-		r.sets("")
-		r.subscripts(i)
+// assigners are the builtins that are given names of variables, and how they
+// read their options. names are the options whose value is such a name.
+var assigners = map[string]struct {
+	grammar
+	names string
+	skip  int // operands in front of the names
+}{
+	"read":      {grammar: grammar{flags: "ersE", values: "adinNptu"}, names: "a"},
+	"mapfile":   {grammar: grammar{flags: "t", values: "dnOsuCc"}},
+	"readarray": {grammar: grammar{flags: "t", values: "dnOsuCc"}},
+	"getopts":   {skip: 1},
+	"wait":      {grammar: grammar{flags: "fn", values: "p"}, names: "p"},
+	"unset":     {grammar: grammar{flags: "fvn"}},
+}
+
+// assigner reads a builtin that sets the variables that it is given the names of.
+func assigner(r *reader, i int, words []Word, _ place) {
+	name := words[0].Text
+	how := assigners[name]
+	options, operands, why := how.read(words[1:])
+	if why != "" {
+		r.out.Commands[i].Opaque = why
 		return
 	}
-	for k, w := range operands {
-		text, _, _ := strings.Cut(w.Text, "=")
+	for _, o := range options {
+		if strings.Contains(how.names, o.name) {
+			r.assigned(i, o.value, unknown)
+		}
+	}
+	if name == "wait" || name == "unset" && has(options, "f") {
+		return // its operands are jobs or functions
+	}
+	for _, w := range operands[min(how.skip, len(operands)):] {
+		if known := w.Certainty == Exact && w.Text != "PATH" && EffectOf(w.Text, unknown) != HoldsCode; name == "unset" && known && !strings.Contains(w.Text, "[") {
+			r.exports(w.Text) // without a variable, programs do what they do by themselves
+			continue
+		}
+		r.assigned(i, w, unknown)
+	}
+}
+
+// assigned reads a word that a builtin takes for the name of a variable, which
+// it sets: it also computes the subscript.
+func (r *reader) assigned(i int, name, value Word) {
+	text := name.Text
+	if name.Certainty != Exact || !variable(text) {
+		r.subscripts(i)
+	}
+	if base, _, indexed := strings.Cut(text, "["); name.Certainty != Exact && !(indexed && variable(base)) {
+		text = ""
+	} else if !variable(base) {
+		return // it complains, and sets nothing
+	}
+	if why := r.sets(text, value); why != "" {
+		r.out.Commands[i].Opaque = why
+	}
+}
+
+// declares reads a declaration that a program starts, as in "command export".
+func declares(r *reader, i int, words []Word, _ place) {
+	for _, w := range words[1:] {
+		name, value, valued := strings.Cut(w.Text, "=")
 		switch {
 		case w.Certainty == Exact && strings.HasPrefix(w.Text, "-"):
-		case k > 0 && strings.HasPrefix(operands[k-1].Text, "-") && name == "read":
-		case w.Certainty != Exact && text == w.Text:
-			r.sets("")
-			r.subscripts(i)
-		case variable(text):
-			r.sets(text)
-			if holdsCode(text) {
-				r.out.Commands[i].Opaque = "it sets " + text + ", whose text the shell runs"
+			if strings.Contains(w.Text, "n") && refers(words[0].Text) {
+				r.out.Commands[i].Opaque = "it gives a variable a second name"
 			}
-		case strings.ContainsRune(text, '['):
-			r.subscripts(i)
+		case valued:
+			r.assigned(i, Word{Text: strings.TrimSuffix(name, "+")}, Word{Text: value, Certainty: w.Certainty})
+		default:
+			r.assigned(i, w, unknown)
+		}
+	}
+}
+
+// printf sets a variable with -v.
+func printf(r *reader, i int, words []Word, _ place) {
+	operands := words[1:]
+	switch {
+	case len(operands) == 0:
+	case operands[0].Certainty != Exact:
+		if operands[0].Text == "" || operands[0].Text[0] == '-' {
+			r.assigned(i, unknown, unknown) // it may be -v
+		}
+	case operands[0].Text == "-v" && len(operands) > 1:
+		r.assigned(i, operands[1], unknown)
+	case strings.HasPrefix(operands[0].Text, "-v"):
+		r.assigned(i, Word{Text: operands[0].Text[2:]}, unknown)
+	}
+}
+
+// let computes its operands, which may set any variable.
+func let(r *reader, i int, _ []Word, _ place) {
+	r.assigned(i, unknown, unknown)
+}
+
+// asks reads test, which computes the subscript of a name.
+func asks(r *reader, i int, words []Word, _ place) {
+	if slices.ContainsFunc(words[1:], func(w Word) bool { return w.Text == "-v" || w.Text == "-R" || w.Certainty == Any }) {
+		r.subscripts(i)
+	}
+}
+
+// shopt switches on and off how the shell reads what follows, and with -o what
+// set does. These change nothing but which files a pattern names.
+func shopt(r *reader, i int, words []Word, _ place) {
+	known := fields("-s -u -q -p -su -qs extglob nullglob dotglob globstar failglob nocaseglob globskipdots globasciiranges nocasematch lastpipe inherit_errexit checkwinsize huponexit execfail xpg_echo")
+	for _, w := range words[1:] {
+		if w.Certainty != Exact || !slices.Contains(known, w.Text) {
+			r.out.Commands[i].Opaque = "it changes how the shell reads what follows"
 		}
 	}
 }

@@ -58,7 +58,7 @@ func ClassOf(program string) Class {
 		}
 	}
 	switch {
-	case slices.Contains(fields(awks), short):
+	case slices.Contains(fields(awks), short), short == "sqlite":
 		return Interpreter
 	case name == "find": // it runs others only with some options
 		return Plain

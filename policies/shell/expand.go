@@ -87,10 +87,11 @@ func (r *reader) inParam(p *syntax.ParamExp) {
 	}
 	op := p.Exp.Op
 	if (op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull) && p.Param != nil {
-		r.sets(p.Param.Value)
-		if holdsCode(p.Param.Value) {
-			r.opaque("it sets "+p.Param.Value+", whose text the shell runs", from, to, line)
+		name := p.Param.Value
+		if p.Excl {
+			name = "" // the variable whose name it holds
 		}
+		r.setsAt(name, r.word(p.Exp.Word), from, to, line)
 	}
 	if op == syntax.OtherParamOps && (p.Exp.Word == nil || p.Exp.Word.Lit() == "P" || p.Exp.Word.Lit() == "") {
 		r.opaque("${...@P} runs the commands in a variable", from, to, line)
@@ -129,7 +130,7 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 		var right []syntax.ArithmExpr // as the long chains of commands
 		for {
 			if name, ok := assigned(x); ok {
-				r.sets(name)
+				r.setsAt(name, unknown, offset(x.Pos()), offset(x.End()), x.Pos().Line())
 			}
 			right = append(right, x.Y)
 			left, ok := x.X.(*syntax.BinaryArithm)
@@ -143,6 +144,9 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 			r.arithmetic(y)
 		}
 	case *syntax.UnaryArithm:
+		if x.Op == syntax.Inc || x.Op == syntax.Dec {
+			r.setsAt(operand(x.X), unknown, offset(x.Pos()), offset(x.End()), x.Pos().Line())
+		}
 		r.arithmetic(x.X)
 	case *syntax.ParenArithm:
 		r.arithmetic(x.X)
@@ -170,11 +174,21 @@ func assigned(x *syntax.BinaryArithm) (string, bool) {
 	if !strings.HasSuffix(op, "=") || op == "==" || op == "!=" || op == "<=" || op == ">=" {
 		return "", false
 	}
-	w, ok := x.X.(*syntax.Word)
-	if !ok || w.Lit() == "" {
-		return "", true
+	return operand(x.X), true
+}
+
+// operand is the name of the variable that an operand is, or "".
+func operand(x syntax.ArithmExpr) string {
+	w, ok := x.(*syntax.Word)
+	if !ok {
+		return ""
 	}
-	return w.Lit(), true
+	if len(w.Parts) == 1 {
+		if p, ok := w.Parts[0].(*syntax.ParamExp); ok && p.Short && p.Index != nil && p.Param != nil {
+			return p.Param.Value // an element of an array
+		}
+	}
+	return w.Lit()
 }
 
 // evaluates notes a place where bash reads a text as an expression, in which a

@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 var shellOptions = grammar{
 	flags: "abefhiklmnprstuvxBCDEHPTc", plus: "abefhkmnptuvxBCEHPT", values: "oO",
@@ -102,83 +105,164 @@ func foreignShell(r *reader, i int, words []Word, at place) {
 	r.out.Commands[i].Opaque = "it is another shell than bash"
 }
 
-// interpreter is a program for texts in another language.
+// interpreter is a program for texts in another language. An option that does
+// not stand in its grammar makes it opaque: the next word could be the option's
+// value, or the file that it runs, and what follows more options.
 type interpreter struct {
-	inline string   // short options with which a text of it stands on the command line
+	grammar
+	inline string   // short options with which a text of it stands on the command line, or is read from its input
 	long   []string // long ones
-	bare   bool     // without operands it reads its text from its input
+	last   string   // the short option that is the last: what follows are the program's words
+	module []string // values of it that name no more than a program of the language
+	file   string   // short options that name the files which it runs
+	all    bool     // whatever it is given, it reads commands
 }
 
+const (
+	whyInline = "it runs a program in another language, which is not read"
+	whyInput  = "it reads its program from its input"
+)
+
+// modules are those of Python that run no text that they are given: timeit, pdb,
+// trace and others do.
+var modules = fields("pytest unittest pip venv virtualenv ensurepip http.server json.tool compileall py_compile black ruff mypy flake8 isort pylint build twine coverage pyflakes pycodestyle bandit sphinx mkdocs django flask uvicorn gunicorn celery alembic tarfile zipfile gzip calendar base64 sysconfig site platform")
+
 var interpreters = map[string]interpreter{
-	"python pypy ipython python2w pythonw": {inline: "c", bare: true},
-	"perl":                                 {inline: "eEnpM", bare: true},
-	"ruby jruby irb":                       {inline: "er", bare: true},
-	"node nodejs bun deno":                 {inline: "epr", long: fields("--eval --print --require --import"), bare: true},
-	"php":                                  {inline: "rRBEd", bare: true},
-	"lua luajit texlua":                    {inline: "el", bare: true},
-	"Rscript R julia":                      {inline: "eE", bare: true},
-	"guile racket sbcl clisp ghc ghci osascript groovy scala jshell": {inline: "ecEl", long: fields("--eval"), bare: true},
-	"sqlite sqlite3 psql mysql mariadb":                              {inline: "ce", long: fields("--cmd --command --execute"), bare: true},
+	"python pypy ipython python2w pythonw": {grammar: grammar{flags: "bBdEhIOPqRsSuvVx", values: "cmWX", long: fields("help version")}, inline: "ci", last: "m", module: modules},
+	"perl":                                 {grammar: grammar{flags: "acfhnpsStTuUvVwWX", attached: "0liCDxdFmM", values: "IeE"}, inline: "eEMmdFnp"},
+	"ruby jruby irb":                       {grammar: grammar{flags: "achlnpsSvwUd", attached: "0KTWxFi", values: "CEIer", long: fields("help version verbose yjit jit"), valued: fields("encoding")}, inline: "erFnp"},
+	"node nodejs bun deno": {
+		grammar: grammar{
+			flags: "ichv", values: "eprC", valued: fields("eval print require import conditions max-old-space-size stack-size"),
+			long: fields("help version check test watch no-warnings trace-warnings trace-deprecation throw-deprecation enable-source-maps expose-gc experimental-strip-types experimental-vm-modules preserve-symlinks trace-uncaught"),
+		},
+		inline: "iepr", long: fields("eval print require import"),
+	},
+	"php":               {grammar: grammar{flags: "ahilmnqsvwCHe", values: "cftrRBEFdSz", long: fields("help version")}, inline: "arRBEFdz", file: "fS"},
+	"lua luajit texlua": {grammar: grammar{flags: "iEvW", values: "el"}, inline: "eli"},
+	"Rscript R julia":   {grammar: grammar{flags: "qi", values: "eEfgLptJ", long: fields("vanilla verbose version help no-save no-restore slave quiet")}, inline: "eEiL", file: "f"},
+	"guile racket sbcl clisp ghc ghci osascript groovy scala jshell": {grammar: grammar{long: fields("version help script")}},
+	"psql mysql mariadb": {grammar: grammar{flags: "V?", long: fields("version help")}, all: true},
 }
 
 // run reads an interpreter: its language is not read here.
 func (n interpreter) run(r *reader, i int, words []Word, _ place) {
+	if why := n.doubt(words[1:]); why != "" {
+		r.out.Commands[i].Opaque = why
+	}
+}
+
+// doubt is why an interpreter with these words may run what they do not name, or "".
+func (n interpreter) doubt(words []Word) string {
+	file, alone := false, len(words) == 1
+	for len(words) > 0 {
+		w := words[0]
+		switch {
+		case w.Certainty > Home:
+			return whyDynamic
+		case w.Text == "-":
+			return whyInput
+		case w.Text == "--":
+			words = words[1:]
+			if len(words) > 0 && words[0].Certainty > Home {
+				return whyDynamic
+			}
+			return n.operands(words, file)
+		case !strings.HasPrefix(w.Text, "-"):
+			return n.operands(words, file)
+		}
+		var options []option
+		var took int
+		var why string
+		if strings.HasPrefix(w.Text, "--") {
+			var o option
+			o, took, why = n.longOption(words)
+			options = []option{o}
+		} else {
+			options, took, why = n.shortOptions(words)
+		}
+		switch {
+		case why != "":
+			return why
+		case alone && has(options, "help", "version", "V", "h", "v"):
+			return "" // which it shows, and ends
+		case has(options, n.long...), has(options, strings.Split(n.inline, "")...):
+			return whyInline
+		}
+		words = words[took:]
+		if o, ok := last(options, n.last); ok && n.last != "" {
+			if o.value.Certainty != Exact || !slices.Contains(n.module, o.value.Text) {
+				return "it runs a module that may run the text that it is given"
+			}
+			return ""
+		}
+		file = file || has(options, strings.Split(n.file, "")...)
+	}
+	return n.operands(nil, file)
+}
+
+// operands is doubt behind the options.
+func (n interpreter) operands(words []Word, file bool) string {
+	switch {
+	case n.all:
+		return "it runs the commands that it is given, or reads from a file or its input"
+	case file:
+		return ""
+	case len(words) == 0:
+		return whyInput
+	}
+	if words[0].Text != "run" { // of bun and deno, which have options of theirs behind it
+		words = words[:1]
+	}
+	for _, w := range words {
+		switch t := w.Text; {
+		case t == "-", t == "eval", t == "repl", strings.HasPrefix(t, "data:"), strings.Contains(t, "://"), strings.HasPrefix(t, "/dev/"), strings.HasPrefix(t, "/proc/"):
+			return whyInline
+		}
+	}
+	return ""
+}
+
+// sqlite is opaque but for a database and statements that can start nothing.
+func sqlite(r *reader, i int, words []Word, _ place) {
 	c := &r.out.Commands[i]
+	c.Opaque = "it runs the commands that it is given, or reads from a file or its input"
 	operands := 0
 	for _, w := range words[1:] {
+		text := strings.ToLower(strings.TrimSpace(w.Text))
 		switch {
-		case w.Certainty > Home && operands == 0:
-			c.Opaque = whyDynamic
+		case w.Certainty > Home && (operands > 0 || w.Text == ""):
 			return
-		case operands > 0:
-		case w.Text == "-":
-			c.Opaque = "it reads its program from its input"
-			return
-		case w.Text == "eval" || w.Text == "repl":
-			c.Opaque = "it runs a program in another language, which is not read"
-			return
-		case strings.HasPrefix(w.Text, "--"):
-			for _, long := range n.long {
-				if strings.HasPrefix(w.Text, long) {
-					c.Opaque = "it runs a program in another language, which is not read"
-					return
-				}
-			}
-			if w.Text == "--version" || w.Text == "--help" {
+		case operands == 0 && slices.Contains(fields("-header -noheader -csv -json -column -line -list -table -markdown -box -html -readonly -batch -bail -version"), w.Text):
+			if w.Text == "-version" {
+				c.Opaque = ""
 				return
 			}
-		case strings.HasPrefix(w.Text, "-"):
-			if w.Text == "-V" || w.Text == "-v" && len(words) == 2 || w.Text == "-m" {
-				return // a version, or a module of the language
-			}
-			if strings.ContainsAny(w.Text, n.inline) {
-				c.Opaque = "it runs a program in another language, which is not read"
-				return
-			}
+		case strings.HasPrefix(text, "-"), operands > 0 && strings.HasPrefix(text, "."), strings.Contains(text, "load_extension"), strings.Contains(text, "edit"):
+			return
 		default:
 			operands++
 		}
 	}
-	if operands == 0 && n.bare {
-		c.Opaque = "it reads its program from its input"
+	if operands > 1 {
+		c.Opaque = ""
 	}
 }
 
 // awk is opaque where its program may start others: by system, by a pipe, or
-// by a function that is named in a variable.
+// by a function that is named in a variable; and where it comes from a file.
 func awk(r *reader, i int, words []Word, _ place) {
 	c := &r.out.Commands[i]
-	for _, w := range words[1:] {
-		switch {
-		case w.Certainty > Home && !strings.Contains(w.Text, "/") && !w.Glob:
-			c.Opaque = "the text of its program is only known when it runs"
-			return
-		case strings.Contains(w.Text, "system") || strings.Contains(w.Text, "getline") || strings.ContainsAny(strings.ReplaceAll(w.Text, "||", ""), "|@"):
-			c.Opaque = "its program may start others"
-			return
-		case strings.HasPrefix(w.Text, "-") && strings.ContainsAny(w.Text, "lie") && !strings.HasPrefix(w.Text, "-F") && !strings.HasPrefix(w.Text, "-v"):
-			c.Opaque = whyUnknown
-			return
-		}
+	options, rest, why := grammar{values: "FvfEi", valued: fields("field-separator assign file exec include"), long: fields("version help")}.read(words[1:])
+	switch {
+	case why != "":
+		c.Opaque = why
+	case has(options, "f", "E", "i", "file", "exec", "include"):
+		c.Opaque = "it runs the program of a file"
+	case len(rest) == 0:
+	case rest[0].Certainty != Exact:
+		c.Opaque = "the text of its program is only known when it runs"
+	case strings.Contains(rest[0].Text, "system") || strings.Contains(rest[0].Text, "getline") || strings.ContainsAny(strings.ReplaceAll(rest[0].Text, "||", ""), "|@"):
+		c.Opaque = "its program may start others"
 	}
 }

@@ -25,10 +25,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 		return
 	}
 	name := iter.Name.Value
-	r.sets(name)
-	if holdsCode(name) {
-		r.opaque("it sets "+name+", whose text the shell runs", offset(iter.Pos()), offset(iter.End()), iter.Pos().Line())
-	}
+	r.setsAt(name, unknown, offset(iter.Pos()), offset(iter.End()), iter.Pos().Line())
 	var values []string
 	// The shell itself sets some of its variables: $_, and others of large letters.
 	known := !c.Select && iter.InPos.IsValid() && local(name) && name != "_" && !r.freedom().sets(name)

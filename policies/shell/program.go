@@ -23,16 +23,16 @@ func init() {
 
 		"eval": eval, "exec": exec, "command": command, "builtin": builtin, "trap": trap,
 		"set": set, "hash": hash, "enable": enable, "jobs": jobs,
-		"read": namesVariables, "mapfile": mapfile, "readarray": mapfile, "printf": namesVariables, "unset": namesVariables,
-		"getopts": namesVariables, "let": namesVariables, "wait": namesVariables, "test": namesVariables, "[": namesVariables,
-		"declare": namesVariables, "typeset": namesVariables, "local": namesVariables, "export": namesVariables, "readonly": namesVariables,
-		"alias": alias,
+		"read": assigner, "mapfile": mapfile, "readarray": mapfile, "printf": printf, "unset": assigner,
+		"getopts": assigner, "let": let, "wait": assigner, "test": asks, "[": asks,
+		"declare": declares, "typeset": declares, "local": declares, "export": declares, "readonly": declares,
+		"alias": alias, "shopt": shopt, "sqlite": sqlite,
 	}
 	for why, list := range map[string]string{
 		"it runs the commands of a file":                                        "source .",
 		"it runs commands of its own reckoning":                                 "complete compgen compopt bind fc",
 		"it runs a command on another machine or in another place":              "ssh autossh mosh rsh dbclient",
-		"it runs commands that are given to it in ways that are not known here": "parallel systemd-run screen tmux at batch crontab expect entr perf gdb socat rlwrap proot bwrap firejail capsh cgexec perf valgrind setarch linux32 linux64 i386 x86_64 dbus-run-session dbus-launch torsocks torify proxychains proxychains4 distcc faketime start-stop-daemon run-parts sg newgrp chpst softlimit envdir ld.so lldb tclsh wish emacs vi vim nvim ex ed view rvim",
+		"it runs commands that are given to it in ways that are not known here": "parallel systemd-run screen tmux at batch crontab expect entr perf gdb socat rlwrap proot bwrap firejail capsh cgexec perf valgrind setarch linux32 linux64 i386 x86_64 dbus-run-session dbus-launch torsocks torify proxychains proxychains4 distcc faketime start-stop-daemon run-parts sg newgrp chpst softlimit envdir ld.so lldb gnuplot octave m4 dc tclsh wish emacs vi vim nvim ex ed view rvim",
 	} {
 		for _, name := range fields(list) {
 			programs[name] = always(why)
@@ -167,10 +167,11 @@ func env(r *reader, i int, words []Word, at place) {
 		if !ok || rest[0].Certainty == Any {
 			break
 		}
-		if holdsCode(key) {
+		one := given(key, Word{Text: value, Certainty: rest[0].Certainty})
+		if one.Effect == HoldsCode {
 			c.Opaque = "it sets " + key + ", whose text a shell runs"
 		}
-		assigns = append(slices.Clip(assigns), Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
+		assigns = append(slices.Clip(assigns), one)
 		rest = rest[1:]
 	}
 	if len(rest) == 0 {
@@ -181,6 +182,11 @@ func env(r *reader, i int, words []Word, at place) {
 	}
 	c.Wrapper = plain && c.Opaque == "" && installed(words[0].Text)
 	r.started(rest, assigns, via, at)
+}
+
+// given is a variable that a program sets for another.
+func given(name string, value Word) Assign {
+	return Assign{Name: name, Value: value, Effect: EffectOf(name, value)}
 }
 
 // splitEnv splits a word as env -S does, where it holds nothing but words,

@@ -30,5 +30,5 @@ func Runs(program string) bool {
 // are marked.
 var builtins = map[string]bool{
 	"set": true, "hash": true, "enable": true, "jobs": true, "read": true, "mapfile": true, "readarray": true, "printf": true, "unset": true,
-	"getopts": true, "let": true, "wait": true, "test": true, "[": true, "declare": true, "typeset": true, "local": true, "export": true, "readonly": true,
+	"shopt": true, "getopts": true, "let": true, "wait": true, "test": true, "[": true, "declare": true, "typeset": true, "local": true, "export": true, "readonly": true,
 }

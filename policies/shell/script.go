@@ -13,6 +13,33 @@ type Script struct {
 	// when the script runs is "". Names of small letters that only the shell
 	// itself can see, as those of loops mostly are, are left out.
 	Sets []string
+
+	// Sways are those of Sets that have the effect of that name.
+	Sways []string
+}
+
+// Doubt is why other commands may run than those that are listed, or "": the
+// script is opaque, or it sets variables by which programs run or load more.
+func (s Script) Doubt() string {
+	if why := s.Opaque(); why != "" {
+		return why
+	}
+	for i := range s.Commands {
+		for _, a := range s.Commands[i].Assigns {
+			if a.Effect != NoEffect {
+				return SwayDoubt(a.Name)
+			}
+		}
+	}
+	if len(s.Sways) > 0 {
+		return SwayDoubt(s.Sways[0])
+	}
+	return ""
+}
+
+// SwayDoubt is the doubt about a command for which a variable is set that Sways.
+func SwayDoubt(name string) string {
+	return name + " is set for it, by which programs run or load what their words do not say"
 }
 
 // Opaque is why the script may run commands that are not listed, or "".
@@ -65,8 +92,9 @@ type Word struct {
 
 // Assign is a variable that is set for a command.
 type Assign struct {
-	Name  string // "" if it is only known when the command runs
-	Value Word
+	Name   string // "" if it is only known when the command runs
+	Value  Word
+	Effect Effect
 }
 
 // Redirect is a file that is opened for a command. Copies of descriptors and

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -107,7 +108,7 @@ func (r *reader) compound(c syntax.Command) {
 	case *syntax.CoprocClause:
 		r.inWord(c.Name)
 		if c.Name != nil {
-			r.sets(c.Name.Lit())
+			r.setsAt(c.Name.Lit(), unknown, offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		// Only a compound command has a name in bash; the parser takes the first
 		// word of some others for one, and words behind it for variables.
@@ -181,7 +182,10 @@ func (r *reader) call(s *syntax.Stmt, c *syntax.CallExpr, redirects []Redirect) 
 	assigns := r.assigns(c.Assigns)
 	if len(words) == 0 {
 		for _, a := range assigns {
-			r.sets(a.Name)
+			if !local(a.Name) {
+				r.exports(a.Name)
+			}
+			r.affects(a.Name, a.Effect) // inAssigns says where one holds code
 		}
 	}
 	at := r.at(from, to, line)
@@ -214,10 +218,59 @@ func (r *reader) assigns(all []*syntax.Assign) []Assign {
 	var out []Assign
 	for _, a := range all {
 		if a.Name != nil {
-			out = append(out, Assign{Name: a.Name.Value, Value: r.word(a.Value)})
+			out = append(out, r.assign(a))
 		}
 	}
 	return out
+}
+
+// assign is one of them.
+func (r *reader) assign(a *syntax.Assign) Assign {
+	value := r.word(a.Value)
+	one := Assign{Name: a.Name.Value, Value: value, Effect: NoEffect}
+	switch {
+	case a.Name.Value == "PATH" && a.Append && value.Certainty == Exact && strings.HasPrefix(value.Text, ":"), a.Name.Value == "PATH" && !a.Append && r.extendsPath(a.Value):
+		// What is found is found before.
+	case a.Append || a.Array != nil || a.Index != nil:
+		one.Effect = EffectOf(one.Name, unknown)
+	default:
+		one.Effect = EffectOf(one.Name, value)
+	}
+	return one
+}
+
+// extendsPath reports whether a value of PATH is the one before with more behind
+// it, or with directories of the system in front.
+func (r *reader) extendsPath(w *syntax.Word) bool {
+	if w == nil || len(w.Parts) == 0 {
+		return false
+	}
+	parts := w.Parts
+	if q, ok := parts[0].(*syntax.DblQuoted); ok && !q.Dollar {
+		parts = slices.Concat(q.Parts, parts[1:])
+	}
+	if len(parts) == 0 {
+		return false
+	}
+	if lit, ok := parts[0].(*syntax.Lit); ok {
+		dirs, found := strings.CutSuffix(lit.Value, ":")
+		if !found || !systemPath(dirs) {
+			return false
+		}
+		parts = parts[1:]
+	}
+	if len(parts) == 0 {
+		return false
+	}
+	p, ok := parts[0].(*syntax.ParamExp)
+	if !ok || !(p.Param != nil && p.Param.Value == "PATH") || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.NestedParam != nil {
+		return false
+	}
+	if len(parts) == 1 {
+		return true
+	}
+	lit, ok := parts[1].(*syntax.Lit)
+	return ok && strings.HasPrefix(lit.Value, ":")
 }
 
 // inAssigns reads what runs while variables are set.
@@ -232,38 +285,31 @@ func (r *reader) inAssigns(all []*syntax.Assign) {
 			}
 		}
 		if a.Name != nil && holdsCode(a.Name.Value) {
-			r.opaque("it sets "+a.Name.Value+", whose text the shell runs", offset(a.Pos()), offset(a.End()), a.Pos().Line())
+			r.opaque(r.affects(a.Name.Value, HoldsCode), offset(a.Pos()), offset(a.End()), a.Pos().Line())
 		}
 	}
-}
-
-// holdsCode reports whether a shell runs what a variable holds, or reads it as
-// the name of a file to run.
-func holdsCode(name string) bool {
-	switch name {
-	case "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND", "BASH_ALIASES", "BASH_CMDS", "SHELLOPTS", "BASHOPTS", "BASH_LOADABLES_PATH":
-		return true
-	}
-	return strings.HasPrefix(name, "BASH_FUNC_")
 }
 
 // declare reads export, declare and their kin.
 func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redirect) {
 	from, to := span(s, offset(c.Pos()), offset(c.End()))
 	words := []Word{{Text: c.Variant.Value}}
-	numbers := false
+	numbers, why := false, ""
 	for _, a := range c.Args {
 		if a.Naked && a.Name == nil {
 			for _, w := range r.words(nil, a.Value) {
 				words = append(words, w)
 				option := strings.HasPrefix(w.Text, "-") || strings.HasPrefix(w.Text, "+")
-				switch name, _, _ := strings.Cut(w.Text, "="); {
+				switch name, value, valued := strings.Cut(w.Text, "="); {
 				case w.Certainty == Exact && option:
 					numbers = numbers || strings.ContainsAny(w.Text, "in")
-				case w.Certainty == Exact:
-					r.sets(strings.TrimSuffix(name, "+"))
+					if strings.HasPrefix(w.Text, "-") && strings.Contains(w.Text, "n") && refers(c.Variant.Value) {
+						why = "it gives a variable a second name"
+					}
+				case w.Certainty == Exact || valued:
+					why = cmp.Or(r.sets(strings.TrimSuffix(name, "+"), Word{Text: value, Certainty: w.Certainty}), why)
 				default:
-					r.sets("")
+					why = r.sets("", unknown)
 				}
 			}
 			continue
@@ -280,8 +326,11 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 		if name := a.Name.Value; c.Variant.Value == "export" || !local(name) {
 			r.exports(name)
 		}
+		if !a.Naked {
+			r.affects(a.Name.Value, r.assign(a).Effect)
+		}
 	}
-	r.emit(Command{Words: words, Via: r.via, Assigns: r.inherited, Redirects: redirects, Text: r.slice(from, to)}, r.at(from, to, c.Pos().Line()))
+	r.emit(Command{Words: words, Via: r.via, Assigns: r.inherited, Redirects: redirects, Opaque: why, Text: r.slice(from, to)}, r.at(from, to, c.Pos().Line()))
 	if numbers {
 		r.evaluates("it declares a variable that is a number or another's name", from, to, c.Pos().Line())
 	}
@@ -289,11 +338,11 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 	r.inAssigns(c.Args)
 }
 
-// exports notes a variable that programs will see, whatever its name.
-func (r *reader) exports(name string) {
-	if !slices.Contains(r.out.Sets, name) {
-		r.out.Sets = append(r.out.Sets, name)
-	}
+// refers reports whether -n of a command that declares variables makes one a
+// name of another: then whatever sets it sets that, PS4 and the like too, and a
+// for gives it another one each round.
+func refers(variant string) bool {
+	return variant == "declare" || variant == "typeset" || variant == "local"
 }
 
 // numeric are the operators whose operands bash computes.
@@ -357,7 +406,7 @@ func (r *reader) inRedirects(all []*syntax.Redirect) {
 	for _, d := range all {
 		if d.N != nil {
 			if name, ok := strings.CutPrefix(d.N.Value, "{"); ok {
-				r.sets(strings.TrimSuffix(name, "}"))
+				r.setsAt(strings.TrimSuffix(name, "}"), unknown, offset(d.Pos()), offset(d.Word.End()), d.OpPos.Line())
 				if strings.Contains(name, "[") {
 					r.evaluates("it keeps a descriptor in an array", offset(d.Pos()), offset(d.Word.End()), d.OpPos.Line())
 				}

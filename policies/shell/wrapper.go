@@ -128,7 +128,11 @@ func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, str
 		if !ok || rest[0].Certainty == Any {
 			break
 		}
-		assigns = append(slices.Clip(assigns), Assign{Name: key, Value: Word{Text: value, Certainty: rest[0].Certainty}})
+		one := given(key, Word{Text: value, Certainty: rest[0].Certainty})
+		if one.Effect == HoldsCode {
+			return rest, assigns, "it sets " + key + ", whose text a shell runs"
+		}
+		assigns = append(slices.Clip(assigns), one)
 		options, more, why := w.read(rest[1:])
 		if why == "" && (has(options, w.doubt...) || has(options, w.none...)) {
 			why = "its options make it start a shell or load a library"
