@@ -79,18 +79,20 @@ const triesToUse = 3
 
 // let decides a call, counts it and, where the policy asks, waits for a person.
 // refusal is what the agent is told where a person, or nobody, did not say yes;
-// leave is called when the call has ended.
-func (s *Server) let(ctx context.Context, c Call, f policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
+// leave is called when the call has ended. The scene of the facts is then that
+// which the person saw.
+func (s *Server) let(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
 	none, by := func() {}, time.Time{}
 	for range triesToUse {
 		judged := c.Phase(PhaseDecide)
-		d = s.judge(c.Session, f)
+		d = s.judge(c.Session, *f)
 		judged()
-		q := Question{Call: c, Facts: f, Decision: d}
 		if d.Verdict != policies.Ask || s.cfg.Approver == nil {
 			d, leave = s.meter.enter(f.Tenant, d)
 			return d, nil, nil, leave
 		}
+		f.Scene = s.survey(ctx, c, *f, d)
+		q := Question{Call: c, Facts: *f, Decision: d}
 		if by.IsZero() {
 			by = time.Now().Add(cmp.Or(d.Ask.ReturnAfter, policies.DefaultAskReturnAfter))
 		}
@@ -106,9 +108,10 @@ func (s *Server) let(ctx context.Context, c Call, f policies.Facts) (d policies.
 			}
 			return d, got, r, none
 		}
-		// While a person thought, the policy may have become another one.
+		// While a person thought, the policy may have become another one, and so
+		// may the directory and the files that the command meets.
 		f.Now = time.Now()
-		now := s.judge(c.Session, f)
+		now := s.judge(c.Session, *f)
 		if now.Verdict != policies.Ask || now.Policy != d.Policy {
 			continue
 		}
@@ -116,7 +119,8 @@ func (s *Server) let(ctx context.Context, c Call, f policies.Facts) (d policies.
 		if passed.Verdict != policies.Allow {
 			return passed, got, nil, leave
 		}
-		q.Decision = now
+		f.Scene = s.survey(ctx, c, *f, now)
+		q.Facts, q.Decision = *f, now
 		used, err := s.cfg.Approver.Use(ctx, q, got.ID)
 		if used {
 			return passed, got, nil, leave

@@ -95,7 +95,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations, f.Now = all, t.info.annotations(), started
-	d, asked, refusal, leave := s.let(ctx, c, f)
+	d, asked, refusal, leave := s.let(ctx, c, &f)
 	defer leave()
 	d = s.decided(ctx, c, started, f, s.cleanable(d), asked)
 	switch {
@@ -104,7 +104,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	case d.Verdict != policies.Allow:
 		return Refused(d.Denied(c.ID)), d, nil
 	}
-	c.Grant, c.Audit, c.facts, c.allow = d.Grant, d.Audit, f, d
+	c.Grant, c.Audit, c.Scene, c.facts, c.allow = d.Grant, d.Audit, f.Scene, f, d
 	c.Progress = quietly(c.Progress, d)
 	res, err = s.handle(ctx, t, c, f, in)
 	if err == nil && res == nil {

@@ -209,7 +209,7 @@ func (s *Server) granted(ctx context.Context, c Call, f policies.Facts, run func
 	if t, ok := s.tool(f.Tool); ok {
 		f.Annotations = t.info.annotations()
 	}
-	d, asked, refusal, leave := s.let(ctx, c, f)
+	d, asked, refusal, leave := s.let(ctx, c, &f)
 	defer leave()
 	d = s.decided(ctx, c, started, f, s.cleanable(d), asked)
 	switch {

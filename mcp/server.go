@@ -82,8 +82,9 @@ type Server struct {
 	quit  chan struct{}  // closed by Shutdown
 	wg    sync.WaitGroup // connections and HTTP sessions, until they are over
 
-	tasks  map[string]*fixtureTask // of the conformance suite, by name
-	keeper Tasks                   // nil where all clients wait
+	tasks    map[string]*fixtureTask // of the conformance suite, by name
+	keeper   Tasks                   // nil where all clients wait
+	surveyor Surveyor                // nil where questions show what calls say, and no more
 
 	mu        sync.Mutex
 	tools     map[string]*tool      // guarded by mu

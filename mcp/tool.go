@@ -49,6 +49,9 @@ type Call struct {
 	Grant   policies.Grant
 	// Audit is how much the audit log keeps of the call, where a rule says so.
 	Audit policies.Kept
+	// Scene is what a person saw who said yes to the call, which is what may run;
+	// nil where nobody was asked.
+	Scene *policies.Scene
 	// TraceID is the trace that the call belongs to (W3C Trace Context, 32
 	// lower-case hexadecimal digits); empty where there is none.
 	TraceID string

@@ -63,6 +63,7 @@ func (g Grant) judgedBy(p *Policy, f Facts) Grant {
 	if !g.IsZero() {
 		g.asked = f.Profile
 		f.Command, f.Env, f.Values, f.Paths, f.Hosts, f.URLs, f.Exec, f.Profile = "", nil, nil, nil, nil, nil, nil, g.profile
+		f.Stdin, f.Scene = "", nil
 		g.policy, g.call = p, &f
 	}
 	return g

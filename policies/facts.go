@@ -17,6 +17,7 @@ type Facts struct {
 	Env     []string // names of the variables that the call sets for its command
 	// Values are those of Env, by name. The value of one that is missing may be any.
 	Values map[string]string
+	Stdin  string   // what the command is given as its input
 	Paths  []string // files the call names, absolute as the box sees them
 	Hosts  []string // hosts the call names
 	URLs   []string // URLs the call names
@@ -24,6 +25,10 @@ type Facts struct {
 	// Exec is a program that is about to be started, where the facts are of that
 	// alone and of no call: see Grant.DecideExec.
 	Exec *Exec
+
+	// Scene is what the command meets, for the question to a person; nil where
+	// none is asked. No rule looks at it.
+	Scene *Scene
 
 	Args        map[string]any  // all arguments as decoded, for conditions
 	Upstream    string          // proxied server the tool belongs to; empty for our own

@@ -36,15 +36,15 @@ func envFault(f Facts) string {
 		return fmt.Sprintf("it sets more than %d variables", maxCallEnv)
 	}
 	for _, name := range f.Env {
-		if shell.EffectOf(name, f.value(name)) == shell.HoldsCode {
+		if shell.EffectOf(name, f.Value(name)) == shell.HoldsCode {
 			return fmt.Sprintf("env sets %s, which changes what bash makes of the command", Clip(name, 64))
 		}
 	}
 	return ""
 }
 
-// value is what the call gives a variable.
-func (f *Facts) value(name string) shell.Word {
+// Value is what the call gives a variable.
+func (f *Facts) Value(name string) shell.Word {
 	if v, known := f.Values[name]; known {
 		return shell.Word{Text: v}
 	}
@@ -57,7 +57,7 @@ func commandPieces(f Facts) []piece {
 	script := f.Command
 	s, err := shell.Analyze(script)
 	for _, name := range f.Env {
-		if shell.EffectOf(name, f.value(name)) != shell.NoEffect {
+		if shell.EffectOf(name, f.Value(name)) != shell.NoEffect {
 			s.Sways = append(s.Sways, name)
 		}
 	}

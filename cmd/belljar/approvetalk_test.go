@@ -98,6 +98,14 @@ func TestApproveTalk(t *testing.T) {
 	k.say(t, "yes", "ap-none")
 	six := k.agent(t, `echo publish "six`)
 	k.say(t, "show", six)
+	words := "sort"
+	for i := range 300 {
+		words += fmt.Sprintf(" f%d", i)
+	}
+	k.text.WriteString("# the agent: sort f0 ... f299; echo publish, with an input of 12 lines and GIT_DIR\n\n")
+	given := k.call(t, "Bash", map[string]any{"command": words + "; echo publish", "stdin": strings.Repeat("a line\n", 12), "env": map[string]string{"GIT_DIR": "/workspace/evil"}})
+	k.ids = append(k.ids, given.StructuredContent.Refusal.ApprovalID)
+	k.say(t, "show", given.StructuredContent.Refusal.ApprovalID)
 	seven := k.agent(t, "echo release seven")
 	k.say(t, "yes", seven, "--for", "session")
 	k.cmd.Process.Kill()

@@ -36,7 +36,9 @@ type backgroundInput struct {
 }
 
 // Facts shows the policy the script and where it starts.
-func (in backgroundInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd, in.Env) }
+func (in backgroundInput) Facts() policies.Facts {
+	return commandFacts(in.Command, in.Cwd, in.Env, in.Stdin)
+}
 
 // backgroundOutput is the structured result of BackgroundBash.
 type backgroundOutput struct {
@@ -90,8 +92,11 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	if err != nil {
 		return s.blocked(ctx, call.Session.ID(), err)
 	}
+	if r := s.moved(ctx, call, box, in.Facts()); r != nil {
+		return r, nil
+	}
 	notice = sh.introduce(notice)
-	dir := sh.workdir(call.Grant, in.Cwd)
+	dir := sh.begins(call, in.Cwd)
 	cmd := sandbox.Cmd{
 		Grant:      call.Grant,
 		Shell:      in.Command,

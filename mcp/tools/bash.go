@@ -51,11 +51,11 @@ type bashInput struct {
 }
 
 // Facts shows the policy the script and where it starts.
-func (in bashInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd, in.Env) }
+func (in bashInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd, in.Env, in.Stdin) }
 
 // commandFacts is what any tool that runs a script shows the policy.
-func commandFacts(command, cwd string, env map[string]string) policies.Facts {
-	f := policies.Facts{Command: command, Env: slices.Sorted(maps.Keys(env)), Values: env}
+func commandFacts(command, cwd string, env map[string]string, stdin string) policies.Facts {
+	f := policies.Facts{Command: command, Env: slices.Sorted(maps.Keys(env)), Values: env, Stdin: stdin}
 	switch {
 	case path.IsAbs(cwd):
 		f.Paths = []string{cwd}
@@ -173,10 +173,13 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	cmd := sandbox.Cmd{
 		Grant:   call.Grant,
 		Shell:   in.Command,
-		Dir:     sh.workdir(call.Grant, in.Cwd),
+		Dir:     sh.begins(call, in.Cwd),
 		Env:     in.Env,
 		Stdin:   []byte(in.Stdin),
 		Timeout: plan.timeout,
+	}
+	if r := s.moved(ctx, call, box, in.Facts()); r != nil {
+		return r, nil
 	}
 	if s.backends.Record != nil {
 		cmd.Record = s.backends.Record(call)

@@ -45,17 +45,12 @@ const shellsMost = 4
 // narrowed or widened once it is open, so calls of two profiles have a box each,
 // and so has a session while it plans.
 func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
-	id := session.ID()
-	if session.Narrowed() == planLayer && g.ReadOnly() {
-		id += planSuffix
-	}
+	id := idOf(session, g)
 	s.mu.Lock()
-	all := s.open[id]
-	for _, sh := range all {
-		if sh.serves(g) {
-			s.mu.Unlock()
-			return sh, nil
-		}
+	sh := s.firstServing(id, g)
+	if sh != nil {
+		s.mu.Unlock()
+		return sh, nil
 	}
 	sh, err := s.add(id, g)
 	s.mu.Unlock()
@@ -74,6 +69,33 @@ func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
 		sh.end()
 	})
 	return sh, nil
+}
+
+// idOf is under which the shells of a session are kept that serve calls with
+// grant g.
+func idOf(session *mcp.Session, g policies.Grant) string {
+	if session.Narrowed() == planLayer && g.ReadOnly() {
+		return session.ID() + planSuffix
+	}
+	return session.ID()
+}
+
+// firstServing is the oldest shell whose box can serve a call, or nil; mu is held.
+func (s *shells) firstServing(id string, g policies.Grant) *shell {
+	for _, sh := range s.open[id] {
+		if sh.serves(g) {
+			return sh
+		}
+	}
+	return nil
+}
+
+// serving is the session's shell that would serve a call with grant g, or nil
+// where none does yet.
+func (s *shells) serving(session *mcp.Session, g policies.Grant) *shell {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.firstServing(idOf(session, g), g)
 }
 
 // enter is the session's shell for a call with grant g, and its box (shell.enter).

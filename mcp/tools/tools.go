@@ -125,6 +125,7 @@ func addShells(s *mcp.Server, sh *shells) {
 	if sh.backends.Jobs != nil {
 		s.KeepTasks(sh)
 	}
+	s.SurveyWith(sh)
 	s.AddResource(sh.outputResource())
 	s.AddResource(sh.jobResource())
 	s.AddResource(sh.rootResource())

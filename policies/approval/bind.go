@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/policies"
 	"belljar.dev/policies/shell"
 )
 
@@ -23,6 +24,12 @@ type bound struct {
 	Profile   string `json:"profile"`
 	Rule      string `json:"rule"`
 	Args      any    `json:"args"`
+
+	// What the command is given, where it begins, and what the files hold that it names.
+	Env   map[string]string    `json:"env,omitempty"`
+	Stdin string               `json:"stdin,omitempty"`
+	Dir   string               `json:"dir,omitempty"`
+	Files []policies.SceneFile `json:"files,omitempty"`
 }
 
 // bind makes the digest of a call, and that of the calls that look the same,
@@ -32,6 +39,10 @@ func bind(place string, r Request) (digest, canon string, err error) {
 	b := bound{
 		Tenant: f.Tenant, Principal: r.Principal, Place: place, Tool: f.Tool, Upstream: f.Upstream,
 		Profile: r.Decision.Offers().Profile(), Rule: r.Decision.Rule, Args: f.Args,
+		Env: f.Values, Stdin: digestOf(f.Stdin),
+	}
+	if f.Scene != nil {
+		b.Dir, b.Files = f.Scene.Dir, f.Scene.Files
 	}
 	if digest, err = hash("call", b); err != nil {
 		return "", "", err
@@ -40,12 +51,13 @@ func bind(place string, r Request) (digest, canon string, err error) {
 	delete(args, "description") // says what for, and changes nothing
 	if f.Command != "" {
 		commands, plain := canonical(f.Command)
-		if !plain {
+		if !plain || swayed(f) {
 			return digest, "", nil
 		}
 		args["command"] = commands
 	}
-	b.Args = args
+	// What the files hold changes nothing of what programs do that are remembered.
+	b.Args, b.Files = args, nil
 	canon, err = hash("alike", b)
 	return digest, canon, err
 }
@@ -61,6 +73,15 @@ func hash(kind string, b bound) (string, error) {
 	}
 	sum := sha256.Sum256(append([]byte(kind+"\x00"), text...))
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// digestOf is the SHA-256 of a text; none of one that is empty.
+func digestOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // canonCommand is a command in the form in which two spellings are equal.
@@ -82,7 +103,7 @@ func canonical(text string) (commands []canonCommand, plain bool) {
 	end := 0
 	for i := range s.Commands {
 		c := &s.Commands[i]
-		if c.Wrapper || c.Opaque != "" || len(c.Via)+len(c.Redirects) > 0 || len(c.Words) == 0 || runsMore(c.Words[0].Text) || c.Start < end || c.End < c.Start {
+		if c.Wrapper || c.Opaque != "" || len(c.Via)+len(c.Redirects) > 0 || len(c.Words) == 0 || !shell.Literal(c.Words[0].Text) || c.Start < end || c.End < c.Start {
 			return nil, false
 		}
 		one := canonCommand{Joint: strings.Trim(text[end:c.Start], " \t")}
@@ -111,12 +132,13 @@ func canonical(text string) (commands []canonCommand, plain bool) {
 // remembered.
 var joints = []string{";", "&&", "||", "|", "\n"}
 
-// projects are programs that run what a file of the project says: which may be
-// another by the next call.
-var projects = []string{"make", "gmake", "ninja", "just", "rake", "tox", "npx", "pnpx", "bunx", "uvx", "docker", "podman"}
-
-// runsMore reports whether a program does more than its words say, or may be
-// another program by the next call, as one that is named by its path.
-func runsMore(program string) bool {
-	return shell.Runs(program) || slices.Contains(projects, program) || strings.Contains(program, "/")
+// swayed reports whether variables of the call, or files in the place of the
+// system's programs, say what runs.
+func swayed(f policies.Facts) bool {
+	for _, name := range f.Env {
+		if shell.EffectOf(name, f.Value(name)) != shell.NoEffect {
+			return true
+		}
+	}
+	return f.Scene != nil && slices.ContainsFunc(f.Scene.Files, func(s policies.SceneFile) bool { return s.As != "" })
 }

@@ -23,7 +23,7 @@ defaults:
   ask: {timeout: 10m, return_after: 20s}
 profiles: {offline: {fs: {system: true, workspace: rw}}}
 rules:
-  - {id: publish, match: {tool: Bash, command: "git push **"}, decision: ask, reason: Publishing needs a person., remember: [once, session, 2h]}
+  - {id: publish, match: {tool: "*Bash", command: ["git push **", "rm **"]}, decision: ask, reason: Publishing needs a person., remember: [once, session, 2h]}
   - {id: send, match: {tool: Bash, command: "mail **"}, decision: ask, remember: [once]}
   - {id: images, match: {tool: ReadImage, path: "/workspace/**"}, decision: ask, remember: [session]}
 `
@@ -257,8 +257,8 @@ func TestExpiry(t *testing.T) {
 
 func TestRemember(t *testing.T) {
 	d := opened(t, "")
-	alike := d.wants("git  push 'origin' main", func(f *policies.Facts) { f.Args["description"] = "push it" })
-	elsewhere := d.wants("git push origin main", func(f *policies.Facts) { f.Session = "s-TWO" })
+	alike := d.wants("rm  -r 'origin' main", func(f *policies.Facts) { f.Args["description"] = "push it" })
+	elsewhere := d.wants("rm -r origin main", func(f *policies.Facts) { f.Session = "s-TWO" })
 	for _, tt := range []struct {
 		name      string
 		reply     Reply
@@ -270,7 +270,7 @@ func TestRemember(t *testing.T) {
 		{"the longest time", Reply{Yes: true, Scope: Hours}, true, 2 * time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			call := d.wants("git push origin main")
+			call := d.wants("rm -r origin main")
 			a := d.asks(t, call)
 			d.says(t, a.ID, tt.reply)
 			for range 2 {
@@ -284,7 +284,7 @@ func TestRemember(t *testing.T) {
 			if got := d.uses(t, a.ID, elsewhere); got != tt.elsewhere {
 				t.Errorf("good in another session: %v, want %v", got, tt.elsewhere)
 			}
-			if d.uses(t, a.ID, d.wants("git push origin other")) {
+			if d.uses(t, a.ID, d.wants("rm -r origin other")) {
 				t.Error("it is good for other words")
 			}
 			d.pass(tt.ends)
@@ -298,23 +298,23 @@ func TestRemember(t *testing.T) {
 func TestWhatCannotBeRemembered(t *testing.T) {
 	d := opened(t, "")
 	for command, want := range map[string]string{
-		"git push origin main":            "[once session hours]",
-		"CI=1 git push && ls -l":          "[once session hours]",
-		"git push $REMOTE":                "[once]",
-		"git push; python3 x.py":          "[once]",
-		"bash -c 'git push'":              "[once]",
-		"timeout 5 git push":              "[once]",
-		"env git push":                    "[once]",
-		"git push | sh":                   "[once]",
-		"make all && git push":            "[once]",
-		"./x && git push":                 "[once]",
-		"git push > log":                  "[once]",
-		"git push <<E\nx\nE":              "[once]",
-		"if true; then git push; fi":      "[once]",
-		"f() { git push; }; f":            "[once]",
-		"git push &":                      "[once]",
-		"mail me":                         "[once]", // by its rule
-		"git push origin main && mail me": "[once]",
+		"rm -r origin main":            "[once session hours]",
+		"CI=1 rm -r && ls -l":          "[once session hours]",
+		"rm -r $REMOTE":                "[once]",
+		"rm -r; python3 x.py":          "[once]",
+		"bash -c 'rm -r'":              "[once]",
+		"timeout 5 rm -r":              "[once]",
+		"env rm -r":                    "[once]",
+		"rm -r | sh":                   "[once]",
+		"make all && rm -r":            "[once]",
+		"./x && rm -r":                 "[once]",
+		"rm -r > log":                  "[once]",
+		"rm -r <<E\nx\nE":              "[once]",
+		"if true; then rm -r; fi":      "[once]",
+		"f() { rm -r; }; f":            "[once]",
+		"rm -r &":                      "[once]",
+		"mail me":                      "[once]", // by its rule
+		"rm -r origin main && mail me": "[once]",
 	} {
 		a := d.asks(t, d.wants(command))
 		got := strings.Fields(strings.Trim(a.Offers(), " "))
@@ -328,7 +328,7 @@ func TestWhatCannotBeRemembered(t *testing.T) {
 		}
 		d.says(t, a.ID, Reply{})
 	}
-	a := d.asks(t, d.wants("git push x"))
+	a := d.asks(t, d.wants("rm -r x"))
 	if _, err := d.Answer(t.Context(), a.ID, Reply{Yes: true, Scope: Hours, For: 3 * time.Hour}); !errors.Is(err, ErrScope) {
 		t.Errorf("a yes for longer than the policy lets: got %v, want %v", err, ErrScope)
 	}
@@ -344,7 +344,7 @@ func names(scopes []Scope) (all []string) {
 func TestAnotherPolicyAsksAnew(t *testing.T) {
 	d := opened(t, "")
 	for i, reply := range []Reply{{Yes: true}, {Yes: true, Scope: Session}, {Yes: true, Scope: Hours}, {}} {
-		command := "git push " + strings.Repeat("x", i+1)
+		command := "rm -r " + strings.Repeat("x", i+1)
 		call := d.wants(command)
 		a := d.asks(t, call)
 		d.says(t, a.ID, reply)
@@ -360,7 +360,7 @@ func TestAnotherPolicyAsksAnew(t *testing.T) {
 	}
 	hash := "x"
 	e := opened(t, "", func(c *Config) { c.Policy = func() string { return hash } })
-	a := e.asks(t, e.wants("git push"))
+	a := e.asks(t, e.wants("rm -r"))
 	if _, err := e.Answer(t.Context(), a.ID, Reply{Yes: true}); !errors.Is(err, ErrPolicy) {
 		t.Errorf("a yes under another policy: got %v, want %v", err, ErrPolicy)
 	}
@@ -371,7 +371,7 @@ func TestAnotherPolicyAsksAnew(t *testing.T) {
 func TestPlacesDoNotShareAnswers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	here, there := opened(t, dir), opened(t, dir, func(c *Config) { c.Place = "/home/u/other" })
-	call := here.wants("git push")
+	call := here.wants("rm -r")
 	a := here.asks(t, call)
 	there.says(t, a.ID, Reply{Yes: true, Scope: Session}) // by whichever server
 	if there.uses(t, a.ID, call) || there.asks(t, call).ID == a.ID {
@@ -384,7 +384,7 @@ func TestPlacesDoNotShareAnswers(t *testing.T) {
 
 func TestRevoke(t *testing.T) {
 	d := opened(t, "")
-	call := d.wants("git push")
+	call := d.wants("rm -r")
 	a := d.asks(t, call)
 	if _, err := d.Revoke(t.Context(), a.ID, "me", "command line"); !errors.Is(err, ErrOpen) {
 		t.Errorf("revoke what nobody answered: got %v, want %v", err, ErrOpen)

@@ -21,26 +21,28 @@ const (
 // never only the text as the agent wrote it. Its texts are printable: what
 // would not be seen, or would change how the rest is seen, is escaped.
 type Shown struct {
-	Commands []string `json:"commands,omitempty"` // each that a script runs, with what starts it
-	Writes   []string `json:"writes,omitempty"`   // files that it opens for writing
-	Reads    []string `json:"reads,omitempty"`    // files that it opens for reading
-	Sets     []string `json:"sets,omitempty"`     // variables that it sets
-	Paths    []string `json:"paths,omitempty"`    // that the call names
-	Hosts    []string `json:"hosts,omitempty"`    // and URLs
-	Args     []string `json:"args,omitempty"`     // of tools that run no commands
-	Grants   []string `json:"grants,omitempty"`   // patterns of commands that a yes lets run without a further question
-	Unsure   []string `json:"unsure,omitempty"`   // why that may not be all
-	Left     int      `json:"left_out,omitempty"` // further lines that there is no room for
+	Commands []string `json:"commands,omitempty"`    // each that a script runs, with what starts it
+	Text     []string `json:"text,omitempty"`        // the script as the agent wrote it, where it is more than one plain command
+	Writes   []string `json:"writes,omitempty"`      // files that it opens for writing
+	Reads    []string `json:"reads,omitempty"`       // files that it opens for reading
+	Sets     []string `json:"sets,omitempty"`        // variables that it sets, with their values
+	Dir      string   `json:"dir,omitempty"`         // where it begins, as its box sees it
+	Stdin    []string `json:"stdin,omitempty"`       // its length and digest, and its first lines
+	Files    []string `json:"files,omitempty"`       // that it names, with their digests
+	Paths    []string `json:"paths,omitempty"`       // that the call names
+	Hosts    []string `json:"hosts,omitempty"`       // and URLs
+	Args     []string `json:"args,omitempty"`        // that are not shown otherwise
+	Grants   []string `json:"grants,omitempty"`      // patterns of commands that a yes lets run without a further question
+	Unsure   []string `json:"unsure,omitempty"`      // why that may not be all
+	Left     int      `json:"left_out,omitempty"`    // further lines that there is no room for
+	LeftSum  string   `json:"left_sha256,omitempty"` // of those
 }
 
 // shown takes a call apart for a person.
 func shown(f policies.Facts, grants []string) Shown {
 	var s Shown
 	if f.Command != "" {
-		s.script(f.Command)
-		for _, name := range f.Env {
-			s.add(&s.Sets, name)
-		}
+		s.command(f)
 	} else {
 		for _, name := range sortedNames(f.Args) {
 			text := fmt.Sprintf("%s: %v", name, f.Args[name])
@@ -63,6 +65,65 @@ func shown(f policies.Facts, grants []string) Shown {
 		s.add(&s.Hosts, h)
 	}
 	return s
+}
+
+// apart are the arguments of tools that run commands which are shown otherwise,
+// or say what for and change nothing.
+var apart = []string{"command", "env", "stdin", "cwd", "description"}
+
+// command adds what a call of a tool that runs commands does.
+func (s *Shown) command(f policies.Facts) {
+	s.script(f.Command)
+	for _, name := range f.Env {
+		text, value := "<unknown>", f.Value(name)
+		if value.Certainty == shell.Exact {
+			text = word(value)
+		}
+		s.add(&s.Sets, name+"="+text)
+		if shell.EffectOf(name, value) != shell.NoEffect {
+			s.add(&s.Unsure, shell.SwayDoubt(name))
+		}
+	}
+	s.input(f.Stdin)
+	for _, name := range sortedNames(f.Args) {
+		if !slices.Contains(apart, name) {
+			s.add(&s.Args, fmt.Sprintf("%s: %v", name, f.Args[name]))
+		}
+	}
+	if f.Scene == nil {
+		return
+	}
+	s.Dir = Plain(f.Scene.Dir, maxLine)
+	for _, file := range f.Scene.Files {
+		line := word(shell.Word{Text: file.Path})
+		if file.As != "" {
+			line = word(shell.Word{Text: file.As}) + " is " + line
+		}
+		s.add(&s.Files, fmt.Sprintf("%s (%d bytes, sha256 %.16s)", line, file.Size, file.Digest))
+	}
+	for _, why := range f.Scene.Doubts {
+		s.add(&s.Unsure, why)
+	}
+}
+
+// maxInput is how many lines of the input of a command are shown.
+const maxInput = 10
+
+// input adds what the command is given to read.
+func (s *Shown) input(text string) {
+	if text == "" {
+		return
+	}
+	s.add(&s.Stdin, fmt.Sprintf("%d bytes, sha256 %.16s", len(text), digestOf(text)))
+	n := 0
+	for line := range strings.Lines(text) {
+		if n++; n > maxInput {
+			s.add(&s.Stdin, "... and more")
+			return
+		}
+		// Marked one by one: equal lines are shown as often as they stand there.
+		s.add(&s.Stdin, fmt.Sprintf("%d: %s", n, strings.TrimRight(line, "\n")))
+	}
 }
 
 // script adds the commands of a script. One that only starts others is not
@@ -98,18 +159,53 @@ func (s *Shown) script(text string) {
 		s.add(&s.Unsure, "it cannot be read to its end: "+err.Error())
 		s.add(&s.Commands, text)
 	}
+	for _, name := range script.Sways {
+		s.add(&s.Unsure, shell.SwayDoubt(name))
+	}
+	if more := said(script); more != "" {
+		s.add(&s.Unsure, "what "+more+" runs may also be said by settings and by files that are not shown")
+	}
+	// The commands show neither the text of here-documents nor the order.
+	if len(s.Commands) != 1 || s.Commands[0] != strings.TrimSpace(text) {
+		n := 0
+		for line := range strings.Lines(strings.TrimSpace(text)) {
+			n++
+			s.add(&s.Text, fmt.Sprintf("%d: %s", n, strings.TrimRight(line, "\n")))
+		}
+	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
 		s.add(&s.Unsure, "it holds characters beyond ASCII, which may look like others")
 	}
 }
 
-// add adds a line, once.
+// said are the programs of a script whose words do not say all that they do,
+// though they are not known to run what they are given.
+func said(script shell.Script) string {
+	var all []string
+	for i := range script.Commands {
+		c := &script.Commands[i]
+		if c.Wrapper || c.Opaque != "" || len(c.Words) == 0 || c.Words[0].Certainty != shell.Exact {
+			continue
+		}
+		name := c.Words[0].Text
+		if !shell.Literal(name) && !shell.OfShell(name) && !slices.Contains(script.Functions, name) && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// add adds a line, once. One that is too long is cut, and says so.
 func (s *Shown) add(to *[]string, line string) {
-	line = Plain(line, maxLine)
+	whole := line
+	if line = Plain(line, maxLine); Plain(whole, maxLine+1) != line {
+		line = fmt.Sprintf("%s (cut: %d bytes, sha256 %.16s)", line, len(whole), digestOf(whole))
+	}
 	switch {
 	case slices.Contains(*to, line):
 	case len(*to) >= maxLines:
 		s.Left++
+		s.LeftSum = digestOf(s.LeftSum + "\n" + whole)
 	default:
 		*to = append(*to, line)
 	}
@@ -117,15 +213,22 @@ func (s *Shown) add(to *[]string, line string) {
 
 // Lines are what is shown, for a terminal or a form: a heading and its lines.
 func (s Shown) Lines() []string {
-	var all []string
+	var all, dir []string
+	if s.Dir != "" {
+		dir = []string{s.Dir}
+	}
 	for _, group := range []struct {
 		head  string
 		lines []string
 	}{
 		{"runs", s.Commands},
+		{"text", s.Text},
 		{"writes", s.Writes},
 		{"reads", s.Reads},
 		{"sets", s.Sets},
+		{"in", dir},
+		{"stdin", s.Stdin},
+		{"file", s.Files},
 		{"names", s.Paths},
 		{"reaches", s.Hosts},
 		{"with", s.Args},
@@ -137,7 +240,7 @@ func (s Shown) Lines() []string {
 		}
 	}
 	if s.Left > 0 {
-		all = append(all, fmt.Sprintf("and %d lines more, which is much for one call", s.Left))
+		all = append(all, fmt.Sprintf("and %d lines more (sha256 %.16s), which is much for one call", s.Left, s.LeftSum))
 	}
 	return all
 }

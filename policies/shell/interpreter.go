@@ -105,8 +105,8 @@ func foreignShell(r *reader, i int, words []Word, at place) {
 	r.out.Commands[i].Opaque = "it is another shell than bash"
 }
 
-// interpreter is a program for texts in another language. An option that does
-// not stand in its grammar makes it opaque: the next word could be the option's
+// interpreter is a program for texts in another language. An option that its
+// grammar does not have makes it opaque: the next word could be the option's
 // value, or the file that it runs, and what follows more options.
 type interpreter struct {
 	grammar

@@ -64,7 +64,7 @@ func settings(name, value string) bool {
 	return prefix != "" && strings.HasPrefix(value, prefix) && !strings.ContainsAny(value, " \t\n")
 }
 
-// The variables with an effect, as exact names, beginnings and ends of names.
+// The variables with an effect: whole names, beginnings and ends of names.
 // IFS is not among them: no shell takes it from its environment, and what it
 // does to an unquoted expansion is not known here anyway.
 var (

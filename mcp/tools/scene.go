@@ -1,0 +1,220 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+)
+
+// A question to a person shows where the command begins and what the files hold
+// that its words name, and the answer holds for that:
+//
+//  1. Survey looks, and the question is put with what it saw.
+//  2. When there is a yes, Survey looks again before the yes is used. Where it
+//     sees another thing, that is another question.
+//  3. The handler looks once more when the box is open (moved), and starts the
+//     command in the directory that was shown.
+//
+// What a task of the same box changes between the last look and the read of the
+// program that was started is not seen; docs/approvals.md says so.
+
+// Bounds of one look.
+const (
+	maxSceneFiles = 32       // that are shown and bound
+	maxSceneBytes = 64 << 20 // that are read of them in all
+)
+
+// systemPath is where the programs of a box are where nobody says otherwise; a
+// directory of it cannot be written by a box.
+var systemPath = []string{"/usr", "/bin", "/sbin", "/lib"}
+
+// Survey is what the command of a call would meet if it began now.
+func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Scene {
+	var box *sandbox.Box
+	alive, dir := false, home(c.Grant)
+	if sh := s.serving(c.Session, c.Grant); sh != nil {
+		if box, alive = sh.current(); alive {
+			dir = sh.workdir(c.Grant, "")
+		}
+	}
+	if cwd, _ := f.Args["cwd"].(string); path.IsAbs(cwd) {
+		dir = path.Clean(cwd)
+	} else {
+		dir = path.Join(dir, cwd)
+	}
+	open := func(name string) (*os.File, error) { return s.backends.Sandbox.OpenFile(c.Grant, name) }
+	if alive {
+		open = func(name string) (*os.File, error) { return box.OpenFile(ctx, name) }
+	}
+	scene := &policies.Scene{Dir: dir}
+	if s.backends.Sandbox == nil {
+		return scene
+	}
+	look(ctx, scene, f, c.Grant, open)
+	if alive {
+		if n := tasksOf(box); n > 0 {
+			scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d background tasks of this session run, and may change files until it begins", n))
+		}
+	}
+	return scene
+}
+
+// tasksOf is how many tasks of a box have not ended.
+func tasksOf(box *sandbox.Box) (n int) {
+	for _, j := range box.Jobs() {
+		select {
+		case <-j.Done():
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// begins is where the command of a call starts: where a person was asked, in the
+// directory that they saw.
+func (sh *shell) begins(c mcp.Call, cwd string) string {
+	if c.Scene != nil {
+		return c.Scene.Dir
+	}
+	return sh.workdir(c.Grant, cwd)
+}
+
+// moved is the result for a call whose files are not those any more that a person
+// saw, or nil.
+func (s *shells) moved(ctx context.Context, c mcp.Call, box *sandbox.Box, f policies.Facts) *mcp.Result {
+	if c.Scene == nil {
+		return nil
+	}
+	now := &policies.Scene{Dir: c.Scene.Dir}
+	look(ctx, now, f, c.Grant, func(name string) (*os.File, error) { return box.OpenFile(ctx, name) })
+	if now.Same(c.Scene) {
+		return nil
+	}
+	return mcp.Refused(policies.Block{
+		Reason: "a file that the command names has changed since a person said yes to it, or the box of the session is another one",
+		Ran:    nothingRan, Instead: "Instead: make the same call again when nothing changes its files any more; the person is asked anew.",
+	}.Refusal())
+}
+
+// look adds the files that a command names to the scene.
+func look(ctx context.Context, scene *policies.Scene, f policies.Facts, g policies.Grant, open func(name string) (*os.File, error)) {
+	names := f.Names()
+	if names.More != "" {
+		scene.Doubts = append(scene.Doubts, names.More)
+	}
+	l := looking{scene: scene, open: open, left: maxSceneBytes, seen: make(map[string]bool)}
+	for _, program := range names.Programs {
+		l.program(ctx, program, pathOf(f, g))
+	}
+	for _, name := range names.Files {
+		if path.IsAbs(name) {
+			l.file(ctx, path.Clean(name), "")
+			continue
+		}
+		for _, dir := range names.Dirs {
+			if !path.IsAbs(dir) {
+				dir = path.Join(scene.Dir, dir)
+			}
+			l.file(ctx, path.Join(dir, name), "")
+		}
+	}
+}
+
+// pathOf are the directories in which programs are looked for.
+func pathOf(f policies.Facts, g policies.Grant) []string {
+	list, set := f.Values["PATH"]
+	if !set {
+		list, set = g.Env()["PATH"]
+	}
+	if !set {
+		return nil // those of the system
+	}
+	return strings.Split(list, ":")
+}
+
+// looking adds to a scene, within its bounds.
+type looking struct {
+	scene *policies.Scene
+	open  func(name string) (*os.File, error)
+	left  int64 // bytes that may be read
+	seen  map[string]bool
+}
+
+// program adds the file that a bare name leads to, unless that is one of the
+// system's.
+func (l *looking) program(ctx context.Context, name string, dirs []string) {
+	for _, dir := range dirs {
+		if !path.IsAbs(dir) {
+			dir = path.Join(l.scene.Dir, dir)
+		}
+		for _, system := range systemPath {
+			if dir == system || strings.HasPrefix(dir, system+"/") {
+				return // the first that may hold it; what lies behind is not asked for
+			}
+		}
+		if l.file(ctx, path.Join(dir, name), name) {
+			return
+		}
+	}
+}
+
+// file adds a file, if there is one, and reports that.
+func (l *looking) file(ctx context.Context, name, as string) bool {
+	if l.seen[name] {
+		return false
+	}
+	l.seen[name] = true
+	for _, system := range systemPath {
+		if strings.HasPrefix(name, system+"/") {
+			return false // no box can write it
+		}
+	}
+	f, err := l.open(name)
+	switch {
+	case errors.Is(err, sandbox.ErrLink):
+		l.doubt(name, "is a link, or lies behind one, and where that leads is not shown")
+		return as != ""
+	case errors.Is(err, fs.ErrPermission):
+		l.doubt(name, "cannot be read, so what it holds is not shown")
+		return false
+	case err != nil:
+		return false // there is no such file
+	}
+	defer f.Close()
+	if len(l.scene.Files) == maxSceneFiles {
+		l.doubt(name, "is a file as well, which is more than are shown")
+		return true
+	}
+	h := sha256.New()
+	n, err := io.Copy(h, io.LimitReader(f, l.left+1))
+	switch {
+	case err != nil || ctx.Err() != nil:
+		l.doubt(name, "cannot be read, so what it holds is not shown")
+		return true
+	case n > l.left:
+		l.doubt(name, "is too large to be looked at")
+		return true
+	}
+	l.left -= n
+	l.scene.Files = append(l.scene.Files, policies.SceneFile{Path: name, As: as, Size: n, Digest: hex.EncodeToString(h.Sum(nil))})
+	return true
+}
+
+// doubt notes what is not shown of a file.
+func (l *looking) doubt(name, why string) {
+	if len(l.scene.Doubts) < maxSceneFiles {
+		l.scene.Doubts = append(l.scene.Doubts, policies.Clip(name, 200)+" "+why)
+	}
+}

@@ -1,0 +1,145 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Bounds of Names.
+const (
+	maxNames = 256
+	maxDirs  = 8
+)
+
+// Names are what the words of a script may name: see Script.Names.
+type Names struct {
+	Programs []string // bare names of programs, to be found along PATH
+	Files    []string // what may be files, relative to one of Dirs or absolute
+	Dirs     []string // where relative names may begin: "" is where the script begins
+	More     string   // why there may be others; empty where all are listed
+}
+
+// projects are files that programs read by themselves, in the directory where
+// they begin, and run something of.
+var projects = map[string][]string{
+	"make gmake":                   fields("GNUmakefile makefile Makefile"),
+	"npm npx yarn pnpm bun":        fields("package.json .npmrc .yarnrc.yml"),
+	"cargo":                        fields("Cargo.toml build.rs .cargo/config.toml"),
+	"just":                         fields("justfile Justfile .justfile"),
+	"task":                         fields("Taskfile.yml Taskfile.yaml"),
+	"docker docker-compose":        fields("compose.yaml compose.yml docker-compose.yml docker-compose.yaml Dockerfile"),
+	"pytest tox nox pip poetry uv": fields("pyproject.toml setup.py setup.cfg tox.ini noxfile.py pytest.ini conftest.py"),
+	"rake bundle":                  fields("Rakefile Gemfile"),
+	"mvn gradle ant":               fields("pom.xml build.gradle build.gradle.kts settings.gradle build.xml"),
+	"pre-commit":                   fields(".pre-commit-config.yaml"),
+	"terraform tofu":               fields("main.tf"),
+	"vagrant":                      fields("Vagrantfile"),
+	"cmake ctest":                  fields("CMakeLists.txt"),
+	"deno":                         fields("deno.json deno.jsonc"),
+	"ninja":                        fields("build.ninja"),
+	"meson":                        fields("meson.build"),
+}
+
+// Names lists what the words of a script may name. It knows nothing of the
+// programs' options: each word, what stands behind an = or an @ in it, and what
+// is behind a short option is a name that may be one of a file.
+func (s Script) Names() Names {
+	n := Names{Dirs: []string{""}}
+	for i := range s.Commands {
+		c := &s.Commands[i]
+		if len(c.Words) > 0 && c.Words[0].Certainty == Exact && Literal(c.Words[0].Text) {
+			// What the files hold that it is given changes nothing of what it does.
+			n.add(&n.Programs, c.Words[0].Text, maxNames)
+			if c.Words[0].Text == "cd" {
+				n.words("cd", c.Words[1:])
+			}
+			continue
+		}
+		for _, d := range c.Redirects {
+			if d.Read && d.Target.Certainty == Exact {
+				n.file(d.Target.Text)
+			}
+		}
+		if len(c.Words) == 0 || c.Words[0].Certainty != Exact {
+			continue
+		}
+		program := c.Words[0].Text
+		if strings.Contains(program, "/") {
+			n.file(program)
+		} else if _, shells := programs[program]; !shells || !builtins[program] {
+			n.add(&n.Programs, program, maxNames)
+		}
+		for list, files := range projects {
+			if slices.Contains(fields(list), path.Base(program)) {
+				for _, f := range files {
+					n.file(f)
+				}
+			}
+		}
+		n.words(program, c.Words[1:])
+	}
+	slices.Sort(n.Files)
+	return n
+}
+
+// words adds what the arguments of a program may name.
+func (n *Names) words(program string, words []Word) {
+	for k, w := range words {
+		if w.Certainty != Exact {
+			continue // the script is unsure anyway
+		}
+		text := w.Text
+		moves := program == "cd" || program == "pushd"
+		if k > 0 {
+			switch words[k-1].Text {
+			case "-C", "--directory", "--cwd", "--prefix", "--chdir", "--project", "--work-tree":
+				moves = true
+			}
+		}
+		if dir, ok := strings.CutPrefix(text, "-C"); ok && dir != "" && !moves {
+			text, moves = dir, true
+		}
+		if moves && !strings.HasPrefix(text, "-") {
+			n.moves(text)
+			continue
+		}
+		n.file(text)
+		if _, value, ok := strings.Cut(text, "="); ok {
+			n.file(value)
+		}
+		if _, value, ok := strings.Cut(text, "@"); ok {
+			n.file(value)
+		}
+		if len(text) > 2 && text[0] == '-' && text[1] != '-' {
+			n.file(text[2:])
+		}
+	}
+}
+
+// moves notes a directory in which what follows may begin.
+func (n *Names) moves(dir string) {
+	for _, from := range slices.Clone(n.Dirs) {
+		to := dir
+		if !path.IsAbs(dir) {
+			to = path.Join(from, dir)
+		}
+		n.add(&n.Dirs, to, maxDirs)
+	}
+}
+
+func (n *Names) file(name string) {
+	if name != "" && name != "-" && name[0] != '-' && len(name) < 4096 {
+		n.add(&n.Files, name, maxNames)
+	}
+}
+
+func (n *Names) add(to *[]string, name string, most int) {
+	switch {
+	case slices.Contains(*to, name):
+	case len(*to) == most:
+		n.More = "it names more files and directories than are looked at"
+	default:
+		*to = append(*to, name)
+	}
+}
