@@ -1,0 +1,104 @@
+package tools
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// consents is an Approver that says yes to everything, and does something when
+// its yes is used.
+type consents struct {
+	use   func()
+	asked []policies.Facts
+}
+
+func (c *consents) Ways(string) ([]string, bool) { return []string{"command line"}, true }
+
+func (c *consents) Ask(_ context.Context, q mcp.Question) (mcp.Approval, error) {
+	c.asked = append(c.asked, q.Facts)
+	return mcp.Approval{ID: "ap-1", State: mcp.ApprovalApproved}, nil
+}
+
+func (c *consents) Wait(context.Context, string, time.Duration) (mcp.Approval, error) {
+	return mcp.Approval{}, nil
+}
+
+func (c *consents) Use(context.Context, mcp.Question, string) (bool, error) {
+	c.use()
+	return true, nil
+}
+
+func (c *consents) Answer(context.Context, string, mcp.ClientAnswer) error { return nil }
+
+// What changes between the use of a yes and the start of the command is not run:
+// neither a script that is named, nor the command in another directory.
+func TestWhatChangesAfterAYesIsNotRun(t *testing.T) {
+	person := &consents{use: func() {}}
+	b := boxes(t, `
+version: 1
+defaults: {decision: allow, profile: work}
+profiles: {work: {fs: {system: true, workspace: rw}, env: {PATH: "/workspace/bin:/usr/bin:/bin"}}}
+rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: ask}]
+`, func(cfg *mcp.Config) { cfg.Approver = person })
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(b.workspace, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("x.sh", "echo good\n")
+	if err := os.Symlink("x.sh", filepath.Join(b.workspace, "link.sh")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"Bash", "BackgroundBash"} {
+		for range 2 { // the first call opens the box
+			write("x.sh", "echo good\n")
+			person.use = func() {}
+			if r := b.call(tool, map[string]any{"command": "bash x.sh"}); r.IsError || !strings.Contains(words(r), "good") {
+				t.Errorf("%s of what was approved: %s", tool, words(r))
+			}
+			person.use = func() { write("x.sh", "echo evil\n") }
+			r := b.call(tool, map[string]any{"command": "bash x.sh"})
+			if text := words(r); !r.IsError || strings.Contains(text, "evil") || !strings.Contains(text, "has changed since a person said yes") {
+				t.Errorf("%s of a script that was swapped: %s", tool, text)
+			}
+		}
+	}
+
+	// A program in the place of the system's is shown, and may not appear later.
+	person.use = func() { write("bin/git", "#!/bin/sh\necho evil\n") }
+	if r := b.call("Bash", map[string]any{"command": "git status"}); !r.IsError || strings.Contains(words(r), "evil") {
+		t.Errorf("a git that appeared after the yes: %s", words(r))
+	}
+	person.use, person.asked = func() {}, nil
+	b.call("Bash", map[string]any{"command": "git status"})
+	if s := person.asked[0].Scene; len(s.Files) != 1 || s.Files[0].Path != "/workspace/bin/git" || s.Files[0].As != "git" {
+		t.Errorf("a git of the workspace is shown as %+v", s)
+	}
+
+	// The command runs where the person saw that it would.
+	b.run("mkdir -p a b; cd a")
+	person.use = func() { b.run("cd /workspace/b") }
+	if r := b.call("Bash", map[string]any{"command": "pwd"}); !strings.HasPrefix(words(r), "/workspace/a\n") {
+		t.Errorf("approved in /workspace/a it runs in %s", words(r))
+	}
+
+	// A link is not followed, and that is said; tasks that run are too.
+	person.use, person.asked = func() {}, nil
+	b.call("BackgroundBash", map[string]any{"command": "sleep 100"})
+	b.call("Bash", map[string]any{"command": "bash link.sh", "cwd": "/workspace"})
+	if doubts := strings.Join(person.asked[0].Scene.Doubts, "|"); !strings.Contains(doubts, "/workspace/link.sh is a link") || !strings.Contains(doubts, "1 background tasks of this session run") {
+		t.Errorf("doubts about a link beside a task: %s", doubts)
+	}
+}
