@@ -81,7 +81,8 @@ rules:
 		{Tool: "BackgroundBash", Command: "ls; $x"},
 		reads("https://go.dev/doc/../x"), reads("https://go.dev/doc/a%2fb"), reads("https://a b/"), reads("https://[::1/"), reads("mailto:a@b.example"), reads("https:///x"), reads("https://a_b!/"), reads("http://0x7f.1/"),
 		image("a.png"), image("/a/../b.png"), image("/a\x00.png"), image(make([]string, 1001)...),
-		{Tool: "ReadDocs", Hosts: []string{""}}, function, many, sways,
+		{Tool: "ReadDocs", Hosts: []string{""}},
+		function, many, sways,
 	} {
 		say(p.Decide(f))
 	}

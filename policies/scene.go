@@ -18,10 +18,10 @@ type Scene struct {
 
 // SceneFile is a file of a Scene.
 type SceneFile struct {
-	Path   string // as the box sees it
-	As     string // the bare name that leads to it along PATH; empty where a word names it
-	Size   int64
-	Digest string // SHA-256, in hexadecimal digits
+	Path   string `json:"path"`         // as the box sees it
+	As     string `json:"as,omitempty"` // the bare name that leads to it along PATH; empty where a word names it
+	Size   int64  `json:"size"`
+	Digest string `json:"sha256"` // SHA-256, in hexadecimal digits
 }
 
 // Names are what the words of the call's command may name.

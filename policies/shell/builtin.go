@@ -207,7 +207,7 @@ func (r *reader) assigned(i int, name, value Word) {
 	if name.Certainty != Exact || !variable(text) {
 		r.subscripts(i)
 	}
-	if base, _, indexed := strings.Cut(text, "["); name.Certainty != Exact && !(indexed && variable(base)) {
+	if base, _, indexed := strings.Cut(text, "["); name.Certainty != Exact && (!indexed || !variable(base)) {
 		text = ""
 	} else if !variable(base) {
 		return // it complains, and sets nothing

@@ -1,7 +1,6 @@
 package shell_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -202,6 +201,6 @@ func TestNoVariableStartsMore(t *testing.T) {
 	}
 	t.Logf("%d cases start what no word says, %d are doubted", hidden, doubted)
 	if hidden < count/6 || doubted == count {
-		t.Error(fmt.Sprintf("%d of %d cases start more than their words say, which proves nothing", hidden, count))
+		t.Errorf("%d of %d cases start more than their words say, which proves nothing", hidden, count)
 	}
 }

@@ -263,7 +263,7 @@ func (r *reader) extendsPath(w *syntax.Word) bool {
 		return false
 	}
 	p, ok := parts[0].(*syntax.ParamExp)
-	if !ok || !(p.Param != nil && p.Param.Value == "PATH") || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.NestedParam != nil {
+	if !ok || p.Param == nil || p.Param.Value != "PATH" || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Exp != nil || p.NestedParam != nil {
 		return false
 	}
 	if len(parts) == 1 {
