@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"belljar.dev/internal/testenv"
 	"belljar.dev/job"
@@ -477,7 +478,9 @@ func TestBrokenBoxIsReplaced(t *testing.T) {
 	}
 }
 
-func TestWiderGrantIsRefused(t *testing.T) {
+// A box that is open gets no more than it was opened with: what needs more has a
+// box of its own, and the first one stays as it is.
+func TestWiderGrantHasItsOwnBox(t *testing.T) {
 	b := boxes(t, `
 version: 1
 defaults: {decision: deny, profile: looking}
@@ -494,13 +497,22 @@ rules:
     profile: working
 `)
 	b.run("ls .")
-	r := b.call("Bash", map[string]any{"command": "touch file"})
-	got := words(r)
-	if !r.IsError || !strings.HasPrefix(got, "BLOCKED by the sandbox: ") || !strings.Contains(got, `"looking"`) || !strings.Contains(got, `"working"`) {
-		t.Errorf("got %q, want a refusal that names both profiles", got)
+	text, _ := b.run("touch file")
+	if !strings.HasPrefix(text, `[The policy grants this call profile "working", and earlier ones of this session another one, so it has a box of its own.`) || !strings.Contains(text, "[belljar exit=0") {
+		t.Errorf("got %q, want a box of its own and a word about it", text)
 	}
-	if _, err := os.Stat(filepath.Join(b.workspace, "file")); err == nil {
-		t.Error("the command ran all the same")
+	if _, err := os.Stat(filepath.Join(b.workspace, "file")); err != nil {
+		t.Errorf("the command did not reach the workspace: %v", err)
+	}
+	box, ok := b.shells.all(b.session)[0].current()
+	if !ok {
+		t.Fatal("the first box is gone")
+	}
+	if r, err := box.Run(t.Context(), sandbox.Cmd{Grant: box.Grant(), Shell: "touch other", Timeout: time.Minute}); err != nil || r.Code == 0 {
+		t.Errorf("got %+v, %v, want a command that cannot write", r, err)
+	}
+	if _, err := os.Stat(filepath.Join(b.workspace, "other")); err == nil {
+		t.Error("the first box can write the workspace by now")
 	}
 }
 
