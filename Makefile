@@ -73,7 +73,9 @@ PROPERTIES ?= \
 	sandbox:TestCommandsApart|TestCommandsApartByNamespace \
 	sandbox:TestApplyProperty \
 	sandbox:TestRandomExecs \
-	sandbox/egress:TestRandomSecretDoesNotComeBack
+	sandbox/egress:TestRandomSecretDoesNotComeBack \
+	policies/approval:TestWhatIsShownIsWhatIsBound \
+	policies/shell:TestNoVariableStartsMore
 .PHONY: properties
 properties:
 	@GO="$(GO)" CASES="$(CASES)" scripts/properties $(foreach p,$(PROPERTIES),'$(p)')
