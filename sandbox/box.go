@@ -59,6 +59,7 @@ type Box struct {
 	shell     string           // runs scripts
 	nested    bool             // each command gets a pid namespace of its own
 	guard     *protector       // of the workspace, or nil
+	ward      ward             // the box as guard knows it
 	area      *storage         // what holds /tmp and home, or nil where memory does
 	lease     *workspace.Lease // of an overlay workspace, or nil
 	calls     *workspace.Calls // its checkpoints, or nil

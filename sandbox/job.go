@@ -40,7 +40,7 @@ type Job struct {
 	pipes    []*pipe                    // what it writes to
 	input    *os.File                   // write end of a streamed stdin
 	terminal *os.File                   // our end of its terminal; also in pipes
-	guarded  bool                       // the workspace's protector knows of it
+	watched  atomic.Pointer[watch]      // by the workspace's protector, or nil
 	refused  uint64                     // how much the egress door had refused before
 	warming  atomic.Pointer[time.Timer] // starts the next warm shell, should this run on
 	done     chan struct{}
@@ -282,20 +282,23 @@ func (j *Job) guard() error {
 	if j.box.guard == nil {
 		return nil
 	}
-	if err := j.box.guard.begin(); err != nil {
+	lost := func(err error) { j.breakBox(err.Error()) }
+	w, err := j.box.guard.begin(&j.box.ward, lost)
+	if err != nil {
 		return &Refusal{Message: "the workspace could not be checked for what a box may not change, so nothing runs in it", Err: err}
 	}
-	j.guarded = true
+	j.watched.Store(w)
 	return nil
 }
 
 // unguard takes back what the command changed and may not. Where that fails
 // the box is of no use any more: its next command would find its way.
 func (j *Job) unguard() []Reverted {
-	if !j.guarded {
+	w := j.watched.Load()
+	if w == nil {
 		return nil
 	}
-	told, err := j.box.guard.end()
+	told, err := w.end()
 	if err != nil {
 		j.breakBox(err.Error())
 	}
@@ -667,6 +670,18 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	if t := j.warming.Load(); t != nil && t.Stop() {
 		j.box.warmUp()
 	}
+}
+
+// Reverted is what was taken back so far of the workspace's protected paths
+// while the job ran: see Result.Reverted.
+func (j *Job) Reverted() []Reverted {
+	if j.Status() != Running {
+		return j.result.Reverted
+	}
+	if w := j.watched.Load(); w != nil {
+		return w.told()
+	}
+	return nil
 }
 
 // Usage is what the job used; it is zero until the job has ended.

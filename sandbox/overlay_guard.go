@@ -39,11 +39,11 @@ func ProtectedPaths(base string, p workspace.Protect, changes []workspace.Change
 	}
 	defer dir.Close()
 	// What the person's own configuration adds, such as core.hooksPath.
-	known, err := newProtector(dir, p.Also)
+	known, err := newProtector(dir, p.Also, "")
 	if err != nil {
 		return nil, err
 	}
-	defer known.root.Close()
+	defer known.close()
 	g := guarding{
 		known: known, guards: map[string]rule{}, adds: map[string]map[string]bool{},
 		dirs: map[string]gitState{}, led: map[string]string{}, clean: map[string]bool{},
@@ -110,7 +110,7 @@ func (g *guarding) judge(changes []workspace.Change) func(*workspace.Change) str
 
 // why is the reason for which a change is not applied.
 func (g *guarding) why(c *workspace.Change) string {
-	if why := protectedName(c.Path); why != "" {
+	if why := protectedAs(folded(c.Path)); why != "" {
 		return why
 	}
 	for at := c.Path; at != "."; at = path.Dir(at) {
@@ -119,7 +119,7 @@ func (g *guarding) why(c *workspace.Change) string {
 		}
 		rule, ok := g.guards[folded(at)]
 		switch {
-		case !ok || rule.loose:
+		case !ok || rule.loose || rule.through:
 		case !rule.dir:
 			return rule.why
 		case at == c.Path && (c.Kind == workspace.Deleted || c.Type != "directory"):
@@ -244,23 +244,6 @@ func (g *guarding) isClean(at string) bool {
 		g.clean[at] = clean
 	}
 	return clean
-}
-
-// protectedName is the reason for which a path, or a directory that it lies in,
-// is among the protected names; none where it is not.
-func protectedName(at string) string {
-	at = folded(at)
-	for ; at != "."; at = path.Dir(at) {
-		for why, names := range protectedNames {
-			if slices.ContainsFunc(names, func(name string) bool {
-				ok, err := path.Match(folded(name), at)
-				return ok && err == nil
-			}) {
-				return why
-			}
-		}
-	}
-	return ""
 }
 
 // repositories are the directories that programs look for their configuration

@@ -24,56 +24,33 @@ import (
 //
 //   - what exists is pinned: pins lists what an init binds over itself, so that
 //     no command can write to it, move it away or put something in its place;
-//   - what does not exist, or cannot be mounted, is looked at after each
-//     command, and what appeared there is taken away again. There is never a
-//     placeholder.
+//   - what does not exist, or cannot be mounted, is looked at while commands
+//     run and after each, and what appeared there is taken away again. There is
+//     never a placeholder.
 //
 // A git repository that a command makes is accepted, as far as it is harmless.
 // docs/protected-paths.md says what is protected, why, and where this ends.
 //
 // The order of calls: newProtector before the first box; pins for each box that
-// is made; begin and end around each command; close after the last box. What
-// changes while no command runs is the person's own work and is taken as it
-// is; what changes while one runs is taken for the command's.
-
-// The reasons, as the agent is told them.
-const (
-	byShell  = "a shell runs what it says"
-	byEntry  = "it runs when a person enters the directory"
-	byEditor = "an editor runs what it says when a person opens the directory"
-	byAgent  = "an agent that a person starts in this directory runs what it says"
-	byGit    = "git runs what it says for everybody who uses the repository"
-)
-
-// protectedNames are the names in the top directory of a workspace that a box
-// may neither change nor make, by who would run them.
-// docs/protected-paths.md gives the reason for each, and for what is not here.
-var protectedNames = map[string][]string{
-	byShell: {
-		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
-		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".ripgreprc",
-	},
-	byEntry: {".envrc", ".mise.toml", ".mise.local.toml", "mise.toml", "mise.local.toml", ".mise"},
-	byEditor: {
-		".vscode", ".idea", ".fleet", ".zed", ".helix", ".devcontainer", ".devcontainer.json",
-		".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el",
-	},
-	byAgent: {
-		".claude", ".mcp.json", ".codex", ".gemini", ".cursor", ".windsurf", ".continue", ".kiro", ".qwen", ".amazonq",
-		".roo", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml", ".crush.json", "crush.json",
-	},
-	byGit: {".husky", ".gitconfig"},
-}
+// is made; begin and end around each command (protect_watch.go); close after
+// the last box. What changes while no command runs is the person's own work and
+// is taken as it is; what changes while one runs is taken for the command's.
 
 // Bounds of a protector.
+//
+// What a box can drive up never ends a look: what is new beyond such a bound
+// is taken away as long as it is new, and what was there when no command ran
+// is looked at first and stays protected.
 const (
-	maxPins      = 256
-	maxExtra     = 64   // paths that configuration or a policy adds
-	maxBelow     = 1024 // directories in which a repository is looked for
-	maxGitDirs   = 256  // git directories in one look
-	maxPerKind   = 32   // submodules, worktrees: more are pinned as a whole
-	maxPinnedGit = 40   // git directories that are pinned; more are watched
-	maxGitDepth  = 6
+	maxPins      = 256    // more are watched
+	maxExtra     = 64     // paths that configuration or a policy adds
+	maxMarked    = 65_536 // directories of the workspace that are remembered as they were; the rest is looked at each time
+	maxHomes     = 1024   // directories with a repository that a person can have
+	maxGitDirs   = 512    // git directories, beyond which a command can make no more
+	maxPerKind   = 32     // submodules, worktrees: more are pinned as a whole
+	maxPinnedGit = 40     // directories with a repository that are pinned; more are watched
+	maxGitDepth  = 6      // of submodules in submodules
+	maxWay       = 32     // parts of a path that a ".git" file names
 	maxTold      = 64
 )
 
@@ -101,20 +78,30 @@ type pin struct {
 // protector guards one workspace, for all boxes that work in it. Its methods
 // are safe for concurrent use.
 type protector struct {
-	root  *os.File // the workspace
-	where string   // its path on the host
-	trust          // in its file system
+	root   *os.File // the workspace
+	where  string   // its path on the host
+	trust           // in its file system
+	pulse  pulse
+	report func(Reverted) // tells the operator; nil for nobody
 
 	mu      sync.Mutex
 	running int
+	watches []*watch   // of the commands that run
+	taken   int        // how much was ever taken back
+	news    []Reverted // the last of it, while commands run
+	failed  int        // looks, one after the other
 	guards  map[string]*guard
 	extra   map[string]string // further paths and their reasons
 	also    map[string]string // those of them that the policy named
 	notes   []string
 	seen    []mark          // what the last look looked at; nil where that says nothing
 	plain   map[string]mark // directories of the workspace without a repository
-	skipped map[string]bool // and those that are not looked at
-	repos   map[string]bool // git directories that have another name than .git
+	homes   []*home         // the directories with one, those known longest first
+	setIDs  []string        // files whose mode gives rights away
+	record  string          // where homes and setIDs are kept for the next server; empty for nowhere
+	unsaved bool            // they are not yet
+	skipped map[string]bool // those that are not looked at: a person has too many
+	repos   map[string]bool // git directories that were there when no command ran
 	seed    maphash.Seed
 }
 
@@ -122,6 +109,7 @@ type protector struct {
 type guard struct {
 	rule
 	held     bool  // pinned in every box, so only its identity can matter
+	watched  bool  // pinned in no box: there is too much
 	id       ident // of what is held
 	was      *entry
 	accepted map[string]bool // settings that were there, of a configuration
@@ -133,6 +121,7 @@ type guard struct {
 type rule struct {
 	why     string
 	dir     bool                   // a directory, whatever it holds
+	through bool                   // on the way to a protected path: anything but a link
 	samples bool                   // a directory of files named *.sample
 	text    func(text []byte) bool // a file with such a text
 	loose   bool                   // never pinned: it may change, within bounds
@@ -148,18 +137,20 @@ type mark struct {
 }
 
 // newProtector protects the directory that workspace is, and the paths also in
-// it. It closes nothing; close the protector.
-func newProtector(workspace *os.File, also []string) (*protector, error) {
+// it. What it knows is kept in the file record, unless that is empty. It closes
+// nothing; close the protector.
+func newProtector(workspace *os.File, also []string, record string) (*protector, error) {
 	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the workspace to protect it: %w", err)
 	}
 	p := &protector{
-		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, seed: maphash.MakeSeed(),
+		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, seed: maphash.MakeSeed(), record: record,
 	}
+	p.pulse.mu, p.pulse.look = &p.mu, p.beat
 	err = p.prepare(also)
 	if err != nil {
-		p.root.Close()
+		_ = p.close()
 		return nil, fmt.Errorf("protect the workspace: %w", err)
 	}
 	return p, nil
@@ -180,6 +171,9 @@ func (p *protector) prepare(also []string) (err error) {
 		p.also[clean] = "the policy protects it"
 	}
 	p.trust = trustIn(p.root)
+	if err := p.load(); err != nil {
+		return err
+	}
 	l := p.look(true)
 	l.first, l.keep = true, p.alone()
 	defer p.release()
@@ -187,12 +181,18 @@ func (p *protector) prepare(also []string) (err error) {
 	if len(l.errs) > 0 {
 		return errors.Join(l.errs...)
 	}
-	_, err = p.list()
-	return err
+	return p.save()
 }
 
-// close lets go of the workspace. No method may be called after it.
-func (p *protector) close() error { return p.root.Close() }
+// close waits for a look that is under way and lets go of the workspace. No
+// method may be called after it.
+func (p *protector) close() error {
+	p.pulse.close()
+	for _, h := range p.homes {
+		h.dir.Close()
+	}
+	return p.root.Close()
+}
 
 // remarks are what the operator should know: configuration that is not
 // followed, or programs in the workspace that it names.
@@ -216,7 +216,8 @@ func (p *protector) pins() ([]pin, error) {
 	return p.list()
 }
 
-// list is pins, from what is known. p.mu is held.
+// list is pins, from what is known. p.mu is held. What is held in every box
+// comes before what boxes that are older do not hold.
 func (p *protector) list() ([]pin, error) {
 	var all []pin
 	closed := "" // the last directory that is pinned as a whole
@@ -224,7 +225,8 @@ func (p *protector) list() ([]pin, error) {
 		if closed != "" && strings.HasPrefix(name, closed+"/") {
 			continue
 		}
-		if p.guards[name].loose {
+		g := p.guards[name]
+		if g.loose || g.watched {
 			continue
 		}
 		fd, err := openBeneath(int(p.root.Fd()), name, unix.O_PATH, 0)
@@ -234,16 +236,39 @@ func (p *protector) list() ([]pin, error) {
 		var st unix.Stat_t
 		err = unix.Fstat(fd, &st)
 		unix.Close(fd)
-		if err != nil || !isDir(&st) && !isRegular(&st) {
+		if err != nil || !isDir(&st) && !isRegular(&st) || g.through && !isDir(&st) {
 			continue
 		}
-		one := pin{Path: name, Dir: isDir(&st), Writable: isDir(&st) && p.guards[name].dir}
+		one := pin{Path: name, Dir: isDir(&st), Writable: isDir(&st) && (g.dir || g.through)}
 		if one.Dir && !one.Writable {
 			closed = name
 		}
-		if all = append(all, one); len(all) > maxPins {
-			return nil, fmt.Errorf("the workspace has more than %d protected paths; use a part of it as the workspace", maxPins)
+		all = append(all, one)
+	}
+	chosen := map[string]bool{}
+	choose := func(one pin) {
+		for at := one.Path; at != "."; at = path.Dir(at) {
+			if g := p.guards[at]; g != nil && !g.loose && !g.watched {
+				chosen[at] = true // with what it lies in: who moves that would take the pin along
+			}
 		}
+	}
+	for _, one := range all {
+		if p.guards[one.Path].held {
+			choose(one)
+		}
+	}
+	for _, one := range all {
+		if len(chosen) >= maxPins-maxWay {
+			break
+		}
+		if !p.guards[one.Path].through {
+			choose(one)
+		}
+	}
+	all = slices.DeleteFunc(all, func(one pin) bool { return !chosen[one.Path] })
+	if len(all) > maxPins+maxWay {
+		return nil, fmt.Errorf("%w: more than %d paths of the workspace are to be pinned, %s among them", errUnprotected, maxPins, plain(all[maxPins].Path))
 	}
 	return all, nil
 }
@@ -251,36 +276,6 @@ func (p *protector) list() ([]pin, error) {
 // byParts orders paths so that what is in a directory follows it at once.
 func byParts(a, b string) int {
 	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
-}
-
-// begin is called before a command starts. Where none runs, what changed in
-// the meantime is a person's work, and becomes what is protected. Each begin
-// that returns nil is followed by one end.
-func (p *protector) begin() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.running == 0 {
-		if err := p.adopt(); err != nil {
-			p.release()
-			return err
-		}
-		p.share()
-	}
-	p.running++
-	return nil
-}
-
-// end is called after a command ended, and with it all its processes, even if
-// others still run. It takes back what must not be, and says so.
-func (p *protector) end() ([]Reverted, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	told, err := p.judge()
-	if p.running--; p.running <= 0 {
-		p.running = 0
-		p.release()
-	}
-	return told, err
 }
 
 // judge looks and takes back. p.mu is held.
@@ -307,6 +302,9 @@ func (p *protector) adopt() error {
 	l.run()
 	if len(l.errs) > 0 {
 		return fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
+	}
+	if err := p.save(); err != nil {
+		return fmt.Errorf("%w: keep what is known of it: %w", errUnprotected, err)
 	}
 	return nil
 }
@@ -378,10 +376,12 @@ type look struct {
 	left        int // entries that may still be removed
 	marks       []mark
 	loose       bool // pinning no more
+	pins        int  // what is pinned in every box
 	repos       map[string]bool
 	young       bool // something changed too lately for its time to tell
 	dirs        int  // git directories
 	done        map[string]bool
+	marked      map[string]bool
 	extra       map[string]string
 	told        []Reverted
 	errs        []error
@@ -391,7 +391,7 @@ type look struct {
 // look begins one. p.mu is held, or p not yet known to anybody.
 func (p *protector) look(adopt bool) *look {
 	return &look{
-		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, done: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
+		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
 		copier: copier{files: maxKeptFiles, bytes: maxKeptText},
 	}
 }
@@ -401,11 +401,7 @@ func (l *look) run() {
 		g.used = false
 	}
 	l.watch(l.p.root, "")
-	for why, names := range protectedNames {
-		for _, name := range names {
-			l.seal(l.p.root, name, rule{why: why})
-		}
-	}
+	l.names()
 	l.git()
 	extra := l.p.extra
 	if l.adopt {
@@ -469,6 +465,10 @@ func (l *look) watch(dir *os.File, at string) {
 }
 
 func (l *look) mark(at string, st *unix.Stat_t) {
+	if l.marked[at] {
+		return
+	}
+	l.marked[at] = true
 	l.young = l.young || l.tooYoung(st)
 	l.marks = append(l.marks, mark{path: at, id: identOf(st), time: st.Ctim})
 }
@@ -509,8 +509,11 @@ func (l *look) fail(at string, err error) {
 }
 
 func (l *look) tell(at, format string, args ...any) {
-	if len(l.told) < maxTold {
+	switch {
+	case len(l.told) < maxTold:
 		l.told = append(l.told, Reverted{Path: plain(at), What: fmt.Sprintf(format, args...)})
+	case len(l.told) == maxTold:
+		l.told = append(l.told, Reverted{Path: plain(at), What: "and other protected paths were put back or removed as well."})
 	}
 }
 
@@ -542,36 +545,129 @@ func (l *look) guard(at string, r rule) *guard {
 		g = new(guard)
 		l.p.guards[at] = g
 	}
-	r.loose = r.loose || g.loose || l.loose
+	g.watched = g.watched || l.loose
 	g.rule, g.used = r, true
 	return g
+}
+
+// names looks at the paths that are protected by their names. Patterns are left
+// to git, which lists the workspace, where they are of names in it.
+func (l *look) names() {
+	for why, names := range protectedNames {
+		for _, name := range names {
+			switch dir, last := path.Split(name); {
+			case dir == "" && isPattern(last):
+			case dir == "":
+				l.seal(l.p.root, name, rule{why: why})
+			default:
+				l.named(l.p.root, "", name, why)
+			}
+		}
+	}
+	l.others(l.p.root, "")
+}
+
+// named looks at a path of several parts beneath dir, which is at a path of the
+// workspace.
+func (l *look) named(dir *os.File, at, name, why string) {
+	way, last := path.Split(name)
+	sub := l.way(dir, at, way, rule{why: why, through: true})
+	if sub == nil {
+		return
+	}
+	defer sub.Close()
+	at = path.Join(at, path.Clean(way))
+	if !isPattern(last) {
+		l.seal(sub, path.Join(at, last), rule{why: why})
+		return
+	}
+	list, err := openToList(sub, ".")
+	if err != nil {
+		l.fail(at, err)
+		return
+	}
+	defer list.Close()
+	err = eachEntry(list, func(e dirent) bool {
+		if matches(last, e.name) {
+			l.seal(sub, path.Join(at, e.name), rule{why: why})
+		}
+		return true
+	})
+	if err != nil {
+		l.fail(at, err)
+	}
+	l.gone(sub, at, last, why)
+}
+
+// gone looks at what a pattern matched when no command ran, and is not there.
+func (l *look) gone(dir *os.File, at, pattern, why string) {
+	for name, g := range l.p.guards {
+		if !g.used && (path.Dir(name) == at || at == "" && !strings.Contains(name, "/")) && matches(pattern, path.Base(name)) {
+			l.seal(dir, name, rule{why: why})
+		}
+	}
+}
+
+// others looks at the repositories in a directory that are not git's.
+func (l *look) others(dir *os.File, at string) bool {
+	found, last, there := false, "", false
+	for _, name := range repositoryNames {
+		top, _, _ := strings.Cut(name, "/")
+		if top != last {
+			st, err := statAt(dir, top)
+			last, there = top, err == nil && st != nil
+			found = found || there
+		}
+		if there {
+			l.named(dir, at, name, byVCS)
+		}
+	}
+	return found
+}
+
+// way looks at the directories on a way beneath dir, and opens the last of them:
+// nil where it is absent, or protected as a whole. The caller must close it.
+func (l *look) way(dir *os.File, at, way string, r rule) *os.File {
+	var last *os.File
+	for part := range strings.SplitSeq(path.Clean(way), "/") {
+		at = path.Join(at, part)
+		if g := l.p.guards[at]; g == nil || !g.used {
+			l.seal(dir, at, r)
+		} else if !g.dir && !g.through {
+			dir = nil // protected as a whole
+		} else if r.dir && !g.dir {
+			g.dir, g.through = true, false
+		}
+		var sub *os.File
+		if dir != nil {
+			sub = l.enter(dir, at)
+		}
+		if last != nil {
+			last.Close()
+		}
+		if sub == nil {
+			return nil
+		}
+		dir, last = sub, sub
+	}
+	return last
 }
 
 // sealPath protects a path of several parts. The directories on the way are
 // held in their place, and none may become a link.
 func (l *look) sealPath(at, why string) {
-	parts := strings.Split(at, "/")
 	dir := l.p.root
-	for i := range parts {
-		here := path.Join(parts[:i+1]...)
-		if i == len(parts)-1 {
-			if parts[i] == ".git" {
-				l.gitAt(dir, here)
-			} else if g := l.p.guards[here]; g == nil || !g.used || g.dir {
-				l.seal(dir, here, rule{why: why})
-			}
-			break
+	if strings.Contains(at, "/") {
+		if dir = l.way(l.p.root, "", path.Dir(at), rule{why: why, dir: true}); dir != nil {
+			defer dir.Close()
 		}
-		if g := l.p.guards[here]; g != nil && g.used && !g.dir {
-			break // the whole directory is protected
-		}
-		l.seal(dir, here, rule{why: why, dir: true})
-		next := l.enter(dir, here)
-		if next == nil {
-			break
-		}
-		defer next.Close() //nolint:revive // a path has few parts, and each is needed for the next
-		dir = next
+	}
+	switch g := l.p.guards[at]; {
+	case dir == nil:
+	case path.Base(at) == ".git":
+		l.gitAt(dir, at)
+	case g == nil || !g.used || g.dir || g.through:
+		l.seal(dir, at, rule{why: why})
 	}
 	if l.adopt {
 		l.resolve(at, why)
@@ -605,8 +701,8 @@ func (l *look) addExtra(at, why string) {
 		l.note("the workspace itself is named where hooks or configuration are looked for; it cannot be protected as a whole")
 		return
 	}
-	if len(l.extra) >= maxExtra {
-		l.fail(at, errBound)
+	if len(l.extra) >= maxExtra && l.extra[at] == "" {
+		l.note("%s is not protected: it is named as one that runs, and at most %d such paths are taken", plain(at), maxExtra)
 		return
 	}
 	l.extra[at] = why
@@ -624,11 +720,17 @@ func (l *look) seal(dir *os.File, at string, r rule) {
 	switch {
 	case l.adopt:
 		l.take(g, dir, at, st)
+	case st == nil && g.was == nil && !g.held:
 	case g.held && st != nil && identOf(st) == g.id:
 		// Pinned; whoever changed what is in it was not in a box.
 	case g.held && st == nil:
 		// No box can remove what is pinned: somebody on the host did.
 		g.held, g.was = false, nil
+	case g.through && (g.was == nil || g.was.mode&unix.S_IFMT != unix.S_IFLNK):
+		g.held = false
+		if isLink(st) || isRegular(st) && strings.Contains(at, "/") {
+			l.remove(dir, at, name, &g.rule)
+		}
 	case g.dir && (st == nil || isDir(st)) && (g.was == nil || g.was.mode&unix.S_IFMT == unix.S_IFDIR):
 		g.held = false
 	case g.held && (g.was == nil || g.was.bare):
@@ -670,12 +772,12 @@ func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 	}
 	same := g.held && identOf(st) == g.id
 	// A file with a second name can be written through that name, pin or not.
-	g.held = same || l.first && !g.loose && (isDir(st) || isRegular(st) && st.Nlink == 1)
+	g.held = same || (isDir(st) || isRegular(st) && st.Nlink == 1) && l.hold(g)
 	g.id = identOf(st)
 	if isLink(st) && !g.dir {
 		l.resolve(at, g.why)
 	}
-	if isDir(st) && (g.held || g.dir) {
+	if isDir(st) && (g.held || g.dir || g.through) {
 		g.was = &entry{mode: st.Mode, id: g.id, bare: true}
 		return
 	}
@@ -697,6 +799,16 @@ func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 		was.bare, was.text, was.kids = true, nil, nil
 	}
 	g.was = was
+}
+
+// hold reports whether a guard is one of those that every box pins.
+func (l *look) hold(g *guard) bool {
+	if !l.first || g.loose || g.watched {
+		return false
+	}
+	l.pins++
+	g.watched = l.pins > maxPins
+	return !g.watched
 }
 
 // restore makes name in dir what it was, or takes it away if it was nothing.

@@ -65,7 +65,7 @@ func BenchmarkProtect(b *testing.B) {
 			if world.prepare != nil {
 				b.Skip("it has one of its own")
 			}
-			must(b, p.begin())
+			must(b, p.start())
 			put(b, dir+"/.git/config", "[core]\n\tbare = false\n")
 			for i := range 14 {
 				put(b, fmt.Sprintf("%s/.git/hooks/%d.sample", dir, i), "")

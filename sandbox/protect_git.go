@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -12,78 +13,120 @@ import (
 )
 
 // git looks at the repository of the workspace, at the workspace as a bare
-// repository, and at those one directory down.
+// repository, at the repositories that are known, and at those one directory
+// down.
 func (l *look) git() {
 	l.gitAt(l.p.root, ".git")
 	l.bareAt(l.p.root, "")
 	l.config(l.p.root, ".gitmodules", rule{why: byGit, loose: true}, func(s *gitSetting) bool { return harmless(s, moduleKeys) })
-	names, err := listDir(l.p.root, maxListed)
-	if err != nil && !errors.Is(err, errBound) {
+	l.findHomes()
+	without, skipped := make(map[string]mark), make(map[string]bool)
+	known := make(map[string]bool, len(l.p.homes))
+	for _, h := range l.p.homes {
+		known[h.path] = true
+	}
+	dirs := 0
+	err := eachEntry(l.p.root, func(e dirent) bool {
+		if why := patternAs(e.name); why != "" {
+			l.seal(l.p.root, e.name, rule{why: why})
+			return true
+		}
+		if !e.mayBeDir() || known[e.name] || e.name == ".git" {
+			return true
+		}
+		if g := l.p.guards[e.name]; g != nil && g.used && !g.through && !g.dir {
+			return true
+		}
+		st, err := statAt(l.p.root, e.name)
+		if err != nil || !isDir(st) {
+			return true
+		}
+		if l.p.skipped[e.name] && !l.adopt {
+			return true
+		}
+		if dirs++; dirs > maxMarked {
+			l.young = true // nothing is remembered of it
+			l.below(e.name, skipped)
+			return true
+		}
+		if m, ok := l.p.plain[e.name]; ok && l.p.times && m.id == identOf(st) && m.time == st.Ctim {
+			l.mark(e.name, st)
+			without[e.name] = m
+			return true
+		}
+		if !l.below(e.name, skipped) && !l.tooYoung(st) {
+			without[e.name] = mark{id: identOf(st), time: st.Ctim}
+		}
+		return true
+	})
+	if err != nil {
 		l.fail(".", err)
 	}
-	without, skipped := make(map[string]mark), make(map[string]bool)
-	defer func() {
-		l.p.plain = without
-		if l.adopt {
-			l.p.skipped = skipped
-		}
-	}()
-	dirs := 0
-	for _, name := range names {
-		if g := l.p.guards[name]; g != nil && g.used || name == ".git" {
-			continue
-		}
-		st, err := statAt(l.p.root, name)
-		if err != nil || !isDir(st) {
-			continue
-		}
-		if dirs++; dirs > maxBelow || l.dirs > maxGitDirs/2 || l.p.skipped[name] && !l.adopt {
-			// What is not looked at now must not count as new later.
-			skipped[name] = true
-			continue
-		}
-		l.loose = l.first && l.dirs > maxPinnedGit
-		if m, ok := l.p.plain[name]; ok && l.p.times && m.id == identOf(st) && m.time == st.Ctim {
-			l.mark(name, st)
-			without[name] = m
-			continue
-		}
-		if !l.below(name) && !l.tooYoung(st) {
-			without[name] = mark{id: identOf(st), time: st.Ctim}
-		}
+	for _, one := range topPatterns {
+		l.gone(l.p.root, "", one.pattern, one.why)
 	}
-	l.loose = false
+	l.p.plain = without
+	if l.adopt {
+		l.p.skipped = skipped
+	}
 	if l.adopt && len(skipped) > 0 {
-		l.note("%d directories are not looked at for repositories: there are more than %d, or too many repositories", len(skipped), maxBelow)
+		l.note("%d repositories of the workspace are not looked at: there are more than %d", len(skipped), maxHomes)
 	}
 }
 
 // below looks for a repository in one directory of the workspace, and reports
 // whether there may be one.
-func (l *look) below(name string) bool {
-	dir := l.open(l.p.root, name)
-	if dir == nil {
+func (l *look) below(name string, skipped map[string]bool) bool {
+	dir, err := openDir(l.p.root, name, unix.O_PATH)
+	if err != nil {
 		return true // moved or replaced this moment: the workspace's time tells
 	}
 	defer dir.Close()
-	found := l.gitAt(dir, name+"/.git")
-	return l.bareAt(dir, name) || found
+	if len(l.marked) < maxMarked {
+		l.watch(dir, name)
+	}
+	if !lies(dir) {
+		return false
+	}
+	if l.adopt {
+		if !l.settle(dir, name) {
+			skipped[name] = true
+		}
+		return true
+	}
+	l.inHome(dir, name)
+	return true
+}
+
+// lies reports whether there may be a repository in a directory.
+func lies(dir *os.File) bool {
+	for _, name := range []string{".git", "HEAD", ".hg", ".jj", ".sl", ".pijul", "_darcs"} {
+		// Without the right to search a directory nobody finds a repository in
+		// it; giving it changes the directory's time.
+		if st, err := statAt(dir, name); err == nil && st != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// inHome looks at the repositories that lie in a directory.
+func (l *look) inHome(dir *os.File, at string) {
+	l.gitAt(dir, at+"/.git")
+	l.bareAt(dir, at)
+	l.others(dir, at)
 }
 
 // bareAt looks at a directory that git would take for a repository without a
 // ".git" (git: setup.c, is_git_directory): made of innocent names, it runs what
 // its config says for everybody who enters it. It reports whether there is one.
 func (l *look) bareAt(dir *os.File, at string) bool {
-	there := func(name string) bool {
-		st, err := statAt(dir, name)
-		return err == nil && st != nil
-	}
-	bare := there("HEAD") && (there("commondir") || there("objects") && there("refs"))
+	bare := isBare(dir)
 	switch {
 	case !bare:
 	case l.known(at):
 		l.gitDir(dir, at, false, 0)
-	case !l.clean(dir, at):
+	case !l.room() || !l.clean(dir, at):
 		// The directory may be a person's, with innocent hooks and config of its
 		// own, and only be made to look like a repository.
 		if err := removeAt(dir, "HEAD", &l.left); err != nil {
@@ -95,13 +138,30 @@ func (l *look) bareAt(dir *os.File, at string) bool {
 	return bare
 }
 
+func isBare(dir *os.File) bool {
+	there := func(name string) bool {
+		st, err := statAt(dir, name)
+		return err == nil && st != nil
+	}
+	return there("HEAD") && (there("commondir") || there("objects") && there("refs"))
+}
+
 // known reports whether a git directory was one when no command ran, or is part
 // of a ".git"; what is new in it then is new to a repository.
 func (l *look) known(at string) bool {
-	if l.adopt {
-		l.repos[at] = true
-	}
 	return l.adopt || l.p.repos[at] || slices.Contains(strings.Split(at, "/"), ".git")
+}
+
+// room reports whether there may be one more git directory that a command made.
+func (l *look) room() bool { return l.dirs < maxGitDirs }
+
+// tooMany takes away a git directory that a command made when there were enough.
+func (l *look) tooMany(dir *os.File, at string) bool {
+	if l.adopt || l.p.repos[at] || l.room() {
+		return false
+	}
+	l.remove(dir, at, path.Base(at), &rule{why: fmt.Sprintf("the workspace has %d git directories already, and git runs what they say", l.dirs)})
+	return true
 }
 
 // clean reports whether git runs nothing of a git directory; it takes nothing
@@ -146,8 +206,7 @@ func (l *look) gitAt(dir *os.File, at string) bool {
 		// it; giving it changes the directory's time.
 		return false
 	}
-	l.follow(at, st)
-	file := rule{why: "git would use a repository that is outside of the workspace, or that is not one", dir: true}
+	file := rule{why: "git would use a repository that is outside of the workspace, is too deep in it, or is not one", dir: true}
 	file.text = func(text []byte) bool { return l.gitFile(at, text) }
 	if st == nil && at != ".git" && l.p.guards[at] == nil {
 		return false
@@ -155,6 +214,9 @@ func (l *look) gitAt(dir *os.File, at string) bool {
 	l.seal(dir, at, file)
 	switch {
 	case isDir(st):
+		if l.tooMany(dir, at) {
+			break
+		}
 		if sub := l.enter(dir, at); sub != nil {
 			l.gitDir(sub, at, false, 0)
 			sub.Close()
@@ -172,25 +234,6 @@ func (l *look) gitAt(dir *os.File, at string) bool {
 	return st != nil
 }
 
-// follow finds a held repository again whose directory was moved.
-func (l *look) follow(at string, st *unix.Stat_t) {
-	if !isDir(st) || l.p.guards[at] != nil {
-		return
-	}
-	for old, g := range l.p.guards {
-		if !g.held || g.id != identOf(st) || path.Base(old) != ".git" {
-			continue
-		}
-		for name, inner := range l.p.guards {
-			if rest, ok := strings.CutPrefix(name, old); ok && (rest == "" || rest[0] == '/') {
-				delete(l.p.guards, name)
-				l.p.guards[at+rest] = inner
-			}
-		}
-		return
-	}
-}
-
 // gitFile reports whether the text of a ".git" file leads to a directory in
 // the workspace, and looks at that as a git directory (gitrepository-layout(5)).
 func (l *look) gitFile(at string, text []byte) bool {
@@ -205,23 +248,25 @@ func (l *look) gitTarget(from, to string) bool {
 	if !ok || target == "." {
 		return false
 	}
-	dir, here := l.p.root, ""
-	for part := range strings.SplitSeq(target, "/") {
-		here = path.Join(here, part)
-		if g := l.p.guards[here]; g == nil || !g.used {
-			l.seal(dir, here, rule{why: byGit, dir: true})
-		} else if !g.dir {
-			return true // protected as a whole
+	if strings.Count(target, "/") >= maxWay {
+		// Each part is to be held in its place, and a box chooses how many there
+		// are: as good as one that leads outside.
+		if l.adopt {
+			l.note("%s leads to a repository that is more than %d directories deep; it is not protected", plain(path.Join(from, ".git")), maxWay)
 		}
-		sub := l.enter(dir, here)
-		if sub == nil {
-			return false
-		}
-		defer sub.Close() //nolint:revive // a path has few parts, and each is needed for the next
-		dir = sub
+		return l.adopt
 	}
+	dir := l.way(l.p.root, "", target, rule{why: byGit, dir: true})
+	if dir == nil {
+		g := l.p.guards[target]
+		for at := target; g == nil && at != "."; at = path.Dir(at) {
+			g = l.p.guards[at]
+		}
+		return g != nil && g.used && !g.dir && !g.through // protected as a whole
+	}
+	defer dir.Close()
 	if !l.known(target) {
-		return l.clean(dir, target)
+		return l.room() && l.clean(dir, target)
 	}
 	l.gitDir(dir, target, path.Base(path.Dir(target)) == "worktrees", 0)
 	return true
@@ -249,9 +294,9 @@ func (l *look) gitDir(dir *os.File, at string, linked bool, depth int) {
 		return
 	}
 	l.done[at] = true
-	if l.dirs++; l.dirs > maxGitDirs || depth > maxGitDepth {
-		l.fail(at, errBound)
-		return
+	l.dirs++
+	if l.adopt {
+		l.repos[at] = true
 	}
 	in := func(name string) string { return path.Join(at, name) }
 	l.seal(dir, in("hooks"), rule{why: byGit, samples: true})
@@ -276,11 +321,7 @@ func (l *look) gitDir(dir *os.File, at string, linked bool, depth int) {
 // gitDirs looks at the git directories of submodules or worktrees. The names
 // of submodules may have several parts.
 func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
-	if depth > maxGitDepth {
-		l.fail(at, errBound)
-		return
-	}
-	if g := l.p.guards[at]; g != nil && g.held && !g.dir {
+	if g := l.p.guards[at]; g != nil && !g.dir && (g.held || g.was != nil && !l.adopt) {
 		l.seal(dir, at, rule{why: byGit}) // too many to be pinned one by one
 		return
 	}
@@ -300,12 +341,18 @@ func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
 	}
 	defer sub.Close()
 	l.watch(sub, at)
-	names, err := listDir(sub, maxListed)
+	var names []string // a command is stopped at maxGitDirs; what a person has is counted here
+	err = eachEntry(sub, func(e dirent) bool {
+		if e.mayBeDir() {
+			names = append(names, e.name)
+		}
+		return len(names) <= maxListed
+	})
 	if err != nil {
 		l.fail(at, err)
 	}
-	if l.first && len(names) > maxPerKind {
-		l.seal(dir, at, rule{why: byGit})
+	if depth > maxGitDepth || l.adopt && len(names) > maxGitDirs || l.first && len(names) > maxPerKind {
+		l.seal(dir, at, rule{why: byGit}) // as a whole: what is new is taken away
 		return
 	}
 	l.seal(dir, at, rule{why: byGit, dir: true})
@@ -313,6 +360,9 @@ func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
 		here := path.Join(at, name)
 		st, err := statAt(sub, name)
 		if err != nil || st == nil || !isDir(st) && !isLink(st) {
+			continue
+		}
+		if isDir(st) && l.tooMany(sub, here) {
 			continue
 		}
 		l.seal(sub, here, rule{why: byGit, dir: true})
@@ -327,6 +377,10 @@ func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
 		case head != nil || linked:
 			l.gitDir(kid, here, linked, depth+1)
 		default:
+			l.dirs++ // one that leads to others counts too
+			if l.adopt {
+				l.repos[here] = true
+			}
 			l.gitDirs(sub, here, linked, depth+1)
 		}
 		kid.Close()
@@ -363,7 +417,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 	same := g.held && identOf(st) == g.id
 	bad := func(s *gitSetting) bool { return !good(s) && !g.accepted[s.name()+"\x00"+s.value] }
 	if l.adopt {
-		same = same || l.first && st.Nlink == 1 && !g.loose
+		same = same || st.Nlink == 1 && l.hold(g)
 		g.id, g.was = identOf(st), nil
 		l.accept(g, at, text, good)
 	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
@@ -411,9 +465,9 @@ func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) b
 		g.accepted[s.name()+"\x00"+s.value] = true
 		switch {
 		case s.section == "core" && s.key == "hookspath":
-			l.named(worktree(gitDir), s, at, "git runs its hooks from there")
+			l.follow(worktree(gitDir), s, at, "git runs its hooks from there")
 		case s.section == "include" || s.section == "includeif":
-			l.named(gitDir, s, at, byGit)
+			l.follow(gitDir, s, at, byGit)
 			l.note("%s: %s %q is not followed; hooks and programs that it names are not protected", at, plain(s.name()), plain(s.value))
 		case strings.Contains(s.value, "/"):
 			l.note("%s: %s names %q; if that is in the workspace, a box can change it", at, plain(s.name()), plain(s.value))
@@ -421,8 +475,8 @@ func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) b
 	}
 }
 
-// named protects a path that configuration names, where it is in the workspace.
-func (l *look) named(from string, s *gitSetting, at, why string) {
+// follow protects a path that configuration names, where it is in the workspace.
+func (l *look) follow(from string, s *gitSetting, at, why string) {
 	if strings.HasPrefix(s.value, "~") || s.value == "" {
 		return
 	}

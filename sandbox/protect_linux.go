@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -170,6 +171,46 @@ func listDir(dir *os.File, most int) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// dirent is an entry of a directory as getdents64(2) tells it.
+type dirent struct {
+	name string
+	ino  uint64
+	kind byte
+}
+
+// mayBeDir reports whether it can be a directory, or a link to one: not every
+// file system says.
+func (e dirent) mayBeDir() bool {
+	return e.kind == unix.DT_DIR || e.kind == unix.DT_LNK || e.kind == unix.DT_UNKNOWN
+}
+
+// eachEntry calls visit for the entries of a directory, in no order, until it
+// returns false. However many there are, few are in memory.
+func eachEntry(dir *os.File, visit func(dirent) bool) error {
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := unix.Getdents(int(dir.Fd()), buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if n <= 0 || err != nil {
+			return err
+		}
+		for rest := buf[:n]; len(rest) > 0; {
+			// struct linux_dirent64: ino, off, reclen, type, name
+			size := int(binary.NativeEndian.Uint16(rest[16:]))
+			e := dirent{ino: binary.NativeEndian.Uint64(rest), kind: rest[18], name: unix.ByteSliceToString(rest[19:size])}
+			rest = rest[size:]
+			if e.name != "." && e.name != ".." && !visit(e) {
+				return nil
+			}
+		}
+	}
 }
 
 func readlinkAt(dir *os.File, name string) (string, error) {

@@ -42,12 +42,38 @@ func protect(t testing.TB, dir string, also ...string) *protector {
 	}
 	f := os.NewFile(uintptr(fd), dir)
 	defer f.Close()
-	p, err := newProtector(f, also)
+	p, err := newProtector(f, also, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.close() })
 	return p
+}
+
+// started are the commands that run in workspaces.
+var started = struct {
+	sync.Mutex
+	watches map[*protector][]*watch
+}{watches: map[*protector][]*watch{}}
+
+// start begins a command, and stop ends the oldest one, each of a box of its
+// own.
+func (p *protector) start() error {
+	w, err := p.begin(&ward{}, func(error) {})
+	if err == nil {
+		started.Lock()
+		defer started.Unlock()
+		started.watches[p] = append(started.watches[p], w)
+	}
+	return err
+}
+
+func (p *protector) stop() ([]Reverted, error) {
+	started.Lock()
+	w := started.watches[p][0]
+	started.watches[p] = started.watches[p][1:]
+	started.Unlock()
+	return w.end()
 }
 
 // check is what end does to a workspace, while commands run on.
@@ -60,11 +86,11 @@ func (p *protector) check() ([]Reverted, error) {
 // during runs what a command would do, between begin and end.
 func during(t testing.TB, p *protector, command func()) []Reverted {
 	t.Helper()
-	if err := p.begin(); err != nil {
+	if err := p.start(); err != nil {
 		t.Fatalf("begin: %v", err)
 	}
 	command()
-	told, err := p.end()
+	told, err := p.stop()
 	if err != nil {
 		t.Fatalf("end: %v", err)
 	}
@@ -132,7 +158,9 @@ func tree(t testing.TB, dir string) map[string]string {
 func allProtected() []string {
 	var all []string
 	for _, names := range protectedNames {
-		all = append(all, names...)
+		for _, name := range names {
+			all = append(all, strings.ReplaceAll(name, "*", ".x."))
+		}
 	}
 	slices.Sort(all)
 	return all
@@ -173,22 +201,30 @@ func TestWhatAppearsIsTakenAway(t *testing.T) {
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
-			p, dir := guarded(t, func(dir string) { put(t, dir+"/target/x", "x") })
-			outside, before := outsideOf(t, dir)
-			want := tree(t, dir)
 			names := append(allProtected(), ".git")
 			if kind == "deep" {
 				names = []string{".vscode", ".envrc"}
 			}
-			told := during(t, p, func() {
+			p, dir := guarded(t, func(dir string) {
+				put(t, dir+"/target/x", "x")
 				for _, name := range names {
-					if kind == "dir" && name == ".git" {
-						put(t, dir+"/.git/hooks/pre-commit", "evil") // a directory may appear; TestRepository
-						continue
-					}
-					plant(t, filepath.Join(dir, name), outside)
+					must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 				}
 			})
+			outside, before := outsideOf(t, dir)
+			want := tree(t, dir)
+			var told []Reverted
+			for some := range slices.Chunk(names, maxTold/2) {
+				told = append(told, during(t, p, func() {
+					for _, name := range some {
+						if kind == "dir" && name == ".git" {
+							put(t, dir+"/.git/hooks/pre-commit", "evil") // a directory may appear; TestRepository
+							continue
+						}
+						plant(t, filepath.Join(dir, name), outside)
+					}
+				})...)
+			}
 			if kind == "dir" {
 				must(t, os.RemoveAll(dir+"/.git"))
 			}
@@ -229,12 +265,12 @@ func TestWhatExistsIsPinnedOrPutBack(t *testing.T) {
 				if isPinned {
 					return // what a mount keeps is TestPinsHold's
 				}
-				if err := p.begin(); err != nil {
+				if err := p.start(); err != nil {
 					t.Fatal(err)
 				}
 				must(t, os.RemoveAll(filepath.Join(dir, name)))
 				strike(t, filepath.Join(dir, name), outside)
-				_, err := p.end()
+				_, err := p.stop()
 				if kind == "fifo" {
 					if attack != "fifo" && !errors.Is(err, errUnprotected) {
 						t.Errorf("a FIFO cannot be put back: got error %v", err)
@@ -291,11 +327,14 @@ func TestPinsOfARepository(t *testing.T) {
 		{".gitextra", false, false},
 		{".real", true, true},
 		{".real/config", false, false},
+		{"bare", true, true},
 		{"bare/config", false, false},
+		{"linked", true, true},
 		{"linked/.git", false, false},
 		{"ops", true, true},
 		{"ops/run", false, false},
 		{"real.idea", true, false},
+		{"sub", true, true},
 		{"sub/.git", true, true},
 		{"sub/.git/config", false, false},
 		{"tools", true, true},
@@ -505,7 +544,7 @@ func TestAWriteThroughAMappingIsSeen(t *testing.T) {
 	config := dir + "/.git/config"
 	pad := strings.Repeat("#", 4095) + "\n"
 	var mapped []byte
-	must(t, p.begin())
+	must(t, p.start())
 	put(t, config, pad)
 	f, err := os.OpenFile(config, os.O_RDWR, 0)
 	must(t, err)
@@ -518,7 +557,7 @@ func TestAWriteThroughAMappingIsSeen(t *testing.T) {
 		t.Fatalf("a harmless file: %v, %v", told, err)
 	}
 	copy(mapped, "[alias]\nx=!evil\n#")
-	told, err := p.end()
+	told, err := p.stop()
 	must(t, err)
 	if len(told) != 1 {
 		t.Errorf("got %v, want one thing taken back", told)
@@ -555,19 +594,20 @@ func TestAPersonsWorkIsKept(t *testing.T) {
 func TestNothingIsAdoptedWhileACommandRuns(t *testing.T) {
 	p, dir := guarded(t, nil)
 	other := protect(t, dir) // another server in the same workspace
-	must(t, p.begin())
+	must(t, p.start())
 	put(t, dir+"/.envrc", "evil\n")
-	must(t, p.begin()) // a second command, and a box that is made
+	must(t, p.start()) // a second command, and a box that is made
 	if _, err := p.pins(); err != nil {
 		t.Fatal(err)
 	}
-	must(t, other.begin())
-	if told, err := other.end(); err != nil || len(told) != 1 {
+	put(t, dir+"/.envrc", "evil\n")
+	must(t, other.start())
+	if told, err := other.stop(); err != nil || len(told) != 1 {
 		t.Errorf("the other server: got %v, %v; want .envrc taken away", told, err)
 	}
 	put(t, dir+"/.envrc", "evil\n")
-	for i, want := range []int{1, 0} {
-		if told, err := p.end(); err != nil || len(told) != want {
+	for i, want := range []int{2, 1} { // what was taken away while they ran
+		if told, err := p.stop(); err != nil || len(told) != want {
 			t.Errorf("end %d: got %v, %v; want %d things told", i, told, err, want)
 		}
 	}
@@ -596,10 +636,10 @@ func TestARepositoryMovesWithItsDirectory(t *testing.T) {
 
 func TestALostPinIsAnError(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/.husky/pre-commit", "mine\n") })
-	must(t, p.begin())
+	must(t, p.start())
 	must(t, os.Rename(dir+"/.husky", dir+"/old"))
 	put(t, dir+"/.husky/pre-commit", "whose?\n")
-	if _, err := p.end(); !errors.Is(err, errUnprotected) {
+	if _, err := p.stop(); !errors.Is(err, errUnprotected) {
 		t.Errorf("got %v, want %v", err, errUnprotected)
 	}
 }
@@ -607,7 +647,7 @@ func TestALostPinIsAnError(t *testing.T) {
 // What is too large to be removed at once has no effect all the same.
 func TestTooMuchIsMovedAside(t *testing.T) {
 	p, dir := guarded(t, nil)
-	must(t, p.begin())
+	must(t, p.start())
 	for i := range 100 {
 		put(t, fmt.Sprintf("%s/.vscode/%d", dir, i), "")
 	}
@@ -620,7 +660,7 @@ func TestTooMuchIsMovedAside(t *testing.T) {
 	if _, err := os.Lstat(dir + "/.vscode"); err == nil {
 		t.Error(".vscode is still there")
 	}
-	if told, err := p.end(); err != nil || len(told) > 0 {
+	if told, err := p.stop(); err != nil || len(told) > 0 {
 		t.Errorf("after it: %v, %v", told, err)
 	}
 }
@@ -734,7 +774,7 @@ func swap(root *os.File, at, spare string) {
 func TestSwapsNeverReachOutside(t *testing.T) {
 	p, dir := guarded(t, nil)
 	outside, before := outsideOf(t, dir)
-	must(t, p.begin())
+	must(t, p.start())
 	stop := make(chan struct{})
 	var wg, begun sync.WaitGroup
 	for i, name := range []string{".git", ".vscode", ".git/hooks", ".git/config", "sub", ".git/modules"} {
@@ -770,7 +810,7 @@ func TestSwapsNeverReachOutside(t *testing.T) {
 	if diff := cmp.Diff(before, tree(t, outside)); diff != "" {
 		t.Errorf("outside before (-) and after (+):\n%s", diff)
 	}
-	if _, err := p.end(); err != nil {
+	if _, err := p.stop(); err != nil {
 		t.Fatalf("the workspace stays unprotected: %v", err)
 	}
 	if told, err := p.check(); err != nil || len(told) > 0 {
@@ -1093,7 +1133,7 @@ func TestPinsHold(t *testing.T) {
 func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/.git/config", "[core]\n\tbare = false\n") })
-	must(t, p.begin())
+	must(t, p.start())
 	inPins(t, p, dir, func() {
 		host := make(chan error)
 		go func() { // a thread of its own, which sees the host's mounts
@@ -1111,7 +1151,7 @@ func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
 		defer f.Close()
 		_, _ = f.WriteString("[alias]\n\tx = !evil\n")
 	})
-	told, err := p.end()
+	told, err := p.stop()
 	if err != nil || len(told) != 1 {
 		t.Errorf("got %v, %v; want one thing taken back", told, err)
 	}

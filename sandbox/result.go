@@ -50,7 +50,8 @@ type Result struct {
 	Dir    string // working directory at the end; empty where it is not known
 	Output *Output
 	// Reverted is what the command, or one that ran beside it, changed of the
-	// workspace's protected paths, and what was done about it.
+	// workspace's protected paths, and what was done about it. A command that ran
+	// beside others of its box tells what its box was not told before.
 	Reverted []Reverted
 	// Blocked is what the egress door refused while the command ran, to it or
 	// to one that ran beside it: the newest, if it was much (egress.Door.Blocked).

@@ -343,12 +343,15 @@ func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
 		return nil, fmt.Errorf("protect the workspace: %w", err)
 	}
 	defer dir.Close()
-	p, err := newProtector(dir, also)
+	p, err := newProtector(dir, also, recordFile(s.cfg.State, s.cfg.Workspace))
 	if err != nil {
 		return nil, err
 	}
 	for _, remark := range p.remarks() {
 		s.cfg.Log.Warn("workspace", "remark", remark)
+	}
+	p.report = func(r Reverted) {
+		s.cfg.Log.Warn("a command changed a protected path of the workspace", "path", r.Path, "done", r.What)
 	}
 	s.guards[key] = p
 	return p, nil

@@ -235,6 +235,8 @@ type listEntry struct {
 	OutputBytes     int64  `json:"output_bytes"`
 	UnreadBytes     int64  `json:"unread_bytes"`
 	OutputURI       string `json:"output_uri"`
+
+	Reverted []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
 }
 
 // commandShown bounds a command in a list, in characters.
@@ -257,6 +259,7 @@ func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Resul
 		}
 		t.line("- [task %d] %s, %s%s, %d bytes unread: %s", e.TaskID, e.Status,
 			(time.Duration(e.RuntimeMS) * time.Millisecond).Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
+		state{reverted: e.Reverted}.tell(&t)
 	}
 	if len(out.Tasks) == 0 {
 		t.line("No background processes found.")
@@ -284,6 +287,7 @@ func (t task) entry() listEntry {
 		OutputBytes:     size,
 		UnreadBytes:     size - min(t.Cursor, size),
 		OutputURI:       outputURI(t.Output),
+		Reverted:        now.reverted,
 	}
 }
 

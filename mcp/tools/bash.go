@@ -373,7 +373,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 		OutputURI:       uri(o),
 		Cwd:             sh.workdir(box.Grant(), ""),
 		Notice:          notice,
-		Reverted:        reverted(end.result),
+		Reverted:        reverted(end.result.Reverted),
 		Blocked:         refused(end.result),
 		Refusal:         firstRefusal(end.result, call),
 		Set:             box.Set(),
@@ -446,9 +446,9 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 }
 
 // reverted are the sentences about what was taken back.
-func reverted(r sandbox.Result) []string {
+func reverted(all []sandbox.Reverted) []string {
 	var said []string
-	for _, v := range r.Reverted {
+	for _, v := range all {
 		said = append(said, v.String())
 	}
 	return said

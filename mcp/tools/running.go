@@ -177,7 +177,7 @@ func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, res
 	}
 	end := job.End{
 		Code: &result.Code, Signal: signalName(result.Signal), Wall: result.Wall, CPU: result.Usage.CPU,
-		PeakMemory: result.Usage.PeakMemory, Reverted: reverted(result), Blocked: refused(result),
+		PeakMemory: result.Usage.PeakMemory, Reverted: reverted(result.Reverted), Blocked: refused(result),
 	}
 	if status == job.Lost {
 		end.Code, end.Signal = nil, ""
@@ -285,7 +285,10 @@ func (t task) look() state {
 	now := t.Job
 	if t.live != nil {
 		if !t.live.ended() {
-			return state{status: job.Running, runtime: time.Since(now.Started), usage: t.live.cmd.Usage()}
+			return state{
+				status: job.Running, runtime: time.Since(now.Started), usage: t.live.cmd.Usage(),
+				reverted: reverted(t.live.cmd.Reverted()),
+			}
 		}
 		now = t.live.last
 	}

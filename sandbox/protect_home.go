@@ -1,0 +1,194 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// home is a directory of the workspace that a repository lies in, or is. It is
+// known by its inode from the moment in which it was seen while no command ran:
+// neither another name, nor other directories beside it, nor another depth
+// takes its protection away. Every box has it pinned in its place; where that
+// is not so, since the box is older than the repository or there are too many,
+// it is followed to where it was moved.
+type home struct {
+	path string
+	id   birth
+	dir  *os.File // O_PATH; as long as it is open no other directory gets the inode
+}
+
+// findHomes looks at the repositories that are known, wherever they are now.
+func (l *look) findHomes() {
+	kept := l.p.homes[:0]
+	for i, h := range l.p.homes {
+		dir, err := l.p.find(h)
+		if err != nil {
+			l.fail(h.path, err)
+		}
+		if dir == nil && err == nil {
+			l.p.forget(h.path)
+			h.dir.Close()
+			l.p.unsaved = true
+			continue
+		}
+		kept = append(kept, h)
+		if dir == nil {
+			continue
+		}
+		l.loose = l.first && i >= maxPinnedGit
+		l.atHome(dir, h.path)
+		dir.Close()
+	}
+	clear(l.p.homes[len(kept):])
+	l.p.homes = kept
+	l.loose = false
+}
+
+// settle makes a directory of the workspace a home, if a repository is in it
+// and a person does not have too many. It reports whether it is looked at.
+func (l *look) settle(dir *os.File, name string) bool {
+	if !l.repositoryIn(dir, name) {
+		return true
+	}
+	if len(l.p.homes) >= maxHomes {
+		return false
+	}
+	held, err := openDir(dir, ".", unix.O_PATH)
+	if err != nil {
+		l.fail(name, err)
+		return true
+	}
+	id, err := birthOf(held)
+	if err != nil {
+		held.Close()
+		l.fail(name, err)
+		return true
+	}
+	l.p.homes = append(l.p.homes, &home{path: name, id: id, dir: held})
+	l.p.unsaved = true
+	l.loose = l.first && len(l.p.homes) > maxPinnedGit
+	l.atHome(dir, name)
+	l.loose = false
+	return true
+}
+
+// repositoryIn reports whether a directory has a repository in it, or is one.
+func (l *look) repositoryIn(dir *os.File, at string) bool {
+	if st, err := statAt(dir, ".git"); err == nil && st != nil {
+		return true
+	}
+	return isBare(dir) || l.others(dir, at)
+}
+
+// atHome looks at a directory with a repository, and at its place.
+func (l *look) atHome(dir *os.File, at string) {
+	if way := l.way(l.p.root, "", at, rule{why: byGit, dir: true}); way != nil {
+		way.Close()
+		l.inHome(dir, at)
+	}
+}
+
+// find opens a home where it is now; nil if it is no more in the workspace.
+func (p *protector) find(h *home) (*os.File, error) {
+	const tries = 8 // a command may move it while we look
+	for range tries {
+		if dir, err := p.openHome(h.path, h.id.ident); err != nil || dir != nil {
+			return dir, err
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(int(h.dir.Fd()), &st); err != nil {
+			return nil, err
+		}
+		if st.Nlink == 0 {
+			return nil, nil //nolint:nilnil // documented
+		}
+		top, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", p.root.Fd()))
+		if err != nil {
+			return nil, err
+		}
+		now, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", h.dir.Fd()))
+		if err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(top, now)
+		if err != nil || rel == "." || !inside(rel) {
+			return nil, nil //nolint:nilnil // no box can move it out of the workspace: it is a person's doing
+		}
+		dir, err := p.openHome(rel, h.id.ident)
+		if err != nil {
+			return nil, err
+		}
+		if dir != nil {
+			p.moved(h.path, rel)
+			h.path, p.unsaved = rel, true
+			return dir, nil
+		}
+	}
+	return nil, errors.New("it was moved again and again, and could not be found")
+}
+
+// openHome opens the directory at a path; nil unless it is the one that is
+// wanted.
+func (p *protector) openHome(at string, want ident) (*os.File, error) {
+	dir, err := openDir(p.root, at, unix.O_PATH)
+	if err != nil {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
+			return nil, nil //nolint:nilnil // documented
+		}
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil || identOf(&st) != want {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// moved has what is known of the paths at and below one directory be known of
+// those of another.
+func (p *protector) moved(from, to string) {
+	p.guards = renamed(p.guards, from, to)
+	p.repos = renamed(p.repos, from, to)
+	p.extra = renamed(p.extra, from, to)
+}
+
+// forget drops what is known at and below a path.
+func (p *protector) forget(at string) {
+	for name := range p.guards {
+		if within(at, name) {
+			delete(p.guards, name)
+		}
+	}
+	for name := range p.repos {
+		if within(at, name) {
+			delete(p.repos, name)
+		}
+	}
+}
+
+// within reports whether a path is a directory or lies in it.
+func within(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
+
+// renamed are the values of known, with those at and below from under their new
+// names; what was known of these names is dropped.
+func renamed[V any](known map[string]V, from, to string) map[string]V {
+	all := make(map[string]V, len(known))
+	for name, v := range known {
+		if !within(from, name) && !within(to, name) {
+			all[name] = v
+		}
+	}
+	for name, v := range known {
+		if within(from, name) {
+			all[path.Join(to, strings.TrimPrefix(name, from))] = v
+		}
+	}
+	return all
+}

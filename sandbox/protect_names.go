@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// The reasons, as the agent is told them.
+const (
+	byShell  = "a shell runs what it says"
+	byEntry  = "it runs when a person enters the directory"
+	byEditor = "an editor runs what it says when a person opens the directory"
+	byAgent  = "an agent that a person starts in this directory runs what it says"
+	byTool   = "a common tool that a person starts in this directory runs what it says"
+	byGit    = "git runs what it says for everybody who uses the repository"
+	byVCS    = "the version control system runs what it says for everybody who uses the repository"
+	bySetID  = "its mode makes it run with the rights of its owner, and a box could change what it does"
+)
+
+// protectedNames are the paths, from the top of a workspace, that a box may
+// neither change nor make, by who would run them. The last part of a path may
+// be a pattern of path.Match; it is matched whatever the case, as a file
+// system may not tell cases apart.
+// docs/protected-paths.md gives the reason for each, and for what is not here;
+// TestProtectedNamesAreDocumented keeps the two in step.
+var protectedNames = map[string][]string{
+	byShell: {
+		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
+		".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".zcompdump", ".login", ".cshrc", ".tcshrc", ".kshrc", ".mkshrc",
+		".inputrc", ".ripgreprc", ".ssh", ".forward", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".tmux.conf", ".tmux", ".screenrc",
+		".local/bin", ".config/fish", ".config/direnv", ".config/systemd", ".config/autostart", ".config/environment.d",
+	},
+	byEntry: {
+		".envrc", ".envrc.*", ".direnv", ".devenv", ".devbox", ".flox", ".rvmrc", ".autoenv*",
+		".mise*", "mise.toml", "mise.*.toml", "mise/config*.toml", ".config/mise*",
+	},
+	byEditor: {
+		".vscode", "*.code-workspace", ".idea", ".fleet", ".zed", ".helix", ".devcontainer", ".devcontainer.json", ".vs", ".theia", ".nova",
+		".lapce", "*.sublime-project", ".kateproject", ".externalToolBuilders",
+		".vimrc", "_vimrc", ".exrc", "_exrc", ".vim", ".lvimrc", ".local.vimrc", ".nvimrc", ".nvim.lua", ".lazy.lua", ".neoconf.json", ".nlsp-settings",
+		".ycm_extra_conf.py", ".dir-locals.el", ".dir-locals-2.el", ".config/nvim",
+	},
+	byAgent: {
+		".claude", ".mcp.json", ".codex", ".gemini", ".cursor", ".windsurf", ".continue", ".kiro", ".qwen", ".amazonq",
+		".roo", ".roomodes", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml", ".crush", ".crush.json", "crush.json",
+		".junie", ".trae", ".augment", ".amp", ".kilocode", ".kilocodemodes", ".cline", ".codeium", ".factory", ".goose", ".copilot", ".github/hooks",
+		".iflow", ".qoder", ".codebuddy", ".openhands", ".rovodev", ".vibe", ".warp", ".forge", ".zencoder",
+	},
+	byTool: {
+		".gdbinit", ".lldbinit", ".pdbrc", ".perldb", ".irbrc", ".pryrc", ".iex.exs", ".erlang", ".ghci", ".ocamlinit", ".octaverc", ".Rprofile", ".Renviron",
+	},
+	byGit: {".husky", ".gitconfig", ".config/git"},
+}
+
+// repositoryNames are the same of repositories that are not git's. They are
+// looked for where git's are: at the top of the workspace, and one directory
+// down.
+var repositoryNames = []string{
+	".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".hg/hooks",
+	".jj/config.toml", ".jj/workspace-config.toml", ".jj/repo/config.toml",
+	".sl/config", ".sl/hgrc", ".sl/sharedpath", ".sl/hooks",
+	".pijul/config", "_darcs/prefs/defaults",
+}
+
+// isPattern reports whether a name of protectedNames stands for several.
+func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
+
+// topPatterns are the patterns of names at the top of the workspace, in lower
+// case.
+var topPatterns = func() (all []struct{ pattern, why string }) {
+	for why, names := range protectedNames {
+		for _, name := range names {
+			if isPattern(name) && !strings.Contains(name, "/") {
+				all = append(all, struct{ pattern, why string }{strings.ToLower(name), why})
+			}
+		}
+	}
+	return all
+}()
+
+// patternAs is the reason for which a name at the top of the workspace is
+// protected by a pattern, or nothing.
+func patternAs(name string) string {
+	name = strings.ToLower(name)
+	for _, one := range topPatterns {
+		if ok, err := path.Match(one.pattern, name); ok && err == nil {
+			return one.why
+		}
+	}
+	return ""
+}
+
+// matches reports whether a path is one of protectedNames, or lies in it.
+func matches(name, at string) bool {
+	want, have := strings.Split(strings.ToLower(name), "/"), strings.Split(strings.ToLower(at), "/")
+	if len(have) < len(want) {
+		return false
+	}
+	for i, w := range want {
+		if ok, err := path.Match(w, have[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// protectedAs is the reason for which a path of the workspace is protected by
+// its name, or nothing.
+func protectedAs(at string) string {
+	for why, names := range protectedNames {
+		if slices.ContainsFunc(names, func(name string) bool { return matches(name, at) }) {
+			return why
+		}
+	}
+	_, below, _ := strings.Cut(at, "/")
+	if slices.ContainsFunc(repositoryNames, func(name string) bool { return matches(name, at) || below != "" && matches(name, below) }) {
+		return byVCS
+	}
+	return ""
+}

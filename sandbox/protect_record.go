@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// What a server knows of a workspace ends with it. The next one would find what
+// the boxes of the first have left, and could not tell it from a person's: a
+// repository that was moved into the depth, or that lies behind more
+// directories than are looked at. So the places of what is known by its inode
+// are written down, in the state directory, where no box can write.
+
+// birth tells one file from another for good: the number of an inode is given
+// again once it is free, its time of birth is not, and cannot be set
+// (statx(2), stx_btime; zero on a file system that does not keep it).
+type birth struct {
+	ident
+	born int64 // nanoseconds
+}
+
+func birthOf(f *os.File) (birth, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return birth{}, fmt.Errorf("statx: %w", err)
+	}
+	b := birth{ident: ident{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino}}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		b.born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return b, nil
+}
+
+// maxSearched bounds the directories among which a home is looked for that is
+// not where it was.
+const maxSearched = 1 << 20
+
+// record is the form of the file.
+type record struct {
+	Workspace string        `json:"workspace"` // for who reads it
+	Homes     []recordEntry `json:"homes"`
+	SetID     []string      `json:"set_id,omitempty"`
+}
+
+// recordEntry is a home. Its device is left out: it may have another number
+// after the next start of the machine.
+type recordEntry struct {
+	Path string `json:"path"`
+	Ino  uint64 `json:"ino"`
+	Born int64  `json:"born"`
+}
+
+// recordFile is where the record of a workspace is, in a state directory; empty
+// for none. It goes by the path: another directory at the same path has none of
+// the inodes.
+func recordFile(state, workspace string) string {
+	if state == "" {
+		return ""
+	}
+	return filepath.Join(state, "protected", fmt.Sprintf("%x.json", sha256.Sum256([]byte(workspace))))
+}
+
+// load takes over what earlier servers knew. What is not where it was is looked
+// for; where that does not come to an end, nobody may work in the workspace.
+func (p *protector) load() error {
+	if p.record == "" {
+		return nil
+	}
+	text, err := os.ReadFile(p.record)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var r record
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return fmt.Errorf("read what is known of the workspace: %w; remove %s if it is damaged", err, p.record)
+	}
+	missing := map[uint64]recordEntry{}
+	for _, e := range r.Homes {
+		if len(p.homes) >= maxHomes {
+			break
+		}
+		if !p.move(e.Path, e) {
+			missing[e.Ino] = e
+		}
+	}
+	p.setIDs = r.SetID
+	if len(missing) == 0 {
+		return nil
+	}
+	p.unsaved = true
+	return p.search(missing)
+}
+
+// move makes the directory at a path a home, if it is the one of an entry.
+func (p *protector) move(at string, e recordEntry) bool {
+	dir, err := openDir(p.root, at, unix.O_PATH)
+	if err != nil {
+		return false
+	}
+	id, err := birthOf(dir)
+	if err != nil || id.ino != e.Ino || id.born != e.Born {
+		dir.Close()
+		return false
+	}
+	p.homes = append(p.homes, &home{path: at, id: id, dir: dir})
+	return true
+}
+
+// search looks through the workspace for homes that are not where they were.
+// One that is nowhere was removed.
+func (p *protector) search(missing map[uint64]recordEntry) error {
+	queue := []string{"."}
+	for n := 0; n < len(queue) && len(missing) > 0; n++ {
+		at := queue[n]
+		queue[n] = ""
+		dir, err := openDir(p.root, at, 0)
+		if err != nil {
+			continue // removed meanwhile, or closed to everybody
+		}
+		err = eachEntry(dir, func(e dirent) bool {
+			if e.kind != unix.DT_DIR && e.kind != unix.DT_UNKNOWN {
+				return true
+			}
+			here := path.Join(at, e.name)
+			if want, ok := missing[e.ino]; ok && p.move(here, want) {
+				delete(missing, e.ino)
+			}
+			queue = append(queue, here)
+			return len(queue) < maxSearched
+		})
+		dir.Close()
+		if err != nil {
+			return fmt.Errorf("look for repositories that were moved: %s: %w", at, err)
+		}
+	}
+	if len(queue) >= maxSearched && len(missing) > 0 {
+		for _, e := range missing {
+			return fmt.Errorf("the repository %q is not where it was, and was not found among %d directories: put it back, or remove %s if a person moved or removed it", plain(e.Path), maxSearched, p.record)
+		}
+	}
+	return nil
+}
+
+// save writes down what is known, if it has changed. Another server in the
+// workspace may know more: what is still where it says stays.
+func (p *protector) save() error {
+	if p.record == "" || !p.unsaved {
+		return nil
+	}
+	r := record{Workspace: p.where, SetID: p.setIDs}
+	known := map[uint64]bool{}
+	for _, h := range p.homes {
+		known[h.id.ino] = true
+		r.Homes = append(r.Homes, recordEntry{h.path, h.id.ino, h.id.born})
+	}
+	if text, err := os.ReadFile(p.record); err == nil {
+		var old record
+		if json.Unmarshal(text, &old) == nil {
+			for _, e := range old.Homes {
+				if dir, err := openDir(p.root, e.Path, unix.O_PATH); err == nil {
+					id, err := birthOf(dir)
+					if err == nil && id.ino == e.Ino && id.born == e.Born && !known[e.Ino] && len(r.Homes) < maxHomes {
+						r.Homes = append(r.Homes, e)
+					}
+					dir.Close()
+				}
+			}
+		}
+	}
+	text, err := json.MarshalIndent(&r, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(p.record), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(p.record), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone by then, if all went well
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), p.record); err != nil {
+		return err
+	}
+	p.unsaved = false
+	return nil
+}

@@ -1,0 +1,182 @@
+package sandbox
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// A command may run for hours, and what it makes has its effect as soon as it
+// is there. So a protector looks at the workspace again while commands run, and
+// the commands are told what was taken back when they ask.
+
+const (
+	// lookEvery is how long after one look the next one comes. One that takes
+	// long, on a slow file system, comes later: it is not to take more than a
+	// tenth of the time.
+	lookEvery = time.Second
+	lookShare = 10
+	// maxFailed is how many looks may fail one after the other: a command that
+	// works in the workspace may be quicker than one of them.
+	maxFailed = 3
+	// maxNews bounds what is remembered of what was taken back while commands
+	// run; the oldest goes.
+	maxNews = 256
+)
+
+// pulse looks at a workspace again as long as commands run in it.
+type pulse struct {
+	mu     *sync.Mutex // of the protector
+	look   func()      // with mu held
+	timer  *time.Timer // nil before the first time
+	armed  bool        // guarded by mu
+	closed bool        // guarded by mu
+	beats  sync.WaitGroup
+}
+
+// start has the next look come after a while, unless one is to come already:
+// most commands are over before. mu is held.
+func (p *pulse) start(after time.Duration) {
+	if p.armed || p.closed {
+		return
+	}
+	p.armed = true
+	p.beats.Add(1)
+	if p.timer == nil {
+		p.timer = time.AfterFunc(after, p.beat)
+		return
+	}
+	p.timer.Reset(after)
+}
+
+func (p *pulse) beat() {
+	defer p.beats.Done()
+	p.mu.Lock()
+	p.armed = false
+	closed := p.closed
+	p.mu.Unlock()
+	if !closed {
+		p.look()
+	}
+}
+
+// close waits for a look that is under way; there is none after it.
+func (p *pulse) close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.armed && p.timer.Stop() {
+		p.armed = false
+		p.beats.Done()
+	}
+	p.mu.Unlock()
+	p.beats.Wait()
+}
+
+// ward is a box as the protector of its workspace knows it. Its fields are
+// guarded by the protector's mu.
+type ward struct {
+	running int // commands
+	told    int // how much was told to it
+}
+
+// watch is one command as the protector of its workspace knows it.
+type watch struct {
+	p     *protector
+	ward  *ward
+	since int         // how much was taken back when it began, or was told to its box
+	lost  func(error) // ends its box
+}
+
+// begin is called before a command starts in a box. Where none runs, what
+// changed in the meantime is a person's work, and becomes what is protected.
+// The caller must call end. If the workspace cannot be protected any more while
+// the command runs, lost is called, in a goroutine of the protector.
+func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running == 0 {
+		if err := p.adopt(); err != nil {
+			p.release()
+			return nil, err
+		}
+		p.share()
+	} else if err := p.again(); err != nil {
+		return nil, err
+	}
+	if w.running == 0 {
+		w.told = p.taken
+	}
+	w.running++
+	p.running++
+	one := &watch{p: p, ward: w, since: w.told, lost: lost}
+	p.watches = append(p.watches, one)
+	p.pulse.start(lookEvery)
+	return one, nil
+}
+
+// end is called after a command ended, and with it all its processes, even if
+// others still run. It takes back what must not be, and tells what was taken
+// back since the command began, or since the last time that its box was told.
+func (w *watch) end() ([]Reverted, error) {
+	p := w.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.again()
+	told := p.since(w.since)
+	p.watches = slices.DeleteFunc(p.watches, func(other *watch) bool { return other == w })
+	w.ward.running--
+	w.ward.told = p.taken
+	if p.running--; p.running == 0 {
+		p.news, p.failed = nil, 0
+		p.release()
+	}
+	return told, err
+}
+
+// told is what was taken back so far while the command ran.
+func (w *watch) told() []Reverted {
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	return w.p.since(w.since)
+}
+
+// again looks and takes back, and remembers it for all that run. p.mu is held.
+func (p *protector) again() error {
+	told, err := p.judge()
+	p.taken += len(told)
+	p.news = append(p.news, told...)
+	p.news = p.news[max(0, len(p.news)-maxNews):]
+	if p.report != nil {
+		for _, r := range told {
+			p.report(r)
+		}
+	}
+	return err
+}
+
+// since is what was taken back after the first n things. p.mu is held.
+func (p *protector) since(n int) []Reverted {
+	return slices.Clone(p.news[max(0, len(p.news)-(p.taken-n)):])
+}
+
+// beat looks while commands run.
+func (p *protector) beat() {
+	p.mu.Lock()
+	if p.running == 0 {
+		p.mu.Unlock()
+		return
+	}
+	begun := time.Now()
+	err := p.again()
+	var lost []*watch
+	if p.failed++; err == nil {
+		p.failed = 0
+	} else if p.failed >= maxFailed {
+		p.failed, lost = 0, slices.Clone(p.watches)
+	}
+	p.pulse.start(max(lookEvery, lookShare*time.Since(begun)))
+	p.mu.Unlock()
+	for _, w := range lost {
+		w.lost(err)
+	}
+}
