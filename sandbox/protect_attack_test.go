@@ -1,0 +1,217 @@
+package sandbox_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox"
+)
+
+// shop is a workspace that several servers work in, one after the other, with
+// one state.
+type shop struct {
+	dir, state, witness string
+	profile             string
+	server              *sandbox.Supervisor
+	box                 *sandbox.Box
+}
+
+func newShop(t *testing.T, profile string) *shop {
+	t.Helper()
+	testenv.Need(t, testenv.UserNamespaces, testenv.Git, testenv.Bash)
+	top := t.TempDir()
+	s := &shop{dir: top + "/workspace", state: top + "/state", witness: top + "/witness", profile: profile}
+	for _, dir := range []string{s.dir, s.state} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { s.close(t) })
+	return s
+}
+
+func (s *shop) close(t *testing.T) {
+	t.Helper()
+	if s.server == nil {
+		return
+	}
+	if err := s.server.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	s.server = nil
+}
+
+// open ends the server, if there is one, and starts another.
+func (s *shop) open(t *testing.T) {
+	t.Helper()
+	s.close(t)
+	server, err := sandbox.New(sandbox.Config{Workspace: s.dir, State: s.state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.server = server
+	if n := testenv.Patience(t); n > 1 {
+		server.SetPatience(n * 10 * time.Second)
+	}
+	if s.box, err = server.Open(t.Context(), "box", policytest.GrantProfile(t, s.profile)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// git runs git on the host, as the person whose workspace it is.
+func (s *shop) git(t *testing.T, in string, args ...string) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "git", args...)
+	c.Dir = filepath.Join(s.dir, in)
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.state, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b",
+	}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Logf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// harmed reports whether a person who asks git how a repository stands runs
+// what a box wrote.
+func (s *shop) harmed(t *testing.T, in string) bool {
+	t.Helper()
+	s.git(t, in, "status")
+	_, err := os.Stat(s.witness)
+	return err == nil
+}
+
+const (
+	protecting   = "fs: {system: true, workspace: rw}"
+	unprotecting = "fs: {system: true, workspace: rw, protect: none}"
+)
+
+// What a box does to get at a repository that was there before it. In between
+// its server is started anew, or the box is parked: what pins the repository is
+// made anew then.
+func TestARepositoryKeepsItsProtection(t *testing.T) {
+	const (
+		anew    = "a new server"
+		parking = "the box is parked"
+		evil    = `{ printf '[core]\n\tfsmonitor = "touch WITNESS; false"\n' >> proj/.git/config
+			printf '#!/bin/sh\ntouch WITNESS\n' > proj/.git/hooks/post-index-change; chmod +x proj/.git/hooks/post-index-change; } 2>/dev/null; true`
+	)
+	for name, steps := range map[string][]string{
+		"written":                  {evil},
+		"moved, and a link":        {"mkdir -p .cache; mv proj .cache/proj && ln -s .cache/proj proj", evil, anew, evil},
+		"moved while it is parked": {"mkdir -p .cache; mv proj .cache/proj && ln -s .cache/proj proj", evil, parking, evil},
+		"copied over":              {"cp -r proj new; mv proj old; mv new proj", evil, anew, evil},
+		"in a directory that is moved": {
+			"mkdir -p d; mv proj d/proj; mv d e; ln -s e/proj proj", anew, evil,
+		},
+		"a crowd of directories":  {"mkdir a{0001..1100}", anew, evil, "rmdir a????"},
+		"a crowd of repositories": {"mkdir -p a{001..135}/.git/{objects,refs}; for i in a*; do echo ref: refs/heads/x > $i/.git/HEAD; done", anew, evil},
+		"a crowd of files":        {"seq 70000 | xargs touch", anew, evil},
+		"a crowd, and moved":      {"mkdir a{0001..1100}", anew, "mkdir -p .cache; mv proj .cache/proj && ln -s .cache/proj proj", parking, evil, anew, evil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(profile string) bool {
+				s := newShop(t, profile)
+				s.git(t, "", "init", "-q", "proj")
+				s.open(t)
+				for _, step := range steps {
+					switch step {
+					case anew:
+						s.open(t)
+					case parking:
+						shares(t)
+						park(t, s.box)
+					default:
+						shell(t, s.box, strings.ReplaceAll(step, "WITNESS", s.witness))
+					}
+				}
+				return s.harmed(t, "proj")
+			}
+			if run(protecting) {
+				t.Error("git ran what a box wrote")
+			}
+			if strings.Contains(name, "files") {
+				return // its control is the crowd of directories
+			}
+			if !run(unprotecting) {
+				t.Error("without protection the same does no harm: the test proves nothing")
+			}
+		})
+	}
+}
+
+// One file, or a number of them, that a box writes must not make the workspace
+// unusable for good.
+func TestNothingMakesTheWorkspaceUnusable(t *testing.T) {
+	for name, script := range map[string]string{
+		"a deep .git file": `p=$(printf 'p/%.0s' {1..300}); mkdir -p s $p/g/objects $p/g/refs/heads
+			echo 'ref: refs/heads/main' > $p/g/HEAD; printf 'gitdir: ../%s/g\n' "${p%/}" > s/.git`,
+		"many .git files": `for i in {1..60}; do mkdir -p s$i $i/a/b/c/d/e/g/{objects,refs}; echo 'ref: refs/heads/main' > $i/a/b/c/d/e/g/HEAD
+			echo "gitdir: ../$i/a/b/c/d/e/g" > s$i/.git; done`,
+		"many submodules":    `git init -q .; mkdir -p .git/modules/m{1..600}; for i in {1..600}; do : > .git/modules/m$i/HEAD; done`,
+		"many worktrees":     `git init -q .; mkdir -p .git/worktrees/m{1..600}`,
+		"deep submodules":    `git init -q .; mkdir -p .git/modules/$(printf 'p/%.0s' {1..40}); : > .git/modules/p/p/p/p/p/p/p/p/p/HEAD`,
+		"many repositories":  `for i in {1..600}; do mkdir -p r$i/.git/{hooks,objects,refs}; : > r$i/.git/HEAD; : > r$i/.git/config; done`,
+		"many in .git":       `git init -q .; mkdir .git/modules; cd .git/modules; seq 66000 | xargs touch`,
+		"closed directories": `git init -q .; git init -q r; chmod 0 .git/hooks r/.git r`,
+		"many hooks":         `git init -q r; cd r/.git/hooks; seq -f %g.sample 66000 | xargs touch; true`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, protecting)
+			s.open(t)
+			r, err := s.box.Run(t.Context(), sandbox.Cmd{Grant: s.box.Grant(), Shell: script, Timeout: 30 * time.Second * testenv.Patience(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "a deep .git file" && (len(r.Reverted) != 1 || r.Reverted[0].Path != "s/.git") {
+				t.Errorf("told %v, want s/.git by name", r.Reverted)
+			}
+			for range 2 {
+				s.open(t)
+				if _, out := shell(t, s.box, "echo open"); out != "open\n" {
+					t.Errorf("in the next server: %q", out)
+				}
+			}
+		})
+	}
+}
+
+// A job makes what a person's programs run, and goes on. It lasts for a moment,
+// and the job, the next command and the end of the job tell it.
+func TestWhatAJobMakesIsTakenAwayWhileItRuns(t *testing.T) {
+	const script = `mkdir -p .vscode .claude; echo '{}' > .vscode/tasks.json; echo '{}' > .claude/settings.json; git init -q .; git config core.fsmonitor 'touch WITNESS; false'
+		echo evil > .envrc; for i in {1..400}; do [ -e .envrc ] || [ -e .vscode ] || { echo taken; exec sleep 1000; }; sleep 0.05; done; echo left; exec sleep 1000`
+	for profile, want := range map[string]string{protecting: "taken\n", unprotecting: ""} {
+		s := newShop(t, profile)
+		s.open(t)
+		job, err := s.box.Start(t.Context(), sandbox.Cmd{Grant: s.box.Grant(), Shell: strings.ReplaceAll(script, "WITNESS", s.witness), Timeout: 5 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		patience, cancel := context.WithTimeout(t.Context(), 4*time.Second*testenv.Patience(t))
+		_ = job.Output().Wait(patience, 0)
+		cancel()
+		if got := read(t, job.Output()); got != want {
+			t.Errorf("%s: the job saw %q, want %q", profile, got, want)
+		}
+		if got := s.harmed(t, ""); got != (want == "") {
+			t.Errorf("%s: git on the host ran what a job wrote: %v", profile, got)
+		}
+		if want == "" {
+			continue
+		}
+		next, _ := shell(t, s.box, "true")
+		for what, told := range map[string][]sandbox.Reverted{"the job": job.Reverted(), "the next command": next.Reverted, "its end": job.Kill(0).Reverted} {
+			if len(told) != 4 {
+				t.Errorf("%s tells %v, want 4 things", what, told)
+			}
+		}
+	}
+}
