@@ -115,6 +115,8 @@ type guard struct {
 	accepted map[string]bool // settings that were there, of a configuration
 	tail     string          // and the end of it that git cannot read
 	used     bool            // in this look
+	unread   bool            // an index that was too large when no command ran
+	changed  unix.Timespec   // a file that gives rights away, when no command ran
 }
 
 // rule is what may be at a path besides what was.
@@ -125,6 +127,7 @@ type rule struct {
 	samples bool                   // a directory of files named *.sample
 	text    func(text []byte) bool // a file with such a text
 	loose   bool                   // never pinned: it may change, within bounds
+	setID   bool                   // a file that gives rights away, whatever other names it has
 }
 
 // mark is something that a look looked at, as it was then.
@@ -278,12 +281,14 @@ func byParts(a, b string) int {
 	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 }
 
-// judge looks and takes back. p.mu is held.
-func (p *protector) judge() ([]Reverted, error) {
+// judge looks and takes back. The last look is the one after which no command
+// runs. p.mu is held.
+func (p *protector) judge(last bool) ([]Reverted, error) {
 	if p.unchanged() {
 		return nil, nil
 	}
 	l := p.look(false)
+	l.last = last
 	l.run()
 	if len(l.errs) > 0 {
 		return l.told, fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
@@ -370,6 +375,7 @@ func (p *protector) same(m *mark) bool {
 type look struct {
 	p           *protector
 	adopt       bool
+	last        bool      // no command is left that could change anything
 	first, keep bool      // adopting for the first time; what is there may be put back later
 	begun       time.Time // by the clock that the times of files are taken from
 	copier      copier
@@ -402,6 +408,10 @@ func (l *look) run() {
 	}
 	l.watch(l.p.root, "")
 	l.names()
+	if l.first {
+		l.findSetIDs()
+	}
+	l.guardSetIDs()
 	l.git()
 	extra := l.p.extra
 	if l.adopt {
@@ -772,7 +782,7 @@ func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 	}
 	same := g.held && identOf(st) == g.id
 	// A file with a second name can be written through that name, pin or not.
-	g.held = same || (isDir(st) || isRegular(st) && st.Nlink == 1) && l.hold(g)
+	g.held = same || (isDir(st) || isRegular(st) && (st.Nlink == 1 || g.setID)) && l.hold(g)
 	g.id = identOf(st)
 	if isLink(st) && !g.dir {
 		l.resolve(at, g.why)

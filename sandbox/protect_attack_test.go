@@ -102,6 +102,9 @@ func TestARepositoryKeepsItsProtection(t *testing.T) {
 		parking = "the box is parked"
 		evil    = `{ printf '[core]\n\tfsmonitor = "touch WITNESS; false"\n' >> proj/.git/config
 			printf '#!/bin/sh\ntouch WITNESS\n' > proj/.git/hooks/post-index-change; chmod +x proj/.git/hooks/post-index-change; } 2>/dev/null; true`
+		// git asks a repository that is in the index how it stands, however deep.
+		nested = `mkdir -p proj/a/b/c && cd proj/a/b/c && git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git -C /workspace/proj add a/b/c`
+		config = `cd /workspace/proj/a/b/c && git config core.fsmonitor 'touch WITNESS; false'`
 	)
 	for name, steps := range map[string][]string{
 		"written":                  {evil},
@@ -111,10 +114,14 @@ func TestARepositoryKeepsItsProtection(t *testing.T) {
 		"in a directory that is moved": {
 			"mkdir -p d; mv proj d/proj; mv d e; ln -s e/proj proj", anew, evil,
 		},
-		"a crowd of directories":  {"mkdir a{0001..1100}", anew, evil, "rmdir a????"},
-		"a crowd of repositories": {"mkdir -p a{001..135}/.git/{objects,refs}; for i in a*; do echo ref: refs/heads/x > $i/.git/HEAD; done", anew, evil},
-		"a crowd of files":        {"seq 70000 | xargs touch", anew, evil},
-		"a crowd, and moved":      {"mkdir a{0001..1100}", anew, "mkdir -p .cache; mv proj .cache/proj && ln -s .cache/proj proj", parking, evil, anew, evil},
+		"another one in its index": {nested + "; " + config},
+		"in its index, later":      {nested, anew, config},
+		"in its index, as a file":  {nested + "; mv .git ../real; echo gitdir: ../real > .git; " + config},
+		"in its index, large":      {"cd proj; for i in {1..300}; do echo x > $i; done; git add .; cd ..; " + nested, "cd proj; git update-index --index-version 4 --split-index", anew, config},
+		"a crowd of directories":   {"mkdir a{0001..1100}", anew, evil, "rmdir a????"},
+		"a crowd of repositories":  {"mkdir -p a{001..135}/.git/{objects,refs}; for i in a*; do echo ref: refs/heads/x > $i/.git/HEAD; done", anew, evil},
+		"a crowd of files":         {"seq 70000 | xargs touch", anew, evil},
+		"a crowd, and moved":       {"mkdir a{0001..1100}", anew, "mkdir -p .cache; mv proj .cache/proj && ln -s .cache/proj proj", parking, evil, anew, evil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := func(profile string) bool {
@@ -212,6 +219,46 @@ func TestWhatAJobMakesIsTakenAwayWhileItRuns(t *testing.T) {
 			if len(told) != 4 {
 				t.Errorf("%s tells %v, want 4 things", what, told)
 			}
+		}
+	}
+}
+
+// A file that other users run with its owner's rights keeps them when it is
+// written through a mapping. A box that could do so would choose what they run.
+func TestABoxCannotWriteToSetIDFiles(t *testing.T) {
+	testenv.Need(t, testenv.Python)
+	const script = `python3 - /workspace/bin/deep/tool <<'P'
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+m = mmap.mmap(fd, os.fstat(fd).st_size)
+m[:4] = b"evil"
+m.flush()
+P`
+	crowd := "mkdir -p crowd; cd crowd; seq 60000 | xargs touch"
+	for profile, want := range map[string]string{protecting: "text of a program", unprotecting: "evil of a program"} {
+		s := newShop(t, profile)
+		tool := s.dir + "/bin/deep/tool"
+		if err := os.MkdirAll(filepath.Dir(tool), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, tool, "text of a program")
+		if err := os.Chmod(tool, 0o755|os.ModeSetuid); err != nil {
+			t.Fatal(err)
+		}
+		s.open(t)
+		shell(t, s.box, script)
+		shell(t, s.box, "mv bin/deep/tool x; mv bin/deep d; mv bin b; ln bin/deep/tool y")
+		shell(t, s.box, crowd)
+		s.open(t)
+		shell(t, s.box, script)
+		if profile == unprotecting {
+			tool = s.dir + "/x"
+			shell(t, s.box, strings.ReplaceAll(script, "bin/deep/tool", "x"))
+		}
+		text, err := os.ReadFile(tool)
+		info, statErr := os.Stat(tool)
+		if err != nil || statErr != nil || string(text) != want || info.Mode()&os.ModeSetuid == 0 {
+			t.Errorf("%s: got %q, %v, %v; want %q and its mode", profile, text, info, err, want)
 		}
 	}
 }

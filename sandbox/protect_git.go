@@ -220,11 +220,15 @@ func (l *look) gitAt(dir *os.File, at string) bool {
 		if sub := l.enter(dir, at); sub != nil {
 			l.gitDir(sub, at, false, 0)
 			sub.Close()
+			l.links(dir, path.Dir(at), at)
 		}
 	case isRegular(st): // if it is still there
 		if text, err := readAt(dir, name, 4096); err == nil {
 			l.markText(at, text)
-			l.gitFile(at, text)
+			if l.gitFile(at, text) {
+				to, _ := l.place(path.Dir(at), strings.TrimRight(strings.TrimPrefix(string(text), "gitdir: "), "\r\n"))
+				l.links(dir, path.Dir(at), to)
+			}
 		}
 	case isLink(st):
 		if to, err := readlinkAt(dir, name); err == nil {

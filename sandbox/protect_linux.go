@@ -77,6 +77,9 @@ type trust struct {
 	near  bool // it is this machine's own: who asks it for what is in memory does not wait
 	times bool // every change of a directory shows in its time (ctime, which cannot be set: inode(7)), by this machine's clock
 	fine  bool // and does so however soon it follows the last one
+	// The first write through a new mapping shows in the time of a file
+	// (page_mkwrite; tmpfs has none).
+	mapped bool
 }
 
 // trustIn is what is known of the file system of a directory. Times are fine
@@ -88,10 +91,12 @@ func trustIn(dir *os.File) trust {
 		return trust{}
 	}
 	switch fs.Type {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+		return trust{near: true, times: true, fine: kernelSince(6, 13), mapped: true}
+	case unix.TMPFS_MAGIC:
 		return trust{near: true, times: true, fine: kernelSince(6, 13)}
 	case unix.F2FS_SUPER_MAGIC:
-		return trust{near: true, times: true}
+		return trust{near: true, times: true, mapped: true}
 	case unix.OVERLAYFS_SUPER_MAGIC:
 		return trust{times: true}
 	}

@@ -80,7 +80,7 @@ func (p *protector) stop() ([]Reverted, error) {
 func (p *protector) check() ([]Reverted, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.judge()
+	return p.judge(p.running <= 1)
 }
 
 // during runs what a command would do, between begin and end.

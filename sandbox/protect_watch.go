@@ -100,7 +100,7 @@ func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
 			return nil, err
 		}
 		p.share()
-	} else if err := p.again(); err != nil {
+	} else if err := p.again(false); err != nil {
 		return nil, err
 	}
 	if w.running == 0 {
@@ -121,7 +121,7 @@ func (w *watch) end() ([]Reverted, error) {
 	p := w.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err := p.again()
+	err := p.again(p.running == 1)
 	told := p.since(w.since)
 	p.watches = slices.DeleteFunc(p.watches, func(other *watch) bool { return other == w })
 	w.ward.running--
@@ -141,8 +141,8 @@ func (w *watch) told() []Reverted {
 }
 
 // again looks and takes back, and remembers it for all that run. p.mu is held.
-func (p *protector) again() error {
-	told, err := p.judge()
+func (p *protector) again(last bool) error {
+	told, err := p.judge(last)
 	p.taken += len(told)
 	p.news = append(p.news, told...)
 	p.news = p.news[max(0, len(p.news)-maxNews):]
@@ -167,7 +167,7 @@ func (p *protector) beat() {
 		return
 	}
 	begun := time.Now()
-	err := p.again()
+	err := p.again(false)
 	var lost []*watch
 	if p.failed++; err == nil {
 		p.failed = 0

@@ -1,0 +1,272 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// git asks each repository in the work tree that the index names as a submodule
+// how it stands, at any depth, and by its own configuration: a command that
+// makes a repository deep in the work tree and adds it to the index has its
+// settings run by `git status` at the top (git: diff-lib.c, match_stat_with_submodule).
+// So what the index names is looked at as a repository too.
+
+// maxIndex bounds the index that is read; a command can make it no larger.
+const maxIndex = 64 << 20
+
+var errIndex = errors.New("it is not an index that can be read")
+
+// links looks at the repositories that the index in gitDir names. They are in
+// the work tree dir, at a path of the workspace.
+func (l *look) links(dir *os.File, at, gitDir string) {
+	index := path.Join(gitDir, "index")
+	if l.done[index] {
+		return
+	}
+	l.done[index] = true
+	git, err := openDir(l.p.root, gitDir, unix.O_PATH)
+	if err != nil {
+		return
+	}
+	defer git.Close()
+	st, err := statAt(git, "index")
+	if err != nil || st == nil {
+		return // the time of its directory tells when there is one
+	}
+	g := l.guard(index, rule{why: byGit, loose: true})
+	names, err := readLinks(git, "index", hashSize(git))
+	switch {
+	case err == nil:
+		g.unread = false
+	case l.adopt:
+		g.unread = true
+		l.note("%s cannot be read; repositories that it names deep in the work tree are not protected", plain(index))
+	case !g.unread:
+		l.remove(git, index, "index", &rule{why: "git runs what is set in the repositories that it names, and it could not be read (" + err.Error() + ")"})
+		return
+	}
+	if l.quiet() {
+		l.mark(index, st)
+	} else {
+		text, err := readAt(git, "index", maxConfigText)
+		l.markText(index, text)
+		l.young = l.young || err != nil
+	}
+	for _, name := range names {
+		l.link(dir, at, name)
+	}
+}
+
+// quiet reports whether nothing is left that could change a file through a
+// mapping which it has already: such a write does not show in the times of the
+// file, while the first one through a new mapping does, but for tmpfs.
+func (l *look) quiet() bool { return l.p.mapped && (l.adopt || l.last) }
+
+// link looks at one repository that an index names.
+func (l *look) link(dir *os.File, at, name string) {
+	here := path.Join(at, name)
+	if l.done[here+"/"] {
+		return
+	}
+	l.done[here+"/"] = true
+	sub, err := openDir(dir, name, unix.O_PATH)
+	for err != nil {
+		// Not there, or behind a link, which git does not follow either: the
+		// directory above tells when that changes.
+		if name = path.Dir(name); name == "." {
+			return
+		}
+		if sub, err = openDir(dir, name, unix.O_PATH); err == nil {
+			l.watchSome(sub, path.Join(at, name))
+			sub.Close()
+			return
+		}
+	}
+	defer sub.Close()
+	l.watchSome(sub, here)
+	l.gitAt(sub, here+"/.git")
+}
+
+// watchSome is watch within a bound that a command can reach.
+func (l *look) watchSome(dir *os.File, at string) {
+	if len(l.marked) >= 2*maxMarked {
+		l.young = true
+		return
+	}
+	l.watch(dir, at)
+}
+
+// hashSize is the size of an object's name in a repository, which its
+// configuration says (gitformat-index(5) does not).
+func hashSize(git *os.File) int {
+	text, err := readAt(git, "config", maxConfigText)
+	if err == nil {
+		all, _ := readConfig(text)
+		for i := range all {
+			if all[i].name() == "extensions.objectformat" && all[i].value == "sha256" {
+				return 32
+			}
+		}
+	}
+	return 20
+}
+
+// readLinks are the paths of submodules in an index (gitformat-index(5)). It
+// reads entries wherever git could: one after the other, in the blocks of an
+// offset table, which git may read in several threads instead, and in the
+// index that a split one shares.
+func readLinks(git *os.File, name string, hash int) ([]string, error) {
+	text, err := readAt(git, name, maxIndex)
+	if err != nil {
+		return nil, err
+	}
+	r := indexReader{text: text, hash: hash, links: map[string]bool{}}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	if r.shared != "" && name == "index" {
+		more, err := readLinks(git, "sharedindex."+r.shared, hash)
+		if err != nil || r.nameless {
+			return nil, errIndex
+		}
+		for _, m := range more {
+			r.links[m] = true
+		}
+	}
+	names := make([]string, 0, len(r.links))
+	for link := range r.links {
+		if clean := path.Clean(link); filepath.IsLocal(clean) && clean != "." {
+			names = append(names, clean)
+		}
+	}
+	return names, nil
+}
+
+type indexReader struct {
+	text     []byte
+	hash     int
+	version  uint32
+	links    map[string]bool
+	shared   string // the object name of the index that this one extends
+	nameless bool   // it replaces an entry of that by a submodule
+}
+
+func (r *indexReader) read() error {
+	if len(r.text) < 12+r.hash || string(r.text[:4]) != "DIRC" {
+		return errIndex
+	}
+	r.version = binary.BigEndian.Uint32(r.text[4:])
+	if r.version < 2 || r.version > 4 {
+		return errIndex
+	}
+	end, err := r.entries(12, binary.BigEndian.Uint32(r.text[8:]))
+	if err != nil {
+		return err
+	}
+	if err := r.extensions(end); err != nil {
+		return err
+	}
+	// The last extension may say where the others begin, and git believes it.
+	if at := len(r.text) - r.hash - (8 + 4 + r.hash); at >= end && string(r.text[at:at+4]) == "EOIE" {
+		if begin := int(binary.BigEndian.Uint32(r.text[at+8:])); begin != end {
+			return errIndex
+		}
+	}
+	return nil
+}
+
+// entries reads n entries from an offset on, and returns the one behind them.
+func (r *indexReader) entries(at int, n uint32) (int, error) {
+	var name []byte
+	for range n {
+		fixed := 40 + r.hash + 2
+		if at < 0 || at+fixed+2 > len(r.text) {
+			return 0, errIndex
+		}
+		e := r.text[at:]
+		mode, flags := binary.BigEndian.Uint32(e[24:]), binary.BigEndian.Uint16(e[40+r.hash:])
+		if flags&0x4000 != 0 && r.version >= 3 {
+			fixed += 2
+		}
+		if r.version == 4 {
+			strip, used := stripLength(e[fixed:])
+			if used == 0 || strip > uint64(len(name)) {
+				return 0, errIndex
+			}
+			tail, _, ok := bytes.Cut(e[fixed+used:], []byte{0})
+			if !ok {
+				return 0, errIndex
+			}
+			name = append(name[:len(name)-int(strip):len(name)-int(strip)], tail...)
+			at += fixed + used + len(tail) + 1
+		} else {
+			size := int(flags & 0xfff)
+			if size == 0xfff {
+				if size = bytes.IndexByte(e[fixed:], 0); size < 0 {
+					return 0, errIndex
+				}
+			}
+			if fixed+size > len(e) {
+				return 0, errIndex
+			}
+			name = e[fixed : fixed+size]
+			at += (fixed + size + 8) &^ 7
+		}
+		if mode&unix.S_IFMT == 0o160000 {
+			r.links[string(name)] = true
+			r.nameless = r.nameless || len(name) == 0
+		}
+	}
+	return at, nil
+}
+
+// stripLength reads how much a name leaves of the one before, and how many
+// bytes say so; none if they do not (git: varint.c, decode_varint).
+func stripLength(b []byte) (value uint64, used int) {
+	for i, c := range b[:min(len(b), 8)] {
+		if i > 0 {
+			value++
+		}
+		value = value<<7 | uint64(c&0x7f)
+		if c&0x80 == 0 {
+			return value, i + 1
+		}
+	}
+	return 0, 0
+}
+
+func (r *indexReader) extensions(at int) error {
+	for at+8 <= len(r.text)-r.hash {
+		size := int(binary.BigEndian.Uint32(r.text[at+4:]))
+		body := at + 8
+		if size > len(r.text)-r.hash-body {
+			return errIndex
+		}
+		switch string(r.text[at : at+4]) {
+		case "link":
+			if size < r.hash {
+				return errIndex
+			}
+			if r.shared = hex.EncodeToString(r.text[body : body+r.hash]); strings.Trim(r.shared, "0") == "" {
+				r.shared = ""
+			}
+		case "IEOT":
+			for block := body + 4; block+8 <= body+size; block += 8 {
+				from, n := binary.BigEndian.Uint32(r.text[block:]), binary.BigEndian.Uint32(r.text[block+4:])
+				if _, err := r.entries(int(from), n); err != nil {
+					return err
+				}
+			}
+		}
+		at = body + size
+	}
+	return nil
+}
