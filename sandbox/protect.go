@@ -39,8 +39,8 @@ import (
 // Bounds of a protector.
 //
 // What a box can drive up never ends a look: what is new beyond such a bound
-// is taken away as long as it is new, and what was there when no command ran
-// is looked at first and stays protected.
+// is taken away as long as it is new, and the paths that were there when no
+// command ran are looked at first and stay protected.
 const (
 	maxPins      = 256    // more are watched
 	maxExtra     = 64     // paths that configuration or a policy adds
@@ -97,6 +97,7 @@ type protector struct {
 	seen    []mark          // what the last look looked at; nil where that says nothing
 	plain   map[string]mark // directories of the workspace without a repository
 	homes   []*home         // the directories with one, those known longest first
+	made    map[ident]bool  // those that a command made since
 	setIDs  []string        // files whose mode gives rights away
 	record  string          // where homes and setIDs are kept for the next server; empty for nowhere
 	unsaved bool            // they are not yet
@@ -148,7 +149,7 @@ func newProtector(workspace *os.File, also []string, record string) (*protector,
 		return nil, fmt.Errorf("open the workspace to protect it: %w", err)
 	}
 	p := &protector{
-		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, seed: maphash.MakeSeed(), record: record,
+		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, seed: maphash.MakeSeed(), record: record,
 	}
 	p.pulse.mu, p.pulse.look = &p.mu, p.beat
 	err = p.prepare(also)
@@ -252,7 +253,7 @@ func (p *protector) list() ([]pin, error) {
 	choose := func(one pin) {
 		for at := one.Path; at != "."; at = path.Dir(at) {
 			if g := p.guards[at]; g != nil && !g.loose && !g.watched {
-				chosen[at] = true // with what it lies in: who moves that would take the pin along
+				chosen[at] = true // with the directories that it lies in: to move one would move the pin along
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -94,6 +95,10 @@ func (l *look) below(name string, skipped map[string]bool) bool {
 		}
 		return true
 	}
+	var st unix.Stat_t
+	if l.repositoryIn(dir, name) && unix.Fstat(int(dir.Fd()), &st) == nil && len(l.p.made) < maxHomes {
+		l.p.made[identOf(&st)] = true
+	}
 	l.inHome(dir, name)
 	return true
 }
@@ -134,6 +139,10 @@ func (l *look) bareAt(dir *os.File, at string) bool {
 			return bare
 		}
 		l.tell(path.Join(at, "HEAD"), "was removed: with it the directory is a bare repository, of which git runs hooks or configuration.")
+		return bare
+	}
+	if bare {
+		l.links(dir, at, cmp.Or(at, ".")) // without core.bare git takes it for the work tree as well
 	}
 	return bare
 }

@@ -21,13 +21,19 @@ type home struct {
 	path string
 	id   birth
 	dir  *os.File // O_PATH; as long as it is open no other directory gets the inode
+	made bool     // by a command, so another one may move it
 }
 
 // findHomes looks at the repositories that are known, wherever they are now.
 func (l *look) findHomes() {
 	kept := l.p.homes[:0]
 	for i, h := range l.p.homes {
+		was := h.path
+		place := l.p.guards[was]
 		dir, err := l.p.find(h)
+		if dir != nil && h.path != was && !l.adopt && !h.made && place != nil && !place.held {
+			dir, err = l.moveBack(h, was, dir)
+		}
 		if err != nil {
 			l.fail(h.path, err)
 		}
@@ -50,6 +56,38 @@ func (l *look) findHomes() {
 	l.loose = false
 }
 
+// moveBack puts a person's repository, which a command has moved, back to where
+// it was: people and their programs go there by its name.
+func (l *look) moveBack(h *home, was string, dir *os.File) (*os.File, error) {
+	defer dir.Close()
+	now := h.path
+	to, err := openDir(l.p.root, path.Dir(was), unix.O_PATH)
+	if err != nil {
+		return nil, fmt.Errorf("put back: %w", err)
+	}
+	defer to.Close()
+	from, err := openDir(l.p.root, path.Dir(now), unix.O_PATH)
+	if err != nil {
+		return nil, fmt.Errorf("put back: %w", err)
+	}
+	defer from.Close()
+	if st, err := statAt(to, path.Base(was)); err != nil || st != nil {
+		l.remove(to, was, path.Base(was), &rule{why: "a repository that a command has moved away was there"})
+	}
+	err = mayWrite(to, func() error {
+		return mayWrite(from, func() error {
+			return unix.Renameat2(int(from.Fd()), path.Base(now), int(to.Fd()), path.Base(was), unix.RENAME_NOREPLACE)
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("put back from %s: %w", plain(now), err)
+	}
+	l.p.moved(now, was)
+	h.path = was
+	l.tell(was, "had been moved to `%s` and was put back: it is a repository that a person uses there.", plain(now))
+	return l.p.openHome(was, h.id.ident)
+}
+
 // settle makes a directory of the workspace a home, if a repository is in it
 // and a person does not have too many. It reports whether it is looked at.
 func (l *look) settle(dir *os.File, name string) bool {
@@ -70,8 +108,9 @@ func (l *look) settle(dir *os.File, name string) bool {
 		l.fail(name, err)
 		return true
 	}
-	l.p.homes = append(l.p.homes, &home{path: name, id: id, dir: held})
+	l.p.homes = append(l.p.homes, &home{path: name, id: id, dir: held, made: l.p.made[id.ident]})
 	l.p.unsaved = true
+	delete(l.p.made, id.ident)
 	l.loose = l.first && len(l.p.homes) > maxPinnedGit
 	l.atHome(dir, name)
 	l.loose = false

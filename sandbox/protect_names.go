@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The reasons, as the agent is told them.
+// The reasons, in the words that an agent reads.
 const (
 	byShell  = "a shell runs what it says"
 	byEntry  = "it runs when a person enters the directory"
@@ -19,7 +19,7 @@ const (
 )
 
 // protectedNames are the paths, from the top of a workspace, that a box may
-// neither change nor make, by who would run them. The last part of a path may
+// neither change nor make, by the program that would run them. The last part of a path may
 // be a pattern of path.Match; it is matched whatever the case, as a file
 // system may not tell cases apart.
 // docs/protected-paths.md gives the reason for each, and for what is not here;

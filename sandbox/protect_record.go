@@ -59,8 +59,8 @@ type recordEntry struct {
 }
 
 // recordFile is where the record of a workspace is, in a state directory; empty
-// for none. It goes by the path: another directory at the same path has none of
-// the inodes.
+// if there is no such directory. The path names it: another workspace at the
+// same path has other inodes.
 func recordFile(state, workspace string) string {
 	if state == "" {
 		return ""

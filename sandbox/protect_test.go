@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -46,6 +48,7 @@ func protect(t testing.TB, dir string, also ...string) *protector {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.pulse.closed = true // a test says when there is a look
 	t.Cleanup(func() { p.close() })
 	return p
 }
@@ -1158,5 +1161,101 @@ func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
 	text, err := os.ReadFile(dir + "/.git/config")
 	if want := "[core]\n\tbare = false\n[user]\n\tname = person\n[alias]\n"; err != nil || string(text) != want {
 		t.Errorf("got %q, %v; want %q", text, err, want)
+	}
+}
+
+// The table of docs/protected-paths.md is the one of the code.
+func TestProtectedNamesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/protected-paths.md")
+	must(t, err)
+	_, what, _ := strings.Cut(string(text), "\n## What\n")
+	what, _, _ = strings.Cut(what, "\nOf the repository in `.git`")
+	documented := map[string]bool{}
+	for line := range strings.Lines(what) {
+		cells := strings.Split(line, "|")
+		if len(cells) > 2 {
+			line = cells[1]
+		} else if !strings.Contains(line, "/") {
+			continue // words
+		}
+		for i, part := range strings.Split(line, "`") {
+			if i%2 == 1 {
+				documented[part] = true
+			}
+		}
+	}
+	inCode := map[string]bool{}
+	for _, names := range protectedNames {
+		for _, name := range names {
+			inCode[name] = true
+		}
+	}
+	for _, name := range repositoryNames {
+		inCode[name] = true
+	}
+	if diff := cmp.Diff(inCode, documented); diff != "" {
+		t.Errorf("in the code (-) and documented (+):\n%s", diff)
+	}
+}
+
+// A protected name is one whatever its case, for a file system that does not
+// tell cases apart, and so is what lies in it.
+func TestProtectedAs(t *testing.T) {
+	for at, want := range map[string]bool{
+		".vscode": true, ".VSCode/tasks.json": true, "My.CODE-workspace": true, "mise.dev.toml": true, ".config/mise/conf.d/x.toml": true,
+		"mise/config.toml": true, "proj/.hg/hgrc": true, ".hg/hgrc": true, ".autoenv.zsh": true,
+		"mise/main.go": false, "sub/.vscode": false, ".config": false, "a/b/.hg/hgrc": false, ".hg/store": false, "vscode": false,
+	} {
+		if got := protectedAs(at) != ""; got != want {
+			t.Errorf("%s: got %v, want %v", at, got, want)
+		}
+	}
+}
+
+// While a command runs the next look comes by itself, and Close waits for it.
+func TestAWorkspaceIsLookedAtWhileACommandRuns(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workspace")
+	must(t, os.Mkdir(dir, 0o755))
+	synctest.Test(t, func(t *testing.T) {
+		p := protect(t, dir)
+		p.pulse.closed = false
+		w, err := p.begin(&ward{}, func(error) {})
+		must(t, err)
+		put(t, dir+"/.envrc", "evil\n")
+		late := time.NewTimer(2 * lookEvery)
+		<-late.C
+		synctest.Wait()
+		if _, err := os.Lstat(dir + "/.envrc"); err == nil {
+			t.Error(".envrc is there after two seconds")
+		}
+		if told := w.told(); len(told) != 1 {
+			t.Errorf("told %v while the command runs, want one thing", told)
+		}
+		if told, err := w.end(); err != nil || len(told) != 1 {
+			t.Errorf("told %v, %v at the end, want one thing", told, err)
+		}
+	})
+}
+
+// A command whose box cannot be protected any more is ended while it runs.
+func TestALostWorkspaceEndsItsBoxes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workspace")
+	put(t, dir+"/.husky/pre-commit", "mine\n")
+	p := protect(t, dir)
+	lost := 0
+	_, err := p.begin(&ward{}, func(error) { lost++ })
+	must(t, err)
+	must(t, os.Rename(dir+"/.husky", dir+"/old"))
+	put(t, dir+"/.husky/pre-commit", "whose?\n")
+	for range maxFailed {
+		must(t, os.RemoveAll(dir+"/.husky"))
+		put(t, dir+"/.husky/pre-commit", "whose?\n")
+		p.mu.Lock()
+		p.guards[".husky"].held = true // as long as nobody has seen that its pin is lost
+		p.mu.Unlock()
+		p.beat()
+	}
+	if lost != 1 {
+		t.Errorf("its box was ended %d times, want once", lost)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // A command may run for hours, and what it makes has its effect as soon as it
 // is there. So a protector looks at the workspace again while commands run, and
-// the commands are told what was taken back when they ask.
+// each command can ask what was taken back.
 
 const (
 	// lookEvery is how long after one look the next one comes. One that takes
@@ -60,7 +60,7 @@ func (p *pulse) beat() {
 	}
 }
 
-// close waits for a look that is under way; there is none after it.
+// close waits for a look that is under way; no other follows.
 func (p *pulse) close() {
 	p.mu.Lock()
 	p.closed = true
