@@ -98,6 +98,7 @@ type protector struct {
 	plain   map[string]mark // directories of the workspace without a repository
 	homes   []*home         // the directories with one, those known longest first
 	made    map[ident]bool  // those that a command made since
+	vacant  map[string]bool // where a command has removed one that it did not make
 	setIDs  []string        // files whose mode gives rights away
 	record  string          // where homes and setIDs are kept for the next server; empty for nowhere
 	unsaved bool            // they are not yet
@@ -149,7 +150,7 @@ func newProtector(workspace *os.File, also []string, record string) (*protector,
 		return nil, fmt.Errorf("open the workspace to protect it: %w", err)
 	}
 	p := &protector{
-		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, seed: maphash.MakeSeed(), record: record,
+		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, seed: maphash.MakeSeed(), record: record,
 	}
 	p.pulse.mu, p.pulse.look = &p.mu, p.beat
 	err = p.prepare(also)

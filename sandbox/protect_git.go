@@ -124,8 +124,8 @@ func (l *look) inHome(dir *os.File, at string) {
 
 // bareAt looks at a directory that git would take for a repository without a
 // ".git" (git: setup.c, is_git_directory): made of innocent names, it runs what
-// its config says for everybody who enters it. It reports whether there is one.
-func (l *look) bareAt(dir *os.File, at string) bool {
+// its config says for everybody who enters it.
+func (l *look) bareAt(dir *os.File, at string) {
 	bare := isBare(dir)
 	switch {
 	case !bare:
@@ -136,15 +136,14 @@ func (l *look) bareAt(dir *os.File, at string) bool {
 		// own, and only be made to look like a repository.
 		if err := removeAt(dir, "HEAD", &l.left); err != nil {
 			l.fail(path.Join(at, "HEAD"), err)
-			return bare
+			return
 		}
 		l.tell(path.Join(at, "HEAD"), "was removed: with it the directory is a bare repository, of which git runs hooks or configuration.")
-		return bare
+		return
 	}
 	if bare {
 		l.links(dir, at, cmp.Or(at, ".")) // without core.bare git takes it for the work tree as well
 	}
-	return bare
 }
 
 func isBare(dir *os.File) bool {
@@ -205,20 +204,19 @@ func (l *look) clean(dir *os.File, at string) bool {
 	})
 }
 
-// gitAt looks at a ".git": the directory, or the file that says where it is. It
-// reports whether there was something.
-func (l *look) gitAt(dir *os.File, at string) bool {
+// gitAt looks at a ".git": the directory, or the file that says where it is.
+func (l *look) gitAt(dir *os.File, at string) {
 	name := path.Base(at)
 	st, err := statAt(dir, name)
 	if err != nil {
 		// Without the right to search a directory nobody finds a repository in
 		// it; giving it changes the directory's time.
-		return false
+		return
 	}
 	file := rule{why: "git would use a repository that is outside of the workspace, is too deep in it, or is not one", dir: true}
 	file.text = func(text []byte) bool { return l.gitFile(at, text) }
 	if st == nil && at != ".git" && l.p.guards[at] == nil {
-		return false
+		return
 	}
 	l.seal(dir, at, file)
 	switch {
@@ -244,7 +242,6 @@ func (l *look) gitAt(dir *os.File, at string) bool {
 			l.gitTarget(path.Dir(at), to)
 		}
 	}
-	return st != nil
 }
 
 // gitFile reports whether the text of a ".git" file leads to a directory in

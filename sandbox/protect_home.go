@@ -39,6 +39,9 @@ func (l *look) findHomes() {
 		}
 		if dir == nil && err == nil {
 			l.p.forget(h.path)
+			if !l.adopt && !h.made && len(l.p.vacant) < maxHomes {
+				l.p.vacant[h.path] = true
+			}
 			h.dir.Close()
 			l.p.unsaved = true
 			continue
@@ -50,6 +53,14 @@ func (l *look) findHomes() {
 		l.loose = l.first && i >= maxPinnedGit
 		l.atHome(dir, h.path)
 		dir.Close()
+	}
+	// Where a command has removed a person's repository, none may lead to
+	// another one by its name.
+	for at := range l.p.vacant {
+		if dir, err := openDir(l.p.root, path.Dir(at), unix.O_PATH); err == nil {
+			l.seal(dir, at, rule{why: "a person's repository was there", through: true})
+			dir.Close()
+		}
 	}
 	clear(l.p.homes[len(kept):])
 	l.p.homes = kept
@@ -156,7 +167,10 @@ func (p *protector) find(h *home) (*os.File, error) {
 			return nil, err
 		}
 		rel, err := filepath.Rel(top, now)
-		if err != nil || rel == "." || !inside(rel) {
+		if err != nil {
+			return nil, err
+		}
+		if rel == "." || !inside(rel) {
 			return nil, nil //nolint:nilnil // no box can move it out of the workspace: it is a person's doing
 		}
 		dir, err := p.openHome(rel, h.id.ident)

@@ -136,7 +136,7 @@ func (s *siege) step() {
 	case 15: // the index names a repository deep in the work tree
 		deep := fmt.Sprintf("deep%d/x/y", s.r.IntN(3))
 		repository(at(h)+"/"+deep, s.evil())
-		c := exec.Command("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+","+deep) //nolint:noctx // it ends at once
+		c := exec.Command("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+","+deep)
 		c.Dir, c.Env = at(h), []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "GIT_CONFIG_NOSYSTEM=1"}
 		_ = c.Run()
 	case 16:
