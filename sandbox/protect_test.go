@@ -698,9 +698,10 @@ func TestManyRepositories(t *testing.T) {
 		t.Errorf("told %v; before (-) and after (+):\n%s", told, diff)
 	}
 	watched := ""
+	all := pinned(t, p)
 	for i := range many {
 		name := fmt.Sprintf("r%d", i)
-		if _, ok := pinned(t, p)[name+"/.git"]; !ok && !p.skipped[name] {
+		if _, ok := all[name+"/.git"]; !ok && !p.skipped[name] {
 			watched = name
 		}
 	}
