@@ -72,6 +72,7 @@ PROPERTIES ?= \
 	mcp/tools:TestProfilesHaveBoxes \
 	sandbox:TestCommandsApart|TestCommandsApartByNamespace \
 	sandbox:TestApplyProperty \
+	sandbox:TestRandomCommandsNeverReachARepository \
 	sandbox:TestRandomExecs \
 	sandbox/egress:TestRandomSecretDoesNotComeBack \
 	policies/approval:TestWhatIsShownIsWhatIsBound \

@@ -53,8 +53,8 @@ func protect(t testing.TB, dir string, also ...string) *protector {
 	return p
 }
 
-// started are the commands that run in workspaces.
-var started = struct {
+// begun are the commands that run in workspaces.
+var begun = struct {
 	sync.Mutex
 	watches map[*protector][]*watch
 }{watches: map[*protector][]*watch{}}
@@ -64,18 +64,18 @@ var started = struct {
 func (p *protector) start() error {
 	w, err := p.begin(&ward{}, func(error) {})
 	if err == nil {
-		started.Lock()
-		defer started.Unlock()
-		started.watches[p] = append(started.watches[p], w)
+		begun.Lock()
+		defer begun.Unlock()
+		begun.watches[p] = append(begun.watches[p], w)
 	}
 	return err
 }
 
 func (p *protector) stop() ([]Reverted, error) {
-	started.Lock()
-	w := started.watches[p][0]
-	started.watches[p] = started.watches[p][1:]
-	started.Unlock()
+	begun.Lock()
+	w := begun.watches[p][0]
+	begun.watches[p] = begun.watches[p][1:]
+	begun.Unlock()
 	return w.end()
 }
 
