@@ -192,7 +192,8 @@ type taskAnswer struct {
 }
 
 // taskOf is how a task of a session stands: one that runs, or one that is kept.
-func (s *Server) taskOf(ctx context.Context, session *Session, id string) (*deferred, *taskResult, error) {
+// meta is that of the request which wants to know.
+func (s *Server) taskOf(ctx context.Context, session *Session, id string, meta sdk.Meta) (*deferred, *taskResult, error) {
 	s.mu.Lock()
 	d := s.deferred[id]
 	s.mu.Unlock()
@@ -210,7 +211,7 @@ func (s *Server) taskOf(ctx context.Context, session *Session, id string) (*defe
 	case err != nil:
 		return nil, nil, fault(internalError, "task %.80q: %v", id, err)
 	}
-	detail, err := s.kept(t)
+	detail, err := s.kept(t, s.structures(session, meta))
 	return nil, detail, err
 }
 

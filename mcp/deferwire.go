@@ -69,8 +69,10 @@ func (d *deferred) detail() *taskResult {
 	return out
 }
 
-// kept is a task that is kept as tasks/get has it.
-func (s *Server) kept(t Task) (*taskResult, error) {
+// kept is a task that is kept as tasks/get has it. What its call returned is as
+// the call asked for it; a result that the task has without a call is structured
+// or not.
+func (s *Server) kept(t Task, structured bool) (*taskResult, error) {
 	out := &taskResult{
 		ResultType: resultComplete, TaskID: t.ID, Status: t.State, StatusMessage: t.Message,
 		CreatedAt: stamp(t.Created), LastUpdatedAt: stamp(t.Updated), PollIntervalMs: pollEvery.Milliseconds(),
@@ -86,8 +88,11 @@ func (s *Server) kept(t Task) (*taskResult, error) {
 			return nil, fault(internalError, "task %.80q: what is kept of it: %v", t.ID, err)
 		}
 	case t.State == TaskCompleted && t.Result != nil:
-		var err error
-		if a.Result, err = sdkResult(t.Result, s.cfg.Limits.Response); err != nil {
+		res, err := t.Result.shown(structured)
+		if err != nil {
+			return nil, err
+		}
+		if a.Result, err = sdkResult(res, s.cfg.Limits.Response); err != nil {
 			return nil, err
 		}
 	case t.State == TaskFailed:
@@ -150,7 +155,7 @@ func addTaskMethod[R sdk.Result](s *Server, method string, do func(context.Conte
 			if err != nil {
 				return none, err
 			}
-			d, t, err := s.taskOf(ctx, session, p.TaskID)
+			d, t, err := s.taskOf(ctx, session, p.TaskID, p.Meta)
 			if err != nil {
 				return none, err
 			}

@@ -78,6 +78,9 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 			return false
 		}
 	}
+	if asksStructure(meta, capabilities) {
+		return false
+	}
 	if m.era() == legacy {
 		return meta[0] == '{'
 	}
@@ -144,6 +147,10 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 		ctx = withInput(ctx, c.input)
 	}
 	res, err := s.call(ctx, g.session, c.name, c.args, s.cfg.Patience, progress)
+	if err == nil {
+		// What asks otherwise goes through the sdk.
+		res, err = res.shown(s.structures(g.session, nil))
+	}
 	if err == nil {
 		frame, err = s.resultFrame(e.msg.id, res, in)
 	}

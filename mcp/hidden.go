@@ -35,16 +35,23 @@ func (s *Server) hidesFrom(tenant, tool string) bool {
 	return ok && h.Hidden(tenant, tool)
 }
 
-// shown is a list of tools without those that are hidden from who asks.
-func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, r *sdk.ListToolsResult) *sdk.ListToolsResult {
+// shown is a list of tools without those that are hidden from who asks, and with
+// output schemas where who asks wants structured results. meta is the request's.
+func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
 	hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
-	if session, err := s.sessionOf(ctx, ss); err == nil {
+	session, err := s.sessionOf(ctx, ss)
+	if err == nil {
 		hides = func(tool string) bool { return s.hides(session, tool) }
 	}
 	out := *r
 	out.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return hides(t.Name) })
 	if out.Tools == nil {
 		out.Tools = []*sdk.Tool{}
+	}
+	if s.structures(session, meta) {
+		for i, t := range out.Tools {
+			out.Tools[i] = s.withOutput(t)
+		}
 	}
 	return &out
 }

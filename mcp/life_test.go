@@ -43,7 +43,7 @@ func TestErrorIsToldToTheAgent(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	ty := newToy(t)
+	ty := newToy(t, structured)
 	c := ty.connect(t)
 	c.greet(revLegacy)
 	for _, tt := range []struct{ text, want string }{
@@ -401,8 +401,8 @@ func TestModern(t *testing.T) {
 		want       []string
 	}{
 		{"discover", modern("1", "server/discover", ``), []string{`"supportedVersions":["2026-07-28"`, `"prompts":{`, `"tools":{`, `"name":"toy"`}},
-		{"list", modern("2", "tools/list", ``), []string{`"inputSchema":{`, `"outputSchema":{`, `"ttlMs":300000`, `"resultType":"complete"`, `"anthropic/maxResultSizeChars":500000`}},
-		{"call", modern("3", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), []string{`"text":"hi"`, `"structuredContent":{"said":"hi"}`, `"resultType":"complete"`, `"io.modelcontextprotocol/serverInfo"`}},
+		{"list", modern("2", "tools/list", ``), []string{`"inputSchema":{`, `"ttlMs":300000`, `"resultType":"complete"`, `"anthropic/maxResultSizeChars":500000`}},
+		{"call", modern("3", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), []string{`"text":"hi"`, `"resultType":"complete"`, `"io.modelcontextprotocol/serverInfo"`}},
 		{"call without arguments", modern("4", "tools/call", `"name":"steps",`), []string{`"text":"done"`}},
 		{"unknown tool", modern("5", "tools/call", `"name":"ecko",`), []string{`-32602`, `did you mean`, `echo`}},
 		{"no prompts", modern("7", "prompts/list", ``), []string{`"prompts":[]`}},

@@ -38,6 +38,7 @@ type notifyFunc func(*jsonrpc.Request) error
 // listener is a subscription to tasks.
 type listener struct {
 	session *Session
+	meta    sdk.Meta // of its request
 	ids     []string
 	acked   chan any      // gets the subscription's id once it is acknowledged
 	wake    chan struct{} // gets a token when something changed
@@ -84,10 +85,10 @@ func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.Sub
 		return nil, err
 	}
 	notify, _ := ctx.Value(notifyKey{}).(notifyFunc)
-	l := &listener{session: session, acked: make(chan any, 1), wake: make(chan struct{}, 1), changed: make(map[string]bool)}
+	l := &listener{session: session, meta: req.Params.Meta, acked: make(chan any, 1), wake: make(chan struct{}, 1), changed: make(map[string]bool)}
 	for _, raw := range ids {
 		id, _ := raw.(string)
-		if _, _, err := s.taskOf(ctx, session, id); err == nil && notify != nil {
+		if _, _, err := s.taskOf(ctx, session, id, nil); err == nil && notify != nil {
 			l.ids = append(l.ids, id)
 			l.changed[id] = true // how it stands now
 		}
@@ -135,7 +136,7 @@ func (s *Server) tellTasks(ctx context.Context, l *listener, notify notifyFunc) 
 			if !changed {
 				continue
 			}
-			_, t, err := s.taskOf(ctx, l.session, id)
+			_, t, err := s.taskOf(ctx, l.session, id, l.meta)
 			if err != nil {
 				continue // it is kept no longer, and whoever asks is told so
 			}

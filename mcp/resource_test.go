@@ -88,7 +88,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 	hi := c.greet(revLegacy)
 	for _, want := range []string{
 		`"resources":{"listChanged":true,"subscribe":true}`, `"prompts":{"listChanged":true}`,
-		`"completions":{}`, `"tools":{"listChanged":true}`, `"experimental":{"resources/search":{}}`,
+		`"completions":{}`, `"tools":{"listChanged":true}`, `"experimental":{"belljar.dev/structured":{},"resources/search":{}}`,
 	} {
 		if !strings.Contains(hi.raw, want) {
 			t.Errorf("initialize: got %s, want %s in it", hi.raw, want)

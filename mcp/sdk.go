@@ -20,7 +20,7 @@ func newSDK(s *Server) *sdk.Server {
 	capabilities := &sdk.ServerCapabilities{
 		Prompts:      &sdk.PromptCapabilities{ListChanged: true},
 		Resources:    &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
-		Experimental: map[string]any{methodSearch: map[string]any{}},
+		Experimental: map[string]any{methodSearch: map[string]any{}, structuredKey: map[string]any{}},
 		Extensions:   map[string]any{tasksExtension: map[string]any{}},
 	}
 	if s.cfg.Fixtures {
@@ -86,7 +86,11 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			res, err = next(ctx, method, req)
 		}
 		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
-			res = s.shown(ctx, ss, list)
+			var meta sdk.Meta
+			if r, ok := req.(*sdk.ListToolsRequest); ok && r.Params != nil {
+				meta = r.Params.Meta
+			}
+			res = s.shown(ctx, ss, meta, list)
 		}
 		return res, wireCode(err, eraOf(req), method)
 	}
@@ -191,11 +195,12 @@ func (s *Server) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Reque
 	}
 	if p, ok := req.GetParams().(*sdk.InitializeParams); ok && p != nil && p.ClientInfo != nil {
 		session.setClient(p.ClientInfo.Name, p.ClientInfo.Version)
+		session.structured.Store(p.Capabilities != nil && declaresStructure(p.Capabilities.Experimental))
 	}
 	return nil
 }
 
-// sdkTool is what the sdk lists of a tool.
+// sdkTool is what the sdk lists of a tool; shown adds its output schema.
 func sdkTool(info ToolInfo) *sdk.Tool {
 	destructive := info.Destructive && !info.ReadOnly
 	t := &sdk.Tool{
@@ -205,9 +210,6 @@ func sdkTool(info ToolInfo) *sdk.Tool {
 			Title: info.Title, ReadOnlyHint: info.ReadOnly, IdempotentHint: info.Idempotent,
 			DestructiveHint: &destructive, OpenWorldHint: &info.OpenWorld,
 		},
-	}
-	if info.OutputSchema != nil {
-		t.OutputSchema = info.OutputSchema
 	}
 	if info.MaxResultChars > 0 {
 		t.Meta = sdk.Meta{"anthropic/maxResultSizeChars": info.MaxResultChars}
@@ -259,6 +261,9 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, wait, progress)
 	stop() // progress comes before the answer
 	if err != nil {
+		return nil, err
+	}
+	if res, err = res.shown(s.structures(session, req.Params.Meta)); err != nil {
 		return nil, err
 	}
 	out, err := sdkResult(res, s.cfg.Limits.Response)

@@ -51,6 +51,9 @@ type Config struct {
 	// called from many goroutines. Without it calls that are bound to it are refused.
 	Redact func(text string, what []policies.Redaction) string
 	Limits Limits // see there
+	// Structured gives every client structured results and output schemas beside
+	// the texts, not only those that ask for them.
+	Structured bool
 	// Patience is how long clients are expected to wait for a call; 45 s. Common
 	// ones give up after 60.
 	Patience time.Duration
@@ -131,8 +134,8 @@ func New(cfg Config) (*Server, error) {
 }
 
 // ToolInfo is a registered tool and the schemas of its input and output.
-// OutputSchema is what clients are told of results, the members and their
-// types; ResultSchema tells all of them. Both are empty where the tool has no
+// OutputSchema is what clients that ask for structured results are told of them,
+// the members and their types; ResultSchema tells all of them. Both are empty where the tool has no
 // structured result.
 type ToolInfo struct {
 	Tool

@@ -28,6 +28,8 @@ type Session struct {
 	door   *admission
 	layer  atomic.Pointer[policies.Layer] // below the policy, for this session; nil for none
 
+	structured atomic.Bool // its initialize asked for structured results
+
 	asking sync.WaitGroup // of questions to the client
 
 	mu      sync.Mutex

@@ -229,7 +229,7 @@ func TestSessionNarrows(t *testing.T) {
 func TestRuleLimits(t *testing.T) {
 	_, with := newOffice(t, "rules:\n  - {id: few, match: {tool: echo}, decision: allow, limit: {calls: 2/h}}\n  - {id: one, match: {tool: hang}, decision: allow, limit: {concurrent: 1}}\n")
 	audit := &witness{}
-	ty := newToy(t, with, func(c *mcp.Config) { c.Audit = audit })
+	ty := newToy(t, with, structured, func(c *mcp.Config) { c.Audit = audit })
 	c := ty.connect(t)
 	c.greet(revLegacy)
 	c.send(call("1", "echo", `{"text":"hi"}`), call("2", "echo", `{"text":"hi"}`))

@@ -11,6 +11,9 @@ import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const [belljar, workspace, policy, state] = process.argv.slice(2);
 
+// What a program declares that wants structured results beside the texts.
+const experimental = { "belljar.dev/structured": {} };
+
 const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
 
 const transport = () =>
@@ -22,7 +25,7 @@ const transport = () =>
 
 const bash = (client, command) => client.callTool({ name: "Bash", arguments: { command } });
 
-const client = new Client({ name: "approvals", version: "1" }, { capabilities: {} });
+const client = new Client({ name: "approvals", version: "1" }, { capabilities: { experimental } });
 await client.connect(transport());
 await client.listTools();
 const denied = await bash(client, "true; rm -rf /");
@@ -47,7 +50,7 @@ console.log("ok  refusals as structuredContent, checked against the output schem
 // Elicitation: the client shows the question, and what its person says holds.
 const asked = [];
 async function asks(answer) {
-  const client = new Client({ name: "approvals", version: "1" }, { capabilities: { elicitation: {} } });
+  const client = new Client({ name: "approvals", version: "1" }, { capabilities: { experimental, elicitation: {} } });
   client.setRequestHandler(ElicitRequestSchema, (request) => {
     asked.push(request.params);
     return answer;

@@ -14,7 +14,8 @@ writeFileSync(`${workspace}/hello.md`, "# hello\n");
 
 async function resources(name, era, transport) {
   const mode = era === "modern" ? { pin: "2026-07-28" } : "legacy";
-  const client = new Client({ name: "resources", version: "1" }, { versionNegotiation: { mode } });
+  const capabilities = { experimental: { "belljar.dev/structured": {} } };
+  const client = new Client({ name: "resources", version: "1" }, { capabilities, versionNegotiation: { mode } });
   const news = [];
   let heard;
   client.setNotificationHandler("notifications/resources/updated", (n) => {
@@ -22,10 +23,10 @@ async function resources(name, era, transport) {
     heard?.();
   });
   await client.connect(transport);
-  const capabilities = client.getServerCapabilities();
-  assert.equal(capabilities.resources.subscribe, true);
-  assert.ok(capabilities.completions && capabilities.prompts.listChanged);
-  assert.ok("io.modelcontextprotocol/tasks" in capabilities.extensions);
+  const offered = client.getServerCapabilities();
+  assert.equal(offered.resources.subscribe, true);
+  assert.ok(offered.completions && offered.prompts.listChanged);
+  assert.ok("io.modelcontextprotocol/tasks" in offered.extensions);
 
   // Files, by the policy's path rules and the box's view.
   const { resources: listed } = await client.listResources();

@@ -8,13 +8,17 @@ import { once } from "node:events";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
 
 const [belljar, workspace] = process.argv.slice(2);
+
+// What a program declares that wants structured results beside the texts.
+const structured = { "belljar.dev/structured": {} };
 
 const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
 
 async function session(name, transport) {
-  const client = new Client({ name: "session", version: "1" });
+  const client = new Client({ name: "session", version: "1" }, { capabilities: { experimental: structured } });
   await client.connect(transport);
   const call = (tool, args, options) =>
     client.callTool({ name: tool, arguments: args }, undefined, options);
@@ -29,6 +33,14 @@ async function session(name, transport) {
   for (const t of tools) {
     assert.ok(t.title && t.outputSchema && typeof t.annotations.readOnlyHint === "boolean", t.name);
   }
+
+  // A single request can do without, as a client that declares nothing does.
+  const plain = await client.request(
+    { method: "tools/call", params: { name: "Bash", arguments: { command: "echo plain" }, _meta: { "belljar.dev/structured": false } } },
+    CallToolResultSchema,
+  );
+  assert.match(text(plain), /^plain\n\[belljar exit=0 /);
+  assert.equal(plain.structuredContent, undefined);
 
   const hi = await call("Bash", { command: "cd /tmp && echo hi" });
   assert.equal(hi.isError ?? false, false);

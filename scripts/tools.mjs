@@ -85,7 +85,7 @@ class Run {
   async connect(era, transport) {
     this.era = era;
     const mode = era === "modern" ? { pin: "2026-07-28" } : "legacy";
-    this.client = new Client({ name: "tools", version: "1" }, { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode } });
+    this.client = new Client({ name: "tools", version: "1" }, { capabilities: { experimental: { "belljar.dev/structured": {} }, elicitation: { form: {} } }, versionNegotiation: { mode } });
     this.client.setRequestHandler("elicitation/create", () => {
       this.asked++;
       this.noticed?.();

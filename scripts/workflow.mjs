@@ -10,12 +10,14 @@ import { StdioClientTransport as NextTransport } from "@modelcontextprotocol/cli
 
 const [belljar, workspace, state] = process.argv.slice(2);
 const args = ["serve", "--workspace", workspace, "--state", state];
+// What a program declares that wants structured results beside the texts.
+const experimental = { "belljar.dev/structured": {} };
 const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
 
 // The person at the client answers each form by what it asks.
 const answers = [];
 async function connect() {
-  const client = new Client({ name: "claude-code", version: "1" }, { capabilities: { elicitation: {} } });
+  const client = new Client({ name: "claude-code", version: "1" }, { capabilities: { experimental, elicitation: {} } });
   client.setRequestHandler(ElicitRequestSchema, () => answers.shift());
   await client.connect(new StdioClientTransport({ command: belljar, args, stderr: "inherit" }));
   await client.listTools(); // results are checked against the output schemas then
@@ -56,7 +58,7 @@ console.log("ok  tasks, plans and questions, legacy era");
 
 // The next major version of the SDK speaks the modern era, and answers a result
 // that asks by making the call again.
-const next = new Next({ name: "workflow", version: "1" }, { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: "2026-07-28" } } });
+const next = new Next({ name: "workflow", version: "1" }, { capabilities: { experimental, elicitation: { form: {} } }, versionNegotiation: { mode: { pin: "2026-07-28" } } });
 next.setRequestHandler("elicitation/create", () => answers.shift());
 await next.connect(new NextTransport({ command: belljar, args, stderr: "inherit" }));
 await next.listTools();

@@ -80,7 +80,7 @@ func (s *server) receive(t testing.TB) reply {
 	return r
 }
 
-const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}`
+const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"belljar.dev/structured":{}}},"clientInfo":{"name":"test","version":"1"}}}`
 
 func (s *server) resident(t testing.TB) int64 {
 	t.Helper()

@@ -131,7 +131,7 @@ func restart(t *testing.T, w wire, end func(*serving)) {
 	p := newPlace(t)
 	p.policy = p.file(t, "policy.yaml", restartPolicy)
 	first := p.start(t, w)
-	declared := &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{Extensions: map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}}
+	declared := &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{Experimental: map[string]any{"belljar.dev/structured": map[string]any{}}, Extensions: map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}}}
 	c := first.connect(t, w, declared)
 
 	c.call(t, "TaskManager", map[string]any{"action": "create", "text": "Ship it"})

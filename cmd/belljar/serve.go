@@ -134,6 +134,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 	hooked.flags(c)
 	flow.flags(c)
 	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
+	c.Flags().BoolVar(&s.structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
 	c.Flags().BoolVar(&s.fixtures, "conformance", false, "serve what the protocol's conformance suite calls, too")
 	_ = c.Flags().MarkHidden("conformance") // it is there
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")

@@ -46,6 +46,8 @@ type setup struct {
 	http      bool   // clients come over HTTP
 	fixtures  bool   // for the protocol's conformance suite
 	hostEnv   []string
+
+	structured bool // results for every client, beside the texts
 }
 
 // localTenant is whose calls those of a person at this machine are.
@@ -66,6 +68,7 @@ type works struct {
 	tenant     string           // whose calls are those that come without a token
 	http       bool             // clients come over HTTP
 	fixtures   bool             // for the protocol's conformance suite
+	structured bool             // results for every client, beside the texts
 	hostEnv    []string         // further variables of programs outside boxes
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
@@ -103,7 +106,7 @@ func (w *works) close() {
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
 func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
-	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, hostEnv: s.hostEnv, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, structured: s.structured, hostEnv: s.hostEnv, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	for _, name := range w.hostEnv {
 		if err := hostexec.CheckPass(name); err != nil {
 			return nil, usage("--host-env: %w", err)
@@ -246,6 +249,7 @@ func (w *works) server() (*mcp.Server, error) {
 		Tenants:      w.gate,
 		Redact:       audit.Clean,
 		Fixtures:     w.fixtures,
+		Structured:   w.structured,
 		Log:          w.log,
 	}
 	if w.audit != nil {

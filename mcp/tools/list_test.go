@@ -33,45 +33,60 @@ type listedTool struct {
 }
 
 // TestListIsShort holds what a model has to read of the tools, counted on the
-// wire: the characters of the input schemas and the output schemas together, and
-// the bytes of the whole answer with names, descriptions and annotations. A
-// parameter without a description would be short, and of no use.
+// wire: the characters of the schemas, and the bytes of the whole answer with
+// names, descriptions and annotations. A parameter without a description would be
+// short, and of no use. Output schemas are for clients that ask for structured
+// results.
 func TestListIsShort(t *testing.T) {
 	c := listClient(t)
-	answer := c.ask(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	var got struct {
-		Result struct{ Tools []listedTool }
-	}
-	if err := json.Unmarshal([]byte(answer), &got); err != nil {
-		t.Fatal(err)
-	}
-	in, out, said := 0, 0, 0
-	for _, tool := range got.Result.Tools {
-		in, out, said = in+len(tool.InputSchema), out+len(tool.OutputSchema), said+len(tool.Description)
-		var schema struct {
-			Properties map[string]struct{ Type, Description string }
+	for _, tt := range []struct {
+		params          string
+		structured      bool
+		most, mostBytes int
+	}{
+		{`{}`, false, 8_000, 15_000},
+		{`{"_meta":{"belljar.dev/structured":true}}`, true, 12_000, 20_000},
+	} {
+		answer := c.ask(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":`+tt.params+`}`)
+		var got struct {
+			Result struct{ Tools []listedTool }
 		}
-		if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+		if err := json.Unmarshal([]byte(answer), &got); err != nil {
 			t.Fatal(err)
 		}
-		for name, p := range schema.Properties {
-			if p.Type == "" || p.Description == "" {
-				t.Errorf("%s: %s has the type %q and the description %q", tool.Name, name, p.Type, p.Description)
-			}
+		in, out, said := 0, 0, 0
+		for _, tool := range got.Result.Tools {
+			in, out, said = in+len(tool.InputSchema), out+len(tool.OutputSchema), said+len(tool.Description)
+			tool.check(t, tt.structured)
 		}
-		if tool.Title == "" || tool.Description == "" || len(tool.OutputSchema) == 0 {
-			t.Errorf("%s: has no title, description or output schema", tool.Name)
+		t.Logf("%d tools: %d characters of input schemas, %d of output schemas, %d of descriptions; %d bytes in all", len(got.Result.Tools), in, out, said, len(answer))
+		if len(got.Result.Tools) != 14 || in+out > tt.most || len(answer) > tt.mostBytes {
+			t.Errorf("got %d tools with %d characters of schemas in %d bytes, want 14 with at most %d in %d", len(got.Result.Tools), in+out, len(answer), tt.most, tt.mostBytes)
 		}
-	}
-	t.Logf("%d tools: %d characters of input schemas, %d of output schemas, %d of descriptions; %d bytes in all", len(got.Result.Tools), in, out, said, len(answer))
-	const most, mostBytes = 12_000, 20_000
-	if len(got.Result.Tools) != 14 || in+out > most || len(answer) > mostBytes {
-		t.Errorf("got %d tools with %d characters of schemas in %d bytes, want 14 with at most %d in %d", len(got.Result.Tools), in+out, len(answer), most, mostBytes)
 	}
 }
 
-// TestResultsAreDocumented holds docs/results.md, which tells what tools/list
-// leaves out of the output schemas.
+// check fails for a tool without words for people and models.
+func (tool listedTool) check(t *testing.T, structured bool) {
+	t.Helper()
+	var schema struct {
+		Properties map[string]struct{ Type, Description string }
+	}
+	if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range schema.Properties {
+		if p.Type == "" || p.Description == "" {
+			t.Errorf("%s: %s has the type %q and the description %q", tool.Name, name, p.Type, p.Description)
+		}
+	}
+	if tool.Title == "" || tool.Description == "" || (len(tool.OutputSchema) > 0) != structured {
+		t.Errorf("%s: has no title or description, or an output schema (%t) that was not asked for", tool.Name, len(tool.OutputSchema) > 0)
+	}
+}
+
+// TestResultsAreDocumented holds docs/results.md, which tells what structured
+// results hold, also what the output schemas of tools/list leave out.
 func TestResultsAreDocumented(t *testing.T) {
 	const file = "../../docs/results.md"
 	server, err := mcp.New(mcp.Config{Gate: allowAll{}})
@@ -94,9 +109,15 @@ func TestResultsAreDocumented(t *testing.T) {
 
 const resultsHead = `# What results hold
 
-Beside its text, the result of a call has ` + "`structuredContent`" + ` for programs. The
-output schemas of tools/list name its members and their types, without texts that
-are not always there and without what lies deeper; here they are in full. Members
+A result is text, and images where there are any. The text is enough alone: its
+last line has the status as pairs, and what was cut off says where the rest is.
+A program that wants members asks for ` + "`structuredContent`" + `, which then stands
+beside the text; [protocol.md](protocol.md#structured-results) says how. It is not
+sent otherwise, since some clients show their model nothing else where it is there.
+
+The output schemas of tools/list, which such a program gets too, name the members
+and their types, without texts that are not always there and without what lies
+deeper; here they are in full. Members
 that are not always there are marked with a question mark. A call that was not run
 has nothing but ` + "`refusal`" + `, whose members stand below [Bash](#bash), and a failed
 one may have nothing but its text.

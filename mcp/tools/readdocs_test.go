@@ -60,7 +60,7 @@ func (l *library) open(t testing.TB, b reader.Browser, patience time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.server, err = mcp.New(mcp.Config{Gate: policy, Tenant: "local", Patience: patience}); err != nil {
+	if l.server, err = mcp.New(mcp.Config{Gate: policy, Tenant: "local", Patience: patience, Structured: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.server.Shutdown(context.Background()) })

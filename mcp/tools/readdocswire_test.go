@@ -283,7 +283,7 @@ func TestDocsDrawnOverMCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := mcp.New(mcp.Config{Gate: policy, Patience: time.Minute * testenv.Patience(t)})
+	server, err := mcp.New(mcp.Config{Gate: policy, Patience: time.Minute * testenv.Patience(t), Structured: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"encoding/json"
 	"image"
 	"image/color"
 	"image/png"
@@ -123,8 +122,8 @@ func TestReadImageOverMCP(t *testing.T) {
 	if img, ok := r.Content[1].(*sdk.ImageContent); !ok || img.MIMEType != "image/png" || !bytes.Equal(img.Data, src) {
 		t.Errorf("got %+v", r.Content[1])
 	}
-	if raw, err := json.Marshal(r.StructuredContent); err != nil || !strings.Contains(string(raw), `"shown_width":20`) {
-		t.Errorf("got %s, %v", raw, err)
+	if r.StructuredContent != nil { // which some clients show their model in place of the image
+		t.Errorf("got %v beside the image", r.StructuredContent)
 	}
 	got, err := client.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "image:///workspace/a%20b.png"})
 	if err != nil || len(got.Contents) != 1 || got.Contents[0].MIMEType != "image/png" || !bytes.Equal(got.Contents[0].Blob, src) {

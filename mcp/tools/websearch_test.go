@@ -64,7 +64,7 @@ rules: [{id: all, match: {tool: WebSearch}, decision: allow}]
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { fan.Close() })
-	if e.server, err = mcp.New(mcp.Config{Gate: policy, Tenant: "local"}); err != nil {
+	if e.server, err = mcp.New(mcp.Config{Gate: policy, Tenant: "local", Structured: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.server.Shutdown(context.Background()) })

@@ -1,0 +1,75 @@
+package mcp
+
+import (
+	"encoding/json"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A result is text and images, and has structuredContent only where the client
+// asks for it. Clients such as Claude Code 2.1 and Codex 0.169 give their model
+// the structured content in place of all else, so that it would never see an
+// image, a hint or a notice. Every text is therefore enough alone, and this file
+// is the one place that decides.
+
+// structuredKey is how a client asks for structured results and output schemas:
+// as an experimental capability (with any object) that initialize or, in the
+// modern era, each request declares, or as a member of a request's _meta, true or
+// false, which decides for this request alone.
+const structuredKey = "belljar.dev/structured"
+
+// structures reports whether the answer to a request has structured content.
+// meta is that of the request; session may be nil.
+func (s *Server) structures(session *Session, meta sdk.Meta) bool {
+	if asked, ok := meta[structuredKey].(bool); ok {
+		return asked
+	}
+	capabilities, _ := meta[capabilitiesKey].(map[string]any)
+	experimental, _ := capabilities["experimental"].(map[string]any)
+	return declaresStructure(experimental) || session.structures() || s.cfg.Structured
+}
+
+// declaresStructure reports whether experimental capabilities ask for structured
+// results.
+func declaresStructure(experimental map[string]any) bool {
+	_, ok := experimental[structuredKey]
+	return ok
+}
+
+// structures reports whether the session's initialize asked for structured results.
+func (s *Session) structures() bool { return s != nil && s.structured.Load() }
+
+// asksStructure reports whether the _meta of a call says anything about structured
+// results.
+func asksStructure(meta, capabilities []byte) bool {
+	return member(meta, structuredKey) != nil || member(member(capabilities, "experimental"), structuredKey) != nil
+}
+
+// shown is the result as a client gets it, with its structured part or without. A
+// result of a structured part alone has it as text.
+func (r *Result) shown(structured bool) (*Result, error) {
+	if structured || r.Structured == nil {
+		return r, nil
+	}
+	out := *r // what a handler returned is its own
+	out.Structured = nil
+	if len(r.Content) == 0 {
+		raw, err := json.Marshal(r.Structured)
+		if err != nil {
+			return nil, fault(internalError, "marshal the structured result: %v", err)
+		}
+		out.Content = []Content{{Text: string(raw)}}
+	}
+	return &out, nil
+}
+
+// withOutput is a tool of a list, with its output schema.
+func (s *Server) withOutput(t *sdk.Tool) *sdk.Tool {
+	own, ok := s.tool(t.Name)
+	if !ok || own.info.OutputSchema == nil {
+		return t
+	}
+	out := *t // which the sdk keeps
+	out.OutputSchema = own.info.OutputSchema
+	return &out
+}
