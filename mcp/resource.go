@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -128,7 +130,7 @@ func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceReq
 	if isText(mime) && (strings.HasPrefix(mime, "text/") || utf8.Valid(data)) {
 		c0.Text = strings.ToValidUTF8(string(data), "\ufffd")
 	} else {
-		c0.Blob = data
+		c0.Blob = append([]byte{}, data...) // not nil, which would be left out
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{c0}}, nil
 }
@@ -231,4 +233,45 @@ func refusedRead(r policies.Refusal) *wireError {
 	e := fault(invalidRequest, "%s", r.Text())
 	e.data = map[string]any{"reason": "refused", "refusal": r}
 	return e
+}
+
+// readResult is the answer to resources/read with the text of what is empty in
+// it. The go-sdk leaves an empty text out, and the contents of a resource have
+// either text or blob (2025-11-25, "TextResourceContents"): clients throw.
+type readResult struct{ *sdk.ReadResourceResult }
+
+// withEmptyText is a result as clients can read it.
+func withEmptyText(r *sdk.ReadResourceResult) sdk.Result {
+	if !slices.ContainsFunc(r.Contents, lacksText) {
+		return r
+	}
+	return readResult{r}
+}
+
+func lacksText(c *sdk.ResourceContents) bool { return c.Text == "" && c.Blob == nil }
+
+// MarshalJSON is the sdk's with the contents written anew.
+func (r readResult) MarshalJSON() ([]byte, error) {
+	text, err := r.ReadResourceResult.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	contents := make([]any, len(r.Contents))
+	for i, c := range r.Contents {
+		contents[i] = c
+		if lacksText(c) {
+			contents[i] = struct {
+				*sdk.ResourceContents
+				Text string `json:"text"` // shadows the one that may be left out
+			}{c, ""}
+		}
+	}
+	if all["contents"], err = json.Marshal(contents); err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
 }

@@ -228,3 +228,38 @@ func TestListen(t *testing.T) {
 		t.Errorf("news: %s", got)
 	}
 }
+
+// What is empty has a text or a blob all the same, in both eras: the contents of a
+// resource have one of them, and clients throw where neither is there.
+func TestEmptyResources(t *testing.T) {
+	site := newSite(t)
+	for template, mime := range map[string]string{"empty://{n}": "text/plain", "void://{n}": "image/png"} {
+		site.AddResource(mcp.Resource{
+			Template: template, Name: "empty", MIME: mime,
+			Read: func(context.Context, *mcp.Session, string) ([]byte, string, error) { return nil, "", nil },
+		})
+	}
+	old, young := site.connect(t), site.connect(t)
+	old.greet(revLegacy)
+	headers := site.greet()
+	for _, tt := range []struct{ uri, want string }{
+		{"empty://1", `"contents":[{"uri":"empty://1","mimeType":"text/plain","text":""}]`},
+		{"void://1", `"contents":[{"uri":"void://1","mimeType":"image/png","blob":""}]`},
+		{"note://7", `"contents":[{"uri":"note://7","mimeType":"text/plain","text":"seven"}]`},
+	} {
+		params := fmt.Sprintf(`"uri":%q`, tt.uri)
+		oldLine := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{%s}}`, params)
+		youngLine := modern("1", "resources/read", params+",")
+		old.send(oldLine)
+		young.send(youngLine)
+		for way, raw := range map[string]string{
+			"stdio, 2025-11-25": old.next().raw, "stdio, 2026-07-28": young.next().raw,
+			"HTTP, 2025-11-25": site.do("POST", oldLine, headers...).last().raw,
+			"HTTP, 2026-07-28": site.do("POST", youngLine, modernHeaders("resources/read", tt.uri)...).last().raw,
+		} {
+			if !strings.Contains(raw, tt.want) || strings.Contains(way, "2026") != strings.Contains(raw, `"resultType":"complete"`) {
+				t.Errorf("%s: %s: got %s, want %s in it, and resultType in 2026-07-28", way, tt.uri, raw, tt.want)
+			}
+		}
+	}
+}

@@ -92,6 +92,9 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			res = s.shown(ctx, ss, meta, list)
 		}
+		if read, ok := res.(*sdk.ReadResourceResult); ok && err == nil {
+			res = withEmptyText(read)
+		}
 		return res, wireCode(err, eraOf(req), method)
 	}
 }

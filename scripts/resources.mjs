@@ -11,6 +11,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
 const [belljar, workspace] = process.argv.slice(2);
 writeFileSync(`${workspace}/hello.md`, "# hello\n");
+writeFileSync(`${workspace}/empty.txt`, "");
 
 async function resources(name, era, transport) {
   const mode = era === "modern" ? { pin: "2026-07-28" } : "legacy";
@@ -37,6 +38,9 @@ async function resources(name, era, transport) {
   }
   const { contents } = await client.readResource({ uri: "file:///workspace/hello.md" });
   assert.deepEqual([contents[0].text, contents[0].mimeType], ["# hello\n", "text/markdown"]);
+  // What is empty is a text all the same.
+  const empty = await client.readResource({ uri: "file:///workspace/empty.txt" });
+  assert.equal(empty.contents[0].text, "");
   for (const uri of ["file:///workspace/none", "file:///etc/passwd", "file:///workspace/../etc/passwd"]) {
     await assert.rejects(client.readResource({ uri }), /not found/i, uri);
   }
