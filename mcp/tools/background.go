@@ -51,6 +51,8 @@ type backgroundOutput struct {
 	Cwd        string            `json:"cwd" jsonschema:"directory the command started in"`
 	Limits     map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
 	Notice     string            `json:"notice,omitempty"`
+	Reverted   []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+	Blocked    []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the task ran, and why"`
 	Stopped    []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 
 	starts starts
@@ -145,12 +147,15 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		Cwd:        dir,
 		Limits:     held(box.Limits()),
 		Notice:     notice,
+		Reverted:   state.reverted,
+		Blocked:    state.blocked,
 		starts:     bg.starts(),
 	}
 	out.Stopped = out.starts.stopped
 	var t text
 	t.line("%s", bracket(notice))
 	t.body(page.text)
+	state.tell(&t)
 	out.starts.tell(&t)
 	if state.ended {
 		t.line("Task %d has already ended.", bg.ID)
@@ -158,7 +163,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		t.line("Task %d runs in the background. ReadBgOutput shows what it writes, KillBgTask ends it.", bg.ID)
 	}
 	return &mcp.Result{
-		Content:    []mcp.Content{{Text: t.status(state.pairs(bg.ID)...)}},
+		Content:    []mcp.Content{{Text: t.status(append(append(state.pairs(bg.ID), "cwd", out.Cwd), page.rest(out.OutputURI)...)...)}},
 		Structured: out,
 		Task:       bg.Handle,
 	}, nil
@@ -257,7 +262,11 @@ func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Resul
 		if e.ExitCode != nil {
 			exit = fmt.Sprintf(", exit code %d", *e.ExitCode)
 		}
-		t.line("- [task %d] %s, %s%s, %d bytes unread: %s", e.TaskID, e.Status,
+		about := ""
+		if e.Description != "" {
+			about = " (" + policies.Clip(e.Description, commandShown) + ")"
+		}
+		t.line("- [task %d]%s %s, %s%s, %d bytes unread: %s", e.TaskID, about, e.Status,
 			(time.Duration(e.RuntimeMS) * time.Millisecond).Round(100*time.Millisecond), exit, e.UnreadBytes, oneLine(e.Command))
 		state{reverted: e.Reverted}.tell(&t)
 	}
@@ -326,6 +335,8 @@ type killOutput struct {
 	Command    string   `json:"command"`
 	Output     string   `json:"output" jsonschema:"what was not read yet"`
 	OutputURI  string   `json:"output_uri"`
+	Reverted   []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+	Blocked    []string `json:"blocked,omitempty" jsonschema:"what of the network was refused while the task ran, and why"`
 	Stopped    []string `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 
 	starts starts
@@ -365,6 +376,8 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		Command:    clip(bg.Command, commandShown),
 		Output:     page.text,
 		OutputURI:  outputURI(bg.Output),
+		Reverted:   now.reverted,
+		Blocked:    now.blocked,
 		starts:     bg.starts(),
 	}
 	out.Stopped = out.starts.stopped
@@ -373,7 +386,7 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 	}
 	var t text
 	t.body(page.text)
-	now.tellLost(&t)
+	now.tell(&t)
 	out.starts.tell(&t)
 	if already {
 		t.line("Task %d had already finished.", bg.ID)
@@ -381,7 +394,7 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		t.line("Task %d was killed, with all it had started.", bg.ID)
 	}
 	return &mcp.Result{
-		Content:    []mcp.Content{{Text: t.status(now.pairs(bg.ID)...)}},
+		Content:    []mcp.Content{{Text: t.status(append(now.pairs(bg.ID), page.rest(out.OutputURI)...)...)}},
 		Structured: out,
 	}, nil
 }

@@ -165,6 +165,7 @@ func (w *whole) call(server *mcp.Server, s *mcp.Session, tool, args string) *mcp
 	if err != nil {
 		w.t.Fatalf("%s %s: %v", tool, args, err)
 	}
+	enough(w.t, tool, r)
 	return r
 }
 

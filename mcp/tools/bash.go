@@ -424,6 +424,9 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	if out.Checkpoint != "" {
 		pairs = append(pairs, "checkpoint", out.Checkpoint)
 	}
+	if out.Set != "" {
+		pairs = append(pairs, "workspace_set", out.Set)
+	}
 	if both.Dropped > 0 {
 		pairs = append(pairs, "output_bytes", strconv.FormatInt(both.Total, 10), "output", out.OutputURI)
 	}

@@ -152,7 +152,7 @@ func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*
 	}
 	CallbacksChanged(c.server, call.Session.Tenant())
 	out := armedOut(set, c.backends.Callbacks.Now())
-	return &mcp.Result{Content: []mcp.Content{{Text: callback.Scheduled(set)}}, Structured: callbackOutput{Action: "set", Set: &out}}, nil
+	return &mcp.Result{Content: []mcp.Content{{Text: fmt.Sprintf("%s\nIts callback_id is %d.", callback.Scheduled(set), set.Slot)}}, Structured: callbackOutput{Action: "set", Set: &out}}, nil
 }
 
 // slotOf is a slot that fits in an int; one that is none stays none.

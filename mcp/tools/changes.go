@@ -69,15 +69,11 @@ func (w *watched) tell(out *bashOutput, t *text) {
 		t.line("%s", bracket(w.why))
 		return
 	}
-	const lines = 20 // the rest is in the structure
-	for i, c := range out.Changes {
-		if i == lines {
-			break
-		}
+	for _, c := range out.Changes {
 		t.line("%s", bracket(c.Kind+" "+strconv.Quote(c.Path)))
 	}
-	if more := out.ChangesMore + max(len(out.Changes)-lines, 0); more > 0 {
-		t.line("%s", bracket(fmt.Sprintf("and %d more changes", more)))
+	if out.ChangesMore > 0 {
+		t.line("%s", bracket(fmt.Sprintf("and %d more changes", out.ChangesMore)))
 	}
 	if len(out.Changes) == 0 {
 		t.line("%s", bracket("no file of the workspace changed"))

@@ -52,7 +52,7 @@ func TestBashTellsWhatChanged(t *testing.T) {
 	if len(out.Changes) != 200 || out.ChangesMore != 100 {
 		t.Errorf("got %d changes and %d more", len(out.Changes), out.ChangesMore)
 	}
-	matches(t, "text", text, `\[and 280 more changes\]`)
+	matches(t, "text", text, `\[added "many1"\](\n\[added .*\]){199}\n\[and 100 more changes\]`)
 }
 
 func TestOnlyOverlaysTellWhatChanged(t *testing.T) {

@@ -18,8 +18,8 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 		return ""
 	}
 	for _, w := range walls {
-		if w.offline && g.Network() != policies.NetworkNone {
-			continue // its door says what it refused
+		if w.offline && (g.Network() != policies.NetworkNone || len(r.Blocked) > 0) {
+			continue // what was refused is said with its name
 		}
 		for _, sound := range w.sounds {
 			if strings.Contains(said, sound) {

@@ -154,12 +154,21 @@ func (t *plans) status(ctx context.Context, o plan.Owner, asJSON bool) (*mcp.Res
 	if out.Plan, err = t.last(ctx, o, &out); err != nil {
 		return nil, err
 	}
-	if asJSON {
-		text, err := json.Marshal(map[string]any{"active": out.Active, "goal": out.Goal, "plan_file": out.PlanFile, "started_at": out.StartedAt})
+	switch {
+	case asJSON:
+		text, err := json.Marshal(struct {
+			Active    bool   `json:"active"`
+			Goal      string `json:"goal"`
+			PlanFile  string `json:"plan_file"`
+			StartedAt string `json:"started_at"`
+			Plan      string `json:"plan,omitempty"`
+		}{out.Active, out.Goal, out.PlanFile, out.StartedAt, out.Plan})
 		if err != nil {
 			return nil, err
 		}
 		said = string(text)
+	case out.Plan != "":
+		said += fmt.Sprintf("\nPlan saved as %s:\n%s", out.PlanFile, out.Plan)
 	}
 	return planResult(said, out), nil
 }

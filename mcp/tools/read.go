@@ -170,6 +170,9 @@ func readResult(bg task, now state, p page, skipped, lost int64) *mcp.Result {
 	now.tell(&t)
 	out.starts.tell(&t)
 	pairs := append(now.pairs(bg.ID), "next_offset", strconv.FormatInt(p.next, 10), "unread_bytes", strconv.FormatInt(p.unread, 10))
+	if skipped > 0 {
+		pairs = append(pairs, "skipped_bytes", strconv.FormatInt(skipped, 10))
+	}
 	return &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status(pairs...)}},
 		Structured: out,
@@ -184,6 +187,15 @@ type page struct {
 	lost    int64 // bytes before the text that are no longer kept
 	skipped int64 // bytes before next that text does not have, lost ones included
 	unread  int64
+}
+
+// rest is how much of an output a page does not show, and where it is, as a status
+// line has it; nothing where it shows all.
+func (p page) rest(uri string) []string {
+	if p.unread == 0 {
+		return nil
+	}
+	return []string{"unread_bytes", strconv.FormatInt(p.unread, 10), "output", uri}
 }
 
 // read takes the next part of a job's output and moves the cursor of those who

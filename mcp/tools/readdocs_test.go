@@ -83,6 +83,7 @@ func (l *library) call(t testing.TB, args map[string]any) *mcp.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	enough(t, "ReadDocs", r)
 	return r
 }
 

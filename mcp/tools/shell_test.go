@@ -102,6 +102,7 @@ func (b *bench) callIn(s *mcp.Session, tool string, args map[string]any) *mcp.Re
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", tool, raw, err)
 	}
+	enough(b.t, tool, r)
 	return r
 }
 
@@ -350,7 +351,7 @@ func TestBackground(t *testing.T) {
 	if len(list.Tasks) != 1 || list.Tasks[0].Description != "echo" || list.Tasks[0].Status != "running" || list.Tasks[0].UnreadBytes != 0 {
 		t.Errorf("list: got %+v", list)
 	}
-	matches(t, "list", words(b.call("ListBgTasks", nil)), `\A- \[task 1\] running, [\d.]+m?s, 0 bytes unread: echo up; .*\n\[belljar tasks=1\]\z`)
+	matches(t, "list", words(b.call("ListBgTasks", nil)), `\A- \[task 1\] \(echo\) running, [\d.]+m?s, 0 bytes unread: echo up; .*\n\[belljar tasks=1\]\z`)
 
 	// The writer closes the pipe, which ends the task.
 	b.run("echo a > pipe")
@@ -390,7 +391,7 @@ func TestBackground(t *testing.T) {
 func TestBackgroundEnds(t *testing.T) {
 	b := boxes(t, "")
 	start := b.call("BackgroundBash", map[string]any{"command": "echo broken; exit 4", "delay_ms": 10_000})
-	matches(t, "instant failure", words(start), `\Abroken\nTask 1 has already ended\.\n\[belljar task_id=1 status=exited exit=4 duration_ms=\d+\]\z`)
+	matches(t, "instant failure", words(start), `\Abroken\nTask 1 has already ended\.\n\[belljar task_id=1 status=exited exit=4 duration_ms=\d+ cwd=/workspace\]\z`)
 
 	b.call("BackgroundBash", map[string]any{"command": "trap '' TERM; echo up; while :; do sleep 1000; done", "delay_ms": 1})
 	read := structure[readOutput](t, b.call("ReadBgOutput", map[string]any{"task_id": 2, "wait_ms": 10_000, "offset": 0}))

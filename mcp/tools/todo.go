@@ -205,6 +205,9 @@ func (t *todos) one(ctx context.Context, o todo.Owner, now todo.Todo, before *to
 	if out.Open, out.Done, out.Current, err = t.backends.Todos.Count(ctx, o); err != nil {
 		return nil, err
 	}
+	if before != nil && before.Current && step == 0 { // which the next step would go to
+		said += currentText(out.Current)
+	}
 	return &mcp.Result{Content: []mcp.Content{{Text: said}}, Structured: out}, nil
 }
 

@@ -84,6 +84,7 @@ func (e *engines) call(t *testing.T, args string) *mcp.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	enough(t, "WebSearch", r)
 	return r
 }
 

@@ -102,6 +102,7 @@ func (f *flow) say(tool, args string) string {
 	if err != nil {
 		f.t.Fatalf("%s %s: %v", tool, args, err)
 	}
+	enough(f.t, tool, res)
 	text := fmt.Sprintf("> %s %s\n%s\n", tool, args, res.Content[0].Text)
 	if res.IsError {
 		text = strings.Replace(text, "\n", "   (error)\n", 1)
