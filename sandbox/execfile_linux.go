@@ -194,9 +194,9 @@ func script(e *policies.Exec, head []byte) *policies.Exec {
 	all := buf[2:]
 	line := all[:len(all)-1] // whose end the kernel writes into the last byte
 	text, _, _ := bytes.Cut(all, []byte{0})
-	if end := bytes.IndexByte(text, '\n'); end >= 0 {
-		line = text[:end]
-	} else if bytes.IndexAny(bytes.TrimLeft(all, " \t"), " \t\x00") < 0 {
+	if first, _, ended := bytes.Cut(text, []byte{'\n'}); ended {
+		line = first
+	} else if !bytes.ContainsAny(bytes.TrimLeft(all, " \t"), " \t\x00") {
 		return nil // the name may be cut off
 	}
 	line = bytes.TrimLeft(bytes.TrimRight(line, " \t"), " \t")

@@ -108,7 +108,10 @@ func TestExecFilesGoOn(t *testing.T) {
 		printf '#!/absent\n' > i; chmod +x i; ./i; echo $?; /proc/self/exe; exec 7< /bin/true; /proc/self/fd/7; echo $?`)
 	want := []string{"one a", "one b", "one c", "two", "three", "four", "127", "126", "0", "127", "0"}
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(s string) bool { return strings.Contains(s, ": ") })
-	if !slices.Equal(lines, want) && !(len(lines) == len(want) && slices.Equal(append(lines[:9:9], want[9]), want[:10])) {
+	if len(lines) == len(want) && lines[9] == "126" {
+		lines[9] = "127" // other versions of bash say so of a missing interpreter
+	}
+	if !slices.Equal(lines, want) {
 		t.Errorf("output %q, want %q", out, want)
 	}
 }

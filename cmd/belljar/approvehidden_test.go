@@ -158,7 +158,7 @@ func TestApprovalHoldsForWhatIsShown(t *testing.T) {
 		id = a.asksAbout(t, run)
 		a.shows(t, id, "  file:    /workspace/deploy.sh (10 bytes, sha256 "+sumOf("echo good\n")[:16]+")")
 		a.approved(t, "yes, for once", "yes", id)
-		if r := a.bash(t, "echo echo evil > /workspace/deploy.sh"); r.IsError {
+		if r := a.bash(t, "printf 'echo evil\\n' > /workspace/deploy.sh"); r.IsError {
 			t.Fatal(r.text())
 		}
 		if a.asksAbout(t, run) == id {
