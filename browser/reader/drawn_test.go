@@ -52,7 +52,7 @@ var drawn = []struct {
 	{name: "rows", html: `<title>Rows</title><div id="root"></div><script>
 		root.innerHTML = "<main><h1>Rows</h1><table><tr><th>n</th><th>square</th></tr>" + Array.from({length: 5000}, (_, i) => "<tr><td>" + i + "</td><td>" + i * i + "</td></tr>").join("") + "</table></main>"</script>`},
 	{name: "nested", html: `<title>Nested</title><div id="root"></div><script>
-		let e = root; for (let i = 0; i < 2000; i++) { const d = document.createElement("div"); e.append(d); e = d; } e.innerHTML = "<p>At the bottom of two thousand elements there are some words.</p>"</script>`},
+		let e = root; for (let i = 0; i < 1000; i++) { const d = document.createElement("div"); e.append(d); e = d; } e.innerHTML = "<p>At the bottom of a thousand elements there are some words.</p>"</script>`},
 	{name: "leads", html: `<title>Leads</title><div id="root"></div><script>location.href = "/plain.html"</script>`},
 	{name: "leads-away", html: `<title>Leads</title><div id="root"></div><script>location.href = location.href.replace("site.example", "other.example").replace("leads-away", "plain.html")</script>`},
 	{name: "downloads", html: `<title>Downloads</title><div id="root"></div><script>location.href = "/file.bin"; root.innerHTML = "<h1>Downloads</h1><p>The page stays where it is, and its file comes nowhere.</p>"</script>`},
