@@ -1,7 +1,10 @@
 package page
 
 import (
+	"math"
 	"net/url"
+	"path"
+	"strconv"
 	"strings"
 
 	"codeberg.org/readeck/go-readability/v2"
@@ -16,9 +19,10 @@ import (
 // changed.
 func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	mass := paragraphs(doc)
+	enumerate(doc)
 	whole := clone(doc)
 	dropFurniture(doc, mass)
-	left := paragraphs(doc)
+	left, cleaned := paragraphs(doc), clone(doc)
 	found := readable(doc, base)
 	if found == nil || paragraphs(found)*3 < mass {
 		// Some name of furniture was no such thing, or there is little but
@@ -33,8 +37,101 @@ func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	if size := paragraphs(found); size*5 < left && (!declared || size < 800) {
 		return nil
 	}
-	trim(found, base)
+	lead(cleaned, found)
+	top := 0
+	if h1 := named(cleaned, "h1"); len(h1) == 1 {
+		top = numberOf(h1[0])
+	}
+	trim(found, base, top)
 	return found
+}
+
+// numberAttr numbers the elements of a page, so that those which readability
+// took can be found among those which it left.
+const numberAttr = "belljar-number"
+
+func enumerate(doc *html.Node) {
+	for i, n := range all(doc, func(n *html.Node) bool { return blocks[n.Data] }) {
+		setAttr(n, numberAttr, strconv.Itoa(i))
+	}
+}
+
+// numberOf is the number of an element or the nearest around it, or one beyond all.
+func numberOf(n *html.Node) int {
+	for ; n != nil; n = n.Parent {
+		if i, err := strconv.Atoi(attr(n, numberAttr)); err == nil {
+			return i
+		}
+	}
+	return math.MaxInt
+}
+
+// lead puts the first paragraph under the heading of the page before what was
+// found, with what stands between them, if it was left out: the question of a
+// page whose answers are longer.
+func lead(doc, found *html.Node) {
+	h1 := named(doc, "h1")
+	if len(h1) != 1 {
+		return
+	}
+	took := make(map[string]bool)
+	for _, n := range all(found, isParagraph) {
+		took[attr(n, numberAttr)] = true
+	}
+	var missing, taken *html.Node // paragraphs: the first under the heading, and the first that was found
+	passed := false
+	walk(doc, func(n *html.Node) bool {
+		passed = passed || n == h1[0]
+		if passed && taken == nil && isParagraph(n) {
+			if took[attr(n, numberAttr)] {
+				taken = n
+			} else if missing == nil {
+				missing = n
+			}
+		}
+		return taken == nil
+	})
+	if missing == nil || taken == nil {
+		return
+	}
+	top := missing.Parent
+	for top != nil && !contains(top, taken) {
+		missing, top = top, top.Parent
+	}
+	if top == nil || !contains(top, h1[0]) || contains(missing, h1[0]) {
+		return
+	}
+	before := found.FirstChild
+	if first(found, func(n *html.Node) bool { return is(n, "h1") }) == nil {
+		found.InsertBefore(clone(h1[0]), before)
+	}
+	for n := missing; n != nil && !contains(n, taken); {
+		next := n.NextSibling
+		remove(n)
+		found.InsertBefore(n, before)
+		n = next
+	}
+}
+
+// maskPrefix is before the names of an element that readability shall not see: it
+// has a list of names of its own, and removes headings for the slugs in their ids.
+const maskPrefix = "belljar-was-"
+
+func mask(n *html.Node) {
+	for i := range n.Attr {
+		if a := &n.Attr[i]; a.Key == "class" || a.Key == "id" {
+			a.Key = maskPrefix + a.Key
+		}
+	}
+}
+
+func unmask(root *html.Node) {
+	walk(root, func(n *html.Node) bool {
+		for i := range n.Attr {
+			n.Attr[i].Key = strings.TrimPrefix(n.Attr[i].Key, maskPrefix)
+		}
+		return true
+	})
 }
 
 func readable(doc *html.Node, base *url.URL) *html.Node {
@@ -50,6 +147,7 @@ func readable(doc *html.Node, base *url.URL) *html.Node {
 	if err != nil || a.Node == nil {
 		return nil
 	}
+	unmask(a.Node)
 	for _, h := range named(a.Node, "h2") {
 		if hasAttr(h, level) {
 			h.Data, h.DataAtom = "h1", atomOf("h1")
@@ -109,58 +207,148 @@ func measure(n *html.Node) (total, linked int) {
 	return total, linked
 }
 
-// dropFurniture removes the elements that are named as furniture, but for
-// those that hold a good part of the page's paragraphs: there the name says
-// something else.
+// dropFurniture removes the elements that are named as furniture and are built
+// like it, but for those that hold a good part of the page's paragraphs: there
+// the name says something else. A name alone decides nothing: "related" is also
+// the work of others, and "tools" are what a cook needs.
 func dropFurniture(doc *html.Node, mass int) {
+	last := len(all(doc, isParagraph))
+	seen := 0                     // paragraphs before n
+	kept := make(map[string]bool) // by look
+	repeats := make(map[string]int)
 	walk(doc, func(n *html.Node) bool {
-		if n.Type != html.ElementNode || is(n, "html", "body", "main", "article", "h1", "head") {
+		repeats[lookOf(n)]++
+		return true
+	})
+	walk(doc, func(n *html.Node) bool {
+		if n.Type != html.ElementNode {
+			return true
+		}
+		if isParagraph(n) {
+			seen++
+		}
+		if isHeading(n) || repeats[lookOf(n)] > 2 && attr(n, "class") != "" && length(n) < 40 {
+			mask(n) // what repeats is not the byline of the page
+		}
+		if is(n, "html", "body", "main", "article", "head") || isHeading(n) {
 			return true
 		}
 		role := attr(n, "role")
-		named := is(n, "figcaption", "nav", "aside", "footer") || role == "navigation" || role == "complementary" || role == "contentinfo" || isFurniture(n)
-		if !named || is(n, "td", "th", "tr", "tbody", "code", "pre", "figure", "math", "img", "picture") {
+		named := is(n, "nav", "aside", "footer") || role == "navigation" || role == "complementary" || role == "contentinfo"
+		caption := is(n, "figcaption") || captionOf(n)
+		if !named && !caption && !isFurniture(n) || is(n, "td", "th", "tr", "tbody", "code", "pre", "figure", "math", "img", "picture") {
 			return true
 		}
 		if is(n, "a", "span", "em", "strong", "b", "i") && within(n, nil, "p") != nil && !is(n.Parent, "figure") && length(n) > 40 {
 			return true // a word of the text that bears a class
 		}
-		if p := paragraphs(n); p*5 > mass && p > 200 || is(n, "p") && p > 150 && !captionOf(n) {
+		if p := paragraphs(n); p*5 > mass && p > 200 || is(n, "p") && p > 150 && !caption {
 			return true
 		}
-		if is(n, "figcaption") || captionOf(n) {
-			keepCaption(n)
+		switch {
+		case caption:
+			if !keepCaption(n) {
+				return true
+			}
+		case !named && (seen > 0 && seen < last || last == 0 || kept[lookOf(n)]) && !looksBeside(n):
+			kept[lookOf(n)] = true
+			mask(n)
+			return true
 		}
 		remove(n)
 		return false
 	})
 }
 
+// looksBeside reports whether an element is built like what stands beside an
+// article: links, controls, nothing to read, or a line that says so.
+func looksBeside(n *html.Node) bool {
+	total, linked := measure(n)
+	if total == 0 {
+		return first(n, func(c *html.Node) bool { return is(c, "img", "video", "audio") }) == nil
+	}
+	if linked*2 >= total || first(n, func(c *html.Node) bool { return is(c, "input", "button", "form", "select", "textarea", "iframe") }) != nil {
+		return true
+	}
+	return total < 200 && aboutPage(&line{n: n, text: lineOf(n), size: total, linked: linked})
+}
+
+// isParagraph reports whether an element is a block of a sentence or more that
+// is not named as furniture, and in no element that is.
+func isParagraph(n *html.Node) bool {
+	if !is(n, "p", "div", "li", "blockquote", "td", "section") || first(n, func(c *html.Node) bool { return blocks[c.Data] }) != nil {
+		return false
+	}
+	total, linked := measure(n)
+	if total < 80 || linked*2 >= total {
+		return false
+	}
+	for p := n; p != nil; p = p.Parent {
+		if is(p, "nav", "aside", "footer") || !is(p, "html", "body", "main", "article") && isFurniture(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// captionOf reports whether an element is named as a caption, and holds nothing
+// that could have one.
 func captionOf(n *html.Node) bool {
-	return wordsOf(n, func(w string) bool { return strings.Contains(w, "caption") })
+	return wordsOf(n, func(w string) bool { return strings.Contains(w, "caption") || strings.Contains(w, "credit") }) && length(n) > 0 && first(n, isShown) == nil
+}
+
+// isShown reports whether an element is what captions are about.
+func isShown(n *html.Node) bool {
+	return is(n, "img", "picture", "video", "audio", "iframe", "table", "pre", "blockquote", "math", "svg") || hasAttr(n, embedAttr)
 }
 
 // keepCaption gives the text of a caption to its image, where it stands as the
-// image's title: it is about the image and no part of the text.
-func keepCaption(n *html.Node) {
-	text := lineOf(n)
-	if text == "" || len(text) > 600 {
-		return
-	}
-	for p, up := n.Parent, 0; p != nil && up < 3; p, up = p.Parent, up+1 {
-		imgs := named(p, "img")
-		if len(imgs) > 1 {
-			return
-		}
-		if len(imgs) == 1 {
-			switch alt := oneLine(attr(imgs[0], "alt")); {
-			case alt == "":
-				setAttr(imgs[0], "alt", text)
-			case alt != text:
-				setAttr(imgs[0], "title", text)
+// image's title: it is about the image and not part of the text. It reports
+// whether the caption has no place in the text: that of a table, of code, or of
+// several images at once has one; that of an image that the page leaves to a
+// script to load has none.
+func keepCaption(n *html.Node) bool {
+	for p, up := n.Parent, 0; p != nil && up < 4 && !is(p, "body", "main", "article"); p, up = p.Parent, up+1 {
+		var img *html.Node // the last before the caption, else the first after it
+		imgs, captions, passed := 0, 0, false
+		others := first(p, func(c *html.Node) bool {
+			switch {
+			case contains(n, c) || is(c, "a") && hasAttr(c, embedAttr) && length(n) == 0:
+			case is(c, "img"):
+				imgs++
+				if !passed || img == nil {
+					img = c
+				}
+			case is(c, "figcaption") || captionOf(c):
+				captions++
+			default:
+				return isShown(c) && !is(c, "picture", "svg")
 			}
-			return
+			passed = passed || c == n
+			return false
+		}) != nil
+		switch {
+		case others, imgs > 1 && captions == 0:
+			return false
+		case img != nil:
+			title(img, lineOf(n))
+			return true
+		case length(p) > length(n)+200:
+			return false
+		case is(p, "figure") || first(p, func(c *html.Node) bool { return !contains(n, c) && !contains(c, n) && length(c) == 0 }) != nil:
+			return true
 		}
+	}
+	return false
+}
+
+// title gives an image the text of its caption.
+func title(img *html.Node, text string) {
+	switch alt := oneLine(attr(img, "alt")); {
+	case alt == "":
+		setAttr(img, "alt", text)
+	case alt != text:
+		setAttr(img, "title", text)
 	}
 }
 
@@ -252,8 +440,10 @@ func siteOf(host string) string {
 	return strings.Join(parts[max(0, len(parts)-n):], ".")
 }
 
-// trim takes out lines that are no part of the text.
-func trim(root *html.Node, base *url.URL) {
+// trim takes out lines that are not part of the text. What a line says is never
+// enough: each is dropped for its words and for where it stands, what is beside
+// it or where it leads. Top is the number of the page's heading.
+func trim(root *html.Node, base *url.URL, top int) {
 	lines := linesOf(root, base)
 	begin, end := 0, len(lines)-1
 	for begin < len(lines) && !lines[begin].solid() {
@@ -271,6 +461,10 @@ func trim(root *html.Node, base *url.URL) {
 			solid++
 		}
 	}
+	later := make(map[string]bool) // what stands between the first paragraph and the last, by element and class
+	for _, l := range lines[begin : end+1] {
+		later[lookOf(l.n)] = true
+	}
 	list := false // after a line that announces links to other pages
 	for i, l := range lines {
 		switch {
@@ -286,14 +480,30 @@ func trim(root *html.Node, base *url.URL) {
 			continue
 		}
 		switch {
-		case i < begin && (aboutPage(l) || solid >= 5 && !l.head && (l.size < 30 || l.size < 60 && l.linked*2 >= l.size)), i > end && (aboutPage(l) || trailing(l)), i*10 >= len(lines)*7 && l.size < 200 && aboutPage(l):
+		case i < begin && (aboutPage(l) || solid >= 5 && leading(l, top) && !later[lookOf(l.n)]):
 			drop(l)
-		case between(l):
+		case i > end && (aboutPage(l) || trailing(l)):
+			drop(l)
+		case i*10 >= len(lines)*7 && l.size < 200 && aboutPage(l) && !(i < end && introduces(l, lines[i+1])):
+			drop(l)
+		case between(l, i < end && introduces(l, lines[i+1])):
 			drop(l)
 		}
 	}
 	dropEmptyHeads(root)
 }
+
+// lookOf is what an element looks like: those of one look are of one kind.
+func lookOf(n *html.Node) string {
+	if n.Type != html.ElementNode || n.Parent == nil {
+		return ""
+	}
+	name := func(n *html.Node) string { return n.Data + "." + attr(n, "class") + attr(n, maskPrefix+"class") }
+	return name(n.Parent) + " " + name(n)
+}
+
+// introduces reports whether a line is the heading of the next.
+func introduces(l, next *line) bool { return l.head && next.solid() }
 
 // aboutPage reports whether a line tells of the page: who made it, when, and
 // what else could be done with it.
@@ -302,28 +512,104 @@ func aboutPage(l *line) bool {
 	return dated || madeBy().MatchString(l.text) || l.size < 200 && pointsOn().MatchString(l.text) || l.size < 150 && creditLine().MatchString(l.text)
 }
 
+// leading reports whether a line before the first paragraph leads to another page,
+// or is a word over the heading of this one.
+func leading(l *line, top int) bool {
+	if l.head || l.list || l.size >= 60 {
+		return false
+	}
+	if i := numberOf(l.n); i < top && l.size < 30 {
+		return true
+	}
+	here := func(n *html.Node) bool {
+		href := strings.TrimSpace(attr(n, "href"))
+		return is(n, "a") && (strings.HasPrefix(href, "#") || strings.HasPrefix(href, "mailto:"))
+	}
+	return l.linked*2 >= l.size && !here(l.n) && first(l.n, here) == nil
+}
+
 // trailing reports whether a line after the last paragraph leads away.
 func trailing(l *line) bool {
 	return l.size > 0 && l.linked*10 >= l.size*7 && !ends(l.text) || l.head
 }
 
-// between reports whether a line among paragraphs only points elsewhere.
-func between(l *line) bool {
-	if l.head && l.linked < l.size {
-		return l.size < 60 && pointsOn().MatchString(l.text)
+// between reports whether a line among paragraphs only points elsewhere. Heads
+// says that it is the heading of what follows.
+func between(l *line, heads bool) bool {
+	if l.head {
+		return pointsOn().MatchString(l.text) && l.linked*2 >= l.size || alone(l, 0) || alone(l, 1) && !heads
 	}
 	switch {
 	case l.quote:
 		return false
-	case l.size < 200 && (l.linked*2 >= l.size || l.size < 30) && pointsOn().MatchString(l.text):
-		return true
+	case l.size < 200 && pointsOn().MatchString(l.text):
+		return l.linked*2 >= l.size && !(l.list && prose(l.n)) || alone(l, 1)
 	case l.size < 120 && !ends(l.text) && creditLine().MatchString(l.text):
-		return true
+		return besideMedia(l.n) || strings.HasSuffix(l.text, ":")
 	case !l.list && l.size > 12 && l.inner*10 >= l.size*9 && !ends(l.text):
-		return true // a paragraph that is one link to the same site
+		return toArticle(l.n) // a paragraph that is one link to another page like this
 	}
 	return false
 }
+
+// alone reports whether a line is the words that point elsewhere and at most this
+// many more, as "Advertisement" is, or "Share this story".
+func alone(l *line, more int) bool {
+	said := strings.Fields(pointsOn().FindString(l.text))
+	return len(said) > 0 && l.size < 30 && len(strings.Fields(l.text)) <= len(said)+more && !l.list
+}
+
+// prose reports whether a line stands in a list that is not one of links.
+func prose(n *html.Node) bool {
+	list := within(n, nil, "ul", "ol", "dl")
+	if list == nil {
+		return false
+	}
+	total, linked := measure(list)
+	return linked*3 < total*2
+}
+
+// besideMedia reports whether an image, a film or a table stands right before or
+// after a line.
+func besideMedia(n *html.Node) bool {
+	isMedia := func(n *html.Node) bool { return is(n, "img", "figure", "video", "audio", "iframe", "table") }
+	for up := 0; n != nil && n.Parent != nil && up < 3; n, up = n.Parent, up+1 {
+		for _, s := range []*html.Node{before(n), after(n)} {
+			if s != nil && (isMedia(s) || length(s) < 200 && first(s, isMedia) != nil) {
+				return true
+			}
+		}
+		if is(n, "figure") {
+			return true
+		}
+		if length(n.Parent) > 3*length(n)+200 {
+			return false
+		}
+	}
+	return false
+}
+
+// toArticle reports whether the links under n lead to articles: their paths end
+// in a title in words, or in a number that nobody chose.
+func toArticle(n *html.Node) bool {
+	links := named(n, "a")
+	if is(n, "a") {
+		links = append(links, n)
+	}
+	for _, a := range links {
+		u, err := url.Parse(strings.TrimSpace(attr(a, "href")))
+		if err != nil {
+			return false
+		}
+		last := path.Base(strings.TrimSuffix(u.Path, "/"))
+		if strings.Count(last, "-")+strings.Count(last, "_") < 3 && !longNumber().MatchString(u.RequestURI()) {
+			return false
+		}
+	}
+	return true
+}
+
+var longNumber = pattern(`\d{5}`)
 
 func drop(l *line) {
 	p := l.n.Parent

@@ -116,6 +116,15 @@ func before(n *html.Node) *html.Node {
 	return nil
 }
 
+func after(n *html.Node) *html.Node {
+	for s := n.NextSibling; s != nil; s = s.NextSibling {
+		if s.Type == html.ElementNode {
+			return s
+		}
+	}
+	return nil
+}
+
 // sourceOf is where an image is loaded from, lazy ones included, or nothing.
 func sourceOf(img *html.Node) string {
 	lazy := []string{"data-src", "data-original", "data-lazy-src", "data-lazy", "data-original-src", "data-hi-res-src", "data-src-medium", "data-full-src", "data-url"}

@@ -115,7 +115,7 @@ func TestArticleQuality(t *testing.T) {
 	}
 	sort.Strings(ids)
 	var scores, marked, even, odd []score
-	pictures, targets := regexp.MustCompile(`!\[[^\]]*\]\([^)]*\)`), regexp.MustCompile(`\]\([^)]*\)`)
+	pictures, targets := regexp.MustCompile(`!\[(?:[^\]\\]|\\.)*\]\((?:[^)"]|"[^"]*")*\)`), regexp.MustCompile(`\]\([^)]*\)`)
 	for i, id := range ids {
 		src := readGzip(t, filepath.Join(dir, "html", id+".html.gz"))
 		p, err := Convert(t.Context(), src, Options{URL: truth[id].URL, Format: Text, ContentType: "text/html; charset=utf-8"})
@@ -132,6 +132,7 @@ func TestArticleQuality(t *testing.T) {
 		marked = append(marked, compare(truth[id].Body, targets.ReplaceAllString(pictures.ReplaceAllString(md.Content, ""), "]")))
 		if out := os.Getenv("BELLJAR_QUALITY_OUT"); out != "" {
 			os.WriteFile(filepath.Join(out, id+".got"), []byte(p.Content), 0o600)
+			os.WriteFile(filepath.Join(out, id+".md"), []byte(md.Content), 0o600)
 			os.WriteFile(filepath.Join(out, id+".want"), []byte(truth[id].Body), 0o600)
 		}
 		t.Logf("%s p %.3f r %.3f %-11s %s", id[:8], s.p, s.r, p.Extraction, truth[id].URL[:min(70, len(truth[id].URL))])
