@@ -248,8 +248,12 @@ func dropFurniture(doc *html.Node, mass int) {
 		switch {
 		case caption:
 			if !keepCaption(n) {
+				mask(n)
 				return true
 			}
+		case is(n, "aside") && role == "" && seen > 0 && seen < last && isNote(n):
+			n.Data, n.DataAtom = "div", atomOf("div") // readability takes every aside away
+			return true
 		case !named && (seen > 0 && seen < last || last == 0 || kept[lookOf(n)]) && !looksBeside(n):
 			kept[lookOf(n)] = true
 			mask(n)
@@ -258,6 +262,16 @@ func dropFurniture(doc *html.Node, mass int) {
 		remove(n)
 		return false
 	})
+}
+
+// isNote reports whether an element that HTML says is beside the text is a note on
+// it: text that leads nowhere, and is not what editors repeat of the text itself.
+func isNote(n *html.Node) bool {
+	text := within(n, nil, "article", "main")
+	if text == nil || !isSmall(n) || looksBeside(n) || isFurniture(n) || first(n, func(c *html.Node) bool { return is(c, "img") || isHeading(c) }) != nil {
+		return false
+	}
+	return !isSmall(text) || strings.Count(lineOf(text), lineOf(n)) < 2
 }
 
 // looksBeside reports whether an element is built like what stands beside an
@@ -309,6 +323,9 @@ func isShown(n *html.Node) bool {
 // script to load has none.
 func keepCaption(n *html.Node) bool {
 	for p, up := n.Parent, 0; p != nil && up < 4 && !is(p, "body", "main", "article"); p, up = p.Parent, up+1 {
+		if !isSmall(p) {
+			return false
+		}
 		var img *html.Node // the last before the caption, else the first after it
 		imgs, captions, passed := 0, 0, false
 		others := first(p, func(c *html.Node) bool {
@@ -328,7 +345,7 @@ func keepCaption(n *html.Node) bool {
 			return false
 		}) != nil
 		switch {
-		case others, imgs > 1 && captions == 0:
+		case others, imgs > 1 && captions == 0 && is(p, "figure"):
 			return false
 		case img != nil:
 			title(img, lineOf(n))
@@ -562,7 +579,7 @@ func alone(l *line, more int) bool {
 // prose reports whether a line stands in a list that is not one of links.
 func prose(n *html.Node) bool {
 	list := within(n, nil, "ul", "ol", "dl")
-	if list == nil {
+	if list == nil || !isSmall(list) {
 		return false
 	}
 	total, linked := measure(list)
@@ -574,15 +591,18 @@ func prose(n *html.Node) bool {
 func besideMedia(n *html.Node) bool {
 	isMedia := func(n *html.Node) bool { return is(n, "img", "figure", "video", "audio", "iframe", "table") }
 	for up := 0; n != nil && n.Parent != nil && up < 3; n, up = n.Parent, up+1 {
+		if !isSmall(n) {
+			return false
+		}
 		for _, s := range []*html.Node{before(n), after(n)} {
-			if s != nil && (isMedia(s) || length(s) < 200 && first(s, isMedia) != nil) {
+			if s != nil && (isMedia(s) || isSmall(s) && length(s) < 200 && first(s, isMedia) != nil) {
 				return true
 			}
 		}
 		if is(n, "figure") {
 			return true
 		}
-		if length(n.Parent) > 3*length(n)+200 {
+		if !isSmall(n.Parent) || length(n.Parent) > 3*length(n)+200 {
 			return false
 		}
 	}

@@ -75,7 +75,6 @@ func sweep(root *html.Node) {
 			remove(n)
 			return false
 		case is(n, "script") && strings.HasPrefix(attr(n, "type"), "math/"):
-		case is(n, "input") && checkbox(n):
 		case never[n.Data], is(n, "svg"), is(n, "button") && !holdsText(n):
 			remove(n)
 			return false

@@ -147,9 +147,13 @@ func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
+	next := nextPage(t.body, base)
 	n, err := choose(t, p, base, o, documentation, a.article)
 	if err != nil {
 		return err
+	}
+	if !documentation && p.Extraction != BySelector {
+		turnPage(n, next)
 	}
 	sweep(n)
 	shallow(n)
@@ -185,6 +189,8 @@ func write(ctx context.Context, p *Page, n *html.Node, base *url.URL, o Options)
 		}
 		p.Content = b.String() + "\n"
 	case Markdown:
+		apartLinks(n)
+		localLinks(n, o.URL)
 		content, err := markdownOf(ctx, n)
 		if err != nil {
 			return fmt.Errorf("write the page as markdown: %w", err)

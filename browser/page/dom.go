@@ -197,6 +197,25 @@ func length(n *html.Node) int {
 	return total
 }
 
+// maxPart is the number of nodes up to which a part of a page is looked at as a
+// whole for each of its lines; beyond it that would take too long.
+const maxPart = 2000
+
+// isSmall reports whether there are at most maxPart nodes under n.
+func isSmall(n *html.Node) bool {
+	left := maxPart
+	var count func(*html.Node) bool
+	count = func(n *html.Node) bool {
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			if left--; left < 0 || !count(c) {
+				return false
+			}
+		}
+		return true
+	}
+	return count(n)
+}
+
 // letters measures how much a text says: its characters without white space,
 // those of East Asia twice, since they say more each.
 func letters(s string) int {

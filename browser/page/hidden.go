@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -40,8 +41,9 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 	anyhow := func(n *html.Node) bool {
 		return hasAttr(n, HiddenAttr) || hiddenByItself(n) || strings.EqualFold(attr(n, "aria-hidden"), "true") || sheet != nil && sheet.hides(n)
 	}
+	opened := disclosures(doc, anyhow)
 	unseen := func(match func(*html.Node) bool) func(*html.Node) bool {
-		return func(n *html.Node) bool { return match(n) && !isPanel(n) && !isEcho(n, anyhow) }
+		return func(n *html.Node) bool { return match(n) && !opened[n] && !isEcho(n, anyhow) }
 	}
 	take(unseen(func(n *html.Node) bool { return hasAttr(n, HiddenAttr) }), total)
 	take(unseen(hiddenByItself), total*2/3)
@@ -49,7 +51,18 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 	if sheet != nil {
 		take(unseen(sheet.hides), total/3)
 	}
+	for n := range opened {
+		show(n)
+	}
 	return hidden
+}
+
+// show takes the attributes off an element by which readability, too, would think
+// that it is not seen.
+func show(n *html.Node) {
+	n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
+		return a.Key == "hidden" || a.Key == "style" || a.Key == "aria-hidden" || a.Key == HiddenAttr
+	})
 }
 
 // seen is the text under n but for what never shows.

@@ -252,8 +252,6 @@ func (ours) Init(conv *converter.Converter) error {
 			return writeLink(ctx, w, n)
 		case "img":
 			return writeImage(w, n)
-		case "input":
-			return writeBox(w, n)
 		case "sub", "sup":
 			return writeRaised(ctx, w, n)
 		case "dl":
@@ -271,6 +269,9 @@ func (ours) Init(conv *converter.Converter) error {
 			if kind := attr(n, mathAttr); kind != "" {
 				writeMath(w, rawTextOf(n), kind == "block")
 				return converter.RenderSuccess
+			}
+			if hasAttr(n, boxAttr) {
+				return writeBox(w, n)
 			}
 		}
 		return converter.RenderTryNext
@@ -357,7 +358,7 @@ func writeImage(w converter.Writer, n *html.Node) converter.RenderStatus {
 // writeBox writes the box of a task.
 func writeBox(w converter.Writer, n *html.Node) converter.RenderStatus {
 	box := "[ ]"
-	if hasAttr(n, "checked") {
+	if attr(n, boxAttr) == "[x]" {
 		box = "[x]"
 	}
 	if next := n.NextSibling; next == nil || next.Type != html.TextNode || !strings.HasPrefix(next.Data, " ") {

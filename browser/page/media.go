@@ -248,3 +248,25 @@ func links(root *html.Node, base *url.URL, omit bool) {
 		}
 	}
 }
+
+// localLinks leaves of the links into the page itself what is after the sign, as
+// the table of contents does: the front matter has the rest.
+func localLinks(root *html.Node, pageURL string) {
+	here, _, _ := strings.Cut(escapeURL.Replace(pageURL), "#")
+	for _, a := range named(root, "a") {
+		if to, ok := strings.CutPrefix(attr(a, "href"), here+"#"); ok && here != "" {
+			setAttr(a, "href", "#"+to)
+		}
+	}
+}
+
+// apartLinks puts links around blocks on lines of their own, as cards are shown.
+func apartLinks(root *html.Node) {
+	for _, a := range named(root, "a") {
+		if a.Parent != nil && blocks[a.Parent.Data] && !is(a.Parent, "p") && !isHeading(a.Parent) && first(a, func(c *html.Node) bool { return blocks[c.Data] }) != nil {
+			div := element("div")
+			replace(a, div)
+			div.AppendChild(a)
+		}
+	}
+}

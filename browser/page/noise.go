@@ -1,6 +1,7 @@
 package page
 
 import (
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -26,6 +27,13 @@ func dropNoise(root *html.Node) {
 		case hasClass(n, promptClasses...), is(n, "a", "span") && hasClass(n, backClasses...):
 			remove(n)
 			return false
+		case is(n, "a") && strings.HasPrefix(attr(n, "href"), "#") && backSign().MatchString(lineOf(n)):
+			remove(n)
+			return false
+		case is(n, "input") && checkbox(n):
+			box(n)
+		case is(n, "ol"):
+			renumber(n)
 		case is(n, "pre"):
 			if b := before(n); b != nil && length(b) < 40 && copyWords().MatchString(lineOf(b)) {
 				remove(b)
@@ -38,19 +46,80 @@ func dropNoise(root *html.Node) {
 	})
 }
 
-// isPanel reports whether an element with code is one of those that a row of
-// tabs shows by turns: whoever clicks sees all of them.
-func isPanel(n *html.Node) bool {
-	if attr(n, "role") != "tabpanel" && !hasClass(n, "tab-panel", "tab-pane", "tabpanel", "tabcontent", "tabbed-block") ||
-		first(n, func(c *html.Node) bool { return is(c, "pre") }) == nil {
+// backSign is the text of a link from a footnote back to where it is cited.
+var backSign = pattern(`^[\s\x{fe0e}\x{fe0f}]*[↩↑⤴⏎↵][\s\x{fe0e}\x{fe0f}]*$`)
+
+// boxAttr marks the box of a task, with what markdown writes for it. As text it
+// is a sign: readability takes away every control.
+const boxAttr = "belljar-box"
+
+func box(input *html.Node) {
+	sign, mark := "☐", "[ ]"
+	if hasAttr(input, "checked") {
+		sign, mark = "☑", "[x]"
+	}
+	n := element("span", textNode(sign))
+	setAttr(n, boxAttr, mark)
+	replace(input, n)
+}
+
+// renumber gives each item of a list that counts down or leaps a list of its
+// own, since markdown counts up by one.
+func renumber(ol *html.Node) {
+	items := all(ol, func(n *html.Node) bool { return is(n, "li") && n.Parent == ol })
+	if len(items) > 1000 || ol.Parent == nil {
+		return
+	}
+	at, step := 1, 1
+	if hasAttr(ol, "reversed") {
+		at, step = len(items), -1
+	}
+	if n, err := strconv.Atoi(attr(ol, "start")); err == nil {
+		at = n
+	}
+	list := ol // that the item before is in
+	for i, li := range items {
+		value, err := strconv.Atoi(attr(li, "value"))
+		leaps := err == nil && value != at
+		if leaps {
+			at = value
+		}
+		if i > 0 && (leaps || step < 0) {
+			next := element("ol")
+			list.Parent.InsertBefore(next, list.NextSibling)
+			list = next
+		}
+		if list != ol {
+			remove(li)
+			list.AppendChild(li)
+		}
+		if at != 1 && (i == 0 || leaps || step < 0) {
+			setAttr(list, "start", strconv.Itoa(at))
+		}
+		at += step
+	}
+}
+
+// isPanel reports whether an element is one of those that a row of tabs shows by
+// turns: whoever clicks sees all of them. There is a tab for each panel; one with
+// code may have a class that says so instead of a role.
+func isPanel(n *html.Node, hidden func(*html.Node) bool) bool {
+	if attr(n, "role") != "tabpanel" && attr(n, "class") == "" {
+		return false
+	}
+	code := first(n, func(c *html.Node) bool { return is(c, "pre") }) != nil
+	if attr(n, "role") != "tabpanel" && !(code && hasClass(n, "tab-panel", "tab-pane", "tabpanel", "tabcontent", "tabbed-block")) {
 		return false
 	}
 	p := n.Parent
 	for range 3 {
-		if p == nil || is(p, "body", "main", "article") {
+		if p == nil || is(p, "body", "main", "article") || !isSmall(p) {
 			return false
 		}
-		if tab := first(p, func(c *html.Node) bool { return attr(c, "role") == "tab" }); tab != nil && !contains(n, tab) {
+		tabs := len(all(p, func(c *html.Node) bool {
+			return attr(c, "role") == "tab" && length(c) > 0 && !contains(n, c) && !hidden(c)
+		}))
+		if code && tabs > 0 || tabs > 1 && tabs >= len(all(p, func(c *html.Node) bool { return attr(c, "role") == "tabpanel" })) {
 			return true
 		}
 		p = p.Parent

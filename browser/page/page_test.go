@@ -213,6 +213,13 @@ func TestBounds(t *testing.T) {
 		"backslashes":      many(100_000, "\\\\"),
 		"signs":            many(60_000, "!$|~'\"=#+"),
 		"definition lists": many(30_000, "<dl><dt>x<dd>"),
+		"captions":         "<p>" + many(20, "A paragraph of the text. ") + many(20_000, "<img src=x><figcaption>c</figcaption>"),
+		"asides":           "<article>" + many(20_000, "<p>"+many(8, "A paragraph. ")+"<aside>c</aside>"),
+		"credits":          "<p>" + many(20, "A paragraph of the text. ") + many(20_000, "<p>Source: x") + "<p>" + many(20, "A paragraph of the text. "),
+		"list of links":    "<p>" + many(20, "A paragraph of the text. ") + "<ul>" + many(20_000, "<li>See also <a href=/x>x</a>") + "</ul><p>" + many(20, "A paragraph of the text. "),
+		"buttons":          many(20_000, "<button aria-expanded=false aria-controls=p>b</button><div>x</div>"),
+		"tabs":             "<div>" + many(20_000, "<i role=tab>t</i><div role=tabpanel hidden>x</div>"),
+		"counting down":    "<ol reversed>" + many(20_000, "<li>x"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, whole := range []bool{true, false} {

@@ -1,0 +1,43 @@
+package page
+
+import (
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// nextWords are what stands on a link to the next page of a list.
+var nextWords = pattern(`(?i)^\W*(next|next page|older( posts| entries)?|more results|show more|load more|weiter|nächste( seite)?|suivante?|page suivante|siguiente|próxima|avanti|volgende|nästa|dalej|далее|следующая|次へ|次のページ|下一页|下一頁|다음)?\s*[»›→>]*\W*$`)
+
+// nextPage is the link to the next page of the list or the article that a page is
+// a part of, or nil: it says so, and leads to the same place but for a number.
+func nextPage(root *html.Node, base *url.URL) *html.Node {
+	found := first(root, func(n *html.Node) bool {
+		if !is(n, "a") || attr(n, "rel") != "next" && (length(n) > 30 || !nextWords().MatchString(lineOf(n)) || lineOf(n) == "") {
+			return false
+		}
+		u, err := base.Parse(strings.TrimSpace(attr(n, "href")))
+		if err != nil || u.Host != base.Host {
+			return false
+		}
+		place := func(u *url.URL) string { return strings.TrimSuffix(pageNumber().ReplaceAllString(u.Path, ""), "/") }
+		return place(u) == place(base) && (u.Path != base.Path || u.RawQuery != base.RawQuery && strings.ContainsAny(u.RawQuery, "0123456789"))
+	})
+	if found == nil {
+		return nil
+	}
+	return clone(found)
+}
+
+// pageNumber is the end of a path that numbers its pages.
+var pageNumber = pattern(`(/page)?[/_-](p|page)?\d{1,4}(\.html?)?/?$`)
+
+// turnPage puts the link to the next page at the end of what was taken of this
+// one, if it was left out.
+func turnPage(taken, next *html.Node) {
+	if next == nil || first(taken, func(n *html.Node) bool { return is(n, "a") && attr(n, "href") == attr(next, "href") }) != nil {
+		return
+	}
+	taken.AppendChild(element("p", next))
+}
