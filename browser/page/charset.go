@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/net/html"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/japanese"
@@ -17,48 +18,73 @@ import (
 
 // decode makes UTF-8 of a document, and names the charset it was in: that of
 // its byte order mark, else of the Content-Type, else of a meta element or an
-// XML declaration, else UTF-8 if that fits, else what the bytes look like.
-// Bytes that are wrong in their charset become U+FFFD.
-func decode(src []byte, contentType string, decoded bool) ([]byte, string) {
+// XML declaration, else UTF-8 if that fits, else what the bytes look like, which
+// is a guess. What is said does not count where the bytes do not fit it. Bytes
+// that are wrong in their charset become U+FFFD.
+func decode(src []byte, contentType string, decoded bool) (text []byte, name string, guessed bool) {
 	switch {
 	case bytes.HasPrefix(src, []byte("\xef\xbb\xbf")):
-		return valid(src[3:]), "utf-8"
+		return valid(src[3:]), "utf-8", false
 	case bytes.HasPrefix(src, []byte{0xff, 0xfe, 0, 0}):
-		return convertBy(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), src), "utf-32le"
+		return convertBy(utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), src), "utf-32le", false
 	case bytes.HasPrefix(src, []byte{0, 0, 0xfe, 0xff}):
-		return convertBy(utf32.UTF32(utf32.BigEndian, utf32.UseBOM), src), "utf-32be"
+		return convertBy(utf32.UTF32(utf32.BigEndian, utf32.UseBOM), src), "utf-32be", false
 	case bytes.HasPrefix(src, []byte{0xfe, 0xff}), bytes.HasPrefix(src, []byte{0xff, 0xfe}):
 		name := "utf-16be"
 		if src[0] == 0xff {
 			name = "utf-16le"
 		}
 		e, _ := charset.Lookup(name)
-		return convertBy(e, src[2:]), name
+		return convertBy(e, src[2:]), name, false
 	case decoded:
-		return valid(src), "utf-8"
+		return valid(src), "utf-8", false
 	}
+	said := []string{"", declared(src)}
 	if _, params, err := mime.ParseMediaType(contentType); err == nil {
-		if e, name := charset.Lookup(params["charset"]); e != nil && !contradicted(src, name) {
-			return convertBy(e, src), name
-		}
+		said[0] = params["charset"]
 	}
-	if e, name := charset.Lookup(declared(src)); e != nil && !contradicted(src, name) {
-		if strings.HasPrefix(name, "utf-16") {
-			return valid(src), "utf-8" // who could read the meta element was no UTF-16
+	for i, label := range said {
+		e, name := charset.Lookup(label)
+		switch {
+		case e == nil || contradicted(src, name):
+			continue
+		case i > 0 && strings.HasPrefix(name, "utf-16"):
+			return valid(src), "utf-8", false // the meta element could be read, so it was not UTF-16
 		}
-		return convertBy(e, src), name
+		if text := convertBy(e, src); fits(text) {
+			return text, name, false
+		}
 	}
 	if i := bytes.Index(src[:min(len(src), 64<<10)], []byte("\x1b$")); i >= 0 {
-		return convertBy(japanese.ISO2022JP, src), "iso-2022-jp"
+		return convertBy(japanese.ISO2022JP, src), "iso-2022-jp", false
 	}
 	if utf8.Valid(src) || mostlyUTF8(src) {
-		return valid(src), "utf-8"
+		return valid(src), "utf-8", false
 	}
 	if e, name := guess(src); e != nil {
-		return convertBy(e, src), name
+		return convertBy(e, src), name, true
 	}
-	e, name := charset.Lookup("windows-1252")
-	return convertBy(e, src), name
+	for _, label := range append(said, "windows-1252") {
+		if e, name := charset.Lookup(label); e != nil {
+			return convertBy(e, src), name, true
+		}
+	}
+	return valid(src), "utf-8", true
+}
+
+// fits reports whether a decoded text has few characters that its charset does
+// not have.
+func fits(text []byte) bool {
+	good, bad := 0, 0
+	for _, r := range string(text[:min(len(text), 1<<20)]) {
+		switch {
+		case r == utf8.RuneError:
+			bad++
+		case r >= utf8.RuneSelf:
+			good++
+		}
+	}
+	return good >= 4*bad
 }
 
 // contradicted reports whether a document says that it is in an older charset,
@@ -91,26 +117,45 @@ func contradicted(src []byte, name string) bool {
 	return false
 }
 
-// declared is the charset that a document names in its first bytes.
+// declared is the charset that a document names in its XML declaration or in a
+// meta element, which the standard looks for in the first 1024 bytes and pages
+// have later. That of a script or a link is about another document.
 func declared(src []byte) string {
-	head := bytes.ToLower(src[:min(len(src), 4096)])
-	for _, mark := range []string{"charset=", "encoding="} {
-		for rest := head; ; {
-			i := bytes.Index(rest, []byte(mark))
-			if i < 0 {
-				break
+	head := src[:min(len(src), 16<<10)]
+	known := func(name string) bool {
+		e, _ := charset.Lookup(name)
+		return e != nil
+	}
+	if m := xmlEncoding().FindSubmatch(head); m != nil && known(string(m[1])) {
+		return string(m[1])
+	}
+	for z := html.NewTokenizer(bytes.NewReader(head)); ; {
+		switch z.Next() {
+		case html.ErrorToken:
+			return ""
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			if t.Data == "body" {
+				return ""
 			}
-			rest = bytes.TrimLeft(rest[i+len(mark):], "\"' ")
-			end := bytes.IndexAny(rest, "\"' ;>/?\r\n\t")
-			if end > 0 && end < 40 {
-				if e, _ := charset.Lookup(string(rest[:end])); e != nil {
-					return string(rest[:end])
-				}
+			if t.Data != "meta" {
+				continue
+			}
+			n := &html.Node{Attr: t.Attr}
+			if name := strings.TrimSpace(attr(n, "charset")); known(name) {
+				return name
+			}
+			if m := charsetParam().FindStringSubmatch(attr(n, "content")); m != nil && strings.EqualFold(attr(n, "http-equiv"), "content-type") && known(m[1]) {
+				return m[1]
 			}
 		}
 	}
-	return ""
 }
+
+var (
+	xmlEncoding  = pattern(`^\s*<\?xml[^>]{0,200}encoding\s*=\s*["']([A-Za-z0-9._:-]{2,40})["']`)
+	charsetParam = pattern(`(?i)charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{2,40})`)
+)
 
 func valid(src []byte) []byte {
 	if utf8.Valid(src) {
@@ -148,37 +193,31 @@ func convertBy(e encoding.Encoding, src []byte) []byte {
 }
 
 // guess tells the charsets of East Asia by what decodes without fault and into
-// the letters of the language, and Cyrillic by its commonest letters.
+// the letters of the language, and those of one byte by the letters of theirs.
 func guess(src []byte) (encoding.Encoding, string) {
 	sample := src[:min(len(src), 64<<10)]
-	if scattered(sample) {
-		return nil, ""
+	name, most := inOneByte(sample)
+	if most < 0.5 {
+		name, most = "", 0.5
 	}
-	type candidate struct {
-		e    encoding.Encoding
-		name string
-	}
-	var best candidate
-	most := 0.5
-	candidates := []candidate{
-		{japanese.ShiftJIS, "shift_jis"},
-		{japanese.EUCJP, "euc-jp"},
-		{korean.EUCKR, "euc-kr"},
-		{simplifiedchinese.GB18030, "gb18030"},
-		{traditionalchinese.Big5, "big5"},
-	}
-	for _, c := range candidates {
-		if s := asian(convertBy(c.e, sample), c.name); s > most {
-			best, most = c, s
+	if !scattered(sample) {
+		for _, c := range []struct {
+			e    encoding.Encoding
+			name string
+		}{
+			{japanese.ShiftJIS, "shift_jis"},
+			{japanese.EUCJP, "euc-jp"},
+			{korean.EUCKR, "euc-kr"},
+			{simplifiedchinese.GB18030, "gb18030"},
+			{traditionalchinese.Big5, "big5"},
+		} {
+			if s := asian(convertBy(c.e, sample), c.name); s > most {
+				name, most = c.name, s
+			}
 		}
 	}
-	for _, name := range []string{"windows-1251", "koi8-r"} {
-		e, _ := charset.Lookup(name)
-		if s := cyrillic(convertBy(e, sample)); s > most {
-			best, most = candidate{e, name}, s
-		}
-	}
-	return best.e, best.name
+	e, _ := charset.Lookup(name)
+	return e, name
 }
 
 // scattered reports whether the bytes outside of ASCII stand one by one among
@@ -232,26 +271,6 @@ func asian(text []byte, name string) float64 {
 		}
 	}
 	if total < 4 {
-		return 0
-	}
-	return fit / total
-}
-
-func cyrillic(text []byte) float64 {
-	total, fit := 0.0, 0.0
-	for _, r := range string(text) {
-		if r < 0x80 {
-			continue
-		}
-		total++
-		if strings.ContainsRune("оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфОЕАИНТСРВЛКМДПУЯ", r) {
-			fit++
-		}
-		if r >= 'А' && r <= 'Я' {
-			fit -= 0.6
-		}
-	}
-	if total < 8 {
 		return 0
 	}
 	return fit / total

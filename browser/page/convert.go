@@ -52,8 +52,11 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 		}
 		return p, nil
 	}
-	text, name := decode(src, o.ContentType, o.Decoded)
+	text, name, guessed := decode(src, o.ContentType, o.Decoded)
 	p.Charset = name
+	if guessed {
+		p.Notes = append(p.Notes, "The page does not say its charset, or says a wrong one; it was read as "+name+", which its bytes look like.")
+	}
 	switch p.Kind {
 	case KindHTML:
 		err = convertHTML(ctx, p, text, o)

@@ -54,12 +54,13 @@ func TestCharsets(t *testing.T) {
 	texts := map[string]string{
 		"windows-1252": "Café “naïve” — 5 €", "iso-8859-2": "Zażółć gęślą jaźń", "iso-8859-15": "Œuvre à 5 €", "windows-1250": "Příliš žluťoučký kůň",
 		"windows-1251": "Привет, это обычный русский текст о цаплях", "koi8-r": "Привет, это обычный русский текст о цаплях", "koi8-u": "Привіт, їжаче", "windows-1253": "Καλημέρα κόσμε", "iso-8859-7": "Καλημέρα κόσμε",
-		"windows-1254": "Günaydın dünya ışık", "windows-1255": "שלום עולם", "windows-1256": "مرحبا بالعالم", "windows-1257": "Labas rytas ąčęėįšųūž", "windows-1258": "Xin chào", "windows-874": "สวัสดีชาวโลก",
+		"windows-1254": "Günaydın dünya ışık", "windows-1255": "שלום עולם, זה דף ארוך בעברית", "windows-1256": "مرحبا بالعالم", "windows-1257": "Labas rytas, šiandien gražus oras ąžuolų ūksmėje", "windows-1258": "Xin chào", "windows-874": "สวัสดีชาวโลก",
 		"shift_jis": "こんにちは、世界。これは日本語の文章です。", "euc-jp": "こんにちは、世界。これは日本語の文章です。", "iso-2022-jp": "こんにちは、世界。これは日本語の文章です。",
 		"gb18030": "你好，世界。这是一个中文的网页，我们在这里。", "gbk": "你好，世界。这是一个中文的网页，我们在这里。", "big5": "你好，世界。這是一個中文的網頁，我們在這裡。", "euc-kr": "안녕하세요 세계. 이것은 한국어 문장입니다.",
 		"macintosh": "Café déjà", "utf-8": "Grüße 世界 🦀", "utf-16le": "Grüße 世界 🦀", "utf-16be": "Grüße 世界 🦀",
 	}
-	guessed := map[string]bool{"shift_jis": true, "euc-jp": true, "iso-2022-jp": true, "gb18030": true, "big5": true, "euc-kr": true, "windows-1251": true, "koi8-r": true, "utf-8": true, "windows-1252": true}
+	guessed := map[string]bool{"shift_jis": true, "euc-jp": true, "iso-2022-jp": true, "gb18030": true, "big5": true, "euc-kr": true, "windows-1251": true, "koi8-r": true, "utf-8": true, "windows-1252": true,
+		"iso-8859-2": true, "windows-1250": true, "windows-1253": true, "iso-8859-7": true, "windows-1254": true, "windows-1255": true, "windows-1256": true, "windows-1257": true, "windows-874": true}
 	for name, text := range texts {
 		e, _ := charset.Lookup(name)
 		encode := func(s string) []byte {
@@ -96,6 +97,10 @@ func TestCharsets(t *testing.T) {
 		}
 		if guessed[name] {
 			check("its bytes", "text/html", "", nil)
+			check("its bytes, against a script's", "text/html", "<script src=x charset=shift_jis></script>", nil)
+			if name != "windows-1252" && name != "iso-2022-jp" {
+				check("its bytes, against what it says", "text/html; charset=utf-8", "<meta charset=utf-8>", nil)
+			}
 		}
 	}
 }

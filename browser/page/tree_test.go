@@ -26,7 +26,7 @@ func TestTreeQuality(t *testing.T) {
 		} else {
 			src, _ = os.ReadFile(name)
 		}
-		src, _ = decode(src, "", false)
+		src, _, _ = decode(src, "", false)
 		ours, err := parse(t.Context(), src)
 		if err != nil {
 			t.Fatal(err)

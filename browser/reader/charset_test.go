@@ -25,6 +25,7 @@ func TestCharsets(t *testing.T) {
 	const (
 		german   = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich."
 		polish   = "Zażółć gęślą jaźń, a potem jeszcze raz."
+		latvian  = "Glāžšķūņa rūķīši dzērumā čiepj Baha koncertflīģeļu vākus."
 		russian  = "Съешь же этих мягких французских булок, да выпей чаю."
 		greek    = "Η ταχύτητα και η ποιότητα της γραφής."
 		turkish  = "Pijamalı hasta yağız şoföre çabucak güvendi."
@@ -53,17 +54,19 @@ func TestCharsets(t *testing.T) {
 		{"windows-1252", german + " Für 5 €.", known},
 		{"iso-8859-1", german, known},
 		{"iso-8859-15", german + " Für 5 €.", declared},
-		{"iso-8859-2", polish, declared},
-		{"windows-1250", polish, declared},
-		{"iso-8859-5", russian, declared},
+		{"iso-8859-2", polish, known},
+		{"windows-1250", polish, known},
+		{"iso-8859-5", russian, known},
 		{"windows-1251", russian, known},
 		{"koi8-r", russian, known},
-		{"ibm866", russian, declared},
-		{"iso-8859-7", greek, declared},
-		{"iso-8859-9", turkish, declared},
-		{"iso-8859-8", hebrew, declared},
-		{"windows-1256", arabic, declared},
-		{"windows-874", thai, declared},
+		{"ibm866", russian, known},
+		{"iso-8859-7", greek, known},
+		{"iso-8859-9", turkish, known},
+		{"windows-1254", turkish, known},
+		{"windows-1257", latvian, known},
+		{"iso-8859-8", hebrew, known},
+		{"windows-1256", arabic, known},
+		{"windows-874", thai, known},
 		{"shift_jis", japanese, known},
 		{"euc-jp", japanese, known},
 		{"iso-2022-jp", japanese, declared},
