@@ -501,7 +501,7 @@ func trim(root *html.Node, base *url.URL, top int) {
 			drop(l)
 		case i > end && (aboutPage(l) || trailing(l)):
 			drop(l)
-		case i*10 >= len(lines)*7 && l.size < 200 && aboutPage(l) && !(i < end && introduces(l, lines[i+1])):
+		case i*10 >= len(lines)*7 && l.size < 200 && (made(l) || alone(l, 1) || (l.head || l.linked > 0) && pointsOn().MatchString(l.text)) && !(i < end && introduces(l, lines[i+1])):
 			drop(l)
 		case between(l, i < end && introduces(l, lines[i+1])):
 			drop(l)
@@ -525,8 +525,12 @@ func introduces(l, next *line) bool { return l.head && next.solid() }
 // aboutPage reports whether a line tells of the page: who made it, when, and
 // what else could be done with it.
 func aboutPage(l *line) bool {
-	dated := strings.ContainsAny(l.text, "0123456789") && dateLine().MatchString(l.text)
-	return dated || madeBy().MatchString(l.text) || l.size < 200 && pointsOn().MatchString(l.text) || l.size < 150 && creditLine().MatchString(l.text)
+	return made(l) || l.size < 200 && pointsOn().MatchString(l.text) || l.size < 150 && creditLine().MatchString(l.text)
+}
+
+// made reports whether a line says who made the page, or when.
+func made(l *line) bool {
+	return strings.ContainsAny(l.text, "0123456789") && dateLine().MatchString(l.text) || madeBy().MatchString(l.text)
 }
 
 // leading reports whether a line before the first paragraph leads to another page,

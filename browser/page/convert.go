@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -66,7 +65,9 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 		convertXML(p, text)
 	case KindJSON:
 		convertJSON(p, text)
-	case KindMarkdown, KindText, KindPDF:
+	case KindMarkdown:
+		convertMarkdown(p, text, o)
+	case KindText, KindPDF:
 		convertText(p, text)
 	}
 	if err != nil {
@@ -78,38 +79,7 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 // convertText passes a document through that has no markup to take away.
 func convertText(p *Page, text []byte) {
 	s, hidden := visible(strings.ReplaceAll(string(text), "\r\n", "\n"))
-	p.Content, p.Hidden = s, hidden
-	if p.Kind == KindMarkdown {
-		p.Format = Markdown
-		headsOfMarkdown(p)
-		return
-	}
-	p.Format = Text
-}
-
-// headsOfMarkdown finds the headings of a document that was markdown already.
-func headsOfMarkdown(p *Page) {
-	fence, chars := "", 0
-	for line := range strings.Lines(p.Content) {
-		trimmed := strings.TrimSpace(line)
-		switch {
-		case fence != "":
-			if strings.HasPrefix(trimmed, fence) {
-				fence = ""
-			}
-		case strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~"):
-			fence = trimmed[:3]
-		case strings.HasPrefix(line, "#"):
-			level := len(line) - len(strings.TrimLeft(line, "#"))
-			if text := strings.TrimSpace(strings.Trim(trimmed, "#")); level <= 6 && text != "" && len(p.Headings) < MaxLinks {
-				if p.Title == "" {
-					p.Title = shorten(text, 300)
-				}
-				p.Headings = append(p.Headings, Heading{Level: level, Text: text, Offset: chars})
-			}
-		}
-		chars += utf8.RuneCountInString(line)
-	}
+	p.Content, p.Hidden, p.Format = s, hidden, Text
 }
 
 // convertHTML does the steps that the package comment lists.

@@ -58,7 +58,7 @@ func formulas(root *html.Node) {
 			return false
 		case is(n, "img") && hasClass(n, "tex", "latex", "math", "mwe-math-fallback-image-inline", "mwe-math-fallback-image-display"):
 			if alt := attr(n, "alt"); strings.ContainsAny(alt, `\^_=`) {
-				replace(n, formula(strings.Trim(alt, "$"), strings.Contains(attr(n, "class"), "display")))
+				replace(n, formula(unstyled(strings.Trim(alt, "$")), strings.Contains(attr(n, "class"), "display")))
 			}
 		}
 		return true
@@ -151,6 +151,9 @@ func mathML(n *html.Node, depth int) string {
 	if depth > 60 {
 		return oneLine(rawTextOf(n))
 	}
+	if n.Data == "mmultiscripts" {
+		return multiscripts(n, depth)
+	}
 	var kids []string
 	var all strings.Builder
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -158,6 +161,10 @@ func mathML(n *html.Node, depth int) string {
 			continue
 		}
 		s := mathML(c, depth+1)
+		if s == ")" && strings.HasSuffix(all.String(), "}") && strings.HasPrefix(all.String(), `(\binom{`) && len(kids) == 2 {
+			kids, s = kids[1:], kids[1] // which brings its own parentheses
+			all.Reset()
+		}
 		kids = append(kids, s)
 		if all.Len() > 0 && s != "" && word(all.String()) && word(s[:1]) && strings.Contains(all.String(), `\`) {
 			all.WriteByte(' ')
@@ -177,13 +184,30 @@ func mathML(n *html.Node, depth int) string {
 		return arg(0)
 	}
 	switch n.Data {
-	case "msup", "mover":
+	case "mi", "mn", "mo":
+		if command := variants[strings.ToLower(attr(n, "mathvariant"))]; command != "" && all.Len() > 0 {
+			return command + "{" + all.String() + "}"
+		}
+	case "mover", "munder":
+		if len(kids) > 1 {
+			if command := accents[strings.TrimSpace(kids[1])]; command != "" {
+				return command + arg(0)
+			}
+		}
+		if n.Data == "munder" {
+			return base() + "_" + arg(1)
+		}
 		return base() + "^" + arg(1)
-	case "msub", "munder":
+	case "msup":
+		return base() + "^" + arg(1)
+	case "msub":
 		return base() + "_" + arg(1)
 	case "msubsup", "munderover":
 		return base() + "_" + arg(1) + "^" + arg(2)
 	case "mfrac":
+		if thick := strings.TrimSpace(attr(n, "linethickness")); thick != "" && strings.Trim(thick, "0.pxemt%") == "" && strings.Contains(thick, "0") {
+			return `\binom` + arg(0) + arg(1)
+		}
 		return `\frac` + arg(0) + arg(1)
 	case "msqrt":
 		return `\sqrt{` + all.String() + "}"
@@ -203,6 +227,46 @@ func mathML(n *html.Node, depth int) string {
 		return " "
 	}
 	return all.String()
+}
+
+// accents are the signs over and under a letter, and variants the alphabets, that
+// TeX has commands for.
+var (
+	accents = map[string]string{
+		"→": `\vec`, `\to`: `\vec`, "⃗": `\vec`, "^": `\hat`, "ˆ": `\hat`, "̂": `\hat`, "~": `\tilde`, "˜": `\tilde`, "˙": `\dot`, "¨": `\ddot`,
+		"¯": `\bar`, "‾": `\overline`, "―": `\overline`, "ˇ": `\check`, "˘": `\breve`, "´": `\acute`, "`": `\grave`,
+		"⏞": `\overbrace`, "⏟": `\underbrace`, "_": `\underline`, "̲": `\underline`,
+	}
+	variants = map[string]string{
+		"double-struck": `\mathbb`, "bold": `\mathbf`, "script": `\mathcal`, "fraktur": `\mathfrak`, "sans-serif": `\mathsf`, "monospace": `\mathtt`,
+		"bold-italic": `\boldsymbol`,
+	}
+)
+
+// multiscripts writes indices on both sides of a base, which come in pairs: those
+// after the base first, then those before it.
+func multiscripts(n *html.Node, depth int) string {
+	var base string
+	var around [2]strings.Builder // after and before
+	side, count := 0, -1
+	for c := n.FirstChild; c != nil; c = c.NextSibling {
+		switch {
+		case c.Type != html.ElementNode:
+			continue
+		case is(c, "mprescripts"):
+			side, count = 1, 0
+			continue
+		case count < 0:
+			base = mathML(c, depth+1)
+		case !is(c, "none") && (!is(c, "mrow") || hasText(c)):
+			around[side].WriteString([]string{"_", "^"}[count%2] + "{" + mathML(c, depth+1) + "}")
+		}
+		count++
+	}
+	if around[1].Len() > 0 {
+		return "{}" + around[1].String() + base + around[0].String()
+	}
+	return base + around[0].String()
 }
 
 // word reports whether s ends in a letter.

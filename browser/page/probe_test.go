@@ -1,6 +1,9 @@
 package page
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -58,6 +61,7 @@ b | c</pre></td></tr><tr><td>z</td></tr></table>`, "| A |\n| --- |\n| `a = 1`<br
 		{"KaTeX", `<p>Energy <span class="katex"><span class="katex-mathml"><math><semantics><mrow><mi>E</mi></mrow><annotation encoding="application/x-tex">E=mc^2</annotation></semantics></math></span><span class="katex-html" aria-hidden="true">E=mc2</span></span>.</p>`, "Energy $E=mc^2$."},
 		{"MathJax", `<p>Let <span class="MathJax_Preview">a</span><script type="math/tex">\alpha_1</script> be <script type="math/tex; mode=display">x^2</script></p>`, "Let $\\alpha_1$ be\n\n$$\nx^2\n$$"},
 		{"MathML", `<p><math><mfrac><mi>a</mi><msup><mi>b</mi><mn>2</mn></msup></mfrac></math></p>`, `$\frac{a}{b^{2}}$`},
+		{"MathML in other words", `<p><math><mo>(</mo><mfrac linethickness="0"><mi>n</mi><mi>k</mi></mfrac><mo>)</mo></math> <math><mi mathvariant="double-struck">R</mi></math> <math><mover><mi>x</mi><mo>→</mo></mover></math> <math><mover><mi>x</mi><mo>˙</mo></mover></math> <math><mmultiscripts><mi>C</mi><mn>2</mn><none/><mprescripts/><mn>6</mn><mn>14</mn></mmultiscripts></math></p>`, `$\binom{n}{k}$ $\mathbb{R}$ $\vec{x}$ $\dot{x}$ ${}_{6}^{14}C_{2}$`},
 		{"math between marks", `<p>Take \(a_1*b_1\) and $$c &lt; d$$</p>`, "Take $a_1*b_1$ and\n\n$$\nc < d\n$$"},
 		{"tasks", `<ul><li><input type="checkbox" checked disabled> done</li><li><input type="checkbox">todo</li></ul>`, "- [x] done\n- [ ] todo"},
 		{"lists that count in their own way", `<ol start="3"><li>c</li><li value="7">g</li><li>h</li></ol><p>x</p><ol reversed><li>b</li><li>a</li></ol>`, "3. c\n\n7. g\n8. h\n\nx\n\n2. b\n\n1. a"},
@@ -86,5 +90,48 @@ y</pre></blockquote>`, "> q\n>\n> ```\n> x\n> y\n> ```"},
 				t.Errorf("%s\ngot:\n%s\nwant:\n%s", probe.html[:min(len(probe.html), 300)], got, probe.want)
 			}
 		})
+	}
+}
+
+// TestServedMarkdown is what becomes of markdown that was served as such.
+func TestServedMarkdown(t *testing.T) {
+	const src = "# T\n\n[a](b.md) ![i](../i.png \"t\") [q](?x=(1)) <a href=\"c.md\">c</a> `[k](k.md)` [f](#f) [w](https://w.example/)\n\n<!-- SECRET -->\nseen <!-- SECRET\n```\nSECRET -->\n\n[d]: e.md \"t\"\n[^1]: a note\n\n```html\n<!-- kept --> [a](b.md)\n```\n~~~\n```\n<!-- kept -->\n~~~\nend <!-- SECRET"
+	const want = "# T\n\n[a](https://docs.example.org/guide/b.md) ![i](https://docs.example.org/i.png \"t\") [q](https://docs.example.org/guide/page.html?x=%281%29) <a href=\"https://docs.example.org/guide/c.md\">c</a> `[k](k.md)` [f](#f) [w](https://w.example/)\n\n\nseen \n\n[d]: https://docs.example.org/guide/e.md \"t\"\n[^1]: a note\n\n```html\n<!-- kept --> [a](b.md)\n```\n~~~\n```\n<!-- kept -->\n~~~\nend "
+	p := convertString(t, src, Options{ContentType: "text/markdown"})
+	if p.Content != want {
+		t.Errorf("got:\n%s\nwant:\n%s", p.Content, want)
+	}
+	if p.Hidden != len("SECRETSECRET```SECRETSECRET") {
+		t.Errorf("got %d hidden characters, want %d", p.Hidden, len("SECRETSECRET```SECRETSECRET"))
+	}
+}
+
+// TestJSONIsNotInflated keeps small values on one line, and every byte of all.
+func TestJSONIsNotInflated(t *testing.T) {
+	var small strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&small, `,{"id":%d,"v":"x, [y] \\" \\\\"}`, i)
+	}
+	for _, src := range []string{
+		`[` + small.String()[1:] + `]`,
+		`{"a": {"b": [1, 2, 3], "c": "` + strings.Repeat("long {", 40) + `"}, "d": []}`,
+		strings.Repeat(`[`, 150) + `"` + strings.Repeat("x", 100) + `"` + strings.Repeat(`]`, 150),
+		strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000),
+		`[1, 2`,
+	} {
+		p := convertString(t, src, Options{ContentType: "application/json", Format: Text})
+		var got, want bytes.Buffer
+		if json.Compact(&want, []byte(src)) == nil {
+			if err := json.Compact(&got, []byte(p.Content)); err != nil || got.String() != want.String() {
+				t.Errorf("%.60s: %v, got %.200s", src, err, p.Content)
+			}
+		}
+		if len(p.Content) > len(src)*3/2+1024 {
+			t.Errorf("%.60s: %d bytes became %d", src, len(src), len(p.Content))
+		}
+	}
+	p := convertString(t, `{"a": {"b": [1, 2, 3]}, "c": "`+strings.Repeat("x", 160)+`"}`, Options{ContentType: "application/json", Format: Text})
+	if want := "{\n  \"a\": {\"b\":[1,2,3]},\n  \"c\": \"" + strings.Repeat("x", 160) + "\"\n}\n"; p.Content != want {
+		t.Errorf("got\n%swant\n%s", p.Content, want)
 	}
 }

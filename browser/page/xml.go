@@ -108,31 +108,82 @@ func indentXML(b *strings.Builder, n *html.Node, level int) {
 
 var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// convertJSON writes JSON indented. What is no JSON is passed through.
+// convertJSON writes JSON indented, with what is short on one line. What is not
+// JSON, or would become half as long again, is passed through.
 func convertJSON(p *Page, text []byte) {
 	var b bytes.Buffer
-	if deepest(text) < 1000 && json.Indent(&b, bytes.TrimSpace(text), "", "  ") == nil && b.Len() < 8*len(text)+1024 {
-		text = b.Bytes()
+	if json.Compact(&b, text) == nil {
+		if out := indentJSON(b.Bytes()); out != nil && len(out) <= len(text)*3/2+1024 {
+			text = out
+		}
 	}
 	s, hidden := visible(string(text))
 	p.Hidden = hidden
 	fenced(p, s, "json")
 }
 
-// deepest is how deep brackets go at most, those in strings counted too: each
-// level is indented further, so depth is what makes the output long.
-func deepest(text []byte) int {
-	depth, most := 0, 0
-	for _, c := range text {
-		switch c {
-		case '{', '[':
-			depth++
-			most = max(most, depth)
-		case '}', ']':
-			depth--
+// shortJSON is how long a value may be to stay on one line.
+const shortJSON = 160
+
+// indentJSON gives the members of long objects and arrays a line each. The text
+// is JSON without white space between its tokens. One that is deeper than 200
+// levels would become mostly white space, and is nil.
+func indentJSON(text []byte) []byte {
+	ends := make(map[int]int) // of brackets, by where they open
+	var open []int
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if open = append(open, i); len(open) > 200 {
+				return nil
+			}
+		case c == '}' || c == ']':
+			ends[open[len(open)-1]] = i
+			open = open[:len(open)-1]
 		}
 	}
-	return most
+	var b bytes.Buffer
+	level := 0
+	line := func(by int) {
+		level += by
+		b.WriteByte('\n')
+		b.WriteString(strings.Repeat("  ", level))
+	}
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '\\':
+			b.WriteByte(c)
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case (c == '{' || c == '[') && ends[i]-i < shortJSON:
+			b.Write(text[i:ends[i]])
+			i = ends[i]
+		case c == '{' || c == '[':
+			b.WriteByte(c)
+			line(1)
+			continue
+		case c == '}' || c == ']':
+			line(-1)
+		case c == ',':
+			b.WriteByte(c)
+			line(0)
+			continue
+		case c == ':':
+			b.WriteString(": ")
+			continue
+		}
+		b.WriteByte(text[i])
+	}
+	return b.Bytes()
 }
 
 // fenced makes the content a block of code, where the format is markdown.
