@@ -103,11 +103,16 @@ func hiddenByItself(n *html.Node) bool {
 	if is(n, "dialog") && !hasAttr(n, "open") {
 		return true
 	}
+	if hasAttr(n, "popover") {
+		return true
+	}
 	if is(n, "input") && strings.EqualFold(attr(n, "type"), "hidden") {
 		return true
 	}
-	if is(n, "font") && colour(attr(n, "color")) == "#fff" && isBackground(n, "#fff") {
-		return true
+	if is(n, "font") {
+		if c, ok := colour(attr(n, "color")); ok && c.near(white) && isBackground(n, white) {
+			return true
+		}
 	}
 	if hasClass(n, screenReaderOnly...) && !is(n, "body", "main", "article") && !ofMath(n) {
 		return true
@@ -118,19 +123,18 @@ func hiddenByItself(n *html.Node) bool {
 
 // isBackground reports whether the nearest background that is written in an
 // attribute above n is this colour; none written is white.
-func isBackground(n *html.Node, want string) bool {
+func isBackground(n *html.Node, want rgb) bool {
 	for p := n.Parent; p != nil; p = p.Parent {
-		if c := attr(p, "bgcolor"); c != "" {
-			return colour(c) == want
+		c := attr(p, "bgcolor")
+		if c == "" && attr(p, "style") != "" {
+			c = firstOf(declarations(attr(p, "style")), "background-color", "background")
 		}
-		if style := attr(p, "style"); style != "" {
-			d := declarations(style)
-			if c := firstOf(d, "background-color", "background"); c != "" {
-				return colour(c) == want
-			}
+		if c != "" {
+			back, ok := colour(c)
+			return ok && want.near(back)
 		}
 	}
-	return want == "#fff"
+	return want.near(white)
 }
 
 // declarations are the properties of a style, the last of each.
@@ -167,17 +171,22 @@ func hidingStyle(style string, n *html.Node) bool {
 	switch {
 	case d["display"] == "none", d["visibility"] == "hidden", d["visibility"] == "collapse", d["content-visibility"] == "hidden":
 		return true
-	case isZero(d["opacity"]), isZero(d["font-size"]), strings.Contains(d["transform"], "scale(0)"):
+	case isZero(d["opacity"]), isZero(d["font-size"]), strings.Contains(d["transform"], "scale(0)"), strings.Contains(d["filter"], "opacity(0)"), strings.Contains(d["filter"], "opacity(0%)"):
+		return true
+	case emptyMask(firstOf(d, "mask", "mask-image", "-webkit-mask", "-webkit-mask-image")), farTransform(firstOf(d, "transform", "translate")), piled(d["letter-spacing"]):
 		return true
 	case strings.HasPrefix(d["clip"], "rect(0") || strings.HasPrefix(d["clip"], "rect(1px"), strings.Contains(d["clip-path"], "inset(50%") || strings.Contains(d["clip-path"], "inset(100%"):
 		return true
-	case strings.HasPrefix(d["overflow"], "hidden") && (tiny(d["width"]) || tiny(d["height"]) || tiny(d["max-height"]) || tiny(d["max-width"])):
+	case strings.HasPrefix(d["overflow"], "hidden") && (tiny(d["line-height"]) || tiny(d["width"]) || tiny(d["height"]) || tiny(d["max-height"]) || tiny(d["max-width"])):
 		return true
 	case far(d["text-indent"]):
 		return true
 	}
-	if p := d["position"]; (p == "absolute" || p == "fixed") && (far(d["left"]) || far(d["top"]) || far(d["right"]) || far(d["bottom"])) {
+	if p := d["position"]; p != "" && p != "static" && (far(d["left"]) || far(d["top"]) || far(d["right"]) || far(d["bottom"])) {
 		return true
+	}
+	if f, unit, ok := number(d["top"]); ok && d["position"] == "fixed" && unit == "px" && f <= -300 {
+		return true // what is fixed cannot be scrolled to
 	}
 	if far(d["margin-left"]) || far(d["margin-top"]) {
 		return true
@@ -187,18 +196,19 @@ func hidingStyle(style string, n *html.Node) bool {
 
 // sameColour reports whether text has the colour of what is under it.
 func sameColour(d map[string]string, n *html.Node) bool {
-	text := colour(d["color"])
-	if text == "" {
+	text, ok := colour(d["color"])
+	if !ok {
 		return false
 	}
-	if text == "transparent" {
+	if text.clear {
 		// Text under a gradient is clipped out of its background.
 		return !strings.Contains(firstOf(d, "background-clip", "-webkit-background-clip"), "text")
 	}
 	if back := firstOf(d, "background-color", "background"); back != "" {
-		return colour(back) == text
+		c, ok := colour(back)
+		return ok && text.near(c)
 	}
-	if text != "#fff" || n == nil {
+	if !text.near(white) || n == nil {
 		return false
 	}
 	// White text where no background is written is hidden only if nothing
@@ -213,6 +223,44 @@ func sameColour(d map[string]string, n *html.Node) bool {
 		}
 	}
 	return true
+}
+
+// emptyMask reports whether a mask lets nothing through.
+func emptyMask(v string) bool {
+	_, stops, ok := strings.Cut(v, "gradient(")
+	if !ok {
+		return false
+	}
+	for stop := range strings.SplitSeq(strings.TrimRight(stops, ") "), ",") {
+		if s := strings.TrimSpace(stop); !strings.HasPrefix(s, "transparent") && !strings.HasPrefix(s, "to ") && !strings.HasSuffix(s, "deg") {
+			return false
+		}
+	}
+	return true
+}
+
+// farTransform reports whether a translation moves its element off the screen.
+func farTransform(v string) bool {
+	_, arguments, ok := strings.Cut(v, "translate")
+	if !ok {
+		arguments = v
+	} else if _, arguments, ok = strings.Cut(arguments, "("); !ok {
+		return false
+	}
+	arguments, _, _ = strings.Cut(arguments, ")")
+	for a := range strings.FieldsFuncSeq(arguments, func(r rune) bool { return r == ',' || r == ' ' }) {
+		// A share of its own size moves an element that slides in, too.
+		if !strings.HasSuffix(a, "%") && far(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// piled reports whether letters stand on top of each other.
+func piled(v string) bool {
+	f, unit, ok := number(v)
+	return ok && (unit == "em" && f <= -0.5 || unit == "px" && f <= -8)
 }
 
 func number(v string) (float64, string, bool) {
@@ -246,19 +294,73 @@ func far(v string) bool {
 	return f <= -900 || f >= 9000
 }
 
-// colour brings the usual ways to write black, white and the like to one.
-func colour(v string) string {
-	v = strings.ToLower(strings.Join(strings.Fields(v), ""))
+// rgb is a colour, or the lack of one.
+type rgb struct {
+	r, g, b int
+	clear   bool
+}
+
+var white = rgb{255, 255, 255, false}
+
+// near reports whether nobody can tell two colours apart.
+func (c rgb) near(o rgb) bool {
+	const most = 8 // of 255
+	close := func(a, b int) bool { return a-b <= most && b-a <= most }
+	return !c.clear && !o.clear && close(c.r, o.r) && close(c.g, o.g) && close(c.b, o.b)
+}
+
+// colour reads the usual ways to write a colour.
+func colour(v string) (rgb, bool) {
+	v = strings.ToLower(strings.TrimSpace(v))
 	switch v {
-	case "white", "#ffffff", "#ffffffff", "rgb(255,255,255)", "rgba(255,255,255,1)":
-		return "#fff"
-	case "black", "#000000", "rgb(0,0,0)", "rgba(0,0,0,1)":
-		return "#000"
-	case "rgba(0,0,0,0)", "rgba(255,255,255,0)":
-		return "transparent"
+	case "white":
+		return white, true
+	case "black":
+		return rgb{}, true
+	case "transparent":
+		return rgb{clear: true}, true
 	}
-	if len(v) == 7 && v[0] == '#' && v[1] == v[2] && v[3] == v[4] && v[5] == v[6] {
-		return "#" + string([]byte{v[1], v[3], v[5]})
+	if hex, ok := strings.CutPrefix(v, "#"); ok {
+		if len(hex) == 3 || len(hex) == 4 {
+			var b strings.Builder
+			for _, c := range hex {
+				b.WriteString(string(c) + string(c))
+			}
+			hex = b.String()
+		}
+		n, err := strconv.ParseUint(hex, 16, 32)
+		switch {
+		case err != nil || len(hex) != 6 && len(hex) != 8:
+			return rgb{}, false
+		case len(hex) == 8 && n&0xff == 0:
+			return rgb{clear: true}, true
+		case len(hex) == 8:
+			n >>= 8
+		}
+		return rgb{int(n >> 16), int(n >> 8 & 0xff), int(n & 0xff), false}, true
 	}
-	return v
+	name, inner, ok := strings.Cut(v, "(")
+	if !ok || name != "rgb" && name != "rgba" {
+		return rgb{}, false
+	}
+	parts := strings.FieldsFunc(strings.TrimSuffix(inner, ")"), func(r rune) bool { return r == ',' || r == ' ' || r == '/' })
+	if len(parts) < 3 || len(parts) > 4 {
+		return rgb{}, false
+	}
+	var n [4]float64
+	n[3] = 1
+	for i, p := range parts {
+		f, unit, ok := number(p)
+		if !ok {
+			return rgb{}, false
+		}
+		if unit == "%" {
+			f /= 100
+			if i < 3 {
+				f *= 255
+			}
+		}
+		n[i] = f
+	}
+	return rgb{int(n[0]), int(n[1]), int(n[2]), n[3] == 0}, true
 }

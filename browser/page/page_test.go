@@ -205,6 +205,7 @@ func TestBounds(t *testing.T) {
 		"unclosed tag":     "<p>x<a " + many(3<<20, "a"),
 		"dollars":          many(50_000, `$$ \( `),
 		"styles":           "<style>" + strings.Join(numbered(50_000, ".c%d{display:none}"), "") + "</style>" + many(50_000, "<p class='a b c'>"),
+		"places":           "<style>" + strings.Join(numbered(200, "b b b b p.c%d{display:none}.d%[1]d p{display:none}"), "") + "</style>" + many(90, "<div>"+many(90, "<b>")+many(90, "<p class='c1 c2 c3'>x</p>")),
 		"links":            many(40_000, `<a href="x">l</a> `),
 		"images":           many(40_000, `<img src=x alt=y>`),
 		"nested frames":    many(1, `<iframe srcdoc="`+many(1000, "&lt;iframe srcdoc=x&gt;")+`"></iframe>`),

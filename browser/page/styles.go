@@ -7,10 +7,15 @@ import (
 )
 
 // styles are the rules of a page's own style elements that hide something, as
-// far as their selectors are one name, class or id. Others depend on state or
-// place, and are left to the browser.
+// far as their selectors are names, classes and ids. Others depend on state, and
+// are left to the browser.
 type styles struct {
-	rules map[string]bool // "tag", ".class", "#id", "tag.class"
+	rules   map[string]bool   // "tag", ".class", "#id", "tag.class"
+	text    map[string]string // colours, by the same selectors
+	back    map[string]string // backgrounds
+	places  []descent         // selectors that hide, of more than one part
+	placed  map[*html.Node]bool
+	foreign bool // there are sheets that are not read
 }
 
 // maxStyle bounds the style text that is looked at.
@@ -18,12 +23,13 @@ const maxStyle = 1 << 20
 
 // stylesOf reads the style elements of a document; nil if none hides anything.
 func stylesOf(doc *html.Node) *styles {
-	s := &styles{rules: make(map[string]bool)}
+	s := &styles{rules: make(map[string]bool), text: make(map[string]string), back: make(map[string]string), placed: make(map[*html.Node]bool)}
 	left := maxStyle
 	walk(doc, func(n *html.Node) bool {
 		if is(n, "noscript") {
 			return false
 		}
+		s.foreign = s.foreign || is(n, "link") && strings.Contains(strings.ToLower(attr(n, "rel")), "stylesheet")
 		if is(n, "style") && left > 0 {
 			text := rawTextOf(n)
 			text = text[:min(len(text), left)]
@@ -34,10 +40,86 @@ func stylesOf(doc *html.Node) *styles {
 		}
 		return true
 	})
-	if len(s.rules) == 0 {
+	s.match(doc)
+	if len(s.rules)+len(s.text)+len(s.placed) == 0 {
 		return nil
 	}
 	return s
+}
+
+// match finds what the selectors of several parts hide.
+func (s *styles) match(doc *html.Node) {
+	const elements = 20_000 // beyond that it would take long
+	found := all(doc, func(*html.Node) bool { return true })
+	if len(s.places) == 0 || len(found) > elements {
+		return
+	}
+	for _, sel := range s.places {
+		for _, n := range found {
+			if sel.matches(n) {
+				s.placed[n] = true
+			}
+		}
+	}
+}
+
+// descent is a selector of parts inside each other, the outermost first.
+type descent []compound
+
+// compound is a part of a selector: a name, an id and classes, all of which an
+// element must have.
+type compound struct {
+	tag, id string
+	classes []string
+}
+
+// descentOf reads a selector of at most five parts; nil if it has any other signs.
+func descentOf(sel string) descent {
+	var p descent
+	for part := range strings.FieldsSeq(sel) {
+		if len(p) == 5 || strings.ContainsAny(part, ">+~:[*\\") {
+			return nil
+		}
+		var c compound
+		for i := strings.LastIndexAny(part, ".#"); i >= 0; i = strings.LastIndexAny(part, ".#") {
+			if part[i] == '#' {
+				c.id = part[i+1:]
+			} else {
+				c.classes = append(c.classes, part[i+1:])
+			}
+			part = part[:i]
+		}
+		c.tag = strings.ToLower(part)
+		p = append(p, c)
+	}
+	return p
+}
+
+// matches takes the nearest ancestor for each part, which is right where parts are
+// only inside each other.
+func (p descent) matches(n *html.Node) bool {
+	i := len(p) - 1
+	if !p[i].matches(n) {
+		return false
+	}
+	for a := n.Parent; a != nil && i > 0; a = a.Parent {
+		if p[i-1].matches(a) {
+			i--
+		}
+	}
+	return i == 0
+}
+
+func (c compound) matches(n *html.Node) bool {
+	if n.Type != html.ElementNode || c.tag != "" && c.tag != n.Data || c.id != "" && c.id != attr(n, "id") {
+		return false
+	}
+	for _, class := range c.classes {
+		if !hasClass(n, class) {
+			return false
+		}
+	}
+	return true
 }
 
 // read takes the rules at the top of a style sheet; blocks in @ rules hold for
@@ -55,6 +137,10 @@ func (s *styles) read(text string) {
 		}
 		head = strings.TrimSpace(head)
 		rest := text[open+1:]
+		if head == "@media screen" || head == "@media all" {
+			text = rest // its end is passed over like that of a rule
+			continue
+		}
 		if strings.HasPrefix(head, "@") {
 			text = afterBlock(rest)
 			continue
@@ -64,14 +150,38 @@ func (s *styles) read(text string) {
 		// Fading in starts from zero opacity, so that hides nothing for good.
 		if strings.Contains(body, ":") && hidingStyle(strings.ReplaceAll(body, "opacity", "x-opacity"), nil) {
 			s.add(head)
+			continue
+		}
+		d := declarations(body)
+		for sel := range strings.SplitSeq(head, ",") {
+			if sel = strings.TrimSpace(sel); !simple(sel) || len(s.text)+len(s.back) > 4000 {
+				continue
+			}
+			if c := d["color"]; c != "" && strings.ContainsAny(sel, ".#") { // that of a bare name is a start that others change
+				s.text[sel] = c
+			}
+			if c := firstOf(d, "background-color", "background", "background-image"); c != "" {
+				s.back[sel] = c
+			}
 		}
 	}
+}
+
+// simple reports whether a selector is one name, class or id, or a name with one.
+func simple(sel string) bool {
+	return sel != "" && !strings.ContainsAny(sel, " >+~:[*\\") && strings.Count(sel, ".")+strings.Count(sel, "#") <= 1
 }
 
 func (s *styles) add(selectors string) {
 	for sel := range strings.SplitSeq(selectors, ",") {
 		sel = strings.TrimSpace(sel)
-		if sel == "" || strings.ContainsAny(sel, " >+~:[*\\") || strings.Count(sel, ".")+strings.Count(sel, "#") > 1 || len(s.rules) >= 2000 {
+		if len(s.rules) >= 2000 {
+			return
+		}
+		if !simple(sel) {
+			if p := descentOf(sel); p != nil && len(s.places) < 100 {
+				s.places = append(s.places, p)
+			}
 			continue
 		}
 		if sel == "body" || sel == "html" || sel == "noscript" {
@@ -84,23 +194,57 @@ func (s *styles) add(selectors string) {
 // hides reports whether a rule hides an element, and its own style does not
 // show it again.
 func (s *styles) hides(n *html.Node) bool {
-	match := s.rules[n.Data]
-	if id := attr(n, "id"); id != "" && (s.rules["#"+id] || s.rules[n.Data+"#"+id]) {
-		match = true
+	match := s.placed[n]
+	for _, sel := range selectors(n) {
+		match = match || s.rules[sel]
 	}
-	if !match {
-		for c := range strings.FieldsSeq(attr(n, "class")) {
-			if s.rules["."+c] || s.rules[n.Data+"."+c] {
-				match = true
-				break
-			}
-		}
-	}
-	if !match {
+	if !match && !s.blends(n) {
 		return false
 	}
 	style := attr(n, "style")
-	return !strings.Contains(style, "display") && !strings.Contains(style, "visibility") && !ofMath(n)
+	return !strings.Contains(style, "display") && !strings.Contains(style, "visibility") && !strings.Contains(style, "color") && !ofMath(n)
+}
+
+// selectors are those of one part that match an element, the most specific last.
+func selectors(n *html.Node) []string {
+	sels := []string{n.Data}
+	for c := range strings.FieldsSeq(attr(n, "class")) {
+		sels = append(sels, "."+c, n.Data+"."+c)
+	}
+	if id := attr(n, "id"); id != "" {
+		sels = append(sels, "#"+id, n.Data+"#"+id)
+	}
+	return sels
+}
+
+// blends reports whether a rule gives an element the colour of the nearest
+// background under it. Where a sheet that is not read may give one to what lies
+// between, it does not.
+func (s *styles) blends(n *html.Node) bool {
+	text := ""
+	for _, sel := range selectors(n) {
+		text = firstFilled(s.text[sel], text)
+	}
+	c, ok := colour(text)
+	if !ok || c.clear {
+		return false
+	}
+	for p := n; p != nil && p.Type == html.ElementNode; p = p.Parent {
+		back := firstFilled(attr(p, "bgcolor"), firstOf(declarations(attr(p, "style")), "background-color", "background", "background-image"))
+		if back == "" {
+			for _, sel := range selectors(p) {
+				back = firstFilled(s.back[sel], back)
+			}
+		}
+		if back != "" {
+			b, ok := colour(back)
+			return ok && c.near(b)
+		}
+		if p != n && s.foreign && (attr(p, "class") != "" || attr(p, "id") != "") {
+			return false
+		}
+	}
+	return c.near(white) && !s.foreign
 }
 
 func withoutComments(s string) string {
