@@ -5,7 +5,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"unicode"
+
+	"golang.org/x/net/idna"
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
@@ -36,7 +37,35 @@ func locate(raw string) (spot, bool) {
 	if !ok {
 		return spot{}, false
 	}
+	// As browsers send it: nobody takes a letter of another script for one of
+	// ASCII, and both ways to write the name are one host.
+	if !strings.Contains(host, ":") && !strings.EqualFold(host, strings.TrimSuffix(u.Hostname(), ".")) {
+		if p := u.Port(); p != "" {
+			u.Host = net.JoinHostPort(host, p)
+		} else {
+			u.Host = host
+		}
+	}
+	u.RawQuery = untracked(u.RawQuery)
+	if before, _, found := strings.Cut(u.EscapedFragment(), ":~:"); found { // what to scroll to and mark
+		u.Fragment, u.RawFragment = "", ""
+		if f, err := url.PathUnescape(before); err == nil {
+			u.Fragment, u.RawFragment = f, before
+		}
+	}
 	return spot{url: u.String(), host: host, key: key(u, host)}, true
+}
+
+// untracked is a query without what only says where a reader came from. All else
+// stays as it was written.
+func untracked(query string) string {
+	var kept []string
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, _, _ := strings.Cut(pair, "="); !tracking(name) {
+			kept = append(kept, pair)
+		}
+	}
+	return strings.Join(kept, "&")
 }
 
 // publicHost is a host in small letters, if it may be one of the open net.
@@ -51,20 +80,17 @@ func publicHost(s string) (string, bool) {
 	return h.Name(), !privateName(h.Name())
 }
 
-// foreignHost lets names in other scripts through, which browsers put into the
-// xn-- form.
+// foreignHost is the xn-- form of a name in another script, as browsers make it.
 func foreignHost(s string) (string, bool) {
-	name := strings.ToLower(strings.TrimSuffix(s, "."))
-	other := false
-	for _, r := range name {
-		if r >= 0x80 {
-			other = true
-		}
-		if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) && r != '-' && r != '.' {
-			return "", false
-		}
+	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(s, "."))
+	if err != nil || name == s {
+		return "", false
 	}
-	return name, other && strings.Contains(name, ".") && !strings.Contains(name, "..") && name[0] != '.'
+	h, err := policies.ParseHost(name)
+	if err != nil || h.Addr().IsValid() {
+		return "", false
+	}
+	return h.Name(), !privateName(h.Name())
 }
 
 // privateName reports whether a name means something on some networks only
@@ -97,7 +123,7 @@ func key(u *url.URL, host string) string {
 	b.WriteString(strings.TrimRight(path, "/"))
 	sep := byte('?')
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		if name, _, _ := strings.Cut(pair, "="); pair == "" || tracking(name) {
+		if pair == "" {
 			continue
 		}
 		b.WriteByte(sep)

@@ -41,6 +41,30 @@ func TestKeysOfOnePage(t *testing.T) {
 	}
 }
 
+// What is shown has no tracking, marks nothing, and names its host as browsers do.
+func TestShownAddresses(t *testing.T) {
+	for u, want := range map[string]string{
+		"https://example.com/a?utm_source=x&id=1&gclid=2#part": "https://example.com/a?id=1#part",
+		"https://example.com/a?fbclid=2":                       "https://example.com/a",
+		"https://example.com/a?q=%7E+a&x":                      "https://example.com/a?q=%7E+a&x",
+		"https://example.com/a#:~:text=some%20words":           "https://example.com/a",
+		"https://example.com/a#part:~:text=some":               "https://example.com/a#part",
+		"https://www.\u0430pple.com/":                          "https://www.xn--pple-43d.com/",
+		"https://b\u00fccher.example:8443/x":                   "https://xn--bcher-kva.example:8443/x",
+		"https://B\u00dcCHER.example/x":                        "https://xn--bcher-kva.example/x",
+		"https://example.com./a":                               "https://example.com./a",
+	} {
+		if p, ok := locate(u); !ok || p.url != want {
+			t.Errorf("%s: got %q, %v; want %q", u, p.url, ok, want)
+		}
+	}
+	a, _ := locate("https://www.\u0430pple.com/")
+	b, _ := locate("https://xn--pple-43d.com")
+	if a.key != b.key {
+		t.Errorf("one host has the keys %q and %q", a.key, b.key)
+	}
+}
+
 // What an agent would do harm to itself with is no result.
 func TestBadLinksAreDropped(t *testing.T) {
 	for _, u := range []string{
@@ -201,5 +225,13 @@ func BenchmarkMerge(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		merge(all, Query{})
+	}
+}
+
+// A snippet has no text that the page of the engine does not show.
+func TestSnippetsAreWhatShows(t *testing.T) {
+	const src = `<p>seen <span style="display: NONE">A</span><b hidden>B</b><i style="color:red;visibility:hidden">C</i><span style="display:inline">too</span></p>`
+	if got := textOf(grow(src, false).top, 100, nil); got != "seen too" {
+		t.Errorf("got %q, want %q", got, "seen too")
 	}
 }

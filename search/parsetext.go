@@ -90,7 +90,7 @@ func readText(p *prose, top, n *nethtml.Node, drop []matcher) {
 		return
 	}
 	if n != top && n.Type == nethtml.ElementNode {
-		if mute[n.DataAtom] || slices.ContainsFunc(drop, func(d matcher) bool { return d.Match(n) }) {
+		if mute[n.DataAtom] || isHidden(n) || slices.ContainsFunc(drop, func(d matcher) bool { return d.Match(n) }) {
 			return
 		}
 	}
@@ -100,6 +100,20 @@ func readText(p *prose, top, n *nethtml.Node, drop []matcher) {
 		readText(p, top, c, drop)
 	}
 	p.gap = p.gap || block
+}
+
+// undisplayed reports whether a style hides its element from people.
+func undisplayed(style string) bool {
+	if !strings.Contains(style, ":") {
+		return false
+	}
+	style = strings.ToLower(strings.Join(strings.Fields(style), ""))
+	return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
+}
+
+// isHidden reports whether an element says itself that nobody sees it.
+func isHidden(n *nethtml.Node) bool {
+	return slices.ContainsFunc(n.Attr, func(a nethtml.Attribute) bool { return a.Key == "hidden" })
 }
 
 // plain is a text of a structured answer, of which some hold markup.

@@ -155,6 +155,9 @@ func (g *grower) attributes(n *html.Node) {
 		if !ok {
 			break
 		}
+		if key == "style" && undisplayed(value) {
+			key, value = "hidden", ""
+		}
 		if !unselected(key) {
 			g.attrs[count] = html.Attribute{Key: key, Val: value}
 			count++
