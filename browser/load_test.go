@@ -35,6 +35,11 @@ func TestLoad(t *testing.T) {
 	r.page("/hidden", `<!doctype html><p>seen</p><p style="display:none">none</p><p style="visibility:hidden">vis</p>
 		<p style="opacity:0">opa</p><p style="position:absolute;left:-9999px">off</p><p style="color:white;background:white">white</p>
 		<span style="position:absolute;width:1px;height:1px;overflow:hidden">tiny</span><p style="font-size:0">zero</p>`)
+	r.page("/blends", `<!doctype html><style>body{background:#fff;color:#222}.n{color:#fff}.m{color:#fefefe}.dark{background:#000;color:#fff}.pic{background:linear-gradient(#000,#000)}
+		.hero{position:relative;height:80px}.hero i{position:absolute;inset:0;background:#000}.hero b{position:relative;color:#fff}.before::before{content:"";position:absolute;inset:0;background:#000}</style>
+		<p>seen</p><p class=n>blended</p><div><div><p class=m>almost</p></div></div><div class=dark><p>on black</p></div><div class=pic><p class=n>on a picture</p></div>
+		<div class=hero><i></i><b>on a layer</b></div><div class="hero before"><b>on a layer before</b></div>
+		<div class=hero><img style="position:absolute;inset:0;width:99%;height:80px" src="data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg'/>"><b>on an image</b></div>`)
 	r.page("/shadow", `<!doctype html><div id=h><b slot=a>given</b></div><script>
 		const s = h.attachShadow({mode: "open"}); s.innerHTML = "<p>in the shadow</p><slot name=a></slot><slot name=b>fallback</slot>";</script>
 		<iframe srcdoc="<p>framed <a href='/x'>link</a></p>"></iframe>`)
@@ -71,6 +76,10 @@ func TestLoad(t *testing.T) {
 		{"hidden", browser.Request{URL: "/hidden"}, []string{
 			"<p>seen", `<p style="display:none" data-belljar-hidden="display">none`, `data-belljar-hidden="visibility">vis`, `data-belljar-hidden="opacity">opa`,
 			`data-belljar-hidden="off-screen">off`, `data-belljar-hidden="colour">white`, `data-belljar-hidden="clipped">tiny`, `data-belljar-hidden="font-size">zero`,
+		}, nil},
+		{"blends", browser.Request{URL: "/blends"}, []string{
+			"<p>seen", `<p class="n" data-belljar-hidden="colour">blended`, `<p class="m" data-belljar-hidden="colour">almost`,
+			"<p>on black", `<p class="n">on a picture`, "<b>on a layer", "<b>on a layer before", "<b>on an image",
 		}, nil},
 		{"flat", browser.Request{URL: "/shadow"}, []string{"in the shadow", "given", "fallback", "framed", `href="http://site.example`}, []string{"<iframe", "<template"}},
 		{"wait", browser.Request{URL: "/timer", Wait: 600 * time.Millisecond}, []string{"late"}, nil},

@@ -18,6 +18,55 @@
   // What fades in begins unseen.
   const fades = (e) => e.getAnimations().some((a) => a.effect.getKeyframes().some((k) => k.opacity > 0));
 
+  const rgba = (c) => {
+    const m = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(c);
+    return m && [+m[1], +m[2], +m[3], m[4] === undefined ? 1 : +m[4]];
+  };
+  const near = (a, b) => [0, 1, 2].every((i) => Math.abs(a[i] - b[i]) <= 8);
+
+  // The colour of the nearest background around an element, or null where a
+  // picture or something half clear is the background.
+  const backs = new Map();
+  const around = (e) => {
+    const path = [];
+    let back = [255, 255, 255, 1];
+    for (let p = e; p; p = p.parentElement) {
+      if (backs.has(p)) { back = backs.get(p); break; }
+      path.push(p);
+      const s = getComputedStyle(p), c = rgba(s.backgroundColor);
+      if (s.backgroundImage !== "none" || !c || c[3] > 0) { back = s.backgroundImage === "none" && c && c[3] === 1 ? c : null; break; }
+    }
+    for (const p of path) backs.set(p, back);
+    return back;
+  };
+
+  // Whether something that is not around an element may lie behind it.
+  let pictures;
+  const behind = (e) => {
+    const r = e.getBoundingClientRect();
+    const meets = (b) => b.width > 0 && b.height > 0 && b.left < r.right && r.left < b.right && b.top < r.bottom && r.top < b.bottom;
+    pictures ??= [...document.querySelectorAll("img, video, canvas, svg, iframe, object")].slice(0, 500).map((n) => n.getBoundingClientRect());
+    if (pictures.length === 500 || pictures.some(meets)) return true;
+    for (let p = e; p; p = p.parentElement) {
+      const s = getComputedStyle(p);
+      if (s.position === "absolute" || s.position === "fixed" || s.position === "sticky") return true;
+      if (getComputedStyle(p, "::before").content !== "none" || getComputedStyle(p, "::after").content !== "none") return true;
+      let n = 0;
+      for (let c = p.parentElement?.firstElementChild; c && n < 50; c = c.nextElementSibling, n++) {
+        if (c === p || getComputedStyle(c).position === "static") continue;
+        if (getComputedStyle(c).backgroundColor !== "rgba(0, 0, 0, 0)" && meets(c.getBoundingClientRect())) return true;
+      }
+    }
+    return false;
+  };
+  let asked = 0; // how often, of what is slow
+  const blends = (e, s) => {
+    const text = rgba(s.color);
+    if (!text || text[3] === 0 || s.webkitTextFillColor !== s.color || s.textShadow !== "none" || s.mixBlendMode !== "normal") return false;
+    const back = around(e);
+    return back !== null && near(text, back) && asked++ < 500 && !behind(e);
+  };
+
   // Why an element cannot be seen, or nothing.
   const hidden = (e) => {
     if (never.has(e.tagName) || !e.isConnected) return "";
@@ -46,6 +95,7 @@
     const color = s.color;
     if (color.startsWith("rgba(") && color.endsWith(", 0)") && s.backgroundClip !== "text" && s.webkitBackgroundClip !== "text") return "colour";
     if (color === s.backgroundColor && s.backgroundClip !== "text") return "colour";
+    if (s.backgroundClip !== "text" && s.webkitBackgroundClip !== "text" && blends(e, s)) return "colour";
     return "";
   };
 
