@@ -17,6 +17,7 @@ const (
 	scrollHeight = 100_000                // CSS pixels
 	scrollSettle = 600 * time.Millisecond // after each step
 	listenTime   = 60 * time.Millisecond  // for listeners that do not act at once
+	observeTime  = 150 * time.Millisecond // for observers that set a timer first
 )
 
 // lazy is what js/lazy.js says of a page.
@@ -47,6 +48,7 @@ func (t *tab) unroll(ctx context.Context, r Request, kind lazy) error {
 	o := scrollOptions{To: "end"}
 	switch kind {
 	case lazyEnd:
+		o.Wait = ms(observeTime)
 	case lazyParts:
 		o.To = "screen"
 	case lazyTall:

@@ -34,6 +34,10 @@ func TestLateContent(t *testing.T) {
 			const o = new IntersectionObserver(es => es.forEach(e => e.isIntersecting && (e.target.textContent = "filled " + e.target.id))); o.observe(one); o.observe(two)</script>`, want: []string{"filled one", "filled two"}},
 		{name: "a part that scrolls", src: `<body style="margin:0;height:100vh;overflow:hidden"><main style="height:100vh;overflow:auto">` + long + `<div id=end></div></main><script>let n = 0; new IntersectionObserver(es => {
 			if (es[0].isIntersecting && n++ < 3) end.insertAdjacentHTML("beforebegin", "<p style='height:1500px'>more " + n) }).observe(end)</script>`, want: []string{">more 1", ">more 3"}},
+		{name: "by a timer", src: `<main id=d>` + long + `</main><div id=sentinel>Loading</div><script>let n = 0; new IntersectionObserver(es => {
+			if (es[0].isIntersecting && n < 3) setTimeout(() => d.insertAdjacentHTML("beforeend", "<p style='height:1500px'>more " + ++n), 80) }).observe(sentinel)</script>`, want: []string{">more 1", ">more 3"}},
+		{name: "hardly taller than the window", src: `<body style="margin:0"><main id=d><p style="height:calc(100vh + 40px)">some words</main><div id=sentinel>Loading</div><script>let n = 0; new IntersectionObserver(es => {
+			if (es[0].isIntersecting && n++ < 3) fetch("/data").then(() => d.insertAdjacentHTML("beforeend", "<p style='height:1500px'>more " + n)) }).observe(sentinel)</script>`, want: []string{">more 1", ">more 3"}},
 		{name: "without signs", src: `<main>` + long + `</main><footer>end</footer><p id=x>not scrolled</p><script>window.seen = setInterval(() => { if (scrollY > 0) x.textContent = "scrolled"; }, 1)</script>`, want: []string{"not scrolled"}},
 		{name: "read at the top", src: `<main>` + long + `</main><p id=x>at the top</p><div id=sentinel></div><script>addEventListener("scroll", () => x.textContent = scrollY > 0 ? "below" : "at the top again")</script>`, want: []string{"at the top again"}},
 	} {

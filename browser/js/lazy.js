@@ -12,7 +12,7 @@
     }
   }
   globalThis.belljarScroller = e;
-  if (e.scrollHeight <= e.clientHeight + 100) return "";
+  if (e.scrollHeight <= e.clientHeight + 1) return "";
   const below = (n) => n.checkVisibility() && n.getBoundingClientRect().top >= innerHeight;
   const blank = (n) => n.childElementCount < 20 && n.textContent.trim() === "";
   const some = (selector, test) => Array.prototype.slice.call(document.querySelectorAll(selector), 0, 300).some(test);
