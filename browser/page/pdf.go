@@ -190,8 +190,34 @@ func pageText(page pdf.Page, most int) (text string, err error) {
 		}
 		w.do(op, args)
 	})
-	return strings.TrimRight(w.b.String(), " \n") + "\n", nil
+	return typeset(strings.TrimRight(w.b.String(), " \n")) + "\n", nil
 }
+
+// typeset takes back what typesetting did to the words: letters that are drawn as
+// one, bullets of fonts without names for them, and words that are cut at the end
+// of a line. Of these, those whose halves are small letters are joined, unless
+// the page writes the word with its hyphen elsewhere.
+func typeset(text string) string {
+	text = bullet().ReplaceAllString(ligatures.Replace(text), "${1}• ")
+	return cutWord().ReplaceAllStringFunc(text, func(m string) string {
+		before, after, _ := strings.Cut(m, "-\n")
+		after, more := strings.CutSuffix(after, " ")
+		joined := before + after
+		if hyphened := before + "-" + after; len(text) < 64<<10 && strings.Contains(text, hyphened) {
+			joined = hyphened
+		}
+		if more {
+			joined += "\n" // the line ends after the word instead of in it
+		}
+		return joined
+	})
+}
+
+var (
+	ligatures = strings.NewReplacer("ﬀ", "ff", "ﬁ", "fi", "ﬂ", "fl", "ﬃ", "ffi", "ﬄ", "ffl", "ﬅ", "st", "ﬆ", "st", "\u00ad\n", "-\n")
+	bullet    = pattern(`(?m)^([ \t]*)[\x{fffd}\x{f0b7}\x{f0a7}\x{f076}\x{2022}](?:[ \t]+|\b)`)
+	cutWord   = pattern(`\b\p{Ll}{2,30}-\n\p{Ll}{2,30}[.,;:)]*(?: |\b)?`)
+)
 
 // encodingOf is how a font's bytes become text; a font that makes the library
 // give up is read as Latin.

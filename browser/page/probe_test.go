@@ -136,3 +136,20 @@ func TestJSONIsNotInflated(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", p.Content, want)
 	}
 }
+
+// TestTypeset takes back what typesetting does to words.
+func TestTypeset(t *testing.T) {
+	for src, want := range map[string]string{
+		"speciﬁc oﬃces and ﬂags":                       "specific offices and flags",
+		"list\n\ufffd one\n  \uf0b7 two\n• three":      "list\n• one\n  • two\n• three",
+		"how it is hyphen-\nated at the end":           "how it is hyphenated\nat the end",
+		"well-known and well-\nknown things":           "well-known and well-known\nthings",
+		"Anglo-\nSaxon and 1-\n2 and a-\nb":            "Anglo-\nSaxon and 1-\n2 and a-\nb",
+		"one hyphen-\nated, then\nhyphen-\nated\nends": "one hyphenated,\nthen\nhyphenated\nends",
+		"a \ufffd in a line":                           "a \ufffd in a line",
+	} {
+		if got := typeset(src); got != want {
+			t.Errorf("%q: got %q, want %q", src, got, want)
+		}
+	}
+}
