@@ -80,7 +80,7 @@ func publicHost(s string) (string, bool) {
 	return h.Name(), !privateName(h.Name())
 }
 
-// foreignHost is the xn-- form of a name in another script, as browsers make it.
+// foreignHost is the xn-- form of a name in another script, the one that browsers send.
 func foreignHost(s string) (string, bool) {
 	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(s, "."))
 	if err != nil || name == s {

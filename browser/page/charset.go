@@ -131,6 +131,7 @@ func declared(src []byte) string {
 	}
 	for z := html.NewTokenizer(bytes.NewReader(head)); ; {
 		switch z.Next() {
+		case html.TextToken, html.EndTagToken, html.CommentToken, html.DoctypeToken:
 		case html.ErrorToken:
 			return ""
 		case html.StartTagToken, html.SelfClosingTagToken:

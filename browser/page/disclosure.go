@@ -6,9 +6,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// disclosures makes text of the buttons that open what is under them, as those
-// of questions do, and returns what they and tabs open: whoever clicks sees it, as
-// with a details element. Hidden reports whether an element is not seen itself.
+// disclosures makes text of the buttons that open what is under them (a FAQ has
+// one for each question), and returns what they and tabs open. A reader who clicks
+// sees it, so it is not hidden text, no more than that of a details element is. Hidden reports whether an element is not seen itself.
 func disclosures(root *html.Node, hidden func(*html.Node) bool) map[*html.Node]bool {
 	opened := make(map[*html.Node]bool)
 	for _, n := range all(root, func(n *html.Node) bool { return isPanel(n, hidden) }) {

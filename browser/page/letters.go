@@ -75,9 +75,9 @@ func inOneByte(sample []byte) (name string, fit float64) {
 		}
 		return decoded[name]
 	}
-	better := func(charset string, f float64) {
+	better := func(other string, f float64) {
 		if f > fit {
-			name, fit = charset, f
+			name, fit = other, f
 		}
 	}
 	for _, l := range latins {
@@ -146,7 +146,7 @@ func (s *script) mute(text []rune) int {
 }
 
 // fit is the mean over all characters beyond ASCII: the letters of the language
-// count where they stand in a word with letters of ASCII.
+// count in a word that has letters of ASCII, too.
 func (l *latin) fit(text []rune) float64 {
 	sum, total := 0.0, 0
 	for i, r := range text {

@@ -108,7 +108,7 @@ func isPanel(n *html.Node, hidden func(*html.Node) bool) bool {
 		return false
 	}
 	code := first(n, func(c *html.Node) bool { return is(c, "pre") }) != nil
-	if attr(n, "role") != "tabpanel" && !(code && hasClass(n, "tab-panel", "tab-pane", "tabpanel", "tabcontent", "tabbed-block")) {
+	if named := code && hasClass(n, "tab-panel", "tab-pane", "tabpanel", "tabcontent", "tabbed-block"); !named && attr(n, "role") != "tabpanel" {
 		return false
 	}
 	p := n.Parent

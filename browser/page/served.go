@@ -69,8 +69,8 @@ func withoutHidden(s string) (string, int) {
 // comment is a comment, or a span of code.
 var comment = pattern("(?s)`[^`\n]*`|<!--.*?(-->|$)")
 
-// targets are the destinations of links and images, in line, as definitions and in
-// the attributes of HTML, and spans of code, in which there are none.
+// targets are the destinations of links and images: in line, in definitions and in
+// the attributes of HTML. Spans of code match as well, and are left alone.
 var targets = pattern("`[^`\n]*`|\\]\\([ \t]*<?[^ \t\n()<>\"']+(\\([^ \t\n()]*\\)[^ \t\n()<>]*)*|(?m:^ {0,3}\\[[^\\]\n]{1,200}\\]:[ \t]+<?[^ \t\n>]+)|\\b(?:href|src)=(?:\"[^\"\n]*|'[^'\n]*)")
 
 func absoluteTarget(base *url.URL, m string) string {
