@@ -48,13 +48,18 @@ type Question struct {
 	Commands []string
 }
 
-// ClientAnswer is what the person at the client said to an elicitation.
+// ClientAnswer is what a client sent for an elicitation.
 type ClientAnswer struct {
 	Yes    bool
 	Scope  string
 	Note   string // what they said besides
 	Client string // name, which proves nothing
+	Took   time.Duration
+	Itself bool // no person can have read the question in that time
 }
+
+// ViaClientItself is Approval.Via where a client answered without a person.
+const ViaClientItself = "client without a person"
 
 // Approver asks people about calls that the policy does not decide alone. It
 // is called from many goroutines.
@@ -141,7 +146,7 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 	if !may {
 		return nil, nil, nil
 	}
-	client := s.elicitor(q.Call)
+	client, elsewhere := s.elicitor(q.Call), len(ways) > 0
 	switch {
 	case len(ways) == 0 && (client == nil || !client.proven()):
 		return nil, nil, nil
@@ -155,7 +160,7 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 	if a.State == ApprovalPending {
 		how := NotAsked
 		if client != nil {
-			how = client.ask(ctx, offer(s.cfg.Approver, q, a))
+			how = client.ask(ctx, offer(s.cfg.Approver, q, a, elsewhere))
 		}
 		if how != AskedByResult { // else the call returns, and comes again
 			waited := q.Call.Phase(PhaseAsk)
@@ -173,7 +178,7 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 	case ApprovalPending:
 		r = d.Waits(id, policies.Question{ID: a.ID, Asked: ways, Expires: a.Left})
 	default:
-		r = d.Declined(id, policies.Answer{ID: a.ID, By: a.By, Note: a.Note, Revoked: a.State == ApprovalRevoked, Waited: a.Waited})
+		r = d.Declined(id, policies.Answer{ID: a.ID, By: a.By, Note: a.Note, Revoked: a.State == ApprovalRevoked, Itself: a.Via == ViaClientItself, Waited: a.Waited})
 	}
 	return &a, &r, nil
 }

@@ -97,10 +97,15 @@ func (k *asker) proven() bool {
 // ends when the question or the session does, and outlives the call, which may
 // return first.
 func (k *asker) ask(ctx context.Context, o Offer) Asked {
-	if k.input != nil {
-		how, err := k.input.ask(ctx, o)
-		k.untaken(o, err)
-		return how
+	if in := k.input; in != nil {
+		a, brought := in.brought[o.ID]
+		if !brought {
+			in.want(o)
+			return AskedByResult
+		}
+		a.Client = in.client
+		k.take(ctx, o, a)
+		return AskedNow
 	}
 	if !k.begin(o.ID) {
 		return AskedNow
@@ -133,11 +138,18 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 	return AskedNow
 }
 
-// untaken logs that an answer was not taken.
-func (k *asker) untaken(o Offer, err error) {
-	if err != nil {
-		k.session.server.cfg.Log.Warn("a client's answer to a question was not taken", "session", k.session.id, "question", o.ID, "error", err)
+// take hands on what a client said.
+func (k *asker) take(ctx context.Context, o Offer, a FormAnswer) reply {
+	err := o.Take(ctx, a)
+	log := k.session.server.cfg.Log.With("session", k.session.id, "question", o.ID)
+	switch {
+	case errors.Is(err, ErrItself):
+		log.Info("a client answered a question without a person; others are asked", "client", a.Client, "action", a.Action, "took", a.Took)
+		return ignored
+	case err != nil:
+		log.Warn("a client's answer to a question was not taken", "error", err)
 	}
+	return replied
 }
 
 // reply is how a client took a question.
@@ -145,7 +157,7 @@ type reply int
 
 const (
 	silent  reply = iota // another way was quicker, or the session ended
-	ignored              // it let the time pass, or could not
+	ignored              // it let the time pass, could not, or answered without a person
 	replied
 )
 
@@ -181,6 +193,7 @@ var answers = []struct{ text, scope string }{
 
 // elicit asks, and hands on what the person said.
 func (k *asker) elicit(ctx context.Context, o Offer) reply {
+	asked := time.Now()
 	res, err := k.sdk.Elicit(ctx, o.Form.params())
 	if err != nil {
 		k.session.server.cfg.Log.Debug("a client was asked and did not answer", "session", k.session.id, "question", o.ID, "error", err)
@@ -189,12 +202,12 @@ func (k *asker) elicit(ctx context.Context, o Offer) reply {
 		}
 		return ignored
 	}
-	k.untaken(o, o.Take(context.WithoutCancel(ctx), FormAnswer{Action: res.Action, Content: res.Content, Client: k.client}))
-	return replied
+	return k.take(context.WithoutCancel(ctx), o, FormAnswer{Action: res.Action, Content: res.Content, Client: k.client, Took: time.Since(asked)})
 }
 
-// offer is an approval as it is put to a client.
-func offer(approver Approver, q Question, a Approval) Offer {
+// offer is an approval as it is put to a client; elsewhere says that people can be
+// asked in other ways as well.
+func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 	offered := []string{answers[0].text}
 	for _, o := range answers[1:] {
 		if slices.Contains(a.Scopes, o.scope) {
@@ -209,7 +222,7 @@ func offer(approver Approver, q Question, a Approval) Offer {
 		}},
 		Over: func(ctx context.Context) { _, _ = approver.Wait(ctx, a.ID, a.Left) },
 		Take: func(ctx context.Context, f FormAnswer) error {
-			said := ClientAnswer{Client: f.Client}
+			said := ClientAnswer{Client: f.Client, Took: f.Took, Itself: f.Itself()}
 			said.Note, _ = f.Content["note"].(string)
 			switch f.Action {
 			case FormAccepted:
@@ -222,6 +235,9 @@ func offer(approver Approver, q Question, a Approval) Offer {
 			case FormDeclined:
 			default:
 				return nil // dismissed: the question stays, for whoever else is asked
+			}
+			if said.Itself && !said.Yes && elsewhere {
+				return ErrItself
 			}
 			return approver.Answer(ctx, a.ID, said)
 		},

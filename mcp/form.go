@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,6 +32,33 @@ type FormAnswer struct {
 	Action  string         // "accept", "decline", or "cancel" for a form that was put away
 	Content map[string]any // of the fields, where it was accepted; whatever the client sent
 	Client  string         // name, which proves nothing
+	Took    time.Duration  // from the question to the answer
+}
+
+// instant is less than a person takes to react to anything at all, let alone to
+// read a question. Clients that run without one answer in milliseconds (codex exec
+// declines in 7).
+const instant = 200 * time.Millisecond
+
+// Itself reports whether the client must have answered itself: no person can have
+// read the form.
+func (a FormAnswer) Itself() bool { return a.Took < instant }
+
+// Answerer says who answered a question that was put to a client, as far as that is
+// known: what a client calls itself proves nothing, nor does it say whether a person
+// was there, but for an answer that came too soon for one.
+func Answerer(client string, took time.Duration) string {
+	who := "the person at the client"
+	if took < instant {
+		who = "the client"
+	}
+	if client != "" {
+		who += " " + client
+	}
+	if took < instant {
+		who += fmt.Sprintf(" in %d ms", took.Milliseconds())
+	}
+	return who
 }
 
 // The actions of a FormAnswer.
@@ -46,9 +75,14 @@ type Offer struct {
 	Left time.Duration // until it needs no answer any more
 	// Over returns when the question has its answer or ctx ends.
 	Over func(ctx context.Context)
-	// Take is given the answer. It may be called after the call has returned.
+	// Take is given the answer. It may be called after the call has returned. With
+	// ErrItself it leaves the question open.
 	Take func(ctx context.Context, a FormAnswer) error
 }
+
+// ErrItself is what Offer.Take returns for a no that the client says by itself,
+// where people can be asked in other ways.
+var ErrItself = errors.New("the client answered without a person")
 
 // Asked is how a client is asked.
 type Asked int

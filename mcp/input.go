@@ -51,17 +51,12 @@ func inputOf(ctx context.Context) *input {
 	return in
 }
 
-// ask takes the answer that the client brought along, or has it asked.
-func (in *input) ask(ctx context.Context, o Offer) (Asked, error) {
-	if a, brought := in.brought[o.ID]; brought {
-		a.Client = in.client
-		return AskedNow, o.Take(ctx, a)
-	}
+// want has the client asked.
+func (in *input) want(o Offer) {
 	if in.wants == nil {
 		in.wants = make(map[string]Form)
 	}
 	in.wants[o.ID] = o.Form
-	return AskedByResult, nil
 }
 
 // needs is a result that asks.
@@ -93,13 +88,13 @@ func (n *needs) frame(id []byte, meta map[string]any) ([]byte, error) {
 // roundTrip is what a state says.
 type roundTrip struct {
 	IDs []string `json:"q"`
-	End int64    `json:"x"` // seconds since 1970
+	End int64    `json:"x"` // milliseconds since 1970
 }
 
 // needsOf is the result that asks what a call has to know.
 func (s *Server) needsOf(c Call, args json.RawMessage) *needs {
 	ids := slices.Sorted(maps.Keys(c.input.wants))
-	text, err := json.Marshal(roundTrip{ids, time.Now().Add(stateLife).Unix()})
+	text, err := json.Marshal(roundTrip{ids, time.Now().Add(stateLife).UnixMilli()})
 	if err != nil {
 		text = nil // of texts and a number, which marshal
 	}
@@ -150,13 +145,17 @@ func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, an
 		return foreign
 	}
 	var trip roundTrip
-	if json.Unmarshal(text, &trip) != nil || time.Now().Unix() > trip.End {
+	if json.Unmarshal(text, &trip) != nil {
+		return foreign
+	}
+	took := stateLife - time.Until(time.UnixMilli(trip.End))
+	if took > stateLife {
 		return foreign
 	}
 	in.brought = make(map[string]FormAnswer)
 	for _, id := range trip.IDs {
 		if a, ok := answers[id].(*sdk.ElicitResult); ok {
-			in.brought[id] = FormAnswer{Action: a.Action, Content: a.Content}
+			in.brought[id] = FormAnswer{Action: a.Action, Content: a.Content, Took: took}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"belljar.dev/mcp"
@@ -76,6 +77,9 @@ func TestAModernClientIsAskedByAResult(t *testing.T) {
 	if a := c.next(); a.text() != "hi" {
 		t.Errorf("with the answer: %s", a.raw)
 	}
+	for i := range p.answers {
+		p.answers[i].Took, p.answers[i].Itself = 0, false // as quick as this machine is
+	}
 	if len(p.answers) != 1 || p.answers[0] != (mcp.ClientAnswer{Yes: true, Scope: "once", Note: "go", Client: "t"}) {
 		t.Errorf("the answer that was taken: %+v", p.answers)
 	}
@@ -135,4 +139,116 @@ func TestAToolAsks(t *testing.T) {
 			t.Errorf("answered %s", a.raw)
 		}
 	})
+}
+
+// A client that says no in no time has shown the question to nobody: other people are
+// asked, and where there are none it is known who answered.
+func TestAClientAnswersItself(t *testing.T) {
+	for _, tt := range []struct {
+		name, action string
+		took         time.Duration
+		elsewhere    bool
+		want         string
+	}{
+		{"a person says no", "decline", time.Second, true, "decline by the person at the client test"},
+		{"a machine says no", "decline", 7 * time.Millisecond, true, "others are asked"},
+		{"a machine puts it away", "cancel", 0, true, "others are asked"},
+		{"a machine says no, and there is nobody else", "decline", 7 * time.Millisecond, false, "decline by the client test in 7 ms"},
+		{"a machine says yes", "accept", 7 * time.Millisecond, true, "accept by the client test in 7 ms"},
+		{"just not a person", "decline", 199 * time.Millisecond, true, "others are asked"},
+		{"just a person", "decline", 200 * time.Millisecond, true, "decline by the person at the client test"},
+	} {
+		for _, era := range []string{"legacy", "modern"} {
+			t.Run(tt.name+", "+era, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ty := newToy(t)
+					mcp.AddTool(ty.Server, mcp.Tool{Name: "asks", Description: "asks"}, func(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
+						said := make(chan mcp.FormAnswer, 1)
+						ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+						defer cancel()
+						call.Ask(ctx, mcp.Offer{
+							ID: "q-1", Left: time.Minute, Form: mcp.Form{Message: "Yes?"},
+							Over: func(over context.Context) { <-over.Done() },
+							Take: func(_ context.Context, a mcp.FormAnswer) error {
+								if a.Action != mcp.FormAccepted && a.Itself() && tt.elsewhere {
+									return mcp.ErrItself
+								}
+								said <- a
+								return nil
+							},
+						})
+						select {
+						case a := <-said:
+							return mcp.Text("%s by %s", a.Action, mcp.Answerer(a.Client, a.Took)), nil
+						case <-ctx.Done():
+							return mcp.Text("others are asked"), nil
+						}
+					})
+					c := ty.connect(t)
+					defer c.close()
+					answer := fmt.Sprintf(`{"action":%q,"content":{}}`, tt.action)
+					if era == "legacy" {
+						c.send(strings.Replace(fmt.Sprintf(hello, "2025-11-25"), `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+						c.next()
+						c.send(initialized, call("1", "asks", "{}"))
+						asked := c.next()
+						time.Sleep(tt.took)
+						c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, answer))
+					} else {
+						modern := strings.NewReplacer(`"name":"t"`, `"name":"test"`, `"name":"echo"`, `"name":"asks"`)
+						c.send(modern.Replace(modernCall(1, "{}", "")))
+						var asks struct {
+							State string `json:"requestState"`
+						}
+						if err := json.Unmarshal(c.next().Result, &asks); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(tt.took)
+						c.send(modern.Replace(modernCall(2, "{}", fmt.Sprintf(`,"requestState":%q,"inputResponses":{"q-1":%s}`, asks.State, answer))))
+					}
+					if got := c.next(); got.text() != tt.want {
+						t.Errorf("got %s, want %q", got.raw, tt.want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A form that comes back at once with the no that it offers is nobody's answer while
+// the command line can be asked; alone, the client's no holds.
+func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
+	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Left: time.Minute}
+	for _, tt := range []struct {
+		ways    []string
+		content string
+		answers int
+	}{
+		{[]string{"command line"}, `{"answer":"no"}`, 0},
+		{[]string{"command line"}, `{"answer":"yes, this once"}`, 1},
+		{nil, `{"answer":"no"}`, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &person{ways: tt.ways, asked: pending, waited: pending}
+			gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}}
+			c := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p }).connect(t)
+			defer c.close()
+			c.send(modernCall(1, `{"text":"hi"}`, ""))
+			var asks struct {
+				State string `json:"requestState"`
+			}
+			if err := json.Unmarshal(c.next().Result, &asks); err != nil {
+				t.Fatal(err)
+			}
+			c.send(modernCall(2, `{"text":"hi"}`, fmt.Sprintf(`,"requestState":%q,"inputResponses":{"ap-1":{"action":"accept","content":%s}}`, asks.State, tt.content)))
+			if got := c.next(); !strings.HasPrefix(got.text(), "WAITING for approval ap-1") || len(p.answers) != tt.answers {
+				t.Errorf("%v, %s: %d answers were taken, want %d: %s", tt.ways, tt.content, len(p.answers), tt.answers, got.raw)
+			}
+			for _, a := range p.answers {
+				if !a.Itself || a.Client != "t" {
+					t.Errorf("%v, %s: the answer is %+v, want that of the client t itself", tt.ways, tt.content, a)
+				}
+			}
+		})
+	}
 }

@@ -35,7 +35,7 @@ var unseen = map[string]string{
 	"uid %d is not the user":                      "holds what differs from run to run; TestCallers looks for it",
 	"process %d cannot be looked at":              "the same",
 	"process %d is in a box":                      "the same, in TestAnAgentCannotApproveItself",
-	"the person at the client":                    "who answers by elicitation; the sessions of scripts/conformance have it",
+	"client without a person":                     "the way of an answer; the sessions of scripts/conformance have it",
 	"there is no such approval":                   "belljar approve looks for it first",
 	"names no word":                               "a text of blanks only is refused before",
 	"it is not bash":                              "the parser has no other faults by now",

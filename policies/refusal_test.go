@@ -94,6 +94,7 @@ func TestRefusalTexts(t *testing.T) {
 		"declined":         push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000"}),
 		"declined-note":    push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000", Note: "not before\nthe \u202erelease"}),
 		"expired":          push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", Waited: minutes}),
+		"itself":           push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "the client c in 7 ms", Itself: true}),
 		"revoked":          push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000", Revoked: true}),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@
 // check that fails.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { setTimeout } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -49,10 +50,12 @@ console.log("ok  refusals as structuredContent, checked against the output schem
 
 // Elicitation: the client shows the question, and what its person says holds.
 const asked = [];
-async function asks(answer) {
+async function asks(answer, slow = 300) {
   const client = new Client({ name: "approvals", version: "1" }, { capabilities: { experimental, elicitation: {} } });
-  client.setRequestHandler(ElicitRequestSchema, (request) => {
+  client.setRequestHandler(ElicitRequestSchema, async (request) => {
     asked.push(request.params);
+    // A person takes time: a no in no time is taken for the client's own.
+    await setTimeout(slow);
     return answer;
   });
   await client.connect(transport());
@@ -101,4 +104,13 @@ const told = await cancels.callTool({ name: "ReadBgOutput", arguments: { id } })
 assert.equal(told.structuredContent.approval.state, "approved");
 assert.equal((await bash(cancels, "echo publish 5")).structuredContent.stdout, "publish 5\n");
 await cancels.close();
+
+// A client without a person declines in no time, as some do that run in scripts:
+// the people at the command line are asked all the same.
+const machine = await asks({ action: "decline" }, 0);
+const open = await bash(machine, "echo publish 6");
+assert.match(text(open), /^WAITING for approval ap-/);
+execFileSync(belljar, ["approve", "yes", open.structuredContent.refusal.approval_id, "--state", state]);
+assert.equal((await bash(machine, "echo publish 6")).structuredContent.stdout, "publish 6\n");
+await machine.close();
 console.log("ok  approvals by elicitation and by the command line");

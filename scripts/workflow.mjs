@@ -2,6 +2,7 @@
 // Tasks, plans and questions as the TypeScript SDK's client drives them:
 // workflow.mjs BELLJAR WORKSPACE STATE. Ends with 1 at the first check that fails.
 import assert from "node:assert/strict";
+import { setTimeout } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
@@ -16,9 +17,14 @@ const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
 
 // The person at the client answers each form by what it asks.
 const answers = [];
+async function thought() {
+  const answer = answers.shift();
+  if (answer.action !== "accept") await setTimeout(300); // a no in no time would be the client's own
+  return answer;
+}
 async function connect() {
   const client = new Client({ name: "claude-code", version: "1" }, { capabilities: { experimental, elicitation: {} } });
-  client.setRequestHandler(ElicitRequestSchema, () => answers.shift());
+  client.setRequestHandler(ElicitRequestSchema, thought);
   await client.connect(new StdioClientTransport({ command: belljar, args, stderr: "inherit" }));
   await client.listTools(); // results are checked against the output schemas then
   return { client, call: (name, args) => client.callTool({ name, arguments: args }) };
@@ -59,7 +65,7 @@ console.log("ok  tasks, plans and questions, legacy era");
 // The next major version of the SDK speaks the modern era, and answers a result
 // that asks by making the call again.
 const next = new Next({ name: "workflow", version: "1" }, { capabilities: { experimental, elicitation: { form: {} } }, versionNegotiation: { mode: { pin: "2026-07-28" } } });
-next.setRequestHandler("elicitation/create", () => answers.shift());
+next.setRequestHandler("elicitation/create", thought);
 await next.connect(new NextTransport({ command: belljar, args, stderr: "inherit" }));
 await next.listTools();
 const modern = (name, args) => next.callTool({ name, arguments: args });

@@ -109,11 +109,13 @@ func (a *approver) Use(ctx context.Context, q mcp.Question, id string) (bool, er
 
 // Answer is what a client said.
 func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer) error {
-	by := "the person at the client"
-	if said.Client != "" {
-		by += " " + said.Client
+	via := wayClient
+	if said.Itself && !said.Yes {
+		via = mcp.ViaClientItself
 	}
-	_, err := a.desk.Answer(ctx, id, approval.Reply{Yes: said.Yes, Scope: approval.Scope(said.Scope), By: by, Via: wayClient, Note: said.Note})
+	_, err := a.desk.Answer(ctx, id, approval.Reply{
+		Yes: said.Yes, Scope: approval.Scope(said.Scope), By: mcp.Answerer(said.Client, said.Took), Via: via, Note: said.Note,
+	})
 	return err
 }
 

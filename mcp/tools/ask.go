@@ -101,7 +101,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 	if a.State == question.Waiting {
 		how := mcp.NotAsked
 		if forms {
-			how = call.Ask(ctx, offerOf(desk, a))
+			how = call.Ask(ctx, offerOf(desk, a, len(ways) > 0))
 		}
 		if how != mcp.AskedByResult {
 			if a, err = desk.Wait(ctx, a.ID, t.wait); err != nil {
@@ -154,16 +154,18 @@ func answered(a question.Asked, ways []string) *mcp.Result {
 	unanswered := map[question.State]string{question.Accepted: "skipped", question.Declined: "skipped", question.Dismissed: "dismissed", question.TimedOut: "timeout"}[a.State]
 	var t text
 	n := len(a.Sheet.Questions)
-	switch a.State {
-	case question.Accepted:
+	switch {
+	case a.Via == mcp.ViaClientItself:
+		t.line("The client answered %s by itself: no person saw it. Go on with what you recommend where that does no harm, and say so.", count(n, "question"))
+	case a.State == question.Accepted:
 		t.line("Answered by %s:", a.By)
-	case question.Declined:
+	case a.State == question.Declined:
 		t.line("User declined to answer %s. Do not ask again; go on without it, or stop and say what is missing.", count(n, "question"))
-	case question.Dismissed:
+	case a.State == question.Dismissed:
 		t.line("User dismissed %s without answering.", count(n, "question"))
-	case question.TimedOut:
+	case a.State == question.TimedOut:
 		t.line("Nobody answered %s in time. Go on with what you recommend where that does no harm, and say so.", count(n, "question"))
-	case question.Waiting:
+	case a.State == question.Waiting:
 		t.line("WAITING for the answer to %s. Asked: %s. It waits for %s more.", a.ID, strings.Join(ways, ", "), policies.Spoken(max(0, time.Until(a.Expires))))
 		t.line("Go on with other work; the same call again goes on waiting, and gets the answer.")
 	}
@@ -199,16 +201,14 @@ func count(n int, what string) string {
 // other is the field of a form for what is none of the options.
 const other = "_other"
 
-// offerOf is a question as it is put to a client.
-func offerOf(desk Questions, a question.Asked) mcp.Offer {
+// offerOf is a question as it is put to a client; elsewhere says that people can be
+// asked in other ways as well.
+func offerOf(desk Questions, a question.Asked, elsewhere bool) mcp.Offer {
 	return mcp.Offer{
 		ID: a.ID, Form: formOf(a.Sheet), Left: max(0, time.Until(a.Expires)),
 		Over: func(ctx context.Context) { _, _ = desk.Wait(ctx, a.ID, time.Until(a.Expires)) },
 		Take: func(ctx context.Context, f mcp.FormAnswer) error {
-			r := question.Reply{State: question.Dismissed, Via: "client", By: "the person at the client"}
-			if f.Client != "" {
-				r.By += " " + question.Clean(f.Client, false)
-			}
+			r := question.Reply{State: question.Dismissed, Via: "client", By: mcp.Answerer(question.Clean(f.Client, false), f.Took)}
 			switch f.Action {
 			case mcp.FormAccepted:
 				r.State, r.Words = question.Accepted, wordsOf(a.Sheet, f.Content)
@@ -217,6 +217,12 @@ func offerOf(desk Questions, a question.Asked) mcp.Offer {
 				}
 			case mcp.FormDeclined:
 				r.State = question.Declined
+			}
+			if r.State != question.Accepted && f.Itself() {
+				if elsewhere {
+					return mcp.ErrItself
+				}
+				r.Via = mcp.ViaClientItself
 			}
 			_, err := desk.Answer(ctx, a.ID, r)
 			if errors.Is(err, question.ErrOver) {
