@@ -40,27 +40,32 @@ var errUnread = errors.New("its file may be executed and not be read, so that it
 // in its place. The error is ENOENT, ENOTDIR or EACCES where the kernel finds no
 // file either.
 func follow(pid int, at execPlace, e *policies.Exec) error {
+	searched := false // by a loader, among its libraries
 	for range maxFollowed {
 		head, target, err := headOf(pid, at)
-		if err != nil {
+		switch {
+		case err != nil && searched && errors.Is(err, unix.ENOENT):
+			return nil
+		case err != nil:
 			return err
 		}
 		if target != e.Path {
 			e.Target = target
 		}
 		next := script(e, head)
+		searched = false
 		if next == nil {
 			if next, err = loaded(e); err != nil {
 				return err
 			}
+			// That of glibc looks for a bare name among its libraries; that of musl
+			// takes it from the working directory, as the kernel does in a script.
+			searched = next != nil && !strings.Contains(next.Path, "/")
 		}
 		if next == nil {
 			return nil
 		}
 		e.Then = next
-		if !strings.Contains(next.Path, "/") {
-			return nil // the loader looks for it among its libraries
-		}
 		e, at = next, execPlace{unix.AT_FDCWD, next.Path}
 	}
 	return fmt.Errorf("more than %d programs start one another", maxFollowed)

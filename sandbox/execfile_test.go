@@ -44,6 +44,7 @@ func TestExecFiles(t *testing.T) {
 		{"script with a zero", `printf '#!/usr/bin/touch %s\0 x' $F > x; chmod +x x; ./x`},
 		{"script for a script", `printf '#!/usr/bin/touch\n' > x; printf "#!$PWD/x\n" > y; printf "#!$PWD/y\n" > $F.y; chmod +x x y $F.y; $F.y; mv x $F`},
 		{"script by a relative name", `cp -s /usr/bin/touch tt; printf "#!./tt $F\n" > x; chmod +x x; ./x`},
+		{"script by a bare name", `cp -s /usr/bin/touch tt; printf "#!tt $F\n" > x; chmod +x x; ./x`},
 		{"script of another directory", `mkdir -p d/e; printf '#!/usr/bin/touch %s\n' $F > x; chmod +x x; cd d/e; ../../x`},
 		{"script in PATH", `printf '#!/usr/bin/touch %s\n' $F > xx; chmod +x xx; PATH=$PWD:$PATH; xx`},
 		{"script that cannot be read", `printf '#!/usr/bin/touch %s\n' $F > x; chmod 111 x; ./x`},
