@@ -6,11 +6,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html"
 	"io"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf16"
 )
 
@@ -135,6 +138,24 @@ type masker struct {
 	first [256][]int  // forms that begin with a byte
 	high  bool        // some form begins with a byte that ASCII does not have
 	pairs [256]bitset // what may follow a byte that may be the beginning of a form
+	turn  *sync.Mutex // held while a text is searched
+}
+
+// searches are the searches that run at once, of all doors. A text of nothing but
+// escapes takes some 300 ns a byte, and a thousandth of its size in gzip: so a
+// server could have all processors busy. Half of them are left for other work, and
+// of the others a box has one at most (masker.turn).
+var searches = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
+
+// begin waits until a search may go on.
+func (m *masker) begin() {
+	m.turn.Lock()
+	searches <- struct{}{}
+}
+
+func (m *masker) end() {
+	<-searches
+	m.turn.Unlock()
 }
 
 type bitset [4]uint64
@@ -144,7 +165,7 @@ func (b *bitset) has(c byte) bool { return b[c>>6]&(1<<(c&63)) != 0 }
 
 // newMasker is nil where there is nothing to look for.
 func newMasker(masks []mask) *masker {
-	m := &masker{masks: masks}
+	m := &masker{masks: masks, turn: new(sync.Mutex)}
 	for i, k := range masks {
 		for _, f := range k.forms {
 			m.forms, m.owner, m.base = append(m.forms, f), append(m.owner, i), append(m.base, m.size)
@@ -232,11 +253,17 @@ func newFinder(m *masker) *finder {
 // much of it cannot be the beginning of a value. What it returned before may be
 // gone from the front: then forget was called.
 func (f *finder) find(text []byte, final bool) int {
+	searching := false
 	for ; f.pos < len(text); f.pos++ {
 		if f.alive == 0 {
 			if f.pos = f.skip(text, f.pos); f.pos == len(text) {
 				break
 			}
+		}
+		if !searching { // most texts have nothing to be searched
+			searching = true
+			f.begin()
+			defer f.end()
 		}
 		rest := text[f.pos:min(len(text), f.pos+maxReading-1)]
 		f.ways.read(rest, f.gone+f.pos)
@@ -424,6 +451,13 @@ func (m *masked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// maxHeld bounds what is held back because it may be a value: some forms have
+// blanks in them, of which a server can send any number. The longest value needs
+// less where each of its characters is escaped.
+const maxHeld = 512 << 10
+
+var errHeld = fmt.Errorf("an answer goes on like the beginning of a secret for more than %d bytes", maxHeld)
+
 // fill reads once and sees how much of buf is clean. What may be the beginning
 // of a value comes out only if the text ends with it.
 func (m *masked) fill() {
@@ -435,6 +469,9 @@ func (m *masked) fill() {
 	m.ready = m.finder.find(m.buf, errors.Is(err, io.EOF))
 	if errors.Is(err, io.EOF) {
 		m.ready = len(m.buf)
+	}
+	if len(m.buf)-m.ready > maxHeld {
+		m.err = errHeld
 	}
 	m.finder.blot(m.buf)
 }

@@ -2,12 +2,87 @@ package egress
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 )
+
+// endless is a beginning and then the same byte for ever.
+type endless struct {
+	begin string
+	byte  byte
+	read  int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.begin)
+	e.begin = e.begin[n:]
+	for ; n < len(p); n++ {
+		p[n] = e.byte
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// TestMaskedEndless reads what goes on like the beginning of a value for ever.
+func TestMaskedEndless(t *testing.T) {
+	const value = "ghp_abcdefghijklmnop"
+	m := newMasker([]mask{newMask("a", value)})
+	for _, text := range []*endless{
+		{begin: "ghp_", byte: 0},
+		{begin: hex.EncodeToString([]byte("ghp_")), byte: ' '},
+		{begin: base64.StdEncoding.EncodeToString([]byte("ghp_abcde")), byte: '\n'},
+	} {
+		begin := text.begin
+		r := newMasked(text, m)
+		out, err := io.ReadAll(io.LimitReader(r, 64<<20))
+		if !errors.Is(err, errHeld) || text.read > 2*maxHeld || len(out) > maxHeld {
+			t.Errorf("%q: %d bytes read, %d given on, error %v; want an error before %d are held", begin, text.read, len(out), err, maxHeld)
+		}
+	}
+	// The longest value, with each character escaped, is found.
+	longest := strings.Repeat("0123456789abcdef", maxValue/16)
+	var text strings.Builder
+	for _, c := range []byte(hex.EncodeToString([]byte(longest))) {
+		fmt.Fprintf(&text, `\u%04x`, c)
+	}
+	m = newMasker([]mask{newMask("a", longest)})
+	out, err := io.ReadAll(newMasked(strings.NewReader(text.String()), m))
+	if err != nil || strings.Trim(string(out), "*") != "" {
+		t.Errorf("the longest value: %.80q, %v; want it blotted out", out, err)
+	}
+}
+
+// TestMaskedTurns searches more texts at once than there is room for.
+func TestMaskedTurns(t *testing.T) {
+	m := newMasker([]mask{newMask("a", "ghp_abcdefghijklmnop")})
+	m.begin()
+	ended := make(chan string, 2)
+	go func() { ended <- m.blot("~~~~~~") }()
+	if out := <-ended; out != "~~~~~~" {
+		t.Errorf("output %q", out)
+	}
+	for range cap(searches) + 1 {
+		go func() { ended <- m.blot("is ghp_abcdefghijklmnop") }()
+	}
+	select {
+	case out := <-ended:
+		t.Errorf("%q while another search has the turn", out)
+	default:
+	}
+	m.end()
+	for range cap(searches) + 1 {
+		if out := <-ended; out != "is "+strings.Repeat("*", 20) {
+			t.Errorf("output %q", out)
+		}
+	}
+}
 
 // BenchmarkMasked is what the search for a value costs a body.
 func BenchmarkMasked(b *testing.B) {

@@ -30,6 +30,8 @@ type vault struct {
 	values map[string]value
 	masks  []mask
 	ready  map[string]*masker // of the masks, by the names of their secrets; empty once they change
+
+	turn sync.Mutex // of those who search by masks
 }
 
 type value struct {
@@ -133,6 +135,9 @@ func (v *vault) masker(names ...string) *masker {
 		m = newMasker(slices.DeleteFunc(slices.Clone(v.masks), func(k mask) bool {
 			return len(names) > 0 && !slices.Contains(names, k.name)
 		}))
+		if m != nil {
+			m.turn = &v.turn
+		}
 		if len(v.ready) >= maxValues {
 			clear(v.ready)
 		}
