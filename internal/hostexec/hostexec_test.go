@@ -48,7 +48,8 @@ func TestRun(t *testing.T) {
 // the zero value first.
 func TestNothingIsLeftToChance(t *testing.T) {
 	dir := t.TempDir()
-	boxed := filepath.Join(dir, "boxed")
+	in := func(name string) string { return filepath.Join(dir, name) }
+	boxed := in("boxed")
 	for _, name := range []string{"boxed/bin", "bin", "proper"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
@@ -65,10 +66,21 @@ func TestNothingIsLeftToChance(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(boxed, "bin/tool"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	for name, text := range map[string]string{
+		"good": "#!/usr/bin/env sh\nexit\n", "script": "#! \t" + in("boxed/bin/tool") + " -x\n", "scripts": "#!" + in("script"),
+		"argument": "#!/usr/bin/env " + in("boxed/bin/tool") + "\n", "option": "#!/usr/bin/env -S A=b PATH=" + boxed + " tool\n",
+		"near": "#!sh\n", "turn": "#!" + in("turn") + "\n",
+	} {
+		if err := os.WriteFile(in(name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if path, err := hostexec.WrittenIn(boxed).Find(in("good"), ""); path != in("good") || err != nil {
+		t.Errorf("the control: a script by an interpreter of the system: %q, %v", path, err)
+	}
 	if code, err := hostexec.Run(t.Context(), hostexec.Program{}); err == nil {
 		t.Errorf("the zero value ran: %d", code)
 	}
-	in := func(name string) string { return filepath.Join(dir, name) }
 	for name, change := range map[string]func(p *hostexec.Program){
 		"no program":                         func(p *hostexec.Program) { p.Argv = nil },
 		"no directory":                       func(p *hostexec.Program) { p.Dir = "" },
@@ -91,6 +103,12 @@ func TestNothingIsLeftToChance(t *testing.T) {
 		"a program of boxes":                 func(p *hostexec.Program) { p.Argv = []string{in("boxed/bin/tool")} },
 		"a program by a link":                func(p *hostexec.Program) { p.Argv = []string{in("bin/tool")} },
 		"a program by a link on the PATH":    func(p *hostexec.Program) { p.Argv, p.Inherit = []string{"tool"}, []string{"PATH=" + in("bin")} },
+		"a script for a program of boxes":    func(p *hostexec.Program) { p.Argv = []string{in("script")} },
+		"a script for such a script":         func(p *hostexec.Program) { p.Argv = []string{in("scripts")} },
+		"a script that env starts it for":    func(p *hostexec.Program) { p.Argv = []string{in("argument")} },
+		"a script with a PATH of boxes":      func(p *hostexec.Program) { p.Argv = []string{in("option")} },
+		"a script by a relative interpreter": func(p *hostexec.Program) { p.Argv = []string{in("near")} },
+		"a script for itself":                func(p *hostexec.Program) { p.Argv = []string{in("turn")} },
 		"a program by a relative path":       func(p *hostexec.Program) { p.Argv = []string{"./sh"} },
 		"a program of no name":               func(p *hostexec.Program) { p.Argv = []string{""} },
 		"an argument of boxes":               func(p *hostexec.Program) { p.Argv = []string{"cat", in("boxed/x")} },

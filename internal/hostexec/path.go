@@ -3,6 +3,7 @@ package hostexec
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -135,7 +136,7 @@ func (b Boxes) Find(name, list string) (string, error) {
 		if err := executable(name); err != nil {
 			return "", err
 		}
-		return name, nil
+		return name, b.checkScript(name)
 	}
 	if strings.Contains(name, "/") {
 		return "", fmt.Errorf("%s depends on the working directory; give the whole path of the program, or its name alone", name)
@@ -149,9 +150,72 @@ func (b Boxes) Find(name, list string) (string, error) {
 		if err := b.Check(path); err != nil {
 			return "", err
 		}
-		return path, nil
+		return path, b.checkScript(path)
 	}
 	return "", fmt.Errorf("%s: %w", name, ErrNotFound)
+}
+
+const (
+	scriptHead      = 256 // bytes that the kernel reads of a script, BINPRM_BUF_SIZE
+	maxInterpreters = 5   // that the kernel starts for one another (fs/exec.c)
+)
+
+// checkScript says why what the kernel starts for a program cannot be relied on:
+// the first line of a script names its interpreter, as that of a virtual
+// environment, which may lie in the workspace (execve(2), "Interpreter scripts").
+// Its argument is looked at too: it may be the program, as that of env(1) is.
+func (b Boxes) checkScript(path string) error {
+	for name, links := path, 0; ; {
+		words, err := firstLine(name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look whether %s is a script: %w", name, err)
+		case len(words) == 0:
+			return nil
+		case !filepath.IsAbs(words[0]):
+			return fmt.Errorf("the first line of %s names %s, which depends on the working directory", name, words[0])
+		}
+		for _, word := range words {
+			if _, value, ok := strings.Cut(word, "="); ok && !filepath.IsAbs(word) {
+				word = value
+			}
+			if !filepath.IsAbs(word) {
+				continue
+			}
+			if err := b.Check(word); err != nil {
+				return fmt.Errorf("the first line of %s: %w", name, err)
+			}
+		}
+		name = words[0]
+		if links++; links > maxInterpreters {
+			return fmt.Errorf("%s: more than %d interpreters start one another", path, maxInterpreters)
+		}
+	}
+}
+
+// firstLine is the words behind the "#!" of a script; none of any other file.
+func firstLine(name string) ([]string, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not keep us
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		// The kernel starts no interpreter that is not there. A script that can be
+		// executed and not read is of no use to its interpreter.
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	defer f.Close()
+	head := make([]byte, scriptHead)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, err
+	}
+	line, ok := strings.CutPrefix(string(head[:n]), "#!")
+	if !ok {
+		return nil, nil
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 }), nil
 }
 
 // executable says why a file cannot be executed.
