@@ -48,7 +48,15 @@ func (f *flow) guard() added {
 // request in the clear gets none where only a rule about every host, or none
 // about this port, lets it through: the author of the rule has to have meant
 // that host.
+//
+// The values of all that must not come back are read first, also of those that
+// this request does not get: a server may have one from another box.
 func (f *flow) addSecrets(ctx context.Context, a *added, scheme, method, path string) error {
+	for _, name := range a.guards {
+		if _, err := f.d.vault.value(ctx, name); err != nil {
+			return err
+		}
+	}
 	if scheme == "http" && !f.snap.namesPlain(f.rec.Host, f.rec.Port) {
 		return nil
 	}

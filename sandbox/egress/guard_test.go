@@ -119,6 +119,18 @@ func TestSecretIsMasked(t *testing.T) {
 	}
 }
 
+// TestSecretFromElsewhere has it come back before this door has sent it: the server
+// had it from another box.
+func TestSecretFromElsewhere(t *testing.T) {
+	s := serve(t, saying(t, func(*http.Request) (string, string) { return "200 OK", "a " + token + " b" }), withToken)
+	c := s.site(t)
+	io.WriteString(c, s.asked("GET /log"))
+	_, body := readAnswer(t, bufio.NewReader(c), "GET")
+	if want := "a " + strings.Repeat("*", len(token)) + " b"; body != want {
+		t.Errorf("got %q, want %q", body, want)
+	}
+}
+
 // TestSecretInNameOfHeader has a value come back as what a header is called.
 func TestSecretInNameOfHeader(t *testing.T) {
 	m := newMasker([]mask{newMask("a", "plain-Token-value")})
