@@ -598,8 +598,9 @@ func (c *Cmd) streams() bool {
 	return c.In != nil || c.Out != nil || c.Err != nil || c.Terminal != nil
 }
 
-// request is the command as the init takes it.
-func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
+// request is the command as the init takes it; its shell leaves its last directory
+// in the file last.
+func (c *Cmd) request(b *Box, id uint64, last string) *boxinit.Request {
 	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b)}
 	extra := c.Env
 	if c.Shell != "" {
@@ -607,10 +608,10 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 		switch {
 		case !mayMove(c.Shell):
 		case b.shell == plainShell:
-			r.Cwd = cwdFile(id)
+			r.Cwd = last
 			r.Argv[2] = plainCwd(r.Cwd) + c.Shell
 		default:
-			r.Cwd = cwdFile(id)
+			r.Cwd = last
 			extra = maps.Clone(extra)
 			if extra == nil {
 				extra = map[string]string{}

@@ -445,3 +445,25 @@ func TestCommandWithoutDomain(t *testing.T) {
 		t.Errorf("got %q, %v, want %q", out, err, want)
 	}
 }
+
+// A job cannot say in which directory a later command runs: it would write that
+// where the shells of commands leave their last directory, before they do.
+func TestJobMovesNoCommand(t *testing.T) {
+	b, _ := openBox(t, grant(t))
+	said := newToldLine()
+	j, err := b.Start(t.Context(), sandbox.Cmd{
+		Grant: b.Grant(), Background: true, Timeout: time.Minute, Record: said,
+		Shell: `umask 222; for i in {1..64}; do echo /usr >/run/user/.cwd-$i; done; echo ready; exec sleep 1000`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Kill(0)
+	<-said.line
+	for _, env := range []map[string]string{nil, {"A": "b"}} { // by a warm shell, and by another
+		r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "cd /tmp", Env: env, Timeout: time.Minute})
+		if err != nil || r.Dir != "/tmp" {
+			t.Errorf("after cd /tmp the directory is %q, %v", r.Dir, err)
+		}
+	}
+}

@@ -1,10 +1,10 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -150,7 +150,7 @@ func (w *warmShell) start() error {
 		return fmt.Errorf("make pipe: %w", err)
 	}
 	req := &boxinit.Request{
-		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt, ID: j.wire, Dir: "/tmp", Cwd: cwdFile(j.wire), Env: j.box.env,
+		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt, ID: j.wire, Dir: "/tmp", Cwd: j.last, Env: j.box.env,
 		Paths: []string{shellPath}, Argv: []string{"bash", "-c", warmMain},
 	}
 	if j.box.nested {
@@ -165,8 +165,10 @@ func (w *warmShell) start() error {
 	return err
 }
 
-// cwdFile is where the shell of a command leaves its last directory.
-func cwdFile(wire uint64) string { return boxRun + "/.cwd-" + strconv.FormatUint(wire, 10) }
+// cwdFile is where the shell of a command leaves its last directory: under a name
+// that no other command of the box can know, and write there before, which would
+// say where the next one runs.
+func cwdFile() string { return boxRun + "/.cwd-" + rand.Text() }
 
 // startWarm gives the command to the warm shell. Without one, or if it is no
 // more, there is neither a job nor an error, and nothing was run.
@@ -234,7 +236,7 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 	j := w.job
 	file := ""
 	if mayMove(c.Shell) {
-		file = cwdFile(j.wire)
+		file = j.last
 	}
 	text := warmText(c.dir(j.box), file, c.Shell)
 	n, err := writeNow(w.control.fd, []byte(text))
