@@ -253,17 +253,21 @@ func newFinder(m *masker) *finder {
 // much of it cannot be the beginning of a value. What it returned before may be
 // gone from the front: then forget was called.
 func (f *finder) find(text []byte, final bool) int {
-	searching := false
+	searching := false // most texts have nothing to be searched
+	defer func() {
+		if searching {
+			f.end()
+		}
+	}()
 	for ; f.pos < len(text); f.pos++ {
 		if f.alive == 0 {
 			if f.pos = f.skip(text, f.pos); f.pos == len(text) {
 				break
 			}
 		}
-		if !searching { // most texts have nothing to be searched
-			searching = true
+		if !searching {
 			f.begin()
-			defer f.end()
+			searching = true
 		}
 		rest := text[f.pos:min(len(text), f.pos+maxReading-1)]
 		f.ways.read(rest, f.gone+f.pos)
