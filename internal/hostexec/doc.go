@@ -13,7 +13,8 @@
 //   - the environment is built from a list of names ([Passed]), and a value that
 //     names such a place is refused, as are arguments that do;
 //   - the program is found once on a PATH without empty and relative entries and
-//     without such places, and no link on the way to it lies in one;
+//     without such places, and no link on the way to it lies in one, nor does the
+//     interpreter that the first line of a script names;
 //   - git finds no repository by itself, because the configuration of a
 //     repository starts programs;
 //   - of the descriptors of this process it gets those that it is given;
