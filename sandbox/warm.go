@@ -167,7 +167,8 @@ func (w *warmShell) start() error {
 
 // cwdFile is where the shell of a command leaves its last directory: under a name
 // that no other command of the box can know, and write there before, which would
-// say where the next one runs.
+// say where the next one runs. One that looks for it all the time can still write
+// between the shell and the init.
 func cwdFile() string { return boxRun + "/.cwd-" + rand.Text() }
 
 // startWarm gives the command to the warm shell. Without one, or if it is no
