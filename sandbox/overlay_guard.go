@@ -161,9 +161,12 @@ func isDotGit(name string) bool { return folded(name) == folded(".git") }
 
 // gitRuns are the names in a git directory, folded, that git runs something from
 // or that lead it to another directory (gitrepository-layout(5)). A rebase that is
-// under way has commands in its list (git-rebase(1), "exec"), and gitdir is what
-// `git worktree repair` writes to.
-var gitRuns = foldedSet("hooks", "config", "config.worktree", "commondir", "gitdir", "rebase-merge")
+// under way has commands in its list (git-rebase(1), "exec"), and what a rebase or a
+// cherry-pick goes on with names the program that merges (sequencer/opts). gitdir
+// is what `git worktree repair` writes to.
+var gitRuns = foldedSet(gitRunNames...)
+
+var gitRunNames = []string{"hooks", "config", "config.worktree", "commondir", "gitdir", "rebase-merge", "sequencer"}
 
 // gitMarks are the names that make a directory a git directory (git: setup.c,
 // is_git_directory); commondir stands for the last two.
@@ -194,18 +197,22 @@ func (g *guarding) look(dir string) gitState {
 	then := func(name string) bool { return added[folded(name)] || inBase(name) }
 	state := gitState{inBase("HEAD"), then("HEAD"), repository(inBase), repository(then)}
 	g.dirs[dir] = state
-	if state.whole {
+	if state.head {
 		g.follow(dir)
 	}
 	return state
 }
 
-// follow notes what the configuration of a repository of the base names in the
-// workspace. The protector does that for those at its top and one below.
+// follow notes what a repository of the base is led to in the workspace: by links
+// in the place of what git runs, and by its configuration. The protector does
+// that for those at its top and one below.
 func (g *guarding) follow(gitDir string) {
 	l := g.known.look(true)
+	for _, name := range gitRunNames {
+		g.lead(path.Join(gitDir, name), byGit)
+	}
 	for _, name := range []string{"config", "config.worktree"} {
-		text, err := readAt(g.known.root, path.Join(gitDir, name), maxConfigText)
+		text, err := readAt(g.known.root, g.lead(path.Join(gitDir, name), byGit), maxConfigText)
 		if err != nil {
 			continue
 		}
@@ -225,9 +232,58 @@ func (g *guarding) follow(gitDir string) {
 			}
 			if target, ok := l.place(from, s.value); ok && target != "." {
 				g.led[folded(target)] = why
+				g.lead(target, why)
 			}
 		}
 	}
+}
+
+// maxLinks is how many links the kernel follows in one path (path_resolution(7)).
+const maxLinks = 40
+
+// lead protects each link that a path of the base goes over, and what it ends
+// at, and returns that; "." is a place outside, which no set changes.
+func (g *guarding) lead(at, why string) string {
+	done, left := ".", strings.Split(at, "/")
+	for links := 0; len(left) > 0; {
+		here := path.Join(done, left[0])
+		left = left[1:]
+		if !inside(here) {
+			return "."
+		}
+		to, err := g.readlink(here)
+		if err != nil {
+			done = here
+			continue
+		}
+		g.led[folded(here)] = why
+		if links++; links > maxLinks {
+			return "."
+		}
+		from := path.Dir(here)
+		if path.IsAbs(to) {
+			rel, ok := g.known.look(true).place(".", to)
+			if !ok {
+				return "."
+			}
+			from, to = ".", rel
+		}
+		done, left = from, append(strings.Split(to, "/"), left...)
+	}
+	if done != at && done != "." {
+		g.led[folded(done)] = why
+	}
+	return done
+}
+
+// readlink is what a link of the base says.
+func (g *guarding) readlink(at string) (string, error) {
+	dir, err := openDir(g.known.root, path.Dir(at), unix.O_PATH)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return readlinkAt(dir, path.Base(at))
 }
 
 // isClean reports whether git runs nothing of what the base has in a directory

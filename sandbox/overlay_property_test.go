@@ -380,7 +380,7 @@ func TestApplyGuardsOtherSpellings(t *testing.T) {
 	var changes []workspace.Change
 	paths := []string{
 		".GIT/config", ".g\u200cit/hooks/x", "a/.Git/Config", "bare/con\ufb01g", ".V\u017fcode/tasks.json", ".cLaude", ".hg/hgrc", "deep/.HG/hgrc",
-		"x/.jj/repo", "x/_darcs/prefs/defaults", ".sl", "y/.git/rebase-merge/git-rebase-todo", "bare/hook\u017f/x",
+		"x/.jj/repo", "x/_darcs/prefs/defaults", ".sl", "y/.git/rebase-merge/git-rebase-todo", "y/.git/sequencer/opts", "bare/hook\u017f/x",
 	}
 	for _, path := range append(paths, "bare/HEAD", "fine/config", "hooks/useUser.ts") {
 		changes = append(changes, workspace.Change{Path: path, Kind: workspace.Added, Type: "file"})
@@ -414,5 +414,37 @@ func TestApplyFollowsDeepConfiguration(t *testing.T) {
 	}
 	if why(&changes[0]) == "" || why(&changes[1]) == "" || why(&changes[2]) != "" {
 		t.Errorf("got %q, %q, %q", why(&changes[0]), why(&changes[1]), why(&changes[2]))
+	}
+}
+
+// What links of a person's own repository lead to is protected, however deep the
+// repository lies and however many links there are on the way.
+func TestApplyFollowsLinksOfARepository(t *testing.T) {
+	base := t.TempDir()
+	put(base, "a/b/app/.git/HEAD", "ref: refs/heads/main\n")
+	link(base, "a/b/app/.git/config", "../conf")
+	put(base, "a/b/app/conf", "[core]\n\thooksPath = ../far\n")
+	link(base, "a/b/far", "near")
+	put(base, "a/b/near/x", "")
+	link(base, "a/b/app/.git/hooks", "../../one")
+	link(base, "a/b/one", filepath.Join(base, "a/two/../two"))
+	link(base, "a/two", "three/four")
+	put(base, "a/three/four/x", "")
+	link(base, "a/b/app/.git/commondir", "../loop")
+	link(base, "a/b/app/loop", "loop")
+	protected := []string{"a/b/app/conf", "a/b/far", "a/b/near/pre-commit", "a/b/one", "a/two", "a/three/four/pre-commit"}
+	var changes []workspace.Change
+	for _, path := range append(protected, "a/b/app/main.go", "a/three/x") {
+		changes = append(changes, workspace.Change{Path: path, Kind: workspace.Modified, Type: "file"})
+	}
+	changes = append(changes, workspace.Change{Path: "a/b/app/new", Kind: workspace.Added, Type: "file"})
+	why, err := sandbox.ProtectedPaths(base, workspace.Protect{}, changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range changes {
+		if got, want := why(&changes[i]) != "", i < len(protected); got != want {
+			t.Errorf("%s is protected: %t, want %t", changes[i].Path, got, want)
+		}
 	}
 }
