@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"syscall"
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -33,6 +35,8 @@ import (
 const (
 	maxSceneFiles = 32       // that are shown and bound
 	maxSceneBytes = 64 << 20 // that are read of them in all
+	maxSceneLinks = 1000     // directories in front of .. that are asked whether they are links
+	maxName       = 255      // bytes of the name of a file (NAME_MAX)
 )
 
 // systemPath is where the programs of a box are where nobody says otherwise; a
@@ -114,21 +118,24 @@ func look(ctx context.Context, scene *policies.Scene, f policies.Facts, g polici
 	if names.More != "" {
 		scene.Doubts = append(scene.Doubts, names.More)
 	}
-	l := looking{scene: scene, open: open, left: maxSceneBytes, seen: make(map[string]bool)}
+	l := looking{scene: scene, open: open, left: maxSceneBytes, seen: make(map[string]bool), links: make(map[string]bool)}
 	for _, program := range names.Programs {
 		l.program(ctx, program, pathOf(f, g))
 	}
 	for _, name := range names.Files {
 		if path.IsAbs(name) {
-			l.file(ctx, path.Clean(name), "")
+			l.file(ctx, name, "")
 			continue
 		}
 		for _, dir := range names.Dirs {
 			if !path.IsAbs(dir) {
-				dir = path.Join(scene.Dir, dir)
+				dir = scene.Dir + "/" + dir
 			}
-			l.file(ctx, path.Join(dir, name), "")
+			l.file(ctx, dir+"/"+name, "")
 		}
+	}
+	if l.link(scene.Dir) {
+		l.doubt(scene.Dir, "is a link, or lies behind one, and where that leads is not shown")
 	}
 }
 
@@ -150,66 +157,103 @@ type looking struct {
 	open  func(name string) (*os.File, error)
 	left  int64 // bytes that may be read
 	seen  map[string]bool
+	links map[string]bool // whether a directory is one
 }
 
-// program adds the file that a bare name leads to, unless that is one of the
-// system's.
+// program adds the files that a bare name may lead to, in front of that of the
+// system: a shell passes over those that cannot be executed.
 func (l *looking) program(ctx context.Context, name string, dirs []string) {
 	for _, dir := range dirs {
 		if !path.IsAbs(dir) {
-			dir = path.Join(l.scene.Dir, dir)
+			dir = l.scene.Dir + "/" + dir
 		}
-		for _, system := range systemPath {
-			if dir == system || strings.HasPrefix(dir, system+"/") {
-				return // the first that may hold it; what lies behind is not asked for
-			}
+		if clean := path.Clean(dir); slices.Contains(systemPath, clean) || ofSystem(clean) {
+			return // the first that may hold it; what lies behind is not asked for
 		}
-		if l.file(ctx, path.Join(dir, name), name) {
-			return
-		}
+		l.file(ctx, dir+"/"+name, name)
 	}
 }
 
-// file adds a file, if there is one, and reports that.
-func (l *looking) file(ctx context.Context, name, as string) bool {
+// ofSystem reports whether a path is one that no box can write.
+func ofSystem(name string) bool {
+	return slices.ContainsFunc(systemPath, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
+}
+
+// link reports whether a path is a link or lies behind one, or may for all that
+// is looked at.
+func (l *looking) link(name string) bool {
+	is, known := l.links[name]
+	if !known && len(l.links) < maxSceneLinks {
+		f, err := l.open(name)
+		if err == nil {
+			f.Close()
+		}
+		is, known = errors.Is(err, sandbox.ErrLink), true
+		l.links[name] = is
+	}
+	return is || !known
+}
+
+// clean is the path that a name leads to, and whether that is certain: behind a
+// link, .. is not the directory that the link lies in (path_resolution(7)).
+func (l *looking) clean(name string) (clean string, certain bool) {
+	clean = "/"
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." && l.link(clean) {
+			return path.Clean(name), false
+		}
+		clean = path.Join(clean, part)
+	}
+	return clean, true
+}
+
+// file adds a file, if there is one.
+func (l *looking) file(ctx context.Context, name, as string) {
+	name, certain := l.clean(name)
+	if !certain {
+		l.doubt(name, "lies behind a link, and where that leads is not shown")
+		return
+	}
 	if l.seen[name] {
-		return false
+		return
 	}
 	l.seen[name] = true
-	for _, system := range systemPath {
-		if strings.HasPrefix(name, system+"/") {
-			return false // no box can write it
-		}
+	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+	switch {
+	case name == "/dev/null", ofSystem(name), slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }):
+		return
+	case first == "proc", first == "dev", first == "sys":
+		l.doubt(name, "is of the kernel's, and where it leads is not shown")
+		return
 	}
 	f, err := l.open(name)
 	switch {
 	case errors.Is(err, sandbox.ErrLink):
 		l.doubt(name, "is a link, or lies behind one, and where that leads is not shown")
-		return as != ""
-	case errors.Is(err, fs.ErrPermission):
-		l.doubt(name, "cannot be read, so what it holds is not shown")
-		return false
+		return
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EINVAL), errors.Is(err, sandbox.ErrNotPlain):
+		return // there is no such file
 	case err != nil:
-		return false // there is no such file
+		l.doubt(name, "cannot be read, so what it holds is not shown")
+		return
 	}
 	defer f.Close()
 	if len(l.scene.Files) == maxSceneFiles {
 		l.doubt(name, "is a file as well, which is more than are shown")
-		return true
+		return
 	}
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(f, l.left+1))
 	switch {
 	case err != nil || ctx.Err() != nil:
 		l.doubt(name, "cannot be read, so what it holds is not shown")
-		return true
+		return
 	case n > l.left:
 		l.doubt(name, "is too large to be looked at")
-		return true
+		return
 	}
 	l.left -= n
 	l.scene.Files = append(l.scene.Files, policies.SceneFile{Path: name, As: as, Size: n, Digest: hex.EncodeToString(h.Sum(nil))})
-	return true
 }
 
 // doubt notes what is not shown of a file.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,5 +101,57 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 	b.call("Bash", map[string]any{"command": "bash link.sh", "cwd": "/workspace"})
 	if doubts := strings.Join(person.asked[0].Scene.Doubts, "|"); !strings.Contains(doubts, "/workspace/link.sh is a link") || !strings.Contains(doubts, "1 background tasks of this session run") {
 		t.Errorf("doubts about a link beside a task: %s", doubts)
+	}
+}
+
+// What is shown of a file is of the one that is run: not of another that its name
+// only looks like, nor of the first of several.
+func TestWhatIsShownIsWhatIsRun(t *testing.T) {
+	person := &consents{use: func() {}}
+	b := boxes(t, `
+version: 1
+defaults: {decision: allow, profile: work}
+profiles: {work: {fs: {system: true, workspace: rw}}}
+rules: [{id: scripts, match: {command: ["bash **", "tool", "pwd"]}, decision: ask}]
+`, func(cfg *mcp.Config) { cfg.Approver = person })
+	b.run("mkdir -p evil/sub one two; echo echo good > x.sh; echo echo evil > evil/x.sh; ln -s evil/sub link; ln -s evil linked; " +
+		"echo good > one/tool; printf '#!/bin/sh\necho evil\n' > two/tool; chmod +x two/tool")
+	path := func(p string) map[string]any { return map[string]any{"PATH": p + ":/usr/bin:/bin"} }
+	for _, c := range []struct {
+		args   map[string]any
+		prints string // by the command
+		files  []string
+		doubt  string
+	}{
+		{map[string]any{"command": "bash link/../x.sh"}, "evil", nil, "/workspace/x.sh lies behind a link"},
+		{map[string]any{"command": "bash evil/../x.sh"}, "good", []string{"/workspace/x.sh"}, ""},
+		{map[string]any{"command": "cd -P link/.. && bash x.sh"}, "evil", []string{"/workspace/x.sh"}, "/workspace/x.sh lies behind a link"},
+		{map[string]any{"command": "bash /proc/self/cwd/x.sh"}, "good", nil, "/proc/self/cwd/x.sh is of the kernel's"},
+		{map[string]any{"command": "bash " + strings.Repeat("./", 200) + strings.Repeat("evil/../", 100) + "x.sh"}, "good", []string{"/workspace/x.sh"}, ""},
+		{map[string]any{"command": "cat x.sh | bash -s"}, "good", []string{"/workspace/x.sh"}, ""},
+		{map[string]any{"command": "tool", "env": path("/workspace/one:/workspace/two")}, "evil", []string{"/workspace/one/tool", "/workspace/two/tool"}, ""},
+		{map[string]any{"command": "tool", "env": path("/usr/../workspace/two")}, "evil", []string{"/workspace/two/tool"}, ""},
+		{map[string]any{"command": "pwd", "cwd": "/workspace/linked"}, "/workspace/evil", nil, "/workspace/linked is a link"},
+	} {
+		person.asked = nil
+		if c.args["cwd"] == nil {
+			c.args["cwd"] = "/workspace" // an earlier command went elsewhere
+		}
+		r := b.call("Bash", c.args)
+		if len(person.asked) == 0 {
+			t.Errorf("%v: nobody was asked: %s", c.args, words(r))
+			continue
+		}
+		if !strings.HasPrefix(words(r), c.prints+"\n") {
+			t.Errorf("%v printed %q, want %q", c.args, words(r), c.prints)
+		}
+		s := person.asked[0].Scene
+		var files []string
+		for _, f := range s.Files {
+			files = append(files, f.Path)
+		}
+		if doubts := strings.Join(s.Doubts, "|"); !slices.Equal(files, c.files) || !strings.Contains(doubts, c.doubt) || c.doubt == "" && doubts != "" {
+			t.Errorf("%v: shown are %v, doubts %q", c.args, files, doubts)
+		}
 	}
 }

@@ -46,10 +46,15 @@ var projects = map[string][]string{
 // is behind a short option is a name that may be one of a file.
 func (s Script) Names() Names {
 	n := Names{Dirs: []string{""}}
+	literal := func(c Command) bool {
+		return len(c.Words) > 0 && c.Words[0].Certainty == Exact && Literal(c.Words[0].Text)
+	}
+	allLiteral := !slices.ContainsFunc(s.Commands, func(c Command) bool { return len(c.Words) > 0 && !literal(c) })
 	for i := range s.Commands {
 		c := &s.Commands[i]
-		if len(c.Words) > 0 && c.Words[0].Certainty == Exact && Literal(c.Words[0].Text) {
-			// What the files hold that it is given changes nothing of what it does.
+		if allLiteral && literal(*c) {
+			// What the files hold that it is given changes nothing of what runs, as
+			// no other program is given what it prints or copies.
 			n.add(&n.Programs, c.Words[0].Text, maxNames)
 			if c.Words[0].Text == "cd" {
 				n.words("cd", c.Words[1:])
@@ -122,7 +127,7 @@ func (n *Names) moves(dir string) {
 	for _, from := range slices.Clone(n.Dirs) {
 		to := dir
 		if !path.IsAbs(dir) {
-			to = path.Join(from, dir)
+			to = strings.TrimPrefix(from+"/"+dir, "/") // behind a link, .. is not what path.Join makes of it
 		}
 		n.add(&n.Dirs, to, maxDirs)
 	}
