@@ -38,6 +38,11 @@ func TestDoubt(t *testing.T) {
 		"LD_PRELOAD=./x.so ls", "export LD_AUDIT=x", "GIT_SSH_COMMAND=x git fetch", "GIT_DIR=x git status", "GIT_CONFIG_COUNT=1 git status", "GIT_PAGER=./x git log", "MANPAGER=x man y", "EDITOR=./x git commit", "PYTHONPATH=x python3 y.py",
 		"PYTHONSTARTUP=x python3 y.py", "NODE_OPTIONS='--require ./x' npm test", "PERL5OPT=-Mx perl y.pl", "RUBYOPT=-rx ruby y.rb", "MAKEFLAGS=--eval=x make", "LESSOPEN='|x %s' less y", "TAR_OPTIONS=--to-command=x tar xf y", "RSYNC_RSH=x rsync a b",
 		"CARGO_BUILD_RUSTC_WRAPPER=x cargo build", "GOFLAGS=-toolexec=x go build", "npm_config_script_shell=x npm test", "CC=./x make", "HOME=/workspace git status", "CDPATH=x cd y", "JAVA_TOOL_OPTIONS=-javaagent:x java y", "LD_PRELOAD=x; export LD_PRELOAD; ls",
+		"APT_CONFIG=x apt-get update", "CONFIG_SITE=x ./configure", "RIPGREP_CONFIG_PATH=x rg y", "PARALLEL='--filter x' parallel y", "FZF_DEFAULT_OPTS='--preview x' fzf", "DBUS_SESSION_BUS_ADDRESS=unixexec:path=x notify-send y",
+		"DOTNET_STARTUP_HOOKS=x dotnet run", "CORECLR_PROFILER_PATH=x dotnet run", "ERL_FLAGS='-eval x' erl", "ELIXIR_ERL_OPTIONS='-eval x' mix test", "MIX_EXS=x mix test", "JAVACMD=x gradle build", "JAVA_OPTS=-javaagent:x y",
+		"GOCACHE=x go build", "CGO_CFLAGS_ALLOW=. go build", "COMPOSER=x composer install", "DPKG_ROOT=x dpkg -i y", "NIX_PATH=x nix-build", "FLASK_APP=x flask run", "DJANGO_SETTINGS_MODULE=x django-admin check", "COMPOSE_FILE=x docker compose up",
+		"CLOUDSDK_PYTHON=x gcloud info", "VAGRANT_VAGRANTFILE=x vagrant up", "BORG_PASSCOMMAND=x borg list", "SSH_SK_HELPER=x ssh y", "CHROME_BIN=x karma start", "PUPPETEER_EXECUTABLE_PATH=x node y.js", "CCACHE_PREFIX=x make", "VALGRIND_LIB=x valgrind y",
+		"C_INCLUDE_PATH=x make", "JULIA_DEPOT_PATH=x julia y.jl", "EMACSLOADPATH=x emacs", "GNUPGHOME=x gpg -d y", "OPENSSL_ENGINES=x openssl y", "ASAN_OPTIONS=external_symbolizer_path=x ./y", "CAML_LD_LIBRARY_PATH=x ocaml y", "MONO_PATH=x mono y",
 	} {
 		s, err := shell.Analyze(script)
 		if err != nil || s.Doubt() == "" {
@@ -49,7 +54,7 @@ func TestDoubt(t *testing.T) {
 		"sqlite3 -json db 'select 1'", "psql --version", "awk -F'|' -v a=b '{print $1}' f", "awk '$1 > 2 || $2' f",
 		"read -r x y < f", "IFS= read -rd '' x", "while IFS=, read -r a b; do echo \"$a\"; done < f", "printf '%s\\n' \"$x\"", "printf \"a$x\"", "printf -v x %s y", "mapfile -t a < f", "unset x LD_PRELOAD GIT_DIR", "getopts ab o", "wait -n", "declare -a a=(1 2)", "declare -A m; m[x]=y", "((i++))", "((a[i]=1))", "let i=i+1", "for f in a b; do cat $f; done", "exec {fd}>f",
 		"export PATH=$PATH:/workspace/bin; ls", "PATH=\"$PATH:$HOME/bin\" ls", "PATH+=:/x ls", "PATH=/usr/bin:/bin ls", "PATH=/usr/local/go/bin:$PATH go test", "GIT_PAGER=cat git log", "PAGER= git log", "GIT_EDITOR=true git rebase --continue", "GIT_AUTHOR_NAME=x git commit", "GIT_TERMINAL_PROMPT=0 git fetch",
-		"NODE_OPTIONS=--max-old-space-size=4096 npm test", "NODE_ENV=test npm test", "CI=1 go test", "GOOS=linux CGO_ENABLED=0 go build", "PYTHONUNBUFFERED=1 python3 x.py", "CARGO_TERM_COLOR=never cargo test", "TZ=UTC LC_ALL=C date", "pager=x ls", "shopt -s nullglob extglob",
+		"NODE_OPTIONS=--max-old-space-size=4096 npm test", "NODE_ENV=test npm test", "CI=1 go test", "GOOS=linux CGO_ENABLED=0 go build", "PYTHONUNBUFFERED=1 python3 x.py", "CARGO_TERM_COLOR=never cargo test", "TZ=UTC LC_ALL=C date", "pager=x ls", "MIX_ENV=test mix test", "DOTNET_NOLOGO=1 dotnet test", "HOMEBREW_NO_AUTO_UPDATE=1 brew list", "COMPOSER_NO_INTERACTION=1 composer install", "shopt -s nullglob extglob",
 	} {
 		s, err := shell.Analyze(script)
 		if err != nil || s.Doubt() != "" {
