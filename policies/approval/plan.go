@@ -88,9 +88,10 @@ func planPolicy(patterns []string) (*policies.Policy, error) {
 // harmless are the arguments of a call that change nothing of what it runs.
 var harmless = []string{"command", "description", "timeout", "timeout_ms", "delay_ms", "max_output_bytes", "changes", "on_timeout"}
 
-// covers reports whether a call does no more than the commands of a plan.
+// covers reports whether a call does no more than the commands of a plan: what a
+// box put in the place of the system's programs may do anything.
 func covers(patterns []string, r Request) bool {
-	if len(patterns) == 0 || !r.Decision.Remember.Session || r.Facts.Command == "" || len(r.Facts.Env) > 0 {
+	if len(patterns) == 0 || !r.Decision.Remember.Session || r.Facts.Command == "" || len(r.Facts.Env) > 0 || swayed(r.Facts) {
 		return false
 	}
 	for name := range maps.Keys(r.Facts.Args) {

@@ -58,6 +58,9 @@ func TestPlanCommands(t *testing.T) {
 		"tenant":  func(f *policies.Facts) { f.Tenant = "another" },
 		"env":     func(f *policies.Facts) { f.Env = []string{"PATH"} },
 		"stdin":   func(f *policies.Facts) { f.Args["stdin"] = "x" },
+		"git": func(f *policies.Facts) {
+			f.Scene = &policies.Scene{Dir: "/workspace", Files: []policies.SceneFile{{Path: "/workspace/bin/git", As: "git"}}}
+		},
 	} {
 		if got := asked(d.wants("git push origin "+name, change)); got != Pending {
 			t.Errorf("another %s: %s, want pending", name, got)
