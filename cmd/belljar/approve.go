@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"belljar.dev/policies"
@@ -231,9 +232,10 @@ const lookEvery = time.Second
 func (a *approving) watch(c *cobra.Command) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
-	in, _ := c.InOrStdin().(*os.File)
-	asks := in != nil && term.IsTerminal(int(in.Fd()))
-	lines := bufio.NewReader(c.InOrStdin())
+	var keys *typed
+	if in, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		keys = &typed{in: in, lines: bufio.NewReader(in)}
+	}
 	seen := make(map[string]bool)
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -254,7 +256,7 @@ func (a *approving) watch(c *cobra.Command) error {
 			if seen[one.ID] {
 				continue
 			}
-			if err := a.see(ctx, c.OutOrStdout(), found, one.ID, asks, lines); err != nil {
+			if err := a.see(ctx, c.OutOrStdout(), found, one.ID, keys); err != nil {
 				return err
 			}
 		}
@@ -267,9 +269,25 @@ func (a *approving) watch(c *cobra.Command) error {
 	}
 }
 
+// typed is what a person types at a terminal.
+type typed struct {
+	in    *os.File
+	lines *bufio.Reader
+}
+
+// forget drops what was typed before: it is no answer to a question that nobody
+// had seen then.
+func (t *typed) forget() error {
+	if err := unix.IoctlSetInt(int(t.in.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
+		return fmt.Errorf("flush the terminal's input: %w", err)
+	}
+	t.lines.Reset(t.in)
+	return nil
+}
+
 // see shows a question and, where somebody can type, asks for the answer. Only
 // what is typed out is a yes.
-func (a *approving) see(ctx context.Context, out io.Writer, found desks, id string, asks bool, lines *bufio.Reader) error {
+func (a *approving) see(ctx context.Context, out io.Writer, found desks, id string, typed *typed) error {
 	at, err := found.of(id)
 	if err != nil {
 		return err
@@ -278,11 +296,14 @@ func (a *approving) see(ctx context.Context, out io.Writer, found desks, id stri
 	if err := at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
 		return failure(err)
 	}
-	if err := printApproval(out, one); err != nil || !asks {
+	if err := printApproval(out, one); err != nil || typed == nil {
+		return failure(err)
+	}
+	if err := typed.forget(); err != nil {
 		return failure(err)
 	}
 	fmt.Fprintf(out, "May it run? Type yes, session, a time as 2h, or no [no]: ")
-	text, err := lines.ReadString('\n')
+	text, err := typed.lines.ReadString('\n')
 	if err != nil {
 		return failure(err)
 	}
