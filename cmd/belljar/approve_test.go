@@ -187,7 +187,7 @@ func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Args = []string{"belljar", "approve", "watch", "--state", a.state}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	if _, err := master.WriteString("yes\nyes\nyes\n"); err != nil {
+	if _, err := master.WriteString(strings.Repeat("yes\n", 3)); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {

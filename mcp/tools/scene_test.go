@@ -114,7 +114,7 @@ defaults: {decision: allow, profile: work}
 profiles: {work: {fs: {system: true, workspace: rw}}}
 rules: [{id: scripts, match: {command: ["bash **", "tool", "pwd"]}, decision: ask}]
 `, func(cfg *mcp.Config) { cfg.Approver = person })
-	b.run("mkdir -p evil/sub one two; echo echo good > x.sh; echo echo evil > evil/x.sh; ln -s evil/sub link; ln -s evil linked; " +
+	b.run("mkdir -p evil/sub one two; echo 'echo good' > x.sh; echo 'echo evil' > evil/x.sh; ln -s evil/sub link; ln -s evil linked; " +
 		"echo good > one/tool; printf '#!/bin/sh\necho evil\n' > two/tool; chmod +x two/tool")
 	path := func(p string) map[string]any { return map[string]any{"PATH": p + ":/usr/bin:/bin"} }
 	for _, c := range []struct {
