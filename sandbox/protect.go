@@ -90,6 +90,7 @@ type protector struct {
 	taken   int        // how much was ever taken back
 	news    []Reverted // the last of it, while commands run
 	failed  int        // looks, one after the other
+	whole   time.Time  // before that only short looks come while commands run
 	guards  map[string]*guard
 	extra   map[string]string // further paths and their reasons
 	also    map[string]string // those of them that the policy named
@@ -284,13 +285,13 @@ func byParts(a, b string) int {
 }
 
 // judge looks and takes back. The last look is the one after which no command
-// runs. p.mu is held.
-func (p *protector) judge(last bool) ([]Reverted, error) {
+// runs, and a short one leaves out the directories at the top. p.mu is held.
+func (p *protector) judge(last, short bool) ([]Reverted, error) {
 	if p.unchanged() {
 		return nil, nil
 	}
 	l := p.look(false)
-	l.last = last
+	l.last, l.short = last, short
 	l.run()
 	if len(l.errs) > 0 {
 		return l.told, fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
@@ -381,7 +382,10 @@ type look struct {
 	first, keep bool      // adopting for the first time; what is there may be put back later
 	begun       time.Time // by the clock that the times of files are taken from
 	copier      copier
-	left        int // entries that may still be removed
+	left        int   // entries that may still be removed
+	indexes     int64 // bytes of indexes that may still be read
+	linkParts   int   // parts of paths in them that may still be looked at
+	short       bool  // leaving out what a box can make long: the directories at the top
 	marks       []mark
 	loose       bool // pinning no more
 	pins        int  // what is pinned in every box
@@ -399,7 +403,7 @@ type look struct {
 // look begins one. p.mu is held, or p not yet known to anybody.
 func (p *protector) look(adopt bool) *look {
 	return &look{
-		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
+		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, indexes: maxIndexes, linkParts: maxLinkParts, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
 		copier: copier{files: maxKeptFiles, bytes: maxKeptText},
 	}
 }
@@ -432,7 +436,7 @@ func (l *look) run() {
 	}
 	// What was taken back or changed a moment ago is looked at again.
 	l.p.seen = nil
-	if len(l.told) == 0 && len(l.errs) == 0 && !l.young {
+	if len(l.told) == 0 && len(l.errs) == 0 && !l.young && !l.short {
 		l.p.seen = l.marks
 	}
 }
@@ -796,15 +800,11 @@ func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 	if same && !isRegular(st) {
 		return
 	}
+	l.copier.samples = g.samples
 	was, err := l.copier.take(dir, path.Base(at), 0)
 	if err != nil {
 		l.fail(at, err)
 		return
-	}
-	if was != nil && g.samples {
-		maps.DeleteFunc(was.kids, func(name string, kid *entry) bool {
-			return strings.HasSuffix(name, ".sample") && kid.mode&unix.S_IFMT == unix.S_IFREG // never run, and may come and go
-		})
 	}
 	if was != nil && !l.keep {
 		// Another server's command runs: what it made must not come back.
@@ -909,17 +909,22 @@ func (l *look) restoreKids(dir *os.File, at, name string, kids map[string]*entry
 	}
 	defer d.Close()
 	l.watch(d, at)
-	names, err := listDir(d, maxListed)
+	// However many there are: a command may hide one among others.
+	here := make(map[string]bool, len(kids))
+	err = eachEntry(d, func(e dirent) bool {
+		if kids[e.name] != nil {
+			here[e.name] = true
+		}
+		l.restore(d, path.Join(at, e.name), e.name, kids[e.name], r, depth+1)
+		return true
+	})
 	if err != nil {
 		l.fail(at, err)
 	}
-	for n := range kids {
-		if !slices.Contains(names, n) {
-			names = append(names, n)
+	for n, kid := range kids {
+		if !here[n] {
+			l.restore(d, path.Join(at, n), n, kid, r, depth+1)
 		}
-	}
-	for _, n := range names {
-		l.restore(d, path.Join(at, n), n, kids[n], r, depth+1)
 	}
 }
 

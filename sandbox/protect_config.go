@@ -330,6 +330,8 @@ func harmless(s *gitSetting, list map[string][]string) bool {
 		// runs any (gitremote-helpers(7)). A leading dash is an option to the
 		// program that connects (CVE-2017-1000117).
 		return !strings.Contains(s.value, "::") && !strings.HasPrefix(s.value, "-")
+	case "submodule":
+		return s.value != "diff" // `git log -p` would run git in each submodule that history names
 	case "update":
 		return !strings.HasPrefix(s.value, "!") // a command (CVE-2019-19604)
 	}

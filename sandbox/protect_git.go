@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,13 +22,20 @@ func (l *look) git() {
 	l.bareAt(l.p.root, "")
 	l.config(l.p.root, ".gitmodules", rule{why: byGit, loose: true}, func(s *gitSetting) bool { return harmless(s, moduleKeys) })
 	l.findHomes()
+	if l.short {
+		return
+	}
 	without, skipped := make(map[string]mark), make(map[string]bool)
 	known := make(map[string]bool, len(l.p.homes))
 	for _, h := range l.p.homes {
 		known[h.path] = true
 	}
-	dirs := 0
+	dirs, named := 0, time.Now()
 	err := eachEntry(l.p.root, func(e dirent) bool {
+		if !l.adopt && time.Since(named) >= lookEvery {
+			l.names() // a command chooses how long this takes
+			named = time.Now()
+		}
 		if why := patternAs(e.name); why != "" {
 			l.seal(l.p.root, e.name, rule{why: why})
 			return true
@@ -310,6 +318,10 @@ func (l *look) gitDir(dir *os.File, at string, linked bool, depth int) {
 	}
 	in := func(name string) string { return path.Join(at, name) }
 	l.seal(dir, in("hooks"), rule{why: byGit, samples: true})
+	for _, name := range []string{"remotes", "branches"} {
+		// Addresses of remotes that no setting names (gitrepository-layout(5)).
+		l.seal(dir, in(name), rule{why: "git fetches from where it says, and may run programs of the repository there", samples: true, loose: true})
+	}
 	common := rule{why: "git would take its configuration from elsewhere"}
 	if linked {
 		common.text = func(text []byte) bool { return strings.TrimRight(string(text), "\r\n") == "../.." }

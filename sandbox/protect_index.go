@@ -19,8 +19,13 @@ import (
 // settings run by `git status` at the top (git: diff-lib.c, match_stat_with_submodule).
 // So what the index names is looked at as a repository too.
 
-// maxIndex bounds the index that is read; a command can make it no larger.
-const maxIndex = 64 << 20
+// Bounds of what indexes cost; a command can make them no larger. Each part of
+// the path of a submodule can be a system call.
+const (
+	maxIndex     = 64 << 20  // bytes of one
+	maxIndexes   = 256 << 20 // of all that one look reads
+	maxLinkParts = 65_536    // parts of the paths that they name
+)
 
 var errIndex = errors.New("it is not an index that can be read")
 
@@ -42,7 +47,7 @@ func (l *look) links(dir *os.File, at, gitDir string) {
 		return // the time of its directory tells when there is one
 	}
 	g := l.guard(index, rule{why: byGit, loose: true})
-	names, err := readLinks(git, "index", hashSize(git))
+	names, err := l.readIndex(git, st.Size)
 	switch {
 	case err == nil:
 		g.unread = false
@@ -63,6 +68,24 @@ func (l *look) links(dir *os.File, at, gitDir string) {
 	for _, name := range names {
 		l.link(dir, at, name)
 	}
+}
+
+// readIndex reads what the index in a git directory names, within the bounds of
+// a look.
+func (l *look) readIndex(git *os.File, size int64) ([]string, error) {
+	if l.indexes -= size; l.indexes < 0 {
+		return nil, errBound
+	}
+	names, err := readLinks(git, "index", hashSize(git))
+	parts := 0
+	for _, name := range names {
+		parts += strings.Count(name, "/") + 1
+	}
+	if parts > l.linkParts {
+		return nil, errBound
+	}
+	l.linkParts -= parts
+	return names, err
 }
 
 // quiet reports whether nothing is left that could change a file through a
@@ -220,7 +243,13 @@ func (r *indexReader) entries(at int, n uint32) (int, error) {
 			name = e[fixed : fixed+size]
 			at += (fixed + size + 8) &^ 7
 		}
-		if mode&unix.S_IFMT == 0o160000 {
+		switch mode & unix.S_IFMT {
+		case unix.S_IFDIR:
+			// A directory of a sparse index: git reads the tree with this name in
+			// its place, and there can be submodules in that (git: sparse-index.c,
+			// expand_index).
+			return 0, errIndex
+		case 0o160000:
 			r.links[string(name)] = true
 			r.nameless = r.nameless || len(name) == 0
 		}

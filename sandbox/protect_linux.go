@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -374,8 +375,9 @@ type entry struct {
 
 // copier takes entries, up to its bounds.
 type copier struct {
-	files int
-	bytes int64
+	files   int
+	bytes   int64
+	samples bool // of a directory that is taken, files named *.sample are left out: they are never run, and may come and go
 }
 
 // take is what name in dir is now.
@@ -385,7 +387,9 @@ func (k *copier) take(dir *os.File, name string, depth int) (*entry, error) {
 		return nil, err
 	}
 	e := &entry{mode: st.Mode, uid: st.Uid, gid: st.Gid, id: identOf(st)}
-	k.files--
+	if depth > 0 || !isDir(st) {
+		k.files--
+	}
 	e.bare = k.files < 0 || depth > maxKeptDepth
 	switch {
 	case isLink(st):
@@ -411,8 +415,17 @@ func (k *copier) takeKids(e *entry, dir *os.File, name string, depth int) error 
 		return nil // as with a file that cannot be read
 	}
 	defer d.Close()
-	names, err := listDir(d, max(k.files, 0))
-	if err != nil {
+	var names []string
+	err = eachEntry(d, func(entry dirent) bool {
+		if k.samples && depth == 0 && strings.HasSuffix(entry.name, ".sample") {
+			if st, err := statAt(d, entry.name); err == nil && isRegular(st) {
+				return true
+			}
+		}
+		names = append(names, entry.name)
+		return len(names) <= max(k.files, 0)
+	})
+	if err != nil || len(names) > max(k.files, 0) {
 		e.bare = true
 		return nil
 	}

@@ -83,7 +83,7 @@ func (p *protector) stop() ([]Reverted, error) {
 func (p *protector) check() ([]Reverted, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.judge(p.running <= 1)
+	return p.judge(p.running <= 1, false)
 }
 
 // during runs what a command would do, between begin and end.

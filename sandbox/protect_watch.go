@@ -13,7 +13,8 @@ import (
 const (
 	// lookEvery is how long after one look the next one comes. One that takes
 	// long, on a slow file system, comes later: it is not to take more than a
-	// tenth of the time.
+	// tenth of the time. How many directories there are at the top is for a box
+	// to choose, so where they take long only they come later.
 	lookEvery = time.Second
 	lookShare = 10
 	// maxFailed is how many looks may fail one after the other: a command that
@@ -100,7 +101,7 @@ func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
 			return nil, err
 		}
 		p.share()
-	} else if err := p.again(false); err != nil {
+	} else if err := p.again(false, false); err != nil {
 		return nil, err
 	}
 	if w.running == 0 {
@@ -121,7 +122,7 @@ func (w *watch) end() ([]Reverted, error) {
 	p := w.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err := p.again(p.running == 1)
+	err := p.again(p.running == 1, false)
 	told := p.since(w.since)
 	p.watches = slices.DeleteFunc(p.watches, func(other *watch) bool { return other == w })
 	w.ward.running--
@@ -141,8 +142,8 @@ func (w *watch) told() []Reverted {
 }
 
 // again looks and takes back, and remembers it for all that run. p.mu is held.
-func (p *protector) again(last bool) error {
-	told, err := p.judge(last)
+func (p *protector) again(last, short bool) error {
+	told, err := p.judge(last, short)
 	p.taken += len(told)
 	p.news = append(p.news, told...)
 	p.news = p.news[max(0, len(p.news)-maxNews):]
@@ -167,14 +168,20 @@ func (p *protector) beat() {
 		return
 	}
 	begun := time.Now()
-	err := p.again(false)
+	short := begun.Before(p.whole)
+	err := p.again(false, short)
+	took := time.Since(begun)
+	if !short && took*lookShare > lookEvery {
+		p.whole = time.Now().Add(lookShare * took)
+		took = 0
+	}
 	var lost []*watch
 	if p.failed++; err == nil {
 		p.failed = 0
 	} else if p.failed >= maxFailed {
 		p.failed, lost = 0, slices.Clone(p.watches)
 	}
-	p.pulse.start(max(lookEvery, lookShare*time.Since(begun)))
+	p.pulse.start(max(lookEvery, lookShare*took))
 	p.mu.Unlock()
 	for _, w := range lost {
 		w.lost(err)

@@ -1,0 +1,180 @@
+package sandbox
+
+import (
+	"crypto/sha1"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A command fills a directory of hooks beyond what is listed of it, and puts
+// hooks among them. Neither the look after it nor the next adoption may leave
+// one.
+func TestNoHookHidesInACrowd(t *testing.T) {
+	p, dir := guarded(t, nil)
+	must(t, p.start())
+	repository(dir+"/r", "")
+	hooks := dir + "/r/.git/hooks/"
+	for i := range maxListed + 2000 {
+		must(t, os.WriteFile(fmt.Sprintf("%s%d.sample", hooks, i), nil, 0o644))
+	}
+	names := []string{"post-index-change", "pre-commit", "post-commit", "commit-msg", "post-checkout", "reference-transaction", "pre-push"}
+	for i := range 100 {
+		names = append(names, fmt.Sprint("other-", i))
+	}
+	for _, name := range names {
+		must(t, os.WriteFile(hooks+name, []byte("#!/bin/sh\n"), 0o755))
+	}
+	_, err := p.stop()
+	t.Logf("the look: %v", err)
+	for range 2 {
+		if p.start() == nil {
+			_, _ = p.stop()
+		}
+	}
+	for _, name := range names {
+		if _, err := os.Stat(hooks + name); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+// manyLinks is an index with n submodules.
+func manyLinks(n int, name func(int) string) []byte {
+	b := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("DIRC"), 2), uint32(n))
+	for i := range n {
+		at := len(b)
+		b = append(b, make([]byte, 62)...)
+		binary.BigEndian.PutUint32(b[at+24:], 0o160000)
+		binary.BigEndian.PutUint16(b[at+60:], uint16(len(name(i))))
+		b = append(b, name(i)...)
+		b = append(b, make([]byte, 8-(len(b)-at)%8)...)
+	}
+	sum := sha1.Sum(b)
+	return append(b, sum[:]...)
+}
+
+// A command makes what takes long to look at. What is protected by its name is
+// taken away all the same.
+func TestAFloodDoesNotHoldUpALook(t *testing.T) {
+	deep := strings.Repeat("a/", 30)
+	for name, flood := range map[string]func(dir string){
+		"submodules in an index": func(dir string) {
+			repository(dir+"/r", "")
+			must(t, os.WriteFile(dir+"/r/.git/index", manyLinks(100_000, func(i int) string { return fmt.Sprint(deep, i) }), 0o644))
+		},
+		"large indexes": func(dir string) {
+			for i := range 40 {
+				git := fmt.Sprintf("%s/r%d", dir, i)
+				repository(git, "")
+				must(t, os.WriteFile(git+"/.git/index", []byte("DIRC"), 0o644))
+				must(t, os.Truncate(git+"/.git/index", maxIndex))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, dir := guarded(t, nil)
+			must(t, p.start())
+			flood(dir)
+			begun := time.Now()
+			put(t, dir+"/.envrc", "evil")
+			p.beat()
+			took := time.Since(begun)
+			if _, err := os.Stat(filepath.Join(dir, ".envrc")); err == nil {
+				t.Error("what is protected by its name is still there")
+			}
+			if took > 3*time.Second {
+				t.Errorf("one look took %v", took)
+			}
+			_, err := p.stop()
+			must(t, err)
+			t.Logf("one look took %v", took)
+		})
+	}
+}
+
+// Where the directories at the top take long, only they are looked at more
+// seldom.
+func TestALongLookIsFollowedByShortOnes(t *testing.T) {
+	p, dir := guarded(t, nil)
+	must(t, p.start())
+	p.whole = time.Now().Add(time.Hour)
+	put(t, dir+"/.envrc", "evil")
+	repository(dir, "[core]\n\tfsmonitor = evil\n")
+	repository(dir+"/r", "[core]\n\tfsmonitor = evil\n")
+	evil := func(name string) bool {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		return err == nil && strings.Contains(string(text), "evil")
+	}
+	p.beat()
+	if evil(".envrc") || evil(".git/config") || !evil("r/.git/config") {
+		t.Errorf("after a short look: .envrc %v, .git/config %v, r/.git/config %v; want only the last", evil(".envrc"), evil(".git/config"), evil("r/.git/config"))
+	}
+	_, err := p.stop()
+	must(t, err)
+	if evil("r/.git/config") {
+		t.Error("the last look was a short one")
+	}
+}
+
+// What a directory of hooks holds is known however many samples a command has
+// put there before.
+func TestSamplesDoNotHideHooks(t *testing.T) {
+	p, dir := guarded(t, nil)
+	hooks := dir + "/r/.git/hooks/"
+	during(t, p, func() {
+		repository(dir+"/r", "")
+		for i := range maxKeptFiles + 100 {
+			must(t, os.WriteFile(fmt.Sprintf("%s%d.sample", hooks, i), nil, 0o644))
+		}
+	})
+	put(t, hooks+"post-commit", "of a person")
+	during(t, p, func() {
+		put(t, hooks+"pre-commit", "evil")
+		put(t, hooks+"post-commit", "evil")
+	})
+	if _, err := os.Stat(hooks + "pre-commit"); err == nil {
+		t.Error("a new hook is still there")
+	}
+	if text, err := os.ReadFile(hooks + "post-commit"); err != nil || string(text) != "of a person" {
+		t.Errorf("a person's hook: got %q, %v", text, err)
+	}
+}
+
+// An index can leave out the submodules of a directory (git: a sparse index),
+// and git asks them all the same how they stand.
+func TestASparseIndexIsNotRead(t *testing.T) {
+	p, dir := guarded(t, func(dir string) { repository(dir+"/proj", "") })
+	index := manyLinks(1, func(int) string { return "d/" })
+	binary.BigEndian.PutUint32(index[12+24:], 0o040000)
+	sum := sha1.Sum(index[:len(index)-20])
+	copy(index[len(index)-20:], sum[:])
+	during(t, p, func() { must(t, os.WriteFile(dir+"/proj/.git/index", index, 0o644)) })
+	if _, err := os.Stat(dir + "/proj/.git/index"); err == nil {
+		t.Error("a sparse index that a command made is still there")
+	}
+}
+
+// Of where git fetches from, and runs programs of a repository in the
+// workspace, no file beside the configuration says more.
+func TestRemotesOfOldAreProtected(t *testing.T) {
+	p, dir := guarded(t, func(dir string) { repository(dir+"/proj", "") })
+	must(t, os.MkdirAll(dir+"/proj/.git/branches", 0o755))
+	during(t, p, func() {
+		put(t, dir+"/proj/.git/remotes/origin", "URL: ../evil\n")
+		put(t, dir+"/proj/.git/branches/origin", "../evil\n")
+		repository(dir+"/new", "[diff]\n\tsubmodule = diff\n\talgorithm = patience\n")
+	})
+	for _, name := range []string{"remotes", "branches"} {
+		if _, err := os.Stat(dir + "/proj/.git/" + name + "/origin"); err == nil {
+			t.Errorf("%s/origin is still there", name)
+		}
+	}
+	if text, err := os.ReadFile(dir + "/new/.git/config"); err != nil || strings.Contains(string(text), "submodule") || !strings.Contains(string(text), "patience") {
+		t.Errorf("the configuration is %q, %v; want it without diff.submodule", text, err)
+	}
+}
