@@ -183,11 +183,22 @@ func (p *protector) prepare(also []string) (err error) {
 	l := p.look(true)
 	l.first, l.keep = true, p.alone()
 	defer p.release()
+	if l.keep {
+		if l.doubt, err = p.doubt(); err != nil {
+			return err
+		}
+	}
 	l.run()
+	if len(l.suspects) > 0 {
+		return fmt.Errorf("a server was killed while a command ran, and what that may have made would run when a person uses the workspace: %s; read or remove it, and then remove %s", strings.Join(l.suspects, ", "), p.soiled())
+	}
 	if len(l.errs) > 0 {
 		return errors.Join(l.errs...)
 	}
-	return p.save()
+	if err := p.save(); err != nil {
+		return err
+	}
+	return p.clean()
 }
 
 // close waits for a look that is under way and lets go of the workspace. No
@@ -395,6 +406,8 @@ type look struct {
 	done        map[string]bool
 	marked      map[string]bool
 	extra       map[string]string
+	doubt       time.Time // adopting after a server that was killed: what changed since may be a box's
+	suspects    []string  // of that what would run
 	told        []Reverted
 	errs        []error
 	notes       []string
@@ -785,6 +798,9 @@ func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 	if st == nil {
 		g.held, g.was = false, nil
 		return
+	}
+	if !g.setID {
+		l.suspect(dir, at, st, &g.rule, 0)
 	}
 	same := g.held && identOf(st) == g.id
 	// A file with a second name can be written through that name, pin or not.

@@ -441,7 +441,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 	if l.adopt {
 		same = same || st.Nlink == 1 && l.hold(g)
 		g.id, g.was = identOf(st), nil
-		l.accept(g, at, text, good)
+		l.accept(g, at, text, good, !l.doubt.IsZero() && !time.Unix(st.Ctim.Unix()).Before(l.doubt))
 	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
 		g.held = false // replaced on the host, which ends its pin
 		if err := rewriteAt(dir, name, st, kept); err != nil {
@@ -471,8 +471,9 @@ func (l *look) unread(g *guard, dir *os.File, at string, err error) {
 	}
 }
 
-// accept remembers what a configuration sets, and protects what it names.
-func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) bool) {
+// accept remembers what a configuration sets, and protects what it names. A
+// young one may be a box's.
+func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) bool, young bool) {
 	g.accepted = make(map[string]bool)
 	all, end := readConfig(text)
 	if g.tail = string(text[end:]); g.tail != "" {
@@ -485,6 +486,10 @@ func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) b
 			continue
 		}
 		g.accepted[s.name()+"\x00"+s.value] = true
+		if young {
+			l.suspects = append(l.suspects, plain(at+": "+s.name()))
+			young = false
+		}
 		switch {
 		case s.section == "core" && s.key == "hookspath":
 			l.follow(worktree(gitDir), s, at, "git runs its hooks from there")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -199,4 +200,91 @@ func (p *protector) save() error {
 	}
 	p.unsaved = false
 	return nil
+}
+
+// A server that is killed while a command runs cannot take back what that made.
+// So there is a file beside the record while commands run. The next server that
+// finds one, and is alone, knows that what changed since may be a box's work.
+
+// soiled is the file that says that commands run.
+func (p *protector) soiled() string { return p.record + ".running" }
+
+// soil is called before the first command. The file of another server stays, as
+// it is older.
+func (p *protector) soil() error {
+	if p.record == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(p.record), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(p.soiled(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// clean is called after the last command, when nothing of a box is left.
+func (p *protector) clean() error {
+	if p.record == "" || !p.alone() {
+		return nil
+	}
+	if err := os.Remove(p.soiled()); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// doubt is when the commands began that a server did not see end; zero if there
+// are none.
+func (p *protector) doubt() (time.Time, error) {
+	if p.record == "" {
+		return time.Time{}, nil
+	}
+	info, err := os.Stat(p.soiled())
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
+// suspect notes what would run of a path, if it changed since the time of doubt.
+// A box cannot set that back (inode(7), ctime).
+func (l *look) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, depth int) {
+	name := path.Base(at)
+	if l.doubt.IsZero() || st == nil || depth > maxKeptDepth || len(l.suspects) >= maxTold {
+		return
+	}
+	if l.allowed(dir, name, st, r, depth) || isDir(st) && r.through {
+		if !isDir(st) || !r.samples {
+			return
+		}
+	} else if !time.Unix(st.Ctim.Unix()).Before(l.doubt) {
+		l.suspects = append(l.suspects, plain(at))
+		return
+	}
+	if !isDir(st) {
+		return
+	}
+	d, err := openToList(dir, name)
+	if err != nil {
+		l.fail(at, err)
+		return
+	}
+	defer d.Close()
+	err = eachEntry(d, func(e dirent) bool {
+		kid, err := statAt(d, e.name)
+		if err != nil {
+			l.fail(at, err)
+		}
+		l.suspect(d, path.Join(at, e.name), kid, r, depth+1)
+		return len(l.suspects) < maxTold
+	})
+	if err != nil {
+		l.fail(at, err)
+	}
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -100,6 +101,10 @@ func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
 			p.release()
 			return nil, err
 		}
+		if err := p.soil(); err != nil {
+			p.release()
+			return nil, fmt.Errorf("%w: keep that commands run in it: %w", errUnprotected, err)
+		}
 		p.share()
 	} else if err := p.again(false, false); err != nil {
 		return nil, err
@@ -129,6 +134,9 @@ func (w *watch) end() ([]Reverted, error) {
 	w.ward.told = p.taken
 	if p.running--; p.running == 0 {
 		p.news, p.failed = nil, 0
+		if err == nil {
+			err = p.clean()
+		}
 		p.release()
 	}
 	return told, err

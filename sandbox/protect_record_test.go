@@ -1,0 +1,86 @@
+package sandbox
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// recorded is a protector of a server that knows what earlier ones knew.
+func recorded(t *testing.T, dir, record string) (*protector, error) {
+	t.Helper()
+	f, err := os.Open(dir)
+	must(t, err)
+	defer f.Close()
+	p, err := newProtector(f, nil, record)
+	if err == nil {
+		p.pulse.closed = true
+	}
+	return p, err
+}
+
+// A server is killed while a command runs. The next one does not take what that
+// command made for a person's work, and takes a person's for it.
+func TestAKilledServerLeavesDoubt(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		command    func(dir string)
+	}{
+		{"a protected name", ".envrc", func(dir string) { put(t, dir+"/.envrc", "evil") }},
+		{"one in a directory", ".vscode", func(dir string) { put(t, dir+"/.vscode/tasks.json", "evil") }},
+		{"a name of several parts", ".hg/hgrc", func(dir string) { put(t, dir+"/.hg/hgrc", "evil") }},
+		{"a link", ".idea", func(dir string) { must(t, os.Symlink("/", dir+"/.idea")) }},
+		{"a configuration", "r/.git/config: core.fsmonitor", func(dir string) { repository(dir+"/r", "[core]\n\tfsmonitor = evil\n") }},
+		{"a hook", "r/.git/hooks/pre-commit", func(dir string) {
+			repository(dir+"/r", "")
+			put(t, dir+"/r/.git/hooks/pre-commit", "evil")
+		}},
+		{"a hook of a repository that was there", "proj/.git/hooks/pre-commit", func(dir string) {
+			put(t, dir+"/proj/.git/hooks/pre-commit", "evil")
+		}},
+		{"a harmless repository", "", func(dir string) {
+			repository(dir+"/r", "[user]\n\tname = agent\n")
+			put(t, dir+"/r/.git/hooks/x.sample", "")
+			put(t, dir+"/other", "")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, record := t.TempDir(), t.TempDir()+"/record"
+			put(t, dir+"/.mcp.json", "of a person")
+			repository(dir+"/proj", "[core]\n\tfsmonitor = mine\n")
+			put(t, dir+"/proj/.git/hooks/post-commit", "of a person")
+			p, err := recorded(t, dir, record)
+			must(t, err)
+			during(t, p, func() {})
+			put(t, dir+"/.claude/settings.json", "of a person")
+			var mine unix.Stat_t
+			must(t, unix.Stat(dir+"/.claude", &mine))
+			for !fileClock().After(time.Unix(mine.Ctim.Unix())) {
+				runtime.Gosched() // a file of the same tick would be in doubt, too
+			}
+			must(t, p.start())
+			tt.command(dir)
+			must(t, p.close()) // its locks end, as with the process
+			p, err = recorded(t, dir, record)
+			if tt.want == "" {
+				must(t, err)
+			} else {
+				if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), ".mcp.json") || strings.Contains(err.Error(), ".claude") || strings.Contains(err.Error(), "post-commit") {
+					t.Fatalf("got %v, want an error that names %s alone", err, tt.want)
+				}
+				must(t, os.Remove(record+".running")) // a person has looked
+				p, err = recorded(t, dir, record)
+				must(t, err)
+			}
+			defer p.close()
+			during(t, p, func() {})
+			if _, err := os.Stat(record + ".running"); !os.IsNotExist(err) {
+				t.Errorf("after the last command: %v", err)
+			}
+		})
+	}
+}
