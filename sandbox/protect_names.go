@@ -46,6 +46,7 @@ var protectedNames = map[string][]string{
 		".roo", ".roomodes", ".opencode", "opencode.json", "opencode.jsonc", ".aider.conf.yml", ".crush", ".crush.json", "crush.json",
 		".junie", ".trae", ".augment", ".amp", ".kilocode", ".kilocodemodes", ".cline", ".codeium", ".factory", ".goose", ".copilot", ".github/hooks",
 		".iflow", ".qoder", ".codebuddy", ".openhands", ".rovodev", ".vibe", ".warp", ".forge", ".zencoder",
+		".clinerules/hooks", ".pi", ".grok", ".tabnine",
 	},
 	byTool: {
 		".gdbinit", ".lldbinit", ".pdbrc", ".perldb", ".irbrc", ".pryrc", ".iex.exs", ".erlang", ".ghci", ".ocamlinit", ".octaverc", ".Rprofile", ".Renviron",

@@ -216,7 +216,9 @@ func (s *siege) ask(t *testing.T, when string) bool {
 			c.Dir, c.Env = filepath.Join(s.dir, h), []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "GIT_CONFIG_NOSYSTEM=1"}
 			_ = c.Run()
 			if h == "store" {
-				c = exec.CommandContext(t.Context(), "git", "--work-tree=.", "status")
+				// Without --git-dir, where a command has removed the store, git
+				// would read the index of the repository above as one of the store.
+				c = exec.CommandContext(t.Context(), "git", "--git-dir=.", "--work-tree=.", "status")
 				c.Dir, c.Env = filepath.Join(s.dir, h), []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "GIT_CONFIG_NOSYSTEM=1"}
 				_ = c.Run()
 			}

@@ -236,8 +236,8 @@ func (p *protector) clean() error {
 	return nil
 }
 
-// doubt is when the commands began that a server did not see end; zero if there
-// are none.
+// doubt is when the commands began that a server did not see end; zero where
+// it saw all of them end.
 func (p *protector) doubt() (time.Time, error) {
 	if p.record == "" {
 		return time.Time{}, nil
