@@ -321,7 +321,7 @@ func TestOnHostIsByName(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	for name, want := range map[string]string{
-		"tool_use/c.sh": "no folder of hooks has it", "tool_use": "want EVENT/NAME", "../x/a.sh": "want EVENT/NAME",
+		"tool_use/c.sh": "no such hook in the folders of hooks", "tool_use": "want EVENT/NAME", "../x/a.sh": "want EVENT/NAME",
 		"tool_use/../a.sh": "want EVENT/NAME", "tool_use/": "want EVENT/NAME", "tool_use/a.sh": "have this name",
 	} {
 		_, err := New(t.Context(), Config{Folders: []Folder{{Dir: dir}, {Dir: other}}, OnHost: []string{name}})

@@ -76,7 +76,7 @@ func (s *Set) named(name string) (Hook, error) {
 	all = slices.DeleteFunc(all, func(h Hook) bool { return h.Name != file })
 	switch {
 	case len(all) == 0:
-		return Hook{}, errors.New("no folder of hooks has it")
+		return Hook{}, errors.New("no such hook in the folders of hooks")
 	case len(all) > 1:
 		return Hook{}, fmt.Errorf("%s and %s have this name; rename one", all[0].Path, all[1].Path)
 	case all[0].folder.Beneath != "":

@@ -296,7 +296,7 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 // admit waits for a request's turn.
 func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wireError) {
 	if !w.hold(session.tenant, len(p.body)) {
-		return nil, overLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again")
+		return nil, overLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
 	}
 	turn := make(chan struct{})
 	t := &ticket{n: p.requests, bytes: len(p.body), start: func() { close(turn) }}

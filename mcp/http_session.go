@@ -66,7 +66,7 @@ func (s *Server) takePlace(ctx context.Context) (*place, *wireError) {
 			return nil, overLimit("sessions", time.Minute,
 				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again", most, whose)
 		}
-		s.cfg.Log.Info("an idle HTTP session ends, since its tenant begins another one", "session", idle.id, "tenant", tenant, "most", most)
+		s.cfg.Log.Info("end an idle HTTP session: its tenant has as many as it may, and begins another one", "session", idle.id, "tenant", tenant, "most", most)
 		idle.sdk.Close()
 		select {
 		case <-idle.gone:

@@ -33,7 +33,7 @@ const maxCallEnv = 1000
 // thing. "" where there are none.
 func envFault(f Facts) string {
 	if len(f.Env) > maxCallEnv {
-		return fmt.Sprintf("it sets more than %d variables", maxCallEnv)
+		return fmt.Sprintf("env sets more than %d variables", maxCallEnv)
 	}
 	for _, name := range f.Env {
 		if shell.EffectOf(name, f.Value(name)) == shell.HoldsCode {

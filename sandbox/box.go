@@ -578,7 +578,7 @@ func (c *Cmd) validate(b *Box) error {
 	case len(c.Files) != 0 && (len(c.Files) != ownFiles || c.Terminal != nil):
 		return &Refusal{Message: "a command gets two further files or none, and none with a terminal"}
 	case c.Environ != nil && c.Shell != "":
-		return &Refusal{Message: "a shell has the environment of its box"}
+		return &Refusal{Message: "a command in a shell has the environment of its box, and no other"}
 	case c.Timeout <= 0:
 		return &Refusal{Message: fmt.Sprintf("timeout %s is not above zero", c.Timeout)}
 	case c.Timeout > longest:
@@ -1003,7 +1003,7 @@ func (b *Box) explainFailure(r boxinit.Reply, c *Cmd, req *boxinit.Request) erro
 	case errno == unix.EAGAIN:
 		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
 	case r.Step == boxinit.StepDomain:
-		return &Refusal{Message: "the command could not be parted from the others of its box, so it did not run", Err: errno}
+		return &Refusal{Message: "the command could not be isolated from the other commands of its box, so it did not run", Err: errno}
 	case r.Step == boxinit.StepExec && c.Shell != "" && b.image != nil:
 		return &Refusal{Message: fmt.Sprintf("image %q of the box has neither %s nor %s, so it runs programs only, and no shell commands; the operator can import one with a shell", b.image.Name, shellPath, plainShell), Err: errno}
 	case r.Step == boxinit.StepExec && c.Shell != "":

@@ -78,7 +78,7 @@ func bypassHTTP() []bypass {
 		list = append(list, bypass{name: "the path " + path, act: on(get(j, path), path), says: only})
 	}
 	for _, header := range []string{"X-HTTP-Method-Override: DELETE", "X-Method-Override: DELETE", "X-HTTP-Method: DELETE", "X_HTTP_Method_Override: DELETE", "X-Original-URL: /admin", "X-Rewrite-URL: /admin"} {
-		list = append(list, bypass{name: "the header " + header, act: on(get(j, "/v1/x", header), header), says: "would make it another request"})
+		list = append(list, bypass{name: "the header " + header, act: on(get(j, "/v1/x", header), header), says: "for another request"})
 	}
 	return list
 }

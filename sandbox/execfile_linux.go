@@ -34,7 +34,7 @@ const (
 )
 
 // errUnread says that a file can be executed and not be read.
-var errUnread = errors.New("its file may be executed and not be read, so that it cannot be seen whether it is a script")
+var errUnread = errors.New("its file can be executed but not read, so it is not known whether it is a script")
 
 // follow completes an exec by the file that it leads to, and by what is started
 // in its place. The error is ENOENT, ENOTDIR or EACCES where the kernel finds no
@@ -253,7 +253,7 @@ func loaded(e *policies.Exec) (*policies.Exec, error) {
 		case "--":
 			return started(e, words, name), nil
 		default:
-			return nil, fmt.Errorf("what %s does at its option %s is not known", e.Path, option)
+			return nil, fmt.Errorf("the option %s of %s is not known", option, e.Path)
 		}
 		if !given && len(words) > 0 {
 			value, words = words[0], words[1:]

@@ -287,7 +287,7 @@ func (v *execView) decide(jobs []*Job, call policies.Exec, readErr, fileErr erro
 	}
 	if fileErr != nil {
 		return policies.Decision{
-			Rule: "unreadable", Part: policies.Clip(call.Path, maxExecText), Reason: "It cannot be seen what it starts: " + fileErr.Error() + ".",
+			Rule: "unreadable", Part: policies.Clip(call.Path, maxExecText), Reason: "What it starts is not known: " + fileErr.Error() + ".",
 			Instead: "Start the program itself, by its own name.",
 		}
 	}

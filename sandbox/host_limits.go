@@ -137,7 +137,7 @@ func checkApart(nested bool, v landlock) Check {
 		c.Mend = "use Linux 5.19 or later with Landlock, as above"
 	case v < landlockNewest:
 		c.Detail = "each command is in a Landlock domain of its own: no other of its box sees its processes, memory, descriptors or environment"
-		c.Degraded = "a command can signal another of its box, if it guesses its number"
+		c.Degraded = "a command can signal a process of another command of its box if it guesses the number of the process"
 		c.Mend = "nothing mends it: use Linux 6.12 or later"
 	}
 	return c

@@ -146,7 +146,7 @@ func (l *look) bareAt(dir *os.File, at string) {
 			l.fail(path.Join(at, "HEAD"), err)
 			return
 		}
-		l.tell(path.Join(at, "HEAD"), "was removed: with it the directory is a bare repository, of which git runs hooks or configuration.")
+		l.tell(path.Join(at, "HEAD"), "was removed: with it the directory is a bare repository, and git runs the hooks or the configuration in it.")
 		return
 	}
 	if bare {

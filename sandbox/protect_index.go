@@ -27,7 +27,7 @@ const (
 	maxLinkParts = 65_536    // parts of the paths that they name
 )
 
-var errIndex = errors.New("it is not an index that can be read")
+var errIndex = errors.New("it is not a valid index")
 
 // links looks at the repositories that the index in gitDir names. They are in
 // the work tree dir, at a path of the workspace.

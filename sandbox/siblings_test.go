@@ -441,7 +441,7 @@ func TestCommandWithoutDomain(t *testing.T) {
 	c := exec.CommandContext(t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), layersEnv+"=to do")
 	out, err := c.CombinedOutput()
-	if want := "could not be parted from the others"; err != nil || !strings.Contains(string(out), want) {
+	if want := "could not be isolated from the other commands"; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("got %q, %v, want %q", out, err, want)
 	}
 }

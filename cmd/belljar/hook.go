@@ -192,7 +192,7 @@ func (t *hookTool) list(c *cobra.Command) error {
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", info.Event, info.Name, info.Runs, waited, file)
 	}
 	if outside > 0 {
-		fmt.Fprintf(tab, "\nWARNING: what RUNS as \"host\" runs outside of any box, on this machine as you: %d in all.\n", outside)
+		fmt.Fprintf(tab, "\nWARNING: hooks with \"host\" under RUNS run outside any box, with your rights on this machine: %d in all.\n", outside)
 	}
 	return failure(tab.Flush())
 }

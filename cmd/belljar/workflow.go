@@ -36,7 +36,7 @@ func (f *workflow) flags(c *cobra.Command) {
 
 func (f *workflow) hookFlags(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.hooks, "hooks", nil, "folder of hooks, which run in a box; again for more (default: $XDG_CONFIG_HOME/belljar/hooks)")
-	c.Flags().StringArrayVar(&f.onHost, "trust-hook", nil, "hook, as `EVENT/NAME`, that runs outside of any box, on this machine as you; again for more")
+	c.Flags().StringArrayVar(&f.onHost, "trust-hook", nil, "run the hook `EVENT/NAME` outside any box, with your rights on this machine; again for more")
 	c.Flags().StringArrayVar(&f.trusted, "trust-hooks", nil, "")
 	_ = c.Flags().MarkHidden("trust-hooks") // it is there
 }
@@ -241,7 +241,7 @@ func (w *works) warnOfHooks() error {
 		if err := w.boxes().Check(h.Path); err != nil {
 			return fmt.Errorf("hook %s/%s cannot run outside a box: %w; move it, or run it in a box, without --trust-hook", h.Event, h.Name, err)
 		}
-		w.log.Warn("a hook runs outside of any box, as you", "hook", h.Path)
+		w.log.Warn("a hook runs outside any box, with your rights", "hook", h.Path)
 	}
 	return nil
 }

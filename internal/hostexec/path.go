@@ -60,7 +60,7 @@ const maxLinks = 40
 // not exist; the part that does is followed.
 func (b Boxes) Check(path string) error {
 	if !b.known {
-		return errors.New("nobody said which directories boxes can write")
+		return errors.New("the directories that boxes can write are not named")
 	}
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%q is not an absolute path", path)

@@ -63,11 +63,11 @@ func (p *Program) check() error {
 	case len(p.Argv) == 0:
 		return errors.New("no program is named")
 	case p.Timeout <= 0 || p.Timeout > MaxTimeout:
-		return fmt.Errorf("a time of %s: want more than none and at most %s", p.Timeout, MaxTimeout)
+		return fmt.Errorf("timeout %s: want more than 0 and at most %s", p.Timeout, MaxTimeout)
 	case len(p.Stdin) > MaxStdin:
 		return fmt.Errorf("%d bytes of standard input: want at most %d", len(p.Stdin), MaxStdin)
 	case p.Output < 0 || p.Output > MaxOutput || p.Output == 0 && (p.Stdout != nil || p.Stderr != nil):
-		return fmt.Errorf("%d bytes of output: want more than none and at most %d", p.Output, MaxOutput)
+		return fmt.Errorf("output limit of %d bytes: want more than 0 and at most %d", p.Output, MaxOutput)
 	}
 	if err := p.Boxes.Check(p.Dir); err != nil {
 		return fmt.Errorf("the working directory: %w", err)

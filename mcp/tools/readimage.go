@@ -189,8 +189,8 @@ func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, 
 	}
 	if !box.Grant().Covers(call.Grant) { // opened meanwhile for another call
 		return nil, mcp.Refused(policies.Block{
-			Reason: fmt.Sprintf("this box has profile %q, and this call may look into one of profile %q only", box.Grant().Profile(), call.Grant.Profile()),
-			Ran:    nothingShown, Instead: "Instead: call again.",
+			Reason: fmt.Sprintf("the box of this session has profile %q, and this call may only read from a box of profile %q", box.Grant().Profile(), call.Grant.Profile()),
+			Ran:    nothingShown, Instead: "Instead: repeat the call.",
 		}.Refusal()), nil
 	}
 	f, err := box.OpenFile(ctx, name)

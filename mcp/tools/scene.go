@@ -68,7 +68,7 @@ func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *poli
 	look(ctx, scene, f, c.Grant, open)
 	if alive {
 		if n := tasksOf(box); n > 0 {
-			scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d background tasks of this session run, and may change files until it begins", n))
+			scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d background tasks of this session run, and may change files before the command starts", n))
 		}
 	}
 	return scene
@@ -107,8 +107,8 @@ func (s *shells) moved(ctx context.Context, c mcp.Call, box *sandbox.Box, f poli
 		return nil
 	}
 	return mcp.Refused(policies.Block{
-		Reason: "a file that the command names has changed since a person said yes to it, or the box of the session is another one",
-		Ran:    nothingRan, Instead: "Instead: make the same call again when nothing changes its files any more; the person is asked anew.",
+		Reason: "a file that the command names has changed since a person approved it, or the session has a new box",
+		Ran:    nothingRan, Instead: "Instead: repeat the call when nothing changes those files any more; the person is asked again.",
 	}.Refusal())
 }
 
@@ -135,7 +135,7 @@ func look(ctx context.Context, scene *policies.Scene, f policies.Facts, g polici
 		}
 	}
 	if l.link(scene.Dir) {
-		l.doubt(scene.Dir, "is a link, or lies behind one, and where that leads is not shown")
+		l.doubt(scene.Dir, "is a link, or lies behind one; where it leads is not shown")
 	}
 }
 
@@ -229,7 +229,7 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	f, err := l.open(name)
 	switch {
 	case errors.Is(err, sandbox.ErrLink):
-		l.doubt(name, "is a link, or lies behind one, and where that leads is not shown")
+		l.doubt(name, "is a link, or lies behind one; where it leads is not shown")
 		return
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EINVAL), errors.Is(err, sandbox.ErrNotPlain):
 		return // there is no such file
@@ -239,7 +239,7 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	}
 	defer f.Close()
 	if len(l.scene.Files) == maxSceneFiles {
-		l.doubt(name, "is a file as well, which is more than are shown")
+		l.doubt(name, fmt.Sprintf("is a file too, and only %d files are shown", maxSceneFiles))
 		return
 	}
 	h := sha256.New()
@@ -249,7 +249,7 @@ func (l *looking) file(ctx context.Context, name, as string) {
 		l.doubt(name, "cannot be read, so what it holds is not shown")
 		return
 	case n > l.left:
-		l.doubt(name, "is too large to be looked at")
+		l.doubt(name, "is too large to be read, so what it holds is not shown")
 		return
 	}
 	l.left -= n

@@ -129,7 +129,7 @@ func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 }
 
 // oneProfile is what an agent can do where no box serves its call.
-const oneProfile = "Do it with a call like those that ran before, or tell the person you work for that the policy should grant all of them the same profile"
+const oneProfile = "Use a command like those that ran before in this session, or ask the person you work for to let the policy grant all of them the same profile"
 
 // all are the session's shells: those of planning as well.
 func (s *shells) all(session *mcp.Session) []*shell {

@@ -163,7 +163,7 @@ func (s *Shown) script(text string) {
 		s.add(&s.Unsure, shell.SwayDoubt(name))
 	}
 	if more := said(script); more != "" {
-		s.add(&s.Unsure, "what "+more+" runs may also be said by settings and by files that are not shown")
+		s.add(&s.Unsure, "what "+more+" runs may also depend on settings and files that are not shown")
 	}
 	// The commands show neither the text of here-documents nor the order.
 	if len(s.Commands) != 1 || s.Commands[0] != strings.TrimSpace(text) {
@@ -240,7 +240,7 @@ func (s Shown) Lines() []string {
 		}
 	}
 	if s.Left > 0 {
-		all = append(all, fmt.Sprintf("and %d lines more (sha256 %.16s), which is much for one call", s.Left, s.LeftSum))
+		all = append(all, fmt.Sprintf("and %d more lines that are not shown (sha256 %.16s), which is much for one call", s.Left, s.LeftSum))
 	}
 	return all
 }

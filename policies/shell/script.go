@@ -39,7 +39,7 @@ func (s Script) Doubt() string {
 
 // SwayDoubt is the doubt about a command for which a variable is set that Sways.
 func SwayDoubt(name string) string {
-	return name + " is set for it, by which programs run or load what their words do not say"
+	return name + " is set for it, which can make programs run or load what their words do not say"
 }
 
 // Opaque is why the script may run commands that are not listed, or "".

@@ -47,7 +47,7 @@ const (
 	StepExec                 // no program could be executed
 	StepRequest              // the request makes no sense
 	StepSocket               // no socket could be made
-	StepDomain               // the command could not be parted from the others
+	StepDomain               // the command could not be isolated from the others
 )
 
 // Flags of a request.

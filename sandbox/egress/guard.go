@@ -104,12 +104,12 @@ func (a added) unclear(method string, resp *http.Response) (reason, instead stri
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	part := resp.StatusCode == http.StatusPartialContent || resp.StatusCode == http.StatusIMUsed ||
 		resp.Header.Get("Content-Range") != "" && resp.StatusCode != http.StatusRequestedRangeNotSatisfiable
-	const had = "requests to it may carry a secret, and the server, which had the request, answered with "
+	const had = "requests to this host may carry a secret, and the server, which has had this one, answered with "
 	switch {
 	case part, strings.EqualFold(kind, "multipart/byteranges"), err != nil && strings.Contains(lower(kind), "byteranges"):
-		return fmt.Sprintf("%sa part of a text (status %d), in which the secret could not be seen if it came back in parts", had, resp.StatusCode), "Ask for the whole."
+		return fmt.Sprintf("%sa part of a text (status %d), in which a secret that comes back in pieces cannot be found", had, resp.StatusCode), "Ask for the whole text."
 	case !slices.Contains([]string{"", "gzip"}, coding(resp.Header)):
-		return had + "a text in a coding that is not read here (Content-Encoding), in which the secret could not be seen if it came back", "Ask for a form of it that is not compressed: only gzip is decoded."
+		return had + "a text in a coding that the door does not decode (Content-Encoding), in which a secret that comes back cannot be found", "Ask for a form of it that is not compressed, or is compressed with gzip."
 	}
 	return "", ""
 }

@@ -198,7 +198,7 @@ func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	if x.requests() || extra.narrow {
 		for _, f := range h.fields {
 			if overrides(f.name) {
-				x.deny(http.StatusForbidden, h, p.path, "requests", "the profile has rules about the requests to it, and the header "+f.name+" would make it another request to some servers", "Leave the header out.")
+				x.deny(http.StatusForbidden, h, p.path, "requests", "the profile has rules about the requests to it, or secrets for some of them, and some servers take a request with the header "+f.name+" for another request", "Leave the header out.")
 				return false, nil
 			}
 		}
@@ -343,7 +343,7 @@ func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 // untold is an error whose text may repeat what a server has sent.
 type untold struct{ error }
 
-func (untold) Error() string   { return "it is not one of HTTP/1.1, or is cut short" }
+func (untold) Error() string   { return "it is not a valid answer of HTTP/1.1, or is cut short" }
 func (e untold) Unwrap() error { return e.error }
 
 // upgrade writes the answer to a websocket's handshake.

@@ -42,7 +42,7 @@ func (s *messages) relay() error {
 			return err
 		}
 		if opcode == 0 {
-			return errors.New("a websocket goes on with a message that has not begun")
+			return errors.New("a frame of a websocket continues a message that has not begun")
 		}
 		if err := s.message(opcode); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (s *messages) Read(p []byte) (int, error) {
 		case err != nil:
 			return 0, err
 		case opcode != 0:
-			return 0, errors.New("a message of a websocket begins within another one")
+			return 0, errors.New("a frame of a websocket begins a message before the last one has ended")
 		}
 	}
 	n, err := s.in.Read(p[:min(uint64(len(p)), s.left)])

@@ -98,7 +98,7 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 		return nil, err
 	}
 	if o.diff.Live && opts.As == "" && !opts.Live && !opts.DryRun {
-		return nil, fmt.Errorf("%w, so it can be another by now than what you saw. Nothing was applied. Give --as with the digest that `belljar workspace diff %s` ends with, or --live to take whatever is there", ErrLive, id)
+		return nil, fmt.Errorf("%w, so it may have changed since you looked. Nothing was applied. Give --as with the digest that `belljar workspace diff %s` ends with, or --live to take the set as it is now", ErrLive, id)
 	}
 	r := &Report{Set: id, Base: o.meta.Base, Live: o.diff.Live, Applied: []Change{}}
 	if !opts.DryRun {
@@ -119,7 +119,7 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 			return nil, err
 		}
 		if shown.String() != opts.As {
-			return r, fmt.Errorf("%w: %s. Nothing was applied. Look again with `belljar workspace diff`, with the paths that you apply", ErrChanged, shown.differs(opts.As))
+			return r, fmt.Errorf("%w: %s. Nothing was applied. Look again with `belljar workspace diff` and the same paths, and give --as its digest", ErrChanged, shown.differs(opts.As))
 		}
 	}
 	p := &planned{changes: chosen, why: make([]string, len(chosen)), conflict: make([]bool, len(chosen))}

@@ -204,7 +204,7 @@ func (d *digest) check(ctx context.Context, c *Change, copied *os.File, attribut
 }
 
 // errSwapped is that a box changed a file between the check and the copy.
-var errSwapped = errors.New("it was changed in the set a moment ago, and is not what was shown any more")
+var errSwapped = errors.New("it changed in the set while it was copied, so it is not what was shown any more")
 
 // shownName is the record of what the last diff showed, to say what is another
 // now. It decides nothing.
@@ -239,7 +239,7 @@ func (d *digest) differs(digest string) string {
 	var s shown
 	text, err := readSmall(d.open.dir, shownName, maxMeta)
 	if err != nil || json.Unmarshal(text, &s) != nil || s.Digest != digest {
-		return "no diff since has this digest, or it was one of other paths"
+		return "the last diff of the set ended with another digest; it may have been of other paths"
 	}
 	var paths []string
 	for path, one := range d.each {
