@@ -302,10 +302,15 @@ func (g *guarding) isClean(at string) bool {
 	return clean
 }
 
-// repositories are the directories that programs look for their configuration
-// in, wherever they are, and what runs something of what is in them. hg and its
-// kin run hooks and extensions that .hg/hgrc names and follow .hg/sharedpath
-// (hgrc(5)); a repo or .git that is not a directory leads elsewhere.
+// repositories are the directories in which version control systems look for
+// their configuration, at any depth, and the names in them that they run something
+// from. hg and its kin run hooks and extensions that .hg/hgrc names and follow
+// .hg/sharedpath (hgrc(5)); a repo or .git that is not a directory leads elsewhere.
+//
+// It is not repositoryNames: those are single paths at two depths, which a box
+// must still be able to work beside. Here a name may be as deep as it likes in
+// such a directory, since nothing in a set says who wrote it.
+// TestRepositoriesAreInBoth keeps the two in step.
 var repositories = []struct {
 	dir  string
 	runs map[string]bool
