@@ -83,9 +83,9 @@ type Approver interface {
 const triesToUse = 3
 
 // let decides a call, counts it and, where the policy asks, waits for a person.
-// refusal is what the agent is told where a person, or nobody, did not say yes;
-// leave is called when the call has ended. The scene of the facts is then that
-// which the person saw.
+// refusal is the answer to the agent where no person said yes; the caller calls
+// leave when the call has ended. After a yes, f.Scene is the scene that the person
+// saw.
 func (s *Server) let(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
 	none, by := func() {}, time.Time{}
 	for range triesToUse {

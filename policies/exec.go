@@ -48,7 +48,7 @@ func (d *decoder) exec(n *yaml.Node) ExecMode {
 type Exec struct {
 	Path   string   // the file, as it was named
 	Target string   // the file that links lead to; "" where that is Path
-	Argv   []string // the first of which is a name that the caller chose
+	Argv   []string // the first one is a name that the caller chose
 	Cut    bool     // there are more, or one is longer
 	Then   *Exec    // what is started in its place: the interpreter of a script, the program that a loader is given
 }

@@ -27,10 +27,9 @@ const (
 // maxCallEnv bounds the variables that one call sets.
 const maxCallEnv = 1000
 
-// envFault is why no rule can judge a call with these variables: a shell takes
-// functions, files to run and its options from its environment before it reads
-// the first word of the command, so what the command says would be another
-// thing. "" where there are none.
+// envFault returns why no rule can judge a call with these variables, or "": a
+// shell takes functions, files to run and its options from its environment before
+// it reads the first word of the command, and these change what the words mean.
 func envFault(f Facts) string {
 	if len(f.Env) > maxCallEnv {
 		return fmt.Sprintf("env sets more than %d variables", maxCallEnv)

@@ -329,9 +329,9 @@ func (c *cgroups) dirs() []string {
 	return dirs
 }
 
-// Cgroup is a directory of the cgroup v2 tree in which a caller may make cgroups
-// for programs that run outside of boxes; empty where there is none. What is in
-// them is killed with the Supervisor, also where that is killed itself.
+// Cgroup returns the cgroup v2 directory in which a caller may make cgroups for
+// programs that run outside of boxes; "" without cgroup v2. Processes in them are
+// killed when the Supervisor ends, also when it is killed.
 func (s *Supervisor) Cgroup() string { return s.groups.v2 }
 
 // close removes our directories. All boxes must be closed.

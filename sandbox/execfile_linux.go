@@ -177,7 +177,8 @@ func pathIn(root, dir int) (string, error) {
 	}
 	fd, err := unix.Openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 	if err != nil {
-		return "", fmt.Errorf("its directory cannot be found: %w", errors.New(err.Error()))
+		// Not wrapped: for ENOENT the program itself would be reported missing.
+		return "", errors.New("its directory cannot be found: " + err.Error())
 	}
 	defer unix.Close(fd)
 	var a, b unix.Stat_t

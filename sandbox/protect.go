@@ -51,7 +51,7 @@ const (
 	maxPinnedGit = 40     // directories with a repository that are pinned; more are watched
 	maxGitDepth  = 6      // of submodules in submodules
 	maxWay       = 32     // parts of a path that a ".git" file names
-	maxTold      = 64
+	maxTold      = 64     // changes that one look reports, and as many errors and notes
 )
 
 // errUnprotected is wrapped by what begin and end return where the workspace
@@ -87,10 +87,10 @@ type protector struct {
 	mu      sync.Mutex
 	running int
 	watches []*watch   // of the commands that run
-	taken   int        // how much was ever taken back
+	taken   int        // number of changes that were ever taken back
 	news    []Reverted // the last of it, while commands run
-	failed  int        // looks, one after the other
-	whole   time.Time  // before that only short looks come while commands run
+	failed  int        // looks that failed in a row
+	whole   time.Time  // when the next whole look is due; until then looks are short
 	guards  map[string]*guard
 	extra   map[string]string // further paths and their reasons
 	also    map[string]string // those of them that the policy named
@@ -102,8 +102,8 @@ type protector struct {
 	vacant  map[string]bool // where a command has removed one that it did not make
 	setIDs  []string        // files whose mode gives rights away
 	record  string          // where homes and setIDs are kept for the next server; empty for nowhere
-	unsaved bool            // they are not yet
-	skipped map[string]bool // those that are not looked at: a person has too many
+	unsaved bool            // homes or setIDs differ from the record
+	skipped map[string]bool // directories with a repository that are not looked at: a person has more than maxHomes
 	repos   map[string]bool // git directories that were there when no command ran
 	seed    maphash.Seed
 }
@@ -111,15 +111,15 @@ type protector struct {
 // guard is one protected path, and what it was when no command ran.
 type guard struct {
 	rule
-	held     bool  // pinned in every box, so only its identity can matter
+	held     bool  // pinned in every box, so no box can change it, and only its identity is compared
 	watched  bool  // pinned in no box: there is too much
 	id       ident // of what is held
 	was      *entry
 	accepted map[string]bool // settings that were there, of a configuration
-	tail     string          // and the end of it that git cannot read
-	used     bool            // in this look
+	tail     string          // the end of that configuration that git cannot read
+	used     bool            // by this look; one that is not used is dropped after it
 	unread   bool            // an index that was too large when no command ran
-	changed  unix.Timespec   // a file that gives rights away, when no command ran
+	changed  unix.Timespec   // ctime of a file that gives rights away, when no command ran
 }
 
 // rule is what may be at a path besides what was.
@@ -138,8 +138,8 @@ type mark struct {
 	path string
 	id   ident
 	time unix.Timespec // of its last change
-	text bool
-	sum  uint64
+	text bool          // its text is compared, and not its time
+	sum  uint64        // of its text
 }
 
 // newProtector protects the directory that workspace is, and the paths also in
@@ -398,10 +398,10 @@ type look struct {
 	linkParts   int   // parts of paths in them that may still be looked at
 	short       bool  // leaving out what a box can make long: the directories at the top
 	marks       []mark
-	loose       bool // pinning no more
+	loose       bool // what is looked at is watched, and not pinned: there are enough pins
 	pins        int  // what is pinned in every box
 	repos       map[string]bool
-	young       bool // something changed too lately for its time to tell
+	young       bool // something changed so lately that its time may not show the next change
 	dirs        int  // git directories
 	done        map[string]bool
 	marked      map[string]bool
@@ -567,7 +567,8 @@ func plain(name string) string {
 	return name
 }
 
-// guard is the one of a path, with a new one having been absent.
+// guard returns the guard of a path for this look. A new one says that nothing was
+// at the path when no command ran.
 func (l *look) guard(at string, r rule) *guard {
 	g := l.p.guards[at]
 	if g == nil {
@@ -793,7 +794,7 @@ func (l *look) markKept(at string, e *entry) {
 	}
 }
 
-// take makes what is at a path now what it was.
+// take records what is at a path now as the state to which later looks restore it.
 func (l *look) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 	if st == nil {
 		g.held, g.was = false, nil

@@ -204,8 +204,8 @@ func (p *protector) openHome(at string, want ident) (*os.File, error) {
 	return dir, nil
 }
 
-// moved has what is known of the paths at and below one directory be known of
-// those of another.
+// moved renames what is known of the paths at and below a directory that was
+// moved.
 func (p *protector) moved(from, to string) {
 	p.guards = renamed(p.guards, from, to)
 	p.repos = renamed(p.repos, from, to)
@@ -229,8 +229,8 @@ func (p *protector) forget(at string) {
 // within reports whether a path is a directory or lies in it.
 func within(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
 
-// renamed are the values of known, with those at and below from under their new
-// names; what was known of these names is dropped.
+// renamed returns known with the keys at and below from moved to to. What was
+// known at and below to is dropped.
 func renamed[V any](known map[string]V, from, to string) map[string]V {
 	all := make(map[string]V, len(known))
 	for name, v := range known {

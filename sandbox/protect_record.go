@@ -46,7 +46,7 @@ const maxSearched = 1 << 20
 
 // record is the form of the file.
 type record struct {
-	Workspace string        `json:"workspace"` // for who reads it
+	Workspace string        `json:"workspace"` // for people who read the file
 	Homes     []recordEntry `json:"homes"`
 	SetID     []string      `json:"set_id,omitempty"`
 }
@@ -91,7 +91,7 @@ func (p *protector) load() error {
 		if len(p.homes) >= maxHomes {
 			break
 		}
-		if !p.move(e.Path, e) {
+		if !p.recall(e.Path, e) {
 			missing[e.Ino] = e
 		}
 	}
@@ -103,8 +103,8 @@ func (p *protector) load() error {
 	return p.search(missing)
 }
 
-// move makes the directory at a path a home, if it is the one of an entry.
-func (p *protector) move(at string, e recordEntry) bool {
+// recall makes the directory at a path a home, if it is the one of an entry.
+func (p *protector) recall(at string, e recordEntry) bool {
 	dir, err := openDir(p.root, at, unix.O_PATH)
 	if err != nil {
 		return false
@@ -134,7 +134,7 @@ func (p *protector) search(missing map[uint64]recordEntry) error {
 				return true
 			}
 			here := path.Join(at, e.name)
-			if want, ok := missing[e.ino]; ok && p.move(here, want) {
+			if want, ok := missing[e.ino]; ok && p.recall(here, want) {
 				delete(missing, e.ino)
 			}
 			queue = append(queue, here)

@@ -78,14 +78,14 @@ func (p *pulse) close() {
 // guarded by the protector's mu.
 type ward struct {
 	running int // commands
-	told    int // how much was told to it
+	told    int // protector.taken when a command of the box last ended
 }
 
 // watch is one command as the protector of its workspace knows it.
 type watch struct {
 	p     *protector
 	ward  *ward
-	since int         // how much was taken back when it began, or was told to its box
+	since int         // protector.taken from which on the command is told what was taken back
 	lost  func(error) // ends its box
 }
 

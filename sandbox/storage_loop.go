@@ -102,7 +102,8 @@ func makeFileSystem(image *os.File, size, inodes int64, uid int) error {
 			"/proc/self/fd/3", strconv.FormatInt(size/imageBlock, 10),
 		},
 		Files: []*os.File{image},
-		// It is a program of the system, by its whole path, and is told no other.
+		// The path is whole and the system's, and no argument names a file of a box,
+		// so there is nothing that a box could write.
 		Dir: "/", Env: []string{"MKE2FS_CONFIG=/dev/null"}, Boxes: hostexec.WrittenIn(),
 		Timeout: mkfsDeadline, Stderr: &said, Output: mkfsOutput,
 	})

@@ -199,8 +199,8 @@ func (t *tame) text(s string) string {
 	return string(out)
 }
 
-// shape leaves out of text beyond ASCII what has none: C1 controls, which begin
-// sequences too, and marks that hide text or turn it around.
+// shape is r, or -1 for a character beyond ASCII that has no shape: a C1 control,
+// which begins a sequence too, or a mark that hides text or turns it around.
 func shape(r rune) rune {
 	if r >= 0x80 && !printable.Rune(r) {
 		return -1

@@ -70,10 +70,10 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 	root.SetVersionTemplate(versionLine())
 	root.SetArgs(args)
 	root.SetIn(in)
-	// What agents and pages wrote stands in much that is printed: no command
-	// writes to a terminal but through this, unless it takes the raw writer. What
-	// goes to a file or a program is data, and stays as it is; standard error is
-	// for people wherever it goes.
+	// Much that is printed contains text of agents and pages. Every command writes
+	// to a terminal through this writer, unless it takes the raw one. Output to a
+	// file or a program is data, and is not changed; standard error is for people
+	// wherever it goes.
 	if isTerminal(out) {
 		out = printable.NewWriter(out)
 	}

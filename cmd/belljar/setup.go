@@ -207,9 +207,9 @@ func unseen(dir, workspace string, policy *policies.Policy) error {
 	return nil
 }
 
-// reached is where boxes of a policy get at a directory, or at a link on the way
-// to it, and the profile that lets them: the workspace, which is no profile's, or
-// a mount that counts. It is nowhere if they do not.
+// reached returns the place by which boxes of a policy reach a directory, or a
+// link on the way to it: the workspace, which belongs to no profile, or a mount
+// that counts, with its profile. Both are empty if boxes do not reach it.
 func reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string) {
 	if hostexec.WrittenIn(workspace).Check(dir) != nil {
 		return workspace, ""

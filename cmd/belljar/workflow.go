@@ -194,7 +194,7 @@ func (w *works) openFlow(ctx context.Context, f *workflow) error {
 func (w *works) openHooks(ctx context.Context, f *workflow) error {
 	var folders []hooks.Folder
 	if len(f.trusted) > 0 {
-		return fmt.Errorf("--trust-hooks %s: name each hook that runs outside a box, as --hooks %[1]s --trust-hook EVENT/NAME; `belljar hook list --hooks %[1]s` has the names", f.trusted[0])
+		return fmt.Errorf("--trust-hooks %s: name each hook that runs outside a box, for example --hooks %[1]s --trust-hook EVENT/NAME; `belljar hook list --hooks %[1]s` has the names", f.trusted[0])
 	}
 	if dir := userConfig(); dir != "" && len(f.hooks) == 0 {
 		folders = append(folders, w.folderAt(realPath(filepath.Join(dir, "hooks"))))

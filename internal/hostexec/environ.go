@@ -41,7 +41,8 @@ func CheckPass(name string) error {
 	return nil
 }
 
-// passes reports whether a variable is one of those that pass.
+// passes reports whether a program gets a variable of this process: it is in
+// [Passed], or the caller named it.
 func passes(name string, also []string) bool {
 	return slices.ContainsFunc(Passed, func(p string) bool {
 		prefix, many := strings.CutSuffix(p, "*")
@@ -90,9 +91,10 @@ var fixed = []string{
 	"PYTHONSAFEPATH=1",
 	// A repository's own configuration starts programs: fsmonitor, hooks, filters,
 	// diff drivers, and more with each version. So git looks for no repository by
-	// itself (git(1), GIT_DIR). A program that names one with --git-dir relies on
-	// it; what needs no further file there is off all the same, above what the
-	// repository says (git-config(1), GIT_CONFIG_COUNT).
+	// itself (git(1), GIT_DIR). A program that names one with --git-dir trusts that
+	// repository; fsmonitor, hooks and ext:: remotes are off there all the same,
+	// since these settings win over the repository's (git-config(1),
+	// GIT_CONFIG_COUNT).
 	"GIT_DIR=/dev/null",
 	"GIT_CONFIG_COUNT=3",
 	"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_VALUE_0=false",

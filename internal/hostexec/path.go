@@ -41,7 +41,8 @@ func WrittenInside(dirs ...string) Boxes {
 	return b
 }
 
-// holds is the directory of boxes that a cleaned absolute path lies in.
+// holds reports whether a cleaned absolute path lies in a directory that boxes can
+// write, and in which.
 func (b Boxes) holds(path string) (dir string, in bool) {
 	for _, dir := range b.dirs {
 		if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
@@ -96,7 +97,7 @@ func (b Boxes) Check(path string) error {
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 		case errors.Is(err, syscall.EINVAL), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-			at = next // no link, or nothing that could lead elsewhere
+			at = next // it is not a link, or it does not exist
 		default:
 			return fmt.Errorf("resolve %s: %w", path, err)
 		}

@@ -182,16 +182,16 @@ func closeRest() error {
 	return nil
 }
 
-// streams are the ends of a program's pipes, and who copies.
+// streams are the ends of a program's pipes, and the goroutines that copy.
 type streams struct {
 	wg     sync.WaitGroup
-	in     *os.File
-	out    [2]*os.File
-	theirs []*os.File
+	in     *os.File    // our end of standard input; nil if the program gets none
+	out    [2]*os.File // our ends of standard output and standard error
+	theirs []*os.File  // the program's ends, until it is started
 }
 
-// open gives a program its standard streams. What it has none for is /dev/null,
-// as package exec has it.
+// open gives a program its standard streams. A stream that the Program leaves out
+// is /dev/null (exec.Cmd).
 func (s *streams) open(cmd *exec.Cmd, p *Program) error {
 	if len(p.Stdin) > 0 {
 		r, w, err := os.Pipe()
@@ -261,6 +261,7 @@ func (s *streams) drain() {
 	s.wg.Wait()
 }
 
+// close closes the ends that are still open.
 func (s *streams) close() {
 	for _, f := range append(s.theirs, s.in, s.out[0], s.out[1]) {
 		if f != nil {

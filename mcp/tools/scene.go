@@ -23,13 +23,13 @@ import (
 // that its words name, and the answer holds for that:
 //
 //  1. Survey looks, and the question is put with what it saw.
-//  2. When there is a yes, Survey looks again before the yes is used. Where it
-//     sees another thing, that is another question.
+//  2. When there is a yes, Survey looks again before the yes is used. If the scene
+//     has changed, the person is asked again.
 //  3. The handler looks once more when the box is open (moved), and starts the
 //     command in the directory that was shown.
 //
-// What a task of the same box changes between the last look and the read of the
-// program that was started is not seen; docs/approvals.md says so.
+// A task of the same box can change a file between the last look and the moment
+// in which the program reads it; docs/approvals.md says so.
 
 // Bounds of one look.
 const (
@@ -39,11 +39,13 @@ const (
 	maxName       = 255      // bytes of the name of a file (NAME_MAX)
 )
 
-// systemPath is where the programs of a box are where nobody says otherwise; a
-// directory of it cannot be written by a box.
+// systemPath are the directories of the system's programs and libraries. No box
+// can write in them, so their files are neither shown nor bound.
 var systemPath = []string{"/usr", "/bin", "/sbin", "/lib"}
 
-// Survey is what the command of a call would meet if it began now.
+// Survey returns the scene of a call: the directory in which its command would
+// begin now, and the files that its words name. It is called when a question is
+// put, and again before a yes is used (mcp.Server.let).
 func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Scene {
 	var box *sandbox.Box
 	alive, dir := false, home(c.Grant)
@@ -86,8 +88,8 @@ func tasksOf(box *sandbox.Box) (n int) {
 	return n
 }
 
-// begins is where the command of a call starts: where a person was asked, in the
-// directory that they saw.
+// begins returns the directory in which the command of a call starts: if a person
+// was asked, the one that they saw.
 func (sh *shell) begins(c mcp.Call, cwd string) string {
 	if c.Scene != nil {
 		return c.Scene.Dir
@@ -95,8 +97,9 @@ func (sh *shell) begins(c mcp.Call, cwd string) string {
 	return sh.workdir(c.Grant, cwd)
 }
 
-// moved is the result for a call whose files are not those any more that a person
-// saw, or nil.
+// moved looks at the files of a call for the last time, in the box in which it is
+// about to run. It returns the refusal for a call whose scene is not the one that a
+// person saw, or nil.
 func (s *shells) moved(ctx context.Context, c mcp.Call, box *sandbox.Box, f policies.Facts) *mcp.Result {
 	if c.Scene == nil {
 		return nil

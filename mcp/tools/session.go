@@ -40,7 +40,7 @@ const planSuffix = "-plan"
 // shellsMost is how many boxes a session has at once, and as many while it plans.
 const shellsMost = 4
 
-// of is the session's shell for a call with grant g, which ends with the
+// of returns the session's shell for a call with grant g, which ends with the
 // session: the oldest whose box can serve the call, or a new one. A box cannot be
 // narrowed or widened once it is open, so calls of two profiles have a box each,
 // and so has a session while it plans.
@@ -71,8 +71,8 @@ func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
 	return sh, nil
 }
 
-// idOf is under which the shells of a session are kept that serve calls with
-// grant g.
+// idOf returns the key in shells.open of the shells that serve a session's calls
+// with grant g: a session that plans has boxes of its own.
 func idOf(session *mcp.Session, g policies.Grant) string {
 	if session.Narrowed() == planLayer && g.ReadOnly() {
 		return session.ID() + planSuffix
@@ -80,7 +80,8 @@ func idOf(session *mcp.Session, g policies.Grant) string {
 	return session.ID()
 }
 
-// firstServing is the oldest shell whose box can serve a call, or nil; mu is held.
+// firstServing returns the oldest shell whose box can serve a call, or nil; mu is
+// held.
 func (s *shells) firstServing(id string, g policies.Grant) *shell {
 	for _, sh := range s.open[id] {
 		if sh.serves(g) {
@@ -90,8 +91,8 @@ func (s *shells) firstServing(id string, g policies.Grant) *shell {
 	return nil
 }
 
-// serving is the session's shell that would serve a call with grant g, or nil
-// where none does yet.
+// serving returns the shell that would serve a session's call with grant g, or nil
+// if the call would open another box.
 func (s *shells) serving(session *mcp.Session, g policies.Grant) *shell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +119,8 @@ func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 		case len(all) == shellsMost:
 			return nil, &sandbox.Refusal{Message: fmt.Sprintf("%s; a session has at most %d boxes, one for each profile. %s", why, shellsMost, oneProfile), Err: sandbox.ErrWider}
 		case g.Workspace() == policies.AccessOverlay || first.Workspace() == policies.AccessOverlay:
-			// Its box would have another set: what the one wrote the other would not
-			// see, and a person would have to put both together.
+			// A second box would write into a set of its own: neither box would see the
+			// other's files, and a person would have to merge the two sets.
 			return nil, &sandbox.Refusal{Message: why + ". A session with an overlay workspace has one box, since what it writes lands in one set. " + oneProfile, Err: sandbox.ErrWider}
 		}
 	}

@@ -200,7 +200,7 @@ func (r *reader) exports(name string) {
 	}
 }
 
-// unknown is a value of which nothing is known.
+// unknown is a value that is only known when the script runs.
 var unknown = Word{Certainty: Any}
 
 // local reports whether only the shell sees a variable of that name unless it

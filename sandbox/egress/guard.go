@@ -17,9 +17,9 @@ import (
 // to a host that some request may bring a secret: a server may repeat in one
 // answer what it was sent with another.
 //
-//  1. of the request, what asks for a part of a text, for a text in a coding or
-//     for a hash of it is left out: a server may always answer without
-//     (RFC 9110, 14.2 and 12.5);
+//  1. headers of the request that ask for a part of a text, for a coding or for
+//     a hash are left out: a server may always answer without them (RFC 9110,
+//     14.2 and 12.5);
 //  2. an answer that is a part or has a coding all the same is refused, since a
 //     value could not be found in it;
 //  3. in what remains, names of headers among it, values are overwritten.
@@ -83,8 +83,8 @@ var unguarded = []string{
 	"sec-websocket-extensions", "te", "want-content-digest", "want-digest", "want-repr-digest",
 }
 
-// guarded are the fields of a request with those that hold secrets, which
-// stand in for whatever the box has sent under their names.
+// guarded returns the fields of a request with those that hold secrets, which
+// replace whatever the box has sent under their names.
 func (a added) guarded(fields []field) []field {
 	if len(a.guards) == 0 {
 		return fields
@@ -96,7 +96,8 @@ func (a added) guarded(fields []field) []field {
 	return append(append(kept, a.fields...), field{"Accept-Encoding", "identity"})
 }
 
-// unclear says why a secret could not be found in an answer; "" where it could.
+// unclear returns why a secret could not be found in an answer, and what the
+// agent can do instead; "" if it could.
 func (a added) unclear(method string, resp *http.Response) (reason, instead string) {
 	if len(a.guards) == 0 || bodiless(method, resp.StatusCode) {
 		return "", ""
@@ -134,8 +135,8 @@ func coding(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// clear takes what is read of a body that unclear has let pass: decoded, and
-// without the values of secrets.
+// clear returns the body of an answer that unclear has let pass, decoded and
+// with the values of secrets overwritten.
 func (a added) clear(resp *http.Response, m *masker) io.Reader {
 	content := io.Reader(resp.Body)
 	if len(a.guards) == 0 {

@@ -142,7 +142,7 @@ func gone(f *Facts) (string, error) {
 		case "Z", "T":
 			return true
 		case "":
-			// Or /proc does not show it. Who may not be signalled is there.
+			// It is gone, or /proc hides it. A process that may not be signalled is there.
 			return errors.Is(send(f.Init, 0), unix.ESRCH)
 		}
 		return false

@@ -16,8 +16,8 @@ import (
 // contacts are the ways of one command to another of its box, by name: each is an
 // act on Facts.Sibling. Outside, the sibling is a process of the same user.
 //
-// None does harm: each writes what was there before, and sends a signal that is
-// ignored by default.
+// No contact does harm: each writes the bytes that it read, or sends a signal that
+// is ignored by default.
 func contacts() []contact {
 	file := func(name string, flags int) act {
 		return toSibling(func(v *Victim) (string, error) { return name, open(inProc(v.Pid, name), flags) })
@@ -194,7 +194,8 @@ func toSibling(do func(v *Victim) (string, error)) act {
 	}
 }
 
-// toldOf stands in the arguments of a prober that is to touch a victim.
+// toldOf is in the arguments of a prober that is to touch a victim, and not in
+// those of the victim, which have the token too.
 const toldOf = `"Token":`
 
 // throughMem reads the token, and writes it over itself. A process that may open
@@ -336,8 +337,8 @@ func ownChild(*Facts) (string, error) {
 	return "child " + strconv.Itoa(pid), send(pid, quietSignal)
 }
 
-// beside is the life of a victim beside others in a box: it writes its number, its
-// token and where that stands in its memory, and stays.
+// beside is the life of a victim beside others in a box: it writes its process id,
+// its token and the token's address in its memory, and stays.
 func beside(token string) error {
 	v := Victim{Token: token, Pid: os.Getpid(), At: uint64(uintptr(unsafe.Pointer(&memory)))}
 	if len(token) < 8 || len(token) > len(memory) {

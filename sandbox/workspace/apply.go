@@ -24,12 +24,12 @@ type Options struct {
 	Protected bool
 	// DryRun changes nothing, and reports what would be done.
 	DryRun bool
-	// As is the digest of what a diff of the same paths showed: just that is
-	// applied, and nothing where the set is another now (ErrChanged).
+	// As is the digest of a diff of the same paths: only what that diff showed is
+	// applied, and nothing if the set has changed since (ErrChanged).
 	As string
-	// Live applies what is there although a box works in the set, and may have
-	// changed it since it was looked at. Without it, and without As, that is
-	// refused.
+	// Live applies the set as it is now, even where a box works in it and may have
+	// changed it since a person looked. Without Live and without As, a set that a
+	// box works in is refused.
 	Live bool
 }
 
@@ -224,7 +224,7 @@ type applying struct {
 	token  string // begins the names of its scratch files
 	last   int    // of them
 	record *marker
-	linked map[uint64]bool // files of the base with several names, of which one was applied
+	linked map[uint64]bool // by inode: files of the base with several names, one of them applied already
 	shown  *digest         // what a person saw; nil where that was not given
 }
 

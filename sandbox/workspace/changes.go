@@ -87,10 +87,10 @@ func (d *Diff) Conflicts() []Change {
 	return all
 }
 
-// Changes are what the set changed, in the order of paths, exactly: what a box
-// only copied up, and left as it was, is not among them. Only the named paths
-// are told, or all where none is named, as Apply takes them. It fails where
-// there is more than a walk looks at (a million entries).
+// Changes returns what the set changed, in the order of paths. A file that a box
+// only copied up, and left as it was, is not among them. paths selects changes as
+// Options.Paths does; without paths all are returned. It fails for more than a
+// million changed files.
 func (s *Store) Changes(ctx context.Context, id string, paths ...string) (*Diff, error) {
 	d, err := s.changes(ctx, id, paths)
 	if err != nil {
