@@ -35,28 +35,6 @@ func blank(r rune) bool {
 	return false
 }
 
-// Text is a text as a terminal may show it, in as many lines as it has.
-func Text(s string) string { return string(appendText(nil, []byte(s))) }
-
-// Line is a text in one line of at most so many characters, and how many bytes
-// of it are left out.
-func Line(s string, most int) string {
-	var out []byte
-	for at, n := 0, 0; at < len(s); n++ {
-		r, size := utf8.DecodeRuneInString(s[at:])
-		if n == most {
-			return fmt.Sprintf("%s... (%d more bytes)", out, len(s)-at)
-		}
-		if r == '\t' || r == '\n' {
-			out = append(out, '^', byte(r)^0x40)
-		} else {
-			out = appendRune(out, r, s[at:at+size])
-		}
-		at += size
-	}
-	return string(out)
-}
-
 // JSON is a JSON text in which characters that a terminal must not get stand as
 // escapes, which mean the same to every reader (RFC 8259, section 7). Encoders
 // leave DEL, C1 controls and bidi marks as they are.
