@@ -24,7 +24,7 @@
 //	cgroup.go, tenant.go, disk.go   limits, totals and the certain kill
 //	oom.go, watchdog.go             memory that ran out
 //	storage.go                      what a box stores, if not in memory
-//	protect.go                      what of a workspace a box cannot change
+//	protect.go, protect_*.go        what of a workspace a box cannot change
 //	seccomp.go, seccomp_table.go    the filter
 //	host.go, exposure.go            what this machine offers, and what a box can reach of it
 //
