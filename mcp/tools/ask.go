@@ -156,15 +156,15 @@ func answered(a question.Asked, ways []string) *mcp.Result {
 	n := len(a.Sheet.Questions)
 	switch {
 	case a.Via == mcp.ViaClientItself:
-		t.line("The client answered %s by itself: no person saw it. Go on with what you recommend where that does no harm, and say so.", count(n, "question"))
+		t.line("The client answered %s by itself: no person saw it. Go on with what you recommend where that does no harm, and say so.", questions(n))
 	case a.State == question.Accepted:
 		t.line("Answered by %s:", a.By)
 	case a.State == question.Declined:
-		t.line("User declined to answer %s. Do not ask again; go on without it, or stop and say what is missing.", count(n, "question"))
+		t.line("User declined to answer %s. Do not ask again; go on without it, or stop and say what is missing.", questions(n))
 	case a.State == question.Dismissed:
-		t.line("User dismissed %s without answering.", count(n, "question"))
+		t.line("User dismissed %s without answering.", questions(n))
 	case a.State == question.TimedOut:
-		t.line("Nobody answered %s in time. Go on with what you recommend where that does no harm, and say so.", count(n, "question"))
+		t.line("Nobody answered %s in time. Go on with what you recommend where that does no harm, and say so.", questions(n))
 	case a.State == question.Waiting:
 		t.line("WAITING for the answer to %s. Asked: %s. It waits for %s more.", a.ID, strings.Join(ways, ", "), policies.Spoken(max(0, time.Until(a.Expires))))
 		t.line("Go on with other work; the same call again goes on waiting, and gets the answer.")
@@ -191,11 +191,12 @@ func answered(a question.Asked, ways []string) *mcp.Result {
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
 }
 
-func count(n int, what string) string {
+// questions is a number of questions in words.
+func questions(n int) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 question"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d questions", n)
 }
 
 // other is the field of a form for what is none of the options.
