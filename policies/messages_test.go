@@ -64,6 +64,7 @@ var unseen = map[string]string{
 	"a hook failed":                               "for the log",
 	"a hook refused":                              "for the log",
 	"show the question":                           "a terminal that goes away",
+	"flush the terminal's input":                  "the same",
 	"read the answer":                             "the same",
 	"%s: not answered. It waits on.":              "on a terminal; askform_test.go reads it there",
 	"records to begin with":                       "what help says of a flag",

@@ -158,7 +158,7 @@ func TestNoFurtherBox(t *testing.T) {
 				}
 			}
 			text := r.Content[0].Text
-			if !strings.Contains(text, tt.want) || !strings.Contains(text, nothingRan) || !strings.Contains(text, "tell the person you work for") {
+			if !strings.Contains(text, tt.want) || !strings.Contains(text, nothingRan) || !strings.Contains(text, "ask the person you work for") {
 				t.Errorf("%s", text)
 			}
 		})

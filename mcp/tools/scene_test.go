@@ -71,7 +71,7 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 			}
 			person.use = func() { write("x.sh", "echo evil\n") }
 			r := b.call(tool, map[string]any{"command": "bash x.sh"})
-			if text := words(r); !r.IsError || strings.Contains(text, "evil") || !strings.Contains(text, "has changed since a person said yes") {
+			if text := words(r); !r.IsError || strings.Contains(text, "evil") || !strings.Contains(text, "has changed since a person approved it") {
 				t.Errorf("%s of a script that was swapped: %s", tool, text)
 			}
 		}
