@@ -172,6 +172,11 @@ func TestNothingMakesTheWorkspaceUnusable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, protecting)
+			t.Cleanup(func() { // an ordinary user cannot remove what is closed
+				for _, closed := range []string{"r", "r/.git", ".git/hooks"} {
+					_ = os.Chmod(filepath.Join(s.dir, closed), 0o700)
+				}
+			})
 			s.open(t)
 			r, err := s.box.Run(t.Context(), sandbox.Cmd{Grant: s.box.Grant(), Shell: script, Timeout: 30 * time.Second * testenv.Patience(t)})
 			if err != nil {
