@@ -75,8 +75,7 @@ const patience = setTimeout(() => {
 }, 60_000);
 
 // An answer as a person gives one: a no in no time is taken for the client's own.
-const thought = (answer) =>
-  answer && answer.action !== "accept" ? new Promise((resolve) => setTimeout(() => resolve(answer), 300)) : answer;
+const thought = (answer) => answer && new Promise((resolve) => setTimeout(() => resolve(answer), 300));
 
 const counts = new Map(); // "tool way" to how many checks passed
 const count = (what, way) => counts.set(`${what}\t${way}`, (counts.get(`${what}\t${way}`) ?? 0) + 1);

@@ -18,9 +18,8 @@ const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
 // The person at the client answers each form by what it asks.
 const answers = [];
 async function thought() {
-  const answer = answers.shift();
-  if (answer.action !== "accept") await setTimeout(300); // a no in no time would be the client's own
-  return answer;
+  await setTimeout(300); // a no in no time would be the client's own
+  return answers.shift();
 }
 async function connect() {
   const client = new Client({ name: "claude-code", version: "1" }, { capabilities: { experimental, elicitation: {} } });
