@@ -354,7 +354,7 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 				instead = "Leave the variable out of env, and write what it should do as commands of the script."
 			}
 		case aURL:
-			instead = "Name the URL in its plain form, as https://example.org/a/page."
+			instead = "Name the URL in its plain form, as https://example.org/a/page. A link that a page has without a host is relative to the url of that page."
 		}
 	case o.maybe:
 		reason = fmt.Sprintf("Rule %s may speak about this %s: %s.", d.Rule, subject, doubt)

@@ -164,6 +164,9 @@ func write(ctx context.Context, p *Page, n *html.Node, base *url.URL, o Options)
 	case Markdown:
 		apartLinks(n)
 		localLinks(n, o.URL)
+		if o.ShortLinks {
+			p.References = shortLinks(n, o.URL)
+		}
 		content, err := markdownOf(ctx, n)
 		if err != nil {
 			return fmt.Errorf("write the page as markdown: %w", err)

@@ -317,9 +317,11 @@ func writeLink(ctx converter.Context, w converter.Writer, n *html.Node) converte
 	}
 	put(w, "[")
 	put(w, string(trimmed))
-	put(w, "](")
-	put(w, href)
-	put(w, ")")
+	if number := attr(n, referenceAttr); number != "" {
+		put(w, "]["+number+"]")
+	} else {
+		put(w, "]("+href+")")
+	}
 	if len(content) > 0 && content[len(content)-1] == ' ' {
 		put(w, " ")
 	}

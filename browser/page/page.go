@@ -90,6 +90,10 @@ type Options struct {
 	OmitLinks  bool // write the text of links without their targets
 	OmitImages bool // leave images out
 
+	// ShortLinks writes addresses in markdown as short as they can be without
+	// losing one: see Page.References.
+	ShortLinks bool
+
 	MaxBytes int           // of the document; what is over is cut off; 0: DefaultMaxBytes
 	Timeout  time.Duration // of the conversion; 0: DefaultTimeout
 }
@@ -106,7 +110,13 @@ type Page struct {
 	Charset    string // that the bytes were decoded from, as "utf-8"
 	Extraction Extraction
 
-	Content  string // all of it; Part cuts it
+	Content string // all of it; Part cuts it
+
+	// With Options.ShortLinks, links and images on the page's own host are
+	// relative to URL, and a link that is written [text][n] leads to the n-th of
+	// References, counted from 1; Definitions writes them.
+	References []string
+
 	Headings []Heading
 	Links    []Link  // of the content, at most MaxLinks, in order, each target once
 	Images   []Image // of the content, at most MaxLinks, in order, each source once

@@ -120,7 +120,7 @@ func attached(err error, resp *fetch.Response) error {
 func (c *call) convert(src []byte, contentType, from, selector string, decoded bool) (*page.Page, error) {
 	return page.Convert(c.outer, src, page.Options{
 		URL: from, ContentType: contentType, Format: c.q.Format, Decoded: decoded, Whole: c.q.Whole, Selector: selector,
-		OmitLinks: c.q.OmitLinks, OmitImages: c.q.OmitImages, MaxBytes: page.DefaultMaxBytes, Timeout: min(c.q.Timeout, page.DefaultTimeout),
+		OmitLinks: c.q.OmitLinks, OmitImages: c.q.OmitImages, ShortLinks: c.q.ShortLinks, MaxBytes: page.DefaultMaxBytes, Timeout: min(c.q.Timeout, page.DefaultTimeout),
 	})
 }
 

@@ -50,7 +50,7 @@ func newPages() *pages { return &pages{all: make(map[pageKey]*list.Element), ord
 func keyOf(g policies.Grant, q Query) pageKey {
 	r := g.Reading()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q %s %q %s %v %v %v %v %q %v %v %v", q.URL, q.Format, q.Selector, q.Until, q.Wait, q.Whole, q.OmitLinks, q.OmitImages, q.Render, r.Render, r.Redirects, r.Robots)
+	fmt.Fprintf(&b, "%q %s %q %s %v %v %v %v %v %q %v %v %v", q.URL, q.Format, q.Selector, q.Until, q.Wait, q.Whole, q.OmitLinks, q.OmitImages, q.ShortLinks, q.Render, r.Render, r.Redirects, r.Robots)
 	for _, name := range slices.Sorted(maps.Keys(q.Headers)) {
 		fmt.Fprintf(&b, " %q=%q", name, q.Headers[name])
 	}

@@ -57,6 +57,7 @@ type Query struct {
 	Whole      bool
 	OmitLinks  bool
 	OmitImages bool
+	ShortLinks bool // in markdown
 	Picture    bool // a picture of the page too
 	Headers    map[string]string
 	Render     string        // "never", "auto" or "always", within what the policy lets; empty: the policy's

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ type readOptions struct {
 	selector    string
 	whole       bool
 	omitLinks   bool
+	shortLinks  bool
 	omitImages  bool
 	matter      bool
 }
@@ -61,6 +63,7 @@ network; --url says where that came from, so that its links become absolute.
 	f.StringVar(&o.selector, "selector", "", "take only what this CSS selector matches")
 	f.BoolVar(&o.whole, "whole", false, "take the whole page instead of its main content")
 	f.BoolVar(&o.omitLinks, "no-links", false, "write links as their text")
+	f.BoolVar(&o.shortLinks, "short-links", false, "write links relative to the page, and repeated ones as references")
 	f.BoolVar(&o.omitImages, "no-images", false, "leave images out")
 	f.BoolVar(&o.matter, "front-matter", false, "say title, url, language and the like first")
 	fetched.flags(c)
@@ -71,7 +74,7 @@ network; --url says where that came from, so that its links become absolute.
 func (o readOptions) pageOptions() page.Options {
 	return page.Options{
 		URL: o.url, ContentType: o.contentType, Format: page.Format(o.format), Selector: o.selector,
-		Whole: o.whole, OmitLinks: o.omitLinks, OmitImages: o.omitImages,
+		Whole: o.whole, OmitLinks: o.omitLinks, OmitImages: o.omitImages, ShortLinks: o.shortLinks,
 	}
 }
 
@@ -93,10 +96,26 @@ func readFile(c *cobra.Command, o readOptions) error {
 			return failure(fmt.Errorf("print the page: %w", err))
 		}
 	}
-	if _, err := io.WriteString(out, p.Content); err != nil {
+	if _, err := io.WriteString(out, p.Content+definitions(p.Definitions(p.Content))); err != nil {
 		return failure(fmt.Errorf("print the page: %w", err))
 	}
 	return nil
+}
+
+// definitions are lines of what references in a page stand for, each once.
+func definitions(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	seen := make(map[string]bool)
+	var b strings.Builder
+	for _, line := range lines {
+		if !seen[line] {
+			seen[line] = true
+			b.WriteString("\n" + line)
+		}
+	}
+	return b.String() + "\n"
 }
 
 // savedPage reads a file, and one byte more than is converted, so that a page

@@ -34,21 +34,22 @@ func (f *fetchOptions) flags(c *cobra.Command) {
 
 // pageRead is what people want of a ReadDocs.
 type pageRead struct {
-	URL       string `json:"url"`
-	Status    int    `json:"status"`
-	Type      string `json:"type"`
-	Rendered  string `json:"rendered"`
-	Title     string `json:"title"`
-	Language  string `json:"language"`
-	Published string `json:"published"`
-	Fetched   string `json:"fetched"`
-	Extracted string `json:"extraction"`
-	Content   string `json:"content"`
-	Next      int    `json:"next_offset"`
-	Bytes     int    `json:"bytes"`
-	Truncated bool   `json:"truncated"`
-	Partial   string `json:"partial"`
-	Hidden    int    `json:"hidden_chars"`
+	URL       string   `json:"url"`
+	Status    int      `json:"status"`
+	Type      string   `json:"type"`
+	Rendered  string   `json:"rendered"`
+	Title     string   `json:"title"`
+	Language  string   `json:"language"`
+	Published string   `json:"published"`
+	Fetched   string   `json:"fetched"`
+	Extracted string   `json:"extraction"`
+	Content   string   `json:"content"`
+	Refs      []string `json:"references"`
+	Next      int      `json:"next_offset"`
+	Bytes     int      `json:"bytes"`
+	Truncated bool     `json:"truncated"`
+	Partial   string   `json:"partial"`
+	Hidden    int      `json:"hidden_chars"`
 	Redirect  *struct {
 		To string `json:"to"`
 	} `json:"redirect"`
@@ -57,7 +58,7 @@ type pageRead struct {
 
 // arguments are those of the calls of ReadDocs.
 func (f *fetchOptions) arguments(o readOptions) map[string]any {
-	args := map[string]any{"url": o.url, "max_chars": 200_000}
+	args := map[string]any{"url": o.url, "max_chars": 200_000, "full_links": !o.shortLinks}
 	for name, v := range map[string]string{"format": o.format, "selector": o.selector, "render": f.render} {
 		if v != "" {
 			args[name] = v
@@ -95,6 +96,7 @@ func readURL(c *cobra.Command, o readOptions, f *fetchOptions) error {
 	}
 	defer session.Close()
 	args := f.arguments(o)
+	var refs []string
 	for first := true; ; first = false {
 		result, p, err := readPart(ctx, server, session, args)
 		if err != nil {
@@ -109,7 +111,11 @@ func readURL(c *cobra.Command, o readOptions, f *fetchOptions) error {
 		if err := printPart(c.OutOrStdout(), p, first && o.matter); err != nil {
 			return failure(err)
 		}
+		refs = append(refs, p.Refs...)
 		if p.Next == 0 {
+			if _, err := io.WriteString(c.OutOrStdout(), definitions(refs)); err != nil {
+				return failure(fmt.Errorf("print the page: %w", err))
+			}
 			return pageEnd(c.ErrOrStderr(), p)
 		}
 		args["offset"] = p.Next

@@ -148,7 +148,7 @@ func TestDocsOverMCP(t *testing.T) {
 	if end != len(lines)-2 || !strings.HasPrefix(lines[end+1], "[belljar status=200 rendered=static ") {
 		t.Errorf("got %q", text.Text)
 	}
-	for _, want := range []string{`title: "A page"`, "# Hello", "[a page](http://a.example/two)", "## Second"} {
+	for _, want := range []string{`title: "A page"`, "# Hello", "[a page](/two)", "## Second"} {
 		if !strings.Contains(text.Text, want) {
 			t.Errorf("no %q in %q", want, text.Text)
 		}
