@@ -259,7 +259,12 @@ func TestCharsets(t *testing.T) {
 		{"\xff\xfeh\x00i\x00", "", "hi"},
 		{"\xfe\xff\x00h\x00i", "", "hi"},
 		{"\xef\xbb\xbfhi", "", "hi"},
-		{"caf\xe9", "text/html; charset=shift_jis", "caf\uFFFD"},
+		{"\x93\xfa\x96{\x8c\xea", "text/html; charset=Shift_JIS", "日本語"},
+		{`<?xml version="1.0" encoding="EUC-JP"?>` + "\xc6\xfc\xcb\xdc", "", `<?xml version="1.0" encoding="EUC-JP"?>日本`},
+		{"\xd1\xe5\xf2\xfc", "text/html; charset=windows-1251", "Сеть"},
+		{"caf\xe9", "text/html; charset=utf-8", "caf\uFFFD"},
+		{"caf\xe9", "text/html; charset=no-such", "caf\uFFFD"},
+		{"caf\xe9", "text/html; charset=iso-2022-kr", "caf\uFFFD"}, // nobody should decode it
 		{"café", "text/html; charset=iso-8859-1", "café"}, // what is UTF-8 is no accident
 	} {
 		got := decoded([]byte(c.text), map[string][]string{"Content-Type": {c.kind}})

@@ -258,6 +258,10 @@ func mainContent(t *tree, p *Page) *html.Node {
 		return n
 	}
 	title := titleBlock(t.body, n)
+	// Before a form is taken away, which tells what readers write.
+	if dropComments(n) {
+		p.Notes = append(p.Notes, "What readers wrote under the page is left out; the whole page has it.")
+	}
 	dropChrome(n)
 	if title == nil {
 		return n

@@ -163,15 +163,13 @@ func isChrome(n *html.Node) bool {
 	if is(n, "header") {
 		return first(n, isHeading) == nil
 	}
+	named := chromeClasses[strings.ToLower(attr(n, "id"))]
 	for w := range strings.FieldsSeq(strings.ToLower(attr(n, "class"))) {
-		if chromeClasses[w] {
-			return !is(n, "main", "article", "body", "section") && !isHeading(n)
-		}
+		named = named || chromeClasses[w]
 	}
-	if id := strings.ToLower(attr(n, "id")); id != "" && chromeClasses[id] {
-		return !is(n, "main", "article", "body", "section") && !isHeading(n)
-	}
-	return false
+	// A name alone decides nothing: a "sidebar" is also a box in the text, and
+	// "related" the work of others.
+	return named && !is(n, "main", "article", "body", "section") && !isHeading(n) && (paragraphs(n) == 0 || looksBeside(n))
 }
 
 // dropChrome removes what is there to find the way, if it is no more than half
