@@ -108,15 +108,20 @@ func privateName(name string) bool {
 }
 
 // key is what two addresses of one page share: http and https, with or without
-// www, an index file, a closing slash, a fragment that only scrolls, and what
-// says where a reader came from. The case of a path counts.
+// www, the form for small screens, an index file, a closing slash, a fragment that
+// only scrolls, and what says where a reader came from. The case of a path counts.
 func key(u *url.URL, host string) string {
 	var b strings.Builder
-	b.WriteString(strings.TrimPrefix(host, "www."))
+	if id := strings.TrimPrefix(u.EscapedPath(), "/"); host == "youtu.be" && id != "" && !strings.Contains(id, "/") {
+		short := *u
+		u, host = &short, "youtube.com"
+		u.Path, u.RawPath, u.RawQuery = "/watch", "", strings.TrimSuffix("v="+id+"&"+u.RawQuery, "&")
+	}
+	b.WriteString(wideHost(host))
 	if p := u.Port(); p != "" && u.Scheme+p != "http80" && u.Scheme+p != "https443" {
 		b.WriteString(net.JoinHostPort("", p))
 	}
-	path := u.EscapedPath()
+	path := plainPath(u)
 	for _, index := range []string{"/index.html", "/index.htm", "/index.php"} {
 		path = strings.TrimSuffix(path, index)
 	}
@@ -132,6 +137,50 @@ func key(u *url.URL, host string) string {
 	}
 	if strings.HasPrefix(u.Fragment, "!") { // the page of an old script application
 		b.WriteString("#" + u.EscapedFragment())
+	}
+	return b.String()
+}
+
+// wideHost is the host that has the pages of a host for small screens, or with an
+// older look, at the same paths.
+func wideHost(host string) string {
+	host = strings.TrimPrefix(host, "www.")
+	if lang, ok := strings.CutSuffix(host, ".m.wikipedia.org"); ok {
+		return lang + ".wikipedia.org"
+	}
+	switch host {
+	case "old.reddit.com", "new.reddit.com", "m.youtube.com", "m.facebook.com", "mobile.twitter.com", "m.imdb.com":
+		_, host, _ = strings.Cut(host, ".")
+	}
+	return host
+}
+
+// plainPath is a path in which only what must be is escaped (RFC 3986, section
+// 6.2.2.2): %7E and ~ are one.
+func plainPath(u *url.URL) string {
+	path := u.EscapedPath()
+	if !strings.Contains(path, "%") {
+		return path
+	}
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := 0; i < len(path); i++ {
+		if path[i] != '%' || i+2 >= len(path) {
+			b.WriteByte(path[i])
+			continue
+		}
+		one, err := url.PathUnescape(path[i : i+3])
+		c := byte(0)
+		if err == nil {
+			c = one[0]
+		}
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '.', c == '_', c == '~':
+			b.WriteByte(c)
+		default:
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+		i += 2
 	}
 	return b.String()
 }

@@ -28,8 +28,25 @@ func TestKeysOfOnePage(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want one key for all", u, p.key, ok)
 		}
 	}
+	for u, want := range map[string]string{
+		"https://example.com/%7Eann/%61%2Fb":         "https://example.com/~ann/a%2fb",
+		"https://en.m.wikipedia.org/wiki/Jar":        "https://en.wikipedia.org/wiki/Jar",
+		"https://old.reddit.com/r/golang/":           "https://www.reddit.com/r/golang",
+		"https://youtu.be/dQw4w9WgXcQ?si=1":          "https://www.youtube.com/watch?v=dQw4w9WgXcQ&si=1",
+		"https://m.youtube.com/watch?v=dQw4w9WgXcQ#": "https://www.youtube.com/watch?v=dQw4w9WgXcQ",
+	} {
+		a, _ := locate(u)
+		b, ok := locate(want)
+		if !ok || a.key != b.key {
+			t.Errorf("%s and %s: got the keys %q and %q, want one", u, want, a.key, b.key)
+		}
+		if strings.Contains(a.url, "www.") {
+			t.Errorf("%s is shown as %q", u, a.url)
+		}
+	}
 	seen := make(map[string]string)
 	for _, u := range []string{
+		"https://example.com/a%2Fb", "https://youtu.be/", "https://m.example.com/a/b", "https://example.com/100%25",
 		"https://example.com/a/B", "https://example.com/a/b", "https://example.com/a/b?id=1", "https://example.com/a/b?id=2",
 		"https://example.com:8443/a/b", "https://example.com/#!/a/b", "https://sub.example.com/a/b", "https://example.com/",
 	} {

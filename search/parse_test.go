@@ -265,7 +265,7 @@ func TestCharsets(t *testing.T) {
 		{"caf\xe9", "text/html; charset=utf-8", "caf\uFFFD"},
 		{"caf\xe9", "text/html; charset=no-such", "caf\uFFFD"},
 		{"caf\xe9", "text/html; charset=iso-2022-kr", "caf\uFFFD"}, // nobody should decode it
-		{"café", "text/html; charset=iso-8859-1", "café"}, // what is UTF-8 is no accident
+		{"café", "text/html; charset=iso-8859-1", "café"},          // what is UTF-8 is no accident
 	} {
 		got := decoded([]byte(c.text), map[string][]string{"Content-Type": {c.kind}})
 		if got != c.want {

@@ -60,9 +60,12 @@ func TestShortLinksLoseNone(t *testing.T) {
 	}
 	read := 0
 	for _, dir := range []string{"testdata", filepath.Join("..", "..", "..", "shared", "data", "pages")} {
+		if _, err := os.Stat(dir); err != nil {
+			continue // the further pages are not everywhere
+		}
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".html") {
-				return nil // what is absent is not read
+				return err
 			}
 			src, err := os.ReadFile(name)
 			if err != nil {
