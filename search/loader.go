@@ -15,21 +15,26 @@ type Loader struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	engines *Engines
+	engines *Engines // nil before the first query, where all come with belljar
 	looked  time.Time
 	fault   string // the last that was told, so that it is told once
 }
 
 // NewLoader loads the engines that come with belljar and those of dir, as
-// LoadEngines does. Files that change later hold from the next query on; while
+// LoadEngines does. Without dir nothing can be wrong with them, and they are
+// loaded for the first query: that takes as long as all else that a server does
+// before its first answer. Files that change later hold from the next query on; while
 // they have a fault, which log is told of, the engines stay as they were.
 func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if dir == "" {
+		return &Loader{log: log}, nil
+	}
 	engines, err := LoadEngines(dir)
 	if err != nil {
 		return nil, err
-	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
 	}
 	return &Loader{log: log, engines: engines, looked: time.Now()}, nil
 }
@@ -38,6 +43,14 @@ func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
 func (l *Loader) Engines() *Engines {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.engines == nil {
+		engines, err := LoadEngines("")
+		if err != nil { // which a test rules out
+			l.log.Error("the engines that come with belljar cannot be read", "err", err)
+			engines = &Engines{byName: map[string]*Engine{}}
+		}
+		l.engines, l.looked = engines, time.Now()
+	}
 	if now := time.Now(); now.Sub(l.looked) >= lookEvery {
 		l.looked = now
 		l.look()
