@@ -26,11 +26,11 @@ const (
 type heard struct {
 	parsed Parsed
 	took   time.Duration
-	status int // of the last answer; 0 where there was none
+	status int // of the last answer; 0 before the first one
 	lane   string
 }
 
-// failed is an answer that is none. The text holds nothing of the query: what
+// failed is what stands for an answer where none came. The text holds nothing of the query: what
 // net/http says does, and so can what a server says.
 func failed(o Outcome, format string, args ...any) heard {
 	return heard{parsed: Parsed{Outcome: o, Detail: fmt.Sprintf(format, args...)}}

@@ -46,7 +46,7 @@ func (r *run) report() *Report {
 }
 
 // judge is an *UnavailableError where a report without results is no evidence
-// that there are none: for a query about the general web, no engine of the
+// that nothing exists: for a query about the general web, no engine of the
 // general web has said so.
 func (r *run) judge(report *Report) error {
 	if len(report.Results) > 0 || report.Note != "" {

@@ -48,7 +48,7 @@ func clean(s string, most int) string {
 
 // hidden reports whether a character is not to be seen: controls, formats
 // (zero widths, directions, tags), private use, and blanks that look like
-// nothing. Variation selectors can carry bytes, and are none of the words.
+// nothing. Variation selectors can carry bytes, and belong to no word.
 func hidden(r rune) bool {
 	switch {
 	case r == '\u034F' || r == '\u115F' || r == '\u1160' || r == '\u3164' || r == '\uFFA0' || r == '\u2800':

@@ -2,7 +2,7 @@
 // what each of them did.
 //
 // An engine is data: a file of engines/ says what is sent, where the results
-// stand in the answer, what proves that there are none, and what shows that
+// are in the answer, what proves that nothing was found, and what shows that
 // the engine turned us away. LoadEngines compiles them; an Exchange leads one
 // query through one engine and does no I/O of its own.
 //

@@ -153,10 +153,10 @@ func (s *Engines) examine(bodies fs.FS, cell func(string) string) (Examined, err
 	}
 	engine := s.Find(e.Engine)
 	if name, _, form := strings.Cut(e.Engine, "-"); engine == nil && form {
-		engine = s.Find(name) // an index may name a form of an engine's answers, as wikipedia-opensearch
+		engine = s.Find(name) // an index may name a form of an engine's answers, such as wikipedia-opensearch
 	}
 	if e.Known = engine != nil; !e.Known {
-		e.Wrong = "there is no engine of this name"
+		e.Wrong = "no engine has this name"
 		return e, nil
 	}
 	text, truncated, err := readBody(bodies, e.File)

@@ -61,7 +61,7 @@ type Engine struct {
 	Source   string        // the file it was read from
 
 	base      *url.URL // what addresses of answers are relative to, unless it is known where they were read
-	kin       []string // hosts of who runs it; links to them are no results
+	kin       []string // hosts of the company that runs it; links to them are not results
 	key       string   // name in Keys of what it uses where it is there
 	query     queryRules
 	order     int // among those of its use

@@ -18,7 +18,7 @@ const (
 
 var formatNames = []string{"html", "xml", "json"}
 
-// answer is one form in which an engine answers, and where things stand in it.
+// answer is one form in which an engine answers, and where its parts are.
 // Each of its lists is of alternatives in their order.
 type answer struct {
 	format format
@@ -93,7 +93,7 @@ func (r *reader) answer(n *yaml.Node) *answer {
 		r.each(v["drop"], "drop", func(n *yaml.Node, s string) {
 			p, err := newPlace(s)
 			if err != nil || p.selector == nil {
-				r.fault(n, "write a selector", "drop: %q is no selector", s)
+				r.fault(n, "write a selector", "drop: %q is not a selector", s)
 				return
 			}
 			a.drop = append(a.drop, p.selector)

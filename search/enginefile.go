@@ -132,7 +132,7 @@ func (r *reader) places(e *Engine, f fields) {
 		if n := v[key]; n != nil {
 			r.each(n, key, func(n *yaml.Node, s string) {
 				if !hostName.MatchString(s) {
-					r.fault(n, "write one like www.example.com or *.example.com", "%s: %q is no host", key, s)
+					r.fault(n, "write one like www.example.com or *.example.com", "%s: %q is not a host", key, s)
 				}
 				all = append(all, s)
 			})

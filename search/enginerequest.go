@@ -13,7 +13,7 @@ import (
 )
 
 // variables are what templates of requests can name. One without a value takes
-// the parameter, header or cookie with it that it stands in.
+// the parameter, header or cookie that carries it.
 var variables = []string{
 	"query", "count", "page", "start", "start_next", "lang", "region", "safesearch", "time_range", "key", "url", "token",
 	"since", "since_compact", "since_unix", "since_day", "today_day", "agent",
@@ -165,7 +165,7 @@ func (r *reader) ownHost(n *yaml.Node, t template, e *Engine) {
 		r.fault(n, "", "url must be an https address")
 	case len(t) > 0 && t[0].name == "url" && e.NeedsURL != "":
 	case !e.Allows(u.Hostname(), nil):
-		r.fault(n, "add it to hosts", "the host %s is none of the engine's", u.Hostname())
+		r.fault(n, "add it to hosts", "the host %s is not one of the engine's", u.Hostname())
 	}
 }
 

@@ -51,7 +51,7 @@ func (s *Engines) Dir() string { return s.dir }
 
 // LoadEngines compiles the engines that come with belljar, and then those of
 // dir, where each NAME.yaml replaces the file of that name or adds an engine.
-// An empty dir is none. The error is a *FileError with every fault of every
+// An empty dir means no directory. The error is a *FileError with every fault of every
 // file, each with its line and column, or says why dir cannot be read.
 func LoadEngines(dir string) (*Engines, error) {
 	texts, err := readAll(dir)

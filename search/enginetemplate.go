@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// template is a text with {variables}, each of which may go through a filter:
+// template is a text with {variables}. Each may go through a filter:
 // "{title|wiki}".
 type template []piece
 
@@ -49,10 +49,10 @@ func newTemplate(s string, known []string) (template, error) {
 		var p piece
 		p.name, p.filter, _ = strings.Cut(inner, "|")
 		if filters[p.filter] == nil {
-			return nil, fmt.Errorf("there is no filter %q; there are escape, lower, upper and wiki", p.filter)
+			return nil, fmt.Errorf("the filter %q is not known; known are escape, lower, upper and wiki", p.filter)
 		}
 		if known != nil && !slices.Contains(known, p.name) {
-			return nil, fmt.Errorf("there is no variable {%s}; there are %s", p.name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("the variable {%s} is not known; known are %s", p.name, strings.Join(known, ", "))
 		}
 		if known == nil && p.name != "origin" {
 			var err error

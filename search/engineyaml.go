@@ -108,7 +108,7 @@ func (r *reader) root(text []byte) *yaml.Node {
 // that the reader does not see.
 func (r *reader) simple(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 && n.Kind != yaml.DocumentNode {
-		r.fault(n, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags cannot stand in an engine")
+		r.fault(n, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not allowed in an engine")
 		return false
 	}
 	for _, c := range n.Content {

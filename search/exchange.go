@@ -65,7 +65,7 @@ func (e *Engine) Exchange(q Query, keys Keys) (*Exchange, error) {
 	}
 	switch {
 	case e.NeedsURL != "" && x.values["url"] == "":
-		return nil, fmt.Errorf("ask %s: %w: the secret %s is no http or https address without credentials", e.Name, ErrKey, e.NeedsURL)
+		return nil, fmt.Errorf("ask %s: %w: the secret %s is not an http or https address without credentials", e.Name, ErrKey, e.NeedsURL)
 	case len(x.steps) == 0:
 		return nil, fmt.Errorf("ask %s: its file says no requests", e.Name)
 	}
@@ -132,7 +132,7 @@ func (x *Exchange) Answer(r Response) {
 		}
 		x.parsed = x.engine.Parse(r)
 		if !x.parsed.Outcome.Blocked() && x.parsed.Outcome != RateLimited && x.parsed.Outcome != HTTPError {
-			x.parsed = Parsed{Outcome: Drift, Detail: "no token in the page that has it"}
+			x.parsed = Parsed{Outcome: Drift, Detail: "the page that should have a token has none"}
 		}
 		x.steps = nil
 		return

@@ -56,7 +56,7 @@ type QueryError struct{ Argument, Problem string }
 // Error is the argument and the problem.
 func (e *QueryError) Error() string { return e.Argument + ": " + e.Problem }
 
-// DefaultUserAgent is what engines are told of who asks. It is the form in
+// DefaultUserAgent is the name that belljar gives to engines. It is the form in
 // which well-behaved programs name themselves, and no browser's: one that
 // looks like a browser in its headers and not in its TLS is what engines look
 // for.
@@ -64,17 +64,17 @@ const DefaultUserAgent = "Mozilla/5.0 (compatible; belljar; +https://belljar.dev
 
 // Config says what a Fan works with.
 type Config struct {
-	// Engines are those to ask. It is called for each query, so that files that
-	// were mended hold at once.
+	// Engines are those to ask. It is called for each query, so that mended
+	// files count at once.
 	Engines func() *Engines
 	// Keys are the operator's keys and addresses of engines, asked for each query;
-	// nil is none.
+	// nil for no keys.
 	Keys      func() Keys
 	State     string  // directory where the health of engines outlives the program; empty for none
 	UserAgent string  // empty for DefaultUserAgent
 	Browser   Browser // the second lane; nil for none
 
-	// Record is told of every connection and request to an engine, without its
+	// Record gets every connection and request to an engine, without its
 	// path. It is called from many goroutines and must not block. It may be nil.
 	Record func(tenant string, r egress.Record)
 
@@ -82,7 +82,7 @@ type Config struct {
 	// and anything else is for tests. It must open nothing that takes time.
 	Door func(g policies.Grant) (Door, error)
 
-	Log *slog.Logger // of an operator; nil for none. It is told nothing of queries
+	Log *slog.Logger // of an operator; nil discards them. No query is written to it
 }
 
 // Fan asks many engines at once and merges what they answer. Its methods are
@@ -180,7 +180,7 @@ type Progress struct {
 	Done, Total int
 }
 
-// Watch is Search, and tells of each engine as it answers. tell is not called
+// Watch is Search, and reports each engine as it answers. tell is not called
 // any more once Watch has returned, and must not block. It may be nil.
 func (f *Fan) Watch(ctx context.Context, g policies.Grant, q Query, tell func(Progress)) (*Report, error) {
 	if err := ctx.Err(); err != nil {
@@ -275,7 +275,7 @@ func settleDomains(q Query) (Query, error) {
 				h, err = policies.ParseHost(s[2:])
 			}
 			if err != nil || h.Name() == "" {
-				return q, &QueryError{name, fmt.Sprintf("number %d is no domain; write it as \"example.com\", which means the hosts below it too", i+1)}
+				return q, &QueryError{name, fmt.Sprintf("number %d is not a domain; write it as \"example.com\", which means the hosts below it too", i+1)}
 			}
 			out = append(out, h.Name())
 		}

@@ -89,7 +89,7 @@ func (f *Fan) leave(fl *flight) (ends bool) {
 func (f *Fan) publish(fl *flight, r *Report, err error) {
 	f.mu.Lock()
 	if f.flights[fl.mark] == fl {
-		delete(f.flights, fl.mark) // who asks from now on finds it in the cache, or asks anew
+		delete(f.flights, fl.mark) // a caller that asks from now on finds it in the cache, or asks anew
 	}
 	f.mu.Unlock()
 	fl.report, fl.err = r, err
@@ -134,7 +134,7 @@ func (fl *flight) watch(tell func(Progress)) func() {
 	}
 }
 
-// tell tells all who watch. The lock is held, so that nobody is told who has
+// tell reports to all watchers. The lock is held, so that no watcher is called that has
 // left.
 func (fl *flight) tell(p Progress) {
 	fl.mu.Lock()

@@ -50,7 +50,7 @@ const latenciesLeast = 4
 
 // A failure to answer after a good answer is forgiven, and makes an engine
 // shaky by so much; each good answer takes 1 of that away. From shakyMost on
-// none is forgiven: an engine that fails each third time is no better than one
+// no failure is forgiven: an engine that fails each third time is no better than one
 // that fails always.
 const shakyBy, shakyMost = 3, 4
 
@@ -144,7 +144,7 @@ func (h *health) state() State {
 	return Healthy
 }
 
-// told is what note is told of an answer.
+// told is what note learns of an answer.
 type told struct {
 	outcome Outcome
 	status  int           // of HTTP, 0 where there was no answer

@@ -127,7 +127,7 @@ func (b *book) touch() {
 	b.mu.Unlock()
 }
 
-// text is the book as it stands in a file, if it has changed since the last
+// text is the book as a file holds it, if it has changed since the last
 // text.
 func (b *book) text() (text []byte, changed bool, err error) {
 	b.mu.Lock()

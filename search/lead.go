@@ -118,7 +118,7 @@ func (r *run) launch() {
 	for _, e := range r.plan.closed {
 		r.all = append(r.all, &entry{engine: e, done: true, asked: Asked{Engine: e.Name, Role: e.Role, Outcome: DisabledByPolicy}})
 	}
-	var short []Role // of which a reserve is wanted
+	var short []Role // roles whose reserve is wanted
 	for _, e := range r.plan.first {
 		if en := r.ask(e, false); en == nil || en.probe {
 			short = append(short, e.Role)
@@ -274,14 +274,14 @@ func (r *run) ready() bool {
 		r.secondLane(false)
 		return true
 	case r.running > browser && !r.timeOver:
-		// There is nothing so far: whoever may still have something is waited for.
+		// There is nothing so far, so every engine that may still have something is waited for.
 		return false
 	}
 	return !r.secondLane(true) && browser == 0
 }
 
-// enough reports whether what is there can be given out without the engines
-// that are late.
+// enough reports whether the results so far can be given out without the
+// engines that are late.
 func (r *run) enough() bool {
 	families, possible := make(map[string]bool), make(map[string]bool)
 	answered, awaited := 0, 0
@@ -308,8 +308,8 @@ func (r *run) enough() bool {
 
 // secondLane has the browser read one engine's page, where no engine of the
 // general web answered and one turned us away that shows pages to people. With
-// other results in hand nobody waits for it, and without a browser in the
-// profile of the call there is none. It reports whether it has begun.
+// other results in hand nobody waits for it, and it needs a browser in the
+// profile of the call. It reports whether it has begun.
 func (r *run) secondLane(awaited bool) bool {
 	if r.browsing || r.f.cfg.Browser == nil || r.plan.grant.Browser() == policies.BrowserOff || r.plan.query.Category != "general" && !r.plan.named {
 		return false

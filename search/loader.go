@@ -17,14 +17,14 @@ type Loader struct {
 	mu      sync.Mutex
 	engines *Engines // nil before the first query, where all come with belljar
 	looked  time.Time
-	fault   string // the last that was told, so that it is told once
+	fault   string // the last one in the log, so that each is logged once
 }
 
 // NewLoader loads the engines that come with belljar and those of dir, as
 // LoadEngines does. Without dir nothing can be wrong with them, and they are
 // loaded for the first query: that takes as long as all else that a server does
 // before its first answer. Files that change later hold from the next query on; while
-// they have a fault, which log is told of, the engines stay as they were.
+// they have a fault, which goes to log, the engines stay as they were.
 func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -21,7 +21,7 @@ const (
 	hitsMost = 60
 )
 
-// said is what one engine answered, as merge takes it.
+// said is what one engine answered, in the form that merge takes.
 type said struct {
 	engine *Engine
 	hits   []Hit

@@ -3,13 +3,13 @@ package search
 // Outcome is what became of one engine for one query.
 type Outcome int
 
-// The outcomes. None is no outcome: it stands where an engine was not asked.
+// The outcomes. None is the value for an engine that was not asked.
 const (
 	None             Outcome = iota
 	OK                       // there are results
 	Empty                    // the engine itself says that it has none
 	BlockedCaptcha           // it wants to see a person first
-	BlockedSoft              // it turned us away, by a page that is none of results
+	BlockedSoft              // it turned us away, with a page that holds no results
 	RateLimited              // it wants fewer requests
 	Timeout                  // it did not answer in time
 	HTTPError                // it could not be reached, or answered with an error
@@ -36,5 +36,5 @@ func (o Outcome) String() string {
 func (o Outcome) Blocked() bool { return o == BlockedCaptcha || o == BlockedSoft }
 
 // Answered reports whether the outcome says something about the query: results,
-// or that there are none. All others are no evidence of absence.
+// or that nothing exists. All others prove nothing.
 func (o Outcome) Answered() bool { return o == OK || o == Empty }

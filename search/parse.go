@@ -59,7 +59,7 @@ type body struct {
 	base   *url.URL
 	page   *page // of HTML and XML, when it is read
 	value  any   // of JSON, when it is read
-	broken error // why there is no value
+	broken error // why the value is missing
 
 	items  int // that were found, results or not
 	parsed Parsed
@@ -183,11 +183,11 @@ func (b *body) unproven() (Outcome, string) {
 	case b.format == formatHTML && !b.engine.speaks(formatHTML):
 		return BlockedSoft, "a page for people in place of " + b.engine.format()
 	case b.format == formatHTML && b.tree().links(b) < driftLinks:
-		return BlockedSoft, "a page without results, and without a word that there are none"
+		return BlockedSoft, "a page without results, and without a word that nothing was found"
 	case b.format == formatHTML:
-		return Drift, "a page with links, of which none is found as a result"
+		return Drift, "a page with links, and not one of them is found as a result"
 	}
-	return Drift, "an answer without results, and without proof that there are none"
+	return Drift, "an answer without results, and without proof that nothing was found"
 }
 
 // byAddress looks at where we were led.

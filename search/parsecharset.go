@@ -14,8 +14,8 @@ import (
 var declared = regexp.MustCompile(`(?i)(?:charset|encoding)\s*=\s*["']?\s*([a-z0-9_:-]{2,40})`)
 
 // decoded is a body as a string of UTF-8. Engines write UTF-8 almost always;
-// what is none is converted from the set that it says it is in (WHATWG Encoding,
-// section 4.2, has the names). Where it names none or that one, the bytes that do
+// another body is converted from the set that it names (WHATWG Encoding,
+// section 4.2, has the names). Where it names UTF-8 or no set, the bytes that do
 // not fit are replaced, which leaves links and markup readable.
 func decoded(body []byte, header http.Header) string {
 	name := ""

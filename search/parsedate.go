@@ -15,7 +15,7 @@ var layouts = []string{
 }
 
 // parseDate reads a date of an engine: one of the layouts, or seconds since
-// 1970. The zero time says that it is none.
+// 1970. The zero time means that the text holds no date.
 func parseDate(s string) time.Time {
 	s = strings.Trim(s, " \u00a0·-–,")
 	if s == "" || len(s) > 64 {

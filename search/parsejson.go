@@ -63,7 +63,7 @@ func (b *body) readValue(a *answer) {
 	}
 }
 
-// readColumns takes results of which each field is a list of its own.
+// readColumns takes results that are stored as a list for each field.
 func (b *body) readColumns(a *answer, v any) {
 	column := func(alternatives []finder) []any {
 		for _, f := range alternatives {

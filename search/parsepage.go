@@ -49,7 +49,7 @@ func (b *body) readTree(a *answer) {
 func (b *body) readItem(t *page, a *answer, n *html.Node) {
 	title, at := fieldOf(n, a.title, maxTitle, a.drop)
 	if t.ends[at] {
-		return // the text ends within the title: who knows how it goes on
+		return // the text ends within the title, so the rest is not known
 	}
 	link, from := fieldOf(n, a.url, maxURL, nil)
 	snippet, _ := fieldOf(n, a.snippet, maxSnippet, a.drop)
@@ -92,7 +92,7 @@ func within(n *html.Node, before []*html.Node) bool {
 	return false
 }
 
-// skipped reports whether an item is none: n itself or something in it has the
+// skipped reports whether an item does not count: n itself or something in it has the
 // proof.
 func skipped(n *html.Node, skip []proof) bool {
 	for _, p := range skip {
@@ -107,7 +107,7 @@ func skipped(n *html.Node, skip []proof) bool {
 var anchors = cascadia.MustCompile("a[href]")
 
 // links counts what may be titles of results: links with a text that lead
-// elsewhere, those to one host a few times only, and all that stand in a
+// elsewhere, those to one host a few times only, and all links in a
 // heading, wherever they lead.
 func (t *page) links(b *body) int {
 	if t.counted {
@@ -143,12 +143,12 @@ func (b *body) elsewhere(a *html.Node) string {
 	return u.Hostname()
 }
 
-// headed reports whether a link stands in a heading.
+// headed reports whether a link is in a heading.
 func headed(n *html.Node) bool {
 	return inside(n, atom.H2) || inside(n, atom.H3) || inside(n, atom.H4)
 }
 
-// inside reports whether n stands in an element.
+// inside reports whether n is in an element.
 func inside(n *html.Node, kind atom.Atom) bool {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if p.DataAtom == kind {
@@ -158,7 +158,7 @@ func inside(n *html.Node, kind atom.Atom) bool {
 	return false
 }
 
-// akin reports whether a host belongs to the engine, or to who runs it: it
+// akin reports whether a host belongs to the engine or to the company that runs it: it
 // shares a name below the top with one of its hosts.
 func (e *Engine) akin(host string) bool {
 	host = owner(host)
@@ -175,7 +175,7 @@ func (e *Engine) akin(host string) bool {
 	return false
 }
 
-// owner is the part of a host's name that tells who runs it, roughly: its last
+// owner is the part of a host's name that roughly names its owner: its last
 // two labels.
 func owner(host string) string {
 	labels := strings.Split(strings.ToLower(host), ".")

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// path is where something stands in a JSON value: names with dots between
+// path leads to a part of a JSON value: names with dots between
 // them. "[]" behind a name is every entry of a list, "[2]" the third, and
 // "[key=value]" those objects of a list that have it, where a value may end in
 // a star. "." is the value itself.
@@ -43,7 +43,7 @@ func newPath(s string) (path, error) {
 	for i, piece := range splitPath(s) {
 		m := pathPiece.FindStringSubmatch(piece)
 		if m == nil || m[1] == "" && (i > 0 || m[2] == "") {
-			return nil, fmt.Errorf("read the path %q: %q is no name with brackets", s, piece)
+			return nil, fmt.Errorf("read the path %q: %q is not a name with brackets", s, piece)
 		}
 		if m[1] != "" {
 			p = append(p, step{name: m[1], kind: stepName})

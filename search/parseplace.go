@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// place is where something stands in a tree: a selector, and behind an @ the
+// place leads to a part of a tree: a selector, and behind an @ the
 // attribute that is meant instead of the text. A dot, or nothing before
 // the @, is the node that is searched itself.
 //
@@ -104,8 +104,8 @@ func attribute(n *html.Node, key string) string {
 }
 
 // proof is a place in an answer, and what must be read there: "li.b_no", or
-// "h1 :: ^No results". A path of JSON stands in place of the selector where the
-// answer is JSON.
+// "h1 :: ^No results". For an answer in JSON it has a path in place of
+// the selector.
 type proof struct {
 	text string // as the file writes it
 	at   place

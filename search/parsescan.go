@@ -34,7 +34,7 @@ const (
 	pieceClose
 )
 
-// rawText are elements of which the content is text, whatever it looks like.
+// rawText are elements whose content is text, whatever it looks like.
 var rawText = map[string]bool{
 	"script": true, "style": true, "title": true, "textarea": true, "xmp": true,
 	"iframe": true, "noembed": true, "noframes": true,
@@ -118,7 +118,7 @@ func remark(s string) int {
 	return from + i + len(end)
 }
 
-// takeRaw takes the content of an element of which it is text.
+// takeRaw takes the content of an element of rawText.
 func (s *scanner) takeRaw() {
 	rest, name := s.text[s.at:], s.raw
 	s.raw, s.value = "", rest
@@ -168,8 +168,8 @@ func (s *scanner) takeTag(skip int) bool {
 	return true
 }
 
-// tagEnd is where the ">" stands that ends the tag of which s holds the
-// attributes, or -1. One in quotes ends nothing.
+// tagEnd is the index of the ">" that ends a tag, or -1. s begins with the tag's
+// attributes; a ">" in quotes ends nothing.
 func tagEnd(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

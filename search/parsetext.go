@@ -116,7 +116,7 @@ func isHidden(n *nethtml.Node) bool {
 	return slices.ContainsFunc(n.Attr, func(a nethtml.Attribute) bool { return a.Key == "hidden" })
 }
 
-// plain is a text of a structured answer, of which some hold markup.
+// plain is a text of a structured answer. Some hold markup.
 func plain(s string, most int) string {
 	if strings.IndexByte(s, '<') >= 0 && looksMarked(s) {
 		return textOf(grow(s, false).top, most, nil)

@@ -29,9 +29,9 @@ type page struct {
 	unended bool // the body ends in a tag, or neither <body> nor the page is closed
 }
 
-// grower makes a tree of a body. It is no parser by the book: it closes what
-// the end tags of real pages leave open, and does not move nodes about as
-// browsers do, for all that selectors ask is who stands in whom.
+// grower makes a tree of a body. It does not follow the specification
+// of HTML: it closes what the end tags of real pages leave open, and does not
+// move nodes about as browsers do, for selectors ask only what contains what.
 type grower struct {
 	scan   scanner
 	stack  []*html.Node // the document, and all that is open below
@@ -95,7 +95,7 @@ func (g *grower) add(n *html.Node) {
 	p.LastChild = n
 }
 
-// takeText takes a text, of which the space between two tags is one at most.
+// takeText takes a text. Space between two tags becomes one space at most.
 func (g *grower) takeText() {
 	if g.ignore != "" {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // result is the address that a link of an answer leads to: made absolute and
-// read out of the engine's own redirects. False says that it is no result: a
+// read out of the engine's own redirects. False says that it is not a result: a
 // link of the engine's, an advertisement, or one that no agent should follow.
 func (e *Engine) result(link string, base *url.URL) (string, bool) {
 	link = strings.TrimSpace(link)
@@ -62,8 +62,8 @@ func hasControl(s string) bool {
 	return false
 }
 
-// public reports whether an address may be shown: one with credentials, of a
-// name without dots or of a private literal is none that a web search finds.
+// public reports whether an address may be shown: a web search
+// finds no address with credentials, a name without dots or a private literal.
 func public(u *url.URL) bool {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if u.User != nil || !strings.ContainsAny(host, ".:") {

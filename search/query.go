@@ -8,8 +8,8 @@ type Query struct {
 	MaxResults int      // how many merged results are wanted; 0 is 10
 	Engines    []string // names of engines to ask, instead of those of the category
 	Category   string   // general, code, academic or news; "" is general
-	Language   string   // ISO 639 code, as "en"; "" leaves it to the engines
-	Region     string   // ISO 3166 code, as "US"; "" leaves it to the engines
+	Language   string   // ISO 639 code, such as "en"; "" leaves it to the engines
+	Region     string   // ISO 3166 code, such as "US"; "" leaves it to the engines
 	SafeSearch string   // off, moderate or strict; "" is moderate
 	TimeRange  string   // day, week, month or year; "" is any time
 	Page       int      // from 1; 0 is 1

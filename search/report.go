@@ -142,7 +142,7 @@ func (a Asked) trouble() string {
 	return a.Engine + " " + what
 }
 
-// words are an outcome as it stands in a status line.
+// words are an outcome as a status line names it.
 func (o Outcome) words() string {
 	switch o {
 	case BlockedCaptcha, BlockedSoft:

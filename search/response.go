@@ -13,7 +13,7 @@ type Request struct {
 	Method string
 	URL    string // on one of the engine's hosts
 	Header http.Header
-	Body   []byte // nil where there is none
+	Body   []byte // nil for a GET
 }
 
 // Response is what came back for a Request, after redirects inside the

@@ -256,7 +256,7 @@ func TestSearchRefusals(t *testing.T) {
 		`{"query":"x","page":99}`:                     "page: got 99, want 1 to 10. Nothing was searched.",
 		`{"query":"x","timeout_ms":5}`:                "timeout_ms: got 5, want 100 to 10000 milliseconds. Nothing was searched.",
 		`{"query":"x","category":"images"}`:           `category: got "images", want one of general, code, academic, news. Nothing was searched.`,
-		`{"query":"x","allowed_domains":["a b"]}`:     `allowed_domains: number 1 is no domain; write it as "example.com", which means the hosts below it too. Nothing was searched.`,
+		`{"query":"x","allowed_domains":["a b"]}`:     `allowed_domains: number 1 is not a domain; write it as "example.com", which means the hosts below it too. Nothing was searched.`,
 		`{"query":"x","engines":["tavily"]}`:          "engines: tavily needs a key or an address that the operator has not given. Nothing was searched.",
 		`{}`:                                          `argument "query" is missing`,
 		`{"query":"x","safesearch":"moderate","q":1}`: `argument "q" is not known`,

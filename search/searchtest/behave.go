@@ -22,7 +22,7 @@ type Behaviour = http.HandlerFunc
 // Good answers with a page.
 func Good(p Page) Behaviour { return func(w http.ResponseWriter, _ *http.Request) { p.write(w) } }
 
-// Zipped answers with a page that is packed, as most are.
+// Zipped answers with a page that is packed, like most pages.
 func Zipped(p Page) Behaviour {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -214,7 +214,7 @@ func wait(r *http.Request, d time.Duration) bool {
 
 // Tag finds in a request a word that begins with a prefix and goes on with
 // digits, and is those: so a behaviour can tell queries apart whatever the form
-// of the engine. It is "" where there is none.
+// of the engine. It is "" where the request has no such word.
 func Tag(r *http.Request, prefix string) string {
 	text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16)) //nolint:forbidigo // it is bounded
 	r.Body = io.NopCloser(bytes.NewReader(text))

@@ -21,7 +21,7 @@ type Way struct {
 	Hosts     []string
 	Authority []byte // PEM
 
-	strange func(host string) // told of hosts that are none of these; may be nil
+	strange func(host string) // called with each other host; may be nil
 }
 
 // Door is that of the server's Way.
@@ -32,7 +32,7 @@ func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.D
 // Door makes egress doors that lead to the server: for Config.Door of a fan.
 // They are real ones, and judge by the grant. What is not real is the port,
 // that the engines' names have a loopback address, and who signs for them.
-// record, if not nil, is told what meets a door.
+// record, if not nil, gets what meets a door.
 func (w Way) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
 	return func(g policies.Grant) (search.Door, error) {
 		e := *g.Egress()
@@ -94,7 +94,7 @@ type turned struct {
 	port  string
 }
 
-// RoundTrip makes a request at the server's port. Who made it sees nothing of
+// RoundTrip makes a request at the server's port. Its caller sees nothing of
 // that.
 func (t *turned) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" || req.URL.Port() != "" {

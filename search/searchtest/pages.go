@@ -229,5 +229,5 @@ func Wrapped(address string) string {
 // write answers with a page.
 func (p Page) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", p.Type)
-	_, _ = w.Write(p.Body) // whoever asked may have left
+	_, _ = w.Write(p.Body) // the client may have left
 }

@@ -35,7 +35,7 @@ type Server struct {
 	mu      sync.Mutex
 	hosts   map[string]Behaviour
 	asked   map[string]int // by host
-	strange []string       // hosts that were looked up or asked for and are none of ours
+	strange []string       // hosts that were looked up or asked for and are not ours
 	leaves  map[string]*tls.Certificate
 }
 
