@@ -55,7 +55,7 @@ func progress(r Request, s Stage) {
 }
 
 // lend has work done with a page, once more if the page or its Chrome died. A
-// Chrome that dies before there is a page is no try of the work, nor is a page
+// Chrome that dies before the page exists does not count as a try, nor does a page
 // that does not answer, but three ends it. It returns how long the caller waited
 // for the page.
 func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout time.Duration, tell func(Stage), work func(ctx context.Context, t *tab, attempt int, cold bool) error) (queue time.Duration, err error) {
@@ -220,7 +220,7 @@ func (r *Request) check() error {
 	case !slices.Contains(schemes, strings.ToLower(scheme)) || !strings.HasPrefix(rest, "//"):
 		return refuse("only addresses that begin with http:// or https:// are loaded, not %s", clip(r.URL, maxNote))
 	case err != nil:
-		return refuse("%s is no address of a page: %v", clip(r.URL, maxNote), err)
+		return refuse("%s is not the address of a page: %v", clip(r.URL, maxNote), err)
 	case u.User != nil:
 		return refuse("the address holds a user or a password, which is left out of addresses; remove it")
 	case !slices.Contains([]Until{UntilSettled, UntilLoad, UntilDOM}, r.Until):

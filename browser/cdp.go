@@ -52,7 +52,7 @@ type conn struct {
 
 	mu       sync.Mutex
 	last     int64
-	waiting  map[int64]chan message // who waits for an answer
+	waiting  map[int64]chan message // the caller that waits for an answer
 	sessions map[string]func(method string, params []byte)
 	err      error // why it has ended
 
@@ -124,7 +124,7 @@ func readMessage(r *bufio.Reader, most int) ([]byte, error) {
 func (c *conn) dispatch(text []byte) {
 	var m message
 	if err := jsonv2.Unmarshal(text, &m, jsonOptions); err != nil {
-		return // not what Chrome says; whoever waits for it has a deadline
+		return // not what Chrome says; each caller that waits has a deadline
 	}
 	if m.ID != 0 {
 		c.answer(m)

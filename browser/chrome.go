@@ -100,7 +100,7 @@ func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string,
 	ch.wg.Go(ch.run)
 	ch.wg.Go(func() {
 		select {
-		case <-ch.job.Done(): // whoever has the other end of the pipe then, it is no Chrome
+		case <-ch.job.Done(): // the other end of the pipe is not Chrome's any more
 			ch.conn.close()
 		case <-ch.conn.done:
 		}
@@ -199,7 +199,7 @@ func (ch *chrome) answers(ctx context.Context) bool {
 	return e1 == nil && e2 == nil || ctx.Err() == nil && !ch.dead()
 }
 
-// kill ends it at once; whoever waits for it gets errDied. It does not wait.
+// kill ends it at once; all that wait for it get errDied. It does not wait.
 func (ch *chrome) kill() { ch.conn.close() }
 
 // dead reports whether it has ended.

@@ -10,7 +10,7 @@ type Kind int
 
 // The kinds of errors. Every Error has one.
 const (
-	// KindBroken is all that is none of the others: a fault of belljar or Chrome.
+	// KindBroken is every other error: a fault of belljar or Chrome.
 	KindBroken Kind = iota
 	// KindAbsent: this host has no Chrome that can run here. Static reading works.
 	KindAbsent
@@ -25,7 +25,7 @@ const (
 	KindUnauthorized
 	// KindBadTLS: the server's certificate is not valid for it.
 	KindBadTLS
-	// KindDownload: the URL is no page but a file for the disk.
+	// KindDownload: the URL leads to a file for the disk, and not to a page.
 	KindDownload
 	// KindCrashed: the page, or its Chrome, died, and did so again when the call was
 	// tried once more.
@@ -50,12 +50,12 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Error is why there is no page. Message is for the agent: what was wrong and
+// Error is why a page could not be read. Message is for the agent: what was wrong and
 // what to do instead; Err is the cause, for the operator's log.
 type Error struct {
 	Kind    Kind
 	Message string
-	// Net is Chrome's name of a network error, as net::ERR_CONNECTION_REFUSED,
+	// Net is Chrome's name of a network error, such as net::ERR_CONNECTION_REFUSED,
 	// where it gave one.
 	Net string
 	// URL is where it was met, if that is not the URL of the request.

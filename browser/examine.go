@@ -62,7 +62,7 @@ func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, progr
 	return []sandbox.Check{found, own, draws}
 }
 
-// withoutChrome is what a host lacks that has none.
+// withoutChrome is what a host without Chrome lacks.
 const withoutChrome = "pages are read as the server sends them, and what their scripts would write is not there; SVG images are not drawn"
 
 func firstLine(err error) string {

@@ -58,7 +58,7 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 	}
 	switch {
 	case name == "net::ERR_ABORTED" && (doc.status == http.StatusNoContent || doc.status == http.StatusResetContent):
-		e.Message = fmt.Sprintf("the server answered %d, so there is no page to read", doc.status)
+		e.Message = fmt.Sprintf("the server answered %d, so no page can be read", doc.status)
 	case name == "net::ERR_ABORTED":
 		// One that is known to be a file has its own text; a process of the
 		// browser that was lost ends a load so, too.
@@ -67,7 +67,7 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 		e.Kind = KindBadTLS
 		e.Message = fmt.Sprintf("the server's certificate or its TLS is not valid (%s), so nothing was read; nothing in the call can change that, look for the page at another address", strings.TrimPrefix(name, "net::"))
 	case name == "net::ERR_TOO_MANY_REDIRECTS":
-		e.Message = "the address redirects in a circle, so there is no page to read"
+		e.Message = "the address redirects in a circle, so no page can be read"
 	case name == "net::ERR_UNSAFE_REDIRECT", name == "net::ERR_UNSAFE_PORT", name == "net::ERR_DISALLOWED_URL_SCHEME", name == "net::ERR_UNKNOWN_URL_SCHEME":
 		e.Kind = KindRefused
 		e.Message = "the address leads where no browser goes (" + strings.TrimPrefix(name, "net::") + ")"
@@ -80,7 +80,7 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 	return e
 }
 
-// refusal is an error for a page that is there and is none.
+// refusal is an error for an answer that is not a page.
 func (t *tab) refusal(r Request) error {
 	t.mu.Lock()
 	doc := t.doc

@@ -29,7 +29,7 @@ const Install = "apt-get install chromium-headless-shell (Debian, Ubuntu: the pa
 // errAbsent is the cause where there is no Chrome.
 var errAbsent = errors.New("no Chromium is installed where a box can see it")
 
-// Find is the path of the Chrome that a Pool uses if it is told none: the
+// Find is the path of the Chrome that a Pool uses by default: the
 // program itself, in a directory that boxes can see. The error says how to get
 // one.
 func Find() (string, error) { return find(nil) }

@@ -6,7 +6,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// flags are what Chrome is started with. There is no debugging port: the pipe
+// flags are what Chrome is started with. It opens no debugging port: the pipe
 // is descriptors 3 and 4, and nobody else has it.
 //
 // The door is the wall, and the network of a box leads nowhere else. That Chrome

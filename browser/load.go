@@ -225,7 +225,7 @@ func (t *tab) there(until Until) (bool, error) {
 // onTheWay reports whether the page is about to become another. t.mu is held.
 func (t *tab) onTheWay() bool { return t.leaving && time.Now().Before(t.leaveBy) }
 
-// moving is onTheWay for who does not hold t.mu.
+// moving is onTheWay for a caller that does not hold t.mu.
 func (t *tab) moving() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -249,7 +249,7 @@ type settled struct {
 	Page    *read `json:"page"`   // what the page was at that moment, if that was wanted
 }
 
-// read is what read.js tells of a document.
+// read is what read.js returns for a document.
 type read struct {
 	Size  int    `json:"size"`  // in UTF-16
 	Bytes int    `json:"bytes"` // in UTF-8, or -1 if all is here
@@ -338,7 +338,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 		case err == nil && s == nil:
 			continue // it did not look ahead
 		case err == nil && s.Bad:
-			return false, &Error{Kind: KindRefused, Message: "the selector is no CSS selector that the browser can read; mend it, or leave it out"}
+			return false, &Error{Kind: KindRefused, Message: "the browser cannot read the selector as CSS; mend it, or leave it out"}
 		case err == nil && !s.Settled:
 			return s.Matches, nil
 		case err != nil && !moved(err):

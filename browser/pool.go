@@ -254,7 +254,7 @@ func (p *Pool) start(ctx context.Context, key string, g policies.Grant) *startin
 	return s
 }
 
-// launch starts a Chrome, or says why there is none.
+// launch starts a Chrome, or says why it cannot.
 func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome, error) {
 	p.mu.Lock()
 	program := p.program

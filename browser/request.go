@@ -97,7 +97,7 @@ type Shot struct {
 type Loaded struct {
 	// URL is where the page came from in the end, after redirects.
 	URL string
-	// Status is the HTTP status of the page; 0 where there was none.
+	// Status is the HTTP status of the page; 0 for a page without one.
 	Status int
 	// Headers are those of that answer, by canonical name, at most 64.
 	Headers map[string]string
@@ -147,7 +147,7 @@ type Redirect struct {
 // Refused is a request that was not made.
 type Refused struct {
 	URL    string // at most 2 KiB of it
-	Reason string // Chrome's, as net::ERR_TUNNEL_CONNECTION_FAILED
+	Reason string // Chrome's, such as net::ERR_TUNNEL_CONNECTION_FAILED
 }
 
 // Timing is where the time of a call went.

@@ -87,7 +87,7 @@ func (t *tab) unroll(ctx context.Context, r Request, kind lazy) error {
 		})
 	}
 	if came || kind == lazyParts {
-		t.early = nil // a source that an image was given is no change of the tree
+		t.early = nil // a source that an image was given does not change the tree
 	}
 	return t.evaluate(ctx, scrollScript+"("+argument(scrollOptions{To: "top"})+")", nil)
 }

@@ -23,7 +23,7 @@ var errVersion = errors.New("that version does not work here")
 // once, or ran out of memory, may have one the next time.
 var errNotNested = errors.New("no namespaces nest in a box on this host")
 
-// tried says of a version, as "HeadlessChrome/156.0.8078.79", what an operator
+// tried says of a version, such as "HeadlessChrome/156.0.8078.79", what an operator
 // should know of it, or why it does not work here.
 func tried(product string) (note string, err error) {
 	_, version, _ := strings.Cut(product, "/")

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Fake answers Load as it is told. The zero Fake knows no page. Its fields must
+// Fake answers Load as its fields say. The zero Fake knows no page. Its fields must
 // not be changed while it is used; its methods are safe for concurrent use.
 type Fake struct {
 	// Pages is what each URL becomes.

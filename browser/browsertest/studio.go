@@ -24,7 +24,7 @@ import (
 type Studio struct {
 	Fetch *fetch.Fetcher
 	Pool  *browser.Pool
-	Base  string // of URLs, as http://site.example:PORT; other.example is the same server
+	Base  string // of URLs, such as http://site.example:PORT; other.example is the same server
 }
 
 // NewStudio opens a Studio until the end of the test.

@@ -132,19 +132,19 @@ func unpack(r io.Reader, encodings []string) (_ io.Reader, done func(), err erro
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, nil, fmt.Errorf("as gzip that is none: %w", err)
+			return nil, nil, fmt.Errorf("as gzip, and is not: %w", err)
 		}
 		return z, done, nil
 	case "deflate": // with its wrapping, as RFC 9110, 8.4.1.2, wants it
 		z, err := zlib.NewReader(r)
 		if err != nil {
-			return nil, nil, fmt.Errorf("as deflate that is none: %w", err)
+			return nil, nil, fmt.Errorf("as deflate, and is not: %w", err)
 		}
 		return z, done, nil
 	case "zstd":
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return nil, nil, fmt.Errorf("as zstd that is none: %w", err)
+			return nil, nil, fmt.Errorf("as zstd, and is not: %w", err)
 		}
 		return z, z.Close, nil
 	}

@@ -52,11 +52,11 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Error is why there is no page. Message and Instead are for the agent; Err is
+// Error is why a page could not be read. Message and Instead are for the agent; Err is
 // the cause, for the operator's log.
 type Error struct {
 	Kind      Kind
-	Message   string // who said no, and why; without a full stop
+	Message   string // which side said no, and why; without a full stop
 	Instead   string // one thing that can be done; may be empty
 	URL       string // where it was met, if that is not the URL of the request
 	Type      string // the media type, of KindType

@@ -21,7 +21,7 @@ const (
 // Accept is what a server is asked for: markdown where it has any.
 const Accept = "text/markdown, text/html;q=0.9, */*;q=0.1"
 
-// UserAgent is what servers are told of who asks.
+// UserAgent is the name that belljar gives to servers.
 const UserAgent = "Mozilla/5.0 (compatible; belljar; +https://belljar.dev)"
 
 // Door is the way out for the calls of one grant. *egress.Door is one; a test
@@ -35,7 +35,7 @@ type Door interface {
 type Config struct {
 	// Door opens the door of a grant; nil opens its egress door.
 	Door func(g policies.Grant) (Door, error)
-	// Record is told of every connection and request, from many goroutines; it
+	// Record gets every connection and request, from many goroutines; it
 	// must not block. It may be nil, and is not used with a Door of your own.
 	Record func(tenant string, r egress.Record)
 	// Log gets what an operator should know; default none.
@@ -53,7 +53,7 @@ type Config struct {
 type Request struct {
 	URL string
 	// Headers are sent to the host of URL and to no other, over what Get sends by
-	// itself. Who calls has checked that the policy lets the call choose them.
+	// itself. The caller has checked that the policy lets the call choose them.
 	Headers map[string]string
 	// MaxBytes bounds the unpacked body; 0 is DefaultBytes, at most MaxBytes. What
 	// is over is left out, and Response.Truncated says so.
@@ -61,7 +61,7 @@ type Request struct {
 	// Judge is what the policy says to a URL that the page leads on to. Nil
 	// follows nothing.
 	Judge func(url string) policies.Decision
-	// Progress, where set, is told what is waited for. It must not block.
+	// Progress, where set, is called with what is waited for. It must not block.
 	Progress func(stage string)
 }
 
@@ -89,9 +89,9 @@ type Response struct {
 	Filename    string // of a Content-Disposition that says attachment
 	Body        []byte // unpacked
 	Truncated   bool   // there is more of it
-	Partial     string // why the rest is missing, as "the time was up"; empty if nothing is
+	Partial     string // why the rest is missing, such as "the time was up"; empty if nothing is
 	Redirects   []Redirect
-	Stop        *Stop // the redirect that was not followed; then there is no body
+	Stop        *Stop // the redirect that was not followed; it comes without a body
 	Fetched     time.Time
 	Cached      bool // no server sent it now
 	Keep        bool // it may be kept for later calls of the same tenant

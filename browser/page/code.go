@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// gutters are classes of line numbers and of what else stands in a block of
+// gutters are classes of line numbers and of other additions to a block of
 // code without being code.
 var gutters = []string{
 	"lineno", "linenos", "linenodiv", "line-number", "line-numbers", "line-numbers-rows", "linenumber", "linenumbers", "gutter", "lnt", "ln",
@@ -254,7 +254,7 @@ func languageHere(n *html.Node) string {
 	return ""
 }
 
-// languageName is the usual name of a language, or nothing for what is none.
+// languageName is the usual name of a language, or nothing for another word.
 func languageName(s string) string {
 	s = strings.ToLower(strings.Trim(strings.TrimSpace(s), "{}.;'\""))
 	if i := strings.IndexAny(s, ",:;{[ ("); i >= 0 {

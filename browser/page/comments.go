@@ -13,7 +13,7 @@ func dropComments(root *html.Node) bool {
 	found := all(root, func(n *html.Node) bool {
 		return n != root && is(n, "div", "section", "ol", "ul", "aside", "footer") && wordsOf(n, func(w string) bool { return commentWords[w] })
 	})
-	var parts []*html.Node // of which none holds another
+	var parts []*html.Node // they do not hold each other
 	for _, n := range found {
 		if len(parts) == 0 || !contains(parts[len(parts)-1], n) {
 			parts = append(parts, n)

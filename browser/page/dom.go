@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// attr is the value of an attribute, empty if there is none.
+// attr is the value of an attribute, empty if n lacks it.
 func attr(n *html.Node, key string) string {
 	for i := range n.Attr {
 		if n.Attr[i].Key == key {

@@ -185,7 +185,7 @@ func contentOf(n *html.Node) string {
 	return s
 }
 
-// plainOf is a title that may hold HTML, as text.
+// plainOf is the text of a title that may hold HTML.
 func plainOf(ctx context.Context, s string) string {
 	if !strings.ContainsAny(s, "<&") {
 		return s

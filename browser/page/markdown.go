@@ -45,7 +45,7 @@ func markdownOf(parent context.Context, n *html.Node) (string, error) {
 	return string(out) + "\n", nil
 }
 
-// ground stands in for the library's own plugin of this name, which escapes
+// ground replaces the library's own plugin of this name, which escapes
 // every < and removes elements that have a meaning here.
 type ground struct{}
 

@@ -48,7 +48,7 @@ func aboutOf(t *tree) about {
 		published: firstFilled(metas["article:published_time"], metas["og:published_time"], metas["datepublished"], metas["date"], metas["dc.date"], metas["dc.date.issued"], metas["dcterms.created"], metas["citation_publication_date"], metas["citation_date"], metas["publish-date"], metas["pubdate"], when),
 	}
 	a.article = article || metas["og:type"] == "article" || metas["article:published_time"] != ""
-	// A title of the site's name is no title where the page has a heading.
+	// A title that is the site's name does not count where the page has a heading.
 	if og := metas["og:title"]; og != "" && len(og) > len(a.title) && strings.Contains(og, a.title) {
 		a.title = shorten(og, 300)
 	}
@@ -101,7 +101,7 @@ func needsScript(t *tree) string {
 		case is(n, "noscript"):
 			text := strings.ToLower(lineOf(n))
 			if (strings.Contains(text, "javascript") || strings.Contains(text, "java script")) && first(n, func(n *html.Node) bool { return is(n, "iframe") }) == nil {
-				reason = "it asks for JavaScript where there is none"
+				reason = "it asks for JavaScript"
 			}
 			return false
 		case is(n, "div", "main", "section", "my-app") && appRoots[attr(n, "id")] && length(n) < 40:

@@ -101,7 +101,7 @@ func renumber(ol *html.Node) {
 }
 
 // isPanel reports whether an element is one of those that a row of tabs shows by
-// turns: whoever clicks sees all of them. There is a tab for each panel; one with
+// turns: a reader who clicks sees all of them. There is a tab for each panel; one with
 // code may have a class that says so instead of a role.
 func isPanel(n *html.Node, hidden func(*html.Node) bool) bool {
 	if attr(n, "role") != "tabpanel" && attr(n, "class") == "" {
@@ -153,7 +153,7 @@ func isEcho(n *html.Node, hidden func(*html.Node) bool) bool {
 // memoParts takes apart the text of a memo (RFCs are served so: a pre for each
 // page of paper, with its headings marked in it): headings become headings, and
 // the lines at the top and the foot of the paper go. It reports whether it was
-// one, which is no block of code then.
+// one, and not a block of code.
 func memoParts(pre *html.Node) bool {
 	isHead := func(n *html.Node) bool {
 		return is(n, "span") && len(attr(n, "class")) == 2 && isHeadingName(attr(n, "class"))

@@ -6,7 +6,7 @@
 // The way of a document, in this order:
 //
 //  1. Convert bounds the bytes and finds out what they are: HTML, markdown,
-//     text, JSON, XML, a feed or a PDF. What is none of these is refused with
+//     text, JSON, XML, a feed or a PDF. All else is refused with
 //     an *UnsupportedError.
 //  2. The charset is found (byte order mark, header, meta, a look at the bytes)
 //     and the bytes become UTF-8.
@@ -62,7 +62,7 @@ const (
 	ByWhole       Extraction = "whole"       // the whole page, asked for or for want of anything better
 )
 
-// HiddenAttr marks an element that does not show. Who has a layout at hand, a
+// HiddenAttr marks an element that does not show. A program that knows the layout, a
 // browser, sets it before it serialises a page; Convert leaves such elements
 // out and counts them, as it does with those that HTML alone shows to be hidden.
 const HiddenAttr = "data-belljar-hidden"
@@ -107,7 +107,7 @@ type Page struct {
 	Title      string // one line; empty if the page has none
 	Language   string // BCP 47, as the page declares it
 	Published  string // RFC 3339 or a date, as the page declares it
-	Charset    string // that the bytes were decoded from, as "utf-8"
+	Charset    string // that the bytes were decoded from, such as "utf-8"
 	Extraction Extraction
 
 	Content string // all of it; Part cuts it
@@ -127,7 +127,7 @@ type Page struct {
 	Notes     []string // what else a reader should know, a sentence each
 
 	// NeedsScript says why the page looks as if it had to be rendered by a
-	// browser first, as "the element #root is empty"; empty: it does not.
+	// browser first, such as "the element #root is empty"; empty: it does not.
 	NeedsScript string
 }
 
@@ -159,7 +159,7 @@ var ErrNoMatch = errors.New("matches nothing on the page")
 
 // UnsupportedError is a document that cannot become text.
 type UnsupportedError struct {
-	Type string // media type, as "image/png"
+	Type string // media type, such as "image/png"
 	Why  string // what is wrong with it, where its type alone is not: "it is encrypted"
 	Hint string // what to do instead
 }
@@ -171,7 +171,7 @@ func (e *UnsupportedError) Error() string {
 // Convert reads a document. It fails with an *UnsupportedError for what is no
 // text, with an error that names the option where one makes no sense, which is
 // ErrNoMatch for a selector without a match, and with the context's error or
-// context.DeadlineExceeded when there is no time left. The bytes are not kept or
+// context.DeadlineExceeded when the time is up. The bytes are not kept or
 // changed. It may be called concurrently.
 func Convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	return convert(ctx, src, o)

@@ -10,7 +10,7 @@ import (
 type Part struct {
 	Text   string // the piece; the pieces in order make the content again, byte for byte
 	Offset int    // of its first character in the content, in characters
-	Next   int    // offset of the piece after it; Total if there is none
+	Next   int    // offset of the piece after it; Total at the end
 	Total  int    // characters of the content
 }
 

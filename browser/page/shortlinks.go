@@ -64,7 +64,7 @@ func shortLinks(root *html.Node, pageURL string) []string {
 }
 
 // relative is the shortest plain reference to an address from a base that gives
-// that address again; the address itself where there is none, or no base. None
+// that address again, else the address itself. A nil base has none. No reference
 // climbs with "..": that is easily read wrong.
 func relative(base *url.URL, address string) string {
 	if base == nil {
@@ -91,7 +91,7 @@ func relative(base *url.URL, address string) string {
 }
 
 // Definitions are the lines that define the references in a piece of the
-// content, as "[1]: https://example.org/"; none are in the content itself.
+// content, such as "[1]: https://example.org/". The content itself has none.
 func (p *Page) Definitions(piece string) []string {
 	if len(p.References) == 0 {
 		return nil

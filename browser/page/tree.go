@@ -171,7 +171,7 @@ func (t *tree) start(z *html.Tokenizer, closed bool) {
 	case t.raw:
 		z.NextIsNotRawText()
 	case name == "noscript":
-		z.NextIsNotRawText() // read as if there were no scripts: there are none
+		z.NextIsNotRawText() // read as a browser without scripts reads it
 	case name == "html" || name == "body":
 		n := t.root
 		if name == "body" {

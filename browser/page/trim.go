@@ -162,7 +162,7 @@ func lookOf(n *html.Node) string {
 // introduces reports whether a line is the heading of the next.
 func introduces(l, next *line) bool { return l.head && next.solid() }
 
-// aboutPage reports whether a line tells of the page: who made it, when, and
+// aboutPage reports whether a line is about the page: its author, its date, and
 // what else could be done with it.
 func aboutPage(l *line) bool {
 	return made(l) || l.size < 200 && pointsOn().MatchString(l.text) || l.size < 150 && creditLine().MatchString(l.text)
@@ -214,13 +214,13 @@ func between(l *line, heads bool) bool {
 }
 
 // alone reports whether a line is the words that point elsewhere and at most this
-// many more, as "Advertisement" is, or "Share this story".
+// many more, such as "Advertisement" or "Share this story".
 func alone(l *line, more int) bool {
 	said := strings.Fields(pointsOn().FindString(l.text))
 	return len(said) > 0 && l.size < 30 && len(strings.Fields(l.text)) <= len(said)+more && !l.list
 }
 
-// prose reports whether a line stands in a list that is not one of links.
+// prose reports whether a line is in a list that is not one of links.
 func prose(n *html.Node) bool {
 	list := within(n, nil, "ul", "ol", "dl")
 	if list == nil || !isSmall(list) {

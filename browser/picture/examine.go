@@ -170,7 +170,7 @@ func examineGIF(src []byte, info *Info) error {
 		return err
 	}
 	info.Width, info.Height = c.Width, c.Height
-	info.memory = 2 * int64(c.Width) * int64(c.Height) // a frame is no larger: image/gif checks that
+	info.memory = 2 * int64(c.Width) * int64(c.Height) // a frame cannot be larger: image/gif checks that
 	info.Animated = bytes.Contains(src[:min(len(src), 4096)], []byte("NETSCAPE2.0"))
 	return nil
 }

@@ -17,7 +17,7 @@ func examineJPEG(src []byte, info *Info) error {
 	info.lossy = true
 	scans := 0
 	for at := 2; ; {
-		// Fill bytes may stand before a marker, and in a scan whatever is none.
+		// Fill bytes may precede a marker; in a scan every other byte is data.
 		i := bytes.IndexByte(src[min(at, len(src)):], 0xff)
 		if i < 0 || at+i+1 >= len(src) {
 			break

@@ -65,7 +65,7 @@ type Shown struct {
 // use.
 type Maker struct{ slots chan struct{} }
 
-// New makes a Maker that decodes so many images at once, each of which takes up
+// New makes a Maker that decodes so many images at once. Each takes up
 // to MaxMemory; below 1 is 1.
 func New(atOnce int) *Maker { return &Maker{slots: make(chan struct{}, max(1, atOnce))} }
 

@@ -74,7 +74,7 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 	case len(resp.Body) == 0:
 		res.Notes = append(res.Notes, "The server sent nothing: the page is empty.")
 	default:
-		res.Notes = append(res.Notes, "There is no text on the page.")
+		res.Notes = append(res.Notes, "The page has no text.")
 	}
 	if ctx.Err() != nil && c.outer.Err() != nil {
 		return nil, false, context.Cause(c.outer)

@@ -63,12 +63,12 @@ type Query struct {
 	Render     string        // "never", "auto" or "always", within what the policy lets; empty: the policy's
 	Timeout    time.Duration // of all; 0: DefaultTimeout
 	Continue   bool          // a later part of a page that was read before
-	// Progress, where set, is told how far the call is: queued, loading,
+	// Progress, where set, is called with how far the call is: queued, loading,
 	// converting. It must not block.
 	Progress func(stage string)
 }
 
-// The lanes, as Result.Rendered has them.
+// The lanes: the values of Result.Rendered.
 const (
 	Static = "static"
 	Chrome = "chrome"
@@ -78,7 +78,7 @@ const (
 type Result struct {
 	Page *page.Page // nil where Stop or Image is set
 	Stop *fetch.Stop
-	// Image is what was served where that is no page but an image.
+	// Image is what was served where that is an image and not a page.
 	Image []byte
 	Type  string // media type, as it was served
 

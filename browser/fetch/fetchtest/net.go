@@ -224,7 +224,7 @@ type turned struct {
 	net   *Net
 }
 
-// RoundTrip makes a request at the server's own port. Who made it sees nothing
+// RoundTrip makes a request at the server's own port. Its caller sees nothing
 // of that.
 func (t *turned) RoundTrip(req *http.Request) (*http.Response, error) {
 	port := req.URL.Port()
