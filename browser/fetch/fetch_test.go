@@ -303,7 +303,7 @@ func TestBombs(t *testing.T) {
 	}
 	small := func(q *fetch.Request) { q.MaxBytes = 1000 }
 	for path, want := range map[string]string{
-		"/br": "as br, which was not asked for", "/twice": "more than once", "/notgzip": "gzip that is none", "/nothing": "not understood", "/window": "",
+		"/br": "as br, which was not asked for", "/twice": "more than once", "/notgzip": "as gzip, and is not", "/nothing": "not understood", "/window": "",
 	} {
 		kind := fetch.KindProtocol
 		if path == "/br" {
