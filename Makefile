@@ -73,7 +73,7 @@ PROPERTIES ?= \
 	sandbox:TestCommandsApart|TestCommandsApartByNamespace \
 	sandbox:TestApplyProperty \
 	sandbox:TestRandomCommandsNeverReachARepository \
-	sandbox:TestRandomExecs \
+	sandbox:TestRandomExecs|TestRandomExecsChange \
 	sandbox/egress:TestRandomSecretDoesNotComeBack \
 	policies/approval:TestWhatIsShownIsWhatIsBound \
 	policies/shell:TestNoVariableStartsMore

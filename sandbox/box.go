@@ -214,7 +214,7 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 		b.execs, err = b.sup.newExecView(b)
 	}
 	if err == nil && b.execs != nil {
-		b.execs.renew()
+		b.execs.renew(newExecFiles(p, b.sup.cfg.Workspace, b.sup.cfg.State))
 		p.ours = b.execs.ours
 		p.watcher, err = execFilter(p.ours)
 	}

@@ -39,10 +39,10 @@ var errUnread = errors.New("its file can be executed but not read, so it is not 
 // follow completes an exec by the file that it leads to, and by what is started
 // in its place. The error is ENOENT, ENOTDIR or EACCES where the kernel finds no
 // file either.
-func follow(pid int, at execPlace, e *policies.Exec) error {
+func (f *execFiles) follow(pid int, at execPlace, e *policies.Exec) error {
 	searched := false // by a loader, among its libraries
 	for range maxFollowed {
-		head, target, err := headOf(pid, at)
+		head, target, err := f.headOf(pid, at)
 		switch {
 		case err != nil && searched && errors.Is(err, unix.ENOENT):
 			return nil
@@ -78,14 +78,19 @@ type execPlace struct {
 	name string
 }
 
-// headOf reads the beginning of the file that a process means, and the path of the
+// lookAt reads the beginning of the file that a process means, and the path of the
 // file itself.
-func headOf(pid int, at execPlace) (head []byte, target string, err error) {
-	fd, readable, err := openFor(pid, at.dir, at.name)
+func (f *execFiles) lookAt(pid int, at execPlace) (head []byte, target string, err error) {
+	fd, readable, err := f.openFor(pid, at.dir, at.name)
 	if err != nil {
 		return nil, "", err
 	}
 	defer unix.Close(fd)
+	return headOfOpen(fd, readable)
+}
+
+// headOfOpen is the same of a file that is open.
+func headOfOpen(fd int, readable bool) (head []byte, target string, err error) {
 	if target, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
 		return nil, "", err
 	}
@@ -114,7 +119,7 @@ func headOf(pid int, at execPlace) (head []byte, target string, err error) {
 var ownFile = regexp.MustCompile(`^(?:/proc/(?:self|thread-self)/(exe|fd/\d+)|/dev/(fd/\d+))$`)
 
 // openFor opens a file as a process would.
-func openFor(pid, dir int, name string) (fd int, readable bool, err error) {
+func (f *execFiles) openFor(pid, dir int, name string) (fd int, readable bool, err error) {
 	proc := fmt.Sprintf("/proc/%d/", pid)
 	if name == "" {
 		return openEither(func(flags uint64) (int, error) {
@@ -124,11 +129,13 @@ func openFor(pid, dir int, name string) (fd int, readable bool, err error) {
 	if own := ownFile.FindStringSubmatch(name); own != nil {
 		return openEither(func(flags uint64) (int, error) { return unix.Open(proc+own[1]+own[2], int(flags), 0) })
 	}
-	root, err := unix.Open(proc+"root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	root, own, err := f.rootOf(pid)
 	if err != nil {
 		return 0, false, err
 	}
-	defer unix.Close(root)
+	if own {
+		defer unix.Close(root)
+	}
 	const careful = unix.RESOLVE_NO_MAGICLINKS
 	if !strings.HasPrefix(name, "/") {
 		base := proc + "cwd"
@@ -188,11 +195,15 @@ func pathIn(root, dir int) (string, error) {
 	return name, nil
 }
 
+// isScript reports whether the kernel starts an interpreter for a file that begins
+// with head.
+func isScript(head []byte) bool { return bytes.HasPrefix(head, []byte("#!")) }
+
 // script is what the kernel starts for a file that begins with head, if that is a
 // script; nil if not. It is load_script of fs/binfmt_script.c, line by line: there
 // is one argument at most, and it holds all that follows.
 func script(e *policies.Exec, head []byte) *policies.Exec {
-	if !bytes.HasPrefix(head, []byte("#!")) {
+	if !isScript(head) {
 		return nil
 	}
 	var buf [scriptHead]byte // zeroes behind a short file, as in the kernel

@@ -37,6 +37,7 @@ type execView struct {
 	begun bool
 	file  *os.File // the listener
 	bell  *bell    // of the listener
+	files *execFiles
 	done  chan struct{}
 
 	closing atomic.Bool // the file is closed by us
@@ -129,8 +130,9 @@ func (b *Box) watchExecs(files []int) error {
 	return nil
 }
 
-// renew prepares for another init.
-func (v *execView) renew() {
+// renew prepares for another init, of a box whose files are looked at so.
+func (v *execView) renew(files *execFiles) {
+	v.files = files
 	v.begun, v.done = false, make(chan struct{})
 	v.closing.Store(false)
 }
@@ -143,6 +145,7 @@ func (v *execView) close() {
 		v.bell.Close()
 		<-v.done
 		v.file.Close()
+		v.files.close()
 	}
 }
 
@@ -238,7 +241,8 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 	call, at, readErr := readExec(n, m, bounds)
 	var fileErr error
 	if readErr == nil {
-		fileErr = follow(int(n.pid), at, &call)
+		v.files.enter(fd, n)
+		fileErr = v.files.follow(int(n.pid), at, &call)
 	}
 	missing := unix.Errno(0)
 	if errors.As(fileErr, &missing) && (missing == unix.ENOENT || missing == unix.ENOTDIR || missing == unix.EACCES) {

@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,6 +198,16 @@ func (b *Box) HasLeaves() bool { return b.group.v2 != "" }
 func (b *Box) LoseListener() {
 	b.kept.able = false // or another init would bring another
 	b.execs.close()
+}
+
+// KnownExecs ends the view of what the box executes, and returns the names that it
+// remembered.
+func (b *Box) KnownExecs() []string {
+	v := b.execs
+	v.closing.Store(true)
+	v.bell.Close()
+	<-v.done
+	return slices.Collect(maps.Keys(v.files.known))
 }
 
 // WithoutListeners has the host of a test show no execs.

@@ -1,0 +1,217 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+)
+
+// execFiles is how the files of one life of a box are looked at. Most programs
+// that a box starts are the host's, which it cannot write, and the same few over
+// and over: what such a name leads to is remembered for a moment.
+type execFiles struct {
+	// one says that all processes of the box have the same root and mounts, so
+	// that those of the first that asks can be kept.
+	one   bool
+	trees []string          // plan.unwritten
+	root  int               // of the box, or -1
+	dirs  map[string]int    // the trees that are open, by name
+	links map[string]string // to them, from the box's root
+	known map[string]knownFile
+}
+
+// knownFile is what a name leads to.
+type knownFile struct {
+	target string
+	head   []byte // of a script; nil for another file
+	until  time.Time
+}
+
+const (
+	// knownFor is how long a file is remembered. No box can change it, but the
+	// host may: by an upgrade of a package.
+	knownFor = time.Second
+
+	// Bounds of what is remembered of a box.
+	maxKnown     = 128
+	maxKnownName = 256
+)
+
+// newExecFiles is for a box with that plan. Where each command has mounts of its
+// own nothing can be kept: those of one that is gone fall apart, so that what was
+// mounted over a file does not hide it any more. A browser's sandbox may change
+// its root, chroot(2). No other process of a box may, see seccomp.go.
+func newExecFiles(p *plan, written ...string) *execFiles {
+	f := &execFiles{one: !p.nested && p.nests == 0, root: -1}
+	if f.one {
+		f.trees = p.unwritten(slices.DeleteFunc(written, func(s string) bool { return s == "" })...)
+	}
+	return f
+}
+
+// unwritten are the directories of programs that are the host's own and that no
+// process of the box can change: what lies in them, on the same mount, stays the
+// same for all of the box's life. The paths in written are of the host and are
+// written by boxes, as is what the box itself mounts writable: a tree that holds
+// one of them, or lies in one, is left out.
+func (p *plan) unwritten(written ...string) []string {
+	for _, m := range p.mounts {
+		if m.writable {
+			written = append(written, m.source)
+		}
+	}
+	for i, w := range written {
+		real, err := filepath.EvalSymlinks(w)
+		for ; errors.Is(err, fs.ErrNotExist); real, err = filepath.EvalSymlinks(w) {
+			w = filepath.Dir(w) // it will be made there
+		}
+		if err != nil {
+			return nil
+		}
+		written[i] = real
+	}
+	var trees []string
+	for _, m := range p.mounts {
+		dir := m.target
+		if m.dir && !m.writable && m.source == dir && policies.OfSystem(dir+"/x") && path.Dir(dir) == "/" &&
+			!slices.ContainsFunc(written, func(w string) bool { return w == "/" || within(w, dir) || within(dir, w) }) &&
+			!slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == dir && o.source != dir }) {
+			trees = append(trees, dir)
+		}
+	}
+	return trees
+}
+
+// enter opens what is kept of a box, by the first of its processes that asks.
+func (f *execFiles) enter(listener int, n *notification) {
+	if !f.one || f.root >= 0 {
+		return
+	}
+	root, err := openRoot(int(n.pid))
+	if err != nil {
+		return // each is asked for its own
+	}
+	// Whoever asked may be gone, and its number be another's, with the host's
+	// root. While it waits it is not.
+	if ioctlNow(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != nil {
+		unix.Close(root)
+		return
+	}
+	f.root, f.dirs, f.links, f.known = root, map[string]int{}, map[string]string{}, map[string]knownFile{}
+	if !closedMount(root) {
+		return
+	}
+	for _, name := range f.trees {
+		dir, err := unix.Openat2(root, name[1:], &unix.OpenHow{
+			Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+		})
+		switch {
+		case err != nil:
+		case closedMount(dir):
+			f.dirs[name] = dir
+		default:
+			unix.Close(dir)
+		}
+	}
+	// Where /bin is a link to /usr/bin, so it is in the box.
+	for _, name := range systemTrees {
+		to := make([]byte, unix.PathMax)
+		if n, err := unix.Readlinkat(root, name[1:], to); err == nil {
+			f.links[name] = path.Join("/", string(to[:n]))
+		}
+	}
+}
+
+// closedMount reports whether nobody can write by way of a mount.
+func closedMount(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
+}
+
+// close lets go what was kept.
+func (f *execFiles) close() {
+	for _, fd := range f.dirs {
+		unix.Close(fd)
+	}
+	if f.root >= 0 {
+		unix.Close(f.root)
+	}
+	f.root, f.dirs, f.links, f.known = -1, nil, nil, nil
+}
+
+// rootOf opens the root of a process. The caller must close what is its own.
+func (f *execFiles) rootOf(pid int) (fd int, own bool, err error) {
+	if f.root >= 0 {
+		return f.root, false, nil
+	}
+	fd, err = openRoot(pid)
+	return fd, true, err
+}
+
+func openRoot(pid int) (int, error) {
+	return unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// unwritten is the open tree in which a name lies, and the rest of the name; no
+// tree for a name that may mean what a box can change.
+func (f *execFiles) unwritten(name string) (dir int, rest string, ok bool) {
+	if len(f.dirs) == 0 || len(name) > maxKnownName || !policies.OfSystem(name) {
+		return -1, "", false
+	}
+	top, rest := firstName(name)
+	if to, linked := f.links[top]; linked {
+		top, rest = firstName(to + "/" + rest)
+	}
+	dir, ok = f.dirs[top]
+	return dir, rest, ok && rest != ""
+}
+
+// firstName parts "/usr/bin/true" into "/usr" and "bin/true".
+func firstName(name string) (top, rest string) {
+	top, rest, _ = strings.Cut(name[1:], "/")
+	return "/" + top, rest
+}
+
+// headOf is lookAt, or what that said of the name a moment ago. It is remembered
+// where the name, each link on the way and the file lie in one tree that no box
+// can write: what is mounted over a part of it is another mount, and a link that
+// leads out of it is not followed.
+func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, err error) {
+	dir, rest, ok := f.unwritten(at.name)
+	if !ok {
+		return f.lookAt(pid, at)
+	}
+	begun := time.Now()
+	if k, ok := f.known[at.name]; ok && begun.Before(k.until) {
+		return k.head, k.target, nil
+	}
+	fd, readable, err := openEither(func(flags uint64) (int, error) {
+		return unix.Openat2(dir, rest, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS})
+	})
+	if err != nil { // as for a link or a mount that leads elsewhere
+		return f.lookAt(pid, at)
+	}
+	defer unix.Close(fd)
+	if head, target, err = headOfOpen(fd, readable); err != nil {
+		return head, target, err
+	}
+	k := knownFile{target: target, until: begun.Add(knownFor)}
+	if isScript(head) {
+		k.head = head
+	}
+	if len(f.known) >= maxKnown {
+		clear(f.known)
+	}
+	f.known[at.name] = k
+	return head, target, nil
+}
