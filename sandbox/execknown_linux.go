@@ -71,6 +71,10 @@ func (p *plan) unwritten(written ...string) []string {
 		}
 	}
 	for i, w := range written {
+		w, err := filepath.Abs(w)
+		if err != nil {
+			return nil
+		}
 		real, err := filepath.EvalSymlinks(w)
 		for ; errors.Is(err, fs.ErrNotExist); real, err = filepath.EvalSymlinks(w) {
 			w = filepath.Dir(w) // it will be made there
@@ -101,8 +105,8 @@ func (f *execFiles) enter(listener int, n *notification) {
 	if err != nil {
 		return // each is asked for its own
 	}
-	// Whoever asked may be gone, and its number be another's, with the host's
-	// root. While it waits it is not.
+	// The process may be gone, and its number be another's, with the host's root.
+	// It is there as long as it waits for the answer.
 	if ioctlNow(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != nil {
 		unix.Close(root)
 		return
