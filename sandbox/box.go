@@ -598,25 +598,24 @@ func (c *Cmd) streams() bool {
 	return c.In != nil || c.Out != nil || c.Err != nil || c.Terminal != nil
 }
 
-// request is the command as the init takes it; its shell leaves its last directory
-// in the file last.
-func (c *Cmd) request(b *Box, id uint64, last string) *boxinit.Request {
+// request is the command as the init takes it.
+func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b)}
 	extra := c.Env
 	if c.Shell != "" {
 		r.Paths, r.Argv = []string{b.shell}, []string{path.Base(b.shell), "-c", c.Shell}
 		switch {
-		case !mayMove(c.Shell):
+		case !mayMove(c.Shell) || !b.follows():
 		case b.shell == plainShell:
-			r.Cwd = last
-			r.Argv[2] = plainCwd(r.Cwd) + c.Shell
+			r.Flags |= boxinit.FlagDir
+			r.Argv[2] = plainCwd + c.Shell
 		default:
-			r.Cwd = last
+			r.Flags |= boxinit.FlagDir
 			extra = maps.Clone(extra)
 			if extra == nil {
 				extra = map[string]string{}
 			}
-			extra["BASH_ENV"], extra["BELLJAR_CWD"] = cwdScript, r.Cwd
+			extra["BASH_ENV"] = cwdScript
 		}
 	}
 	r.Env = c.Environ
@@ -690,6 +689,14 @@ func candidates(name string, env []string) []string {
 		}
 	}
 	return paths
+}
+
+// follows reports whether shells of the box may have the descriptors on which they
+// report their last directory. The limit on open files is above that unless an
+// operator chose one that hardly any program can work with.
+func (b *Box) follows() bool {
+	most := b.grant.Limits().OpenFiles
+	return most == 0 || most > boxinit.DirFile+1
 }
 
 // mayMove reports whether a script may end in another directory than it began
@@ -1000,6 +1007,8 @@ func (b *Box) explainFailure(r boxinit.Reply, c *Cmd, req *boxinit.Request) erro
 	switch errno := r.Errno; {
 	case r.Step == boxinit.StepDirectory:
 		return &Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
+	case r.Step == boxinit.StepClone && errno == unix.EMFILE:
+		return &Refusal{Message: "the box runs as many commands as its open_files limit allows; wait for some to end", Err: errno}
 	case errno == unix.EAGAIN:
 		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
 	case r.Step == boxinit.StepDomain:

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
 	images "belljar.dev/sandbox/image"
 )
 
@@ -63,10 +64,10 @@ const plainShell = "/bin/sh"
 
 // plainCwd begins a script for a plain shell that may end in another directory
 // than it began in: in the same line, so that the script's own are counted as
-// they are. (dash(1) and busybox run an EXIT trap with the script's status.)
-func plainCwd(file string) string {
-	return `trap '{ pwd -P >` + file + `; } 2>/dev/null' EXIT; `
-}
+// they are. (dash(1) and busybox run an EXIT trap with the script's status. They
+// take descriptors of one digit only, so the other is opened by its link in /proc,
+// and what the script starts inherits it.)
+var plainCwd = fmt.Sprintf("trap '{ pwd -P >/proc/self/fd/%d; } 2>/dev/null' EXIT; ", boxinit.DirFile)
 
 // imageEnv is what of an image's environment holds in a box: not what says
 // where this box's own places are, nor what a shell would run before a script.
@@ -78,7 +79,7 @@ func imageEnv(tree *images.Tree) map[string]string {
 	for _, e := range tree.Runtime.Env {
 		name, value, _ := strings.Cut(e, "=")
 		switch name {
-		case "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "XDG_RUNTIME_DIR", "BASH_ENV", "ENV", "BELLJAR_CWD", "PWD", "OLDPWD":
+		case "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "XDG_RUNTIME_DIR", "BASH_ENV", "ENV", "PWD", "OLDPWD":
 		default:
 			env[name] = value
 		}

@@ -26,7 +26,6 @@ import (
 type Job struct {
 	box     *Box
 	wire    uint64 // number on the wire to the init
-	last    string // file in which its shell leaves its last directory
 	command string
 	grant   policies.Grant
 	started time.Time
@@ -91,7 +90,7 @@ type stopRequest struct {
 
 func newJob(b *Box, wire uint64) *Job {
 	return &Job{
-		box: b, wire: wire, last: cwdFile(),
+		box: b, wire: wire,
 		replies: make(chan boxinit.Reply, 2), stop: make(chan stopRequest, 1), extend: make(chan time.Duration, 1),
 		done: make(chan struct{}),
 	}
@@ -226,7 +225,7 @@ func (j *Job) launch(c *Cmd) error {
 		j.abandon()
 		return err
 	}
-	r, err := j.request(c, c.request(j.box, j.wire, j.last), files)
+	r, err := j.request(c, c.request(j.box, j.wire), files)
 	if err != nil {
 		j.abandon()
 		return err

@@ -446,24 +446,67 @@ func TestCommandWithoutDomain(t *testing.T) {
 	}
 }
 
-// A job cannot say in which directory a later command runs: it would write that
-// where the shells of commands leave their last directory, before they do.
-func TestJobMovesNoCommand(t *testing.T) {
-	b, _ := openBox(t, grant(t))
+// forgeDir defines two functions that say /usr wherever a shell could report the
+// directory that it ends in: in files of the box, and through the descriptors of all
+// processes. They leave out the shell that they run in.
+const forgeDir = `shopt -s nullglob
+files() { for f in /run/user/.[!.]* /run/user/* /tmp/.cwd* /dev/shm/*; do echo /usr >"$f"; done 2>/dev/null; }
+descriptors() { for f in /proc/[0-9]*/fd/*; do [[ $f == /proc/$$/* || $f == /proc/$BASHPID/* || $f == */[012] ]] || echo /usr >"$f"; done 2>/dev/null; }
+`
+
+// No job says in which directory a later command runs: each shell reports its last
+// directory on a descriptor that no other command can open.
+func TestJobMovesNoCommand(t *testing.T) { testJobMoves(t, 99, 100) }
+
+// Nor where commands are parted by namespaces.
+func TestJobMovesNoCommandByNamespace(t *testing.T) { testJobMoves(t, 0, 20) }
+
+func testJobMoves(t *testing.T, landlock, few int) {
+	t.Helper()
+	s, _ := world(t)
+	s.SetLandlock(landlock)
+	b, err := s.Open(t.Context(), "box", grant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(c sandbox.Cmd) string {
+		t.Helper()
+		c.Grant, c.Timeout = b.Grant(), time.Minute
+		r, err := b.Run(t.Context(), c)
+		if err != nil || r.Status != sandbox.Exited {
+			t.Fatalf("%q: %v, %v", c.Shell, r.Status, err)
+		}
+		return r.Dir
+	}
+	ways := []sandbox.Cmd{{}, {Env: map[string]string{"A": "b"}}, {Stdin: []byte("input")}} // the first by a warm shell
+	// A command says of itself what it likes, and so does what it started.
+	for i, c := range ways {
+		c.Shell = "cd /tmp; trap - EXIT; bash -c " + quoted([]string{forgeDir + "descriptors"}) + "; :"
+		if got := run(c); got != "/usr" {
+			t.Errorf("way %d: what the command started says /usr, and the directory is %q", i, got)
+		}
+	}
 	said := newToldLine()
 	j, err := b.Start(t.Context(), sandbox.Cmd{
-		Grant: b.Grant(), Background: true, Timeout: time.Minute, Record: said,
-		Shell: `umask 222; for i in {1..64}; do echo /usr >/run/user/.cwd-$i; done; echo ready; exec sleep 1000`,
+		Grant: b.Grant(), Background: true, Timeout: time.Hour, Record: said,
+		Shell: forgeDir + "while :; do files; done &\nwhile :; do descriptors; done &\necho ready; wait",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.Kill(0)
 	<-said.line
-	for _, env := range []map[string]string{nil, {"A": "b"}} { // by a warm shell, and by another
-		r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "cd /tmp", Env: env, Timeout: time.Minute})
-		if err != nil || r.Dir != "/tmp" {
-			t.Errorf("after cd /tmp the directory is %q, %v", r.Dir, err)
+	left, random := testenv.Cases(t, few)
+	forged := 0
+	for n := range left {
+		c := ways[random.IntN(len(ways))]
+		c.Shell = fmt.Sprintf("for ((i = %d; i > 0; i--)); do :; done; cd /tmp", random.IntN(3000))
+		if got := run(c); got != "/tmp" {
+			forged++
+			t.Logf("case %d: after cd /tmp the directory is %q", n, got)
 		}
+	}
+	if forged > 0 || j.Status() != sandbox.Running {
+		t.Errorf("a job moved %d of %d later commands; it is %v", forged, left, j.Status())
 	}
 }

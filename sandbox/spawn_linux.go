@@ -390,15 +390,22 @@ func boxFiles(shell string) map[string]string {
 }
 
 // cwdScript is sourced by every shell of a box before it runs its text
-// (bash(1), BASH_ENV): when the shell ends by itself it leaves its directory
-// in the file that the init named. The text of the command stays untouched,
+// (bash(1), BASH_ENV): when the shell ends by itself it reports its directory on
+// the descriptor that the init gave it. The text of the command stays untouched,
 // so its line numbers and errors are its own.
 const (
 	cwdScript = "/etc/belljar.bash"
-	cwdText   = `trap "{ builtin pwd -P >'$BELLJAR_CWD'; } 2>/dev/null" EXIT
-unset BASH_ENV BELLJAR_CWD
-: bash
-`
+	cwdText   = keepDir + tellDir + "unset BASH_ENV\n: bash\n"
+)
+
+// keepDir moves that descriptor, boxinit.DirFile, to the next number, where it is
+// closed for what the shell executes: a program finds no descriptor that it did
+// not ask for. Bash has no word for that. But it keeps what a redirection covers in
+// a copy that is, from 10 on, and a copy of the copy is too (bash: redir.c,
+// add_undo_redirect).
+const (
+	keepDir = "{ exec 62>&10; } 61>&-\nexec 61>&-\n"
+	tellDir = "trap '{ builtin pwd -P >&62; } 2>/dev/null' EXIT\n"
 )
 
 // boxEnv is the environment of a box's commands: built, never inherited. What

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"regexp"
@@ -39,15 +38,15 @@ const (
 // until the end of the file, and says on descriptor 4 that it begins. Both are
 // closed then. The name is the one that bash itself gives to what came with
 // -c, and ": bash" makes $_ what it would be.
-const warmMain = `unset -v BASH_EXECUTION_STRING; . /dev/fd/3; [[ -v BASH_EXECUTION_STRING ]] || exit 127; ` +
+const warmMain = keepDir + `unset -v BASH_EXECUTION_STRING; . /dev/fd/3; [[ -v BASH_EXECUTION_STRING ]] || exit 127; ` +
 	`printf r >&4; exec 3<&- 4>&-; SECONDS=0; eval ": bash;$BASH_EXECUTION_STRING"`
 
 // warmText is what a warm shell is sent: where to go, and its script.
-func warmText(dir, file, script string) string {
+func warmText(dir, script string) string {
 	// What it says of a failure stays unread.
 	text := "builtin cd -P -- " + quote(dir) + " || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
-	if file != "" {
-		text += `trap "{ builtin pwd -P >'` + file + `'; } 2>/dev/null" EXIT` + "\n"
+	if mayMove(script) {
+		text += tellDir
 	}
 	text += "BASH_EXECUTION_STRING=" + quote(script) + "\n"
 	// As a function it is read whole and not run: one that bash cannot read so
@@ -82,7 +81,7 @@ func (c *Cmd) warms() bool {
 // way.
 func (b *Box) warmSoon(j *Job) {
 	switch {
-	case b.sup.cfg.Cold:
+	case b.sup.cfg.Cold || !b.follows():
 	case j.Status() != Running:
 		b.warmUp()
 	default:
@@ -150,7 +149,7 @@ func (w *warmShell) start() error {
 		return fmt.Errorf("make pipe: %w", err)
 	}
 	req := &boxinit.Request{
-		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt, ID: j.wire, Dir: "/tmp", Cwd: j.last, Env: j.box.env,
+		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt | boxinit.FlagDir, ID: j.wire, Dir: "/tmp", Env: j.box.env,
 		Paths: []string{shellPath}, Argv: []string{"bash", "-c", warmMain},
 	}
 	if j.box.nested {
@@ -164,12 +163,6 @@ func (w *warmShell) start() error {
 	}
 	return err
 }
-
-// cwdFile is where the shell of a command leaves its last directory: under a name
-// that no other command of the box can know, and write there before, which would
-// say where the next one runs. One that looks for it all the time can still write
-// between the shell and the init.
-func cwdFile() string { return boxRun + "/.cwd-" + rand.Text() }
 
 // startWarm gives the command to the warm shell. Without one, or if it is no
 // more, there is neither a job nor an error, and nothing was run.
@@ -235,11 +228,7 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 // which it is the account then.
 func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 	j := w.job
-	file := ""
-	if mayMove(c.Shell) {
-		file = j.last
-	}
-	text := warmText(c.dir(j.box), file, c.Shell)
+	text := warmText(c.dir(j.box), c.Shell)
 	n, err := writeNow(w.control.fd, []byte(text))
 	if n = max(n, 0); n < len(text) && (err == nil || errors.Is(err, unix.EAGAIN)) {
 		f := w.control.wait()

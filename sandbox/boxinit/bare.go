@@ -29,7 +29,6 @@ const (
 )
 
 const (
-	cwdBytes    = 64
 	childStack  = 64 << 10
 	ownStack    = 32 << 10
 	maxNested   = 32 << 10
@@ -83,7 +82,7 @@ type bareCommand struct {
 	pid    uintptr // 0: the place is free
 	nested bool    // the pid is that of a process 1, which tells the end itself
 	unsaid bool
-	cwd    [cwdBytes]byte
+	dir    uintptr // its shell reports its last directory there; noFile: it does not
 }
 
 // bareStart is what a child needs to become a command, and where it says why
@@ -91,6 +90,7 @@ type bareCommand struct {
 type bareStart struct {
 	flags, paths    uint32 // the paths begin the pointers
 	dir, argv, envp uintptr
+	tell            uintptr // where its shell reports its last directory, or noFile
 	step            uint32
 	errno           syscall.Errno
 }
@@ -126,6 +126,7 @@ const (
 	pollIn          = 1
 	noFile          = ^uintptr(0)
 	atCwd           = ^uintptr(99) // AT_FDCWD
+	setFD           = 2            // F_SETFD, fcntl(2)
 )
 
 //go:norace
@@ -368,6 +369,17 @@ func bareClose() {
 	b.nfiles = 0
 }
 
+// bareCloseOne closes a descriptor, if there is one.
+//
+//go:norace
+//go:nocheckptr
+func bareCloseOne(fd *uintptr) {
+	if *fd != noFile {
+		_, _ = sys(syscall.SYS_CLOSE, *fd, 0, 0, 0, 0)
+		*fd = noFile
+	}
+}
+
 //go:norace
 //go:nocheckptr
 func bareAnswer(n int) {
@@ -487,8 +499,6 @@ func bareStartCommand(head *requestHead, n int) {
 	c.flags, c.paths, c.step, c.errno = head.flags, head.paths, 0, 0
 	c.dir = address(&b.message[at])
 	at = bareSkip(at, n)
-	cwd := at
-	at = bareSkip(at, n)
 	next := 0
 	for i := uint32(0); i < head.paths+head.argc+head.envc; i++ {
 		if i == head.paths {
@@ -507,11 +517,15 @@ func bareStartCommand(head *requestHead, n int) {
 
 	k := &b.commands[place]
 	k.id, k.nested = head.id, head.flags&FlagNested != 0
-	for i := range k.cwd {
-		k.cwd[i] = b.message[cwd+i]
-		if k.cwd[i] == 0 {
-			break
+	k.dir, c.tell = noFile, noFile
+	if head.flags&FlagDir != 0 {
+		// What a command leaves there is of bounded length, and neither end waits.
+		var ends [2]int32
+		if _, errno := sys(syscall.SYS_PIPE2, uintptr(unsafe.Pointer(&ends)), syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0, 0, 0); errno != 0 {
+			bareFail(head.id, StepClone, errno)
+			return
 		}
+		k.dir, c.tell = uintptr(ends[0]), uintptr(ends[1])
 	}
 	// The kernel's first choice when memory runs out is a child; a score can be
 	// raised and taken back without privilege (proc_pid_oom_score_adj(5)).
@@ -525,13 +539,17 @@ func bareStartCommand(head *requestHead, n int) {
 		pid = bareClone(head.flags)
 	}
 	bareScore('0')
+	bareCloseOne(&c.tell)
 	switch errno := -pid; {
 	case errno < 4096:
+		bareCloseOne(&k.dir)
 		bareFail(head.id, StepClone, syscall.Errno(errno))
 	case k.nested:
+		bareCloseOne(&k.dir) // the copy of us has its own
 		k.pid = pid
 	case c.errno != 0:
 		_, _ = sys(syscall.SYS_WAIT4, pid, 0, 0, 0, 0)
+		bareCloseOne(&k.dir)
 		bareFail(head.id, c.step, c.errno)
 	default:
 		bareStarted(k, pid, head.flags)
@@ -605,6 +623,7 @@ func bareNest(k *bareCommand) {
 		exit(0)
 	}
 	bareClose()
+	bareCloseOne(&b.start.tell)
 	bareSay(&replyHead{op: OpStarted, id: k.id, pid: pid}, 0)
 	for {
 		var info [128]byte // struct signalfd_siginfo, which begins with the number
@@ -762,6 +781,13 @@ func bareChild() {
 	for i := 0; i < bareGiven(c.flags); i++ {
 		_, _ = sys(syscall.SYS_DUP3, b.files[i], uintptr(i), 0, 0, 0)
 	}
+	switch c.tell { // which is younger than those, and has a higher number
+	case noFile:
+	case DirFile: // by chance; dup3(2) would refuse
+		_, _ = sys(syscall.SYS_FCNTL, DirFile, setFD, 0, 0, 0)
+	default:
+		_, _ = sys(syscall.SYS_DUP3, c.tell, DirFile, 0, 0, 0)
+	}
 	if c.flags&FlagTTY != 0 {
 		_, _ = sys(syscall.SYS_IOCTL, 0, syscall.TIOCSCTTY, 0, 0, 0)
 	}
@@ -844,33 +870,23 @@ func bareEnd(c *bareCommand, what Op, pid uintptr, status int32, usage *syscall.
 	bareSay(&r, bareLastDir(c))
 }
 
-// bareLastDir reads the directory that a shell left in its file, into the
-// place behind a reply. A command can write there what it likes: it chooses
-// the directory of the next one anyway.
+// bareLastDir reads what the command's shell reported as its last directory, into
+// the place behind a reply. Nobody but the command and what it started has the
+// other end: each command is in a domain or a namespace of its own, where no other
+// can open its descriptors. The command can write there what it likes, since it
+// chooses the directory of the next one anyway.
 //
 //go:norace
 //go:nocheckptr
 func bareLastDir(c *bareCommand) uintptr {
-	if c.cwd[0] == 0 {
+	if c.dir == noFile {
 		return 0
 	}
-	const flags = syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
-	fd, errno := sys(syscall.SYS_OPENAT, atCwd, address(&c.cwd[0]), flags, 0, 0)
-	if errno == syscall.ENOENT {
-		return 0
-	}
-	_, _ = sys(syscall.SYS_UNLINKAT, atCwd, address(&c.cwd[0]), 0, 0, 0)
+	n, errno := sys(syscall.SYS_READ, c.dir, address(&bare.reply[replySize]), MaxDir+1, 0, 0)
 	if errno != 0 {
-		return 0
+		n = 0
 	}
-	var info syscall.Stat_t
-	n := uintptr(0)
-	if _, errno = sys(syscall.SYS_FSTAT, fd, uintptr(unsafe.Pointer(&info)), 0, 0, 0); errno == 0 && info.Mode&syscall.S_IFMT == syscall.S_IFREG {
-		if n, errno = sys(syscall.SYS_READ, fd, address(&bare.reply[replySize]), MaxDir+1, 0, 0); errno != 0 {
-			n = 0
-		}
-	}
-	_, _ = sys(syscall.SYS_CLOSE, fd, 0, 0, 0, 0)
+	bareCloseOne(&c.dir)
 	return n
 }
 

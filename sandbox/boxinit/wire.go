@@ -57,9 +57,16 @@ const (
 	FlagTTY                 // descriptors 0-2 are a terminal, to become the controlling one
 	FlagControl             // descriptors 3 and 4 are given too
 	FlagPrompt              // OpStarted is said at once, however soon it ends
+	FlagDir                 // its shell reports its last directory on DirFile
 )
 
-// requestHead begins a request. Behind it stand Dir, Cwd, Paths, Argv and Env,
+// DirFile is the descriptor of a command with FlagDir on which its shell reports
+// the directory that it ends in: a pipe, made for this command alone. What bash(1)
+// and programs open for themselves has lower numbers, and a table of 64
+// descriptors costs a process nothing (kernel: NR_OPEN_DEFAULT).
+const DirFile = 61
+
+// requestHead begins a request. Behind it stand Dir, Paths, Argv and Env,
 // each ended by a NUL.
 type requestHead struct {
 	op                Op
@@ -78,7 +85,6 @@ type Request struct {
 	ID     uint64
 	Signal syscall.Signal // OpSignal
 	Dir    string         // OpStart: working directory
-	Cwd    string         // OpStart: file in which a shell leaves its last directory, "" for none; at most 63 bytes
 	Paths  []string       // OpStart: the program; the first that can be executed
 	Argv   []string
 	Env    []string
@@ -103,7 +109,6 @@ func (r *Request) Encode() ([]byte, error) {
 		text = append(append(text, s...), 0)
 	}
 	add(r.Dir)
-	add(r.Cwd)
 	for _, list := range [][]string{r.Paths, r.Argv, r.Env} {
 		for _, s := range list {
 			add(s)
@@ -112,8 +117,6 @@ func (r *Request) Encode() ([]byte, error) {
 	switch {
 	case nul:
 		return nil, fmt.Errorf("a NUL in a path, argument or variable: %w", syscall.EINVAL)
-	case len(r.Cwd) >= cwdBytes:
-		return nil, fmt.Errorf("file %q: %w", r.Cwd, syscall.ENAMETOOLONG)
 	case len(text) > MaxMessage:
 		return nil, fmt.Errorf("message of %d bytes, limit %d: %w", len(text), MaxMessage, syscall.EMSGSIZE)
 	}
