@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/boxinit"
 )
 
 // TestRun goes both ways: each script in a new shell, and in one that waited
@@ -132,6 +134,56 @@ func TestRunStdinEnvDir(t *testing.T) {
 	}
 	if r, _ := shell(t, b, "cd /tmp; exec true"); r.Dir != "" {
 		t.Errorf("last directory after exec is %q, want none", r.Dir)
+	}
+}
+
+// However many commands run at once, each reports the directory of its own shell.
+func TestManyLastDirectories(t *testing.T) {
+	const many = 2 * boxinit.DirFile // the numbers of the init's descriptors pass that one
+	b, _ := openCold(t, grant(t))
+	if r, out := shell(t, b, "mkfifo /tmp/go; mkdir /tmp/{1.."+strconv.Itoa(many)+"}"); r.Code != 0 {
+		t.Fatal(out)
+	}
+	var jobs []*sandbox.Job
+	for n := range many {
+		j, err := b.Start(t.Context(), sandbox.Cmd{
+			Grant: b.Grant(), Timeout: time.Minute, Shell: fmt.Sprintf("read -r </tmp/go; cd /tmp/%d; exit $(ls /proc/self/fd | wc -l)", n+1),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Kill(0)
+		jobs = append(jobs, j)
+	}
+	feeder, err := b.Start(t.Context(), sandbox.Cmd{
+		Grant: b.Grant(), Timeout: time.Minute, Shell: fmt.Sprintf("exec 3<>/tmp/go; for ((i = 0; i < %d; i++)); do echo; done >&3; exec sleep 60", many),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feeder.Kill(0)
+	for n, j := range jobs {
+		r, err := j.Wait(t.Context())
+		if want := fmt.Sprintf("/tmp/%d", n+1); err != nil || r.Dir != want || r.Code != 4 {
+			t.Errorf("the shell that ended in %s reports %q, %v; its programs have %d descriptors, want 4", want, r.Dir, err, r.Code)
+		}
+	}
+}
+
+// Where the limit on open files is below the number of that descriptor, commands
+// run as ever, and nothing is reported.
+func TestFewOpenFiles(t *testing.T) {
+	for limit, want := range map[int]string{boxinit.DirFile + 1: "", boxinit.DirFile + 2: "/tmp"} {
+		b, _ := openBox(t, policytest.GrantWith(t, fmt.Sprintf("open_files: %d", limit)))
+		for _, env := range []map[string]string{nil, {"A": "b"}, nil} {
+			r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "cd /tmp; echo out", Env: env, Timeout: time.Minute})
+			if out := read(t, r.Output); err != nil || r.Dir != want || out != "out\n" {
+				t.Errorf("with %d open files: got %q in %q, %v, want %q", limit, out, r.Dir, err, want)
+			}
+			if want != "" && !b.WaitWarm() {
+				t.Error("there is no warm shell")
+			}
+		}
 	}
 }
 

@@ -451,7 +451,7 @@ func TestCommandWithoutDomain(t *testing.T) {
 // processes. They leave out the shell that they run in.
 const forgeDir = `shopt -s nullglob
 files() { for f in /run/user/.[!.]* /run/user/* /tmp/.cwd* /dev/shm/*; do echo /usr >"$f"; done 2>/dev/null; }
-descriptors() { for f in /proc/[0-9]*/fd/*; do [[ $f == /proc/$$/* || $f == /proc/$BASHPID/* || $f == */[012] ]] || echo /usr >"$f"; done 2>/dev/null; }
+descriptors() { for f in /proc/[0-9]*/fd/[0-9][0-9]*; do [[ $f == /proc/$$/* || $f == /proc/$BASHPID/* ]] || echo /usr >"$f"; done 2>/dev/null; }
 `
 
 // No job says in which directory a later command runs: each shell reports its last

@@ -404,7 +404,7 @@ const (
 // a copy that is, from 10 on, and a copy of the copy is too (bash: redir.c,
 // add_undo_redirect).
 const (
-	keepDir = "{ exec 62>&10; } 61>&-\nexec 61>&-\n"
+	keepDir = "{ exec 62>&10; } 61>&-; exec 61>&-; "
 	tellDir = "trap '{ builtin pwd -P >&62; } 2>/dev/null' EXIT\n"
 )
 
