@@ -110,12 +110,17 @@ type ground struct {
 	limits    sandbox.Limits
 	addresses []string // of the host, loopback aside
 	door      bool     // the profile has a way out
+	signals   bool     // the host claims that no command signals another of its box
 }
 
 // held reports whether the host claims to hold a limit in any way.
 func held(l policies.Limit) func(*ground) bool {
 	return func(g *ground) bool { return g.limits[l] != sandbox.NotHeld }
 }
+
+// signalsApart asks for a host that claims to keep signals from other commands of
+// the box.
+func signalsApart(g *ground) bool { return g.signals }
 
 // inGit asks for a repository in which a box can write.
 func inGit(g *ground) bool { return g.git && g.workspace == policies.AccessWrite }

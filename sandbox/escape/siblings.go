@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -61,111 +62,111 @@ func contacts() []contact {
 	}
 	return []contact{
 		// Memory.
-		{"read its memory", toSibling(func(v *Victim) (string, error) { return throughMem(v, unix.O_RDONLY) })},
-		{"write its memory", toSibling(func(v *Victim) (string, error) { return throughMem(v, unix.O_RDWR) })},
-		{"read its memory by a thread's file", toSibling(func(v *Victim) (string, error) {
+		{name: "read its memory", try: toSibling(func(v *Victim) (string, error) { return throughMem(v, unix.O_RDONLY) })},
+		{name: "write its memory", try: toSibling(func(v *Victim) (string, error) { return throughMem(v, unix.O_RDWR) })},
+		{name: "read its memory by a thread's file", try: toSibling(func(v *Victim) (string, error) {
 			return fmt.Sprint("task/", v.Pid, "/mem"), open(inProc(v.Pid, fmt.Sprint("task/", v.Pid, "/mem")), unix.O_RDONLY)
 		})},
-		{"process_vm_readv", toSibling(func(v *Victim) (string, error) { return readsMemory(v.Pid, v.At) })},
-		{"process_vm_writev", toSibling(func(v *Victim) (string, error) {
+		{name: "process_vm_readv", try: toSibling(func(v *Victim) (string, error) { return readsMemory(v.Pid, v.At) })},
+		{name: "process_vm_writev", try: toSibling(func(v *Victim) (string, error) {
 			local := []unix.Iovec{{Base: unsafe.StringData(v.Token), Len: 8}}
 			_, err := unix.ProcessVMWritev(v.Pid, local, []unix.RemoteIovec{{Base: uintptr(v.At), Len: 8}}, 0)
 			return "process_vm_writev", err
 		})},
-		{"trace it", toSibling(func(v *Victim) (string, error) {
+		{name: "trace it", try: toSibling(func(v *Victim) (string, error) {
 			if _, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(v.Pid), 0, 0, 0, 0); errno != 0 {
 				return "", fmt.Errorf("ptrace: %w", errno)
 			}
 			return "PTRACE_SEIZE", nil // which ends with this thread
 		})},
-		{"read where its memory is", shows("maps", "smaps", "smaps_rollup", "numa_maps", "auxv")},
-		{"read its page table", shows("pagemap")},
-		{"list its mapped files", lists("map_files")},
-		{"move its pages", calls("move_pages", unix.SYS_MOVE_PAGES, func(v *Victim) [5]uintptr { return [5]uintptr{uintptr(v.Pid)} })},
-		{"find its locks", toSibling(func(v *Victim) (string, error) {
+		{name: "read where its memory is", try: shows("maps", "smaps", "smaps_rollup", "numa_maps", "auxv")},
+		{name: "read its page table", try: shows("pagemap")},
+		{name: "list its mapped files", try: lists("map_files")},
+		{name: "move its pages", try: calls("move_pages", unix.SYS_MOVE_PAGES, func(v *Victim) [5]uintptr { return [5]uintptr{uintptr(v.Pid)} })},
+		{name: "find its locks", try: toSibling(func(v *Victim) (string, error) {
 			var head, size uintptr
 			return works("get_robust_list", unix.SYS_GET_ROBUST_LIST, uintptr(v.Pid), uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&size)))(nil)
 		})},
-		{"forget which of its pages it used", file("clear_refs", unix.O_WRONLY)},
-		{"choose what its core would hold", file("coredump_filter", unix.O_WRONLY)},
+		{name: "forget which of its pages it used", try: file("clear_refs", unix.O_WRONLY)},
+		{name: "choose what its core would hold", try: file("coredump_filter", unix.O_WRONLY)},
 
 		// Environment and arguments.
-		{"read its environment", shows("environ")},
-		{"read its arguments", shows("cmdline")},
-		{"read its state", shows("stat", "status", "statm", "sched", "schedstat", "limits", "cgroup", "mountinfo")},
-		{"read what it does", shows("syscall", "personality", "io", "timers")},
+		{name: "read its environment", try: shows("environ")},
+		{name: "read its arguments", try: shows("cmdline")},
+		{name: "read its state", try: shows("stat", "status", "statm", "sched", "schedstat", "limits", "cgroup", "mountinfo")},
+		{name: "read what it does", try: shows("syscall", "personality", "io", "timers")},
 
 		// Descriptors.
-		{"list its descriptors", toSibling(func(v *Victim) (string, error) {
+		{name: "list its descriptors", try: toSibling(func(v *Victim) (string, error) {
 			entries, err := os.ReadDir(inProc(v.Pid, "fd"))
 			if err == nil && len(entries) == 0 {
 				err = errors.New("none")
 			}
 			return "fd", err
 		})},
-		{"follow its descriptors", link("fd/1")},
-		{"open its output", file("fd/1", unix.O_WRONLY)},
-		{"open its errors", file("fd/2", unix.O_WRONLY)},
-		{"read what its descriptors are", shows("fdinfo/1")},
-		{"pidfd_getfd", pidfd("pidfd_getfd", func(fd int) error {
+		{name: "follow its descriptors", try: link("fd/1")},
+		{name: "open its output", try: file("fd/1", unix.O_WRONLY)},
+		{name: "open its errors", try: file("fd/2", unix.O_WRONLY)},
+		{name: "read what its descriptors are", try: shows("fdinfo/1")},
+		{name: "pidfd_getfd", try: pidfd("pidfd_getfd", func(fd int) error {
 			_, err := unix.PidfdGetfd(fd, 1, 0)
 			return err
 		})},
-		{"compare descriptors", calls("kcmp", unix.SYS_KCMP, func(v *Victim) [5]uintptr {
+		{name: "compare descriptors", try: calls("kcmp", unix.SYS_KCMP, func(v *Victim) [5]uintptr {
 			const kcmpFiles = 2
 			return [5]uintptr{uintptr(v.Pid), uintptr(v.Pid), kcmpFiles}
 		})},
 
 		// Its place.
-		{"follow its working directory", link("cwd")},
-		{"follow its root", link("root")},
-		{"follow its program", link("exe")},
-		{"open its program", file("exe", unix.O_RDONLY)},
-		{"follow its namespaces", link("ns/mnt")},
-		{"list its threads", lists("task")},
+		{name: "follow its working directory", try: link("cwd")},
+		{name: "follow its root", try: link("root")},
+		{name: "follow its program", try: link("exe")},
+		{name: "open its program", try: file("exe", unix.O_RDONLY)},
+		{name: "follow its namespaces", try: link("ns/mnt")},
+		{name: "list its threads", try: lists("task")},
 
 		// Signals.
-		{"signal it", toSibling(func(v *Victim) (string, error) { return "kill", send(v.Pid, quietSignal) })},
-		{"signal its group", toSibling(func(v *Victim) (string, error) { return "kill", send(-v.Pid, quietSignal) })},
-		{"signal its thread", calls("tgkill", unix.SYS_TGKILL, func(v *Victim) [5]uintptr {
+		{name: "signal it", signal: true, try: toSibling(func(v *Victim) (string, error) { return "kill", send(v.Pid, quietSignal) })},
+		{name: "signal its group", signal: true, try: toSibling(func(v *Victim) (string, error) { return "kill", send(-v.Pid, quietSignal) })},
+		{name: "signal its thread", signal: true, try: calls("tgkill", unix.SYS_TGKILL, func(v *Victim) [5]uintptr {
 			return [5]uintptr{uintptr(v.Pid), uintptr(v.Pid), uintptr(quietSignal)}
 		})},
-		{"signal its thread by one number", calls("tkill", unix.SYS_TKILL, func(v *Victim) [5]uintptr { return [5]uintptr{uintptr(v.Pid), uintptr(quietSignal)} })},
-		{"queue a signal", toSibling(func(v *Victim) (string, error) {
+		{name: "signal its thread by one number", signal: true, try: calls("tkill", unix.SYS_TKILL, func(v *Victim) [5]uintptr { return [5]uintptr{uintptr(v.Pid), uintptr(quietSignal)} })},
+		{name: "queue a signal", signal: true, try: toSibling(func(v *Victim) (string, error) {
 			info := queued()
 			return works("rt_sigqueueinfo", unix.SYS_RT_SIGQUEUEINFO, uintptr(v.Pid), uintptr(quietSignal), uintptr(unsafe.Pointer(&info)))(nil)
 		})},
-		{"queue a signal for its thread", toSibling(func(v *Victim) (string, error) {
+		{name: "queue a signal for its thread", signal: true, try: toSibling(func(v *Victim) (string, error) {
 			info := queued()
 			return works("rt_tgsigqueueinfo", unix.SYS_RT_TGSIGQUEUEINFO, uintptr(v.Pid), uintptr(v.Pid), uintptr(quietSignal), uintptr(unsafe.Pointer(&info)))(nil)
 		})},
-		{"signal it by a descriptor", pidfd("pidfd_send_signal", func(fd int) error { return unix.PidfdSendSignal(fd, quietSignal, nil, 0) })},
+		{name: "signal it by a descriptor", signal: true, try: pidfd("pidfd_send_signal", func(fd int) error { return unix.PidfdSendSignal(fd, quietSignal, nil, 0) })},
 
 		// How it is run.
-		{"have it killed first for memory", file("oom_score_adj", unix.O_WRONLY)},
-		{"set its limits", toSibling(func(v *Victim) (string, error) {
+		{name: "have it killed first for memory", try: file("oom_score_adj", unix.O_WRONLY)},
+		{name: "set its limits", try: toSibling(func(v *Victim) (string, error) {
 			var old unix.Rlimit
 			if err := unix.Prlimit(v.Pid, unix.RLIMIT_NOFILE, nil, &old); err != nil {
 				return "", fmt.Errorf("prlimit64: %w", err)
 			}
 			return "prlimit64", unix.Prlimit(v.Pid, unix.RLIMIT_NOFILE, &old, nil)
 		})},
-		{"renice it", toSibling(func(v *Victim) (string, error) { return renices(v.Pid) })},
-		{"renice its group", toSibling(func(v *Victim) (string, error) { return "setpriority", unix.Setpriority(unix.PRIO_PGRP, v.Pid, 0) })},
-		{"renice it with all of its user's", toSibling(func(*Victim) (string, error) { return "setpriority", unix.Setpriority(unix.PRIO_USER, 0, 0) })},
-		{"set its policy", toSibling(func(v *Victim) (string, error) { return setsPolicy(v.Pid) })},
-		{"set its parameters", toSibling(func(v *Victim) (string, error) {
+		{name: "renice it", try: toSibling(func(v *Victim) (string, error) { return renices(v.Pid) })},
+		{name: "renice its group", try: toSibling(func(v *Victim) (string, error) { return "setpriority", unix.Setpriority(unix.PRIO_PGRP, v.Pid, 0) })},
+		{name: "renice it with all of its user's", try: toSibling(func(*Victim) (string, error) { return "setpriority", unix.Setpriority(unix.PRIO_USER, 0, 0) })},
+		{name: "set its policy", try: toSibling(func(v *Victim) (string, error) { return setsPolicy(v.Pid) })},
+		{name: "set its parameters", try: toSibling(func(v *Victim) (string, error) {
 			var none int32
 			return works("sched_setparam", unix.SYS_SCHED_SETPARAM, uintptr(v.Pid), uintptr(unsafe.Pointer(&none)))(nil)
 		})},
-		{"set its attributes", toSibling(func(v *Victim) (string, error) {
+		{name: "set its attributes", try: toSibling(func(v *Victim) (string, error) {
 			attr, err := unix.SchedGetAttr(v.Pid, 0)
 			if err != nil {
 				return "", fmt.Errorf("sched_getattr: %w", err)
 			}
 			return "sched_setattr", unix.SchedSetAttr(v.Pid, attr, 0)
 		})},
-		{"set its disk priority", calls("ioprio_set", unix.SYS_IOPRIO_SET, func(v *Victim) [5]uintptr {
+		{name: "set its disk priority", try: calls("ioprio_set", unix.SYS_IOPRIO_SET, func(v *Victim) [5]uintptr {
 			const whoProcess, bestEffort = 1, 2<<13 | 4
 			return [5]uintptr{whoProcess, uintptr(v.Pid), bestEffort}
 		})},
@@ -174,8 +175,9 @@ func contacts() []contact {
 
 // contact is one way to another command.
 type contact struct {
-	name string
-	try  act
+	name   string
+	signal bool // it is a signal, which not every kernel keeps from another command
+	try    act
 }
 
 // quietSignal is a signal that a process ignores by default.
@@ -287,7 +289,11 @@ func siblings() []Probe {
 		}},
 	}
 	for i, t := range contacts() {
-		rows = append(rows, Probe{ID: fmt.Sprintf("B%02d", 10+i), Name: "another command: " + t.name, sibling: true, try: t.try})
+		p := Probe{ID: fmt.Sprintf("B%02d", 10+i), Name: "another command: " + t.name, sibling: true, try: t.try}
+		if t.signal {
+			p.where = signalsApart
+		}
+		rows = append(rows, p)
 	}
 	return rows
 }
@@ -361,6 +367,12 @@ func Beside(token string) []string { return []string{boxed, partBeside, token} }
 func Touch(v Victim) ([]string, error) {
 	text, err := json.Marshal(v)
 	return []string{boxed, partTouch, string(text)}, err
+}
+
+// IsSignal reports whether the contact of that name is a signal: see
+// sandbox.Supervisor.SignalsApart.
+func IsSignal(name string) bool {
+	return slices.ContainsFunc(contacts(), func(c contact) bool { return c.name == name && c.signal })
 }
 
 // Touched reads what that command wrote: the outcome of each contact, by name.

@@ -186,7 +186,7 @@ func (s *Suite) prepare(context.Context) (err error) {
 	s.ground = ground{
 		root: os.Geteuid() == 0, workspace: s.cfg.Attacker.Workspace(), image: s.cfg.Attacker.Image() != "", git: err == nil,
 		limits: s.cfg.Supervisor.Limits(), addresses: s.facts.Addresses,
-		door: s.cfg.Attacker.Network() == policies.NetworkDoor,
+		door: s.cfg.Attacker.Network() == policies.NetworkDoor, signals: s.cfg.Supervisor.SignalsApart(),
 	}
 	return nil
 }
