@@ -349,18 +349,34 @@ func (w where) Run(_ context.Context, c Command) (int, error) {
 // TestOnHostIsOurs: a hook that another user could have written does not run
 // outside a box, whichever of the file and its directories that user could write.
 func TestOnHostIsOurs(t *testing.T) {
-	for _, open := range []string{"", "tool_use", "tool_use/sync-a.sh"} {
-		dir := t.TempDir()
-		put(t, dir, map[string]string{"tool_use/sync-a.sh": "true"})
-		s := made(t, dir, []string{"tool_use/sync-a.sh"}, nil)
-		if v := s.Emit(t.Context(), event(nil)); v.Denied {
-			t.Errorf("before: %+v", v)
-		}
-		if err := os.Chmod(filepath.Join(dir, open), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if v := s.Emit(t.Context(), event(nil)); !v.Denied || !strings.Contains(v.Reason, "other users can write") {
-			t.Errorf("%q is open to all: got %+v", open, v)
+	const another = 61234 // a user
+	ways := map[string]struct {
+		spoil func(path string) error
+		want  string
+	}{
+		"its group can write it": {func(path string) error { return os.Chmod(path, 0o770) }, "other users can write"},
+		"others can write it":    {func(path string) error { return os.Chmod(path, 0o707) }, "other users can write"},
+	}
+	if os.Geteuid() == 0 { // nobody else can give a file away
+		ways["another user's"] = struct {
+			spoil func(path string) error
+			want  string
+		}{func(path string) error { return os.Chown(path, another, -1) }, "belongs to another user"}
+	}
+	for name, way := range ways {
+		for _, open := range []string{"", "tool_use", "tool_use/sync-a.sh"} {
+			dir := t.TempDir()
+			put(t, dir, map[string]string{"tool_use/sync-a.sh": "true"})
+			s := made(t, dir, []string{"tool_use/sync-a.sh"}, nil)
+			if v := s.Emit(t.Context(), event(nil)); v.Denied {
+				t.Errorf("before: %+v", v)
+			}
+			if err := way.spoil(filepath.Join(dir, open)); err != nil {
+				t.Fatal(err)
+			}
+			if v := s.Emit(t.Context(), event(nil)); !v.Denied || !strings.Contains(v.Reason, way.want) {
+				t.Errorf("%q: %s: got %+v", open, name, v)
+			}
 		}
 	}
 	dir := t.TempDir()
