@@ -109,6 +109,8 @@ var afterHandshake = []odd{
 	{"params array", []string{`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[]}`}, []string{"7: -32602"}},
 	{"params string", []string{`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":"x"}`}, []string{"7: -32602"}},
 	{"params number", []string{`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":3}`}, []string{"7: -32602"}},
+	{"params array for a method without any", []string{`{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}`}, []string{"7: -32602"}},
+	{"params string for a method without any", []string{`{"jsonrpc":"2.0","id":7,"method":"ping","params":"x"}`}, []string{"7: -32602"}},
 	{"params null", []string{`{"jsonrpc":"2.0","id":7,"method":"tools/list","params":null}`}, []string{"7: ok"}},
 	{"notification with params array", []string{`{"jsonrpc":"2.0","method":"notifications/initialized","params":[]}`}, nil},
 	{"extra member", []string{`{"jsonrpc":"2.0","id":7,"method":"ping","extra":{"a":[1]}}`}, []string{"7: ok"}},
