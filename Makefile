@@ -70,7 +70,8 @@ PROPERTIES ?= \
 	internal/printable:TestWriterProperty \
 	mcp:TestSessionShares|TestRefusedLineKeepsID \
 	mcp/tools:TestProfilesHaveBoxes \
-	sandbox:TestCommandsApart|TestCommandsApartByNamespace \
+	sandbox:TestCommandsApart|TestCommandsApartByNamespace|TestCommandsApartButForSignals \
+	sandbox:TestJobMovesNoCommand|TestJobMovesNoCommandByNamespace \
 	sandbox:TestApplyProperty \
 	sandbox:TestRandomCommandsNeverReachARepository \
 	sandbox:TestRandomExecs|TestRandomExecsChange \
