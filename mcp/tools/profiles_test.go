@@ -137,6 +137,11 @@ func TestProfilesShareJobs(t *testing.T) {
 
 // Where a session can have no further box, the refusal says what its agent can do.
 func TestNoFurtherBox(t *testing.T) {
+	const oneOverlay = "A session with an overlay workspace has one box"
+	one := func(profile string) string { // of them alone has an overlay
+		const fs = ": {fs: {system: true, workspace: "
+		return strings.Replace(manyProfiles, profile+fs+"rw", profile+fs+"overlay", 1)
+	}
 	overlay := strings.ReplaceAll(manyProfiles, "workspace: rw", "workspace: overlay")
 	more := manyProfiles + "  - {id: more, match: {tool: Bash, command: \"/workspace/probe more\"}, decision: allow, profile: more}\n"
 	more = strings.Replace(more, "rules:", "  more: {fs: {system: true, workspace: none}}\nrules:", 1)
@@ -145,8 +150,10 @@ func TestNoFurtherBox(t *testing.T) {
 		calls  []string
 		want   string
 	}{
-		"overlay": {overlay, []string{"offline", "online"}, "A session with an overlay workspace has one box"},
-		"many":    {more, []string{"offline", "online", "other", "reader", "more"}, "a session has at most 4 boxes"},
+		"overlay":       {overlay, []string{"offline", "online"}, oneOverlay},
+		"overlay first": {one("offline"), []string{"offline", "online"}, oneOverlay},
+		"overlay later": {one("online"), []string{"offline", "online"}, oneOverlay},
+		"many":          {more, []string{"offline", "online", "other", "reader", "more"}, "a session has at most 4 boxes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := profileBench(t, tt.policy)
