@@ -139,7 +139,8 @@ func TestRunStdinEnvDir(t *testing.T) {
 
 // However many commands run at once, each reports the directory of its own shell.
 func TestManyLastDirectories(t *testing.T) {
-	const many = 2 * boxinit.DirFile // the numbers of the init's descriptors pass that one
+	const many = boxinit.DirFile // the numbers of the init's descriptors pass that one
+	long := time.Minute * testenv.Patience(t)
 	b, _ := openCold(t, grant(t))
 	if r, out := shell(t, b, "mkfifo /tmp/go; mkdir /tmp/{1.."+strconv.Itoa(many)+"}"); r.Code != 0 {
 		t.Fatal(out)
@@ -147,7 +148,7 @@ func TestManyLastDirectories(t *testing.T) {
 	var jobs []*sandbox.Job
 	for n := range many {
 		j, err := b.Start(t.Context(), sandbox.Cmd{
-			Grant: b.Grant(), Timeout: time.Minute, Shell: fmt.Sprintf("read -r </tmp/go; cd /tmp/%d; exit $(ls /proc/self/fd | wc -l)", n+1),
+			Grant: b.Grant(), Timeout: long, Shell: fmt.Sprintf("read -r </tmp/go; cd /tmp/%d; exit $(ls /proc/self/fd | wc -l)", n+1),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +157,7 @@ func TestManyLastDirectories(t *testing.T) {
 		jobs = append(jobs, j)
 	}
 	feeder, err := b.Start(t.Context(), sandbox.Cmd{
-		Grant: b.Grant(), Timeout: time.Minute, Shell: fmt.Sprintf("exec 3<>/tmp/go; for ((i = 0; i < %d; i++)); do echo; done >&3; exec sleep 60", many),
+		Grant: b.Grant(), Timeout: long, Shell: fmt.Sprintf("exec 3<>/tmp/go; for ((i = 0; i < %d; i++)); do echo; done >&3; exec sleep 10000", many),
 	})
 	if err != nil {
 		t.Fatal(err)

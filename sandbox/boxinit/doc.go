@@ -23,9 +23,11 @@
 //	I -> S  OpReady, or OpFailed with the step and its errno; then I ends
 //	S -> I  OpStart [stdin, stdout, stderr, perhaps two more for a warm shell,
 //	  perhaps the cgroup to be born in]
+//	I       makes the command, with a pipe at DirFile for what its shell reports
 //	I -> S  OpStarted, or OpFailed
 //	S -> I  OpSignal
-//	I -> S  OpEnded; or only OpRan for both, of a command that was quick
+//	I -> S  OpEnded, with what the shell reported; or only OpRan for both, of a
+//	  command that was quick
 //	S -> I  OpIdle
 //	I -> S  OpIdle, with an errno if something would be lost with I
 //	S closes; I ends, and the kernel kills what is left
