@@ -88,6 +88,9 @@ var knownTools = []string{
 	"AskUserQuestion", "InvokeSkill", "SearchSkills", "SetCallback",
 }
 
+// KnownTools are the names of this server's tools, in the order of its list.
+func KnownTools() []string { return slices.Clone(knownTools) }
+
 var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // rule reads one entry of rules.

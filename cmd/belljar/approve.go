@@ -48,17 +48,17 @@ is a no. It asks the servers of this user that run, and they answer nobody else.
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.PersistentFlags().StringVar(&a.state, "state", "", "state directory of the servers (default: $XDG_STATE_HOME/belljar)")
+	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	list := &cobra.Command{Use: "list", Short: "list what waits, and what was said yes to", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
 	list.Flags().BoolVar(&a.all, "all", false, "those that are over as well, of the last days")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	show := &cobra.Command{Use: "show ID", Short: "show a call that waits, part by part", Args: exactly(1, "the ID of an approval, as belljar approve list prints it"), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
 	show.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	yes := &cobra.Command{Use: "yes ID", Short: "let a call run", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args[0], true) }}
-	yes.Flags().StringVar(&a.scope, "for", "once", "what the yes is good for: once, session, or a time as 2h")
+	yes.Flags().StringVar(&a.scope, "for", "once", "`scope` of the yes: once, session, or a time such as 2h")
 	no := &cobra.Command{Use: "no ID", Short: "refuse a call", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args[0], false) }}
 	for _, one := range []*cobra.Command{yes, no} {
-		one.Flags().StringVar(&a.note, "note", "", "what the agent is told besides")
+		one.Flags().StringVar(&a.note, "note", "", "`text` that the agent is told besides")
 	}
 	revoke := &cobra.Command{Use: "revoke ID", Short: "take a yes back", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.revoke(c, args[0]) }}
 	watch := &cobra.Command{Use: "watch", Short: "show questions as they come; on a terminal, answer them", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.watch(c) }}

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,20 +39,20 @@ this user that run, and they answer nobody else.
   belljar ask answer                     shows all that wait, one by one
   belljar ask answer q-7q2x              shows that one
   belljar ask answer q-7q2x 2 'A,B' no   an answer to each question: labels or
-                                         numbers of options, or words of your own;
-                                         an empty one passes a question over
+                                         numbers of options, or words of your
+                                         own; an empty one passes it over
   belljar ask answer q-7q2x --decline --note 'see the ticket'
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.PersistentFlags().StringVar(&a.state, "state", "", "state directory of the servers (default: $XDG_STATE_HOME/belljar)")
+	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	list := &cobra.Command{Use: "list", Short: "list what waits for an answer", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
 	list.Flags().BoolVar(&a.all, "all", false, "those that are over as well, of the last days")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	answer := &cobra.Command{Use: "answer [ID [ANSWER...]]", Short: "answer a question", RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args) }}
 	answer.Flags().BoolVar(&a.decline, "decline", false, "say that you do not want to answer")
-	answer.Flags().StringVar(&a.note, "note", "", "what the agent is told besides")
+	answer.Flags().StringVar(&a.note, "note", "", "`text` that the agent is told besides")
 	c.AddCommand(list, answer)
 	return c
 }
@@ -76,7 +75,7 @@ func (a *questioning) list(c *cobra.Command) error {
 		_, err := fmt.Fprintln(c.OutOrStdout(), "No question waits for an answer.")
 		return failure(err)
 	}
-	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	w := newTable(c.OutOrStdout())
 	fmt.Fprintln(w, "ID\tSTATE\tTENANT\tTIME LEFT\tQUESTIONS")
 	for _, one := range all {
 		left := "-"

@@ -46,9 +46,9 @@ their hashes and signed, so that ` + "`belljar audit verify`" + ` finds what was
 
 // flags are those that say which log is meant.
 func (a *auditing) flags(c *cobra.Command) {
-	c.Flags().StringVar(&a.log, "log", "", "directory of the log (default: the policy's, else audit in the state directory)")
-	c.Flags().StringVar(&a.state, "state", "", "state directory (default: $XDG_STATE_HOME/belljar)")
-	c.Flags().StringVar(&a.policy, "policy", "", "policy file that may say where the log is (default: as for serve)")
+	c.Flags().StringVar(&a.log, "log", "", "`directory` of the log (default: the policy's, else audit in the state directory)")
+	c.Flags().StringVar(&a.state, "state", "", "state `directory` (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().StringVar(&a.policy, "policy", "", "policy `file` that may say where the log is (default: as for serve)")
 }
 
 // filters are those that say which records are meant.
@@ -56,7 +56,7 @@ func (a *auditing) filters(c *cobra.Command) {
 	c.Flags().StringVar(&a.session, "session", "", "only records of this session, or of its box")
 	c.Flags().StringVar(&a.tool, "tool", "", "only calls of this tool")
 	c.Flags().StringVar(&a.verdict, "verdict", "", "only what was answered with allow, ask or deny")
-	c.Flags().StringVar(&a.since, "since", "", "only records from this time on: 2h, 2006-01-02 or 2006-01-02T15:04:05Z")
+	c.Flags().StringVar(&a.since, "since", "", "only records from this `time` on: 2h, 2006-01-02 or 2006-01-02T15:04:05Z")
 	c.Flags().BoolVar(&a.asJSON, "json", false, "print the records as they are, one JSON object a line")
 }
 

@@ -33,7 +33,6 @@ func auditCastCommand() *cobra.Command {
 players take. Calls are recorded at the level full. It fails, and prints nothing,
 where the file is not the one whose SHA-256 the log has.
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := a.cast(c.Context(), args[0])
 			if err == nil {
@@ -58,7 +57,6 @@ func auditPlayCommand() *cobra.Command {
 		Long: `play shows what a command showed, as fast as it did. What would do more to a
 terminal than move, colour and erase is left out.
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if speed <= 0 || speed > 1e6 || idle < 0 {
 				return usage("audit play: want a --speed above 0 and an --idle of 0 or more")
@@ -73,8 +71,8 @@ terminal than move, colour and erase is left out.
 		},
 	}
 	a.flags(c)
-	c.Flags().Float64Var(&speed, "speed", 1, "how many times as fast as it was")
-	c.Flags().DurationVar(&idle, "idle", 2*time.Second, "longest pause")
+	c.Flags().Float64Var(&speed, "speed", 1, "how many `times` as fast as it was")
+	c.Flags().DurationVar(&idle, "idle", 2*time.Second, "longest pause, a `time`")
 	return c
 }
 

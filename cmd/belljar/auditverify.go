@@ -72,8 +72,8 @@ makes no sense.`,
 		},
 	}
 	a.flags(c)
-	c.Flags().StringVar(&key, "key", "", "file with the public key of the log, kept elsewhere (default: audit.pub of the log)")
-	c.Flags().StringVar(&checkpoint, "checkpoint", "", "file with an earlier checkpoint, kept elsewhere, that the log must still hold")
+	c.Flags().StringVar(&key, "key", "", "`file` with the public key of the log, kept elsewhere (default: audit.pub of the log)")
+	c.Flags().StringVar(&checkpoint, "checkpoint", "", "`file` with an earlier checkpoint, kept elsewhere, that the log must still hold")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
 	return c
 }

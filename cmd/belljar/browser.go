@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +68,7 @@ cannot, or only without it; 2 the command line makes no sense.`,
 			return failure(err)
 		},
 	}
-	c.Flags().StringVar(&program, "program", "", "path of Chromium (default: the one that is found)")
+	c.Flags().StringVar(&program, "program", "", "`path` of Chromium (default: the one that is found)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	return c
 }
@@ -125,7 +124,7 @@ box's id, whose it is, the profile that its door goes by, and its memory.
 			if asJSON {
 				return printJSON(c.OutOrStdout(), list)
 			}
-			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			t := newTable(c.OutOrStdout())
 			fmt.Fprintln(t, "SERVER\tBOX\tTENANT\tPROFILE\tMEMORY")
 			for _, b := range list {
 				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d MiB\n", b.Server, b.ID, b.Tenant, b.Profile, b.Memory>>20)
@@ -133,7 +132,7 @@ box's id, whose it is, the profile that its door goes by, and its memory.
 			return failure(t.Flush())
 		},
 	}
-	c.Flags().StringVar(&state, "state", "", "state directory of the server (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().StringVar(&state, "state", "", "state `directory` of the server (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

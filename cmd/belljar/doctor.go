@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -115,7 +114,7 @@ func doctor(out io.Writer, d diagnosis, asJSON bool) error {
 // table prints the checks for people, with what to do under each that is not
 // met, and then the profiles.
 func table(out io.Writer, d diagnosis) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	for _, k := range d.Checks {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Word(), k.Name, k.Detail)
 		for lost := range strings.SplitSeq(k.Degraded, "; ") {
@@ -131,7 +130,7 @@ func table(out io.Writer, d diagnosis) error {
 		return err
 	}
 	fmt.Fprintf(out, "\nBoxes can run on this host.\n\nExposure of the profiles of the policy (%s), 0 least to 100 most:\n", d.Policy)
-	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w = newTable(out)
 	for _, e := range d.Exposure {
 		fmt.Fprintf(w, "%3d\t%s\n", e.Score, e.Profile)
 		for _, p := range e.Points {

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,7 @@ in a box, but for those that --trust-hook names.
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	initialise := &cobra.Command{
-		Use: "init [DIR]", Short: "make a folder of hooks, with examples that are off", Args: cobra.MaximumNArgs(1),
+		Use: "init [DIR]", Short: "make a folder of hooks, with examples that are off",
 		RunE: func(c *cobra.Command, args []string) error { return initHooks(c.OutOrStdout(), args) },
 	}
 	list := &cobra.Command{
@@ -74,7 +73,7 @@ no sense.`,
 // eventArgs wants the name of an event and perhaps an object.
 func eventArgs(_ *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
-		return usage("got %d arguments, want the name of an event and, if you like, a JSON object", len(args))
+		return &lacking{"the name of an event and, if you like, a JSON object"}
 	}
 	if err := hooks.CheckEvent(args[0]); err != nil {
 		return usage("%w", err)
@@ -179,7 +178,7 @@ func (t *hookTool) list(c *cobra.Command) error {
 		_, err := fmt.Fprintln(c.OutOrStdout(), "There are no hooks; `belljar hook init` makes a folder for them.")
 		return failure(err)
 	}
-	tab := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	tab := newTable(c.OutOrStdout())
 	fmt.Fprintln(tab, "EVENT\tHOOK\tRUNS\tWAITED FOR\tFILE")
 	for _, info := range infos {
 		waited, file := "no", info.Path

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ it.
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.PersistentFlags().StringVar(&i.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
+	c.PersistentFlags().StringVar(&i.state, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
 	c.PersistentFlags().BoolVar(&i.asJSON, "json", false, "print JSON for programs")
 	c.AddCommand(i.importCommand(), i.listCommand(), i.removeCommand(), i.pruneCommand())
 	return c
@@ -137,7 +136,7 @@ func (i *imaging) listCommand() *cobra.Command {
 				return failure(err)
 			}
 			return i.print(c, list, func(out io.Writer) {
-				w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+				w := newTable(out)
 				fmt.Fprintln(w, "NAME\tDIGEST\tSIZE\tENTRIES\tIMPORTED")
 				for _, m := range list {
 					fmt.Fprintf(w, "%s\t%.19s\t%s\t%d\t%s\n", m.Name, m.Digest, size(m.Bytes), m.Entries, m.Created.Format(time.DateTime))

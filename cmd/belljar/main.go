@@ -28,6 +28,8 @@ const (
 	exitFailed = 1 // what was asked for did not come out well
 	exitUsage  = 2 // the command line makes no sense
 	exitRun    = 125
+	// exitClosedPipe is what a shell says of a program that SIGPIPE (13) ended.
+	exitClosedPipe = 128 + 13
 )
 
 const exitHelp = `
@@ -51,41 +53,33 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	// Not signal.Ignore, which the commands in the boxes would inherit.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	root := &cobra.Command{
-		Use:   "belljar",
-		Short: "a shell for agents that cannot hurt the machine",
-		Long: `belljar is an MCP server: it gives an agent a shell in a sandbox that holds
-only what a policy grants. "belljar serve" is what an MCP client starts.
-` + exitHelp,
-		Version:           version(),
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args:              cobra.NoArgs,
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
-		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(), versionCommand())
-	root.SetVersionTemplate(versionLine())
+	root := commands()
 	root.SetArgs(args)
 	root.SetIn(in)
 	// Much that is printed contains text of agents and pages. Every command writes
 	// to a terminal through this writer, unless it takes the raw one. Output to a
 	// file or a program is data, and is not changed; standard error is for people
 	// wherever it goes.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	stdout := &pipe{out: out, broken: func() { cancel(errClosedPipe) }}
 	if isTerminal(out) {
 		out = printable.NewWriter(out)
+	} else if !ownsOutput(root, args) {
+		out = stdout
 	}
 	said := printable.NewWriter(errs)
 	root.SetOut(out)
 	root.SetErr(said)
 
-	err := root.ExecuteContext(context.Background())
+	err := root.ExecuteContext(ctx)
 	if shown, ok := out.(*printable.Writer); ok {
 		err = errors.Join(err, shown.Flush())
 	}
 	defer func() { _ = said.Flush() }() // nobody is left to be told
+	if stdout.closed.Load() {
+		return exitClosedPipe
+	}
 	if err == nil {
 		return exitOK
 	}
@@ -98,6 +92,31 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 		fmt.Fprintf(said, "belljar: %s\n", strings.TrimSpace(status.err.Error()))
 	}
 	return status.code
+}
+
+// commands is the tree of all commands.
+func commands() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "belljar",
+		Short: "a shell for agents that cannot hurt the machine",
+		Long: `belljar is an MCP server: it gives an agent a shell in a sandbox that holds
+only what a policy grants. "belljar serve" is what an MCP client starts.
+docs/commands.md has the exit statuses, what scripts can rely on, completion and
+manual pages.
+` + exitHelp,
+		Version:           version(),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:              cobra.NoArgs,
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
+		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(),
+		versionCommand(), completionCommand(), manCommand())
+	root.SetVersionTemplate(built().String())
+	complete(root)
+	return root
 }
 
 // isTerminal reports whether what is written to w is seen by a person at once.
@@ -127,21 +146,21 @@ func usage(format string, args ...any) error {
 	return &statusError{code: exitUsage, err: fmt.Errorf(format+"; see `belljar help`", args...)}
 }
 
-// exactly is cobra.ExactArgs in our words: what says what is wanted.
+// exactly is cobra.ExactArgs that says what is wanted.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usage("got %d arguments, want %s", len(args), what)
+			return &lacking{what}
 		}
 		return nil
 	}
 }
 
-// atLeastOne is cobra.MinimumNArgs(1) in our words.
+// atLeastOne is cobra.MinimumNArgs(1) that says what is wanted.
 func atLeastOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < 1 {
-			return usage("got %d arguments, want %s", len(args), what)
+			return &lacking{what}
 		}
 		return nil
 	}

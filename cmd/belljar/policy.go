@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ a name that "belljar policy list" prints is never a file, which is written ./NAM
 }
 
 func policyCheckCommand() *cobra.Command {
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "say all that is wrong with policy files",
@@ -36,19 +38,23 @@ policy names. Of a file with faults it says which servers that run keep what
 they read of it before.
 
 Exit status: 0 no fault; 1 there are faults; 2 the command line makes no sense.`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
+			if asJSON {
+				return checkJSON(c, names)
+			}
 			return eachPolicy(c, names, func(name string, p *policies.Policy) {
 				fmt.Fprintf(c.OutOrStdout(), "%s: no faults, %d tests pass\n", name, len(p.Tests()))
 			})
 		},
 	}
-	c.Flags().String(stateName, "", "directory where servers that run are found (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
+	c.Flags().String(stateName, "", "`directory` where servers that run are found (default: $XDG_STATE_HOME/belljar)")
 	return c
 }
 
 func policyTestCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "test FILE...",
 		Short: "show what the tests in policy files come to",
 		Long: `test runs the tests that stand in each file under "tests:", and prints the
@@ -56,8 +62,10 @@ verdict and the rule of each.
 
 Exit status: 0 all pass; 1 one does not, or a file has faults; 2 the command
 line makes no sense.`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
+			if asJSON {
+				return checkJSON(c, names)
+			}
 			return eachPolicy(c, names, func(name string, p *policies.Policy) {
 				for _, r := range p.Tests() {
 					fmt.Fprintf(c.OutOrStdout(), "ok  %s:%d: %s: %s by %s\n", name, r.Source.Line, r.Call, r.Got, r.Rule)
@@ -66,11 +74,14 @@ line makes no sense.`,
 			})
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs, as check does")
+	return c
 }
 
 func policyExplainCommand() *cobra.Command {
 	f := policies.Facts{}
 	var workspace, given string
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain FILE COMMAND",
 		Short: "show what a policy says to each part of a command",
@@ -82,26 +93,32 @@ Conditions see the arguments that --args gives, and the present time.
 Exit status: 0 whatever the verdict; 1 the file has faults; 2 the command line
 makes no sense.`,
 		Example: "  belljar policy explain policy.yaml 'git log && timeout 5 git push -f'",
-		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Command, f.Now, f.Args = args[1], time.Now(), make(map[string]any)
 			if given != "" {
 				// What is wrong is left out: it is said in the words of Go's types.
 				if json.Unmarshal([]byte(given), &f.Args) != nil || f.Args == nil {
-					return usage(`--args is no JSON object, as '{"timeout":5000}'`)
+					return usage(`--args is not a JSON object, such as '{"timeout":5000}'`)
 				}
 			}
 			f.Args["command"] = f.Command
-			return policiesFor(c, args[:1], workspace, func(_ string, p *policies.Policy) {
+			var failed error
+			err := policiesFor(c, args[:1], workspace, func(_ string, p *policies.Policy) {
 				d, parts := p.Explain(f)
+				if asJSON {
+					failed = printJSON(c.OutOrStdout(), explainJSON(d, parts))
+					return
+				}
 				showParts(c.OutOrStdout(), d, parts)
 			})
+			return cmp.Or(err, failed)
 		},
 	}
 	c.Flags().StringVar(&f.Tool, "tool", "Bash", "the `name` of the tool that is called")
 	c.Flags().StringVar(&f.Profile, "profile", "", "the profile that the call asks for, by `name`")
 	c.Flags().StringVar(&f.Tenant, "as", localTenant, "whose call it is: the `name` of a tenant")
 	c.Flags().StringVar(&workspace, "workspace", "", "the `directory` that is the workspace, for what the policy says of projects")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	c.Flags().StringVar(&given, "args", "", "further arguments of the call, as a `JSON` object")
 	return c
 }

@@ -11,7 +11,8 @@ import (
 )
 
 func policyListCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "name the bundled policies and whom each is for",
 		Long: `list prints the policies that belljar brings along. Each can be given to
@@ -20,12 +21,28 @@ func policyListCommand() *cobra.Command {
 Exit status: 0; 2 the command line makes no sense.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			for _, name := range policies.Bundled() {
-				fmt.Fprintf(c.OutOrStdout(), "%-12s %s\n", name, policies.BundledUse(name))
+			if asJSON {
+				all := make([]bundledInfo, 0, len(policies.Bundled()))
+				for _, name := range policies.Bundled() {
+					all = append(all, bundledInfo{name, policies.BundledUse(name)})
+				}
+				return printJSON(c.OutOrStdout(), all)
 			}
-			return nil
+			t := newTable(c.OutOrStdout())
+			for _, name := range policies.Bundled() {
+				fmt.Fprintf(t, "%s\t%s\n", name, policies.BundledUse(name))
+			}
+			return failure(t.Flush())
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
+	return c
+}
+
+// bundledInfo is a bundled policy as JSON.
+type bundledInfo struct {
+	Name string `json:"name"`
+	Use  string `json:"use"` // for whom it is
 }
 
 func policyShowCommand() *cobra.Command {
@@ -37,7 +54,6 @@ func policyShowCommand() *cobra.Command {
 Exit status: 0; 1 no bundled policy has the name; 2 the command line makes no
 sense.`,
 		Example: "  belljar policy show default > policy.yaml",
-		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			text := policies.BundledText(args[0])
 			if text == "" {

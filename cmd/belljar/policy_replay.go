@@ -34,7 +34,7 @@ type replaying struct {
 func policyReplayCommand() *cobra.Command {
 	var r replaying
 	c := &cobra.Command{
-		Use:   "replay OLD NEW AUDIT...",
+		Use:   "replay [OLD] NEW AUDIT...",
 		Short: "list the calls of an audit log that another policy decides otherwise",
 		Long: `replay decides each call of the logs again, under the policy OLD and under NEW,
 and lists those whose verdict or profile changes: in groups of one tool, one
@@ -60,9 +60,9 @@ faults, or a log cannot be read; 2 the command line makes no sense.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case r.recorded && len(args) < 2:
-				return usage("replay --recorded wants a policy and at least one log")
+				return &lacking{"a policy and at least one log, with --recorded"}
 			case !r.recorded && len(args) < 3:
-				return usage("replay wants two policies and at least one log; with --recorded, one policy")
+				return &lacking{"two policies and at least one log; with --recorded, one policy"}
 			case r.examples < 0 || r.examples > maxExamples:
 				return usage("--examples is %d, outside 0 to %d", r.examples, maxExamples)
 			}
@@ -72,7 +72,7 @@ faults, or a log cannot be read; 2 the command line makes no sense.`,
 	}
 	c.Flags().BoolVar(&r.recorded, "recorded", false, "hold NEW against what the log says was decided; there is no OLD")
 	c.Flags().StringVar(&r.workspace, "workspace", "", "the `directory` that is the workspace, for what the policies say of projects")
-	c.Flags().IntVar(&r.examples, "examples", 3, "how many calls of each group to show")
+	c.Flags().IntVar(&r.examples, "examples", 3, "how many calls of each group to show, as a `number`")
 	c.Flags().BoolVar(&r.fail, "fail", false, "exit with 1 if a decision changes")
 	c.Flags().BoolVar(&r.asJSON, "json", false, "print JSON for programs")
 	return c

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -138,14 +137,14 @@ func printRatings(w io.Writer, all []rating, asJSON bool) error {
 
 // print shows what makes a score, and what of the tools passes.
 func (p profileRating) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	for _, point := range p.Points {
 		fmt.Fprintf(t, "  %+d\t%s\n", point.Score, point.Fact)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t = newTable(w)
 	for _, unasked := range []policies.Unasked{policies.UnaskedAny, policies.UnaskedSome, policies.UnaskedAsks, policies.UnaskedNone} {
 		var lines []string // in the order of the tools
 		tools := make(map[string][]string)

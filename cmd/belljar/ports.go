@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,6 @@ open until "ports close" or the end of the box.
 		Long: `open publishes a port of a box and prints the address on this machine.
 ` + exitHelp,
 		Example: "  belljar ports open 3000\n  belljar ports open 3000 --at 127.0.0.1:8080",
-		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if _, err := hostPort(at); err != nil {
 				return usage("%w", err)
@@ -61,21 +59,20 @@ open until "ports close" or the end of the box.
 			return nil
 		},
 	}
-	open.Flags().StringVar(&box, "box", "", "the box's id (default: the only one that listens on the port, or the only one)")
-	open.Flags().StringVar(&at, "at", "", "loopback address and port on this machine (default: 127.0.0.1 and a free port)")
+	open.Flags().StringVar(&box, "box", "", "the box's `id` (default: the only one that listens on the port, or the only one)")
+	open.Flags().StringVar(&at, "at", "", "loopback `address` and port on this machine (default: 127.0.0.1 and a free port)")
 	shut := &cobra.Command{
 		Use:   "close PORT",
 		Short: "take a published port back",
 		Long: `close ends a published port and the connections through it.
 ` + exitHelp,
-		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, err := askPort(c.Context(), state, "/unpublish", box, args[0], "")
 			return err
 		},
 	}
-	shut.Flags().StringVar(&box, "box", "", "the box's id (default: the only one that publishes the port)")
-	c.PersistentFlags().StringVar(&state, "state", "", "state directory of the server (default: $XDG_STATE_HOME/belljar)")
+	shut.Flags().StringVar(&box, "box", "", "the box's `id` (default: the only one that publishes the port)")
+	c.PersistentFlags().StringVar(&state, "state", "", "state `directory` of the server (default: $XDG_STATE_HOME/belljar)")
 	c.AddCommand(open, shut)
 	return c
 }
@@ -101,7 +98,7 @@ background jobs run in it.
 			if asJSON {
 				return printJSON(c.OutOrStdout(), boxes)
 			}
-			t := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+			t := newTable(c.OutOrStdout())
 			fmt.Fprintln(t, "SERVER\tBOX\tTENANT\tPROFILE\tJOBS")
 			for _, b := range boxes {
 				fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%d\n", b.Server, b.ID, b.Tenant, b.Profile, b.Jobs)
@@ -109,7 +106,7 @@ background jobs run in it.
 			return failure(t.Flush())
 		},
 	}
-	c.Flags().StringVar(&state, "state", "", "state directory of the server (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().StringVar(&state, "state", "", "state `directory` of the server (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -124,7 +121,7 @@ func findBoxes(ctx context.Context, state string) ([]boxInfo, []*controlClient, 
 }
 
 func listPorts(to io.Writer, boxes []boxInfo) error {
-	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	t := newTable(to)
 	fmt.Fprintln(t, "BOX\tPROFILE\tPORT\tON THIS MACHINE")
 	for _, b := range boxes {
 		at := map[uint16][]string{}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +24,7 @@ type probing struct {
 
 func (p *probing) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&p.on, "probe", false, "try to get out of a box of this host and policy")
-	c.Flags().StringVar(&p.profile, "profile", "", "with --probe: profile of the policy (default: the policy's own)")
+	c.Flags().StringVar(&p.profile, "profile", "", "with --probe: `name` of a profile of the policy (default: the policy's own)")
 }
 
 // finding is a probe that did not come out as it must.
@@ -161,7 +160,7 @@ func (r *probed) print(out io.Writer, asJSON bool) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(r)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	for _, t := range r.Categories {
 		fmt.Fprintf(w, "%s\t%d/%d held\n", t.Category, t.Held, t.Of)
 	}

@@ -38,7 +38,6 @@ and the same door. With --html FILE it converts a saved page without any
 network; --url says where that came from, so that its links become absolute.
 ` + exitHelp,
 		Example: "  belljar read https://go.dev/doc/effective_go\n  belljar read --html saved.html --url https://example.org/a/page",
-		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if o.url != "" {
@@ -48,7 +47,7 @@ network; --url says where that came from, so that its links become absolute.
 			}
 			switch {
 			case o.file != "":
-				return readFile(c, o)
+				return readFile(c, o, fetched.asJSON)
 			case o.url == "":
 				return c.Help()
 			}
@@ -56,10 +55,10 @@ network; --url says where that came from, so that its links become absolute.
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.file, "html", "", "convert this saved page instead of fetching one; - is standard input")
+	f.StringVar(&o.file, "html", "", "convert this saved `file` instead of fetching one; - is standard input")
 	f.StringVar(&o.url, "url", "", "where the saved page came from")
 	f.StringVar(&o.format, "format", string(page.Markdown), "markdown, text or html")
-	f.StringVar(&o.contentType, "content-type", "", "Content-Type that the saved page was served with")
+	f.StringVar(&o.contentType, "content-type", "", "Content-`Type` that the saved page was served with")
 	f.StringVar(&o.selector, "selector", "", "take only what this CSS selector matches")
 	f.BoolVar(&o.whole, "whole", false, "take the whole page instead of its main content")
 	f.BoolVar(&o.omitLinks, "no-links", false, "write links as their text")
@@ -78,8 +77,25 @@ func (o readOptions) pageOptions() page.Options {
 	}
 }
 
+// savedRead is a saved page as JSON: the members of ReadDocs' structured result
+// that do not need a fetch, with all of the content.
+type savedRead struct {
+	URL       string   `json:"url,omitempty"`
+	Type      string   `json:"type"`
+	Format    string   `json:"format"`
+	Title     string   `json:"title"`
+	Language  string   `json:"language,omitempty"`
+	Published string   `json:"published,omitempty"`
+	Extracted string   `json:"extraction"`
+	Content   string   `json:"content"`
+	Bytes     int      `json:"bytes"`
+	Truncated bool     `json:"truncated"`
+	Hidden    int      `json:"hidden_chars"`
+	Notes     []string `json:"notes"`
+}
+
 // readFile converts a saved page.
-func readFile(c *cobra.Command, o readOptions) error {
+func readFile(c *cobra.Command, o readOptions, asJSON bool) error {
 	src, err := savedPage(c, o.file)
 	if err != nil {
 		return failure(err)
@@ -89,6 +105,12 @@ func readFile(c *cobra.Command, o readOptions) error {
 	p, err := page.Convert(ctx, src, o.pageOptions())
 	if err != nil {
 		return failure(err)
+	}
+	if asJSON {
+		return printJSON(c.OutOrStdout(), savedRead{
+			URL: p.URL, Type: string(p.Kind), Format: string(p.Format), Title: p.Title, Language: p.Language, Published: p.Published,
+			Extracted: string(p.Extraction), Content: p.Content, Bytes: p.Bytes, Truncated: p.Truncated, Hidden: p.Hidden, Notes: append([]string{}, p.Notes...),
+		})
 	}
 	out := c.OutOrStdout()
 	if o.matter {

@@ -70,13 +70,13 @@ time was up; 125 where belljar could not run it.`,
 	s.mode.flag(c)
 	s.callsFlag(c)
 	s.tenantFlag(c)
-	c.Flags().StringVar(&profile, "profile", "", "profile of the policy (default: the policy's own)")
-	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, begins the name of the set that keeps the changes, for one run after the other")
-	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a port of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
+	c.Flags().StringVar(&profile, "profile", "", "`name` of a profile of the policy (default: the policy's own)")
+	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, begins the `name` of the set that keeps the changes, for one run after the other")
+	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a `port` of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
 	// What follows the command's name is the command's.
 	c.Flags().SetInterspersed(false)
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &statusError{code: exitRun, err: fmt.Errorf("run: %w; flags of the command stand behind --", err)}
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &statusError{code: exitRun, err: fmt.Errorf("%w; flags of the command stand behind --", flagFault(c, err))}
 	})
 	return c
 }

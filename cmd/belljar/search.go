@@ -4,7 +4,7 @@ import "github.com/spf13/cobra"
 
 func searchCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "search QUERY...",
+		Use:   "search [QUERY...]",
 		Short: "ask the search engines",
 		Long: `search asks the engines of WebSearch through the same checks as a client's call,
 and prints what they found. "search engines" lists the engines, and "search

@@ -26,7 +26,7 @@ func searchDoctorCommand() *cobra.Command {
 	var d doctoring
 	dir := ""
 	c := &cobra.Command{
-		Use:   "doctor [ENGINE ...]",
+		Use:   "doctor [ENGINE...]",
 		Short: "say whether the engines' files fit what the engines answer",
 		Long: `doctor parses recorded answers with the engines' files as they are now, and says
 of each whether it means what it should. It reads the few that come with belljar
@@ -62,7 +62,7 @@ sense.`,
 		},
 	}
 	filesFlag(c, &dir)
-	c.Flags().StringVar(&d.bodies, "bodies", "", "directory with an index.tsv and the bodies that it lists")
+	c.Flags().StringVar(&d.bodies, "bodies", "", "`directory` with an index.tsv and the bodies that it lists")
 	c.Flags().BoolVar(&d.live, "live", false, "ask the engines themselves")
 	c.Flags().BoolVar(&d.asJSON, "json", false, "print JSON")
 	return c

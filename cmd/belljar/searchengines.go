@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,7 +48,7 @@ only.
 
 // filesFlag adds the option that names the operator's own engines.
 func filesFlag(c *cobra.Command, dir *string) {
-	c.Flags().StringVar(dir, "files", "", "directory of your own engine files (default: $XDG_CONFIG_HOME/belljar/engines)")
+	c.Flags().StringVar(dir, "files", "", "`directory` of your own engine files (default: $XDG_CONFIG_HOME/belljar/engines)")
 }
 
 // engineInfo is an engine as JSON.
@@ -81,7 +80,7 @@ func describeEngines(engines *search.Engines) []engineInfo {
 }
 
 func listEngines(out io.Writer, engines *search.Engines) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	fmt.Fprintln(w, "ENGINE\tUSE\tROLE\tINDEX\tRATE\tNEEDS\tABOUT")
 	for _, e := range engines.All() {
 		needs := strings.TrimSpace(e.NeedsKey + " " + e.NeedsURL)

@@ -53,14 +53,14 @@ func searchQuery(c *cobra.Command) {
 	s.flags(c)
 	f := c.Flags()
 	f.BoolVar(&asJSON, "json", false, "print the structured result as JSON")
-	f.StringSliceVar(&engines, "engines", nil, "engines to ask, instead of those of the category")
-	f.Int("results", 10, "how many results, up to 50")
-	f.Int("page", 1, "page of results")
-	f.String("category", "", "general, code, academic or news")
-	f.String("language", "", "language of the results, as en")
-	f.String("region", "", "country to search from, as US")
-	f.String("safesearch", "", "off, moderate or strict")
-	f.String("since", "", "no older than a day, week, month or year")
+	f.StringSliceVar(&engines, "engines", nil, "`engines` to ask, separated by commas, instead of those of the category")
+	f.Int("results", 10, "how many results, up to 50, as a `number`")
+	f.Int("page", 1, "`number` of the page of results")
+	f.String("category", "", "`name`: general, code, academic or news")
+	f.String("language", "", "`code` of the language of the results, such as en")
+	f.String("region", "", "`code` of the country to search from, such as US")
+	f.String("safesearch", "", "`level`: off, moderate or strict")
+	f.String("since", "", "no older than an `age`: a day, week, month or year")
 }
 
 // callOnce makes one call as `belljar call` does.

@@ -52,8 +52,9 @@ input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
 those that run, and closes every box. A second after a file of the policy was
 changed, and at SIGHUP, it reads the policy again: one with faults is logged and
 changes nothing. When its terminal goes away it ends as by SIGTERM. Where the
-policy names tenants, clients over HTTP need a token of one of them. Each call is written to the audit log, unless the policy
-says audit: {level: none}; see ` + "`belljar help audit`" + `.
+policy names tenants, clients over HTTP need a token of one of them. Each call
+is written to the audit log, unless the policy says audit: {level: none}; see
+"belljar help audit".
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -137,7 +138,7 @@ says audit: {level: none}; see ` + "`belljar help audit`" + `.
 	c.Flags().BoolVar(&s.structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
 	c.Flags().BoolVar(&s.fixtures, "conformance", false, "serve what the protocol's conformance suite calls, too")
 	_ = c.Flags().MarkHidden("conformance") // it is there
-	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback address, as 127.0.0.1:8930")
+	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback `address`, such as 127.0.0.1:8930")
 	return c
 }
 

@@ -54,10 +54,10 @@ type setup struct {
 const localTenant = policies.LocalTenant
 
 func (s *setup) flags(c *cobra.Command) {
-	c.Flags().StringVar(&s.workspace, "workspace", ".", "directory the boxes see as /workspace")
-	c.Flags().StringVar(&s.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
-	c.Flags().StringVar(&s.policy, "policy", "", "policy file, or a bundled one as `belljar policy list` names it (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
-	c.Flags().StringArrayVar(&s.hostEnv, "host-env", nil, "name of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; again for more")
+	c.Flags().StringVar(&s.workspace, "workspace", ".", "`directory` the boxes see as /workspace")
+	c.Flags().StringVar(&s.state, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().StringVar(&s.policy, "policy", "", "policy `file`, or a bundled one by its name, which \"belljar policy list\" prints (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
+	c.Flags().StringArrayVar(&s.hostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; again for more")
 }
 
 // works is what a command works with.

@@ -31,11 +31,11 @@ type workflow struct {
 
 func (f *workflow) flags(c *cobra.Command) {
 	f.hookFlags(c)
-	c.Flags().StringVar(&f.inbox, "inbox", "", "directory into which messages of callbacks are put, as files")
+	c.Flags().StringVar(&f.inbox, "inbox", "", "`directory` into which messages of callbacks are put, as files")
 }
 
 func (f *workflow) hookFlags(c *cobra.Command) {
-	c.Flags().StringArrayVar(&f.hooks, "hooks", nil, "folder of hooks, which run in a box; again for more (default: $XDG_CONFIG_HOME/belljar/hooks)")
+	c.Flags().StringArrayVar(&f.hooks, "hooks", nil, "`directory` of hooks, which run in a box; again for more (default: $XDG_CONFIG_HOME/belljar/hooks)")
 	c.Flags().StringArrayVar(&f.onHost, "trust-hook", nil, "run the hook `EVENT/NAME` outside any box, with your rights on this machine; again for more")
 	c.Flags().StringArrayVar(&f.trusted, "trust-hooks", nil, "")
 	_ = c.Flags().MarkHidden("trust-hooks") // it is there

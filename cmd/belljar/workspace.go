@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +38,7 @@ reaches that directory until it is applied.
 }
 
 func (k *kept) flags(c *cobra.Command) {
-	c.Flags().StringVar(&k.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().StringVar(&k.state, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().BoolVar(&k.asJSON, "json", false, "print JSON for programs")
 }
 
@@ -84,7 +83,6 @@ func workspaceListCommand() *cobra.Command {
 		Long: `list prints the sets, when each was made and how it stands; of SET it prints the
 checkpoints, the oldest first, with what the calls were that they were made after.
 ` + exitHelp,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return k.with(func(s *workspace.Store) error {
 				if len(args) == 1 {
@@ -97,7 +95,7 @@ checkpoints, the oldest first, with what the calls were that they were made afte
 				if k.asJSON {
 					return printJSON(c.OutOrStdout(), all)
 				}
-				w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+				w := newTable(c.OutOrStdout())
 				for _, i := range all {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.ID, i.Created.Local().Format("2006-01-02 15:04"), state(i), workspace.Quote(i.Base))
 				}
@@ -118,7 +116,7 @@ func (k *kept) one(out io.Writer, s *workspace.Store, id string) error {
 	if k.asJSON {
 		return printJSON(out, info)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	for _, p := range info.Checkpoints {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, p.Time.Local().Format("2006-01-02 15:04:05"), workspace.Quote(p.Note))
 	}

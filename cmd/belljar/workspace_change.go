@@ -57,7 +57,7 @@ agents, stay in the set; docs/protected-paths.md names them.
 	k.flags(c)
 	c.Flags().BoolVar(&opts.SkipConflicts, "skip-conflicts", false, "leave out what changed in the directory as well, and apply the rest")
 	c.Flags().BoolVar(&opts.Protected, "protected", false, "apply protected paths too: what they hold can run on this machine")
-	c.Flags().StringVar(&opts.As, "as", "", "apply only what a diff of the same paths showed, by the digest that it ended with")
+	c.Flags().StringVar(&opts.As, "as", "", "apply only what a diff of the same paths showed, by the `digest` that it ended with")
 	c.Flags().BoolVar(&opts.Live, "live", false, "apply the set as it is now, even where a box works in it; it may differ from what a diff showed")
 	c.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
 	return c
@@ -130,6 +130,6 @@ func storeCommand(use, short, long string, args cobra.PositionalArgs, do func(s 
 			return k.with(func(s *workspace.Store) error { return failure(do(s, args)) })
 		},
 	}
-	c.Flags().StringVar(&k.state, "state", "", "directory for what outlives the program (default: $XDG_STATE_HOME/belljar)")
+	c.Flags().StringVar(&k.state, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
 	return c
 }

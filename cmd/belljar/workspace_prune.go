@@ -17,7 +17,7 @@ func workspacePruneCommand() *cobra.Command {
 		opts workspace.PruneOptions
 	)
 	c := &cobra.Command{
-		Use:   "prune [--empty] [--older-than TIME] [--dry-run]",
+		Use:   "prune",
 		Short: "throw away sets that nobody used for long, or that changed nothing",
 		Long: `prune removes sets with all that was changed in them, as discard does: with
 --empty those that changed nothing and have no checkpoint, with --older-than those
@@ -56,7 +56,7 @@ both. Sets that a box works in are kept, and those with an interrupted apply.
 		},
 	}
 	k.flags(c)
-	c.Flags().DurationVar(&opts.Unused, "older-than", 0, "only sets that nothing used for so long, as 720h")
+	c.Flags().DurationVar(&opts.Unused, "older-than", 0, "only sets that nothing used for this `time`, such as 720h")
 	c.Flags().BoolVar(&opts.Empty, "empty", false, "only sets that changed nothing")
 	c.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be removed")
 	return c

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyCommand is every command that is shown, with the words that name it.
+func everyCommand(t *testing.T) (all []*cobra.Command) {
+	t.Helper()
+	eachCommand(commands(), func(c *cobra.Command) {
+		if !c.Hidden {
+			all = append(all, c)
+		}
+	})
+	if len(all) < 40 {
+		t.Fatalf("got %d commands, want all of them", len(all))
+	}
+	return all
+}
+
+// words are those of the command line that name a command.
+func words(c *cobra.Command) []string { return strings.Fields(title(c)) }
+
+// ran is what a command line comes to.
+func ran(args ...string) (code int, out, errs string) {
+	var stdout, stderr bytes.Buffer
+	code = run(args, strings.NewReader(""), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+// flagLine is how help shows a flag.
+var flagLine = regexp.MustCompile(`^  (?:-\w, |    )--([a-z-]+)(?: ([A-Z][A-Z/-]*))?(?:$|  )`)
+
+// Help fits 80 columns, and shows for each flag what stands for its value.
+func TestHelpOfEveryCommand(t *testing.T) {
+	for _, c := range everyCommand(t) {
+		t.Run(strings.Join(append([]string{"belljar"}, words(c)...), " "), func(t *testing.T) {
+			code, text, errs := ran(append(words(c), "--help")...)
+			if code != exitOK || errs != "" {
+				t.Fatalf("got status %d and %q", code, errs)
+			}
+			if _, other, _ := ran(append([]string{"help"}, words(c)...)...); other != text {
+				t.Errorf("belljar help says another thing: %s", cmp.Diff(text, other))
+			}
+			if !strings.Contains(text, "Exit status") {
+				t.Error("it names no exit status")
+			}
+			shown := make(map[string]string)
+			for line := range strings.Lines(text) {
+				line = strings.TrimSuffix(line, "\n")
+				if utf8.RuneCountInString(line) > helpWidth && !strings.HasPrefix(line, "  belljar ") {
+					t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
+				}
+				if m := flagLine.FindStringSubmatch(line); m != nil {
+					shown[m[1]] = m[2]
+				} else if strings.HasPrefix(line, "  ") && strings.HasPrefix(strings.TrimSpace(line), "--") {
+					t.Errorf("no flag is shown so: %q", line)
+				}
+			}
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				value, ok := shown[f.Name]
+				switch {
+				case f.Hidden:
+				case !ok:
+					t.Errorf("--%s is not shown", f.Name)
+				case (f.Value.Type() == "bool") != (value == ""):
+					t.Errorf("--%s is of type %s and shown with %q", f.Name, f.Value.Type(), value)
+				case strings.Contains(meaning(f), "`"):
+					t.Errorf("--%s has a second backquote, which is taken for nothing: %s", f.Name, meaning(f))
+				case f.Usage == "":
+					t.Errorf("--%s has no text", f.Name)
+				}
+			})
+		})
+	}
+}
+
+// A mistake in the number of arguments names what is missing or too much, says how
+// the command is called, and starts nothing.
+func TestArgumentsOfEveryCommand(t *testing.T) {
+	state := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", state)
+	for _, c := range everyCommand(t) {
+		if !c.Runnable() || c.HasAvailableSubCommands() && len(argumentsOf(c)) == 0 {
+			continue
+		}
+		wrong := exitUsage
+		if c.Name() == "run" {
+			wrong = exitRun
+		}
+		given, some := words(c), false
+		check := func(name string, args []string, want string) {
+			t.Helper()
+			code, out, errs := ran(args...)
+			if code != wrong || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+				t.Errorf("%s of %q: got status %d, %q and %q, want status %d and one line with %q", name, args, code, out, errs, wrong, want)
+			}
+		}
+		for _, a := range argumentsOf(c) {
+			if !a.optional && c.Name() != "run" {
+				check("missing", given, "the argument "+a.name+" is missing")
+			}
+			if !a.optional {
+				given = append(given, map[string]string{"EVENT": "tool_use"}[a.name]+"x")
+			}
+			some = some || a.many
+		}
+		if !some {
+			for _, a := range argumentsOf(c) {
+				if a.optional {
+					given = append(given, "x")
+				}
+			}
+			check("too many", append(given, "surplus"), `the argument "surplus" is one too many; usage: belljar`)
+		}
+	}
+	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
+		t.Errorf("the state has %v, %v, want nothing made", left, err)
+	}
+}
+
+// A name of a command, subcommand or flag that was mistyped by a letter is
+// answered with the one that is meant, or another as near.
+func TestNearMisses(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	all := everyCommand(t)
+	for range 300 {
+		c := all[rnd.IntN(len(all))]
+		args, known := words(c), []string{}
+		dashes := ""
+		if c.HasAvailableSubCommands() && rnd.IntN(2) == 0 && len(argumentsOf(c)) == 0 {
+			for _, sub := range c.Commands() {
+				known = append(known, sub.Name())
+			}
+		} else {
+			dashes = "--"
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden {
+					known = append(known, f.Name)
+				}
+			})
+		}
+		name := known[rnd.IntN(len(known))]
+		if len(name) < 4 {
+			continue
+		}
+		typed := mistyped(rnd, name)
+		if slices.Contains(known, typed) || typed == "complete" || strings.HasPrefix(typed, "-") {
+			continue
+		}
+		_, _, errs := ran(append(args, dashes+typed)...)
+		m := regexp.MustCompile(`did you mean "(?:--)?([a-z-]+)"\?`).FindStringSubmatch(errs)
+		if m == nil || m[1] != name && distance(typed, m[1]) > distance(typed, name) {
+			t.Errorf("%q %s%s for %s: got %q", args, dashes, typed, name, errs)
+		}
+	}
+}
+
+// mistyped is a name with one letter doubled, left out, replaced, or swapped with
+// the next.
+func mistyped(rnd *rand.Rand, name string) string {
+	i := 1 + rnd.IntN(len(name)-2)
+	switch rnd.IntN(4) {
+	case 0:
+		return name[:i] + name[i:i+1] + name[i:]
+	case 1:
+		return name[:i] + name[i+1:]
+	case 2:
+		return name[:i] + "x" + name[i+1:]
+	}
+	return name[:i] + name[i+1:i+2] + name[i:i+1] + name[i+2:]
+}
+
+// What is far from every name gets no suggestion.
+func TestNoWildGuess(t *testing.T) {
+	for _, name := range []string{"frobnicate", "x", "zz", strings.Repeat("serve", 10_000), "żółć"} {
+		if _, _, errs := ran(name); strings.Contains(errs, "did you mean") {
+			t.Errorf("%.20q: got %.200q", name, errs)
+		}
+	}
+}
+
+// Nothing is said where the reader of a command's output has gone.
+func TestClosedPipe(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	file := filepath.Join(dir, "page.html")
+	if err := os.WriteFile(file, []byte("<p>some text</p>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines := [][]string{
+		{"--version"}, {"version"}, {"version", "--json"}, {"completion", "bash"},
+		{"policy", "schema"}, {"policy", "list"}, {"policy", "list", "--json"}, {"policy", "show", "default"}, {"policy", "check", "default"},
+		{"policy", "test", "default"}, {"policy", "lint", "default"}, {"policy", "score", "default"}, {"policy", "score", "default", "--json"},
+		{"policy", "explain", "default", "ls"}, {"policy", "explain", "default", "ls", "--json"},
+		{"search", "engines"}, {"search", "engines", "--json"}, {"ps"}, {"ps", "--json"}, {"ports"}, {"image", "list", "--json"}, {"workspace", "list", "--json"},
+		{"read", "--html", file}, {"read", "--html", file, "--json"}, {"hook", "init", filepath.Join(dir, "hooks")},
+	}
+	for _, c := range everyCommand(t) {
+		lines = append(lines, append(words(c), "--help"))
+	}
+	for _, args := range lines {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		var errs bytes.Buffer
+		code := run(args, strings.NewReader(""), w, &errs)
+		w.Close()
+		if own := ownsOutput(commands(), args); code != exitClosedPipe && !own || errs.Len() > 0 {
+			t.Errorf("%q: got status %d and %q, want %d and nothing", args, code, errs.String(), exitClosedPipe)
+		}
+	}
+}
+
+// Each command has its manual page with all its flags, and is named by its
+// parent's; a second time the bytes are the same.
+func TestManualPages(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	for _, dir := range []string{first, second} {
+		if code, _, errs := ran("man", dir); code != exitOK {
+			t.Fatal(errs)
+		}
+	}
+	pages := 0
+	for _, c := range everyCommand(t) {
+		name := manName(c) + ".1"
+		text, err := os.ReadFile(filepath.Join(first, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		pages++
+		if again, err := os.ReadFile(filepath.Join(second, name)); err != nil || !bytes.Equal(text, again) {
+			t.Errorf("%s is another the second time: %v", name, err)
+		}
+		want := []string{".SH NAME\n", ".SH SYNOPSIS\n", ".SH DESCRIPTION\n", "Exit status"}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				want = append(want, roff("--"+f.Name+" "+placeholder(f)))
+			}
+		})
+		for _, sub := range c.Commands() {
+			if !sub.Hidden {
+				want = append(want, ".BR "+roff(manName(sub))+" (1)")
+			}
+		}
+		for _, w := range want {
+			if !strings.Contains(string(text), strings.TrimSpace(w)) {
+				t.Errorf("%s lacks %q", name, w)
+			}
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !regexp.MustCompile(`^\.(TH|SH|PP|TP|B|BR|nf|fi)\b`).MatchString(line) {
+				t.Errorf("%s: a line of text that is taken for a macro: %q", name, line)
+			}
+		}
+	}
+	if all, err := os.ReadDir(first); err != nil || len(all) != pages {
+		t.Errorf("got %d files, want %d: %v", len(all), pages, err)
+	}
+}
+
+// Help is broken between words only, and every word of it is there.
+func TestHang(t *testing.T) {
+	text := "one two threeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee four"
+	for width := range 60 {
+		got := hang("  --flag", text, 12, width)
+		if want := "--flag " + text; strings.Join(strings.Fields(got), " ") != want {
+			t.Errorf("at %d columns: got %q, want the words of %q", width, got, want)
+		}
+	}
+	if got, want := hang("  a", "b c", 6, 7), "  a   b\n      c\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

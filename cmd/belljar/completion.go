@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
+
+	hooks "belljar.dev/hook"
+	"belljar.dev/policies"
+	"belljar.dev/policies/approval"
+	"belljar.dev/question"
+	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/workspace"
+)
+
+// Completion must not keep a person waiting at the Tab key, nor fill the screen.
+const (
+	completeTime = time.Second
+	completeMost = 200
+)
+
+// completionCommand prints scripts for the shells of Linux.
+func completionCommand() *cobra.Command {
+	terse := false
+	c := &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "print what completes commands in a shell",
+		Long: `completion prints a script that has a shell complete belljar's commands, flags,
+and values such as profiles, approvals, sets and boxes. SHELL is bash, zsh or
+fish. In bash, for this shell:
+
+  source <(belljar completion bash)
+
+docs/commands.md says how to have it in every shell.
+` + exitHelp,
+		RunE: func(c *cobra.Command, args []string) error {
+			out, root := c.OutOrStdout(), c.Root()
+			switch args[0] {
+			case "bash":
+				return failure(root.GenBashCompletionV2(out, !terse))
+			case "zsh":
+				if terse {
+					return failure(root.GenZshCompletionNoDesc(out))
+				}
+				return failure(root.GenZshCompletion(out))
+			case "fish":
+				return failure(root.GenFishCompletion(out, !terse))
+			}
+			return misused(c, "got the shell %q, want bash, zsh or fish", args[0])
+		},
+	}
+	c.Flags().BoolVar(&terse, "no-descriptions", false, "complete without saying what the values are")
+	return c
+}
+
+// values finds what an argument or a flag can be, each perhaps with a tab and what
+// it is. It reads; it starts, changes and makes nothing.
+type values func(ctx context.Context, c *cobra.Command, args []string) []string
+
+// completeValues has the arguments and flags of a command completed by what their
+// names stand for, where the command does not do it itself.
+func completeValues(c *cobra.Command) {
+	if c.ValidArgsFunction == nil && c.Runnable() {
+		c.ValidArgsFunction = completeArgument
+	}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.NoOptDefVal != "" {
+			return
+		}
+		find, files := valuesOf(c, placeholder(f), f.Name)
+		// One that is registered already stays.
+		_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return offered(c, args, begun, find), files
+		})
+	})
+}
+
+// completeArgument offers what the next argument of a command can be.
+func completeArgument(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	all := argumentsOf(c)
+	if len(all) == 0 || len(args) >= len(all) && !all[len(all)-1].many {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	find, files := valuesOf(c, all[min(len(args), len(all)-1)].name, "")
+	return offered(c, args, begun, find), files
+}
+
+// offered are the values that begin as what is typed, in bounded time.
+func offered(c *cobra.Command, args []string, begun string, find values) (some []string) {
+	if find == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), completeTime)
+	defer cancel()
+	for _, one := range find(ctx, c, args) {
+		if strings.HasPrefix(one, begun) && len(some) < completeMost {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
+// valuesOf is what a name of a usage line or of a flag stands for, and whether
+// the shell may go on with names of files.
+func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirective) {
+	const files, folders, neither = cobra.ShellCompDirectiveDefault, cobra.ShellCompDirectiveFilterDirs, cobra.ShellCompDirectiveNoFileComp
+	group := strings.SplitN(title(c), " ", 2)[0]
+	switch flag {
+	case "policy":
+		return bundledPolicies, files
+	case "profile":
+		return profiles, neither
+	case "tenant", "as":
+		return tenants, neither
+	case "tool":
+		return fixed(policies.KnownTools()...), neither
+	case "verdict":
+		return fixed("allow", "ask", "deny"), neither
+	case "for":
+		return fixed("once", "session", "1h"), neither
+	case "workspace-mode":
+		return fixed("bind", "overlay", "none"), neither
+	case "format":
+		return fixed("markdown", "text", "html"), neither
+	case "render":
+		return fixed("auto", "always", "never"), neither
+	case "category":
+		return fixed("general", "code", "academic", "news"), neither
+	case "safesearch":
+		return fixed("off", "moderate", "strict"), neither
+	case "since":
+		if group == "search" {
+			return fixed("day", "week", "month", "year"), neither
+		}
+	case "engines":
+		return engines, neither
+	case "box", "session":
+		return boxes, neither
+	case "set":
+		return sets, neither
+	}
+	switch name {
+	case "TOOL":
+		return fixed(policies.KnownTools()...), neither
+	case "FILE":
+		if group == "policy" {
+			return bundledPolicies, files
+		}
+		return nil, files
+	case "OLD", "NEW":
+		if group == "policy" {
+			return bundledPolicies, files
+		}
+	case "NAME":
+		switch c.CommandPath() {
+		case "belljar policy show":
+			return bundledPolicies, neither
+		case "belljar image rm":
+			return images, neither
+		case "belljar workspace rollback":
+			return checkpoints, neither
+		}
+	case "SET":
+		return sets, neither
+	case "ID":
+		if group == "ask" {
+			return questions, neither
+		}
+		return approvals, neither
+	case "BOX", "SESSION":
+		return boxes, neither
+	case "PORT":
+		return ports, neither
+	case "EVENT":
+		return events, neither
+	case "ENGINE":
+		return engines, neither
+	case "DIR":
+		return nil, folders
+	case "SHELL":
+		return fixed("bash", "zsh", "fish"), neither
+	case "SOURCE", "AUDIT", "LOG":
+		return nil, files
+	}
+	return nil, neither
+}
+
+func fixed(all ...string) values {
+	return func(context.Context, *cobra.Command, []string) []string { return all }
+}
+
+func bundledPolicies(context.Context, *cobra.Command, []string) (all []string) {
+	for _, name := range policies.Bundled() {
+		all = append(all, name+"\t"+policies.BundledUse(name))
+	}
+	return all
+}
+
+// flagText is what the command line says of a flag that the command may have.
+func flagText(c *cobra.Command, name string) string {
+	if f := c.Flag(name); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// policyOf is the policy that the command would use; nil where that has faults.
+func policyOf(c *cobra.Command) *policies.Policy {
+	place, err := findWorkspace(flagText(c, "workspace"))
+	if err != nil {
+		return nil
+	}
+	_, p, err := findPolicy(flagText(c, "policy"), place)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+func profiles(_ context.Context, c *cobra.Command, _ []string) []string {
+	if p := policyOf(c); p != nil {
+		return p.Profiles()
+	}
+	return nil
+}
+
+func tenants(_ context.Context, c *cobra.Command, _ []string) []string {
+	if p := policyOf(c); p != nil {
+		return append([]string{localTenant}, p.Tenants()...)
+	}
+	return nil
+}
+
+func approvals(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
+	found, _ := askServers[approvalsInfo](ctx, c.Name(), flagText(c, stateName), "/approvals", false)
+	for _, at := range found {
+		for _, a := range at.said.All {
+			// A yes that holds is what can be taken back, and nothing else.
+			if (c.Name() == "revoke") == (a.State == approval.Approved) {
+				ids = append(ids, a.ID+"\t"+a.Tool)
+			}
+		}
+	}
+	return ids
+}
+
+func questions(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
+	found, _ := askServers[[]question.Asked](ctx, c.Name(), flagText(c, stateName), "/questions", false)
+	for _, at := range found {
+		for _, q := range at.said {
+			ids = append(ids, q.ID)
+		}
+	}
+	return ids
+}
+
+func boxes(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
+	found, _, _ := findBoxes(ctx, flagText(c, stateName))
+	for _, b := range found {
+		ids = append(ids, b.ID+"\t"+b.Tenant+" "+b.Profile)
+	}
+	return ids
+}
+
+func ports(ctx context.Context, c *cobra.Command, _ []string) (all []string) {
+	found, _, _ := findBoxes(ctx, flagText(c, stateName))
+	for _, b := range found {
+		for _, port := range b.Listening {
+			all = append(all, strconv.Itoa(int(port))+"\tof box "+b.ID)
+		}
+	}
+	return all
+}
+
+// keptIn is a directory below the state, if it is there: to open a store makes it.
+func keptIn(c *cobra.Command, name string) (string, bool) {
+	state, err := findState(flagText(c, stateName))
+	dir := filepath.Join(state, name)
+	return dir, err == nil && unix.Access(dir, unix.W_OK) == nil
+}
+
+func sets(_ context.Context, c *cobra.Command, _ []string) (ids []string) {
+	eachSet(c, func(i workspace.Info) { ids = append(ids, i.ID+"\t"+i.Base) })
+	return ids
+}
+
+func checkpoints(_ context.Context, c *cobra.Command, args []string) (names []string) {
+	eachSet(c, func(i workspace.Info) {
+		for _, p := range i.Checkpoints {
+			if len(args) > 0 && i.ID == args[0] {
+				names = append(names, p.Name)
+			}
+		}
+	})
+	return names
+}
+
+func eachSet(c *cobra.Command, f func(workspace.Info)) {
+	dir, ok := keptIn(c, sandbox.WorkspacesDir)
+	if !ok {
+		return
+	}
+	s, err := workspace.Open(dir)
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	all, _ := s.List() // what cannot be read is not offered
+	for _, i := range all {
+		f(i)
+	}
+}
+
+func images(_ context.Context, c *cobra.Command, _ []string) (names []string) {
+	dir, ok := keptIn(c, sandbox.ImagesDir)
+	if !ok {
+		return nil
+	}
+	s, err := image.Open(image.Config{Dir: dir})
+	if err != nil {
+		return nil
+	}
+	all, _ := s.List() // as above
+	for _, i := range all {
+		names = append(names, i.Name)
+	}
+	return names
+}
+
+func events(context.Context, *cobra.Command, []string) (all []string) {
+	for _, e := range hooks.Events() {
+		all = append(all, e[0]+"\t"+e[1])
+	}
+	return all
+}
+
+func engines(_ context.Context, c *cobra.Command, _ []string) (names []string) {
+	all, err := loadEngines(flagText(c, "files"))
+	if err != nil {
+		return nil
+	}
+	for _, e := range all.All() {
+		names = append(names, e.Name)
+	}
+	return names
+}

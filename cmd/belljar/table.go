@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"belljar.dev/internal/printable"
+)
+
+// columns is the width of the terminal that w is; 0 where it is none, and lines
+// may be as long as they are. COLUMNS says another width than the terminal.
+func columns(w io.Writer) int {
+	f, ok := printable.Raw(w).(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		return n
+	}
+	n, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// tableWriter lines up cells that are written with tabs between them, a row a line. On
+// a terminal too narrow for it, long cells go on in the next line, broken between
+// words only.
+type tableWriter struct {
+	out   io.Writer
+	width int // of the terminal; 0 for none
+	text  bytes.Buffer
+}
+
+// tableGap is the spaces between two columns.
+const tableGap = 2
+
+func newTable(out io.Writer) *tableWriter { return &tableWriter{out: out, width: columns(out)} }
+
+// Write takes a part of the rows.
+func (t *tableWriter) Write(text []byte) (int, error) { return t.text.Write(text) }
+
+// Flush writes the table.
+func (t *tableWriter) Flush() error {
+	_, err := io.WriteString(t.out, laidOut(t.text.String(), t.width))
+	t.text.Reset()
+	return err
+}
+
+// laidOut is rows with their columns below each other, as text/tabwriter has them;
+// where they need more than width, which zero does not bound, in at most that many
+// characters, as far as their words allow it.
+func laidOut(text string, width int) string {
+	var whole strings.Builder
+	w := tabwriter.NewWriter(&whole, 0, 0, tableGap, ' ', 0)
+	_, _ = io.WriteString(w, text) // to memory
+	_ = w.Flush()
+	if width <= 0 || longest(whole.String()) <= width {
+		return whole.String()
+	}
+	var b, block strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "\t") {
+			block.WriteString(line)
+			continue
+		}
+		// What is no row ends a table.
+		b.WriteString(squeezed(block.String(), width))
+		block.Reset()
+		b.WriteString(hang("", line, 0, width))
+	}
+	b.WriteString(squeezed(block.String(), width))
+	return b.String()
+}
+
+// longest is the characters of the longest line.
+func longest(text string) (n int) {
+	for line := range strings.Lines(text) {
+		n = max(n, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return n
+}
+
+// squeezed is one table, in at most width characters where its words allow it.
+func squeezed(text string, width int) string {
+	var rows [][]string
+	var wide, least []int // of each column: its longest cell, and its longest word
+	for line := range strings.Lines(text) {
+		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		rows = append(rows, row)
+		for i, cell := range row {
+			if i == len(wide) {
+				wide, least = append(wide, 0), append(least, 0)
+			}
+			wide[i] = max(wide[i], utf8.RuneCountInString(cell))
+			for word := range strings.FieldsSeq(cell) {
+				least[i] = max(least[i], utf8.RuneCountInString(word))
+			}
+		}
+	}
+	narrow(wide, least, width)
+	var b strings.Builder
+	for _, row := range rows {
+		cells := make([][]string, len(row))
+		height := 1
+		for i, cell := range row {
+			cells[i] = brokenAt(cell, wide[i])
+			height = max(height, len(cells[i]))
+		}
+		for n := range height {
+			line := ""
+			for i := range cells {
+				part := ""
+				if n < len(cells[i]) {
+					part = cells[i][n]
+				}
+				line += part
+				if i < len(cells)-1 {
+					line += strings.Repeat(" ", max(0, wide[i]-utf8.RuneCountInString(part))+tableGap)
+				}
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// narrow takes from the widest columns what the terminal has no room for, down to
+// their longest words.
+func narrow(wide, least []int, width int) {
+	sum := tableGap * (len(wide) - 1)
+	for _, w := range wide {
+		sum += w
+	}
+	for ; sum > width; sum-- {
+		widest := -1
+		for i, w := range wide {
+			if w > least[i] && (widest < 0 || w > wide[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		wide[widest]--
+	}
+}
+
+// brokenAt is a cell in lines of at most width characters, or of one word.
+func brokenAt(cell string, width int) []string {
+	if utf8.RuneCountInString(cell) <= width {
+		return []string{cell}
+	}
+	// What stands before the first word is its indent.
+	lines := strings.Split(strings.TrimSuffix(hang("", cell, 0, width), "\n"), "\n")
+	indent := cell[:len(cell)-len(strings.TrimLeft(cell, " "))]
+	lines[0] = indent + lines[0]
+	return slices.Clip(lines)
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The rows of a table are as wide as the terminal at most where the words allow
+// it; no word is broken, and none is lost. A terminal that has room, and no
+// terminal, change nothing.
+func TestTableProperty(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 500 {
+		columns := 1 + rnd.IntN(5)
+		var text strings.Builder
+		var all []string
+		for range 1 + rnd.IntN(6) {
+			for i := range columns {
+				if i > 0 {
+					text.WriteByte('\t')
+				}
+				for n := range 1 + rnd.IntN(6) {
+					if n > 0 {
+						text.WriteByte(' ')
+					}
+					word := fmt.Sprintf("%d%s", len(all), strings.Repeat("ü", rnd.IntN(9)))
+					all = append(all, word)
+					text.WriteString(word)
+				}
+			}
+			text.WriteByte('\n')
+		}
+		width := 20 + rnd.IntN(140)
+		got, whole := laidOut(text.String(), width), laidOut(text.String(), 0)
+		if longest(whole) <= width && got != whole || strings.Count(whole, "\n") != strings.Count(text.String(), "\n") {
+			t.Errorf("at %d columns: got\n%s\nwant\n%s", width, got, whole)
+		}
+		for line := range strings.Lines(got) {
+			if strings.TrimSpace(line) == "" {
+				t.Errorf("at %d columns: a line is empty:\n%s", width, got)
+			}
+		}
+		// Ten characters a word, and two between columns: more is asked of nobody.
+		if most := max(width, columns*12); longest(got) > most {
+			t.Errorf("at %d columns: a line has %d:\n%s", width, longest(got), got)
+		}
+		found := strings.Fields(got)
+		seen := make(map[string]bool, len(found))
+		for _, word := range found {
+			seen[word] = true
+		}
+		for _, word := range all {
+			if !seen[word] {
+				t.Errorf("at %d columns: %s is broken or lost:\n%s", width, word, got)
+			}
+		}
+		if len(found) != len(all) {
+			t.Errorf("got %d words, want %d", len(found), len(all))
+		}
+	}
+}
+
+// A cell goes on below itself.
+func TestTableGoesOn(t *testing.T) {
+	got := laidOut("NAME\tUSE\na\tone two three\n", 14)
+	if want := "NAME  USE\na     one two\n      three\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
