@@ -131,11 +131,31 @@ func failure(ctx context.Context, name, id string, err error) *Result {
 		}
 		return Failed("call of %s not run:\n- %s", name, strings.Join(args.faults, "\n- "))
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrShutdown):
-		return Failed("call %s of %s was ended: %v", id, name, ErrShutdown)
+		return soFar(err, Failed("call %s of %s was ended: %v", id, name, ErrShutdown))
 	case ctx.Err() != nil:
-		return Failed("call %s of %s was cancelled: %v", id, name, err)
+		return soFar(err, Failed("call %s of %s was cancelled: %v", id, name, err))
 	}
 	return Failed("%s", err.Error())
+}
+
+// Interrupted is the error of a call that was cancelled after it had shown
+// something, which comes with the answer. The cause alone goes into the log.
+type Interrupted struct {
+	Cause  error
+	Output string // so far, as the tool shows it
+}
+
+func (e *Interrupted) Error() string { return e.Cause.Error() }
+
+func (e *Interrupted) Unwrap() error { return e.Cause }
+
+// soFar is the answer to a cancelled call with what the call showed before.
+func soFar(err error, r *Result) *Result {
+	var i *Interrupted
+	if errors.As(err, &i) && i.Output != "" {
+		r.Content = append([]Content{{Text: i.Output}}, r.Content...)
+	}
+	return r
 }
 
 // progressFunc sends one progress report; nil where the client wants none.

@@ -100,6 +100,10 @@ func (f *flow) ended(s *mcp.Session) {
 
 // jobEnded tells of a background job, however it ended.
 func (f *flow) jobEnded(j job.Job) {
+	select {
+	case f.jobOver <- struct{}{}:
+	default: // nobody waits
+	}
 	f.later(hooks.JobEnd, j.Owner.Session, j.Owner.Tenant, map[string]any{
 		"task_id": j.ID, "status": j.Status, "exit_code": j.End.Code, "duration_ms": j.End.Wall.Milliseconds(),
 	})

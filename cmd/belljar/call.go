@@ -2,15 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os/signal"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"belljar.dev/mcp"
+	"belljar.dev/sandbox"
 )
 
 func callCommand() *cobra.Command {
@@ -28,16 +31,25 @@ pairs such as command=ls timeout=5000; a value that is a JSON number, boolean,
 array or object counts as that, and KEY:=VALUE takes any JSON, so that a
 string of digits is written command:='"123"'.
 
+A session that is over takes along what it runs and plans. So call waits for a
+task that BackgroundBash or on_timeout=background leaves running, and prints the
+rest of its output; and PlanMode enter, which would narrow no call but this one,
+is refused. The list of TaskManager and what SetCallback schedules belong to the
+workspace and are kept; a message that is due comes with the result of whoever
+calls next there. Ctrl-C ends the command and shows what it wrote until then.
+
   belljar call Bash command='ls -l'
   belljar call Bash '{"command": "sleep 5", "timeout": 1000}'
 
 Exit status: 0 the tool did its work, whatever the status of the command it
 ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			arguments, err := parseArguments(args[1:])
 			if err != nil {
 				return usage("call %s: %w", args[0], err)
+			}
+			if err := pointless(args[0], arguments); err != nil {
+				return err
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
@@ -53,6 +65,7 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 			if err := w.openFlow(ctx, &flow); err != nil {
 				return failure(err)
 			}
+			w.flow.jobOver = make(chan struct{}, 1)
 			server, err := w.server()
 			if err != nil {
 				return err
@@ -70,7 +83,10 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 			if err != nil {
 				return failure(fmt.Errorf("call %s: %w", args[0], err))
 			}
-			return show(c, result, asJSON)
+			if err := show(c, result, asJSON); err != nil {
+				return err
+			}
+			return w.outlast(ctx, server, session, result, func(r *mcp.Result) error { return show(c, r, asJSON) })
 		},
 	}
 	s.flags(c)
@@ -81,6 +97,76 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print the structured result as JSON")
 	c.Flags().SetInterspersed(true)
 	return c
+}
+
+// pointless refuses a call that has no effect beyond a session that ends with it.
+func pointless(tool string, arguments json.RawMessage) error {
+	var in struct {
+		Action any `json:"action"`
+	}
+	if tool != "PlanMode" || json.Unmarshal(arguments, &in) != nil || in.Action != "enter" {
+		return nil
+	}
+	return usage("call PlanMode: plan mode belongs to a session, and that of this call ends at once, so nothing was done; " +
+		"`belljar call --policy readonly` makes a call that changes nothing, and a client of `belljar serve` can plan")
+}
+
+// endKept bounds the wait for the end of a task to be on the disk.
+const endKept = 5 * time.Second
+
+// outlast waits for the task that a call has left running in the background, since
+// the session ends with this process, and shows the rest of its output by
+// ReadBgOutput. The profile bounds how long the task runs; the end of ctx ends it.
+func (w *works) outlast(ctx context.Context, server *mcp.Server, session *mcp.Session, of *mcp.Result, show func(*mcp.Result) error) error {
+	id, runs := taskOf(of)
+	if !runs {
+		return nil
+	}
+	for _, box := range w.sandbox.Boxes() {
+		for _, running := range box.Jobs() {
+			select {
+			case <-running.Done():
+			case <-ctx.Done():
+				running.Kill(0)
+			}
+		}
+	}
+	// ReadBgOutput says how the task ended once that is on the disk.
+	patience := time.NewTimer(endKept)
+	defer patience.Stop()
+	select {
+	case <-w.flow.jobOver:
+	case <-patience.C:
+	}
+	// What it wrote is shown after Ctrl-C as well. The tool may see the end of the
+	// task a moment later, and waits for it.
+	for n := 0; runs && n < 3; n++ {
+		rest, err := server.Call(context.WithoutCancel(ctx), session, "ReadBgOutput", fmt.Appendf(nil, `{"task_id":%d,"wait_ms":1000}`, id))
+		if err != nil {
+			return failure(fmt.Errorf("read the output of task %d: %w", id, err))
+		}
+		if err := show(rest); err != nil {
+			return err
+		}
+		_, runs = taskOf(rest)
+	}
+	if ctx.Err() != nil {
+		return failure(fmt.Errorf("task %d was ended: %w", id, context.Cause(ctx)))
+	}
+	return nil
+}
+
+// taskOf is the task that a result is about, and whether it still runs.
+func taskOf(r *mcp.Result) (id int64, runs bool) {
+	var task struct {
+		ID     int64  `json:"task_id"`
+		Status string `json:"status"`
+	}
+	text, err := json.Marshal(r.Structured)
+	if err != nil || json.Unmarshal(text, &task) != nil {
+		return 0, false // a result of another form has no task
+	}
+	return task.ID, task.ID != 0 && task.Status == sandbox.Running.String()
 }
 
 // parseArguments is the arguments of a tool from the command line.

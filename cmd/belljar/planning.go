@@ -42,8 +42,8 @@ func (w *works) began(ctx context.Context, s *mcp.Session) {
 		w.audit.session("start", s)
 	}
 	w.flow.began(s)
-	if w.plans == nil || !w.store.Made() {
-		return // nobody has planned yet
+	if !w.goesOn || w.plans == nil || !w.store.Made() {
+		return // it is no agent's next session, or nobody has planned yet
 	}
 	if err := tools.Resume(ctx, w.plans, s); err != nil {
 		w.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", shortID(s.ID()), "err", err)

@@ -73,6 +73,7 @@ type works struct {
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
 	calls      bool             // a checkpoint after each call
+	goesOn     bool             // a session may go on with what one before it planned
 	sandbox    *sandbox.Supervisor
 	search     *search.Fan
 	reading    reading
@@ -106,7 +107,7 @@ func (w *works) close() {
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
 func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
-	w := &works{calls: s.calls, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, structured: s.structured, hostEnv: s.hostEnv, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w := &works{calls: s.calls, goesOn: s.command == serveName, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, structured: s.structured, hostEnv: s.hostEnv, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	for _, name := range w.hostEnv {
 		if err := hostexec.CheckPass(name); err != nil {
 			return nil, usage("--host-env: %w", err)

@@ -49,6 +49,7 @@ type flow struct {
 	callbacks *callback.Book   // nil where none are kept
 	aside     *tools.Aside     // nil as well
 	around    *around          // nil as well
+	jobOver   chan struct{}    // is sent to at the end of a job; nil where nobody waits
 }
 
 // skillsBelow is where boxes see the folders of skills.

@@ -211,7 +211,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	}
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, interrupted(ctx, started, plan)
 	case end.job == 0:
 		sh.settle(end.result.Dir)
 	case task == nil:
@@ -226,6 +226,20 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		watch.keep(ctx, box, in)
 	}
 	return sh.answer(call, box, started, end, plan, notice, watch)
+}
+
+// interrupted is the error of a call that was cancelled, with what its command
+// wrote until then.
+func interrupted(ctx context.Context, cmd *sandbox.Job, plan bashPlan) error {
+	cause := context.Cause(ctx)
+	o := cmd.Output()
+	both, err := o.Cut(plan.show)
+	if err != nil || both.Total == 0 {
+		return cause // nothing can be shown beside it
+	}
+	var t text
+	t.body(shorten(both, o))
+	return &mcp.Interrupted{Cause: cause, Output: strings.TrimSuffix(t.b.String(), "\n")}
 }
 
 // unrecorded ends the recording of a command that did not start.
