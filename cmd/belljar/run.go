@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/workspace"
 )
 
 // forwarded are the signals that `run` passes to the command.
@@ -43,6 +46,10 @@ it ends. On a terminal the command gets one of its own. It may run as long as
 the profile lets background jobs run. With -p a port of the box is opened on
 this machine's loopback, if the profile lists it under publish.
 
+With an overlay workspace, which --workspace-mode overlay asks for, the changes
+land in a set beside the directory, and the last lines on standard error name it
+and say how it is looked at, applied and discarded.
+
 Exit status: that of the command; 128+n where signal n ended it; 124 where its
 time was up; 125 where belljar could not run it.`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -56,10 +63,11 @@ time was up; 125 where belljar could not run it.`,
 			if err != nil {
 				return &statusError{code: exitRun, err: fmt.Errorf("run: %w", err)}
 			}
-			code, err := runInBox(c, &s, profile, set, maps, args)
+			code, left, err := runInBox(c, &s, profile, set, maps, args)
 			if err != nil {
 				return &statusError{code: exitRun, err: fmt.Errorf("run %s: %w", args[0], err)}
 			}
+			left.tell(c.ErrOrStderr())
 			if code != exitOK {
 				return &statusError{code: code}
 			}
@@ -81,8 +89,57 @@ time was up; 125 where belljar could not run it.`,
 	return c
 }
 
-// runInBox runs argv and is its exit status.
-func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, argv []string) (code int, err error) {
+// leftSet is what a run has left beside the workspace; its zero value is nothing.
+type leftSet struct {
+	id      string
+	state   string // as --state says it
+	changes int
+	unread  error // why they cannot be counted
+}
+
+// leftBy looks at a set once its box is closed.
+func leftBy(ctx context.Context, id, state, stateFlag string) leftSet {
+	left := leftSet{id: id, state: stateFlag}
+	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
+	if err != nil {
+		left.unread = err
+		return left
+	}
+	defer store.Close()
+	d, err := store.Changes(ctx, id)
+	switch {
+	case errors.Is(err, workspace.ErrNotFound): // nothing was changed in it
+		return leftSet{}
+	case err != nil:
+		left.unread = err
+		return left
+	}
+	left.changes = len(d.Changes)
+	return left
+}
+
+// tell says what was left and what can be done with it; of nothing, nothing.
+func (l leftSet) tell(w io.Writer) {
+	if l.id == "" || l.changes == 0 && l.unread == nil {
+		return
+	}
+	what := number(l.changes, "change is", "changes are")
+	if l.unread != nil {
+		what = fmt.Sprintf("what changed (%v) is", l.unread)
+	}
+	flag := ""
+	if l.state != "" {
+		flag = " --state " + quote([]string{l.state})
+	}
+	fmt.Fprintf(w, "belljar: run: %s in the set %s, and not in the workspace\n", what, l.id)
+	for _, do := range [][2]string{{"diff", "shows them"}, {"apply", "takes them over"}, {"discard", "throws them away"}} {
+		fmt.Fprintf(w, "  belljar workspace %s %s%s  %s\n", do[0], l.id, flag, do[1])
+	}
+}
+
+// runInBox runs argv and is its exit status, and what it left beside the
+// workspace.
+func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, argv []string) (code int, left leftSet, err error) {
 	// From here on a signal is the command's; before, it ends the program.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
@@ -90,33 +147,40 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 
 	w, err := s.open(c.Context(), c.ErrOrStderr())
 	if err != nil {
-		return 0, err
+		return 0, left, err
 	}
-	defer w.close()
+	id := "" // of the set that the box writes to
+	defer func() {
+		w.close()
+		if id != "" {
+			left = leftBy(context.WithoutCancel(c.Context()), id, w.state, s.state)
+		}
+	}()
 	// To the policy this is what the agent's Bash would be.
 	started := time.Now()
-	d, id, err := w.decide(c.Context(), policies.Facts{
+	d, call, err := w.decide(c.Context(), policies.Facts{
 		Tenant: w.tenant, Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
 		Args: map[string]any{"command": quote(argv)}, Now: started,
 	})
 	if err != nil {
-		return 0, err
+		return 0, left, err
 	}
 	if d.Verdict != policies.Allow {
-		return 0, errors.New(d.Refusal(""))
+		return 0, left, errors.New(d.Refusal(""))
 	}
 	var result sandbox.Result
-	defer func() { w.audit.ran(id, d, result, err, time.Since(started)) }()
+	defer func() { w.audit.ran(call, d, result, err, time.Since(started)) }()
 	ctx := c.Context()
 	screen := newScreen(c)
 	box, err := w.sandbox.Open(ctx, set, d.Grant)
 	if err != nil {
-		return 0, err
+		return 0, left, err
 	}
+	id = box.Set()
 	if err := publishAll(ctx, c.ErrOrStderr(), box, ports); err != nil {
-		return 0, err
+		return 0, left, err
 	}
-	shows := w.audit.recordRun(id, d, screen.shape())
+	shows := w.audit.recordRun(call, d, screen.shape())
 	defer shows.end()
 	job, err := box.Start(ctx, sandbox.Cmd{
 		Grant: d.Grant, Argv: argv,
@@ -127,12 +191,12 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 		Env: screen.env(),
 	})
 	if err != nil {
-		return 0, err
+		return 0, left, err
 	}
 	restore, err := screen.raw()
 	if err != nil {
 		job.Kill(0)
-		return 0, err
+		return 0, left, err
 	}
 	defer restore()
 	for {
@@ -152,12 +216,13 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 			}
 		case <-job.Done():
 			if result, err = job.Wait(ctx); err != nil {
-				return 0, err
+				return 0, left, err
 			}
 			if w.calls {
 				w.checkpoint(ctx, box, quote(argv))
 			}
-			return exitOf(c, result, d.Grant.Limits())
+			code, err = exitOf(c, result, d.Grant.Limits())
+			return code, left, err
 		}
 	}
 }
