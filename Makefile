@@ -8,22 +8,37 @@ LINT      := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2
 # Without cgo the binary is static and the build needs no C compiler.
 export CGO_ENABLED := 0
 
-.PHONY: run build test lint bench fuzz conformance clean
+# A shell other than bash leaves a ~ in WORKSPACE=~/project as it is.
+override WORKSPACE := $(patsubst ~/%,$(HOME)/%,$(WORKSPACE))
+
+# The build notes the commit where git can tell it, whatever GOFLAGS says. git
+# refuses in a tree of another user, at which go build would fail.
+VCS := $(shell git status --porcelain >/dev/null 2>&1 && echo true || echo false)
+
+.PHONY: run build man test lint bench fuzz conformance clean
 
 # Build, say what this host offers, and serve until Ctrl-C.
 # PORT and WORKSPACE can be set: make run WORKSPACE=~/project PORT=9000
-run: build
+# As root on Debian it offers to install chromium-headless-shell (INSTALL=no: never).
+run:
+	@test -d "$(WORKSPACE)" || { echo "make run: WORKSPACE $(WORKSPACE) is not a directory; make it, or name another one with make run WORKSPACE=DIR" >&2; exit 2; }
+	@$(MAKE) --no-print-directory build
 	@scripts/need bash
 	@scripts/need chromium-headless-shell || true # pages are read without it, too
 	@bin/belljar doctor
 	@exec bin/belljar serve --http 127.0.0.1:$(PORT) --workspace "$(WORKSPACE)"
 
 build:
-	$(GO) build -trimpath -o bin/belljar ./cmd/belljar
+	$(GO) build -trimpath -buildvcs=$(VCS) -o bin/belljar ./cmd/belljar
+
+# The manual pages, in bin/man.
+man: build
+	bin/belljar man bin/man/man1
 
 # All tests as the user who calls, and, where that is root, once more as an
 # ordinary user in the rooms for which that makes a difference. It goes on where
-# one of them fails, and names at the end all that failed.
+# one of them fails, and names at the end all that failed. As root on Debian it
+# offers first to install the programs that tests need (INSTALL=no: never).
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
 AS_USER := sandbox sandbox/image mcp/tools cmd/belljar
 test:
