@@ -278,6 +278,35 @@ func TestManualPages(t *testing.T) {
 	}
 }
 
+// Every command with --json, and no other, is in the table of docs/commands.md.
+func TestJSONIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := make(map[string]bool)
+	_, table, _ := strings.Cut(string(text), "## JSON")
+	table, _, _ = strings.Cut(table, "## Completion")
+	for line := range strings.Lines(table) {
+		first, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		if strings.HasPrefix(line, "| `") {
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(first, -1) {
+				listed[name[1]] = true
+			}
+		}
+	}
+	for _, c := range everyCommand(t) {
+		group := c.HasAvailableSubCommands() && c.LocalNonPersistentFlags().Lookup("json") == nil
+		if has := c.Flag("json") != nil && !group; has != listed[title(c)] {
+			t.Errorf("%s: has --json %v, is in docs/commands.md %v", title(c), has, listed[title(c)])
+		}
+		delete(listed, title(c))
+	}
+	if len(listed) > 0 {
+		t.Errorf("docs/commands.md names %v, which are not commands", listed)
+	}
+}
+
 // Help is broken between words only, and every word of it is there.
 func TestHang(t *testing.T) {
 	text := "one two threeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee four"
