@@ -1,21 +1,15 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/signal"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"belljar.dev/policies"
 	"belljar.dev/policies/approval"
@@ -116,11 +110,7 @@ func (a *approving) list(c *cobra.Command) error {
 			left = policies.Spoken(time.Until(one.Until))
 		case approval.Declined, approval.Expired, approval.Used, approval.Revoked:
 		}
-		what := one.Tool
-		if len(one.Shown.Commands) > 0 {
-			what = strings.Join(one.Shown.Commands, "; ")
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.State, one.Tenant, one.Rule, left, policies.Clip(what, 80))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", one.ID, one.State, one.Tenant, one.Rule, left, gist(one))
 	}
 	return failure(w.Flush())
 }
@@ -223,108 +213,4 @@ func (a *approving) revoke(c *cobra.Command, id string) error {
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), outcomeLine(one))
 	return failure(err)
-}
-
-// lookEvery is how often watch looks for questions.
-const lookEvery = time.Second
-
-// watch prints each question once. On a terminal it takes the answer there.
-func (a *approving) watch(c *cobra.Command) error {
-	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
-	defer cancel()
-	var keys *typed
-	if in, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
-		keys = &typed{in: in, lines: bufio.NewReader(in)}
-	}
-	seen := make(map[string]bool)
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	for {
-		found, err := a.open(ctx, false)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		pending := make(map[string]bool)
-		for _, one := range found[0].said.All {
-			if one.State != approval.Pending {
-				continue
-			}
-			pending[one.ID] = true
-			if seen[one.ID] {
-				continue
-			}
-			if err := a.see(ctx, c.OutOrStdout(), found, one.ID, keys); err != nil {
-				return err
-			}
-		}
-		seen = pending // what is over is forgotten
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// typed is what a person types at a terminal.
-type typed struct {
-	in    *os.File
-	lines *bufio.Reader
-}
-
-// forget drops what was typed before: it is no answer to a question that nobody
-// had seen then.
-func (t *typed) forget() error {
-	if err := unix.IoctlSetInt(int(t.in.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
-		return fmt.Errorf("flush the terminal's input: %w", err)
-	}
-	t.lines.Reset(t.in)
-	return nil
-}
-
-// see shows a question and, where somebody can type, asks for the answer. Only
-// what is typed out is a yes.
-func (a *approving) see(ctx context.Context, out io.Writer, found desks, id string, typed *typed) error {
-	at, err := found.of(id)
-	if err != nil {
-		return err
-	}
-	var one approval.Approval
-	if err := at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
-		return failure(err)
-	}
-	if err := printApproval(out, one); err != nil || typed == nil {
-		return failure(err)
-	}
-	if err := typed.forget(); err != nil {
-		return failure(err)
-	}
-	fmt.Fprintf(out, "May it run? Type yes, session, a time as 2h, or no [no]: ")
-	text, err := typed.lines.ReadString('\n')
-	if err != nil {
-		return failure(err)
-	}
-	said := answerInfo{}
-	switch text = strings.TrimSpace(text); text {
-	case "", "no", "n":
-	case "yes":
-		said.Yes = true
-	default:
-		if _, _, err := scopeOf(text); err == nil {
-			said.Yes, said.Scope = true, text
-		}
-	}
-	done, err := say(ctx, at, id, said)
-	_, wrote := fmt.Fprintln(out, cmp.Or(errorText(err), outcomeLine(done)))
-	return failure(wrote)
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -177,48 +175,6 @@ func TestApproveExpires(t *testing.T) {
 		t.Errorf("after its time the approval is read as %+v", got)
 	}
 	a.notApproved(t, "too late", "yes", id)
-}
-
-// What was typed before a question was shown is no answer to it.
-func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
-	a := startAsking(t, "1m")
-	one, two := a.waits(t, "echo publish one"), a.waits(t, "echo publish two")
-	master, slave := pty(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Args = []string{"belljar", "approve", "watch", "--state", a.state}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
-	if _, err := master.WriteString(strings.Repeat("yes\n", 3)); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	slave.Close()
-	out := bufio.NewReader(master)
-	for range 2 {
-		for text := ""; !strings.HasSuffix(text, "May it run? Type yes, session, a time as 2h, or no [no]: "); {
-			b, err := out.ReadByte()
-			if err != nil {
-				t.Fatalf("%v after %q", err, text)
-			}
-			text += string(rune(b))
-		}
-		if _, err := master.WriteString("no\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, id := range []string{one, two} {
-		r := a.call(t, "ReadBgOutput", map[string]any{"id": id, "wait_ms": 20000})
-		if got := r.StructuredContent.Approval.State; got != "declined" {
-			t.Errorf("%s is %s", id, got)
-		}
-	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("watch ended with %v", err)
-	}
 }
 
 // A server that is killed while calls wait forgets none of them.

@@ -32,6 +32,10 @@ func (s screen) fill(ctx context.Context, a question.Asked) (*askForm, error) {
 		return nil, err
 	}
 	defer restore()
+	// What was typed before the question was shown is no answer to it.
+	if err := forgetTyped(s.in); err != nil {
+		return nil, err
+	}
 	// The alternate screen, without a cursor (xterm's control sequences).
 	fmt.Fprint(s.out, "\x1b[?1049h\x1b[?25l")
 	defer fmt.Fprint(s.out, "\x1b[?25h\x1b[?1049l")

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"belljar.dev/policies"
+	"belljar.dev/policies/approval"
+)
+
+// lookEvery is how often watch looks for questions.
+const lookEvery = time.Second
+
+// watch prints each question once. On a terminal it takes the answers there, one
+// question after the other.
+func (a *approving) watch(c *cobra.Command) error {
+	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
+	defer cancel()
+	w := watching{state: a, out: c.OutOrStdout(), shown: make(map[string]bool)}
+	if in, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		keys, err := newKeyboard(ctx, in)
+		if err != nil {
+			return failure(err)
+		}
+		defer keys.close()
+		w.keys = keys
+	}
+	err := w.run(ctx)
+	if ctx.Err() != nil {
+		if w.keys != nil {
+			fmt.Fprintln(w.out) // the prompt has no end of line
+		}
+		return nil
+	}
+	return err
+}
+
+// watching is a watch that runs. It is used by one goroutine.
+type watching struct {
+	state *approving
+	out   io.Writer
+	keys  *keyboard       // nil where nobody can type
+	shown map[string]bool // questions that wait and were printed, in full or in a line
+	now   approval.Approval
+	at    *controlClient // that has now, the question that is asked; nil while none is
+}
+
+// run looks for questions and takes answers until ctx or the input ends.
+func (w *watching) run(ctx context.Context) error {
+	for {
+		if err := w.look(ctx); err != nil {
+			return err
+		}
+		for next := time.Now().Add(lookEvery); time.Now().Before(next); {
+			line, typed, err := w.wait(ctx, time.Until(next))
+			if errors.Is(err, io.EOF) {
+				_, err := fmt.Fprintln(w.out)
+				return failure(err)
+			}
+			if err != nil {
+				return failure(err)
+			}
+			if !typed || w.at == nil {
+				continue
+			}
+			if err := w.take(ctx, line); err != nil {
+				return err
+			}
+			if w.at == nil {
+				break // to the next question
+			}
+		}
+	}
+}
+
+// wait waits for a line or for a time to pass.
+func (w *watching) wait(ctx context.Context, most time.Duration) (line string, typed bool, err error) {
+	if w.keys != nil {
+		return w.keys.line(ctx, most)
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return "", false, nil
+	case <-ctx.Done():
+		return "", false, ctx.Err()
+	}
+}
+
+// look prints what has come since the last look, and what became of the question
+// that is asked.
+func (w *watching) look(ctx context.Context) error {
+	found, err := w.state.open(ctx, false)
+	if err != nil {
+		return err
+	}
+	var waiting []approval.Approval // the oldest first: it has the least time left
+	pending := make(map[string]bool)
+	for _, one := range slices.Backward(found[0].said.All) {
+		if one.State == approval.Pending {
+			waiting = append(waiting, one)
+			pending[one.ID] = true
+		}
+	}
+	if w.at != nil && !pending[w.now.ID] {
+		if err := w.gone(ctx); err != nil {
+			return err
+		}
+	}
+	come := false
+	for _, one := range waiting {
+		switch {
+		case w.at == nil && (w.keys != nil || !w.shown[one.ID]):
+			err = w.show(ctx, found, one.ID)
+		case !w.shown[one.ID]:
+			come = true
+			_, err = fmt.Fprintf(w.out, "\n%s waits too: %s", one.ID, gist(one))
+		}
+		if err != nil {
+			return failure(err)
+		}
+	}
+	w.shown = pending // what is over is forgotten
+	if come {
+		_, err := fmt.Fprintf(w.out, "\n%s", prompt(w.now))
+		return failure(err)
+	}
+	return nil
+}
+
+// gist is what a call is about, in a few words.
+func gist(a approval.Approval) string {
+	what := a.Tool
+	if len(a.Shown.Commands) > 0 {
+		what = strings.Join(a.Shown.Commands, "; ")
+	}
+	return policies.Clip(what, 80)
+}
+
+// gone says how the question ended that is asked: somebody else answered, or its
+// time is over.
+func (w *watching) gone(ctx context.Context) error {
+	var one approval.Approval
+	at, id := w.at, w.now.ID
+	w.at = nil
+	if err := at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
+		return failure(err)
+	}
+	what := string(one.State)
+	if one.By != "" {
+		what += ", by " + one.By
+	}
+	_, err := fmt.Fprintf(w.out, "\n%s waits no longer: %s.\n", id, what)
+	return failure(err)
+}
+
+// show prints a question and, where somebody can type, asks for the answer.
+func (w *watching) show(ctx context.Context, found desks, id string) error {
+	at, err := found.of(id)
+	if err != nil {
+		return err
+	}
+	var one approval.Approval
+	if err := at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
+		return err
+	}
+	if err := printApproval(w.out, one); err != nil || w.keys == nil {
+		return err
+	}
+	// What was typed before is no answer to a question that nobody had seen then.
+	if err := forgetTyped(w.keys.in); err != nil {
+		return err
+	}
+	w.now, w.at = one, at
+	_, err = fmt.Fprint(w.out, prompt(one))
+	return err
+}
+
+// take is a line that was typed after the question was shown. Only a word that is
+// typed out is an answer; what does not fit is asked again.
+func (w *watching) take(ctx context.Context, line string) error {
+	said, err := readAnswer(w.now, line)
+	if err != nil {
+		_, err := fmt.Fprintf(w.out, "%s. Nothing was answered.\n%s", err, prompt(w.now))
+		return failure(err)
+	}
+	done, err := say(ctx, w.at, w.now.ID, said)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w.at = nil // if it still waits, the next look asks again
+	_, wrote := fmt.Fprintln(w.out, cmp.Or(errorText(err), outcomeLine(done)))
+	return failure(wrote)
+}
+
+// prompt asks for the answer to a question, by the words that hold for it.
+func prompt(a approval.Approval) string {
+	return fmt.Sprintf("May %s run? Type %s: ", a.ID, words(a))
+}
+
+// words are what can be typed.
+func words(a approval.Approval) string {
+	all := []string{"yes"}
+	for _, s := range a.Scopes {
+		switch s {
+		case approval.Once: // which yes alone means
+		case approval.Session:
+			all = append(all, "session")
+		case approval.Hours:
+			all = append(all, fmt.Sprintf("a time such as 30m (at most %s)", policies.Spoken(a.For)))
+		}
+	}
+	return strings.Join(all, ", ") + " or no"
+}
+
+// readAnswer reads what was typed.
+func readAnswer(a approval.Approval, line string) (answerInfo, error) {
+	text := strings.TrimSpace(line)
+	switch text {
+	case "no":
+		return answerInfo{}, nil
+	case "yes":
+		return answerInfo{Yes: true, Scope: string(approval.Once)}, nil
+	}
+	if scope, most, err := scopeOf(text); err == nil && text != "" && slices.Contains(a.Scopes, scope) && (scope != approval.Hours || most <= a.For) {
+		return answerInfo{Yes: true, Scope: text}, nil
+	}
+	return answerInfo{}, fmt.Errorf("%q is not an answer here", policies.Clip(text, 40))
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// keyboard is what a person types at a terminal, line by line.
+type keyboard struct {
+	in   *os.File
+	wake [2]*os.File // a pipe that is written to when ctx ends
+	end  func() bool
+}
+
+// newKeyboard reads a terminal until ctx ends: a read that waits for a line would
+// let Ctrl-C wait too. The caller closes it.
+func newKeyboard(ctx context.Context, in *os.File) (*keyboard, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	k := &keyboard{in: in, wake: [2]*os.File{r, w}}
+	k.end = context.AfterFunc(ctx, func() { w.Close() })
+	return k, nil
+}
+
+func (k *keyboard) close() {
+	k.end()
+	k.wake[0].Close()
+	k.wake[1].Close()
+}
+
+// line waits for a line, for a time to pass, or for ctx to end. The error is
+// io.EOF at the end of the input (Ctrl-D).
+func (k *keyboard) line(ctx context.Context, most time.Duration) (text string, typed bool, err error) {
+	ready := []unix.PollFd{{Fd: int32(k.in.Fd()), Events: unix.POLLIN}, {Fd: int32(k.wake[0].Fd()), Events: unix.POLLIN}}
+	n, err := unix.Poll(ready, int(most.Milliseconds())+1)
+	if ctx.Err() != nil {
+		return "", false, ctx.Err()
+	}
+	if n == 0 || errors.Is(err, unix.EINTR) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("wait for the answer: %w", err)
+	}
+	// A terminal gives one line for each read, of at most 4096 bytes (termios(3),
+	// canonical mode).
+	buf := make([]byte, 4096)
+	if n, err = k.in.Read(buf); err != nil {
+		return "", false, err
+	}
+	return string(buf[:n]), true, nil
+}
+
+// forgetTyped drops what was typed at a terminal and not read.
+func forgetTyped(in *os.File) error {
+	if err := unix.IoctlSetInt(int(in.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
+		return fmt.Errorf("flush the terminal's input: %w", err)
+	}
+	return nil
+}

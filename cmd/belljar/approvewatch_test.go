@@ -1,0 +1,131 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// watch is a person at a terminal on which `belljar approve watch` runs. What is
+// given is typed before it starts.
+func (a *asking) watch(t *testing.T, before string) *typist {
+	t.Helper()
+	master, slave := pty(t)
+	p := &typist{t: t, term: master, cmd: exec.CommandContext(t.Context(), os.Args[0])}
+	p.cmd.Args = []string{"belljar", "approve", "watch", "--state", a.state}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p.types(before)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	return p
+}
+
+// ends waits for the command's end, by what was typed.
+func (p *typist) ends(keys string) {
+	p.t.Helper()
+	p.types(keys)
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("after %q it ended with %v:\n%s", keys, err, p.all)
+	}
+}
+
+func (a *asking) stateOf(t *testing.T, id string) string {
+	t.Helper()
+	return a.call(t, "ReadBgOutput", map[string]any{"id": id}).StructuredContent.Approval.State
+}
+
+// What was typed before a question was shown is no answer to it.
+func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
+	a := startAsking(t, "1m")
+	one, two := a.waits(t, "echo publish one"), a.waits(t, "echo publish two")
+	p := a.watch(t, strings.Repeat("yes\n", 3))
+	p.sees("May " + one + " run? ")
+	p.types("no\nyes\n")
+	p.sees("May " + two + " run? ")
+	p.types("no\n")
+	p.sees(two + ": no. The agent is told.")
+	for _, id := range []string{one, two} {
+		if got := a.stateOf(t, id); got != "declined" {
+			t.Errorf("%s is %s", id, got)
+		}
+	}
+	p.ends("\x03")
+}
+
+// Only what holds for a question is offered for it and taken, and what is no
+// answer is asked again.
+func TestApproveWatchAsksAgain(t *testing.T) {
+	a := startAsking(t, "5m")
+	one := a.waits(t, "echo release one")
+	p := a.watch(t, "")
+	p.sees("May " + one + " run? Type yes or no: ")
+	for _, typo := range []string{"session", "2h", "yse", "y", "Yes", "yes no", "", "n", "once?", "\x1b[A"} {
+		p.types(typo + "\n")
+		p.sees("is not an answer here. Nothing was answered.")
+		p.sees("May " + one + " run? Type yes or no: ")
+	}
+	if got := a.stateOf(t, one); got != "pending" {
+		t.Errorf("after what was no answer it is %s", got)
+	}
+	p.types("yes\n")
+	p.sees(one + ": yes, for once.")
+
+	two := a.waits(t, "echo publish two")
+	p.sees("May " + two + " run? Type yes, session, a time such as 30m (at most 2 h) or no: ")
+	p.types("3h\n")
+	p.sees(`"3h" is not an answer here`)
+	p.types("30m\n")
+	p.sees(two + ": yes, for 30 min.")
+	p.ends("\x03")
+	for _, id := range []string{one, two} {
+		if got := a.stateOf(t, id); got != "approved" {
+			t.Errorf("%s is %s", id, got)
+		}
+	}
+}
+
+// A question that comes while another one is asked shows at once, one that is
+// over is asked no more, and an answer belongs to the one that the prompt names.
+func TestApproveWatchShowsWhatComes(t *testing.T) {
+	a := startAsking(t, "5m")
+	one := a.waits(t, "echo publish one")
+	p := a.watch(t, "")
+	p.sees("May " + one + " run? ")
+	p.types()
+	two := a.waits(t, "echo publish two")
+	p.sees(two + " waits too: echo publish two")
+	p.sees("\r\nMay " + one + " run? ") // again, below the line
+	p.types("ye")
+	a.approved(t, "no. The agent is told", "no", one)
+	p.sees(one + " waits no longer: declined, by ")
+	p.sees("May " + two + " run? ")
+	p.types("s\n") // which is not the rest of a yes
+	p.sees(`"s" is not an answer here`)
+	p.types("yes\n")
+	p.sees(two + ": yes, for once.")
+	p.ends("\x04")
+	if got := a.stateOf(t, one); got != "declined" {
+		t.Errorf("%s is %s", one, got)
+	}
+}
+
+// Ctrl-C ends it at once, with a question shown, half an answer typed or none.
+func TestApproveWatchEnds(t *testing.T) {
+	a := startAsking(t, "5m")
+	p := a.watch(t, "")
+	a.watch(t, "").ends("\x04")
+	one := a.waits(t, "echo publish one")
+	p.sees("May " + one + " run? ")
+	p.ends("\x03")
+	p = a.watch(t, "")
+	p.sees("May " + one + " run? ")
+	p.ends("yes\x03")
+	if got := a.stateOf(t, one); got != "pending" {
+		t.Errorf("after Ctrl-C it is %s", got)
+	}
+}
