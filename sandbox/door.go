@@ -175,7 +175,10 @@ func (s *Supervisor) newDoor(b *Box) (*door, error) {
 		Egress: b.grant.Egress(), Profile: b.grant.Profile(), Resolver: s.cfg.Resolver, Roots: s.roots, Secret: s.cfg.Secret, Log: s.cfg.Log,
 	}
 	if s.cfg.Egress != nil {
-		c.Record = func(r egress.Record) { s.cfg.Egress(b.id, r) }
+		c.Record = func(r egress.Record) {
+			r.Tenant = b.grant.Tenant()
+			s.cfg.Egress(b.id, r)
+		}
 	}
 	d, err := egress.New(c)
 	if err != nil {

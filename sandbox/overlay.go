@@ -81,7 +81,7 @@ func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error
 		return nil, err
 	}
 	p := g.Protect()
-	l, err := store.Use(SetID(id, s.cfg.Workspace), s.cfg.Workspace, workspace.Protect{Off: p.Off, Also: p.Also})
+	l, err := store.Use(SetID(id, s.cfg.Workspace), g.Tenant(), s.cfg.Workspace, workspace.Protect{Off: p.Off, Also: p.Also})
 	if err != nil {
 		return nil, &Refusal{Message: "the overlay workspace cannot be used: " + err.Error(), Err: err}
 	}

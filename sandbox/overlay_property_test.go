@@ -186,7 +186,7 @@ func (c *applyCase) run(opts workspace.Options) (harm []string) {
 	for round := range 2 + c.IntN(4) {
 		set := []string{"a", "b"}[c.IntN(2)]
 		c.log = append(c.log, "round "+strconv.Itoa(round)+", set "+set)
-		l, err := c.store.Use(set, c.base, workspace.Protect{})
+		l, err := c.store.Use(set, "local", c.base, workspace.Protect{})
 		c.must(err)
 		top := filepath.Join(l.Dirs()[0], workspace.Upper)
 		for range 1 + c.IntN(4) {

@@ -25,8 +25,8 @@ import (
 type auditing struct {
 	log, state, policy string
 
-	session, tool, verdict, since string
-	asJSON                        bool
+	tenant, session, tool, verdict, since string
+	asJSON                                bool
 }
 
 func auditCommand() *cobra.Command {
@@ -53,6 +53,7 @@ func (a *auditing) flags(c *cobra.Command) {
 
 // filters are those that say which records are meant.
 func (a *auditing) filters(c *cobra.Command) {
+	c.Flags().StringVar(&a.tenant, "tenant", "", "only records of this tenant")
 	c.Flags().StringVar(&a.session, "session", "", "only records of this session, or of its box")
 	c.Flags().StringVar(&a.tool, "tool", "", "only calls of this tool")
 	c.Flags().StringVar(&a.verdict, "verdict", "", "only what was answered with allow, ask or deny")
@@ -90,7 +91,7 @@ func (a *auditing) dir() (string, error) {
 
 // filter is what the flags mean.
 func (a *auditing) filter(now time.Time) (audit.Filter, error) {
-	f := audit.Filter{Session: shortID(a.session), Tool: a.tool, Verdict: a.verdict}
+	f := audit.Filter{Tenant: a.tenant, Session: shortID(a.session), Tool: a.tool, Verdict: a.verdict}
 	switch a.verdict {
 	case "", "allow", "ask", "deny":
 	default:
@@ -238,12 +239,12 @@ func auditLine(e audit.Entry) string {
 		if len(e.Rules) > 0 {
 			rule = e.Rules[0].ID
 		}
-		words = append(words, e.CallID, e.Session, e.Tool, e.Verdict, rule)
+		words = append(words, e.CallID, e.Tenant, e.Session, e.Tool, e.Verdict, rule)
 		if what := cmp.Or(e.Args.Command, e.Facts.Command); what != "" {
 			words = append(words, strconv.QuoteToGraphic(clipped(what, 200)))
 		}
 	case audit.KindOutcome:
-		words = append(words, e.CallID, e.Session, e.Tool)
+		words = append(words, e.CallID, e.Tenant, e.Session, e.Tool)
 		if e.Exit != nil {
 			words = append(words, "exit="+strconv.Itoa(*e.Exit))
 		}

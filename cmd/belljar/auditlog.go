@@ -260,7 +260,7 @@ func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error
 // egress writes down what met the door of a box.
 func (l *ledger) egress(box string, r egress.Record) {
 	e := audit.Egress{
-		Box: shortID(box), Profile: r.Profile, Proto: r.Proto, Host: r.Host.String(), Port: r.Port, Method: r.Method, Path: r.Path,
+		Box: shortID(box), Tenant: r.Tenant, Profile: r.Profile, Proto: r.Proto, Host: r.Host.String(), Port: r.Port, Method: r.Method, Path: r.Path,
 		Verdict: policies.Deny.String(), Rule: r.Rule, Reason: r.Reason, Sent: r.Sent, Received: r.Received,
 		DurMS: r.Took.Milliseconds(), Secret: r.Secret, Count: r.Count,
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,8 +83,9 @@ func workspaceListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [SET]",
 		Short: "list the sets with their directories and checkpoints",
-		Long: `list prints the sets, when each was made and how it stands; of SET it prints the
-checkpoints, the oldest first, with what the calls were that they were made after.
+		Long: `list prints the sets: whose each is, when it was made, how many paths it changes,
+how it stands and its directory. Of SET it prints the checkpoints, the oldest first,
+with what the calls were that they were made after.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			return k.with(func(s *workspace.Store) error {
@@ -92,12 +96,17 @@ checkpoints, the oldest first, with what the calls were that they were made afte
 				if err != nil {
 					return failure(err)
 				}
+				sets := counted(c.Context(), s, all)
 				if k.asJSON {
-					return printJSON(c.OutOrStdout(), all)
+					return printJSON(c.OutOrStdout(), sets)
 				}
 				w := newTable(c.OutOrStdout())
-				for _, i := range all {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.ID, i.Created.Local().Format("2006-01-02 15:04"), state(i), workspace.Quote(i.Base))
+				for _, i := range sets {
+					changes := "?"
+					if i.Changes != nil {
+						changes = strconv.Itoa(*i.Changes)
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, cmp.Or(i.Tenant, "-"), i.Created.Local().Format("2006-01-02 15:04"), changes, state(i.Info), workspace.Quote(i.Base))
 				}
 				return failure(w.Flush())
 			})
@@ -105,6 +114,28 @@ checkpoints, the oldest first, with what the calls were that they were made afte
 	}
 	k.flags(c)
 	return c
+}
+
+// countedSet is a set and how many paths it changes; nil where that cannot be told,
+// for example while it is applied.
+type countedSet struct {
+	workspace.Info
+	Changes *int   `json:"changes"`
+	Why     string `json:"changes_unknown,omitempty"` // why that cannot be told
+}
+
+func counted(ctx context.Context, s *workspace.Store, all []workspace.Info) []countedSet {
+	sets := make([]countedSet, 0, len(all))
+	for _, i := range all {
+		one := countedSet{Info: i}
+		if n, err := s.Count(ctx, i.ID); err == nil {
+			one.Changes = &n
+		} else {
+			one.Why = err.Error()
+		}
+		sets = append(sets, one)
+	}
+	return sets
 }
 
 // one lists the checkpoints of a set.

@@ -44,6 +44,7 @@ type Entry struct {
 
 // Filter says which records are wanted. The zero value wants all.
 type Filter struct {
+	Tenant  string
 	Session string
 	Tool    string
 	Verdict string // an outcome is of a call that was allowed
@@ -60,7 +61,8 @@ func (f Filter) Wants(e Entry) bool {
 		verdict = "allow"
 	}
 	switch {
-	case f.Session != "" && f.Session != e.Session && f.Session != e.Box,
+	case f.Tenant != "" && f.Tenant != e.Tenant,
+		f.Session != "" && f.Session != e.Session && f.Session != e.Box,
 		f.Tool != "" && f.Tool != e.Tool,
 		f.Verdict != "" && f.Verdict != verdict,
 		f.Kind != "" && f.Kind != e.Kind,

@@ -250,6 +250,7 @@ func (a Approval) prepared(*redactor) any { return a }
 // Egress is one connection or request that met the door of a box.
 type Egress struct {
 	Box      string `json:"box"`
+	Tenant   string `json:"tenant"`
 	Profile  string `json:"profile"`
 	Proto    string `json:"proto"`
 	Host     string `json:"host,omitempty"`

@@ -18,7 +18,7 @@ func leased(t testing.TB) (s *Store, l *Lease, dir string) {
 	t.Helper()
 	s, base := store(t)
 	put(t, base+"/old", "old\n")
-	l, err := s.Use("set", base, Protect{})
+	l, err := s.Use("set", "local", base, Protect{})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	return s, l, top(t, s, "set")
@@ -99,7 +99,7 @@ func TestCallsAreCheckpointed(t *testing.T) {
 	}
 	must(t, s.Rollback("set", "call-1"))
 	// A number is not given twice.
-	l, err = s.Use("set", info.Base, Protect{})
+	l, err = s.Use("set", "local", info.Base, Protect{})
 	must(t, err)
 	defer l.Close()
 	c = l.Calls()
@@ -302,7 +302,7 @@ func TestLiveSetKeepsItsLayers(t *testing.T) {
 		put(t, fmt.Sprintf("%s/%d", top(t, s, "set"), i), "x")
 		must(t, s.Checkpoint("set", fmt.Sprint(i)))
 	}
-	l, err := s.Use("set", base, Protect{})
+	l, err := s.Use("set", "local", base, Protect{})
 	must(t, err)
 	defer l.Close()
 	put(t, top(t, s, "set")+"/last", "x")

@@ -120,6 +120,20 @@ func (s *Store) changes(ctx context.Context, id string, paths []string) (*Diff, 
 	return &o.diff, nil
 }
 
+// Count returns how many paths a set changed of its directory. It is Changes
+// without their text, for lists.
+func (s *Store) Count(ctx context.Context, id string) (int, error) {
+	o, err := s.look(id, unix.LOCK_SH)
+	if err == nil {
+		defer o.close()
+		err = o.compare(ctx)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("compare set %s: %w", id, err)
+	}
+	return len(o.diff.Changes), nil
+}
+
 // open is a set that is looked at, with its base and layers open.
 type open struct {
 	*held

@@ -20,7 +20,7 @@ func alive(t testing.TB) (s *Store, base, up string) {
 	put(t, base+"/build.sh", "echo old\n")
 	put(t, base+"/gone", "x")
 	put(t, base+"/attr", "x")
-	l, err := s.Use("set", base, Protect{})
+	l, err := s.Use("set", "local", base, Protect{})
 	must(t, err)
 	t.Cleanup(func() { must(t, l.Close()) })
 	up = top(t, s, "set")

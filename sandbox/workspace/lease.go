@@ -30,16 +30,17 @@ type Lease struct {
 }
 
 // Use leases a set, which it makes where there is none of that name. It fails
-// with ErrLive where somebody has it, and where the set is one of another base.
-func (s *Store) Use(id, base string, protect Protect) (*Lease, error) {
-	l, err := s.use(id, base, protect)
+// with ErrLive where somebody has it, and where the set is one of another base or
+// another tenant.
+func (s *Store) Use(id, tenant, base string, protect Protect) (*Lease, error) {
+	l, err := s.use(id, tenant, base, protect)
 	if err != nil {
 		return nil, fmt.Errorf("use set %s: %w", id, err)
 	}
 	return l, nil
 }
 
-func (s *Store) use(id, base string, protect Protect) (*Lease, error) {
+func (s *Store) use(id, tenant, base string, protect Protect) (*Lease, error) {
 	all, err := s.lock()
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (s *Store) use(id, base string, protect Protect) (*Lease, error) {
 	defer all.free()
 	h, err := s.hold(id)
 	if errors.Is(err, ErrNotFound) {
-		if err = s.begin(id, base, protect); err == nil {
+		if err = s.begin(id, tenant, base, protect); err == nil {
 			h, err = s.hold(id)
 		}
 	}
@@ -55,7 +56,7 @@ func (s *Store) use(id, base string, protect Protect) (*Lease, error) {
 		return nil, err
 	}
 	l := &Lease{ID: id, store: s, held: h, turn: make(chan struct{}, 1), gone: make(chan struct{})}
-	if err := l.open(base); err != nil {
+	if err := l.open(tenant, base); err != nil {
 		l.drop()
 		return nil, err
 	}
@@ -63,8 +64,11 @@ func (s *Store) use(id, base string, protect Protect) (*Lease, error) {
 }
 
 // open takes the set and opens what it is made of. The store's lock is held.
-func (l *Lease) open(base string) error {
+func (l *Lease) open(tenant, base string) error {
 	h, s := l.held, l.store
+	if h.meta.Tenant != tenant && h.meta.Tenant != "" { // which sets of earlier versions do not have
+		return fmt.Errorf("it is one of tenant %s, not of %s; choose another name", h.meta.Tenant, tenant)
+	}
 	if h.meta.Base != base {
 		return fmt.Errorf("it is one of %s, not of %s; choose another name, or discard it", h.meta.Base, base)
 	}

@@ -27,7 +27,7 @@ func TestPrune(t *testing.T) {
 	must(t, os.Chtimes(reverted, info.ModTime(), info.ModTime()))
 	put(t, s.path+"/"+setsDir+"/waits/"+journalName, "{}")
 	must(t, s.Checkpoint("way-back", "mine"))
-	l, err := s.Use("live", base, Protect{})
+	l, err := s.Use("live", "local", base, Protect{})
 	must(t, err)
 	defer l.Close()
 	past := time.Now().Add(-800 * time.Hour)
@@ -85,7 +85,7 @@ func TestDeletedByAPerson(t *testing.T) {
 	for _, name := range []string{"edited", "saved", "renamed", "gone", "d/deep", "kept", "again"} {
 		put(t, base+"/"+name, name)
 	}
-	l, err := s.Use("set", base, Protect{})
+	l, err := s.Use("set", "local", base, Protect{})
 	must(t, err)
 	dir := top(t, s, "set")
 	for _, name := range []string{"edited", "saved", "d/deep", "kept", "made"} {
@@ -121,7 +121,7 @@ func TestDeletedByAPerson(t *testing.T) {
 func TestDeletedByApply(t *testing.T) {
 	s, base := store(t)
 	put(t, base+"/the-file", "old")
-	l, err := s.Use("set", base, Protect{})
+	l, err := s.Use("set", "local", base, Protect{})
 	must(t, err)
 	defer l.Close()
 	dir := top(t, s, "set")

@@ -29,7 +29,8 @@ const (
 type meta struct {
 	Version     int          `json:"version"`
 	Base        string       `json:"base"`
-	Dev         uint64       `json:"dev"` // which directory the base is
+	Tenant      string       `json:"tenant,omitempty"` // whose boxes use it; empty where no box made it
+	Dev         uint64       `json:"dev"`              // which directory the base is
 	Ino         uint64       `json:"ino"`
 	UID         uint32       `json:"uid"` // whom it belongs to, and so all layers
 	GID         uint32       `json:"gid"`
@@ -289,15 +290,15 @@ func (s *Store) create(id, base string, protect Protect) error {
 		return err
 	}
 	defer l.free()
-	return s.begin(id, base, protect)
+	return s.begin(id, "", base, protect)
 }
 
 // begin is Create with the store's lock held.
-func (s *Store) begin(id, base string, protect Protect) error {
+func (s *Store) begin(id, tenant, base string, protect Protect) error {
 	if err := s.room(id); err != nil {
 		return err
 	}
-	m := meta{Version: metaVersion, Base: base, Created: time.Now().UTC(), Protect: protect}
+	m := meta{Version: metaVersion, Base: base, Tenant: tenant, Created: time.Now().UTC(), Protect: protect}
 	dir, err := openBase(&m, true)
 	if err != nil {
 		return err

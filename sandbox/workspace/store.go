@@ -236,7 +236,8 @@ func (s *Store) ids() ([]string, error) {
 // Info is what is known of a set without looking into its layers.
 type Info struct {
 	ID          string       `json:"id"`
-	Base        string       `json:"base"` // directory of the host
+	Tenant      string       `json:"tenant,omitempty"` // whose it is, where a box made it
+	Base        string       `json:"base"`             // directory of the host
 	Created     time.Time    `json:"created"`
 	Used        time.Time    `json:"used"`   // by a box, or a fork or the like, for the last time
 	Since       time.Time    `json:"since"`  // what changed in the base from here on is a conflict
@@ -297,7 +298,7 @@ func (s *Store) info(id string, users map[string]int) (Info, error) {
 	}
 	defer h.close()
 	m := h.meta
-	info := Info{ID: id, Base: m.Base, Created: m.Created, Since: m.Since, Layers: len(m.Layers)}
+	info := Info{ID: id, Tenant: m.Tenant, Base: m.Base, Created: m.Created, Since: m.Since, Layers: len(m.Layers)}
 	if st, err := statAt(h.dir, metaName); err == nil && st != nil {
 		info.Used = time.Unix(st.Mtim.Unix()).UTC()
 	}

@@ -74,14 +74,14 @@ func read(t testing.TB, s *Store, id, path string) string {
 
 func TestALiveSet(t *testing.T) {
 	s, base := store(t)
-	l, err := s.Use("set", base, Protect{})
+	l, err := s.Use("set", "local", base, Protect{})
 	must(t, err)
 	defer l.Close()
 	up := filepath.Join(l.Dirs()[0], Upper)
 	put(t, up+"/text", "one\n")
 	put(t, up+"/dir/file", "one\n")
 	must(t, os.Link(up+"/text", up+"/link"))
-	if _, err := s.Use("set", base, Protect{}); !errors.Is(err, ErrLive) {
+	if _, err := s.Use("set", "local", base, Protect{}); !errors.Is(err, ErrLive) {
 		t.Errorf("a second box: %v", err)
 	}
 	if err := s.Discard("set"); !errors.Is(err, ErrLive) {
@@ -128,7 +128,7 @@ func TestAnUntouchedSetGoes(t *testing.T) {
 		change func(up string)
 		left   int
 	}{{func(string) {}, 0}, {func(up string) { put(t, up+"/x", "x") }, 1}} {
-		l, err := s.Use("set", base, Protect{})
+		l, err := s.Use("set", "local", base, Protect{})
 		must(t, err)
 		c.change(filepath.Join(l.Dirs()[0], Upper))
 		must(t, l.Close())
@@ -136,7 +136,7 @@ func TestAnUntouchedSetGoes(t *testing.T) {
 			t.Errorf("got %v, %v; want %d", all, err, c.left)
 		}
 	}
-	if _, err := s.Use("set", t.TempDir(), Protect{}); err == nil || !strings.Contains(err.Error(), base) {
+	if _, err := s.Use("set", "local", t.TempDir(), Protect{}); err == nil || !strings.Contains(err.Error(), base) {
 		t.Errorf("another base: %v", err)
 	}
 }
@@ -165,7 +165,7 @@ func TestTornSets(t *testing.T) {
 			must(t, s.Create("set", base, Protect{}))
 			put(t, top(t, s, "set")+"/x", "x")
 			tear(t, s, base)
-			if _, err := s.Use("set", base, Protect{}); !errors.Is(err, ErrTorn) {
+			if _, err := s.Use("set", "local", base, Protect{}); !errors.Is(err, ErrTorn) {
 				t.Errorf("use: %v", err)
 			}
 			all, err := s.List()
