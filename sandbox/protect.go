@@ -153,7 +153,7 @@ type mark struct {
 func newProtector(workspace *os.File, also []string, record string) (*protector, error) {
 	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open the workspace to protect it: %w", err)
+		return nil, &Refusal{Message: "the workspace cannot be read any more: " + err.Error() + "; its owner has to let the user that runs belljar read it", Err: err}
 	}
 	p := &protector{
 		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, seed: maphash.MakeSeed(), record: record,

@@ -53,10 +53,19 @@ Exit status: 0 boxes can run here, and with --probe all probes held;
 			// On standard error, so that what a program reads stays JSON.
 			tellHeldBack(c.Context(), c.ErrOrStderr(), set.state, "")
 			name, policy, err := findPolicy(set.policy, workspace)
+			here := err
+			if err != nil && !c.Flags().Changed("workspace") {
+				// The policy may well be for another directory than the one in which
+				// somebody looks at it.
+				name, policy, err = findPolicy(set.policy, "")
+			}
 			if err != nil {
 				return failure(err)
 			}
 			d := examine(workspace, name, policy)
+			if here != nil {
+				d.Checks = append(d.Checks, sandbox.Check{Name: "policy", OK: true, Degraded: "no server with the workspace " + workspace + " takes it", Detail: firstLine(here)})
+			}
 			d.Checks = append(d.Checks, auditCheck(c.Context(), policy, set.state), browserCheck())
 			return doctor(c.OutOrStdout(), d, asJSON)
 		},

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,44 +210,59 @@ var madeUp = map[string]map[string]any{
 }
 
 // ran runs the hooks of an event that the command line names.
-func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) ([]hooks.Ran, error) {
+// off are those that are left out by their names.
+func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (all []hooks.Ran, off []hooks.Hook, err error) {
 	if len(args) == 2 {
 		text := []byte(args[1])
 		if args[1] == "-" {
 			var err error
 			if text, err = readBounded(c.InOrStdin(), 1<<20); err != nil {
-				return nil, failure(fmt.Errorf("hook: standard input: %w", err))
+				return nil, nil, failure(fmt.Errorf("hook: standard input: %w", err))
 			}
 		}
 		data = nil
 		if err := json.Unmarshal(text, &data); err != nil {
-			return nil, usage("hook: want a JSON object as {\"branch\": \"main\"}, got %q", policies.Clip(string(text), 80))
+			return nil, nil, usage("hook: want a JSON object as {\"branch\": \"main\"}, got %q", policies.Clip(string(text), 80))
 		}
 	}
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
 	w, err := t.setup.open(ctx, c.ErrOrStderr())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer w.close()
 	if err := w.openHooks(ctx, &t.flow); err != nil {
-		return nil, failure(err)
+		return nil, nil, failure(err)
 	}
-	all, err := w.flow.hooks.Test(ctx, hooks.Event{Name: args[0], Tenant: w.tenant, Time: time.Now(), Data: data})
-	return all, failure(err)
+	if off, err = w.flow.hooks.List(); err != nil {
+		return nil, nil, failure(err)
+	}
+	off = slices.DeleteFunc(off, func(h hooks.Hook) bool { return !h.Off || h.Event != args[0] })
+	all, err = w.flow.hooks.Test(ctx, hooks.Event{Name: args[0], Tenant: w.tenant, Time: time.Now(), Data: data})
+	return all, off, failure(err)
+}
+
+// notRun says which hooks of an event did not run, or that there is none.
+func notRun(event string, all []hooks.Ran, off []hooks.Hook) string {
+	if len(all) == 0 && len(off) == 0 {
+		return fmt.Sprintf("No hook is there for %s.\n", event)
+	}
+	var b strings.Builder
+	for _, h := range off {
+		fmt.Fprintf(&b, "%s: off, since its name begins with %q; rename it to turn it on\n", h.Path, filepath.Base(h.Path)[:1])
+	}
+	return b.String()
 }
 
 // test shows all that came of each hook.
 func (t *hookTool) test(c *cobra.Command, args []string) error {
-	all, err := t.ran(c, args, madeUp[args[0]])
+	all, off, err := t.ran(c, args, madeUp[args[0]])
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
-	if len(all) == 0 {
-		fmt.Fprintf(&b, "No hook is there for %s.\n", args[0])
-	}
+	b.WriteString(notRun(args[0], all, off))
 	failed := false
 	for _, r := range all {
 		fmt.Fprintf(&b, "%s: %s (%s)\n", r.Hook.Path, cameOf(r), r.Took.Round(time.Millisecond))
@@ -265,12 +281,12 @@ func (t *hookTool) test(c *cobra.Command, args []string) error {
 
 // emit says what came of the hooks in a line for each.
 func (t *hookTool) emit(c *cobra.Command, args []string) error {
-	all, err := t.ran(c, args, nil)
+	all, off, err := t.ran(c, args, nil)
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(c.OutOrStdout(), "No hook is there for %s.\n", args[0])
+		_, err := io.WriteString(c.OutOrStdout(), notRun(args[0], all, off))
 		return failure(err)
 	}
 	refused := false

@@ -113,7 +113,7 @@ background jobs run in it.
 
 // findBoxes are the boxes of all servers with a state directory.
 func findBoxes(ctx context.Context, state string) ([]boxInfo, []*controlClient, error) {
-	dir, err := findState(state)
+	dir, err := knownState(state)
 	if err != nil {
 		return nil, nil, err
 	}

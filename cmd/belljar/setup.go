@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/mcp"
@@ -185,6 +186,9 @@ func (w *works) openState(name string) error {
 	if err == nil {
 		err = unseen(state, w.workspace, w.policy)
 	}
+	if err == nil {
+		err = writable(state)
+	}
 	switch {
 	case err == nil:
 		w.state = state
@@ -194,6 +198,43 @@ func (w *works) openState(name string) error {
 		w.log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
 	}
 	return nil
+}
+
+// writable checks that this user can write a directory, or make it where it is not
+// there, and changes nothing. Later each part that keeps something there would fail
+// in words of its own.
+func writable(dir string) error {
+	at := dir
+	for {
+		info, err := os.Stat(at)
+		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			at = filepath.Dir(at)
+			continue
+		}
+		if err == nil && !info.IsDir() {
+			err = unix.ENOTDIR
+		}
+		if err == nil {
+			err = unix.Faccessat(unix.AT_FDCWD, at, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+		}
+		if err != nil {
+			return fmt.Errorf("state %s: this user cannot write %s: %w", dir, at, err)
+		}
+		return nil
+	}
+}
+
+// knownState is the state directory of servers that a command asks about. One that
+// the command line names must be there: nothing would be found in it.
+func knownState(name string) (string, error) {
+	state, err := findState(name)
+	if err == nil && name != "" {
+		_, err = os.Stat(state)
+		if err != nil {
+			err = fmt.Errorf("state %s: %w; --state names the directory that `belljar serve` was given", name, errors.Unwrap(err))
+		}
+	}
+	return state, err
 }
 
 // unseen checks that no box of a policy can see the state directory.
@@ -321,6 +362,10 @@ func findWorkspace(name string) (string, error) {
 		return "", fmt.Errorf("workspace %s: not a directory; name one with --workspace", name)
 	case real == "/":
 		return "", errors.New("workspace /: the whole machine would be in the box; name a directory with --workspace")
+	}
+	// Every box would fail on it later, and this host would look like the cause.
+	if err := unix.Faccessat(unix.AT_FDCWD, real, unix.R_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return "", fmt.Errorf("workspace %s: this user cannot read it: %w; run chmod u+rx on it as its owner, or name another one with --workspace", name, err)
 	}
 	return real, nil
 }

@@ -47,7 +47,7 @@ func (k *kept) flags(c *cobra.Command) {
 
 // with opens the store of workspaces for one command.
 func (k *kept) with(use func(s *workspace.Store) error) error {
-	state, err := findState(k.state)
+	state, err := knownState(k.state)
 	if err != nil {
 		return failure(err)
 	}
