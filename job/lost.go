@@ -6,13 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"time"
 )
 
-// settle notes what was lost: the jobs of processes that are gone. It reads, and
-// writes only where there is something of the kind.
+// Settle notes what was lost: the jobs of processes that are gone. Every method
+// does so first; a server that starts has it done before anybody asks. It opens no
+// database that is not there.
+func (b *Book) Settle(ctx context.Context) error {
+	return b.look(ctx, func(*sql.Tx) error { return nil })
+}
+
+// settle is Settle of a database that is there. It reads, and writes only where
+// something was lost.
 func (b *Book) settle(ctx context.Context) error {
 	var gone []string
 	err := b.tables.Read(ctx, func(tx *sql.Tx) error {
@@ -36,7 +44,8 @@ func (b *Book) settle(ctx context.Context) error {
 		return err
 	}
 	for _, self := range gone {
-		if err := b.lose(ctx, "self = ?", self); err != nil {
+		// A person may have to clear up behind a command that was cut short.
+		if err := b.lose(ctx, slog.LevelWarn, "self = ?", self); err != nil {
 			return err
 		}
 	}
@@ -49,11 +58,11 @@ func (b *Book) Release(ctx context.Context, o Owner) error {
 	if !b.cfg.Store.Made() {
 		return nil
 	}
-	return b.lose(ctx, "session = ?", o.Session)
+	return b.lose(ctx, slog.LevelInfo, "session = ?", o.Session)
 }
 
-// lose releases jobs, and ends those that run.
-func (b *Book) lose(ctx context.Context, which string, arg any) error {
+// lose releases jobs, and ends those that run, which it logs.
+func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any) error {
 	var lost []Job
 	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
 		var err error
@@ -85,6 +94,7 @@ func (b *Book) lose(ctx context.Context, which string, arg any) error {
 	}
 	for _, j := range lost {
 		if j.Command != "" {
+			b.cfg.Log.Log(ctx, level, "a background task was lost: what ran it has ended", "task", j.ID, "tenant", j.Owner.Tenant, "started", j.Started, "last_seen", j.Ended)
 			b.cfg.Ended(j)
 		}
 	}

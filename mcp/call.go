@@ -44,7 +44,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	if s.cfg.Audit != nil && d.Verdict == policies.Allow {
 		s.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
-	s.cfg.Log.Info("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
+	s.cfg.Log.Debug("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
 		"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
 	var bad *wireError
 	switch {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ func (a *approving) list(c *cobra.Command) error {
 		_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing waits for an answer.")
 		return failure(err)
 	}
-	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
+	w := newTable(c.OutOrStdout())
 	fmt.Fprintln(w, "ID\tSTATE\tTENANT\tRULE\tTIME LEFT\tWHAT")
 	for _, one := range all {
 		left := "-"

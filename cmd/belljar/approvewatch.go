@@ -209,11 +209,11 @@ func (w *watching) take(ctx context.Context, line string) error {
 
 // prompt asks for the answer to a question, by the words that hold for it.
 func prompt(a approval.Approval) string {
-	return fmt.Sprintf("May %s run? Type %s: ", a.ID, words(a))
+	return fmt.Sprintf("May %s run? Type %s: ", a.ID, answerWords(a))
 }
 
-// words are what can be typed.
-func words(a approval.Approval) string {
+// answerWords are what can be typed.
+func answerWords(a approval.Approval) string {
 	all := []string{"yes"}
 	for _, s := range a.Scopes {
 		switch s {

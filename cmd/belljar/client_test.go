@@ -148,7 +148,7 @@ func (p *place) start(t *testing.T, w wire) *serving {
 		defer close(url)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			s.stderr.WriteString(lines.Text() + "\n")
-			if _, after, ok := strings.Cut(lines.Text(), "belljar serves MCP at "); ok {
+			if _, after, ok := strings.Cut(lines.Text(), " url="); ok {
 				url <- strings.Fields(after)[0]
 			}
 		}

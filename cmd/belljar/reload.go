@@ -73,7 +73,8 @@ func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
 	}
 }
 
-// files are those that the policy is made of, or would be.
+// files are those that the policy is made of, or would be, and those of its
+// tenants' tokens.
 func (r *reloader) files() []string {
 	switch {
 	case r.file == "":
@@ -82,9 +83,17 @@ func (r *reloader) files() []string {
 		return nil
 	}
 	names := []string{r.file}
-	for _, f := range r.gate.now.Load().Files() {
+	holds := r.gate.now.Load()
+	for _, f := range holds.Files() {
 		if f.Layer != policies.LayerSystem {
 			names = append(names, f.Name)
+		}
+	}
+	if r.http {
+		for _, name := range holds.Tenants() {
+			if t, _ := holds.Tenant(name); t.Token.File != "" {
+				names = append(names, t.Token.File)
+			}
 		}
 	}
 	return append(names, r.tried...)
@@ -104,8 +113,9 @@ func (r *reloader) reload(ctx context.Context) {
 	if err == nil && r.state != "" {
 		err = unseen(r.state, r.workspace, p)
 	}
+	same := err == nil && p.Hash() == r.gate.now.Load().Hash()
 	var tokens []tenantToken
-	if err == nil && r.http {
+	if err == nil && r.http && !same {
 		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), boxesOf(p, r.workspace, r.state))
 	}
 	if err != nil {
@@ -121,13 +131,14 @@ func (r *reloader) reload(ctx context.Context) {
 				r.log.Error("fault of the policy", "file", f.File, "line", f.Line, "col", f.Col, "fault", f.Message, "hint", f.Hint)
 			}
 		}
+		r.rotate(ctx) // tokens that were taken away do not wait for a policy without faults
 		return
 	}
-	r.gate.tokens.Store(&tokens) // which can change without the policy
 	r.status.hold(name, p)
 	r.tried = nil
-	if p.Hash() == r.gate.now.Load().Hash() {
-		r.log.Warn("the policy was read again and is as it was", "policy", name)
+	if same {
+		r.log.Info("the policy was read again and is as it was", "policy", name)
+		r.rotate(ctx)
 		return
 	}
 	if name != builtinPolicy {
@@ -135,13 +146,14 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	before := r.gate.now.Load()
 	r.audit.policy("read", name, before, p, "")
+	r.hold(tokens) // before the policy: no client comes as a tenant that has gone
 	r.gate.now.Store(p)
 	r.changed(p)
 	now, _ := p.Audit()
 	if old, _ := before.Audit(); now != old {
 		r.log.Warn("what the policy says about the audit log holds from the next start on")
 	}
-	r.log.Warn("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
+	r.log.Info("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
 }
 
 // firstLine is what an error says before it lists faults.

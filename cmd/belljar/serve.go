@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -55,6 +56,10 @@ changes nothing. When its terminal goes away it ends as by SIGTERM. Where the
 policy names tenants, clients over HTTP need a token of one of them. Each call
 is written to the audit log, unless the policy says audit: {level: none}; see
 "belljar help audit".
+
+Standard error has a log: what needs a person is a warning or an error; with
+--log-level info, which is the default with --http, the log says also when the
+server starts, can be connected to, reads the policy again and stops.
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -78,11 +83,15 @@ is written to the audit log, unless the policy says audit: {level: none}; see
 			if err != nil {
 				return err
 			}
-			defer w.close()
 			transport := "stdio"
 			if listener != nil {
 				transport = "http"
 			}
+			w.log.Info("the server starts", "version", version(), "pid", os.Getpid(), "transport", transport, "workspace", w.workspace, "policy", w.policyName, "hash", w.policy.Hash(), "state", w.state)
+			defer func() {
+				w.close()
+				w.log.Info("the server has stopped", "pid", os.Getpid())
+			}()
 			w.audit.server("start", transport, w)
 			defer w.audit.server("stop", transport, w)
 			if w.tracer, err = w.openTracer(ctx, listener == nil); err != nil {
@@ -107,6 +116,9 @@ is written to the audit log, unless the policy says audit: {level: none}; see
 			if err != nil {
 				return err
 			}
+			if err := w.jobs.Settle(ctx); err != nil {
+				w.log.Error("what an earlier server has left is not known", "err", err)
+			}
 			r := w.reloader(ctx, server)
 			if watch {
 				look := time.NewTicker(watchEvery)
@@ -122,7 +134,7 @@ is written to the audit log, unless the policy says audit: {level: none}; see
 			if listener != nil {
 				return failure(serveHTTP(ctx, server, w, listener, c.ErrOrStderr()))
 			}
-			if f, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			if f, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) && atTerminal(c.ErrOrStderr()) {
 				explainStdio(c.ErrOrStderr(), w)
 			}
 			return failure(serveStdio(ctx, server, c.InOrStdin(), c.OutOrStdout()))
@@ -134,6 +146,7 @@ is written to the audit log, unless the policy says audit: {level: none}; see
 	s.tenantFlag(c)
 	hooked.flags(c)
 	flow.flags(c)
+	s.logs.flags(c)
 	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
 	c.Flags().BoolVar(&s.fixtures, "conformance", false, "serve what the protocol's conformance suite calls, too")
@@ -217,9 +230,13 @@ func serveHTTP(ctx context.Context, server *mcp.Server, w *works, listener net.L
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(w.log.Handler(), slog.LevelWarn),
 	}
 	url := "http://" + listener.Addr().String() + "/mcp"
-	explainHTTP(errs, w, url)
+	w.log.Info("clients can connect", "url", url)
+	if atTerminal(errs) {
+		explainHTTP(errs, w, url)
+	}
 
 	ended := make(chan error, 1)
 	var serving sync.WaitGroup

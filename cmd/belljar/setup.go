@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/hostexec"
+	"belljar.dev/job"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/plan"
@@ -47,6 +48,7 @@ type setup struct {
 	http      bool   // clients come over HTTP
 	fixtures  bool   // for the protocol's conformance suite
 	hostEnv   []string
+	logs      logging // of a server; other commands log warnings
 
 	structured bool // results for every client, beside the texts
 }
@@ -81,6 +83,7 @@ type works struct {
 	audit      *ledger        // nil where no log is kept
 	store      *durable.Store // of what outlives the program; in memory where there is no directory for it
 	plans      *plan.Book
+	jobs       *job.Book
 	approver   *approver // nil where nobody is asked
 	tracer     *tracer   // nil where no call is traced
 	flow       flow
@@ -108,13 +111,16 @@ func (w *works) close() {
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
 func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
-	w := &works{calls: s.calls, goesOn: s.command == serveName, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, structured: s.structured, hostEnv: s.hostEnv, log: slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	w := &works{calls: s.calls, goesOn: s.command == serveName, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, structured: s.structured, hostEnv: s.hostEnv}
+	var err error
+	if w.log, err = s.logs.logger(errs, s.http); err != nil {
+		return nil, err
+	}
 	for _, name := range w.hostEnv {
 		if err := hostexec.CheckPass(name); err != nil {
 			return nil, usage("--host-env: %w", err)
 		}
 	}
-	var err error
 	if w.workspace, err = findWorkspace(s.workspace); err != nil {
 		return nil, failure(err)
 	}
@@ -329,6 +335,7 @@ func (w *works) server() (*mcp.Server, error) {
 	if backends.Jobs, err = w.openJobs(); err != nil {
 		return nil, failure(err)
 	}
+	w.jobs = backends.Jobs
 	if w.audit != nil {
 		backends.Record = w.audit.record
 	}

@@ -210,7 +210,7 @@ func serveWeb(t *testing.T, env []string, args ...string) *web {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	_, rest, _ := strings.Cut(w.wait("serves MCP at"), "serves MCP at ")
+	_, rest, _ := strings.Cut(w.wait(" url="), " url=")
 	w.url, _, _ = strings.Cut(rest, " ")
 	return w
 }

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,37 +24,113 @@ type tenantToken struct {
 	sum    [sha256.Size]byte
 }
 
-// tenantTokens reads the digests of the tokens of a policy's tenants, from
-// where the operator keeps them. It is for servers over HTTP: no one else needs
-// them, or has to have them.
-func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) ([]tenantToken, error) {
-	var all []tenantToken
+// tokenFault is why the token of a tenant is not known.
+type tokenFault struct {
+	tenant string
+	err    error
+}
+
+// readTokens reads the digests of the tokens of a policy's tenants, from where the
+// operator keeps them. Of two tenants with one token neither is known: it would
+// open the work of the other.
+func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (all []tenantToken, faults []tokenFault) {
 	for _, name := range p.Tenants() {
 		t, _ := p.Tenant(name)
 		if t.Token.Env == "" && t.Token.File == "" {
 			continue
 		}
-		text, err := readSecret(ctx, "token of tenant "+name, t.Token, hostexec.Program{Boxes: boxes})
+		one, err := readToken(ctx, name, t.Token, boxes)
 		if err != nil {
-			return nil, err
-		}
-		sum, err := hex.DecodeString(text)
-		if err != nil || len(sum) != sha256.Size {
-			// Without what it is: that may be the token itself.
-			return nil, fmt.Errorf("token of tenant %s: want the SHA-256 of the token in 64 hexadecimal digits, as `printf %%s TOKEN | sha256sum` prints it", name)
-		}
-		one := tenantToken{tenant: name, sum: [sha256.Size]byte(sum)}
-		for _, other := range all {
-			if other.sum == one.sum {
-				return nil, fmt.Errorf("token of tenant %s: tenant %s has the same; give each its own", name, other.tenant)
-			}
+			faults = append(faults, tokenFault{name, err})
+			continue
 		}
 		all = append(all, one)
 	}
-	if len(all) == 0 && len(p.Tenants()) > 0 {
+	owners := make(map[[sha256.Size]byte]string, len(all))
+	twice := make(map[[sha256.Size]byte]bool)
+	for _, one := range all {
+		if other, taken := owners[one.sum]; taken {
+			twice[one.sum] = true
+			faults = append(faults, tokenFault{one.tenant, fmt.Errorf("token of tenant %s: tenant %s has the same; give each its own", one.tenant, other)})
+			continue
+		}
+		owners[one.sum] = one.tenant
+	}
+	return slices.DeleteFunc(all, func(t tenantToken) bool { return twice[t.sum] }), faults
+}
+
+func readToken(ctx context.Context, tenant string, from policies.Secret, boxes hostexec.Boxes) (t tenantToken, err error) {
+	text, err := readSecret(ctx, "token of tenant "+tenant, from, hostexec.Program{Boxes: boxes})
+	if err != nil {
+		return t, err
+	}
+	sum, err := hex.DecodeString(text)
+	if err != nil || len(sum) != sha256.Size {
+		// Without what it is: that may be the token itself.
+		return t, fmt.Errorf("token of tenant %s: want the SHA-256 of the token in 64 hexadecimal digits, as `printf %%s TOKEN | sha256sum` prints it", tenant)
+	}
+	return tenantToken{tenant: tenant, sum: [sha256.Size]byte(sum)}, nil
+}
+
+// tenantTokens are the tokens of a policy's tenants, or why one of them is not
+// known. It is for servers over HTTP: no one else needs them, or has to have them.
+func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) ([]tenantToken, error) {
+	all, faults := readTokens(ctx, p, boxes)
+	switch {
+	case len(faults) > 0:
+		return nil, faults[0].err
+	case len(all) == 0 && len(p.Tenants()) > 0:
 		return nil, errors.New("no tenant of the policy has a token, so nobody could connect; write one under tenants, as token: \"${env:TOKEN_SHA256}\"")
 	}
 	return all, nil
+}
+
+// changedTokens are the tenants that have another token than before, or none.
+func changedTokens(before, now []tenantToken) (changed []string) {
+	had := make(map[tenantToken]bool, len(before))
+	for _, t := range before {
+		had[t] = true
+	}
+	for _, t := range now {
+		if !had[t] {
+			changed = append(changed, t.tenant)
+		}
+		delete(had, t)
+	}
+	for t := range had {
+		changed = append(changed, t.tenant)
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed)
+}
+
+// rotate puts the tokens into the gate that the tenants of the policy that holds
+// have now. One that cannot be read is nobody's: it may have been taken away. The
+// log says what changed, and never what it is.
+func (r *reloader) rotate(ctx context.Context) {
+	holds := r.gate.now.Load()
+	if !r.http || len(holds.Tenants()) == 0 {
+		return
+	}
+	now, faults := readTokens(ctx, holds, boxesOf(holds, r.workspace, r.state))
+	for _, f := range faults {
+		r.log.Error("the token of a tenant is not known, so no client can connect as it", "tenant", f.tenant, "err", f.err)
+	}
+	r.hold(now)
+}
+
+// hold puts tokens into the gate, and says whose they are.
+func (r *reloader) hold(now []tenantToken) {
+	var before []tenantToken
+	if held := r.gate.tokens.Swap(&now); held != nil {
+		before = *held
+	}
+	if changed := changedTokens(before, now); len(changed) > 0 {
+		tenants := strings.Join(changed, ", ")
+		r.log.Info("tenants have another token from now on, or none", "tenants", tenants)
+		p := r.gate.now.Load()
+		r.audit.policy("tokens", cmp.Or(r.file, builtinPolicy), p, p, "changed or taken away: "+tenants)
+	}
 }
 
 // Named reports whether the policy that holds names tenants.

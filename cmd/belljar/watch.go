@@ -29,17 +29,18 @@ type watcher struct {
 }
 
 // stamp is what tells one state of a file from another, without reading it, and
-// when it was written.
+// when it was changed: by the time of its inode, which nobody can set, since one
+// token has the size of another and cp -p keeps the time of the text (inode(7)).
 func stamp(name string) (string, time.Time) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return "none", time.Time{}
 	}
-	inode := uint64(0)
+	changed, inode := info.ModTime(), uint64(0)
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		inode = s.Ino
+		changed, inode = time.Unix(s.Ctim.Unix()), s.Ino
 	}
-	return fmt.Sprintf("%d %d %d", info.Size(), info.ModTime().UnixNano(), inode), info.ModTime()
+	return fmt.Sprintf("%d %d %d", info.Size(), changed.UnixNano(), inode), changed
 }
 
 // look reports whether files have changed since they were read, and have been

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/internal/printable"
+)
+
+// logging is the flags of what a server logs, on standard error. The zero value
+// logs warnings and errors, as text.
+type logging struct {
+	level  string // as slog spells it, in small letters; empty is the default
+	format string
+}
+
+// The values of --log-format.
+const (
+	logText = "text"
+	logJSON = "json"
+)
+
+func (l *logging) flags(c *cobra.Command) {
+	c.Flags().StringVar(&l.level, "log-level", "", "what is logged on standard error at least: debug, info, warn or error (default: info with --http, else warn)")
+	c.Flags().StringVar(&l.format, "log-format", logText, "how it is logged: text or json")
+}
+
+// logger returns the logger that the flags ask for. A server over stdio logs less
+// by default: most clients keep its standard error for when something is wrong.
+func (l logging) logger(errs io.Writer, http bool) (*slog.Logger, error) {
+	level := slog.LevelWarn
+	if http {
+		level = slog.LevelInfo
+	}
+	switch l.level {
+	case "":
+	case "debug", "info", "warn", "error":
+		if err := level.UnmarshalText([]byte(strings.ToUpper(l.level))); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, usage("--log-level %q: want debug, info, warn or error", l.level)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch l.format {
+	case logJSON:
+		return slog.New(slog.NewJSONHandler(errs, options)), nil
+	case "", logText:
+		return slog.New(slog.NewTextHandler(errs, options)), nil
+	}
+	return nil, usage("--log-format %q: want text or json", l.format)
+}
+
+// atTerminal reports whether a person sees at once what is written. Where standard error
+// is a file, a pipe or the journal, a text for people would stand between the
+// records. (JOURNAL_STREAM does not tell: a terminal's programs inherit it from a
+// desktop session that has its own standard error in the journal,
+// systemd.exec(5).)
+func atTerminal(errs io.Writer) bool { return isTerminal(printable.Raw(errs)) }

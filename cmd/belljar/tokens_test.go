@@ -1,0 +1,120 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies/audit"
+)
+
+// The token of a tenant is rotated by writing its file, without a signal: from then
+// on the one before opens nothing. One that cannot be read is nobody's, and the
+// other tenants come in meanwhile.
+func TestTokensRotate(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	dir, state := t.TempDir(), t.TempDir()
+	policy, file, other := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token-a"), filepath.Join(dir, "token-b")
+	put(t, policy, `version: 1
+profiles: {p: {fs: {system: true, workspace: ro}}}
+defaults: {decision: allow, profile: p}
+tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
+`)
+	token := func(name, token string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(digest(token)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token(file, "one")
+	token(other, "b")
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", state)
+	opens := func(token string, want bool) {
+		t.Helper()
+		res, text := w.post(map[string]string{"Authorization": "Bearer " + token}, hello)
+		if res == nil {
+			t.Fatal("no answer")
+		}
+		if got := res.StatusCode == http.StatusOK; got != want || !got && res.StatusCode != http.StatusUnauthorized {
+			t.Errorf("the token %q: %s %s, want it known: %t", token, res.Status, text, want)
+		}
+	}
+	session := w.session("one")
+	opens("b", true)
+
+	// Of the same size, in the same file and with the time of the one before.
+	was, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token(file, "two")
+	if err := os.Chtimes(file, time.Time{}, was.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(`msg="tenants have another token from now on, or none" tenants=a`)
+	opens("one", false)
+	opens("two", true)
+	opens("b", true)
+	if res, text := w.post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a session goes on with a token that was rotated: %s %s", res.Status, text)
+	}
+	session["Authorization"] = "Bearer two"
+	if res, text := w.post(session, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); res.StatusCode != http.StatusOK {
+		t.Errorf("a session does not go on with its tenant's new token: %s %s", res.Status, text)
+	}
+
+	const lost = `msg="the token of a tenant is not known, so no client can connect as it" tenant=a`
+	for what, change := range map[string]func() error{
+		"others can read it": func() error { return os.Chmod(file, 0o644) },
+		"it is gone":         func() error { return os.Remove(file) },
+		"it is no digest":    func() error { return os.WriteFile(file, []byte("two\n"), 0o600) },
+		"it is another's":    func() error { return os.WriteFile(file, []byte(digest("b")+"\n"), 0o600) },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		said := w.wait(" level=ERROR ")
+		t.Logf("%s: %s", what, said)
+		shared := what == "it is another's"
+		if shared && !strings.Contains(said, "tenant a has the same") || !shared && !strings.Contains(said, lost) {
+			t.Errorf("%s: %s", what, said)
+		}
+		w.wait("tenants have another token")
+		opens("b", !shared) // whose one of two is cannot be told
+		opens("two", false)
+		opens("one", false)
+		if err := os.RemoveAll(file); err != nil {
+			t.Fatal(err)
+		}
+		token(file, "two")
+		w.wait("tenants have another token")
+		opens("two", true)
+		opens("b", true)
+	}
+
+	// A policy with faults keeps the one before, and no token that was taken away.
+	put(t, policy, "version: 1\nrules: [")
+	w.wait("the policy cannot be read again")
+	token(file, "three")
+	w.wait("tenants have another token")
+	opens("two", false)
+	opens("three", true)
+
+	told := 0
+	err = audit.Read(t.Context(), auditDir(state), audit.Filter{Kind: audit.KindPolicy}, func(e audit.Entry) error {
+		if e.Event == "tokens" {
+			told++
+		}
+		if strings.Contains(string(e.Raw), digest("two")) || strings.Contains(string(e.Raw), digest("three")) {
+			t.Errorf("the audit log has a digest: %s", e.Raw)
+		}
+		return nil
+	})
+	if err != nil || told < 10 {
+		t.Errorf("the audit log tells of %d changes, %v", told, err)
+	}
+}
