@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,9 +189,17 @@ func TestARestart(t *testing.T) {
 	}
 
 	var said []string
+	var log strings.Builder
 	after := opened(t, dir, "after", func(c *Config) {
 		c.Ended = func(j Job) { said = append(said, fmt.Sprint(j.ID, " ", j.Status)) }
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
+	if err := after.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := log.String(); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "a background task was lost: what ran it has ended\" task=2 tenant=local") {
+		t.Errorf("the log of what starts after it says %q", got)
+	}
 	if got, want := ids(t, after, two), "1 exited, 2 lost"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -66,6 +66,7 @@ type End struct {
 	PeakMemory int64         `json:"peak_memory"`
 	Reverted   []string      `json:"reverted,omitempty"`
 	Blocked    []string      `json:"blocked,omitempty"`
+	By         string        `json:"by,omitempty"` // who ended it, other than its agent
 }
 
 // Answer is what the call of a job has returned, as it was given to Book.Answer.

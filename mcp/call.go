@@ -130,8 +130,8 @@ func failure(ctx context.Context, name, id string, err error) *Result {
 			return Failed("call of %s not run: %s", name, args.faults[0])
 		}
 		return Failed("call of %s not run:\n- %s", name, strings.Join(args.faults, "\n- "))
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrShutdown):
-		return soFar(err, Failed("call %s of %s was ended: %v", id, name, ErrShutdown))
+	case ctx.Err() != nil && sessionOver(context.Cause(ctx)):
+		return soFar(err, Failed("call %s of %s was ended: %v", id, name, context.Cause(ctx)))
 	case ctx.Err() != nil:
 		return soFar(err, Failed("call %s of %s was cancelled: %v", id, name, err))
 	}

@@ -168,7 +168,7 @@ func (s *Server) settled(ctx context.Context, d *deferred) {
 		id, state, cause := d.id, d.state, d.cause
 		answer, err := json.Marshal(taskAnswer{d.result, d.failure})
 		d.mu.Unlock()
-		if errors.Is(cause, ErrShutdown) {
+		if sessionOver(cause) {
 			return
 		}
 		if err == nil {

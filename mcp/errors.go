@@ -13,6 +13,9 @@ import (
 // new call, when the session or the server is ending.
 var ErrShutdown = errors.New("the server is shutting down")
 
+// ErrEnded is in its place where Server.End has ended the session.
+var ErrEnded = errors.New("whoever runs this server has ended this session, with its box and its background tasks")
+
 // era is which half of the protocol's history a request belongs to.
 type era int
 

@@ -263,7 +263,7 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 		ctx = context.WithValue(ctx, sessionKey{}, shared)
 	case named:
 		if session == nil {
-			w.refuse(rw, http.StatusNotFound, p.id, legacy, fault(invalidRequest, "there is no such session; send initialize"))
+			w.refuse(rw, http.StatusNotFound, p.id, legacy, s.noSession(r.Header.Get(sessionHeader), s.tenantOf(ctx)))
 			return
 		}
 	case p.method != "initialize":
@@ -271,7 +271,7 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 			fault(invalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method))
 		return
 	default:
-		place, bad := s.takePlace(ctx)
+		place, bad := s.takePlace(ctx, unquoteText(member(member(member(p.body, "params"), "clientInfo"), "name")))
 		if bad != nil {
 			w.busy(rw, http.StatusServiceUnavailable, p, bad)
 			return

@@ -3,48 +3,65 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/policies"
 )
 
 // webSessions are the sessions of HTTP clients. The server's mu guards it.
 type webSessions struct {
 	byID   map[string]*webSession // by Mcp-Session-Id
 	places map[string]int         // taken by each tenant, also by an initialize that is on its way
+	named  map[string]int         // those taken by each name of a client, where there are no tenants
 	shared map[string]*Session    // of all modern requests of a tenant
 	uses   int64                  // requests that have ended, in all sessions
+	ended  []endedSession         // by End, the latest last; at most maxEnded
 }
+
+// endedSession is a session that was ended, whose client may not know it yet.
+type endedSession struct {
+	id, tenant string
+	why        error
+}
+
+// maxEnded bounds those that are remembered.
+const maxEnded = 256
 
 // webSession is a Session, and what of HTTP uses it. A session without requests
 // and without calls is idle: calls go on when a client is cut off.
 type webSession struct {
 	*Session
-	sdk  *sdk.ServerSession // to end it
-	busy int                // requests that are not over, open streams among them
-	used int64              // which of all uses the last was
-	gone chan struct{}      // closed when its place is free
+	sdk   *sdk.ServerSession // to end it
+	place *place
+	busy  int           // requests that are not over, open streams among them
+	used  int64         // which of all uses the last was
+	gone  chan struct{} // closed when its place is free
 }
 
 func newWebSessions() webSessions {
-	return webSessions{byID: make(map[string]*webSession), places: make(map[string]int), shared: make(map[string]*Session)}
+	return webSessions{byID: make(map[string]*webSession), places: make(map[string]int), named: make(map[string]int), shared: make(map[string]*Session)}
 }
 
 // place is room for one session, taken before the sdk makes it.
 type place struct {
 	tenant  string
+	client  string      // the name that it gives; empty where there are tenants
 	session *webSession // that came to use it; guarded by Server.mu
 }
 
-// takePlace is room for a session of the tenant that asks. Where that has as many
-// as it may, the one that was idle the longest ends for it. So no client can keep
-// those of another tenant out, and clients that went away without a word do not
-// keep others of their own tenant out. The caller gives it to leavePlace.
-func (s *Server) takePlace(ctx context.Context) (*place, *wireError) {
-	tenant := s.tenantOf(ctx)
+// takePlace is room for a session of the tenant that asks, and of a client of a name.
+// Where the tenant, or without tenants the name, has as many as it may, the one that
+// was idle the longest ends for it. So no client can keep those of another tenant out,
+// and clients that went away without a word keep nobody out. The caller gives it to
+// leavePlace.
+func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireError) {
+	p := &place{tenant: s.tenantOf(ctx), client: policies.Clip(client, maxClientName)}
 	most, whose := s.cfg.Limits.Sessions, "of this server"
 	if s.tenanted() {
-		most, whose = s.cfg.Limits.TenantSessions, "of tenant "+tenant
+		most, whose, p.client = s.cfg.Limits.TenantSessions, "of tenant "+p.tenant, ""
 	}
 	for {
 		s.mu.Lock()
@@ -52,21 +69,28 @@ func (s *Server) takePlace(ctx context.Context) (*place, *wireError) {
 			s.mu.Unlock()
 			return nil, overLimit("shutdown", queueRetry, "%v", ErrShutdown)
 		}
-		if s.web.places[tenant] < most {
-			s.web.places[tenant]++
-			s.mu.Unlock()
-			return &place{tenant: tenant}, nil
+		full, whom, crowd := most, whose, ""
+		if p.client != "" && s.web.named[p.client] >= s.cfg.Limits.ClientSessions {
+			full, whom, crowd = s.cfg.Limits.ClientSessions, fmt.Sprintf("of clients that call themselves %q", p.client), p.client
 		}
-		idle := s.longestIdle(tenant)
+		if crowd == "" && s.web.places[p.tenant] < most {
+			s.web.places[p.tenant]++
+			if p.client != "" {
+				s.web.named[p.client]++
+			}
+			s.mu.Unlock()
+			return p, nil
+		}
+		idle := s.longestIdle(p.tenant, crowd)
 		if idle != nil {
 			delete(s.web.byID, idle.id) // no request finds it any more
 		}
 		s.mu.Unlock()
 		if idle == nil {
 			return nil, overLimit("sessions", time.Minute,
-				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again", most, whose)
+				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
 		}
-		s.cfg.Log.Info("end an idle HTTP session: its tenant has as many as it may, and begins another one", "session", idle.id, "tenant", tenant, "most", most)
+		s.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id[:min(len(idle.id), 12)], "tenant", p.tenant, "most", full)
 		idle.sdk.Close()
 		select {
 		case <-idle.gone:
@@ -76,11 +100,15 @@ func (s *Server) takePlace(ctx context.Context) (*place, *wireError) {
 	}
 }
 
-// longestIdle is the idle session of a tenant that was used before all others, or
-// nil; mu is held.
-func (s *Server) longestIdle(tenant string) (found *webSession) {
+// maxClientName bounds what is kept of the name that a client gives, in characters.
+const maxClientName = 64
+
+// longestIdle is the idle session of a tenant, and of a client's name where one is
+// given, that was used before all others, or nil; mu is held.
+func (s *Server) longestIdle(tenant, client string) (found *webSession) {
 	for _, session := range s.web.byID {
-		if session.tenant == tenant && session.busy == 0 && !session.calling() && (found == nil || session.used < found.used) {
+		mine := session.tenant == tenant && (client == "" || session.place.client == client)
+		if mine && session.busy == 0 && !session.calling() && (found == nil || session.used < found.used) {
 			found = session
 		}
 	}
@@ -93,16 +121,22 @@ func (s *Server) leavePlace(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.session == nil {
-		s.freePlace(p.tenant)
+		s.freePlace(p)
 		return
 	}
 	s.unused(p.session)
 }
 
 // freePlace gives a place back; mu is held.
-func (s *Server) freePlace(tenant string) {
-	if s.web.places[tenant]--; s.web.places[tenant] == 0 {
-		delete(s.web.places, tenant)
+func (s *Server) freePlace(p *place) {
+	if s.web.places[p.tenant]--; s.web.places[p.tenant] == 0 {
+		delete(s.web.places, p.tenant)
+	}
+	if p.client == "" {
+		return
+	}
+	if s.web.named[p.client]--; s.web.named[p.client] == 0 {
+		delete(s.web.named, p.client)
 	}
 }
 
@@ -155,8 +189,9 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 		return err
 	}
 	session.reach(ss)
+	session.by("http", func() { ss.Close() })
 	s.mu.Lock()
-	p.session = &webSession{Session: session, sdk: ss, busy: 1, gone: make(chan struct{})}
+	p.session = &webSession{Session: session, sdk: ss, place: p, busy: 1, gone: make(chan struct{})}
 	s.web.byID[session.id] = p.session
 	late := s.closing // Shutdown may have looked before the session was there
 	s.mu.Unlock()
@@ -170,7 +205,7 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 		session.end(ErrShutdown)
 		s.mu.Lock()
 		delete(s.web.byID, session.id)
-		s.freePlace(p.tenant)
+		s.freePlace(p)
 		s.mu.Unlock()
 		close(p.session.gone)
 	}()
@@ -191,6 +226,13 @@ func (s *Server) sharedSession(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	made.by("http", func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.web.shared[tenant] == made {
+			delete(s.web.shared, tenant) // the next request begins another one
+		}
+	})
 	s.mu.Lock()
 	if s.web.shared[tenant] == nil {
 		s.web.shared[tenant] = made

@@ -22,6 +22,10 @@ type Limits struct {
 	Depth      int           // nesting of one message; 128
 	Drain      time.Duration // for running calls to finish at the end; 30 s
 	Sessions   int           // HTTP sessions at once, where there are no tenants; 256
+	// ClientSessions is how many of those are open at once of clients that give the
+	// same name; 128. The name proves nothing: it keeps a client that forgets its
+	// sessions from taking all places, and not one that means to.
+	ClientSessions int
 	// TenantSessions is how many HTTP sessions of one tenant are open at once; 64.
 	// All tenants together have no bound: a few of them could reach it and keep the
 	// others out.
@@ -41,6 +45,7 @@ func (l Limits) withDefaults() Limits {
 		Depth:          orElse(l.Depth, 128),
 		Drain:          orElse(l.Drain, 30*time.Second),
 		Sessions:       orElse(l.Sessions, 256),
+		ClientSessions: orElse(l.ClientSessions, 128),
 		TenantSessions: orElse(l.TenantSessions, 64),
 		Idle:           orElse(l.Idle, 30*time.Minute),
 	}

@@ -30,10 +30,15 @@ type Session struct {
 
 	structured atomic.Bool // its initialize asked for structured results
 
+	began  time.Time
+	used   atomic.Int64   // when its last call began or ended, in Unix nanoseconds
 	asking sync.WaitGroup // of questions to the client
 
 	mu      sync.Mutex
 	peer    *peer                              // guarded by mu: the client that can be asked; nil where it cannot
+	via     string                             // guarded by mu: transport; empty for one of this process
+	hangUp  func()                             // guarded by mu: ends its connection; nil where its end does
+	cause   error                              // guarded by mu: why it ended
 	client  string                             // guarded by mu
 	version string                             // guarded by mu
 	calls   map[string]context.CancelCauseFunc // guarded by mu: running calls by Call.ID
@@ -55,9 +60,10 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 	tenant := s.tenantOf(ctx)
 	session := &Session{
 		id: id, tenant: tenant, server: s, done: ctx.Done(), cancel: cancel,
-		over: make(chan struct{}), door: s.doorOf(tenant),
+		over: make(chan struct{}), door: s.doorOf(tenant), began: time.Now(),
 		calls: make(map[string]context.CancelCauseFunc),
 	}
+	session.used.Store(session.began.UnixNano())
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
@@ -128,14 +134,16 @@ func (s *Session) begin(ctx context.Context, id string) (_ context.Context, fini
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
-		cancel(ErrShutdown)
-		return nil, nil, ErrShutdown
+		cancel(s.cause)
+		return nil, nil, s.cause
 	}
+	s.used.Store(time.Now().UnixNano())
 	s.calls[id] = cancel
 	return ctx, func() { s.finish(id) }, nil
 }
 
 func (s *Session) finish(id string) {
+	s.used.Store(time.Now().UnixNano())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cancel, ok := s.calls[id]; ok {
@@ -195,7 +203,7 @@ func (s *Session) end(cause error) {
 		<-s.over
 		return
 	}
-	s.ended = true
+	s.ended, s.cause = true, cause
 	s.cancel(cause)
 	for _, cancel := range s.calls {
 		cancel(cause)

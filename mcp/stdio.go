@@ -37,6 +37,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		return errors.Join(err, in.Close())
 	}
 	session.reach(ss)
+	session.by("stdio", nil)
 	read := make(chan error, 1)
 	go func() { read <- g.readLines() }()
 
@@ -72,6 +73,7 @@ func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) erro
 		return fmt.Errorf("write to the client: %w", g.out.failure())
 	case <-ctx.Done():
 	case <-s.quit:
+	case <-g.session.done: // Server.End
 	}
 	if err != nil {
 		g.shut(evError)

@@ -31,7 +31,7 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := openControl(t.Context(), state, nil, &policyStatus{}, l, nil, log)
+	control, err := openControl(t.Context(), state, nil, &policyStatus{}, l, nil, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

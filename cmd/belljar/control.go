@@ -69,7 +69,7 @@ type control struct {
 }
 
 // openControl begins to answer, in the state directory. The caller closes it.
-func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, kept *ledger, approver *approver, log *slog.Logger) (*control, error) {
+func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, kept *ledger, approver *approver, ops *operations, log *slog.Logger) (*control, error) {
 	name := controlDir(state)
 	if err := os.MkdirAll(name, 0o700); err != nil {
 		return nil, fmt.Errorf("state: %w; name another directory with --state", err)
@@ -91,6 +91,9 @@ func openControl(ctx context.Context, state string, s *sandbox.Supervisor, polic
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, kept.health()) })
 	mux.HandleFunc("POST /publish", c.publish)
 	mux.HandleFunc("POST /unpublish", c.unpublish)
+	if ops != nil {
+		ops.handle(mux)
+	}
 	if approver != nil {
 		approver.handle(mux, approver.place)
 	}
@@ -112,9 +115,15 @@ func socketPath(dir *os.File, name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
 }
 
-// close stops answering. Requests that run are ended.
+// close stops answering. Requests that run have a moment for their answers: one of
+// them may have ended this server's only session, and so the server. Then they are
+// ended.
 func (c *control) close() {
-	c.server.Close()
+	patience, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	if c.server.Shutdown(patience) != nil {
+		c.server.Close()
+	}
 	c.wg.Wait()
 	_ = os.Remove(c.path)
 	c.dir.Close()

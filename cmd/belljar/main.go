@@ -112,7 +112,7 @@ manual pages.
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
-		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(),
+		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), sessionCommand(), jobCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(),
 		versionCommand(), completionCommand(), manCommand())
 	root.SetVersionTemplate(built().String())
 	complete(root)

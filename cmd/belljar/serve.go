@@ -130,7 +130,7 @@ server starts, can be connected to, reads the policy again and stops.
 			reloading.Go(func() { w.flow.run(ctx, server) })
 			defer reloading.Wait()
 			defer cancel() // first, or run would not end
-			defer w.control(ctx, r.status)()
+			defer w.control(ctx, r.status, server)()
 			if listener != nil {
 				return failure(serveHTTP(ctx, server, w, listener, c.ErrOrStderr()))
 			}
@@ -164,6 +164,7 @@ func (w *works) reloader(ctx context.Context, server *mcp.Server) *reloader {
 	}
 	r.changed = func(p *policies.Policy) {
 		server.Reloaded()
+		w.operations(server).endGone(p, w.http)
 		// Boxes that are open get the egress that their profiles have now.
 		w.sandbox.Regrant(ctx, p)
 	}
@@ -173,11 +174,11 @@ func (w *works) reloader(ctx context.Context, server *mcp.Server) *reloader {
 
 // control answers the commands that ask about this server, until the function
 // that it returns is called. A server can do without.
-func (w *works) control(ctx context.Context, policy *policyStatus) func() {
+func (w *works) control(ctx context.Context, policy *policyStatus, server *mcp.Server) func() {
 	if w.state == "" {
 		return func() {}
 	}
-	c, err := openControl(ctx, w.state, w.sandbox, policy, w.audit, w.approver, w.log)
+	c, err := openControl(ctx, w.state, w.sandbox, policy, w.audit, w.approver, w.operations(server), w.log)
 	if err != nil {
 		w.log.Warn("`belljar approve`, `ports` and `ps` will not see this server", "err", err)
 		return func() {}

@@ -84,6 +84,7 @@ type works struct {
 	store      *durable.Store // of what outlives the program; in memory where there is no directory for it
 	plans      *plan.Book
 	jobs       *job.Book
+	operator   *tools.Operator
 	approver   *approver // nil where nobody is asked
 	tracer     *tracer   // nil where no call is traced
 	flow       flow
@@ -343,7 +344,7 @@ func (w *works) server() (*mcp.Server, error) {
 		backends.Approvals = w.approver
 		backends.Questions = asker{w.approver.questions, w.approver}
 	}
-	tools.Add(s, backends)
+	w.operator = tools.Add(s, backends)
 	return s, nil
 }
 

@@ -180,6 +180,7 @@ type state struct {
 
 	reverted []string // changes to protected paths that were taken back
 	blocked  []string // what of the network was refused
+	by       string   // who ended it, other than its agent
 }
 
 // is reports whether the job ended in such a way.
@@ -188,6 +189,9 @@ func (s state) is(status sandbox.Status) bool { return string(s.status) == statu
 // tell adds what the agent should know of the sandbox's own doing.
 func (s state) tell(t *text) {
 	s.tellLost(t)
+	if s.by != "" {
+		t.line("%s", bracket(s.by+" ended this task, with all it had started"))
+	}
 	for _, r := range s.reverted {
 		t.line("%s", bracket("sandbox: "+r))
 	}

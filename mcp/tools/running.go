@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"belljar.dev/job"
@@ -31,8 +32,10 @@ const (
 type running struct {
 	kept job.Job // as it began
 	cmd  *sandbox.Job
-	over chan struct{} // closed when its end is on the disk
-	last job.Job       // as it ended; to be read once over is closed
+	box  string                 // its id
+	by   atomic.Pointer[string] // who wants it ended, other than its agent
+	over chan struct{}          // closed when its end is on the disk
+	last job.Job                // as it ended; to be read once over is closed
 }
 
 // owner is whose jobs those of a session are.
@@ -75,7 +78,7 @@ func record(tool string, cmd *sandbox.Job, description string) job.Job {
 // watch sees a job through, whose record is there. One whose box is being closed
 // is lost.
 func (sh *shell) watch(ctx context.Context, session *mcp.Session, kept job.Job, cmd *sandbox.Job) (*running, error) {
-	r := &running{kept: kept, cmd: cmd, over: make(chan struct{})}
+	r := &running{kept: kept, cmd: cmd, box: sh.id, over: make(chan struct{})}
 	sh.mu.Lock()
 	if sh.ended || sh.box == nil { // whoever ends the shell may have waited already
 		sh.mu.Unlock()
@@ -181,6 +184,8 @@ func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, res
 	}
 	if status == job.Lost {
 		end.Code, end.Signal = nil, ""
+	} else if by := r.by.Load(); by != nil && result.Status == sandbox.Killed {
+		end.By = *by
 	}
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
@@ -298,7 +303,7 @@ func (t task) look() state {
 	return state{
 		status: now.Status, ended: true, code: now.End.Code, signal: now.End.Signal, runtime: now.End.Wall,
 		usage:    sandbox.Usage{CPU: now.End.CPU, PeakMemory: now.End.PeakMemory},
-		reverted: now.End.Reverted, blocked: now.End.Blocked,
+		reverted: now.End.Reverted, blocked: now.End.Blocked, by: now.End.By,
 	}
 }
 

@@ -61,9 +61,10 @@ type Backends struct {
 // database that is not there.
 func (b Backends) Kept() bool { return b.Made == nil || b.Made() }
 
-// Add registers the tools and their resources. It panics, as mcp.AddTool does,
+// Add registers the tools and their resources, and returns what the operator of the
+// server can do with what they run. It panics, as mcp.AddTool does,
 // where two tools have one name.
-func Add(s *mcp.Server, b Backends) {
+func Add(s *mcp.Server, b Backends) *Operator {
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
 	}
@@ -81,6 +82,7 @@ func Add(s *mcp.Server, b Backends) {
 	addAsk(s, &asks{backends: b, wait: askWait})
 	addSkills(s, &skills{s, b})
 	addCallbacks(s, &callbacks{s, b})
+	return &Operator{sh}
 }
 
 // addShells registers the tools that share a session's box.

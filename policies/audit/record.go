@@ -296,10 +296,12 @@ func (p PolicyChange) prepared(r *redactor) any {
 
 // Session says that a session began or ended.
 type Session struct {
-	Event   string `json:"event"` // start or end
+	Event   string `json:"event"` // start or end; ended or job-ended before what an operator ends
 	Tenant  string `json:"tenant"`
 	Session string `json:"session"`
-	Client  Client `json:"client,omitzero"` // as it was known then
+	TaskID  int64  `json:"task_id,omitempty"` // of job-ended
+	By      string `json:"by,omitempty"`      // the operator, or why
+	Client  Client `json:"client,omitzero"`   // as it was known then
 }
 
 // Kind is KindSession.

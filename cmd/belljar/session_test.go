@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/policies/audit"
+)
+
+const tenantsPolicy = `version: 1
+profiles: {p: {fs: {system: true, workspace: rw}}}
+defaults: {decision: allow, profile: p}
+tenants:
+  a: {token: "${env:TOKEN_A}"}
+`
+
+// operated is a server of two tenants, and who runs it.
+type operated struct {
+	*web
+	policy, state string
+}
+
+func operate(t *testing.T) *operated {
+	t.Helper()
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	o := &operated{policy: filepath.Join(t.TempDir(), "policy.yaml"), state: t.TempDir()}
+	put(t, o.policy, tenantsPolicy+"  b: {token: \"${env:TOKEN_B}\"}\n")
+	o.web = serveWeb(t, []string{"TOKEN_A=" + digest("token-a"), "TOKEN_B=" + digest("token-b"), "XDG_STATE_HOME=" + t.TempDir()},
+		"--workspace", t.TempDir(), "--policy", o.policy, "--state", o.state)
+	return o
+}
+
+// says runs a command of the operator, which must end as it should and say a text.
+func (o *operated) says(want string, args ...string) string {
+	o.t.Helper()
+	cmd := exec.CommandContext(o.t.Context(), os.Args[0])
+	cmd.Args = append(append([]string{"belljar"}, args...), "--state", o.state)
+	out, err := cmd.CombinedOutput()
+	if fails := strings.HasPrefix(want, "! "); fails != (err != nil) || !strings.Contains(string(out), strings.TrimPrefix(want, "! ")) {
+		o.t.Errorf("belljar %v: %s%v, want %q", args, out, err, want)
+	}
+	return string(out)
+}
+
+func (o *operated) tool(session map[string]string, name, args string) string {
+	_, text := o.post(session, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, args))
+	return text
+}
+
+// listed is what a command lists as JSON.
+func listed[T any](o *operated, args ...string) (all []T) {
+	o.t.Helper()
+	if err := json.Unmarshal([]byte(o.says("[", append(args, "--json")...)), &all); err != nil {
+		o.t.Fatal(err)
+	}
+	return all
+}
+
+// boxes are the tenants that have a box.
+func (o *operated) boxes() string {
+	var tenants []string
+	for _, b := range listed[boxInfo](o, "ps") {
+		tenants = append(tenants, b.Tenant)
+	}
+	return strings.Join(tenants, " ")
+}
+
+const sleeps = `{"command":"sleep 1000"}`
+
+// An operator sees what runs, ends a task and a session, and each agent is told.
+func TestOperatorEndsJobsAndSessions(t *testing.T) {
+	o := operate(t)
+	a, b := o.session("token-a"), o.session("token-b")
+	for _, session := range []map[string]string{a, b} {
+		if text := o.tool(session, "BackgroundBash", sleeps); !strings.Contains(text, "Task 1 runs") {
+			t.Fatal(text)
+		}
+	}
+	o.says("TENANT", "session", "list")
+	sessions := listed[sessionInfo](o, "session", "list")
+	if len(sessions) != 2 || sessions[0].Tenant != "a" || sessions[0].Jobs != 1 || sessions[0].Transport != "http" || sessions[0].Client == "" || strings.Contains(a["Mcp-Session-Id"], " ") || a["Mcp-Session-Id"] == sessions[0].ID {
+		t.Fatalf("sessions: %+v", sessions)
+	}
+	if got := listed[sessionInfo](o, "session", "list", "--tenant", "b"); len(got) != 1 || got[0].Tenant != "b" {
+		t.Errorf("sessions of b: %+v", got)
+	}
+	o.says("sleep 1000", "job", "list", "--tenant", "b")
+	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 2 || jobs[0].Command != "sleep 1000" || !strings.HasPrefix(jobs[1].Box, jobs[1].Session) {
+		t.Errorf("jobs: %+v", jobs)
+	}
+
+	o.says("! 2 tasks have the number 1; say which with --session", "job", "end", "1")
+	o.says("! no task 7 runs", "job", "end", "7")
+	o.says("! want the number of a task", "job", "end", "one")
+	o.says("! name what is to end", "job", "end")
+	o.says("! --all stands alone", "session", "end", "--all", "--tenant", "a")
+	o.says("! no session \"s-NONE\" is open", "session", "end", sessions[0].ID, "s-NONE")
+	o.says("task 1 of session "+sessions[0].ID+", tenant a: ended", "job", "end", "1", "--session", sessions[0].ID)
+	if text := o.tool(a, "ReadBgOutput", `{"task_id":1}`); !strings.Contains(text, "status=killed") || !strings.Contains(text, "whoever runs this server ended this task, with all it had started") {
+		t.Errorf("the agent reads %s", text)
+	}
+	if text := o.tool(a, "Bash", `{"command":"pgrep -c sleep"}`); strings.Contains(text, "exit=0") {
+		t.Errorf("the task goes on: %s", text)
+	}
+	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 1 || jobs[0].Tenant != "b" {
+		t.Errorf("jobs after the end of one: %+v", jobs)
+	}
+
+	// A session ends under a call that runs.
+	told := make(chan string)
+	go func() { told <- o.tool(b, "Bash", `{"command":"touch /workspace/runs; sleep 1000"}`) }()
+	for running := false; !running; {
+		for _, s := range listed[sessionInfo](o, "session", "list", "--tenant", "b") {
+			running = running || s.Calls == 1
+		}
+	}
+	o.says("ended, with its box and its background tasks. The agent is told.", "session", "end", sessions[1].ID, "--note", "the disk is needed")
+	if text := <-told; !strings.Contains(text, "was ended: whoever runs this server has ended this session, with its box and its background tasks: the disk is needed") {
+		t.Errorf("the call that ran gets %s", text)
+	}
+	if res, text := o.post(b, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); res.StatusCode != http.StatusNotFound || !strings.Contains(text, "the disk is needed; send initialize to begin another one") {
+		t.Errorf("a later request gets %s %s", res.Status, text)
+	}
+	if got := o.boxes(); got != "a" {
+		t.Errorf("boxes of %q are left", got)
+	}
+	o.says("No background task runs.", "job", "list")
+	again := o.session("token-b")
+	if text := o.tool(again, "ListBgTasks", "{}"); !strings.Contains(text, "lost") {
+		t.Errorf("the next session of the tenant sees %s", text)
+	}
+	o.says("ended", "session", "end", "--all")
+	o.says("No session is open.", "session", "list")
+	o.recorded("ended", 3, "uid ")
+	o.recorded("job-ended", 1, "uid ")
+}
+
+// recorded checks how many records of an event the audit log has, and that each
+// says by whom.
+func (o *operated) recorded(event string, want int, by string) {
+	o.t.Helper()
+	found := 0
+	err := audit.Read(o.t.Context(), auditDir(o.state), audit.Filter{Kind: audit.KindSession}, func(e audit.Entry) error {
+		if e.Event == event && strings.Contains(string(e.Raw), `"by":"`) && strings.Contains(string(e.Raw), by) {
+			found++
+		}
+		return nil
+	})
+	if err != nil || found != want {
+		o.t.Errorf("the audit log has %d records of %s by %q, %v; want %d", found, event, by, err, want)
+	}
+}
+
+// What a tenant runs ends when the policy names it no more, and nobody else's.
+func TestTenantThatIsTakenOutEnds(t *testing.T) {
+	o := operate(t)
+	a, b := o.session("token-a"), o.session("token-b")
+	for _, session := range []map[string]string{a, b} {
+		if text := o.tool(session, "BackgroundBash", sleeps); !strings.Contains(text, "Task 1 runs") {
+			t.Fatal(text)
+		}
+	}
+	told := make(chan string)
+	go func() { told <- o.tool(b, "Bash", `{"command":"sleep 1000"}`) }()
+	for running := false; !running; {
+		for _, s := range listed[sessionInfo](o, "session", "list", "--tenant", "b") {
+			running = running || s.Calls == 1
+		}
+	}
+	put(t, o.policy, tenantsPolicy)
+	o.wait(`msg="a session was ended, with its box and its background tasks" session=` + shortID(b["Mcp-Session-Id"]) + " tenant=b")
+	if text := <-told; !strings.Contains(text, "the policy does not name its tenant any more") {
+		t.Errorf("the call that ran gets %s", text)
+	}
+	if got := o.boxes(); got != "a" {
+		t.Errorf("boxes of %q are left", got)
+	}
+	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 1 || jobs[0].Tenant != "a" {
+		t.Errorf("jobs: %+v", jobs)
+	}
+	if res, _ := o.post(b, hello); res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("its token opens: %s", res.Status)
+	}
+	if text := o.tool(a, "ReadBgOutput", `{"task_id":1}`); !strings.Contains(text, "status=running") {
+		t.Errorf("the task of the other tenant: %s", text)
+	}
+	o.recorded("ended", 1, "does not name the tenant any more")
+}
+
+// A client over stdio ends with its session, and is told in the answer to the call
+// that ran.
+func TestOperatorEndsStdio(t *testing.T) {
+	a := startAsking(t, "1m")
+	o := &operated{web: &web{t: t}, state: a.state}
+	a.send(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"sleep 1000"}}}`)
+	var sessions []sessionInfo
+	for len(sessions) != 1 || sessions[0].Calls == 0 {
+		sessions = listed[sessionInfo](o, "session", "list")
+	}
+	if sessions[0].Transport != "stdio" || sessions[0].Tenant != "local" {
+		t.Errorf("the session: %+v", sessions[0])
+	}
+	o.says("ended", "session", "end", sessions[0].ID)
+	if got := a.receive(t); !strings.Contains(string(got.Result), "whoever runs this server has ended this session") {
+		t.Errorf("the call that ran gets %s", got.Result)
+	}
+	if line, err := a.out.ReadString('\n'); err == nil {
+		t.Errorf("after its end the session says %q", line)
+	}
+	if err := a.cmd.Wait(); err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+}
