@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"belljar.dev/internal/printable"
 )
 
 // logging is the flags of what a server logs, on standard error. The zero value
@@ -53,10 +51,3 @@ func (l logging) logger(errs io.Writer, http bool) (*slog.Logger, error) {
 	}
 	return nil, usage("--log-format %q: want text or json", l.format)
 }
-
-// atTerminal reports whether a person sees at once what is written. Where standard error
-// is a file, a pipe or the journal, a text for people would stand between the
-// records. (JOURNAL_STREAM does not tell: a terminal's programs inherit it from a
-// desktop session that has its own standard error in the journal,
-// systemd.exec(5).)
-func atTerminal(errs io.Writer) bool { return isTerminal(printable.Raw(errs)) }
