@@ -122,7 +122,12 @@ func TestProfilesHaveBoxes(t *testing.T) {
 // all calls of the session.
 func TestProfilesShareJobs(t *testing.T) {
 	b := profileBench(t, manyProfiles)
+	online := map[string]any{"command": "/workspace/probe online"}
+	b.call("Bash", online)
 	b.call("Bash", map[string]any{"command": "cd /var"})
+	if r := b.call("Bash", online); !strings.Contains(r.Content[0].Text, "cwd=/workspace]") {
+		t.Errorf("the directory of the other box: %s", r.Content[0].Text)
+	}
 	if r := b.call("BackgroundBash", map[string]any{"command": "/workspace/probe online"}); r.IsError {
 		t.Fatal(r.Content[0].Text)
 	}
