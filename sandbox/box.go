@@ -91,6 +91,7 @@ type Box struct {
 	spare     []*leaf            // empty ones
 	oomSeen   int64              // how many kills for memory were accounted for
 	running   map[uint64]*Job    // by wire id
+	alone     *Job               // has the box for itself, or nil
 	asked     map[*Job]time.Time // when the init was asked to start what it did not yet speak of
 	late      *time.Timer        // looks at asked, while it is armed
 	armed     bool
@@ -543,6 +544,9 @@ type Cmd struct {
 	// Terminal, where set, gives the command a terminal of that size, between
 	// In and Out; Err is not used then.
 	Terminal *Size
+	// Alone says that no other command runs in the box meanwhile: one that would is
+	// refused. Its terminal then has a name, in the box's own /dev/pts.
+	Alone bool
 }
 
 // validate says what is wrong with a command before anything is made for it.
@@ -786,6 +790,9 @@ func (b *Box) enter(c *Cmd, j *Job) (*Job, error) {
 	if len(b.running) >= maxRunning {
 		return nil, &Refusal{Message: fmt.Sprintf("%d commands are running in this session; wait for some to end", len(b.running)), Err: ErrTooMany}
 	}
+	if b.alone != nil || c.Alone && len(b.running) > 0 {
+		return nil, &Refusal{Message: "a command has this box for itself, and another one runs in it; wait for its end", Err: ErrTooMany}
+	}
 	if c.Background {
 		if err := b.roomForJob(c.Grant); err != nil {
 			return nil, err
@@ -800,6 +807,9 @@ func (b *Box) enter(c *Cmd, j *Job) (*Job, error) {
 		b.list(j)
 	}
 	b.running[j.wire] = j
+	if c.Alone {
+		b.alone = j
+	}
 	b.wg.Add(1)
 	return j, nil
 }
@@ -841,6 +851,9 @@ func (b *Box) leave(j *Job, ran bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.running, j.wire)
+	if b.alone == j {
+		b.alone = nil
+	}
 	switch {
 	case !ran:
 		b.jobs = slices.DeleteFunc(b.jobs, func(k *Job) bool { return k == j })

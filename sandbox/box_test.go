@@ -463,6 +463,71 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// until is a text that tells when it has a word.
+type until struct {
+	strings.Builder
+	want string
+	seen chan struct{}
+}
+
+func (u *until) Write(text []byte) (int, error) {
+	had := strings.Contains(u.String(), u.want)
+	n, err := u.Builder.Write(text)
+	if !had && strings.Contains(u.String(), u.want) {
+		close(u.seen)
+	}
+	return n, err
+}
+
+// The terminal of a command that has the box alone has a name there, which opens it
+// again; it is neither the host's nor another box's.
+func TestTerminalWithAName(t *testing.T) {
+	testenv.Need(t, testenv.Python)
+	s, _ := world(t)
+	b, err := s.Open(t.Context(), "box", grant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := until{want: "mine", seen: make(chan struct{})}
+	c := sandbox.Cmd{
+		Grant: b.Grant(), Timeout: 20 * time.Second * testenv.Patience(t), In: blocked(t), Out: &out, Terminal: &sandbox.Size{Rows: 33, Columns: 44}, Alone: true,
+		Argv: []string{"bash", "-c", `tty; python3 -c 'import os; print(os.ttyname(0), os.ttyname(2))'
+			stty size <"$(tty)"; echo name >"$(tty)"; echo again >/dev/stderr; echo own >/dev/tty; ls /dev/pts; test -O /dev/pts/0 && echo mine
+			until test "$(stty size)" = "11 22"; do sleep 0.01; done`},
+	}
+	j, err := b.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing runs beside it, and it runs beside nothing.
+	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second}); !errors.Is(err, sandbox.ErrTooMany) {
+		t.Errorf("a command beside it: %v, want %v", err, sandbox.ErrTooMany)
+	}
+	other, err := s.Open(t.Context(), "other", grant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	r, err := other.Run(t.Context(), sandbox.Cmd{Grant: other.Grant(), Shell: "ls /dev/pts; exec 3<>/dev/pts/0", Timeout: 10 * time.Second})
+	if err != nil || r.Code == 0 || !strings.HasPrefix(read(t, r.Output), "ptmx\n") {
+		t.Errorf("another box: %q, %v", read(t, r.Output), err)
+	}
+	<-out.seen
+	if err := j.Resize(sandbox.Size{Rows: 11, Columns: 22}); err != nil {
+		t.Error(err)
+	}
+	if r, err := j.Wait(t.Context()); err != nil || r.Code != 0 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	const want = "/dev/pts/0\r\n/dev/pts/0 /dev/pts/0\r\n33 44\r\nname\r\nagain\r\nown\r\n0  ptmx\r\nmine\r\n"
+	if got := out.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: 10 * time.Second}); err != nil {
+		t.Errorf("after its end: %v", err)
+	}
+}
+
 // Whatever is under way when a supervisor is closed ends in a result or in
 // ErrClosed, and nothing is left (TestMain).
 func TestCloseInTheMiddle(t *testing.T) {

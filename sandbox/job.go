@@ -375,7 +375,7 @@ func (j *Job) abandon() {
 // connect makes stdin, stdout and stderr and returns the command's ends.
 func (j *Job) connect(c *Cmd) ([]int, error) {
 	if c.Terminal != nil {
-		master, slave, err := openTerminal(j.box.uid, *c.Terminal)
+		master, slave, err := j.box.openTerminal(c.Alone, *c.Terminal)
 		if err != nil {
 			return nil, err
 		}

@@ -12,12 +12,16 @@ import (
 // Size is that of a terminal, in characters.
 type Size struct{ Rows, Columns int }
 
-// openTerminal makes a pseudo-terminal (pty(7)) and returns our end and the
-// command's. The pair is the host's, so the command has a terminal without a
-// name: nothing in the box can open it but what inherits it, and what is
-// pushed into it ends with it.
-func openTerminal(uid int, size Size) (*os.File, int, error) {
-	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+// openTerminal makes a pseudo-terminal (pty(7)) for a command and returns our end
+// and the command's.
+//
+// The pair is the host's, so the command has a terminal without a name: nothing in
+// the box can open it but what inherits it, and what is pushed into it ends with it.
+// A command that has the box alone gets a pair of the box's own /dev/pts: then
+// ttyname(3) finds its name, and a program can open it again. Commands of one box
+// have one user, and a name would let each of them read what is typed for another.
+func (b *Box) openTerminal(alone bool, size Size) (*os.File, int, error) {
+	master, err := b.openMultiplexer(alone)
 	if err != nil {
 		return nil, -1, fmt.Errorf("open terminal: %w", err)
 	}
@@ -37,11 +41,51 @@ func openTerminal(uid int, size Size) (*os.File, int, error) {
 	if errno != 0 {
 		return fail("open the other end of a", errno)
 	}
-	if err := unix.Fchown(int(slave), uid, -1); err != nil {
+	// Its group as well: the box's file system knows no group of the host, and
+	// refuses every change of an inode that has one.
+	if err := unix.Fchown(int(slave), b.uid, b.gid(alone)); err != nil {
 		boxinit.CloseAll([]int{int(slave)})
 		return fail("hand out", err)
 	}
 	return os.NewFile(uintptr(master), "terminal"), int(slave), nil
+}
+
+// gid is the group of a terminal: that of the box's user, whose number is the same,
+// or the one that it has.
+func (b *Box) gid(alone bool) int {
+	if alone && b.uid != os.Geteuid() {
+		return b.uid
+	}
+	return -1
+}
+
+// openMultiplexer opens /dev/ptmx of the host, or of a box.
+func (b *Box) openMultiplexer(own bool) (int, error) {
+	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC | unix.O_NONBLOCK
+	if !own {
+		return unix.Open("/dev/ptmx", flags, 0)
+	}
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", b.process.Pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(root)
+	master, err := unix.Openat2(root, "dev/pts/ptmx", &unix.OpenHow{
+		Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return -1, err
+	}
+	// No command can mount anything there; an init that is not ours any more could.
+	var at unix.Statfs_t
+	if err = unix.Fstatfs(master, &at); err == nil && at.Type != unix.DEVPTS_SUPER_MAGIC {
+		err = fmt.Errorf("/dev/pts of the box: %w", unix.ENODEV)
+	}
+	if err != nil {
+		unix.Close(master)
+		return -1, err
+	}
+	return master, nil
 }
 
 func setSize(master int, size Size) error {

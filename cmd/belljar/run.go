@@ -187,7 +187,7 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 		// A person waits here and can end it: the longer of the two limits.
 		Timeout: d.Grant.Limits().Background, Background: true,
 		// What it writes is its own: with a terminal this is a session on it.
-		In: c.InOrStdin(), Out: shows.through(printable.Raw(c.OutOrStdout())), Err: shows.through(printable.Raw(c.ErrOrStderr())), Terminal: screen.size(),
+		In: c.InOrStdin(), Out: shows.through(printable.Raw(c.OutOrStdout())), Err: shows.through(printable.Raw(c.ErrOrStderr())), Terminal: screen.size(), Alone: true,
 		Env: screen.env(),
 	})
 	if err != nil {
