@@ -16,7 +16,7 @@ type seenBy[T any] struct {
 // at a path, and for what is over as well if all is set. Servers with one state
 // directory see the same. The error names the command that asks.
 func askServers[T any](ctx context.Context, command, stateFlag, path string, all bool) (found []seenBy[T], err error) {
-	state, err := knownState(stateFlag)
+	state, err := findState(stateFlag)
 	if err != nil {
 		return nil, failure(err)
 	}
