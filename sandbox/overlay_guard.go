@@ -39,7 +39,7 @@ func ProtectedPaths(base string, p workspace.Protect, changes []workspace.Change
 	}
 	defer dir.Close()
 	// What the person's own configuration adds, such as core.hooksPath.
-	known, err := newProtector(dir, p.Also, "")
+	known, err := openProtector(dir, p.Also, "", false)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,8 @@ import (
 // docs/protected-paths.md says what is protected, why, and where this ends.
 //
 // The files, each calling those below it: protect_watch.go looks again while
-// commands run; protect.go says when a look adopts and when it takes back;
+// commands run; protect_walk.go finds repositories at any depth; protect.go says
+// when a look adopts and when it takes back;
 // protect_look.go walks; protect_names.go, protect_git.go, protect_home.go,
 // protect_index.go and protect_setid.go say what is looked at; protect_restore.go
 // makes one path what it was, with the system calls of protect_linux.go.
@@ -48,7 +49,8 @@ import (
 // command ran are looked at first and stay protected.
 const (
 	maxPins      = 256    // more are watched
-	maxExtra     = 64     // paths that configuration or a policy adds
+	maxExtra     = 64     // paths that configuration adds, or the policy of one profile
+	maxAlso      = 512    // paths that the policies of all profiles add
 	maxMarked    = 65_536 // directories of the workspace that are remembered as they were; the rest is looked at each time
 	maxHomes     = 1024   // directories with a repository that a person can have
 	maxGitDirs   = 512    // git directories, beyond which a command can make no more
@@ -85,7 +87,8 @@ type pin struct {
 type protector struct {
 	root   *os.File // the workspace
 	where  string   // its path on the host
-	trust           // in its file system
+	walk   walk
+	trust  // in its file system
 	pulse  pulse
 	report func(Reverted) // tells the operator; nil for nobody
 
@@ -109,6 +112,16 @@ type protector struct {
 	record  string          // where homes and setIDs are kept for the next server; empty for nowhere
 	unsaved bool            // homes or setIDs differ from the record
 	skipped map[string]bool // directories with a repository that are not looked at: a person has more than maxHomes
+	deep    map[string]bool // further ones that the walk has found, and whether a look has judged them since
+	unseen  time.Time       // when the first command began after which no walk has been everywhere; zero if none
+	begun   int             // commands, and what else makes a walk that is under way say nothing
+	partial bool            // the first walk has not been everywhere
+	failing bool            // the last look, after which no command ran
+	ended   time.Time       // when the last one ended
+	idle    int             // of taken, since then
+	settled bool            // prepare is over
+	mark    string          // our file that says that commands run; empty if there is none
+	dead    []string        // those of servers that were killed, which have been followed
 	repos   map[string]bool // git directories that were there when no command ran
 	seed    maphash.Seed
 }
@@ -151,15 +164,21 @@ type mark struct {
 // it. What it knows is kept in the file record, unless that is empty. It closes
 // nothing; close the protector.
 func newProtector(workspace *os.File, also []string, record string) (*protector, error) {
+	return openProtector(workspace, also, record, true)
+}
+
+// openProtector is newProtector; one that is not deep knows no repository more
+// than one directory down.
+func openProtector(workspace *os.File, also []string, record string, deep bool) (*protector, error) {
 	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &Refusal{Message: "the workspace cannot be read any more: " + err.Error() + "; its owner has to let the user that runs belljar read it", Err: err}
 	}
 	p := &protector{
-		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, seed: maphash.MakeSeed(), record: record,
+		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, seed: maphash.MakeSeed(), record: record,
 	}
 	p.pulse.mu, p.pulse.look = &p.mu, p.beat
-	err = p.prepare(also)
+	err = p.prepare(also, deep)
 	if err != nil {
 		_ = p.close()
 		return nil, fmt.Errorf("protect the workspace: %w", err)
@@ -167,53 +186,138 @@ func newProtector(workspace *os.File, also []string, record string) (*protector,
 	return p, nil
 }
 
-func (p *protector) prepare(also []string) (err error) {
+func (p *protector) prepare(also []string, deep bool) (err error) {
 	if p.where, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", p.root.Fd())); err != nil {
 		return err
 	}
-	if len(also) > maxExtra {
-		return fmt.Errorf("the profile names %d paths, at most %d are taken; name a directory that holds several of them", len(also), maxExtra)
-	}
-	for _, a := range also {
-		clean := path.Clean(a)
-		if clean == "." || !inside(clean) || strings.ContainsRune(clean, 0) {
-			return fmt.Errorf("the path %q is not one in the workspace", a)
-		}
-		p.also[clean] = "the policy protects it"
+	if err := p.name(also); err != nil {
+		return err
 	}
 	p.trust = trustIn(p.root)
 	if err := p.load(); err != nil {
 		return err
 	}
-	l := p.look(true)
-	l.first, l.keep = true, p.alone()
-	defer p.release()
-	if l.keep {
-		if l.doubt, err = p.doubt(); err != nil {
+	whole := true
+	others, err := p.doubt()
+	if err != nil {
+		return err
+	}
+	p.unseen = others.first
+	if deep {
+		if whole, err = p.walkFor(firstWalk); err != nil {
 			return err
 		}
 	}
-	l.run()
-	if len(l.suspects) > 0 {
-		return fmt.Errorf("a server was killed while a command ran, and what that may have made would run when a person uses the workspace: %s; read or remove it, and then remove %s", strings.Join(l.suspects, ", "), p.soiled())
-	}
-	if len(l.errs) > 0 {
-		return errors.Join(l.errs...)
-	}
-	if err := p.save(); err != nil {
+	alone := p.alone()
+	defer p.release()
+	if err := p.take(alone, true); err != nil {
 		return err
 	}
+	p.settled, p.ended = true, time.Now()
+	if !whole {
+		p.partial = true
+		p.pulse.start(lookEvery)
+		return nil
+	}
+	p.unseen = time.Time{}
 	return p.clean()
 }
 
-// close waits for a look that is under way and lets go of the workspace. No
-// method may be called after it.
+// name notes paths that a policy names.
+func (p *protector) name(also []string) error {
+	if len(also) > maxExtra {
+		return fmt.Errorf("the profile names %d paths, at most %d are taken; name a directory that holds several of them", len(also), maxExtra)
+	}
+	named := maps.Clone(p.also)
+	for _, a := range also {
+		clean := path.Clean(a)
+		if clean == "." || !inside(clean) || strings.ContainsRune(clean, 0) {
+			return fmt.Errorf("the path %q is not one in the workspace", a)
+		}
+		named[clean] = "the policy protects it"
+	}
+	if len(named) > maxAlso {
+		return fmt.Errorf("the profiles of this workspace name %d paths together, at most %d are taken", len(named), maxAlso)
+	}
+	p.also = named
+	return nil
+}
+
+// add protects the paths of a further profile. What is there now is taken as
+// given, even while commands run: no box was kept from changing it so far.
+func (p *protector) add(also []string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.also
+	if err := p.name(also); err != nil {
+		return fmt.Errorf("protect the workspace: %w", err)
+	}
+	if maps.Equal(old, p.also) {
+		return nil
+	}
+	l := p.look(true)
+	l.keep, l.late, l.fresh = true, ".", map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(p.also)) {
+		if old[name] != "" {
+			continue
+		}
+		if g := p.guards[name]; g != nil && (g.dir || g.through || g.loose) {
+			delete(p.guards, name) // as a whole from now on
+		}
+		l.sealPath(name, p.also[name])
+	}
+	if len(l.errs) > 0 {
+		p.also = old
+		return fmt.Errorf("protect the workspace: %w", errors.Join(l.errs...))
+	}
+	p.seen = nil
+	maps.Copy(p.extra, l.extra)
+	return nil
+}
+
+// take takes what is there now as given. p.mu is held, and none runs here.
+func (p *protector) take(alone, first bool) (err error) {
+	l := p.look(true)
+	l.first, l.keep = first, alone
+	others, err := p.doubt()
+	if err != nil {
+		return fmt.Errorf("%w: look for what other servers left: %w", errUnprotected, err)
+	}
+	l.doubt, l.deepDoubt = others.last, others.first
+	l.run()
+	switch {
+	case len(l.suspects) > 0 && alone:
+		return fmt.Errorf("%w: a server was killed while a command ran, and what that may have made would run when a person uses the workspace: %s; read or remove it, and then remove %s", errUnprotected, strings.Join(l.suspects, ", "), strings.Join(others.marks, ", "))
+	case len(l.suspects) > 0:
+		return fmt.Errorf("%w: another server runs a command in the workspace, and what that may have made would run when a person uses the workspace: %s; wait until it has ended, or read or remove that", errUnprotected, strings.Join(l.suspects, ", "))
+	case len(l.errs) > 0:
+		return fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
+	}
+	if alone && len(others.marks) > 0 {
+		// What the dead server's command made in the depth is the walk's to judge.
+		p.dead = append(p.dead, others.marks...)
+		p.begun++
+		p.unseen = earlier(p.unseen, others.first)
+	}
+	if err := p.save(); err != nil {
+		return fmt.Errorf("%w: keep what is known of it: %w", errUnprotected, err)
+	}
+	return nil
+}
+
+// close waits for a look that is under way, and for a walk after the last
+// command, and lets go of the workspace. No method may be called after it.
 func (p *protector) close() error {
 	p.pulse.close()
+	var err error
+	if p.settled && p.running == 0 && !p.unseen.IsZero() {
+		// Where it does not come to its end, the next server goes on.
+		_, err = p.walkFor(firstWalk)
+	}
 	for _, h := range p.homes {
 		h.dir.Close()
 	}
-	return p.root.Close()
+	return errors.Join(err, p.root.Close())
 }
 
 // remarks are what the operator should know: configuration that is not
@@ -321,25 +425,24 @@ func (p *protector) adopt() error {
 	if !p.alone() || p.unchanged() {
 		return nil
 	}
-	l := p.look(true)
-	l.keep = true
-	l.run()
-	if len(l.errs) > 0 {
-		return fmt.Errorf("%w: %w", errUnprotected, errors.Join(l.errs...))
-	}
-	if err := p.save(); err != nil {
-		return fmt.Errorf("%w: keep what is known of it: %w", errUnprotected, err)
-	}
-	return nil
+	return p.take(true, false)
 }
 
-// alone reports whether no other server runs a command in this workspace. They
-// agree by flock(2) on the directory, which leaves nothing behind. A box may
-// take that lock as well, and then only keeps what a person changes meanwhile
-// from being adopted.
+// alone reports whether no other server runs a command in this workspace, or
+// has still to walk through it after one. They agree by flock(2) on the
+// directory, which leaves nothing behind. A box may take that lock as well, and
+// then only keeps what a person changes meanwhile from being adopted.
 func (p *protector) alone() bool { return p.flock(unix.LOCK_EX) == nil }
 func (p *protector) share()      { _ = p.flock(unix.LOCK_SH) }
-func (p *protector) release()    { _ = p.flock(unix.LOCK_UN) }
+
+// release is called when no command runs here.
+func (p *protector) release() {
+	if !p.unseen.IsZero() {
+		p.share()
+		return
+	}
+	_ = p.flock(unix.LOCK_UN)
+}
 
 func (p *protector) flock(how int) error {
 	if p.near {

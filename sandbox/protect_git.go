@@ -75,6 +75,7 @@ func (l *look) git() {
 		l.gone(l.p.root, "", one.pattern, one.why)
 	}
 	l.p.plain = without
+	l.lookDeep()
 	if l.adopt {
 		l.p.skipped = skipped
 	}
@@ -107,13 +108,27 @@ func (l *look) below(name string, skipped map[string]bool) bool {
 	if l.repositoryIn(dir, name) && unix.Fstat(int(dir.Fd()), &st) == nil && len(l.p.made) < maxHomes {
 		l.p.made[identOf(&st)] = true
 	}
+	if !l.room() {
+		for _, other := range otherRepositories {
+			if st, err := statAt(dir, other); err == nil && st != nil {
+				l.remove(dir, path.Join(name, other), other, &rule{why: fmt.Sprintf("the workspace has %d repositories already, and programs run what they say", l.dirs)})
+			}
+		}
+	}
 	l.inHome(dir, name)
 	return true
 }
 
+// otherRepositories are the directories of version control systems that are not
+// git.
+var otherRepositories = []string{".hg", ".jj", ".sl", ".pijul", "_darcs"}
+
 // lies reports whether there may be a repository in a directory.
 func lies(dir *os.File) bool {
-	for _, name := range []string{".git", "HEAD", ".hg", ".jj", ".sl", ".pijul", "_darcs"} {
+	for name, m := range repositoryMarks {
+		if m != markOther && m != markHead {
+			continue
+		}
 		// Without the right to search a directory nobody finds a repository in
 		// it; giving it changes the directory's time.
 		if st, err := statAt(dir, name); err == nil && st != nil {
@@ -127,7 +142,9 @@ func lies(dir *os.File) bool {
 func (l *look) inHome(dir *os.File, at string) {
 	l.gitAt(dir, at+"/.git")
 	l.bareAt(dir, at)
-	l.others(dir, at)
+	if l.others(dir, at) {
+		l.dirs++
+	}
 }
 
 // bareAt looks at a directory that git would take for a repository without a
@@ -418,6 +435,10 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 		l.fail(at, err)
 		return
 	}
+	if l.settledBefore(at) {
+		l.guard(at, r)
+		return
+	}
 	g := l.p.guards[at]
 	if st != nil && !isRegular(st) || !l.adopt && g != nil && g.was != nil {
 		l.seal(dir, at, r) // what is no file is only what it was
@@ -441,7 +462,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 	if l.adopt {
 		same = same || st.Nlink == 1 && l.hold(g)
 		g.id, g.was = identOf(st), nil
-		l.accept(g, at, text, good, !l.doubt.IsZero() && !time.Unix(st.Ctim.Unix()).Before(l.doubt))
+		l.accept(g, at, text, good, l.isYoung(st))
 	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
 		g.held = false // replaced on the host, which ends its pin
 		if err := rewriteAt(dir, name, st, kept); err != nil {

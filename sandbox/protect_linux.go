@@ -200,23 +200,32 @@ func eachEntry(dir *os.File, visit func(dirent) bool) error {
 	}
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := unix.Getdents(int(dir.Fd()), buf)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if n <= 0 || err != nil {
+		if end, err := someEntries(dir, buf, visit); end || err != nil {
 			return err
 		}
-		for rest := buf[:n]; len(rest) > 0; {
-			// struct linux_dirent64: ino, off, reclen, type, name
-			size := int(binary.NativeEndian.Uint16(rest[16:]))
-			e := dirent{ino: binary.NativeEndian.Uint64(rest), kind: rest[18], name: unix.ByteSliceToString(rest[19:size])}
-			rest = rest[size:]
-			if e.name != "." && e.name != ".." && !visit(e) {
-				return nil
-			}
+	}
+}
+
+// someEntries is eachEntry for as many of the next entries as buf has room for.
+// It reports whether it is at the end, or visit has returned false.
+func someEntries(dir *os.File, buf []byte, visit func(dirent) bool) (end bool, err error) {
+	n, err := unix.Getdents(int(dir.Fd()), buf)
+	if errors.Is(err, unix.EINTR) {
+		return false, nil
+	}
+	if n <= 0 || err != nil {
+		return true, err
+	}
+	for rest := buf[:n]; len(rest) > 0; {
+		// struct linux_dirent64: ino, off, reclen, type, name
+		size := int(binary.NativeEndian.Uint16(rest[16:]))
+		e := dirent{ino: binary.NativeEndian.Uint64(rest), kind: rest[18], name: unix.ByteSliceToString(rest[19:size])}
+		rest = rest[size:]
+		if e.name != "." && e.name != ".." && !visit(e) {
+			return true, nil
 		}
 	}
+	return false, nil
 }
 
 func readlinkAt(dir *os.File, name string) (string, error) {
@@ -554,4 +563,14 @@ func rewriteAt(dir *os.File, name string, was *unix.Stat_t, text []byte) error {
 func sameText(dir *os.File, name string, text []byte) bool {
 	now, err := readAt(dir, name, int64(len(text)))
 	return err == nil && bytes.Equal(now, text)
+}
+
+// syncDir has the names in a directory on the disk.
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
 }

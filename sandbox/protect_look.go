@@ -37,8 +37,11 @@ type look struct {
 	done        map[string]bool
 	marked      map[string]bool
 	extra       map[string]string
-	doubt       time.Time // adopting after a server that was killed: what changed since may be a box's
-	suspects    []string  // of that what would run
+	doubt       time.Time       // adopting when a command may have run: what changed since may be a box's
+	deepDoubt   time.Time       // the same of what the walk finds
+	suspects    []string        // of that what would run
+	late        string          // the one repository that is adopted, while guards of others stay as they are
+	fresh       map[string]bool // new guards of it
 	told        []Reverted
 	errs        []error
 	notes       []string
@@ -67,7 +70,12 @@ func (l *look) run() {
 	if l.adopt {
 		extra = l.extra
 	}
+	doubt := l.doubt
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		l.doubt = doubt
+		if l.p.also[name] != "" && !l.keep {
+			l.doubt = time.Time{} // the other server's boxes may write there
+		}
 		l.sealPath(name, extra[name])
 	}
 	if l.adopt {
@@ -147,10 +155,11 @@ func fileClock() time.Time {
 // tooYoung reports whether something may change once more and show the same
 // time: it changed in the tick in which the look began, or later. It must have
 // been asked for its time before it is looked at.
-func (l *look) tooYoung(st *unix.Stat_t) bool {
-	begun := l.begun
+func (l *look) tooYoung(st *unix.Stat_t) bool { return l.p.tooYoung(st, l.begun) }
+
+func (p *protector) tooYoung(st *unix.Stat_t, begun time.Time) bool {
 	switch {
-	case l.p.fine:
+	case p.fine:
 		return false
 	case st.Ctim.Nsec == 0:
 		begun = begun.Add(-2 * time.Second) // a file system that counts seconds
@@ -202,13 +211,26 @@ func plain(name string) string {
 // at the path when no command ran.
 func (l *look) guard(at string, r rule) *guard {
 	g := l.p.guards[at]
+	if l.settledBefore(at) {
+		g.used = true
+		return g
+	}
 	if g == nil {
 		g = new(guard)
 		l.p.guards[at] = g
+		if l.fresh != nil {
+			l.fresh[at] = true
+		}
 	}
 	g.watched = g.watched || l.loose
 	g.rule, g.used = r, true
 	return g
+}
+
+// settledBefore reports whether a late adoption must not change what is known of
+// a path: a command may have changed it since.
+func (l *look) settledBefore(at string) bool {
+	return l.late != "" && l.p.guards[at] != nil && !l.fresh[at]
 }
 
 // names looks at the paths that are protected by their names. Patterns are left
@@ -362,7 +384,7 @@ func (l *look) addExtra(at, why string) {
 		l.note("the workspace itself is named where hooks or configuration are looked for; it cannot be protected as a whole")
 		return
 	}
-	if len(l.extra) >= maxExtra && l.extra[at] == "" {
+	if len(l.extra) >= maxExtra+len(l.p.also) && l.extra[at] == "" {
 		l.note("%s is not protected: it is named as one that runs, and at most %d such paths are taken", plain(at), maxExtra)
 		return
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -146,9 +148,15 @@ func (p *protector) search(missing map[uint64]recordEntry) error {
 		}
 	}
 	if len(queue) >= maxSearched && len(missing) > 0 {
+		var names []string
 		for _, e := range missing {
-			return fmt.Errorf("the repository %q is not where it was, and was not found among %d directories: put it back, or remove %s if a person moved or removed it", plain(e.Path), maxSearched, p.record)
+			names = append(names, fmt.Sprintf("%q", plain(e.Path)))
 		}
+		slices.Sort(names)
+		if len(names) > maxTold {
+			names = append(names[:maxTold], fmt.Sprintf("and %d others", len(names)-maxTold))
+		}
+		return fmt.Errorf("these repositories are not where they were, and were not found among %d directories: %s; put them back, or remove %s if a person moved or removed them", maxSearched, strings.Join(names, ", "), p.record)
 	}
 	return nil
 }
@@ -198,58 +206,108 @@ func (p *protector) save() error {
 	if err := os.Rename(f.Name(), p.record); err != nil {
 		return err
 	}
+	if err := syncDir(filepath.Dir(p.record)); err != nil {
+		return err
+	}
 	p.unsaved = false
 	return nil
 }
 
 // A server that is killed while a command runs cannot take back what that made.
-// So there is a file beside the record while commands run. The next server that
-// finds one, and is alone, knows that what changed since may be a box's work.
+// So each server has a file beside the record while commands run, and until a
+// walk has seen what they left. One that finds the file of another knows that
+// what changed since may be a box's work; where it is alone, the other one is
+// dead, since it would hold its lock.
 
-// soiled is the file that says that commands run.
-func (p *protector) soiled() string { return p.record + ".running" }
-
-// soil is called before the first command. The file of another server stays, as
-// it is older.
+// soil is called before a command, if no other runs here.
 func (p *protector) soil() error {
+	now := fileClock()
+	if p.unseen.IsZero() {
+		p.unseen = now
+	}
 	if p.record == "" {
 		return nil
+	}
+	if p.mark != "" {
+		return os.Chtimes(p.mark, now, now)
 	}
 	if err := os.MkdirAll(filepath.Dir(p.record), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(p.soiled(), os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.CreateTemp(filepath.Dir(p.record), filepath.Base(p.record)+runningSuffix+"-*")
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	p.mark = f.Name()
+	_, err = f.WriteString(p.unseen.Format(time.RFC3339Nano))
+	return errors.Join(err, f.Close())
 }
 
-// clean is called after the last command, when nothing of a box is left.
+// runningSuffix is between the name of a record and what tells the files of two
+// servers from each other.
+const runningSuffix = ".running"
+
+// clean is called when nothing is left that a command made and that was not
+// looked at, by this server or by one that was killed.
 func (p *protector) clean() error {
-	if p.record == "" || !p.alone() {
-		return nil
+	for _, mark := range append(p.dead, p.mark) {
+		if mark == "" {
+			continue
+		}
+		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	if err := os.Remove(p.soiled()); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	p.mark, p.dead = "", nil
 	return nil
 }
 
-// doubt is when the commands began that a server did not see end; zero where
-// it saw all of them end.
-func (p *protector) doubt() (time.Time, error) {
+// doubt is what is known of commands of other servers that were not seen to
+// end.
+type doubt struct {
+	marks []string  // their files
+	last  time.Time // when they began, one at least; zero if there are none
+	first time.Time // when the first of those began after which no walk has been everywhere
+}
+
+func (p *protector) doubt() (d doubt, err error) {
 	if p.record == "" {
-		return time.Time{}, nil
+		return d, nil
 	}
-	info, err := os.Stat(p.soiled())
-	if errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}, nil
+	entries, err := os.ReadDir(filepath.Dir(p.record))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d, err
 	}
-	if err != nil {
-		return time.Time{}, err
+	for _, e := range entries {
+		mark := filepath.Join(filepath.Dir(p.record), e.Name())
+		if !strings.HasPrefix(e.Name(), filepath.Base(p.record)+runningSuffix) || mark == p.mark || slices.Contains(p.dead, mark) {
+			continue
+		}
+		info, err := e.Info()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // that server has just seen all
+		case err != nil:
+			return d, err
+		}
+		first := info.ModTime()
+		if text, err := os.ReadFile(mark); err == nil {
+			if t, err := time.Parse(time.RFC3339Nano, string(text)); err == nil && t.Before(first) {
+				first = t
+			}
+		}
+		d.marks = append(d.marks, mark)
+		d.last, d.first = earlier(d.last, info.ModTime()), earlier(d.first, first)
 	}
-	return info.ModTime(), nil
+	return d, nil
+}
+
+// earlier is the earlier one of two times; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // suspect notes what would run of a path, if it changed since the time of doubt.
@@ -259,11 +317,16 @@ func (l *look) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, depth 
 	if l.doubt.IsZero() || st == nil || depth > maxKeptDepth || len(l.suspects) >= maxTold {
 		return
 	}
+	young := l.isYoung(st)
+	if moved := l.late != "" && isDir(st) && depth == 0 && young && l.movedInto(dir, at); moved {
+		l.suspects = append(l.suspects, plain(at))
+		return
+	}
 	if l.allowed(dir, name, st, r, depth) || isDir(st) && r.through {
 		if !isDir(st) || !r.samples {
 			return
 		}
-	} else if !time.Unix(st.Ctim.Unix()).Before(l.doubt) {
+	} else if young {
 		l.suspects = append(l.suspects, plain(at))
 		return
 	}
@@ -287,4 +350,13 @@ func (l *look) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, depth 
 	if err != nil {
 		l.fail(at, err)
 	}
+}
+
+// movedInto reports whether a directory that changed may have been moved to
+// where it is, with old files in it: the directory above it has changed, too.
+// The way to a repository is left out. What is in it does not change by being
+// moved along.
+func (l *look) movedInto(dir *os.File, at string) bool {
+	var st unix.Stat_t
+	return !within(at, l.late) && (unix.Fstat(int(dir.Fd()), &st) != nil || l.isYoung(&st))
 }

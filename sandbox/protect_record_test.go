@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -21,6 +22,14 @@ func recorded(t *testing.T, dir, record string) (*protector, error) {
 		p.pulse.closed = true
 	}
 	return p, err
+}
+
+// runningMarks are the files of servers that have run commands.
+func runningMarks(t *testing.T, record string) []string {
+	t.Helper()
+	all, err := filepath.Glob(record + runningSuffix + "*")
+	must(t, err)
+	return all
 }
 
 // A server is killed while a command runs. The next one does not take what that
@@ -72,14 +81,20 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), ".mcp.json") || strings.Contains(err.Error(), ".claude") || strings.Contains(err.Error(), "post-commit") {
 					t.Fatalf("got %v, want an error that names %s alone", err, tt.want)
 				}
-				must(t, os.Remove(record+".running")) // a person has looked
+				for _, mark := range runningMarks(t, record) {
+					must(t, os.Remove(mark)) // a person has looked
+				}
 				p, err = recorded(t, dir, record)
 				must(t, err)
 			}
 			defer p.close()
 			during(t, p, func() {})
-			if _, err := os.Stat(record + ".running"); !os.IsNotExist(err) {
-				t.Errorf("after the last command: %v", err)
+			if left := runningMarks(t, record); len(left) != 1 {
+				t.Errorf("before the walk after the last command: %q", left)
+			}
+			p.walkAll(t)
+			if left := runningMarks(t, record); len(left) > 0 {
+				t.Errorf("after the last command: %q", left)
 			}
 		})
 	}

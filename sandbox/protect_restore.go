@@ -14,6 +14,9 @@ import (
 // seal protects one path, whose last part is looked for in dir.
 func (l *look) seal(dir *os.File, at string, r rule) {
 	g := l.guard(at, r)
+	if l.settledBefore(at) {
+		return
+	}
 	name := path.Base(at)
 	st, err := statAt(dir, name)
 	if err != nil {

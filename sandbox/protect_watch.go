@@ -94,6 +94,9 @@ type watch struct {
 // The caller must call end. If the workspace cannot be protected any more while
 // the command runs, lost is called, in a goroutine of the protector.
 func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
+	if err := p.refresh(); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running == 0 {
@@ -101,19 +104,21 @@ func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
 			p.release()
 			return nil, err
 		}
+		p.share()
 		if err := p.soil(); err != nil {
 			p.release()
 			return nil, fmt.Errorf("%w: keep that commands run in it: %w", errUnprotected, err)
 		}
-		p.share()
 	} else if err := p.again(false, false); err != nil {
 		return nil, err
 	}
 	if w.running == 0 {
-		w.told = p.taken
+		w.told = p.taken - p.idle
 	}
 	w.running++
 	p.running++
+	p.begun++
+	p.idle = 0
 	one := &watch{p: p, ward: w, since: w.told, lost: lost}
 	p.watches = append(p.watches, one)
 	p.pulse.start(lookEvery)
@@ -133,11 +138,9 @@ func (w *watch) end() ([]Reverted, error) {
 	w.ward.running--
 	w.ward.told = p.taken
 	if p.running--; p.running == 0 {
-		p.news, p.failed = nil, 0
-		if err == nil {
-			err = p.clean()
-		}
-		p.release()
+		p.news, p.failed, p.ended = nil, 0, time.Now()
+		p.failing = err != nil
+		p.pulse.start(lookEvery)
 	}
 	return told, err
 }
@@ -168,12 +171,25 @@ func (p *protector) since(n int) []Reverted {
 	return slices.Clone(p.news[max(0, len(p.news)-(p.taken-n)):])
 }
 
-// beat looks while commands run.
+// beat looks and walks while commands run, and walks on after the last one.
 func (p *protector) beat() {
+	if p.lookNow() {
+		_, _ = p.walkFor(walkStep) // what fails is tried again with the next look, which closes the boxes
+		return
+	}
+	for p.walking() {
+		if _, err := p.walkFor(walkStep); err != nil {
+			return // the next command's walk tries again
+		}
+	}
+}
+
+// lookNow looks, unless no command runs.
+func (p *protector) lookNow() bool {
 	p.mu.Lock()
 	if p.running == 0 {
 		p.mu.Unlock()
-		return
+		return false
 	}
 	begun := time.Now()
 	short := begun.Before(p.whole)
@@ -194,4 +210,28 @@ func (p *protector) beat() {
 	for _, w := range lost {
 		w.lost(err)
 	}
+	return true
+}
+
+// walking reports whether a walk is to go on though no command runs.
+func (p *protector) walking() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running == 0 && !p.pulse.closed && p.unwalked()
+}
+
+// unwalked reports whether there is something that no walk has seen. p.mu is held.
+func (p *protector) unwalked() bool { return p.partial || !p.unseen.IsZero() && !p.failing }
+
+// refresh walks for a moment before the first command after a while, so that
+// what a person has made is known before a command works in it.
+func (p *protector) refresh() error {
+	p.mu.Lock()
+	idle := p.running == 0 && p.unseen.IsZero() && !p.partial && time.Since(p.ended) >= idleFor
+	p.mu.Unlock()
+	if !idle {
+		return nil
+	}
+	_, err := p.walkFor(idleWalk)
+	return err
 }

@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -103,6 +102,9 @@ type Supervisor struct {
 
 	templates templates // of roots
 
+	guarding sync.Mutex
+	guard    *protector // of the workspace, for all profiles; nil until one needs it; guarded by guarding
+
 	mu      sync.Mutex
 	closed  bool
 	policy  *policies.Policy // that Regrant was last called with, or nil
@@ -110,8 +112,7 @@ type Supervisor struct {
 	count   int            // names for cgroups
 	tenants map[string]int // tenant -> index in the uid range
 	idmaps  map[idmapKey]*os.File
-	guards  map[string]*protector // of the workspace, by the further paths that a profile names
-	store   *workspace.Store      // of overlay workspaces, nil until one is needed
+	store   *workspace.Store // of overlay workspaces, nil until one is needed
 }
 
 // New prepares to run boxes, or says what the host lacks. The caller must
@@ -184,7 +185,7 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, nesting: nesting, spawner: newSpawner(), root: os.Geteuid() == 0,
 		patience: patience{startDeadline, killDeadline}, restAfter: restAfter, image: image, null: null, place: place, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
 		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
-		guards: map[string]*protector{}, templates: templates{made: map[[sha256.Size]byte]*template{}},
+		templates: templates{made: map[[sha256.Size]byte]*template{}},
 	}, nil
 }
 
@@ -319,24 +320,18 @@ func (s *Supervisor) uid(tenant string) (int, error) {
 	return firstUID + index, nil
 }
 
-// maxGuards bounds the different sets of protected paths, one a profile.
-const maxGuards = 256
-
 // protector guards the workspace for boxes of a grant; nil where nothing of it
-// is to be guarded.
+// is to be guarded. All profiles share one, which protects what any of them
+// names: two would each take for a person's what a command of the other made.
 func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
 	if g.Workspace() != policies.AccessWrite || g.Protect().Off {
 		return nil, nil //nolint:nilnil // documented
 	}
 	also := g.Protect().Also
-	key := strings.Join(also, "\x00")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.guards[key]; p != nil {
-		return p, nil
-	}
-	if len(s.guards) >= maxGuards {
-		return nil, fmt.Errorf("protect the workspace: %d sets of paths are protected: %w", len(s.guards), ErrTooMany)
+	s.guarding.Lock()
+	defer s.guarding.Unlock()
+	if s.guard != nil {
+		return s.guard, s.guard.add(also)
 	}
 	dir, err := os.OpenFile(s.cfg.Workspace, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -353,7 +348,7 @@ func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
 	p.report = func(r Reverted) {
 		s.cfg.Log.Warn("a command changed a protected path of the workspace", "path", r.Path, "done", r.What)
 	}
-	s.guards[key] = p
+	s.guard = p
 	return p, nil
 }
 
@@ -417,8 +412,10 @@ func (s *Supervisor) close() error {
 	for _, f := range s.idmaps {
 		f.Close()
 	}
-	for _, p := range s.guards {
-		_ = p.close()
+	if s.guard != nil {
+		if err := s.guard.close(); err != nil {
+			s.cfg.Log.Error("look at the workspace a last time", "err", err)
+		}
 	}
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {

@@ -1,0 +1,477 @@
+package sandbox
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A look goes to the repositories that are known and to those one directory
+// down. A command can make one at any depth, and a person who says `git add .`
+// above it, or whose shell's prompt asks git in that directory, runs what it
+// says. So a walk goes through all directories of the workspace, and gives each
+// that has a repository in it to the look.
+//
+// It has no depth or number of directories at which it ends, as a command could
+// make one more. It takes a bounded share of the time while commands run, and
+// goes on when the last has ended, until it has been everywhere once after
+// that. Up to then, protector.unseen says when the first of these commands began
+// and no repository that is found is taken for a person's unless it is older.
+
+const (
+	// walkStep is how long one step of a walk takes while commands run: with
+	// lookEvery, a tenth of the time.
+	walkStep = lookEvery / lookShare
+	// firstWalk is how long a new protector waits for its first walk, and one
+	// that is closed for its last.
+	firstWalk = 5 * time.Second
+	// idleFor is how long no command ran before one waits for a walk of at most
+	// idleWalk, so that what a person made meanwhile is known as such.
+	idleFor  = 10 * time.Second
+	idleWalk = 50 * time.Millisecond
+	// maxFinds is how many repositories one step gives to the look.
+	maxFinds = 4096
+	// maxFound is how many of them every look goes to; a walk finds the others
+	// each time. A command can make far fewer (maxGitDirs).
+	maxFound = 1024
+	// maxBatch is how much of a directory is in memory for the walk to go to.
+	maxBatch = 1024
+)
+
+// walk is one way through all directories after the other. What it remembers of
+// a directory is worth one stat instead of a listing: as long as its time is the
+// same, so are its entries.
+type walk struct {
+	mu    sync.Mutex // one step at a time; locked before the protector's
+	known map[string]*leafage
+	kids  int // names in known
+	round int // the ways begun so far
+	stack []frame
+	begun int // protector.begun when this way began; -1 if a command ran then
+	buf   []byte
+}
+
+// leafage is what is remembered of a directory without a repository.
+type leafage struct {
+	id    ident
+	time  unix.Timespec
+	round int
+	kids  []string // its directories
+}
+
+// frame is a directory on the way down.
+type frame struct {
+	at    string
+	kids  []string // directories to go to
+	marks uint8    // of a repository, among its entries
+	more  bool     // it is not listed to its end
+	next  int64    // where the listing goes on
+	id    ident
+	time  unix.Timespec
+	all   []string // of its directories, if it is to be remembered
+	brief bool     // it is not
+}
+
+// Entries by which a repository is known (gitrepository-layout(5); git: setup.c,
+// is_git_directory).
+const (
+	markOther = 1 << iota // .git, or another version control system's
+	markHead
+	markObjects
+	markRefs
+	markCommon
+)
+
+var repositoryMarks = map[string]uint8{
+	".git": markOther, ".hg": markOther, ".jj": markOther, ".sl": markOther, ".pijul": markOther, "_darcs": markOther,
+	"HEAD": markHead, "objects": markObjects, "refs": markRefs, "commondir": markCommon,
+}
+
+// markOf is what a name says of the directory that it is in, whatever its case:
+// some file systems do not tell cases apart.
+func markOf(name string) uint8 {
+	if strings.IndexByte(".hHoOrRcC_", name[0]) < 0 && name[0] < 0x80 {
+		return 0
+	}
+	if m := repositoryMarks[name]; m != 0 || len(name) > maxMark {
+		return m
+	}
+	return foldedMarks[folded(name)]
+}
+
+// maxMark is the length of a name that a file system could take for one of
+// repositoryMarks, with characters in it that it does not tell apart or ignores.
+const maxMark = 64
+
+var foldedMarks = func() map[string]uint8 {
+	all := map[string]uint8{}
+	for name, m := range repositoryMarks {
+		all[folded(name)] = m
+	}
+	return all
+}()
+
+// isRepository reports whether these marks make a directory one.
+func isRepository(marks uint8) bool {
+	return marks&markOther != 0 || marks&markHead != 0 && (marks&markCommon != 0 || marks&(markObjects|markRefs) == markObjects|markRefs)
+}
+
+// step walks until a time, and reports the repositories that it found, and
+// whether it has been everywhere. w.mu is held.
+func (w *walk) step(p *protector, until time.Time) (finds []string, done bool) {
+	for {
+		switch f := len(w.stack) - 1; {
+		case f < 0:
+			w.forget()
+			return finds, true
+		case len(finds) >= maxFinds || time.Now().After(until):
+			return finds, false
+		case len(w.stack[f].kids) > 0:
+			frame := &w.stack[f]
+			name := frame.kids[0]
+			frame.kids = frame.kids[1:]
+			w.enter(p, path.Join(frame.at, name))
+		case w.stack[f].more:
+			if at, ok := w.list(p, &w.stack[f]); ok {
+				finds = append(finds, at)
+			}
+		default:
+			w.stack = w.stack[:f]
+		}
+	}
+}
+
+// start begins a new way. w.mu is held.
+func (w *walk) start(p *protector, begun int) {
+	if w.known == nil {
+		w.known, w.buf = map[string]*leafage{}, make([]byte, 32<<10)
+	}
+	w.round++
+	w.begun = begun
+	clear(w.stack)
+	w.stack = w.stack[:0]
+	w.enter(p, ".")
+}
+
+// forget drops the directories that this way has not come to.
+func (w *walk) forget() {
+	for at, known := range w.known {
+		if known.round != w.round {
+			w.drop(at, known)
+		}
+	}
+}
+
+func (w *walk) drop(at string, known *leafage) {
+	w.kids -= len(known.kids)
+	delete(w.known, at)
+}
+
+// enter begins with one directory. What cannot be opened is gone, no directory,
+// or has a path that no program could be given (PATH_MAX, path_resolution(7)).
+func (w *walk) enter(p *protector, at string) {
+	dir, err := openDir(p.root, at, unix.O_PATH)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if unix.Fstat(int(dir.Fd()), &st) != nil {
+		return
+	}
+	known := w.known[at]
+	if known != nil {
+		if p.times && known.id == identOf(&st) && known.time == st.Ctim {
+			known.round = w.round
+			w.stack = append(w.stack, frame{at: at, kids: known.kids})
+			return
+		}
+		w.drop(at, known)
+	}
+	if st.Mode&0o500 != 0o500 {
+		p.reopen(dir, &st)
+	}
+	w.stack = append(w.stack, frame{
+		at: at, more: true, id: identOf(&st), time: st.Ctim,
+		brief: !p.times || p.tooYoung(&st, fileClock()) || len(w.known) >= maxMarked,
+	})
+}
+
+// reopen gives the owner of a directory the right to list it that a command has
+// taken: who knows a name in it could still go there.
+func (p *protector) reopen(dir *os.File, st *unix.Stat_t) {
+	p.mu.Lock()
+	since := p.unseen
+	p.mu.Unlock()
+	if !since.IsZero() && !time.Unix(st.Ctim.Unix()).Before(since) {
+		_ = chmod(dir, st.Mode|0o700) // refused where it belongs to another user, and no box can have done it
+	}
+}
+
+// list reads on in a directory, and reports it if it has a repository.
+func (w *walk) list(p *protector, f *frame) (found string, ok bool) {
+	f.more = false
+	dir, err := openDir(p.root, f.at, 0)
+	if err != nil {
+		return "", false // gone, or a person has closed it
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if unix.Fstat(int(dir.Fd()), &st) != nil || identOf(&st) != f.id {
+		return "", false // replaced: the directory above it has changed, and the next way sees it
+	}
+	if _, err := dir.Seek(f.next, 0); err != nil {
+		return "", false
+	}
+	for {
+		end, err := someEntries(dir, w.buf, func(e dirent) bool {
+			f.marks |= markOf(e.name)
+			if e.kind == unix.DT_DIR || e.kind == unix.DT_UNKNOWN {
+				f.kids = append(f.kids, e.name)
+			}
+			return true
+		})
+		if err != nil {
+			f.brief, end = true, true
+		}
+		if end {
+			break
+		}
+		if len(f.kids) >= maxBatch {
+			if f.next, err = dir.Seek(0, 1); err == nil {
+				f.more = true
+			}
+			break
+		}
+	}
+	if f.brief = f.brief || w.kids+len(f.all)+len(f.kids) > maxMarked; f.brief {
+		f.all = nil
+	} else {
+		f.all = append(f.all, f.kids...)
+	}
+	switch {
+	case f.more:
+	case isRepository(f.marks):
+		return f.at, true // never remembered, so that every way reports it
+	case !f.brief:
+		w.known[f.at] = &leafage{id: f.id, time: f.time, round: w.round, kids: f.all}
+		w.kids += len(f.all)
+	}
+	return "", false
+}
+
+// walkFor walks for some time, and reports whether the walk has been everywhere
+// since the last command ended.
+func (p *protector) walkFor(some time.Duration) (whole bool, err error) {
+	w := &p.walk
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.mu.Lock()
+	begun := p.begun
+	if p.running > 0 {
+		begun = -1
+	}
+	p.mu.Unlock()
+	if len(w.stack) == 0 || begun >= 0 && w.begun != begun {
+		w.start(p, begun)
+	}
+	until := time.Now().Add(some)
+	for {
+		finds, done := w.step(p, until)
+		p.mu.Lock()
+		err = p.found(finds)
+		whole = done && err == nil && p.running == 0 && w.begun == p.begun
+		if whole {
+			err = p.walked()
+		}
+		p.mu.Unlock()
+		if err != nil {
+			w.begun = -1
+		}
+		if done || err != nil || time.Now().After(until) {
+			return whole, err
+		}
+	}
+}
+
+// walked says that nothing of a command is left that was not looked at. p.mu is
+// held.
+func (p *protector) walked() error {
+	if !p.settled {
+		return nil // the protector is being made
+	}
+	p.partial = false
+	if p.failing {
+		return nil // the workspace is not what it should be: the mark stays
+	}
+	p.unseen = time.Time{}
+	if p.alone() {
+		if err := p.save(); err != nil {
+			return err
+		}
+	}
+	err := p.clean()
+	p.release()
+	return err
+}
+
+// found takes over what a walk has found: as a person's where no command ran
+// since it was made, and otherwise as a command's. p.mu is held.
+func (p *protector) found(finds []string) error {
+	if len(finds) == 0 {
+		return nil
+	}
+	homes := make(map[string]bool, len(p.homes))
+	for _, h := range p.homes {
+		homes[h.path] = true
+	}
+	since, fresh := p.unseen, false
+	if p.settled && since.IsZero() && p.running == 0 && !p.alone() {
+		others, err := p.doubt()
+		if err != nil {
+			return fmt.Errorf("look for what other servers left: %w", err)
+		}
+		since = others.first
+	}
+	for _, at := range finds {
+		switch _, twice := p.deep[at]; {
+		case !strings.Contains(at, "/") || twice || homes[at] || p.repos[at] || path.Base(at) == ".git":
+		case p.settled && !since.IsZero() && p.late(at, since):
+		default:
+			p.deep[at], fresh = false, true
+		}
+	}
+	if !fresh || !p.settled {
+		return nil
+	}
+	p.seen = nil
+	if p.running == 0 && p.unseen.IsZero() {
+		defer p.release()
+		return p.adopt()
+	}
+	taken := p.taken
+	err := p.again(p.running == 0, false)
+	if p.running == 0 {
+		p.idle += p.taken - taken
+	}
+	return err
+}
+
+// lookDeep looks at what the walk has found. When none of them runs, what a
+// look has judged while commands ran is taken as it is.
+func (l *look) lookDeep() {
+	skipped := map[string]bool{}
+	defer func(doubt time.Time) { l.doubt = doubt }(l.doubt)
+	l.doubt = l.deepDoubt
+	for _, at := range slices.Sorted(maps.Keys(l.p.deep)) {
+		dir, err := openDir(l.p.root, at, unix.O_PATH)
+		if err != nil {
+			delete(l.p.deep, at) // where it is now, the walk finds it
+			continue
+		}
+		there := lies(dir)
+		dir.Close()
+		errs := len(l.errs)
+		switch {
+		case !there:
+			delete(l.p.deep, at)
+		case l.done[at]:
+			l.p.deep[at] = true // part of another repository
+		case !l.adopt:
+			l.below(at, nil)
+			l.p.deep[at] = len(l.errs) == errs
+		case l.p.deep[at] || l.p.unseen.IsZero() || l.first:
+			l.below(at, skipped)
+			delete(l.p.deep, at)
+		}
+	}
+	if len(skipped) > 0 {
+		l.note("%d repositories deep in the workspace are only looked at when they change: there are more than %d", len(skipped), maxHomes)
+	}
+	for at, judged := range l.p.deep {
+		if len(l.p.deep) <= maxFound {
+			break
+		}
+		if judged {
+			delete(l.p.deep, at)
+		}
+	}
+}
+
+// late takes a repository for a person's that is found after a command has
+// begun, if all that git would run of it is older than that, and reports whether
+// it did. A command cannot set the time of a change back (inode(7), ctime).
+func (p *protector) late(at string, since time.Time) bool {
+	if !p.times || !p.mapped {
+		return false
+	}
+	dir, err := openDir(p.root, at, unix.O_PATH)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	l := p.look(true)
+	l.keep, l.late, l.doubt, l.fresh = true, at, since, map[string]bool{}
+	if !l.inPlace(dir) {
+		return false
+	}
+	homes := len(p.homes)
+	full := homes >= maxHomes
+	if full {
+		l.inHome(dir, at)
+	} else {
+		l.settle(dir, at)
+	}
+	for name, why := range l.extra {
+		if p.extra[name] == "" {
+			l.sealPath(name, why)
+		}
+	}
+	good := len(l.suspects) == 0 && len(l.errs) == 0
+	if full || !good {
+		for _, h := range p.homes[homes:] {
+			h.dir.Close()
+		}
+		p.homes = p.homes[:homes]
+		for name := range l.fresh {
+			delete(p.guards, name)
+		}
+		return good
+	}
+	p.seen = nil
+	maps.Copy(p.repos, l.repos)
+	maps.Copy(p.extra, l.extra)
+	p.notes = append(p.notes, l.notes[:min(len(l.notes), maxTold-min(len(p.notes), maxTold))]...)
+	return true
+}
+
+// inPlace reports whether what makes a directory a repository was in it before
+// the time of doubt: a command could have moved old files there.
+func (l *look) inPlace(dir *os.File) bool {
+	var st unix.Stat_t
+	if unix.Fstat(int(dir.Fd()), &st) != nil {
+		return false
+	}
+	if !l.isYoung(&st) {
+		return true // no entry came or went
+	}
+	for name, m := range repositoryMarks {
+		st, err := statAt(dir, name)
+		if err != nil || m == markOther && st != nil && l.isYoung(st) {
+			return false
+		}
+	}
+	return !isBare(dir)
+}
+
+// isYoung reports whether something changed since the time of doubt.
+func (l *look) isYoung(st *unix.Stat_t) bool {
+	return !l.doubt.IsZero() && !time.Unix(st.Ctim.Unix()).Before(l.doubt)
+}
