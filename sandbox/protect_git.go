@@ -95,7 +95,7 @@ func (l *look) below(name string, skipped map[string]bool) bool {
 	if len(l.marked) < maxMarked {
 		l.watch(dir, name)
 	}
-	if !lies(dir) {
+	if any, _ := lies(dir); !any {
 		return false
 	}
 	if l.adopt {
@@ -123,8 +123,9 @@ func (l *look) below(name string, skipped map[string]bool) bool {
 // git.
 var otherRepositories = []string{".hg", ".jj", ".sl", ".pijul", "_darcs"}
 
-// lies reports whether there may be a repository in a directory.
-func lies(dir *os.File) bool {
+// lies reports whether there may be a repository in a directory, and whether it
+// is more than the directory itself.
+func lies(dir *os.File) (any, within bool) {
 	for name, m := range repositoryMarks {
 		if m != markOther && m != markHead {
 			continue
@@ -132,10 +133,10 @@ func lies(dir *os.File) bool {
 		// Without the right to search a directory nobody finds a repository in
 		// it; giving it changes the directory's time.
 		if st, err := statAt(dir, name); err == nil && st != nil {
-			return true
+			any, within = true, within || m == markOther
 		}
 	}
-	return false
+	return any, within
 }
 
 // inHome looks at the repositories that lie in a directory.

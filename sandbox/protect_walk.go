@@ -56,6 +56,7 @@ type walk struct {
 	stack []frame
 	begun int // protector.begun when this way began; -1 if a command ran then
 	buf   []byte
+	most  int // directories and names that are remembered; zero for maxMarked
 }
 
 // leafage is what is remembered of a directory without a repository.
@@ -123,27 +124,37 @@ func isRepository(marks uint8) bool {
 	return marks&markOther != 0 || marks&markHead != 0 && (marks&markCommon != 0 || marks&(markObjects|markRefs) == markObjects|markRefs)
 }
 
+// find is a directory with a repository.
+type find struct {
+	at    string
+	marks uint8
+}
+
+// within reports whether the repository is not merely the directory itself.
+func (f *find) within() bool { return f.marks&markOther != 0 }
+
 // step walks until a time, and reports the repositories that it found, and
 // whether it has been everywhere. w.mu is held.
-func (w *walk) step(p *protector, until time.Time) (finds []string, done bool) {
+func (w *walk) step(p *protector, until time.Time) (finds []find, done bool) {
 	for {
 		switch f := len(w.stack) - 1; {
 		case f < 0:
 			w.forget()
 			return finds, true
-		case len(finds) >= maxFinds || time.Now().After(until):
-			return finds, false
 		case len(w.stack[f].kids) > 0:
 			frame := &w.stack[f]
 			name := frame.kids[0]
 			frame.kids = frame.kids[1:]
 			w.enter(p, path.Join(frame.at, name))
 		case w.stack[f].more:
-			if at, ok := w.list(p, &w.stack[f]); ok {
-				finds = append(finds, at)
+			if w.list(p, &w.stack[f]) {
+				finds = append(finds, find{w.stack[f].at, w.stack[f].marks})
 			}
 		default:
 			w.stack = w.stack[:f]
+		}
+		if len(finds) >= maxFinds || time.Now().After(until) {
+			return finds, false
 		}
 	}
 }
@@ -152,6 +163,9 @@ func (w *walk) step(p *protector, until time.Time) (finds []string, done bool) {
 func (w *walk) start(p *protector, begun int) {
 	if w.known == nil {
 		w.known, w.buf = map[string]*leafage{}, make([]byte, 32<<10)
+	}
+	if w.most == 0 {
+		w.most = maxMarked
 	}
 	w.round++
 	w.begun = begun
@@ -200,7 +214,7 @@ func (w *walk) enter(p *protector, at string) {
 	}
 	w.stack = append(w.stack, frame{
 		at: at, more: true, id: identOf(&st), time: st.Ctim,
-		brief: !p.times || p.tooYoung(&st, fileClock()) || len(w.known) >= maxMarked,
+		brief: !p.times || p.tooYoung(&st, fileClock()) || len(w.known) >= w.most,
 	})
 }
 
@@ -215,20 +229,20 @@ func (p *protector) reopen(dir *os.File, st *unix.Stat_t) {
 	}
 }
 
-// list reads on in a directory, and reports it if it has a repository.
-func (w *walk) list(p *protector, f *frame) (found string, ok bool) {
+// list reads on in a directory, and reports whether it has a repository.
+func (w *walk) list(p *protector, f *frame) bool {
 	f.more = false
 	dir, err := openDir(p.root, f.at, 0)
 	if err != nil {
-		return "", false // gone, or a person has closed it
+		return false // gone, or a person has closed it
 	}
 	defer dir.Close()
 	var st unix.Stat_t
 	if unix.Fstat(int(dir.Fd()), &st) != nil || identOf(&st) != f.id {
-		return "", false // replaced: the directory above it has changed, and the next way sees it
+		return false // replaced: the directory above it has changed, and the next way sees it
 	}
 	if _, err := dir.Seek(f.next, 0); err != nil {
-		return "", false
+		return false
 	}
 	for {
 		end, err := someEntries(dir, w.buf, func(e dirent) bool {
@@ -251,7 +265,7 @@ func (w *walk) list(p *protector, f *frame) (found string, ok bool) {
 			break
 		}
 	}
-	if f.brief = f.brief || w.kids+len(f.all)+len(f.kids) > maxMarked; f.brief {
+	if f.brief = f.brief || w.kids+len(f.all)+len(f.kids) > w.most; f.brief {
 		f.all = nil
 	} else {
 		f.all = append(f.all, f.kids...)
@@ -259,12 +273,12 @@ func (w *walk) list(p *protector, f *frame) (found string, ok bool) {
 	switch {
 	case f.more:
 	case isRepository(f.marks):
-		return f.at, true // never remembered, so that every way reports it
+		return true // never remembered, so that every way reports it
 	case !f.brief:
 		w.known[f.at] = &leafage{id: f.id, time: f.time, round: w.round, kids: f.all}
 		w.kids += len(f.all)
 	}
-	return "", false
+	return false
 }
 
 // walkFor walks for some time, and reports whether the walk has been everywhere
@@ -324,7 +338,7 @@ func (p *protector) walked() error {
 
 // found takes over what a walk has found: as a person's where no command ran
 // since it was made, and otherwise as a command's. p.mu is held.
-func (p *protector) found(finds []string) error {
+func (p *protector) found(finds []find) error {
 	if len(finds) == 0 {
 		return nil
 	}
@@ -340,9 +354,11 @@ func (p *protector) found(finds []string) error {
 		}
 		since = others.first
 	}
-	for _, at := range finds {
+	for _, f := range finds {
+		at := f.at
 		switch _, twice := p.deep[at]; {
-		case !strings.Contains(at, "/") || twice || homes[at] || p.repos[at] || path.Base(at) == ".git":
+		case !strings.Contains(at, "/") || twice || homes[at]:
+		case !f.within() && (p.repos[at] || path.Base(at) == ".git"): // of a repository around it
 		case p.settled && !since.IsZero() && p.late(at, since):
 		default:
 			p.deep[at], fresh = false, true
@@ -376,13 +392,13 @@ func (l *look) lookDeep() {
 			delete(l.p.deep, at) // where it is now, the walk finds it
 			continue
 		}
-		there := lies(dir)
+		any, there := lies(dir)
 		dir.Close()
 		errs := len(l.errs)
 		switch {
-		case !there:
+		case !any:
 			delete(l.p.deep, at)
-		case l.done[at]:
+		case l.done[at] && !there:
 			l.p.deep[at] = true // part of another repository
 		case !l.adopt:
 			l.below(at, nil)

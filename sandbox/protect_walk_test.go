@@ -3,9 +3,12 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // walkAll walks until everything was looked at that a command has made.
@@ -76,6 +79,161 @@ func TestADeepRepositoryIsFound(t *testing.T) {
 			}
 			p.walkAll(t)
 			if wrong() {
+				t.Error("it is still there")
+			}
+		})
+	}
+}
+
+// What a person has deep in the workspace stays as it is, whenever the walk
+// comes there: before the first command, after it has begun, or with a second
+// server.
+func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
+	const mine = "[core]\n\tfsmonitor = mine\n"
+	own := func(dir string) {
+		repository(dir+"/a/b/repo", mine)
+		put(t, dir+"/a/b/repo/.git/hooks/post-commit", "of a person")
+		repository(dir+"/a/b/c/store", mine)
+		put(t, dir+"/a/b/linked/.git", "gitdir: /elsewhere\n")
+	}
+	kept := func(t *testing.T, dir, when string) {
+		t.Helper()
+		for name, want := range map[string]string{
+			"a/b/repo/.git/config": mine, "a/b/repo/.git/hooks/post-commit": "of a person",
+			"a/b/c/store/config": mine, "a/b/c/store/HEAD": "ref: refs/heads/main\n", "a/b/linked/.git": "gitdir: /elsewhere\n",
+		} {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != want {
+				t.Errorf("%s: %s is %q, %v; want %q", when, name, text, err, want)
+			}
+		}
+	}
+	t.Run("before", func(t *testing.T) {
+		p, dir := guarded(t, own)
+		during(t, p, func() {
+			put(t, dir+"/a/b/repo/file", "")
+			put(t, dir+"/a/b/repo/.git/hooks/pre-commit", "evil")
+			put(t, dir+"/a/b/repo/.git/hooks/post-commit", "evil")
+			put(t, dir+"/a/b/repo/.git/config", mine+"[alias]\n\tx = !evil\n")
+			put(t, dir+"/a/b/linked/.git", "gitdir: ../../evil\n")
+			put(t, dir+"/a/b/c/store/hooks/pre-push", "evil")
+		})
+		kept(t, dir, "after a command")
+		for _, name := range []string{"a/b/repo/.git/hooks/pre-commit", "a/b/c/store/hooks/pre-push"} {
+			if evilIn(filepath.Join(dir, name)) {
+				t.Errorf("%s is still there", name)
+			}
+		}
+		p.walkAll(t)
+		during(t, p, func() {})
+		kept(t, dir, "after another one")
+	})
+	t.Run("made while none runs", func(t *testing.T) {
+		p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/c/x", "") })
+		during(t, p, func() {})
+		p.walkAll(t)
+		own(dir)
+		older(t, dir)
+		must(t, p.start())
+		put(t, dir+"/a/b/repo/.git/index.lock", "")
+		put(t, dir+"/a/b/x/y", "")
+		p.beat()
+		must(t, os.WriteFile(dir+"/a/b/repo/.git/hooks/post-commit", []byte("evil"), 0o755))
+		_, err := p.stop()
+		must(t, err)
+		p.walkAll(t)
+		kept(t, dir, "after a command that began later")
+		if p.guards["a/b/repo/.git/config"] == nil {
+			t.Error("it was not found at all")
+		}
+	})
+	t.Run("beyond the bound", func(t *testing.T) {
+		p, dir := guarded(t, nil)
+		for i := range maxHomes {
+			p.homes = append(p.homes, &home{path: "none", dir: openForTest(t, dir), id: birth{ident{1, uint64(i)}, 0}})
+		}
+		own(dir)
+		older(t, dir)
+		p.unseen = time.Now()
+		for _, at := range []string{"a/b/repo", "a/b/c/store"} {
+			if !p.late(at, p.unseen) {
+				t.Errorf("%s is not a person's any more", at)
+			}
+		}
+		if len(p.homes) != maxHomes || p.guards["a/b/repo/.git/config"] != nil {
+			t.Error("it became one of those that are looked at")
+		}
+		p.unseen = time.Time{}
+		p.walk.begun = p.begun
+	})
+}
+
+func openForTest(t *testing.T, dir string) *os.File {
+	t.Helper()
+	f, err := os.Open(dir)
+	must(t, err)
+	return f
+}
+
+// older returns when whatever is made next has another time than what is there.
+func older(t *testing.T, dir string) {
+	t.Helper()
+	put(t, dir+"/a/now", "")
+	var st unix.Stat_t
+	must(t, unix.Stat(dir+"/a/now", &st))
+	for !fileClock().After(time.Unix(st.Ctim.Unix())) {
+		runtime.Gosched()
+	}
+}
+
+// A repository that a command has changed before the walk came there is not
+// taken for a person's, by whatever old files the command has used for it.
+func TestOldFilesDoNotMakeARepositoryAPersons(t *testing.T) {
+	for _, tt := range []struct {
+		name, harm string
+		command    func(dir string)
+	}{
+		{"a directory that becomes .git", "a/b/r/.git/config", func(dir string) {
+			put(t, dir+"/a/b/r/x", "")
+			must(t, os.Rename(dir+"/old/git", dir+"/a/b/r/.git"))
+		}},
+		{"hooks", "a/b/mine/.git/hooks/pre-commit", func(dir string) {
+			must(t, os.RemoveAll(dir+"/a/b/mine/.git/hooks"))
+			must(t, os.Rename(dir+"/old/git/hooks", dir+"/a/b/mine/.git/hooks"))
+		}},
+		{"a file", "a/b/mine/.git/config", func(dir string) {
+			must(t, os.Rename(dir+"/old/git/config", dir+"/a/b/mine/.git/config"))
+		}},
+		{"a second name", "a/b/mine/.git/config.worktree", func(dir string) {
+			must(t, os.Link(dir+"/old/git/config", dir+"/a/b/mine/.git/config.worktree"))
+		}},
+		{"a submodule", "a/b/mine/.git/modules/m/config", func(dir string) {
+			must(t, os.Mkdir(dir+"/a/b/mine/.git/modules", 0o755))
+			put(t, dir+"/old/git/HEAD", "ref: refs/heads/main\n")
+			must(t, os.Rename(dir+"/old/git", dir+"/a/b/mine/.git/modules/m"))
+		}},
+		{"what a file leads to", "a/b/t/config", func(dir string) {
+			put(t, dir+"/old/git/HEAD", "ref: refs/heads/main\n")
+			must(t, os.Rename(dir+"/old/git", dir+"/a/b/t"))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
+			repository(dir+"/a/b/mine", "")
+			put(t, dir+"/a/b/leads/.git", "gitdir: ../t\n")
+			for _, d := range []string{"objects", "refs"} {
+				must(t, os.MkdirAll(dir+"/old/git/"+d, 0o755))
+			}
+			put(t, dir+"/old/git/config", evilConfig)
+			put(t, dir+"/old/git/hooks/pre-commit", "evil")
+			older(t, dir)
+			during(t, p, func() { tt.command(dir) })
+			if !evilIn(filepath.Join(dir, tt.harm)) {
+				t.Fatal("nothing was done: the test proves nothing")
+			}
+			p.walkAll(t)
+			during(t, p, func() {})
+			harm := filepath.Join(dir, tt.harm)
+			if _, err := os.Stat(filepath.Join(filepath.Dir(harm), "HEAD")); evilIn(harm) && (err == nil || strings.Contains(harm, "hooks")) {
 				t.Error("it is still there")
 			}
 		})
