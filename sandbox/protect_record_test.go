@@ -99,3 +99,107 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 		})
 	}
 }
+
+// A server takes nothing for a person's that a command of another one may have
+// made, until the other one has looked at all of it.
+func TestASecondServerTakesNothingOfACommand(t *testing.T) {
+	dir, record := t.TempDir(), t.TempDir()+"/record"
+	put(t, dir+"/a/b/x", "")
+	put(t, dir+"/.idea/x", "of a person")
+	older(t, dir)
+	first, err := recorded(t, dir, record)
+	must(t, err)
+	defer first.close()
+	must(t, first.start())
+	put(t, dir+"/.envrc", "evil")
+	repository(dir+"/a/b/r", evilConfig)
+	want := func(when string, names ...string) {
+		t.Helper()
+		second, err := recorded(t, dir, record)
+		if err == nil {
+			second.close()
+		}
+		if (err == nil) != (len(names) == 0) {
+			t.Fatalf("%s: got %v, want an error that names %q", when, err, names)
+		}
+		for _, name := range names {
+			if !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), ".idea") {
+				t.Errorf("%s: got %v, want %s in it", when, err, name)
+			}
+		}
+	}
+	want("while the command runs", ".envrc", "a/b/r/.git/config")
+	_, err = first.stop()
+	must(t, err)
+	want("before the walk", "a/b/r/.git/config")
+	first.walkAll(t)
+	want("after it")
+	if evilIn(dir+"/.envrc") || evilIn(dir+"/a/b/r/.git/config") {
+		t.Error("what the command made is still there")
+	}
+}
+
+// A server that lives on sees that another one was killed, and does not take for
+// a person's what that one's commands have left.
+func TestALivingServerFollowsAKilledOne(t *testing.T) {
+	dir, record := t.TempDir(), t.TempDir()+"/record"
+	put(t, dir+"/a/b/x", "")
+	living, err := recorded(t, dir, record)
+	must(t, err)
+	defer living.close()
+	older(t, dir)
+	killed := func(command func()) {
+		p, err := recorded(t, dir, record)
+		must(t, err)
+		must(t, p.start())
+		command()
+		must(t, p.close())
+	}
+	killed(func() { put(t, dir+"/.envrc", "evil") })
+	if err := living.start(); err == nil || !strings.Contains(err.Error(), ".envrc") {
+		t.Fatalf("got %v, want an error that names .envrc", err)
+	}
+	must(t, os.Remove(dir+"/.envrc"))
+	during(t, living, func() {})
+	killed(func() { repository(dir+"/a/b/r", evilConfig) })
+	put(t, dir+"/something", "")
+	during(t, living, func() {})
+	living.walkAll(t)
+	if evilIn(dir + "/a/b/r/.git/config") {
+		t.Error("what a killed server's command made is still there")
+	}
+	if left := runningMarks(t, record); len(left) > 0 {
+		t.Errorf("after the walk: %q", left)
+	}
+}
+
+// All profiles share a protector. A further one takes nothing for a person's
+// that a command has made, and its paths are protected from then on.
+func TestAFurtherProfileIsProtectedToo(t *testing.T) {
+	p, dir := guarded(t, func(dir string) {
+		put(t, dir+"/deploy/x", "of a person")
+		repository(dir+"/proj", "")
+	})
+	must(t, p.start())
+	put(t, dir+"/.envrc", "evil")
+	must(t, p.add([]string{"deploy/", "proj"}))
+	put(t, dir+"/deploy/x", "evil")
+	put(t, dir+"/deploy/y", "evil")
+	put(t, dir+"/proj/file", "evil")
+	_, err := p.stop()
+	must(t, err)
+	for _, name := range []string{".envrc", "deploy/x", "deploy/y", "proj/file"} {
+		if evilIn(filepath.Join(dir, name)) {
+			t.Errorf("%s is what the command made", name)
+		}
+	}
+	for _, one := range []string{"deploy", "proj"} {
+		if !pinned(t, p)[one].Dir {
+			t.Errorf("%s is not pinned", one)
+		}
+	}
+	if p.add([]string{"../x"}) == nil {
+		t.Error("a path outside was taken")
+	}
+	must(t, p.add([]string{"deploy"}))
+}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/testenv"
 )
 
 // walkAll walks until everything was looked at that a command has made.
@@ -108,14 +110,15 @@ func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
 		}
 	}
 	t.Run("before", func(t *testing.T) {
+		testenv.Need(t, testenv.Root)
 		p, dir := guarded(t, own)
-		during(t, p, func() {
-			put(t, dir+"/a/b/repo/file", "")
-			put(t, dir+"/a/b/repo/.git/hooks/pre-commit", "evil")
-			put(t, dir+"/a/b/repo/.git/hooks/post-commit", "evil")
-			put(t, dir+"/a/b/repo/.git/config", mine+"[alias]\n\tx = !evil\n")
-			put(t, dir+"/a/b/linked/.git", "gitdir: ../../evil\n")
-			put(t, dir+"/a/b/c/store/hooks/pre-push", "evil")
+		inPins(t, p, dir, func() {
+			must(t, os.WriteFile(dir+"/a/b/repo/file", nil, 0o644))
+			for _, name := range []string{"a/b/repo/.git/hooks/pre-commit", "a/b/repo/.git/hooks/post-commit", "a/b/repo/.git/config", "a/b/linked/.git", "a/b/c/store/hooks/pre-push"} {
+				if os.WriteFile(filepath.Join(dir, name), []byte("evil"), 0o755) == nil {
+					t.Errorf("%s could be written", name)
+				}
+			}
 		})
 		kept(t, dir, "after a command")
 		for _, name := range []string{"a/b/repo/.git/hooks/pre-commit", "a/b/c/store/hooks/pre-push"} {
