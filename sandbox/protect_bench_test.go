@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 )
@@ -78,4 +79,38 @@ func BenchmarkProtect(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What a walk costs where there are as many directories as a project with
+// node_modules has: the first one, and later ones, in which nothing has changed.
+func BenchmarkWalk(b *testing.B) {
+	const directories = 50_000
+	_, dir := guarded(b, func(dir string) {
+		for i := range directories / 10 {
+			for j := range 9 {
+				put(b, fmt.Sprintf("%s/node_modules/p%d/lib%d/index.js", dir, i, j), "")
+			}
+		}
+	})
+	f, err := os.Open(dir)
+	must(b, err)
+	defer f.Close()
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			p, err := newProtector(f, nil, "")
+			must(b, err)
+			p.pulse.closed = true
+			must(b, p.close())
+		}
+	})
+	b.Run("later", func(b *testing.B) {
+		p, err := newProtector(f, nil, "")
+		must(b, err)
+		p.pulse.closed = true
+		p.walkAll(b)
+		for b.Loop() {
+			p.walkAll(b)
+		}
+		must(b, p.close())
+	})
 }

@@ -191,13 +191,13 @@ func (w *walk) drop(at string, known *leafage) {
 // enter begins with one directory. What cannot be opened is gone, no directory,
 // or has a path that no program could be given (PATH_MAX, path_resolution(7)).
 func (w *walk) enter(p *protector, at string) {
-	dir, err := openDir(p.root, at, unix.O_PATH)
+	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return
 	}
-	defer dir.Close()
+	defer unix.Close(fd)
 	var st unix.Stat_t
-	if unix.Fstat(int(dir.Fd()), &st) != nil {
+	if unix.Fstat(fd, &st) != nil {
 		return
 	}
 	known := w.known[at]
@@ -210,7 +210,7 @@ func (w *walk) enter(p *protector, at string) {
 		w.drop(at, known)
 	}
 	if st.Mode&0o500 != 0o500 {
-		p.reopen(dir, &st)
+		p.reopen(fd, &st)
 	}
 	w.stack = append(w.stack, frame{
 		at: at, more: true, id: identOf(&st), time: st.Ctim,
@@ -220,12 +220,12 @@ func (w *walk) enter(p *protector, at string) {
 
 // reopen gives the owner of a directory the right to list it that a command has
 // taken: who knows a name in it could still go there.
-func (p *protector) reopen(dir *os.File, st *unix.Stat_t) {
+func (p *protector) reopen(fd int, st *unix.Stat_t) {
 	p.mu.Lock()
 	since := p.unseen
 	p.mu.Unlock()
 	if !since.IsZero() && !time.Unix(st.Ctim.Unix()).Before(since) {
-		_ = chmod(dir, st.Mode|0o700) // refused where it belongs to another user, and no box can have done it
+		_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|0o700) // refused where it belongs to another user, and no box can have done it
 	}
 }
 
