@@ -207,7 +207,6 @@ func (g *guarding) look(dir string) gitState {
 // in the place of what git runs, and by its configuration. The protector does
 // that for those at its top and one below.
 func (g *guarding) follow(gitDir string) {
-	l := g.known.look(true)
 	for _, name := range gitRunNames {
 		g.lead(path.Join(gitDir, name), byGit)
 	}
@@ -230,7 +229,7 @@ func (g *guarding) follow(gitDir string) {
 			default:
 				continue
 			}
-			if target, ok := l.place(from, s.value); ok && target != "." {
+			if target, ok := g.known.place(from, s.value); ok && target != "." {
 				g.led[folded(target)] = why
 				g.lead(target, why)
 			}
@@ -238,52 +237,17 @@ func (g *guarding) follow(gitDir string) {
 	}
 }
 
-// maxLinks is how many links the kernel follows in one path (path_resolution(7)).
-const maxLinks = 40
-
 // lead protects each link that a path of the base goes over, and what it ends
 // at, and returns that; "." is a place outside, which no set changes.
 func (g *guarding) lead(at, why string) string {
-	done, left := ".", strings.Split(at, "/")
-	for links := 0; len(left) > 0; {
-		here := path.Join(done, left[0])
-		left = left[1:]
-		if !inside(here) {
-			return "."
-		}
-		to, err := g.readlink(here)
-		if err != nil {
-			done = here
-			continue
-		}
-		g.led[folded(here)] = why
-		if links++; links > maxLinks {
-			return "."
-		}
-		from := path.Dir(here)
-		if path.IsAbs(to) {
-			rel, ok := g.known.look(true).place(".", to)
-			if !ok {
-				return "."
-			}
-			from, to = ".", rel
-		}
-		done, left = from, append(strings.Split(to, "/"), left...)
+	links, end := g.known.trail(at)
+	for _, link := range links {
+		g.led[folded(link)] = why
 	}
-	if done != at && done != "." {
-		g.led[folded(done)] = why
+	if end != at && end != "." {
+		g.led[folded(end)] = why
 	}
-	return done
-}
-
-// readlink is what a link of the base says.
-func (g *guarding) readlink(at string) (string, error) {
-	dir, err := openDir(g.known.root, path.Dir(at), unix.O_PATH)
-	if err != nil {
-		return "", err
-	}
-	defer dir.Close()
-	return readlinkAt(dir, path.Base(at))
+	return end
 }
 
 // isClean reports whether git runs nothing of what the base has in a directory

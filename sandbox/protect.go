@@ -33,7 +33,7 @@ import (
 // commands run; protect_walk.go finds repositories at any depth; protect.go says
 // when a look adopts and when it takes back;
 // protect_look.go walks; protect_names.go, protect_git.go, protect_home.go,
-// protect_index.go and protect_setid.go say what is looked at; protect_restore.go
+// protect_index.go, protect_rebase.go and protect_setid.go say what is looked at; protect_restore.go
 // makes one path what it was, with the system calls of protect_linux.go.
 // protect_record.go keeps what the next server must know.
 //
@@ -136,7 +136,7 @@ type guard struct {
 	accepted map[string]bool // settings that were there, of a configuration
 	tail     string          // the end of that configuration that git cannot read
 	used     bool            // by this look; one that is not used is dropped after it
-	unread   bool            // an index that was too large when no command ran
+	unread   bool            // an index, or the list of a rebase, that could not be read when no command ran
 	changed  unix.Timespec   // ctime of a file that gives rights away, when no command ran
 }
 

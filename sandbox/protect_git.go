@@ -259,7 +259,7 @@ func (l *look) gitAt(dir *os.File, at string) {
 		if text, err := readAt(dir, name, 4096); err == nil {
 			l.markText(at, text)
 			if l.gitFile(at, text) {
-				to, _ := l.place(path.Dir(at), strings.TrimRight(strings.TrimPrefix(string(text), "gitdir: "), "\r\n"))
+				to, _ := l.p.place(path.Dir(at), strings.TrimRight(strings.TrimPrefix(string(text), "gitdir: "), "\r\n"))
 				l.links(dir, path.Dir(at), to)
 			}
 		}
@@ -280,7 +280,7 @@ func (l *look) gitFile(at string, text []byte) bool {
 // gitTarget looks at a git directory that is named from elsewhere, and reports
 // whether it is one in the workspace.
 func (l *look) gitTarget(from, to string) bool {
-	target, ok := l.place(from, to)
+	target, ok := l.p.place(from, to)
 	if !ok || target == "." {
 		return false
 	}
@@ -310,9 +310,9 @@ func (l *look) gitTarget(from, to string) bool {
 
 // place is a path that configuration names, from a directory of the workspace,
 // and whether it leads into the workspace.
-func (l *look) place(from, to string) (string, bool) {
+func (p *protector) place(from, to string) (string, bool) {
 	if path.IsAbs(to) {
-		for _, top := range []string{l.p.where, Workspace} {
+		for _, top := range []string{p.where, Workspace} {
 			if rel, err := filepath.Rel(top, to); err == nil && inside(rel) {
 				return rel, true
 			}
@@ -351,6 +351,7 @@ func (l *look) gitDir(dir *os.File, at string, linked bool, depth int) {
 	for _, name := range []string{"config", "config.worktree"} {
 		l.config(dir, in(name), rule{why: byGit}, good)
 	}
+	l.rebase(dir, at)
 	if linked {
 		return
 	}
@@ -529,7 +530,7 @@ func (l *look) follow(from string, s *gitSetting, at, why string) {
 	if strings.HasPrefix(s.value, "~") || s.value == "" {
 		return
 	}
-	target, ok := l.place(from, s.value)
+	target, ok := l.p.place(from, s.value)
 	if !ok {
 		return
 	}

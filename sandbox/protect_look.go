@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -357,26 +356,66 @@ func (l *look) sealPath(at, why string) {
 	}
 }
 
-// resolve protects what a link leads to, where that is in the workspace too.
+// resolve protects what a link leads to, where that is in the workspace too, and
+// all links on the way: to replace one of them leads elsewhere.
 func (l *look) resolve(at, why string) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
-	fd, err := unix.Openat2(int(l.p.root.Fd()), at, &how)
+	links, end := l.p.trail(at)
+	if end != "." {
+		links = append(links, end)
+	}
+	for _, one := range links {
+		if one == at {
+			continue
+		}
+		l.addExtra(one, why)
+		if l.p.guards[one] == nil || !l.p.guards[one].used {
+			l.sealPath(one, why)
+		}
+	}
+}
+
+// maxLinks is how many links the kernel follows in one path (path_resolution(7)).
+const maxLinks = 40
+
+// trail is the links of the workspace that a path goes over, and what it ends
+// at; "." is a place outside, where no box can write.
+func (p *protector) trail(at string) (links []string, end string) {
+	done, left := ".", strings.Split(at, "/")
+	for len(left) > 0 {
+		here := path.Join(done, left[0])
+		left = left[1:]
+		if !inside(here) {
+			return links, "."
+		}
+		to, err := p.readlink(here)
+		if err != nil {
+			done = here
+			continue
+		}
+		if links = append(links, here); len(links) > maxLinks {
+			return links, "."
+		}
+		from := path.Dir(here)
+		if path.IsAbs(to) {
+			rel, ok := p.place(".", to)
+			if !ok {
+				return links, "."
+			}
+			from, to = ".", rel
+		}
+		done, left = from, append(strings.Split(to, "/"), left...)
+	}
+	return links, done
+}
+
+// readlink is what a link of the workspace says.
+func (p *protector) readlink(at string) (string, error) {
+	dir, err := openDir(p.root, path.Dir(at), unix.O_PATH)
 	if err != nil {
-		return // absent, or outside, where no box can write
+		return "", err
 	}
-	defer unix.Close(fd)
-	full, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-	if err != nil {
-		return
-	}
-	rel, err := filepath.Rel(l.p.where, full)
-	if err != nil || rel == at || !inside(rel) {
-		return
-	}
-	l.addExtra(rel, why)
-	if l.p.guards[rel] == nil || !l.p.guards[rel].used {
-		l.sealPath(rel, why)
-	}
+	defer dir.Close()
+	return readlinkAt(dir, path.Base(at))
 }
 
 func (l *look) addExtra(at, why string) {

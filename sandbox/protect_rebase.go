@@ -1,0 +1,80 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"strings"
+)
+
+// A rebase that is under way has a list of what is left to do, and a line of it
+// can be a command (git-rebase(1), "exec"): a person who goes on with a rebase of
+// their own would run what a box has added. A command of a box may need such
+// lines for its own `git rebase -x`, so they are taken out when the last command
+// has ended. What a person has in the list stays.
+//
+// Only a rebase runs commands. The lists of cherry-pick and revert, in
+// sequencer/todo, have other lines refused (git: sequencer.c,
+// read_populate_todo), and those of git-am are patches.
+
+const byRebase = "`git rebase --continue` runs it"
+
+// rebase looks at the list of a rebase in the git directory dir.
+func (l *look) rebase(dir *os.File, at string) {
+	at = path.Join(at, "rebase-merge")
+	l.seal(dir, at, rule{why: byRebase, through: true, loose: true}) // a link would lead to another list
+	sub := l.open(dir, at)
+	if sub == nil {
+		return
+	}
+	defer sub.Close()
+	const name = "git-rebase-todo"
+	at = path.Join(at, name)
+	before := l.settledBefore(at)
+	g := l.guard(at, rule{why: byRebase, loose: true})
+	st, err := statAt(sub, name)
+	if err != nil || st == nil || before {
+		return // the time of its directory tells when there is one
+	}
+	text, err := readAt(sub, name, maxConfigText)
+	kept, taken := withoutExec(string(text), g.accepted)
+	switch {
+	case l.adopt:
+		if len(taken) > 0 && l.isYoung(st) {
+			l.suspects = append(l.suspects, plain(at))
+		}
+		g.accepted, g.unread = make(map[string]bool), err != nil
+		_, all := withoutExec(string(text), nil)
+		for _, line := range all {
+			g.accepted[line] = true
+		}
+	case err == nil && len(taken) == 0, err != nil && g.unread:
+	case !l.last:
+		l.young = true // until the last command has ended
+	case err != nil:
+		l.remove(sub, at, name, &rule{why: fmt.Sprintf("%s, and it could not be read (%v)", byRebase, err)})
+	default:
+		if err := rewriteAt(sub, name, st, []byte(kept)); err != nil {
+			l.fail(at, err)
+			return
+		}
+		l.tell(at, "lost %d `exec` lines that were new: %s. Run these commands yourself, or finish the rebase within one command.", len(taken), byRebase)
+	}
+	l.markText(at, text)
+}
+
+// withoutExec is the list of a rebase without the lines that run a command, but
+// for those that are accepted, and the lines that were left out.
+func withoutExec(list string, accepted map[string]bool) (kept string, taken []string) {
+	var b strings.Builder
+	for line := range strings.SplitAfterSeq(list, "\n") {
+		text := strings.TrimLeft(line, " \t")
+		word := text[:len(text)-len(strings.TrimLeft(text, "abcdefghijklmnopqrstuvwxyz"))]
+		if (word == "x" || word == "exec") && !accepted[strings.TrimSpace(text)] {
+			taken = append(taken, strings.TrimSpace(text))
+			continue
+		}
+		b.WriteString(line)
+	}
+	return b.String(), taken
+}
