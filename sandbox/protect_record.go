@@ -266,7 +266,7 @@ func (p *protector) clean() error {
 // end.
 type doubt struct {
 	marks []string  // their files
-	last  time.Time // when they began, one at least; zero if there are none
+	last  time.Time // when they began, one at least; zero without such commands
 	first time.Time // when the first of those began after which no walk has been everywhere
 }
 
@@ -302,7 +302,7 @@ func (p *protector) doubt() (d doubt, err error) {
 	return d, nil
 }
 
-// earlier is the earlier one of two times; zero is none.
+// earlier is the earlier one of two times, of which a zero one does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

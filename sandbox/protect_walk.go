@@ -219,7 +219,7 @@ func (w *walk) enter(p *protector, at string) {
 }
 
 // reopen gives the owner of a directory the right to list it that a command has
-// taken: who knows a name in it could still go there.
+// taken: a person or a link that names an entry could still go there.
 func (p *protector) reopen(fd int, st *unix.Stat_t) {
 	p.mu.Lock()
 	since := p.unseen
