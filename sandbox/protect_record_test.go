@@ -134,6 +134,15 @@ func TestASecondServerTakesNothingOfACommand(t *testing.T) {
 	want("before the walk", "a/b/r/.git/config")
 	first.walkAll(t)
 	want("after it")
+	_, err = first.walkFor(time.Minute) // while nothing is new, it keeps no lock
+	must(t, err)
+	repository(dir+"/a/b/person", "[core]\n\tfsmonitor = mine\n")
+	_, err = first.walkFor(time.Minute)
+	must(t, err)
+	want("after a walk while none ran")
+	if err := unix.Flock(int(openForTest(t, dir).Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Errorf("a lock is left: %v", err)
+	}
 	if evilIn(dir+"/.envrc") || evilIn(dir+"/a/b/r/.git/config") {
 		t.Error("what the command made is still there")
 	}

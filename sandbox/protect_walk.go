@@ -347,12 +347,15 @@ func (p *protector) found(finds []find) error {
 		homes[h.path] = true
 	}
 	since, fresh := p.unseen, false
-	if p.settled && since.IsZero() && p.running == 0 && !p.alone() {
-		others, err := p.doubt()
-		if err != nil {
-			return fmt.Errorf("look for what other servers left: %w", err)
+	if p.settled && since.IsZero() && p.running == 0 {
+		defer p.release()
+		if !p.alone() {
+			others, err := p.doubt()
+			if err != nil {
+				return fmt.Errorf("look for what other servers left: %w", err)
+			}
+			since = others.first
 		}
-		since = others.first
 	}
 	for _, f := range finds {
 		at := f.at
@@ -369,7 +372,6 @@ func (p *protector) found(finds []find) error {
 	}
 	p.seen = nil
 	if p.running == 0 && p.unseen.IsZero() {
-		defer p.release()
 		return p.adopt()
 	}
 	taken := p.taken

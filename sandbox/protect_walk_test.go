@@ -174,6 +174,7 @@ func openForTest(t *testing.T, dir string) *os.File {
 	t.Helper()
 	f, err := os.Open(dir)
 	must(t, err)
+	t.Cleanup(func() { f.Close() })
 	return f
 }
 
