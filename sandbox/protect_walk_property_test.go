@@ -219,10 +219,10 @@ func (b *burrow) ask(t *testing.T, when string) bool {
 // person's git takes far longer than this.
 func (b *burrow) harmless() bool {
 	err := filepath.WalkDir(b.dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			if d != nil && d.Name() == "objects" {
-				return fs.SkipDir
-			}
+		if err != nil || d.Name() == "objects" {
+			return fs.SkipDir
+		}
+		if d.IsDir() {
 			return nil
 		}
 		text, _ := os.ReadFile(name)
