@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"belljar.dev/internal/printable"
 )
 
 // maxPart bounds what a refusal repeats of a call, in characters.
@@ -252,8 +254,10 @@ func Spoken(d time.Duration) string {
 	return fmt.Sprintf("%d s", max(d, 0)/time.Second)
 }
 
-// Clip makes one printable line of s, cut to most characters: the text of a call
-// must not be able to add lines to a refusal or to hide in it.
+// Clip makes one line of s, cut to most characters, in which everything can be
+// seen: the text of a call must not be able to add lines to a refusal or a
+// question, or to hide in it. What is no shape is escaped, and so is every space
+// but the usual one.
 func Clip(s string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -263,7 +267,7 @@ func Clip(s string, most int) string {
 			break
 		}
 		n++
-		if unicode.IsPrint(r) {
+		if r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) {
 			b.WriteRune(r)
 			continue
 		}

@@ -105,7 +105,7 @@ var allowed = map[string][]string{
 	"browser":    {"sandbox", "sandbox/egress", "policies"},
 	"sandbox":    {"policies", "internal/hostexec", "internal/printable"},
 	"search":     {"sandbox/egress", "policies"},
-	"policies":   {},
+	"policies":   {"internal/printable"},
 
 	"browser/browsertest": {"browser", "browser/fetch", "sandbox", "sandbox/egress", "policies", "policies/policytest", "internal/testenv"}, // for tests
 

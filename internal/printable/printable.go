@@ -23,16 +23,13 @@ func Rune(r rune) bool {
 	return r >= ' ' && r < 0x7f || r > 0x7f && unicode.IsGraphic(r) && !blank(r)
 }
 
-// blank are the characters that Unicode counts as letters or marks and that have
-// no shape: fillers and selectors of variants (Unicode, DerivedCoreProperties,
-// Default_Ignorable_Code_Point, less those that IsGraphic leaves out).
+// blank reports whether Unicode counts a character as a letter, mark or sign
+// although it has no shape: what readers ignore (DerivedCoreProperties,
+// Default_Ignorable_Code_Point, less what IsGraphic leaves out), and the empty
+// characters of Braille, musical notes and the Khitan script.
 func blank(r rune) bool {
-	switch {
-	case r == 0x034f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r >= 0x180b && r <= 0x180f,
-		r == 0x2800, r == 0x3164, r >= 0xfe00 && r <= 0xfe0f, r == 0xffa0, r >= 0xe0100 && r <= 0xe01ef:
-		return true
-	}
-	return false
+	return unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
+		r == 0x2800 || r == 0x1d159 || r == 0x16fe4
 }
 
 // JSON is a JSON text in which characters that a terminal must not get stand as

@@ -151,6 +151,30 @@ func TestWriterProperty(t *testing.T) {
 	}
 }
 
+// ignorable is Default_Ignorable_Code_Point, as DerivedCoreProperties.txt of
+// Unicode 16 lists it, and not as the package's tables do.
+var ignorable = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x00ad, 0x00ad, 1}, {0x034f, 0x034f, 1}, {0x061c, 0x061c, 1}, {0x115f, 0x1160, 1}, {0x17b4, 0x17b5, 1}, {0x180b, 0x180f, 1},
+		{0x200b, 0x200f, 1}, {0x202a, 0x202e, 1}, {0x2060, 0x206f, 1}, {0x3164, 0x3164, 1}, {0xfe00, 0xfe0f, 1}, {0xfeff, 0xfeff, 1},
+		{0xffa0, 0xffa0, 1}, {0xfff0, 0xfff8, 1},
+	},
+	R32: []unicode.Range32{{0x1bca0, 0x1bca3, 1}, {0x1d173, 0x1d17a, 1}, {0xe0000, 0xe0fff, 1}},
+}
+
+// No character of all of Unicode shows as itself that has no shape or that changes
+// how others are seen.
+func TestRuneOfAllOfUnicode(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		hidden := unicode.In(r, ignorable, unicode.Bidi_Control, unicode.Join_Control, unicode.Variation_Selector, unicode.C, unicode.Zl, unicode.Zp) ||
+			r == 0x2800 || r == 0x1d159 || r == 0x16fe4
+		assigned := unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Zs)
+		if got := printable.Rune(r); got && hidden || got != (assigned && !hidden) {
+			t.Errorf("%U shows as itself: %v", r, got)
+		}
+	}
+}
+
 func TestRawIsWhatAWriterWritesTo(t *testing.T) {
 	var out bytes.Buffer
 	if printable.Raw(printable.NewWriter(&out)) != &out || printable.Raw(&out) != &out {

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 )
 
@@ -173,20 +173,9 @@ func (g calls) other(f policies.Facts) (what string, o policies.Facts) {
 // two calls that differ in one such thing a person reads two texts, and a yes to
 // the one is none to the other.
 func TestWhatIsShownIsWhatIsBound(t *testing.T) {
-	count, seed := 200, uint64(1)
-	if s := os.Getenv("BELLJAR_TEST_CASES"); s != "" {
-		number, rest, _ := strings.Cut(s, " ")
-		var err error
-		if count, err = strconv.Atoi(number); err != nil {
-			t.Fatal(err)
-		}
-		if n, err := strconv.ParseUint(rest, 10, 64); err == nil {
-			seed = n
-		}
-	}
-	t.Logf("%d cases of seed %d", count, seed)
+	count, random := testenv.Cases(t, 200)
 	d := opened(t, "")
-	g := calls{rand.New(rand.NewPCG(seed, 2))}
+	g := calls{random}
 	request := func(f policies.Facts) Request {
 		r := Request{CallID: "c-1", Principal: "tenant local", Facts: f, Decision: d.policy.Decide(f)}
 		r.Decision.Verdict, r.Decision.Rule = policies.Ask, "publish"

@@ -268,16 +268,11 @@ func word(w shell.Word) string {
 	return text
 }
 
-// blank are letters and signs that are printable and show nothing.
-var blank = []rune{0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0}
-
 // padding is how many spaces in a row are shown as they are.
 const padding = 4
 
-// Plain is s in one line of at most so many characters, in which everything
-// can be seen: control characters, marks of direction and blank letters are
-// escaped, and long runs of spaces are counted, that nothing is pushed out of
-// sight.
+// Plain is policies.Clip with long runs of spaces counted, so that nothing is
+// pushed out of sight.
 func Plain(s string, most int) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -296,13 +291,7 @@ func Plain(s string, most int) string {
 		if next < 0 {
 			next = len(s) - i
 		}
-		for _, r := range s[i : i+next] {
-			if slices.Contains(blank, r) || unicode.Is(unicode.Variation_Selector, r) {
-				fmt.Fprintf(&b, "\\u%04x", r)
-			} else {
-				b.WriteRune(r)
-			}
-		}
+		b.WriteString(s[i : i+next])
 		i += next
 	}
 	return policies.Clip(b.String(), most)

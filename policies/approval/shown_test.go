@@ -3,9 +3,12 @@ package approval
 import (
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/policies"
 )
 
@@ -64,13 +67,27 @@ func numbered(n int) string {
 	return b.String()
 }
 
+// Whatever has no shape is escaped, and all else is shown as it is.
+func TestPlainOfAllOfUnicode(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		got := Plain("a"+string(r)+"b", 10)
+		shows := r == ' ' || printable.Rune(r) && !unicode.IsSpace(r)
+		if want := "a" + string(r) + "b"; shows != (got == want) || strings.ContainsFunc(got, func(r rune) bool { return r != ' ' && (unicode.IsSpace(r) || !printable.Rune(r)) }) {
+			t.Errorf("%U is shown as %q", r, got)
+		}
+	}
+}
+
 func FuzzPlain(f *testing.F) {
 	f.Add("a     b\u202e\u3164")
 	f.Add("\xff\x1b[2J")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Plain(s, 100)
 		for _, r := range got {
-			if r < ' ' || r == 0x7f || r == 0x3164 || r == 0x202e || r == 0x200b {
+			if !printable.Rune(r) {
 				t.Fatalf("%q is shown as %q", s, got)
 			}
 		}
