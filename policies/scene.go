@@ -11,9 +11,13 @@ import (
 type Scene struct {
 	Dir   string      // where it begins, in the box's view
 	Files []SceneFile // that its words name, or that a bare name leads to; in order
-	// Doubts are why that may not be all. They change nothing of what an answer
-	// holds for.
+	// Doubts are why that may not be all: a name that leads over a link, for example.
+	// An answer holds for them too, since a file that was not there may be a link by
+	// the time at which the command starts.
 	Doubts []string
+	// Tasks are those of the session that run and may change files. They come and go,
+	// and an answer does not hold for their number.
+	Tasks int
 }
 
 // SceneFile is a file of a Scene.
@@ -31,10 +35,11 @@ func (f *Facts) Names() shell.Names {
 }
 
 // Same reports whether a command that begins in the other scene runs what it
-// would have run in this one, as far as the scenes say.
+// would have run in this one, as far as the scenes say, and whether they say the
+// same of what is beyond that.
 func (s *Scene) Same(other *Scene) bool {
 	if s == nil || other == nil {
 		return s == other
 	}
-	return s.Dir == other.Dir && slices.Equal(s.Files, other.Files)
+	return s.Dir == other.Dir && slices.Equal(s.Files, other.Files) && slices.Equal(s.Doubts, other.Doubts)
 }

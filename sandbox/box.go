@@ -287,6 +287,17 @@ func (b *Box) ID() string { return b.id }
 // Grant is the grant that the box was opened with.
 func (b *Box) Grant() policies.Grant { return b.grant }
 
+// Path is the list of directories in which the box's commands look for programs:
+// the PATH that belljar, the image or the profile sets.
+func (b *Box) Path() string {
+	for _, e := range b.env {
+		if list, ok := strings.CutPrefix(e, "PATH="); ok {
+			return list
+		}
+	}
+	return ""
+}
+
 // Limits says how each limit is held in this box.
 func (b *Box) Limits() Limits { return maps.Clone(b.held) }
 

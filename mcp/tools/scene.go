@@ -36,11 +36,13 @@ const (
 	maxSceneFiles = 32       // that are shown and bound
 	maxSceneBytes = 64 << 20 // that are read of them in all
 	maxSceneLinks = 1000     // directories in front of .. that are asked whether they are links
+	maxSceneNames = 4096     // of files that are looked for; a PATH has any number of directories
 	maxName       = 255      // bytes of the name of a file (NAME_MAX)
 )
 
-// systemPath are the directories of the system's programs and libraries. No box
-// can write in them, so their files are neither shown nor bound.
+// systemPath are the directories of the system's programs and libraries. A box
+// can write in them only beneath a mount, so their other files are neither shown
+// nor bound.
 var systemPath = []string{"/usr", "/bin", "/sbin", "/lib"}
 
 // Survey returns the scene of a call: the directory in which its command would
@@ -59,20 +61,20 @@ func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *poli
 	} else {
 		dir = path.Join(dir, cwd)
 	}
-	open := func(name string) (*os.File, error) { return s.backends.Sandbox.OpenFile(c.Grant, name) }
-	if alive {
-		open = func(name string) (*os.File, error) { return box.OpenFile(ctx, name) }
-	}
 	scene := &policies.Scene{Dir: dir}
 	if s.backends.Sandbox == nil {
 		return scene
 	}
-	look(ctx, scene, f, c.Grant, open)
-	if alive {
-		if n := tasksOf(box); n > 0 {
-			scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d background tasks of this session run, and may change files before the command starts", n))
-		}
+	l := looking{scene: scene, grant: c.Grant}
+	if list, set := c.Grant.Env()["PATH"]; set {
+		l.path = strings.Split(list, ":")
 	}
+	l.open = func(name string) (*os.File, error) { return s.backends.Sandbox.OpenFile(c.Grant, name) }
+	if alive {
+		l.in(ctx, box)
+		scene.Tasks = tasksOf(box)
+	}
+	l.look(ctx, f)
 	return scene
 }
 
@@ -105,25 +107,51 @@ func (s *shells) moved(ctx context.Context, c mcp.Call, box *sandbox.Box, f poli
 		return nil
 	}
 	now := &policies.Scene{Dir: c.Scene.Dir}
-	look(ctx, now, f, c.Grant, func(name string) (*os.File, error) { return box.OpenFile(ctx, name) })
+	l := looking{scene: now, grant: c.Grant}
+	l.in(ctx, box)
+	l.look(ctx, f)
 	if now.Same(c.Scene) {
 		return nil
 	}
 	return mcp.Refused(policies.Block{
-		Reason: "a file that the command names has changed since a person approved it, or the session has a new box",
+		Reason: "a file that the command names has changed since a person approved it, or has become a link, or the session has a new box",
 		Ran:    nothingRan, Instead: "Instead: repeat the call when nothing changes those files any more; the person is asked again.",
 	}.Refusal())
 }
 
+// looking adds to a scene, within its bounds.
+type looking struct {
+	scene *policies.Scene
+	grant policies.Grant
+	open  func(name string) (*os.File, error)
+	path  []string // directories of PATH; none for those of the system
+
+	left  int64             // bytes that may be read
+	names int               // of files that were looked for
+	seen  map[string]bool   // files
+	links map[string]bool   // whether a directory is one
+	more  int               // doubts that there is no room for
+	rest  [sha256.Size]byte // of those
+}
+
+// in looks in an open box.
+func (l *looking) in(ctx context.Context, box *sandbox.Box) {
+	l.open = func(name string) (*os.File, error) { return box.OpenFile(ctx, name) }
+	l.path = strings.Split(box.Path(), ":")
+}
+
 // look adds the files that a command names to the scene.
-func look(ctx context.Context, scene *policies.Scene, f policies.Facts, g policies.Grant, open func(name string) (*os.File, error)) {
-	names := f.Names()
+func (l *looking) look(ctx context.Context, f policies.Facts) {
+	l.left, l.seen, l.links = maxSceneBytes, make(map[string]bool), make(map[string]bool)
+	if list, set := f.Values["PATH"]; set {
+		l.path = strings.Split(list, ":")
+	}
+	scene, names := l.scene, f.Names()
 	if names.More != "" {
 		scene.Doubts = append(scene.Doubts, names.More)
 	}
-	l := looking{scene: scene, open: open, left: maxSceneBytes, seen: make(map[string]bool), links: make(map[string]bool)}
 	for _, program := range names.Programs {
-		l.program(ctx, program, pathOf(f, g))
+		l.program(ctx, program)
 	}
 	for _, name := range names.Files {
 		if path.IsAbs(name) {
@@ -140,46 +168,48 @@ func look(ctx context.Context, scene *policies.Scene, f policies.Facts, g polici
 	if l.link(scene.Dir) {
 		l.doubt(scene.Dir, "is a link, or lies behind one; where it leads is not shown")
 	}
-}
-
-// pathOf are the directories in which programs are looked for.
-func pathOf(f policies.Facts, g policies.Grant) []string {
-	list, set := f.Values["PATH"]
-	if !set {
-		list, set = g.Env()["PATH"]
+	if l.names > maxSceneNames {
+		scene.Doubts = append(scene.Doubts, fmt.Sprintf("it names more than %d files, of which the rest is not looked for", maxSceneNames))
 	}
-	if !set {
-		return nil // those of the system
+	if l.more > 0 {
+		scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d more names of files are unsure (sha256 %x)", l.more, l.rest))
 	}
-	return strings.Split(list, ":")
 }
 
-// looking adds to a scene, within its bounds.
-type looking struct {
-	scene *policies.Scene
-	open  func(name string) (*os.File, error)
-	left  int64 // bytes that may be read
-	seen  map[string]bool
-	links map[string]bool // whether a directory is one
-}
-
-// program adds the files that a bare name may lead to, in front of that of the
-// system: a shell passes over those that cannot be executed.
-func (l *looking) program(ctx context.Context, name string, dirs []string) {
-	for _, dir := range dirs {
+// program adds the files that a bare name may lead to along PATH. All of them,
+// since a shell passes over those that cannot be executed, and which programs the
+// system has is not known before the box is open.
+func (l *looking) program(ctx context.Context, name string) {
+	for _, dir := range l.path {
 		if !path.IsAbs(dir) {
 			dir = l.scene.Dir + "/" + dir
 		}
-		if clean := path.Clean(dir); slices.Contains(systemPath, clean) || ofSystem(clean) {
-			return // the first that may hold it; what lies behind is not asked for
+		if l.names > maxSceneNames {
+			return
 		}
-		l.file(ctx, dir+"/"+name, name)
+		if clean, certain := l.clean(dir + "/" + name); !certain || !l.ofSystem(clean) {
+			l.file(ctx, dir+"/"+name, name)
+		}
 	}
 }
 
-// ofSystem reports whether a path is one that no box can write.
-func ofSystem(name string) bool {
-	return slices.ContainsFunc(systemPath, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
+// ofSystem reports whether a path is one of the system's that the box cannot write.
+func (l *looking) ofSystem(name string) bool {
+	within := func(dir string) bool { return strings.HasPrefix(name, dir+"/") }
+	return slices.ContainsFunc(systemPath, within) &&
+		!slices.ContainsFunc(l.grant.Mounts(), func(m policies.Mount) bool { return m.Writable && within(m.Target) })
+}
+
+// leaves reports whether a directory of the system is a link or lies behind one,
+// which may lead to where a box can write: /usr/tmp is such a link to /var/tmp on
+// some hosts. The directories of programs and libraries are links to each other.
+func (l *looking) leaves(dir string) bool {
+	for _, merged := range [][2]string{{"/bin", "/usr/bin"}, {"/sbin", "/usr/bin"}, {"/usr/sbin", "/usr/bin"}, {"/lib", "/usr/lib"}} {
+		if rest, ok := strings.CutPrefix(dir+"/", merged[0]+"/"); ok {
+			dir = path.Join(merged[1], rest)
+		}
+	}
+	return l.link(dir)
 }
 
 // link reports whether a path is a link or lies behind one, or may for all that
@@ -220,10 +250,16 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	if l.seen[name] {
 		return
 	}
+	if l.names++; l.names > maxSceneNames {
+		return
+	}
 	l.seen[name] = true
 	first, _, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
 	switch {
-	case name == "/dev/null", ofSystem(name), slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }):
+	case l.ofSystem(name) && l.leaves(path.Dir(name)):
+		l.doubt(name, "lies behind a link, and where that leads is not shown")
+		return
+	case name == "/dev/null", l.ofSystem(name), slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }):
 		return
 	case first == "proc", first == "dev", first == "sys":
 		l.doubt(name, "is of the kernel's, and where it leads is not shown")
@@ -259,9 +295,13 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	l.scene.Files = append(l.scene.Files, policies.SceneFile{Path: name, As: as, Size: n, Digest: hex.EncodeToString(h.Sum(nil))})
 }
 
-// doubt notes what is not shown of a file.
+// doubt notes what is not shown of a file. None is lost: an answer holds for all of
+// them.
 func (l *looking) doubt(name, why string) {
 	if len(l.scene.Doubts) < maxSceneFiles {
-		l.scene.Doubts = append(l.scene.Doubts, policies.Clip(name, 200)+" "+why)
+		l.scene.Doubts = append(l.scene.Doubts, name+" "+why)
+		return
 	}
+	l.more++
+	l.rest = sha256.Sum256(append(l.rest[:], name+" "+why...))
 }

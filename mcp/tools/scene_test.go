@@ -88,6 +88,20 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 		t.Errorf("a git of the workspace is shown as %+v", s)
 	}
 
+	// Nor may a link appear where nothing was: what it leads to is not shown at all.
+	for _, c := range []struct{ command, link string }{{"bash new.sh", "new.sh"}, {"git log", "bin/git"}} {
+		b.run("rm -f bin/git; printf '#!/bin/sh\necho evil\n' > evil.sh; chmod +x evil.sh")
+		person.use = func() {
+			if err := os.Symlink("/workspace/evil.sh", filepath.Join(b.workspace, c.link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := b.call("Bash", map[string]any{"command": c.command}); !r.IsError || strings.Contains(words(r), "evil") {
+			t.Errorf("%s, which became a link after the yes: %s", c.command, words(r))
+		}
+	}
+	b.run("rm -f new.sh evil.sh bin/git")
+
 	// The command runs where the person saw that it would.
 	b.run("mkdir -p a b; cd a")
 	person.use = func() { b.run("cd /workspace/b") }
@@ -99,8 +113,35 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 	person.use, person.asked = func() {}, nil
 	b.call("BackgroundBash", map[string]any{"command": "sleep 100"})
 	b.call("Bash", map[string]any{"command": "bash link.sh", "cwd": "/workspace"})
-	if doubts := strings.Join(person.asked[0].Scene.Doubts, "|"); !strings.Contains(doubts, "/workspace/link.sh is a link") || !strings.Contains(doubts, "1 background tasks of this session run") {
-		t.Errorf("doubts about a link beside a task: %s", doubts)
+	if s := person.asked[0].Scene; len(s.Doubts) != 1 || !strings.Contains(s.Doubts[0], "/workspace/link.sh is a link") || s.Tasks != 1 {
+		t.Errorf("doubts about a link beside a task: %q, %d tasks", s.Doubts, s.Tasks)
+	}
+}
+
+// A place of the system that a profile lets boxes write is not the system's.
+func TestWritableMountsAreShown(t *testing.T) {
+	dir := t.TempDir()
+	person := &consents{use: func() {}}
+	b := boxes(t, `
+version: 1
+defaults: {decision: allow, profile: work}
+profiles: {work: {fs: {system: true, workspace: rw, write: ["`+dir+`:/usr/local/bin"]}}}
+rules: [{id: scripts, match: {command: ["bash **", "tool"]}, decision: ask}]
+`, func(cfg *mcp.Config) { cfg.Approver = person })
+	if err := os.WriteFile(filepath.Join(dir, "tool"), []byte("#!/bin/sh\necho mounted\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first call opens the box
+		b.call("Bash", map[string]any{"command": "tool"})
+	}
+	for _, command := range []string{"tool", "bash /usr/local/bin/tool"} {
+		person.asked = nil
+		if r := b.call("Bash", map[string]any{"command": command}); !strings.HasPrefix(words(r), "mounted\n") {
+			t.Errorf("%s: %s", command, words(r))
+		}
+		if s := person.asked[0].Scene; len(s.Files) != 1 || s.Files[0].Path != "/usr/local/bin/tool" {
+			t.Errorf("%s: shown are %+v", command, s)
+		}
 	}
 }
 
@@ -131,6 +172,8 @@ rules: [{id: scripts, match: {command: ["bash **", "tool", "pwd"]}, decision: as
 		{map[string]any{"command": "cat x.sh | bash -s"}, "good", []string{"/workspace/x.sh"}, ""},
 		{map[string]any{"command": "tool", "env": path("/workspace/one:/workspace/two")}, "evil", []string{"/workspace/one/tool", "/workspace/two/tool"}, ""},
 		{map[string]any{"command": "tool", "env": path("/usr/../workspace/two")}, "evil", []string{"/workspace/two/tool"}, ""},
+		{map[string]any{"command": "tool", "env": map[string]any{"PATH": "/usr/bin:/bin:/workspace/two"}}, "evil", []string{"/workspace/two/tool"}, ""},
+		{map[string]any{"command": "tool", "env": path("/workspace/one/../../workspace/linked/../two")}, "evil", nil, "/workspace/two/tool lies behind a link"},
 		{map[string]any{"command": "pwd", "cwd": "/workspace/linked"}, "/workspace/evil", nil, "/workspace/linked is a link"},
 	} {
 		person.asked = nil

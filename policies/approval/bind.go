@@ -26,10 +26,11 @@ type bound struct {
 	Args      any    `json:"args"`
 
 	// What the command is given, where it begins, and what the files hold that it names.
-	Env   map[string]string    `json:"env,omitempty"`
-	Stdin string               `json:"stdin,omitempty"`
-	Dir   string               `json:"dir,omitempty"`
-	Files []policies.SceneFile `json:"files,omitempty"`
+	Env    map[string]string    `json:"env,omitempty"`
+	Stdin  string               `json:"stdin,omitempty"`
+	Dir    string               `json:"dir,omitempty"`
+	Files  []policies.SceneFile `json:"files,omitempty"`
+	Doubts []string             `json:"doubts,omitempty"`
 }
 
 // bind makes the digest of a call, and that of the calls that look the same,
@@ -42,7 +43,7 @@ func bind(place string, r Request) (digest, canon string, err error) {
 		Env: f.Values, Stdin: digestOf(f.Stdin),
 	}
 	if f.Scene != nil {
-		b.Dir, b.Files = f.Scene.Dir, f.Scene.Files
+		b.Dir, b.Files, b.Doubts = f.Scene.Dir, f.Scene.Files, f.Scene.Doubts
 	}
 	if digest, err = hash("call", b); err != nil {
 		return "", "", err
@@ -133,12 +134,16 @@ func canonical(text string) (commands []canonCommand, plain bool) {
 var joints = []string{";", "&&", "||", "|", "\n"}
 
 // swayed reports whether variables of the call, or files in the place of the
-// system's programs, say what runs.
+// system's programs, say what runs, or whether that could not be seen: such a file
+// may be a link.
 func swayed(f policies.Facts) bool {
 	for _, name := range f.Env {
 		if shell.EffectOf(name, f.Value(name)) != shell.NoEffect {
 			return true
 		}
 	}
-	return f.Scene != nil && slices.ContainsFunc(f.Scene.Files, func(s policies.SceneFile) bool { return s.As != "" })
+	if f.Scene == nil {
+		return false
+	}
+	return len(f.Scene.Doubts) > 0 || slices.ContainsFunc(f.Scene.Files, func(s policies.SceneFile) bool { return s.As != "" })
 }

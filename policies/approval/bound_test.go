@@ -35,6 +35,9 @@ func TestProgramsThatAreNotRemembered(t *testing.T) {
 		"a file in the program's place": func(f *policies.Facts) {
 			f.Scene = &policies.Scene{Files: []policies.SceneFile{{Path: "/workspace/bin/rm", As: "rm"}}}
 		},
+		"a link in the program's place": func(f *policies.Facts) {
+			f.Scene = &policies.Scene{Doubts: []string{"/workspace/bin/rm is a link"}}
+		},
 	} {
 		if a := d.asks(t, d.wants("rm -r x", change)); len(a.Scopes) != 1 {
 			t.Errorf("with %s a yes can be for %v", name, a.Scopes)
@@ -96,7 +99,10 @@ func (g calls) facts() policies.Facts {
 	for range g.IntN(60) * g.IntN(2) {
 		f.Values[g.pick("A", "GIT_DIR", "PATH", "X")+strconv.Itoa(g.IntN(99))] = g.letters(g.IntN(700))
 	}
-	f.Scene = &policies.Scene{Dir: "/workspace/" + g.pick("", "a", "b/c"), Doubts: []string{"1 background task runs"}}
+	f.Scene = &policies.Scene{Dir: "/workspace/" + g.pick("", "a", "b/c"), Tasks: g.IntN(3)}
+	if g.IntN(3) == 0 {
+		f.Scene.Doubts = append(f.Scene.Doubts, "/workspace/y.sh is a link")
+	}
 	for range g.IntN(3) {
 		f.Scene.Files = append(f.Scene.Files, g.file())
 	}
@@ -129,9 +135,9 @@ func (g calls) other(f policies.Facts) (what string, o policies.Facts) {
 	o = f
 	o.Args, o.Values = maps.Clone(f.Args), maps.Clone(f.Values)
 	scene := *f.Scene
-	scene.Files = slices.Clone(f.Scene.Files)
+	scene.Files, scene.Doubts = slices.Clone(f.Scene.Files), slices.Clone(f.Scene.Doubts)
 	o.Scene = &scene
-	switch g.IntN(8) {
+	switch g.IntN(9) {
 	case 0, 1:
 		what, o.Command = "command", g.turned(f.Command)
 	case 2:
@@ -162,6 +168,8 @@ func (g calls) other(f policies.Facts) (what string, o policies.Facts) {
 		} else {
 			scene.Files[g.IntN(len(scene.Files))].Digest = digestOf("other")
 		}
+	case 7:
+		what, scene.Doubts = "doubt", append(scene.Doubts, "/workspace/x.sh is a link")
 	default:
 		what = "argument"
 		o.Args["timeout"] = 10_000.0

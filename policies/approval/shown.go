@@ -97,12 +97,15 @@ func (s *Shown) command(f policies.Facts) {
 	for _, file := range f.Scene.Files {
 		line := word(shell.Word{Text: file.Path})
 		if file.As != "" {
-			line = word(shell.Word{Text: file.As}) + " is " + line
+			line = word(shell.Word{Text: file.As}) + " may be " + line
 		}
 		s.add(&s.Files, fmt.Sprintf("%s (%d bytes, sha256 %.16s)", line, file.Size, file.Digest))
 	}
 	for _, why := range f.Scene.Doubts {
 		s.add(&s.Unsure, why)
+	}
+	if n := f.Scene.Tasks; n > 0 {
+		s.add(&s.Unsure, fmt.Sprintf("%d background tasks of this session run, and may change files before the command starts", n))
 	}
 }
 
