@@ -113,6 +113,15 @@ func TestNothingIsLeftToChance(t *testing.T) {
 		"a program of no name":               func(p *hostexec.Program) { p.Argv = []string{""} },
 		"an argument of boxes":               func(p *hostexec.Program) { p.Argv = []string{"cat", in("boxed/x")} },
 		"an option of boxes":                 func(p *hostexec.Program) { p.Argv = []string{"cat", "--file=" + in("boxed/x")} },
+		"an option's letter before one":      func(p *hostexec.Program) { p.Argv = []string{"cat", "-f" + in("boxed/x")} },
+		"an address of boxes":                func(p *hostexec.Program) { p.Argv = []string{"cat", "file://" + in("boxed/x")} },
+		"a list with one of boxes":           func(p *hostexec.Program) { p.Argv = []string{"cat", "/usr/x:" + in("boxed/x")} },
+		"a file of boxes behind an @":        func(p *hostexec.Program) { p.Argv = []string{"cat", "data=@" + in("boxed/x")} },
+		"a second value of boxes":            func(p *hostexec.Program) { p.Argv = []string{"cat", "--o=f=" + in("boxed/x")} },
+		"a relative path of boxes":           func(p *hostexec.Program) { p.Argv = []string{"cat", in("boxed/x")[1:]} },
+		"a path up and to boxes":             func(p *hostexec.Program) { p.Argv = []string{"cat", "../.." + in("boxed/x")} },
+		"a script that names one of boxes":   func(p *hostexec.Program) { p.Argv = []string{"sh", "-c", "echo x; cat '" + in("boxed/x") + "'"} },
+		"a link to boxes in a script":        func(p *hostexec.Program) { p.Argv = []string{"sh", "-c", "cat <" + in("over/x") + ";"} },
 		"a source of boxes":                  func(p *hostexec.Program) { p.Sources = []string{in("boxed/x")} },
 		"a HOME of boxes":                    func(p *hostexec.Program) { p.Inherit = []string{"HOME=" + boxed} },
 		"a configuration of boxes":           func(p *hostexec.Program) { p.Inherit = []string{"XDG_CONFIG_HOME=" + in("in/config")} },
@@ -133,9 +142,20 @@ func TestNothingIsLeftToChance(t *testing.T) {
 			t.Errorf("%s: got %d, %q, want a refusal", name, code, out.String())
 		}
 	}
-	// A link to a directory of boxes is that directory.
+	// The control of arguments: words, addresses and scripts that name no such place.
 	var out bytes.Buffer
 	p := sh(t, "echo ran", &out)
+	p.Boxes = hostexec.WrittenIn(boxed, "/vault")
+	for _, arg := range []string{"vault", "op://store/item", "https://a.example/x?y=/z", in("proper"), "-I" + in("proper"), "pass show a/b", "a=b:c@d", strings.Repeat("x/", 3000), strings.Repeat("y", 300) + "/z", "\xff/\n", "cat <" + in("proper/x") + "; echo \"$(id)\""} {
+		out.Reset()
+		p.Argv = []string{"sh", "-c", "echo ran", arg}
+		if _, err := hostexec.Run(t.Context(), p); err != nil || out.String() != "ran\n" {
+			t.Errorf("the argument %.50q: %v", arg, err)
+		}
+	}
+	out.Reset()
+	// A link to a directory of boxes is that directory.
+	p = sh(t, "echo ran", &out)
 	p.Boxes, p.Dir = hostexec.WrittenIn(in("in")), in("boxed/bin")
 	if _, err := hostexec.Run(t.Context(), p); err == nil {
 		t.Error("a workspace that is named by a link is written under its own name")

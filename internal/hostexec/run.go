@@ -78,18 +78,66 @@ func (p *Program) check() error {
 		}
 	}
 	for _, arg := range p.Argv[1:] {
-		// Also --option=/path. What else an argument may mean is not known here.
-		_, value, _ := strings.Cut(arg, "=")
-		for _, path := range []string{arg, value} {
-			if !filepath.IsAbs(path) || strings.ContainsAny(path, "\n\x00") {
+		if err := p.checkArgument(arg); err != nil {
+			return fmt.Errorf("an argument: %w", err)
+		}
+	}
+	return nil
+}
+
+// partings stand before and behind a path in an argument: --file=/a, @/a, -v/a:/b,
+// file:///a, or the script of sh -c.
+const partings = " \t\n=:,;@'\"`()[]{}<>|&$!?*#"
+
+// checkArgument refuses an argument in which a path that a box can write is named:
+// at its beginning, behind a parting, or behind the letter of an option (-I/a). One
+// with a slash in it may also begin in the working directory. What a program makes
+// of an argument otherwise is not known here.
+func (p *Program) checkArgument(arg string) error {
+	option := -1
+	if strings.HasPrefix(arg, "-") {
+		option = strings.IndexByte(arg, '/')
+	}
+	for i := range len(arg) {
+		if i != option && i > 0 && !strings.ContainsRune(partings, rune(arg[i-1])) {
+			continue
+		}
+		// Names have any characters in them, so the rest as a whole may be the path. It
+		// is followed only where it is a value: a script has many words.
+		rest := arg[i:]
+		if !strings.Contains(rest, "/") {
+			break // a word, and not a path
+		}
+		first := rest
+		if end := strings.IndexAny(rest, partings); end >= 0 {
+			first = rest[:end]
+		}
+		if dir, in := p.Boxes.holds(filepath.Clean(p.from(rest))); in {
+			return fmt.Errorf("%s lies in %s, which a box can write", rest, dir)
+		}
+		paths := []string{first, rest}
+		if i > 0 && arg[i-1] != '=' {
+			paths = paths[:1]
+		}
+		for _, path := range paths {
+			if !strings.Contains(path, "/") {
 				continue
 			}
-			if err := p.Boxes.Check(path); err != nil {
-				return fmt.Errorf("an argument: %w", err)
+			// What is too long to be a path names no file.
+			if err := p.Boxes.Check(p.from(path)); err != nil && !errors.Is(err, syscall.ENAMETOOLONG) {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// from is a path as the program sees it, which starts in Dir.
+func (p *Program) from(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return p.Dir + "/" + path
 }
 
 // Run runs a program to its end and returns its exit status. When it returns, all
