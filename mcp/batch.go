@@ -22,7 +22,7 @@ func (g *guard) batch(line []byte) {
 	version := g.version
 	g.mu.Unlock()
 	if version != batchRevision {
-		g.refuse(nil, legacy, nil, fault(invalidRequest,
+		g.refuseBatch(line, fault(invalidRequest,
 			"invalid request: batches exist in revision %s only; send one message per line", batchRevision))
 		return
 	}
@@ -42,13 +42,36 @@ func (g *guard) batch(line []byte) {
 		g.refuse(nil, legacy, nil, fault(invalidRequest, "invalid request: the batch is empty"))
 		return
 	case len(all) > g.limits.Running:
-		g.refuse(nil, legacy, nil, fault(invalidRequest,
+		g.refuseBatch(line, fault(invalidRequest,
 			"invalid request: a batch holds at most %d messages", g.limits.Running))
 		return
 	}
 	for i, m := range all {
 		g.message(m, faults[i], b)
 	}
+}
+
+// refuseBatch answers each request of a batch with the same error, and a batch
+// without one with the id null: whoever sent the batch waits for those ids.
+func (g *guard) refuseBatch(line []byte, e *wireError) {
+	ids := requestIDs(line)
+	if len(ids) == 0 {
+		ids = [][]byte{nil}
+	}
+	for _, id := range ids {
+		g.refuse(id, legacy, nil, e)
+	}
+}
+
+// requestIDs are the ids of the requests in a batch.
+func requestIDs(batch []byte) (ids [][]byte) {
+	elements(batch, func(raw []byte) bool {
+		if m, bad := parseMessage(bytes.TrimSpace(raw)); bad == nil && m.isRequest() {
+			ids = append(ids, m.id)
+		}
+		return true
+	})
+	return ids
 }
 
 // add takes one answer, or nil for a request that gets none, and is the whole

@@ -136,7 +136,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request, session *Session) {
 	body, err := readBody(http.MaxBytesReader(rw, r.Body, int64(limit)))
 	if err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			w.refuse(rw, http.StatusRequestEntityTooLarge, nil, legacy,
+			w.refuse(rw, http.StatusRequestEntityTooLarge, idBefore(body), legacy,
 				fault(invalidRequest, "invalid request: the message is larger than %d bytes", limit))
 			return
 		}
@@ -206,6 +206,9 @@ func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
 		return p, each(body)
 	}
 	if revision := r.Header.Get(revisionHeader); revision != "" && revision != batchRevision {
+		if ids := requestIDs(body); len(ids) == 1 { // more than one have no room in one answer
+			p.id = ids[0]
+		}
 		return p, fault(invalidRequest, "invalid request: batches exist in revision %s only", batchRevision)
 	}
 	var bad *wireError

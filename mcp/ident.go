@@ -22,6 +22,18 @@ func requestID(line []byte) []byte {
 	return s.id()
 }
 
+// idBefore is the id of the request whose beginning is text, if it stands there,
+// behind or in front of the method. Unlike a line's, the answer to a body is that
+// to no other request.
+func idBefore(text []byte) []byte {
+	var s identScanner
+	s.write(bytes.TrimPrefix(text, bom))
+	if s.ids != 1 || !s.method || s.response {
+		return nil
+	}
+	return s.found
+}
+
 // identScanner finds the id of a request while the text of it passes by. Its
 // zero value is ready for the first piece. What it keeps does not grow with the
 // text.
