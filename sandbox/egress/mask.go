@@ -138,7 +138,7 @@ type masker struct {
 	first [256][]int  // forms that begin with a byte
 	high  bool        // some form begins with a byte that ASCII does not have
 	pairs [256]bitset // what may follow a byte that may be the beginning of a form
-	turn  *sync.Mutex // held while a text is searched
+	turn  sync.Locker // held while a text is searched
 }
 
 // searches are the searches that run at once, of all doors. A text of nothing but

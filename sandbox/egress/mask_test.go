@@ -59,28 +59,62 @@ func TestMaskedEndless(t *testing.T) {
 	}
 }
 
-// TestMaskedTurns searches more texts at once than there is room for.
+// TestMaskedTurns meets a search at each step: it takes the turn of its box and one of
+// the places of all, and gives both back.
 func TestMaskedTurns(t *testing.T) {
+	const text = "is ghp_abcdefghijklmnop"
+	slots := searches
+	searches = make(chan struct{})
+	defer func() { searches = slots }()
 	m := newMasker([]mask{newMask("a", "ghp_abcdefghijklmnop")})
-	m.begin()
-	ended := make(chan string, 2)
-	go func() { ended <- m.blot("~~~~~~") }()
-	if out := <-ended; out != "~~~~~~" {
+	turn := turns{make(chan struct{}), make(chan struct{})}
+	m.turn = turn
+	if out := m.blot("~~~~~~"); out != "~~~~~~" { // waits for nothing
 		t.Errorf("output %q", out)
 	}
-	for range cap(searches) + 1 {
-		go func() { ended <- m.blot("is ghp_abcdefghijklmnop") }()
-	}
-	select {
-	case out := <-ended:
-		t.Errorf("%q while another search has the turn", out)
-	default:
-	}
-	m.end()
-	for range cap(searches) + 1 {
-		if out := <-ended; out != "is "+strings.Repeat("*", 20) {
-			t.Errorf("output %q", out)
+	ended := make(chan string, 1)
+	go func() { ended <- m.blot(text) }()
+	for i, step := range []func() bool{
+		func() bool { return meets(turn.locked, ended) },
+		func() bool { return meets(searches, ended) },
+		func() bool { // gives the place back
+			select {
+			case searches <- struct{}{}:
+				return true
+			case <-ended:
+				return false
+			}
+		},
+		func() bool { return meets(turn.unlocked, ended) },
+	} {
+		if !step() {
+			t.Fatalf("the search ended before step %d", i)
 		}
+	}
+	if out := <-ended; out != "is "+strings.Repeat("*", 20) {
+		t.Errorf("output %q", out)
+	}
+	v := newVault(nil)
+	v.keep("a", "ghp_abcdefghijklmnop")
+	v.keep("b", "ghp_qrstuvwxyzabcdef")
+	if v.masker("a").turn != v.masker("b").turn {
+		t.Error("two texts of one box are searched at once")
+	}
+}
+
+// turns is a lock whose holders a test meets at each step.
+type turns struct{ locked, unlocked chan struct{} }
+
+func (l turns) Lock()   { l.locked <- struct{}{} }
+func (l turns) Unlock() { l.unlocked <- struct{}{} }
+
+// meets reports whether a search comes to a step, and does not end before.
+func meets(step chan struct{}, ended chan string) bool {
+	select {
+	case <-step:
+		return true
+	case <-ended:
+		return false
 	}
 }
 
