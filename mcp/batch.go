@@ -52,7 +52,7 @@ func (g *guard) batch(line []byte) {
 }
 
 // refuseBatch answers each request of a batch with the same error, and a batch
-// without one with the id null: whoever sent the batch waits for those ids.
+// without one with the id null: the client waits for those ids.
 func (g *guard) refuseBatch(line []byte, e *wireError) {
 	ids := requestIDs(line)
 	if len(ids) == 0 {

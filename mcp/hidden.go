@@ -35,7 +35,7 @@ func (s *Server) hidesFrom(tenant, tool string) bool {
 	return ok && h.Hidden(tenant, tool)
 }
 
-// shown is a list of tools without those that are hidden from who asks, and with
+// shown is a list of tools without those that are hidden from the caller, and with
 // output schemas where who asks wants structured results. meta is the request's.
 func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
 	hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }

@@ -134,8 +134,8 @@ func New(cfg Config) (*Server, error) {
 }
 
 // ToolInfo is a registered tool and the schemas of its input and output.
-// OutputSchema is what clients that ask for structured results are told of them,
-// the members and their types; ResultSchema tells all of them. Both are empty where the tool has no
+// OutputSchema is what clients get that ask for structured results: the members and
+// their types. ResultSchema describes all of them. Both are empty where the tool has no
 // structured result.
 type ToolInfo struct {
 	Tool

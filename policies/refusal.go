@@ -256,8 +256,8 @@ func Spoken(d time.Duration) string {
 
 // Clip makes one line of s, cut to most characters, in which everything can be
 // seen: the text of a call must not be able to add lines to a refusal or a
-// question, or to hide in it. What is no shape is escaped, and so is every space
-// but the usual one.
+// question, or to hide in it. Characters without a shape are escaped, and so is
+// every space but the usual one.
 func Clip(s string, most int) string {
 	var b strings.Builder
 	n := 0

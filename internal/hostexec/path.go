@@ -162,8 +162,8 @@ const (
 )
 
 // checkScript says why what the kernel starts for a program cannot be relied on:
-// the first line of a script names its interpreter, as that of a virtual
-// environment, which may lie in the workspace (execve(2), "Interpreter scripts").
+// the first line of a script names its interpreter, which may lie in the workspace:
+// that of a virtual environment, for example (execve(2), "Interpreter scripts").
 // Its argument is looked at too: for env(1) it is the program.
 func (b Boxes) checkScript(path string) error {
 	for name, links := path, 0; ; {

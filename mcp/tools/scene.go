@@ -169,7 +169,7 @@ func (l *looking) look(ctx context.Context, f policies.Facts) {
 		l.doubt(scene.Dir, "is a link, or lies behind one; where it leads is not shown")
 	}
 	if l.names > maxSceneNames {
-		scene.Doubts = append(scene.Doubts, fmt.Sprintf("it names more than %d files, of which the rest is not looked for", maxSceneNames))
+		scene.Doubts = append(scene.Doubts, fmt.Sprintf("it may name more than %d files, and the rest is not looked for", maxSceneNames))
 	}
 	if l.more > 0 {
 		scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d more names of files are unsure (sha256 %x)", l.more, l.rest))

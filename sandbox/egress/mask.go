@@ -456,7 +456,7 @@ func (m *masked) Read(p []byte) (int, error) {
 }
 
 // maxHeld bounds what is held back because it may be a value: some forms have
-// blanks in them, of which a server can send any number. The longest value needs
+// blanks in them, and a server can send any number of these. The longest value needs
 // less where each of its characters is escaped.
 const maxHeld = 512 << 10
 
