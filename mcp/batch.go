@@ -51,15 +51,21 @@ func (g *guard) batch(line []byte) {
 	}
 }
 
-// refuseBatch answers each request of a batch with the same error, and a batch
-// without one with the id null: the client waits for those ids.
+// refuseBatch answers each request of a batch with the same error, since the client
+// waits for those ids: one alone, more of them as a batch, which the client that
+// sent one understands. Where there is none, or more than there is room for, the id
+// is null.
 func (g *guard) refuseBatch(line []byte, e *wireError) {
 	ids := requestIDs(line)
-	if len(ids) == 0 {
+	if len(ids) == 0 || len(ids) > g.limits.Running {
 		ids = [][]byte{nil}
 	}
+	var b *batch
+	if len(ids) > 1 {
+		b = &batch{open: len(ids)}
+	}
 	for _, id := range ids {
-		g.refuse(id, legacy, nil, e)
+		g.refuse(id, legacy, b, e)
 	}
 }
 
