@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/printable"
 )
 
 // look is one walk over all that is protected: to take back what a command
@@ -195,7 +197,7 @@ func (l *look) note(format string, args ...any) {
 func plain(name string) string {
 	const most = 200
 	name = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '`' || r >= 0x80 && r < 0xa0 {
+		if r == '`' || !printable.Rune(r) {
 			return '?'
 		}
 		return r

@@ -1,0 +1,26 @@
+package sandbox
+
+import (
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
+)
+
+// A name that a box chose cannot hide in a message, turn it around or end the code
+// that it is quoted as.
+func TestPlainNames(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		want := string(r)
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		if r == '`' || !printable.Rune(r) {
+			want = "?"
+		}
+		if got := plain("a" + string(r) + "b"); got != "a"+want+"b" {
+			t.Errorf("%U is shown as %q", r, got)
+		}
+	}
+}
