@@ -47,7 +47,7 @@ func TestSeveralProcesses(t *testing.T) {
 	}
 	take := func(name, want string) {
 		t.Helper()
-		got, err := all[name].Take(t.Context(), "local", "s-"+name, nil)
+		got, err := tell(t, all[name], "local", "s-"+name, nil)
 		if err != nil || messages(got) != want {
 			t.Errorf("%s takes %q, %v, want %q", name, messages(got), err, want)
 		}
@@ -70,7 +70,7 @@ func TestSeveralProcesses(t *testing.T) {
 				if err := all[name].Tick(t.Context(), func(string) bool { return false }); err != nil {
 					t.Error(err)
 				}
-				got, err := all[name].Take(t.Context(), "local", "s-"+name, nil)
+				got, err := tell(t, all[name], "local", "s-"+name, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -98,7 +98,7 @@ func TestSeveralProcesses(t *testing.T) {
 	later("2", "3")                 // who has two that are due fires one each time
 	n := 0
 	for _, name := range []string{"2", "3"} {
-		got, err := all[name].Take(t.Context(), "local", "s-"+name, nil)
+		got, err := tell(t, all[name], "local", "s-"+name, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

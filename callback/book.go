@@ -45,6 +45,7 @@ type Book struct {
 
 	mu      sync.Mutex
 	waiting map[string][]chan struct{} // guarded by mu, by tenant: closed when something fired
+	onWay   map[int64]bool             // guarded by mu: deliveries that were taken and not told yet, by id
 	next    time.Time                  // guarded by mu: nothing is due before, as far as this process knows
 	untaken bool                       // guarded by mu: something may wait to be taken
 	last    time.Time                  // guarded by mu: when something fired last
@@ -72,7 +73,7 @@ func New(cfg Config) (*Book, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	// What an earlier program left may wait.
-	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema), waiting: make(map[string][]chan struct{}), untaken: true}, nil
+	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema), waiting: make(map[string][]chan struct{}), onWay: make(map[int64]bool), untaken: true}, nil
 }
 
 // Now is the time by which callbacks are due.
@@ -139,7 +140,7 @@ func (b *Book) List(ctx context.Context, tenant string) (all []Callback, err err
 }
 
 // Cancel disarms the callback of a slot, or all of a tenant where slot is nil,
-// and is what it disarmed. What has fired already still waits to be taken.
+// and is what it disarmed. What has fired already still waits to be told.
 func (b *Book) Cancel(ctx context.Context, tenant string, slot *int) (gone []Callback, err error) {
 	if err := checkSlot(slot); err != nil {
 		return nil, err

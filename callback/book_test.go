@@ -131,7 +131,7 @@ func after(t *testing.T, b *Book, d time.Duration) string {
 	wait := time.NewTimer(d)
 	<-wait.C
 	synctest.Wait()
-	all, err := b.Take(t.Context(), "local", "s-1", nil)
+	all, err := tell(t, b, "local", "s-1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestTheClockGoesBack(t *testing.T) {
 	if err := b.Tick(t.Context(), always); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.Take(t.Context(), "local", "s", nil); err != nil || len(got) != 1 {
+	if got, err := tell(t, b, "local", "s", nil); err != nil || len(got) != 1 {
 		t.Errorf("got %q, %v, want the message", messages(got), err)
 	}
 }
@@ -271,12 +271,12 @@ func TestWhoIsTold(t *testing.T) {
 		{name: "once more", tenant: "local", session: "s-1", book: b},
 	} {
 		alive = !tt.dead
-		got, err := tt.book.Take(t.Context(), tt.tenant, tt.session, lives)
+		got, err := tell(t, tt.book, tt.tenant, tt.session, lives)
 		if err != nil || len(got) != tt.want {
 			t.Errorf("%s: got %q, %v, want %d", tt.name, messages(got), err, tt.want)
 		}
 	}
-	if got, err := b.Fired(t.Context(), "local"); err != nil || len(got) != 1 || got[0].Taken.IsZero() {
+	if got, err := b.Fired(t.Context(), "local"); err != nil || len(got) != 1 || got[0].Told.IsZero() {
 		t.Errorf("what has fired: got %v, %v, want the one that was taken", got, err)
 	}
 }
@@ -299,14 +299,14 @@ func TestNothingFiresAtTheBound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := b.Take(t.Context(), "local", "s", nil); err != nil || len(got) != maxPending {
+	if got, err := tell(t, b, "local", "s", nil); err != nil || len(got) != maxPending {
 		t.Errorf("got %d, %v, want %d", len(got), err, maxPending)
 	}
 	clock = clock.Add(2 * time.Second)
 	if err := b.Tick(t.Context(), always); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.Take(t.Context(), "local", "s", nil); err != nil || messages(got) != "0 last x1 left 0\n" {
+	if got, err := tell(t, b, "local", "s", nil); err != nil || messages(got) != "0 last x1 left 0\n" {
 		t.Errorf("got %q, %v, want the last", messages(got), err)
 	}
 	if got, err := b.Fired(t.Context(), "local"); err != nil || len(got) != keptTaken {

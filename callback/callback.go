@@ -19,10 +19,10 @@ const (
 	Forever       = -1               // as Repeat: without an end
 	MaxWait       = 10 * time.Minute // of Wait
 
-	// maxPending bounds the deliveries of one tenant that nobody has taken. At the
+	// maxPending bounds the deliveries of one tenant that nobody was told. At the
 	// bound nothing fires, and nothing is lost: the callbacks stay due.
 	maxPending = 64
-	// keptTaken is how many deliveries are remembered that were taken.
+	// keptTaken is how many deliveries are remembered that were told.
 	keptTaken = 32
 )
 
@@ -90,9 +90,9 @@ type Delivery struct {
 	Message string
 	Session string    // that asked for it
 	Fired   time.Time // the last time
-	Times   int       // it has fired since somebody took it
+	Times   int       // it has fired since somebody was told
 	Left    int       // times it will fire yet; Forever
-	Taken   time.Time // zero while it waits
+	Told    time.Time // zero until the agent is known to have it
 
 	self string // the process that tells it
 }

@@ -67,7 +67,7 @@ func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 			return err
 		}
 		if ok {
-			b.told(ctx, d)
+			b.announce(ctx, d)
 		}
 	}
 	return nil
@@ -145,17 +145,24 @@ func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery,
 	return d, ok, err
 }
 
-// told has everybody told who wants to know of a delivery.
-func (b *Book) told(ctx context.Context, d Delivery) {
+// announce has everybody know of a delivery who wants to.
+func (b *Book) announce(ctx context.Context, d Delivery) {
 	b.mu.Lock()
 	b.untaken, b.last = true, d.Fired
-	for _, ch := range b.waiting[d.Tenant] {
-		close(ch)
-	}
-	delete(b.waiting, d.Tenant)
 	b.mu.Unlock()
+	b.wake(d.Tenant)
 	b.cfg.Changed(d.Tenant)
 	b.post(ctx, d)
+}
+
+// wake has those look again who wait for something of a tenant.
+func (b *Book) wake(tenant string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, ch := range b.waiting[tenant] {
+		close(ch)
+	}
+	delete(b.waiting, tenant)
 }
 
 // post carries a delivery further and notes that it did.

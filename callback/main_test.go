@@ -53,3 +53,13 @@ func messages(all []Delivery) string {
 	}
 	return b.String()
 }
+
+// tell takes what waits and tells it.
+func tell(t *testing.T, b *Book, tenant, session string, alive func(string) bool) ([]Delivery, error) {
+	t.Helper()
+	all, err := b.Take(t.Context(), tenant, session, alive)
+	if err == nil && len(all) > 0 {
+		err = b.Told(t.Context(), all)
+	}
+	return all, err
+}

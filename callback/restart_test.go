@@ -37,7 +37,7 @@ func TestARestartKeepsCallbacks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := again.Take(t.Context(), "local", "s-2", nil)
+		got, err := tell(t, again, "local", "s-2", nil)
 		if err != nil || messages(got) != want {
 			t.Errorf("got %q, %v, want %q", messages(got), err, want)
 		}

@@ -43,7 +43,7 @@ func fired(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []De
 		if err := rows.Scan(&d.ID, &d.Tenant, &d.Slot, &d.Message, &d.Session, &when, &d.Times, &d.Left, &taken, &d.self); err != nil {
 			return nil, err
 		}
-		d.Fired, d.Taken = at(when), at(taken)
+		d.Fired, d.Told = at(when), at(taken)
 		all = append(all, d)
 	}
 	return all, rows.Err()

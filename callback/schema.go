@@ -3,7 +3,7 @@ package callback
 import "belljar.dev/state"
 
 // schema is the tables of callbacks. Times are milliseconds since 1970, and 0
-// for none. A delivery is the callback's own until it is taken: what fires
+// for none. taken is when the agent was known to have it. A delivery is the callback's own until it is taken: what fires
 // meanwhile counts there. self is the process whose matter it is, and nobody
 // else's while that runs.
 var schema = state.Schema{Name: "callbacks", Steps: []string{`

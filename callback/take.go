@@ -11,9 +11,11 @@ import (
 // lookElsewhere is how long Wait goes without looking what another process fired.
 const lookElsewhere = time.Second
 
-// Take are the deliveries that wait for a tenant, oldest first, and nobody else
-// is given them again. Those that another session asked for are left to it
-// while alive says that it lives, and those of another process to that.
+// Take are the deliveries that wait for a tenant, oldest first, which the caller
+// now tells: nobody else is given them until it says by Told that the agent has
+// them, or by Untold that they may be lost. Those that another session asked for
+// are left to it while alive says that it lives, and those of another process to
+// that. A process that ends in between has told nothing.
 func (b *Book) Take(ctx context.Context, tenant, session string, alive func(session string) bool) (all []Delivery, err error) {
 	b.mu.Lock()
 	untaken := b.untaken
@@ -26,36 +28,24 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 		b.remember()
 		return nil, nil
 	}
-	now := b.cfg.Now()
-	others := false
-	mine := func(d Delivery) bool {
-		if d.self != b.cfg.Self && b.cfg.Alive(d.self) {
-			return false // it is told by its own process
+	waiting, err := b.untold(ctx)
+	left := func(d Delivery) bool { return d.self != b.cfg.Self && !b.cfg.Alive(d.self) }
+	if err == nil && slices.ContainsFunc(waiting, left) {
+		if err = b.adopt(ctx); err == nil {
+			waiting, err = b.untold(ctx)
 		}
-		return d.Session == session || alive == nil || !alive(d.Session)
 	}
-	look := func(tx *sql.Tx) error {
-		waiting, err := fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND taken = 0 ORDER BY fired, id", b.cfg.Place)
-		all = slices.DeleteFunc(waiting, func(d Delivery) bool {
-			leave := d.Tenant != tenant || !mine(d)
-			others = others || leave
-			return leave
-		})
-		return err
+	others := err != nil
+	for _, d := range waiting {
+		// What another process fired, that tells.
+		if d.self == b.cfg.Self && d.Tenant == tenant && (d.Session == session || alive == nil || !alive(d.Session)) {
+			all = append(all, d)
+		} else {
+			others = true
+		}
 	}
-	if err = b.tables.Read(ctx, look); err == nil && len(all) > 0 {
-		err = b.tables.Write(ctx, func(tx *sql.Tx) error {
-			if err := look(tx); err != nil {
-				return err
-			}
-			for i := range all {
-				if _, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET taken = ? WHERE id = ?", now.UnixMilli(), all[i].ID); err != nil {
-					return err
-				}
-				all[i].Taken = now
-			}
-			return forget(ctx, tx, tenant, b.cfg.Place)
-		})
+	if err == nil {
+		all, err = b.claim(ctx, all)
 	}
 	if others || err != nil {
 		b.remember()
@@ -63,10 +53,118 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 	if err != nil {
 		return nil, fmt.Errorf("take callbacks: %w", err)
 	}
-	if len(all) > 0 {
+	return all, nil
+}
+
+// untold are the deliveries that nobody is known to have been told of, oldest first.
+func (b *Book) untold(ctx context.Context) (all []Delivery, err error) {
+	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+		all, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND taken = 0 ORDER BY fired, id", b.cfg.Place)
+		return err
+	})
+	return all, err
+}
+
+// claim are those of some deliveries that are not on their way yet. From now on
+// they are.
+func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err error) {
+	var claimed []Delivery
+	b.mu.Lock()
+	for _, d := range all {
+		if !b.onWay[d.ID] {
+			b.onWay[d.ID] = true
+			claimed = append(claimed, d)
+		}
+	}
+	b.mu.Unlock()
+	if len(claimed) == 0 {
+		return nil, nil
+	}
+	// Since the look they may have been told, or have fired again.
+	now, err := b.untold(ctx)
+	for _, d := range now {
+		if slices.ContainsFunc(claimed, func(c Delivery) bool { return c.ID == d.ID }) {
+			own = append(own, d)
+		}
+	}
+	b.release(slices.DeleteFunc(claimed, func(c Delivery) bool {
+		return slices.ContainsFunc(own, func(d Delivery) bool { return c.ID == d.ID })
+	}))
+	return own, err
+}
+
+// Told notes that the agent has deliveries that were taken: they are told no more.
+// One that fired again meanwhile waits on with what came since.
+func (b *Book) Told(ctx context.Context, all []Delivery) error {
+	now := b.cfg.Now()
+	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
+		for _, d := range all {
+			if err := told(ctx, tx, d, now); err != nil {
+				return err
+			}
+			if err := forget(ctx, tx, d.Tenant, b.cfg.Place); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Untold(all)
+		return fmt.Errorf("note that callbacks were told: %w", err)
+	}
+	b.release(all)
+	b.remember() // one may have fired again
+	for _, tenant := range tenantsOf(all) {
 		b.cfg.Changed(tenant)
 	}
-	return all, nil
+	return nil
+}
+
+// told notes that one delivery was told, as often as it had fired then.
+func told(ctx context.Context, tx *sql.Tx, d Delivery, now time.Time) error {
+	res, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET taken = ? WHERE id = ? AND taken = 0 AND times <= ?", now.UnixMilli(), d.ID, d.Times)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	// The row goes on with what fired since, and what was told gets one of its own.
+	_, err = tx.ExecContext(ctx, `INSERT INTO callbacks_fired (callback, tenant, place, slot, message, session, fired, times, left, taken, posted, self)
+		SELECT callback, tenant, place, slot, message, session, ?, ?, ?, ?, ?, self FROM callbacks_fired WHERE id = ? AND taken = 0`,
+		d.Fired.UnixMilli(), d.Times, d.Left, now.UnixMilli(), d.Times, d.ID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "UPDATE callbacks_fired SET times = times - ? WHERE id = ? AND taken = 0", d.Times, d.ID)
+	return err
+}
+
+// Untold notes that deliveries that were taken may be lost: they wait again.
+func (b *Book) Untold(all []Delivery) {
+	b.release(all)
+	b.remember()
+	for _, tenant := range tenantsOf(all) {
+		b.wake(tenant)
+	}
+}
+
+func (b *Book) release(all []Delivery) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range all {
+		delete(b.onWay, d.ID)
+	}
+}
+
+// tenantsOf are the tenants of deliveries.
+func tenantsOf(all []Delivery) (tenants []string) {
+	for _, d := range all {
+		if !slices.Contains(tenants, d.Tenant) {
+			tenants = append(tenants, d.Tenant)
+		}
+	}
+	return tenants
 }
 
 // remember notes that something may still wait.
@@ -76,7 +174,7 @@ func (b *Book) remember() {
 	b.untaken = true
 }
 
-// forget drops what was taken long ago.
+// forget drops what was told long ago.
 func forget(ctx context.Context, tx *sql.Tx, tenant, place string) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM callbacks_fired WHERE id IN (
 		SELECT id FROM callbacks_fired WHERE place = ? AND tenant = ? AND taken <> 0 ORDER BY taken DESC, id DESC LIMIT -1 OFFSET ?)`, place, tenant, keptTaken)
@@ -112,7 +210,7 @@ func (b *Book) Wait(ctx context.Context, tenant, session string, alive func(sess
 	}
 }
 
-// watch is closed when this process fires something for a tenant. The caller
+// watch is closed when something comes to wait for a tenant in this process. The caller
 // calls leave.
 func (b *Book) watch(tenant string) (changed <-chan struct{}, leave func()) {
 	ch := make(chan struct{})
@@ -130,7 +228,7 @@ func (b *Book) watch(tenant string) (changed <-chan struct{}, leave func()) {
 }
 
 // Fired are the deliveries of a tenant, the newest first: those that wait, and
-// the last that were taken. It takes none.
+// the last that were told. It takes none.
 func (b *Book) Fired(ctx context.Context, tenant string) (all []Delivery, err error) {
 	if !b.cfg.Store.Made() {
 		return nil, nil

@@ -80,10 +80,8 @@ func (g *guard) skip(e *entry) {
 	if e.batch == nil {
 		return
 	}
-	if frame := e.batch.add(nil, g.limits.Response); frame != nil {
-		if err := g.out.send(frame); err != nil {
-			g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
-		}
+	if frame, answers := e.batch.add(nil, nil, g.limits.Response); frame != nil {
+		g.put(frame, answers)
 	}
 }
 
@@ -154,6 +152,7 @@ func (g *guard) answer(r *jsonrpc.Response) {
 	}
 	var frame []byte
 	if r.Error != nil {
+		e.out.done(context.Background(), false)
 		frame = errorFrame(e.msg.id, sdkError(r.Error))
 	} else {
 		result := r.Result
@@ -209,9 +208,10 @@ func (g *guard) finish(e *entry, frame []byte) {
 	}
 	g.mu.Unlock()
 	if silent {
+		e.out.done(context.Background(), false)
 		g.skip(e)
 	} else {
-		g.send(e.msg.id, e.batch, frame)
+		g.send(e.msg.id, e.batch, frame, e.out)
 	}
 	g.session.door.leave(&e.ticket)
 	g.mu.Lock()

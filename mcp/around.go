@@ -17,7 +17,13 @@ type Around interface {
 	Before(ctx context.Context, c Call, f policies.Facts) *policies.Refusal
 	// After is told what came of the call: a result, or an error. What it returns
 	// goes to the agent behind a result; beside an error it is lost.
-	After(ctx context.Context, c Call, f policies.Facts, o Outcome) []Content
+	After(ctx context.Context, c Call, f policies.Facts, o Outcome) Beside
+}
+
+// Beside is what stands behind a result that the tool does not know of.
+type Beside struct {
+	Content  []Content
+	Receipts []Receipt // are told whether the client has it
 }
 
 // Outcome is what came of a call that the policy let through.
@@ -40,7 +46,7 @@ func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, 
 	}
 	began := time.Now()
 	over := Outcome{Err: errPanicked}
-	var more []Content
+	var more Beside
 	func() {
 		// In a function of its own: a panic passes on when After has returned.
 		defer func() {
@@ -55,12 +61,17 @@ func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, 
 		}
 		over.Result, over.Err = res, err
 	}()
-	if err == nil && len(more) > 0 {
+	if err != nil {
+		(&Result{Receipts: more.Receipts}).lost(ctx)
+		return res, err
+	}
+	if len(more.Content) > 0 || len(more.Receipts) > 0 {
 		with := *res // what a handler returned is its own
-		with.Content = append(slices.Clone(res.Content), more...)
+		with.Content = append(slices.Clone(res.Content), more.Content...)
+		with.Receipts = append(slices.Clone(res.Receipts), more.Receipts...)
 		res = &with
 	}
-	return res, err
+	return res, nil
 }
 
 // Describe changes what agents are told of a tool, and has clients told to list

@@ -25,11 +25,11 @@ func (w *warden) Before(_ context.Context, _ mcp.Call, f policies.Facts) *polici
 	return nil
 }
 
-func (w *warden) After(_ context.Context, c mcp.Call, _ policies.Facts, o mcp.Outcome) []mcp.Content {
+func (w *warden) After(_ context.Context, c mcp.Call, _ policies.Facts, o mcp.Outcome) mcp.Beside {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = append(w.seen, fmt.Sprintf("%s refused=%v err=%v", c.Tool, o.Refused, o.Err))
-	return []mcp.Content{{Text: "by the way"}}
+	return mcp.Beside{Content: []mcp.Content{{Text: "by the way"}}}
 }
 
 // TestAround: what stands round a call refuses it, adds to its result, and is

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"sync"
 )
 
@@ -11,8 +12,9 @@ const batchRevision = "2025-03-26"
 // batch gathers the answers to the messages of one JSON-RPC batch.
 type batch struct {
 	mu   sync.Mutex
-	open int    // guarded by mu: answers that are missing
-	out  []byte // guarded by mu: "[" and the answers so far
+	open int         // guarded by mu: answers that are missing
+	out  []byte      // guarded by mu: "[" and the answers so far
+	with []*outgoing // guarded by mu: the answers in out that hold results
 }
 
 // batch handles a line that is an array. Its answers are one line, sent when
@@ -82,13 +84,19 @@ func requestIDs(batch []byte) (ids [][]byte) {
 
 // add takes one answer, or nil for a request that gets none, and is the whole
 // line once it was the last. An answer that would make the line larger than
-// limit is left out with an error in its place.
-func (b *batch) add(frame []byte, limit int) []byte {
+// limit is left out with an error in its place. answers are those in the line that
+// hold results.
+func (b *batch) add(frame []byte, o *outgoing, limit int) (line []byte, answers []*outgoing) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open--
 	if len(b.out)+len(frame) > limit {
 		frame = tooLarge(len(b.out)+len(frame), limit).frame(idOf(frame), legacy)
+		o.done(context.Background(), false)
+		o = nil
+	}
+	if o != nil {
+		b.with = append(b.with, o)
 	}
 	if frame != nil {
 		sep := byte(',')
@@ -98,9 +106,9 @@ func (b *batch) add(frame []byte, limit int) []byte {
 		b.out = append(append(b.out, sep), frame...)
 	}
 	if b.open > 0 || len(b.out) == 0 {
-		return nil
+		return nil, nil
 	}
-	return append(b.out, ']')
+	return append(b.out, ']'), b.with
 }
 
 func idOf(frame []byte) []byte { return member(frame, "id") }

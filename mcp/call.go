@@ -29,6 +29,8 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 		return nil, s.unknownTool(name, func(tool string) bool { return s.hides(session, tool) })
 	}
 	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait, Later: laterKey(ctx), input: inputOf(ctx)}
+	out := outgoingOf(ctx)
+	out.called(ctx)
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
 		return nil, fault(internalError, "%v", err)
@@ -51,13 +53,28 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	case errors.As(err, &bad):
 		return nil, bad
 	case c.input != nil && len(c.input.wants) > 0 && err == nil:
+		res.lost(ctx)
 		return &Result{needs: s.needsOf(c, args)}, nil
 	case err != nil:
 		return warned(s.redacted(failure(ctx, name, c.ID, err), d), d), nil
 	case res == nil:
 		return &Result{}, nil
 	}
-	return warned(s.redacted(res, d), d), nil
+	clean := s.redacted(res, d)
+	if clean.Receipts == nil { // it is another result, which says why
+		res.lost(ctx)
+	}
+	if later, _ := ctx.Value(deferredKey{}).(*deferred); later.told() || ctx.Err() != nil {
+		clean.lost(ctx) // the client has a handle and may never ask, or has given the call up
+	} else {
+		out.add(ctx, clean.Receipts)
+	}
+	return warned(clean, d), nil
+}
+
+// lost says that a result is not sent.
+func (r *Result) lost(ctx context.Context) {
+	(&sentResult{receipts: r.Receipts}).tell(ctx, false)
 }
 
 // warned is a result with what the policy warns of beside it, where the call

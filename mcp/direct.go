@@ -129,6 +129,7 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 	defer func() {
 		if p := recover(); p != nil { // of a MarshalJSON in a result
 			s.cfg.Log.Error("an answer panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
+			e.out.done(ctx, false)
 			frame = fault(internalError, "internal error in tools/call; the log has the cause").frame(e.msg.id, in)
 		}
 	}()
@@ -146,7 +147,7 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 	if c.input != nil {
 		ctx = withInput(ctx, c.input)
 	}
-	res, err := s.call(ctx, g.session, c.name, c.args, s.cfg.Patience, progress)
+	res, err := s.call(withOutgoing(ctx, e.out), g.session, c.name, c.args, s.cfg.Patience, progress)
 	if err == nil {
 		// What asks otherwise goes through the sdk.
 		res, err = res.shown(s.structures(g.session, nil))
@@ -155,6 +156,7 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 		frame, err = s.resultFrame(e.msg.id, res, in)
 	}
 	if err != nil {
+		e.out.done(ctx, false)
 		return asWire(err).frame(e.msg.id, in)
 	}
 	return frame

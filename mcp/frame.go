@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -80,10 +81,11 @@ type lineWriter struct {
 	gone chan struct{} // closed when a write has failed
 
 	mu     sync.Mutex
-	moved  sync.Cond // over mu: buf, err or closed changed
-	buf    []byte    // guarded by mu: waits to be written
-	err    error     // guarded by mu: why nothing is written any more
-	closed bool      // guarded by mu
+	moved  sync.Cond   // over mu: buf, err or closed changed
+	buf    []byte      // guarded by mu: waits to be written
+	queued []*outgoing // guarded by mu: the answers in buf that hold results
+	err    error       // guarded by mu: why nothing is written any more
+	closed bool        // guarded by mu
 }
 
 // newLineWriter starts a lineWriter; close ends it.
@@ -95,14 +97,19 @@ func newLineWriter(w io.Writer) *lineWriter {
 }
 
 // send queues one line, which gets its LF here. While more than backlog bytes
-// wait it blocks; after close or a failed write it fails.
-func (l *lineWriter) send(line []byte) error {
+// wait it blocks; after close or a failed write it fails. answers are those in the
+// line that hold results, which are told when they are written.
+func (l *lineWriter) send(line []byte, answers ...*outgoing) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.buf) > backlog && l.err == nil && !l.closed {
 		l.moved.Wait()
 	}
-	return l.push(line)
+	err := l.push(line)
+	if err == nil {
+		l.queued = append(l.queued, answers...)
+	}
+	return err
 }
 
 // offer is send for lines that may be lost: it never blocks.
@@ -156,17 +163,27 @@ func (l *lineWriter) run() {
 			l.mu.Unlock()
 			return
 		}
-		out := l.buf
-		l.buf = spare[:0]
+		out, answers := l.buf, l.queued
+		l.buf, l.queued = spare[:0], nil
 		l.moved.Broadcast()
 		l.mu.Unlock()
 
-		if err := l.write(out); err != nil {
+		for _, o := range answers {
+			o.writing()
+		}
+		err := l.write(out)
+		for _, o := range answers {
+			o.done(context.Background(), err == nil)
+		}
+		if err != nil {
 			l.mu.Lock()
-			l.err, l.buf = err, nil
+			l.err, l.buf, answers, l.queued = err, nil, l.queued, nil
 			l.moved.Broadcast()
 			l.mu.Unlock()
 			close(l.gone)
+			for _, o := range answers {
+				o.done(context.Background(), false)
+			}
 			return
 		}
 		spare = out

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -52,6 +53,7 @@ type entry struct {
 	id     int64 // ours
 	ticket ticket
 	batch  *batch             // nil unless it came in one
+	out    *outgoing          // its answer
 	silent bool               // guarded by guard.mu: cancelled, so the client hears nothing more of it
 	begun  bool               // guarded by guard.mu: its turn has come
 	cancel context.CancelFunc // guarded by guard.mu: set while serve runs it
@@ -135,7 +137,7 @@ func (g *guard) request(m *message, b *batch) {
 		g.reply(m.id, b, []byte(`{}`))
 		return
 	}
-	e := &entry{msg: m, batch: b}
+	e := &entry{msg: m, batch: b, out: g.session.receipts.arrive()}
 	e.ticket = ticket{n: 1, bytes: len(m.raw), start: func() { g.start(e) }}
 	if bad := g.register(e); bad != nil {
 		g.refuse(m.id, m.era(), b, bad)
@@ -230,13 +232,14 @@ func (g *guard) start(e *entry) {
 		g.log.Error("make an id", "error", err) // cannot be: a float64 is one
 		return
 	}
+	extra := &sdk.RequestExtra{Header: http.Header{outgoingHeader: {e.out.name()}}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e.msg.method == methodListen {
 		g.listens[e] = struct{}{}
 		params = withTaskIDs(params)
 	}
-	g.push(&jsonrpc.Request{ID: id, Method: e.msg.method, Params: params})
+	g.push(&jsonrpc.Request{ID: id, Method: e.msg.method, Params: params, Extra: extra})
 	if e.silent { // cancelled since the look above
 		g.pushCancel(e)
 	}
@@ -304,26 +307,42 @@ func (g *guard) move(e event) bool {
 
 // reply sends a result, or adds it to its batch.
 func (g *guard) reply(id []byte, b *batch, result []byte) {
-	g.send(id, b, resultFrame(id, result))
+	g.send(id, b, resultFrame(id, result), nil)
 }
 
 // refuse sends an error, or adds it to its batch.
 func (g *guard) refuse(id []byte, in era, b *batch, e *wireError) {
-	g.send(id, b, e.frame(id, in))
+	g.send(id, b, e.frame(id, in), nil)
 }
 
-// send sends an answer, unless it is above the limit; then it says so.
-func (g *guard) send(id []byte, b *batch, frame []byte) {
+// send sends an answer, unless it is above the limit; then it says so. o is what
+// results it holds, or nil.
+func (g *guard) send(id []byte, b *batch, frame []byte, o *outgoing) {
 	if len(frame) > g.limits.Response {
 		frame = tooLarge(len(frame), g.limits.Response).frame(id, legacy)
+		o.done(context.Background(), false)
+		o = nil
 	}
+	var answers []*outgoing
 	if b != nil {
-		if frame = b.add(frame, g.limits.Response); frame == nil {
+		if frame, answers = b.add(frame, o, g.limits.Response); frame == nil {
 			return
 		}
+	} else if o != nil {
+		answers = []*outgoing{o}
 	}
-	if err := g.out.send(frame); err != nil {
-		g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
+	g.put(frame, answers)
+}
+
+// put sends a line; answers are those in it that hold results.
+func (g *guard) put(frame []byte, answers []*outgoing) {
+	err := g.out.send(frame, answers...)
+	if err == nil {
+		return
+	}
+	g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
+	for _, o := range answers {
+		o.done(context.Background(), false)
 	}
 }
 

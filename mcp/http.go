@@ -286,12 +286,16 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 		ctx = context.WithValue(ctx, webKey{}, struct{}{})
 	}
 	if session != nil && p.requests > 0 {
+		answer := &receiptWriter{ResponseWriter: rw, out: session.receipts.arrive()} // before its turn
 		leave, bad := w.admit(ctx, session, p)
 		if bad != nil {
 			w.busy(rw, http.StatusTooManyRequests, p, bad)
 			return
 		}
 		defer leave()
+		defer answer.done(r.Context())
+		rw = answer
+		r.Header.Set(outgoingHeader, answer.out.name())
 	}
 	handler.ServeHTTP(rw, r.WithContext(ctx))
 }

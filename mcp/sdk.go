@@ -261,19 +261,29 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	if in != nil {
 		ctx = withInput(ctx, in)
 	}
+	out := session.receipts.in(req.Extra)
+	if out == nil { // it was given up meanwhile, or is answered later
+		out = &outgoing{to: &session.receipts, over: true}
+	}
+	ctx = withOutgoing(ctx, out)
 	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, wait, progress)
 	stop() // progress comes before the answer
+	defer func() {
+		if err != nil {
+			out.done(ctx, false)
+		}
+	}()
 	if err != nil {
 		return nil, err
 	}
 	if res, err = res.shown(s.structures(session, req.Params.Meta)); err != nil {
 		return nil, err
 	}
-	out, err := sdkResult(res, s.cfg.Limits.Response)
+	sent, err := sdkResult(res, s.cfg.Limits.Response)
 	if err == nil && res.Task != "" && eraOf(req) == modern {
-		out.Meta = sdk.Meta{relatedKey: map[string]any{"taskId": res.Task}}
+		sent.Meta = sdk.Meta{relatedKey: map[string]any{"taskId": res.Task}}
 	}
-	return out, err
+	return sent, err
 }
 
 // pumped is p behind a goroutine, for transports where sending waits for the

@@ -34,6 +34,8 @@ type Session struct {
 	used   atomic.Int64   // when its last call began or ended, in Unix nanoseconds
 	asking sync.WaitGroup // of questions to the client
 
+	receipts receipts // of results that the client may not have
+
 	mu      sync.Mutex
 	peer    *peer                              // guarded by mu: the client that can be asked; nil where it cannot
 	via     string                             // guarded by mu: transport; empty for one of this process
@@ -226,6 +228,7 @@ func (s *Session) end(cause error) {
 	case <-asked:
 	case <-late: // the calls may have had a part of it
 	}
+	s.receipts.end(context.Background())
 	s.mu.Lock()
 	s.ran = true
 	fns := s.onEnd

@@ -53,7 +53,7 @@ func (a *around) Before(ctx context.Context, c mcp.Call, f policies.Facts) *poli
 }
 
 // After tells the hooks, and is what the result brings along.
-func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.Outcome) (more []mcp.Content) {
+func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.Outcome) mcp.Beside {
 	a.mu.Lock()
 	notes := a.notes[c.ID]
 	delete(a.notes, c.ID)
@@ -68,10 +68,13 @@ func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.
 		e.Data["is_error"], e.Data["text"], e.Data["duration_ms"] = o.Result.IsError, resultText(o.Result), o.Took.Milliseconds()
 		notes = append(notes, a.flow.hooks.Emit(ctx, e).Notes...)
 	}
+	var more []mcp.Content
 	for _, note := range notes {
 		more = append(more, mcp.Content{Text: "[hook] " + note})
 	}
-	return append(more, a.flow.aside.Ended(ctx, c, o.Err == nil)...)
+	beside := a.flow.aside.Ended(ctx, c, o.Err == nil)
+	beside.Content = append(more, beside.Content...)
+	return beside
 }
 
 // eventOf is an event about a call.

@@ -168,6 +168,7 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 			t.Errorf("told: %v, want %v", counts, want)
 		}
 
+		c.texts(t, "TaskManager", map[string]any{"action": "list"}) // the last was told when another call comes
 		read, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: pendingURI})
 		if err != nil {
 			t.Fatal(err)

@@ -61,9 +61,9 @@ func (a *Aside) Began(c mcp.Call) {
 
 // Ended notes that a call is over, and is what its result brings along. Where it
 // brings nothing, as that of a call that failed, told is false.
-func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more []mcp.Content) {
+func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Beside) {
 	if a == nil {
-		return nil
+		return more
 	}
 	tenant := c.Session.Tenant()
 	if !waits(c) {
@@ -74,10 +74,10 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more []mcp.Co
 		a.mu.Unlock()
 	}
 	if !told || ctx.Err() != nil {
-		return nil
+		return more
 	}
-	if line := a.reminder(c.Session); line != "" {
-		more = append(more, mcp.Content{Text: line})
+	if line, receipt := a.reminder(c.Session); line != "" {
+		more.Content, more.Receipts = append(more.Content, mcp.Content{Text: line}), append(more.Receipts, receipt)
 	}
 	if a.callbacks == nil {
 		return more
@@ -89,9 +89,23 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more []mcp.Co
 		a.log.Error("callbacks were not told", "fire", err, "take", takeErr)
 	}
 	for _, d := range all {
-		more = append(more, mcp.Content{Text: callback.Told(d)})
+		more.Content = append(more.Content, mcp.Content{Text: callback.Told(d)})
+	}
+	if len(all) > 0 {
+		more.Receipts = append(more.Receipts, receiptOf(a.callbacks, all, a.log))
 	}
 	return more
+}
+
+// receiptOf notes whether the agent has what a result says of callbacks.
+func receiptOf(book *callback.Book, all []callback.Delivery, log *slog.Logger) mcp.Receipt {
+	return func(ctx context.Context, received bool) {
+		if !received {
+			book.Untold(all)
+		} else if err := book.Told(ctx, all); err != nil {
+			log.Error("callbacks are told again", "err", err)
+		}
+	}
 }
 
 // Idle reports whether no call of a tenant runs.
@@ -144,10 +158,11 @@ func (a *Aside) loaded(s *mcp.Session, name string) {
 	}
 }
 
-// reminder is of the skills that the session should have loaded; once.
-func (a *Aside) reminder(s *mcp.Session) string {
+// reminder is of the skills that the session should have loaded; once, as far as
+// the receipt says.
+func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 	if a.skills == nil {
-		return ""
+		return "", nil
 	}
 	n := a.note(s)
 	a.mu.Lock()
@@ -155,13 +170,18 @@ func (a *Aside) reminder(s *mcp.Session) string {
 	n.reminded = true
 	a.mu.Unlock()
 	if reminded {
-		return ""
+		return "", nil
 	}
-	return a.skills.Nudge(func(name string) bool {
+	line = a.skills.Nudge(func(name string) bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return n.loaded[name]
 	})
+	return line, func(_ context.Context, received bool) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		n.reminded = received
+	}
 }
 
 // CallbacksChanged has the clients of a tenant told that the resource of

@@ -112,12 +112,19 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 			ways = append([]string{"the client"}, ways...)
 		}
 	}
+	res := answered(a, ways)
 	if a.State != question.Waiting {
-		if err := desk.Told(ctx, a.ID); err != nil {
-			return t.broken(ctx, call, err)
-		}
+		// Until then the same call is given the answer again: it costs a person's time.
+		res.Receipts = []mcp.Receipt{func(ctx context.Context, received bool) {
+			if !received {
+				return
+			}
+			if err := desk.Told(ctx, a.ID); err != nil {
+				t.backends.Log.Error("note that an answer was told", "question", a.ID, "err", err)
+			}
+		}}
 	}
-	return answered(a, ways), nil
+	return res, nil
 }
 
 func (t *asks) broken(ctx context.Context, call mcp.Call, err error) (*mcp.Result, error) {

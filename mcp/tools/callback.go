@@ -36,7 +36,7 @@ type callbackOutput struct {
 	Set       *armedOutput     `json:"set,omitempty"`
 	Active    []armedOutput    `json:"active,omitempty"`
 	Cancelled []armedOutput    `json:"cancelled,omitempty"`
-	Messages  []deliveryOutput `json:"messages,omitempty" jsonschema:"what fired, for wait; each is told once"`
+	Messages  []deliveryOutput `json:"messages,omitempty" jsonschema:"what fired, for wait"`
 }
 
 // armedOutput is a callback that is armed.
@@ -202,10 +202,14 @@ func (c *callbacks) wait(ctx context.Context, call mcp.Call, in callbackInput) (
 	if len(all) == 0 {
 		t.line("No callback fired within %s.", policies.Spoken(most))
 	}
-	return &mcp.Result{
+	res := &mcp.Result{
 		Content:    []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}},
 		Structured: callbackOutput{Action: "wait", Messages: deliveryOuts(all)},
-	}, nil
+	}
+	if len(all) > 0 {
+		res.Receipts = []mcp.Receipt{receiptOf(c.backends.Callbacks, all, c.backends.Log)}
+	}
+	return res, nil
 }
 
 // read is the resource of callbacks. It takes nothing away.
@@ -220,7 +224,7 @@ func (c *callbacks) read(ctx context.Context, s *mcp.Session, _ string) (data []
 	}
 	var pending, told []callback.Delivery
 	for _, d := range fired {
-		if d.Taken.IsZero() {
+		if d.Told.IsZero() {
 			pending = append(pending, d)
 		} else {
 			told = append(told, d)

@@ -28,7 +28,7 @@ func (b beside) Before(_ context.Context, c mcp.Call, _ policies.Facts) *policie
 	return nil
 }
 
-func (b beside) After(ctx context.Context, c mcp.Call, _ policies.Facts, o mcp.Outcome) []mcp.Content {
+func (b beside) After(ctx context.Context, c mcp.Call, _ policies.Facts, o mcp.Outcome) mcp.Beside {
 	return b.aside.Ended(ctx, c, o.Err == nil)
 }
 
@@ -37,11 +37,12 @@ type later struct {
 	server *mcp.Server
 	book   *callback.Book
 	clock  time.Time
+	ended  chan struct{} // a session has
 }
 
 func newLater(t *testing.T, state, skills string) *later {
 	t.Helper()
-	l := &later{clock: time.Now()}
+	l := &later{clock: time.Now(), ended: make(chan struct{}, 16)}
 	store := durable.New(state)
 	t.Cleanup(func() { store.Close() })
 	var err error
@@ -56,7 +57,7 @@ func newLater(t *testing.T, state, skills string) *later {
 		Name: "user", Dir: skills, Required: filepath.Join(skills, "required_skills.txt"), Trusted: true,
 	}}})
 	aside := NewAside(l.book, catalog, nil)
-	if l.server, err = mcp.New(mcp.Config{Gate: policies.Default(), Around: beside{aside}}); err != nil {
+	if l.server, err = mcp.New(mcp.Config{Gate: policies.Default(), Around: beside{aside}, OnSessionEnd: func(*mcp.Session) { l.ended <- struct{}{} }}); err != nil {
 		t.Fatal(err)
 	}
 	Add(l.server, Backends{Callbacks: l.book, Skills: catalog, Aside: aside})
@@ -125,6 +126,50 @@ func TestCallbacksOfAClient(t *testing.T) {
 	var kept struct{ Pending, Told, Active []struct{ Message string } }
 	if err := json.Unmarshal([]byte(got.Contents[0].Text), &kept); err != nil || len(kept.Active) != 8 || len(kept.Told) != 1 || kept.Told[0].Message != "again" || len(kept.Pending) != 0 {
 		t.Errorf("after a restart: got %s, %v", got.Contents[0].Text, err)
+	}
+}
+
+// TestCallbackWhoseResultIsLost: a callback is told again until a call shows that the
+// result with it arrived: to the next session, and after a restart.
+func TestCallbackWhoseResultIsLost(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "st")
+	list := map[string]any{"action": "list"}
+	told := func(c *sdk.ClientSession) bool {
+		t.Helper()
+		return strings.Contains(say(t, c, "SetCallback", list), "[callback 0] look")
+	}
+	l := newLater(t, state, t.TempDir())
+	c := clientOf(t, l.server, nil)
+	say(t, c, "SetCallback", map[string]any{"message": "look", "delay_seconds": 60, "repeat_count": 1})
+	l.clock = l.clock.Add(time.Hour)
+	if !told(c) {
+		t.Fatal("the callback does not stand behind the next result")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-l.ended
+	for _, where := range []string{"in the next session", "after a restart"} {
+		if where == "after a restart" {
+			if err := l.server.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			l = newLater(t, state, t.TempDir())
+		}
+		if c = clientOf(t, l.server, nil); !told(c) {
+			t.Errorf("%s: the callback is not told again, though no call followed that result", where)
+		}
+		if where == "in the next session" {
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if told(c) {
+		t.Error("the callback is told again, though a call followed the result with it")
+	}
+	if fired, err := l.book.Fired(t.Context(), "local"); err != nil || len(fired) != 1 || fired[0].Told.IsZero() {
+		t.Errorf("got %v, %v, want the callback as told", fired, err)
 	}
 }
 

@@ -1,0 +1,362 @@
+package mcp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// teller puts a note behind each result, named after the call's text, and keeps
+// what became of each.
+type teller struct {
+	mu    sync.Mutex
+	fates map[string][]bool
+	moved chan struct{} // closed and made anew when fates change
+}
+
+func newTeller() *teller { return &teller{fates: make(map[string][]bool), moved: make(chan struct{})} }
+
+func (tl *teller) Before(context.Context, mcp.Call, policies.Facts) *policies.Refusal { return nil }
+
+func (tl *teller) After(_ context.Context, _ mcp.Call, f policies.Facts, _ mcp.Outcome) mcp.Beside {
+	name, _ := f.Args["text"].(string)
+	return mcp.Beside{Content: []mcp.Content{{Text: "note of " + name}}, Receipts: []mcp.Receipt{func(_ context.Context, received bool) {
+		tl.mu.Lock()
+		defer tl.mu.Unlock()
+		tl.fates[name] = append(tl.fates[name], received)
+		close(tl.moved)
+		tl.moved = make(chan struct{})
+	}}}
+}
+
+// is waits until what is known of all notes is as wanted.
+func (tl *teller) is(t testing.TB, when string, want map[string]bool) {
+	t.Helper()
+	most := time.NewTimer(20 * time.Second)
+	defer most.Stop()
+	for {
+		tl.mu.Lock()
+		same, text, moved := len(tl.fates) == len(want), fmt.Sprint(tl.fates), tl.moved
+		for name, fate := range want {
+			same = same && slices.Equal(tl.fates[name], []bool{fate})
+		}
+		tl.mu.Unlock()
+		if same {
+			return
+		}
+		select {
+		case <-moved:
+		case <-most.C:
+			t.Fatalf("%s: the notes are %s, want %v", when, text, want)
+		}
+	}
+}
+
+// newTold is a toy whose results have notes, with a tool that returns a result
+// though it was cancelled.
+func newTold(t testing.TB, change ...func(*mcp.Config)) (*site, *teller) {
+	tl := newTeller()
+	s := newSite(t, append(change, func(c *mcp.Config) {
+		c.Around = tl
+		c.Limits.Response = 64 << 10
+		c.Limits.Burst, c.Limits.Rate = 1e9, 1e9
+	})...)
+	mcp.AddTool(s.Server, mcp.Tool{Name: "stubborn", Description: "answers when it is set free or cancelled"},
+		func(ctx context.Context, call mcp.Call, in echoInput) (*mcp.Result, error) {
+			s.running <- call.ID
+			select {
+			case <-ctx.Done():
+			case <-s.free:
+			}
+			return mcp.Text("%s", strings.Repeat("x", 10*max(0, in.Nested.Depth))), nil
+		})
+	return s, tl
+}
+
+// toldWire is a way of making calls in one session.
+type toldWire struct {
+	call   func(name string)       // and reads the result
+	start  func(name, args string) // of stubborn, and does not wait
+	read   func(name string)       // the result of what was started
+	cancel func(name string)       // what was started
+	leave  func(name string)       // closes the connection of what was started; over HTTP
+	quiet  func()                  // asks what no agent asks
+	end    func()                  // of the session
+}
+
+func lineWire(t testing.TB, s *site, odd bool) toldWire {
+	c := s.connect(t)
+	c.greet(revLegacy)
+	line := func(name, tool, args string) string {
+		text := call(`"`+name+`"`, tool, args)
+		if odd { // which the sdk answers
+			text = strings.Replace(text, `"params":{`, `"params":{"odd":1,`, 1)
+		}
+		return text
+	}
+	early := make(map[string]bool)
+	read := func(name string) {
+		t.Helper()
+		for !early[name] {
+			early[strings.Trim(string(c.next().ID), `"`)] = true
+		}
+		delete(early, name)
+	}
+	return toldWire{
+		call: func(name string) {
+			t.Helper()
+			c.send(line(name, "echo", fmt.Sprintf(`{"text":%q}`, name)))
+			read(name)
+		},
+		start: func(name, args string) {
+			c.send(line(name, "stubborn", fmt.Sprintf(`{"text":%q%s}`, name, args)))
+			<-s.running
+		},
+		read: read,
+		cancel: func(name string) {
+			c.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%q}}`, name))
+		},
+		quiet: func() {
+			t.Helper()
+			c.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
+			read("p")
+			c.send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+			read("l")
+		},
+		end: c.close,
+	}
+}
+
+func webWire(t testing.TB, s *site) toldWire {
+	headers := s.greet()
+	type running struct {
+		stop context.CancelFunc
+		over chan error
+	}
+	started := make(map[string]running)
+	post := func(ctx context.Context, body string) error {
+		req, err := http.NewRequestWithContext(ctx, "POST", s.url, strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		for i := 0; i < len(headers); i += 2 {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		_, err = io.ReadAll(res.Body)
+		return err
+	}
+	return toldWire{
+		call: func(name string) {
+			t.Helper()
+			if err := post(t.Context(), call(`"`+name+`"`, "echo", fmt.Sprintf(`{"text":%q}`, name))); err != nil {
+				t.Fatal(err)
+			}
+		},
+		start: func(name, args string) {
+			ctx, stop := context.WithCancel(t.Context())
+			r := running{stop, make(chan error, 1)}
+			started[name] = r
+			go func() { r.over <- post(ctx, call(`"`+name+`"`, "stubborn", fmt.Sprintf(`{"text":%q%s}`, name, args))) }()
+			<-s.running
+		},
+		read: func(name string) {
+			t.Helper()
+			if err := <-started[name].over; err != nil {
+				t.Fatal(err)
+			}
+			started[name].stop()
+		},
+		cancel: func(name string) {
+			t.Helper()
+			if err := post(t.Context(), fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%q}}`, name)); err != nil {
+				t.Fatal(err)
+			}
+			<-started[name].over
+			started[name].stop()
+		},
+		leave: func(name string) {
+			started[name].stop()
+			<-started[name].over
+		},
+		quiet: func() {
+			t.Helper()
+			if err := post(t.Context(), `{"jsonrpc":"2.0","id":"l","method":"tools/list"}`); err != nil {
+				t.Fatal(err)
+			}
+		},
+		end: func() { s.do("DELETE", "", headers...) },
+	}
+}
+
+func onToldWires(t *testing.T, f func(t *testing.T, s *site, tl *teller, w toldWire)) {
+	for _, name := range []string{"stdio", "stdio through the sdk", "HTTP"} {
+		t.Run(name, func(t *testing.T) {
+			s, tl := newTold(t)
+			if name == "HTTP" {
+				f(t, s, tl, webWire(t, s))
+			} else {
+				f(t, s, tl, lineWire(t, s, name != "stdio"))
+			}
+		})
+	}
+}
+
+// TestReceipts: a result is known to have arrived by the next call, not by what was
+// in flight beside it or by what clients ask without their agent; it is lost where
+// the call was cancelled, the answer too large, or the session ends before.
+func TestReceipts(t *testing.T) {
+	onToldWires(t, func(t *testing.T, s *site, tl *teller, w toldWire) {
+		w.call("a")
+		w.quiet()
+		tl.is(t, "after a list", map[string]bool{})
+		w.call("b")
+		tl.is(t, "after the next call", map[string]bool{"a": true})
+
+		w.start("c", "")
+		tl.is(t, "after a call has come", map[string]bool{"a": true, "b": true})
+		w.start("d", "")
+		s.free <- struct{}{}
+		s.free <- struct{}{}
+		w.read("c")
+		w.read("d")
+		tl.is(t, "after two calls side by side", map[string]bool{"a": true, "b": true})
+		w.call("e")
+		tl.is(t, "after the call behind them", map[string]bool{"a": true, "b": true, "c": true, "d": true})
+
+		w.start("f", "")
+		w.cancel("f")
+		tl.is(t, "after a cancelled call", map[string]bool{"a": true, "b": true, "c": true, "d": true, "e": true, "f": false})
+		w.start("g", `,"nested":{"depth":10000}`)
+		s.free <- struct{}{}
+		w.read("g")
+		tl.is(t, "after an answer above the limit", map[string]bool{"a": true, "b": true, "c": true, "d": true, "e": true, "f": false, "g": false})
+		w.call("h")
+		w.end()
+		tl.is(t, "at the end", map[string]bool{"a": true, "b": true, "c": true, "d": true, "e": true, "f": false, "g": false, "h": false})
+	})
+}
+
+// TestReceiptOfAClosedConnection: a call whose connection is closed goes on, and its
+// result is lost.
+func TestReceiptOfAClosedConnection(t *testing.T) {
+	s, tl := newTold(t, func(c *mcp.Config) { c.Limits.Running = 1 })
+	w := webWire(t, s)
+	w.start("a", "")
+	w.leave("a")
+	w.call("b") // has its turn when the first is known to be gone
+	tl.is(t, "while the call goes on", map[string]bool{})
+	s.free <- struct{}{}
+	tl.is(t, "after its end", map[string]bool{"a": false})
+	w.call("c")
+	tl.is(t, "after another call", map[string]bool{"a": false, "b": true})
+}
+
+// TestReceiptsOfRandomTalk: whatever a client does, the fate of each result is told
+// once, as arrived where a call followed that came after the result was there, and as
+// lost otherwise.
+func TestReceiptsOfRandomTalk(t *testing.T) {
+	n, r := testenv.Cases(t, 40)
+	onToldWires(t, func(t *testing.T, s *site, tl *teller, first toldWire) {
+		first.end()
+		for i := range n / 3 {
+			talk(t, s, tl, i, r)
+		}
+	})
+}
+
+// talk is one random conversation, which the test follows.
+func talk(t *testing.T, s *site, tl *teller, i int, r *rand.Rand) {
+	t.Helper()
+	var w toldWire
+	if strings.HasSuffix(t.Name(), "HTTP") {
+		w = webWire(t, s)
+	} else {
+		w = lineWire(t, s, strings.HasSuffix(t.Name(), "sdk"))
+	}
+	tl.mu.Lock()
+	clear(tl.fates)
+	tl.mu.Unlock()
+	want, there, running := make(map[string]bool), []string{}, ""
+	called := func() {
+		for _, name := range there {
+			want[name] = true
+		}
+		there = nil
+	}
+	var log []string
+	for step := range 2 + r.IntN(12) {
+		name, do := fmt.Sprintf("%d-%d", i, step), r.IntN(6)
+		if running == "" && (do == 2 || do == 3) {
+			do = 1
+		} else if running != "" && do == 1 {
+			do = 0
+		}
+		log = append(log, fmt.Sprintf("%d %s", do, name))
+		switch do {
+		case 0:
+			called()
+			w.call(name)
+			there = append(there, name)
+		case 1:
+			called()
+			args := ""
+			if r.IntN(4) == 0 {
+				args = `,"nested":{"depth":10000}`
+				want[name] = false
+			}
+			w.start(name, args)
+			running = name
+		case 2:
+			s.free <- struct{}{}
+			w.read(running)
+			if _, lost := want[running]; !lost {
+				there = append(there, running)
+			}
+			running = ""
+		case 3:
+			w.cancel(running)
+			want[running] = false
+			running = ""
+		default:
+			w.quiet()
+		}
+		if running == "" || strings.HasPrefix(log[len(log)-1], "0") {
+			sofar := make(map[string]bool)
+			for name, fate := range want {
+				if name != running {
+					sofar[name] = fate
+				}
+			}
+			tl.is(t, fmt.Sprint("after ", log), sofar)
+		}
+	}
+	for _, name := range there {
+		want[name] = false
+	}
+	if running != "" {
+		want[running] = false
+		w.cancel(running)
+	}
+	w.quiet() // its answer is written behind all that was, which is noted before
+	w.end()
+	<-s.ended
+	tl.is(t, fmt.Sprint("at the end of ", log), want)
+}
