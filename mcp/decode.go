@@ -24,8 +24,10 @@ func (e *argumentError) Error() string { return strings.Join(e.faults, "\n") }
 // decodeArgs reads a tool's arguments into a new value of type in. It is
 // stricter than encoding/json, because the policy and the tool must see what
 // the agent meant: names count with their case, a name that stands twice or is
-// not known is refused, no value is converted, and null is no value. all is
-// the same text as a map, for the policy's conditions.
+// not known is refused, no value is converted, and null is no value. An optional
+// argument that is null is one that was left out, as OpenAI's strict mode sends it.
+// all is the same arguments as a map, for the policy's conditions, in one form
+// whatever forms the arguments may have.
 func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[string]any, err error) {
 	v = reflect.New(in.typ).Elem()
 	if len(raw) == 0 || string(raw) == "null" {
@@ -46,7 +48,55 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 	if len(d.faults) > 0 {
 		return v, nil, &argumentError{d.faults}
 	}
+	uniform(all, in.typ)
 	return v, all, nil
+}
+
+// uniform makes decoded arguments of a type what they mean: members that are null
+// are gone, and a map that came as an array of names and values is a map. The
+// arguments have been decoded into the type without a fault.
+func uniform(v any, t reflect.Type) any {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if t.Kind() != reflect.Struct {
+			return v
+		}
+		s, err := shapeOf(t)
+		if err != nil {
+			return v // cannot be: it was decoded by its shape
+		}
+		for name, value := range v {
+			f := s.fields[name]
+			switch {
+			case f == nil: // of a type that reads itself
+			case value == nil && !f.required:
+				delete(v, name)
+			default:
+				v[name] = uniform(value, t.FieldByIndex(f.index).Type)
+			}
+		}
+	case []any:
+		switch t.Kind() {
+		case reflect.Slice:
+			for i := range v {
+				v[i] = uniform(v[i], t.Elem())
+			}
+		case reflect.Map:
+			byName := make(map[string]any, len(v))
+			for _, pair := range v {
+				if pair, ok := pair.(map[string]any); ok {
+					name, _ := pair["name"].(string)
+					byName[name] = pair["value"]
+				}
+			}
+			return byName
+		default:
+		}
+	}
+	return v
 }
 
 // shape is what decodeArgs needs to know of a struct type.
@@ -118,10 +168,8 @@ func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
 			d.fault("argument %q cannot be taken: %v", join(path, name), err)
 			return true
 		}
-		told := len(d.faults)
-		d.value(join(path, name), value, target)
-		if len(d.faults) > told && !f.required && string(value) == "null" {
-			d.faults[told] += "; leave it out for the default"
+		if f.required || string(value) != "null" {
+			d.value(join(path, name), value, target)
 		}
 		return true
 	})
@@ -241,20 +289,51 @@ func (d *decoder) slice(path string, raw []byte, v reflect.Value) {
 	v.Set(out)
 }
 
+// mapping reads a map of texts, which is an array of names and values or an object:
+// see pairs.
 func (d *decoder) mapping(path string, raw []byte, v reflect.Value) {
-	if raw[0] != '{' || v.Type().Key().Kind() != reflect.String {
-		d.wrong(path, raw, "an object")
-		return
+	out := make(map[string]string)
+	text := func(path string, raw []byte) (s string) {
+		d.value(path, raw, reflect.ValueOf(&s).Elem())
+		return s
 	}
-	out := reflect.MakeMap(v.Type())
-	members(raw, func(quoted, value []byte) bool {
-		name := unquote(quoted)
-		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(join(path, name), value, item)
-		out.SetMapIndex(reflect.ValueOf(name).Convert(v.Type().Key()), item)
-		return len(d.faults) < mostFaults
-	})
-	v.Set(out)
+	switch {
+	case v.Type() != reflect.TypeFor[map[string]string]():
+		d.wrong(path, raw, "left out")
+	case raw[0] == '{':
+		members(raw, func(quoted, value []byte) bool {
+			name := unquote(quoted)
+			out[name] = text(join(path, name), value)
+			return len(d.faults) < mostFaults
+		})
+	case raw[0] == '[':
+		n := 0
+		elements(raw, func(value []byte) bool {
+			at := fmt.Sprintf("%s[%d]", path, n)
+			n++
+			var one pair
+			told := len(d.faults)
+			if value[0] != '{' {
+				d.wrong(at, value, "an object {name, value}")
+				return len(d.faults) < mostFaults
+			}
+			d.value(at, value, reflect.ValueOf(&one).Elem())
+			if _, twice := out[one.Name]; twice && len(d.faults) == told {
+				d.fault("argument %q has the name %q, which stands before it; send it once", at, one.Name)
+			}
+			out[one.Name] = one.Value
+			return len(d.faults) < mostFaults
+		})
+	default:
+		d.wrong(path, raw, "an array of {name, value}, or an object")
+	}
+	v.Set(reflect.ValueOf(out))
+}
+
+// pair is a member of a map, as the schema has it.
+type pair struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // whole is a JSON number without a fraction: 3, and also 3.0 and 3e2, which

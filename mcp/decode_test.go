@@ -3,12 +3,15 @@ package mcp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"belljar.dev/internal/golden"
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 )
 
 // badCalls are calls whose arguments the agent must mend. What it is told is
@@ -30,11 +33,20 @@ var badCalls = []struct{ name, tool, args string }{
 	{"number out of range", "echo", `{"text":"a","times":1e30}`},
 	{"string for a truth value", "echo", `{"text":"a","loud":"yes"}`},
 	{"null for a string", "echo", `{"text":null}`},
-	{"null for an optional number", "echo", `{"text":"a","times":null}`},
 	{"object for a string", "echo", `{"text":{"a":1}}`},
 	{"string for an array", "echo", `{"text":"a","tags":"x"}`},
 	{"number in an array of strings", "echo", `{"text":"a","tags":["x",7]}`},
-	{"array for a map", "echo", `{"text":"a","env":["A=1"]}`},
+	{"texts for names and values", "echo", `{"text":"a","env":["A=1"]}`},
+	{"text for names and values", "echo", `{"text":"a","env":"A=1"}`},
+	{"a name twice", "echo", `{"text":"a","env":[{"name":"A","value":"1"},{"name":"B","value":"2"},{"name":"\u0041","value":"3"}]}`},
+	{"a name twice in an object", "echo", `{"text":"a","env":{"A":"1","\u0041":"3"}}`},
+	{"both forms", "echo", `{"text":"a","env":{"A":"1"},"env":[{"name":"A","value":"2"}]}`},
+	{"a name without a value", "echo", `{"text":"a","env":[{"name":"A"}]}`},
+	{"a value that is null", "echo", `{"text":"a","env":[{"name":"A","value":null}]}`},
+	{"a number as a value", "echo", `{"text":"a","env":[{"name":"A","value":1}]}`},
+	{"a name with more than a value", "echo", `{"text":"a","env":[{"name":"A","value":"1","export":true}]}`},
+	{"null among names and values", "echo", `{"text":"a","env":[null]}`},
+	{"null in a map of strings", "echo", `{"text":"a","env":{"A":null}}`},
 	{"number in a map of strings", "echo", `{"text":"a","env":{"A":1}}`},
 	{"nested: missing", "echo", `{"text":"a","nested":{}}`},
 	{"nested: unknown", "echo", `{"text":"a","nested":{"depth":1,"height":2}}`},
@@ -102,12 +114,71 @@ func TestDecodeTakesWhatIsMeant(t *testing.T) {
 	}
 }
 
+// facts is a gate that keeps what it was shown.
+type facts struct{ seen policies.Facts }
+
+func (g *facts) Decide(f policies.Facts) policies.Decision {
+	g.seen = f
+	return policies.Decision{Verdict: policies.Allow}
+}
+
+// TestFormsOfArguments: however a client writes arguments, as names and values or an
+// object and with null for what it leaves out, the policy and the tool see the same.
+func TestFormsOfArguments(t *testing.T) {
+	const want = `{"env":{"A":"1","a":"","B=":"\u0000"},"nested":{"depth":2},"text":"a"}`
+	for _, args := range []string{
+		`{"text":"a","nested":{"depth":2},"env":{"A":"1","a":"","B=":"\u0000"}}`,
+		`{"text":"a","nested":{"depth":2},"env":[{"name":"A","value":"1"},{"value":"","name":"a"},{"name":"B=","value":"\u0000"}]}`,
+		`{"env":[{"name":"B=","value":"\u0000"},{"name":"\u0041","value":"1"},{"name":"a","value":""}],"nested":{"depth":2},"text":"a",
+			"times":null,"loud":null,"rate":null,"tags":null,"on_error":null}`,
+	} {
+		g := &facts{}
+		ty := newToy(t, func(c *mcp.Config) { c.Gate = g })
+		var seen echoInput
+		mcp.AddTool(ty.Server, mcp.Tool{Name: "look"}, func(_ context.Context, _ mcp.Call, in echoInput) (*mcp.Result, error) {
+			seen = in
+			return mcp.Text("ok"), nil
+		})
+		session, err := ty.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := ty.Call(t.Context(), session, "look", []byte(args)); err != nil || r.IsError {
+			t.Fatalf("Call: %+v, %v", r, err)
+		}
+		session.Close()
+		for who, value := range map[string]any{"the policy": g.seen.Args, "the tool": seen} {
+			got, err := json.Marshal(value)
+			var one, other any
+			if err = errors.Join(err, json.Unmarshal(got, &one), json.Unmarshal([]byte(want), &other)); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(one, other) {
+				t.Errorf("%s\n%s sees %s, want %s", args, who, got, want)
+			}
+		}
+	}
+	// None of them is a map without names.
+	g := &facts{}
+	ty := newToy(t, func(c *mcp.Config) { c.Gate = g })
+	session, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for _, args := range []string{`{"text":"a"}`, `{"text":"a","env":null,"nested":null}`} {
+		if r, err := ty.Call(t.Context(), session, "echo", []byte(args)); err != nil || r.IsError || len(g.seen.Args) != 1 {
+			t.Errorf("%s: got %+v, %v, the policy saw %v", args, r, err, g.seen.Args)
+		}
+	}
+}
+
 func TestSchemas(t *testing.T) {
 	for _, info := range newToy(t).Tools() {
 		if info.Name != "echo" {
 			continue
 		}
-		want := `{"type":"object","properties":{"env":{"type":"object","additionalProperties":{"type":"string"}},"loud":{"type":"boolean"},` +
+		want := `{"type":"object","properties":{"env":{"type":"array","items":{"type":"object","properties":{"name":{"type":"string"},"value":{"type":"string"}},"required":["name","value"],"additionalProperties":false}},"loud":{"type":"boolean"},` +
 			`"nested":{"type":"object","properties":{"depth":{"type":"integer"}},"required":["depth"],"additionalProperties":false},` +
 			`"on_error":{"type":"string"},"rate":{"type":"number"},"tags":{"type":"array","items":{"type":"string"}},` +
 			`"text":{"type":"string","description":"what to say"},"times":{"type":"integer","description":"how often"}},` +

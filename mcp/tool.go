@@ -174,6 +174,9 @@ func describe(t Tool, in reflect.Type) (ToolInfo, error) {
 	if err != nil {
 		return info, fmt.Errorf("input type: %w", err)
 	}
+	if err := pairs(schema); err != nil {
+		return info, fmt.Errorf("input type: %w", err)
+	}
 	if schema.Properties == nil {
 		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
 	}
@@ -203,6 +206,30 @@ func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
 	}
 	withoutNull(schema)
 	return schema, nil
+}
+
+// pairs makes the maps of an input schema arrays of names and values: strict modes
+// take no object whose members are not known. The object is taken as well, and is what
+// policies, people and logs see.
+func pairs(s *jsonschema.Schema) error {
+	for name, p := range s.Properties {
+		if p.Type == "object" && p.Properties == nil {
+			if p.AdditionalProperties == nil || p.AdditionalProperties.Type != "string" {
+				return fmt.Errorf("member %s: a map must have texts", name)
+			}
+			items, err := schemaOf(reflect.TypeFor[pair]())
+			if err != nil {
+				return err
+			}
+			p.Type, p.Items, p.AdditionalProperties = "array", items, nil
+		} else if err := pairs(p); err != nil {
+			return err
+		}
+	}
+	if s.Items != nil {
+		return pairs(s.Items)
+	}
+	return nil
 }
 
 // outline is what clients are told of results: the members and their types, but

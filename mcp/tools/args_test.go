@@ -19,7 +19,10 @@ func TestConditionsKnowArguments(t *testing.T) {
 	Add(s, Backends{})
 	for _, info := range s.Tools() {
 		var schema struct {
-			Properties map[string]struct{ Type string }
+			Properties map[string]struct {
+				Type  string
+				Items struct{ Type string }
+			}
 		}
 		if err := json.Unmarshal(info.InputSchema, &schema); err != nil {
 			t.Fatal(err)
@@ -29,9 +32,13 @@ func TestConditionsKnowArguments(t *testing.T) {
 			t.Errorf("%s: its arguments do not stand in toolArgs of policies/args.go", info.Name)
 			continue
 		}
-		types := map[string]cond.Type{"string": cond.Text, "integer": cond.Int, "boolean": cond.Bool, "object": cond.Named, "array": cond.Texts}
+		types := map[string]cond.Type{"string": cond.Text, "integer": cond.Int, "boolean": cond.Bool, "array": cond.Texts}
 		for name, p := range schema.Properties {
-			if got, ok := known[name]; !ok || got != types[p.Type] {
+			want := types[p.Type]
+			if p.Items.Type == "object" {
+				want = cond.Named // names and values, which conditions see as a map
+			}
+			if got, ok := known[name]; !ok || got != want {
 				t.Errorf("%s: argument %s, of type %q, does not stand in toolArgs of policies/args.go or has another type there", info.Name, name, p.Type)
 			}
 		}

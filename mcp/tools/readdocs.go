@@ -133,6 +133,9 @@ func allowedHeaders(got map[string]string, may []string) (map[string]string, err
 		case len(value) > docsHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f }):
 			return nil, fmt.Errorf("headers: the value of %s is longer than %d bytes or holds more than plain characters", canonical, docsHeader)
 		}
+		if _, twice := all[canonical]; twice {
+			return nil, fmt.Errorf("headers: %s stands twice, in different case; send it once", canonical)
+		}
 		all[canonical] = value
 	}
 	return all, nil
