@@ -36,6 +36,7 @@ type Approval struct {
 	Note    string        // what they said besides
 	Scope   string        // what the yes is for
 	Left    time.Duration // until no answer is a no
+	Command string        // by which a person says yes in a terminal; empty for none
 	Waited  time.Duration
 }
 
@@ -176,7 +177,7 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 	case ApprovalApproved, ApprovalUsed: // by an equal call that waited beside this one; then Use says so
 		return &a, nil, nil
 	case ApprovalPending:
-		r = d.Waits(id, policies.Question{ID: a.ID, Asked: ways, Expires: a.Left})
+		r = d.Waits(id, policies.Question{ID: a.ID, Asked: ways, Expires: a.Left, Command: a.Command})
 	default:
 		r = d.Declined(id, policies.Answer{ID: a.ID, By: a.By, Note: a.Note, Revoked: a.State == ApprovalRevoked, Itself: a.Via == ViaClientItself, Waited: a.Waited})
 	}

@@ -107,6 +107,16 @@ type Question struct {
 	ID      string        // of the approval
 	Asked   []string      // the ways on which people are asked, as "command line"
 	Expires time.Duration // until no answer is a no
+	Command string        // by which a person says yes in a terminal; empty for none
+}
+
+// ByCommand is a line that says how a person answers in a terminal; empty where
+// there is no such way. An agent passes it on.
+func ByCommand(command string) string {
+	if command == "" {
+		return ""
+	}
+	return fmt.Sprintf("Tell the person you work for to type `%s` in a terminal, or no in place of yes to refuse.\n", command)
 }
 
 // Waits is what an agent is told of a call about which a person is asked: that
@@ -122,6 +132,7 @@ func (d Decision) Waits(callID string, q Question) Refusal {
 	}
 	fmt.Fprintf(&b, " Expires in %s.\n", Spoken(q.Expires))
 	d.part(&b)
+	b.WriteString(ByCommand(q.Command))
 	fmt.Fprintf(&b, "Why: %s\n%s Once it is approved, the same call runs when it is repeated.%s", r.Reason, r.Instead, byCall(callID))
 	r.text = b.String()
 	return r

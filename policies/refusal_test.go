@@ -89,7 +89,7 @@ func TestRefusalTexts(t *testing.T) {
 		"blocked-profiled": policies.Block{What: "look-up of x.example", Host: true, Profile: "dev", Instead: "Allowed here: api.github.com."}.Refusal(),
 		"blocked-exec":     p.Decide(bash("git push --force origin main")).Stopped(3),
 		"blocked-exec-ask": p.Decide(bash("git push origin feature")).Stopped(1),
-		"waiting":          push.Waits("c-81f4", policies.Question{ID: "ap-7q2x", Asked: []string{"command line", "webhook"}, Expires: minutes}),
+		"waiting":          push.Waits("c-81f4", policies.Question{ID: "ap-7q2x", Asked: []string{"command line", "webhook"}, Expires: minutes, Command: "belljar approve yes ap-7q2x"}),
 		"waiting-short":    policies.Decision{Verdict: policies.Ask, Rule: "publish"}.Waits("", policies.Question{ID: "ap-7q2x", Expires: 50 * time.Second}),
 		"declined":         push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000"}),
 		"declined-note":    push.Declined("c-81f4", policies.Answer{ID: "ap-7q2x", By: "uid 1000", Note: "not before\nthe \u202erelease"}),

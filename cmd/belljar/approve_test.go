@@ -103,7 +103,11 @@ func (a *asking) waits(t *testing.T, command string) string {
 	if !strings.HasPrefix(r.text(), "WAITING for approval ap-") || r.StructuredContent.Refusal.ApprovalID == "" {
 		t.Fatalf("%s: answered %+v, want it to wait", command, r)
 	}
-	return r.StructuredContent.Refusal.ApprovalID
+	id := r.StructuredContent.Refusal.ApprovalID
+	if command := "`belljar approve yes " + id; !strings.Contains(r.text(), command) {
+		t.Errorf("%s: answered %q, want the command %s", command, r.text(), command)
+	}
+	return id
 }
 
 // approve runs belljar approve.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,11 @@ type approver struct {
 	place string // the workspace
 	// questions are those of agents, which the same ways answer.
 	questions *question.Desk
+	// asked is told of a new question of an agent; nil is nobody. It must not block.
+	asked func(question.Asked)
+	// state is what the commands that answer need as --state; empty where they find
+	// this server by themselves.
+	state string
 
 	mu    sync.Mutex
 	ways  []string               // guarded by mu: that are open
@@ -36,7 +42,10 @@ type approver struct {
 // question.
 func (w *works) openApprover() (*approver, error) {
 	a := &approver{gate: w.gate, place: w.workspace, questions: question.New(w.store, w.workspace, nil)}
-	var err error
+	usual, err := findState("")
+	if err != nil || usual != w.state {
+		a.state = w.state
+	}
 	a.desk, err = approval.New(approval.Config{
 		Store: w.store, Place: w.workspace, Event: func(e approval.Event) {
 			w.audit.approval(e)
@@ -91,7 +100,7 @@ func (a *approver) Ways(tenant string) (ways []string, may bool) {
 // Ask puts a question.
 func (a *approver) Ask(ctx context.Context, q mcp.Question) (mcp.Approval, error) {
 	got, asked, err := a.desk.Ask(ctx, request(q))
-	out := told(got)
+	out := a.told(got)
 	out.New = asked
 	return out, err
 }
@@ -99,7 +108,27 @@ func (a *approver) Ask(ctx context.Context, q mcp.Question) (mcp.Approval, error
 // Wait waits for its answer.
 func (a *approver) Wait(ctx context.Context, id string, most time.Duration) (mcp.Approval, error) {
 	got, err := a.desk.Wait(ctx, id, most)
-	return told(got), err
+	return a.told(got), err
+}
+
+// command is how a person answers in a terminal; empty where that is not open.
+func (a *approver) command(text string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case !slices.Contains(a.ways, wayCommand):
+		return ""
+	case a.state != "": // an agent is not told where the server keeps what outlives it
+		return text + " --state DIR"
+	}
+	return text
+}
+
+// told is what a call has to know of an approval.
+func (a *approver) told(got approval.Approval) mcp.Approval {
+	out := told(got)
+	out.Command = a.command("belljar approve yes " + got.ID)
+	return out
 }
 
 // Use takes a yes.
@@ -125,7 +154,7 @@ func request(q mcp.Question) approval.Request {
 	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision, Commands: q.Commands}
 }
 
-// told is what a call has to know of an approval.
+// told is the approval itself.
 func told(a approval.Approval) mcp.Approval {
 	out := mcp.Approval{
 		ID: a.ID, Tenant: a.Tenant, State: string(a.State), Tool: a.Tool, Rule: a.Rule, Shown: a.Shown.Lines(), By: a.By, Via: a.Via, Note: a.Note, Scope: string(a.Scope),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,19 @@ func (a asker) Ways(tenant string) (ways []string, may bool) {
 	ways, may = a.approver.Ways(tenant)
 	return slices.DeleteFunc(ways, func(way string) bool { return way != wayCommand }), may
 }
+
+// Ask puts a question.
+func (a asker) Ask(ctx context.Context, tenant, session string, s question.Sheet) (question.Asked, error) {
+	got, err := a.Desk.Ask(ctx, tenant, session, s)
+	if err == nil && got.New && a.approver.asked != nil {
+		a.approver.asked(got)
+	}
+	return got, err
+}
+
+// Command is how a person answers a question in a terminal; empty where that is not
+// open.
+func (a asker) Command(id string) string { return a.approver.command("belljar ask answer " + id) }
 
 // Channel is what the policy says of these ways.
 func (a asker) Channel() policies.Channel { return a.approver.gate.now.Load().Channel() }

@@ -35,11 +35,12 @@ const serveName = "serve"
 
 func serveCommand() *cobra.Command {
 	var (
-		s      = setup{command: serveName}
-		addr   string
-		flow   workflow
-		hooked hooking
-		watch  bool
+		s        = setup{command: serveName}
+		addr     string
+		flow     workflow
+		hooked   hooking
+		announce announcing
+		watch    bool
 	)
 	c := &cobra.Command{
 		Use:   "serve",
@@ -108,6 +109,8 @@ server starts, can be connected to, reads the policy again and stops.
 				return err
 			}
 			defer told.close()
+			said := announce.open(w.approver, c.ErrOrStderr())
+			defer said.close()
 			if err := w.openFlow(ctx, &flow); err != nil {
 				return failure(err)
 			}
@@ -145,6 +148,7 @@ server starts, can be connected to, reads the policy again and stops.
 	s.callsFlag(c)
 	s.tenantFlag(c)
 	hooked.flags(c)
+	announce.flags(c)
 	flow.flags(c)
 	s.logs.flags(c)
 	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")

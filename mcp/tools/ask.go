@@ -19,6 +19,9 @@ type Questions interface {
 	// Ways are those on which people can be asked besides the client; may is
 	// false where nobody may answer for the tenant.
 	Ways(tenant string) (ways []string, may bool)
+	// Command is how a person answers in a terminal, to which one answer to each
+	// question may be added; empty where that is not open.
+	Command(id string) string
 	// Channel is what the policy says of these ways.
 	Channel() policies.Channel
 	Ask(ctx context.Context, tenant, session string, s question.Sheet) (question.Asked, error)
@@ -112,7 +115,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 			ways = append([]string{"the client"}, ways...)
 		}
 	}
-	res := answered(a, ways)
+	res := answered(a, ways, desk.Command(a.ID))
 	if a.State != question.Waiting {
 		// Until then the same call is given the answer again: it costs a person's time.
 		res.Receipts = []mcp.Receipt{func(ctx context.Context, received bool) {
@@ -156,7 +159,7 @@ func notAsked(s question.Sheet, why string) *mcp.Result {
 }
 
 // answered is what became of a question.
-func answered(a question.Asked, ways []string) *mcp.Result {
+func answered(a question.Asked, ways []string, command string) *mcp.Result {
 	out := askOutput{Answers: []askAnswer{}, ByID: map[string]string{}, Outcome: string(a.State), ID: a.ID, By: a.By, Note: a.Note}
 	unanswered := map[question.State]string{question.Accepted: "skipped", question.Declined: "skipped", question.Dismissed: "dismissed", question.TimedOut: "timeout"}[a.State]
 	var t text
@@ -174,6 +177,9 @@ func answered(a question.Asked, ways []string) *mcp.Result {
 		t.line("Nobody answered %s in time. Go on with what you recommend where that does no harm, and say so.", questions(n))
 	case a.State == question.Waiting:
 		t.line("WAITING for the answer to %s. Asked: %s. It waits for %s more.", a.ID, strings.Join(ways, ", "), policies.Spoken(max(0, time.Until(a.Expires))))
+		if command != "" {
+			t.line("Tell the person you work for to type `%s` in a terminal, which shows it and takes the answer.", command)
+		}
 		t.line("Go on with other work; the same call again goes on waiting, and gets the answer.")
 	}
 	for _, q := range a.Sheet.Questions {

@@ -32,6 +32,13 @@ type desk struct {
 
 func (d *desk) Channel() policies.Channel { return d.channel }
 
+func (d *desk) Command(id string) string {
+	if slices.Contains(d.ways, "command line") {
+		return "belljar ask answer " + id
+	}
+	return ""
+}
+
 func (d *desk) Ways(string) ([]string, bool) { return d.ways, d.may }
 
 // nod is an Approver whose person says the same to everything.
@@ -44,11 +51,11 @@ func (*nod) Ways(string) ([]string, bool) { return []string{"command line"}, tru
 
 func (n *nod) Ask(_ context.Context, q mcp.Question) (mcp.Approval, error) {
 	n.asked = append(n.asked, q)
-	return mcp.Approval{ID: "ap-1", State: n.state, Rule: q.Decision.Rule, Note: n.note, By: "me", Left: 10 * time.Minute}, nil
+	return mcp.Approval{ID: "ap-1", State: n.state, Rule: q.Decision.Rule, Note: n.note, By: "me", Left: 10 * time.Minute, Command: "belljar approve yes ap-1"}, nil
 }
 
 func (n *nod) Wait(context.Context, string, time.Duration) (mcp.Approval, error) {
-	return mcp.Approval{ID: "ap-1", State: n.state, Rule: "plan-mode", Note: n.note, Left: 10 * time.Minute}, nil
+	return mcp.Approval{ID: "ap-1", State: n.state, Rule: "plan-mode", Note: n.note, Left: 10 * time.Minute, Command: "belljar approve yes ap-1"}, nil
 }
 func (*nod) Use(context.Context, mcp.Question, string) (bool, error) { return true, nil }
 func (*nod) Answer(context.Context, string, mcp.ClientAnswer) error  { return nil }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"belljar.dev/internal/printable"
+	"belljar.dev/policies/approval"
+	"belljar.dev/question"
+)
+
+// Bounds of announcements. An agent can ask as often as it likes, and nobody may
+// read what stands on standard error.
+const (
+	announceQueue = 16              // lines that wait to be written; a further one is not
+	announceBurst = 10              // lines at once
+	announceEvery = 6 * time.Second // and one in so long
+	announceEnd   = time.Second     // that close waits for a reader
+)
+
+// announcing is the flag that says whether questions are announced.
+type announcing struct{ on bool }
+
+func (a *announcing) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&a.on, "announce", true, "say on standard error, once, that a question waits for a person")
+}
+
+// announcer says on standard error that a person is asked, and how they answer: a
+// client shows its agent that a call waits, and its person perhaps nothing.
+type announcer struct {
+	state string // what the commands need behind them
+	out   *printable.Writer
+	lines chan string
+	over  chan struct{} // closed when the writing goroutine has ended
+
+	mu     sync.Mutex
+	left   int       // guarded by mu: lines that may be said at once
+	filled time.Time // guarded by mu: when left grew last
+	unsaid int       // guarded by mu: since the last line
+	closed bool      // guarded by mu
+}
+
+// open begins to announce the questions of an approver. The caller closes what it
+// returns; nil, which announces nothing, where the flag is off.
+func (a announcing) open(to *approver, errs io.Writer) *announcer {
+	if !a.on {
+		return nil
+	}
+	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), left: announceBurst, filled: time.Now()}
+	if to.state != "" {
+		n.state = " --state " + quote([]string{to.state})
+	}
+	go func() {
+		defer close(n.over)
+		for line := range n.lines {
+			if _, err := io.WriteString(n.out, line); err != nil || n.out.Flush() != nil {
+				return // nobody reads it any more; what waits is bounded
+			}
+		}
+	}()
+	to.tell(n.approval)
+	to.asked = n.question
+	return n
+}
+
+// close says what waits, and waits a moment for whoever reads it.
+func (n *announcer) close() {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	n.closed = true
+	close(n.lines)
+	n.mu.Unlock()
+	wait := time.NewTimer(announceEnd)
+	defer wait.Stop()
+	select {
+	case <-n.over:
+	case <-wait.C:
+	}
+}
+
+// approval announces a call that waits.
+func (n *announcer) approval(e approval.Event) {
+	if e.Kind != "asked" {
+		return
+	}
+	a := e.Approval
+	n.say(time.Now(), fmt.Sprintf("a call of %s waits for a person (rule %s). `belljar approve show %s%s` shows it, and `belljar approve yes %s%s` or the same with no answers.", a.Tool, a.Rule, a.ID, n.state, a.ID, n.state))
+}
+
+// question announces a question of an agent.
+func (n *announcer) question(q question.Asked) {
+	n.say(time.Now(), fmt.Sprintf("an agent asks a person something. `belljar ask answer %s%s` shows it and takes the answer.", q.ID, n.state))
+}
+
+// say writes a line, if there is room for it. It does not block.
+func (n *announcer) say(now time.Time, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if more := int(now.Sub(n.filled) / announceEvery); more > 0 {
+		n.left, n.filled = min(announceBurst, n.left+more), n.filled.Add(time.Duration(more)*announceEvery)
+	}
+	if n.closed || n.left == 0 {
+		n.unsaid++
+		return
+	}
+	if n.unsaid > 0 {
+		text += fmt.Sprintf(" %d more were not announced: `belljar approve list` and `belljar ask list` have all.", n.unsaid)
+	}
+	select {
+	case n.lines <- "belljar: " + strings.ReplaceAll(text, "\n", " ") + "\n":
+		n.left, n.unsaid = n.left-1, 0
+	default:
+		n.unsaid++
+	}
+}
