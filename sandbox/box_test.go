@@ -153,7 +153,7 @@ func TestManyLastDirectories(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer j.Kill(0)
+		t.Cleanup(func() { j.Kill(0) })
 		jobs = append(jobs, j)
 	}
 	feeder, err := b.Start(t.Context(), sandbox.Cmd{
