@@ -99,16 +99,17 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 	return c
 }
 
-// pointless refuses a call that has no effect beyond a session that ends with it.
+// pointless refuses a call whose only effect is on a session that ends with it.
 func pointless(tool string, arguments json.RawMessage) error {
 	var in struct {
 		Action any `json:"action"`
 	}
-	if tool != "PlanMode" || json.Unmarshal(arguments, &in) != nil || in.Action != "enter" {
-		return nil
+	// The tool says what is wrong with arguments of another form.
+	if err := json.Unmarshal(arguments, &in); tool == "PlanMode" && err == nil && in.Action == "enter" {
+		return usage("call PlanMode: plan mode belongs to a session, and that of this call ends at once, so nothing was done; " +
+			"`belljar call --policy readonly` makes a call that changes nothing, and a client of `belljar serve` can plan")
 	}
-	return usage("call PlanMode: plan mode belongs to a session, and that of this call ends at once, so nothing was done; " +
-		"`belljar call --policy readonly` makes a call that changes nothing, and a client of `belljar serve` can plan")
+	return nil
 }
 
 // endKept bounds the wait for the end of a task to be on the disk.

@@ -41,7 +41,7 @@ func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// title is a command's name without that of the program, as errors begin.
+// title is a command's name without that of the program: errors begin with it.
 func title(c *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
 }
@@ -99,20 +99,18 @@ func (e *lacking) Error() string { return "want " + e.want }
 
 // checked has the number of a command's arguments checked by its usage line, in
 // words that name what is missing. own is the command's check, which may say
-// more; nil is none.
+// more, or nil.
 func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		var err error
 		if own != nil {
 			err = own(c, args)
 		}
-		var want *lacking
-		var ours *statusError
-		if errors.As(err, &ours) {
+		if _, ours := errors.AsType[*statusError](err); ours {
 			return err
 		}
 		more := ""
-		if errors.As(err, &want) {
+		if want, says := errors.AsType[*lacking](err); says {
 			more = ": " + want.Error()
 		}
 		need, most := 0, 0

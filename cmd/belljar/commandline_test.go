@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"belljar.dev/internal/testenv"
 )
 
 // everyCommand is every command that is shown, with the words that name it.
@@ -135,11 +136,9 @@ func TestArgumentsOfEveryCommand(t *testing.T) {
 // A name of a command, subcommand or flag that was mistyped by a letter is
 // answered with the one that is meant, or another as near.
 func TestNearMisses(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	n, rnd := testenv.Cases(t, 60)
 	all := everyCommand(t)
-	for range 300 {
+	for range n {
 		c := all[rnd.IntN(len(all))]
 		args, known := words(c), []string{}
 		dashes := ""
@@ -205,12 +204,31 @@ func TestClosedPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := [][]string{
-		{"--version"}, {"version"}, {"version", "--json"}, {"completion", "bash"},
-		{"policy", "schema"}, {"policy", "list"}, {"policy", "list", "--json"}, {"policy", "show", "default"}, {"policy", "check", "default"},
-		{"policy", "test", "default"}, {"policy", "lint", "default"}, {"policy", "score", "default"}, {"policy", "score", "default", "--json"},
-		{"policy", "explain", "default", "ls"}, {"policy", "explain", "default", "ls", "--json"},
-		{"search", "engines"}, {"search", "engines", "--json"}, {"ps"}, {"ps", "--json"}, {"ports"}, {"image", "list", "--json"}, {"workspace", "list", "--json"},
-		{"read", "--html", file}, {"read", "--html", file, "--json"}, {"hook", "init", filepath.Join(dir, "hooks")},
+		{"--version"},
+		{"version"},
+		{"version", "--json"},
+		{"completion", "bash"},
+		{"policy", "schema"},
+		{"policy", "list"},
+		{"policy", "list", "--json"},
+		{"policy", "show", "default"},
+		{"policy", "check", "default"},
+		{"policy", "test", "default"},
+		{"policy", "lint", "default"},
+		{"policy", "score", "default"},
+		{"policy", "score", "default", "--json"},
+		{"policy", "explain", "default", "ls"},
+		{"policy", "explain", "default", "ls", "--json"},
+		{"search", "engines"},
+		{"search", "engines", "--json"},
+		{"ps"},
+		{"ps", "--json"},
+		{"ports"},
+		{"image", "list", "--json"},
+		{"workspace", "list", "--json"},
+		{"read", "--html", file},
+		{"read", "--html", file, "--json"},
+		{"hook", "init", filepath.Join(dir, "hooks")},
 	}
 	for _, c := range everyCommand(t) {
 		lines = append(lines, append(words(c), "--help"))

@@ -111,7 +111,7 @@ func offered(c *cobra.Command, args []string, begun string, find values) (some [
 // the shell may go on with names of files.
 func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirective) {
 	const files, folders, neither = cobra.ShellCompDirectiveDefault, cobra.ShellCompDirectiveFilterDirs, cobra.ShellCompDirectiveNoFileComp
-	group := strings.SplitN(title(c), " ", 2)[0]
+	group, _, _ := strings.Cut(title(c), " ")
 	switch flag {
 	case "policy":
 		return bundledPolicies, files

@@ -30,7 +30,7 @@ func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
 		Short: "show the help of a command",
-		Long:  "help shows the help of a command, as `belljar COMMAND --help` does.\n" + exitHelp,
+		Long:  "help shows the help of a command, the same that `belljar COMMAND --help` shows.\n" + exitHelp,
 		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			of, err := commandNamed(c.Root(), args)
 			if err != nil {

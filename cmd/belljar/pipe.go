@@ -30,9 +30,9 @@ func (p *pipe) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// ownsOutput reports whether arguments are those of a command for which a closed
-// pipe is no end: to `serve` it is a client that leaves, and of `run` it is the
-// command in the box that is told.
+// ownsOutput reports whether arguments are those of a command that goes on after
+// a closed pipe: to `serve` it means that a client leaves, and `run` has the
+// command in the box notice it.
 func ownsOutput(root *cobra.Command, args []string) bool {
 	c, _, err := root.Find(args)
 	return err == nil && slices.Contains([]string{serveName, "run"}, c.Name())

@@ -15,8 +15,8 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// columns is the width of the terminal that w is; 0 where it is none, and lines
-// may be as long as they are. COLUMNS says another width than the terminal.
+// columns is the width of the terminal that w is; 0 where w is a file or a pipe,
+// whose lines may have any length. COLUMNS says another width than the terminal.
 func columns(w io.Writer) int {
 	f, ok := printable.Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -56,8 +56,8 @@ func (t *tableWriter) Flush() error {
 	return err
 }
 
-// laidOut is rows with their columns below each other, as text/tabwriter has them;
-// where they need more than width, which zero does not bound, in at most that many
+// laidOut is rows with their columns below each other, in the form of
+// text/tabwriter; where they need more than width, which zero does not bound, in at most that many
 // characters, as far as their words allow it.
 func laidOut(text string, width int) string {
 	var whole strings.Builder
@@ -73,7 +73,7 @@ func laidOut(text string, width int) string {
 			block.WriteString(line)
 			continue
 		}
-		// What is no row ends a table.
+		// A line without columns ends a table.
 		b.WriteString(squeezed(block.String(), width))
 		block.Reset()
 		b.WriteString(hang("", line, 0, width))
@@ -117,18 +117,18 @@ func squeezed(text string, width int) string {
 			height = max(height, len(cells[i]))
 		}
 		for n := range height {
-			line := ""
+			var line strings.Builder
 			for i := range cells {
 				part := ""
 				if n < len(cells[i]) {
 					part = cells[i][n]
 				}
-				line += part
+				line.WriteString(part)
 				if i < len(cells)-1 {
-					line += strings.Repeat(" ", max(0, wide[i]-utf8.RuneCountInString(part))+tableGap)
+					line.WriteString(strings.Repeat(" ", max(0, wide[i]-utf8.RuneCountInString(part))+tableGap))
 				}
 			}
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 		}
 	}
 	return b.String()

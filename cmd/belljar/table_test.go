@@ -2,20 +2,18 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
+
+	"belljar.dev/internal/testenv"
 )
 
 // The rows of a table are as wide as the terminal at most where the words allow
 // it; no word is broken, and none is lost. A terminal that has room, and no
 // terminal, change nothing.
 func TestTableProperty(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	for range 500 {
+	n, rnd := testenv.Cases(t, 100)
+	for range n {
 		columns := 1 + rnd.IntN(5)
 		var text strings.Builder
 		var all []string

@@ -193,7 +193,7 @@ func workspaceDiffCommand() *cobra.Command {
 		Short: "show what a set changed",
 		Long: `diff lists what a set changed of its directory: A added, M modified, D deleted,
 m mode, a attributes, t time of change only. A PATH is a file, a directory or a
-pattern as src/**/*.go. With -u the changes are shown as git diff shows them.
+pattern such as src/**/*.go. With -u the changes are shown as git diff shows them.
 Both end with a digest of what they show; apply --as takes just that.
 ` + exitHelp,
 		Args: atLeastOne("a set, which `belljar workspace list` shows, and the paths to compare if not all"),

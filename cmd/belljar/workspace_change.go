@@ -22,7 +22,7 @@ func workspaceApplyCommand() *cobra.Command {
 		Short: "take the changes of a set over into its directory",
 		Long: `apply makes the directory what the set made of it, file by file: a crash leaves
 each as it was or as it is to be, and apply run again does the rest. A PATH is a
-file, a directory or a pattern as src/**/*.go; without one all is applied, and
+file, a directory or a pattern such as src/**/*.go; without one all is applied, and
 the set begins anew.
 
 With --as and the digest that diff ended with, just what that showed is applied,
@@ -30,7 +30,7 @@ and nothing where the set is another now. While a box works in the set one of
 --as and --live is needed.
 
 Where the directory changed as well since the set was made, nothing is applied.
-Protected paths, as git's hooks and configuration and the settings of editors and
+Protected paths, such as git's hooks and configuration and the settings of editors and
 agents, stay in the set; docs/protected-paths.md names them.
 ` + exitHelp,
 		Args: atLeastOne("a set, which `belljar workspace list` shows, and the paths to apply if not all"),
