@@ -14,7 +14,7 @@ import (
 var ErrShutdown = errors.New("the server is shutting down")
 
 // ErrEnded is in its place where Server.End has ended the session.
-var ErrEnded = errors.New("whoever runs this server has ended this session, with its box and its background tasks")
+var ErrEnded = errors.New("the operator of this server has ended this session, with its box and its background tasks")
 
 // era is which half of the protocol's history a request belongs to.
 type era int

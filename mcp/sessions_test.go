@@ -88,7 +88,7 @@ func TestEndSessions(t *testing.T) {
 		if len(ended) != 1 || ended[0].ID != one || ended[0].Client != "one" {
 			t.Errorf("ended: %+v", ended)
 		}
-		if w := <-answer; !strings.Contains(w.Body.String(), "was ended: whoever runs this server has ended this session, with its box and its background tasks: for a reason") {
+		if w := <-answer; !strings.Contains(w.Body.String(), "was ended: the operator of this server has ended this session, with its box and its background tasks: for a reason") {
 			t.Errorf("the call gets %d %s", w.Code, w.Body)
 		}
 		synctest.Wait()

@@ -130,11 +130,11 @@ func (o *operations) end(chosen func(mcp.SessionInfo) bool, by, note string) []s
 
 // endGone ends the sessions of tenants that a policy does not name any more: nobody
 // is left who could reach them, or all of their calls would be refused.
-func (o *operations) endGone(p *policies.Policy, http bool) {
+func (o *operations) endGone(p *policies.Policy, byToken bool) {
 	named := len(p.Tenants()) > 0
 	gone := func(s mcp.SessionInfo) bool {
 		_, known := p.Tenant(s.Tenant)
-		return !known && (s.Tenant != localTenant || http && named)
+		return !known && (s.Tenant != localTenant || byToken && named)
 	}
 	o.end(gone, "the policy, which does not name the tenant any more", "the policy does not name its tenant any more")
 }

@@ -52,7 +52,7 @@ the policy.
 	o.list(list)
 	o.list(end)
 	end.Flags().BoolVar(&o.all, "all", false, "all sessions of all your servers")
-	end.Flags().StringVar(&o.note, "note", "", "what the agent is told besides")
+	end.Flags().StringVar(&o.note, "note", "", "a text for the agent")
 	c.AddCommand(list, end)
 	return c
 }

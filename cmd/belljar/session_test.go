@@ -103,7 +103,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.says("! --all stands alone", "session", "end", "--all", "--tenant", "a")
 	o.says("! no session \"s-NONE\" is open", "session", "end", sessions[0].ID, "s-NONE")
 	o.says("task 1 of session "+sessions[0].ID+", tenant a: ended", "job", "end", "1", "--session", sessions[0].ID)
-	if text := o.tool(a, "ReadBgOutput", `{"task_id":1}`); !strings.Contains(text, "status=killed") || !strings.Contains(text, "whoever runs this server ended this task, with all it had started") {
+	if text := o.tool(a, "ReadBgOutput", `{"task_id":1}`); !strings.Contains(text, "status=killed") || !strings.Contains(text, "the operator of this server ended this task, with all it had started") {
 		t.Errorf("the agent reads %s", text)
 	}
 	if text := o.tool(a, "Bash", `{"command":"pgrep -c sleep"}`); strings.Contains(text, "exit=0") {
@@ -122,7 +122,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 		}
 	}
 	o.says("ended, with its box and its background tasks. The agent is told.", "session", "end", sessions[1].ID, "--note", "the disk is needed")
-	if text := <-told; !strings.Contains(text, "was ended: whoever runs this server has ended this session, with its box and its background tasks: the disk is needed") {
+	if text := <-told; !strings.Contains(text, "was ended: the operator of this server has ended this session, with its box and its background tasks: the disk is needed") {
 		t.Errorf("the call that ran gets %s", text)
 	}
 	if res, text := o.post(b, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); res.StatusCode != http.StatusNotFound || !strings.Contains(text, "the disk is needed; send initialize to begin another one") {
@@ -208,7 +208,7 @@ func TestOperatorEndsStdio(t *testing.T) {
 		t.Errorf("the session: %+v", sessions[0])
 	}
 	o.says("ended", "session", "end", sessions[0].ID)
-	if got := a.receive(t); !strings.Contains(string(got.Result), "whoever runs this server has ended this session") {
+	if got := a.receive(t); !strings.Contains(string(got.Result), "the operator of this server has ended this session") {
 		t.Errorf("the call that ran gets %s", got.Result)
 	}
 	if line, err := a.out.ReadString('\n'); err == nil {

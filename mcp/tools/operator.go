@@ -24,8 +24,8 @@ type JobInfo struct {
 	Started     time.Time `json:"started"`
 }
 
-// theOperator is how agents are told who ended a task.
-const theOperator = "whoever runs this server"
+// theOperator is the name that agents read for the person who ended a task.
+const theOperator = "the operator of this server"
 
 // Jobs are those that run in boxes of this server, the oldest first.
 func (o *Operator) Jobs() []JobInfo {
