@@ -54,7 +54,7 @@ type ClientAnswer struct {
 	Yes    bool
 	Scope  string
 	Note   string // what they said besides
-	Client string // name, which proves nothing
+	Client string // name and version, which prove nothing
 	Took   time.Duration
 	Itself bool // no person can have read the question in that time
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"runtime/debug"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -94,7 +95,7 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 		if json.Unmarshal(client, &who) != nil {
 			return false
 		}
-		c.input.client = who.Name
+		c.input.client = strings.TrimSpace(who.Name + " " + who.Version)
 	}
 	if bytes.Contains(capabilities, []byte(tasksExtension)) {
 		return false // its answer may be deferred

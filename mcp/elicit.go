@@ -54,7 +54,7 @@ func (s *Server) elicitor(c Call) *asker {
 		return &asker{session: session, input: in}
 	}
 	session.mu.Lock()
-	p, name := session.peer, session.client
+	p, name, version := session.peer, session.client, session.version
 	session.mu.Unlock()
 	if p == nil {
 		return nil
@@ -71,7 +71,7 @@ func (s *Server) elicitor(c Call) *asker {
 	if p.ignored >= maxIgnored {
 		return nil
 	}
-	return &asker{peer: p, session: session, client: name}
+	return &asker{peer: p, session: session, client: name, named: strings.TrimSpace(name + " " + version)}
 }
 
 // asker asks the client of a call.
@@ -79,6 +79,7 @@ type asker struct {
 	*peer   // nil in the modern era
 	session *Session
 	client  string
+	named   string // client, with its version
 	input   *input // nil in the legacy era
 }
 
@@ -140,6 +141,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 
 // take hands on what a client said.
 func (k *asker) take(ctx context.Context, o Offer, a FormAnswer) reply {
+	a.Trusted = k.session.server.cfg.TrustClients
 	err := o.Take(ctx, a)
 	log := k.session.server.cfg.Log.With("session", k.session.id, "question", o.ID)
 	switch {
@@ -202,7 +204,7 @@ func (k *asker) elicit(ctx context.Context, o Offer) reply {
 		}
 		return ignored
 	}
-	return k.take(context.WithoutCancel(ctx), o, FormAnswer{Action: res.Action, Content: res.Content, Client: k.client, Took: time.Since(asked)})
+	return k.take(context.WithoutCancel(ctx), o, FormAnswer{Action: res.Action, Content: res.Content, Client: k.named, Took: time.Since(asked)})
 }
 
 // offer is an approval as it is put to a client; elsewhere says that people can be
@@ -236,9 +238,10 @@ func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 			default:
 				return nil // dismissed: the question stays, for whoever else is asked
 			}
-			if said.Itself && !said.Yes && elsewhere {
+			if said.Itself && elsewhere {
 				return ErrItself
 			}
+			said.Yes = said.Yes && !said.Itself // a yes of nobody is none
 			return approver.Answer(ctx, a.ID, said)
 		},
 	}

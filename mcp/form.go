@@ -31,8 +31,9 @@ type Field struct {
 type FormAnswer struct {
 	Action  string         // "accept", "decline", or "cancel" for a form that was put away
 	Content map[string]any // of the fields, where it was accepted; whatever the client sent
-	Client  string         // name, which proves nothing
+	Client  string         // name and version, which prove nothing
 	Took    time.Duration  // from the question to the answer
+	Trusted bool           // the operator takes what clients say by themselves
 }
 
 // instant is less than a person takes to react to anything at all, let alone to
@@ -40,25 +41,22 @@ type FormAnswer struct {
 // declines in 7).
 const instant = 200 * time.Millisecond
 
-// Itself reports whether the client must have answered itself: no person can have
-// read the form.
-func (a FormAnswer) Itself() bool { return a.Took < instant }
+// Itself reports whether the client must have answered itself, which nobody said it
+// may: no person can have read the form.
+func (a FormAnswer) Itself() bool { return !a.Trusted && a.Took < instant }
 
 // Answerer says who answered a question that was put to a client, as far as that is
 // known: what a client calls itself proves nothing, nor does it say whether a person
-// was there, but for an answer that came too soon for one.
+// was there.
 func Answerer(client string, took time.Duration) string {
-	who := "the person at the client"
-	if took < instant {
-		who = "the client"
-	}
+	who := "the client"
 	if client != "" {
 		who += " " + client
 	}
-	if took < instant {
-		who += fmt.Sprintf(" in %d ms", took.Milliseconds())
+	if took < time.Second {
+		return who + fmt.Sprintf(" in %d ms", took.Milliseconds())
 	}
-	return who
+	return who + fmt.Sprintf(" in %d s", took/time.Second)
 }
 
 // The actions of a FormAnswer.
@@ -80,7 +78,7 @@ type Offer struct {
 	Take func(ctx context.Context, a FormAnswer) error
 }
 
-// ErrItself is what Offer.Take returns for a no that the client says by itself,
+// ErrItself is what Offer.Take returns for an answer that the client gives by itself,
 // where people can be asked in other ways.
 var ErrItself = errors.New("the client answered without a person")
 

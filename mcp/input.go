@@ -32,8 +32,8 @@ const (
 // and what it is to be asked. It belongs to the one goroutine that serves the
 // call.
 type input struct {
-	shows   bool // the client shows forms
-	client  string
+	shows   bool   // the client shows forms
+	client  string // name and version
 	brought map[string]FormAnswer
 	wants   map[string]Form
 }
@@ -169,7 +169,7 @@ func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, e
 	}
 	in := &input{}
 	if who := req.ClientInfo(); who != nil {
-		in.client = who.Name
+		in.client = strings.TrimSpace(who.Name + " " + who.Version)
 	}
 	if can := req.ClientCapabilities(); can != nil && can.Elicitation != nil {
 		in.shows = can.Elicitation.Form != nil || can.Elicitation.URL == nil

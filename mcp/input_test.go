@@ -28,7 +28,7 @@ func TestAModernClientIsAskedByAResult(t *testing.T) {
 	yes.State = mcp.ApprovalApproved
 	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Reason: "A person decides.", Ask: policies.Asking{ReturnAfter: time.Millisecond}}}
 	p := &person{asked: pending, waited: yes, used: []bool{true}}
-	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p })
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.TrustClients = gate, p, true }) // this test is quick
 	c := ty.connect(t)
 	c.send(modernCall(1, `{"text":"hi","loud":true}`, ""))
 	first := c.next()
@@ -80,7 +80,7 @@ func TestAModernClientIsAskedByAResult(t *testing.T) {
 	for i := range p.answers {
 		p.answers[i].Took, p.answers[i].Itself = 0, false // as quick as this machine is
 	}
-	if len(p.answers) != 1 || p.answers[0] != (mcp.ClientAnswer{Yes: true, Scope: "once", Note: "go", Client: "t"}) {
+	if len(p.answers) != 1 || p.answers[0] != (mcp.ClientAnswer{Yes: true, Scope: "once", Note: "go", Client: "t 1"}) {
 		t.Errorf("the answer that was taken: %+v", p.answers)
 	}
 }
@@ -150,13 +150,13 @@ func TestAClientAnswersItself(t *testing.T) {
 		elsewhere    bool
 		want         string
 	}{
-		{"a person says no", "decline", time.Second, true, "decline by the person at the client test"},
+		{"a person says no", "decline", time.Second, true, "decline by the client test 0 in 1 s"},
 		{"a machine says no", "decline", 7 * time.Millisecond, true, "others are asked"},
 		{"a machine puts it away", "cancel", 0, true, "others are asked"},
-		{"a machine says no, and there is nobody else", "decline", 7 * time.Millisecond, false, "decline by the client test in 7 ms"},
-		{"a machine says yes", "accept", 7 * time.Millisecond, true, "accept by the client test in 7 ms"},
+		{"a machine says no, and there is nobody else", "decline", 7 * time.Millisecond, false, "decline by the client test 0 in 7 ms"},
+		{"a machine says yes", "accept", 7 * time.Millisecond, true, "others are asked"},
 		{"just not a person", "decline", 199 * time.Millisecond, true, "others are asked"},
-		{"just a person", "decline", 200 * time.Millisecond, true, "decline by the person at the client test"},
+		{"just a person", "decline", 200 * time.Millisecond, true, "decline by the client test 0 in 200 ms"},
 	} {
 		for _, era := range []string{"legacy", "modern"} {
 			t.Run(tt.name+", "+era, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAClientAnswersItself(t *testing.T) {
 							ID: "q-1", Left: time.Minute, Form: mcp.Form{Message: "Yes?"},
 							Over: func(over context.Context) { <-over.Done() },
 							Take: func(_ context.Context, a mcp.FormAnswer) error {
-								if a.Action != mcp.FormAccepted && a.Itself() && tt.elsewhere {
+								if a.Itself() && tt.elsewhere {
 									return mcp.ErrItself
 								}
 								said <- a
@@ -195,7 +195,7 @@ func TestAClientAnswersItself(t *testing.T) {
 						time.Sleep(tt.took)
 						c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, answer))
 					} else {
-						modern := strings.NewReplacer(`"name":"t"`, `"name":"test"`, `"name":"echo"`, `"name":"asks"`)
+						modern := strings.NewReplacer(`"name":"t","version":"1"`, `"name":"test","version":"0"`, `"name":"echo"`, `"name":"asks"`)
 						c.send(modern.Replace(modernCall(1, "{}", "")))
 						var asks struct {
 							State string `json:"requestState"`
@@ -222,16 +222,21 @@ func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
 	for _, tt := range []struct {
 		ways    []string
 		content string
+		trust   bool
 		answers int
+		yes     bool
 	}{
-		{[]string{"command line"}, `{"answer":"no"}`, 0},
-		{[]string{"command line"}, `{"answer":"yes, this once"}`, 1},
-		{nil, `{"answer":"no"}`, 1},
+		{ways: []string{"command line"}, content: `{"answer":"no"}`},
+		{ways: []string{"command line"}, content: `{"answer":"yes, this once"}`},
+		{content: `{"answer":"no"}`, answers: 1},
+		{content: `{"answer":"yes, this once"}`, answers: 1},
+		{ways: []string{"command line"}, content: `{"answer":"yes, this once"}`, trust: true, answers: 1, yes: true},
+		{content: `{"answer":"yes, this once"}`, trust: true, answers: 1, yes: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			p := &person{ways: tt.ways, asked: pending, waited: pending}
 			gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}}
-			c := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p }).connect(t)
+			c := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.TrustClients = gate, p, tt.trust }).connect(t)
 			defer c.close()
 			c.send(modernCall(1, `{"text":"hi"}`, ""))
 			var asks struct {
@@ -245,8 +250,8 @@ func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
 				t.Errorf("%v, %s: %d answers were taken, want %d: %s", tt.ways, tt.content, len(p.answers), tt.answers, got.raw)
 			}
 			for _, a := range p.answers {
-				if !a.Itself || a.Client != "t" {
-					t.Errorf("%v, %s: the answer is %+v, want that of the client t itself", tt.ways, tt.content, a)
+				if a.Itself == tt.trust || a.Yes != tt.yes || a.Client != "t 1" {
+					t.Errorf("%v, %s: the answer is %+v, want that of the client t 1 itself, yes %v", tt.ways, tt.content, a, tt.yes)
 				}
 			}
 		})

@@ -54,6 +54,9 @@ type Config struct {
 	// Structured gives every client structured results and output schemas beside
 	// the texts, not only those that ask for them.
 	Structured bool
+	// TrustClients takes what a client answers to a question sooner than a person can
+	// read it. Without it such an answer is nobody's.
+	TrustClients bool
 	// Patience is how long clients are expected to wait for a call; 45 s. Common
 	// ones give up after 60.
 	Patience time.Duration

@@ -144,7 +144,7 @@ type Answer struct {
 	By      string // who said no; empty where nobody answered in time
 	Note    string // what they said besides
 	Revoked bool   // it had been a yes and was taken back
-	Itself  bool   // a client said no without a person
+	Itself  bool   // a client answered without a person
 	Waited  time.Duration
 }
 
@@ -162,7 +162,7 @@ func (d Decision) Declined(callID string, a Answer) Refusal {
 		r.Reason = "The person who had said yes has changed their mind."
 	case a.Itself:
 		head = fmt.Sprintf("DENIED: the client answered approval %s (%s) by itself", a.ID, d.ruleName())
-		r.Reason = "The policy wants a person's approval. The client says no before a person can read the question, and nobody else can be asked."
+		r.Reason = "The policy wants a person's approval. The client answers before a person can read the question, and nobody else can be asked."
 	case a.By == "":
 		head = fmt.Sprintf("DENIED: nobody answered approval %s (%s) within %s", a.ID, d.ruleName(), Spoken(a.Waited))
 		r.Reason, again = "The policy wants a person's approval, and no answer is a no.", "Repeating the call asks again."

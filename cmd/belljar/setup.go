@@ -51,6 +51,7 @@ type setup struct {
 	logs      logging // of a server; other commands log warnings
 
 	structured bool // results for every client, beside the texts
+	trust      bool // clients answer questions without a person
 }
 
 // localTenant is whose calls those of a person at this machine are.
@@ -72,6 +73,7 @@ type works struct {
 	http       bool             // clients come over HTTP
 	fixtures   bool             // for the protocol's conformance suite
 	structured bool             // results for every client, beside the texts
+	trust      bool             // clients answer questions without a person
 	hostEnv    []string         // further variables of programs outside boxes
 	gate       *gate            // the policy that holds
 	state      string           // directory for what outlives the program; empty where none can be found
@@ -112,7 +114,10 @@ func (w *works) close() {
 // open checks the workspace, reads the policy, opens the audit log and starts
 // the supervisor. The caller closes the works.
 func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
-	w := &works{calls: s.calls, goesOn: s.command == serveName, tenant: cmp.Or(s.tenant, localTenant), http: s.http, fixtures: s.fixtures, structured: s.structured, hostEnv: s.hostEnv}
+	w := &works{
+		calls: s.calls, goesOn: s.command == serveName, tenant: cmp.Or(s.tenant, localTenant), http: s.http,
+		fixtures: s.fixtures, structured: s.structured, trust: s.trust, hostEnv: s.hostEnv,
+	}
 	var err error
 	if w.log, err = s.logs.logger(errs, s.http); err != nil {
 		return nil, err
@@ -299,6 +304,7 @@ func (w *works) server() (*mcp.Server, error) {
 		Redact:       audit.Clean,
 		Fixtures:     w.fixtures,
 		Structured:   w.structured,
+		TrustClients: w.trust,
 		Log:          w.log,
 	}
 	if w.audit != nil {

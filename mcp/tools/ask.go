@@ -232,7 +232,7 @@ func offerOf(desk Questions, a question.Asked, elsewhere bool) mcp.Offer {
 			case mcp.FormDeclined:
 				r.State = question.Declined
 			}
-			if r.State != question.Accepted && f.Itself() {
+			if f.Itself() {
 				if elsewhere {
 					return mcp.ErrItself
 				}
