@@ -152,7 +152,7 @@ func (g *guard) answer(r *jsonrpc.Response) {
 	}
 	var frame []byte
 	if r.Error != nil {
-		e.out.done(context.Background(), false)
+		e.out.done(false)
 		frame = errorFrame(e.msg.id, sdkError(r.Error))
 	} else {
 		result := r.Result
@@ -208,7 +208,7 @@ func (g *guard) finish(e *entry, frame []byte) {
 	}
 	g.mu.Unlock()
 	if silent {
-		e.out.done(context.Background(), false)
+		e.out.done(false)
 		g.skip(e)
 	} else {
 		g.send(e.msg.id, e.batch, frame, e.out)

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"context"
 	"sync"
 )
 
@@ -92,7 +91,7 @@ func (b *batch) add(frame []byte, o *outgoing, limit int) (line []byte, answers 
 	b.open--
 	if len(b.out)+len(frame) > limit {
 		frame = tooLarge(len(b.out)+len(frame), limit).frame(idOf(frame), legacy)
-		o.done(context.Background(), false)
+		o.done(false)
 		o = nil
 	}
 	if o != nil {

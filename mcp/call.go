@@ -30,7 +30,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	}
 	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait, Later: laterKey(ctx), input: inputOf(ctx)}
 	out := outgoingOf(ctx)
-	out.called(ctx)
+	out.called()
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
 		return nil, fault(internalError, "%v", err)
@@ -74,7 +74,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 
 // lost says that a result is not sent.
 func (r *Result) lost(ctx context.Context) {
-	(&sentResult{receipts: r.Receipts}).tell(ctx, false)
+	tell(ctx, r.Receipts, false)
 }
 
 // warned is a result with what the policy warns of beside it, where the call

@@ -130,7 +130,7 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 	defer func() {
 		if p := recover(); p != nil { // of a MarshalJSON in a result
 			s.cfg.Log.Error("an answer panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
-			e.out.done(ctx, false)
+			e.out.done(false)
 			frame = fault(internalError, "internal error in tools/call; the log has the cause").frame(e.msg.id, in)
 		}
 	}()
@@ -157,7 +157,7 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 		frame, err = s.resultFrame(e.msg.id, res, in)
 	}
 	if err != nil {
-		e.out.done(ctx, false)
+		e.out.done(false)
 		return asWire(err).frame(e.msg.id, in)
 	}
 	return frame

@@ -3,7 +3,6 @@ package mcp
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -173,7 +172,7 @@ func (l *lineWriter) run() {
 		}
 		err := l.write(out)
 		for _, o := range answers {
-			o.done(context.Background(), err == nil)
+			o.done(err == nil)
 		}
 		if err != nil {
 			l.mu.Lock()
@@ -182,7 +181,7 @@ func (l *lineWriter) run() {
 			l.mu.Unlock()
 			close(l.gone)
 			for _, o := range answers {
-				o.done(context.Background(), false)
+				o.done(false)
 			}
 			return
 		}

@@ -320,7 +320,7 @@ func (g *guard) refuse(id []byte, in era, b *batch, e *wireError) {
 func (g *guard) send(id []byte, b *batch, frame []byte, o *outgoing) {
 	if len(frame) > g.limits.Response {
 		frame = tooLarge(len(frame), g.limits.Response).frame(id, legacy)
-		o.done(context.Background(), false)
+		o.done(false)
 		o = nil
 	}
 	var answers []*outgoing
@@ -342,7 +342,7 @@ func (g *guard) put(frame []byte, answers []*outgoing) {
 	}
 	g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
 	for _, o := range answers {
-		o.done(context.Background(), false)
+		o.done(false)
 	}
 }
 

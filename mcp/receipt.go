@@ -38,10 +38,10 @@ type receipts struct {
 
 // sentResult is a result on its way, or written. The mu of its receipts guards it.
 type sentResult struct {
-	receipts []Receipt
-	began    int64 // when it began to be written; zero before
-	written  bool
-	shown    bool // a call came after it began to be written
+	tell    func(received bool)
+	began   int64 // when it began to be written; zero before
+	written bool
+	shown   bool // a call came after it began to be written
 }
 
 // outgoing is the answer to one message, and the results in it. A nil one is for
@@ -63,14 +63,14 @@ func (r *receipts) arrive() *outgoing {
 }
 
 // end counts what nothing is known of as lost, now and from now on.
-func (r *receipts) end(ctx context.Context) {
+func (r *receipts) end() {
 	r.mu.Lock()
 	r.ended = true
 	lost := r.open
 	r.open = nil
 	r.mu.Unlock()
 	for _, one := range lost {
-		one.tell(ctx, false)
+		one.tell(false)
 	}
 }
 
@@ -83,16 +83,17 @@ func (r *receipts) take(one *sentResult) bool {
 	return i >= 0
 }
 
-func (one *sentResult) tell(ctx context.Context, received bool) {
+// tell tells all receipts of a result that was made in ctx.
+func tell(ctx context.Context, all []Receipt, received bool) {
 	ctx = context.WithoutCancel(ctx)
-	for _, f := range one.receipts {
+	for _, f := range all {
 		f(ctx, received)
 	}
 }
 
 // called notes that the message was a call, which shows that results arrived
 // which had been written before it came.
-func (o *outgoing) called(ctx context.Context) {
+func (o *outgoing) called() {
 	if o == nil {
 		return
 	}
@@ -110,7 +111,7 @@ func (o *outgoing) called(ctx context.Context) {
 	}
 	o.to.mu.Unlock()
 	for _, one := range arrived {
-		one.tell(ctx, true)
+		one.tell(true)
 	}
 }
 
@@ -119,11 +120,12 @@ func (o *outgoing) add(ctx context.Context, all []Receipt) {
 	if len(all) == 0 {
 		return
 	}
-	one, lost := &sentResult{receipts: all}, (*sentResult)(nil)
 	if o == nil { // made in this process, which has the result
-		one.tell(ctx, true)
+		tell(ctx, all, true)
 		return
 	}
+	one := &sentResult{tell: func(received bool) { tell(ctx, all, received) }}
+	var lost *sentResult
 	o.to.mu.Lock()
 	switch {
 	case o.over || o.to.ended:
@@ -136,7 +138,7 @@ func (o *outgoing) add(ctx context.Context, all []Receipt) {
 	}
 	o.to.mu.Unlock()
 	if lost != nil {
-		lost.tell(ctx, false)
+		lost.tell(false)
 	}
 }
 
@@ -157,7 +159,7 @@ func (o *outgoing) writing() {
 
 // done notes that the answer was written, or that what was to be written is lost.
 // Results that are added later are.
-func (o *outgoing) done(ctx context.Context, written bool) {
+func (o *outgoing) done(written bool) {
 	if o == nil {
 		return
 	}
@@ -177,7 +179,7 @@ func (o *outgoing) done(ctx context.Context, written bool) {
 	delete(o.to.coming, strconv.FormatInt(o.arrived, 10))
 	o.to.mu.Unlock()
 	for _, one := range over {
-		one.tell(ctx, written && one.written)
+		one.tell(written && one.written)
 	}
 }
 
@@ -259,5 +261,5 @@ func (w *receiptWriter) done(ctx context.Context) {
 	w.mu.Lock()
 	failed := w.failed
 	w.mu.Unlock()
-	w.out.done(ctx, !failed && ctx.Err() == nil)
+	w.out.done(!failed && ctx.Err() == nil)
 }

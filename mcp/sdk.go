@@ -270,7 +270,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	stop() // progress comes before the answer
 	defer func() {
 		if err != nil {
-			out.done(ctx, false)
+			out.done(false)
 		}
 	}()
 	if err != nil {

@@ -228,7 +228,7 @@ func (s *Session) end(cause error) {
 	case <-asked:
 	case <-late: // the calls may have had a part of it
 	}
-	s.receipts.end(context.Background())
+	s.receipts.end()
 	s.mu.Lock()
 	s.ran = true
 	fns := s.onEnd

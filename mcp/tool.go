@@ -82,7 +82,7 @@ type Result struct {
 	// tasks; empty for nothing.
 	Task string
 	// Receipts are told whether the client has the result.
-	Receipts []Receipt
+	Receipts []Receipt `json:"-"`
 
 	needs *needs // the client is to be asked first, and nothing else is there
 }
