@@ -82,13 +82,15 @@ survivors:
 CASES      ?= 2000
 PROPERTIES ?= \
 	cmd/belljar:TestNoBaitIsTaken \
+	cmd/belljar:TestNearMisses|TestTableProperty \
 	internal/printable:TestWriterProperty \
-	mcp:TestSessionShares|TestRefusedLineKeepsID \
+	mcp:TestSessionShares|TestRefusedLineKeepsID|TestReceiptsOfRandomTalk \
 	mcp/tools:TestProfilesHaveBoxes \
 	sandbox:TestCommandsApart|TestCommandsApartByNamespace|TestCommandsApartButForSignals \
 	sandbox:TestJobMovesNoCommand|TestJobMovesNoCommandByNamespace \
 	sandbox:TestApplyProperty \
 	sandbox:TestRandomCommandsNeverReachARepository \
+	sandbox:TestRandomDeepRepositoriesNeverRun \
 	sandbox:TestRandomExecs|TestRandomExecsChange \
 	sandbox/egress:TestRandomSecretDoesNotComeBack \
 	policies/approval:TestWhatIsShownIsWhatIsBound \

@@ -138,8 +138,8 @@ func (f *execFiles) enter(listener int, n *notification) {
 
 // closedMount reports whether nobody can write by way of a mount.
 func closedMount(fd int) bool {
-	var fs unix.Statfs_t
-	return unix.Fstatfs(fd, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
+	var st unix.Statfs_t
+	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
 // close lets go what was kept.

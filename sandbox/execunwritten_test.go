@@ -14,8 +14,10 @@ func TestUnwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	system := []mount{
-		{source: "/usr", target: "/usr", dir: true}, {source: "/sbin", target: "/sbin", dir: true},
-		{source: "/lib", target: "/lib", dir: true}, {source: "/etc/alternatives", target: "/etc/alternatives", dir: true},
+		{source: "/usr", target: "/usr", dir: true},
+		{source: "/sbin", target: "/sbin", dir: true},
+		{source: "/lib", target: "/lib", dir: true},
+		{source: "/etc/alternatives", target: "/etc/alternatives", dir: true},
 	}
 	both := []string{"/usr", "/sbin"}
 	for _, tt := range []struct {

@@ -196,7 +196,7 @@ func TestArguments(t *testing.T) {
 		`region: got "USA"`:                                     {Text: "x", Region: "USA"},
 		`engines: "gogle" is none; known are duckduckgo, brave`: {Text: "x", Engines: []string{"gogle"}},
 		"engines: brave-api needs a key":                        {Text: "x", Engines: []string{"brave-api"}},
-		"allowed_domains: number 2 is not a domain":                {Text: "x", AllowedDomains: []string{"go.dev", "https://x.example/"}},
+		"allowed_domains: number 2 is not a domain":             {Text: "x", AllowedDomains: []string{"go.dev", "https://x.example/"}},
 	} {
 		_, err := r.fan.Search(t.Context(), r.grant("local"), q)
 		if bad, ok := errors.AsType[*search.QueryError](err); !ok || !strings.HasPrefix(bad.Error(), want) {
