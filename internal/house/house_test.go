@@ -119,6 +119,8 @@ var allowed = map[string][]string{
 	"todo":              {"state"},
 	"state":             {},
 	"internal":          {},
+
+	"scripts": {}, // a module of its own
 }
 
 // room is the entry of allowed that a package belongs to.

@@ -1,0 +1,170 @@
+// One way to use each client. A driver connects by stdio or by HTTP and returns
+// what the client offers of: list, call, resources, read, prompts, prompt, close.
+// call takes {signal, onprogress}, and options tells which of them the client has.
+// A client that does not speak a transport is none.
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+// at is {command, args} or {url}.
+const entry = (at) => (at.url ? { url: at.url } : { command: at.command, args: at.args });
+
+async function sdk1(version, at) {
+  if (version === "sdk-1.0" && at.url) return undefined; // it knows SSE only
+  const { Client } = await import(`${version}/client/index.js`);
+  const transport = at.url
+    ? new (await import(`${version}/client/streamableHttp.js`)).StreamableHTTPClientTransport(new URL(at.url))
+    : new (await import(`${version}/client/stdio.js`)).StdioClientTransport({ ...entry(at), stderr: "ignore" });
+  const client = new Client({ name: "clients", version: "1" }, { capabilities: {} });
+  await client.connect(transport);
+  return {
+    options: ["signal", "onprogress"],
+    list: async () => (await client.listTools()).tools,
+    call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
+    resources: async () => (await client.listResources()).resources,
+    read: (uri) => client.readResource({ uri }),
+    prompts: async () => (await client.listPrompts()).prompts,
+    prompt: (name, args) => client.getPrompt({ name, arguments: args }),
+    close: () => client.close(),
+  };
+}
+
+async function aiSDK(version, at) {
+  const { createMCPClient } = await import(version);
+  const { Experimental_StdioMCPTransport: Stdio } = await import(`${version}/mcp-stdio`);
+  const client = await createMCPClient({ transport: at.url ? { type: "http", url: at.url } : new Stdio({ ...entry(at), stderr: "ignore" }) });
+  const tools = await client.tools();
+  return {
+    options: ["signal"],
+    list: () => Object.keys(tools).map((name) => ({ name })),
+    call: (name, args, { signal } = {}) => tools[name].execute(args, { toolCallId: "1", messages: [], abortSignal: signal }),
+    resources: async () => (await client.listResources()).resources,
+    read: (uri) => client.readResource({ uri }),
+    prompts: async () => (await (client.listPrompts ?? client.experimental_listPrompts).call(client)).prompts,
+    prompt: (name, args) => (client.getPrompt ?? client.experimental_getPrompt).call(client, { name, arguments: args }),
+    close: () => client.close(),
+  };
+}
+
+// The inspector's command line is a session for each request.
+async function inspector(at) {
+  const run = promisify(execFile);
+  const server = at.url ? [at.url, "--transport", "http"] : [at.command, ...at.args];
+  const ask = async (method, ...args) => JSON.parse((await run("mcp-inspector", ["--cli", ...server, "--method", method, ...args], { maxBuffer: 1 << 26 })).stdout);
+  const pairs = (args) => Object.entries(args).map(([k, v]) => `${k}=${v}`);
+  return {
+    single: true,
+    options: [],
+    list: async () => (await ask("tools/list")).tools,
+    call: (name, args) => ask("tools/call", "--tool-name", name, ...pairs(args).flatMap((p) => ["--tool-arg", p])),
+    resources: async () => (await ask("resources/list")).resources,
+    read: (uri) => ask("resources/read", "--uri", uri),
+    prompts: async () => (await ask("prompts/list")).prompts,
+    prompt: (name, args) => ask("prompts/get", "--prompt-name", name, ...pairs(args).flatMap((p) => ["--prompt-args", p])),
+    close() {},
+  };
+}
+
+export const clients = {
+  "Inspector CLI 2.12.0": inspector,
+  "TypeScript SDK 1.0.4": (at) => sdk1("sdk-1.0", at),
+  "TypeScript SDK 1.10.2": (at) => sdk1("sdk-1.10", at),
+  "TypeScript SDK 1.32.2": (at) => sdk1("sdk-1.32", at),
+  async "TypeScript SDK 2 (client 2.4.0)"(at) {
+    const { Client, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
+    const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
+    const client = new Client({ name: "clients", version: "1" }, { capabilities: {}, versionNegotiation: { mode: { pin: "2026-07-28" } } });
+    await client.connect(at.url ? new StreamableHTTPClientTransport(new URL(at.url)) : new StdioClientTransport({ ...entry(at), stderr: "ignore" }));
+    return {
+      options: ["signal", "onprogress"],
+      list: async () => (await client.listTools()).tools,
+      call: (name, args, options) => client.callTool({ name, arguments: args }, options),
+      resources: async () => (await client.listResources()).resources,
+      read: (uri) => client.readResource({ uri }),
+      prompts: async () => (await client.listPrompts()).prompts,
+      prompt: (name, args) => client.getPrompt({ name, arguments: args }),
+      close: () => client.close(),
+    };
+  },
+  "AI SDK 6 (@ai-sdk/mcp 1.0.101)": (at) => aiSDK("ai-sdk-6", at),
+  "AI SDK 7 (@ai-sdk/mcp 2.0.99)": (at) => aiSDK("ai-sdk-7", at),
+  async "@langchain/mcp-adapters 1.1.4"(at) {
+    const { MultiServerMCPClient } = await import("@langchain/mcp-adapters");
+    let heard;
+    const belljar = at.url ? { transport: "http", url: at.url } : { transport: "stdio", ...entry(at), stderr: "ignore" };
+    const client = new MultiServerMCPClient({ mcpServers: { belljar }, onProgress: (p) => heard?.(p) });
+    const tools = await client.getTools();
+    return {
+      options: ["signal", "onprogress"],
+      list: () => tools,
+      call: (name, args, { signal, onprogress } = {}) => {
+        heard = onprogress;
+        // A call as an agent makes it keeps images, which are no text.
+        return tools.find((t) => t.name === name).invoke({ type: "tool_call", id: "1", name, args }, { signal });
+      },
+      resources: async () => (await client.listResources()).belljar,
+      read: (uri) => client.readResource("belljar", uri),
+      close: () => client.close(),
+    };
+  },
+  async "@openai/agents 0.20.0"(at) {
+    const { MCPServerStdio, MCPServerStreamableHttp } = await import("@openai/agents");
+    const server = at.url ? new MCPServerStreamableHttp({ url: at.url }) : new MCPServerStdio(entry(at));
+    await server.connect();
+    return {
+      options: ["signal"],
+      list: () => server.listTools(),
+      call: (name, args, { signal } = {}) => server.callTool(name, args, null, { signal }),
+      resources: async () => (await server.listResources()).resources,
+      read: (uri) => server.readResource(uri),
+      close: () => server.close(),
+    };
+  },
+  async "@mastra/mcp 2.0.0"(at) {
+    const { MCPClient } = await import("@mastra/mcp");
+    const client = new MCPClient({ id: at.url ?? "stdio", servers: { belljar: at.url ? { url: new URL(at.url), enableProgressTracking: true } : { ...entry(at), enableProgressTracking: true } } });
+    const tools = await client.listTools();
+    let heard;
+    client.progress.onUpdate("belljar", (p) => heard?.(p));
+    return {
+      options: ["signal", "onprogress"],
+      list: () => Object.keys(tools).map((name) => ({ name: name.replace("belljar_", "") })),
+      call: (name, args, { signal, onprogress } = {}) => {
+        heard = onprogress;
+        return tools[`belljar_${name}`].execute(args, { abortSignal: signal });
+      },
+      resources: async () => (await client.resources.list()).belljar,
+      read: (uri) => client.resources.read("belljar", uri),
+      prompts: async () => (await client.prompts.list()).belljar,
+      prompt: (name, args) => client.prompts.get({ serverName: "belljar", name, args }),
+      close: () => client.disconnect(),
+    };
+  },
+  async "mcporter 0.12.3"(at) {
+    const { createRuntime } = await import("mcporter");
+    const command = at.url ? { kind: "http", url: new URL(at.url) } : { kind: "stdio", ...entry(at), cwd: process.cwd() };
+    const runtime = await createRuntime({ servers: [{ name: "belljar", command }] });
+    return {
+      options: [],
+      list: () => runtime.listTools("belljar"),
+      call: (name, args) => runtime.callTool("belljar", name, { args }),
+      resources: async () => (await runtime.listResources("belljar")).resources,
+      read: (uri) => runtime.readResource("belljar", uri),
+      close: () => runtime.close(),
+    };
+  },
+  async "mcp-use 1.34.6"(at) {
+    const { MCPClient } = await import("mcp-use");
+    const client = MCPClient.fromDict({ mcpServers: { belljar: entry(at) } });
+    const { connector } = await client.createSession("belljar");
+    return {
+      options: ["signal", "onprogress"],
+      list: () => connector.listTools(),
+      call: (name, args, options) => connector.callTool(name, args, options),
+      resources: async () => (await connector.listAllResources()).resources,
+      read: (uri) => connector.readResource(uri),
+      prompts: async () => (await connector.listPrompts()).prompts,
+      prompt: (name, args) => connector.getPrompt(name, args),
+      close: () => client.closeAllSessions(),
+    };
+  },
+};

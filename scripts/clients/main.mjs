@@ -1,0 +1,152 @@
+// Clients that are not ours against belljar, by stdio and by HTTP: main.mjs BELLJAR
+// DIR DOC [CLIENT...]. It prints a table of what works, and ends with 1 where the
+// table between the marks in DOC is another; UPDATE=1 writes it there instead.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import { clients } from "./drivers.mjs";
+import { mcpGo } from "./mcpgo.mjs";
+
+const [belljar, dir, doc, ...only] = process.argv.slice(2);
+const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=";
+const all = { ...clients, "mcp-go 1.2.1": mcpGo };
+
+// What a client gives back, as text to look into; each has a form of its own.
+const text = (result) => (typeof result === "string" ? result : JSON.stringify(result)).replaceAll("\\n", "\n");
+
+// Each ability, tried with a connected client. It returns "no" where the client does
+// not offer it, and throws at a fault.
+const abilities = {
+  async list(c) {
+    const names = (await c.list()).map((t) => t.name);
+    for (const name of ["Bash", "ReadImage", "SetCallback"]) assert.ok(names.includes(name), `${name} is not listed`);
+  },
+  async call(c) {
+    assert.match(text(await c.call("Bash", { command: "echo hi; exit 3" })), /hi\n\[belljar exit=3 /);
+  },
+  async background(c) {
+    const [, id] = text(await c.call("BackgroundBash", { command: "echo up; sleep 600" })).match(/task_id=(\d+)/);
+    if (c.single) return;
+    assert.match(text(await c.call("ReadBgOutput", { task_id: Number(id) })), /status=running/);
+    assert.match(text(await c.call("KillBgTask", { task_id: Number(id), grace_ms: 0 })), /status=killed/);
+  },
+  async progress(c) {
+    if (!c.options.includes("onprogress")) return "no";
+    let heard = 0;
+    await c.call("Bash", { command: "for i in 1 2 3; do echo line $i; sleep 0.4; done" }, { onprogress: () => heard++ });
+    assert.ok(heard > 0, "no progress came");
+  },
+  // The command writes all the time, for no other command of its box sees it run.
+  async cancel(c, workspace) {
+    if (!c.options.includes("signal")) return "no";
+    const beat = () => (existsSync(`${workspace}/beat`) ? readFileSync(`${workspace}/beat`, "utf8") : "");
+    const next = async (last, patience) => {
+      for (const end = Date.now() + patience; Date.now() < end; await setTimeout(20)) {
+        if (beat() !== "" && beat() !== last) return beat();
+      }
+    };
+    const aborter = new AbortController();
+    const command = "while :; do date +%N >beat; sleep 0.05; done";
+    const given = c.call("Bash", { command }, { signal: aborter.signal }).then(() => "ended", () => "given up");
+    assert.ok(await next(await next("", 10_000), 10_000), "the command does not run");
+    aborter.abort();
+    assert.equal(await Promise.race([given, setTimeout(10_000, "waiting")]), "given up");
+    for (let tries = 0; await next(beat(), 1000); tries++) assert.ok(tries < 100, "the call goes on in the server");
+  },
+  async image(c) {
+    const given = await c.call("ReadImage", { file_path: "/workspace/dot.png" });
+    assert.ok(text(given).includes(dot), "the image is lost");
+  },
+  async resources(c) {
+    if (!c.read) return "no";
+    assert.ok((await c.resources()).some((r) => r.uri === "file:///workspace/"), "the workspace is not listed");
+    assert.match(text(await c.read("file:///workspace/hello.md")), /# hello/);
+  },
+  async "empty resource"(c) {
+    if (!c.read) return "no";
+    assert.match(text(await c.read("file:///workspace/empty.txt")), /"text": ?""/);
+  },
+  async prompts(c) {
+    if (!c.prompts) return "no";
+    assert.ok((await c.prompts()).some((p) => p.name === "plan"), "plan is not listed");
+    assert.match(text(await c.prompt("plan", { goal: "to see the sea" })), /to see the sea/);
+  },
+};
+
+// Nothing takes longer than this, or it hangs.
+const within = (promise, what) => Promise.race([promise, setTimeout(60_000, undefined, { ref: false }).then(() => assert.fail(`${what} hangs`))]);
+
+let runs = 0;
+async function run(connect, transport) {
+  const base = `${dir}/${++runs}`;
+  const workspace = `${base}/workspace`;
+  mkdirSync(workspace, { recursive: true });
+  writeFileSync(`${workspace}/hello.md`, "# hello\n");
+  writeFileSync(`${workspace}/empty.txt`, "");
+  writeFileSync(`${workspace}/dot.png`, Buffer.from(dot, "base64"));
+  const args = ["serve", "--workspace", workspace, "--state", `${base}/state`];
+  let server;
+  let at = { command: belljar, args };
+  if (transport === "HTTP") {
+    server = spawn(belljar, [...args, "--http", "127.0.0.1:0"], { stdio: ["ignore", "ignore", "pipe"] });
+    let said = "";
+    for await (const chunk of server.stderr.iterator({ destroyOnReturn: false })) {
+      said += chunk;
+      if (/http:\S+\/mcp/.test(said)) break;
+    }
+    server.stderr.resume();
+    at = { url: said.match(/http:\S+\/mcp/)[0] };
+  }
+  const row = {};
+  let client;
+  try {
+    client = await within(connect(at), "connecting");
+    if (!client) {
+      return Object.fromEntries(Object.keys(abilities).map((name) => [name, "no"]));
+    }
+    for (const [name, ability] of Object.entries(abilities)) {
+      try {
+        row[name] = (await within(ability(client, workspace), name)) ?? "ok";
+      } catch (err) {
+        row[name] = "FAULT";
+        console.log(`  ${name}: ${err.message.split("\n").slice(0, 6).join("\n    ")}`);
+      }
+    }
+  } catch (err) {
+    console.log(`  connecting: ${err.message}`);
+    for (const name of Object.keys(abilities)) row[name] = "FAULT";
+  } finally {
+    await within(Promise.resolve(client?.close()), "closing").catch((err) => console.log(`  ${err.message}`));
+    if (server) {
+      server.kill("SIGTERM");
+      const [code] = await once(server, "exit");
+      assert.equal(code, 0, "the server's exit status after SIGTERM");
+    }
+    rmSync(base, { recursive: true });
+  }
+  return row;
+}
+
+const rows = [["client", "transport", ...Object.keys(abilities)], ["---", "---", ...Object.keys(abilities).map(() => "---")]];
+for (const [name, connect] of Object.entries(all)) {
+  if (only.length > 0 && !only.some((part) => name.includes(part))) continue;
+  for (const transport of ["stdio", "HTTP"]) {
+    const row = await run(connect, transport);
+    rows.push([name, transport, ...Object.values(row)]);
+    console.log(name, transport, Object.values(row).join(" "));
+  }
+}
+if (only.length > 0) process.exit(0);
+
+const table = rows.map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+const marks = /(<!-- make clients -->\n)[^]*?(<!-- end -->)/;
+const page = readFileSync(doc, "utf8");
+if (process.env.UPDATE === "1") writeFileSync(doc, page.replace(marks, (_, begin, end) => `${begin}${table}${end}`));
+else if (!page.includes(table)) {
+  console.log(`FAIL the table in ${doc} differs:\n${table}`);
+  process.exit(1);
+}
+console.log("ok  clients");
+process.exit(0); // some clients leave sockets open
