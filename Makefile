@@ -116,6 +116,24 @@ conformance: build
 	@scripts/need npm openssl
 	scripts/conformance bin/belljar
 
+# Agents that people use, run as a whole against a scripted model, with belljar as
+# their only tools: what the model is given is compared with golden files below
+# scripts/agents/testdata, which UPDATE=1 writes. AGENTS names agents, scenarios or
+# AGENT/SCENARIO. Fetched by npm, and no part of CI.
+AGENTS ?=
+.PHONY: agents
+agents: build
+	@scripts/need npm openssl
+	scripts/agents/run bin/belljar bin/agents $(AGENTS)
+
+# Libraries and programs that speak MCP, each by stdio and by HTTP: what works with
+# them, as the table of docs/clients.md has it, which UPDATE=1 writes.
+CLIENTS ?=
+.PHONY: clients
+clients: build
+	@scripts/need npm
+	GO="$(GO)" scripts/clients/run bin/belljar bin/clients $(CLIENTS)
+
 # Which requirements a test names, and which none does.
 REQUIREMENTS ?= $(firstword $(wildcard ../shared/REQUIREMENTS.md) docs/requirements.md)
 .PHONY: requirements

@@ -1,0 +1,131 @@
+// Where the scenarios take place: a web on loopback, policies, the model, and a run
+// of one agent. The first two arguments of the program are belljar and a directory.
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import { setTimeout } from "node:timers/promises";
+import { agents } from "./clients.mjs";
+import { Model } from "./model.mjs";
+
+const [belljar, dir] = process.argv.slice(2);
+
+// The web of the scenarios: pages and a search engine on loopback. Engines are
+// asked by https only, and a private address is no result of theirs: what is found
+// names it in its snippet.
+const pages = {
+  "/guide": `<title>Owls</title><main><h1>Owls</h1><p>How owls are kept, and what an aviary needs so that they stay well.</p>
+    <p>See <a href="/limits">Limits</a> before you buy a second one, and <a href="/feathers">Feathers</a> for figures.</p></main>`,
+  "/limits": "<title>Limits</title><main><h1>Limits</h1><p>An aviary takes at most 17 owls, whatever their size; a tree takes one.</p></main>",
+  "/feathers": `<title>Feathers</title><main><h1>Feathers</h1><p>How many feathers each owl has is in <a href="/feathers.csv">the table</a>.</p></main>`,
+};
+execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+  "-subj", "/CN=stand-in", "-addext", "subjectAltName=DNS:host.belljar.internal", "-keyout", `${dir}/key.pem`, "-out", `${dir}/cert.pem`], { stdio: "ignore" });
+const site = createServer({ key: readFileSync(`${dir}/key.pem`), cert: readFileSync(`${dir}/cert.pem`) }, (request, response) => {
+  const { pathname, searchParams } = new URL(request.url, "https://host.belljar.internal");
+  if (pathname === "/search") {
+    const results = [{ title: `About ${searchParams.get("q")}`, url: "https://owls.example/", text: `Counted at ${web}/feathers for you.` }];
+    response.setHeader("Content-Type", "application/json").end(JSON.stringify({ results }));
+  } else if (pathname === "/feathers.csv") {
+    response.setHeader("Content-Type", "text/csv").end("owl,feathers\nbarn,40\nsnowy,2\n");
+  } else if (pages[pathname]) {
+    response.setHeader("Content-Type", "text/html").end(pages[pathname]);
+  } else {
+    response.writeHead(404, { "Content-Type": "text/plain" }).end("no such page\n");
+  }
+});
+site.listen(0, "127.0.0.1");
+await once(site, "listening");
+export const host = `host.belljar.internal:${site.address().port}`;
+const web = `https://${host}`;
+
+export function put(file, content) {
+  mkdirSync(file.replace(/\/[^/]*$/, ""), { recursive: true });
+  writeFileSync(file, content);
+}
+put(`${dir}/config/belljar/engines/standin.yaml`, `name: standin
+about: a stand-in
+family: standin
+role: reference
+use: default
+order: 1
+hosts: [host.belljar.internal]
+base: ${web}/
+rate: {every: 1ms, burst: 100}
+query: {chars: 300, pages: 10, step: 10, count: 10}
+requests: [{url: "${web}/search", params: {q: "{query}"}}]
+answers: [{format: json, items: ["results[]"], title: [title], url: [url], snippet: [text], empty: ['results :: ^\\[\\]$']}]
+`);
+const policy = `version: 1
+defaults: {decision: allow, profile: p, ask: {timeout: 5m, return_after: 1s}}
+profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow_private: ["${host}", "host.belljar.internal:443"]}}}
+`;
+put(`${dir}/open.yaml`, policy);
+put(`${dir}/rules.yaml`, `${policy}rules:
+  - {id: no-rm, match: {tool: Bash, command: "rm **"}, decision: deny, reason: It removes things.}
+  - {id: publish, match: {tool: Bash, command: "echo publish **"}, decision: ask, reason: Publishing needs a person.}
+`);
+
+const model = new Model();
+await model.listen();
+
+// run is one run of an agent, with a home and a workspace of its own below name. It
+// returns the calls with what the model was given for each, and what the agent said;
+// it throws where the script did not come to its end.
+export async function run(agent, name, script, rules = false) {
+  const home = `${dir}/${agent}/${name}`;
+  const workspace = `${home}/workspace`;
+  put(`${workspace}/test.sh`, '. ./add.sh\ngot=$(add 2 3)\n[ "$got" = 5 ] || { echo "FAIL: add 2 3 is $got, want 5; see add.sh"; exit 1; }\necho ok\n');
+  put(`${workspace}/add.sh`, "add() { echo $(($1 - $2)); }\n");
+  put(`${workspace}/cert.pem`, readFileSync(`${dir}/cert.pem`));
+  put(`${workspace}/dot.png`, Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=", "base64"));
+  put(`${workspace}/.claude/skills/greet/SKILL.md`, "---\nname: greet\ndescription: Greets somebody.\n---\nSay hello to $ARGUMENTS.\n");
+
+  const calls = [];
+  const place = {
+    web,
+    workspace,
+    offered: () => model.offered,
+    note: (tool, text) => calls.push({ tool, args: {}, given: [{ text }] }),
+    belljar: (...args) => execFileSync(belljar, [...args, "--state", `${home}/state`], { encoding: "utf8", stdio: "pipe" }),
+    // person waits for a question of this run and answers it, while the call is under way.
+    async person(list, answer) {
+      for (;;) {
+        const id = place.belljar(list, "list").match(/\b(ap|q)-\w+/)?.[0];
+        if (id) return place.belljar(list, ...answer(id));
+        await setTimeout(100);
+      }
+    },
+    *call(tool, args) {
+      const given = (yield { call: tool, args }).map(withoutReminder).filter((part) => part.text !== "");
+      calls.push({ tool, args, given });
+      return given.map((part) => part.text ?? "").join("\n");
+    },
+  };
+  model.play(script(place));
+
+  // A program that an agent starts has little of its environment.
+  const command = ["env", `SSL_CERT_FILE=${dir}/cert.pem`, `XDG_CONFIG_HOME=${dir}/config`, belljar, "serve", "--workspace", workspace, "--policy", `${dir}/${rules ? "rules" : "open"}.yaml`, "--state", `${home}/state`];
+  const { argv, env } = agents[agent](model.url, home, command);
+  const child = spawn(argv[0], argv.slice(1), { cwd: workspace, env: { PATH: process.env.PATH, HOME: home, TERM: "xterm-256color", ...env }, stdio: ["ignore", "pipe", "pipe"] });
+  const over = new AbortController();
+  setTimeout(90_000, undefined, over).then(() => child.kill("SIGKILL"), () => {});
+  const [said, complained] = await Promise.all([child.stdout, child.stderr].map(async (stream) => Buffer.concat(await stream.toArray()).toString()));
+  over.abort();
+  if (model.failed || !model.ended) {
+    throw new Error(`${model.failed?.message ?? "the agent ended before the script"}\n${JSON.stringify(calls, null, 1)}\nstdout: ${said}\nstderr: ${complained}`);
+  }
+  return { calls, said };
+}
+
+// withoutReminder is a part without what Claude Code puts to it on each turn.
+function withoutReminder(part) {
+  return part.image ? part : { text: part.text.replace(/\s*<system-reminder>[^]*?<\/system-reminder>\s*$/, "") };
+}
+
+// close ends what listens.
+export function close() {
+  site.closeAllConnections();
+  site.close();
+  model.close();
+}
