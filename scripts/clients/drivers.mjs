@@ -1,7 +1,7 @@
 // One way to use each client. A driver connects by stdio or by HTTP and returns
 // what the client offers of: list, call, resources, read, prompts, prompt, close.
 // call takes {signal, onprogress}, and options tells which of them the client has.
-// A client that does not speak a transport is none.
+// A driver returns undefined where its client does not speak the transport.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
