@@ -116,9 +116,10 @@ func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []str
 	}
 	if worst.Verdict != Deny {
 		worst.bind(bound)
+		worst.Ask = p.asking.Asking // of what is allowed too: its tool may ask, as PlanMode does
 	}
 	if worst.Verdict == Ask {
-		worst.Ask, worst.Remember = p.asking.Asking, remember
+		worst.Remember = remember
 	}
 	worst.Audit = kept.of(worst.Verdict)
 	worst.shade(shadows)

@@ -68,9 +68,9 @@ type Decision struct {
 	// How much the audit log keeps of the call, where a rule says so.
 	Audit Kept
 
-	// How a person is asked. Zero unless Verdict is Ask.
+	// How a person is asked, by the policy or by the tool. Zero where Verdict is Deny.
 	Ask      Asking
-	Remember Remember // the most that an approval may be given for
+	Remember Remember // the most that an approval may be given for; zero unless Verdict is Ask
 
 	// What rules that are not enforced would have said; the strictest first, at
 	// most 32. It changes nothing.

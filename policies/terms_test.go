@@ -59,11 +59,15 @@ func TestTerms(t *testing.T) {
 		remember := ""
 		if d.Verdict == ask {
 			remember = d.Remember.String()
-			if d.Ask != (policies.Asking{Timeout: 5 * time.Minute, ReturnAfter: 10 * time.Second}) {
-				t.Errorf("%s: got %+v", tt.command, d.Ask)
-			}
-		} else if d.Ask != (policies.Asking{}) || d.Remember != (policies.Remember{}) {
-			t.Errorf("%s: %v has %+v, %+v", tt.command, d.Verdict, d.Ask, d.Remember)
+		} else if d.Remember != (policies.Remember{}) {
+			t.Errorf("%s: %v has %+v", tt.command, d.Verdict, d.Remember)
+		}
+		want := policies.Asking{Timeout: 5 * time.Minute, ReturnAfter: 10 * time.Second}
+		if d.Verdict == policies.Deny {
+			want = policies.Asking{}
+		}
+		if d.Ask != want {
+			t.Errorf("%s: %v has %+v, want %+v", tt.command, d.Verdict, d.Ask, want)
 		}
 		if d.Verdict != tt.want || remember != tt.remember {
 			t.Errorf("%s: got %v, remember %q; want %v, %q", tt.command, d.Verdict, remember, tt.want, tt.remember)
