@@ -114,7 +114,8 @@ func (out bashOutput) Usage() mcp.Usage {
 // bashPlan is a checked bashInput.
 type bashPlan struct {
 	timeout time.Duration
-	show    int
+	show    int // bytes
+	lines   int
 }
 
 // check refuses arguments that cannot be meant, before anything runs.
@@ -129,6 +130,9 @@ func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	}
 	if p.show, err = bytesWithin("max_output_bytes", in.MaxOutputBytes, outputShown, outputMost); err != nil {
 		return p, err
+	}
+	if p.lines = linesShown; in.MaxOutputBytes != nil {
+		p.lines = p.show
 	}
 	switch in.OnTimeout {
 	case "", "kill", "background":
@@ -368,6 +372,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	if err != nil {
 		return nil, fmt.Errorf("read output of %q: %w", cmd.Command(), err)
 	}
+	both = fewLines(both, plan.lines)
 	stdout, stderr, err := o.Split(plan.show)
 	if err != nil {
 		return nil, fmt.Errorf("read output of %q: %w", cmd.Command(), err)

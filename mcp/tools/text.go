@@ -1,11 +1,13 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -65,6 +67,39 @@ func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
 func uri(o *sandbox.Output) string { return outputURI(o.ID()) }
 
 func outputURI(id string) string { return "output://" + id }
+
+// linesShown is how many lines of an output a result shows where the call names
+// no bytes. opencode 1.18 gives its model the first 2,000 lines of a result, and
+// would drop what stands at the end: how the command ended, and callbacks.
+const linesShown = 1900
+
+// fewLines takes lines out of the middle of a cut that has more than most of them.
+func fewLines(c sandbox.Cut, most int) sandbox.Cut {
+	if bytes.Count(c.Text, []byte("\n")) <= most {
+		return c
+	}
+	head, tail := c.Text, c.Text
+	if c.Dropped > 0 {
+		head, tail = c.Text[:c.At], c.Text[c.At:]
+	}
+	head = head[:linesEnd(head, most/5)]
+	tail = tail[linesEnd(tail, bytes.Count(tail, []byte("\n"))-(most-most/5)):]
+	all := slices.Concat(head, tail)
+	return sandbox.Cut{Text: all, Total: c.Total, Dropped: c.Total - int64(len(all)), At: len(head)}
+}
+
+// linesEnd is where the first n lines of a text end.
+func linesEnd(text []byte, n int) int {
+	at := 0
+	for ; n > 0; n-- {
+		i := bytes.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		at += i + 1
+	}
+	return at
+}
 
 // shorten is a cut as text, with a line where bytes are missing.
 func shorten(c sandbox.Cut, o *sandbox.Output) string {

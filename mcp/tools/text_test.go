@@ -1,12 +1,15 @@
 package tools
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 func TestStatusLine(t *testing.T) {
@@ -17,6 +20,32 @@ func TestStatusLine(t *testing.T) {
 	want := "no line break\n[belljar exit=0 cwd=\"/a b\" task_id=3 empty=\"\"]"
 	if got != want {
 		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// An output of many lines keeps both its ends, and says what is missing between.
+func TestFewLines(t *testing.T) {
+	var all strings.Builder
+	for i := range 5000 {
+		fmt.Fprintln(&all, i)
+	}
+	whole := []byte(all.String())
+	for name, c := range map[string]sandbox.Cut{
+		"whole":            {Text: whole, Total: int64(len(whole)), At: len(whole)},
+		"cut":              {Text: whole, Total: 1 << 20, Dropped: 1<<20 - int64(len(whole)), At: 5000},
+		"cut at its start": {Text: whole, Total: 1 << 20, Dropped: 1<<20 - int64(len(whole))},
+	} {
+		got := fewLines(c, linesShown)
+		if n := bytes.Count(got.Text, []byte("\n")); n > linesShown || n < linesShown*4/5 {
+			t.Errorf("%s: got %d lines", name, n)
+		}
+		if !bytes.HasPrefix(whole, got.Text[:got.At]) || !bytes.HasSuffix(whole, got.Text[got.At:]) || got.Total != c.Total || got.Dropped != c.Total-int64(len(got.Text)) {
+			t.Errorf("%s: got %d bytes, %d dropped of %d at %d", name, len(got.Text), got.Dropped, got.Total, got.At)
+		}
+	}
+	few := sandbox.Cut{Text: []byte("a\nb\n"), Total: 4, At: 4}
+	if got := fewLines(few, linesShown); got.Dropped != 0 || string(got.Text) != "a\nb\n" {
+		t.Errorf("few lines: got %+v", got)
 	}
 }
 
