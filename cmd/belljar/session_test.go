@@ -78,8 +78,9 @@ const sleeps = `{"command":"sleep 1000"}`
 func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o := operate(t)
 	a, b := o.session("token-a"), o.session("token-b")
+	long := testenv.Seconds()
 	for _, session := range []map[string]string{a, b} {
-		if text := o.tool(session, "BackgroundBash", sleeps); !strings.Contains(text, "Task 1 runs") {
+		if text := o.tool(session, "BackgroundBash", `{"command":"sleep `+long+`"}`); !strings.Contains(text, "Task 1 runs") {
 			t.Fatal(text)
 		}
 	}
@@ -91,8 +92,8 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	if got := listed[sessionInfo](o, "session", "list", "--tenant", "b"); len(got) != 1 || got[0].Tenant != "b" {
 		t.Errorf("sessions of b: %+v", got)
 	}
-	o.says("sleep 1000", "job", "list", "--tenant", "b")
-	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 2 || jobs[0].Command != "sleep 1000" || !strings.HasPrefix(jobs[1].Box, jobs[1].Session) {
+	o.says("sleep "+long, "job", "list", "--tenant", "b")
+	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 2 || jobs[0].Command != "sleep "+long || !strings.HasPrefix(jobs[1].Box, jobs[1].Session) {
 		t.Errorf("jobs: %+v", jobs)
 	}
 
@@ -102,12 +103,16 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.says("! name what is to end", "job", "end")
 	o.says("! --all stands alone", "session", "end", "--all", "--tenant", "a")
 	o.says("! no session \"s-NONE\" is open", "session", "end", sessions[0].ID, "s-NONE")
+	both := testenv.Sleeping(t, long)
+	if both < 2 {
+		t.Fatalf("%d processes of two tasks are found", both)
+	}
 	o.says("task 1 of session "+sessions[0].ID+", tenant a: ended", "job", "end", "1", "--session", sessions[0].ID)
 	if text := o.tool(a, "ReadBgOutput", `{"task_id":1}`); !strings.Contains(text, "status=killed") || !strings.Contains(text, "the operator of this server ended this task, with all it had started") {
 		t.Errorf("the agent reads %s", text)
 	}
-	if text := o.tool(a, "Bash", `{"command":"pgrep -c sleep"}`); strings.Contains(text, "exit=0") {
-		t.Errorf("the task goes on: %s", text)
+	if n := testenv.Sleeping(t, long); n != both/2 {
+		t.Errorf("%d of %d processes run after one of two tasks was ended", n, both)
 	}
 	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 1 || jobs[0].Tenant != "b" {
 		t.Errorf("jobs after the end of one: %+v", jobs)
