@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"time"
 )
 
 // adopt makes what processes left that are gone the matter of this one: what they
@@ -42,7 +43,9 @@ func (b *Book) adopt(ctx context.Context) error {
 		return err
 	}
 	slices.SortFunc(left, func(a, c Delivery) int { return cmp.Compare(a.ID, c.ID) })
-	b.remember()
+	b.mu.Lock()
+	b.untaken, b.next = true, time.Time{} // what was adopted may be due before all else
+	b.mu.Unlock()
 	for _, d := range left {
 		b.cfg.Changed(d.Tenant)
 		b.post(ctx, d)

@@ -25,7 +25,7 @@ var toolArgs = map[string]cond.Args{
 	"ReadImage":    {"file_path": cond.Text, "region": cond.Text, "max_pixels": cond.Int},
 	"ReadDocs": {
 		"url": cond.Text, "format": cond.Text, "wait_ms": cond.Int, "selector": cond.Text, "wait_until": cond.Text, "offset": cond.Int,
-		"max_chars": cond.Int, "main_content": cond.Bool, "include_links": cond.Bool, "include_images": cond.Bool, "screenshot": cond.Bool,
+		"max_chars": cond.Int, "main_content": cond.Bool, "include_links": cond.Bool, "full_links": cond.Bool, "include_images": cond.Bool, "screenshot": cond.Bool,
 		"timeout_ms": cond.Int, "headers": cond.Named, "render": cond.Text,
 	},
 	"WebSearch": {

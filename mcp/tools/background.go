@@ -27,11 +27,11 @@ const (
 // backgroundInput is the arguments of BackgroundBash.
 type backgroundInput struct {
 	Command     string            `json:"command" jsonschema:"bash script to run, without a trailing &"`
-	Description string            `json:"description,omitempty" jsonschema:"its purpose, in a few words"`
+	Description string            `json:"description,omitempty" jsonschema:"its purpose"`
 	Cwd         string            `json:"cwd,omitempty" jsonschema:"directory to start in"`
 	Env         map[string]string `json:"env,omitempty" jsonschema:"variables to add"`
 	Stdin       string            `json:"stdin,omitempty" jsonschema:"text for standard input"`
-	TimeoutMS   *int64            `json:"timeout_ms,omitempty" jsonschema:"stop after so many milliseconds (default 1800000)"`
+	TimeoutMS   *int64            `json:"timeout_ms,omitempty" jsonschema:"milliseconds (default 1800000)"`
 	DelayMS     *int64            `json:"delay_ms,omitempty" jsonschema:"milliseconds to watch for early failure (default 200, at most 10000)"`
 }
 

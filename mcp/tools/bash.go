@@ -40,8 +40,8 @@ const (
 // bashInput is the arguments of Bash.
 type bashInput struct {
 	Command        string            `json:"command" jsonschema:"bash script to run"`
-	Timeout        *int64            `json:"timeout,omitempty" jsonschema:"stop after so many milliseconds (default 30000)"`
-	Description    string            `json:"description,omitempty" jsonschema:"its purpose, in a few words"`
+	Timeout        *int64            `json:"timeout,omitempty" jsonschema:"milliseconds (default 30000)"`
+	Description    string            `json:"description,omitempty" jsonschema:"its purpose"`
 	Cwd            string            `json:"cwd,omitempty" jsonschema:"directory to start in"`
 	Env            map[string]string `json:"env,omitempty" jsonschema:"variables to add"`
 	Stdin          string            `json:"stdin,omitempty" jsonschema:"text for standard input"`

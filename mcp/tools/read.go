@@ -28,7 +28,7 @@ type readInput struct {
 	ID        string `json:"id,omitempty" jsonschema:"of an approval, in place of task_id"`
 	WaitMS    int64  `json:"wait_ms,omitempty" jsonschema:"milliseconds to wait for news (default 0, at most 60000)"`
 	Filter    string `json:"filter,omitempty" jsonschema:"show only lines that match (RE2)"`
-	TailLines int64  `json:"tail_lines,omitempty" jsonschema:"show only the last so many new lines"`
+	TailLines int64  `json:"tail_lines,omitempty" jsonschema:"show only the last new lines"`
 	Offset    *int64 `json:"offset,omitempty" jsonschema:"read again from this byte"`
 }
 

@@ -38,7 +38,7 @@ type docsInput struct {
 	MaxChars      *int64            `json:"max_chars,omitempty" jsonschema:"characters to show (default 30000, at most 200000)"`
 	MainContent   *bool             `json:"main_content,omitempty" jsonschema:"false: the whole page with its menus"`
 	IncludeLinks  *bool             `json:"include_links,omitempty" jsonschema:"false: links as plain text"`
-	FullLinks     bool              `json:"full_links,omitempty" jsonschema:"every link with its whole address"`
+	FullLinks     bool              `json:"full_links,omitempty" jsonschema:"links with whole addresses"`
 	IncludeImages *bool             `json:"include_images,omitempty" jsonschema:"false: no images"`
 	Screenshot    bool              `json:"screenshot,omitempty" jsonschema:"also show a picture of the page"`
 	TimeoutMS     *int64            `json:"timeout_ms,omitempty" jsonschema:"milliseconds (default 30000, at most 120000)"`
