@@ -510,7 +510,7 @@ func TestTerminalWithAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	r, err := other.Run(t.Context(), sandbox.Cmd{Grant: other.Grant(), Shell: "ls /dev/pts; exec 3<>/dev/pts/0", Timeout: 10 * time.Second})
+	r, err := other.Run(t.Context(), sandbox.Cmd{Grant: other.Grant(), Shell: "ls /dev/pts; exec 2>/dev/null 3<>/dev/pts/0", Timeout: 10 * time.Second})
 	if err != nil || r.Code == 0 || !strings.HasPrefix(read(t, r.Output), "ptmx\n") {
 		t.Errorf("another box: %q, %v", read(t, r.Output), err)
 	}

@@ -79,8 +79,8 @@ func TestRandomExecsChange(t *testing.T) {
 		}
 	}
 	for mode, b := range map[string]*sandbox.Box{"observe": free, "enforce": held} {
-		known := b.KnownExecs()
-		if len(known) == 0 {
+		known, can := b.KnownExecs()
+		if can && len(known) == 0 {
 			t.Errorf("%s: control: nothing is remembered, not even of the system's own programs", mode)
 		}
 		for _, name := range known {

@@ -201,13 +201,13 @@ func (b *Box) LoseListener() {
 }
 
 // KnownExecs ends the view of what the box executes, and returns the names that it
-// remembered.
-func (b *Box) KnownExecs() []string {
+// remembered. No name can be where each command has mounts of its own.
+func (b *Box) KnownExecs() (known []string, can bool) {
 	v := b.execs
 	v.closing.Store(true)
 	v.bell.Close()
 	<-v.done
-	return slices.Collect(maps.Keys(v.files.known))
+	return slices.Collect(maps.Keys(v.files.known)), v.files.one
 }
 
 // WithoutListeners has the host of a test show no execs.

@@ -277,27 +277,27 @@ func TestOverlayKeepsTheOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tenant := range []string{"one", "two"} { // two users of the host
-		policy := "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles:\n  p:\n    fs: {system: true, workspace: overlay}\n"
-		b, err := s.Open(t.Context(), "box", policytest.GrantFor(t, policy, policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true"}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r, out := shell(t, b, "echo x >>file; mkdir -p dir; touch dir/"+tenant+"; ln -sf x link; stat -c %u file dir dir/* link | sort -u"); r.Code != 0 && tenant == "one" || out != "1000\n" {
-			t.Errorf("tenant %s: %d, %q", tenant, r.Code, out)
-		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	r, err := store.Apply(t.Context(), sandbox.SetID("box", dir), workspace.Options{Guard: sandbox.ProtectedPaths})
-	if err != nil || !r.Emptied {
-		t.Fatalf("%+v, %v", r, err)
+	for _, tenant := range []string{"one", "two"} { // two users of the host
+		policy := "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles:\n  p:\n    fs: {system: true, workspace: overlay}\n"
+		b, err := s.Open(t.Context(), "box-"+tenant, policytest.GrantFor(t, policy, policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, out := shell(t, b, "echo x >>file; mkdir -p dir; touch dir/"+tenant+"; ln -sf x link; stat -c %u file dir/"+tenant+" link | sort -u"); r.Code != 0 || out != "1000\n" {
+			t.Errorf("tenant %s: %d, %q", tenant, r.Code, out)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := store.Apply(t.Context(), sandbox.SetID("box-"+tenant, dir), workspace.Options{Guard: sandbox.ProtectedPaths})
+		if err != nil || !r.Emptied {
+			t.Fatalf("%+v, %v", r, err)
+		}
 	}
 	for _, path := range []string{"file", "dir", "dir/one", "dir/two", "link"} {
 		var st unix.Stat_t

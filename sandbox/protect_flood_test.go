@@ -190,3 +190,23 @@ func TestRemotesOfOldAreProtected(t *testing.T) {
 		t.Errorf("the configuration is %q, %v; want it without diff.submodule", text, err)
 	}
 }
+
+// The index of a repository names others in each of its work trees, and a ".git"
+// file makes one more of them, which may be looked at first.
+func TestAnIndexOfTwoWorkTrees(t *testing.T) {
+	for _, tree := range []string{"a-store", "z-store"} {
+		p, dir := guarded(t, func(dir string) {
+			repository(dir+"/"+tree, "")
+			repository(dir+"/lib", "")
+		})
+		during(t, p, func() {
+			put(t, dir+"/"+tree+"/.git", "gitdir: ../lib/.git\n")
+			repository(dir+"/lib/deep/x/y", "[core]\n\tfsmonitor = evil\n")
+			must(t, os.WriteFile(dir+"/lib/.git/index", manyLinks(1, func(int) string { return "deep/x/y" }), 0o644))
+		})
+		text, err := os.ReadFile(dir + "/lib/deep/x/y/.git/config")
+		if err == nil && strings.Contains(string(text), "evil") {
+			t.Errorf("beside the work tree %s: git runs %q", tree, text)
+		}
+	}
+}

@@ -30,13 +30,15 @@ const (
 var errIndex = errors.New("it is not a valid index")
 
 // links looks at the repositories that the index in gitDir names. They are in
-// the work tree dir, at a path of the workspace.
+// the work tree dir, at a path of the workspace. A git directory has as many work
+// trees as ".git" files lead to it, and names others in each.
 func (l *look) links(dir *os.File, at, gitDir string) {
 	index := path.Join(gitDir, "index")
-	if l.done[index] {
+	tree := index + "\x00" + at
+	if l.done[tree] {
 		return
 	}
-	l.done[index] = true
+	l.done[tree] = true
 	git, err := openDir(l.p.root, gitDir, unix.O_PATH)
 	if err != nil {
 		return
@@ -47,7 +49,7 @@ func (l *look) links(dir *os.File, at, gitDir string) {
 		return // the time of its directory tells when there is one
 	}
 	g := l.guard(index, rule{why: byGit, loose: true})
-	names, err := l.readIndex(git, st.Size)
+	names, err := l.readIndex(git, index, st.Size)
 	switch {
 	case err == nil:
 		g.unread = false
@@ -70,13 +72,19 @@ func (l *look) links(dir *os.File, at, gitDir string) {
 	}
 }
 
-// readIndex reads what the index in a git directory names, within the bounds of
-// a look.
-func (l *look) readIndex(git *os.File, size int64) ([]string, error) {
-	if l.indexes -= size; l.indexes < 0 {
-		return nil, errBound
+// readIndex reads what the index in a git directory names, once in a look and
+// within its bounds.
+func (l *look) readIndex(git *os.File, index string, size int64) ([]string, error) {
+	names, known := l.linked[index]
+	var err error
+	if !known {
+		if l.indexes -= size; l.indexes < 0 {
+			return nil, errBound
+		}
+		if names, err = readLinks(git, "index", hashSize(git)); err == nil {
+			l.linked[index] = names
+		}
 	}
-	names, err := readLinks(git, "index", hashSize(git))
 	parts := 0
 	for _, name := range names {
 		parts += strings.Count(name, "/") + 1

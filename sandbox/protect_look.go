@@ -25,10 +25,11 @@ type look struct {
 	first, keep bool      // adopting for the first time; what is there may be put back later
 	begun       time.Time // by the clock that the times of files are taken from
 	copier      copier
-	left        int   // entries that may still be removed
-	indexes     int64 // bytes of indexes that may still be read
-	linkParts   int   // parts of paths in them that may still be looked at
-	short       bool  // leaving out what a box can make long: the directories at the top
+	left        int                 // entries that may still be removed
+	indexes     int64               // bytes of indexes that may still be read
+	linked      map[string][]string // what indexes name, by their paths
+	linkParts   int                 // parts of paths in them that may still be looked at
+	short       bool                // leaving out what a box can make long: the directories at the top
 	marks       []mark
 	loose       bool // what is looked at is watched, and not pinned: there are enough pins
 	pins        int  // what is pinned in every box
@@ -51,7 +52,7 @@ type look struct {
 // look begins one. p.mu is held, or p not yet known to anybody.
 func (p *protector) look(adopt bool) *look {
 	return &look{
-		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, indexes: maxIndexes, linkParts: maxLinkParts, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
+		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, indexes: maxIndexes, linkParts: maxLinkParts, linked: map[string][]string{}, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
 		copier: copier{files: maxKeptFiles, bytes: maxKeptText},
 	}
 }

@@ -26,7 +26,11 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 `)
 	token := func(name, token string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(digest(token)+"\n"), 0o600); err != nil {
+		// At once, so that the server sees one change.
+		if err := os.WriteFile(name+".new", []byte(digest(token)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(name+".new", name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,9 +91,6 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 		opens("b", !shared) // whose one of two is cannot be told
 		opens("two", false)
 		opens("one", false)
-		if err := os.RemoveAll(file); err != nil {
-			t.Fatal(err)
-		}
 		token(file, "two")
 		w.wait("tenants have another token")
 		opens("two", true)
