@@ -17,7 +17,7 @@ import (
 // the same session, since an agent calls again when it has read. A call that was on
 // its way at that time shows nothing.
 
-// Receipt is told once what became of a result: received is true where a later
+// Receipt is called once with what became of a result: received is true where a later
 // call of the session shows that the client has it, and false where it may be
 // lost. ctx does not end with a call.
 type Receipt func(ctx context.Context, received bool)

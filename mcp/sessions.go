@@ -31,7 +31,7 @@ func (s *Server) Sessions() []SessionInfo {
 }
 
 // End ends the sessions that which chooses, and returns those that it has ended: it
-// cancels their calls, which are told why, waits for them, and then calls what OnEnd
+// cancels their calls, which learn why, waits for them, and then calls what OnEnd
 // was given. A connection over stdio ends with its session, and so ServeStdio; a
 // client over HTTP can begin another session.
 func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {

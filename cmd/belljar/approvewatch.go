@@ -181,7 +181,7 @@ func (w *watching) show(ctx context.Context, found desks, id string) error {
 	if err := printApproval(w.out, one); err != nil || w.keys == nil {
 		return err
 	}
-	// What was typed before is no answer to a question that nobody had seen then.
+	// What was typed before does not answer a question that nobody had seen then.
 	if err := forgetTyped(w.keys.in); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // logging is the flags of what a server logs, on standard error. The zero value
-// logs warnings and errors, as text.
+// logs warnings and errors in the form of text.
 type logging struct {
 	level  string // as slog spells it, in small letters; empty is the default
 	format string
