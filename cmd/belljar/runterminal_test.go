@@ -26,6 +26,10 @@ func TestRunOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	slave.Close()
+	t.Cleanup(func() { // after a failure: what ends in order was waited for
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
 	p.sees("$ ")
 	for _, step := range [][2]string{
 		{"tty", "/dev/pts/0\r"},
@@ -53,10 +57,11 @@ func TestRunOnATerminal(t *testing.T) {
 	p.size(100, 40)
 	p.types("until [ \"$(stty size)\" = '40 100' ]; do sleep 0.01; done; echo size=$?\n")
 	p.sees("size=0\r")
-	p.types("echo sleeps=$?; sleep 1000\n")
+	p.types("sh -c 'echo sleeps=$?; exec sleep 1000'\n") // it says so itself: Ctrl-C goes to the program in front
 	p.sees("sleeps=0\r")
 	p.types("\x03")
 	p.sees("^C")
+	p.sees("$ ") // the terminal drops what is typed before that (termios(3), NOFLSH)
 	p.types("echo status $?\n")
 	p.sees("status 130\r")
 	p.ends("exit\n")
