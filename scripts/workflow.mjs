@@ -58,6 +58,7 @@ const said = await call("AskUserQuestion", { questions_json });
 assert.deepEqual(said.structuredContent.answers_by_id, { q1: "B", who: "me" });
 answers.push({ action: "decline" });
 assert.equal((await call("AskUserQuestion", { questions_json })).structuredContent.outcome, "decline");
+await call("TaskManager", { action: "pending" }); // which shows that the answer arrived: else it is told again
 await client.close();
 console.log("ok  tasks, plans and questions, legacy era");
 
