@@ -64,6 +64,7 @@ type Box struct {
 	lease     *workspace.Lease // of an overlay workspace, or nil
 	calls     *workspace.Calls // its checkpoints, or nil
 	door      *door            // the way out
+	null      *os.File         // os.DevNull to read from, for commands without stdin
 	execs     *execView        // what its commands start, or nil where nobody looks
 	sockets   socketRequests   // that the init was asked for
 	held      Limits
@@ -122,7 +123,8 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
 	b.held = b.sup.heldFor(b.grant)
-	if b.grant.Storage() == policies.StorageDisk {
+	b.null, err = os.Open(os.DevNull)
+	if err == nil && b.grant.Storage() == policies.StorageDisk {
 		l := b.grant.Limits()
 		b.area, err = openStorage(b.sup.cfg.Spool, l.Tmp, l.TmpFiles, uid)
 	}
@@ -464,6 +466,9 @@ func (b *Box) release() {
 	}
 	if b.door != nil {
 		b.door.close()
+	}
+	if b.null != nil {
+		b.null.Close()
 	}
 	b.execs.close()
 	b.kept.close()
@@ -871,20 +876,28 @@ func (b *Box) leave(j *Job, ran bool) {
 		j.output.Close()
 	case j.id == 0:
 		b.outputs = append(b.outputs, j.output)
-		var kept int64
-		for _, o := range b.outputs {
-			kept += o.onDisk()
-		}
-		// The oldest lose their files first, but not the one that just ended.
-		for _, o := range b.outputs[:len(b.outputs)-1] {
-			if kept > maxKept {
-				kept -= o.onDisk()
-				o.shrink()
-			}
+		if j.output.onDisk() > 0 { // the others hold no more than before
+			b.shrinkOutputs()
 		}
 		if len(b.outputs) > maxFinished {
 			b.outputs[0].Close()
 			b.outputs = slices.Delete(b.outputs, 0, 1)
+		}
+	}
+}
+
+// shrinkOutputs keeps what finished commands hold of the spool within maxKept:
+// the oldest lose their files first, but never the one that just ended. b.mu is
+// held.
+func (b *Box) shrinkOutputs() {
+	var kept int64
+	for _, o := range b.outputs {
+		kept += o.onDisk()
+	}
+	for _, o := range b.outputs[:len(b.outputs)-1] {
+		if kept > maxKept {
+			kept -= o.onDisk()
+			o.shrink()
 		}
 	}
 }

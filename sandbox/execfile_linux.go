@@ -239,17 +239,18 @@ func script(e *policies.Exec, head []byte) *policies.Exec {
 // musl, which is its C library too.
 var loaders = []string{"ld.so*", "ld-*.so*", "ld64.so*", "libc.so", "libc.musl-*.so*"}
 
+func isLoader(file string) bool {
+	name := path.Base(file)
+	return strings.HasPrefix(name, "l") && slices.ContainsFunc(loaders, func(pattern string) bool {
+		ok, err := filepath.Match(pattern, name)
+		return ok && err == nil
+	})
+}
+
 // loaded is what a loader of shared libraries starts, if e is one that was given
 // a program; nil if not.
 func loaded(e *policies.Exec) (*policies.Exec, error) {
-	if !slices.ContainsFunc(loaders, func(pattern string) bool {
-		for _, name := range []string{e.Path, e.Target} {
-			if ok, err := filepath.Match(pattern, path.Base(name)); ok && err == nil {
-				return true
-			}
-		}
-		return false
-	}) {
+	if !isLoader(e.Path) && !isLoader(e.Target) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	words, name := e.Argv[min(1, len(e.Argv)):], ""

@@ -60,7 +60,8 @@ type execLog struct {
 func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
 	l := &j.execLog
 	l.Mode = v.mode
-	key := execOf(call, readErr).key()
+	seen := execOf(call, readErr)
+	key := seen.key()
 	if l.lastPid == pid && l.lastKey == key {
 		return // on its way along PATH, as a shell that goes on after EPERM
 	}
@@ -68,8 +69,11 @@ func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, 
 	if v.mode == policies.ExecEnforce && d.Verdict != policies.Allow {
 		l.stop(d)
 	}
-	for e := &call; e != nil; e = e.Then {
-		l.add(execOf(*e, readErr), v.mode, d, func() policies.Decision { return v.decide(jobs, call, readErr, nil) })
+	would := func() policies.Decision { return v.decide(jobs, call, readErr, nil) }
+	l.add(seen, key, v.mode, d, would)
+	for e := call.Then; e != nil; e = e.Then {
+		then := execOf(*e, readErr)
+		l.add(then, then.key(), v.mode, d, would)
 	}
 }
 
@@ -92,9 +96,8 @@ func execOf(call policies.Exec, readErr error) Exec {
 
 func (e Exec) key() string { return strings.Join(e.Argv, "\x00") + "\x00\x00" + e.Path }
 
-// add counts one exec. By observe, would says what enforce would.
-func (l *execLog) add(e Exec, mode policies.ExecMode, d policies.Decision, would func() policies.Decision) {
-	key := e.key()
+// add counts one exec, of that key. By observe, would says what enforce would.
+func (l *execLog) add(e Exec, key string, mode policies.ExecMode, d policies.Decision, would func() policies.Decision) {
 	if mode == policies.ExecEnforce {
 		e.Verdict, e.Rule, e.Stopped = d.Verdict, d.Rule, d.Verdict != policies.Allow
 		key += "\x00" + e.Verdict.String() + e.Rule

@@ -435,9 +435,9 @@ func (j *Job) stdin(c *Cmd) (int, error) {
 	case len(c.Stdin) > 0:
 		return sealed("stdin", c.Stdin) // nobody has to stand by and feed a pipe
 	}
-	fd, err := openNullNow()
+	fd, err := copyNow(int(j.box.null.Fd()))
 	if err != nil {
-		return -1, fmt.Errorf("open %s: %w", os.DevNull, err)
+		return -1, fmt.Errorf("hand out %s: %w", os.DevNull, err)
 	}
 	return fd, nil
 }

@@ -68,10 +68,13 @@ func unblockNow(fd int) error {
 	return plainNow(unix.SYS_FCNTL, fd, unix.F_SETFL, unix.O_NONBLOCK)
 }
 
-// openNullNow is open(2) of /dev/null to read from.
-func openNullNow() (int, error) {
-	name := [...]byte{'/', 'd', 'e', 'v', '/', 'n', 'u', 'l', 'l', 0}
-	return now(unix.SYS_OPENAT, unix.AT_FDCWD, unsafe.Pointer(&name), unix.O_RDONLY|unix.O_CLOEXEC)
+// copyNow is fcntl(2) with F_DUPFD_CLOEXEC.
+func copyNow(fd int) (int, error) {
+	n, _, errno := unix.RawSyscall(unix.SYS_FCNTL, uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(n), nil
 }
 
 // ioctlNow is ioctl(2) of a seccomp listener that has a question.
