@@ -286,6 +286,7 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 		ctx = context.WithValue(ctx, webKey{}, struct{}{})
 	}
 	if session != nil && p.requests > 0 {
+		defer session.writing()()
 		answer := &receiptWriter{ResponseWriter: rw, out: session.receipts.arrive()} // before its turn
 		leave, bad := w.admit(ctx, session, p)
 		if bad != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -189,7 +191,10 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 		return err
 	}
 	session.reach(ss)
-	session.by("http", func() { ss.Close() })
+	session.by("http", func() {
+		within(patience, session.written()) // what its calls were told
+		ss.Close()
+	})
 	s.mu.Lock()
 	p.session = &webSession{Session: session, sdk: ss, place: p, busy: 1, gone: make(chan struct{})}
 	s.web.byID[session.id] = p.session
@@ -249,19 +254,35 @@ func (s *Server) sharedSession(ctx context.Context) (*Session, error) {
 // rest, and ends the sessions.
 func (s *Server) endWeb(ctx context.Context) {
 	s.mu.Lock()
-	all := make(map[*Session]*sdk.ServerSession, len(s.web.byID)+1)
+	all := slices.Collect(maps.Values(s.web.shared))
 	for _, session := range s.web.byID {
-		all[session.Session] = session.sdk
-	}
-	for _, shared := range s.web.shared {
-		all[shared] = nil
+		all = append(all, session.Session)
 	}
 	s.mu.Unlock()
-	for session, ss := range all {
+	for _, session := range all {
 		session.quiet(ctx)
-		session.end(ErrShutdown)
-		if ss != nil {
-			ss.Close()
-		}
+		session.close(ErrShutdown)
 	}
+}
+
+// writing notes that the answer to a request is on its way, until done is called:
+// the session's connection is not ended before.
+func (s *Session) writing() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return func() {}
+	}
+	s.writes.Add(1)
+	return s.writes.Done
+}
+
+// written is closed when the answers of a session that has ended are written.
+func (s *Session) written() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.writes.Wait()
+	}()
+	return done
 }

@@ -33,6 +33,7 @@ type Session struct {
 	began  time.Time
 	used   atomic.Int64   // when its last call began or ended, in Unix nanoseconds
 	asking sync.WaitGroup // of questions to the client
+	writes sync.WaitGroup // of requests over HTTP whose answers are not written; none is added once it has ended
 
 	receipts receipts // of results that the client may not have
 
