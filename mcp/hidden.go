@@ -35,8 +35,8 @@ func (s *Server) hidesFrom(tenant, tool string) bool {
 	return ok && h.Hidden(tenant, tool)
 }
 
-// shown is a list of tools without those that are hidden from the caller, and with
-// output schemas where who asks wants structured results. meta is the request's.
+// shown is a list of tools with their schemas, and without those that are hidden
+// from the caller. meta is the request's.
 func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
 	hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
 	session, err := s.sessionOf(ctx, ss)
@@ -48,10 +48,9 @@ func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta
 	if out.Tools == nil {
 		out.Tools = []*sdk.Tool{}
 	}
-	if s.structures(session, meta) {
-		for i, t := range out.Tools {
-			out.Tools[i] = s.withOutput(t)
-		}
+	structured := s.structures(session, meta)
+	for i, t := range out.Tools {
+		out.Tools[i] = s.withSchemas(t, structured)
 	}
 	return &out
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"runtime/debug"
@@ -203,12 +204,15 @@ func (s *Server) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Reque
 	return nil
 }
 
-// sdkTool is what the sdk lists of a tool; shown adds its output schema.
-func sdkTool(info ToolInfo) *sdk.Tool {
+// noSchema stands in what the sdk keeps for a schema that shown puts in its place.
+var noSchema = json.RawMessage(`{"type":"object"}`)
+
+// sdkTool is what the sdk lists of a tool; shown adds its schemas.
+func sdkTool(info Tool) *sdk.Tool {
 	destructive := info.Destructive && !info.ReadOnly
 	t := &sdk.Tool{
 		Name: info.Name, Title: info.Title, Description: info.Description,
-		InputSchema: info.InputSchema,
+		InputSchema: noSchema,
 		Annotations: &sdk.ToolAnnotations{
 			Title: info.Title, ReadOnlyHint: info.ReadOnly, IdempotentHint: info.Idempotent,
 			DestructiveHint: &destructive, OpenWorldHint: &info.OpenWorld,

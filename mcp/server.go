@@ -153,7 +153,9 @@ func (s *Server) Tools() []ToolInfo {
 	defer s.mu.Unlock()
 	all := make([]ToolInfo, 0, len(s.tools))
 	for _, name := range sortedKeys(s.tools) {
-		all = append(all, s.tools[name].info)
+		t := s.tools[name]
+		of := t.schemas()
+		all = append(all, ToolInfo{t.info, of.input, of.output, of.result})
 	}
 	return all
 }

@@ -63,13 +63,17 @@ func (r *Result) shown(structured bool) (*Result, error) {
 	return &out, nil
 }
 
-// withOutput is a tool of a list, with its output schema.
-func (s *Server) withOutput(t *sdk.Tool) *sdk.Tool {
+// withSchemas is a tool of the sdk's list with its schemas, of which clients get
+// that of the output where they ask for structured results.
+func (s *Server) withSchemas(t *sdk.Tool, structured bool) *sdk.Tool {
 	own, ok := s.tool(t.Name)
-	if !ok || own.info.OutputSchema == nil {
-		return t
+	if !ok {
+		return t // the sdk has it whole
 	}
-	out := *t // which the sdk keeps
-	out.OutputSchema = own.info.OutputSchema
+	out, of := *t, own.schemas()
+	out.InputSchema = of.input
+	if structured && of.output != nil {
+		out.OutputSchema = of.output
+	}
 	return &out
 }

@@ -3,11 +3,11 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -117,7 +117,8 @@ func sprintf(format string, args []any) string {
 
 // tool is a registered tool with its input type erased.
 type tool struct {
-	info ToolInfo
+	info    Tool
+	schemas func() schemas
 	// decode reads arguments into a value of the input type; all is the same
 	// arguments as a map.
 	decode func(args json.RawMessage, depth int) (in Gated, all map[string]any, err error)
@@ -131,18 +132,24 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // struct: its fields by their json tags, required unless omitempty or
 // omitzero, with the jsonschema tag as description. It panics if the tool
 // cannot be registered, which is a mistake of this program: two tools of one
-// name, a bad name, a type without a schema.
+// name, a bad name. A type without a schema panics when tools are first listed.
 func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 	in, err := shapeOf(reflect.TypeFor[In]())
 	if err != nil {
 		panic(fmt.Sprintf("mcp: add tool %s: input type: %v", t.Name, err))
 	}
-	info, err := describe(t, reflect.TypeFor[In]())
-	if err != nil {
-		panic(fmt.Sprintf("mcp: add tool %s: %v", t.Name, err))
+	if !toolName.MatchString(t.Name) {
+		panic(fmt.Sprintf("mcp: add tool %q: the name must be 1 to 64 letters, digits, _ or -", t.Name))
 	}
 	s.addTool(&tool{
-		info: info,
+		info: t,
+		schemas: sync.OnceValue(func() schemas {
+			all, err := describe(t, reflect.TypeFor[In]())
+			if err != nil {
+				panic(fmt.Sprintf("mcp: describe tool %s: %v", t.Name, err))
+			}
+			return all
+		}),
 		decode: func(args json.RawMessage, depth int) (Gated, map[string]any, error) {
 			v, all, err := decodeArgs(args, in, depth)
 			if err != nil {
@@ -164,38 +171,38 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 	})
 }
 
-// describe makes the schemas of a tool.
-func describe(t Tool, in reflect.Type) (ToolInfo, error) {
-	info := ToolInfo{Tool: t}
-	if !toolName.MatchString(t.Name) {
-		return info, errors.New("the name must be 1 to 64 letters, digits, _ or -")
-	}
+// schemas are those of a tool, as ToolInfo says of them.
+type schemas struct{ input, output, result json.RawMessage }
+
+// describe makes the schemas of a tool, which takes longer than all else that a
+// server does to start. No call needs them, so they wait for the first list.
+func describe(t Tool, in reflect.Type) (all schemas, err error) {
 	schema, err := schemaOf(in)
 	if err != nil {
-		return info, fmt.Errorf("input type: %w", err)
+		return all, fmt.Errorf("input type: %w", err)
 	}
 	if err := pairs(schema); err != nil {
-		return info, fmt.Errorf("input type: %w", err)
+		return all, fmt.Errorf("input type: %w", err)
 	}
 	if schema.Properties == nil {
 		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
 	}
-	if info.InputSchema, err = json.Marshal(schema); err != nil {
-		return info, fmt.Errorf("input schema: %w", err)
+	if all.input, err = json.Marshal(schema); err != nil {
+		return all, fmt.Errorf("input schema: %w", err)
 	}
 	if t.Output == nil {
-		return info, nil
+		return all, nil
 	}
 	if schema, err = schemaOf(reflect.TypeOf(t.Output)); err != nil {
-		return info, fmt.Errorf("output type: %w", err)
+		return all, fmt.Errorf("output type: %w", err)
 	}
-	if info.ResultSchema, err = json.Marshal(schema); err != nil {
-		return info, fmt.Errorf("result schema: %w", err)
+	if all.result, err = json.Marshal(schema); err != nil {
+		return all, fmt.Errorf("result schema: %w", err)
 	}
-	if info.OutputSchema, err = json.Marshal(outline(schema)); err != nil {
-		return info, fmt.Errorf("output schema: %w", err)
+	if all.output, err = json.Marshal(outline(schema)); err != nil {
+		return all, fmt.Errorf("output schema: %w", err)
 	}
-	return info, nil
+	return all, nil
 }
 
 // schemaOf is the schema of a type.

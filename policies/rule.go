@@ -181,9 +181,11 @@ func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 	}
 	if v := o.get("tool"); v != nil {
 		d.texts(v, "tool", func(n *yaml.Node, s string) {
-			if near := nearest(s, knownTools); near != "" && near != s && !strings.ContainsAny(s, "*{.") {
-				d.fault(n, "did you mean "+near+"?", "there is no tool %q", s)
-				return
+			if !slices.Contains(knownTools, s) && !strings.ContainsAny(s, "*{.") {
+				if near := nearest(s, knownTools); near != "" {
+					d.fault(n, "did you mean "+near+"?", "there is no tool %q", s)
+					return
+				}
 			}
 			e, err := compileElement(strings.ReplaceAll(s, "**", "*"))
 			if err != nil {
