@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -40,7 +41,23 @@ func main() {
 	// The helpers of a box start as this same program; nothing may come before.
 	sandbox.Init()
 	escape.Main()
+	collect(gcStarting)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Values of GOGC, see runtime: a program that starts keeps most of what it makes,
+// and to collect garbage after each of the first MiBs is a fifth of the work until
+// a server answers. A server takes the runtime's default from then on.
+const (
+	gcStarting = 400
+	gcServing  = 100
+)
+
+// collect sets GOGC, unless the environment does.
+func collect(percent int) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // stop are the signals that end the program; all but `run` end by them in

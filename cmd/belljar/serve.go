@@ -134,6 +134,7 @@ server starts, can be connected to, reads the policy again and stops.
 			defer reloading.Wait()
 			defer cancel() // first, or run would not end
 			defer w.control(ctx, r.status, server)()
+			collect(gcServing)
 			if listener != nil {
 				return failure(serveHTTP(ctx, server, w, listener, c.ErrOrStderr()))
 			}
