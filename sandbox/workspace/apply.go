@@ -327,7 +327,9 @@ func (a *applying) finish(all bool) error {
 		if err != nil {
 			return err
 		}
-		m.Top, m.Layers, m.Checkpoints, m.Since = top, nil, nil, settled()
+		since, pass := settle()
+		defer pass()
+		m.Top, m.Layers, m.Checkpoints, m.Since = top, nil, nil, since
 		if err := a.write(); err != nil {
 			return err
 		}

@@ -304,7 +304,9 @@ func (s *Store) begin(id, tenant, base string, protect Protect) error {
 		return err
 	}
 	dir.Close()
-	m.Since = settled()
+	var pass func()
+	m.Since, pass = settle()
+	defer pass()
 	if m.Top, err = s.newLayer(&m); err != nil {
 		return err
 	}
@@ -413,19 +415,27 @@ func openBase(m *meta, fresh bool) (*os.File, error) {
 	return dir, nil
 }
 
-// settled is a time that divides: what was changed before the call has an
-// earlier one, what is changed after it returned has that or a later one. Files
-// have the time of the last tick of the clock, or of a finer one.
-func settled() time.Time {
-	begun := time.Now()
-	for {
-		var now unix.Timespec
-		if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil {
-			return time.Now()
+// settle gives a time that divides: what was changed before the call has an
+// earlier one, what is changed after pass has returned has that or a later one.
+// Files have the time of the last tick of the clock, or of a finer one, and the
+// next tick is soon: what else has to be done can be done until pass is called.
+func settle() (divides time.Time, pass func()) {
+	now, tick := time.Now(), unix.Timespec{}
+	if unix.ClockGetres(unix.CLOCK_REALTIME_COARSE, &tick) != nil {
+		return now.UTC(), func() {}
+	}
+	divides = now.Add(time.Duration(tick.Nano())).UTC()
+	return divides, func() {
+		for {
+			var at unix.Timespec
+			if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &at) != nil {
+				return
+			}
+			late := divides.Sub(time.Unix(at.Unix()))
+			if late <= 0 {
+				return
+			}
+			<-time.After(late)
 		}
-		if t := time.Unix(now.Unix()); t.After(begun) {
-			return t.UTC()
-		}
-		<-time.After(time.Millisecond)
 	}
 }
