@@ -221,10 +221,15 @@ func (l *looking) link(name string) bool {
 		if err == nil {
 			f.Close()
 		}
-		is, known = errors.Is(err, sandbox.ErrLink), true
+		is, known = errors.Is(err, sandbox.ErrLink) || tooLong(err), true
 		l.links[name] = is
 	}
 	return is || !known
+}
+
+// tooLong reports whether a path is too long, or has too many parts, to be opened.
+func tooLong(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // clean is the path that a name leads to, and whether that is certain: behind a
@@ -270,7 +275,11 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	case errors.Is(err, sandbox.ErrLink):
 		l.doubt(name, "is a link, or lies behind one; where it leads is not shown")
 		return
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EINVAL), errors.Is(err, sandbox.ErrNotPlain):
+	case tooLong(err):
+		// A command can still get at it, from a directory that is nearly as deep.
+		l.doubt(name, "has a path that is too long to be looked at, so what it holds is not shown")
+		return
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, sandbox.ErrNotPlain):
 		return // there is no such file
 	case err != nil:
 		l.doubt(name, "cannot be read, so what it holds is not shown")

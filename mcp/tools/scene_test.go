@@ -118,6 +118,34 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 	}
 }
 
+// A command that begins deep enough names a script by a path that is too long for
+// anybody else. That is said, and the answer is unsure.
+func TestAScriptTooDeepToLookAtIsADoubt(t *testing.T) {
+	person := &consents{use: func() {}}
+	b := boxes(t, `
+version: 1
+defaults: {decision: allow, profile: work}
+profiles: {work: {fs: {system: true, workspace: rw}}}
+rules: [{id: scripts, match: {command: ["bash *"]}, decision: ask}]
+`, func(cfg *mcp.Config) { cfg.Approver = person })
+	const name = "a-script-with-quite-a-long-name.sh"
+	for _, way := range []string{
+		`while p=$(pwd) && n=$((4095 - ${#p} - 1)) && [ "$n" -gt 0 ]; do d=` + strings.Repeat("d", 250) + `; mkdir -p "${d:0:$n}" && cd "${d:0:$n}" || break; done`,
+		`d=$(printf 'd/%.0s' {1..200}); mkdir -p $d && cd $d`,
+	} {
+		b.run("cd /workspace && { " + way + "; } && echo 'echo ran' >" + name)
+		person.asked = nil
+		r := b.call("Bash", map[string]any{"command": "bash " + name})
+		if !strings.Contains(words(r), "ran") {
+			t.Fatalf("it did not run, so the test proves nothing: %s", words(r))
+		}
+		if s := person.asked[0].Scene; len(s.Files) == 0 && len(s.Doubts) == 0 {
+			t.Errorf("nothing is said of the script in a directory of %d bytes", len(s.Dir))
+		}
+		b.run("cd /workspace")
+	}
+}
+
 // A place of the system that a profile lets boxes write is not the system's.
 func TestWritableMountsAreShown(t *testing.T) {
 	dir := t.TempDir()
