@@ -25,6 +25,7 @@ func TestTooYoung(t *testing.T) {
 		{"in an earlier one", tick.Add(-time.Millisecond), false, false},
 		{"where each change has its own time", tick, true, false},
 		{"in the same second, where seconds are counted", time.Unix(1000, 0), false, true},
+		{"in the same second, where a file system of the other kind has no room for more", time.Unix(1000, 0), true, true},
 		{"long ago, where seconds are counted", time.Unix(990, 0), false, false},
 	} {
 		l := &look{p: &protector{trust: trust{fine: tt.fine}}, begun: tick}
@@ -48,5 +49,20 @@ func TestFileClock(t *testing.T) {
 	}
 	if made := time.Unix(st.Ctim.Unix()); made.Before(before) || before.IsZero() {
 		t.Errorf("a file was made at %v, and the clock said %v before", made, before)
+	}
+}
+
+// What a command makes in the second in which it begins is young also where a file
+// system counts seconds, and so is older than the command by the clock.
+func TestAFileSystemThatCountsSeconds(t *testing.T) {
+	begun := time.Unix(1000, 700_000_000)
+	for _, tt := range []struct {
+		changed time.Time
+		want    bool
+	}{{time.Unix(1000, 0), true}, {time.Unix(1001, 0), true}, {time.Unix(990, 0), false}, {begun.Add(-1), false}, {begun, true}} {
+		st := unix.Stat_t{Ctim: unix.NsecToTimespec(tt.changed.UnixNano())}
+		if got := (&look{doubt: begun}).isYoung(&st); got != tt.want {
+			t.Errorf("%v: got %v, want %v", tt.changed, got, tt.want)
+		}
 	}
 }

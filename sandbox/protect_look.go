@@ -160,13 +160,20 @@ func fileClock() time.Time {
 func (l *look) tooYoung(st *unix.Stat_t) bool { return l.p.tooYoung(st, l.begun) }
 
 func (p *protector) tooYoung(st *unix.Stat_t, begun time.Time) bool {
-	switch {
-	case p.fine:
-		return false
-	case st.Ctim.Nsec == 0:
-		begun = begun.Add(-2 * time.Second) // a file system that counts seconds
+	return (!p.fine || wholeSeconds(st)) && changedSince(st, begun)
+}
+
+// wholeSeconds reports whether the file system of a file seems to count seconds,
+// whatever is true of its kind: ext4 has no room for more in inodes of 128 bytes
+// (ext4(5), "large inodes"), and FAT counts two at a time.
+func wholeSeconds(st *unix.Stat_t) bool { return st.Ctim.Nsec == 0 }
+
+// changedSince reports whether something changed at a time or later, or may have.
+func changedSince(st *unix.Stat_t, since time.Time) bool {
+	if wholeSeconds(st) {
+		since = since.Add(-2 * time.Second)
 	}
-	return !time.Unix(st.Ctim.Unix()).Before(begun)
+	return !time.Unix(st.Ctim.Unix()).Before(since)
 }
 
 func (l *look) markText(at string, text []byte) {

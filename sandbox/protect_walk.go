@@ -224,7 +224,7 @@ func (p *protector) reopen(fd int, st *unix.Stat_t) {
 	p.mu.Lock()
 	since := p.unseen
 	p.mu.Unlock()
-	if !since.IsZero() && !time.Unix(st.Ctim.Unix()).Before(since) {
+	if !since.IsZero() && changedSince(st, since) {
 		_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|0o700) // refused where it belongs to another user, and no box can have done it
 	}
 }
@@ -491,5 +491,5 @@ func (l *look) inPlace(dir *os.File) bool {
 
 // isYoung reports whether something changed since the time of doubt.
 func (l *look) isYoung(st *unix.Stat_t) bool {
-	return !l.doubt.IsZero() && !time.Unix(st.Ctim.Unix()).Before(l.doubt)
+	return !l.doubt.IsZero() && changedSince(st, l.doubt)
 }
