@@ -283,7 +283,7 @@ func (p *protector) take(alone, first bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: look for what other servers left: %w", errUnprotected, err)
 	}
-	l.doubt, l.deepDoubt = others.last, others.first
+	l.doubt, l.deepDoubt, l.made = others.last, others.first, others.made
 	l.run()
 	switch {
 	case len(l.suspects) > 0 && alone:

@@ -464,7 +464,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 	if l.adopt {
 		same = same || st.Nlink == 1 && l.hold(g)
 		g.id, g.was = identOf(st), nil
-		l.accept(g, at, text, good, l.isYoung(st))
+		l.accept(g, at, text, good, st)
 	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
 		g.held = false // replaced on the host, which ends its pin
 		if err := rewriteAt(dir, name, st, kept); err != nil {
@@ -496,7 +496,8 @@ func (l *look) unread(g *guard, dir *os.File, at string, err error) {
 
 // accept remembers what a configuration sets, and protects what it names. A
 // young one may be a box's.
-func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) bool, young bool) {
+func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) bool, st *unix.Stat_t) {
+	told := false
 	g.accepted = make(map[string]bool)
 	all, end := readConfig(text)
 	if g.tail = string(text[end:]); g.tail != "" {
@@ -509,10 +510,10 @@ func (l *look) accept(g *guard, at string, text []byte, good func(*gitSetting) b
 			continue
 		}
 		g.accepted[s.name()+"\x00"+s.value] = true
-		if young {
+		if !told && l.isYoung(at, st) {
 			l.suspects = append(l.suspects, plain(at+": "+s.name()))
-			young = false
 		}
+		told = true
 		switch {
 		case s.section == "core" && s.key == "hookspath":
 			l.follow(worktree(gitDir), s, at, "git runs its hooks from there")

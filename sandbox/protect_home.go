@@ -51,9 +51,11 @@ func (l *look) findHomes() {
 			continue
 		}
 		l.loose = l.first && i >= maxPinnedGit
+		l.enterHome(h.path)
 		l.atHome(dir, h.path)
 		dir.Close()
 	}
+	l.enterHome(".")
 	// Where a command has removed a person's repository, none may lead to
 	// another one by its name.
 	for at := range l.p.vacant {
@@ -66,6 +68,9 @@ func (l *look) findHomes() {
 	l.p.homes = kept
 	l.loose = false
 }
+
+// enterHome notes which home is looked at from now on.
+func (l *look) enterHome(at string) { l.home, l.alongOf = at, "" }
 
 // moveBack puts a person's repository, which a command has moved, back to where
 // it was: people and their programs go there by its name.
@@ -123,7 +128,9 @@ func (l *look) settle(dir *os.File, name string) bool {
 	l.p.unsaved = true
 	delete(l.p.made, id.ident)
 	l.loose = l.first && len(l.p.homes) > maxPinnedGit
+	l.enterHome("")
 	l.atHome(dir, name)
+	l.enterHome(".")
 	l.loose = false
 	return true
 }

@@ -39,9 +39,13 @@ type look struct {
 	done        map[string]bool
 	marked      map[string]bool
 	extra       map[string]string
-	doubt       time.Time       // adopting when a command may have run: what changed since may be a box's
-	deepDoubt   time.Time       // the same of what the walk finds
-	suspects    []string        // of that what would run
+	doubt       time.Time // adopting when a command may have run: what changed since may be a box's
+	deepDoubt   time.Time // the same of what the walk finds
+	made        bool      // since then, the ".git" of the workspace itself
+	suspects    []string  // of that what would run
+	home        string    // the known home that is looked at; "." for the workspace, empty for a new one
+	alongOf     string    // the directory of which along says whether what is in it came there with it
+	along       bool
 	late        string          // the one repository that is adopted, while guards of others stay as they are
 	fresh       map[string]bool // new guards of it
 	told        []Reverted
@@ -52,7 +56,7 @@ type look struct {
 // look begins one. p.mu is held, or p not yet known to anybody.
 func (p *protector) look(adopt bool) *look {
 	return &look{
-		p: p, adopt: adopt, begun: fileClock(), left: maxRemoved, indexes: maxIndexes, linkParts: maxLinkParts, linked: map[string][]string{}, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
+		p: p, adopt: adopt, home: ".", begun: fileClock(), left: maxRemoved, indexes: maxIndexes, linkParts: maxLinkParts, linked: map[string][]string{}, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
 		copier: copier{files: maxKeptFiles, bytes: maxKeptText},
 	}
 }

@@ -40,7 +40,7 @@ func (l *look) rebase(dir *os.File, at string) {
 	kept, taken := withoutExec(string(text), g.accepted)
 	switch {
 	case l.adopt:
-		if len(taken) > 0 && l.isYoung(st) {
+		if len(taken) > 0 && l.isYoung(at, st) {
 			l.suspects = append(l.suspects, plain(at))
 		}
 		g.accepted, g.unread = make(map[string]bool), err != nil

@@ -239,8 +239,22 @@ func (p *protector) soil() error {
 		return err
 	}
 	p.mark = f.Name()
-	_, err = f.WriteString(p.unseen.Format(time.RFC3339Nano))
+	_, err = f.WriteString(p.unseen.Format(time.RFC3339Nano) + " " + p.ownGit())
 	return errors.Join(err, f.Close())
+}
+
+// ownGit tells the ".git" of the workspace itself from any other.
+func (p *protector) ownGit() string {
+	dir, err := openDir(p.root, ".git", unix.O_PATH)
+	if err != nil {
+		return "none"
+	}
+	defer dir.Close()
+	id, err := birthOf(dir)
+	if err != nil {
+		return "none"
+	}
+	return fmt.Sprint(id.ino, "-", id.born)
 }
 
 // runningSuffix is between the name of a record and what tells the files of two
@@ -268,6 +282,7 @@ type doubt struct {
 	marks []string  // their files
 	last  time.Time // when they began, one at least; zero without such commands
 	first time.Time // when the first of those began after which no walk has been everywhere
+	made  bool      // the ".git" of the workspace itself is not the one that was there when they began
 }
 
 func (p *protector) doubt() (d doubt, err error) {
@@ -292,9 +307,11 @@ func (p *protector) doubt() (d doubt, err error) {
 		}
 		first := info.ModTime()
 		if text, err := os.ReadFile(mark); err == nil {
-			if t, err := time.Parse(time.RFC3339Nano, string(text)); err == nil && t.Before(first) {
+			began, git, _ := strings.Cut(string(text), " ")
+			if t, err := time.Parse(time.RFC3339Nano, began); err == nil && t.Before(first) {
 				first = t
 			}
+			d.made = d.made || git != p.ownGit()
 		}
 		d.marks = append(d.marks, mark)
 		d.last, d.first = earlier(d.last, info.ModTime()), earlier(d.first, first)
@@ -317,16 +334,11 @@ func (l *look) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, depth 
 	if l.doubt.IsZero() || st == nil || depth > maxKeptDepth || len(l.suspects) >= maxTold {
 		return
 	}
-	young := l.isYoung(st)
-	if moved := l.late != "" && isDir(st) && depth == 0 && young && l.movedInto(dir, at); moved {
-		l.suspects = append(l.suspects, plain(at))
-		return
-	}
 	if l.allowed(dir, name, st, r, depth) || isDir(st) && r.through {
 		if !isDir(st) || !r.samples {
 			return
 		}
-	} else if young {
+	} else if l.isYoung(at, st) {
 		l.suspects = append(l.suspects, plain(at))
 		return
 	}
@@ -352,11 +364,76 @@ func (l *look) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, depth 
 	}
 }
 
-// movedInto reports whether a directory that changed may have been moved to
-// where it is, with old files in it: the directory above it has changed, too.
-// The way to a repository is left out. What is in it does not change by being
-// moved along.
-func (l *look) movedInto(dir *os.File, at string) bool {
+// isYoung reports whether what is at a path changed since the time of doubt, or
+// came there since.
+func (l *look) isYoung(at string, st *unix.Stat_t) bool {
+	return l.changed(st) || l.cameAlong(at)
+}
+
+// changed reports whether something changed since the time of doubt.
+func (l *look) changed(st *unix.Stat_t) bool {
+	return !l.doubt.IsZero() && changedSince(st, l.doubt)
+}
+
+// cameAlong reports whether what is at a path may have come there with a directory
+// around it since the time of doubt. That leaves its own time as it was: a command
+// can move old files so, which lay where no program could be given their path, or
+// which nothing ran where they lay. rename(2) changes both the directory that is
+// moved and the one that it comes to.
+func (l *look) cameAlong(at string) bool {
+	if l.doubt.IsZero() {
+		return false
+	}
+	way := path.Dir(at)
+	if l.alongOf != way {
+		l.alongOf, l.along = way, l.mayHaveMoved(way)
+	}
+	return l.along
+}
+
+// mayHaveMoved is cameAlong for what lies in a directory, whose path is way.
+func (l *look) mayHaveMoved(way string) bool {
 	var st unix.Stat_t
-	return !within(at, l.late) && (unix.Fstat(int(dir.Fd()), &st) != nil || l.isYoung(&st))
+	if err := unix.Fstat(int(l.p.root.Fd()), &st); err != nil {
+		return true
+	}
+	above, dir, at := l.changed(&st), l.p.root, ""
+	defer func() {
+		if dir != l.p.root {
+			dir.Close()
+		}
+	}()
+	for name := range strings.SplitSeq(way, "/") {
+		if name == "." {
+			break // the workspace itself
+		}
+		at = path.Join(at, name)
+		sub, err := openDir(dir, name, unix.O_PATH)
+		if err != nil {
+			return true
+		}
+		if dir != l.p.root {
+			dir.Close()
+		}
+		dir = sub
+		if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+			return true
+		}
+		young := l.changed(&st)
+		if young && above && !l.ofHome(at) {
+			return true
+		}
+		above = young
+	}
+	return false
+}
+
+// ofHome reports whether a directory is on the way to the repository that is
+// looked at, where that was known before any command in doubt began: there its
+// inode tells that it did not come from elsewhere. Its ".git" is pinned.
+func (l *look) ofHome(at string) bool {
+	if l.home == "." && l.made {
+		return false
+	}
+	return l.home != "" && (within(at, l.home) || at == path.Join(l.home, ".git"))
 }

@@ -347,15 +347,13 @@ func (p *protector) found(finds []find) error {
 		homes[h.path] = true
 	}
 	since, fresh := p.unseen, false
-	if p.settled && since.IsZero() && p.running == 0 {
-		defer p.release()
-		if !p.alone() {
-			others, err := p.doubt()
-			if err != nil {
-				return fmt.Errorf("look for what other servers left: %w", err)
-			}
-			since = others.first
+	if p.settled {
+		// A command of another server may have begun before ours.
+		others, err := p.doubt()
+		if err != nil {
+			return fmt.Errorf("look for what other servers left: %w", err)
 		}
+		since = earlier(since, others.first)
 	}
 	for _, f := range finds {
 		at := f.at
@@ -372,6 +370,7 @@ func (p *protector) found(finds []find) error {
 	}
 	p.seen = nil
 	if p.running == 0 && p.unseen.IsZero() {
+		defer p.release()
 		return p.adopt()
 	}
 	taken := p.taken
@@ -443,6 +442,7 @@ func (p *protector) late(at string, since time.Time) bool {
 	homes := len(p.homes)
 	full := homes >= maxHomes
 	if full {
+		l.enterHome("")
 		l.inHome(dir, at)
 	} else {
 		l.settle(dir, at)
@@ -477,19 +477,14 @@ func (l *look) inPlace(dir *os.File) bool {
 	if unix.Fstat(int(dir.Fd()), &st) != nil {
 		return false
 	}
-	if !l.isYoung(&st) {
+	if !l.changed(&st) {
 		return true // no entry came or went
 	}
 	for name, m := range repositoryMarks {
 		st, err := statAt(dir, name)
-		if err != nil || m == markOther && st != nil && l.isYoung(st) {
+		if err != nil || m == markOther && st != nil && l.changed(st) {
 			return false
 		}
 	}
 	return !isBare(dir)
-}
-
-// isYoung reports whether something changed since the time of doubt.
-func (l *look) isYoung(st *unix.Stat_t) bool {
-	return !l.doubt.IsZero() && changedSince(st, l.doubt)
 }

@@ -1,0 +1,169 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// can be given, and returns a name of it that is short.
+func burrowed(t *testing.T, dir string) string {
+	t.Helper()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	must(t, err)
+	for range unix.PathMax/unix.NAME_MAX + 2 {
+		name := strings.Repeat("d", unix.NAME_MAX)
+		must(t, unix.Mkdirat(fd, name, 0o755))
+		below, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		must(t, err)
+		unix.Close(fd)
+		fd = below
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return fmt.Sprintf("/proc/self/fd/%d", fd)
+}
+
+// from there, or around by a directory above it, is old, and still not a person's.
+func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		at   string // where it is at last
+		move func(hidden, dir string) error
+	}{
+		{"the repository", "a/b/repo", func(hidden, dir string) error { return os.Rename(hidden+"/x/repo", dir+"/a/b/repo") }},
+		{"a directory above it", "a/b/x/repo", func(hidden, dir string) error { return os.Rename(hidden+"/x", dir+"/a/b/x") }},
+		{"to the place of one that is known", "a/known/x/repo", func(hidden, dir string) error {
+			must(t, os.Rename(dir+"/a/known", dir+"/a/away"))
+			must(t, os.Rename(hidden+"/y", dir+"/a/known"))
+			return nil
+		}},
+		{"a bare one", "a/b/store", func(hidden, dir string) error { return os.Rename(hidden+"/x/store", dir+"/a/b/store") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/c/file", "") })
+			var hidden string
+			during(t, p, func() {
+				repository(dir+"/a/known/x", "")
+				hidden = burrowed(t, dir+"/a/b/c")
+				repository(hidden+"/x/repo", evilConfig)
+				repository(hidden+"/x/store", evilConfig)
+				repository(hidden+"/y/x/repo", evilConfig)
+			})
+			p.walkAll(t)
+			if !p.unseen.IsZero() || !evilIn(hidden+"/x/repo/.git/config") {
+				t.Fatal("the walk has not passed over it: the test proves nothing")
+			}
+			older(t, dir)
+			during(t, p, func() { must(t, tt.move(hidden, dir)) })
+			p.walkAll(t)
+			during(t, p, func() {})
+			for _, harm := range []string{"/.git/config", "/config"} {
+				if _, err := os.Stat(dir + "/" + tt.at + "/HEAD"); evilIn(dir+"/"+tt.at+harm) && (err == nil || harm != "/config") {
+					t.Errorf("%s is still there", tt.at+harm)
+				}
+			}
+		})
+	}
+}
+
+// for a person's what the other one's command had made by then, nor put it back.
+func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
+	dir, record := t.TempDir(), t.TempDir()+"/record"
+	put(t, dir+"/a/b/x", "")
+	open := func() *protector {
+		p, err := recorded(t, dir, record)
+		must(t, err)
+		t.Cleanup(func() { must(t, p.close()) })
+		return p
+	}
+	first, second := open(), open()
+	must(t, first.start())
+	repository(dir+"/a/b/r", evilConfig)
+	put(t, dir+"/a/b/r/.git/hooks/pre-commit", "evil")
+	older(t, dir)
+	must(t, second.start())
+	_, err := second.walkFor(time.Minute)
+	must(t, err)
+	_, err = first.stop()
+	must(t, err)
+	first.walkAll(t)
+	_, err = second.stop()
+	must(t, err)
+	second.walkAll(t)
+	for _, name := range []string{"config", "hooks/pre-commit"} {
+		if evilIn(dir + "/a/b/r/.git/" + name) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+// repository. They are named, as new ones would be.
+func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		command    func(dir string)
+	}{
+		{"a git directory", "new/.git/config: core.fsmonitor", func(dir string) {
+			must(t, os.Mkdir(dir+"/new", 0o755))
+			must(t, os.Rename(dir+"/old/git", dir+"/new/.git"))
+			put(t, dir+"/new/.git/HEAD", "ref: refs/heads/main\n")
+		}},
+		{"the git directory of the workspace", ".git/config: core.fsmonitor", func(dir string) {
+			must(t, os.Rename(dir+"/old/git", dir+"/.git"))
+			put(t, dir+"/.git/HEAD", "ref: refs/heads/main\n")
+		}},
+		{"with a directory around it", "a/new/.git/config: core.fsmonitor", func(dir string) {
+			must(t, os.Rename(dir+"/old/git", dir+"/old/.git"))
+			put(t, dir+"/old/.git/HEAD", "ref: refs/heads/main\n")
+			must(t, os.Rename(dir+"/old", dir+"/a/new"))
+		}},
+		{"hooks of a repository that was there", "made/.git/hooks/pre-commit", func(dir string) {
+			must(t, os.RemoveAll(dir+"/made/.git/hooks"))
+			must(t, os.Rename(dir+"/old/git/hooks", dir+"/made/.git/hooks"))
+		}},
+		{"what hg runs", "made/.hg/hgrc", func(dir string) { must(t, os.Rename(dir+"/old/hg", dir+"/made/.hg")) }},
+		{"nothing that runs", "", func(dir string) {
+			put(t, dir+"/made/file", "")
+			put(t, dir+"/file", "")
+			put(t, dir+"/made/.git/index.lock", "")
+			must(t, os.Mkdir(dir+"/new", 0o755))
+			must(t, os.RemoveAll(dir+"/old/git/hooks"))
+			put(t, dir+"/old/git/HEAD", "ref: refs/heads/main\n")
+			must(t, os.Remove(dir+"/old/git/config"))
+			must(t, os.Rename(dir+"/old/git", dir+"/new/.git"))
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, record := t.TempDir(), t.TempDir()+"/record"
+			put(t, dir+"/a/x", "")
+			repository(dir+"/made", "[core]\n\tfsmonitor = mine\n")
+			put(t, dir+"/made/.git/hooks/post-commit", "of a person")
+			for _, d := range []string{"objects", "refs"} {
+				must(t, os.MkdirAll(dir+"/old/git/"+d, 0o755))
+			}
+			put(t, dir+"/old/git/config", evilConfig)
+			put(t, dir+"/old/git/hooks/pre-commit", "evil")
+			put(t, dir+"/old/hg/hgrc", "evil")
+			older(t, dir)
+			p, err := recorded(t, dir, record)
+			must(t, err)
+			must(t, p.start())
+			tt.command(dir)
+			must(t, p.close()) // its locks end, as with the process
+			p, err = recorded(t, dir, record)
+			if err == nil {
+				must(t, p.close())
+			}
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("got %v, want none", err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "post-commit")):
+				t.Errorf("got %v, want an error that names %s alone", err, tt.want)
+			}
+		})
+	}
+}
