@@ -57,7 +57,7 @@ const (
 	maxPerKind   = 32     // submodules, worktrees: more are pinned as a whole
 	maxPinnedGit = 40     // directories with a repository that are pinned; more are watched
 	maxGitDepth  = 6      // of submodules in submodules
-	maxWay       = 32     // parts of a path that a ".git" file names
+	maxWay       = 32     // parts of a path that is held in its place
 	maxTold      = 64     // changes that one look reports, and as many errors and notes
 )
 

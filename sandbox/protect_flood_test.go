@@ -210,3 +210,94 @@ func TestAnIndexOfTwoWorkTrees(t *testing.T) {
 		}
 	}
 }
+
+// so many, and they take no longer than that many.
+func TestACommandLeavesFewWorkTrees(t *testing.T) {
+	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
+	const many = maxGitDirs + 100
+	during(t, p, func() {
+		repository(dir+"/lib", "")
+		for i := range many {
+			put(t, fmt.Sprintf("%s/a/b/%d/.git", dir, i), "gitdir: ../../../lib/.git\n")
+		}
+	})
+	p.walkAll(t)
+	left, err := filepath.Glob(dir + "/a/b/*/.git")
+	if err != nil || len(left) != maxGitDirs {
+		t.Errorf("%d are left, %v; want %d", len(left), err, maxGitDirs)
+	}
+	during(t, p, func() {}) // which is told of what was removed since
+	put(t, dir+"/file", "")
+	if told := during(t, p, func() { put(t, dir+"/other", "") }); len(told) > 0 {
+		t.Errorf("those that were left are not kept: %v", told)
+	}
+}
+
+// that come up from the depth share what may be read for them.
+func TestOldWorkTreesShareABudget(t *testing.T) {
+	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
+	var hidden string
+	during(t, p, func() {
+		repository(dir+"/lib", "")
+		must(t, os.WriteFile(dir+"/lib/.git/index", manyLinks(300_000, func(int) string { return "x" }), 0o644))
+		hidden = burrowed(t, dir+"/a/b")
+		for i := range 60 {
+			put(t, fmt.Sprintf("%s/x/%d/.git", hidden, i), "gitdir: /workspace/lib/.git\n")
+		}
+	})
+	p.walkAll(t)
+	older(t, dir)
+	must(t, p.start())
+	must(t, os.Rename(hidden+"/x", dir+"/a/x"))
+	before := readBytes(t)
+	_, err := p.walkFor(time.Minute)
+	must(t, err)
+	if read, most := readBytes(t)-before, int64(maxIndexes); read > most {
+		t.Errorf("%d bytes were read, want at most %d", read, most)
+	}
+	_, err = p.stop()
+	must(t, err)
+}
+
+// depth.
+func TestDeepRepositoriesDoNotMakeALookLong(t *testing.T) {
+	const deep, many = 300, 8
+	p, dir := guarded(t, nil)
+	during(t, p, func() {
+		for i := range many {
+			repository(fmt.Sprintf("%s/%d%s/r", dir, i, strings.Repeat("/d", deep)), "")
+		}
+	})
+	p.walkAll(t)
+	put(t, dir+"/file", "") // so that there is something to take over
+	during(t, p, func() {})
+	if len(p.homes) != many {
+		t.Fatalf("%d repositories are known, want %d: the test proves nothing", len(p.homes), many)
+	}
+	if n, most := len(p.guards), 1000; n > most {
+		t.Errorf("%d paths are looked at for %d repositories, want at most %d", n, many, most)
+	}
+	evil := fmt.Sprintf("%s/%d%s/r/.git/", dir, 3, strings.Repeat("/d", deep))
+	during(t, p, func() {
+		put(t, evil+"config", evilConfig)
+		put(t, evil+"hooks/pre-commit", "evil")
+	})
+	if evilIn(evil+"config") || evilIn(evil+"hooks/pre-commit") {
+		t.Error("what a command did there is still there")
+	}
+}
+
+// again when it changes, however many directories there are at the top.
+func TestADeepDirectoryIsMarkedInACrowd(t *testing.T) {
+	p, _ := guarded(t, func(dir string) { put(t, dir+"/a/b/.hg/store", "") })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.look(false)
+	for i := range maxMarked {
+		l.marked[fmt.Sprint(i)] = true
+	}
+	l.below("a/b", nil)
+	if !l.marked["a/b"] && !l.young {
+		t.Error("its next change does not show")
+	}
+}

@@ -92,9 +92,7 @@ func (l *look) below(name string, skipped map[string]bool) bool {
 		return true // moved or replaced this moment: the workspace's time tells
 	}
 	defer dir.Close()
-	if len(l.marked) < maxMarked {
-		l.watch(dir, name)
-	}
+	l.watchSome(dir, name)
 	if any, _ := lies(dir); !any {
 		return false
 	}
@@ -243,6 +241,14 @@ func (l *look) gitAt(dir *os.File, at string) {
 	file.text = func(text []byte) bool { return l.gitFile(at, text) }
 	if st == nil && at != ".git" && l.p.guards[at] == nil {
 		return
+	}
+	if g := l.p.guards[at]; isRegular(st) {
+		// Each is looked at with the git directory that it leads to, and any number
+		// could lead to one.
+		if l.trees++; l.trees > maxGitDirs && !l.adopt && (g == nil || g.was == nil) {
+			l.remove(dir, at, name, &rule{why: fmt.Sprintf("the workspace has %d work trees already, and git runs what their repositories say", maxGitDirs)})
+			return
+		}
 	}
 	l.seal(dir, at, file)
 	switch {

@@ -143,8 +143,14 @@ func (l *look) repositoryIn(dir *os.File, at string) bool {
 	return isBare(dir) || l.others(dir, at)
 }
 
-// atHome looks at a directory with a repository, and at its place.
+// atHome looks at a directory with a repository, and at its place. Deeper than
+// maxWay it is not held there, but only followed: each directory on the way would
+// be asked for at each look, and a box chooses how many there are.
 func (l *look) atHome(dir *os.File, at string) {
+	if strings.Count(at, "/") >= maxWay {
+		l.inHome(dir, at)
+		return
+	}
 	if way := l.way(l.p.root, "", at, rule{why: byGit, dir: true}); way != nil {
 		way.Close()
 		l.inHome(dir, at)

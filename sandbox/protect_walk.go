@@ -41,8 +41,8 @@ const (
 	// maxFound is how many of them every look goes to; a walk finds the others
 	// each time. A command can make far fewer (maxGitDirs).
 	maxFound = 1024
-	// maxBatch is how much of a directory is in memory for the walk to go to.
-	maxBatch = 1024
+	// listed is how much of each directory on the way down is in memory, in bytes.
+	listed = 32 << 10
 )
 
 // walk is one way through all directories after the other. What it remembers of
@@ -162,7 +162,7 @@ func (w *walk) step(p *protector, until time.Time) (finds []find, done bool) {
 // start begins a new way. w.mu is held.
 func (w *walk) start(p *protector, begun int) {
 	if w.known == nil {
-		w.known, w.buf = map[string]*leafage{}, make([]byte, 32<<10)
+		w.known, w.buf = map[string]*leafage{}, make([]byte, listed)
 	}
 	if w.most == 0 {
 		w.most = maxMarked
@@ -258,7 +258,7 @@ func (w *walk) list(p *protector, f *frame) bool {
 		if end {
 			break
 		}
-		if len(f.kids) >= maxBatch {
+		if len(f.kids) > 0 {
 			if f.next, err = dir.Seek(0, 1); err == nil {
 				f.more = true
 			}
@@ -297,15 +297,18 @@ func (p *protector) walkFor(some time.Duration) (whole bool, err error) {
 		w.start(p, begun)
 	}
 	until := time.Now().Add(some)
+	shared := newBudget()
 	for {
 		finds, done := w.step(p, until)
-		p.mu.Lock()
-		err = p.found(finds)
-		whole = done && err == nil && p.running == 0 && w.begun == p.begun
-		if whole {
-			err = p.walked()
+		for first := true; first || len(finds) > 0 && err == nil; first = false {
+			p.mu.Lock()
+			finds, err = p.found(finds, shared)
+			whole = done && len(finds) == 0 && err == nil && p.running == 0 && w.begun == p.begun
+			if whole {
+				err = p.walked()
+			}
+			p.mu.Unlock()
 		}
-		p.mu.Unlock()
 		if err != nil {
 			w.begun = -1
 		}
@@ -337,11 +340,13 @@ func (p *protector) walked() error {
 }
 
 // found takes over what a walk has found: as a person's where no command ran
-// since it was made, and otherwise as a command's. p.mu is held.
-func (p *protector) found(finds []find) error {
+// since it was made, and otherwise as a command's. It returns what it has not come
+// to: commands wait for p.mu, which is held.
+func (p *protector) found(finds []find, b *budget) (rest []find, err error) {
 	if len(finds) == 0 {
-		return nil
+		return nil, nil
 	}
+	until := time.Now().Add(walkStep)
 	homes := make(map[string]bool, len(p.homes))
 	for _, h := range p.homes {
 		homes[h.path] = true
@@ -351,34 +356,38 @@ func (p *protector) found(finds []find) error {
 		// A command of another server may have begun before ours.
 		others, err := p.doubt()
 		if err != nil {
-			return fmt.Errorf("look for what other servers left: %w", err)
+			return nil, fmt.Errorf("look for what other servers left: %w", err)
 		}
 		since = earlier(since, others.first)
 	}
-	for _, f := range finds {
+	for i, f := range finds {
+		if i > 0 && time.Now().After(until) {
+			rest = finds[i:]
+			break
+		}
 		at := f.at
 		switch _, twice := p.deep[at]; {
 		case !strings.Contains(at, "/") || twice || homes[at]:
 		case !f.within() && (p.repos[at] || path.Base(at) == ".git"): // of a repository around it
-		case p.settled && !since.IsZero() && p.late(at, since):
+		case p.settled && !since.IsZero() && p.late(at, since, b):
 		default:
 			p.deep[at], fresh = false, true
 		}
 	}
 	if !fresh || !p.settled {
-		return nil
+		return rest, nil
 	}
 	p.seen = nil
 	if p.running == 0 && p.unseen.IsZero() {
 		defer p.release()
-		return p.adopt()
+		return rest, p.adopt()
 	}
 	taken := p.taken
-	err := p.again(p.running == 0, false)
+	err = p.again(p.running == 0, false)
 	if p.running == 0 {
 		p.idle += p.taken - taken
 	}
-	return err
+	return rest, err
 }
 
 // lookDeep looks at what the walk has found. When none of them runs, what a
@@ -425,7 +434,7 @@ func (l *look) lookDeep() {
 // late takes a repository for a person's that is found after a command has
 // begun, if all that git would run of it is older than that, and reports whether
 // it did. A command cannot set the time of a change back (inode(7), ctime).
-func (p *protector) late(at string, since time.Time) bool {
+func (p *protector) late(at string, since time.Time, b *budget) bool {
 	if !p.times || !p.mapped {
 		return false
 	}
@@ -435,7 +444,7 @@ func (p *protector) late(at string, since time.Time) bool {
 	}
 	defer dir.Close()
 	l := p.look(true)
-	l.keep, l.late, l.doubt, l.fresh = true, at, since, map[string]bool{}
+	l.keep, l.late, l.doubt, l.fresh, l.budget = true, at, since, map[string]bool{}, b
 	if !l.inPlace(dir) {
 		return false
 	}

@@ -158,7 +158,7 @@ func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
 		older(t, dir)
 		p.unseen = time.Now()
 		for _, at := range []string{"a/b/repo", "a/b/c/store"} {
-			if !p.late(at, p.unseen) {
+			if !p.late(at, p.unseen, newBudget()) {
 				t.Errorf("%s is not a person's any more", at)
 			}
 		}
