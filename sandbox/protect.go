@@ -88,7 +88,8 @@ type protector struct {
 	root   *os.File // the workspace
 	where  string   // its path on the host
 	walk   walk
-	trust  // in its file system
+	trust         // in its file system
+	dev    uint64 // of that
 	pulse  pulse
 	report func(Reverted) // tells the operator; nil for nobody
 
@@ -193,7 +194,12 @@ func (p *protector) prepare(also []string, deep bool) (err error) {
 	if err := p.name(also); err != nil {
 		return err
 	}
-	p.trust = trustIn(p.root)
+	p.trust = trustIn(int(p.root.Fd()))
+	var st unix.Stat_t
+	if err := unix.Fstat(int(p.root.Fd()), &st); err != nil {
+		return err
+	}
+	p.dev = st.Dev
 	if err := p.load(); err != nil {
 		return err
 	}

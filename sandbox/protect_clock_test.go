@@ -28,9 +28,8 @@ func TestTooYoung(t *testing.T) {
 		{"in the same second, where a file system of the other kind has no room for more", time.Unix(1000, 0), true, true},
 		{"long ago, where seconds are counted", time.Unix(990, 0), false, false},
 	} {
-		l := &look{p: &protector{trust: trust{fine: tt.fine}}, begun: tick}
 		st := unix.Stat_t{Ctim: unix.NsecToTimespec(tt.changed.UnixNano())}
-		if got := l.tooYoung(&st); got != tt.want {
+		if got := (trust{fine: tt.fine}).tooYoung(&st, tick); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}

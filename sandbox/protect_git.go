@@ -63,7 +63,7 @@ func (l *look) git() {
 			without[e.name] = m
 			return true
 		}
-		if !l.below(e.name, skipped) && !l.tooYoung(st) {
+		if !l.below(e.name, skipped) && !l.mayHide(e.name, st) {
 			without[e.name] = mark{id: identOf(st), time: st.Ctim}
 		}
 		return true

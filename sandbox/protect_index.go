@@ -60,7 +60,7 @@ func (l *look) links(dir *os.File, at, gitDir string) {
 		l.remove(git, index, "index", &rule{why: "git runs what is set in the repositories that it names, and it could not be read (" + err.Error() + ")"})
 		return
 	}
-	if l.quiet() {
+	if l.quiet(index, st) {
 		l.mark(index, st)
 	} else {
 		text, err := readAt(git, "index", maxConfigText)
@@ -99,7 +99,9 @@ func (l *look) readIndex(git *os.File, index string, size int64) ([]string, erro
 // quiet reports whether nothing is left that could change a file through a
 // mapping which it has already: such a write does not show in the times of the
 // file, while the first one through a new mapping does, but for tmpfs.
-func (l *look) quiet() bool { return l.p.mapped && (l.adopt || l.last) }
+func (l *look) quiet(at string, st *unix.Stat_t) bool {
+	return (l.adopt || l.last) && l.p.trustAt(at, st).mapped
+}
 
 // link looks at one repository that an index names.
 func (l *look) link(dir *os.File, at, name string) {

@@ -83,12 +83,34 @@ type trust struct {
 	mapped bool
 }
 
-// trustIn is what is known of the file system of a directory. Times are fine
+// trustOf is trust in the file system of a file in the workspace, which is open:
+// another one may be mounted there.
+func (p *protector) trustOf(fd int, st *unix.Stat_t) trust {
+	if st.Dev == p.dev {
+		return p.trust
+	}
+	return trustIn(fd)
+}
+
+// trustAt is the same of a file at a path.
+func (p *protector) trustAt(at string, st *unix.Stat_t) trust {
+	if st.Dev == p.dev {
+		return p.trust
+	}
+	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH, 0)
+	if err != nil {
+		return trust{}
+	}
+	defer unix.Close(fd)
+	return trustIn(fd)
+}
+
+// trustIn is what is known of the file system of a file. Times are fine
 // once they were asked for since Linux 6.13 (multigrain timestamps). Of FUSE
 // and network file systems nothing is known; below an overlay there may be one.
-func trustIn(dir *os.File) trust {
+func trustIn(fd int) trust {
 	var fs unix.Statfs_t
-	if unix.Fstatfs(int(dir.Fd()), &fs) != nil {
+	if unix.Fstatfs(fd, &fs) != nil {
 		return trust{}
 	}
 	switch fs.Type {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -155,7 +156,7 @@ func (l *look) mark(at string, st *unix.Stat_t) {
 		return
 	}
 	l.marked[at] = true
-	l.young = l.young || l.tooYoung(st)
+	l.young = l.young || l.mayHide(at, st)
 	l.marks = append(l.marks, mark{path: at, id: identOf(st), time: st.Ctim})
 }
 
@@ -173,10 +174,15 @@ func fileClock() time.Time {
 // tooYoung reports whether something may change once more and show the same
 // time: it changed in the tick in which the look began, or later. It must have
 // been asked for its time before it is looked at.
-func (l *look) tooYoung(st *unix.Stat_t) bool { return l.p.tooYoung(st, l.begun) }
+func (t trust) tooYoung(st *unix.Stat_t, begun time.Time) bool {
+	return (!t.fine || wholeSeconds(st)) && changedSince(st, begun)
+}
 
-func (p *protector) tooYoung(st *unix.Stat_t, begun time.Time) bool {
-	return (!p.fine || wholeSeconds(st)) && changedSince(st, begun)
+// mayHide reports whether the time of what is at a path may not show its next
+// change.
+func (l *look) mayHide(at string, st *unix.Stat_t) bool {
+	t := l.p.trustAt(cmp.Or(at, "."), st)
+	return !t.times || t.tooYoung(st, l.begun)
 }
 
 // wholeSeconds reports whether the file system of a file seems to count seconds,

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -56,7 +57,8 @@ type walk struct {
 	stack []frame
 	begun int // protector.begun when this way began; -1 if a command ran then
 	buf   []byte
-	most  int // directories and names that are remembered; zero for maxMarked
+	err   error // why a directory could not be looked at, for want of resources
+	most  int   // directories and names that are remembered; zero for maxMarked
 }
 
 // leafage is what is remembered of a directory without a repository.
@@ -193,6 +195,7 @@ func (w *walk) drop(at string, known *leafage) {
 func (w *walk) enter(p *protector, at string) {
 	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
+		w.miss(err)
 		return
 	}
 	defer unix.Close(fd)
@@ -200,9 +203,9 @@ func (w *walk) enter(p *protector, at string) {
 	if unix.Fstat(fd, &st) != nil {
 		return
 	}
-	known := w.known[at]
+	known, t := w.known[at], p.trustOf(fd, &st)
 	if known != nil {
-		if p.times && known.id == identOf(&st) && known.time == st.Ctim {
+		if t.times && known.id == identOf(&st) && known.time == st.Ctim {
 			known.round = w.round
 			w.stack = append(w.stack, frame{at: at, kids: known.kids})
 			return
@@ -214,8 +217,16 @@ func (w *walk) enter(p *protector, at string) {
 	}
 	w.stack = append(w.stack, frame{
 		at: at, more: true, id: identOf(&st), time: st.Ctim,
-		brief: !p.times || p.tooYoung(&st, fileClock()) || len(w.known) >= w.most,
+		brief: !t.times || t.tooYoung(&st, fileClock()) || len(w.known) >= w.most,
 	})
+}
+
+// miss notes that a directory could not be opened though it may be there: commands
+// can use up what this process may have, and the walk would pass over it.
+func (w *walk) miss(err error) {
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
+		w.err = err
+	}
 }
 
 // reopen gives the owner of a directory the right to list it that a command has
@@ -234,6 +245,7 @@ func (w *walk) list(p *protector, f *frame) bool {
 	f.more = false
 	dir, err := openDir(p.root, f.at, 0)
 	if err != nil {
+		w.miss(err)
 		return false // gone, or a person has closed it
 	}
 	defer dir.Close()
@@ -300,6 +312,10 @@ func (p *protector) walkFor(some time.Duration) (whole bool, err error) {
 	shared := newBudget()
 	for {
 		finds, done := w.step(p, until)
+		if w.err != nil {
+			err, w.err, w.begun = fmt.Errorf("walk through the workspace: %w", w.err), nil, -1
+			return false, err
+		}
 		for first := true; first || len(finds) > 0 && err == nil; first = false {
 			p.mu.Lock()
 			finds, err = p.found(finds, shared)
@@ -435,14 +451,18 @@ func (l *look) lookDeep() {
 // begun, if all that git would run of it is older than that, and reports whether
 // it did. A command cannot set the time of a change back (inode(7), ctime).
 func (p *protector) late(at string, since time.Time, b *budget) bool {
-	if !p.times || !p.mapped {
-		return false
-	}
 	dir, err := openDir(p.root, at, unix.O_PATH)
 	if err != nil {
 		return false
 	}
 	defer dir.Close()
+	var st unix.Stat_t
+	if unix.Fstat(int(dir.Fd()), &st) != nil {
+		return false
+	}
+	if t := p.trustOf(int(dir.Fd()), &st); !t.times || !t.mapped {
+		return false
+	}
 	l := p.look(true)
 	l.keep, l.late, l.doubt, l.fresh, l.budget = true, at, since, map[string]bool{}, b
 	if !l.inPlace(dir) {

@@ -243,3 +243,39 @@ func TestOldFilesDoNotMakeARepositoryAPersons(t *testing.T) {
 		})
 	}
 }
+
+// one allows.
+func TestAnotherFileSystemInTheWorkspace(t *testing.T) {
+	p, _ := guarded(t, nil)
+	if !p.times {
+		t.Skip("nothing is known of this one either")
+	}
+	var st unix.Stat_t
+	must(t, unix.Fstat(int(p.root.Fd()), &st))
+	st.Dev++
+	proc := openForTest(t, "/proc") // one of which nothing is known
+	if got := p.trustOf(int(proc.Fd()), &st); got != (trust{}) {
+		t.Errorf("got %+v, want nothing", got)
+	}
+	if st.Dev--; p.trustOf(int(proc.Fd()), &st) != p.trust || p.trustAt("none", &st) != p.trust {
+		t.Error("the workspace's own file system is not known")
+	}
+}
+
+// everywhere.
+func TestAWalkWithoutDescriptorsIsNotWhole(t *testing.T) {
+	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
+	during(t, p, func() { repository(dir+"/a/b/r", evilConfig) })
+	var was unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: was.Max}))
+	whole, err := p.walkFor(time.Minute)
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was))
+	if whole || err == nil {
+		t.Errorf("got %v, %v; want an error", whole, err)
+	}
+	p.walkAll(t)
+	if evilIn(dir + "/a/b/r/.git/config") {
+		t.Error("it is still there")
+	}
+}
