@@ -358,6 +358,9 @@ func (l *look) gitDir(dir *os.File, at string, linked bool, depth int) {
 		l.config(dir, in(name), rule{why: byGit}, good)
 	}
 	l.rebase(dir, at)
+	for _, name := range []string{rebaseStrategy, sequencerOptions} {
+		l.strategy(dir, at, name)
+	}
 	if linked {
 		return
 	}

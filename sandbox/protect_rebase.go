@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +18,19 @@ import (
 // Only a rebase runs commands. The lists of cherry-pick and revert, in
 // sequencer/todo, have other lines refused (git: sequencer.c,
 // read_populate_todo), and those of git-am are patches.
+//
+// All three go on with the strategy that a file beside the list names, and merge with
+// the program git-merge-STRATEGY. Where that has a slash in it, it is a path that
+// starts in the work tree (git: merge.c, try_merge_command; run-command.c,
+// prepare_cmd).
 
-const byRebase = "`git rebase --continue` runs it"
+const (
+	byRebase   = "`git rebase --continue` runs it"
+	byStrategy = "git runs the program of that name when a rebase or a cherry-pick goes on"
+
+	rebaseStrategy   = "rebase-merge/strategy"
+	sequencerOptions = "sequencer/opts"
+)
 
 // rebase looks at the list of a rebase in the git directory dir.
 func (l *look) rebase(dir *os.File, at string) {
@@ -61,6 +74,45 @@ func (l *look) rebase(dir *os.File, at string) {
 		l.tell(at, "lost %d `exec` lines that were new: %s. Run these commands yourself, or finish the rebase within one command.", len(taken), byRebase)
 	}
 	l.markText(at, text)
+}
+
+// strategy looks at a file in the git directory dir that names the strategy of what
+// is under way.
+func (l *look) strategy(dir *os.File, at, name string) {
+	way := path.Join(at, path.Dir(name))
+	l.seal(dir, way, rule{why: byStrategy, through: true, loose: true})
+	sub := l.open(dir, way)
+	if sub == nil {
+		return
+	}
+	defer sub.Close()
+	at = path.Join(at, name)
+	before := l.settledBefore(at)
+	g := l.guard(at, rule{why: byStrategy, loose: true})
+	text, err := readAt(sub, path.Base(name), maxConfigText)
+	switch {
+	case err != nil && gone(err) == nil, before:
+		return // the time of its directory tells when there is one
+	case err == nil && !namesPath(name, text):
+	case l.adopt:
+		g.accepted, g.unread = map[string]bool{string(text): true}, err != nil
+	case g.unread && err != nil, g.accepted[string(text)]:
+	default:
+		l.remove(sub, at, path.Base(name), &rule{why: byStrategy})
+		return
+	}
+	l.markText(at, text)
+}
+
+// namesPath reports whether the strategy in such a file is a path: it is all of the
+// file for a rebase, and a setting of it for a cherry-pick (git: sequencer.c,
+// read_strategy_opts, populate_opts_cb).
+func namesPath(name string, text []byte) bool {
+	if name == rebaseStrategy {
+		return bytes.IndexByte(text, '/') >= 0
+	}
+	all, end := readConfig(text)
+	return end < len(text) || slices.ContainsFunc(all, func(s gitSetting) bool { return s.name() == "options.strategy" && strings.Contains(s.value, "/") })
 }
 
 // withoutExec is the list of a rebase without the lines that run a command, but

@@ -8,6 +8,77 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
+// What a rebase or a cherry-pick that is under way merges with may be no path into
+// the work tree: git would run it when a person goes on.
+func TestAStrategyIsNotAPath(t *testing.T) {
+	p, dir := guarded(t, func(dir string) {
+		repository(dir, "")
+		put(t, dir+"/.git/rebase-merge/strategy", "of/a/person\n")
+	})
+	strategy, opts := dir+"/.git/rebase-merge/strategy", dir+"/.git/sequencer/opts"
+	during(t, p, func() { put(t, opts, "[options]\n\tstrategy = ort\n\tstrategy-option = subtree=a/b\n") })
+	for _, name := range []string{strategy, opts} {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("%v; want what was there, or is harmless, kept", err)
+		}
+	}
+	for _, evil := range []string{"[options]\n\tstrategy = x/../evil\n", "[options]strategy=x\\\n/../evil\n", "[options]\nstrategy = \"x/../e\"vil", "[options\n"} {
+		during(t, p, func() { put(t, opts, evil) })
+		if _, err := os.Stat(opts); err == nil {
+			t.Errorf("%q is still there", evil)
+		}
+	}
+	during(t, p, func() { put(t, strategy, "ort\n") })
+	during(t, p, func() { put(t, strategy, "x/../evil\n") }) // in place
+	if _, err := os.Stat(strategy); err == nil {
+		t.Error("the strategy of a rebase is still there")
+	}
+}
+
+// A command names a program of the work tree as the strategy of a person's rebase.
+func TestARebaseMergesByNoProgramOfABox(t *testing.T) {
+	testenv.Need(t, testenv.Git)
+	run := func(protected bool) bool {
+		var p *protector
+		var dir string
+		prepare := func(dir string) {
+			git(t, dir, "init", "-q", "-b", "main")
+			git(t, dir, "commit", "-q", "--allow-empty", "-m", "one")
+			git(t, dir, "branch", "side")
+			for _, branch := range []string{"main", "side"} {
+				git(t, dir, "checkout", "-q", branch)
+				put(t, dir+"/"+branch, "")
+				git(t, dir, "add", ".")
+				git(t, dir, "commit", "-q", "-m", branch)
+			}
+			git(t, dir, "-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "main")
+		}
+		command := func() {
+			put(t, dir+"/git-merge-x/y", "")
+			must(t, os.WriteFile(dir+"/evil", []byte("#!/bin/sh\ntouch ../witness\n: >side\ngit add side\n"), 0o755))
+			put(t, dir+"/.git/rebase-merge/strategy", "x/../evil\n")
+		}
+		if protected {
+			p, dir = guarded(t, prepare)
+			during(t, p, command)
+		} else {
+			dir = t.TempDir() + "/workspace"
+			must(t, os.Mkdir(dir, 0o755))
+			prepare(dir)
+			command()
+		}
+		git(t, dir, "rebase", "--continue")
+		_, err := os.Stat(dir + "/../witness")
+		return err == nil
+	}
+	if run(true) {
+		t.Error("what a box added ran")
+	}
+	if !run(false) {
+		t.Error("without protection it does not run: the test proves nothing")
+	}
+}
+
 // A person is in the middle of a rebase while a command runs, and goes on with
 // it: of the commands in its list only the person's own run. A command's own
 // rebase may run commands as long as it runs itself.
