@@ -122,6 +122,7 @@ type protector struct {
 	idle    int             // of taken, since then
 	settled bool            // prepare is over
 	mark    string          // our file that says that commands run; empty if there is none
+	lock    *os.File        // the same, open and locked
 	dead    []string        // those of servers that were killed, which have been followed
 	repos   map[string]bool // git directories that were there when no command ran
 	seed    maphash.Seed
@@ -214,7 +215,7 @@ func (p *protector) prepare(also []string, deep bool) (err error) {
 			return err
 		}
 	}
-	alone := p.alone()
+	alone := p.alone() && !others.alive
 	defer p.release()
 	if err := p.take(alone, true); err != nil {
 		return err
@@ -320,6 +321,7 @@ func (p *protector) close() error {
 		// Where it does not come to its end, the next server goes on.
 		_, err = p.walkFor(firstWalk)
 	}
+	p.unlock()
 	for _, h := range p.homes {
 		h.dir.Close()
 	}
@@ -431,13 +433,17 @@ func (p *protector) adopt() error {
 	if !p.alone() || p.unchanged() {
 		return nil
 	}
+	if others, err := p.doubt(); err != nil || others.alive {
+		return err
+	}
 	return p.take(true, false)
 }
 
 // alone reports whether no other server runs a command in this workspace, or
 // has still to walk through it after one. They agree by flock(2) on the
-// directory, which leaves nothing behind. A box may take that lock as well, and
-// then only keeps what a person changes meanwhile from being adopted.
+// directory, which leaves nothing behind. A box may take that lock as well: then
+// what a person changes meanwhile is not adopted, and the files beside the record
+// say which servers run commands.
 func (p *protector) alone() bool { return p.flock(unix.LOCK_EX) == nil }
 func (p *protector) share()      { _ = p.flock(unix.LOCK_SH) }
 

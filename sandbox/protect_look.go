@@ -34,7 +34,7 @@ type look struct {
 	repos     map[string]bool
 	young     bool // something changed so lately that its time may not show the next change
 	dirs      int  // git directories
-	trees     int  // ".git" files, each of which makes a work tree
+	trees     int  // work trees: ".git" files
 	done      map[string]bool
 	marked    map[string]bool
 	extra     map[string]string
@@ -43,7 +43,7 @@ type look struct {
 	made      bool      // since then, the ".git" of the workspace itself
 	suspects  []string  // of that what would run
 	home      string    // the known home that is looked at; "." for the workspace, empty for a new one
-	alongOf   string    // the directory of which along says whether what is in it came there with it
+	alongOf   string    // directory; along says whether what is in it came there with it
 	along     bool
 	late      string          // the one repository that is adopted, while guards of others stay as they are
 	fresh     map[string]bool // new guards of it

@@ -167,3 +167,42 @@ func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 		})
 	}
 }
+
+// A box can lock the workspace, so that the server of another box cannot. That one
+// is not taken for dead, nor what its command makes for a person's.
+func TestALockOfABoxHidesNoServer(t *testing.T) {
+	dir, record := t.TempDir(), t.TempDir()+"/record"
+	put(t, dir+"/a/x", "")
+	open := func() *protector {
+		p, err := recorded(t, dir, record)
+		must(t, err)
+		t.Cleanup(func() { must(t, p.close()) })
+		return p
+	}
+	first, second := open(), open()
+	box := openForTest(t, dir)
+	must(t, unix.Flock(int(box.Fd()), unix.LOCK_EX))
+	must(t, first.start())
+	must(t, unix.Flock(int(box.Fd()), unix.LOCK_UN))
+	put(t, dir+"/one", "")
+	during(t, second, func() {})
+	second.walkAll(t)
+	if left := runningMarks(t, record); len(left) == 0 {
+		t.Error("the file that says that the first server runs a command is gone")
+	}
+	put(t, dir+"/.envrc", "evil")
+	must(t, second.start())
+	_, err := first.stop()
+	must(t, err)
+	put(t, dir+"/two", "")
+	_, err = second.stop()
+	must(t, err)
+	if evilIn(dir + "/.envrc") {
+		t.Error("what a command made was put back")
+	}
+	first.walkAll(t)
+	second.walkAll(t)
+	if left := runningMarks(t, record); len(left) > 0 {
+		t.Errorf("after the walks: %q", left)
+	}
+}

@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -216,8 +218,8 @@ func (p *protector) save() error {
 // A server that is killed while a command runs cannot take back what that made.
 // So each server has a file beside the record while commands run, and until a
 // walk has seen what they left. One that finds the file of another knows that
-// what changed since may be a box's work; where it is alone, the other one is
-// dead, since it would hold its lock.
+// what changed since may be a box's work. The other one is dead where it does not
+// hold the lock of its file: that of the workspace a box can take, too.
 
 // soil is called before a command, if no other runs here.
 func (p *protector) soil() error {
@@ -234,13 +236,23 @@ func (p *protector) soil() error {
 	if err := os.MkdirAll(filepath.Dir(p.record), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(p.record), filepath.Base(p.record)+runningSuffix+"-*")
+	f, err := os.CreateTemp(filepath.Dir(p.record), ".new-*")
 	if err != nil {
 		return err
 	}
-	p.mark = f.Name()
-	_, err = f.WriteString(p.unseen.Format(time.RFC3339Nano) + " " + p.ownGit())
-	return errors.Join(err, f.Close())
+	mark := p.record + runningSuffix + "-" + rand.Text()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		_, err = f.WriteString(p.unseen.Format(time.RFC3339Nano) + " " + p.ownGit())
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), mark)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	p.mark, p.lock = mark, f
+	return nil
 }
 
 // ownGit tells the ".git" of the workspace itself from any other.
@@ -273,16 +285,26 @@ func (p *protector) clean() error {
 		}
 	}
 	p.mark, p.dead = "", nil
+	p.unlock()
 	return nil
+}
+
+// unlock lets others know that this server runs no command.
+func (p *protector) unlock() {
+	if p.lock != nil {
+		p.lock.Close()
+		p.lock = nil
+	}
 }
 
 // doubt is what is known of commands of other servers that were not seen to
 // end.
 type doubt struct {
 	marks []string  // their files
+	alive bool      // one of these servers is
 	last  time.Time // when they began, one at least; zero without such commands
 	first time.Time // when the first of those began after which no walk has been everywhere
-	made  bool      // the ".git" of the workspace itself is not the one that was there when they began
+	made  bool      // the workspace itself has another ".git" than when they began
 }
 
 func (p *protector) doubt() (d doubt, err error) {
@@ -306,8 +328,9 @@ func (p *protector) doubt() (d doubt, err error) {
 			return d, err
 		}
 		first := info.ModTime()
-		if text, err := os.ReadFile(mark); err == nil {
-			began, git, _ := strings.Cut(string(text), " ")
+		if text, locked, err := readMark(mark); err == nil {
+			d.alive = d.alive || locked
+			began, git, _ := strings.Cut(text, " ")
 			if t, err := time.Parse(time.RFC3339Nano, began); err == nil && t.Before(first) {
 				first = t
 			}
@@ -318,6 +341,25 @@ func (p *protector) doubt() (d doubt, err error) {
 	}
 	return d, nil
 }
+
+// readMark reads the file of a server, and reports whether that lives.
+func readMark(name string) (text string, locked bool, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	locked = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
+	all := make([]byte, maxMarkText)
+	n, err := f.Read(all)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return string(all[:n]), locked, err
+}
+
+// maxMarkText is more bytes than such a file has.
+const maxMarkText = 256
 
 // earlier is the earlier one of two times, of which a zero one does not count.
 func earlier(a, b time.Time) time.Time {
