@@ -211,6 +211,7 @@ func TestAnIndexOfTwoWorkTrees(t *testing.T) {
 	}
 }
 
+// Any number of ".git" files can lead to one repository. A command can leave only
 // so many, and they take no longer than that many.
 func TestACommandLeavesFewWorkTrees(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
@@ -233,6 +234,7 @@ func TestACommandLeavesFewWorkTrees(t *testing.T) {
 	}
 }
 
+// What the walk finds old is looked at as a person's. Old work trees in any number
 // that come up from the depth share what may be read for them.
 func TestOldWorkTreesShareABudget(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
@@ -240,7 +242,7 @@ func TestOldWorkTreesShareABudget(t *testing.T) {
 	during(t, p, func() {
 		repository(dir+"/lib", "")
 		must(t, os.WriteFile(dir+"/lib/.git/index", manyLinks(300_000, func(int) string { return "x" }), 0o644))
-		hidden = burrowed(t, dir+"/a/b")
+		hidden = burrowedForTest(t, dir+"/a/b")
 		for i := range 60 {
 			put(t, fmt.Sprintf("%s/x/%d/.git", hidden, i), "gitdir: /workspace/lib/.git\n")
 		}
@@ -259,6 +261,7 @@ func TestOldWorkTreesShareABudget(t *testing.T) {
 	must(t, err)
 }
 
+// A command makes repositories as deep as it can. A look does not grow with their
 // depth.
 func TestDeepRepositoriesDoNotMakeALookLong(t *testing.T) {
 	const deep, many = 300, 8
@@ -287,6 +290,7 @@ func TestDeepRepositoriesDoNotMakeALookLong(t *testing.T) {
 	}
 }
 
+// A directory with a repository that is found deep in the workspace is looked at
 // again when it changes, however many directories there are at the top.
 func TestADeepDirectoryIsMarkedInACrowd(t *testing.T) {
 	p, _ := guarded(t, func(dir string) { put(t, dir+"/a/b/.hg/store", "") })

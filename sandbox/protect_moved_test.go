@@ -10,23 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// can be given, and returns a name of it that is short.
-func burrowed(t *testing.T, dir string) string {
-	t.Helper()
+// burrowed makes a directory in dir with a path that is longer than any program
+// can be given, if there is none, and returns a name of it that is short until it
+// is closed.
+func burrowed(dir string) (name string, closed func(), err error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	must(t, err)
-	for range unix.PathMax/unix.NAME_MAX + 2 {
-		name := strings.Repeat("d", unix.NAME_MAX)
-		must(t, unix.Mkdirat(fd, name, 0o755))
-		below, err := unix.Openat(fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		must(t, err)
-		unix.Close(fd)
-		fd = below
+	for n := 0; err == nil && n < unix.PathMax/unix.NAME_MAX+2; n++ {
+		name, above := strings.Repeat("d", unix.NAME_MAX), fd
+		_ = unix.Mkdirat(above, name, 0o755)
+		fd, err = unix.Openat(above, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		unix.Close(above)
 	}
-	t.Cleanup(func() { unix.Close(fd) })
-	return fmt.Sprintf("/proc/self/fd/%d", fd)
+	return fmt.Sprintf("/proc/self/fd/%d", fd), func() { unix.Close(fd) }, err
 }
 
+func burrowedForTest(t *testing.T, dir string) string {
+	t.Helper()
+	name, closed, err := burrowed(dir)
+	must(t, err)
+	t.Cleanup(closed)
+	return name
+}
+
+// No walk comes to a path that no program could be given. What a command moves up
 // from there, or around by a directory above it, is old, and still not a person's.
 func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 	for _, tt := range []struct {
@@ -48,7 +54,7 @@ func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 			var hidden string
 			during(t, p, func() {
 				repository(dir+"/a/known/x", "")
-				hidden = burrowed(t, dir+"/a/b/c")
+				hidden = burrowedForTest(t, dir+"/a/b/c")
 				repository(hidden+"/x/repo", evilConfig)
 				repository(hidden+"/x/store", evilConfig)
 				repository(hidden+"/y/x/repo", evilConfig)
@@ -70,6 +76,7 @@ func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 	}
 }
 
+// Of two servers in one workspace, the one whose command began later does not take
 // for a person's what the other one's command had made by then, nor put it back.
 func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
@@ -101,6 +108,7 @@ func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
 	}
 }
 
+// A server is killed while a command runs that has put old files together to a
 // repository. They are named, as new ones would be.
 func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 	for _, tt := range []struct {

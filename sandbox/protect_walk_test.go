@@ -244,6 +244,7 @@ func TestOldFilesDoNotMakeARepositoryAPersons(t *testing.T) {
 	}
 }
 
+// The times of another file system in the workspace are relied on as far as that
 // one allows.
 func TestAnotherFileSystemInTheWorkspace(t *testing.T) {
 	p, _ := guarded(t, nil)
@@ -262,6 +263,7 @@ func TestAnotherFileSystemInTheWorkspace(t *testing.T) {
 	}
 }
 
+// A walk that could not open a directory for want of descriptors has not been
 // everywhere.
 func TestAWalkWithoutDescriptorsIsNotWhole(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
