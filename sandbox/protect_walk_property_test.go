@@ -54,7 +54,7 @@ func (b *burrow) hook(git string) {
 
 func (b *burrow) step() {
 	here, there, home := b.somewhere(), b.somewhere(), b.home()
-	kind := b.r.IntN(19)
+	kind := min(b.r.IntN(22), 17)
 	b.log = append(b.log, fmt.Sprint(kind, " ", here, " ", there, " ", home))
 	at := b.at
 	switch kind {
@@ -121,9 +121,9 @@ func (b *burrow) step() {
 		_ = os.MkdirAll(at(here), 0o755)
 		_ = os.Rename(at("fixture/x/dotgit"), at(here)+"/.git")
 		_ = os.WriteFile(at(here)+"/.git/HEAD", []byte("ref: refs/heads/main\n"), 0o644)
-	case 17, 18: // where no walk comes, and in a later command up from there
-		_ = os.MkdirAll(at("of/a"), 0o755)
-		hidden, closed, err := burrowed(at("of/a"))
+	case 17: // where no walk comes, and in a later command up from there
+		_ = os.MkdirAll(at("pit"), 0o755)
+		hidden, closed, err := burrowed(at("pit"))
 		if err != nil {
 			return
 		}
