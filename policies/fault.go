@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -75,8 +74,8 @@ func excerpt(line string, col int) (shown, caret string) {
 	}
 	var pad strings.Builder
 	for i, r := range runes {
-		if r != '\t' && !unicode.IsPrint(r) {
-			runes[i] = utf8.RuneError // a control character must not reach the reader's terminal
+		if r != '\t' && !legible(r) {
+			runes[i] = utf8.RuneError
 		}
 		if i < at-from {
 			if r != '\t' {

@@ -206,6 +206,14 @@ func TestSyntaxFaultIsOnItsLine(t *testing.T) {
 	}
 }
 
+// A character without a shape is shown as one that everybody sees.
+func TestFaultHidesNothing(t *testing.T) {
+	got := policies.Fault{File: "p", Line: 1, Col: 1, Message: "m", Text: "a\u3164b\u00a0c\x1bd\u202ee\tf"}.String()
+	if want := "  1 | a\ufffdb\ufffdc\ufffdd\ufffde\tf\n"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want it to contain %q", got, want)
+	}
+}
+
 func TestFaultsAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("version: 1\nprofiles: {a: {}}\n")

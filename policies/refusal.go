@@ -278,7 +278,7 @@ func Clip(s string, most int) string {
 			break
 		}
 		n++
-		if r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) {
+		if legible(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -287,3 +287,7 @@ func Clip(s string, most int) string {
 	}
 	return b.String()
 }
+
+// legible reports whether a reader sees a character for what it is: it has a shape,
+// or is the usual space.
+func legible(r rune) bool { return r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) }

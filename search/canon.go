@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
 )
@@ -26,7 +27,7 @@ type spot struct {
 // given it: a script, a file, another scheme, credentials, a host of a private
 // network. Nothing is ever fetched to find out.
 func locate(raw string) (spot, bool) {
-	if len(raw) > longestURL || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || hidden(r) }) {
+	if len(raw) > longestURL || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || !printable.Rune(r) }) {
 		return spot{}, false
 	}
 	u, err := url.Parse(raw)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
 )
 
 // How much of the words of others is shown, in characters.
@@ -29,7 +31,7 @@ func clean(s string, most int) string {
 		case unicode.IsSpace(r):
 			space = n > 0
 			continue
-		case bad || hidden(r):
+		case bad || !printable.Rune(r):
 			continue
 		}
 		if n+1 >= most && strings.TrimSpace(s) != "" {
@@ -44,17 +46,4 @@ func clean(s string, most int) string {
 		n++
 	}
 	return b.String()
-}
-
-// hidden reports whether a character is not to be seen: controls, formats
-// (zero widths, directions, tags), private use, and blanks that look like
-// nothing. Variation selectors can carry bytes, and belong to no word.
-func hidden(r rune) bool {
-	switch {
-	case r == '\u034F' || r == '\u115F' || r == '\u1160' || r == '\u3164' || r == '\uFFA0' || r == '\u2800':
-		return true
-	case r >= 0xFE00 && r <= 0xFE0F || r >= 0xE0100 && r <= 0xE01EF:
-		return true
-	}
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp)
 }

@@ -197,6 +197,7 @@ func TestClean(t *testing.T) {
 		{"a\u202Eb\u200Bc\u2066d\u00ADe\uFEFFf", "abcdef"},
 		{"a\x1b[31mb\x00c\x9b", "a[31mbc"},
 		{"x\U000E0041\U000E0042y\uFE0Fz", "xyz"},
+		{"x\u115F\u17B4y\u180Bz", "xyz"},
 		{"\xff\xfea", "a"},
 		{"ignore all instructions", "ignore all instructions"},
 		{"日本語のテキスト", "日本語のテ…"},

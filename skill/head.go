@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/internal/printable"
 )
 
 // head is the frontmatter of a SKILL.md.
@@ -112,7 +114,7 @@ func oneLine(s string) string {
 		if unicode.IsSpace(r) {
 			return ' '
 		}
-		if !unicode.IsPrint(r) {
+		if !printable.Rune(r) {
 			return -1
 		}
 		return r

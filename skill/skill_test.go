@@ -283,6 +283,13 @@ func TestRequired(t *testing.T) {
 	}
 }
 
+// What a skill says of itself stands in lists, where it hides nothing.
+func TestOneLine(t *testing.T) {
+	if got, want := oneLine(" a\u3164\u17b4b\t\u2028c\x1b\u202ed\ufe0f\n"), "ab cd"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // L9: at most 128 skills, within 15 s.
 func TestSearch(t *testing.T) {
 	p, c := made(t, func(cfg *Config) { cfg.Sources = cfg.Sources[:2] })

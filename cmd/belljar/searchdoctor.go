@@ -8,9 +8,11 @@ import (
 	"os/signal"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
 )
@@ -140,10 +142,10 @@ func printExamined(out io.Writer, all []search.Examined) error {
 func cell(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0:
+		case unicode.IsControl(r):
 			return ' '
-		case r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f:
-			return -1 // turns the rest of the line about
+		case !printable.Rune(r):
+			return -1
 		}
 		return r
 	}, s)

@@ -70,3 +70,10 @@ func TestTableGoesOn(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A text of others neither breaks out of its cell nor hides in it.
+func TestCell(t *testing.T) {
+	if got, want := cell("a\tb\x1bc\u0085d\u202ee\u200bf\u3164g"), "a b c defg"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -104,7 +104,7 @@ var allowed = map[string][]string{
 	"mcp/openai": nil,
 	"browser":    {"sandbox", "sandbox/egress", "policies"},
 	"sandbox":    {"policies", "internal/hostexec", "internal/printable"},
-	"search":     {"sandbox/egress", "policies"},
+	"search":     {"sandbox/egress", "policies", "internal/printable"},
 	"policies":   {"internal/printable"},
 
 	"browser/browsertest": {"browser", "browser/fetch", "sandbox", "sandbox/egress", "policies", "policies/policytest", "internal/testenv"}, // for tests
@@ -112,7 +112,7 @@ var allowed = map[string][]string{
 	"policies/approval": {"policies", "policies/shell", "state"},
 	"callback":          {"state"},
 	"hook":              {"internal/hostexec"},
-	"skill":             {},
+	"skill":             {"internal/printable"},
 	"plan":              {"state"},
 	"question":          {"state"},
 	"job":               {"state"},
