@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"log/slog"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -22,8 +21,8 @@ const (
 )
 
 func (l *logging) flags(c *cobra.Command) {
-	c.Flags().StringVar(&l.level, "log-level", "", "what is logged on standard error at least: debug, info, warn or error (default: info with --http, else warn)")
-	c.Flags().StringVar(&l.format, "log-format", logText, "how it is logged: text or json")
+	c.Flags().StringVar(&l.level, "log-level", "", "least `level` that is logged on standard error: debug, info, warn or error (default: info with --http, else warn)")
+	c.Flags().StringVar(&l.format, "log-format", logText, "`form` of the log: text or json")
 }
 
 // logger returns the logger that the flags ask for. A server over stdio logs less
@@ -36,13 +35,13 @@ func (l logging) logger(errs io.Writer, http bool) (*slog.Logger, error) {
 	switch l.level {
 	case "":
 	case "debug", "info", "warn", "error":
-		if err := level.UnmarshalText([]byte(strings.ToUpper(l.level))); err != nil {
+		if err := level.UnmarshalText([]byte(l.level)); err != nil {
 			return nil, err
 		}
 	default:
 		return nil, usage("--log-level %q: want debug, info, warn or error", l.level)
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: withShortIDs}
 	switch l.format {
 	case logJSON:
 		return slog.New(slog.NewJSONHandler(errs, options)), nil
@@ -50,4 +49,12 @@ func (l logging) logger(errs io.Writer, http bool) (*slog.Logger, error) {
 		return slog.New(slog.NewTextHandler(errs, options)), nil
 	}
 	return nil, usage("--log-format %q: want text or json", l.format)
+}
+
+// withShortIDs cuts the ids of sessions and of their boxes, whichever room logs them.
+func withShortIDs(_ []string, a slog.Attr) slog.Attr {
+	if (a.Key == "session" || a.Key == "box") && a.Value.Kind() == slog.KindString {
+		a.Value = slog.StringValue(shortID(a.Value.String()))
+	}
+	return a
 }

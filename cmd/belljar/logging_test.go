@@ -1,0 +1,24 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// Over HTTP the whole id of a session is what opens it, and more people read a log than
+// may.
+func TestLogCutsIDs(t *testing.T) {
+	const id = "s-7Q2XAB3LMNOPQRSTUVWXYZ234567"
+	for _, format := range []string{logText, logJSON} {
+		var out bytes.Buffer
+		log, err := logging{format: format}.logger(&out, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.With("session", id).Warn("w", "box", id+"-p")
+		if got := out.String(); strings.Contains(got, id) || strings.Count(got, shortID(id)) != 2 {
+			t.Errorf("%s: got %s, want %s twice", format, got, shortID(id))
+		}
+	}
+}
