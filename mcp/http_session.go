@@ -50,7 +50,8 @@ func newWebSessions() webSessions {
 // place is room for one session, taken before the sdk makes it.
 type place struct {
 	tenant  string
-	client  string      // the name that it gives; empty where there are tenants
+	client  string      // the name that it gives; may be empty
+	byName  bool        // it counts among those of its client's name, too
 	session *webSession // that came to use it; guarded by Server.mu
 }
 
@@ -60,10 +61,10 @@ type place struct {
 // and clients that went away without a word keep nobody out. The caller gives it to
 // leavePlace.
 func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireError) {
-	p := &place{tenant: s.tenantOf(ctx), client: policies.Clip(client, maxClientName)}
+	p := &place{tenant: s.tenantOf(ctx), client: policies.Clip(client, maxClientName), byName: true}
 	most, whose := s.cfg.Limits.Sessions, "of this server"
 	if s.tenanted() {
-		most, whose, p.client = s.cfg.Limits.TenantSessions, "of tenant "+p.tenant, ""
+		most, whose, p.byName = s.cfg.Limits.TenantSessions, "of tenant "+p.tenant, false
 	}
 	for {
 		s.mu.Lock()
@@ -71,19 +72,19 @@ func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireErr
 			s.mu.Unlock()
 			return nil, overLimit("shutdown", queueRetry, "%v", ErrShutdown)
 		}
-		full, whom, crowd := most, whose, ""
-		if p.client != "" && s.web.named[p.client] >= s.cfg.Limits.ClientSessions {
-			full, whom, crowd = s.cfg.Limits.ClientSessions, fmt.Sprintf("of clients that call themselves %q", p.client), p.client
-		}
-		if crowd == "" && s.web.places[p.tenant] < most {
+		full, whom := most, whose
+		crowded := p.byName && s.web.named[p.client] >= s.cfg.Limits.ClientSessions
+		if crowded {
+			full, whom = s.cfg.Limits.ClientSessions, fmt.Sprintf("of clients that call themselves %q", p.client)
+		} else if s.web.places[p.tenant] < most {
 			s.web.places[p.tenant]++
-			if p.client != "" {
+			if p.byName {
 				s.web.named[p.client]++
 			}
 			s.mu.Unlock()
 			return p, nil
 		}
-		idle := s.longestIdle(p.tenant, crowd)
+		idle := s.longestIdle(func(o *place) bool { return o.tenant == p.tenant && (!crowded || o.byName && o.client == p.client) })
 		if idle != nil {
 			delete(s.web.byID, idle.id) // no request finds it any more
 		}
@@ -92,7 +93,7 @@ func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireErr
 			return nil, overLimit("sessions", time.Minute,
 				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
 		}
-		s.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id[:min(len(idle.id), 12)], "tenant", p.tenant, "most", full)
+		s.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
 		idle.sdk.Close()
 		select {
 		case <-idle.gone:
@@ -105,12 +106,11 @@ func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireErr
 // maxClientName bounds what is kept of the name that a client gives, in characters.
 const maxClientName = 64
 
-// longestIdle is the idle session of a tenant, and of a client's name where one is
-// given, that was used before all others, or nil; mu is held.
-func (s *Server) longestIdle(tenant, client string) (found *webSession) {
+// longestIdle is the idle session, among those whose places are wanted, that was used
+// before all others, or nil; mu is held.
+func (s *Server) longestIdle(wanted func(*place) bool) (found *webSession) {
 	for _, session := range s.web.byID {
-		mine := session.tenant == tenant && (client == "" || session.place.client == client)
-		if mine && session.busy == 0 && !session.calling() && (found == nil || session.used < found.used) {
+		if wanted(session.place) && session.busy == 0 && !session.calling() && (found == nil || session.used < found.used) {
 			found = session
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Server) freePlace(p *place) {
 	if s.web.places[p.tenant]--; s.web.places[p.tenant] == 0 {
 		delete(s.web.places, p.tenant)
 	}
-	if p.client == "" {
+	if !p.byName {
 		return
 	}
 	if s.web.named[p.client]--; s.web.named[p.client] == 0 {

@@ -21,6 +21,12 @@ func (h *handled) named(client string) (id string, w *httptest.ResponseRecorder)
 // others: the one of its sessions that was idle the longest gives way, and where all
 // are in use it is told when to try again.
 func TestSessionsOfOneClient(t *testing.T) {
+	for _, greedy := range []string{"greedy", ""} {
+		t.Run("named "+greedy, func(t *testing.T) { sessionsOfOneClient(t, greedy) })
+	}
+}
+
+func sessionsOfOneClient(t *testing.T, greedy string) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, func(c *mcp.Config) { c.Limits.Sessions, c.Limits.ClientSessions = 5, 3 })
 		defer h.Shutdown(context.Background())
@@ -30,7 +36,7 @@ func TestSessionsOfOneClient(t *testing.T) {
 		}
 		var ids []string
 		for range 10 {
-			id, w := h.named("greedy")
+			id, w := h.named(greedy)
 			if id == "" {
 				t.Fatalf("greedy: %d %s", w.Code, w.Body)
 			}
@@ -47,8 +53,8 @@ func TestSessionsOfOneClient(t *testing.T) {
 			go h.ask(ctx, "GET", "", id, "")
 		}
 		synctest.Wait()
-		_, w = h.named("greedy")
-		if w.Code != 503 || w.Header().Get("Retry-After") != "60" || !strings.Contains(w.Body.String(), `all 3 sessions of clients that call themselves \"greedy\" are open and in use`) {
+		_, w = h.named(greedy)
+		if w.Code != 503 || w.Header().Get("Retry-After") != "60" || !strings.Contains(w.Body.String(), `all 3 sessions of clients that call themselves \"`+greedy+`\" are open and in use`) {
 			t.Errorf("one too many: %d %v %s", w.Code, w.Header(), w.Body)
 		}
 		if id, w := h.named("third"); id == "" {
@@ -58,7 +64,7 @@ func TestSessionsOfOneClient(t *testing.T) {
 			stop()
 		}
 		synctest.Wait()
-		if id, w := h.named("greedy"); id == "" {
+		if id, w := h.named(greedy); id == "" {
 			t.Errorf("after its streams have ended: %d %s", w.Code, w.Body)
 		}
 		if w := h.ask(t.Context(), "POST", "", other, call(h.id(), "echo", `{"text":"x"}`)); w.Code != 200 {
