@@ -41,14 +41,14 @@ type Config struct {
 type Book struct {
 	cfg    Config
 	tables *state.Tables
-	posts  sync.Mutex // held while Post runs, which may be slow: nobody else waits for it
+	posts  sync.Mutex  // held while Post runs, which may be slow: nobody else waits for it
+	watch  state.Watch // of what waits to be taken, by tenant
 
 	mu      sync.Mutex
-	waiting map[string][]chan struct{} // guarded by mu, by tenant: closed when something fired
-	onWay   map[int64]bool             // guarded by mu: deliveries that were taken and not told yet, by id
-	next    time.Time                  // guarded by mu: nothing is due before, as far as this process knows
-	untaken bool                       // guarded by mu: something may wait to be taken
-	last    time.Time                  // guarded by mu: when something fired last
+	onWay   map[int64]bool // guarded by mu: deliveries that were taken and not told yet, by id
+	next    time.Time      // guarded by mu: nothing is due before, as far as this process knows
+	untaken bool           // guarded by mu: something may wait to be taken
+	last    time.Time      // guarded by mu: when something fired last
 }
 
 // New is the book over a store. Nothing is opened.
@@ -73,7 +73,7 @@ func New(cfg Config) (*Book, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	// What an earlier program left may wait.
-	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema), waiting: make(map[string][]chan struct{}), onWay: make(map[int64]bool), untaken: true}, nil
+	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema), onWay: make(map[int64]bool), untaken: true}, nil
 }
 
 // Now is the time by which callbacks are due.

@@ -145,24 +145,14 @@ func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery,
 	return d, ok, err
 }
 
-// announce has everybody know of a delivery who wants to.
+// announce reports a delivery to all that wait for one.
 func (b *Book) announce(ctx context.Context, d Delivery) {
 	b.mu.Lock()
 	b.untaken, b.last = true, d.Fired
 	b.mu.Unlock()
-	b.wake(d.Tenant)
+	b.watch.Wake(d.Tenant)
 	b.cfg.Changed(d.Tenant)
 	b.post(ctx, d)
-}
-
-// wake has those look again who wait for something of a tenant.
-func (b *Book) wake(tenant string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, ch := range b.waiting[tenant] {
-		close(ch)
-	}
-	delete(b.waiting, tenant)
 }
 
 // post carries a delivery further and notes that it did.

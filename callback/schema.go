@@ -3,9 +3,9 @@ package callback
 import "belljar.dev/state"
 
 // schema is the tables of callbacks. Times are milliseconds since 1970, and 0
-// for none. taken is when the agent was known to have it. A delivery is the callback's own until it is taken: what fires
-// meanwhile counts there. self is the process whose matter it is, and nobody
-// else's while that runs.
+// for none. taken is when the agent was known to have a delivery; until then, what
+// the callback fires counts in its row. self is the process whose matter it is, and
+// nobody else's while that runs.
 var schema = state.Schema{Name: "callbacks", Steps: []string{`
 	CREATE TABLE callbacks_armed (
 		id      INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -8,14 +8,11 @@ import (
 	"time"
 )
 
-// lookElsewhere is how long Wait goes without looking what another process fired.
-const lookElsewhere = time.Second
-
-// Take are the deliveries that wait for a tenant, oldest first, which the caller
-// now tells: nobody else is given them until it says by Told that the agent has
-// them, or by Untold that they may be lost. Those that another session asked for
-// are left to it while alive says that it lives, and those of another process to
-// that. A process that ends in between has told nothing.
+// Take returns the deliveries that wait for a tenant, oldest first, for the caller to
+// pass on: no other caller gets them until it says by Told that the agent has them,
+// or by Untold that they may be lost. Those that another session asked for are left
+// to it while alive says that it lives, and those of another process to that one. A
+// process that ends in between leaves them waiting.
 func (b *Book) Take(ctx context.Context, tenant, session string, alive func(session string) bool) (all []Delivery, err error) {
 	b.mu.Lock()
 	untaken := b.untaken
@@ -56,7 +53,7 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 	return all, nil
 }
 
-// untold are the deliveries that nobody is known to have been told of, oldest first.
+// untold returns the deliveries that no agent is known to have, oldest first.
 func (b *Book) untold(ctx context.Context) (all []Delivery, err error) {
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
 		all, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND taken = 0 ORDER BY fired, id", b.cfg.Place)
@@ -65,8 +62,8 @@ func (b *Book) untold(ctx context.Context) (all []Delivery, err error) {
 	return all, err
 }
 
-// claim are those of some deliveries that are not on their way yet. From now on
-// they are.
+// claim returns those of some deliveries that are not on their way yet, and notes
+// that they are.
 func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err error) {
 	var claimed []Delivery
 	b.mu.Lock()
@@ -93,8 +90,8 @@ func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err e
 	return own, err
 }
 
-// Told notes that the agent has deliveries that were taken: they are told no more.
-// One that fired again meanwhile waits on with what came since.
+// Told notes that the agent has deliveries that were taken, so that they wait no
+// longer. One that fired again meanwhile waits on with what came since.
 func (b *Book) Told(ctx context.Context, all []Delivery) error {
 	now := b.cfg.Now()
 	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
@@ -120,7 +117,7 @@ func (b *Book) Told(ctx context.Context, all []Delivery) error {
 	return nil
 }
 
-// told notes that one delivery was told, as often as it had fired then.
+// told notes that the agent has one delivery, with the times that it had fired then.
 func told(ctx context.Context, tx *sql.Tx, d Delivery, now time.Time) error {
 	res, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET taken = ? WHERE id = ? AND taken = 0 AND times <= ?", now.UnixMilli(), d.ID, d.Times)
 	if err != nil {
@@ -129,7 +126,7 @@ func told(ctx context.Context, tx *sql.Tx, d Delivery, now time.Time) error {
 	if n, err := res.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
-	// The row goes on with what fired since, and what was told gets one of its own.
+	// The row goes on with what fired since, and what the agent has gets its own row.
 	_, err = tx.ExecContext(ctx, `INSERT INTO callbacks_fired (callback, tenant, place, slot, message, session, fired, times, left, taken, posted, self)
 		SELECT callback, tenant, place, slot, message, session, ?, ?, ?, ?, ?, self FROM callbacks_fired WHERE id = ? AND taken = 0`,
 		d.Fired.UnixMilli(), d.Times, d.Left, now.UnixMilli(), d.Times, d.ID)
@@ -145,7 +142,7 @@ func (b *Book) Untold(all []Delivery) {
 	b.release(all)
 	b.remember()
 	for _, tenant := range tenantsOf(all) {
-		b.wake(tenant)
+		b.watch.Wake(tenant)
 	}
 }
 
@@ -174,7 +171,7 @@ func (b *Book) remember() {
 	b.untaken = true
 }
 
-// forget drops what was told long ago.
+// forget drops the deliveries that an agent has had for long.
 func forget(ctx context.Context, tx *sql.Tx, tenant, place string) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM callbacks_fired WHERE id IN (
 		SELECT id FROM callbacks_fired WHERE place = ? AND tenant = ? AND taken <> 0 ORDER BY taken DESC, id DESC LIMIT -1 OFFSET ?)`, place, tenant, keptTaken)
@@ -183,48 +180,13 @@ func forget(ctx context.Context, tx *sql.Tx, tenant, place string) error {
 
 // Wait takes what waits for a tenant, and where that is nothing, waits until
 // something fires, so much time has passed, or ctx ends.
-func (b *Book) Wait(ctx context.Context, tenant, session string, alive func(session string) bool, most time.Duration) ([]Delivery, error) {
-	timer := time.NewTimer(min(most, MaxWait))
-	defer timer.Stop()
-	again := time.NewTicker(lookElsewhere)
-	defer again.Stop()
-	for {
-		changed, leave := b.watch(tenant)
+func (b *Book) Wait(ctx context.Context, tenant, session string, alive func(session string) bool, most time.Duration) (all []Delivery, err error) {
+	err = b.watch.Until(ctx, tenant, min(most, MaxWait), func() (done bool, err error) {
 		b.remember() // another process may have fired
-		all, err := b.Take(ctx, tenant, session, alive)
-		if err != nil || len(all) > 0 {
-			leave()
-			return all, err
-		}
-		select {
-		case <-changed:
-		case <-again.C:
-		case <-timer.C:
-			leave()
-			return nil, nil
-		case <-ctx.Done():
-			leave()
-			return nil, context.Cause(ctx)
-		}
-		leave()
-	}
-}
-
-// watch is closed when something comes to wait for a tenant in this process. The caller
-// calls leave.
-func (b *Book) watch(tenant string) (changed <-chan struct{}, leave func()) {
-	ch := make(chan struct{})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waiting[tenant] = append(b.waiting[tenant], ch)
-	return ch, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.waiting[tenant] = slices.DeleteFunc(b.waiting[tenant], func(c chan struct{}) bool { return c == ch })
-		if len(b.waiting[tenant]) == 0 {
-			delete(b.waiting, tenant)
-		}
-	}
+		all, err = b.Take(ctx, tenant, session, alive)
+		return len(all) > 0, err
+	})
+	return all, err
 }
 
 // Fired are the deliveries of a tenant, the newest first: those that wait, and
