@@ -141,7 +141,12 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 		}
 	case "engines":
 		return engines, neither
-	case "box", "session":
+	case "session":
+		if group == "job" {
+			return openSessions, neither
+		}
+		return boxes, neither
+	case "box":
 		return boxes, neither
 	case "set":
 		return sets, neither
@@ -170,10 +175,15 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 	case "SET":
 		return sets, neither
 	case "ID":
-		if group == "ask" {
+		switch group {
+		case "ask":
 			return questions, neither
+		case "session":
+			return openSessions, neither
 		}
 		return approvals, neither
+	case "TASK":
+		return runningTasks, neither
 	case "BOX", "SESSION":
 		return boxes, neither
 	case "PORT":
@@ -201,14 +211,6 @@ func bundledPolicies(context.Context, *cobra.Command, []string) (all []string) {
 		all = append(all, name+"\t"+policies.BundledUse(name))
 	}
 	return all
-}
-
-// flagText is what the command line says of a flag that the command may have.
-func flagText(c *cobra.Command, name string) string {
-	if f := c.Flag(name); f != nil {
-		return f.Value.String()
-	}
-	return ""
 }
 
 // policyOf is the policy that the command would use; nil where that has faults.
@@ -259,6 +261,22 @@ func questions(ctx context.Context, c *cobra.Command, _ []string) (ids []string)
 		}
 	}
 	return ids
+}
+
+func openSessions(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
+	found, _ := (&operating{state: flagText(c, stateName)}).sessions(ctx)
+	for _, s := range flat(found) {
+		ids = append(ids, s.ID+"\t"+strings.TrimSpace(s.Tenant+" "+s.Client))
+	}
+	return ids
+}
+
+func runningTasks(ctx context.Context, c *cobra.Command, _ []string) (numbers []string) {
+	found, _ := (&operating{state: flagText(c, stateName)}).jobs(ctx)
+	for _, j := range flat(found) {
+		numbers = append(numbers, strconv.FormatInt(j.ID, 10)+"\tof session "+j.Session)
+	}
+	return numbers
 }
 
 func boxes(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {

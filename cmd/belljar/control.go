@@ -222,8 +222,8 @@ type controlClient struct {
 	http http.Client
 }
 
-// servers are the servers of this user that run. What a server that was killed
-// left behind is removed.
+// servers are the servers of this user, at most maxServers. One that was killed may be
+// among them: see gone.
 func servers(state string) ([]*controlClient, error) {
 	dir, err := os.Open(controlDir(state))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -218,7 +218,7 @@ func policiesFor(c *cobra.Command, names []string, workspace string, use func(na
 		if err != nil {
 			faulty++
 			fmt.Fprintln(c.ErrOrStderr(), err)
-			tellHeldBack(c.Context(), c.ErrOrStderr(), stateFlag(c), name)
+			tellHeldBack(c.Context(), c.ErrOrStderr(), flagText(c, stateName), name)
 			continue
 		}
 		use(name, p)

@@ -75,9 +75,9 @@ func (i policyInfo) String() string {
 // stateName is the flag of the directory for what outlives the program.
 const stateName = "state"
 
-// stateFlag is what the command line says of it, where it can.
-func stateFlag(c *cobra.Command) string {
-	if f := c.Flags().Lookup(stateName); f != nil {
+// flagText is what the command line says of a flag that the command may have.
+func flagText(c *cobra.Command, name string) string {
+	if f := c.Flag(name); f != nil {
 		return f.Value.String()
 	}
 	return ""

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +51,7 @@ the policy.
 	o.list(list)
 	o.list(end)
 	end.Flags().BoolVar(&o.all, "all", false, "all sessions of all your servers")
-	end.Flags().StringVar(&o.note, "note", "", "a text for the agent")
+	end.Flags().StringVar(&o.note, "note", "", "`text` for the agent")
 	c.AddCommand(list, end)
 	return c
 }
@@ -76,7 +75,7 @@ and by its session where two have the same number.
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	o.flags(c)
-	c.PersistentFlags().StringVar(&o.session, "session", "", "only tasks of this session")
+	c.PersistentFlags().StringVar(&o.session, "session", "", "only tasks of this session, by its `id`")
 	list := &cobra.Command{Use: "list", Short: "list the background tasks that run", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return o.listJobs(c) }}
 	end := &cobra.Command{Use: "end [TASK...]", Short: "end background tasks", RunE: func(c *cobra.Command, args []string) error { return o.endJobs(c, args) }}
 	o.list(list)
@@ -87,55 +86,39 @@ and by its session where two have the same number.
 }
 
 func (o *operating) flags(c *cobra.Command) {
-	c.PersistentFlags().StringVar(&o.state, stateName, "", "state directory of the servers (default: $XDG_STATE_HOME/belljar)")
-	c.PersistentFlags().StringVar(&o.tenant, "tenant", "", "only those of this tenant")
+	c.PersistentFlags().StringVar(&o.state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
+	c.PersistentFlags().StringVar(&o.tenant, "tenant", "", "only those of this `tenant`")
 }
 
-// ofServer is what a server has listed, and the server.
-type ofServer[T any] struct {
-	at  *controlClient
-	all []T
-}
-
-// ask asks each server of the state directory for a list.
-func ask[T any](ctx context.Context, state, path string, want func(T) bool) (found []ofServer[T], err error) {
+// lists asks each server of a state directory for a list, and leaves out what is not
+// wanted.
+func lists[T any](ctx context.Context, state, path string, want func(T) bool) ([]seenBy[[]T], error) {
 	dir, err := knownState(state)
 	if err != nil {
 		return nil, failure(err)
 	}
-	clients, err := servers(dir)
-	if err != nil {
-		return nil, failure(err)
+	found, err := askEach[[]T](ctx, dir, path)
+	for i := range found {
+		found[i].said = slices.DeleteFunc(found[i].said, func(t T) bool { return !want(t) })
 	}
-	for _, at := range clients {
-		one := ofServer[T]{at: at}
-		switch err := at.ask(ctx, http.MethodGet, path, nil, &one.all); {
-		case gone(err):
-			continue
-		case err != nil:
-			return nil, failure(err)
-		}
-		one.all = slices.DeleteFunc(one.all, func(t T) bool { return !want(t) })
-		found = append(found, one)
-	}
-	return found, nil
+	return found, failure(err)
 }
 
 // flat are the lists of all servers.
-func flat[T any](found []ofServer[T]) []T {
+func flat[T any](found []seenBy[[]T]) []T {
 	all := []T{}
-	for _, of := range found {
-		all = append(all, of.all...)
+	for _, at := range found {
+		all = append(all, at.said...)
 	}
 	return all
 }
 
-func (o *operating) sessions(ctx context.Context) ([]ofServer[sessionInfo], error) {
-	return ask(ctx, o.state, "/sessions", func(s sessionInfo) bool { return o.tenant == "" || s.Tenant == o.tenant })
+func (o *operating) sessions(ctx context.Context) ([]seenBy[[]sessionInfo], error) {
+	return lists(ctx, o.state, "/sessions", func(s sessionInfo) bool { return o.tenant == "" || s.Tenant == o.tenant })
 }
 
-func (o *operating) jobs(ctx context.Context) ([]ofServer[jobInfo], error) {
-	return ask(ctx, o.state, "/jobs", func(j jobInfo) bool {
+func (o *operating) jobs(ctx context.Context) ([]seenBy[[]jobInfo], error) {
+	return lists(ctx, o.state, "/jobs", func(j jobInfo) bool {
 		return (o.tenant == "" || j.Tenant == o.tenant) && (o.session == "" || j.Session == shortID(o.session))
 	})
 }
@@ -157,7 +140,7 @@ func printSessions(out io.Writer, all []sessionInfo) error {
 		_, err := fmt.Fprintln(out, "No session is open.")
 		return failure(err)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	fmt.Fprintln(w, "SERVER\tSESSION\tTENANT\tTRANSPORT\tCLIENT\tOPEN FOR\tLAST CALL\tCALLS\tJOBS")
 	for _, s := range all {
 		client := cmp.Or(strings.TrimSpace(policies.Clip(s.Client, 40)+" "+policies.Clip(s.Version, 20)), "-")
@@ -184,7 +167,7 @@ func printJobs(out io.Writer, all []jobInfo) error {
 		_, err := fmt.Fprintln(out, "No background task runs.")
 		return failure(err)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	fmt.Fprintln(w, "SERVER\tTASK\tTENANT\tSESSION\tRUNS FOR\tCOMMAND")
 	for _, j := range all {
 		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\n", j.Server, j.ID, j.Tenant, j.Session, policies.Spoken(time.Since(j.Started)),
@@ -219,9 +202,9 @@ func (o *operating) endSessions(c *cobra.Command, args []string) error {
 		}
 	}
 	ended := []sessionInfo{}
-	for _, of := range found {
+	for _, at := range found {
 		want := endInfo{Note: o.note}
-		for _, s := range of.all {
+		for _, s := range at.said {
 			if len(args) == 0 || slices.ContainsFunc(args, func(id string) bool { return shortID(id) == s.ID }) {
 				want.Sessions = append(want.Sessions, s.ID)
 			}
@@ -230,7 +213,7 @@ func (o *operating) endSessions(c *cobra.Command, args []string) error {
 			continue
 		}
 		var done []sessionInfo
-		if err := of.at.ask(c.Context(), http.MethodPost, "/sessions/end", want, &done); err != nil {
+		if err := at.client.ask(c.Context(), http.MethodPost, "/sessions/end", want, &done); err != nil {
 			return failure(err)
 		}
 		ended = append(ended, done...)
@@ -277,16 +260,16 @@ func (o *operating) endJobs(c *cobra.Command, args []string) error {
 		ids = append(ids, id)
 	}
 	ended := []jobInfo{}
-	for _, of := range found {
+	for _, at := range found {
 		want := map[string][]int64{} // tasks by session
-		for _, j := range of.all {
+		for _, j := range at.said {
 			if len(args) == 0 || slices.Contains(ids, j.ID) {
 				want[j.Session] = append(want[j.Session], j.ID)
 			}
 		}
 		for session, tasks := range want {
 			var done []jobInfo
-			if err := of.at.ask(c.Context(), http.MethodPost, "/jobs/end", endInfo{Session: session, Tasks: tasks}, &done); err != nil {
+			if err := at.client.ask(c.Context(), http.MethodPost, "/jobs/end", endInfo{Session: session, Tasks: tasks}, &done); err != nil {
 				return failure(err)
 			}
 			ended = append(ended, done...)

@@ -49,6 +49,16 @@ func (o *operated) says(want string, args ...string) string {
 	return string(out)
 }
 
+// completes has a shell complete the last word of a command line of the operator.
+func (o *operated) completes(want string, command []string, last ...string) {
+	o.t.Helper()
+	cmd := exec.CommandContext(o.t.Context(), os.Args[0])
+	cmd.Args = append(append([]string{"belljar", "__complete"}, command...), append([]string{"--state", o.state}, last...)...)
+	if out, err := cmd.Output(); err != nil || !strings.HasPrefix(string(out), want+"\t") {
+		o.t.Errorf("%v %q is completed with %s%v, want %s", command, last, out, err, want)
+	}
+}
+
 func (o *operated) tool(session map[string]string, name, args string) string {
 	_, text := o.post(session, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, name, args))
 	return text
@@ -96,6 +106,10 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 2 || jobs[0].Command != "sleep "+long || !strings.HasPrefix(jobs[1].Box, jobs[1].Session) {
 		t.Errorf("jobs: %+v", jobs)
 	}
+
+	o.completes(sessions[0].ID, []string{"session", "end"}, "")
+	o.completes("1", []string{"job", "end"}, "")
+	o.completes(sessions[1].ID, []string{"job", "end", "1"}, "--session", sessions[1].ID[:len(sessions[1].ID)-1])
 
 	o.says("! 2 tasks have the number 1; say which with --session", "job", "end", "1")
 	o.says("! no task 7 runs", "job", "end", "7")
