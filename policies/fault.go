@@ -107,15 +107,15 @@ func newParseError(faults []Fault) *ParseError {
 // suggest names the word of known that name was probably meant to be, or
 // lists them all.
 func suggest(name string, known []string) string {
-	if best := nearest(name, known); best != "" {
+	if best := Nearest(name, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return "known here: " + strings.Join(known, ", ")
 }
 
-// nearest is the word of known that differs from name in case only or by at
+// Nearest returns the word of known that differs from name in case only or by at
 // most two letters (one where name is short), or "".
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	if len(name) > 64 {
 		return ""
 	}

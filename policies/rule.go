@@ -182,7 +182,7 @@ func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 	if v := o.get("tool"); v != nil {
 		d.texts(v, "tool", func(n *yaml.Node, s string) {
 			if !slices.Contains(knownTools, s) && !strings.ContainsAny(s, "*{.") {
-				if near := nearest(s, knownTools); near != "" {
+				if near := Nearest(s, knownTools); near != "" {
 					d.fault(n, "did you mean "+near+"?", "there is no tool %q", s)
 					return
 				}

@@ -171,7 +171,7 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 		s.Secret, _ = d.text(v, "secret")
 		if _, defined := secrets[s.Secret]; s.Secret != "" && !defined {
 			hint := fmt.Sprintf("define it at the top of the policy, as secrets: {%s: {env: VARIABLE}}", Clip(s.Secret, 64))
-			if near := nearest(s.Secret, names(secrets)); near != "" {
+			if near := Nearest(s.Secret, names(secrets)); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			d.fault(v, hint, "there is no secret %q", Clip(s.Secret, 64))

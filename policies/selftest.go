@@ -138,7 +138,7 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 
 // near is a hint that names the word that was probably meant, or "".
 func near(name string, known []string) string {
-	if best := nearest(name, known); best != "" {
+	if best := Nearest(name, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return ""

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"belljar.dev/policies"
 )
 
 // complete gives every command of a tree what all have in common: a check of its
@@ -113,43 +114,21 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 		if want, says := errors.AsType[*lacking](err); says {
 			more = ": " + want.Error()
 		}
-		need, most := 0, 0
-		for _, a := range argumentsOf(c) {
-			if !a.optional {
-				need++
-			}
-			most++
-			if a.many {
-				most = len(args) + need
-			}
-		}
-		switch all := argumentsOf(c); {
-		case len(args) < need:
-			return misused(c, "the argument %s is missing%s", all[slices.IndexFunc(all, func(a argument) bool {
-				return !a.optional && countNeeded(all, a.name) > len(args)
-			})].name, more)
-		case len(args) > most && c.HasSubCommands():
+		all := argumentsOf(c)
+		needed := slices.DeleteFunc(slices.Clone(all), func(a argument) bool { return a.optional })
+		surplus := len(args) > len(all) && !slices.ContainsFunc(all, func(a argument) bool { return a.many })
+		switch {
+		case len(args) < len(needed):
+			return misused(c, "the argument %s is missing%s", needed[len(args)].name, more)
+		case surplus && c.HasSubCommands():
 			return unknownCommand(c, args[0])
-		case len(args) > most:
-			return misused(c, "the argument %q is one too many", args[most])
+		case surplus:
+			return misused(c, "the argument %q is one too many", args[len(all)])
 		case err != nil:
 			return misused(c, "%w", err)
 		}
 		return nil
 	}
-}
-
-// countNeeded is which of the arguments that cannot be left out a name is, from 1.
-func countNeeded(all []argument, name string) (n int) {
-	for _, a := range all {
-		if !a.optional {
-			n++
-		}
-		if a.name == name {
-			break
-		}
-	}
-	return n
 }
 
 // misused is a mistake in a command's arguments, with the command's usage line.
@@ -166,7 +145,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	return &statusError{exitUsage, fmt.Errorf("unknown command %q%s; see `%s --help`", strings.TrimSpace(title(c)+" "+name), didYouMean(name, known), c.CommandPath())}
+	return &statusError{exitUsage, fmt.Errorf("unknown command %q%s; see `%s --help`", strings.TrimSpace(title(c)+" "+name), didYouMean("", name, known), c.CommandPath())}
 }
 
 // wanted says what values of pflag's own types are, in place of strconv's errors.
@@ -199,7 +178,7 @@ func flagFault(c *cobra.Command, err error) error {
 				known = append(known, f.Name)
 			}
 		})
-		return fmt.Errorf("%sunknown flag --%s%s; %s", at, name, didYouMean("--"+name, known, "--"), see)
+		return fmt.Errorf("%sunknown flag --%s%s; %s", at, name, didYouMean("--", name, known), see)
 	case errors.As(err, &lacks):
 		return fmt.Errorf("%s--%s needs %s behind it; %s", at, lacks.GetFlag().Name, placeholder(lacks.GetFlag()), see)
 	case errors.As(err, &invalid):
@@ -212,53 +191,17 @@ func flagFault(c *cobra.Command, err error) error {
 	return fmt.Errorf("%s%w; %s", at, err, see)
 }
 
-// didYouMean is the known name that an unknown one was likely meant to be, as
-// the end of a sentence; empty where none is near. prefix is written before each
-// known name.
-func didYouMean(name string, known []string, prefix ...string) string {
-	name = strings.TrimPrefix(name, strings.Join(prefix, ""))
-	best, least := "", 3
-	if utf8.RuneCountInString(name) < 5 {
-		least = 2
-	}
-	for _, k := range known {
-		d := distance(strings.ToLower(name), k)
-		if len(name) > 1 && len(name) < len(k) && strings.HasPrefix(k, strings.ToLower(name)) {
-			d = min(d, 1) // it was cut short
-		}
-		if d < least {
-			best, least = k, d
+// didYouMean is the known name that an unknown one was likely meant to be, with
+// prefix before it, as the end of a sentence; empty where no name is near.
+func didYouMean(prefix, name string, known []string) string {
+	near := policies.Nearest(name, known)
+	if cut := strings.ToLower(name); near == "" && len(cut) > 1 {
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, cut) }); i >= 0 {
+			near = known[i]
 		}
 	}
-	if best == "" {
+	if near == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (did you mean %q?)", strings.Join(prefix, "")+best)
-}
-
-// distance counts the letters to insert, delete, replace or swap with their
-// neighbour that turn a into b; names that differ much in length are far apart,
-// so that a long one costs nothing.
-func distance(a, b string) int {
-	if len(a) > len(b)+4 || len(b) > len(a)+4 {
-		return len(a) + len(b)
-	}
-	table := make([][]int, len(a)+1)
-	for i := range table {
-		table[i] = make([]int, len(b)+1)
-		for j := range table[i] {
-			switch {
-			case i == 0 || j == 0:
-				table[i][j] = i + j
-			case a[i-1] == b[j-1]:
-				table[i][j] = table[i-1][j-1]
-			default:
-				table[i][j] = 1 + min(table[i-1][j-1], table[i-1][j], table[i][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				table[i][j] = min(table[i][j], 1+table[i-2][j-2])
-			}
-		}
-	}
-	return table[len(a)][len(b)]
+	return fmt.Sprintf(" (did you mean %q?)", prefix+near)
 }

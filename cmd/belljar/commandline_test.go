@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"belljar.dev/internal/testenv"
+	"belljar.dev/policies"
 )
 
 // everyCommand is every command that is shown, with the words that name it.
@@ -164,7 +165,7 @@ func TestNearMisses(t *testing.T) {
 		}
 		_, _, errs := ran(append(args, dashes+typed)...)
 		m := regexp.MustCompile(`did you mean "(?:--)?([a-z-]+)"\?`).FindStringSubmatch(errs)
-		if m == nil || m[1] != name && distance(typed, m[1]) > distance(typed, name) {
+		if m == nil || m[1] != name && policies.Nearest(typed, []string{m[1], name}) != m[1] {
 			t.Errorf("%q %s%s for %s: got %q", args, dashes, typed, name, errs)
 		}
 	}
