@@ -33,7 +33,7 @@ func (a *announcing) flags(c *cobra.Command) {
 // announcer says on standard error that a person is asked, and how they answer: a
 // client shows its agent that a call waits, and its person perhaps nothing.
 type announcer struct {
-	state string // what the commands need behind them
+	state string // stateArgument of the commands that answer
 	out   *printable.Writer
 	lines chan string
 	over  chan struct{} // closed when the writing goroutine has ended
@@ -51,10 +51,7 @@ func (a announcing) open(to *approver, errs io.Writer) *announcer {
 	if !a.on {
 		return nil
 	}
-	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), left: announceBurst, filled: time.Now()}
-	if to.state != "" {
-		n.state = " --state " + quote([]string{to.state})
-	}
+	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), state: stateArgument(to.state), left: announceBurst, filled: time.Now()}
 	go func() {
 		defer close(n.over)
 		for line := range n.lines {
@@ -68,7 +65,8 @@ func (a announcing) open(to *approver, errs io.Writer) *announcer {
 	return n
 }
 
-// close says what waits, and waits a moment for whoever reads it.
+// close has the lines that wait written, and waits at most announceEnd for their
+// reader.
 func (n *announcer) close() {
 	if n == nil {
 		return

@@ -51,7 +51,7 @@ is a no. It asks the servers of this user that run, and they answer nobody else.
 	yes.Flags().StringVar(&a.scope, "for", "once", "`scope` of the yes: once, session, or a time such as 2h")
 	no := &cobra.Command{Use: "no ID", Short: "refuse a call", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args[0], false) }}
 	for _, one := range []*cobra.Command{yes, no} {
-		one.Flags().StringVar(&a.note, "note", "", "`text` that the agent is told besides")
+		one.Flags().StringVar(&a.note, "note", "", "further `text` for the agent")
 	}
 	revoke := &cobra.Command{Use: "revoke ID", Short: "take a yes back", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.revoke(c, args[0]) }}
 	watch := &cobra.Command{Use: "watch", Short: "show questions as they come; on a terminal, answer them", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.watch(c) }}

@@ -27,7 +27,7 @@ type approver struct {
 	place string // the workspace
 	// questions are those of agents, which the same ways answer.
 	questions *question.Desk
-	// asked is told of a new question of an agent; nil is nobody. It must not block.
+	// asked is called with each new question of an agent; it may be nil. It must not block.
 	asked func(question.Asked)
 	// state is what the commands that answer need as --state; empty where they find
 	// this server by themselves.
@@ -126,8 +126,16 @@ func (a *approver) command(text string) string {
 
 // told is what a call has to know of an approval.
 func (a *approver) told(got approval.Approval) mcp.Approval {
-	out := told(got)
-	out.Command = a.command("belljar approve yes " + got.ID)
+	out := mcp.Approval{
+		ID: got.ID, Tenant: got.Tenant, State: string(got.State), Tool: got.Tool, Rule: got.Rule, Shown: got.Shown.Lines(), By: got.By, Via: got.Via, Note: got.Note, Scope: string(got.Scope),
+		Left: max(0, time.Until(got.Expires)), Waited: got.Waited(time.Now()), Command: a.command("belljar approve yes " + got.ID),
+	}
+	if got.State == approval.Approved {
+		out.Left = max(0, time.Until(got.Until))
+	}
+	for _, s := range got.Scopes {
+		out.Scopes = append(out.Scopes, string(s))
+	}
 	return out
 }
 
@@ -139,7 +147,7 @@ func (a *approver) Use(ctx context.Context, q mcp.Question, id string) (bool, er
 // Answer is what a client said.
 func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer) error {
 	via := wayClient
-	if said.Itself && !said.Yes {
+	if said.Itself { // which is never a yes
 		via = mcp.ViaClientItself
 	}
 	_, err := a.desk.Answer(ctx, id, approval.Reply{
@@ -152,21 +160,6 @@ func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer)
 // makes it: what a client calls itself proves nothing.
 func request(q mcp.Question) approval.Request {
 	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision, Commands: q.Commands}
-}
-
-// told is the approval itself.
-func told(a approval.Approval) mcp.Approval {
-	out := mcp.Approval{
-		ID: a.ID, Tenant: a.Tenant, State: string(a.State), Tool: a.Tool, Rule: a.Rule, Shown: a.Shown.Lines(), By: a.By, Via: a.Via, Note: a.Note, Scope: string(a.Scope),
-		Left: max(0, time.Until(a.Expires)), Waited: a.Waited(time.Now()),
-	}
-	if a.State == approval.Approved {
-		out.Left = max(0, time.Until(a.Until))
-	}
-	for _, s := range a.Scopes {
-		out.Scopes = append(out.Scopes, string(s))
-	}
-	return out
 }
 
 // approval writes down what happened to a question.

@@ -151,8 +151,7 @@ func gist(a approval.Approval) string {
 	return policies.Clip(what, 80)
 }
 
-// gone says how the question ended that is asked: somebody else answered, or its
-// time is over.
+// gone says how the question ended: another person answered, or its time is over.
 func (w *watching) gone(ctx context.Context) error {
 	var one approval.Approval
 	at, id := w.at, w.now.ID
@@ -190,8 +189,8 @@ func (w *watching) show(ctx context.Context, found desks, id string) error {
 	return err
 }
 
-// take is a line that was typed after the question was shown. Only a word that is
-// typed out is an answer; what does not fit is asked again.
+// take takes a line that was typed after the question was shown. Only a word that is
+// typed out is an answer; after any other line it asks again.
 func (w *watching) take(ctx context.Context, line string) error {
 	said, err := readAnswer(w.now, line)
 	if err != nil {
@@ -252,8 +251,8 @@ func errorText(err error) string {
 // keyboard is what a person types at a terminal, line by line.
 type keyboard struct {
 	in   *os.File
-	wake [2]*os.File // a pipe that is written to when ctx ends
-	end  func() bool
+	wake [2]*os.File // a pipe whose writing end is closed when ctx ends
+	end  func() bool // of what closes it
 }
 
 // newKeyboard reads a terminal until ctx ends: a read that waits for a line would

@@ -52,7 +52,7 @@ this user that run, and they answer nobody else.
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	answer := &cobra.Command{Use: "answer [ID [ANSWER...]]", Short: "answer a question", RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args) }}
 	answer.Flags().BoolVar(&a.decline, "decline", false, "say that you do not want to answer")
-	answer.Flags().StringVar(&a.note, "note", "", "`text` that the agent is told besides")
+	answer.Flags().StringVar(&a.note, "note", "", "further `text` for the agent")
 	c.AddCommand(list, answer)
 	return c
 }

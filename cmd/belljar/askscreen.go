@@ -32,7 +32,7 @@ func (s screen) fill(ctx context.Context, a question.Asked) (*askForm, error) {
 		return nil, err
 	}
 	defer restore()
-	// What was typed before the question was shown is no answer to it.
+	// A line that was typed before the question was shown does not answer it.
 	if err := forgetTyped(s.in); err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func (t *tame) text(s string) string {
 }
 
 // shape is r, or -1 for a character beyond ASCII that has no shape: a C1 control,
-// which begins a sequence too, or a mark that hides text or turns it around.
+// which begins a sequence too, or a mark that hides or reorders text.
 func shape(r rune) rune {
 	if r >= 0x80 && !printable.Rune(r) {
 		return -1

@@ -143,16 +143,25 @@ func flagsText(flags *pflag.FlagSet, width int) string {
 		if f.Hidden {
 			return
 		}
-		left := "      --" + f.Name
+		indent := "      "
 		if f.Shorthand != "" {
-			left = "  -" + f.Shorthand + ", --" + f.Name
+			indent = "  "
 		}
-		if f.NoOptDefVal == "" {
-			left += " " + placeholder(f)
-		}
-		b.WriteString(hang(left, meaning(f), flagIndent, width))
+		b.WriteString(hang(indent+spelt(f), meaning(f), flagIndent, width))
 	})
 	return b.String()
+}
+
+// spelt is how a flag is written: -p, --publish PORT.
+func spelt(f *pflag.Flag) string {
+	text := "--" + f.Name
+	if f.Shorthand != "" {
+		text = "-" + f.Shorthand + ", " + text
+	}
+	if value := placeholder(f); value != "" {
+		text += " " + value
+	}
+	return text
 }
 
 // placeholder is what stands for the value of a flag: what the flag's text has in

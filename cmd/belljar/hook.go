@@ -222,7 +222,7 @@ func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (al
 		}
 		data = nil
 		if err := json.Unmarshal(text, &data); err != nil {
-			return nil, nil, usage("hook: want a JSON object as {\"branch\": \"main\"}, got %q", policies.Clip(string(text), 80))
+			return nil, nil, usage("hook: want a JSON object such as {\"branch\": \"main\"}, got %q", policies.Clip(string(text), 80))
 		}
 	}
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
@@ -243,7 +243,7 @@ func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (al
 	return all, off, failure(err)
 }
 
-// notRun says which hooks of an event did not run, or that there is none.
+// notRun says which hooks of an event did not run, or that the event has no hook.
 func notRun(event string, all []hooks.Ran, off []hooks.Hook) string {
 	if len(all) == 0 && len(off) == 0 {
 		return fmt.Sprintf("No hook is there for %s.\n", event)

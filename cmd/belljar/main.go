@@ -73,13 +73,13 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := commands()
 	root.SetArgs(args)
 	root.SetIn(in)
-	// Much that is printed contains text of agents and pages. Every command writes
-	// to a terminal through this writer, unless it takes the raw one. Output to a
-	// file or a program is data, and is not changed; standard error is for people
-	// wherever it goes.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	stdout := &pipe{out: out, broken: func() { cancel(errClosedPipe) }}
+	// Much that is printed contains text of agents and pages. Every command writes
+	// to a terminal through a printable.Writer, unless it takes the raw one. Output to
+	// a file or a program is data, and is not changed; standard error is for people
+	// wherever it goes.
 	if isTerminal(out) {
 		out = printable.NewWriter(out)
 	} else if !ownsOutput(root, args) {

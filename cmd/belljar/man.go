@@ -61,14 +61,7 @@ func manPage(c *cobra.Command) string {
 			if f.Hidden {
 				return
 			}
-			name := "--" + f.Name
-			if f.Shorthand != "" {
-				name = "-" + f.Shorthand + ", " + name
-			}
-			if f.NoOptDefVal == "" {
-				name += " " + placeholder(f)
-			}
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(name), roff(meaning(f)))
+			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(spelt(f)), roff(meaning(f)))
 		})
 	}
 	var also []string

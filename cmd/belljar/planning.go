@@ -43,7 +43,7 @@ func (w *works) began(ctx context.Context, s *mcp.Session) {
 	}
 	w.flow.began(s)
 	if !w.goesOn || w.plans == nil || !w.store.Made() {
-		return // it is no agent's next session, or nobody has planned yet
+		return // it does not go on with an earlier session, or nothing was planned yet
 	}
 	if err := tools.Resume(ctx, w.plans, s); err != nil {
 		w.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", shortID(s.ID()), "err", err)

@@ -92,7 +92,7 @@ time was up; 125 where belljar could not run it.`,
 // leftSet is what a run has left beside the workspace; its zero value is nothing.
 type leftSet struct {
 	id      string
-	state   string // as --state says it
+	state   string // what --state names
 	changes int
 	unread  error // why they cannot be counted
 }
@@ -127,13 +127,9 @@ func (l leftSet) tell(w io.Writer) {
 	if l.unread != nil {
 		what = fmt.Sprintf("what changed (%v) is", l.unread)
 	}
-	flag := ""
-	if l.state != "" {
-		flag = " --state " + quote([]string{l.state})
-	}
 	fmt.Fprintf(w, "belljar: run: %s in the set %s, and not in the workspace\n", what, l.id)
 	for _, do := range [][2]string{{"diff", "shows them"}, {"apply", "takes them over"}, {"discard", "throws them away"}} {
-		fmt.Fprintf(w, "  belljar workspace %s %s%s  %s\n", do[0], l.id, flag, do[1])
+		fmt.Fprintf(w, "  belljar workspace %s %s%s  %s\n", do[0], l.id, stateArgument(l.state), do[1])
 	}
 }
 

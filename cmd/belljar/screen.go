@@ -69,9 +69,8 @@ func (s screen) raw() (restore func(), err error) {
 	return func() { _ = term.Restore(int(s.in.Fd()), before) }, nil
 }
 
-// atTerminal reports whether a person sees at once what is written. Where standard error
-// is a file, a pipe or the journal, a text for people would stand between the
-// records. (JOURNAL_STREAM does not tell: a terminal's programs inherit it from a
-// desktop session that has its own standard error in the journal,
-// systemd.exec(5).)
+// atTerminal reports whether a person sees at once what is written to errs. In a file,
+// a pipe or the journal, a text for people would stand between the records.
+// (JOURNAL_STREAM does not tell: a terminal's programs inherit it from a desktop session
+// that has its own standard error in the journal, systemd.exec(5).)
 func atTerminal(errs io.Writer) bool { return isTerminal(printable.Raw(errs)) }

@@ -230,7 +230,7 @@ func writable(dir string) error {
 			err = unix.Faccessat(unix.AT_FDCWD, at, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 		}
 		if err != nil {
-			return fmt.Errorf("state %s: this user cannot write %s: %w", dir, at, err)
+			return fmt.Errorf("state %s: this user cannot write %s: %w; choose another --state", dir, at, err)
 		}
 		return nil
 	}
@@ -247,6 +247,15 @@ func knownState(name string) (string, error) {
 		}
 	}
 	return state, err
+}
+
+// stateArgument is --state with a directory, to go behind a command that is shown;
+// empty for no directory.
+func stateArgument(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return " --state " + quote([]string{dir})
 }
 
 // unseen checks that no box of a policy can see the state directory.

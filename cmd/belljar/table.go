@@ -56,9 +56,9 @@ func (t *tableWriter) Flush() error {
 	return err
 }
 
-// laidOut is rows with their columns below each other, in the form of
-// text/tabwriter; where they need more than width, which zero does not bound, in at most that many
-// characters, as far as their words allow it.
+// laidOut lines up the columns of rows, in the form of text/tabwriter. Where a line
+// would be longer than width, cells are broken so that it has at most that many
+// characters, as far as their words allow it. A width of zero sets no bound.
 func laidOut(text string, width int) string {
 	var whole strings.Builder
 	w := tabwriter.NewWriter(&whole, 0, 0, tableGap, ' ', 0)

@@ -67,7 +67,7 @@ func readToken(ctx context.Context, tenant string, from policies.Secret, boxes h
 	sum, err := hex.DecodeString(text)
 	if err != nil || len(sum) != sha256.Size {
 		// Without what it is: that may be the token itself.
-		return t, fmt.Errorf("token of tenant %s: want the SHA-256 of the token in 64 hexadecimal digits, as `printf %%s TOKEN | sha256sum` prints it", tenant)
+		return t, fmt.Errorf("token of tenant %s: want the SHA-256 of the token in 64 hexadecimal digits, which `printf %%s TOKEN | sha256sum` prints", tenant)
 	}
 	return tenantToken{tenant: tenant, sum: [sha256.Size]byte(sum)}, nil
 }
@@ -80,7 +80,7 @@ func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes)
 	case len(faults) > 0:
 		return nil, faults[0].err
 	case len(all) == 0 && len(p.Tenants()) > 0:
-		return nil, errors.New("no tenant of the policy has a token, so nobody could connect; write one under tenants, as token: \"${env:TOKEN_SHA256}\"")
+		return nil, errors.New("no tenant of the policy has a token, so nobody could connect; write one under tenants, such as token: \"${env:TOKEN_SHA256}\"")
 	}
 	return all, nil
 }

@@ -47,7 +47,7 @@ type hooking struct {
 }
 
 func (h *hooking) flags(c *cobra.Command) {
-	c.Flags().StringVar(&h.url, "webhook", "", "`URL` that is told of each question to a person")
+	c.Flags().StringVar(&h.url, "webhook", "", "`URL` that gets each question to a person")
 	c.Flags().StringVar(&h.secret, "webhook-secret", "", "`secret` that signs that: env:NAME or file:PATH")
 	c.Flags().StringVar(&h.answers, "webhook-answers", "", "loopback `address` that takes answers to it, such as 127.0.0.1:8931")
 	c.Flags().BoolVar(&h.private, "webhook-private", false, "the webhook may be on this machine or in a private network")
