@@ -66,13 +66,13 @@ type End struct {
 	PeakMemory int64         `json:"peak_memory"`
 	Reverted   []string      `json:"reverted,omitempty"`
 	Blocked    []string      `json:"blocked,omitempty"`
-	By         string        `json:"by,omitempty"` // who ended it, other than its agent
+	By         string        `json:"by,omitempty"` // the person who ended it; empty for its agent
 }
 
 // Answer is what the call of a job has returned, as it was given to Book.Answer.
 type Answer = json.RawMessage
 
-// Forgotten is what is no longer kept of a tenant in a workspace.
+// Forgotten counts the jobs of a tenant in a workspace that are no longer kept.
 type Forgotten struct {
 	Jobs int64     // how many, since ever
 	Last time.Time // when that was decided last

@@ -19,8 +19,7 @@ func (b *Book) Settle(ctx context.Context) error {
 	return b.look(ctx, func(*sql.Tx) error { return nil })
 }
 
-// settle is Settle of a database that is there. It reads, and writes only where
-// something was lost.
+// settle is Settle of a database that exists. It writes only if a job was lost.
 func (b *Book) settle(ctx context.Context) error {
 	var gone []string
 	err := b.tables.Read(ctx, func(tx *sql.Tx) error {

@@ -23,7 +23,7 @@ type Around interface {
 // Beside is what stands behind a result that the tool does not know of.
 type Beside struct {
 	Content  []Content
-	Receipts []Receipt // are told whether the client has it
+	Receipts []Receipt // of the result with this content
 }
 
 // Outcome is what came of a call that the policy let through.
@@ -62,7 +62,7 @@ func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, 
 		over.Result, over.Err = res, err
 	}()
 	if err != nil {
-		(&Result{Receipts: more.Receipts}).lost(ctx)
+		tell(ctx, more.Receipts, false)
 		return res, err
 	}
 	if len(more.Content) > 0 || len(more.Receipts) > 0 {

@@ -53,9 +53,9 @@ func (g *guard) batch(line []byte) {
 }
 
 // refuseBatch answers each request of a batch with the same error, since the client
-// waits for those ids: one alone, more of them as a batch, which the client that
-// sent one understands. Where there is none, or more than there is room for, the id
-// is null.
+// waits for those ids: one request alone, several as a batch, which the client that
+// sent one understands. A batch without requests, or with more than there is room for,
+// is answered once, with the id null.
 func (g *guard) refuseBatch(line []byte, e *wireError) {
 	ids := requestIDs(line)
 	if len(ids) == 0 || len(ids) > g.limits.Running {

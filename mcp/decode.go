@@ -24,8 +24,8 @@ func (e *argumentError) Error() string { return strings.Join(e.faults, "\n") }
 // decodeArgs reads a tool's arguments into a new value of type in. It is
 // stricter than encoding/json, because the policy and the tool must see what
 // the agent meant: names count with their case, a name that stands twice or is
-// not known is refused, no value is converted, and null is no value. An optional
-// argument that is null is one that was left out, as OpenAI's strict mode sends it.
+// not known is refused, no value is converted, and null does not count as a value. An
+// optional argument that is null counts as left out: OpenAI's strict mode sends it so.
 // all is the same arguments as a map, for the policy's conditions, in one form
 // whatever forms the arguments may have.
 func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[string]any, err error) {
@@ -199,7 +199,7 @@ func (d *decoder) unknown(path, name string, s *shape) {
 func (d *decoder) value(path string, raw []byte, v reflect.Value) {
 	t := v.Type()
 	if t.Kind() == reflect.Pointer {
-		v.Set(reflect.New(t.Elem())) // null too is decoded, and refused, as what it points to
+		v.Set(reflect.New(t.Elem())) // null, too, is decoded as what it points to, and refused
 		d.value(path, raw, v.Elem())
 		return
 	}
@@ -311,12 +311,12 @@ func (d *decoder) mapping(path string, raw []byte, v reflect.Value) {
 		elements(raw, func(value []byte) bool {
 			at := fmt.Sprintf("%s[%d]", path, n)
 			n++
-			var one pair
-			told := len(d.faults)
 			if value[0] != '{' {
 				d.wrong(at, value, "an object {name, value}")
 				return len(d.faults) < mostFaults
 			}
+			var one pair
+			told := len(d.faults)
 			d.value(at, value, reflect.ValueOf(&one).Elem())
 			if _, twice := out[one.Name]; twice && len(d.faults) == told {
 				d.fault("argument %q has the name %q, which stands before it; send it once", at, one.Name)

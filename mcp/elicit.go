@@ -241,7 +241,7 @@ func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 			if said.Itself && elsewhere {
 				return ErrItself
 			}
-			said.Yes = said.Yes && !said.Itself // a yes of nobody is none
+			said.Yes = said.Yes && !said.Itself // no person has said it
 			return approver.Answer(ctx, a.ID, said)
 		},
 	}

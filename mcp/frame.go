@@ -97,7 +97,7 @@ func newLineWriter(w io.Writer) *lineWriter {
 
 // send queues one line, which gets its LF here. While more than backlog bytes
 // wait it blocks; after close or a failed write it fails. answers are those in the
-// line that hold results, which are told when they are written.
+// line that hold results; their receipts learn when it is written.
 func (l *lineWriter) send(line []byte, answers ...*outgoing) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

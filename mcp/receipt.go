@@ -91,8 +91,8 @@ func tell(ctx context.Context, all []Receipt, received bool) {
 	}
 }
 
-// called notes that the message was a call, which shows that results arrived
-// which had been written before it came.
+// called notes that the message was a call. It shows that results arrived that were
+// written before it came.
 func (o *outgoing) called() {
 	if o == nil {
 		return
@@ -169,7 +169,7 @@ func (o *outgoing) done(written bool) {
 	for _, one := range o.results {
 		one.written = one.began != 0
 		if written && one.written && !one.shown {
-			continue // the next call tells
+			continue // the next call shows
 		}
 		if o.to.take(one) {
 			over = append(over, one)

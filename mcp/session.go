@@ -30,10 +30,10 @@ type Session struct {
 
 	structured atomic.Bool // its initialize asked for structured results
 
-	began  time.Time
-	used   atomic.Int64   // when its last call began or ended, in Unix nanoseconds
-	asking sync.WaitGroup // of questions to the client
-	writes sync.WaitGroup // of requests over HTTP whose answers are not written; none is added once it has ended
+	began    time.Time
+	lastCall atomic.Int64   // when its last call began or ended, in Unix nanoseconds
+	asking   sync.WaitGroup // of questions to the client
+	writes   sync.WaitGroup // of requests over HTTP whose answers are not written; none is added once it has ended
 
 	receipts receipts // of results that the client may not have
 
@@ -66,7 +66,7 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 		over: make(chan struct{}), door: s.doorOf(tenant), began: time.Now(),
 		calls: make(map[string]context.CancelCauseFunc),
 	}
-	session.used.Store(session.began.UnixNano())
+	session.lastCall.Store(session.began.UnixNano())
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
@@ -140,13 +140,13 @@ func (s *Session) begin(ctx context.Context, id string) (_ context.Context, fini
 		cancel(s.cause)
 		return nil, nil, s.cause
 	}
-	s.used.Store(time.Now().UnixNano())
+	s.lastCall.Store(time.Now().UnixNano())
 	s.calls[id] = cancel
 	return ctx, func() { s.finish(id) }, nil
 }
 
 func (s *Session) finish(id string) {
-	s.used.Store(time.Now().UnixNano())
+	s.lastCall.Store(time.Now().UnixNano())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cancel, ok := s.calls[id]; ok {

@@ -13,7 +13,7 @@ import (
 type SessionInfo struct {
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant"`
-	Transport string    `json:"transport"`        // stdio, http, or none of this process's own
+	Transport string    `json:"transport"`        // stdio or http; empty for a session of this process
 	Client    string    `json:"client,omitempty"` // what it calls itself, which proves nothing
 	Version   string    `json:"client_version,omitempty"`
 	Began     time.Time `json:"began"`
@@ -84,7 +84,7 @@ func (s *Session) info() SessionInfo {
 	defer s.mu.Unlock()
 	return SessionInfo{
 		ID: s.id, Tenant: s.tenant, Transport: s.via, Client: s.client, Version: s.version,
-		Began: s.began, Used: time.Unix(0, s.used.Load()), Calls: len(s.calls),
+		Began: s.began, Used: time.Unix(0, s.lastCall.Load()), Calls: len(s.calls),
 	}
 }
 

@@ -81,7 +81,7 @@ type Result struct {
 	// Task is the handle of what goes on in the background, for clients that know
 	// tasks; empty for nothing.
 	Task string
-	// Receipts are told whether the client has the result.
+	// Receipts are called when it is known whether the client has the result.
 	Receipts []Receipt `json:"-"`
 
 	needs *needs // the client is to be asked first, and nothing else is there

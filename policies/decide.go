@@ -116,7 +116,7 @@ func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []str
 	}
 	if worst.Verdict != Deny {
 		worst.bind(bound)
-		worst.Ask = p.asking.Asking // of what is allowed too: its tool may ask, as PlanMode does
+		worst.Ask = p.asking.Asking // of an allowed call too: its tool may ask, like PlanMode
 	}
 	if worst.Verdict == Ask {
 		worst.Remember = remember

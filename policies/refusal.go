@@ -110,13 +110,13 @@ type Question struct {
 	Command string        // by which a person says yes in a terminal; empty for none
 }
 
-// ByCommand is a line that says how a person answers in a terminal; empty where
-// there is no such way. An agent passes it on.
+// ByCommand is a sentence that says how a person answers in a terminal, for an agent to
+// pass on; empty where the command is.
 func ByCommand(command string) string {
 	if command == "" {
 		return ""
 	}
-	return fmt.Sprintf("Tell the person you work for to type `%s` in a terminal, or no in place of yes to refuse.\n", command)
+	return fmt.Sprintf("Tell the person you work for to type `%s` in a terminal, or no in place of yes to refuse.", command)
 }
 
 // Waits is what an agent is told of a call about which a person is asked: that
@@ -132,7 +132,9 @@ func (d Decision) Waits(callID string, q Question) Refusal {
 	}
 	fmt.Fprintf(&b, " Expires in %s.\n", Spoken(q.Expires))
 	d.part(&b)
-	b.WriteString(ByCommand(q.Command))
+	if how := ByCommand(q.Command); how != "" {
+		b.WriteString(how + "\n")
+	}
 	fmt.Fprintf(&b, "Why: %s\n%s Once it is approved, the same call runs when it is repeated.%s", r.Reason, r.Instead, byCall(callID))
 	r.text = b.String()
 	return r

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"belljar.dev/mcp"
@@ -68,7 +67,7 @@ func approvalText(a mcp.Approval) string {
 	switch a.State {
 	case mcp.ApprovalPending:
 		t.line("WAITING: nobody has answered approval %s yet (rule %s). It expires in %s.", a.ID, a.Rule, policies.Spoken(a.Left))
-		t.line("%s", strings.TrimSuffix(policies.ByCommand(a.Command), "\n"))
+		t.line("%s", policies.ByCommand(a.Command))
 		t.line("Go on with other work; wait_ms waits up to a minute for the answer.")
 	case mcp.ApprovalApproved:
 		t.line("APPROVED: %s said yes to %s, for %s. Repeat the same call of %s within %s: it runs now.", a.By, a.ID, scopeText(a.Scope), a.Tool, policies.Spoken(a.Left))

@@ -103,7 +103,7 @@ func receiptOf(book *callback.Book, all []callback.Delivery, log *slog.Logger) m
 		if !received {
 			book.Untold(all)
 		} else if err := book.Told(ctx, all); err != nil {
-			log.Error("callbacks are told again", "err", err)
+			log.Error("callbacks will be delivered again", "err", err)
 		}
 	}
 }

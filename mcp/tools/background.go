@@ -180,7 +180,7 @@ type state struct {
 
 	reverted []string // changes to protected paths that were taken back
 	blocked  []string // what of the network was refused
-	by       string   // who ended it, other than its agent
+	by       string   // the person who ended it; empty for its agent
 }
 
 // is reports whether the job ended in such a way.

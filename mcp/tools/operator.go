@@ -47,8 +47,7 @@ func (o *Operator) End(which func(JobInfo) bool, grace time.Duration) []JobInfo 
 		}
 		ended = append(ended, r.info())
 		ending.Go(func() {
-			who := theOperator
-			r.by.Store(&who)
+			r.byOperator.Store(true)
 			r.cmd.Kill(grace)
 			<-r.over
 		})

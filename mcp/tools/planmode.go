@@ -298,7 +298,7 @@ func (t *plans) agreed(ctx context.Context, call mcp.Call, w mcp.Wish, m plan.Mo
 	switch got.Approval.State {
 	case mcp.ApprovalPending:
 		said.line("WAITING for approval %s of the plan. Plan mode is still active. It expires in %s.", got.Approval.ID, policies.Spoken(got.Approval.Left))
-		said.line("%s", strings.TrimSuffix(policies.ByCommand(got.Approval.Command), "\n"))
+		said.line("%s", policies.ByCommand(got.Approval.Command))
 		said.line("The same call again goes on waiting; ReadBgOutput {\"id\":%q} tells the answer.", got.Approval.ID)
 	case mcp.ApprovalDeclined, mcp.ApprovalRevoked:
 		said.line("Plan rejected. User feedback: %s", feedback(got.Approval.Note))

@@ -32,10 +32,11 @@ const (
 type running struct {
 	kept job.Job // as it began
 	cmd  *sandbox.Job
-	box  string                 // its id
-	by   atomic.Pointer[string] // who wants it ended, other than its agent
-	over chan struct{}          // closed when its end is on the disk
-	last job.Job                // as it ended; to be read once over is closed
+	box  string        // its id
+	over chan struct{} // closed when its end is on the disk
+	last job.Job       // as it ended; to be read once over is closed
+
+	byOperator atomic.Bool // the operator wants it ended
 }
 
 // owner is whose jobs those of a session are.
@@ -184,8 +185,8 @@ func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, res
 	}
 	if status == job.Lost {
 		end.Code, end.Signal = nil, ""
-	} else if by := r.by.Load(); by != nil && result.Status == sandbox.Killed {
-		end.By = *by
+	} else if r.byOperator.Load() && result.Status == sandbox.Killed {
+		end.By = theOperator
 	}
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()

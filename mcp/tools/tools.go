@@ -62,8 +62,8 @@ type Backends struct {
 func (b Backends) Kept() bool { return b.Made == nil || b.Made() }
 
 // Add registers the tools and their resources, and returns what the operator of the
-// server can do with what they run. It panics, as mcp.AddTool does,
-// where two tools have one name.
+// server can do with what they run. Like mcp.AddTool it panics where two tools have one
+// name.
 func Add(s *mcp.Server, b Backends) *Operator {
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)
