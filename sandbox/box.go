@@ -806,8 +806,11 @@ func (b *Box) enter(c *Cmd, j *Job) (*Job, error) {
 	if len(b.running) >= maxRunning {
 		return nil, &Refusal{Message: fmt.Sprintf("%d commands are running in this session; wait for some to end", len(b.running)), Err: ErrTooMany}
 	}
-	if b.alone != nil || c.Alone && len(b.running) > 0 {
-		return nil, &Refusal{Message: "a command has this box for itself, and another one runs in it; wait for its end", Err: ErrTooMany}
+	switch {
+	case b.alone != nil:
+		return nil, &Refusal{Message: "another command has this box for itself; wait for its end", Err: ErrTooMany}
+	case c.Alone && len(b.running) > 0:
+		return nil, &Refusal{Message: fmt.Sprintf("%d commands run in this box, and this one needs it for itself; wait for their end", len(b.running)), Err: ErrTooMany}
 	}
 	if c.Background {
 		if err := b.roomForJob(c.Grant); err != nil {

@@ -142,7 +142,7 @@ func closedMount(fd int) bool {
 	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
-// close lets go what was kept.
+// close closes what was kept.
 func (f *execFiles) close() {
 	for _, fd := range f.dirs {
 		unix.Close(fd)
@@ -166,9 +166,9 @@ func openRoot(pid int) (int, error) {
 	return unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// unwritten is the open tree in which a name lies, and the rest of the name; no
-// tree for a name that may mean what a box can change.
-func (f *execFiles) unwritten(name string) (dir int, rest string, ok bool) {
+// tree returns the open tree in which a name lies, and the rest of the name; no tree
+// for a name that may mean what a box can change.
+func (f *execFiles) tree(name string) (dir int, rest string, ok bool) {
 	if len(f.dirs) == 0 || len(name) > maxKnownName || !policies.OfSystem(name) {
 		return -1, "", false
 	}
@@ -191,7 +191,7 @@ func firstName(name string) (top, rest string) {
 // can write: what is mounted over a part of it is another mount, and a link that
 // leads out of it is not followed.
 func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, err error) {
-	dir, rest, ok := f.unwritten(at.name)
+	dir, rest, ok := f.tree(at.name)
 	if !ok {
 		return f.lookAt(pid, at)
 	}
@@ -202,7 +202,7 @@ func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, e
 	fd, readable, err := openEither(func(flags uint64) (int, error) {
 		return unix.Openat2(dir, rest, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS})
 	})
-	if err != nil { // as for a link or a mount that leads elsewhere
+	if err != nil { // of a link or a mount that leads elsewhere, for example
 		return f.lookAt(pid, at)
 	}
 	defer unix.Close(fd)

@@ -31,9 +31,9 @@ import (
 //
 // The files, each calling those below it: protect_watch.go looks again while
 // commands run; protect_walk.go finds repositories at any depth; protect.go says
-// when a look adopts and when it takes back;
-// protect_look.go walks; protect_names.go, protect_git.go, protect_home.go,
-// protect_index.go, protect_rebase.go and protect_setid.go say what is looked at; protect_restore.go
+// when a look adopts and when it takes back; protect_look.go walks;
+// protect_names.go, protect_git.go, protect_home.go, protect_index.go,
+// protect_rebase.go and protect_setid.go say what is looked at; protect_restore.go
 // makes one path what it was, with the system calls of protect_linux.go.
 // protect_record.go keeps what the next server must know.
 //
@@ -121,7 +121,7 @@ type protector struct {
 	ended   time.Time       // when the last one ended
 	idle    int             // of taken, since then
 	settled bool            // prepare is over
-	mark    string          // our file that says that commands run; empty if there is none
+	mark    string          // our file that says that commands run; empty while it does not exist
 	lock    *os.File        // the same, open and locked
 	dead    []string        // those of servers that were killed, which have been followed
 	repos   map[string]bool // git directories that were there when no command ran
@@ -250,7 +250,7 @@ func (p *protector) name(also []string) error {
 	return nil
 }
 
-// add protects the paths of a further profile. What is there now is taken as
+// add protects the paths of a further profile. Their present state is taken as
 // given, even while commands run: no box was kept from changing it so far.
 func (p *protector) add(also []string) error {
 	p.mu.Lock()
@@ -282,7 +282,7 @@ func (p *protector) add(also []string) error {
 	return nil
 }
 
-// take takes what is there now as given. p.mu is held, and none runs here.
+// take takes the present state as given. p.mu is held, and no command runs here.
 func (p *protector) take(alone, first bool) (err error) {
 	l := p.look(true)
 	l.first, l.keep = first, alone

@@ -117,10 +117,6 @@ func (l *look) below(name string, skipped map[string]bool) bool {
 	return true
 }
 
-// otherRepositories are the directories of version control systems that are not
-// git.
-var otherRepositories = []string{".hg", ".jj", ".sl", ".pijul", "_darcs"}
-
 // lies reports whether there may be a repository in a directory, and whether it
 // is more than the directory itself.
 func lies(dir *os.File) (any, within bool) {

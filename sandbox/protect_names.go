@@ -64,6 +64,17 @@ var repositoryNames = []string{
 	".pijul/config", "_darcs/prefs/defaults",
 }
 
+// otherRepositories are the directories of version control systems that are not
+// git: those that repositoryNames begin with.
+var otherRepositories = func() (all []string) {
+	for _, name := range repositoryNames {
+		if top, _, _ := strings.Cut(name, "/"); !slices.Contains(all, top) {
+			all = append(all, top)
+		}
+	}
+	return all
+}()
+
 // isPattern reports whether a name of protectedNames stands for several.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 

@@ -284,6 +284,13 @@ func TestRandomCommandsNeverReachARepository(t *testing.T) {
 		s := &siege{r: rand.New(rand.NewPCG(n, 0)), dir: base + "/workspace", witness: base + "/witness", record: base + "/record"}
 		return s.run(t, protected)
 	}
+	playAll(t, cases, seed, play)
+}
+
+// playAll plays cases with protection, where none may do harm, and every eighth one
+// without it, where a third of them must.
+func playAll(t *testing.T, cases int, seed uint64, play func(n uint64, protected bool) (harm bool)) {
+	t.Helper()
 	controls, harmed := 0, 0
 	for i := range cases {
 		n := seed + uint64(i)

@@ -361,7 +361,7 @@ func readMark(name string) (text string, locked bool, err error) {
 // maxMarkText is more bytes than such a file has.
 const maxMarkText = 256
 
-// earlier is the earlier one of two times, of which a zero one does not count.
+// earlier returns the earlier of two times; a zero time does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

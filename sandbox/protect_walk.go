@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path"
@@ -51,7 +52,7 @@ const (
 // same, so are its entries.
 type walk struct {
 	mu    sync.Mutex // one step at a time; locked before the protector's
-	known map[string]*leafage
+	known map[string]*listing
 	kids  int // names in known
 	round int // the ways begun so far
 	stack []frame
@@ -61,8 +62,8 @@ type walk struct {
 	most  int   // directories and names that are remembered; zero for maxMarked
 }
 
-// leafage is what is remembered of a directory without a repository.
-type leafage struct {
+// listing is what is remembered of a directory without a repository.
+type listing struct {
 	id    ident
 	time  unix.Timespec
 	round int
@@ -92,10 +93,13 @@ const (
 	markCommon
 )
 
-var repositoryMarks = map[string]uint8{
-	".git": markOther, ".hg": markOther, ".jj": markOther, ".sl": markOther, ".pijul": markOther, "_darcs": markOther,
-	"HEAD": markHead, "objects": markObjects, "refs": markRefs, "commondir": markCommon,
-}
+var repositoryMarks = func() map[string]uint8 {
+	marks := map[string]uint8{".git": markOther, "HEAD": markHead, "objects": markObjects, "refs": markRefs, "commondir": markCommon}
+	for _, name := range otherRepositories {
+		marks[name] = markOther
+	}
+	return marks
+}()
 
 // markOf is what a name says of the directory that it is in, whatever its case:
 // some file systems do not tell cases apart.
@@ -164,7 +168,7 @@ func (w *walk) step(p *protector, until time.Time) (finds []find, done bool) {
 // start begins a new way. w.mu is held.
 func (w *walk) start(p *protector, begun int) {
 	if w.known == nil {
-		w.known, w.buf = map[string]*leafage{}, make([]byte, listed)
+		w.known, w.buf = map[string]*listing{}, make([]byte, listed)
 	}
 	if w.most == 0 {
 		w.most = maxMarked
@@ -185,7 +189,7 @@ func (w *walk) forget() {
 	}
 }
 
-func (w *walk) drop(at string, known *leafage) {
+func (w *walk) drop(at string, known *listing) {
 	w.kids -= len(known.kids)
 	delete(w.known, at)
 }
@@ -253,7 +257,7 @@ func (w *walk) list(p *protector, f *frame) bool {
 	if unix.Fstat(int(dir.Fd()), &st) != nil || identOf(&st) != f.id {
 		return false // replaced: the directory above it has changed, and the next way sees it
 	}
-	if _, err := dir.Seek(f.next, 0); err != nil {
+	if _, err := dir.Seek(f.next, io.SeekStart); err != nil {
 		return false
 	}
 	for {
@@ -271,7 +275,7 @@ func (w *walk) list(p *protector, f *frame) bool {
 			break
 		}
 		if len(f.kids) > 0 {
-			if f.next, err = dir.Seek(0, 1); err == nil {
+			if f.next, err = dir.Seek(0, io.SeekCurrent); err == nil {
 				f.more = true
 			}
 			break
@@ -287,7 +291,7 @@ func (w *walk) list(p *protector, f *frame) bool {
 	case isRepository(f.marks):
 		return true // never remembered, so that every way reports it
 	case !f.brief:
-		w.known[f.at] = &leafage{id: f.id, time: f.time, round: w.round, kids: f.all}
+		w.known[f.at] = &listing{id: f.id, time: f.time, round: w.round, kids: f.all}
 		w.kids += len(f.all)
 	}
 	return false

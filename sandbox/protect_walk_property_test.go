@@ -305,24 +305,5 @@ func TestRandomDeepRepositoriesNeverRun(t *testing.T) {
 		b := &burrow{siege: siege{r: rand.New(rand.NewPCG(n, 0)), dir: base + "/workspace", witness: base + "/witness", record: base + "/record"}, commit: commit}
 		return b.run(t, protected)
 	}
-	controls, harmed := 0, 0
-	for i := range cases {
-		n := seed + uint64(i)
-		if play(n, true) {
-			t.Errorf("case %d: harm was done", i)
-		}
-		if i%8 == 0 {
-			controls++
-			if play(n, false) {
-				harmed++
-			}
-		}
-		if t.Failed() {
-			break
-		}
-	}
-	t.Logf("%d of %d did harm without protection", harmed, controls)
-	if harmed*3 < controls {
-		t.Errorf("without protection %d of %d did harm: the test proves too little", harmed, controls)
-	}
+	playAll(t, cases, seed, play)
 }

@@ -651,7 +651,7 @@ func bareNest(k *bareCommand) {
 	}
 }
 
-// bareEmpty kills what is left in the namespace, of which we are process 1, and
+// bareEmpty kills what is left in the namespace, where we are process 1, and
 // waits until it is gone: our own end would do so too, but after the host has
 // heard that all is over. One round takes all, since a process to which
 // SIGKILL is on its way makes no other (kernel: copy_process).

@@ -22,7 +22,7 @@ const (
 // connection, or of one name that was asked for and refused.
 type Record struct {
 	Time     time.Time // of the start
-	Tenant   string    // whose box it is; filled in by who has the door
+	Tenant   string    // of the box; filled in by the owner of the door
 	Profile  string
 	Proto    string         // "tcp", "http", "tls" or "dns"
 	Host     policies.Host  // what was meant; zero where that is not known

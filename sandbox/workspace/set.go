@@ -220,7 +220,7 @@ func newDraft(dir *os.File, name string, what any) (*draft, error) {
 
 func (d *draft) drop() { _ = unix.Unlinkat(int(d.dir.Fd()), d.scratch, 0) }
 
-// place puts it over the one that is there, durably.
+// place puts the draft in the place of the present file, durably.
 func (d *draft) place() error {
 	err := unix.Renameat(int(d.dir.Fd()), d.scratch, int(d.dir.Fd()), d.name)
 	if err == nil {
