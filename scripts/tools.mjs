@@ -4,19 +4,19 @@
 // pages and the search engine are stand-ins on this machine's loopback. It prints
 // how often each tool was tried in which way, and ends with 1 where a check fails.
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { certificate, dot, engine, greet, put } from "./agents/standin.mjs";
 
 const [belljar, dir] = process.argv.slice(2);
 const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
 
 // The stand-ins, for engines are asked by https only. What is slow never answers.
-execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-  "-subj", "/CN=stand-in", "-addext", "subjectAltName=DNS:host.belljar.internal", "-keyout", `${dir}/key.pem`, "-out", `${dir}/cert.pem`], { stdio: "ignore" });
+certificate(dir);
 let waiting = 0;
 const web = createServer({ key: readFileSync(`${dir}/key.pem`), cert: readFileSync(`${dir}/cert.pem`) }, (request, response) => {
   const url = new URL(request.url, "https://host.belljar.internal");
@@ -39,27 +39,11 @@ await once(web, "listening");
 const place = `host.belljar.internal:${web.address().port}`;
 
 const workspace = `${dir}/workspace`;
-const put = (name, content) => {
-  mkdirSync(name.replace(/\/[^/]*$/, ""), { recursive: true });
-  writeFileSync(name, content);
-};
 put(`${workspace}/src/main.go`, "package main\n");
-put(`${workspace}/dot.png`, Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=", "base64"));
-put(`${workspace}/.claude/skills/greet/SKILL.md`, "---\nname: greet\ndescription: Greets somebody.\n---\nSay hello to $ARGUMENTS.\n");
+put(`${workspace}/dot.png`, dot);
+put(`${workspace}/.claude/skills/greet/SKILL.md`, greet);
 put(`${workspace}/.claude/skills/broken/SKILL.md`, "---\nname: [\n---\n");
-put(`${dir}/config/belljar/engines/standin.yaml`, `name: standin
-about: a stand-in
-family: standin
-role: reference
-use: default
-order: 1
-hosts: [host.belljar.internal]
-base: https://${place}/
-rate: {every: 1ms, burst: 100}
-query: {chars: 300, pages: 10, step: 10, count: 10}
-requests: [{url: "https://${place}/search", params: {q: "{query}"}}]
-answers: [{format: json, items: ["results[]"], title: [title], url: [url], snippet: [text], empty: ['results :: ^\\[\\]$']}]
-`);
+put(`${dir}/config/belljar/engines/standin.yaml`, engine(place));
 put(`${dir}/policy.yaml`, `version: 1
 defaults: {decision: allow, profile: p}
 profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow_private: ["${place}", "host.belljar.internal:443"]}}}

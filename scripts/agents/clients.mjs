@@ -1,13 +1,7 @@
 // How each agent is started on one prompt, with belljar as its only tools: the
 // address of the model, a directory of its own for settings, no telemetry and no
 // updates. docs/clients.md says the same to people.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
-
-function put(file, content) {
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, typeof content === "string" ? content : JSON.stringify(content));
-}
+import { put } from "./standin.mjs";
 
 // Each takes the model's address, a directory and belljar's command, and returns
 // the agent's command with the environment that it needs.

@@ -6,7 +6,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { agents } from "./clients.mjs";
 import { answers, ruled, scenarios } from "./scenarios.mjs";
-import { close, host, put, run } from "./stage.mjs";
+import { close, host, run } from "./stage.mjs";
+import { put } from "./standin.mjs";
 
 const [, dir, ...only] = process.argv.slice(2);
 const update = process.env.UPDATE === "1";

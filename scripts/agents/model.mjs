@@ -5,8 +5,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 
 // A wire reads a request's body as {tools, given} and writes one turn as events.
-// tools are {name, definition} as the request has them; given is what came after the model's
-// last turn, as parts {text} and {image, bytes}. A turn is {text} or {call, args, id}.
+// tools are {name, definition} as the request has them; given is what came after the
+// model's last turn, as parts {text} and {image, bytes}. A turn is {text} or {call, args,
+// id}.
 const wires = {
   messages: {
     path: /^\/v1\/messages$/,
@@ -111,7 +112,6 @@ function blocks(content) {
 export class Model {
   #server = createServer((request, response) => this.#answer(request, response).catch((err) => this.#fail(err, response)));
   #turns = 0;
-  log = () => {};
 
   async listen() {
     this.#server.listen(0, "127.0.0.1");
@@ -137,7 +137,6 @@ export class Model {
     const url = new URL(request.url, this.url);
     const chunks = await Array.fromAsync(request);
     const body = chunks.length > 0 && request.method === "POST" ? JSON.parse(Buffer.concat(chunks)) : {};
-    this.log(request.method, url.pathname, body);
     const wire = Object.values(wires).find((w) => w.path.test(url.pathname));
     if (!wire || request.method !== "POST") {
       response.writeHead(404, { "Content-Type": "application/json" }).end("{}");

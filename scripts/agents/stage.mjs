@@ -2,11 +2,12 @@
 // of one agent. The first two arguments of the program are belljar and a directory.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:https";
 import { setTimeout } from "node:timers/promises";
 import { agents } from "./clients.mjs";
 import { Model } from "./model.mjs";
+import { certificate, dot, engine, greet, put } from "./standin.mjs";
 
 const [belljar, dir] = process.argv.slice(2);
 
@@ -19,8 +20,7 @@ const pages = {
   "/limits": "<title>Limits</title><main><h1>Limits</h1><p>An aviary takes at most 17 owls, whatever their size; a tree takes one.</p></main>",
   "/feathers": `<title>Feathers</title><main><h1>Feathers</h1><p>How many feathers each owl has is in <a href="/feathers.csv">the table</a>.</p></main>`,
 };
-execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-  "-subj", "/CN=stand-in", "-addext", "subjectAltName=DNS:host.belljar.internal", "-keyout", `${dir}/key.pem`, "-out", `${dir}/cert.pem`], { stdio: "ignore" });
+certificate(dir);
 const site = createServer({ key: readFileSync(`${dir}/key.pem`), cert: readFileSync(`${dir}/cert.pem`) }, (request, response) => {
   const { pathname, searchParams } = new URL(request.url, "https://host.belljar.internal");
   if (pathname === "/search") {
@@ -39,23 +39,7 @@ await once(site, "listening");
 export const host = `host.belljar.internal:${site.address().port}`;
 const web = `https://${host}`;
 
-export function put(file, content) {
-  mkdirSync(file.replace(/\/[^/]*$/, ""), { recursive: true });
-  writeFileSync(file, content);
-}
-put(`${dir}/config/belljar/engines/standin.yaml`, `name: standin
-about: a stand-in
-family: standin
-role: reference
-use: default
-order: 1
-hosts: [host.belljar.internal]
-base: ${web}/
-rate: {every: 1ms, burst: 100}
-query: {chars: 300, pages: 10, step: 10, count: 10}
-requests: [{url: "${web}/search", params: {q: "{query}"}}]
-answers: [{format: json, items: ["results[]"], title: [title], url: [url], snippet: [text], empty: ['results :: ^\\[\\]$']}]
-`);
+put(`${dir}/config/belljar/engines/standin.yaml`, engine(host));
 const policy = `version: 1
 defaults: {decision: allow, profile: p, ask: {timeout: 5m, return_after: 1s}}
 profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow_private: ["${host}", "host.belljar.internal:443"]}}}
@@ -78,8 +62,8 @@ export async function run(agent, name, script, rules = false) {
   put(`${workspace}/test.sh`, '. ./add.sh\ngot=$(add 2 3)\n[ "$got" = 5 ] || { echo "FAIL: add 2 3 is $got, want 5; see add.sh"; exit 1; }\necho ok\n');
   put(`${workspace}/add.sh`, "add() { echo $(($1 - $2)); }\n");
   put(`${workspace}/cert.pem`, readFileSync(`${dir}/cert.pem`));
-  put(`${workspace}/dot.png`, Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=", "base64"));
-  put(`${workspace}/.claude/skills/greet/SKILL.md`, "---\nname: greet\ndescription: Greets somebody.\n---\nSay hello to $ARGUMENTS.\n");
+  put(`${workspace}/dot.png`, dot);
+  put(`${workspace}/.claude/skills/greet/SKILL.md`, greet);
 
   const calls = [];
   const place = {
