@@ -12,10 +12,9 @@ import (
 
 // articleOf is the article of a page, or nil. Readability finds where it is;
 // before that goes what pages themselves name as furniture, and after it what
-// stands at the ends of an article and between its paragraphs without a name.
-// Where it is a small part of the text besides
-// furniture the page is a list of many, unless it calls itself an article. The document is
-// changed.
+// stands at the ends of an article and between its paragraphs without a name. Where
+// the article is a small part of the text besides furniture, the page is a list of
+// many, unless it calls itself an article. The document is changed.
 func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	mass := paragraphs(doc)
 	enumerate(doc)
