@@ -45,6 +45,20 @@ async function aiSDK(version, at) {
   };
 }
 
+async function mcporter(version, at) {
+  const { createRuntime } = await import(version);
+  const command = at.url ? { kind: "http", url: new URL(at.url) } : { kind: "stdio", ...entry(at), cwd: process.cwd() };
+  const runtime = await createRuntime({ servers: [{ name: "belljar", command }] });
+  return {
+    options: [],
+    list: () => runtime.listTools("belljar"),
+    call: (name, args) => runtime.callTool("belljar", name, { args }),
+    resources: async () => (await runtime.listResources("belljar")).resources,
+    read: runtime.readResource && ((uri) => runtime.readResource("belljar", uri)), // 0.9 lists them only
+    close: () => runtime.close(),
+  };
+}
+
 // The inspector's command line is a session for each request.
 async function inspector(at) {
   const run = promisify(execFile);
@@ -119,6 +133,22 @@ export const clients = {
       close: () => server.close(),
     };
   },
+  // A tool of this one takes its arguments in a member, and offers neither progress nor cancel.
+  async "@mastra/mcp 0.14.5"(at) {
+    const { MCPClient } = await import("./mastra-0.14/node_modules/@mastra/mcp/dist/index.js");
+    const client = new MCPClient({ id: at.url ?? "stdio", servers: { belljar: at.url ? { url: new URL(at.url) } : entry(at) } });
+    const tools = await client.getTools();
+    return {
+      options: [],
+      list: () => Object.keys(tools).map((name) => ({ name: name.replace("belljar_", "") })),
+      call: (name, args) => tools[`belljar_${name}`].execute({ context: args }),
+      resources: async () => (await client.resources.list()).belljar,
+      read: (uri) => client.resources.read("belljar", uri),
+      prompts: async () => (await client.prompts.list()).belljar,
+      prompt: (name, args) => client.prompts.get({ serverName: "belljar", name, args }),
+      close: () => client.disconnect(),
+    };
+  },
   async "@mastra/mcp 2.0.0"(at) {
     const { MCPClient } = await import("@mastra/mcp");
     const client = new MCPClient({ id: at.url ?? "stdio", servers: { belljar: at.url ? { url: new URL(at.url), enableProgressTracking: true } : { ...entry(at), enableProgressTracking: true } } });
@@ -139,19 +169,8 @@ export const clients = {
       close: () => client.disconnect(),
     };
   },
-  async "mcporter 0.12.3"(at) {
-    const { createRuntime } = await import("mcporter");
-    const command = at.url ? { kind: "http", url: new URL(at.url) } : { kind: "stdio", ...entry(at), cwd: process.cwd() };
-    const runtime = await createRuntime({ servers: [{ name: "belljar", command }] });
-    return {
-      options: [],
-      list: () => runtime.listTools("belljar"),
-      call: (name, args) => runtime.callTool("belljar", name, { args }),
-      resources: async () => (await runtime.listResources("belljar")).resources,
-      read: (uri) => runtime.readResource("belljar", uri),
-      close: () => runtime.close(),
-    };
-  },
+  "mcporter 0.9.0": (at) => mcporter("mcporter-0.9", at),
+  "mcporter 0.12.3": (at) => mcporter("mcporter", at),
   async "mcp-use 1.34.6"(at) {
     const { MCPClient } = await import("mcp-use");
     const client = MCPClient.fromDict({ mcpServers: { belljar: entry(at) } });
