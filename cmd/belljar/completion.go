@@ -24,6 +24,7 @@ import (
 const (
 	completeTime = time.Second
 	completeMost = 200
+	completeWide = 80 // characters of what a value is
 )
 
 // completionCommand prints scripts for the shells of Linux.
@@ -92,7 +93,8 @@ func completeArgument(c *cobra.Command, args []string, begun string) ([]string, 
 	return offered(c, args, begun, find), files
 }
 
-// offered are the values that begin as what is typed, in bounded time.
+// offered are the values that begin as what is typed, in bounded time. What they are
+// stands on the same line, and can be seen: agents and clients write some of it.
 func offered(c *cobra.Command, args []string, begun string, find values) (some []string) {
 	if find == nil {
 		return nil
@@ -100,9 +102,14 @@ func offered(c *cobra.Command, args []string, begun string, find values) (some [
 	ctx, cancel := context.WithTimeout(c.Context(), completeTime)
 	defer cancel()
 	for _, one := range find(ctx, c, args) {
-		if strings.HasPrefix(one, begun) && len(some) < completeMost {
-			some = append(some, one)
+		value, about, described := strings.Cut(one, "\t")
+		if !strings.HasPrefix(value, begun) || len(some) == completeMost {
+			continue
 		}
+		if described {
+			value += "\t" + policies.Clip(strings.Join(strings.Fields(about), " "), completeWide)
+		}
+		some = append(some, value)
 	}
 	return some
 }
@@ -182,10 +189,10 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 			return openSessions, neither
 		}
 		return approvals, neither
-	case "TASK":
-		return runningTasks, neither
 	case "BOX", "SESSION":
 		return boxes, neither
+	case "TASK":
+		return runningJobs, neither
 	case "PORT":
 		return ports, neither
 	case "EVENT":
@@ -263,20 +270,25 @@ func questions(ctx context.Context, c *cobra.Command, _ []string) (ids []string)
 	return ids
 }
 
+// operatedBy is what the flags of a command choose of sessions and tasks.
+func operatedBy(c *cobra.Command) *operating {
+	return &operating{state: flagText(c, stateName), tenant: flagText(c, "tenant"), session: flagText(c, "session")}
+}
+
 func openSessions(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
-	found, _ := (&operating{state: flagText(c, stateName)}).sessions(ctx)
+	found, _ := operatedBy(c).sessions(ctx)
 	for _, s := range flat(found) {
-		ids = append(ids, s.ID+"\t"+strings.TrimSpace(s.Tenant+" "+s.Client))
+		ids = append(ids, s.ID+"\t"+s.Tenant+" "+s.Client)
 	}
 	return ids
 }
 
-func runningTasks(ctx context.Context, c *cobra.Command, _ []string) (numbers []string) {
-	found, _ := (&operating{state: flagText(c, stateName)}).jobs(ctx)
+func runningJobs(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
+	found, _ := operatedBy(c).jobs(ctx)
 	for _, j := range flat(found) {
-		numbers = append(numbers, strconv.FormatInt(j.ID, 10)+"\tof session "+j.Session)
+		ids = append(ids, strconv.FormatInt(j.ID, 10)+"\t"+j.Command)
 	}
-	return numbers
+	return ids
 }
 
 func boxes(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {

@@ -65,8 +65,8 @@ no sense.`,
 	for _, sub := range []*cobra.Command{list, try, emit} {
 		t.setup.flags(sub)
 		t.flow.hookFlags(sub)
+		sub.Flags().BoolVar(&t.asJSON, "json", false, "print JSON")
 	}
-	list.Flags().BoolVar(&t.asJSON, "json", false, "print JSON")
 	c.AddCommand(initialise, list, try, emit)
 	return c
 }
@@ -137,7 +137,7 @@ func initHooks(out io.Writer, args []string) error {
 	return failure(err)
 }
 
-// hookInfo is a hook as list prints it.
+// hookInfo is a hook as JSON has it.
 type hookInfo struct {
 	Event string `json:"event"`
 	Name  string `json:"name"`
@@ -145,6 +145,50 @@ type hookInfo struct {
 	Sync  bool   `json:"sync"`
 	Runs  string `json:"runs"` // "box", "host" or "off"
 	Why   string `json:"why,omitempty"`
+}
+
+func infoOf(h hooks.Hook) hookInfo {
+	info := hookInfo{Event: h.Event, Name: h.Name, Path: h.Path, Sync: h.Sync, Runs: "box", Why: h.Why}
+	switch {
+	case h.Off:
+		info.Runs = "off"
+	case h.OnHost:
+		info.Runs = "host"
+	}
+	return info
+}
+
+// ranInfo is a hook of an event as JSON has it, and what came of it.
+type ranInfo struct {
+	hookInfo
+	Came *cameInfo `json:"came,omitempty"` // nil for one that is off
+}
+
+// cameInfo is what came of a hook.
+type cameInfo struct {
+	Code       int    `json:"code"`
+	Denied     bool   `json:"denied"`
+	Reason     string `json:"reason,omitempty"`
+	Note       string `json:"note,omitempty"`
+	Failure    string `json:"failure,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+	Stdout     string `json:"stdout,omitempty"`
+	Stderr     string `json:"stderr,omitempty"`
+}
+
+// ranInfos are the hooks of an event, those that are off after those that ran.
+func ranInfos(all []hooks.Ran, off []hooks.Hook) []ranInfo {
+	infos := make([]ranInfo, 0, len(all)+len(off))
+	for _, r := range all {
+		infos = append(infos, ranInfo{infoOf(r.Hook), &cameInfo{
+			Code: r.Code, Denied: r.Denied, Reason: r.Reason, Note: r.Note, Failure: r.Failure,
+			DurationMS: r.Took.Milliseconds(), Stdout: r.Stdout, Stderr: r.Stderr,
+		}})
+	}
+	for _, h := range off {
+		infos = append(infos, ranInfo{hookInfo: infoOf(h)})
+	}
+	return infos
 }
 
 func (t *hookTool) list(c *cobra.Command) error {
@@ -162,12 +206,8 @@ func (t *hookTool) list(c *cobra.Command) error {
 	}
 	infos, outside := make([]hookInfo, 0, len(all)), 0
 	for _, h := range all {
-		info := hookInfo{Event: h.Event, Name: h.Name, Path: h.Path, Sync: h.Sync, Runs: "box", Why: h.Why}
-		switch {
-		case h.Off:
-			info.Runs = "off"
-		case h.OnHost:
-			info.Runs = "host"
+		info := infoOf(h)
+		if info.Runs == "host" {
 			outside++
 		}
 		infos = append(infos, info)
@@ -255,15 +295,26 @@ func notRun(event string, all []hooks.Ran, off []hooks.Hook) string {
 	return b.String()
 }
 
+// printRan prints what came of the hooks of an event for a program.
+func (t *hookTool) printRan(c *cobra.Command, all []hooks.Ran, off []hooks.Hook, failed bool) error {
+	if err := printJSON(c.OutOrStdout(), ranInfos(all, off)); err != nil || !failed {
+		return err
+	}
+	return &statusError{code: exitFailed}
+}
+
 // test shows all that came of each hook.
 func (t *hookTool) test(c *cobra.Command, args []string) error {
 	all, off, err := t.ran(c, args, madeUp[args[0]])
 	if err != nil {
 		return err
 	}
+	failed := slices.ContainsFunc(all, func(r hooks.Ran) bool { return r.Failure != "" })
+	if t.asJSON {
+		return t.printRan(c, all, off, failed)
+	}
 	var b strings.Builder
 	b.WriteString(notRun(args[0], all, off))
-	failed := false
 	for _, r := range all {
 		fmt.Fprintf(&b, "%s: %s (%s)\n", r.Hook.Path, cameOf(r), r.Took.Round(time.Millisecond))
 		for _, out := range [][2]string{{"stdout", r.Stdout}, {"stderr", r.Stderr}} {
@@ -271,7 +322,6 @@ func (t *hookTool) test(c *cobra.Command, args []string) error {
 				fmt.Fprintf(&b, "  %s: %q\n", out[0], strings.TrimSuffix(line, "\n"))
 			}
 		}
-		failed = failed || r.Failure != ""
 	}
 	if _, err := io.WriteString(c.OutOrStdout(), b.String()); err != nil || failed {
 		return &statusError{code: exitFailed, err: err}
@@ -285,16 +335,18 @@ func (t *hookTool) emit(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	refused := slices.ContainsFunc(all, func(r hooks.Ran) bool { return r.Denied || r.Failure != "" })
+	if t.asJSON {
+		return t.printRan(c, all, off, refused)
+	}
 	if len(all) == 0 {
 		_, err := io.WriteString(c.OutOrStdout(), notRun(args[0], all, off))
 		return failure(err)
 	}
-	refused := false
 	for _, r := range all {
 		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", r.Hook.Name, cameOf(r)); err != nil {
 			return failure(err)
 		}
-		refused = refused || r.Denied || r.Failure != ""
 	}
 	if refused {
 		return &statusError{code: exitFailed}

@@ -29,7 +29,6 @@ open until "ports close" or the end of the box.
 		Args: cobra.NoArgs,
 	}
 	asJSON := false
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		boxes, _, err := findBoxes(c.Context(), state)
 		if err != nil {
@@ -55,6 +54,9 @@ open until "ports close" or the end of the box.
 			if err != nil {
 				return err
 			}
+			if asJSON {
+				return printJSON(c.OutOrStdout(), info)
+			}
 			fmt.Fprintln(c.OutOrStdout(), info.At)
 			return nil
 		},
@@ -67,12 +69,18 @@ open until "ports close" or the end of the box.
 		Long: `close ends a published port and the connections through it.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
-			_, err := askPort(c.Context(), state, "/unpublish", box, args[0], "")
-			return err
+			info, err := askPort(c.Context(), state, "/unpublish", box, args[0], "")
+			if err != nil || !asJSON {
+				return err
+			}
+			return printJSON(c.OutOrStdout(), info)
 		},
 	}
 	shut.Flags().StringVar(&box, "box", "", "the box's `id` (default: the only one that publishes the port)")
 	c.PersistentFlags().StringVar(&state, "state", "", "state `directory` of the server (default: $XDG_STATE_HOME/belljar)")
+	for _, each := range []*cobra.Command{c, open, shut} {
+		each.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	}
 	c.AddCommand(open, shut)
 	return c
 }

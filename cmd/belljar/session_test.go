@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,6 +160,44 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.says("No session is open.", "session", "list")
 	o.recorded("ended", 3, "uid ")
 	o.recorded("job-ended", 1, "uid ")
+}
+
+// A shell completes the sessions and tasks there are. What agents wrote of them adds no
+// line, and nothing that a terminal obeys.
+func TestCompletionOfWhatRuns(t *testing.T) {
+	o := operate(t)
+	a, b := o.session("token-a"), o.session("token-b")
+	for _, session := range []map[string]string{a, b} {
+		o.tool(session, "BackgroundBash", sleeps)
+	}
+	o.tool(b, "BackgroundBash", `{"command":"sleep 1000 # \u001b[2J\n3\tfake"}`)
+	c := map[string]string{"Authorization": b["Authorization"]}
+	if res, text := o.post(c, strings.Replace(hello, `"test"`, `"\u001b[2J\ns-X\tfake"`, 1)); res.StatusCode != http.StatusOK {
+		t.Fatal(text)
+	}
+	all := listed[sessionInfo](o, "session", "list")
+	if len(all) != 3 {
+		t.Fatalf("sessions: %+v", all)
+	}
+	ofA := all[0].ID + "\ta test\n"
+	ofB := all[1].ID + "\tb test\n" + all[2].ID + "\tb \\x1b[2J s-X fake\n"
+	for typed, want := range map[string]string{
+		"session end":                    ofA + ofB,
+		"session end --tenant b":         ofB,
+		"audit show --session":           ofA + ofB,
+		"job list --tenant b --session":  ofB,
+		"job end":                        "1\tsleep 1000\n1\tsleep 1000\n2\tsleep 1000 # \\x1b[2J\\n3\\tfake\n",
+		"job end --tenant a":             "1\tsleep 1000\n",
+		"job end --session " + all[0].ID: "1\tsleep 1000\n",
+	} {
+		words := strings.Fields(typed)
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Args = slices.Concat([]string{"belljar", "__complete"}, words[:2], []string{"--state", o.state}, words[2:], []string{""})
+		got, err := cmd.Output()
+		if err != nil || string(got) != want+":4\n" {
+			t.Errorf("%s: got %q, %v, want %q", typed, got, err, want)
+		}
+	}
 }
 
 // recorded checks how many records of an event the audit log has, and that each
