@@ -150,8 +150,17 @@ func (b *Book) Answer(ctx context.Context, handle, word string, a Answer) error 
 
 // Move notes how far the output of a job was read.
 func (b *Book) Move(ctx context.Context, j Job, cursor int64) error {
+	return b.setCursor(ctx, j, "?", cursor)
+}
+
+// Back notes that the output of a job was not read from an offset on.
+func (b *Book) Back(ctx context.Context, j Job, cursor int64) error {
+	return b.setCursor(ctx, j, "min(cursor, ?)", cursor)
+}
+
+func (b *Book) setCursor(ctx context.Context, j Job, to string, cursor int64) error {
 	return b.tables.Write(ctx, func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, "UPDATE jobs_all SET cursor = ? WHERE handle = ?", cursor, j.Handle)
+		r, err := tx.ExecContext(ctx, "UPDATE jobs_all SET cursor = "+to+" WHERE handle = ?", cursor, j.Handle)
 		return changed(r, err)
 	})
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -160,6 +161,25 @@ func TestWhoSees(t *testing.T) {
 	unseen(other, first)
 	if want := []string{"1 exited", "2 lost"}; !cmp.Equal(said, want) {
 		t.Errorf("ended: %v, want %v", said, want)
+	}
+}
+
+// The cursor of a job goes back to what was lost, and not forward.
+func TestBack(t *testing.T) {
+	b := opened(t, filepath.Join(t.TempDir(), "st"), "self")
+	j := begin(t, b, one, "aaaaaaaa", "all of it\n")
+	for _, step := range []struct {
+		to   func(context.Context, Job, int64) error
+		at   int64
+		want int64
+	}{{b.Move, 4, 4}, {b.Move, 9, 9}, {b.Back, 4, 4}, {b.Back, 6, 4}, {b.Back, 0, 0}} {
+		if err := step.to(t.Context(), j, step.at); err != nil {
+			t.Fatal(err)
+		}
+		all, _, err := b.List(t.Context(), one)
+		if err != nil || len(all) != 1 || all[0].Cursor != step.want {
+			t.Errorf("after %d: got %+v, %v, want the cursor at %d", step.at, all, err, step.want)
+		}
 	}
 }
 

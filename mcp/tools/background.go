@@ -133,7 +133,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 
 	bg := task{r.kept, r}
 	state := bg.look()
-	page, err := s.read(ctx, &bg, state.ended, reading{show: outputShown})
+	page, err := s.read(bg, bg.Cursor, state.ended, reading{show: outputShown})
 	if err != nil {
 		return nil, err
 	}
@@ -162,11 +162,12 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	} else {
 		t.line("Task %d runs in the background. ReadBgOutput shows what it writes, KillBgTask ends it.", bg.ID)
 	}
-	return &mcp.Result{
+	res := &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status(append(append(state.pairs(bg.ID), "cwd", out.Cwd), page.rest(out.OutputURI)...)...)}},
 		Structured: out,
 		Task:       bg.Handle,
-	}, nil
+	}
+	return res, s.shown(ctx, bg, page, res)
 }
 
 // state is how a job stands at one moment.
@@ -367,7 +368,7 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		<-bg.live.over
 	}
 	now := bg.look()
-	page, err := s.read(ctx, &bg, true, reading{show: outputShown})
+	page, err := s.read(bg, bg.Cursor, true, reading{show: outputShown})
 	if err != nil {
 		return nil, err
 	}
@@ -397,8 +398,9 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 	} else {
 		t.line("Task %d was killed, with all it had started.", bg.ID)
 	}
-	return &mcp.Result{
+	res := &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status(append(now.pairs(bg.ID), page.rest(out.OutputURI)...)...)}},
 		Structured: out,
-	}, nil
+	}
+	return res, s.shown(ctx, bg, page, res)
 }

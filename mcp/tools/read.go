@@ -67,7 +67,6 @@ func (out readOutput) Usage() mcp.Usage {
 
 // reading is what to read of a job's output.
 type reading struct {
-	offset *int64         // nil: from the session's cursor, which moves
 	filter *regexp.Regexp // nil: every line
 	tail   int            // 0: every line
 	show   int            // most bytes of text
@@ -93,7 +92,7 @@ func (in readInput) check() (r reading, wait time.Duration, err error) {
 			return r, 0, fmt.Errorf("filter: %w; the syntax is RE2, without look-around and back-references", err)
 		}
 	}
-	r.offset, r.tail = in.Offset, int(in.TailLines)
+	r.tail = int(in.TailLines)
 	return r, time.Duration(in.WaitMS) * time.Millisecond, nil
 }
 
@@ -115,12 +114,16 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	var now state
 	var p page
 	var skipped, lost int64
+	at := t.Cursor
+	if in.Offset != nil {
+		at = *in.Offset
+	}
 	for {
 		now = t.look()
-		if p, err = s.read(ctx, &t, now.ended, r); err != nil {
+		if p, err = s.read(t, at, now.ended, r); err != nil {
 			return nil, err
 		}
-		skipped, lost = skipped+p.skipped, lost+p.lost
+		at, skipped, lost = p.next, skipped+p.skipped, lost+p.lost
 		if p.text != "" || now.ended || patience.Err() != nil || t.live == nil {
 			break
 		}
@@ -136,7 +139,11 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return readResult(t, now, p, skipped, lost), nil
+	res := readResult(t, now, p, skipped, lost)
+	if in.Offset == nil {
+		err = s.shown(ctx, t, p, res)
+	}
+	return res, err
 }
 
 // readResult is a part of a job's output in words and as a structure.
@@ -198,28 +205,42 @@ func (p page) rest(uri string) []string {
 	return []string{"unread_bytes", strconv.FormatInt(p.unread, 10), "output", uri}
 }
 
-// read takes the next part of a job's output and moves the cursor of those who
-// see the job, unless r says where to read. Where lines are chosen, an unfinished
-// last line of a running job is left for the next read, which will know all of it.
-func (s *shells) read(ctx context.Context, t *task, ended bool, r reading) (page, error) {
-	at := t.Cursor
-	if r.offset != nil {
-		at = *r.offset
-	}
-	from, done, err := s.output(*t)
+// read takes a part of a job's output. Where lines are chosen, an unfinished last line
+// of a running job is left for the next read, which will know all of it.
+func (s *shells) read(t task, at int64, ended bool, r reading) (page, error) {
+	from, done, err := s.output(t)
 	if err != nil {
 		return page{}, err
 	}
 	defer done()
 	p, err := readPage(from, at, ended, r)
-	if err == nil && r.offset == nil && p.next != t.Cursor {
-		t.Cursor = p.next
-		err = s.backends.Jobs.Move(ctx, t.Job, p.next)
-	}
 	if err != nil {
 		return page{}, fmt.Errorf("read output of task %d: %w", t.ID, err)
 	}
 	return p, nil
+}
+
+// shown moves the cursor of those who see a job behind what a result shows. Where that
+// result is lost the cursor goes back: what came after is then shown twice, and nothing
+// never.
+func (s *shells) shown(ctx context.Context, t task, p page, in *mcp.Result) error {
+	if p.next == t.Cursor {
+		return nil
+	}
+	if err := s.backends.Jobs.Move(ctx, t.Job, p.next); err != nil {
+		return fmt.Errorf("read output of task %d: %w", t.ID, err)
+	}
+	in.Receipts = append(in.Receipts, func(ctx context.Context, received bool) {
+		if received {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, keepWait)
+		defer cancel()
+		if err := s.backends.Jobs.Back(ctx, t.Job, t.Cursor); err != nil {
+			s.backends.Log.Error("output of a background task counts as read, though its agent may not have it", "task", t.ID, "err", err)
+		}
+	})
+	return nil
 }
 
 // source is an output: one that is written, or what is kept of one.

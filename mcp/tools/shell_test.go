@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"belljar.dev/internal/testenv"
 	"belljar.dev/job"
 	"belljar.dev/mcp"
@@ -249,6 +251,41 @@ func TestBashToBackground(t *testing.T) {
 	read := structure[readOutput](t, b.call("ReadBgOutput", map[string]any{"task_id": 1, "wait_ms": 10_000, "filter": "^end"}))
 	if read.Output != "end\n" {
 		t.Errorf("its rest: got %+v, want end", read)
+	}
+}
+
+// What a task wrote is unread until a call shows that the result with it arrived.
+func TestOutputWhoseResultIsLost(t *testing.T) {
+	ended := make(chan struct{}, 16)
+	b := boxes(t, "", func(c *mcp.Config) { c.OnSessionEnd = func(*mcp.Session) { ended <- struct{}{} } })
+	task := map[string]any{"task_id": 1}
+	var c *sdk.ClientSession
+	for _, step := range []struct {
+		tool string
+		args map[string]any
+	}{
+		{"BackgroundBash", map[string]any{"command": "echo one; echo two", "delay_ms": 10_000}},
+		{"ReadBgOutput", task},
+		{"ReadBgOutput", map[string]any{"task_id": 1, "tail_lines": 1}},
+		{"KillBgTask", task},
+		{"ReadBgOutput", task},
+	} {
+		if c != nil {
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+		}
+		c = clientOf(t, b.server, nil)
+		if got := say(t, c, step.tool, step.args); !strings.Contains(got, "two\n") {
+			t.Errorf("%s after a result that nobody may have read: %s", step.tool, got)
+		}
+	}
+	if got := say(t, c, "ListBgTasks", nil); !strings.Contains(got, ", 0 bytes unread") {
+		t.Errorf("after a call that followed the output: %s", got)
+	}
+	if got := say(t, c, "ReadBgOutput", task); !strings.HasPrefix(got, "(no new output)") {
+		t.Errorf("the next read shows %s", got)
 	}
 }
 
