@@ -64,7 +64,7 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 			}
 		}
 		challenge += `, error="invalid_token"`
-		why = "the token in the Authorization header is no tenant's of this server; ask who runs it for one"
+		why = "the token in the Authorization header belongs to no tenant of this server; ask its operator for one"
 	}
 	rw.Header().Set("WWW-Authenticate", challenge)
 	http.Error(rw, why, http.StatusUnauthorized)

@@ -27,7 +27,7 @@ func fileName(name string) (string, error) {
 	parts := strings.Split(clean, "/")
 	for _, p := range parts {
 		if path.IsAbs(name) || len(parts) > maxDepth || !part.MatchString(p) {
-			return "", fmt.Errorf("%w: %.120q is no name inside the plans directory; want one as release.md, with letters, digits, spaces, _, - and ., and at most %d folders", ErrFile, name, maxDepth-1)
+			return "", fmt.Errorf("%w: %.120q is not a name inside the plans directory; want one such as release.md, with letters, digits, spaces, _, - and ., and at most %d folders", ErrFile, name, maxDepth-1)
 		}
 	}
 	if ext := path.Ext(clean); ext != ".md" && ext != ".markdown" {

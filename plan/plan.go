@@ -49,7 +49,7 @@ var (
 	ErrInactive = errors.New("plan mode is not active; enter begins it")
 	ErrFile     = errors.New("plan_file cannot be used")
 	ErrText     = errors.New("the text cannot be kept")
-	ErrUnknown  = errors.New("there is no such plan")
+	ErrUnknown  = errors.New("no such plan")
 )
 
 // Config says how a Book is made.

@@ -305,7 +305,7 @@ func readPath(s string) piece {
 	pc := piece{kind: aPath, text: s}
 	switch {
 	case strings.ContainsRune(s, 0):
-		pc.fault = "it holds a NUL byte"
+		pc.fault = "it contains a NUL byte"
 	case !path.IsAbs(s):
 		pc.doubt, pc.opaque = "it is not absolute", true
 	case slices.Contains(strings.Split(s, "/"), ".."):
@@ -355,7 +355,7 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 				instead = "Leave the variable out of env, and write what it should do as commands of the script."
 			}
 		case aURL:
-			instead = "Name the URL in its plain form, as https://example.org/a/page. A link that a page has without a host is relative to the url of that page."
+			instead = "Write the whole URL, for example https://example.org/a/page. A link that a page has without a host is relative to the url of that page."
 		}
 	case o.maybe:
 		reason = fmt.Sprintf("Rule %s may speak about this %s: %s.", d.Rule, subject, doubt)

@@ -63,13 +63,13 @@ func ParseHost(s string) (Host, error) {
 		last = label
 	}
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") && strings.Trim(last[2:], "0123456789abcdef") == "" {
-		return Host{}, fmt.Errorf("host %s is a number, which is no name; write an address as four numbers from 0 to 255", Clip(s, 80))
+		return Host{}, fmt.Errorf("host %s is a number, which is not a name; write an address as four numbers from 0 to 255", Clip(s, 80))
 	}
 	return Host{name: name}, nil
 }
 
 func notName(s string) error {
-	return fmt.Errorf("host %s is no name: it holds more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form", Clip(s, 80))
+	return fmt.Errorf("host %s is not a name: it contains more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form", Clip(s, 80))
 }
 
 // HostAddr is the host that an address is. An IPv4 address in its IPv6-mapped

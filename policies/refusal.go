@@ -44,7 +44,7 @@ type Refusal struct {
 	Reason     string       `json:"reason"`
 	Instead    string       `json:"instead,omitempty" jsonschema:"an allowed way"`
 	Retry      string       `json:"retry" jsonschema:"never, after_approval, after:TIME or with_profile:NAME"`
-	ApprovalID string       `json:"approval_id,omitempty" jsonschema:"ReadBgOutput with this id tells the answer"`
+	ApprovalID string       `json:"approval_id,omitempty" jsonschema:"ReadBgOutput with this id shows the answer"`
 	CallID     string       `json:"call_id,omitempty"`
 
 	text string
@@ -87,7 +87,7 @@ func (d Decision) Denied(callID string) Refusal {
 		return Refusal{}
 	case Ask:
 		head = ": a person must approve it, and no approver is connected"
-		again = fmt.Sprintf("Until one is, repeating or wrapping this %s gives the same answer.", subject)
+		again = fmt.Sprintf("Until one is connected, repeating or wrapping this %s gives the same answer.", subject)
 	case Deny:
 		switch {
 		case d.Retry > 0:
@@ -167,7 +167,7 @@ func (d Decision) Declined(callID string, a Answer) Refusal {
 		r.Reason = "The policy wants a person's approval. The client answers before a person can read the question, and nobody else can be asked."
 	case a.By == "":
 		head = fmt.Sprintf("DENIED: nobody answered approval %s (%s) within %s", a.ID, d.ruleName(), Spoken(a.Waited))
-		r.Reason, again = "The policy wants a person's approval, and no answer is a no.", "Repeating the call asks again."
+		r.Reason, again = "The policy wants a person's approval, and no answer counts as a no.", "Repeating the call asks again."
 		r.Retry = RetryApproved
 	}
 	if a.Note != "" {

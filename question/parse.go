@@ -113,7 +113,7 @@ func Parse(text string) (Sheet, error) {
 		err = json.Unmarshal(in, &raw)
 	}
 	if err != nil {
-		return s, fmt.Errorf(`it is not what is wanted, which is a JSON text as {"questions":[{"text":"Which?","options":["A","B"]}]}: %s`, explain(err))
+		return s, fmt.Errorf(`want a JSON text such as {"questions":[{"text":"Which?","options":["A","B"]}]}: %s`, explain(err))
 	}
 	if n := len(raw.Questions); n == 0 || n > MaxQuestions {
 		return s, fmt.Errorf("it has %d questions, and 1 to %d can be asked at once", n, MaxQuestions)
@@ -181,7 +181,7 @@ func (r rawQuestion) question(i int) (Question, error) {
 	case q.Kind == "":
 		q.Kind = Choice
 	case q.Kind != Choice && q.Kind != Text && q.Kind != YesNo:
-		return q, fmt.Errorf("its type is %.40q, and can be choice, text or yesno", r.Type)
+		return q, fmt.Errorf("got the type %.40q, want choice, text or yesno", r.Type)
 	}
 	switch {
 	case q.Kind == YesNo:

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotPlain is what OpenFile returns for what is no regular file.
+// ErrNotPlain is what OpenFile returns for what is not a regular file.
 var ErrNotPlain = errors.New("not a regular file")
 
 // ErrLink is what OpenFile returns where a symbolic link is on the way.

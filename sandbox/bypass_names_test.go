@@ -25,7 +25,7 @@ func bypassNames() []bypass {
 		{name: "an allowed name that leads to a denied address", act: asks("denied-by-address.example:8080", hello), says: "it leads to 93.184.216.36, and the profile denies it"},
 		{name: "a lookalike in the xn-- form", act: asks("xn--llowed-4ve.example:80", hello), says: "no rule of the profile names it"},
 		{name: "a lookalike in letters of its own", act: looksUp("аllowed.example"), says: "write other letters in the xn-- form"},
-		{name: "a NUL in a name asked of the resolver", act: looksUp("denied.example\x00.allowed.example"), says: "is no name"},
+		{name: "a NUL in a name asked of the resolver", act: looksUp("denied.example\x00.allowed.example"), says: "is not a name"},
 		{name: "a port that the rule does not name", mute: true, act: asks("allowed.example:22", hello), says: "on port 80 or 443, not on 22"},
 		{name: "a public address by its number", act: asks(publicAddr+":80", hello), says: "no rule of the profile names it"},
 		{name: "a private port beside the one allowed", mute: true, act: asks("dev.example:5432", hello), says: "on port 3000, not on 5432"},
@@ -85,7 +85,7 @@ func bypassNames() []bypass {
 		"other.example": "no rule of the profile names it",
 	} {
 		if host == "0177.0.0.1" {
-			why = "is no name"
+			why = "is not a name"
 		}
 		list = append(list, bypass{name: fmt.Sprintf("a tunnel to %q", host), act: connects(host+":80", hello), says: why})
 	}

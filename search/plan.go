@@ -90,7 +90,7 @@ func (p *plan) find(engines *Engines, names []string) ([]*Engine, error) {
 					known = append(known, k.Name)
 				}
 			}
-			return nil, &QueryError{"engines", fmt.Sprintf("%q is none; known are %s", policies.Clip(name, 40), strings.Join(known, ", "))}
+			return nil, &QueryError{"engines", fmt.Sprintf("no such engine %q; known are %s", policies.Clip(name, 40), strings.Join(known, ", "))}
 		case !e.Usable(p.keys):
 			return nil, &QueryError{"engines", fmt.Sprintf("%s needs a key or an address that the operator has not given", e.Name)}
 		case !slices.Contains(all, e):

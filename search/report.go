@@ -78,7 +78,7 @@ type UnavailableError struct {
 // Error says which engines did what, when to ask again, and what must not be
 // concluded.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("no search engine gave an answer that counts: %s. This is no evidence that nothing exists. Do not ask again for %s.",
+	return fmt.Sprintf("no search engine gave an answer that counts: %s. This does not show that nothing exists. Do not ask again for %s.",
 		troubles(e.Report.Engines), span(e.RetryAfter))
 }
 

@@ -240,7 +240,7 @@ func (c *Catalog) Find(name string) (Skill, error) {
 	if near := nearest(bare, slices.Sorted(maps.Keys(c.skills))); near != "" {
 		return Skill{}, fmt.Errorf("skill %q: %w; did you mean %q?", clip(oneLine(name), 64), ErrUnknown, near)
 	}
-	return Skill{}, fmt.Errorf("skill %q: %w; SearchSkills lists those that there are", clip(oneLine(name), 64), ErrUnknown)
+	return Skill{}, fmt.Errorf("skill %q: %w; SearchSkills lists all skills", clip(oneLine(name), 64), ErrUnknown)
 }
 
 // nearest is the name that begins as another, or has the same letters but for

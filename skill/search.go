@@ -70,7 +70,7 @@ func matcher(pattern, flags string) (*regexp.Regexp, error) {
 			}
 		}
 		if !ok || letters == "" {
-			return nil, fmt.Errorf("flags: %.40q: want some of -i (ignore case), -E (regular expression) and -w (whole words)", f)
+			return nil, fmt.Errorf("flags: %.40q: want any of -i (ignore case), -E (regular expression) and -w (whole words)", f)
 		}
 	}
 	switch {
@@ -89,7 +89,7 @@ func matcher(pattern, flags string) (*regexp.Regexp, error) {
 	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("pattern: %w; without -E it is taken as a text", err)
+		return nil, fmt.Errorf("pattern: %w; leave out -E to search for the text as it is", err)
 	}
 	return re, nil
 }

@@ -23,7 +23,7 @@ const (
 
 // What can be wrong with a skill.
 var (
-	ErrUnknown = errors.New("there is no such skill")
+	ErrUnknown = errors.New("no such skill")
 	ErrOutside = errors.New("it is a symbolic link that leads out of its folder, which is not followed")
 	ErrTooBig  = errors.New("it is too big")
 	errKind    = errors.New("it is not a regular file")

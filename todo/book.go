@@ -62,7 +62,7 @@ func (b *Book) Add(ctx context.Context, o Owner, id int64, text string) (t Todo,
 		}
 		switch {
 		case !t.Status.Open():
-			return wrong(ErrStatus, "task %d is %s; complete it with the status pending to open it again, or create another", t.ID, t.Status)
+			return wrong(ErrStatus, "task %d is %s; action complete with status pending opens it again, or create another", t.ID, t.Status)
 		case len(t.Steps) >= MaxSteps:
 			return wrong(ErrFull, "task %d has %d steps, and more are not kept; create another task for the rest", t.ID, len(t.Steps))
 		}
@@ -140,7 +140,7 @@ func (b *Book) Switch(ctx context.Context, o Owner, id int64) (t Todo, err error
 			return err
 		}
 		if !t.Status.Open() {
-			return wrong(ErrStatus, "task %d is %s; complete it with the status pending to open it again", t.ID, t.Status)
+			return wrong(ErrStatus, "task %d is %s; action complete with status pending opens it again", t.ID, t.Status)
 		}
 		if t.Status == Blocked {
 			if err := w.exec("UPDATE todos_all SET status = ?4, changed = ?5 WHERE tenant = ?1 AND place = ?2 AND id = ?3", id, string(Pending), w.now); err != nil {

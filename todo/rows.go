@@ -137,7 +137,7 @@ func (w *work) ofStep(todo, step int64) (Todo, error) {
 	case err != nil:
 		return Todo{}, err
 	case todo != 0 && todo != of:
-		return Todo{}, wrong(ErrUnknown, "step %d is one of task %d, not of task %d", step, of, todo)
+		return Todo{}, wrong(ErrUnknown, "step %d belongs to task %d, not to task %d", step, of, todo)
 	}
 	return w.todo(of)
 }

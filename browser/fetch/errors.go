@@ -88,7 +88,7 @@ func parse(s string) (*url.URL, error) {
 		switch strings.ToLower(strings.TrimSpace(scheme)) {
 		case "http", "https":
 		case "file":
-			return nil, &Error{Kind: KindURL, Message: "file: is no page of a server", Instead: "read files of the box with Bash, and images with ReadImage"}
+			return nil, &Error{Kind: KindURL, Message: "file: is not a page of a server", Instead: "read files of the box with Bash, and images with ReadImage"}
 		default:
 			return nil, &Error{
 				Kind: KindURL, Message: fmt.Sprintf("only http and https are read, not %s:", policies.Clip(scheme, 40)),
@@ -98,7 +98,7 @@ func parse(s string) (*url.URL, error) {
 	}
 	u, err := policies.ParseURL(s)
 	if err != nil {
-		return nil, &Error{Kind: KindURL, Message: fmt.Sprintf("the URL %s cannot be used: %v", policies.Clip(s, 200), err), Instead: "write it in its plain form, as https://example.org/a/page"}
+		return nil, &Error{Kind: KindURL, Message: fmt.Sprintf("the URL %s cannot be used: %v", policies.Clip(s, 200), err), Instead: "write the whole URL, for example https://example.org/a/page"}
 	}
 	u.Fragment, u.RawFragment = "", ""
 	if u.Path == "" {

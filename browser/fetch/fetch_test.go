@@ -112,7 +112,7 @@ func TestURLsThatAreNotFetched(t *testing.T) {
 		kind fetch.Kind
 		text string
 	}{
-		"file:///etc/passwd":                  {fetch.KindURL, "file: is no page"},
+		"file:///etc/passwd":                  {fetch.KindURL, "file: is not a page"},
 		"view-source:http://a.example/":       {fetch.KindURL, "only http and https are read, not view-source:"},
 		"data:text/html,<p>x":                 {fetch.KindURL, "not data:"},
 		"javascript:alert(1)":                 {fetch.KindURL, "not javascript:"},

@@ -107,7 +107,7 @@ func Examine(src []byte) (Info, error) {
 	case "svg":
 		return info, nil
 	case "":
-		return info, &Error{Message: "its first bytes are those of no image that is known", Instead: "look at it with Bash (file, head); ReadImage shows jpeg, png, gif, webp, bmp and svg"}
+		return info, &Error{Message: "by its first bytes it is not an image of a known format", Instead: "look at it with Bash (file, head); ReadImage shows jpeg, png, gif, webp, bmp and svg"}
 	default:
 		return info, &Error{Format: info.Format, Message: info.Format + " images are not supported", Instead: "convert it in the box to png or jpeg"}
 	}

@@ -217,7 +217,7 @@ func hostPort(s string) (netip.AddrPort, error) {
 	}
 	at, err := netip.ParseAddrPort(s)
 	if err != nil || !at.Addr().IsLoopback() {
-		return at, fmt.Errorf("%q is no loopback address with a port; write 127.0.0.1:8080 or 8080", s)
+		return at, fmt.Errorf("%q is not a loopback address with a port; write 127.0.0.1:8080 or 8080", s)
 	}
 	return at, nil
 }

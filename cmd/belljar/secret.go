@@ -75,7 +75,7 @@ func secretFile(name string) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no regular file", name)
+		return "", fmt.Errorf("%s is not a regular file", name)
 	case info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("others can read or write %s; run chmod 600 on it", name)
 	case !ours(info):

@@ -306,7 +306,7 @@ func (w *works) server() (*mcp.Server, error) {
 	cfg := mcp.Config{
 		Name:         "belljar",
 		Version:      version(),
-		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed but for what the policy opens. A refusal says why and what to do instead.",
+		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         w.gate,
 		Tenant:       w.tenant,
 		Tenants:      w.gate,

@@ -100,7 +100,7 @@ func TestSkillsOverEachWire(t *testing.T) {
 		if got := c.describes(t); got != first {
 			t.Errorf("after it was removed the list is %q, want the one before", got)
 		}
-		if got := c.all(t, "InvokeSkill", map[string]any{"skill_name": "review"}); !strings.Contains(got, "there is no such skill") {
+		if got := c.all(t, "InvokeSkill", map[string]any{"skill_name": "review"}); !strings.Contains(got, "no such skill") {
 			t.Errorf("a skill that is gone: %s", got)
 		}
 	})

@@ -72,11 +72,11 @@ func approvalText(a mcp.Approval) string {
 	case mcp.ApprovalApproved:
 		t.line("APPROVED: %s said yes to %s, for %s. Repeat the same call of %s within %s: it runs now.", a.By, a.ID, scopeText(a.Scope), a.Tool, policies.Spoken(a.Left))
 	case mcp.ApprovalUsed:
-		t.line("USED: %s said yes to %s, and the call has run, or runs. A further one is another question.", a.By, a.ID)
+		t.line("USED: %s said yes to %s, and the call has run, or runs. A further call asks again.", a.By, a.ID)
 	case mcp.ApprovalDeclined:
 		t.line("DENIED by a person: %s said no to %s. Nothing was run, and repeating or rewording the call gives the same answer.", a.By, a.ID)
 	case mcp.ApprovalRevoked:
-		t.line("DENIED by a person: %s took the yes to %s back.", a.By, a.ID)
+		t.line("DENIED by a person: %s took back the yes to %s. Reach the goal another way.", a.By, a.ID)
 	default:
 		t.line("DENIED: %s ended without an answer, or without the call that the answer was for. Repeating the call asks again.", a.ID)
 	}

@@ -70,7 +70,7 @@ func addAsk(s *mcp.Server, a *asks) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "AskUserQuestion",
 		Title:       "Ask a person",
-		Description: "Asks the person you work for up to 10 questions with options, or for a free answer; they can always say something else. Waits for the answer, or says under which id it waits: the same call again goes on waiting. Ask only what you cannot find out.",
+		Description: "Asks the person you work for up to 10 questions with options, or for a free answer; they can always say something else. Waits for the answer. Where none comes in time it returns WAITING and an id; the same call again waits on. Ask only what you cannot find out.",
 		Output:      askOutput{},
 	}, a.ask)
 }
@@ -142,7 +142,7 @@ func (t *asks) broken(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 func notAsked(s question.Sheet, why string) *mcp.Result {
 	out := askOutput{Answers: []askAnswer{}, ByID: map[string]string{}, Outcome: "not_asked"}
 	var t text
-	t.line("%s. Nobody saw this; no answer below is a person's.", why)
+	t.line("%s. Nobody saw this, so nothing below is a person's answer.", why)
 	for _, q := range s.Questions {
 		out.Answers = append(out.Answers, askAnswer{Question: q.Text, ID: q.ID, Recommended: q.Recommended()})
 		t.line("%s", q.Text)

@@ -72,7 +72,7 @@ func (in backgroundInput) check(g policies.Grant) (backgroundPlan, error) {
 		return p, err
 	}
 	if s := strings.TrimSpace(in.Command); strings.HasSuffix(s, "&") && !strings.HasSuffix(s, "&&") {
-		return p, fmt.Errorf("command: ends in &, which would end the task at once and its command with it; leave the & out: the whole command runs in the background")
+		return p, fmt.Errorf("command: it ends in &, so the task would end at once and kill what runs; leave out the &, since the whole command runs in the background")
 	}
 	var err error
 	if p.timeout, err = within("timeout_ms", in.TimeoutMS, backgroundTimeout, time.Millisecond, g.Limits().Background, ""); err != nil {
@@ -204,7 +204,7 @@ func (s state) tell(t *text) {
 // tellLost says what it means that a job is lost.
 func (s state) tellLost(t *text) {
 	if s.status == job.Lost {
-		t.line("[lost: its session, its box or its server ended while it ran, and it with them]")
+		t.line("[lost: the task ended with its session, its box or its server]")
 	}
 }
 

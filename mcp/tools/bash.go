@@ -148,13 +148,13 @@ func checkCommand(command string, env map[string]string, stdin string) error {
 	case strings.TrimSpace(command) == "":
 		return errors.New("command: got nothing to run, want a bash script")
 	case strings.ContainsRune(command, 0):
-		return errors.New("command: holds a NUL character, which a script cannot; use printf '\\0' or stdin")
+		return errors.New("command: it contains a NUL character, which a script cannot have; use printf '\\0' or stdin")
 	case len(stdin) > stdinMost:
 		return fmt.Errorf("stdin: got %d bytes, want at most %d; write a file in the workspace and read that", len(stdin), stdinMost)
 	}
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return fmt.Errorf("env: %q is no variable: a name is not empty and has no '=', and neither part has a NUL", name)
+			return fmt.Errorf("env: %q is not a valid variable: want a name that is not empty and has no '=', and no NUL in name or value", name)
 		}
 	}
 	return nil
@@ -458,7 +458,7 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 	case end.crowded:
 		return fmt.Sprintf("still running after %s and stopped with all it had started: it could not go to the background, where %d tasks are running; end one with KillBgTask", timeout, limits.Jobs)
 	case end.timedOut:
-		return fmt.Sprintf("still running after %s and stopped with all it had started; a larger timeout (at most %d) or BackgroundBash gives it longer", timeout, limits.Wall.Milliseconds())
+		return fmt.Sprintf("still running after %s and stopped with all it had started; a larger timeout (at most %d) or BackgroundBash gives it more time", timeout, limits.Wall.Milliseconds())
 	case end.result.Status == sandbox.OOM:
 		return fmt.Sprintf("stopped with all it had started: memory is limited to %d MiB; run less at once or in smaller pieces", limits.Memory>>20)
 	case end.result.Status == sandbox.Killed:

@@ -88,7 +88,7 @@ func addCallbacks(s *mcp.Server, c *callbacks) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "SetCallback",
 		Title:       "Be told later",
-		Description: "Schedules a message that comes back to you after delay_seconds, again and again: it stands behind the result of your next call once it fired, and action wait waits for it. action list shows what is set, cancel ends one or all. There are 8 slots; they survive a restart.",
+		Description: "Schedules a message to you that fires every delay_seconds. Once it has fired, it follows the result of your next call; action wait waits for it. action list shows what is set, action cancel ends one or all. There are 8 slots, which survive a restart.",
 		Output:      callbackOutput{},
 	}, c.call)
 	if c.backends.Callbacks != nil {

@@ -36,7 +36,7 @@ const (
 const (
 	exitNone    = 44 // there is nothing of this name
 	exitOutside = 45 // a link leads out of the workspace
-	exitOdd     = 46 // it is no file and no directory
+	exitOdd     = 46 // it is neither a file nor a directory
 )
 
 // readScript gives a file, or the names in a directory, each ended by a NUL and
@@ -89,7 +89,7 @@ func (s *shells) rootResource() mcp.Resource {
 func parseFile(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%w: %q is no file of the workspace: want %sPATH", mcp.ErrNotFound, clip(uri, uriShown), filesRoot)
+		return "", fmt.Errorf("%w: %q is not a file of the workspace: want %sPATH", mcp.ErrNotFound, clip(uri, uriShown), filesRoot)
 	}
 	name, inside := strings.CutPrefix(u.Path, sandbox.Workspace+"/")
 	if strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
@@ -132,7 +132,7 @@ func (s *shells) readFile(ctx context.Context, call mcp.Call, uri string) (data 
 		// The same words for both: where a link leads is nobody's business.
 		return nil, "", fmt.Errorf("%w: the workspace has no %q, or it is a link out of it", mcp.ErrNotFound, clip(name, uriShown))
 	case code == exitOdd:
-		return nil, "", fmt.Errorf("%q is no file and no directory", clip(name, uriShown))
+		return nil, "", fmt.Errorf("%q is neither a file nor a directory", clip(name, uriShown))
 	case code != 0:
 		return nil, "", fmt.Errorf("%q cannot be read in this session's box: exit status %d", clip(name, uriShown), code)
 	case len(text) > fileMost:

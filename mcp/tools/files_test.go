@@ -96,7 +96,7 @@ rules:
 		"file://host/workspace/a.md":          "esource not found",
 		"file:///workspace/key.pem":           "DENIED by policy rule no-keys",
 		"file:///workspace/dir/../key.pem":    "leave out . and .. and double slashes",
-		"file:///workspace/a.md?offset=7":     "is no file of the workspace",
+		"file:///workspace/a.md?offset=7":     "is not a file of the workspace",
 	} {
 		if text, _, err := read(t, c, uri); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %q, %v; want %q", uri, text, err, want)

@@ -78,7 +78,7 @@ var walls = []wall{
 	{
 		sounds: []string{"No space left on device", "no space left on device"},
 		says: func(g policies.Grant) string {
-			return storageHolds(g) + "; remove some. If it was /workspace that is full, the host's disk is, and only its owner can mend that."
+			return storageHolds(g) + "; remove some. If /workspace is full, the host's disk is full, and only its owner can free space."
 		},
 	},
 	{
@@ -106,7 +106,7 @@ var walls = []wall{
 	{
 		sounds: []string{"Too many open files"},
 		says: func(g policies.Grant) string {
-			return fmt.Sprintf("a process may hold %d files open; close some.", g.Limits().OpenFiles)
+			return fmt.Sprintf("a process may have %d files open; close some.", g.Limits().OpenFiles)
 		},
 	},
 }

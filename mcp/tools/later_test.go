@@ -238,7 +238,7 @@ func TestNoRecordNoTask(t *testing.T) {
 	b := boxes(t, "")
 	b.store.Close()
 	r := b.call("BackgroundBash", map[string]any{"command": "sleep 1000"})
-	if got := words(r); !r.IsError || !strings.Contains(got, "nothing goes on") || strings.Contains(got, "task_id") {
+	if got := words(r); !r.IsError || !strings.Contains(got, "nothing is left running") || strings.Contains(got, "task_id") {
 		t.Errorf("got %s", got)
 	}
 }

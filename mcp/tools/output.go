@@ -29,7 +29,7 @@ func parseOutput(from string) (span, error) {
 	s := span{offset: -1, length: maxRange}
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "output" || u.Host == "" || u.Path != "" && u.Path != "/" {
-		return s, fmt.Errorf("%q is no output: want output://ID?offset=BYTES&length=BYTES", clip(from, commandShown))
+		return s, fmt.Errorf("%q is not an output: want output://ID?offset=BYTES&length=BYTES", clip(from, commandShown))
 	}
 	s.id = u.Host
 	query, err := url.ParseQuery(u.RawQuery)
@@ -42,7 +42,7 @@ func parseOutput(from string) (span, error) {
 		case name != "offset" && name != "length":
 			return s, fmt.Errorf("query of output://%s: %q is not known, want offset and length", s.id, name)
 		case err != nil || n < 0 || len(values) > 1 || name == "length" && n == 0:
-			return s, fmt.Errorf("query of output://%s: %s=%q is no number of bytes", s.id, name, values[0])
+			return s, fmt.Errorf("query of output://%s: %s=%q is not a number of bytes", s.id, name, values[0])
 		case name == "offset":
 			s.offset = n
 		default:

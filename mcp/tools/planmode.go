@@ -17,9 +17,9 @@ import (
 type planInput struct {
 	Action   string   `json:"action" jsonschema:"enter, exit, status, json or reset"`
 	Goal     string   `json:"goal,omitempty" jsonschema:"enter: what is planned"`
-	PlanFile string   `json:"plan_file,omitempty" jsonschema:"name of the plan, as release.md"`
+	PlanFile string   `json:"plan_file,omitempty" jsonschema:"name of the plan, such as release.md"`
 	Plan     string   `json:"plan,omitempty" jsonschema:"exit: the plan, as markdown"`
-	Commands []string `json:"commands,omitempty" jsonschema:"exit: patterns, as git push *, of commands that approving the plan approves"`
+	Commands []string `json:"commands,omitempty" jsonschema:"exit: patterns of commands to approve too, such as git push *"`
 }
 
 // Facts are none beside the arguments: plans are belljar's own.
@@ -53,7 +53,7 @@ func addPlans(s *mcp.Server, p *plans) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "PlanMode",
 		Title:       "Plan before doing",
-		Description: "enter begins to plan: commands then run without write access to the workspace and without network. exit with the plan as markdown asks a person for approval, saves the plan and ends that; reset ends it without a plan. status and json say how it stands.",
+		Description: "enter starts plan mode: commands then run without write access to the workspace and without network. exit asks a person to approve the plan, saves it and ends plan mode. reset ends plan mode without a plan. status and json show the state.",
 		Output:      planOutput{},
 	}, p.mode)
 	s.AddResource(p.resource())
@@ -264,7 +264,7 @@ func (t *plans) draft(ctx context.Context, o plan.Owner, m plan.Mode, in planInp
 	}
 	before, err := t.backends.Plans.Read(ctx, o.Tenant, d.File)
 	if errors.Is(err, plan.ErrUnknown) {
-		return d, fmt.Errorf("%w; say the plan itself as plan", err)
+		return d, fmt.Errorf("%w; give its text as plan", err)
 	}
 	d.Text = before.Text
 	return d, err
@@ -299,12 +299,12 @@ func (t *plans) agreed(ctx context.Context, call mcp.Call, w mcp.Wish, m plan.Mo
 	case mcp.ApprovalPending:
 		said.line("WAITING for approval %s of the plan. Plan mode is still active. It expires in %s.", got.Approval.ID, policies.Spoken(got.Approval.Left))
 		said.line("%s", policies.ByCommand(got.Approval.Command))
-		said.line("The same call again goes on waiting; ReadBgOutput {\"id\":%q} tells the answer.", got.Approval.ID)
+		said.line("The same call again goes on waiting; ReadBgOutput {\"id\":%q} shows the answer.", got.Approval.ID)
 	case mcp.ApprovalDeclined, mcp.ApprovalRevoked:
 		said.line("Plan rejected. User feedback: %s", feedback(got.Approval.Note))
 		said.line("Plan mode is still active. Change the plan and exit again.")
 	default:
-		said.line("Nobody answered about the plan in time. Plan mode is still active; exit again asks anew.")
+		said.line("Nobody answered about the plan in time. Plan mode is still active; the same call asks again.")
 	}
 	return got, planResult(strings.TrimSuffix(said.b.String(), "\n"), out), nil
 }

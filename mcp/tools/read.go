@@ -89,7 +89,7 @@ func (in readInput) check() (r reading, wait time.Duration, err error) {
 		return r, 0, fmt.Errorf("filter: got %d characters, want at most %d", len(in.Filter), filterMost)
 	case in.Filter != "":
 		if r.filter, err = regexp.Compile(in.Filter); err != nil {
-			return r, 0, fmt.Errorf("filter: %w; the syntax is RE2, without look-around and back-references", err)
+			return r, 0, fmt.Errorf("filter: %w; the syntax is RE2, which has no look-around and no back-references", err)
 		}
 	}
 	r.tail = int(in.TailLines)

@@ -26,9 +26,9 @@ const imagesAtOnce = 2
 
 // imageInput is the arguments of ReadImage.
 type imageInput struct {
-	FilePath  string `json:"file_path" jsonschema:"absolute path, as /workspace/plot.png"`
+	FilePath  string `json:"file_path" jsonschema:"absolute path, such as /workspace/plot.png"`
 	Region    string `json:"region,omitempty" jsonschema:"part to show: x,y,width,height"`
-	MaxPixels *int64 `json:"max_pixels,omitempty" jsonschema:"show at most so many (default 1500000, at most 8000000)"`
+	MaxPixels *int64 `json:"max_pixels,omitempty" jsonschema:"pixels to show (default 1500000, at most 8000000)"`
 }
 
 // Facts are the file.
@@ -45,7 +45,7 @@ func (in imageInput) options() (o picture.Options, err error) {
 	if in.Region == "" {
 		return o, nil
 	}
-	bad := fmt.Errorf("region: got %q, want x,y,width,height in pixels, as 0,0,400,300", policies.Clip(in.Region, 60))
+	bad := fmt.Errorf("region: got %q, want x,y,width,height in pixels, for example 0,0,400,300", policies.Clip(in.Region, 60))
 	parts := strings.Split(in.Region, ",")
 	if len(parts) != 4 {
 		return o, bad
@@ -180,7 +180,7 @@ func firstText(r *mcp.Result) string {
 // file reads a file of the session's box, or is the result that says why not.
 func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, *mcp.Result, error) {
 	if !path.IsAbs(name) {
-		return nil, mcp.Failed("file_path: got %q, want an absolute path as the sandbox sees it, as /workspace/plot.png. %s", policies.Clip(name, 200), nothingShown), nil
+		return nil, mcp.Failed("file_path: got %q, want an absolute path as the sandbox sees it, for example /workspace/plot.png. %s", policies.Clip(name, 200), nothingShown), nil
 	}
 	_, box, _, err := t.shells.enter(ctx, call.Session, call.Grant)
 	if err != nil {
@@ -214,7 +214,7 @@ func unopened(name string, err error) *mcp.Result {
 	case errors.Is(err, sandbox.ErrLink):
 		why, instead = "it is, or lies behind, a symbolic link, and links are not followed", "name the file it leads to (realpath in Bash says which)"
 	case errors.Is(err, sandbox.ErrNotPlain):
-		why = "it is no regular file"
+		why = "it is not a regular file"
 	case errors.Is(err, fs.ErrPermission):
 		why = "the user of the sandbox may not read it"
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENAMETOOLONG):
@@ -303,7 +303,7 @@ func (i imageInfo) line() string {
 		t.line("[made smaller: a pixel here is %.2f of the image; region shows a part at its full size]", float64(i.Width)/float64(max(1, i.ShownWidth)))
 	}
 	if i.FirstOfSeries {
-		t.line("[it is animated; its first picture counts]")
+		t.line("[animated: the first picture is shown]")
 	}
 	return t.status("format", i.Format, "bytes", strconv.Itoa(i.Bytes), "size", fmt.Sprintf("%dx%d", i.Width, i.Height),
 		"shown", fmt.Sprintf("%dx%d", i.ShownWidth, i.ShownHeight), "mime", i.ShownMIME)

@@ -138,7 +138,7 @@ func TestReadImageFormats(t *testing.T) {
 		{"a.jpg", nil, "jpeg", 60, 30, "mime=image/jpeg"},
 		{"turned.jpg", nil, "jpeg", 40, 80, "size=40x80"},
 		{"a.gif", nil, "gif", 60, 30, "mime=image/gif"},
-		{"moves.gif", nil, "gif", 60, 30, "it is animated; its first picture counts"},
+		{"moves.gif", nil, "gif", 60, 30, "animated: the first picture is shown"},
 		{"a.bmp", nil, "bmp", 60, 30, "mime=image/png"},
 		{"lossless.webp", nil, "webp", 1, 1, "mime=image/webp"},
 		{"lossy.webp", nil, "webp", 1, 1, "mime=image/webp"},

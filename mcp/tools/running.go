@@ -50,7 +50,7 @@ const keepWait = 10 * time.Second
 func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, description string) (*running, error) {
 	if sh.backends.Jobs == nil {
 		cmd.Kill(0)
-		return nil, errors.New("this server keeps no background tasks; nothing goes on")
+		return nil, errors.New("this server keeps no background tasks; nothing is left running")
 	}
 	kept, err := sh.all.begin(ctx, call.Session, record(call.Tool, cmd, description))
 	if err == nil {
@@ -58,9 +58,9 @@ func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, desc
 	}
 	cmd.Kill(0)
 	if errors.Is(err, job.ErrMany) {
-		return nil, fmt.Errorf("%w in this workspace; end one with KillBgTask, or wait; nothing goes on", err)
+		return nil, fmt.Errorf("%w in this workspace; end one with KillBgTask, or wait; nothing is left running", err)
 	}
-	return nil, fmt.Errorf("note the background task: %w; nothing goes on", err)
+	return nil, fmt.Errorf("note the background task: %w; nothing is left running", err)
 }
 
 // begin notes a job of a session.
@@ -268,7 +268,7 @@ func forgotten(gone job.Forgotten) string {
 	if gone.Jobs == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %d older ones are kept no longer: those that have ended are for %d days, %d of them at most, with %d MiB of output together.",
+	return fmt.Sprintf(" %d older ones are no longer kept: tasks that have ended are kept for %d days, at most %d of them, with at most %d MiB of output together.",
 		gone.Jobs, job.MaxAge/(24*time.Hour), job.MaxEnded, job.MaxBytes>>20)
 }
 

@@ -444,8 +444,8 @@ func TestBackgroundEnds(t *testing.T) {
 	}
 
 	for command, want := range map[string]string{
-		"sleep 1 &":  "leave the & out",
-		"sleep 1&\n": "leave the & out",
+		"sleep 1 &":  "leave out the &",
+		"sleep 1&\n": "leave out the &",
 		"":           "command: got nothing",
 	} {
 		if r := b.call("BackgroundBash", map[string]any{"command": command}); !r.IsError || !strings.Contains(words(r), want) {

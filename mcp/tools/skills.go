@@ -16,7 +16,7 @@ import (
 // invokeInput is the arguments of InvokeSkill.
 type invokeInput struct {
 	SkillName string `json:"skill_name" jsonschema:"its name, or SOURCE:NAME"`
-	Arguments string `json:"arguments,omitempty" jsonschema:"put in for $ARGUMENTS"`
+	Arguments string `json:"arguments,omitempty" jsonschema:"replaces $ARGUMENTS"`
 }
 
 // Facts are none beside the arguments: a skill is read, and nothing of it is run.
@@ -36,7 +36,7 @@ type invokeOutput struct {
 // searchSkillsInput is the arguments of SearchSkills.
 type searchSkillsInput struct {
 	Pattern string `json:"pattern,omitempty" jsonschema:"text to find; empty for all"`
-	Flags   string `json:"flags,omitempty" jsonschema:"of -i (ignore case), -E (regular expression), -w (whole words)"`
+	Flags   string `json:"flags,omitempty" jsonschema:"any of -i (ignore case), -E (regular expression), -w (whole words)"`
 }
 
 // Facts are none beside the arguments.
@@ -201,7 +201,7 @@ func (sk *skills) prompts() mcp.PromptSource {
 			for _, s := range sk.backends.Skills.All() {
 				all = append(all, mcp.Prompt{
 					Name: s.Name, Title: s.Name, Description: described(s),
-					Arguments: []mcp.Argument{{Name: "arguments", Description: "what to put in for $ARGUMENTS"}},
+					Arguments: []mcp.Argument{{Name: "arguments", Description: "what to replaces $ARGUMENTS"}},
 				})
 			}
 			return all, nil

@@ -14,7 +14,7 @@ import (
 // todoInput is the arguments of TaskManager.
 type todoInput struct {
 	Action string `json:"action" jsonschema:"create, add, complete, list, pending or switch"`
-	Query  string `json:"query,omitempty" jsonschema:"list, pending: only what holds this; create: name if text is empty"`
+	Query  string `json:"query,omitempty" jsonschema:"list, pending: only what contains this; create: name if text is empty"`
 	TaskID *int64 `json:"task_id,omitempty" jsonschema:"default the current one"`
 	StepID *int64 `json:"step_id,omitempty" jsonschema:"complete: the step; without it the whole task"`
 	Text   string `json:"text,omitempty" jsonschema:"create: the name; add: the step"`
@@ -252,7 +252,7 @@ func listed(all []todo.Todo, openOnly bool, query string) *mcp.Result {
 	case len(all) == 0:
 		t.line("No tasks. create makes one.")
 	case len(found) == 0 && query != "":
-		t.line("No task of %d holds %q.", len(all), policies.Clip(query, 80))
+		t.line("None of %d tasks contains %q.", len(all), policies.Clip(query, 80))
 	case len(found) == 0:
 		t.line("Nothing is pending: %d tasks are done.", out.Done)
 	default:

@@ -104,7 +104,7 @@ func addShells(s *mcp.Server, sh *shells) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "ReadBgOutput",
 		Title:       "Read a background task's output",
-		Description: "Shows what a background task wrote since the last read, and how the task stands. With id, shows how an approval stands that a call waits for. wait_ms waits for something new.",
+		Description: "Shows what a background task wrote since the last read, and its status. With id it shows the state of an approval that a call waits for. wait_ms waits for something new.",
 		ReadOnly:    true,
 		Output:      readOutput{},
 	}, sh.readOutput)

@@ -274,7 +274,7 @@ func TestSearchRefusals(t *testing.T) {
 	}
 	r := e.call(t, `{"query":"zebrafish"}`)
 	out := structure[searchOutput](t, r)
-	if text := words(r); !r.IsError || !strings.HasPrefix(text, "SEARCH_UNAVAILABLE: ") || !strings.Contains(text, "no evidence that nothing exists") || strings.Contains(text, "zebrafish") {
+	if text := words(r); !r.IsError || !strings.HasPrefix(text, "SEARCH_UNAVAILABLE: ") || !strings.Contains(text, "does not show that nothing exists") || strings.Contains(text, "zebrafish") {
 		t.Errorf("got %q", text)
 	}
 	if !out.Unavailable || out.RetryMS <= 0 || len(out.Engines) != 11 || out.Results == nil {

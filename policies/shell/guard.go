@@ -35,7 +35,7 @@ func guard(text string) *Error {
 		why := "it holds a control character that shells read in different ways"
 		switch text[i] {
 		case 0:
-			why = "it holds a NUL byte"
+			why = "it contains a NUL byte"
 		case '\r':
 			why = "it holds a carriage return"
 		}

@@ -123,7 +123,7 @@ const (
 type Error struct {
 	Kind   Kind
 	Offset int    // in bytes; where known
-	Why    string // as "it holds a NUL byte"
+	Why    string // as "it contains a NUL byte"
 }
 
 // Error says it in one line.

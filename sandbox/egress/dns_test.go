@@ -266,7 +266,7 @@ func TestDNSRefusals(t *testing.T) {
 	}
 	want := []string{
 		`BLOCKED by the sandbox: look-up of pypi.example refused 5 times, no rule of the profile names it (profile "dev"). The host is not down. Allowed here: a.example.`,
-		`BLOCKED by the sandbox: look-up of a name refused, host evil\n.example. is no name: it holds more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form (profile "dev"). The host is not down. Reach the goal another way, or tell the person you work for.`,
+		`BLOCKED by the sandbox: look-up of a name refused, host evil\n.example. is not a name: it contains more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form (profile "dev"). The host is not down. Reach the goal another way, or tell the person you work for.`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
