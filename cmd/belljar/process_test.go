@@ -29,9 +29,15 @@ type server struct {
 // serve starts a program as a server; args[0] is what it is called.
 func serve(t testing.TB, program string, args ...string) *server {
 	t.Helper()
+	return serveTo(t, nil, program, args...)
+}
+
+// serveTo is serve with a standard error, which may be read once the program ended.
+func serveTo(t testing.TB, errs io.Writer, program string, args ...string) *server {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, program)
-	cmd.Args = args
+	cmd.Args, cmd.Stderr = args, errs
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()) // for the audit log
 	in, err := cmd.StdinPipe()
 	if err != nil {
