@@ -98,6 +98,7 @@ func TestManyTellers(t *testing.T) {
 		got := make(chan []Delivery, 8)
 		for range cap(got) {
 			go func() {
+				b.remember() // as what fires meanwhile has it
 				all, err := b.Take(t.Context(), "local", "s-1", nil)
 				if err != nil {
 					t.Error(err)
