@@ -215,6 +215,46 @@ func TestAClientAnswersItself(t *testing.T) {
 	}
 }
 
+// A client that answers by itself has not answered: after a few questions it is asked
+// no more, so that a call need not wait for it.
+func TestAClientThatAnswersItselfIsAskedNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ty := newToy(t)
+		mcp.AddTool(ty.Server, mcp.Tool{Name: "asks", Description: "asks"}, func(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			call.Ask(ctx, mcp.Offer{
+				ID: "q-1", Left: time.Minute, Form: mcp.Form{Message: "Yes?"},
+				Over: func(over context.Context) { <-over.Done() },
+				Take: func(context.Context, mcp.FormAnswer) error { return mcp.ErrItself },
+			})
+			<-ctx.Done()
+			return mcp.Text("others are asked"), nil
+		})
+		c := ty.connect(t)
+		defer c.close()
+		c.send(strings.Replace(fmt.Sprintf(hello, "2025-11-25"), `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+		c.next()
+		c.send(initialized)
+		asked := 0
+		for i := range 8 {
+			c.send(call(fmt.Sprint(i+1), "asks", "{}"))
+			got := c.next()
+			if got.Method != "" {
+				asked++
+				c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, got.ID))
+				got = c.next()
+			}
+			if got.text() != "others are asked" {
+				t.Fatalf("call %d: got %s", i, got.raw)
+			}
+		}
+		if asked != 4 {
+			t.Errorf("the client was asked %d times of 8, want 4", asked)
+		}
+	})
+}
+
 // A form that comes back at once with the no that it offers is nobody's answer while
 // the command line can be asked; alone, the client's no holds.
 func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
