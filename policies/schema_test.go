@@ -285,18 +285,91 @@ tests:
   - {call: {tool: Other, command: ls, path: [/a], url: "https://a.example/", host: [b.example], args: {x: 1}, upstream: u, annotations: {readOnlyHint: true}}, want: ask}
 `
 
+// everyLayer is a layer that has every key of the format.
+const everyLayer = `version: 1
+defaults: {decision: ask}
+narrow: {read_only: true, offline: true, limits: {memory: 2GiB, pids: 512, cpu: 2, tmp: 1GiB, tmp_files: 200000, open_files: 4096, file_size: 1GiB, io: 1GiB, wall: 10m, background: 2h, jobs: 8, output: 64MiB}}
+rules: [{id: r, match: {tool: Bash}, decision: ask}]
+tests: [{bash: ls, want: deny}]
+`
+
+// The texts have every key that the schemas know: what stands in none of them is
+// tried by no test below, and might be read by no decoder.
+func TestEverythingHasEveryKey(t *testing.T) {
+	for _, row := range []struct {
+		schema []byte
+		texts  []string
+	}{
+		{policies.Schema(), []string{everything, condition}},
+		{policies.LayerSchema(), []string{everyLayer, everything, condition}}, // rules and tests are as in a policy
+	} {
+		var s jsonschema.Schema
+		if err := json.Unmarshal(row.schema, &s); err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[*jsonschema.Schema]map[string]bool)
+		for _, text := range row.texts {
+			keysSeen(&s, &s, asJSON(document(t, []byte(text))), seen)
+		}
+		for name, shape := range s.Defs {
+			for key := range shape.Properties {
+				if !seen[shape][key] {
+					t.Errorf("no text has the key %s of %s", key, name)
+				}
+			}
+		}
+		for key := range s.Properties {
+			if !seen[&s][key] {
+				t.Errorf("no text has the key %s", key)
+			}
+		}
+	}
+}
+
+// keysSeen notes which keys of each mapping's schema a value has.
+func keysSeen(root, s *jsonschema.Schema, v any, seen map[*jsonschema.Schema]map[string]bool) {
+	if s == nil {
+		return
+	}
+	if name, ok := strings.CutPrefix(s.Ref, "#/$defs/"); ok {
+		keysSeen(root, root.Defs[name], v, seen)
+	}
+	for _, one := range s.AnyOf {
+		keysSeen(root, one, v, seen)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if seen[s] == nil {
+			seen[s] = make(map[string]bool)
+		}
+		for key, value := range v {
+			if below := s.Properties[key]; below != nil {
+				seen[s][key] = true
+				keysSeen(root, below, value, seen)
+			} else {
+				keysSeen(root, s.AdditionalProperties, value, seen)
+			}
+		}
+	case []any:
+		for _, entry := range v {
+			keysSeen(root, s.Items, entry, seen)
+		}
+	}
+}
+
+// condition is a policy with a condition, which takes long to compile: it is not
+// part of everything, since that is compiled thousands of times.
+const condition = "version: 1\nprofiles: {a: {}}\nrules: [{id: a, match: {tool: Bash}, when: commands.size() > 0, decision: ask}]\n"
+
 // For every value of a policy that has every key, and for many other values in
 // its place: what the decoder takes the schema takes, and what the decoder
 // refuses for its kind, its key or its word the schema refuses.
 func TestSchemaAgreesWithDecoder(t *testing.T) {
 	t.Parallel()
-	schema := resolve(t, policies.Schema())
-	doc := document(t, []byte(everything))
-	if err := schema.Validate(asJSON(doc)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := policies.Parse("p.yaml", []byte(everything)); err != nil {
-		t.Fatal(err)
+	schema, doc := resolve(t, policies.Schema()), document(t, []byte(everything))
+	decode := func(text []byte) error {
+		_, err := policies.Parse("p.yaml", text)
+		return err
 	}
 	tried, both := 0, 0
 	words := make(map[string]bool) // lists of words that the decoder told of
@@ -306,7 +379,7 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 			t.Fatal(err)
 		}
 		var faults *policies.ParseError
-		_, err = policies.Parse("p.yaml", text)
+		err = decode(text)
 		refused := errors.As(err, &faults)
 		says := schema.Validate(asJSON(doc))
 		tried++
@@ -328,11 +401,25 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 			}
 		}
 	}
-	change(doc.Content[0], "", try)
-	// A condition takes long to compile, so it is tried in a policy of its own.
-	doc = document(t, []byte("version: 1\nprofiles: {a: {}}\nrules: [{id: a, match: {tool: Bash}, when: commands.size() > 0, decision: ask}]\n"))
-	try("a policy with a condition")
-	change(doc.Content[0], "", try)
+	throughout := func(text string) {
+		doc = document(t, []byte(text))
+		if err := schema.Validate(asJSON(doc)); err != nil {
+			t.Fatal(err)
+		}
+		if err := decode([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		change(doc.Content[0], "", try)
+	}
+	throughout(everything)
+	throughout(condition)
+	upper := parse(t, "version: 1\nprofiles: {a: {}}\n")
+	schema = resolve(t, policies.LayerSchema())
+	decode = func(text []byte) error {
+		_, err := policies.ParseLayer(policies.LayerSession, "l.yaml", text, upper)
+		return err
+	}
+	throughout(everyLayer)
 	t.Logf("%d texts, %d refused by both", tried, both)
 	if both < 1000 {
 		t.Errorf("only %d texts were refused by both", both)

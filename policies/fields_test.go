@@ -1,0 +1,272 @@
+package policies
+
+import (
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// These tests walk types by their fields: a field that is added and left out of
+// Covers, of least, of Narrow or of Regrant makes them red, and so does a field
+// that they have no case for.
+
+// boxLimits says of each field of Limits whether it is a wall of the box, which is
+// there before a call, or is given with each command.
+var boxLimits = map[string]bool{
+	"Memory": true, "Pids": true, "CPU": true, "Tmp": true, "TmpFiles": true,
+	"OpenFiles": true, "FileSize": true, "IO": true,
+	"Wall": false, "Background": false, "Jobs": false, "Output": false,
+}
+
+// field is a field of a struct, which can be set although it is not exported.
+func field(v any, name string) reflect.Value {
+	f := reflect.ValueOf(v).Elem().FieldByName(name)
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+}
+
+// fieldNames are the names of the fields of a struct.
+func fieldNames(v any) []string {
+	var all []string
+	for f := range reflect.TypeOf(v).Fields() {
+		all = append(all, f.Name)
+	}
+	return all
+}
+
+// sameNames fails the test unless a table has a case for each name, and no other.
+func sameNames(t *testing.T, what string, cases, names []string) {
+	t.Helper()
+	slices.Sort(cases)
+	slices.Sort(names)
+	if !slices.Equal(cases, names) {
+		t.Errorf("%s: there are cases for %q, and the fields are %q", what, cases, names)
+	}
+}
+
+// number is a field of Limits as a number.
+func number(f reflect.Value) float64 {
+	if f.CanFloat() {
+		return f.Float()
+	}
+	return float64(f.Int())
+}
+
+// setNumber sets such a field.
+func setNumber(f reflect.Value, to float64) {
+	if f.CanFloat() {
+		f.SetFloat(to)
+		return
+	}
+	f.SetInt(int64(to))
+}
+
+// limitsOf has the same number in every field.
+func limitsOf(n float64) Limits {
+	var l Limits
+	for _, name := range fieldNames(l) {
+		setNumber(field(&l, name), n)
+	}
+	return l
+}
+
+// covered is a grant that has something in each field that Covers looks at.
+func covered() Grant {
+	return Grant{
+		tenant: "t", profile: "p", access: AccessRead, system: true,
+		mounts: []Mount{{Source: "/a", Target: "/a"}}, network: NetworkNone,
+		publish: []PortRange{{80, 81}}, image: "i", storage: StorageMemory,
+		protect: Protect{Also: []string{"x"}}, limits: limitsOf(10), totals: Totals{1, 1, 1, 1},
+		env: map[string]string{"A": "1"}, exec: ExecObserve,
+	}
+}
+
+func TestCoversEveryLimit(t *testing.T) {
+	sameNames(t, "limits", slices.Collect(maps.Keys(boxLimits)), fieldNames(Limits{}))
+	for name, wall := range boxLimits {
+		box, more, less := covered(), covered(), covered()
+		setNumber(field(&more.limits, name), 11)
+		setNumber(field(&less.limits, name), 9)
+		if !box.Covers(less) {
+			t.Errorf("a box does not serve a call with less of %s", name)
+		}
+		if got := box.Covers(more); got == wall {
+			t.Errorf("a box serves a call with more of %s: got %v, want %v", name, got, !wall)
+		}
+	}
+}
+
+// Of each field of a grant: other values than covered has, and whether a box of
+// covered serves a call whose grant has one of them.
+func TestCoversEveryField(t *testing.T) {
+	type values []any
+	differs := map[string]values{ // each makes a box another one
+		"tenant": {"", "u"},
+		"access": {AccessNone, AccessOverlay, AccessWrite},
+		"system": {false},
+		"mounts": {
+			[]Mount(nil), []Mount{{Source: "/b", Target: "/a"}}, []Mount{{Source: "/a", Target: "/b"}},
+			[]Mount{{Source: "/a", Target: "/a", Writable: true}}, []Mount{{Source: "/a", Target: "/a"}, {Source: "/b", Target: "/b"}},
+		},
+		"network":    {NetworkDoor},
+		"egress":     {&Egress{Intercept: true}},
+		"image":      {"", "j"},
+		"storage":    {StorageDisk},
+		"protect":    {Protect{}, Protect{Off: true, Also: []string{"x"}}, Protect{Also: []string{"x", "y"}}, Protect{Also: []string{"y"}}},
+		"env":        {map[string]string(nil), map[string]string{"A": "2"}, map[string]string{"A": "1", "B": "2"}, map[string]string{"B": "1"}},
+		"exec":       {ExecOff, ExecEnforce},
+		"browserBox": {true},
+		"nests":      {true},
+	}
+	// These say nothing about how a box was made: they change under boxes that
+	// are open, are asked for each call, or bound all boxes of a tenant.
+	free := map[string]values{
+		"publish":  {[]PortRange(nil), []PortRange{{90, 91}}},
+		"totals":   {Totals{2, 2, 2, 2}},
+		"require":  {[]Limit{LimitIO}},
+		"clip":     {clip{readOnly: true}},
+		"audited":  {true},
+		"reading":  {Reading{Robots: true}},
+		"browser":  {BrowserSandboxed},
+		"policy":   {&Policy{}},
+		"below":    {[]*Layer{nil}},
+		"call":     {&Facts{}},
+		"approved": {true},
+		"asked":    {"q"},
+	}
+	// limits and profile have tests of their own.
+	cases := slices.Concat(slices.Collect(maps.Keys(differs)), slices.Collect(maps.Keys(free)), []string{"limits", "profile"})
+	sameNames(t, "grant", cases, fieldNames(Grant{}))
+	if !covered().Covers(covered()) {
+		t.Fatal("a grant does not cover itself")
+	}
+	for _, group := range []struct {
+		fields map[string]values
+		want   bool
+	}{{differs, false}, {free, true}} {
+		for name, others := range group.fields {
+			for _, other := range others {
+				box, call := covered(), covered()
+				field(&call, name).Set(reflect.ValueOf(other))
+				if got := box.Covers(call); got != group.want {
+					t.Errorf("%s is %+v and not %+v: got %v, want %v", name, other, field(&box, name), got, group.want)
+				}
+				if got := call.Covers(box); got != group.want {
+					t.Errorf("%s is %+v and not %+v, the other way round: got %v, want %v", name, field(&box, name), other, got, group.want)
+				}
+			}
+		}
+	}
+}
+
+// Two profiles share a box only where nothing depends on which of them it is.
+func TestCoversTwoProfiles(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(box, call *Grant)
+		want   bool
+	}{
+		{"nothing else", func(_, _ *Grant) {}, true},
+		{"no profile", func(_, call *Grant) { call.profile = "" }, false},
+		{"other ports to publish", func(_, call *Grant) { call.publish = nil }, false},
+		{"a door each", func(box, call *Grant) { box.network, call.network = NetworkDoor, NetworkDoor }, false},
+		{"commands that are asked about", func(box, call *Grant) { box.exec, call.exec = ExecEnforce, ExecEnforce }, false},
+		{"commands that are written down", func(box, call *Grant) { box.exec, call.exec = ExecObserve, ExecObserve }, true},
+	} {
+		box, call := covered(), covered()
+		call.profile = "q"
+		tt.change(&box, &call)
+		if got := box.Covers(call); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A layer takes from every limit, one at a time, and never gives.
+func TestLeastOfEveryLimit(t *testing.T) {
+	for _, name := range fieldNames(Limits{}) {
+		for _, tt := range []struct{ own, layer, want float64 }{
+			{10, 9, 9}, {9, 10, 9}, {10, 0, 10}, {0, 10, 10}, {0, 0, 0},
+		} {
+			own, layer, want := limitsOf(5), limitsOf(5), limitsOf(5)
+			setNumber(field(&own, name), tt.own)
+			setNumber(field(&layer, name), tt.layer)
+			setNumber(field(&want, name), tt.want)
+			if got := own.least(layer); got != want {
+				t.Errorf("%s of %v and %v: got %+v", name, tt.own, tt.layer, got)
+			}
+		}
+	}
+}
+
+// What clip takes is all that it has: each field alone takes something, two of
+// them take what both take, and what was taken is kept with the grant.
+func TestClipEveryField(t *testing.T) {
+	takes := map[string]clip{
+		"readOnly": {readOnly: true},
+		"offline":  {offline: true},
+		"limits":   {limits: limitsOf(5)},
+	}
+	sameNames(t, "clip", slices.Collect(maps.Keys(takes)), fieldNames(clip{}))
+	whole := covered()
+	whole.access, whole.network, whole.egress, whole.mounts = AccessWrite, NetworkDoor, &Egress{}, []Mount{{Source: "/a", Target: "/a", Writable: true}}
+	for name, c := range takes {
+		for _, both := range []clip{c.and(clip{}), clip{}.and(c), c.and(c)} {
+			if both != c {
+				t.Errorf("%s and nothing: got %+v", name, both)
+			}
+		}
+		g := whole.clipped(c)
+		if g.clip != c {
+			t.Errorf("%s: the grant remembers %+v", name, g.clip)
+		}
+		if got := g.access == AccessRead && !g.mounts[0].Writable; got != c.readOnly {
+			t.Errorf("%s: nothing of the host can be written: got %v", name, got)
+		}
+		if got := g.network == NetworkNone && g.egress == nil && g.publish == nil; got != c.offline {
+			t.Errorf("%s: nothing leaves the box: got %v", name, got)
+		}
+		if got := g.limits == limitsOf(5); got != (c.limits != Limits{}) {
+			t.Errorf("%s: the limits are the layer's: got %v, %+v", name, got, g.limits)
+		}
+	}
+	if !whole.mounts[0].Writable {
+		t.Error("what is clipped changes the grant that it was made of")
+	}
+}
+
+// keyOf is how policies spell a field: TmpFiles is tmp_files, CPU is cpu.
+func keyOf(name string) string {
+	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_${2}"))
+}
+
+// Every limit has a key of its own, and a default above zero.
+func TestEveryLimitHasAKey(t *testing.T) {
+	var keys []string
+	for _, name := range fieldNames(Limits{}) {
+		keys = append(keys, keyOf(name))
+		value, three := "3", 3.0
+		want := defaultLimits()
+		f := field(&want, name)
+		if number(f) <= 0 {
+			t.Errorf("%s has no default above zero", name)
+		}
+		if f.Type() == reflect.TypeFor[time.Duration]() {
+			value, three = "3s", float64(3*time.Second)
+		}
+		setNumber(f, three)
+		p, err := Parse("policy.yaml", []byte("version: 1\nprofiles: {a: {limits: {"+keyOf(name)+": "+value+"}}}\n"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := p.profiles["a"].limits; got != want {
+			t.Errorf("%s: %s: got %+v, want %+v", keyOf(name), value, got, want)
+		}
+	}
+	sameNames(t, "the keys of limits", limitsShape.names(), keys)
+}
