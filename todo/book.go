@@ -32,20 +32,20 @@ func (b *Book) Create(ctx context.Context, o Owner, name string) (t Todo, err er
 		return t, err
 	}
 	err = b.write(ctx, o, func(w *work) error {
-		if err := w.room(); err != nil {
+		if err := w.room(ctx); err != nil {
 			return err
 		}
-		id, err := w.next("todo")
+		id, err := w.next(ctx, "todo")
 		if err != nil {
 			return err
 		}
-		if err := w.exec("INSERT INTO todos_all VALUES (?, ?, ?, ?, ?, ?, ?)", id, name, string(Pending), w.now, w.now); err != nil {
+		if err := w.exec(ctx, "INSERT INTO todos_all VALUES (?, ?, ?, ?, ?, ?, ?)", id, name, string(Pending), w.now, w.now); err != nil {
 			return err
 		}
-		if err := w.setCurrent(id); err != nil {
+		if err := w.setCurrent(ctx, id); err != nil {
 			return err
 		}
-		t, err = w.todo(id)
+		t, err = w.todo(ctx, id)
 		return err
 	})
 	return t, err
@@ -57,7 +57,7 @@ func (b *Book) Add(ctx context.Context, o Owner, id int64, text string) (t Todo,
 		return t, s, err
 	}
 	err = b.write(ctx, o, func(w *work) error {
-		if t, err = w.wanted(id); err != nil {
+		if t, err = w.wanted(ctx, id); err != nil {
 			return err
 		}
 		switch {
@@ -67,14 +67,14 @@ func (b *Book) Add(ctx context.Context, o Owner, id int64, text string) (t Todo,
 			return wrong(ErrFull, "task %d has %d steps, and more are not kept; create another task for the rest", t.ID, len(t.Steps))
 		}
 		s = Step{Text: text, Status: Pending}
-		if s.ID, err = w.next("step"); err != nil {
+		if s.ID, err = w.next(ctx, "step"); err != nil {
 			return err
 		}
-		if err := w.exec("INSERT INTO todos_steps VALUES (?, ?, ?, ?, ?, ?)", t.ID, s.ID, s.Text, string(s.Status)); err != nil {
+		if err := w.exec(ctx, "INSERT INTO todos_steps VALUES (?, ?, ?, ?, ?, ?)", t.ID, s.ID, s.Text, string(s.Status)); err != nil {
 			return err
 		}
 		t.Steps = append(t.Steps, s)
-		return w.touch(&t)
+		return w.touch(ctx, &t)
 	})
 	return t, s, err
 }
@@ -83,26 +83,26 @@ func (b *Book) Add(ctx context.Context, o Owner, id int64, text string) (t Todo,
 // over is no longer current, and one in progress is.
 func (b *Book) SetTodo(ctx context.Context, o Owner, id int64, status Status) (before, after Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
-		if before, err = w.wanted(id); err != nil {
+		if before, err = w.wanted(ctx, id); err != nil {
 			return err
 		}
 		kept := status
 		if status == InProgress {
 			kept = Pending
 		}
-		if err := w.exec("UPDATE todos_all SET status = ?4, changed = ?5 WHERE tenant = ?1 AND place = ?2 AND id = ?3", before.ID, string(kept), w.now); err != nil {
+		if err := w.exec(ctx, "UPDATE todos_all SET status = ?4, changed = ?5 WHERE tenant = ?1 AND place = ?2 AND id = ?3", before.ID, string(kept), w.now); err != nil {
 			return err
 		}
 		switch {
 		case status == InProgress:
-			err = w.setCurrent(before.ID)
+			err = w.setCurrent(ctx, before.ID)
 		case before.Current:
-			err = w.setCurrent(0)
+			err = w.setCurrent(ctx, 0)
 		}
 		if err != nil {
 			return err
 		}
-		after, err = w.todo(before.ID)
+		after, err = w.todo(ctx, before.ID)
 		return err
 	})
 	return before, after, err
@@ -112,7 +112,7 @@ func (b *Book) SetTodo(ctx context.Context, o Owner, id int64, status Status) (b
 // is any.
 func (b *Book) SetStep(ctx context.Context, o Owner, todo, step int64, status Status) (before, after Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
-		if before, err = w.ofStep(todo, step); err != nil {
+		if before, err = w.ofStep(ctx, todo, step); err != nil {
 			return err
 		}
 		for _, s := range before.Steps {
@@ -120,14 +120,14 @@ func (b *Book) SetStep(ctx context.Context, o Owner, todo, step int64, status St
 				return wrong(ErrStatus, "step %d of task %d is in progress already, and only one can be; complete it first, or set it back to pending", s.ID, before.ID)
 			}
 		}
-		if err := w.exec("UPDATE todos_steps SET status = ?5 WHERE tenant = ?1 AND place = ?2 AND todo = ?3 AND id = ?4", before.ID, step, string(status)); err != nil {
+		if err := w.exec(ctx, "UPDATE todos_steps SET status = ?5 WHERE tenant = ?1 AND place = ?2 AND todo = ?3 AND id = ?4", before.ID, step, string(status)); err != nil {
 			return err
 		}
 		after = before
-		if err := w.touch(&after); err != nil {
+		if err := w.touch(ctx, &after); err != nil {
 			return err
 		}
-		after, err = w.todo(before.ID)
+		after, err = w.todo(ctx, before.ID)
 		return err
 	})
 	return before, after, err
@@ -136,21 +136,21 @@ func (b *Book) SetStep(ctx context.Context, o Owner, todo, step int64, status St
 // Switch makes a todo the session's current one.
 func (b *Book) Switch(ctx context.Context, o Owner, id int64) (t Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
-		if t, err = w.todo(id); err != nil {
+		if t, err = w.todo(ctx, id); err != nil {
 			return err
 		}
 		if !t.Status.Open() {
 			return wrong(ErrStatus, "task %d is %s; action complete with status pending opens it again", t.ID, t.Status)
 		}
 		if t.Status == Blocked {
-			if err := w.exec("UPDATE todos_all SET status = ?4, changed = ?5 WHERE tenant = ?1 AND place = ?2 AND id = ?3", id, string(Pending), w.now); err != nil {
+			if err := w.exec(ctx, "UPDATE todos_all SET status = ?4, changed = ?5 WHERE tenant = ?1 AND place = ?2 AND id = ?3", id, string(Pending), w.now); err != nil {
 				return err
 			}
 		}
-		if err := w.setCurrent(id); err != nil {
+		if err := w.setCurrent(ctx, id); err != nil {
 			return err
 		}
-		t, err = w.todo(id)
+		t, err = w.todo(ctx, id)
 		return err
 	})
 	return t, err
@@ -159,8 +159,8 @@ func (b *Book) Switch(ctx context.Context, o Owner, id int64) (t Todo, err error
 // List are all todos of the owner, the oldest first.
 func (b *Book) List(ctx context.Context, o Owner) (all []Todo, err error) {
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		w := b.work(ctx, tx, o)
-		all, err = w.todos("")
+		w := b.work(tx, o)
+		all, err = w.todos(ctx, "")
 		return err
 	})
 	if err != nil {
@@ -169,12 +169,12 @@ func (b *Book) List(ctx context.Context, o Owner) (all []Todo, err error) {
 	return all, nil
 }
 
-func (b *Book) work(ctx context.Context, tx *sql.Tx, o Owner) *work {
-	return &work{tx: tx, owner: o, now: b.now().UnixMilli(), ctx: func() context.Context { return ctx }}
+func (b *Book) work(tx *sql.Tx, o Owner) *work {
+	return &work{tx: tx, owner: o, now: b.now().UnixMilli()}
 }
 
 func (b *Book) write(ctx context.Context, o Owner, f func(w *work) error) error {
-	err := b.tables.Write(ctx, func(tx *sql.Tx) error { return f(b.work(ctx, tx, o)) })
+	err := b.tables.Write(ctx, func(tx *sql.Tx) error { return f(b.work(tx, o)) })
 	if err != nil && !Told(err) {
 		return fmt.Errorf("write todos: %w", err)
 	}
@@ -185,8 +185,8 @@ func (b *Book) write(ctx context.Context, o Owner, f func(w *work) error) error 
 // the session's current one; 0 is none.
 func (b *Book) Count(ctx context.Context, o Owner) (open, over int, current int64, err error) {
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		w := b.work(ctx, tx, o)
-		if current, err = w.current(); err != nil {
+		w := b.work(tx, o)
+		if current, err = w.current(ctx); err != nil {
 			return err
 		}
 		return tx.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE status NOT IN ('completed', 'cancelled')), count(*) FILTER (WHERE status IN ('completed', 'cancelled')) FROM todos_all WHERE tenant = ? AND place = ?",

@@ -13,20 +13,19 @@ import (
 // work is one transaction on the todos of one owner.
 type work struct {
 	tx    *sql.Tx
-	ctx   func() context.Context // of the call; the work ends with it
 	owner Owner
 	now   int64
 }
 
 // exec runs a statement whose first two arguments are the owner's tenant and
 // place.
-func (w *work) exec(statement string, args ...any) error {
-	_, err := w.tx.ExecContext(w.ctx(), statement, append([]any{w.owner.Tenant, w.owner.Place}, args...)...)
+func (w *work) exec(ctx context.Context, statement string, args ...any) error {
+	_, err := w.tx.ExecContext(ctx, statement, append([]any{w.owner.Tenant, w.owner.Place}, args...)...)
 	return err
 }
 
 // next is an id that was never given before.
-func (w *work) next(kind string) (id int64, err error) {
+func (w *work) next(ctx context.Context, kind string) (id int64, err error) {
 	column := map[string]string{"todo": "todo", "step": "step"}[kind]
 	todo, step := 1, 1
 	if kind == "todo" {
@@ -34,23 +33,23 @@ func (w *work) next(kind string) (id int64, err error) {
 	} else {
 		step = 2
 	}
-	err = w.tx.QueryRowContext(w.ctx(), `INSERT INTO todos_next VALUES (?, ?, ?, ?)
+	err = w.tx.QueryRowContext(ctx, `INSERT INTO todos_next VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET `+column+` = `+column+` + 1 RETURNING `+column+` - 1`,
 		w.owner.Tenant, w.owner.Place, todo, step).Scan(&id)
 	return id, err
 }
 
 // room makes sure that one more todo fits: the oldest that are over make way.
-func (w *work) room() error {
+func (w *work) room(ctx context.Context) error {
 	var n int
-	if err := w.tx.QueryRowContext(w.ctx(), "SELECT count(*) FROM todos_all WHERE tenant = ? AND place = ?", w.owner.Tenant, w.owner.Place).Scan(&n); err != nil {
+	if err := w.tx.QueryRowContext(ctx, "SELECT count(*) FROM todos_all WHERE tenant = ? AND place = ?", w.owner.Tenant, w.owner.Place).Scan(&n); err != nil {
 		return err
 	}
 	if n < MaxTodos {
 		return nil
 	}
 	var oldest int64
-	err := w.tx.QueryRowContext(w.ctx(), "SELECT id FROM todos_all WHERE tenant = ? AND place = ? AND status IN ('completed', 'cancelled') ORDER BY changed, id LIMIT 1",
+	err := w.tx.QueryRowContext(ctx, "SELECT id FROM todos_all WHERE tenant = ? AND place = ? AND status IN ('completed', 'cancelled') ORDER BY changed, id LIMIT 1",
 		w.owner.Tenant, w.owner.Place).Scan(&oldest)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -59,13 +58,13 @@ func (w *work) room() error {
 		return err
 	}
 	return errors.Join(
-		w.exec("DELETE FROM todos_steps WHERE tenant = ? AND place = ? AND todo = ?", oldest),
-		w.exec("DELETE FROM todos_all WHERE tenant = ? AND place = ? AND id = ?", oldest))
+		w.exec(ctx, "DELETE FROM todos_steps WHERE tenant = ? AND place = ? AND todo = ?", oldest),
+		w.exec(ctx, "DELETE FROM todos_all WHERE tenant = ? AND place = ? AND id = ?", oldest))
 }
 
 // current is the id of the session's current todo; 0 is none.
-func (w *work) current() (id int64, err error) {
-	err = w.tx.QueryRowContext(w.ctx(), "SELECT todo FROM todos_current WHERE tenant = ? AND place = ? AND session IN (?, '') ORDER BY session DESC LIMIT 1",
+func (w *work) current(ctx context.Context) (id int64, err error) {
+	err = w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_current WHERE tenant = ? AND place = ? AND session IN (?, '') ORDER BY session DESC LIMIT 1",
 		w.owner.Tenant, w.owner.Place, w.owner.Session).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
@@ -74,46 +73,46 @@ func (w *work) current() (id int64, err error) {
 }
 
 // setCurrent notes what the session works on, and what new ones begin with.
-func (w *work) setCurrent(id int64) error {
+func (w *work) setCurrent(ctx context.Context, id int64) error {
 	for _, session := range slices.Compact([]string{"", w.owner.Session}) {
-		if err := w.exec("INSERT INTO todos_current VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET todo = excluded.todo, changed = excluded.changed", session, id, w.now); err != nil {
+		if err := w.exec(ctx, "INSERT INTO todos_current VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET todo = excluded.todo, changed = excluded.changed", session, id, w.now); err != nil {
 			return err
 		}
 	}
-	return w.exec(`DELETE FROM todos_current WHERE tenant = ?1 AND place = ?2 AND session IN (
+	return w.exec(ctx, `DELETE FROM todos_current WHERE tenant = ?1 AND place = ?2 AND session IN (
 		SELECT session FROM todos_current WHERE tenant = ?1 AND place = ?2 AND session <> '' ORDER BY changed DESC, session LIMIT -1 OFFSET ?3)`, maxSessions)
 }
 
 // wanted is a todo by its id; 0 is the session's current one.
-func (w *work) wanted(id int64) (Todo, error) {
+func (w *work) wanted(ctx context.Context, id int64) (Todo, error) {
 	if id != 0 {
-		return w.todo(id)
+		return w.todo(ctx, id)
 	}
-	current, err := w.current()
+	current, err := w.current(ctx)
 	switch {
 	case err != nil:
 		return Todo{}, err
 	case current == 0:
 		return Todo{}, wrong(ErrUnknown, "this session has no current task; name one by task_id, switch to one, or create one")
 	}
-	return w.todo(current)
+	return w.todo(ctx, current)
 }
 
 // todo is one todo. Those of other tenants and workspaces do not exist.
-func (w *work) todo(id int64) (Todo, error) {
-	all, err := w.todos("AND id = ?", id)
+func (w *work) todo(ctx context.Context, id int64) (Todo, error) {
+	all, err := w.todos(ctx, "AND id = ?", id)
 	switch {
 	case err != nil:
 		return Todo{}, err
 	case len(all) == 0:
-		return Todo{}, w.unknown("task", id)
+		return Todo{}, w.unknown(ctx, "task", id)
 	}
 	return all[0], nil
 }
 
 // unknown says that there is no such todo, and which there are.
-func (w *work) unknown(what string, id int64) error {
-	all, err := w.todos("AND status NOT IN ('completed', 'cancelled')")
+func (w *work) unknown(ctx context.Context, what string, id int64) error {
+	all, err := w.todos(ctx, "AND status NOT IN ('completed', 'cancelled')")
 	if err != nil {
 		return err
 	}
@@ -128,34 +127,34 @@ func (w *work) unknown(what string, id int64) error {
 }
 
 // ofStep is the todo that has a step.
-func (w *work) ofStep(todo, step int64) (Todo, error) {
+func (w *work) ofStep(ctx context.Context, todo, step int64) (Todo, error) {
 	var of int64
-	err := w.tx.QueryRowContext(w.ctx(), "SELECT todo FROM todos_steps WHERE tenant = ? AND place = ? AND id = ?", w.owner.Tenant, w.owner.Place, step).Scan(&of)
+	err := w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_steps WHERE tenant = ? AND place = ? AND id = ?", w.owner.Tenant, w.owner.Place, step).Scan(&of)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Todo{}, w.unknown("step", step)
+		return Todo{}, w.unknown(ctx, "step", step)
 	case err != nil:
 		return Todo{}, err
 	case todo != 0 && todo != of:
 		return Todo{}, wrong(ErrUnknown, "step %d belongs to task %d, not to task %d", step, of, todo)
 	}
-	return w.todo(of)
+	return w.todo(ctx, of)
 }
 
 // touch notes that a todo has changed.
-func (w *work) touch(t *Todo) error {
+func (w *work) touch(ctx context.Context, t *Todo) error {
 	t.Changed = time.UnixMilli(w.now)
-	return w.exec("UPDATE todos_all SET changed = ?4 WHERE tenant = ?1 AND place = ?2 AND id = ?3", t.ID, w.now)
+	return w.exec(ctx, "UPDATE todos_all SET changed = ?4 WHERE tenant = ?1 AND place = ?2 AND id = ?3", t.ID, w.now)
 }
 
 // todos are those that a condition finds, with their steps.
-func (w *work) todos(and string, args ...any) ([]Todo, error) {
-	current, err := w.current()
+func (w *work) todos(ctx context.Context, and string, args ...any) ([]Todo, error) {
+	current, err := w.current(ctx)
 	if err != nil {
 		return nil, err
 	}
 	args = append([]any{w.owner.Tenant, w.owner.Place}, args...)
-	rows, err := w.tx.QueryContext(w.ctx(), "SELECT id, name, status, created, changed FROM todos_all WHERE tenant = ? AND place = ? "+and+" ORDER BY id", args...)
+	rows, err := w.tx.QueryContext(ctx, "SELECT id, name, status, created, changed FROM todos_all WHERE tenant = ? AND place = ? "+and+" ORDER BY id", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -178,12 +177,12 @@ func (w *work) todos(and string, args ...any) ([]Todo, error) {
 	if err := rows.Err(); err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return all, w.steps(all, at)
+	return all, w.steps(ctx, all, at)
 }
 
 // steps reads the steps of todos; at is where each of them stands.
-func (w *work) steps(all []Todo, at map[int64]int) error {
-	rows, err := w.tx.QueryContext(w.ctx(), "SELECT todo, id, text, status FROM todos_steps WHERE tenant = ? AND place = ? AND todo BETWEEN ? AND ? ORDER BY todo, id",
+func (w *work) steps(ctx context.Context, all []Todo, at map[int64]int) error {
+	rows, err := w.tx.QueryContext(ctx, "SELECT todo, id, text, status FROM todos_steps WHERE tenant = ? AND place = ? AND todo BETWEEN ? AND ? ORDER BY todo, id",
 		w.owner.Tenant, w.owner.Place, all[0].ID, all[len(all)-1].ID)
 	if err != nil {
 		return err
