@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/testenv"
@@ -160,10 +161,14 @@ func TestBash(t *testing.T) {
 	if out.Status != "exited" || out.ExitCode == nil || *out.ExitCode != 3 || out.Stdout != "out\n" || out.Stderr != "err\n" {
 		t.Errorf("got %+v, want exit code 3 and both streams", out)
 	}
-	for _, limit := range []string{"memory", "pids", "cpu"} {
-		if how := out.Limits[limit]; how != "enforced" && how != "watchdog" && how != "none" {
-			t.Errorf("limit %s is held %q", limit, how)
+	want := map[string]string{"disk": "enforced"} // this profile's storage is memory
+	for limit, how := range b.shells.backends.Sandbox.Limits() {
+		if limit != policies.LimitDisk {
+			want[string(limit)] = string(how)
 		}
+	}
+	if diff := cmp.Diff(want, out.Limits); diff != "" {
+		t.Errorf("the limits are not as this host holds them (-want +got):\n%s", diff)
 	}
 
 	// The directory is kept, the environment is not.
