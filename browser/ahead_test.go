@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/testenv"
 )
 
 // A page is read out as it is when it has settled, and not as its load event found
@@ -35,7 +36,7 @@ func TestLooksAgain(t *testing.T) {
 	}
 	t.Run("rewritten", func(t *testing.T) {
 		// This takes the listeners of the document away.
-		r.mux.HandleFunc("/late.png", func(http.ResponseWriter, *http.Request) { <-time.After(300 * time.Millisecond) })
+		r.mux.HandleFunc("/late.png", func(_ http.ResponseWriter, q *http.Request) { testenv.Delay(q.Context(), 300*time.Millisecond) })
 		r.page("/rewritten", `<!doctype html><title>t</title><p>before<img src=/late.png><script>setTimeout(() => { document.open(); document.write("<p>after"); document.close() }, 50)</script>`)
 		if l := r.must(browser.Request{URL: r.url("/rewritten")}); !strings.Contains(l.HTML, "<p>after") || l.Partial != "" {
 			t.Errorf("partial %q: %s", l.Partial, l.HTML)

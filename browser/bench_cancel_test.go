@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/testenv"
 )
 
 // BenchmarkCancel is the time from the end of a call's context until Chrome says
@@ -39,7 +40,7 @@ func BenchmarkCancel(b *testing.B) {
 					done <- err
 				}()
 				<-begun
-				<-time.After(100 * time.Millisecond) // it is at it
+				testenv.Delay(b.Context(), 100*time.Millisecond) // the page is in the middle of it
 				for len(closed) > 0 {
 					<-closed // of the page before
 				}

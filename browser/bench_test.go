@@ -18,6 +18,7 @@ import (
 	"belljar.dev/browser/fetch"
 	"belljar.dev/browser/fetch/fetchtest"
 	"belljar.dev/browser/reader"
+	"belljar.dev/internal/testenv"
 )
 
 // held reports a figure, and how much of its limit that is.
@@ -46,8 +47,8 @@ func script() string {
 // rested waits until nothing of the calls before goes on behind the next one: it
 // would be time of the peer that is measured then.
 func (r *rig) rested(slots int) {
-	for s := r.pool.Stats(); s.Busy > 0 || s.Warm < slots; s = r.pool.Stats() {
-		<-time.After(5 * time.Millisecond)
+	if !testenv.Until(time.Minute, func() bool { s := r.pool.Stats(); return s.Busy == 0 && s.Warm >= slots }) {
+		r.t.Fatalf("the pool does not come to rest: %+v", r.pool.Stats())
 	}
 }
 
@@ -216,9 +217,7 @@ func BenchmarkMemory(b *testing.B) {
 		r := newRig(b, browser.Config{Slots: slots})
 		r.page("/plain", "<!doctype html><p>plain")
 		r.must(browser.Request{URL: r.url("/plain")})
-		for r.pool.Stats().Warm < slots {
-			<-time.After(50 * time.Millisecond)
-		}
+		r.rested(slots)
 		used[i] = r.sup.Boxes()[0].MemoryUsed()
 		r.pool.Close()
 	}

@@ -157,7 +157,7 @@ func TestChaos(t *testing.T) {
 		for range 5 {
 			var cut sync.WaitGroup
 			cut.Go(func() {
-				<-time.After(time.Duration(rand.IntN(40)) * time.Millisecond)
+				testenv.Delay(t.Context(), time.Duration(rand.IntN(40))*time.Millisecond)
 				r.pool.Cut()
 			})
 			start := time.Now()
@@ -276,8 +276,8 @@ func TestHungPage(t *testing.T) {
 	r := newRig(t, browser.Config{Slots: 1})
 	r.page("/plain", "<!doctype html><p>plain")
 	r.page("/slow", "<!doctype html><p>plain<script>for (const end = performance.now() + 4000; performance.now() < end;);</script>")
-	r.mux.HandleFunc("/late", func(w http.ResponseWriter, _ *http.Request) {
-		<-time.After(4 * time.Second)
+	r.mux.HandleFunc("/late", func(w http.ResponseWriter, q *http.Request) {
+		testenv.Delay(q.Context(), 4*time.Second)
 		w.Header().Set("Content-Type", "text/html")
 		fmt.Fprint(w, "<!doctype html><p>plain")
 	})
@@ -309,9 +309,9 @@ func TestHungPage(t *testing.T) {
 		if err := tt.load(); err != nil { // so that there is a Chrome
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		before := r.pool.Stats()
-		for ; before.Warm < before.Chromes && t.Context().Err() == nil; before = r.pool.Stats() {
-			<-time.After(10 * time.Millisecond)
+		var before browser.Stats
+		if !testenv.Until(30*time.Second, func() bool { before = r.pool.Stats(); return before.Warm >= before.Chromes }) {
+			t.Errorf("%s: no page is ready before it: %+v", tt.name, before)
 		}
 		for _, pid := range processes(t)["renderer"] {
 			_ = unix.Kill(pid, tt.signal)

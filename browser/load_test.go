@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/testenv"
 )
 
 const app = `<!doctype html><title>App</title><div id=root></div><script>
@@ -47,7 +48,7 @@ func TestLoad(t *testing.T) {
 	r.page("/refresh", `<!doctype html><meta http-equiv=refresh content="0;url=/plain"><p>old`)
 	r.page("/refresh-slowly", `<!doctype html><meta http-equiv=refresh content="0;url=/slow"><p>old`)
 	r.mux.HandleFunc("/slow", func(w http.ResponseWriter, q *http.Request) {
-		<-time.After(300 * time.Millisecond)
+		testenv.Delay(q.Context(), 300*time.Millisecond)
 		http.Redirect(w, q, "/plain", http.StatusFound)
 	})
 	r.page("/js", `<!doctype html><script>location.href = "/app"</script><p>old`)

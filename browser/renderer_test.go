@@ -133,13 +133,10 @@ func TestRenderer(t *testing.T) {
 
 // ends reports whether a process ends by itself within a few seconds.
 func ends(pid int) bool {
-	for range 300 {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); err != nil {
-			return true
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	return false
+	return testenv.Until(3*time.Second, func() bool {
+		_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+		return err != nil
+	})
 }
 
 // process is what /proc of the host says about one.

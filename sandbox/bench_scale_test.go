@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
@@ -204,7 +205,7 @@ func settled(b *testing.B) footprint {
 			return m
 		}
 		last = sum
-		<-time.After(200 * time.Millisecond)
+		testenv.Delay(b.Context(), 200*time.Millisecond) // what the kernel frees by and by
 	}
 	b.Fatal("the kernel's memory does not settle")
 	return nil

@@ -6,11 +6,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
@@ -124,14 +126,9 @@ func (r *records) of(box string) []egress.Record {
 // tells waits for a record with the reason, which comes a moment after the
 // connection has ended.
 func (r *records) tells(box, reason string) bool {
-	for end := time.Now().Add(2 * bypassPatience); time.Now().Before(end); <-time.After(time.Millisecond) {
-		for _, rec := range r.of(box) {
-			if strings.Contains(rec.Reason, reason) {
-				return true
-			}
-		}
-	}
-	return false
+	return testenv.Until(2*bypassPatience, func() bool {
+		return slices.ContainsFunc(r.of(box), func(rec egress.Record) bool { return strings.Contains(rec.Reason, reason) })
+	})
 }
 
 // stillServed names the act of a program that wants no more than is allowed.

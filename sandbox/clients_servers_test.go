@@ -35,6 +35,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox/egress"
 )
 
@@ -141,11 +142,8 @@ func (s *servers) requests() int {
 // has gone through, which the client may have seen the end of before.
 func (s *servers) awaitRequest(t testing.TB) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); s.requests() == 0; <-time.After(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Error("the door saw no request")
-			return
-		}
+	if !testenv.Until(10*time.Second, func() bool { return s.requests() > 0 }) {
+		t.Error("the door saw no request")
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 )
@@ -28,16 +29,13 @@ func (b *Box) WaitWarm() bool {
 	if b.sup.restAfter < time.Millisecond {
 		return true // for a moment: all is tried without
 	}
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); <-time.After(200 * time.Microsecond) {
+	return testenv.Until(5*time.Second, func() bool {
 		b.mu.Lock()
 		w := b.warm
 		ready := w != nil && w.ready
 		b.mu.Unlock()
-		if ready && asleep(w.job.leaf) {
-			return true
-		}
-	}
-	return false
+		return ready && asleep(w.job.leaf)
+	})
 }
 
 // WarmPid is the number of the warm shell in the box, or 0 where none waits.
@@ -94,13 +92,10 @@ func (s *Supervisor) SetRest(d time.Duration) { s.restAfter = d }
 // Park parks the box, once its last command has let go of it, and reports
 // whether that was possible before the deadline.
 func (b *Box) Park(most time.Duration) bool {
-	for deadline := time.Now().Add(most); time.Now().Before(deadline); <-time.After(time.Millisecond) {
+	return testenv.Until(most, func() bool {
 		b.coolDown()
-		if b.Parked() || b.park() {
-			return true
-		}
-	}
-	return false
+		return b.Parked() || b.park()
+	})
 }
 
 // Parked reports whether the box is parked.
@@ -157,9 +152,7 @@ func (b *Box) InitPid() int { return b.process.Pid }
 // Processes are the command lines of what runs in the box, without a warm
 // shell and without what has no memory any more, which is about to be gone.
 func (b *Box) Processes() []string {
-	for b.warmingUp() {
-		<-time.After(time.Millisecond)
-	}
+	testenv.Until(5*time.Second, func() bool { return !b.warmingUp() })
 	b.coolDown()
 	var lines []string
 	queue := children(b.process.Pid)

@@ -47,12 +47,8 @@ func TestParkRaces(t *testing.T) {
 				case 2:
 					c.Background = true
 				case 3: // others may go first
-					for i%8 == 3 && t.Context().Err() == nil {
-						if b.Parked() { // by the test, or because it was left alone
-							parked.Add(1)
-							break
-						}
-						<-time.After(100 * time.Microsecond)
+					if i%8 == 3 && testenv.Until(time.Minute, func() bool { return b.Parked() || t.Context().Err() != nil }) {
+						parked.Add(1) // by the test, or because it was left alone
 					}
 				}
 				r, err := b.Run(t.Context(), c)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"belljar.dev/internal/testenv"
 )
 
 // What the look after a command costs: where nothing changed, and where the
@@ -28,11 +30,14 @@ func BenchmarkProtect(b *testing.B) {
 		p, dir := guarded(b, world.prepare)
 		settled := func(b *testing.B) {
 			b.Helper()
-			for p.seen == nil { // until what was just made is old enough for its time to tell
-				time.Sleep(50 * time.Millisecond) // more than a tick
+			// Until what was just made is old enough for its time to tell.
+			if !testenv.Until(5*time.Second, func() bool {
 				if _, err := p.check(); err != nil {
 					b.Fatal(err)
 				}
+				return p.seen != nil
+			}) {
+				b.Fatal("every look is a whole one")
 			}
 		}
 		b.Run(world.name+"/unchanged", func(b *testing.B) {

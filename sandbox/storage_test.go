@@ -67,12 +67,8 @@ func fillArea(t *testing.T, s *storage, full string) {
 // eventually waits for what the kernel does a moment after it was asked.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Errorf("%s: not within 5 seconds", what)
-			return
-		}
-		<-time.After(5 * time.Millisecond)
+	if !testenv.Until(5*time.Second, ok) {
+		t.Errorf("%s: not within 5 seconds", what)
 	}
 }
 

@@ -92,11 +92,12 @@ func TestSurvivors(t *testing.T) {
 				gone := time.AfterFunc(timeout/2, cancel)
 				defer gone.Stop()
 			}
-			r, err := b.Run(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: script, Timeout: timeout})
-			for try := 0; errors.Is(err, unix.EAGAIN) && try < 100; try++ {
-				<-time.After(2 * time.Millisecond) // another call has all processes
+			var r sandbox.Result
+			var err error
+			testenv.Until(200*time.Millisecond*patience, func() bool { // another call may have all processes
 				r, err = b.Run(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: script, Timeout: timeout})
-			}
+				return !errors.Is(err, unix.EAGAIN)
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -120,10 +121,7 @@ func TestSurvivors(t *testing.T) {
 	}
 	left := b.Processes()
 	// What is about to be gone may take a moment.
-	for end := time.Now().Add(5 * time.Second * patience); len(left) != 0 && time.Now().Before(end); left = b.Processes() {
-		<-time.After(time.Millisecond)
-	}
-	if len(left) != 0 {
+	if !testenv.Until(5*time.Second*patience, func() bool { left = b.Processes(); return len(left) == 0 }) {
 		t.Errorf("left in the box: %q", left)
 	}
 	shell(t, b, "sleep 1000 & sleep 0.01") // what is looked for would be seen

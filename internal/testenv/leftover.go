@@ -59,21 +59,18 @@ func (c *checked) Run() int {
 }
 
 // wait is what is left that was not there before, once it has had time to go.
-func wait(before map[string]string, stays []string, long time.Duration) []string {
-	deadline := time.Now().Add(long)
-	for {
-		var left []string
+func wait(before map[string]string, stays []string, long time.Duration) (left []string) {
+	Until(long, func() bool { // nothing announces that a goroutine or a cgroup is gone
+		left = nil
 		for key, text := range take(stays) {
 			if _, old := before[key]; !old {
 				left = append(left, text)
 			}
 		}
-		if len(left) == 0 || time.Now().After(deadline) {
-			sort.Strings(left)
-			return left
-		}
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // nothing announces that a goroutine or a cgroup is gone
-	}
+		return len(left) == 0
+	})
+	sort.Strings(left)
+	return left
 }
 
 // take is all that there is now: a key that tells one thing from another, and

@@ -38,12 +38,8 @@ func Traces(t testing.TB, mark string, pid int) []string {
 // test with those that stay.
 func NoTraces(t testing.TB, mark string, pid int) {
 	t.Helper()
-	left := Traces(t, mark, pid)
-	for deadline := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(deadline); {
-		<-time.After(10 * time.Millisecond)
-		left = Traces(t, mark, pid)
-	}
-	if len(left) > 0 {
+	var left []string
+	if !Until(5*time.Second, func() bool { left = Traces(t, mark, pid); return len(left) == 0 }) {
 		t.Errorf("left behind: %v", left)
 	}
 }
