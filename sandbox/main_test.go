@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	testenv.NeedForExamples(testenv.UserNamespaces, testenv.Bash)
 	testenv.Main(m)
 }
 

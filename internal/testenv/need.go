@@ -8,6 +8,7 @@
 package testenv
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -74,6 +75,31 @@ func Need(t testing.TB, things ...Thing) {
 			t.Fatalf("needs %s, and TEST_REQUIRE=%s asks for it: %s", n.Name, os.Getenv("TEST_REQUIRE"), why)
 		}
 		t.Skipf("needs %s: %s", n.Name, why)
+	}
+}
+
+// NeedForExamples has the examples of a package left out where one of the things
+// is missing, with a line that says why, or ends the process where TEST_REQUIRE
+// asks for that thing: an example cannot skip itself. It belongs into TestMain,
+// before Main.
+func NeedForExamples(things ...Thing) {
+	flag.Parse()
+	for _, n := range things {
+		why := n.lack()
+		switch {
+		case why == "":
+			continue
+		case required(os.Getenv("TEST_REQUIRE"), n, all()):
+			fmt.Fprintf(os.Stderr, "FAIL: the examples need %s, and TEST_REQUIRE=%s asks for it: %s\n", n.Name, os.Getenv("TEST_REQUIRE"), why)
+			os.Exit(1)
+		}
+		skip := "^Example"
+		if old := flag.Lookup("test.skip").Value.String(); old != "" {
+			skip += "|" + old
+		}
+		fmt.Fprintf(os.Stderr, "--- SKIP: the examples need %s: %s\n", n.Name, why)
+		_ = flag.Set("test.skip", skip) // the value is a text, which is compiled later
+		return
 	}
 }
 

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +76,26 @@ func TestNeedSkipsOrFails(t *testing.T) {
 	t.Setenv("TEST_REQUIRE", "all")
 	if r := run(gone); r.failed == "" || r.skipped != "" {
 		t.Errorf("all required: got skip %q, failure %q, want a failure", r.skipped, r.failed)
+	}
+}
+
+// An example cannot skip itself, so the flag that skips it is set.
+func TestExamplesAreLeftOut(t *testing.T) {
+	t.Setenv("TEST_REQUIRE", "")
+	skips := flag.Lookup("test.skip").Value
+	before := skips.String()
+	defer func() { _ = skips.Set(before) }()
+	for _, row := range []struct{ lack, before, after string }{
+		{"", "", ""},
+		{"", "TestX", "TestX"},
+		{"it is gone", "", "^Example"},
+		{"it is gone", "TestX", "^Example|TestX"},
+	} {
+		_ = skips.Set(row.before)
+		NeedForExamples(Thing{Name: "thing", lack: func() string { return row.lack }})
+		if got := skips.String(); got != row.after {
+			t.Errorf("lacking %q, with %q skipped before: got %q, want %q", row.lack, row.before, got, row.after)
+		}
 	}
 }
 
