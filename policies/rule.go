@@ -80,17 +80,6 @@ func (m *match) narrow() bool { return len(m.profiles)+len(m.upstreams)+len(m.hi
 // typed reports whether the match speaks about some kinds of part only.
 func (m *match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts) > 0 }
 
-// knownTools are the tools whose names a rule may misspell: those of this
-// server. A name that is far from all of them may be a proxied tool's.
-var knownTools = []string{
-	"Bash", "BackgroundBash", "ReadBgOutput", "ListBgTasks", "KillBgTask",
-	"ReadImage", "ReadDocs", "WebSearch", "TaskManager", "PlanMode",
-	"AskUserQuestion", "InvokeSkill", "SearchSkills", "SetCallback",
-}
-
-// KnownTools are the names of this server's tools, in the order of its list.
-func KnownTools() []string { return slices.Clone(knownTools) }
-
 var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // rule reads one entry of rules.

@@ -87,14 +87,10 @@ var row = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| (works|planned) \\|")
 
 func TestReadmeToolsAreTheRegisteredTools(t *testing.T) {
 	var works []string
-	rows := row.FindAllStringSubmatch(read(t, "README.md"), -1)
-	for _, m := range rows {
+	for _, m := range row.FindAllStringSubmatch(read(t, "README.md"), -1) {
 		if m[2] == "works" {
 			works = append(works, m[1])
 		}
-	}
-	if len(rows) != 14 {
-		t.Errorf("README.md: got %d rows in the table of tools, want 14", len(rows))
 	}
 
 	server, err := mcp.New(mcp.Config{Gate: new(policies.Policy)})

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"belljar.dev/mcp"
@@ -9,7 +10,10 @@ import (
 	"belljar.dev/policies/cond"
 )
 
-// A policy's conditions know the arguments that the tools take: an argument
+// A policy knows the tools of this server, and no others: of their names it offers
+// one for a name that is misspelt.
+//
+// Its conditions know the arguments that the tools take: an argument
 // that is missing there cannot be spoken about, and one too many never comes.
 func TestConditionsKnowArguments(t *testing.T) {
 	s, err := mcp.New(mcp.Config{Gate: policies.Default()})
@@ -17,6 +21,16 @@ func TestConditionsKnowArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	Add(s, Backends{})
+	var names []string
+	for _, info := range s.Tools() {
+		names = append(names, info.Name)
+	}
+	known := policies.KnownTools()
+	slices.Sort(known)
+	slices.Sort(names)
+	if !slices.Equal(names, known) {
+		t.Errorf("toolTable of policies/args.go has the tools %q, and the server %q", known, names)
+	}
 	for _, info := range s.Tools() {
 		var schema struct {
 			Properties map[string]struct {
@@ -29,7 +43,7 @@ func TestConditionsKnowArguments(t *testing.T) {
 		}
 		known, ok := policies.ToolArgs(info.Name)
 		if !ok {
-			t.Errorf("%s: its arguments do not stand in toolArgs of policies/args.go", info.Name)
+			t.Errorf("%s: its arguments do not stand in toolTable of policies/args.go", info.Name)
 			continue
 		}
 		types := map[string]cond.Type{"string": cond.Text, "integer": cond.Int, "boolean": cond.Bool, "array": cond.Texts}
@@ -39,12 +53,12 @@ func TestConditionsKnowArguments(t *testing.T) {
 				want = cond.Named // names and values, which conditions see as a map
 			}
 			if got, ok := known[name]; !ok || got != want {
-				t.Errorf("%s: argument %s, of type %q, does not stand in toolArgs of policies/args.go or has another type there", info.Name, name, p.Type)
+				t.Errorf("%s: argument %s, of type %q, does not stand in toolTable of policies/args.go or has another type there", info.Name, name, p.Type)
 			}
 		}
 		for name := range known {
 			if _, ok := schema.Properties[name]; !ok {
-				t.Errorf("%s: toolArgs of policies/args.go has %s, which the tool does not take", info.Name, name)
+				t.Errorf("%s: toolTable of policies/args.go has %s, which the tool does not take", info.Name, name)
 			}
 		}
 	}
