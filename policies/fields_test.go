@@ -48,8 +48,8 @@ func sameNames(t *testing.T, what string, cases, names []string) {
 	}
 }
 
-// number is a field of Limits as a number.
-func number(f reflect.Value) float64 {
+// asNumber is a field of Limits as a number.
+func asNumber(f reflect.Value) float64 {
 	if f.CanFloat() {
 		return f.Float()
 	}
@@ -252,7 +252,7 @@ func TestEveryLimitHasAKey(t *testing.T) {
 		value, three := "3", 3.0
 		want := defaultLimits()
 		f := field(&want, name)
-		if number(f) <= 0 {
+		if asNumber(f) <= 0 {
 			t.Errorf("%s has no default above zero", name)
 		}
 		if f.Type() == reflect.TypeFor[time.Duration]() {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 )
 
 // Access says what a box may do with its workspace. The zero value is none.
@@ -73,23 +72,6 @@ type Protect struct {
 
 func (p Protect) equal(other Protect) bool {
 	return p.Off == other.Off && slices.Equal(p.Also, other.Also)
-}
-
-// Limits bound one box and the commands in it. Every field must be above
-// zero: a zero limit is refused where it is used, never read as "unlimited".
-type Limits struct {
-	Memory     int64         // bytes, of the whole box without its /tmp
-	Pids       int64         // processes and threads of the whole box
-	CPU        float64       // CPUs' worth of time, of the whole box
-	Tmp        int64         // bytes of all that the box stores outside its workspace (/tmp, /dev/shm, home)
-	TmpFiles   int64         // inodes of the same
-	OpenFiles  int64         // file descriptors of one process
-	FileSize   int64         // bytes of the largest file a process may write
-	IO         int64         // bytes a second, read and written each, on the workspace's device
-	Wall       time.Duration // longest life of a foreground command
-	Background time.Duration // longest life of a background job
-	Jobs       int           // background jobs running at once in one session
-	Output     int64         // bytes kept of one command's output
 }
 
 // Totals bound all boxes of one tenant together, above the Limits of each.
@@ -237,15 +219,11 @@ func (g Grant) Require() []Limit { return slices.Clone(g.require) }
 // only the other may. Whether TLS is opened must be the same, since a box gets
 // the authority it trusts when it is made.
 func (g Grant) Covers(other Grant) bool {
-	a, b := g.limits, other.limits
 	return !g.IsZero() && !other.IsZero() &&
 		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
 		g.image == other.image && slices.Equal(g.mounts, other.mounts) && g.sameNetwork(other) &&
 		g.storage == other.storage && g.browserBox == other.browserBox && g.nests == other.nests && g.sameExec(other) && g.protect.equal(other.protect) &&
-		maps.Equal(g.env, other.env) &&
-		b.Memory <= a.Memory && b.Pids <= a.Pids && b.CPU <= a.CPU &&
-		b.Tmp <= a.Tmp && b.TmpFiles <= a.TmpFiles && b.OpenFiles <= a.OpenFiles &&
-		b.FileSize <= a.FileSize && b.IO <= a.IO
+		maps.Equal(g.env, other.env) && other.limits.within(g.limits)
 }
 
 // sameExec is the part of Covers that is about what commands start: a box is

@@ -161,23 +161,6 @@ func (c clip) and(o clip) clip {
 	return clip{readOnly: c.readOnly || o.readOnly, offline: c.offline || o.offline, limits: c.limits.least(o.limits)}
 }
 
-// least is the smaller of each limit; zero stands for none.
-func (l Limits) least(o Limits) Limits {
-	return Limits{
-		Memory: least(l.Memory, o.Memory), Pids: least(l.Pids, o.Pids), CPU: least(l.CPU, o.CPU),
-		Tmp: least(l.Tmp, o.Tmp), TmpFiles: least(l.TmpFiles, o.TmpFiles), OpenFiles: least(l.OpenFiles, o.OpenFiles),
-		FileSize: least(l.FileSize, o.FileSize), IO: least(l.IO, o.IO), Wall: least(l.Wall, o.Wall),
-		Background: least(l.Background, o.Background), Jobs: least(l.Jobs, o.Jobs), Output: least(l.Output, o.Output),
-	}
-}
-
-func least[T ~int | ~int64 | ~float64](a, b T) T {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
 // layer reads the text of a layer. Its tests are run on upper with the layer
 // below it, as calls of a tenant.
 func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName string) *Layer {

@@ -14,33 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The limits of a profile that does not name them.
-const (
-	DefaultMemory     = 2 << 30          // bytes
-	DefaultPids       = 512              // processes and threads
-	DefaultCPU        = 2.0              // CPUs' worth of time
-	DefaultTmp        = 1 << 30          // bytes
-	DefaultTmpFiles   = 200_000          // inodes
-	DefaultOpenFiles  = 4096             // file descriptors
-	DefaultFileSize   = 1 << 30          // bytes
-	DefaultIO         = 1 << 30          // bytes a second
-	DefaultWall       = 10 * time.Minute // of a foreground command
-	DefaultBackground = 2 * time.Hour    // of a background job
-	DefaultJobs       = 8                // at once in one session
-	DefaultOutput     = 64 << 20         // bytes kept of one command
-)
-
-// defaultLimits are the limits of a profile that names none.
-func defaultLimits() Limits {
-	return Limits{
-		Memory: DefaultMemory, Pids: DefaultPids, CPU: DefaultCPU,
-		Tmp: DefaultTmp, TmpFiles: DefaultTmpFiles, OpenFiles: DefaultOpenFiles,
-		FileSize: DefaultFileSize, IO: DefaultIO,
-		Wall: DefaultWall, Background: DefaultBackground,
-		Jobs: DefaultJobs, Output: DefaultOutput,
-	}
-}
-
 // Bounds of a profile.
 const (
 	maxProfiles = 1000
@@ -49,31 +22,6 @@ const (
 	maxEnv      = 256
 	maxEnvBytes = 64 << 10 // execve counts the environment against its argument space
 )
-
-// bound is how a limit is written and the range it may have. The upper ends
-// are those of the kernel where it has one (pid_max, nr_open) and otherwise
-// far above what a profile means, so that a slip of the pen is caught.
-type bound struct {
-	key  string
-	most int64
-	size bool // bytes, which may have a unit
-	set  func(*Limits, int64)
-}
-
-// counts are the limits that are whole numbers.
-func counts() []bound {
-	return []bound{
-		{"memory", 1 << 50, true, func(l *Limits, v int64) { l.Memory = v }},
-		{"pids", 4 << 20, false, func(l *Limits, v int64) { l.Pids = v }},
-		{"tmp", 1 << 50, true, func(l *Limits, v int64) { l.Tmp = v }},
-		{"tmp_files", 1 << 32, false, func(l *Limits, v int64) { l.TmpFiles = v }},
-		{"open_files", 1 << 20, false, func(l *Limits, v int64) { l.OpenFiles = v }},
-		{"file_size", 1 << 50, true, func(l *Limits, v int64) { l.FileSize = v }},
-		{"io", 1 << 50, true, func(l *Limits, v int64) { l.IO = v }},
-		{"jobs", 1024, false, func(l *Limits, v int64) { l.Jobs = int(v) }},
-		{"output", 1 << 30, true, func(l *Limits, v int64) { l.Output = v }},
-	}
-}
 
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
@@ -254,33 +202,6 @@ func mount(s string) (Mount, error) {
 		return Mount{}, fmt.Errorf("%s belongs to the box itself", target)
 	}
 	return Mount{Source: source, Target: target}, nil
-}
-
-// limits reads the bounds of a box over the defaults in l.
-func (d *decoder) limits(n *yaml.Node, l *Limits) {
-	o, ok := d.mapping(n, "limits", limitsShape)
-	if !ok {
-		return
-	}
-	for _, b := range counts() {
-		if v := o.get(b.key); v != nil {
-			if value, ok := d.count(v, b.key, b.most, b.size); ok {
-				b.set(l, value)
-			}
-		}
-	}
-	if v := o.get("cpu"); v != nil {
-		if value, ok := d.cpus(v); ok {
-			l.CPU = value
-		}
-	}
-	for key, to := range map[string]*time.Duration{"wall": &l.Wall, "background": &l.Background} {
-		if v := o.get(key); v != nil {
-			if value, ok := d.duration(v, key); ok {
-				*to = value
-			}
-		}
-	}
 }
 
 var units = map[string]int64{

@@ -40,24 +40,6 @@ var filesShape = &shape{
 	},
 }
 
-var limitsShape = &shape{
-	name: "limits", doc: "What a box may use.",
-	keys: []key{
-		{"memory", aSize(1<<50, "2GiB"), "Of the box, without its /tmp. Without it: 2GiB.", false},
-		{"pids", aCount(4 << 20), "Processes and threads of the box. Without it: 512.", false},
-		{"cpu", aNumber(leastCPU, mostCPU), "CPUs' worth of time of the box. Without it: 2.", false},
-		{"tmp", aSize(1<<50, "1GiB"), "Of the box's /tmp and its other storage outside the workspace. Without it: 1GiB.", false},
-		{"tmp_files", aCount(1 << 32), "Files in the same. Without it: 200000.", false},
-		{"open_files", aCount(1 << 20), "Of each process. Without it: 4096.", false},
-		{"file_size", aSize(1<<50, "1GiB"), "The largest file that a process may write. Without it: 1GiB.", false},
-		{"io", aSize(1<<50, "1GiB"), "Bytes a second, read and written each, on the workspace's device. Without it: 1GiB.", false},
-		{"wall", aTime("10m"), "The longest life of a foreground command. Without it: 10m.", false},
-		{"background", aTime("2h"), "The longest life of a background job. Without it: 2h.", false},
-		{"jobs", aCount(1024), "Background jobs of a session at once. Without it: 8.", false},
-		{"output", aSize(1<<30, "64MiB"), "What is kept of each command's output. Without it: 64MiB.", false},
-	},
-}
-
 var readShape = &shape{
 	name: "read", doc: "How pages are read.",
 	keys: []key{

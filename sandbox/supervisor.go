@@ -227,15 +227,8 @@ func (s *Supervisor) admit(g policies.Grant) error {
 	if g.IsZero() {
 		return &Refusal{Message: "the call has no grant; ask the operator for a policy that allows it"}
 	}
-	l := g.Limits()
-	for name, value := range map[string]int64{
-		"memory": l.Memory, "pids": l.Pids, "tmp": l.Tmp, "tmp_files": l.TmpFiles, "open_files": l.OpenFiles,
-		"cpu": int64(l.CPU * 1000), "wall": int64(l.Wall), "background": int64(l.Background), "jobs": int64(l.Jobs), "output": l.Output,
-		"io": l.IO, "file_size": l.FileSize,
-	} {
-		if value <= 0 {
-			return &Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
-		}
+	if name := g.Limits().Unset(); name != "" {
+		return &Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
 	}
 	if g.Exec() == policies.ExecEnforce {
 		if err := execSupport().err; err != nil {
