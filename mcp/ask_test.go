@@ -180,3 +180,53 @@ func TestThePolicyChangesWhileAPersonThinks(t *testing.T) {
 		})
 	}
 }
+
+// A yes to a question of one policy is none to that of another, which may show
+// something else: the person is asked again.
+func TestAYesHoldsForThePolicyThatAsked(t *testing.T) {
+	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}
+	gate := &judged{d: ask}
+	p := &person{
+		ways: []string{"command line"}, asked: mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending},
+		waited: mcp.Approval{ID: "ap-1", State: mcp.ApprovalApproved}, used: []bool{true},
+	}
+	p.on = func() {
+		if len(p.waits) > 1 {
+			p.waited.State, p.waited.By = mcp.ApprovalDeclined, "me"
+		}
+		again := ask
+		again.Policy = "2"
+		gate.set(again)
+	}
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p })
+	session, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	res, err := ty.Call(t.Context(), session, "echo", []byte(`{"text":"hello"}`))
+	if err != nil || !strings.Contains(res.Content[0].Text, "was declined") || len(p.used) != 1 {
+		t.Errorf("answered %+v, %v, with %d of 1 approvals left; want the second question's no", res, err, len(p.used))
+	}
+}
+
+// A call that is over its rate does not use up the approval that it has.
+func TestACallOverItsRateUsesNoApproval(t *testing.T) {
+	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Limits: []policies.RateLimit{{Rule: "publish", Calls: 1, Per: time.Hour}}}}
+	p := &person{ways: []string{"command line"}, asked: mcp.Approval{ID: "ap-1", State: mcp.ApprovalApproved}, used: []bool{true, true}}
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p })
+	session, err := ty.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for i, want := range []string{"hello", "are used up"} {
+		res, err := ty.Call(t.Context(), session, "echo", []byte(`{"text":"hello"}`))
+		if err != nil || !strings.Contains(res.Content[0].Text, want) {
+			t.Errorf("call %d: answered %+v, %v, want it to contain %q", i+1, res, err, want)
+		}
+		if len(p.used) != 1 {
+			t.Errorf("call %d: %d of 2 approvals are left, want 1", i+1, len(p.used))
+		}
+	}
+}

@@ -148,3 +148,28 @@ rules:
 		}
 	}
 }
+
+// Where a result is to be cleaned, what a tool says of its progress is left out:
+// a text could come in two pieces, each of which has nothing to be taken out.
+func TestRedactKeepsProgressQuiet(t *testing.T) {
+	for _, obliged := range []string{"", ", obligations: {redact: [emails]}"} {
+		p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {offline: {}}\nrules: [{id: all, match: {tool: \"*\"}, decision: allow"+obliged+"}]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newToy(t, func(cfg *mcp.Config) {
+			cfg.Gate, cfg.Redact = p, func(text string, _ []policies.Redaction) string { return text }
+		}).connect(t)
+		c.greet(revLegacy)
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"steps","arguments":{},"_meta":{"progressToken":"tok"}}}`)
+		said := 0
+		a := c.next()
+		for a.Method == "notifications/progress" {
+			said += strings.Count(a.raw, "step ")
+			a = c.next()
+		}
+		if want := map[string]int{"": 3}[obliged]; said != want || !strings.Contains(a.raw, `"text":"done"`) {
+			t.Errorf("with %q: %d steps are told, want %d, and the answer is %s", obliged, said, want, a.raw)
+		}
+	}
+}

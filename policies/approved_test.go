@@ -110,3 +110,22 @@ func TestWhereThePartStands(t *testing.T) {
 		t.Errorf("words that are not known are given as %q", d.PartArgv)
 	}
 }
+
+// An approval lasts for equal calls only where an equal text is an equal thing:
+// not where a variable decides what runs.
+func TestNoLastingApprovalOfWhatMayDiffer(t *testing.T) {
+	p := parse(t, "version: 1\ndefaults: {decision: ask}\nprofiles: {a: {}}\n")
+	for command, lasts := range map[string]bool{
+		"git push origin main":               true,
+		"git push origin $BRANCH":            false,
+		"git push origin $(cat branch)":      false,
+		"$TOOL push origin main":             false,
+		"PATH=/tmp git push origin main":     false,
+		"GIT_SSH=./ssh git push origin main": false,
+	} {
+		d := p.Decide(bash(command))
+		if got := d.Remember != (policies.Remember{}); d.Verdict != policies.Ask || got != lasts {
+			t.Errorf("%s: got %v, which may be remembered %v, want ask, %v", command, d.Verdict, got, lasts)
+		}
+	}
+}

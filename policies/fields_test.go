@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -269,4 +270,66 @@ func TestEveryLimitHasAKey(t *testing.T) {
 		}
 	}
 	sameNames(t, "the keys of limits", limitsShape.names(), keys)
+}
+
+// A grant can give the workspace to a call as it has it or with less, never more.
+func TestNarrowNeverWidens(t *testing.T) {
+	for from := AccessNone; from <= AccessWrite; from++ {
+		for to := AccessNone; to <= AccessWrite; to++ {
+			g := covered()
+			g.access = from
+			got, err := g.Narrow(to)
+			if (err == nil) != (to <= from) || err == nil && got.access != to || err != nil && !got.IsZero() {
+				t.Errorf("from %v to %v: got %v, %v", from, to, got.access, err)
+			}
+		}
+	}
+}
+
+// Whatever a method of a grant returns can be changed without a change to the
+// grant. What Egress returns is shared, as it says.
+func TestGrantsGiveCopies(t *testing.T) {
+	g := covered()
+	g.require = []Limit{LimitIO}
+	v, changed := reflect.ValueOf(g), 0
+	for m := range reflect.TypeFor[Grant]().Methods() {
+		f := v.MethodByName(m.Name)
+		if m.Type.NumIn() != 1 || m.Type.NumOut() != 1 || !m.IsExported() {
+			continue // it returns something that was asked for
+		}
+		before := fmt.Sprintf("%+v", f.Call(nil)[0])
+		if spoil(f.Call(nil)[0]) {
+			changed++
+		}
+		if after := fmt.Sprintf("%+v", f.Call(nil)[0]); after != before {
+			t.Errorf("%s: a caller has changed the grant from %s to %s", m.Name, before, after)
+		}
+	}
+	if changed < 5 { // mounts, publish, protect, env, require
+		t.Errorf("%d methods return what can be changed", changed)
+	}
+}
+
+// spoil changes what a value shares with others, and reports whether there is
+// such a thing.
+func spoil(v reflect.Value) (changed bool) {
+	switch v.Kind() { //nolint:exhaustive // nothing else is shared
+	case reflect.Slice:
+		for i := range v.Len() {
+			v.Index(i).SetZero()
+			changed = true
+		}
+	case reflect.Map:
+		for _, k := range v.MapKeys() {
+			v.SetMapIndex(k, reflect.Value{})
+			changed = true
+		}
+	case reflect.Struct:
+		for _, f := range v.Fields() {
+			if f.CanInterface() {
+				changed = spoil(f) || changed
+			}
+		}
+	}
+	return changed
 }
