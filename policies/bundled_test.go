@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,5 +31,17 @@ func TestBundled(t *testing.T) {
 	}
 	if p, err := policies.OpenBundled("../default"); err == nil || p != nil {
 		t.Errorf("a path opens %v", p)
+	}
+}
+
+// Each bundled policy says something about each tool of this server: a tool that
+// is added is let through or refused because somebody decided so.
+func TestBundledPoliciesNameEveryTool(t *testing.T) {
+	for _, name := range policies.Bundled() {
+		for _, tool := range policies.KnownTools() {
+			if !regexp.MustCompile(`(?m)^[^#\n]*\b` + tool + `\b`).MatchString(policies.BundledText(name)) {
+				t.Errorf("%s names %s in no rule", name, tool)
+			}
+		}
 	}
 }

@@ -272,6 +272,22 @@ func TestEveryLimitHasAKey(t *testing.T) {
 	sameNames(t, "the keys of limits", limitsShape.names(), keys)
 }
 
+// A limit that is zero or below is unset, each of them.
+func TestEveryLimitCanBeUnset(t *testing.T) {
+	for _, name := range fieldNames(Limits{}) {
+		for _, value := range []float64{0, -1} {
+			l := limitsOf(1)
+			setNumber(field(&l, name), value)
+			if got := l.Unset(); got != keyOf(name) {
+				t.Errorf("%s of %v: got %q as unset", name, value, got)
+			}
+		}
+	}
+	if got := limitsOf(1).Unset(); got != "" {
+		t.Errorf("with every limit: got %q as unset", got)
+	}
+}
+
 // A grant can give the workspace to a call as it has it or with less, never more.
 func TestNarrowNeverWidens(t *testing.T) {
 	for from := AccessNone; from <= AccessWrite; from++ {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -321,6 +322,33 @@ func TestEverythingHasEveryKey(t *testing.T) {
 		for key := range s.Properties {
 			if !seen[&s][key] {
 				t.Errorf("no text has the key %s", key)
+			}
+		}
+	}
+}
+
+// Every key has its word in the documentation of policies, or of what it is about.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	var docs strings.Builder
+	for _, name := range []string{"policy", "audit"} {
+		text, err := os.ReadFile("../docs/" + name + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs.Write(text)
+	}
+	for _, text := range [][]byte{policies.Schema(), policies.LayerSchema()} {
+		var s jsonschema.Schema
+		if err := json.Unmarshal(text, &s); err != nil {
+			t.Fatal(err)
+		}
+		s.Defs["the top"] = &jsonschema.Schema{Properties: s.Properties}
+		for name, shape := range s.Defs {
+			for key := range shape.Properties {
+				// The hints are those of the protocol, which it documents.
+				if name != "annotations" && !regexp.MustCompile(`\b`+key+`\b`).MatchString(docs.String()) {
+					t.Errorf("docs/policy.md does not name the key %s of %s", key, name)
+				}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,6 +207,7 @@ func TestBadInput(t *testing.T) {
 		fmt.Fprintf(&b, "> %s %.120s%s\n%s\n\n", tool, args, mark, callIDs.ReplaceAllString(words(r), "c-XXXXXXXX"))
 	}
 	long := strings.Repeat("x", 3000)
+	untried := policies.KnownTools()
 	for _, tool := range []struct {
 		name string
 		args []string
@@ -225,9 +227,13 @@ func TestBadInput(t *testing.T) {
 		{"TaskManager", []string{`{}`, `{"action":"finish"}`, `{"action":"create"}`, `{"action":"create","text":"` + long + `"}`, `{"action":"add","text":""}`, `{"action":"add","text":"x","task_id":9}`, `{"action":"complete","step_id":9}`, `{"action":"complete","task_id":0}`, `{"action":"complete","status":"done"}`, `{"action":"switch"}`, `{"action":"switch","task_id":9}`, `{"action":"list","task":1}`}},
 		{"WebSearch", []string{`{}`, `{"query":""}`, `{"query":"x","max_results":51}`, `{"query":"x","engines":["gogle"]}`, `{"query":"x","category":"images"}`, `{"query":"x","time_range":"decade"}`, `{"query":"x","allowed_domains":["a b"]}`, `{"query":"x","page":11}`, `{"query":"x","limit":5}`, `{"query":"x"}`}},
 	} {
+		untried = slices.DeleteFunc(untried, func(name string) bool { return name == tool.name })
 		for _, args := range tool.args {
 			say(w.own, w.first, tool.name, args)
 		}
+	}
+	if len(untried) > 0 {
+		t.Errorf("no bad input is tried of %q", untried)
 	}
 	b.WriteString("--- ids of another session ---\n\n")
 	say(w.own, w.second, "ReadBgOutput", `{"task_id":1}`)
