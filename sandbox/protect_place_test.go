@@ -31,3 +31,19 @@ func TestPlaceIsInTheWorkspace(t *testing.T) {
 		}
 	}
 }
+
+// An address that names a program to run, or begins as an option does, is no
+// harmless one, whatever key has it.
+func TestHarmlessAddresses(t *testing.T) {
+	for value, want := range map[string]bool{
+		"https://git.example/a.git": true, "git@git.example:a.git": true, "../a": true,
+		"ext::sh -c id": false, "fd::17": false, "-oProxyCommand=id": false, "--upload-pack=id": false,
+	} {
+		for _, key := range []string{"url", "pushurl"} {
+			s := &gitSetting{section: "remote", sub: "origin", hasSub: true, key: key, value: value}
+			if got := harmless(s, repoKeys); got != want {
+				t.Errorf("remote.origin.%s = %s: harmless: got %v, want %v", key, value, got, want)
+			}
+		}
+	}
+}

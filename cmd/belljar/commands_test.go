@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each command says what it does in a line, stands in the documentation, and is
+// called by a test script.
+func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
+	text := func(patterns ...string) string {
+		var all strings.Builder
+		for _, p := range patterns {
+			files, err := filepath.Glob(p)
+			if err != nil || len(files) == 0 {
+				t.Fatal(p, err)
+			}
+			for _, file := range files {
+				b, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.Write(b)
+			}
+		}
+		return all.String()
+	}
+	docs, scripts := text("../../README.md", "../../docs/*.md"), text("testdata/*.txtar", "*_test.go")
+	for _, c := range commands().Commands() {
+		if c.Hidden {
+			continue
+		}
+		called := regexp.MustCompile(`\bbelljar ` + c.Name() + `\b`)
+		inGo := regexp.MustCompile(`"` + c.Name() + `"`)
+		switch {
+		case c.Short == "":
+			t.Errorf("%s: has no line that says what it does", c.Name())
+		case !called.MatchString(docs):
+			t.Errorf("%s: neither README.md nor docs name it", c.Name())
+		case !called.MatchString(scripts) && !inGo.MatchString(scripts):
+			t.Errorf("%s: no script in testdata and no test calls it", c.Name())
+		}
+	}
+}
