@@ -65,8 +65,8 @@ var limitTable = []limit{
 type scope bool
 
 const (
-	ofBox     scope = true  // a wall that is there before a call: a box with less does not serve it
-	ofCommand scope = false // is given with each command, whatever the box has
+	ofBox     scope = true  // made with the box: a box with less does not serve the call
+	ofCommand scope = false // given with each command, whatever the box has
 )
 
 // limit is a row of limitTable.
@@ -85,7 +85,7 @@ type limit struct {
 // number is what a limit is counted in.
 type number interface{ ~int | ~int64 | ~float64 }
 
-// limitOf makes a row of which at is the field.
+// limitOf makes a row; at returns the field.
 func limitOf[T number](key string, of scope, usual T, at func(*Limits) *T, is *form, doc, shown string, read func(*decoder, *yaml.Node) (T, bool)) limit {
 	return limit{
 		key: key, of: of, form: is, doc: doc + " Without it: " + shown + ".",
@@ -130,7 +130,7 @@ func lasting(key string, of scope, usual time.Duration, at func(*Limits) *time.D
 	})
 }
 
-// shownSize is a size in the largest unit of which it is a whole number.
+// shownSize writes a size in the largest unit that divides it.
 func shownSize(n int64) string {
 	unit, times := "", int64(1)
 	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -178,8 +178,8 @@ var limitsShape = func() *shape {
 	return s
 }()
 
-// Unset is the key of a limit that is not above zero, or empty. A box is opened
-// for limits of which each is.
+// Unset returns the key of a limit that is not above zero, or nothing. No box is
+// opened where a limit is unset.
 func (l Limits) Unset() string {
 	for _, one := range limitTable {
 		if one.unset(l) {
