@@ -59,7 +59,11 @@ func sleeps(t *testing.T, file string, text any) []string {
 			case *ast.SelectStmt:
 				// With another case beside it the wait ends early; alone it does not.
 				for _, c := range n.Body.List {
-					ast.Inspect(c.(*ast.CommClause).Comm, func(below ast.Node) bool {
+					clause, ok := c.(*ast.CommClause)
+					if !ok || clause.Comm == nil { // a default
+						continue
+					}
+					ast.Inspect(clause.Comm, func(below ast.Node) bool {
 						inSelect[below] = len(n.Body.List) > 1
 						return below != nil
 					})
