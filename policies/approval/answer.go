@@ -12,9 +12,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// Answer writes down what a person says. The first answer holds: the same one
-// again changes nothing and is no error, another one is ErrAnswered. When it
-// returns, the answer is on the disk.
+// Answer stores the answer of a person. The first answer holds: the same answer
+// again changes nothing and is not an error; a different one returns ErrAnswered.
+// When Answer returns, the answer is on the disk.
 func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Approval, err error) {
 	r.By, r.Via, r.Note = Plain(r.By, maxWho), Plain(r.Via, maxWho), Plain(r.Note, maxNote)
 	now := d.cfg.Now()
@@ -147,8 +147,8 @@ func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 	return len(used) == 1, nil
 }
 
-// Revoke takes a yes back. Calls that it let run go on. One that is taken back
-// already is no error.
+// Revoke takes a yes back. Calls that it let run go on. To revoke it again is not
+// an error.
 func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err error) {
 	var done []Approval
 	err = d.tables.Write(ctx, func(tx *sql.Tx) error {

@@ -35,10 +35,10 @@ const (
 const (
 	maxPending  = 32                 // questions of one tenant that wait
 	maxKept     = 10_000             // approvals of a desk, ended ones included
-	keepEnded   = 7 * 24 * time.Hour // for whoever looks back
+	keepEnded   = 7 * 24 * time.Hour // so that people can look back
 	maxListed   = 200                // of one list
 	maxSession  = 24 * time.Hour     // longest life of a yes for a session
-	maxWho      = 200                // characters of who answered, and of which way
+	maxWho      = 200                // characters of the name of a person, and of the way of the answer
 	maxNote     = 500                // characters of what they said
 	maxArgument = 1 << 20            // bytes of arguments
 )
@@ -103,7 +103,7 @@ func (a Approval) Waited(now time.Time) time.Duration {
 // Request is a call about which a person is to be asked.
 type Request struct {
 	CallID    string
-	Principal string // who makes the call, as far as that is known
+	Principal string // the caller, as far as that is known
 	Facts     policies.Facts
 	Decision  policies.Decision // to ask
 	// Commands are patterns of commands that a yes to a plan is good for as well,

@@ -13,8 +13,8 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// bound is what an answer holds for. Its JSON is hashed, so whatever stands in
-// it makes another question where it differs.
+// bound is what an answer holds for. Its JSON is hashed: a call that differs in
+// any of these fields is another question.
 type bound struct {
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`

@@ -16,12 +16,13 @@ import (
 // Config says how a Desk is made.
 type Config struct {
 	Store *state.Store // required; approvals last as long as it does
-	Place string       // where calls have their effect, as the workspace: a yes holds in no other
+	Place string       // where calls have their effect, for example the workspace: a yes holds in no other
 	// Policy is the hash of the policy that holds now; nil where it never
 	// changes. A question that another one has asked takes no answer.
 	Policy func() string
-	// Event is told of what happened, in order for each approval, by many
-	// goroutines; nil for nobody. What another process did is told there.
+	// Event is called for each event, in order for each approval, by many
+	// goroutines; it may be nil. An event of another process is reported by the
+	// Desk of that process.
 	Event func(Event)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -188,7 +189,7 @@ func (d *Desk) expire(ctx context.Context, a Approval) (Approval, error) {
 	return a, nil
 }
 
-// ended tells of what came to its end by itself.
+// ended reports approvals whose time ran out.
 func (d *Desk) ended(all []Approval) {
 	for _, a := range all {
 		d.wake(a.ID)

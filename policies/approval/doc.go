@@ -6,7 +6,7 @@
 // whose call it is, and to the policy that asked: a call that differs in any of
 // these is another question.
 //
-// A yes is good for one call, unless whoever gave it said more and the policy
-// lets them: then for calls that look the same, in a session or for some hours.
-// What has no answer in time was answered no.
+// A yes is good for one call. If the person said more and the policy allows it,
+// the yes is good for calls that look the same, in a session or for some hours.
+// If nobody answers in time, the answer is no.
 package approval

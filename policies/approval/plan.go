@@ -15,11 +15,11 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// A plan names the commands that it will run, as patterns of the policy. A yes
-// to the plan is then one to the questions about those commands, too: in the
-// session that planned, under the policy that asked, for a day at most, and only
-// where the rule that asks lets a yes hold for a session. It never lets run what
-// the policy denies.
+// A plan names the commands that it will run by patterns like those of the
+// policy. A yes to the plan also answers the questions about those commands: in
+// the session that planned, under the policy that asked, for a day at most, and
+// only where the rule that asks lets a yes hold for a session. It never allows
+// what the policy denies.
 
 // maxCommands bounds the patterns of one plan.
 const maxCommands = 20
