@@ -49,8 +49,8 @@ func (r *reader) inQuotes(parts []syntax.WordPart) {
 	}
 }
 
-// singleQuotes reports whether single quotes stand in a node, but for those in
-// commands.
+// singleQuotes reports whether a node contains single quotes outside the
+// substitutions of commands.
 func singleQuotes(n syntax.Node) bool {
 	found := false
 	syntax.Walk(n, func(n syntax.Node) bool {

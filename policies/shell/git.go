@@ -11,9 +11,8 @@ var gitOptions = grammar{
 	valued: fields("git-dir work-tree namespace config-env super-prefix attr-source list-cmds"),
 }
 
-// git finds the subcommand behind the options that stand in front of it, so
-// that "git push" is found in "git -C /x push", and looks for the settings that
-// are commands.
+// git finds the subcommand behind git's own options: it finds "git push" in
+// "git -C /x push". It also looks for the settings that are commands.
 func git(r *reader, i int, words []Word, at place) {
 	c := &r.out.Commands[i]
 	_, via := r.via1(i, words)
@@ -36,7 +35,7 @@ func git(r *reader, i int, words []Word, at place) {
 	case len(rest) == 0:
 		return
 	case rest[0].Certainty == Any && !rest[0].Glob || rest[0].Certainty == One:
-		return // git with unknown words, as listed
+		return // the subcommand is not known: the command is listed as it is
 	}
 	gitText(r, i, rest, via, at)
 	if len(options) == 0 {

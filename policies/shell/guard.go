@@ -13,7 +13,7 @@ const (
 	MaxDepth    = 64       // substitutions, brackets and quotes in each other
 	MaxCommands = 1000
 
-	maxNested = 4 * MaxText // bytes of texts in texts, as those of bash -c, together
+	maxNested = 4 * MaxText // bytes of all nested texts together, for example those of bash -c
 	maxWords  = 1024        // that braces may make of one word
 	maxMade   = 4 * MaxText // bytes that braces may make of one script
 )

@@ -6,7 +6,7 @@ import (
 )
 
 // grammar is how a program reads the options in front of its operands. It stops
-// at the first word that is none, as all programs do that start others.
+// at the first word that is not an option, like all programs that start others.
 type grammar struct {
 	flags    string   // short options without a value
 	values   string   // short options with one: the rest of the word, or the next

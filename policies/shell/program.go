@@ -302,8 +302,8 @@ func find(r *reader, i int, words []Word, at place) {
 		default:
 			continue
 		}
-		// The word may be the operand of another one (-name -exec), and the next
-		// -exec stand in what is taken for the command here: each is read.
+		// This -exec may be the operand of another option (-name -exec), and then
+		// the words up to its end may contain the real -exec: each one is read.
 		from, to := k+1, k+1
 		for ; to < len(words) && words[to] != (Word{Text: ";"}) && (words[to] != (Word{Text: "+"}) || words[to-1].Text != "{}"); to++ {
 			if words[to].Certainty == Any {
@@ -357,7 +357,7 @@ func watch(r *reader, i int, words []Word, at place) {
 	}
 }
 
-// join joins words by blanks, as eval does.
+// join joins words by blanks, like eval.
 func join(words []Word) Word {
 	texts := make([]string, len(words))
 	w := Word{}

@@ -6,9 +6,9 @@ import (
 )
 
 // Runs reports whether a program is known to run others, or text that it is
-// given: shells, interpreters, wrappers and the like. What such a program does
-// is not said by its name and words, so a yes to it is no yes to the next call
-// that looks alike.
+// given: shells, interpreters, wrappers and the like. The name and the words of
+// such a program do not say what it does, so a yes to one call is not a yes to
+// the next call that looks alike.
 func Runs(program string) bool {
 	name := path.Base(program)
 	if program == "" {

@@ -8,10 +8,10 @@ type Script struct {
 	Functions []string  // names of the functions that it declares
 	Aliases   []string  // names of the aliases that it declares
 
-	// Sets are the variables that the script sets for all that follows, as
-	// "PATH=..." on a line of its own or export do. A name that is only known
-	// when the script runs is "". Names of small letters that only the shell
-	// itself can see, as those of loops mostly are, are left out.
+	// Sets are the variables that the script sets for all that follows, for
+	// example by "PATH=..." on a line of its own or by export. A name that is only
+	// known when the script runs is "". Names of small letters that only the shell
+	// itself can see, such as most names of loops, are left out.
 	Sets []string
 
 	// Sways are those of Sets that have the effect of that name.
@@ -60,8 +60,8 @@ type Command struct {
 	Redirects []Redirect
 	Via       []string // programs that start it, the outermost first
 
-	// Wrapper says that the command does nothing but start the commands that
-	// follow it and name it in their Via, as timeout and bash -c do.
+	// Wrapper says that the command, for example timeout or bash -c, does nothing
+	// but start the commands that follow it and name it in their Via.
 	Wrapper bool
 
 	// Opaque is why the command may run others that are not listed, or "".
@@ -98,9 +98,9 @@ type Assign struct {
 }
 
 // Redirect is a file that is opened for a command. Copies of descriptors and
-// here-documents are none.
+// here-documents do not count.
 type Redirect struct {
-	Op     string // as ">", "<>" or "&>>"
+	Op     string // for example ">", "<>" or "&>>"
 	Target Word
 	Read   bool
 	Write  bool
@@ -111,20 +111,20 @@ type Kind int
 
 // The kinds of Error.
 const (
-	Syntax  Kind = iota + 1 // it is no bash, or not the bash that is understood here
+	Syntax  Kind = iota + 1 // not bash, or not the part of bash that this package understands
 	TooLong                 // more than MaxText bytes
 	TooDeep                 // nested more than MaxDepth levels
 	TooMany                 // more than MaxCommands commands, or too much text in texts
 	Foreign                 // it holds a character that bash and this package read differently
 )
 
-// Error is why a text could not be read to its end. Any commands may stand in
-// the rest of it.
+// Error is why a text could not be read to its end. The rest of the text may
+// contain any commands.
 type Error struct {
 	Kind   Kind
 	Offset int    // in bytes; where known
 	Why    string // as "it contains a NUL byte"
 }
 
-// Error says it in one line.
+// Error is the reason and its place, in one line.
 func (e *Error) Error() string { return fmt.Sprintf("read script at byte %d: %s", e.Offset, e.Why) }

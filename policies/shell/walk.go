@@ -136,8 +136,8 @@ func (r *reader) compound(c syntax.Command) {
 	}
 }
 
-// behind is the statement behind a pipe, where time is no keyword for bash but
-// the program, with options of its own.
+// behind is the statement behind a pipe. There bash reads time as the name of a
+// program, which has options of its own, and not as a keyword.
 func behind(s *syntax.Stmt, pipe bool) *syntax.Stmt {
 	c, ok := s.Cmd.(*syntax.TimeClause)
 	if !ok || !pipe {

@@ -50,7 +50,7 @@ func (r *reader) word(w *syntax.Word) Word {
 	return word(r.cells(room[:0], w.Parts, false))
 }
 
-// simple reads a word in which every byte means itself, as most do.
+// simple reads a word in which every byte means itself, like most words.
 func simple(w *syntax.Word) (Word, bool) {
 	if len(w.Parts) != 1 {
 		return Word{}, false
