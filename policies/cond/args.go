@@ -99,7 +99,7 @@ func read(v any, name string, t Type) (any, error) {
 		if t == Int {
 			// Beyond 2^53 a JSON number is no longer the one that was written.
 			if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-				return nil, fmt.Errorf("argument %s is %v, which is no whole number", name, v)
+				return nil, fmt.Errorf("argument %s is %v, which is not a whole number", name, v)
 			}
 			return int64(v), nil
 		}

@@ -151,9 +151,10 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// walk notes which variables a condition looks at, and refuses what CEL would
-// take: regular expressions that come with the call, since one can be written to
-// take long, and objects that are made, of which there are none to compare with.
+// walk notes which variables a condition reads. It refuses two things that CEL
+// accepts: a regular expression that comes with the call, because an attacker can
+// write one that takes long, and the construction of objects, because the input
+// has nothing to compare them with.
 func (c *condition) walk(tree *ast.AST) []Fault {
 	var wrong []Fault
 	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -2,9 +2,9 @@
 // under when. Compile makes a Condition of a text, or says what is wrong with
 // it and where; Holds asks it about one call.
 //
-// The language is CEL (cel.dev), of which no type shows here. A condition has
-// no loops but over lists, a bound on its size and one on its work, and reads
-// nothing but its Input. Nothing of CEL is set up before the first condition is
+// The language is CEL (cel.dev); this package exports none of CEL's types. A
+// condition loops only over lists, its size and its work are bounded, and it
+// reads nothing but its Input. CEL is set up when the first condition is
 // compiled.
 package cond
 
@@ -83,7 +83,7 @@ type Fault struct {
 	Line, Col int    // in the text, from 1; Col in characters
 	Message   string // in one line
 	Hint      string // what to do about it; may be empty
-	Name      string // the word that is not known, if that is it
+	Name      string // the unknown word, if the fault is one
 	Known     []string
 }
 

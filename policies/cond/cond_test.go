@@ -83,8 +83,8 @@ func TestHoldsOddArguments(t *testing.T) {
 	}{
 		{`args.wait_ms < 1 && args.url == "" && !args.changes && args.tags == [] && args.env == {} && args.odd == null`, nil, true, ""},
 		{`args.wait_ms < 1`, map[string]any{"wait_ms": "5"}, false, "another type"},
-		{`args.wait_ms < 1`, map[string]any{"wait_ms": 0.5}, false, "no whole number"},
-		{`args.wait_ms < 1`, map[string]any{"wait_ms": 1e300}, false, "no whole number"},
+		{`args.wait_ms < 1`, map[string]any{"wait_ms": 0.5}, false, "not a whole number"},
+		{`args.wait_ms < 1`, map[string]any{"wait_ms": 1e300}, false, "not a whole number"},
 		{`args.changes`, map[string]any{"changes": []any{}}, false, "another type"},
 		{`"x" in args.tags`, map[string]any{"tags": map[string]any{"x": 1}}, false, "another type"},
 		{`args.tags.exists(s, s == "a")`, map[string]any{"tags": []any{1.0, "a"}}, true, ""},
