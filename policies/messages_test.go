@@ -104,7 +104,7 @@ var unseen = map[string]string{
 	"records 1 to %d are gone":                          "tamper.golden has it with another number",
 	"the checkpoint that was given signs record":        "of a log with more files than are kept",
 	"the last %d records are not signed":                "of a server that runs, or was killed",
-	"read %s: it was removed meanwhile":                 "a file that goes while it is read",
+	"read %s: the file was removed meanwhile":           "a file that goes while it is read",
 	"unknown-is-real":                                   "a list of options",
 	"it holds an expansion that is not bash":            "the parser makes none of bash",
 	"it holds arithmetic that is not bash":              "the parser makes none of bash",

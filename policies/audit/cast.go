@@ -28,10 +28,11 @@ const (
 	pruneEvery   = 32       // recordings
 )
 
-// Screen is what a shell writes to. The zero value is no terminal.
+// Screen is the terminal that a shell writes to. The zero value means that the
+// shell has no terminal.
 type Screen struct {
 	Width, Height int
-	Term          string // kind of the terminal, as TERM has it
+	Term          string // kind of the terminal, the value of TERM
 }
 
 // Recorded is what became of a recording.

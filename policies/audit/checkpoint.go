@@ -32,8 +32,8 @@ const origin = "belljar.dev/audit"
 // maxSmall bounds the files beside the records, in bytes.
 const maxSmall = 4 << 10
 
-// Checkpoint is what was signed: the log had Seq records, the last of which
-// had Hash.
+// Checkpoint is what was signed: the log had Seq records, and Hash was the hash of
+// the last one.
 type Checkpoint struct {
 	Seq  uint64
 	Hash [sha256.Size]byte

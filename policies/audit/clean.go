@@ -16,9 +16,9 @@ var cleanKey = sync.OnceValue(func() []byte {
 	return key
 })
 
-// Clean is a text without what a policy wants taken out of results. It finds
-// what looks like it, as it does in records: what is spelt in another way, as in
-// base64, stays. Safe for concurrent use.
+// Clean returns a text without what a policy wants removed from results. As in
+// records, it finds such things by their form: a secret in another encoding, for
+// example base64, stays. Safe for concurrent use.
 func Clean(text string, what []policies.Redaction) string {
 	r := redactor{
 		looks: slices.Contains(what, policies.RedactTokens), emails: slices.Contains(what, policies.RedactEmails), key: cleanKey(),

@@ -2,8 +2,8 @@ package audit
 
 import "strings"
 
-// mails is s without addresses of mail, as most are written (RFC 5321,
-// section 4.1.2, without quoted local parts): local@domain.tld.
+// mails returns s without mail addresses in their usual form, local@domain.tld
+// (RFC 5321, section 4.1.2, without quoted local parts).
 func (r *redactor) mails(s string) string {
 	from := 0
 	for {
@@ -26,8 +26,8 @@ func (r *redactor) mails(s string) string {
 		for end > at+1 && (s[end-1] == '.' || s[end-1] == '-') {
 			end--
 		}
-		// A domain has a dot, and ends in letters: user@host of ssh and a
-		// version, as pkg@1.2.3, are no addresses.
+		// A domain has a dot and ends in letters: user@host of ssh and pkg@1.2.3
+		// of a package manager are not addresses.
 		dot := strings.LastIndexByte(s[at:end], '.')
 		if start == at || dot < 2 || at+dot+2 >= end || !letters(s[at+dot+1:end]) {
 			from = at + 1

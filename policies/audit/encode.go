@@ -85,13 +85,13 @@ func (b *body) name(name string) {
 	b.raw(`":`)
 }
 
-// str is a field that is there also where it is empty.
+// str writes a field, even if the value is empty.
 func (b *body) str(name, value string) {
 	b.name(name)
 	b.text = appendString(b.text, value)
 }
 
-// some is a field that is left out where it is empty.
+// some writes a field unless the value is empty.
 func (b *body) some(name, value string) {
 	if value != "" {
 		b.str(name, value)
@@ -103,7 +103,7 @@ func (b *body) num(name string, value int64) {
 	b.text = strconv.AppendInt(b.text, value, 10)
 }
 
-// count is a number that is left out where it is 0.
+// count writes a number unless it is 0.
 func (b *body) count(name string, value int64) {
 	if value != 0 {
 		b.num(name, value)
@@ -122,11 +122,11 @@ func (b *body) flag(name string, value bool) {
 	}
 }
 
-// other is a field of any type, which calls seldom have.
+// other writes a field of any type. Calls seldom have one.
 func (b *body) other(name string, value any) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return // of a type that has none: a mistake of this program, which a test finds
+		return // its type has no JSON form: a mistake of this program, which a test finds
 	}
 	b.name(name)
 	b.text = append(b.text, text...)
@@ -356,7 +356,7 @@ func (b *body) facts(f Facts, args map[string]any) {
 	b.raw(`}`)
 }
 
-// safe are the bytes that stand in a JSON string as they are.
+// safe are the bytes that a JSON string contains as they are.
 var safe = func() (t [256]bool) {
 	for c := ' '; c < utf8.RuneSelf; c++ {
 		t[c] = c != '"' && c != '\\' && c != 0x7f
@@ -365,8 +365,8 @@ var safe = func() (t [256]bool) {
 }()
 
 // appendString writes a JSON string (RFC 8259, section 7). What is not UTF-8
-// becomes U+FFFD; line separators that are none in JSON, and DEL, are escaped,
-// so that a line is one for every reader.
+// becomes U+FFFD. DEL is escaped, and so are the line separators that JSON allows
+// in a string: a record is one line for every reader.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0

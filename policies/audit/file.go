@@ -126,7 +126,7 @@ const (
 	headKind = `","kind":"`
 )
 
-// line is one record as it stands in a file, without its LF.
+// line is the text of one record in a file, without its LF.
 type line struct {
 	seq  uint64
 	prev hash

@@ -41,8 +41,8 @@ type Config struct {
 	// Dir is the directory of the log. It is made, for the caller's eyes only,
 	// where it does not exist. No box may be able to write to it.
 	Dir string
-	// Audit says what is kept; fields that are zero have their defaults, but
-	// for the level, of which the zero value is refused.
+	// Audit says what is kept. Fields that are zero have their defaults, except
+	// the level: its zero value is refused.
 	Audit policies.Audit
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
@@ -140,8 +140,7 @@ func (l *Log) Level() policies.AuditLevel { return l.cfg.Audit.Level }
 // written.
 func (l *Log) Required() bool { return l.cfg.Audit.Required }
 
-// Hide has a secret taken out of all records from now on. The name stands in
-// its place.
+// Hide removes a secret from all records from now on. The name takes its place.
 func (l *Log) Hide(name, value string) { l.red.add(name, value) }
 
 // Append queues a record, and does not wait. It fails with ErrFull and

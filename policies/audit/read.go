@@ -142,7 +142,7 @@ func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(E
 		read += int64(len(text))
 		var e Entry
 		if err := json.Unmarshal(text, &e); err != nil {
-			return read, fmt.Errorf("read %s:%d: it is no record; `belljar audit verify` says more", name, n)
+			return read, fmt.Errorf("read %s:%d: the line is not a record; `belljar audit verify` says more", name, n)
 		}
 		if !f.Wants(e) {
 			continue
@@ -157,8 +157,9 @@ func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(E
 // glance is how often Follow looks for new records.
 const glance = 200 * time.Millisecond
 
-// Follow hands each record behind one, 0 being the last that there is, to use,
-// through rotations, until ctx ends, which is no error.
+// Follow passes each record after the record number behind to use, through
+// rotations, until ctx ends, which is not an error. If behind is 0, it begins
+// after the last record that the log has.
 func Follow(ctx context.Context, dir string, behind uint64, f Filter, use func(Entry) error) error {
 	file, err := os.Open(filepath.Join(dir, currentName))
 	if err != nil {

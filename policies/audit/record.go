@@ -33,8 +33,8 @@ const (
 // with a Kind.
 type Record interface {
 	Kind() Kind
-	// prepared is the record as it is written at a level, with what must not
-	// stand in it taken out.
+	// prepared is the record as it is written at a level, without what a log must
+	// not contain.
 	prepared(r *redactor) any
 }
 

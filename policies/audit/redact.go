@@ -17,7 +17,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Bounds of what stands in a record.
+// Bounds of the content of a record.
 const (
 	maxName    = 200      // bytes of a name that somebody else chose
 	maxText    = 4 << 10  // bytes of a reason, an error or a path
@@ -29,8 +29,8 @@ const (
 	leastValue = 6        // bytes of a secret that is looked for: a shorter one would be found everywhere
 )
 
-// redactor prepares records: it takes out what must not stand in a log before
-// anything of it is queued. It is safe for concurrent use.
+// redactor prepares records: it removes what a log must not contain before
+// anything of the record is queued. It is safe for concurrent use.
 type redactor struct {
 	level        policies.AuditLevel
 	secrets, env bool

@@ -14,7 +14,7 @@ const lockExclusive, lockShared = syscall.LOCK_EX, syscall.LOCK_SH
 
 // rotate writes the buffer, closes the current file with a checkpoint, gives
 // it its name and begins the next one; then it removes what is too old. The
-// lock is held. The steps, each of which leaves a log that can be gone on with:
+// caller holds the lock. After each of these steps the log can be continued:
 //
 //  1. the last records and their checkpoint are on the disk;
 //  2. the file is renamed;
@@ -90,9 +90,9 @@ func isTorn(name string) bool {
 	return strings.HasPrefix(name, "torn-") && strings.HasSuffix(name, ".bin")
 }
 
-// cut takes what a crash left behind the last record out of the current file,
-// of which size is the length, into a file of its own, and states it. The lock
-// is held.
+// cut moves what a crash left behind the last record of the current file into a
+// file of its own, and states it in a record. size is the length of the current
+// file. The caller holds the lock.
 func (w *writer) cut(size int64) error {
 	rest := make([]byte, size-w.size)
 	if _, err := w.file.ReadAt(rest, w.size); err != nil {
@@ -107,7 +107,7 @@ func (w *writer) cut(size int64) error {
 	}
 	if old, err := list(w.cfg.Dir, isTorn); err == nil && len(old) > maxTorn {
 		for _, n := range old[:len(old)-maxTorn] {
-			_ = os.Remove(w.path(n)) // their hashes stand in the log
+			_ = os.Remove(w.path(n)) // the log has their hashes
 		}
 	}
 	sum := sha256.Sum256(rest)

@@ -7,12 +7,12 @@ type token struct {
 	name, prefix string
 	least        int               // bytes behind the prefix
 	of           func(c byte) bool // what they are made of
-	keep         bool              // the prefix is no part of the secret
+	keep         bool              // the prefix is not secret and stays
 }
 
-// tokens are the secrets that can be told by their looks, as their issuers
-// document them. A regular expression over all of them would cost more than
-// the rest of a record; nearly always no prefix is in a text at all.
+// tokens are the secrets that can be recognised by their form, which their
+// issuers document. A regular expression over all of them would cost more than
+// the rest of a record; nearly every text contains none of the prefixes.
 var tokens = []token{
 	{"github-token", "ghp_", 30, word, false},
 	{"github-token", "gho_", 30, word, false},
@@ -57,8 +57,9 @@ var marks = func() []string {
 	return all
 }()
 
-// pairs are the first two bytes of the marks, in both cases. Nearly every text
-// is told to hold none of them by one look at each of its bytes.
+// pairs are the first two bytes of the marks, in both cases. Whole marks are only
+// compared where a pair is found: nearly every text costs one look at each of its
+// bytes.
 var pairs = func() (p [256][4]uint64) {
 	for _, m := range marks {
 		for _, a := range [2]byte{m[0], m[0] ^ 0x20} {
@@ -202,7 +203,8 @@ func (r *redactor) assigned(s string) string {
 		for end < len(s) && unquoted(s[end]) {
 			end++
 		}
-		// What a shell fills in is no secret yet, and a mark stands already.
+		// A variable of a shell is not the secret itself, and a mark in brackets has
+		// replaced one already.
 		if end-from < 3 || s[from] == '$' || s[from] == '[' || s[from] == '-' && s[i] == ' ' {
 			continue
 		}

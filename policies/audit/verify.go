@@ -27,7 +27,7 @@ type Report struct {
 	Checkpoints int
 	Signed      uint64   // the last record that a checkpoint signs
 	Removed     uint64   // records that are gone because the log removed them
-	Notes       []string // what a reader should know, as records lost to a full disk; 20 at most
+	Notes       []string // what a reader should know, for example records lost to a full disk; 20 at most
 }
 
 // Fault is the first place at which a log is not as it was written.
@@ -105,7 +105,7 @@ func (v *verifier) prepare(dir string, against Against) error {
 	if against.Key != "" {
 		v.key, err = note.NewVerifier(strings.TrimSpace(against.Key))
 		if err != nil {
-			return errors.New("read the public key: it is none; it looks as the content of " + publicName)
+			return errors.New("read the public key: the text is not a public key; a key looks like the content of " + publicName)
 		}
 	} else if v.key, err = loadPublic(dir); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,7 @@ func (v *verifier) prepare(dir string, against Against) error {
 	return nil
 }
 
-// checkpointFile reads the newest checkpoint; text is nil where there is none.
+// checkpointFile reads the newest checkpoint; text is nil if the log has no checkpoint.
 func (v *verifier) checkpointFile(text []byte) error {
 	if text == nil {
 		return nil
@@ -368,7 +368,7 @@ func (p part) open() (*os.File, error) {
 	}
 	f, err := os.Open(filepath.Join(p.dir, p.name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read %s: it was removed meanwhile, as old files are; try again", p.name)
+		return nil, fmt.Errorf("read %s: the file was removed meanwhile, probably because of its age; try again", p.name)
 	}
 	return f, err
 }
@@ -376,7 +376,7 @@ func (p part) open() (*os.File, error) {
 // shot is a log at one moment.
 type shot struct {
 	files      []part
-	checkpoint []byte // nil where there is none
+	checkpoint []byte // nil if the log has no checkpoint
 }
 
 func (s *shot) close() {

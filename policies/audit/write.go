@@ -39,7 +39,8 @@ type writer struct {
 	closeErr error
 }
 
-// openWriter finds the end of the chain, mends it and states what it mended.
+// openWriter finds the end of the chain, repairs it and states the repair in a
+// record.
 func openWriter(cfg Config) (*writer, error) {
 	w := &writer{cfg: cfg, pid: strconv.Itoa(os.Getpid()), open: appendTo}
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
@@ -260,7 +261,7 @@ func (w *writer) put(before place) error {
 		w.seq, w.signed, w.head = before.seq, before.signed, before.head
 		if n > 0 {
 			if cut := w.file.Truncate(w.size); cut != nil {
-				w.id = nil // whoever writes next mends it
+				w.id = nil // the next write repairs it
 			}
 		}
 		return err
