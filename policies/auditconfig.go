@@ -22,9 +22,9 @@ type AuditLevel int
 // The levels, from nothing up.
 const (
 	AuditNone    AuditLevel = iota // no log is written
-	AuditMeta                      // who called what, and what became of it
-	AuditRequest                   // the arguments besides
-	AuditFull                      // the text of the result besides
+	AuditMeta                      // the caller, the tool and the outcome of each call
+	AuditRequest                   // the arguments too
+	AuditFull                      // the text of the result too
 )
 
 var auditLevels = []string{"none", "meta", "request", "full"}

@@ -10,22 +10,23 @@ import (
 // maxBlock bounds the text of a Block, in characters.
 const maxBlock = 1000
 
-// Block is what the sandbox held against. An agent that is only shown what its
-// program said of it mends what is not broken, so it is told in these words.
+// Block is an action that the sandbox refused. An agent that sees only the error
+// of its program tries to repair what is not broken; the text of a Block gives
+// the real cause.
 type Block struct {
-	What    string // what was tried, as "connect to pypi.example:443"; empty where Reason says it
-	Times   int    // how often, where above 1
-	Host    bool   // it was meant for another machine, which is not to blame
+	What    string // the action, for example "connect to pypi.example:443"; empty where Reason names it
+	Times   int    // how often it was refused, if more than once
+	Host    bool   // the action was meant for another machine, which is not to blame
 	Reason  string
 	Rule    string // what decided, where that has a name
 	Profile string // of the box; may be empty
-	Ran     string // as "Nothing was run."; empty where the result shows it
+	Ran     string // for example "Nothing was run."; empty where the result shows it
 	Instead string // what is allowed, or what to do
 	Retry   string // RetryNever if empty
 }
 
-// Refusal is the one line that an agent is told: who refused, what and why,
-// that the other side is not to blame, and what is allowed.
+// Refusal is the one line that the agent reads: the refused action, the reason,
+// that the other machine is not to blame, and what is allowed instead.
 func (b Block) Refusal() Refusal {
 	reason := strings.TrimRight(cmp.Or(b.Reason, "the policy does not allow it"), ". ")
 	r := Refusal{

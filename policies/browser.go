@@ -31,7 +31,7 @@ func (b Browser) String() string {
 
 // browser reads the value of a profile.
 func (d *decoder) browser(n *yaml.Node) Browser {
-	// A word that is none leaves a fault.
+	// An unknown word leaves a fault and counts as off.
 	return Browser(max(d.word(n, "browser", BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), 0))
 }
 

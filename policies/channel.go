@@ -14,7 +14,7 @@ type Channel int
 // The channels, from the closed one up.
 const (
 	ChannelDeny    Channel = iota // the call is refused
-	ChannelDefault                // nobody is asked: the agent is told so, and what it recommended itself
+	ChannelDefault                // nobody is asked; the answer says so and repeats what the agent recommended
 	ChannelConsole                // at belljar ask alone: a client may answer in a person's place
 	ChannelElicit                 // by a form of the client, and at belljar ask
 )

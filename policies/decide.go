@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The kinds of part that a call is judged by, as Decision.Subject spells them.
+// The kinds of part that a call has. Decision.Subject has the same spelling.
 const (
 	wholeCall = ""
 	aCommand  = "command"
@@ -21,12 +21,12 @@ const (
 type piece struct {
 	kind    string
 	text    string
-	start   int      // bytes of the script where a command stands
-	end     int      // equal to start where it is none
+	start   int      // of a command, in bytes of the script
+	end     int      // of a command; equal to start for any other piece
 	via     []string // the programs that start a command, the outermost first
 	words   []word   // of a command or a path
 	loose   []word   // the same, the program also by the last segment of its path
-	files   [][]word // that a command's redirections open, as segments
+	files   [][]word // the files that a command's redirections open, each as its segments
 	env     []string // variables that are set for a command
 	address address
 	host    Host   // of a URL or a host
@@ -93,7 +93,7 @@ func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []str
 		kept.add(o.bound)
 		if o.verdict == Ask {
 			remember = remember.narrow(o.remember)
-			// Who says yes to the part says it for the profile that it asks for.
+			// A yes to the part also grants the profile that the call asks for.
 			if !slices.Contains(o.grants, profile) {
 				o.grants = append(o.grants, profile)
 			}

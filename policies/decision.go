@@ -43,16 +43,17 @@ type Decision struct {
 	PartNo  int    // number of that part, from 1; 0 where no single part decided
 	Parts   int    // parts of the call
 
-	// Where that part stands in the script of the call, in bytes, and its words;
-	// zero where it is no command, nil where not every word is known or they are many.
+	// The position of that part in the script of the call, in bytes, and its
+	// words. Both positions are zero if the part is not a command; PartArgv is nil
+	// if not every word is known, or if there are too many.
 	PartStart, PartEnd int
 	PartArgv           []string
 
-	Via     string // programs that start that part, as "env > timeout"; empty if the script itself does
+	Via     string // programs that start that part, for example "env > timeout"; empty if the script itself starts it
 	Reason  string // why, for the agent; never empty unless Verdict is Allow
-	Instead string // one allowed alternative, for the agent; as Reason
+	Instead string // one allowed alternative, for the agent; never empty unless Verdict is Allow
 	Grant   Grant  // zero unless Verdict is Allow
-	Layer   string // which layer of the policy decided, as LayerSystem
+	Layer   string // the layer of the policy that decided, for example LayerSystem
 	Profile string // that the call asks for, or its tenant's own; empty where it cannot have it
 	Policy  string // Hash of the policy that decided
 

@@ -19,11 +19,10 @@ const (
 // Egress says what may leave a box. The zero Egress is nothing: no name, no
 // address, no byte. It never changes; its methods are safe for concurrent use.
 //
-// Whoever opens connections asks in this order: Names for a name that is to be
-// resolved, Connect before anything is dialled, Denied for each address that
-// the name turned out to have, AllowsPrivate where such an address is not a
-// public one, and Request for each request where the verdict of Connect says
-// so.
+// The code that opens connections asks in this order: Names before it resolves a
+// name, Connect before it dials, Denied for each address of the name,
+// AllowsPrivate for each of these that is not public, and Request for each
+// request if the verdict of Connect says so.
 type Egress struct {
 	Allow     []EgressRule   // what may be reached; nothing else but Private can be
 	Deny      []EgressRule   // what may not, whatever Allow and Private say
@@ -37,7 +36,7 @@ type Egress struct {
 // requests on them.
 type EgressRule struct {
 	Host    string   // a name, "*.name" for all names below it, an address, or "*": every public name, and under Deny everything
-	Ports   []uint16 // none of them zero; empty is no port under Allow and every port under Deny
+	Ports   []uint16 // never zero; an empty list means no port under Allow and every port under Deny
 	Methods []string // of HTTP, upper case; empty for any
 	Paths   []string // globs as in rules about URLs, "/v1/**"; empty for any
 	Source  Source   // where the policy says so
@@ -80,7 +79,7 @@ type SecretHeader struct {
 type EgressVerdict struct {
 	Allowed  bool
 	Requests bool   // of a connection: each request on it must be judged too; one whose requests cannot be seen must be refused
-	Rule     string // what decided, as "allow api.github.com" or "no rule"
+	Rule     string // what decided, for example "allow api.github.com" or "no rule"
 	Reason   string // why not, for the agent; empty where it is allowed
 	Source   Source // where the policy says so; zero where no rule spoke
 }
@@ -158,8 +157,8 @@ func (e *Egress) Request(h Host, port uint16, method, path string) EgressVerdict
 }
 
 // Denied reports whether Deny names all connections to a port of a host. It is
-// for the addresses that a name which Connect allowed turned out to have:
-// whoever denies an address means it under every name.
+// for the addresses of a name that Connect allowed: a denied address is denied
+// under every name.
 func (e *Egress) Denied(h Host, port uint16) (EgressVerdict, bool) {
 	for i := range e.Deny {
 		if m := e.Deny[i].ready(); m.all && m.denies(h, port) {
@@ -182,8 +181,8 @@ func (e *Egress) opensPrivate(h Host, port uint16) bool {
 	return slices.Contains(e.Private, PrivateRule{Host: h, Port: port})
 }
 
-// Names reports whether some port of the host may be reached: whoever resolves
-// names answers for no others.
+// Names reports whether some port of the host may be reached. The resolver of a
+// box answers only for such hosts.
 func (e *Egress) Names(h Host) bool {
 	open := func(port uint16) bool {
 		_, denied := e.Denied(h, port)

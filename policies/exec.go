@@ -40,7 +40,7 @@ func (m ExecMode) String() string {
 
 // exec reads the mode of a profile.
 func (d *decoder) exec(n *yaml.Node) ExecMode {
-	// A word that is none leaves a fault.
+	// An unknown word leaves a fault and counts as off.
 	return ExecMode(max(d.word(n, "exec", ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), 0))
 }
 
@@ -82,11 +82,11 @@ func (g Grant) SameCall(other Grant) bool {
 	return g.policy == other.policy && g.call == other.call && g.approved == other.approved && slices.Equal(g.below, other.below)
 }
 
-// DecideExec is what the policy that made the grant says to a program that is
-// about to be started in its box, by the words that it gets: no text of a shell
-// is in between, and nothing is left to guess. Where another policy holds by
-// now, the stricter of the two decides; nil is none. The Decision never has a
-// Grant.
+// DecideExec returns the decision of the policy that made the grant about a
+// program that its box is about to start. It judges the words that the program
+// gets: no shell has to interpret them, so nothing is guessed. now is the policy
+// that is in force by now, or nil; if it is a different one, the stricter of the
+// two decides. The Decision never has a Grant.
 //
 // Three things differ from the decision about a script. What the program may
 // start is no doubt about it, since that will be asked about in its turn. A
@@ -95,7 +95,7 @@ func (g Grant) SameCall(other Grant) bool {
 // call, that was the answer to what would be asked.
 func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 	if g.policy == nil || g.call == nil || g.IsZero() {
-		return Decision{Rule: ruleDefault, Part: Clip(e.text(), maxPart), Reason: "There is no grant.", Instead: "Repeat the call."}
+		return Decision{Rule: ruleDefault, Part: Clip(e.text(), maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}
 	}
 	d := g.decideExec(g.policy, e)
 	if now != nil && now != g.policy && now.hash != g.policy.hash && d.Verdict == Allow {
@@ -157,8 +157,8 @@ func (g Grant) askExec(p *Policy, e Exec) Decision {
 	return d
 }
 
-// Stopped is the one line that an agent is told of a program that was not let
-// start, as often as times says.
+// Stopped is the one line that the agent reads about a program that was not
+// allowed to start; times is how often that happened.
 func (d Decision) Stopped(times int) Refusal {
 	switch d.Verdict {
 	case Allow:
@@ -178,7 +178,7 @@ func (d Decision) Stopped(times int) Refusal {
 	return r
 }
 
-// name is what the program is told that it is called.
+// name is argv[0], the name under which the program is started, or else its path.
 func (e Exec) name() string {
 	if len(e.Argv) == 0 || e.Argv[0] == "" {
 		return e.Path
@@ -217,9 +217,10 @@ func (e Exec) text() string {
 	return b.String()
 }
 
-// execPiece is a program as a piece of a call. A program of the system goes by
-// its bare name, as a shell finds it; another one by its path for a rule that
-// allows, and by both for one that refuses.
+// execPiece is a program as a piece of a call. Rules see a program of the system
+// under its bare name, as in a script, and under its path. A rule that allows
+// sees any other program only under its path; a rule that refuses also sees it
+// under its bare name.
 func execPiece(e Exec) piece {
 	pc := piece{kind: aCommand, text: e.text()}
 	first := word{text: e.Path}

@@ -10,7 +10,7 @@ import (
 type Part struct {
 	Subject string // "command", "path", "URL" or "host"; empty for the call as a whole
 	Text    string // printable, at most 200 characters
-	Via     string // programs that start it, as "env > timeout"
+	Via     string // programs that start it, for example "env > timeout"
 	Words   string // of a command, as they were read: x... begins with x, * is any number of words
 	Doubt   string // why the words do not say all that the part does; may be empty
 	Passed  bool   // a wrapper without a rule: what it starts is judged in its place

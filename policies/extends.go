@@ -44,7 +44,7 @@ func (h *heir) resolved(name string) *yaml.Node {
 	path := append(h.path, name)
 	switch i := slices.Index(path, parent); {
 	case h.o.get(parent) == nil:
-		h.d.fault(at, suggest(parent, keysOf(h.o)), "there is no profile %q", parent)
+		h.d.fault(at, suggest(parent, keysOf(h.o)), "profile %q does not exist", parent)
 		return n
 	case i >= 0:
 		h.d.fault(at, "let one of them extend none", "profile %s extends itself: %s", name, strings.Join(append(path[i:], parent), " > "))
@@ -62,8 +62,8 @@ func (h *heir) resolved(name string) *yaml.Node {
 	return h.whole[name]
 }
 
-// profile reads a profile of a name. What is wrong with its parent stands in the
-// report once, however many take it over.
+// profile reads the profile of a name. A fault of its parent is reported once,
+// however many profiles extend it.
 func (h *heir) profile(name string, secrets map[string]Secret) Grant {
 	whole := h.resolved(name)
 	before := len(h.d.faults)
@@ -77,7 +77,8 @@ func (h *heir) profile(name string, secrets map[string]Secret) Grant {
 	return g
 }
 
-// takeOver is a profile with what its parent says besides.
+// takeOver returns a profile together with the keys that it inherits from its
+// parent.
 func takeOver(child, parent *yaml.Node) *yaml.Node {
 	whole := merged(child, parent, func(key string, own, theirs *yaml.Node) *yaml.Node {
 		deeper, nests := inherited[key]
@@ -98,8 +99,9 @@ func takeOver(child, parent *yaml.Node) *yaml.Node {
 	return whole
 }
 
-// merged is the mapping own with those keys of theirs that it lacks. both says
-// what a key has that stands in both. What is no mapping, own says alone.
+// merged returns the mapping own with those keys of theirs that it lacks. both
+// returns the value of a key that is in own and in theirs. If one of the two is
+// not a mapping, merged returns own.
 func merged(own, theirs *yaml.Node, both func(key string, own, theirs *yaml.Node) *yaml.Node) *yaml.Node {
 	if own.Kind != yaml.MappingNode || theirs == nil || theirs.Kind != yaml.MappingNode {
 		return own

@@ -10,7 +10,7 @@ import "time"
 type Facts struct {
 	Tenant  string // whose work it is
 	Session string // the conversation the call came in
-	Tool    string // name on the wire, as "Bash"
+	Tool    string // name on the wire, for example "Bash"
 	Profile string // profile asked for by name; empty means the policy's default
 
 	Command string   // shell text, for tools that run commands

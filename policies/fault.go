@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxFaults bounds what one ParseError carries: a reader mends the first ones
-// first, and a hostile file must not make a report larger than itself.
+// maxFaults bounds the faults of one ParseError: a reader fixes the first ones
+// first, and a hostile file must not cause a report larger than itself.
 const maxFaults = 50
 
 // maxShown bounds the part of a source line that a fault shows, in characters.

@@ -75,7 +75,7 @@ func TestOtherFaults(t *testing.T) {
 
 		{"tenants", head + "tenants: {}\n", "tenants must not be empty"},
 		{"many tenants", head + "tenants: {" + many(1100, `t%d: {token: "${env:T}"}`) + "}\n", "more than the"},
-		{"test of no tenant", head + "tests: [{bash: ls, as: somebody, want: ask}]\n", "there is no tenant"},
+		{"test of no tenant", head + "tests: [{bash: ls, as: somebody, want: ask}]\n", "tenant \"somebody\" does not exist"},
 		{"test of no tool", head + "tests: [{call: {path: /a}, want: ask}]\n", "names no tool"},
 		{"projects", head + "projects: {}\n", "projects must name"},
 		{"files of a project", head + "projects: {/srv/app: {a: b}}\n", "files of a project"},

@@ -171,7 +171,7 @@ func (e element) may(prefix string) bool {
 // word is one word of a command or one segment of a path.
 type word struct {
 	text string // the word, or what it begins with
-	also string // another text it goes by; may be empty
+	also string // a second text that a pattern may match; may be empty
 	sure shell.Certainty
 }
 

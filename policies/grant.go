@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Access says what a box may do with its workspace. The zero value is none.
+// Access says what a box may do with its workspace. The zero value is the closed
+// one.
 type Access int
 
 // The accesses, from the closed one up.
@@ -122,8 +123,8 @@ type Grant struct {
 	reading Reading
 	browser Browser
 
-	// Who is asked about what its commands start and where pages lead, and for
-	// which call.
+	// The policy, the layers and the call that decide about the programs that its
+	// commands start and about the URLs that its pages lead to.
 	policy   *Policy
 	below    []*Layer // of the session
 	call     *Facts   // without what its parts were

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Host is a name or an address on the network, in the one form in which rules
-// see it and connections are made to it: what was decided about and what is
-// dialled cannot differ. Hosts are comparable; the zero Host is none.
+// Host is a name or an address on the network, in the one form that both rules
+// and connections use: the host that was judged and the host that is dialled
+// cannot differ. Hosts are comparable; the zero Host names nothing.
 type Host struct {
 	name string     // lower case, without a closing dot; empty for an address
 	addr netip.Addr // unmapped, without a zone; invalid for a name
@@ -24,16 +24,16 @@ const (
 )
 
 // ParseHost reads a host as a client writes it: a name of letters, digits,
-// hyphens and underscores between dots, or an address, which may stand in
-// brackets. Anything else means different things to different readers and is
-// refused, names that a resolver would take for a number among them
+// hyphens and underscores between dots, or an address; an IPv6 address may have
+// brackets. Anything else is refused, because it means different things to
+// different readers. This includes names that a resolver would read as a number
 // (2130706433, 0x7f.1, 127.1: inet_aton(3)).
 func ParseHost(s string) (Host, error) {
 	if bare, ok := strings.CutPrefix(s, "["); ok {
 		bare, closed := strings.CutSuffix(bare, "]")
 		addr, err := netip.ParseAddr(bare)
 		if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
-			return Host{}, fmt.Errorf("host %s is no IPv6 address", Clip(s, 80))
+			return Host{}, fmt.Errorf("host %s is not an IPv6 address", Clip(s, 80))
 		}
 		return HostAddr(addr), nil
 	}
@@ -76,7 +76,7 @@ func notName(s string) error {
 // form is the IPv4 address.
 func HostAddr(addr netip.Addr) Host { return Host{addr: addr.Unmap().WithZone("")} }
 
-// IsZero reports whether the host is none.
+// IsZero reports whether h is the zero Host.
 func (h Host) IsZero() bool { return h == Host{} }
 
 // Name is the host's name, empty where it is an address.

@@ -13,7 +13,7 @@ const (
 	LayerSystem  = "system"  // the policy file itself, the only one that grants
 	LayerTenant  = "tenant"  // the rules of one tenant
 	LayerProject = "project" // the rules of one workspace
-	LayerSession = "session" // what holds for one session, as while it plans
+	LayerSession = "session" // what holds for one session, for example while it plans
 )
 
 // Layer is one file of rules below the system's. It has no profiles, secrets,
@@ -22,7 +22,7 @@ const (
 // safe for concurrent use.
 type Layer struct {
 	kind  string
-	rules Policy // of which only the rules and the default are used
+	rules Policy // only its rules and its default are used
 	clip  clip
 }
 

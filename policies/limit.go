@@ -11,8 +11,8 @@ import (
 )
 
 // RateLimit is how many calls a rule lets through. It holds for all calls of
-// one tenant that the rule speaks about together. The policy only says so:
-// whoever lets calls in counts them, and refuses those beyond.
+// one tenant that the rule speaks about together. The policy only states it: the
+// code that admits calls counts them, and refuses those beyond.
 type RateLimit struct {
 	Rule       string
 	Source     Source
@@ -62,14 +62,14 @@ func perName(d time.Duration) string {
 
 var ratePattern = regexp.MustCompile(`^([0-9]+) ?/ ?([A-Za-z]+)$`)
 
-// rate reads a number of calls in a time, as 30/h.
+// rate reads a number of calls in a time, for example 30/h.
 func (d *decoder) rate(n *yaml.Node, key string) (calls int, per time.Duration, ok bool) {
 	if n.Kind == yaml.AliasNode {
 		return 0, 0, false
 	}
 	m := ratePattern.FindStringSubmatch(n.Value)
 	if n.Kind != yaml.ScalarNode || m == nil {
-		hint := "write a number of calls in a time, as 10/s, 120/min, 30/h or 500/day"
+		hint := "write a number of calls in a time, for example 10/s, 120/min, 30/h or 500/day"
 		if _, err := strconv.Atoi(n.Value); err == nil && n.Kind == yaml.ScalarNode {
 			hint = fmt.Sprintf("say in what time: %s/s, %s/min or %s/h", n.Value, n.Value, n.Value)
 		}

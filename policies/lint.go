@@ -20,8 +20,7 @@ const (
 	LintNote    Severity = "note"    // it could be better
 )
 
-// Finding is something about a policy that is no fault, and is hardly what was
-// meant.
+// Finding is something in a policy that is not a fault but is hardly intended.
 type Finding struct {
 	Check    string   `json:"check"` // its id, which never changes
 	Severity Severity `json:"severity"`
@@ -166,8 +165,8 @@ func (l *linter) entry(i int) *yaml.Node {
 	return rules.Content[i]
 }
 
-// at is the place of a key of a rule, or of an entry in its list; the rule's own
-// where there is none.
+// at is the place of a key of a rule, or of an entry in its list. If the rule
+// has no such key, it is the place of the rule.
 func (l *linter) at(i, number int, keys ...string) *yaml.Node {
 	n := l.entry(i)
 	for _, k := range keys {

@@ -41,7 +41,8 @@ func (l *linter) dead(i int) bool {
 	return len(l.found) > before
 }
 
-// shadowed notes a rule of which another says the same or more.
+// shadowed notes a rule that changes no decision, because another rule or the
+// default says the same or more.
 func (l *linter) shadowed(i int) {
 	r := &l.rules[i]
 	for k := range l.rules {
@@ -170,8 +171,8 @@ func (l *linter) idle(i int) {
 	}
 }
 
-// parts are the kinds of part that calls of the match's tools have; false where
-// it names a tool of which that is not known.
+// parts are the kinds of part that calls of the match's tools have; false if they
+// are not known for one of the tools.
 func (m *match) parts() ([]string, bool) {
 	var kinds []string
 	for _, e := range m.tools {

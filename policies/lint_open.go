@@ -56,7 +56,7 @@ func (l *linter) opens(i int) {
 		if bad := firstOf(riskyEnv, e.match); bad != "" {
 			l.add(i, l.at(i, k, "match", "env"), "open-env", LintWarning,
 				fmt.Sprintf("rule %s lets a command have the variable %s", r.id, bad),
-				"such a variable makes programs run or load what it names", "list the variables that are needed, as CI, TZ and \"LC_*\"")
+				"such a variable makes programs run or load what it names", "list the variables that are needed, for example CI, TZ and \"LC_*\"")
 		}
 	}
 	l.opensFlags(i)
@@ -78,7 +78,7 @@ func (l *linter) opensCommand(i, number int, g glob) {
 		if kind == shell.Plain || !e.names(name) || !g.open() || strings.Contains(name, "*") {
 			continue
 		}
-		check, why, instead := "open-interpreter", "what such a program runs is not said by its words, or stands in a file that an agent can write", "allow the one script or module that is needed, word by word; or allow \"**\" and let the profile be the wall"
+		check, why, instead := "open-interpreter", "the words of such a program do not say what it runs, or it runs a file that an agent can write", "allow the one script or module that is needed, word by word; or allow \"**\" and let the profile be the wall"
 		if kind == shell.Wrapper {
 			check, why, instead = "open-wrapper", "what a wrapper starts is judged as a part of its own, so that it needs no rule; its own options change for whom, where or with which libraries that runs", "remove it: without a rule timeout, nice, env and the like are let through with what they start"
 		}

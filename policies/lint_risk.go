@@ -1,7 +1,7 @@
 package policies
 
-// risk is a group of programs of which some options write a file, run something
-// or send something, though the program looks as if it only read.
+// risk is a group of programs that look as if they only read, but have options
+// that write a file, run something or send something.
 type risk struct {
 	programs string
 	options  string // the best known of them

@@ -50,7 +50,7 @@ func (l *linter) used() {
 		if asked, kept := l.use.Asked[r.id], l.use.Kept[r.id]; asked >= fewAsked && kept*keptShare > asked {
 			l.add(i, l.at(i, -1, "id"), "candidate", LintNote,
 				fmt.Sprintf("of %d questions of rule %s, %d were answered with a yes for more than the call", asked, r.id, kept),
-				"who is asked what is always fine stops reading the questions", "allow the part of it that people always allow, with flags and env; the rest goes on asking")
+				"a person who is asked about calls that are always fine stops reading the questions", "allow the part of it that people always allow, with flags and env; the rest goes on asking")
 		}
 	}
 }

@@ -46,7 +46,7 @@ var unseen = map[string]string{
 	"names no word":                               "a text of blanks only is refused before",
 	"it is not bash":                              "the parser has no other faults by now",
 	"put it in quotes, or write it as JSON does":  "YAML takes no other text for a number",
-	"%s is no number of JSON":                     "the same",
+	"%s is not a JSON number":                     "the same",
 	"the arguments are a %T":                      "only CEL could hand over something else",
 	"arguments cannot be made":                    "a condition makes no objects, which is told before",
 	"server %d keeps the policy":                  "holds what differs from run to run; swap_test.go looks for it",

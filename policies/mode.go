@@ -14,7 +14,7 @@ type Mode int
 // The modes of a rule.
 const (
 	ModeEnforce Mode = iota // the rule decides
-	ModeWarn                // it decides nothing; the agent is told what it would have said
+	ModeWarn                // it decides nothing; the agent reads what it would have said
 	ModeAudit               // it decides nothing; the decision carries what it would have said
 )
 
@@ -28,7 +28,8 @@ func (m Mode) String() string {
 	return modes[m]
 }
 
-// mode reads the mode of a rule. A word that is none leaves a fault.
+// mode reads the mode of a rule. An unknown word leaves a fault and counts as
+// enforce.
 func (d *decoder) mode(n *yaml.Node) Mode {
 	return Mode(max(d.word(n, "mode", modes...), 0))
 }
@@ -111,7 +112,7 @@ func (d *Decision) shade(all []shadowing) {
 	}
 }
 
-// warning is what an agent is told of a call that passed a rule of mode warn.
+// warning is the text for the agent about a call that passed a rule of mode warn.
 func (s shadowing) warning(parts int) string {
 	subject := cmp.Or(s.piece.kind, "call")
 	would := "be denied"

@@ -171,7 +171,7 @@ func (d *decoder) target(n *yaml.Node, key, s string) (string, uint16) {
 			hint = "ranges cannot be named: name the hosts; what a name resolves to is checked on each connection"
 		case isURL:
 			name, _, _ := strings.Cut(rest, "/")
-			hint = fmt.Sprintf("name the host alone: %q; paths stand in {host: %s, paths: [\"/v1/**\"]}", name, name)
+			hint = fmt.Sprintf("name the host alone: %q; for paths write {host: %s, paths: [\"/v1/**\"]}", name, name)
 		case strings.Contains(s, "/"):
 			name, path, _ := strings.Cut(s, "/")
 			hint = fmt.Sprintf("write {host: %q, paths: [\"/%s\"]}", name, path)
@@ -190,8 +190,8 @@ func cutScheme(s string) (string, bool) {
 	return rest, ok
 }
 
-// splitTarget takes "host", "host:port", "[address]:port" and an address with
-// colons apart; port is 0 where there is none.
+// splitTarget splits "host", "host:port", "[address]:port" or a bare address,
+// with colons or without; port is 0 if s names none.
 func splitTarget(s string) (host string, port uint16, err error) {
 	if strings.Contains(s, "/") {
 		return "", 0, errors.New("holds a slash, which no host does")
@@ -213,7 +213,7 @@ func splitTarget(s string) (host string, port uint16, err error) {
 func readPort(s string) (uint16, error) {
 	port, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || port == 0 || strconv.FormatUint(port, 10) != s {
-		return 0, fmt.Errorf("%q is no port; write a number from 1 to 65535", Clip(s, 40))
+		return 0, fmt.Errorf("%q is not a valid port; write a number from 1 to 65535", Clip(s, 40))
 	}
 	return uint16(port), nil
 }
@@ -253,11 +253,11 @@ func (d *decoder) requests(o object) (methods, paths []string) {
 			upper := strings.ToUpper(s)
 			switch {
 			case !token(s):
-				d.fault(n, "write the method of a request, as GET", "%s is no method", shown(s))
+				d.fault(n, "write the method of a request, for example GET", "%s is not a method", shown(s))
 			case upper != s:
 				d.fault(n, fmt.Sprintf("did you mean %q?", upper), "the method %s is not in capitals", shown(s))
 			case s == "CONNECT":
-				d.fault(n, "name the host that is connected to", "CONNECT opens a connection, and is no request on one")
+				d.fault(n, "name the host that is connected to", "CONNECT opens a connection and is not a request on one")
 			case slices.Contains(methods, s):
 				d.fault(n, "remove one", "methods name %s twice", s)
 			case len(methods) == maxMethods:
@@ -308,7 +308,7 @@ func (d *decoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 		r := PrivateRule{Host: h, Port: port}
 		switch {
 		case strings.Contains(s, "*"):
-			d.fault(n, "name each host; whoever runs a name's servers decides where it leads", "allow_private %s: what is not public is named one by one", shown(s))
+			d.fault(n, "name each host; the operator of a domain's name servers decides which addresses its names have", "allow_private %s: what is not public is named one by one", shown(s))
 		case err != nil:
 			d.fault(n, `write "host.belljar.internal:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %s: %v", shown(s), err)
 		case unreachable(h.Addr()):
@@ -364,7 +364,7 @@ func (d *decoder) egressLimits(n *yaml.Node, l *EgressLimits) {
 		}
 	}
 	if v := o.get("rate"); v != nil {
-		if value, ok := d.number(v, "rate", "write how many connections may be opened in a second, as 100", leastRate, mostRate); ok {
+		if value, ok := d.number(v, "rate", "write how many connections may be opened in a second, for example 100", leastRate, mostRate); ok {
 			l.Rate = value
 		}
 	}

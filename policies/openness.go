@@ -2,8 +2,8 @@ package policies
 
 import "slices"
 
-// OtherTools stands in an Openness for the tools that belljar does not have
-// itself, as those of upstreams.
+// OtherTools is the Tool of the Openness of all tools that belljar does not have
+// itself, for example those of upstreams.
 const OtherTools = "other tools"
 
 // Unasked says how much is let through without a question.

@@ -101,7 +101,7 @@ func (d *decoder) json(n *yaml.Node) any {
 		case "!!int", "!!float":
 			var f float64
 			if err := n.Decode(&f); err != nil {
-				d.fault(n, "put it in quotes, or write it as JSON does", "%s is no number of JSON", quoted(n))
+				d.fault(n, "put it in quotes, or write it as JSON does", "%s is not a JSON number", quoted(n))
 			}
 			return f
 		}

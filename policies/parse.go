@@ -35,10 +35,10 @@ type Policy struct {
 	tests      []TestResult
 }
 
-// Parse reads a policy. The name stands in faults and decisions for the file
-// it came from. Parse runs the tests that the policy carries: one that fails
-// is a fault. It returns a *ParseError with all faults, or the Policy. A policy
-// that names further files has to be read by Load.
+// Parse reads a policy. Faults and decisions give the name as the file that it
+// came from. Parse runs the tests that the policy carries: a failed test is a
+// fault. It returns a *ParseError with all faults, or the Policy. A policy that
+// names further files has to be read by Load.
 func Parse(name string, text []byte) (*Policy, error) {
 	return Load(name, text, Files{})
 }
@@ -160,7 +160,7 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 // known notes a fault where no profile has the name.
 func (d *decoder) known(p *Policy, n *yaml.Node, name string) {
 	if _, ok := p.profiles[name]; !ok {
-		d.fault(n, suggest(name, names(p.profiles)), "there is no profile %q", name)
+		d.fault(n, suggest(name, names(p.profiles)), "profile %q does not exist", name)
 	}
 }
 

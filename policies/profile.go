@@ -133,7 +133,7 @@ func (d *decoder) image(n *yaml.Node, system bool) string {
 	switch {
 	case !ok:
 	case len(s) > most || !imageName.MatchString(s):
-		d.fault(n, "write the name that it was imported under, as debian or tools/go:1.26", "%s cannot be the name of an image", shown(s))
+		d.fault(n, "write the name that it was imported under, for example debian or tools/go:1.26", "%s cannot be the name of an image", shown(s))
 	case system:
 		d.fault(n, "an image brings its own: remove system, or the image", "fs has an image and the host's system directories")
 	}
@@ -159,7 +159,7 @@ func (d *decoder) protect(n *yaml.Node) Protect {
 		case path.Clean(s) != clean || clean == ".":
 			d.fault(n, "use workspace: ro to protect all of it", "%q of protect is not the shortest form of a path below the workspace", s)
 		case s == "default" || s == "none":
-			d.fault(n, "write protect: default or protect: none; a list protects its paths besides the default ones", "%q cannot stand in a list of protected paths", s)
+			d.fault(n, "write protect: default or protect: none; a list protects its paths besides the default ones", "%q cannot be part of a list of protected paths", s)
 		case slices.Contains(p.Also, clean):
 			d.fault(n, "remove one", "protect names %s twice", clean)
 		case len(p.Also) == maxProtect:
@@ -194,7 +194,7 @@ func mount(s string) (Mount, error) {
 	}
 	source, target = path.Clean(source), path.Clean(target)
 	if source == "/" {
-		// A private root with the host's root in it is no private root.
+		// A private root that contains the host's root would not be private.
 		return Mount{}, fmt.Errorf("%q would show the whole host", s)
 	}
 	first, _, _ := strings.Cut(target[1:], "/")
@@ -218,7 +218,7 @@ const leastCPU, mostCPU = 0.01, 65536
 
 // cpus reads a number of CPUs.
 func (d *decoder) cpus(n *yaml.Node) (float64, bool) {
-	return d.number(n, "cpu", "write a number of CPUs, as 2 or 0.5", leastCPU, mostCPU)
+	return d.number(n, "cpu", "write a number of CPUs, for example 2 or 0.5", leastCPU, mostCPU)
 }
 
 // number reads a number, which may have a fraction.
@@ -238,9 +238,9 @@ func (d *decoder) number(n *yaml.Node, key, hint string, least, most float64) (f
 
 // count reads a whole number above zero, or a size.
 func (d *decoder) count(n *yaml.Node, key string, most int64, size bool) (int64, bool) {
-	hint := "write a whole number, as 512"
+	hint := "write a whole number, for example 512"
 	if size {
-		hint = "write a size, as 512MiB, 2GiB or a number of bytes"
+		hint = "write a size, for example 512MiB, 2GiB or a number of bytes"
 	}
 	if n.Kind == yaml.AliasNode {
 		return 0, false
@@ -276,7 +276,7 @@ func (d *decoder) duration(n *yaml.Node, key string) (time.Duration, bool) {
 	value, err := time.ParseDuration(n.Value)
 	switch {
 	case n.Kind != yaml.ScalarNode || err != nil:
-		hint := "write a time with its unit, as 30s, 10m or 1h30m"
+		hint := "write a time with its unit, for example 30s, 10m or 1h30m"
 		if _, err := strconv.Atoi(n.Value); err == nil {
 			hint = fmt.Sprintf("write its unit: %ss for seconds, %sm for minutes", n.Value, n.Value)
 		}
@@ -316,7 +316,7 @@ func (d *decoder) env(n *yaml.Node) map[string]string {
 		value := o.get(key.Value)
 		switch {
 		case !variable.MatchString(key.Value):
-			d.fault(key, "use letters, digits and underscores, not a digit first", "%q is no name of a variable", key.Value)
+			d.fault(key, "use letters, digits and underscores, not a digit first", "%q is not a valid name of a variable", key.Value)
 		case value.Kind == yaml.AliasNode:
 		case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":
 			d.fault(value, `write a text; "" for an empty one`, "variable %s must be a text, not %s", key.Value, kind(value))

@@ -24,8 +24,8 @@ type Profile struct {
 	Browser   Browser
 }
 
-// Profile describes a profile of the policy; false says that there is none of
-// that name.
+// Profile describes a profile of the policy; false says that the policy has no
+// profile of that name.
 func (p *Policy) Profile(name string) (Profile, bool) {
 	g, ok := p.profiles[name]
 	return Profile{

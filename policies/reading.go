@@ -11,8 +11,8 @@ import (
 // maxReadHeaders bounds the headers that a call may choose.
 const maxReadHeaders = 32
 
-// Render says which pages a browser renders before they are read. The zero
-// value is none.
+// Render says which pages a browser renders before they are read. The zero value
+// is RenderNever.
 type Render int
 
 // The values, from the closed one up.
@@ -37,7 +37,8 @@ func (r Render) String() string {
 type Reading struct {
 	Render Render
 	// Redirects to another host are followed where the rules allow the call with
-	// the new URL too; otherwise they are told to the agent, who can call again.
+	// the new URL too; otherwise the result names the new URL, and the agent can
+	// call again.
 	Redirects bool
 	// Robots has a page left alone that the robots.txt of its host (RFC 9309)
 	// keeps from robots.
@@ -84,7 +85,7 @@ func (d *decoder) reading(n *yaml.Node) Reading {
 			name := http.CanonicalHeaderKey(s)
 			switch {
 			case !token(s):
-				d.fault(n, "write the name of a header, as Accept-Language", "%s is no header", shown(s))
+				d.fault(n, "write the name of a header, for example Accept-Language", "%s is not a valid name of a header", shown(s))
 			case slices.Contains(neverHeaders, name):
 				d.fault(n, "remove it; belljar sets it where it is needed", "no call may choose the header %s", name)
 			case slices.Contains(r.Headers, name):
@@ -106,7 +107,7 @@ func (d *decoder) reading(n *yaml.Node) Reading {
 // its own URL; and what is allowed in another profile only is not allowed here.
 func (g Grant) DecideURL(url string) Decision {
 	if g.policy == nil || g.call == nil || g.IsZero() {
-		return Decision{Rule: ruleDefault, Part: Clip(url, maxPart), Reason: "There is no grant.", Instead: "Repeat the call."}
+		return Decision{Rule: ruleDefault, Part: Clip(url, maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}
 	}
 	f := *g.call
 	f.URLs, f.Profile = []string{url}, g.asked

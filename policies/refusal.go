@@ -32,9 +32,9 @@ const (
 	RetryAfter    = "after:" // and a time, as 12s
 )
 
-// Refusal is what an agent is told of work that was not done: a text that lets
-// it correct itself at once, and the same as members. Its JSON is what clients
-// see under structuredContent.refusal.
+// Refusal says why work was not done: as a text, by which the agent can correct
+// its call at once, and as members. Its JSON is what clients see under
+// structuredContent.refusal.
 type Refusal struct {
 	Decision   string       `json:"decision" jsonschema:"denied, blocked or waiting"`
 	Layer      string       `json:"layer" jsonschema:"policy or sandbox"`
@@ -73,7 +73,7 @@ func (r Refusal) Text() string { return r.text }
 // Refusal is the text of Denied.
 func (d Decision) Refusal(callID string) string { return d.Denied(callID).text }
 
-// Denied is what an agent is told of a call that was not allowed: who
+// Denied is the Refusal of a call that was not allowed. It says which rule
 // refused, that nothing ran, which part it was, why, what to do instead, and
 // whether trying again helps. callID is repeated so that logs can be searched
 // for it; it may be empty. A decision to ask is worded for the case that no
@@ -102,10 +102,10 @@ func (d Decision) Denied(callID string) Refusal {
 	return r
 }
 
-// Question is what an agent is told of a question to a person.
+// Question is what the agent reads about a question to a person.
 type Question struct {
 	ID      string        // of the approval
-	Asked   []string      // the ways on which people are asked, as "command line"
+	Asked   []string      // the ways on which people are asked, for example "command line"
 	Expires time.Duration // until no answer is a no
 	Command string        // by which a person says yes in a terminal; empty for none
 }
@@ -119,7 +119,7 @@ func ByCommand(command string) string {
 	return fmt.Sprintf("Tell the person you work for to type `%s` in a terminal, or no in place of yes to refuse.", command)
 }
 
-// Waits is what an agent is told of a call about which a person is asked: that
+// Waits is the Refusal of a call that waits for a person's answer. It says that
 // nothing ran yet, and how to learn the answer.
 func (d Decision) Waits(callID string, q Question) Refusal {
 	r := d.refusal(Waiting, callID)
@@ -143,15 +143,15 @@ func (d Decision) Waits(callID string, q Question) Refusal {
 // Answer is what came of a question, other than a yes.
 type Answer struct {
 	ID      string
-	By      string // who said no; empty where nobody answered in time
+	By      string // the person who said no; empty if nobody answered in time
 	Note    string // what they said besides
 	Revoked bool   // it had been a yes and was taken back
 	Itself  bool   // a client answered without a person
 	Waited  time.Duration
 }
 
-// Declined is what an agent is told of a call to which a person said no, or
-// nobody answered in time, which is a no too.
+// Declined is the Refusal of a call to which a person said no, or to which nobody
+// answered in time, which counts as a no.
 func (d Decision) Declined(callID string, a Answer) Refusal {
 	r := d.refusal(Denied, callID)
 	r.ApprovalID = a.ID

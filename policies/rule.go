@@ -37,7 +37,7 @@ type rule struct {
 	verdict Verdict
 	mode    Mode
 	match   match
-	unless  match // of no keys where there is no exception
+	unless  match // has no keys if the rule has no exception
 	reason  string
 	instead string
 	passes  bool       // it is silent about a part that it only may speak about
@@ -57,7 +57,7 @@ type match struct {
 	urls     []urlGlob
 	hosts    []hostMatch // of URLs too
 	flags    []element   // the options that a command may have
-	anyFlag  []element   // options of which a command has one
+	anyFlag  []element   // a command has at least one of these options
 	env      []element   // the variables that may be set for a command
 	profiles []named
 	// Of the tool that is called.
@@ -90,7 +90,7 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 		return r, false
 	}
 	if v := o.get("id"); v == nil {
-		d.fault(n, "give it one, as id: no-force-push; refusals and logs name it", "the rule has no id")
+		d.fault(n, "give it one, for example id: no-force-push; refusals and logs name it", "the rule has no id")
 	} else if s, ok := d.text(v, "id"); ok {
 		switch {
 		case !ruleID.MatchString(s):
@@ -154,7 +154,7 @@ func (d *decoder) said(n *yaml.Node, key string) string {
 
 // verdict reads allow, ask or deny.
 func (d *decoder) verdict(n *yaml.Node, what string) Verdict {
-	// A word that is none leaves a fault, and Deny besides.
+	// An unknown word leaves a fault and counts as deny.
 	return max(Verdict(d.word(n, what, Deny.String(), Ask.String(), Allow.String())), Deny)
 }
 

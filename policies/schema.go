@@ -15,9 +15,10 @@ const (
 )
 
 // Schema is the JSON Schema (2020-12) of a policy, for editors. It is made of
-// the shapes that the decoder reads by. It says what a mapping may hold and of
-// which kind it is, and not what one place of a policy makes of another: a text
-// that it refuses is no policy, and one that it takes may still have faults.
+// the shapes that the decoder reads by. It describes the keys and the kinds of
+// values of each mapping, but not how one place of a policy depends on another:
+// a text that it refuses is never a valid policy, but a text that it accepts may
+// still have faults.
 func Schema() []byte { return schemaOf(policyShape, schemaPolicy, "belljar policy, version 1") }
 
 // LayerSchema is Schema for a file of rules that a policy names.

@@ -45,7 +45,7 @@ func (d *decoder) secrets(n *yaml.Node) map[string]Secret {
 	case !ok:
 		return all
 	case len(n.Content) == 0:
-		d.fault(n, "define one, as github: {env: GITHUB_TOKEN}, or remove the key", "secrets must not be empty")
+		d.fault(n, "define one, for example github: {env: GITHUB_TOKEN}, or remove the key", "secrets must not be empty")
 	case len(o.keys) > maxSecrets:
 		d.fault(n, "", "there are %d secrets, more than the %d that are read", len(o.keys), maxSecrets)
 	}
@@ -80,7 +80,7 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 	if v := o.get("env"); v != nil {
 		if text, ok := d.text(v, "env"); ok {
 			if !variable.MatchString(text) {
-				d.fault(v, "name a variable of belljar's own environment, as GITHUB_TOKEN", "%s is no name of a variable", shown(text))
+				d.fault(v, "name a variable of belljar's own environment, for example GITHUB_TOKEN", "%s is not a valid name of a variable", shown(text))
 			}
 			s.Env = text
 		}
@@ -174,7 +174,7 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 			if near := Nearest(s.Secret, names(secrets)); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			d.fault(v, hint, "there is no secret %q", Clip(s.Secret, 64))
+			d.fault(v, hint, "secret %q does not exist", Clip(s.Secret, 64))
 		}
 	}
 	if v := o.get("host"); v != nil {
@@ -263,9 +263,9 @@ func (d *decoder) header(n *yaml.Node, s string) string {
 	name := textproto.CanonicalMIMEHeaderKey(s)
 	switch {
 	case !token(s):
-		d.fault(n, "write a name as Authorization or X-Api-Key", "%s is no name of a header", shown(s))
+		d.fault(n, "write a name such as Authorization or X-Api-Key", "%s is not a valid name of a header", shown(s))
 	case slices.Contains(ownHeaders, name):
-		d.fault(n, "use one that the server reads its credentials from, as Authorization", "the header %s belongs to the connection and carries no secret", name)
+		d.fault(n, "use one that the server reads its credentials from, for example Authorization", "the header %s belongs to the connection and carries no secret", name)
 	}
 	return name
 }
@@ -280,7 +280,7 @@ func (d *decoder) headerValue(n *yaml.Node, s, secret string) {
 	case len(s) > maxHeaderValue:
 		d.fault(n, "", "value has %d bytes, more than %d", len(s), maxHeaderValue)
 	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) || strings.TrimSpace(s) != s:
-		d.fault(n, "use letters, digits and marks of ASCII, and blanks between them only", "value holds what cannot stand in a header")
+		d.fault(n, "use letters, digits and marks of ASCII, and blanks between them only", "value is not a valid value of a header")
 	case len(found) == 0:
 		d.fault(n, hint+"; a policy holds no secrets itself", "value does not say where the secret goes")
 	case len(found) > 1 || strings.Count(s, "${") > 1:

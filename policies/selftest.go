@@ -17,7 +17,7 @@ const maxTests = 10_000
 // refuses a policy with a test that failed, so those of a Policy have passed.
 type TestResult struct {
 	Source  Source
-	Call    string  // the call in short, as "Bash git push"
+	Call    string  // the call in short, for example "Bash git push"
 	Want    Verdict // what the test says
 	Got     Verdict // what the policy says
 	Rule    string  // the rule that decided
@@ -70,9 +70,9 @@ func (d *decoder) tests(n *yaml.Node, p *Policy, tenantName string) []TestResult
 		}
 		switch {
 		case got.Verdict != t.want:
-			d.fault(t.node, "mend the rule or the test", "test failed: want %s, got %s %s", t.want, got.Verdict, by)
+			d.fault(t.node, "fix the rule or the test", "test failed: want %s, got %s %s", t.want, got.Verdict, by)
 		case t.rule != "" && t.rule != got.Rule:
-			d.fault(t.node, "mend the rule or the test", "test failed: want rule %s, got %s %s", t.rule, got.Verdict, by)
+			d.fault(t.node, "fix the rule or the test", "test failed: want rule %s, got %s %s", t.rule, got.Verdict, by)
 		}
 	}
 	return results
@@ -106,7 +106,7 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	if v := o.get("as"); v != nil {
 		if s, ok := d.text(v, "as"); ok {
 			if _, known := p.tenants[s]; !known && s != LocalTenant {
-				d.fault(v, cmp.Or(near(s, p.Tenants()), "name one of tenants"), "there is no tenant %q", s)
+				d.fault(v, cmp.Or(near(s, p.Tenants()), "name one of tenants"), "tenant %q does not exist", s)
 			}
 			t.facts.Tenant = s
 		}
@@ -129,7 +129,7 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 		if t.rule, ok = d.text(v, "rule"); ok {
 			ids := slices.Concat(reserved, p.ruleIDs())
 			if !slices.Contains(ids, t.rule) {
-				d.fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "there is no rule %q", t.rule)
+				d.fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "rule %q does not exist", t.rule)
 			}
 		}
 	}

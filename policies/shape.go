@@ -72,7 +72,7 @@ func textLike(pattern string, examples ...any) *form {
 	return &form{Type: "string", Pattern: pattern, Examples: examples}
 }
 
-// someTexts is what texts reads: one, or a list of which none may be empty.
+// someTexts is what texts reads: one text, or a list of texts that are not empty.
 func someTexts(one *form) *form {
 	bare := *one
 	bare.Examples = nil
@@ -140,7 +140,7 @@ func has(key string, value any) *form {
 	return &form{Properties: members{{key, &form{Const: value}}}, Required: []string{key}}
 }
 
-// lacks is a mapping that has none of some keys.
+// lacks is a mapping without the keys.
 func lacks(keys ...string) *form {
 	none := &form{}
 	for _, k := range keys {

@@ -44,7 +44,7 @@ var readShape = &shape{
 	name: "read", doc: "How pages are read.",
 	keys: []key{
 		{"render", aWord(renders...), "Which pages a browser renders first: none, those that are empty without their scripts, or every one. Without it: auto.", false},
-		{"redirects", aWord("report", "follow"), "A redirect to another host is told to the agent, or followed where the rules allow it. Without it: report.", false},
+		{"redirects", aWord("report", "follow"), "A redirect to another host is reported to the agent, or followed where the rules allow it. Without it: report.", false},
 		{"robots", aWord("ignore", "respect"), "Whether a page is left alone that robots.txt keeps from robots. Without it: ignore.", false},
 		{"headers", someTexts(textLike(`^[^\s/:]+$`, "Accept-Language")), "Names of headers that a call may send with its request for the page.", false},
 	},

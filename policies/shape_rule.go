@@ -7,7 +7,7 @@ var ruleShape = &shape{
 		{"match", matchShape.ref(), "What a call must look like. All that is named must fit.", true},
 		{"unless", unlessShape.ref(), "The rule does not hold where all of this fits.", false},
 		{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "What the call gets. Of all rules that match, the strictest wins.", true},
-		{"unsure", aWord("ask", "pass"), "Of a rule that refuses: what a part gets of which the rule only may speak. With pass it says nothing then. Without it: ask.", false},
+		{"unsure", aWord("ask", "pass"), "Of a rule that refuses: the verdict on a part that may match the rule, because not all that the part does is known. With pass the rule says nothing to it. Without it: ask.", false},
 		{"reason", aReason(), "Why, for the agent.", false},
 		{"instead", aReason(), "What the agent may do instead.", false},
 		{"profile", aText(), "The profile that an allow grants. Without it: the one that the call asks for.", false},
@@ -44,7 +44,7 @@ func aReason() *form {
 
 // matchShape is what a call must look like.
 var matchShape = &shape{
-	name: "match", doc: "What a call must look like. Each key is one text or a list of which one must fit.",
+	name: "match", doc: "What a call must look like. Each key is one text, or a list that has one text that fits.",
 	keys: []key{
 		{"tool", someTexts(toolName()), "The name of the tool. * is any characters.", false},
 		{"command", someTexts(aText("git {status,log,diff} **", "**")), "A command of the script, word by word. * is any characters of a word, ** any number of words.", false},
@@ -52,7 +52,7 @@ var matchShape = &shape{
 		{"url", someTexts(textLike(`^[^:]+://[^?#@]*/[^?#@]*$`, "https://pkg.go.dev/**")), "A URL that the call names. Without a port it is the scheme's own.", false},
 		{"host", someTexts(textLike(`^([*]|([*][.])?[^*/\s]+)$`, "pkg.go.dev", "*.readthedocs.io")), "A host that the call names, by itself or in a URL.", false},
 		{"flags", someTexts(aText("--oneline", "-n")), "With command: the only options that the command may have.", false},
-		{"any_flag", someTexts(aText("-f", "--force*")), "With command: options of which the command has one. For rules that refuse.", false},
+		{"any_flag", someTexts(aText("-f", "--force*")), "With command: the command has at least one of these options. For rules that refuse.", false},
 		{"env", someTexts(aText("CI", "LC_*")), "With command: the only variables that may be set for it.", false},
 		{"profile", someTexts(aText()), "The profile that the call asks for, or the default one.", false},
 		{"upstream", someTexts(aText()), "The server that a proxied tool belongs to.", false},

@@ -197,7 +197,7 @@ func (p *Policy) ruleIDs() []string {
 }
 
 // HiddenFrom reports whether no call of a tool by a tenant can be allowed or
-// asked about, as Hidden does for all: under any of the layers.
+// asked about. Unlike Hidden, it looks at the layers of that tenant too.
 func (p *Policy) HiddenFrom(tenantName, tool string) bool {
 	if !p.serves(tenantName) || p.Hidden(tool) {
 		return true
@@ -311,7 +311,7 @@ func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName strin
 	d.read = append(d.read, name)
 	text, err := d.stack.Read(name)
 	if err != nil {
-		d.fault(n, "mend its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))
+		d.fault(n, "correct its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))
 		return nil
 	}
 	below := newDecoder(name, text)

@@ -78,7 +78,8 @@ func (p *Policy) serves(name string) bool {
 	return ok || len(p.tenants) == 0 || name == "" || name == LocalTenant
 }
 
-// asked is the profile that a call is judged under, or why there is none.
+// asked returns the profile that a call is judged under, or the Decision that
+// refuses the call.
 func (p *Policy) asked(f Facts) (string, Decision) {
 	no := Decision{Verdict: Deny, Source: Source{File: p.name}, Parts: 1, Layer: LayerSystem}
 	if !p.serves(f.Tenant) {
@@ -102,7 +103,7 @@ func (p *Policy) asked(f Facts) (string, Decision) {
 		no.Instead = own.offer()
 	case p.profiles[profile].IsZero():
 		no.Rule = ruleProfile
-		no.Reason = fmt.Sprintf("There is no profile \"%s\".", Clip(profile, 64))
+		no.Reason = fmt.Sprintf("Profile \"%s\" does not exist.", Clip(profile, 64))
 		no.Instead = fmt.Sprintf("Repeat the call with one of the profiles %s, or without a profile for %s.", list(p.Profiles()), standard)
 	default:
 		return profile, Decision{}
@@ -220,9 +221,9 @@ func (d *decoder) token(n *yaml.Node) Secret {
 	m := tokenReference.FindStringSubmatch(s)
 	switch {
 	case m == nil:
-		d.fault(n, hint, "the token is no reference") // whose text may be a token, and is not repeated
+		d.fault(n, hint, "the token is not a reference") // whose text may be a token, and is not repeated
 	case m[1] == "env" && !variable.MatchString(m[2]):
-		d.fault(n, "name a variable of belljar's own environment, as TOKEN_CI_SHA256", "%s is no name of a variable", shown(m[2]))
+		d.fault(n, "name a variable of belljar's own environment, for example TOKEN_CI_SHA256", "%s is not a valid name of a variable", shown(m[2]))
 	case m[1] == "env":
 		return Secret{Env: m[2]}
 	case !path.IsAbs(m[2]) || path.Clean(m[2]) != m[2] || m[2] == "/" || control(m[2]):

@@ -18,8 +18,8 @@ type urlGlob struct {
 	path   glob
 }
 
-// publicNames stands in a pattern for every host that "*" under allow of net
-// stands for: names of the public network, and no address.
+// publicNames is the pattern of every host that "*" under allow of net matches:
+// names of the public network, but no addresses.
 const publicNames = "<public>"
 
 func compileURL(s string) (urlGlob, error) {

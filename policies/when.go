@@ -13,8 +13,8 @@ import (
 // maxWhens bounds the conditions of a policy: each is compiled.
 const maxWhens = 200
 
-// when reads the condition of a rule. What is wrong with it is told at its
-// place in the policy.
+// when reads the condition of a rule. It reports each fault of the condition at
+// its place in the policy.
 func (d *decoder) when(n *yaml.Node, m match) cond.Condition {
 	text, ok := d.text(n, "when")
 	if !ok {
@@ -39,9 +39,9 @@ func (d *decoder) when(n *yaml.Node, m match) cond.Condition {
 	return c
 }
 
-// within is where in the policy a place of a text stands. YAML folds lines,
-// indents blocks and escapes letters, but what is no blank stands in the same
-// order in both: so it is counted.
+// within returns the line and column in the policy of a place in a text. YAML
+// folds lines, indents blocks and escapes letters, but the characters that are
+// not blanks are the same in both, in the same order: so within counts them.
 func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
 	behind := letters(text, line, col)
 	row, at := n.Line-1, n.Column-1
@@ -82,8 +82,8 @@ func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
 	return n.Line, n.Column
 }
 
-// letters is how many characters that are no blanks stand in text before a
-// place.
+// letters returns the number of characters before a place in text that are not
+// blanks.
 func letters(text string, line, col int) int {
 	n := 0
 	for i, s := range strings.Split(text, "\n") {

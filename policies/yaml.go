@@ -21,7 +21,7 @@ const MaxText = 1 << 20
 const maxTexts = 1000
 
 // decoder reads YAML nodes strictly and gathers faults instead of stopping at
-// the first: one look at a report should be enough to mend a file.
+// the first: one look at a report should be enough to fix a file.
 type decoder struct {
 	file   string
 	lines  []string
@@ -54,8 +54,8 @@ func (d *decoder) source(n *yaml.Node) Source {
 	return Source{File: d.file, Line: n.Line, Col: n.Column}
 }
 
-// root reads text into the top node of its only document. It returns nil and
-// notes why where there is none to go on with.
+// root reads text into the top node of its only document. If the
+// text has no such node, root notes the fault and returns nil.
 func (d *decoder) root(text []byte) *yaml.Node {
 	if len(text) > MaxText {
 		d.at(1, 1, fmt.Sprintf("the policy has %d bytes, more than the %d that are read", len(text), MaxText), "split it, or drop what is not used")
@@ -102,7 +102,7 @@ func (d *decoder) readable(text []byte) bool {
 			d.at(line, col, fmt.Sprintf("byte 0x%02x is not UTF-8", rest[0]), "save the file as UTF-8")
 			return false
 		case r == 0:
-			d.at(line, col, "a NUL byte cannot stand in a policy", "remove it")
+			d.at(line, col, "a policy cannot contain a NUL byte", "remove it")
 			return false
 		case r == '\n':
 			line, col = line+1, 0
@@ -160,12 +160,12 @@ func (d *decoder) breaks(text []byte, reported int) int {
 func (d *decoder) plain(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.fault(n, "write the value out", "an alias (*%s) cannot stand in a policy", n.Value)
+		d.fault(n, "write the value out", "a policy cannot contain an alias (*%s)", n.Value)
 		return // never n.Alias: an alias may lead to itself
 	case n.Anchor != "":
-		d.fault(n, "remove it", "an anchor (&%s) cannot stand in a policy", n.Anchor)
+		d.fault(n, "remove it", "a policy cannot contain an anchor (&%s)", n.Anchor)
 	case n.Style&yaml.TaggedStyle != 0 && n.Kind != yaml.DocumentNode:
-		d.fault(n, "remove it; put a text in quotes instead", "a tag (%s) cannot stand in a policy", n.Tag)
+		d.fault(n, "remove it; put a text in quotes instead", "a policy cannot contain a tag (%s)", n.Tag)
 	}
 	for _, c := range n.Content {
 		d.plain(c)
