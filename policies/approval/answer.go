@@ -93,14 +93,15 @@ func (d *Desk) settle(a *Approval, r Reply, now time.Time) (set string, args []a
 		[]any{r.By, r.Via, r.Note, now.UnixMilli(), string(cmp.Or(r.Scope, Once)), until.UnixMilli()}, nil
 }
 
-// until is when a yes ends. One for a single call is good for as long as the
-// question was: the agent has been told to come back, and may have gone.
+// until returns the time at which a yes ends. A yes for a single call is good for
+// as long as the question was: the agent was asked to repeat the call, but may
+// never do so.
 func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 	scope := cmp.Or(r.Scope, Once)
 	if !slices.Contains(a.Scopes, scope) {
 		why := "the policy does not let a yes to this rule be given for more"
 		if a.canon == "" {
-			why = "what this call does is not said by its words alone"
+			why = "the words of this call do not say all that it does"
 		}
 		return time.Time{}, fmt.Errorf("%w, only for %s: %s", ErrScope, a.Offers(), why)
 	}
@@ -117,10 +118,10 @@ func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 	return now.Add(a.Expires.Sub(a.Created)), nil
 }
 
-// Use takes a yes for a call that begins now. It reports false where another
-// call had it, or it has ended or was taken back since: then the call must not
-// run. What it reports true for is on the disk, so a yes for one call is used
-// once, whatever happens to this process.
+// Use takes a yes for a call that begins now. It reports false if another call
+// has used the yes, or if the yes has ended or was taken back: then the call must
+// not run. When it reports true, the use is on the disk, so a yes for one call is
+// used once, whatever happens to this process.
 func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 	digest, canon, err := bind(d.cfg.Place, r)
 	if err != nil {

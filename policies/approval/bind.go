@@ -76,7 +76,7 @@ func hash(kind string, b bound) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// digestOf is the SHA-256 of a text; none of one that is empty.
+// digestOf is the SHA-256 of a text; empty for an empty text.
 func digestOf(text string) string {
 	if text == "" {
 		return ""
@@ -93,9 +93,9 @@ type canonCommand struct {
 }
 
 // canonical is the commands of a script, and whether a yes to them may be one
-// to the next script with the same commands. It may not where anything of it is
-// only known when it runs, or is said by other than its words: by a file that is
-// opened, by what an interpreter reads, by the program that another starts.
+// to the next script with the same commands. It may not if anything of the script
+// is only known when it runs, or depends on more than its words: on a file that
+// is opened, on what an interpreter reads, on the program that another starts.
 func canonical(text string) (commands []canonCommand, plain bool) {
 	s, err := shell.Analyze(text)
 	if err != nil || strings.ContainsAny(text, "<>(){}`$!#\\") || len(s.Functions)+len(s.Aliases)+len(s.Sets) > 0 || len(s.Commands) == 0 {

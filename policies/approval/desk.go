@@ -17,8 +17,8 @@ import (
 type Config struct {
 	Store *state.Store // required; approvals last as long as it does
 	Place string       // where calls have their effect, for example the workspace: a yes holds in no other
-	// Policy is the hash of the policy that holds now; nil where it never
-	// changes. A question that another one has asked takes no answer.
+	// Policy returns the hash of the policy that holds now; it is nil if the policy
+	// never changes. A question that another policy has asked accepts no answer.
 	Policy func() string
 	// Event is called for each event, in order for each approval, by many
 	// goroutines; it may be nil. An event of another process is reported by the
@@ -28,8 +28,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Desk is where calls put their questions and people their answers. Several
-// processes may have one over the same store. Its methods are safe for
+// Desk receives the questions of calls and the answers of people. Several
+// processes may have a Desk over the same store. Its methods are safe for
 // concurrent use; it has nothing to close.
 type Desk struct {
 	cfg    Config
@@ -57,9 +57,9 @@ func New(cfg Config) (*Desk, error) {
 // Durable reports whether questions outlive the program.
 func (d *Desk) Durable() bool { return d.cfg.Store.Durable() }
 
-// Ask puts a question, or finds the one that an equal call has put: with its
-// answer, if it has one that holds for this call. It does not wait. asked says
-// that the question is new.
+// Ask puts a question, or finds the question that an equal call has put. The
+// Approval has the answer if there is one that holds for this call. Ask does not
+// wait. asked says that the question is new.
 func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err error) {
 	digest, canon, err := bind(d.cfg.Place, r)
 	if err != nil {
@@ -151,10 +151,10 @@ func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (a Appro
 	return a, err
 }
 
-// wake lets those look again who wait for an approval.
+// wake wakes the callers that wait for an approval.
 func (d *Desk) wake(id string) { d.watch.Wake(id) }
 
-// Stop has every Wait return with what there is, now and from now on.
+// Stop makes every Wait, also a later one, return at once.
 func (d *Desk) Stop() { d.watch.Stop() }
 
 // Get is an approval as it is now, or ErrUnknown.
@@ -168,13 +168,12 @@ func (d *Desk) Get(ctx context.Context, id string) (a Approval, err error) {
 	}
 	now := d.cfg.Now()
 	if a.State == Pending && !a.Expires.After(now) || a.State == Approved && !a.Until.After(now) {
-		// Written down by whoever asks or answers next, and true already.
 		return d.expire(ctx, a)
 	}
 	return a, nil
 }
 
-// expire writes down that an approval has ended.
+// expire stores that an approval has ended.
 func (d *Desk) expire(ctx context.Context, a Approval) (Approval, error) {
 	var ended []Approval
 	err := d.tables.Write(ctx, func(tx *sql.Tx) (err error) {

@@ -52,12 +52,12 @@ func CheckCommands(patterns []string) error {
 	return err
 }
 
-// projects are programs that run what a file of the project says: which may be
-// another by the next call.
+// projects are programs that run what a file of the project says. That file may
+// have changed by the next call.
 var projects = []string{"make", "gmake", "ninja", "just", "rake", "tox", "npx", "pnpx", "bunx", "uvx", "docker", "podman"}
 
 // runsMore reports whether a program does more than its words say, or may be
-// another program by the next call, as one that is named by its path.
+// another program by the next call, such as a program that is named by its path.
 func runsMore(program string) bool {
 	return shell.Runs(program) || slices.Contains(projects, program) || strings.Contains(program, "/")
 }

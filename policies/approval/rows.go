@@ -74,8 +74,8 @@ func scan(rows *sql.Rows) (Approval, error) {
 	return a, nil
 }
 
-// shortSession is enough of a session's id to know it by, and too little to
-// enter the session with.
+// shortSession is the length of the part of a session's id that is shown: enough
+// to recognise the session, too little to use it.
 const shortSession = 12
 
 // offer notes what a yes may be good for.
@@ -148,7 +148,7 @@ func at(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// found makes no row no error.
+// found returns nil for the error that says that no row was found.
 func found(a Approval, err error) (Approval, bool, error) {
 	if errors.Is(err, ErrUnknown) {
 		return Approval{}, false, nil
