@@ -35,7 +35,7 @@ type Screen struct {
 	Term          string // kind of the terminal, the value of TERM
 }
 
-// Recorded is what became of a recording.
+// Recorded is the result of a recording.
 type Recorded struct {
 	File   string `json:"file"` // in the directory of the log
 	SHA256 string `json:"sha256"`
@@ -45,8 +45,7 @@ type Recorded struct {
 
 // Cast records what a command shows, in a file beside the log that players of
 // asciicast v2 play (docs.asciinema.org/manual/asciicast/v2). Secrets are taken
-// out before anything is written: for that, output is held back until its line
-// ends. Its methods are safe for concurrent use; Close ends it.
+// out before anything is written: for that, output waits until its line ends. Its methods are safe for concurrent use; Close ends it.
 type Cast struct {
 	r        *redactor
 	name     string
@@ -116,8 +115,8 @@ func (l *Log) Cast(callID string, s Screen) (*Cast, error) {
 	return c, nil
 }
 
-// Write records output. It never fails towards the command: what cannot be
-// written, or is beyond the bound, is left out, and Recorded says so.
+// Write records output. It never returns an error to the command: output that
+// cannot be written, or is beyond the bound, is left out, and Recorded says so.
 func (c *Cast) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +138,7 @@ func (c *Cast) Write(p []byte) (int, error) {
 
 func lastByte(b []byte, c byte) int { return strings.LastIndexByte(string(b), c) }
 
-// release writes the first bytes of what is held. c.mu is held.
+// release writes the first bytes of held. The caller holds c.mu.
 func (c *Cast) release(n int) {
 	if n == 0 {
 		return
@@ -190,7 +189,7 @@ func (c *Cast) Resize(width, height int) {
 	c.put(fmt.Appendf(nil, "[%.6f, \"r\", \"%dx%d\"]\n", time.Since(c.began).Seconds(), width, height))
 }
 
-// event writes what was shown at a time. c.mu is held.
+// event writes what was shown at a time. The caller holds c.mu.
 func (c *Cast) event(at time.Duration, text string) {
 	if !c.terminal { // which would put the carriage returns in
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
@@ -200,7 +199,7 @@ func (c *Cast) event(at time.Duration, text string) {
 	c.put(append(b, ']', '\n'))
 }
 
-// put writes a line of the file. c.mu is held.
+// put writes a line of the file. The caller holds c.mu.
 func (c *Cast) put(line []byte) {
 	if c.cut != "" {
 		return
@@ -217,7 +216,7 @@ func (c *Cast) put(line []byte) {
 	}
 }
 
-// Close ends the recording. Twice is fine.
+// Close ends the recording. It may be called twice.
 func (c *Cast) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,7 +231,8 @@ func (c *Cast) Close() error {
 	return nil
 }
 
-// Recorded is what became of the recording; false says that it goes on.
+// Recorded returns the result of the recording; false says that the recording
+// goes on.
 func (c *Cast) Recorded() (Recorded, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -86,7 +86,7 @@ type keys struct {
 }
 
 // loadKeys reads the keys of a log, or makes them for one that is new. The
-// lock is held.
+// caller holds the lock.
 func loadKeys(dir string, isNew bool) (keys, error) {
 	path := filepath.Join(dir, keyName)
 	secret, err := readSecretFile(path)
@@ -133,8 +133,8 @@ func makeKeys(dir string) (secret string, err error) {
 	return secret, nil
 }
 
-// replaceFile writes a small file so that it is there as a whole or not at
-// all, also after a power failure.
+// replaceFile writes a small file so that it exists as a whole or not at all,
+// even after a power failure.
 func replaceFile(dir, name string, text []byte) error {
 	path := filepath.Join(dir, name)
 	temp := path + ".new"
@@ -158,8 +158,8 @@ func replaceFile(dir, name string, text []byte) error {
 	return syncDir(dir)
 }
 
-// readSecretFile reads a file that only its owner can: others could have put
-// something else there.
+// readSecretFile reads a file that only its owner can read or write: others could
+// have put something else into any other file.
 func readSecretFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -39,7 +39,7 @@ func (r *redactor) mails(s string) string {
 	}
 }
 
-// local are the bytes before the @ that are no quotes of a shell.
+// local reports whether a byte may be before the @. Quotes of a shell may not.
 func local(c byte) bool { return dashed(c) || strings.IndexByte(".+%", c) >= 0 }
 
 func letters(s string) bool {

@@ -36,10 +36,10 @@ var (
 	ErrFull = errors.New("audit log: too many records wait to be written")
 )
 
-// Config is what a Log needs to know.
+// Config says how a Log is kept.
 type Config struct {
-	// Dir is the directory of the log. It is made, for the caller's eyes only,
-	// where it does not exist. No box may be able to write to it.
+	// Dir is the directory of the log. Open makes it if it does not exist, readable
+	// only by its owner. No box may be able to write to it.
 	Dir string
 	// Audit says what is kept. Fields that are zero have their defaults, except
 	// the level: its zero value is refused.
@@ -136,25 +136,25 @@ func start(cfg Config, w *writer) *Log {
 // Level is how much of a call the log keeps.
 func (l *Log) Level() policies.AuditLevel { return l.cfg.Audit.Level }
 
-// Required reports whether a call must not run whose decision cannot be
+// Required reports whether a call must not run if its decision cannot be
 // written.
 func (l *Log) Required() bool { return l.cfg.Audit.Required }
 
 // Hide removes a secret from all records from now on. The name takes its place.
 func (l *Log) Hide(name, value string) { l.red.add(name, value) }
 
-// Append queues a record, and does not wait. It fails with ErrFull and
-// ErrClosed; what is lost is counted, and the count is written when records
-// can be written again. What a person said goes to the disk at once, and what
-// else waits with it.
+// Append queues a record and does not wait. It fails with ErrFull or ErrClosed;
+// lost records are counted, and the count is written when records can be written
+// again. An answer of a person goes to the disk at once, together with all
+// records that wait.
 func (l *Log) Append(r Record) error {
 	_, said := r.(Approval)
 	return l.put(r, said, nil)
 }
 
 // Write appends a record and waits until it is written, so that the end of
-// this process cannot lose it. An error, also that of ctx, says that it may
-// be.
+// this process cannot lose it. An error, even that of ctx, means that the record
+// may be lost.
 func (l *Log) Write(ctx context.Context, r Record) error { return l.wait(ctx, r, false) }
 
 // Commit is Write, and the record is on the disk when it returns.
@@ -165,8 +165,8 @@ func (l *Log) Commit(ctx context.Context, r Record) error { return l.wait(ctx, r
 func (l *Log) Sync(ctx context.Context) error { return l.wait(ctx, nil, true) }
 
 // Close writes what waits, signs it and waits for the disk; where the log
-// cannot be written that takes at most five seconds. Twice is fine, and both
-// wait. What others append meanwhile fails with ErrClosed.
+// cannot be written that takes at most five seconds. Close may be called twice,
+// and both calls wait. An Append of others meanwhile fails with ErrClosed.
 func (l *Log) Close() error {
 	l.once.Do(func() {
 		l.mu.Lock()
@@ -287,7 +287,7 @@ func (l *Log) run() {
 	}
 }
 
-// flush writes a batch, and tells those who wait.
+// flush writes a batch and wakes the callers that wait for it.
 func (l *Log) flush(batch []entry, lost loss) {
 	n, err := l.w.write(batch, lost)
 	whole, left := 0, 0
@@ -327,7 +327,7 @@ func (l *Log) flush(batch []entry, lost loss) {
 	}
 }
 
-// complain tells the operator once for each row of failures.
+// complain reports to the operator once for each series of failures.
 func (l *Log) complain(err error) {
 	if l.w.failing {
 		return

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Entry is a record as it is read back, whatever its kind: fields that it has
-// not are zero.
+// Entry is a record of any kind as it is read back: fields that the record lacks
+// are zero.
 type Entry struct {
 	Seq     uint64    `json:"seq"`
 	Kind    Kind      `json:"kind"`
@@ -73,9 +73,9 @@ func (f Filter) Wants(e Entry) bool {
 	return true
 }
 
-// Read hands each record of a log that a filter wants to use, from the first
-// to the last, and stops at its first error. It checks nothing; that is what
-// Verify does. An entry and its Raw are use's to keep.
+// Read calls use with each record of a log that the filter wants, from the first
+// to the last, and stops at the first error of use. It checks nothing; Verify
+// does. use may keep an entry and its Raw.
 func Read(ctx context.Context, dir string, f Filter, use func(Entry) error) error {
 	s, err := snapshot(dir)
 	if err != nil {

@@ -46,9 +46,9 @@ type redactor struct {
 // hidden is a spelling of a secret.
 type hidden struct{ text, name string }
 
-// add has a secret taken out of all records from now on, as it is and as URLs
-// and base64 spell it. One that is too short to be told from other text is
-// left alone.
+// add removes a secret from all records from now on, in its own spelling and in
+// those of URLs and base64. A secret is ignored if it is so short that ordinary
+// text would contain it.
 func (r *redactor) add(name, value string) {
 	if len(value) < leastValue {
 		return

@@ -28,9 +28,9 @@ type Past struct {
 	Lacks string
 }
 
-// ReadPast hands each decision of a log to use, from the first to the last, and
-// stops at its first error. path is the directory of a log, or one of its files.
-// It checks nothing: that is what Verify does.
+// ReadPast calls use with each decision of a log, from the first to the last, and
+// stops at the first error of use. path is the directory of a log, or one of its
+// files. ReadPast checks nothing; Verify does.
 func ReadPast(ctx context.Context, path string, use func(Past) error) error {
 	return ReadLog(ctx, path, Filter{Kind: KindDecision}, func(e Entry) error {
 		p, err := e.Past()

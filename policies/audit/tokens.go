@@ -232,7 +232,7 @@ func mentions(s string) bool {
 // sensitive reports whether a name says that its value is a secret.
 func sensitive(name string) bool {
 	switch name {
-	// Numbers of tokens and names of files are no secrets.
+	// Numbers of tokens and names of files are not secrets.
 	case "max_tokens", "tokens", "token_count", "max-tokens", "--max-tokens":
 		return false
 	}

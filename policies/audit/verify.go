@@ -18,7 +18,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Report is what Verify found in a log that is as it was written.
+// Report is the result of Verify for a log that has not been changed.
 type Report struct {
 	Files       int
 	Records     uint64 // that are there
@@ -30,7 +30,7 @@ type Report struct {
 	Notes       []string // what a reader should know, for example records lost to a full disk; 20 at most
 }
 
-// Fault is the first place at which a log is not as it was written.
+// Fault is the first place at which a log has been changed.
 type Fault struct {
 	File string // name in the directory
 	Line int    // from 1; 0 where it is not one line
@@ -50,7 +50,7 @@ func (f *Fault) Error() string {
 	return place + ": " + f.Why
 }
 
-// Against is what a log is held against besides its own files.
+// Against is what a log is compared with besides its own files.
 type Against struct {
 	Key        string // public key, as in audit.pub; empty for that of the directory
 	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; nil for none

@@ -15,7 +15,7 @@ import (
 )
 
 // writer is the end of the chain, as one process sees it. It is used by one
-// goroutine; the lock file stands between processes.
+// goroutine; the lock file keeps processes apart.
 type writer struct {
 	cfg  Config
 	pid  string
@@ -64,7 +64,7 @@ func openWriter(cfg Config) (*writer, error) {
 	return w, nil
 }
 
-// begin is the part of openWriter for which the lock is held.
+// begin is the part of openWriter that needs the lock.
 func (w *writer) begin() error {
 	if err := lockFile(w.lock, lockExclusive); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w *writer) hold() error {
 }
 
 // resync opens the current file anew, or begins one, and reads its end. The
-// lock is held.
+// caller holds the lock.
 func (w *writer) resync() error {
 	if err := w.reopen(); err != nil {
 		w.id = nil // the next to hold the lock tries again
@@ -163,8 +163,8 @@ func (w *writer) reopen() error {
 	return nil
 }
 
-// initial begins the current file, which has no record; size is what it has
-// instead of one.
+// initial begins the current file, which has no record; size is the number of
+// bytes that it has instead.
 func (w *writer) initial(size int64) error {
 	w.first = w.seq + 1
 	after := ""
@@ -271,8 +271,8 @@ func (w *writer) put(before place) error {
 	return nil
 }
 
-// write writes a batch of records, and is how many of them are written, or on
-// the disk where somebody waits for that.
+// write writes a batch of records. It returns how many of them are written, or
+// are on the disk if a caller waits for that.
 func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 	w.stated = lost.count == 0
 	if err := w.hold(); err != nil {
@@ -331,7 +331,7 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 // flushAt is the size of one write, in bytes: larger ones gain nothing.
 const flushAt = 1 << 20
 
-// sync has what is written be on the disk.
+// sync waits until all that is written is on the disk.
 func (w *writer) sync() error {
 	if !w.dirty {
 		return nil
@@ -361,10 +361,10 @@ func (w *writer) checkpoint() error {
 	return w.sign(w.place())
 }
 
-// sign writes the buffer and has it be on the disk; then it signs that, in the
-// checkpoint's file first and as a record after it. So a crash in between never
-// leaves the file behind the records, which is how a file that somebody put
-// back is known. The lock is held.
+// sign writes the buffer and waits until it is on the disk. Then it signs the
+// log, first in the checkpoint's file and after that as a record. So a crash in
+// between never leaves the file behind the records: a file that is behind them
+// is an old one that somebody put back. The caller holds the lock.
 func (w *writer) sign(before place) error {
 	if err := w.put(before); err != nil {
 		return err
