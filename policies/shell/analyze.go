@@ -10,9 +10,10 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Analyze lists what a bash script runs. Where it returns an error, which is an
-// *Error, the Script holds what stands before the place of the error, and the
-// rest may run anything. Safe for concurrent use; equal texts give equal answers.
+// Analyze lists the commands that a bash script runs. Its errors are of the type
+// *Error: then the Script has the commands before the place of the error, and the
+// rest of the text may run anything. Safe for concurrent use; equal texts give
+// equal answers.
 func Analyze(text string) (Script, error) {
 	var s Script
 	if err := guard(text); err != nil {
@@ -77,7 +78,7 @@ func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 	var stmts []*syntax.Stmt
 	var fault *Error
 	for stmt, err := range p.p.StmtsSeq(&p.src) {
-		// The sequence does not heed a break at an error.
+		// StmtsSeq does not stop at a break after an error.
 		switch {
 		case fault != nil:
 		case err == nil:
@@ -99,7 +100,7 @@ func syntaxError(err error) *Error {
 	var lang syntax.LangError
 	switch {
 	case errors.As(err, &parse):
-		// foo is the parser's word for any name, which readers look for in vain.
+		// The parser writes foo for any name; readers would look for it in vain.
 		said := strings.NewReplacer("`", "'", "foo(", "NAME(").Replace(parse.Text)
 		e.Offset, e.Why = offset(parse.Pos), "bash cannot read it: "+said
 	case errors.As(err, &lang):

@@ -7,9 +7,9 @@
 // command stays unknown, and a command that can run what its text does not show
 // is marked with the reason.
 //
-// The contract, which the tests hold against bash: whatever words a shell that
-// runs the script hands to a program are those of one of the Commands, or one of
-// the Commands is opaque, or Analyze returned an error. What a program does with
+// The contract, which the tests check with bash: when a shell runs the script,
+// the words that it passes to a program are those of one of the Commands, or one
+// of the Commands is opaque, or Analyze returned an error. What a program does with
 // its words and its files is not seen: a script that is run by its path, a
 // Makefile, or a number in a variable of the environment that is not a number.
 package shell

@@ -107,8 +107,8 @@ var gitPrograms = map[string][]string{
 	"send-email": fields("--smtp-server --sendmail-cmd --to-cmd --cc-cmd --header-cmd"),
 }
 
-// namesProgram reports whether a word of a subcommand is such an option: whole,
-// cut short, or with its value behind it.
+// namesProgram reports whether a word of a subcommand is one of gitPrograms:
+// whole, abbreviated, or with its value behind it.
 func namesProgram(subcommand string, w Word) bool {
 	return slices.ContainsFunc(gitPrograms[subcommand], func(option string) bool {
 		name, _, _ := strings.Cut(w.Text, "=")

@@ -4,16 +4,16 @@ import "slices"
 
 // literals are the programs that do what their words say, and nothing else: none
 // of them runs another program, reads settings from a file that a box can write,
-// or has a word that makes it do so. A yes to any other is for once: what git,
-// npm, curl or terraform do with the same words is said by hooks, by settings in
-// files or by the project, which can be others at the next call.
+// or has a word that makes it do so. A yes to any other program is for once:
+// what git, npm, curl or terraform do with the same words depends on hooks, on
+// settings in files or on the project, which may differ at the next call.
 var literals = fields(`
 	: basename cat cd chgrp chmod chown cksum cmp comm cp cut date dd df dirname du echo expand expr factor false fold head hostname id
 	join kill link ln ls md5sum mkdir mkfifo mktemp mv nl nproc od paste pathchk printenv printf pwd readlink realpath rm rmdir
 	seq sha1sum sha224sum sha256sum sha384sum sha512sum shred shuf sleep stat sum sync tac tail tee test [ touch tr true truncate tsort tty
 	uname unexpand uniq unlink uptime wc whoami yes`)
 
-// Literal reports whether a program does what its words say, and nothing else.
+// Literal reports whether a program is one of literals.
 func Literal(program string) bool { return slices.Contains(literals, program) }
 
 // ofShell are commands of the shell that run nothing by themselves.

@@ -20,8 +20,8 @@ type Names struct {
 	More     string   // why there may be others; empty where all are listed
 }
 
-// projects are files that programs read by themselves, in the directory where
-// they begin, and run something of.
+// projects are files that programs read by themselves in the directory where they
+// begin, and that name something to run.
 var projects = map[string][]string{
 	"make gmake":                   fields("GNUmakefile makefile Makefile"),
 	"npm npx yarn pnpm bun":        fields("package.json .npmrc .yarnrc.yml"),
@@ -53,8 +53,8 @@ func (s Script) Names() Names {
 	for i := range s.Commands {
 		c := &s.Commands[i]
 		if allLiteral && literal(*c) {
-			// What the files hold that it is given changes nothing of what runs, as
-			// no other program is given what it prints or copies.
+			// The content of its files does not change what runs: no other program gets
+			// what it prints or copies.
 			n.add(&n.Programs, c.Words[0].Text, maxNames)
 			if c.Words[0].Text == "cd" {
 				n.words("cd", c.Words[1:])

@@ -29,7 +29,8 @@ const (
 	whyUnknown = "it has an option that is not known here"
 )
 
-// read splits words into options and the rest. why is empty if it could.
+// read splits words into options and the rest. why says why it could not, or is
+// empty.
 func (g grammar) read(words []Word) (options []option, rest []Word, why string) {
 	for len(words) > 0 {
 		w := words[0]
@@ -133,7 +134,7 @@ func has(options []option, names ...string) bool {
 	return slices.ContainsFunc(options, func(o option) bool { return slices.Contains(names, o.name) })
 }
 
-// last is the last option of those named.
+// last returns the last of the options that has one of the names.
 func last(options []option, names ...string) (option, bool) {
 	for _, o := range slices.Backward(options) {
 		if slices.Contains(names, o.name) {

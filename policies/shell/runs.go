@@ -26,8 +26,8 @@ func Runs(program string) bool {
 	}
 }
 
-// builtins are those of programs that only touch the shell itself, unless they
-// are marked.
+// builtins are those programs that only change the shell itself, unless they are
+// marked.
 var builtins = map[string]bool{
 	"set": true, "hash": true, "enable": true, "jobs": true, "read": true, "mapfile": true, "readarray": true, "printf": true, "unset": true,
 	"shopt": true, "getopts": true, "let": true, "wait": true, "test": true, "[": true, "declare": true, "typeset": true, "local": true, "export": true, "readonly": true,

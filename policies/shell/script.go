@@ -2,7 +2,7 @@ package shell
 
 import "fmt"
 
-// Script is what a text was read to be.
+// Script is the result of reading a text.
 type Script struct {
 	Commands  []Command // in the order of the text; those that a command starts follow it
 	Functions []string  // names of the functions that it declares
@@ -37,7 +37,8 @@ func (s Script) Doubt() string {
 	return ""
 }
 
-// SwayDoubt is the doubt about a command for which a variable is set that Sways.
+// SwayDoubt is the doubt about a command that has a variable with the effect
+// Sways.
 func SwayDoubt(name string) string {
 	return name + " is set for it, which can make programs run or load what their words do not say"
 }
