@@ -7,8 +7,8 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// about says how sure it is that the match speaks about the piece. With trust
-// the answer is used to let the piece through, and doubt counts against it.
+// about says how sure it is that the match speaks about the piece. If trust is
+// set, the answer may let the piece through, and so doubt counts against it.
 func (m *match) about(c *inquiry, pc *piece, trust bool) proof {
 	if !m.on(c) {
 		return no

@@ -72,9 +72,9 @@ func ToolArgs(tool string) (cond.Args, bool) {
 	return maps.Clone(a), ok
 }
 
-// argsOf are the arguments that a condition of a match may look at: those of
-// all tools of this server that it names. It is nil where it speaks about any
-// tool or one that is not of this server, of whose arguments nothing is known.
+// argsOf returns the arguments that a condition of the match may read: those of
+// all tools of this server that the match names. It is nil if the match may speak
+// about another tool, whose arguments are not known.
 func (m *match) argsOf() cond.Args {
 	var all cond.Args
 	for _, e := range m.tools {
@@ -97,8 +97,8 @@ func (m *match) argsOf() cond.Args {
 	return all
 }
 
-// union is what one of two tools takes. An argument whose type differs is of
-// any.
+// union returns the arguments of either of two tools. An argument that has
+// different types in the two has the type any.
 func union(a, b cond.Args) cond.Args {
 	all := maps.Clone(a)
 	if all == nil {

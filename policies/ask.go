@@ -14,8 +14,8 @@ const (
 	DefaultMaxRemember    = 8 * time.Hour    // longest life of an approval that outlives its session
 )
 
-// Bounds of how a question is put. Clients give up on a call after a minute,
-// so one that waits longer is never answered.
+// Bounds of how a question is put. Clients give up on a call after a minute, so
+// a call that waits longer never gets its answer to the agent.
 const (
 	maxAskTimeout     = 24 * time.Hour
 	maxAskReturnAfter = 50 * time.Second
@@ -28,14 +28,14 @@ type Asking struct {
 	ReturnAfter time.Duration // until the call that asks gets an answer, if only that it waits; at most Timeout
 }
 
-// Remember says for how much more than its own call an approval may be given.
-// The zero value is for nothing more: once.
+// Remember says which further calls an approval may cover besides its own call.
+// The zero value means none: the approval holds once.
 type Remember struct {
 	Session bool          // for equal calls until the session ends
 	For     time.Duration // for equal calls until this time has passed, if above zero
 }
 
-// narrow is what both allow.
+// narrow returns the Remember that both allow.
 func (r Remember) narrow(other Remember) Remember {
 	return Remember{Session: r.Session && other.Session, For: min(r.For, other.For)}
 }
@@ -43,8 +43,8 @@ func (r Remember) narrow(other Remember) Remember {
 // anyRemember is what every other Remember is narrower than.
 var anyRemember = Remember{Session: true, For: mostRemember}
 
-// remembers is what a rule that asks says about approvals. A deny that only may
-// speak about a part asks too, and only for the call.
+// remembers is what a rule that asks says about approvals. A deny rule that may or
+// may not match a part also asks; its approval covers only the call.
 func (r *rule) remembers(p *Policy) Remember {
 	switch {
 	case r.verdict == Deny:
@@ -117,7 +117,7 @@ func (d *decoder) ask(n *yaml.Node) asking {
 	return a
 }
 
-// remember reads for how much more than its call an approval may be given.
+// remember reads which further calls an approval may cover.
 func (d *decoder) remember(n *yaml.Node, most time.Duration) Remember {
 	var r Remember
 	seen := make(map[string]bool)
@@ -150,6 +150,5 @@ func (d *decoder) remember(n *yaml.Node, most time.Duration) Remember {
 	return r
 }
 
-// Asking is how a person is asked, for those who ask for another reason than a
-// decision.
+// Asking says how a person is asked, for questions that no decision has caused.
 func (p *Policy) Asking() Asking { return p.asking.Asking }

@@ -45,12 +45,12 @@ type Audit struct {
 	Rotate   int64         // bytes after which a new file is begun
 	Keep     int           // full files that are kept
 	Path     string        // directory, absolute; empty for the one of the program's state
-	// PlainSecrets and PlainEnv leave in records what is otherwise taken out of
-	// them: known secrets and what looks like one, and the values of variables
-	// that a call sets.
+	// PlainSecrets leaves known secrets, and texts that look like secrets, in
+	// records. PlainEnv leaves the values of variables that a call sets in records.
+	// Without them these are removed.
 	PlainSecrets, PlainEnv bool
-	// Emails takes addresses of mail out of records. Tokens takes out what looks
-	// like a secret also where PlainSecrets leaves the known ones in.
+	// Emails removes mail addresses from records. Tokens removes texts that look
+	// like secrets, even if PlainSecrets leaves the known ones in.
 	Emails, Tokens bool
 	// OTLP is the URL of a collector that gets a span for each call; empty for
 	// none, OTLPStandard for what the environment says.
@@ -67,8 +67,8 @@ type Kept struct {
 	Level AuditLevel // meaningless unless Said
 }
 
-// wider is what keeps the more of both. One that says nothing is not known
-// here to keep less.
+// wider returns the Kept that keeps more. A Kept that says nothing stands for the
+// level of the log, which is not known here: then the result says nothing too.
 func (k Kept) wider(other Kept) Kept {
 	if !k.Said || !other.Said {
 		return Kept{}
@@ -116,8 +116,8 @@ func (k *keeping) add(rules []*rule) {
 	k.begun = true
 }
 
-// of is how much is kept of the call. That it was refused, or asked about, is
-// never left out.
+// of returns how much is kept of the call. A refusal or a question is always
+// recorded.
 func (k *keeping) of(v Verdict) Kept {
 	if k.kept.Said && v != Allow {
 		k.kept.Level = max(k.kept.Level, AuditMeta)
@@ -234,7 +234,7 @@ func (d *decoder) redact(n *yaml.Node, a *Audit) {
 // otlp reads where spans go: a collector's URL, or true for what the
 // environment says.
 func (d *decoder) otlp(n *yaml.Node) string {
-	const hint = "write the URL of a collector, as http://127.0.0.1:4318, or true for what the environment says"
+	const hint = "write the URL of a collector, for example http://127.0.0.1:4318, or true for what the environment says"
 	if n.Kind != yaml.ScalarNode {
 		d.fault(n, hint, "otlp cannot be %s", kind(n))
 		return ""

@@ -39,7 +39,7 @@ type piece struct {
 	fault   string // why no rule can judge it; empty if one can
 }
 
-// alone is Decide without the layers below: what the system's file says.
+// alone is Decide without the layers below: the decision of the system's file.
 func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 	d, grants := p.judge(f, profile, pieces)
 	if d.Verdict == Deny {
@@ -215,7 +215,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 		if verdict == Ask {
 			o.remember = o.remember.narrow(r.remembers(p))
 		}
-		// Of two equal verdicts the sure one gives the better reason.
+		// If two verdicts are equal, the sure one gives the better reason.
 		if verdict < o.verdict || verdict == o.verdict && o.maybe && sure == must {
 			strict, o.verdict, o.maybe = r, verdict, sure == may
 		}

@@ -57,12 +57,12 @@ type Decision struct {
 	Profile string // that the call asks for, or its tenant's own; empty where it cannot have it
 	Policy  string // Hash of the policy that decided
 
-	// Retry is when the same call may pass, where only a rate stands against it;
-	// zero where waiting does not help.
+	// Retry is the time after which the same call may pass, if only a rate refused
+	// it; zero if waiting does not help.
 	Retry time.Duration
 
-	// What a call is bound to that is let through, by this verdict or by the
-	// person who is asked. Empty where Verdict is Deny.
+	// The obligations of a call that this verdict, or the person who is asked, lets
+	// through. Empty if Verdict is Deny.
 	Limits []RateLimit // all of them hold; of every rule that speaks about the call
 	Redact []Redaction // to be taken out of the result before the agent gets it
 
@@ -100,9 +100,9 @@ func (d *Decision) offered() Grant {
 	return d.Grant
 }
 
-// Approved is the decision once a person has said yes to its question. Its
-// grant is what the policy gives to the call then; that of a decision that no
-// policy made allows nothing. Only a decision to ask is changed.
+// Approved returns the decision after a person has said yes to its question, with
+// the grant that the policy gives to the call then. If no policy made the
+// decision, that grant allows nothing. Only a decision to ask is changed.
 func (d Decision) Approved() Decision {
 	if d.Verdict == Ask {
 		d.Verdict, d.Grant, d.pending = Allow, d.pending, Grant{}
@@ -111,8 +111,8 @@ func (d Decision) Approved() Decision {
 	return d
 }
 
-// Offers is the grant that the call gets, at once or if a person says yes; for
-// those who show a person what the answer would give.
+// Offers is the grant that the call gets, at once or if a person says yes. It
+// lets a caller show the person what a yes would give.
 func (d Decision) Offers() Grant { return d.offered() }
 
 // With is the decision with less in the grant that it gives or would give.

@@ -104,8 +104,8 @@ func newParseError(faults []Fault) *ParseError {
 	return &ParseError{Faults: faults[:maxFaults], More: len(faults) - maxFaults}
 }
 
-// suggest names the word of known that name was probably meant to be, or
-// lists them all.
+// suggest returns a hint with the known word that was probably meant by name, or
+// with all known words.
 func suggest(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)

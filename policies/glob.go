@@ -129,9 +129,9 @@ func (e element) match(s string) bool {
 	return false
 }
 
-// star reports whether pattern, in which * is any run of bytes, is all of s.
-// It goes back to the last star only, which is enough: an earlier star that
-// took more could not make a later one fail less.
+// star reports whether pattern, in which * is any run of bytes, matches all of s.
+// It goes back only to the last star. That is enough: if an earlier star took
+// more bytes, fewer would be left for the later ones.
 func star(pattern, s string) bool {
 	p, i, back, from := 0, 0, -1, 0
 	for i < len(s) {
@@ -180,8 +180,8 @@ func (e element) fits(w word) bool {
 	return w.sure <= shell.Home && (e.match(w.text) || w.also != "" && e.match(w.also))
 }
 
-// match matches the pattern with words. Where one of them is only known at run
-// time the answer is at most may, unless a "**" takes it.
+// match matches the pattern with words. If one of them is only known at run time,
+// the answer is at most may, unless a "**" matches that word.
 func (g glob) match(words []word) proof {
 	// Most patterns begin with the name of another program.
 	if len(g.elements) > 0 && len(words) > 0 && !g.elements[0].any && words[0].sure == shell.Exact && !g.elements[0].fits(words[0]) {

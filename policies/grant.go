@@ -63,9 +63,9 @@ const (
 	StorageDisk                  // an area of a disk, held by a quota
 )
 
-// Protect says which paths of a writable workspace a box cannot write all the
-// same. The zero value is the default set: what the host runs by itself, as
-// .git/hooks.
+// Protect says which paths of a writable workspace a box cannot write. The zero
+// value is the default set: files that the host runs by itself, for example
+// those in .git/hooks.
 type Protect struct {
 	Off  bool     // not even the default set
 	Also []string // further paths, relative to the workspace, in order
@@ -127,12 +127,12 @@ type Grant struct {
 	// commands start and about the URLs that its pages lead to.
 	policy   *Policy
 	below    []*Layer // of the session
-	call     *Facts   // without what its parts were
+	call     *Facts   // without its parts
 	approved bool     // by a person
 	asked    string   // the profile that the call asked for by name; may be empty
 
-	browserBox bool // it is of the box that a browser runs in
-	nests      bool // which makes namespaces of its own
+	browserBox bool // the grant is for the box that a browser runs in
+	nests      bool // that browser makes namespaces of its own
 }
 
 // IsZero reports whether the grant allows nothing.
@@ -147,8 +147,8 @@ func (g Grant) Profile() string { return g.profile }
 // Workspace is what the box may do with the workspace.
 func (g Grant) Workspace() Access { return g.access }
 
-// Narrow is the grant with less of the workspace, or as much. More is refused:
-// what is not granted cannot be taken.
+// Narrow returns the grant with the same or less access to the workspace. It
+// refuses more access than the grant has.
 func (g Grant) Narrow(to Access) (Grant, error) {
 	if to > g.access {
 		return Grant{}, fmt.Errorf("profile %q gives the workspace as %q, and %q would be wider", g.profile, g.access, to)
@@ -157,7 +157,7 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 	return g, nil
 }
 
-// AuditRequired reports whether a call must not run whose decision cannot be
+// AuditRequired reports whether a call must not run if its decision cannot be
 // written to the audit log.
 func (g Grant) AuditRequired() bool { return g.audited }
 
@@ -227,8 +227,9 @@ func (g Grant) Covers(other Grant) bool {
 		maps.Equal(g.env, other.env) && other.limits.within(g.limits)
 }
 
-// sameExec is the part of Covers that is about what commands start: a box is
-// made to tell it or not, and what is asked about it is asked for one profile.
+// sameExec is the part of Covers about the programs that commands start: a box
+// either reports them or does not, for its whole life, and the questions about
+// them are asked for one profile.
 func (g Grant) sameExec(other Grant) bool {
 	return g.exec == other.exec && (g.exec != ExecEnforce || g.profile == other.profile)
 }

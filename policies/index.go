@@ -13,13 +13,14 @@ func (s ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s ruleSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
 // index finds the rules that may speak about a command by the name of its
-// program: a script of many commands asks few of many rules then.
+// program: then each command of a long script is compared with only a few of
+// many rules.
 type index struct {
 	wild     ruleSet            // those about more than commands, or of a program that is not one name
 	programs map[string]ruleSet // the others, by each program that they name
 }
 
-// newIndex is nil for a policy of few rules.
+// newIndex returns nil for a policy of few rules.
 func newIndex(rules []rule) *index {
 	const few = 8
 	if len(rules) < few {

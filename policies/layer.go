@@ -33,9 +33,9 @@ type clip struct {
 	limits   Limits // the most of each; zero for as granted
 }
 
-// ParseLayer reads a layer that holds below a policy, whose profiles its rules
-// may name: for what a program narrows by itself, as a session. It returns a
-// *ParseError with all faults, or the Layer.
+// ParseLayer reads a layer that holds below a policy; its rules may name the
+// profiles of the policy. It is for a layer that a program makes by itself, for
+// example for a session. It returns a *ParseError with all faults, or the Layer.
 func ParseLayer(kind, name string, text []byte, upper *Policy) (*Layer, error) {
 	d := newDecoder(name, text)
 	l := d.layer(kind, text, upper, "")
@@ -64,8 +64,8 @@ func (l *Layer) Name() string { return l.rules.name }
 // about. A nil layer hides none.
 func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.Hidden(tool) }
 
-// Narrow is what becomes of a decision about a call under the layer: the same,
-// or a stricter one. A grant has never more than it had.
+// Narrow returns the decision about a call under the layer: the same decision or
+// a stricter one. Its grant never allows more than before.
 func (l *Layer) Narrow(d Decision, f Facts) Decision {
 	d = l.narrow(d, f, pieces(f))
 	d.offer(d.offered().judgedUnder(l))
@@ -74,10 +74,10 @@ func (l *Layer) Narrow(d Decision, f Facts) Decision {
 
 // narrow is Narrow for a call that has been taken apart.
 //
-// That it only narrows can be read off: the decision of the layers above is
-// returned as it is, but for a grant that is clipped, or else one of the layer's
-// own that is stricter, which grants nothing: if it asks, a yes gives no more than
-// the layers above would have given.
+// The code shows that narrow only narrows. It returns the decision of the layers
+// above, in which only the grant may be clipped, or a stricter decision of this
+// layer, which grants nothing: if it asks, a yes gives no more than the layers
+// above would have given.
 func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	profiles := []string{d.Profile}
 	if granted := d.offered().profile; granted != "" && granted != d.Profile {
@@ -131,9 +131,9 @@ func (d *Decision) bindAll(other Decision) {
 	}
 }
 
-// clipped is the grant without what a layer takes away. What was taken stays
-// with the grant, so that a policy that is read later cannot give it back to a
-// box that is open (Policy.Regrant).
+// clipped returns the grant without what a layer takes away. The grant remembers
+// the clip, so that a policy that is read later cannot give it back to a box that
+// is open (Policy.Regrant).
 func (g Grant) clipped(c clip) Grant {
 	if g.IsZero() {
 		return g

@@ -131,7 +131,7 @@ const (
 
 var redactions = []string{string(RedactEmails), string(RedactTokens)}
 
-// terms are what a rule binds a call to that it lets through.
+// terms are the obligations of a call that a rule lets through.
 type terms struct {
 	limit    RateLimit // zero for none
 	redact   []Redaction

@@ -49,8 +49,8 @@ type Use struct {
 	Kept  map[string]int // those of them that were answered with a yes for more than the call
 }
 
-// Lint looks for what is hardly meant in a policy and in the layers that it
-// names, as far as files reads them. use may be nil. It returns a *ParseError
+// Lint looks for what is hardly intended in a policy and in those layers that it
+// names and files can read. use may be nil. It returns a *ParseError
 // where the policy has faults.
 func Lint(name string, text []byte, files Files, use *Use) ([]Finding, error) {
 	texts := map[string][]byte{name: text}

@@ -2,8 +2,8 @@ package policies
 
 import "slices"
 
-// What one match covers of another is worked out from their texts: where it is
-// not sure, the answer is no.
+// Whether one match covers another is worked out from their texts. Where that is
+// not certain, the answer is no.
 
 // covers reports whether the match speaks about every part of every call that
 // other speaks about. tools says whether the tools are looked at too.

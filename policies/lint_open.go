@@ -36,7 +36,7 @@ func (l *linter) opens(i int) {
 		if len(g.elements) > 1 && g.elements[0].any {
 			l.add(i, l.at(i, k, "match", "path"), "open-path", LintWarning,
 				fmt.Sprintf("rule %s allows %s wherever it lies", r.id, shown(g.text)),
-				"a ** at the beginning is every directory that the box sees", "begin the pattern with a directory, as \"/workspace/**/x\"")
+				"a ** at the beginning is every directory that the box sees", "begin the pattern with a directory, for example \"/workspace/**/x\"")
 		}
 	}
 	for k, g := range r.match.urls {
@@ -70,7 +70,7 @@ func (l *linter) opensCommand(i, number int, g glob) {
 	if !ok || slices.Contains(e.choice, "*") {
 		l.add(i, at, "open-program", LintWarning,
 			fmt.Sprintf("rule %s allows %s of every program", r.id, shown(g.text)),
-			"the first word is the program: with a star ./x fits too, and so does whatever lies in the workspace", "name the programs, as \"{ls,cat} **\"; or write \"**\" if the box may run anything")
+			"the first word is the program: with a star ./x fits too, and so does whatever lies in the workspace", "name the programs, for example \"{ls,cat} **\"; or write \"**\" if the box may run anything")
 		return
 	}
 	for _, name := range append(slices.Clone(e.choice), shell.Known()...) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// textOnly notes a rule that denies what only the sandbox can hold: its text
-// stops those who spell it so.
+// textOnly notes a rule that denies what only the sandbox can prevent: the rule
+// stops only those spellings of a command that it names.
 func (l *linter) textOnly(i int) {
 	r := &l.rules[i]
 	if r.passes {
@@ -39,9 +39,9 @@ func (l *linter) textOnly(i int) {
 	}
 }
 
-// lacking is a profile of those a rule speaks about whose boxes do not hold
-// what it denies; "" for none. It is asked about no profile that asks for each
-// program.
+// lacking returns a profile that the rule speaks about, in which commands run and
+// whose boxes do not prevent what the rule denies; or "". held reports whether the
+// boxes of a grant prevent it.
 func (l *linter) lacking(r *rule, held func(Grant) bool) string {
 	for _, name := range l.p.Profiles() {
 		applies := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == name })
@@ -65,8 +65,8 @@ func (l *linter) runs(profile string) bool {
 	return true
 }
 
-// wall says what holds against the commands of a pattern, what to do, and
-// whether a profile does.
+// wall says what can prevent the commands of a pattern, what to do, and whether a
+// grant does prevent them.
 func (g glob) wall() (what, instead string, held func(Grant) bool) {
 	enforced := func(g Grant) bool { return g.exec == ExecEnforce }
 	e, ok := g.program()

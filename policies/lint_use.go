@@ -10,7 +10,7 @@ func (l *linter) tested() {
 	if len(l.p.tests) == 0 {
 		l.note(valueOf(l.root, "rules"), Finding{
 			Check: "untested", Severity: LintNote, Message: "the policy has no tests",
-			Why: "tests run whenever it is read, and keep an edit from changing what it was not meant to", Instead: `write some, as tests: [{bash: "git push", want: ask}]`,
+			Why: "tests run whenever it is read, and keep an edit from changing what it was not meant to", Instead: `write some, for example tests: [{bash: "git push", want: ask}]`,
 		})
 		return
 	}

@@ -65,7 +65,7 @@ type aside struct {
 	verdict Verdict
 }
 
-// overlay is what the verdict of a piece had been with one rule more.
+// overlay returns the verdict of a piece as it would be with one more rule.
 func (o *outcome) overlay(a aside) Verdict {
 	if o.rule == nil {
 		return a.verdict // the default does not hold where a rule speaks
@@ -73,8 +73,8 @@ func (o *outcome) overlay(a aside) Verdict {
 	return min(o.verdict, a.verdict)
 }
 
-// cast takes what the rules on the side say to a piece into what they say to
-// the call. before is the verdict of the pieces before it.
+// cast adds what the rules that are not enforced say to a piece to what they say
+// to the call. before is the verdict of the pieces before it.
 func cast(all []shadowing, o *outcome, pc *piece, number int, before Verdict) []shadowing {
 	for i := range all {
 		s := &all[i]
@@ -96,8 +96,8 @@ func cast(all []shadowing, o *outcome, pc *piece, number int, before Verdict) []
 	return all
 }
 
-// shade puts what rules on the side would have done into a decision: the
-// strictest first.
+// shade adds to a decision what the rules that are not enforced would have done:
+// the strictest first.
 func (d *Decision) shade(all []shadowing) {
 	if len(all) == 0 {
 		return

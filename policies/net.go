@@ -397,12 +397,12 @@ func (d *decoder) publish(n *yaml.Node) []PortRange {
 			continue
 		}
 		if entry.Kind != yaml.ScalarNode || entry.ShortTag() == "!!null" {
-			d.fault(entry, `write a port, as 3000, or a range, as "8000-8099"`, "an entry of publish must be a port, not %s", kind(entry))
+			d.fault(entry, `write a port such as 3000, or a range such as "8000-8099"`, "an entry of publish must be a port, not %s", kind(entry))
 			continue
 		}
 		r, err := readPorts(entry.Value)
 		if err != nil {
-			d.fault(entry, `write a port, as 3000, or a range, as "8000-8099"`, "publish: %v", err)
+			d.fault(entry, `write a port such as 3000, or a range such as "8000-8099"`, "publish: %v", err)
 			continue
 		}
 		if i := slices.IndexFunc(all, func(o PortRange) bool { return r.First <= o.Last && o.First <= r.Last }); i >= 0 {

@@ -26,8 +26,8 @@ type hint struct {
 	want bool
 }
 
-// hints are what tools say of themselves, with what a tool says that does not
-// (MCP 2025-11-25, ToolAnnotations).
+// hints are the annotations of tools, with the default of each for tools that
+// lack it (MCP 2025-11-25, ToolAnnotations).
 var hints = map[string]bool{"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}
 
 // from reports whether the call is of one of the upstreams and its tool has the

@@ -112,7 +112,7 @@ func (d *decoder) files(n *yaml.Node, g *Grant) {
 			twice := slices.ContainsFunc(g.mounts, func(other Mount) bool { return other.Target == m.Target })
 			switch {
 			case err != nil:
-				d.fault(n, `write an absolute path, as "/opt/tools", or with its place in the box, as "/opt/tools:/tools"`, "%s of fs: %v", key, err)
+				d.fault(n, `write an absolute path, for example "/opt/tools", or with its place in the box, for example "/opt/tools:/tools"`, "%s of fs: %v", key, err)
 			case twice:
 				d.fault(n, "remove one, or give it another place in the box", "%s already leads to another entry of fs", m.Target)
 			case len(g.mounts) == maxMounts:
@@ -213,7 +213,7 @@ var units = map[string]int64{
 var quantity = regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`)
 
 // Bounds of a number of CPUs. A cgroup gives out time in slices of a 100 ms
-// period, of at least 1 ms: less than 0.01 of a CPU cannot be held.
+// period, of at least 1 ms: a limit below 0.01 of a CPU cannot be enforced.
 const leastCPU, mostCPU = 0.01, 65536
 
 // cpus reads a number of CPUs.

@@ -2,8 +2,7 @@ package policies
 
 import "slices"
 
-// Profile is what a profile of a policy says, for those who describe it. It is
-// no Grant: nothing runs on it.
+// Profile describes a profile of a policy. Unlike a Grant, it allows nothing.
 type Profile struct {
 	Name      string
 	Workspace Access

@@ -40,8 +40,8 @@ type Reading struct {
 	// the new URL too; otherwise the result names the new URL, and the agent can
 	// call again.
 	Redirects bool
-	// Robots has a page left alone that the robots.txt of its host (RFC 9309)
-	// keeps from robots.
+	// Robots says that a page is not read if the robots.txt of its host (RFC 9309)
+	// forbids robots to read it.
 	Robots bool
 	// Headers are those that a call may send, in their canonical spelling, in order.
 	Headers []string
@@ -72,7 +72,7 @@ func (d *decoder) reading(n *yaml.Node) Reading {
 		return r
 	}
 	if v := o.get("render"); v != nil {
-		r.Render = Render(max(d.word(v, "render", renders...), 0)) // a word that is none leaves a fault
+		r.Render = Render(max(d.word(v, "render", renders...), 0)) // an unknown word leaves a fault and counts as never
 	}
 	if v := o.get("redirects"); v != nil {
 		r.Redirects = d.word(v, "redirects", "report", "follow") == 1
@@ -101,10 +101,10 @@ func (d *decoder) reading(n *yaml.Node) Reading {
 	return r
 }
 
-// DecideURL is what the policy that made the grant says to the same call with
-// another URL in the place of its own: for a page that leads on to one. The
-// Decision has no Grant. Where a person has said yes to the call, that was for
-// its own URL; and what is allowed in another profile only is not allowed here.
+// DecideURL returns the decision of the policy that made the grant about the same
+// call with another URL in place of its own: for a page that leads to that URL.
+// The Decision has no Grant. A person who said yes to the call said it only to
+// its own URL. A URL that is allowed only in another profile is not allowed here.
 func (g Grant) DecideURL(url string) Decision {
 	if g.policy == nil || g.call == nil || g.IsZero() {
 		return Decision{Rule: ruleDefault, Part: Clip(url, maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}

@@ -19,7 +19,7 @@ const maxPart = 200
 // capitals.
 const (
 	Denied  = "denied"  // nothing was run, and nobody will be asked
-	Blocked = "blocked" // the sandbox held against what was run
+	Blocked = "blocked" // the sandbox refused something that a program did
 	Waiting = "waiting" // nothing was run yet: a person is asked
 )
 
@@ -106,7 +106,7 @@ func (d Decision) Denied(callID string) Refusal {
 type Question struct {
 	ID      string        // of the approval
 	Asked   []string      // the ways on which people are asked, for example "command line"
-	Expires time.Duration // until no answer is a no
+	Expires time.Duration // time after which no answer counts as a no
 	Command string        // by which a person says yes in a terminal; empty for none
 }
 
@@ -140,7 +140,7 @@ func (d Decision) Waits(callID string, q Question) Refusal {
 	return r
 }
 
-// Answer is what came of a question, other than a yes.
+// Answer is the end of a question that did not get a yes.
 type Answer struct {
 	ID      string
 	By      string // the person who said no; empty if nobody answered in time
@@ -256,7 +256,7 @@ func byCall(id string) string {
 	return " Call id " + id + "."
 }
 
-// Spoken is a time as people say it, in whole hours, minutes or seconds.
+// Spoken returns a time in words, in whole hours, minutes or seconds.
 func Spoken(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d >= 2*time.Hour:

@@ -47,8 +47,8 @@ type rule struct {
 	when    cond.Condition // nil for none
 }
 
-// match is what a rule says a call must look like. A key that is absent asks
-// nothing. command, path, url and host each judge their own kind of part; a match
+// match says which calls a rule speaks about. A key that is absent matches
+// everything. command, path, url and host each judge their own kind of part; a match
 // with any of them says nothing about the other kinds.
 type match struct {
 	tools    []element
@@ -71,7 +71,7 @@ type named struct {
 	node *yaml.Node
 }
 
-// isZero reports whether the match asks nothing at all.
+// isZero reports whether the match has no keys.
 func (m *match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
 
 // narrow reports whether the match looks at more than the tool.

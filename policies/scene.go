@@ -6,8 +6,9 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// Scene is what the command of a call meets if it begins now: what a person has
-// to see beside its words, and what their answer holds for.
+// Scene is the state that the command of a call would find if it began now. A
+// person has to see it besides the words of the command, and their answer holds
+// only for this state.
 type Scene struct {
 	Dir   string      // where it begins, in the box's view
 	Files []SceneFile // that its words name, or that a bare name leads to; in order
@@ -34,9 +35,8 @@ func (f *Facts) Names() shell.Names {
 	return script.Names()
 }
 
-// Same reports whether a command that begins in the other scene runs what it
-// would have run in this one, as far as the scenes say, and whether they say the
-// same of what is beyond that.
+// Same reports whether a command runs the same files in both scenes, as far as
+// the scenes show, and whether their doubts are the same.
 func (s *Scene) Same(other *Scene) bool {
 	if s == nil || other == nil {
 		return s == other

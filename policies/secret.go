@@ -21,7 +21,7 @@ const (
 )
 
 // Secret says where the operator keeps a secret. Exactly one field is set. The
-// value is read by whoever needs it; a policy only knows the place.
+// policy knows only the place, never the value.
 type Secret struct {
 	Env     string   // variable of belljar's own environment
 	File    string   // absolute path on the host
@@ -29,15 +29,15 @@ type Secret struct {
 }
 
 // Secret says where the secret of a name is kept; false says that the policy
-// defines none of that name.
+// defines no secret of that name.
 func (p *Policy) Secret(name string) (Secret, bool) {
 	s, ok := p.secrets[name]
 	s.Command = slices.Clone(s.Command)
 	return s, ok
 }
 
-// secrets reads where the operator keeps secrets. One that is defined wrongly
-// is there all the same, so that it is reported once.
+// secrets reads where the operator keeps secrets. The result has a secret with a
+// faulty definition too, so that the fault is reported once and not at each use.
 func (d *decoder) secrets(n *yaml.Node) map[string]Secret {
 	all := make(map[string]Secret)
 	o, ok := d.mapping(n, "secrets", nil)

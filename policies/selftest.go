@@ -13,8 +13,8 @@ import (
 // maxTests bounds the tests that a policy carries.
 const maxTests = 10_000
 
-// TestResult is one test that a policy carries, and what came of it. Parse
-// refuses a policy with a test that failed, so those of a Policy have passed.
+// TestResult is one test that a policy carries, and its result. Parse refuses a
+// policy with a failed test, so all tests of a Policy have passed.
 type TestResult struct {
 	Source  Source
 	Call    string  // the call in short, for example "Bash git push"
@@ -35,8 +35,8 @@ type inlineTest struct {
 	rule  string // empty: any
 }
 
-// tests reads the policy's tests, and runs them if the policy has no fault: on
-// half a policy each would fail and hide the cause.
+// tests reads the policy's tests, and runs them if the policy has no fault: a
+// faulty policy would fail many tests, which would hide the cause.
 // Calls that name no tenant are those of the given one.
 func (d *decoder) tests(n *yaml.Node, p *Policy, tenantName string) []TestResult {
 	var all []inlineTest
@@ -186,7 +186,7 @@ func (d *decoder) moment(n *yaml.Node) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		d.fault(n, `write a date, a time and a zone, as "2026-11-22T14:30:00+01:00"`, "now cannot be %s", quoted(n))
+		d.fault(n, `write a date, a time and a zone, for example "2026-11-22T14:30:00+01:00"`, "now cannot be %s", quoted(n))
 	}
 	return t
 }

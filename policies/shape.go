@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// shape is what a mapping of a policy may hold. The decoder knows the keys of
-// no mapping but from its shape, and the schema for editors is made of shapes,
-// so that the two cannot know different keys.
+// shape says which keys a mapping of a policy may have. The decoder and the
+// schema for editors both take the keys from the shape, so that the two cannot
+// differ.
 type shape struct {
 	name string // in the schema
 	doc  string

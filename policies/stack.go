@@ -14,8 +14,8 @@ import (
 
 // A policy is a stack of files. The first is the system's: it alone has
 // profiles and so grants, names the tenants, and says which further files are
-// read. Those are layers. Of all of them the strictest verdict holds for each
-// call, and what the system's file granted is clipped by each layer.
+// read. Those are layers. Each call gets the strictest verdict of all files, and
+// each layer clips what the system's file granted.
 
 // Bounds of a stack.
 const (
@@ -26,9 +26,9 @@ const (
 
 // Files is how Load gets at the files that a policy names.
 type Files struct {
-	// Read is the text of a file, of at most MaxText bytes and one more. name is as the
-	// policy has it, below the directory of the policy unless it is absolute.
-	// Without Read a policy that names files has a fault.
+	// Read returns the text of a file, at most MaxText+1 bytes of it. name is the
+	// name in the policy: relative to the directory of the policy, or absolute.
+	// If Read is nil, a policy that names files has a fault.
 	Read func(name string) ([]byte, error)
 	// Workspace is the directory whose projects hold; empty for none. It is
 	// absolute and without symbolic links.
@@ -285,7 +285,7 @@ func (d *decoder) projectFiles(projects []project, p *Policy) {
 	}
 }
 
-// within reports whether a path lies in a directory, or is it.
+// within reports whether a path is a directory, or is below it.
 func within(name, dir string) bool {
 	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
 }

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LocalTenant is whose calls those of a person at this machine are: the one
+// LocalTenant is the tenant of the calls of a person at this machine: the only
 // tenant that a policy need not name.
 const LocalTenant = "local"
 
@@ -34,13 +34,13 @@ const (
 type Tenant struct {
 	Name string
 	// Token says where the SHA-256 of the tenant's bearer token is kept, in
-	// hexadecimal digits: a variable or a file. The zero value lets nobody in by
-	// a token.
+	// hexadecimal digits: a variable or a file. If it is zero, no token is
+	// accepted.
 	Token      Secret
 	Profile    string   // for calls that ask for none
 	MayRequest []string // further profiles that calls may ask for, in order
-	// Approvers may answer the questions of the tenant's calls; nil where the
-	// policy does not say who, and empty where nobody may.
+	// Approvers are the people who may answer the questions of the tenant's calls.
+	// It is nil if the policy does not say who may, and empty if nobody may.
 	Approvers []string
 	Rate      float64 // calls in a second, after Burst
 	Burst     int     // calls at once before the rate counts
@@ -72,7 +72,7 @@ func (p *Policy) Tenant(name string) (Tenant, bool) {
 }
 
 // serves reports whether calls may be made for a tenant. A policy that names
-// tenants has no others, but for the person at this machine.
+// tenants serves only these and the person at this machine.
 func (p *Policy) serves(name string) bool {
 	_, ok := p.tenants[name]
 	return ok || len(p.tenants) == 0 || name == "" || name == LocalTenant
@@ -146,7 +146,7 @@ func (d *decoder) tenants(n *yaml.Node, p *Policy) {
 	case !ok:
 		return
 	case len(n.Content) == 0:
-		d.fault(n, `name one, as ci: {token: "${env:TOKEN_CI_SHA256}"}, or remove the key`, "tenants must not be empty")
+		d.fault(n, `name one, for example ci: {token: "${env:TOKEN_CI_SHA256}"}, or remove the key`, "tenants must not be empty")
 	case len(o.keys) > maxTenants:
 		d.fault(n, "", "there are %d tenants, more than the %d that are read", len(o.keys), maxTenants)
 		return
