@@ -16,9 +16,9 @@ import (
 // stamp is how records spell the time.
 const stamp = "2006-01-02T15:04:05.000000Z"
 
-// quick is a Record that writes itself. The records of calls are such: they are
-// made while a call waits, where encoding/json, which has to find out what it
-// is given, costs more than all the rest together.
+// quick is a Record that writes its own JSON. The records of calls do so, because
+// a call waits for them: encoding/json, which has to inspect every type, would
+// cost more than all the rest together.
 type quick interface {
 	write(b *body)
 }
@@ -115,7 +115,7 @@ func (b *body) truth(name string, value bool) {
 	b.text = strconv.AppendBool(b.text, value)
 }
 
-// flag is a truth that is left out where it is false.
+// flag writes a truth value if it is true.
 func (b *body) flag(name string, value bool) {
 	if value {
 		b.truth(name, true)
@@ -165,8 +165,8 @@ func (b *body) sorted(m map[string]any, use func(i int, key string)) {
 	b.keys = b.keys[:from]
 }
 
-// value writes a JSON value without secrets, with long texts cut. It reports
-// false, and stops, once all are larger than may be.
+// value writes a JSON value without secrets, with long texts cut. It stops and
+// returns false once all values together are too large.
 func (b *body) value(v any, depth int) bool {
 	b.size += 8
 	if depth > maxDepth {
@@ -330,8 +330,8 @@ func (b *body) args(level policies.AuditLevel, args map[string]any) {
 	b.num("args_bytes", int64(len(raw)))
 }
 
-// facts are those of a decision without secrets. A command that is the
-// argument of that name is not said twice.
+// facts writes the facts of a decision without secrets. A command that is also
+// the argument of that name is left out.
 func (b *body) facts(f Facts, args map[string]any) {
 	if same, ok := args["command"].(string); ok && same == f.Command {
 		f.Command = ""

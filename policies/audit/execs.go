@@ -18,8 +18,8 @@ type Exec struct {
 	Count   int      `json:"count"` // how often, with the same words
 }
 
-// execs are what a command started, and how many more. Words are arguments:
-// below the level request only the number is kept.
+// execs writes the programs that a command started, and how many more there were.
+// Words are arguments: below the level request only the number is kept.
 func (b *body) execs(level policies.AuditLevel, all []Exec, more int) {
 	if level < policies.AuditRequest {
 		for _, e := range all {
@@ -38,8 +38,8 @@ func (b *body) execs(level policies.AuditLevel, all []Exec, more int) {
 	b.count("execs_more", int64(more))
 }
 
-// words are those of an argv without secrets. An option says what the word
-// behind it is: --password, and then the password.
+// words returns the words of an argv without secrets. An option tells the meaning
+// of the word behind it: --password, and then the password.
 func (r *redactor) words(argv []string) []string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

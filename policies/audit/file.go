@@ -21,8 +21,8 @@ import (
 // currentName is the file that is written.
 const currentName = "audit.jsonl"
 
-// fullName is the name of a full file, by its first record. In the order of
-// names they are in the order of records.
+// fullName is the name of a full file, made of the number of its first record.
+// Files in the order of their names are in the order of their records.
 func fullName(first uint64) string { return fmt.Sprintf("audit-%012d.jsonl", first) }
 
 // isFull reports whether a name is that of a full file.
@@ -61,7 +61,7 @@ func list(dir string, is func(name string) bool) ([]string, error) {
 	return all, nil
 }
 
-// syncDir has the names in a directory survive a power failure.
+// syncDir waits until the names in a directory are on the disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -74,8 +74,8 @@ func syncDir(dir string) error {
 // patience is how long a process waits for the others that write.
 const patience = 5 * time.Second
 
-// lockFile takes a lock that ends with the process at the latest. It asks
-// again and again, since flock(2) itself cannot be given a time.
+// lockFile takes a lock that ends with the process at the latest. It tries again
+// and again, because flock(2) itself has no timeout.
 func lockFile(f *os.File, how int) error {
 	pause := time.Millisecond
 	for end := time.Now().Add(patience); ; {
@@ -107,7 +107,7 @@ type file interface {
 	Stat() (fs.FileInfo, error)
 }
 
-// appendTo opens a file to append to it. create has it be a new one.
+// appendTo opens a file to append to it. If create is set, the file must be new.
 func appendTo(path string, create bool) (file, error) {
 	how := os.O_RDWR | os.O_APPEND
 	if create {
@@ -186,8 +186,8 @@ var kinds = func() map[string]Kind {
 	return all
 }()
 
-// tail is the end of a file: its last record, and where that ends. Bytes
-// behind it are of a record that was cut.
+// tail is the end of a file: its last record, and where that record ends. Bytes
+// behind it belong to a record that was cut.
 type tail struct {
 	last line // zero for a file without any
 	end  int64

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Health is how a log fares in this process.
+// Health is the state of a log in this process.
 type Health struct {
 	Written uint64    `json:"written"` // records of its callers
 	Lost    uint64    `json:"lost"`    // that could not be written
@@ -23,8 +23,8 @@ type Health struct {
 	Waiting int       `json:"waiting"`
 }
 
-// Health is how the log fares: what was written, and what was lost since it was
-// opened.
+// Health returns the state of the log: what was written and what was lost since
+// it was opened.
 func (l *Log) Health() Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,8 +33,8 @@ func (l *Log) Health() Health {
 	return h
 }
 
-// tally counts a batch: n of its records are written, and left lost. l.mu is
-// held.
+// tally counts a batch: n of its records are written, and left are lost. The
+// caller holds l.mu.
 func (h *Health) tally(n, left int, err error) {
 	h.Written += uint64(n)
 	if left > 0 {
@@ -53,8 +53,8 @@ type Losses struct {
 	Last  string    // why the last of them could not be
 }
 
-// ReadLosses reads what the file of a log that is written now says about records
-// that were lost. It reads all of that file.
+// ReadLosses returns what the current file of a log says about lost records. It
+// reads all of that file.
 func ReadLosses(ctx context.Context, dir string) (Losses, error) {
 	var all Losses
 	f, err := os.Open(filepath.Join(dir, currentName))
