@@ -17,9 +17,9 @@ const (
 	maxLine  = 400 // characters of one
 )
 
-// Shown is what a person sees of a call: what it does, each part by itself, and
-// never only the text as the agent wrote it. Its texts are printable: what
-// would not be seen, or would change how the rest is seen, is escaped.
+// Shown is what a person sees of a call: each part of what it does, and never only
+// the text as the agent wrote it. Its texts are printable: characters that are
+// invisible, or that change how the rest looks, are escaped.
 type Shown struct {
 	Commands []string `json:"commands,omitempty"`    // each that a script runs, with what starts it
 	Text     []string `json:"text,omitempty"`        // the script as the agent wrote it, where it is more than one plain command
@@ -129,8 +129,8 @@ func (s *Shown) input(text string) {
 	}
 }
 
-// script adds the commands of a script. One that only starts others is not
-// shown by itself: they are, with its name.
+// script adds the commands of a script. A command that only starts others is not
+// shown by itself: the others are shown with its name.
 func (s *Shown) script(text string) {
 	script, err := shell.Analyze(text)
 	for i := range script.Commands {
@@ -274,8 +274,8 @@ func word(w shell.Word) string {
 // padding is how many spaces in a row are shown as they are.
 const padding = 4
 
-// Plain is policies.Clip with long runs of spaces counted, so that nothing is
-// pushed out of sight.
+// Plain is policies.Clip, and replaces long runs of spaces by their number, so
+// that they cannot push text out of sight.
 func Plain(s string, most int) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {

@@ -1,7 +1,7 @@
 // Package policytest makes grants for the tests of packages that need one.
 //
-// There is no other way to a grant than the one that calls take, so its
-// functions parse a policy and decide a call.
+// Only a decision about a call makes a grant, so its functions parse a policy and
+// decide a call.
 package policytest
 
 import (
@@ -46,7 +46,7 @@ func GrantFor(t testing.TB, policy string, f policies.Facts) policies.Grant {
 	return decide(t, p, f)
 }
 
-// Egress is what leaves a box of a profile with the YAML text of a whole net:
+// Egress is the egress of a profile with the YAML text of a whole net:
 // "mode: proxy\nallow: [files.example]". The policy defines the secrets env,
 // file and command, each kept in the place of its name.
 func Egress(t testing.TB, net string) *policies.Egress {
