@@ -57,7 +57,7 @@ func (p provider) FindStructFieldType(name, field string) (*types.FieldType, boo
 	}, true
 }
 
-// NewValue refuses to make arguments, which only a call has.
+// NewValue refuses to make arguments: only a call has them.
 func (p provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if name == argsType {
 		return types.NewErr("arguments cannot be made")
@@ -118,7 +118,7 @@ func read(v any, name string, t Type) (any, error) {
 	return nil, fmt.Errorf("argument %s is of another type than the tool takes", name)
 }
 
-// zero is what an argument reads as that was left out.
+// zero returns the value of an argument that the call leaves out.
 func zero(t Type) any {
 	switch t {
 	case Bool:

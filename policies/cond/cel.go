@@ -109,7 +109,7 @@ func (c *condition) Holds(in *Input) (bool, error) {
 	return bool(b), nil
 }
 
-// activation hands CEL what it asks for of an Input.
+// activation gives CEL the variables of an Input that it asks for.
 type activation struct{ in *Input }
 
 func (a *activation) Parent() cel.Activation { return nil }

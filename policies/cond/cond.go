@@ -61,9 +61,9 @@ const (
 	Named // texts by name
 )
 
-// Args are the arguments that a condition may read, by name. Nil is for those
-// of a tool that nobody knows: any name, of any type, and an error if it is not
-// there.
+// Args are the arguments that a condition may read, by name. Nil is for a tool
+// whose arguments are not known: then a condition may read any name, of any type,
+// and evaluation fails if the call lacks it.
 type Args map[string]Type
 
 // Bounds of a condition.
