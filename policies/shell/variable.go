@@ -19,10 +19,10 @@ const (
 	HoldsCode
 )
 
-// EffectOf is what a variable of that name and value changes. It is the one
-// table for NAME=value in front of a command, for export and all other ways in
-// which a script sets a variable, and for the env of a call. A name that is not
-// known ("") may be any.
+// EffectOf returns the effect of a variable of that name and value. It is the only
+// table: for NAME=value in front of a command, for export and all other ways in
+// which a script sets a variable, and for the env of a call. The name "" is not
+// known and may be any name.
 func EffectOf(name string, value Word) Effect {
 	switch {
 	case name == "", holdsCode(name):

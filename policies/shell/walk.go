@@ -46,7 +46,7 @@ func (r *reader) stmt(s *syntax.Stmt) {
 	r.compound(s.Cmd)
 }
 
-// compound reads a command that is made of others.
+// compound reads a command that consists of other commands.
 func (r *reader) compound(c syntax.Command) {
 	switch c := c.(type) {
 	case nil:
@@ -224,7 +224,7 @@ func (r *reader) assigns(all []*syntax.Assign) []Assign {
 	return out
 }
 
-// assign is one of them.
+// assign is one variable that is set in front of a command.
 func (r *reader) assign(a *syntax.Assign) Assign {
 	value := r.word(a.Value)
 	one := Assign{Name: a.Name.Value, Value: value, Effect: NoEffect}
@@ -338,9 +338,9 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 	r.inAssigns(c.Args)
 }
 
-// refers reports whether -n of a command that declares variables makes one a
-// name of another: then whatever sets it sets that, PS4 and the like too, and a
-// for gives it another one each round.
+// refers reports whether -n of a command that declares variables makes a variable
+// a reference to another one. Then every way to set the reference sets the other
+// variable, PS4 and the like too, and for changes what it refers to in each round.
 func refers(variant string) bool {
 	return variant == "declare" || variant == "typeset" || variant == "local"
 }

@@ -18,7 +18,7 @@ type cellKind byte
 const (
 	bare   cellKind = iota // a byte as it is
 	quoted                 // a byte that means itself
-	null                   // quotes stood here: the word is one even if it is empty
+	null                   // quotes were here: even an empty word is a word
 	one                    // an unknown text
 	many                   // an unknown text that may split into words
 	wild                   // names of files
@@ -115,7 +115,7 @@ func literal(to []cell, text string) []cell {
 	return to
 }
 
-// letters takes a literal apart, in which backslashes still stand.
+// letters takes apart a literal that still has its backslashes.
 func letters(to []cell, text string, inQuotes bool) []cell {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -159,7 +159,7 @@ func plainValue(value string) bool {
 	return value != "" && strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,@%") == ""
 }
 
-// word is what the cells of one word come to.
+// word makes the Word of the cells of one word.
 func word(cells []cell) Word {
 	var b strings.Builder
 	b.Grow(len(cells))

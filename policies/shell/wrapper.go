@@ -10,7 +10,7 @@ import (
 type wrapper struct {
 	grammar
 	operands int      // words of its own in front of the command
-	number   bool     // which begin with a digit
+	number   bool     // those words begin with a digit
 	assigns  bool     // NAME=value may stand there too
 	plain    bool     // it changes nothing about what the command does but its time, priority and streams
 	text     []string // options, by name, whose value is a text for a shell
@@ -22,9 +22,9 @@ type wrapper struct {
 // fields makes the tables shorter.
 func fields(s string) []string { return strings.Fields(s) }
 
-// wrappers are the programs that do nothing but start another, and how each
-// reads its options: a word taken for the wrong thing would hide the command.
-// An option that does not stand here makes the command opaque.
+// wrappers are the programs that do nothing but start another, with the options
+// that each has: a word that is read as the wrong thing would hide the command. An
+// option that is missing here makes the command opaque.
 var wrappers = map[string]wrapper{
 	"timeout": {grammar: grammar{flags: "fpv", values: "ks", long: fields("foreground preserve-status verbose help version"), valued: fields("kill-after signal")}, operands: 1, number: true, plain: true, none: fields("help version")},
 	"nice":    {grammar: grammar{flags: "0123456789", values: "n", long: fields("help version"), valued: fields("adjustment")}, plain: true, none: fields("help version")},
@@ -145,8 +145,8 @@ func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, str
 	return rest, assigns, ""
 }
 
-// via1 is the name of the program of a command, and the list of programs for
-// what it starts.
+// via1 returns the name of the program of a command, and the Via of the commands
+// that it starts.
 func (r *reader) via1(i int, words []Word) (string, []string) {
 	name := path.Base(words[0].Text)
 	via := r.out.Commands[i].Via
@@ -165,7 +165,7 @@ func (r *reader) started(words []Word, assigns []Assign, via []string, at place)
 	r.command(words, assigns, nil, via, strings.Join(text, " "), at)
 }
 
-// shellText reads the text that command i has a shell run.
+// shellText reads the text that command i gives to a shell.
 func (r *reader) shellText(i int, text Word, via []string, at place, assigns []Assign) {
 	if text.Certainty != Exact {
 		r.out.Commands[i].Opaque = "the text that it has a shell run is only known when it runs"
