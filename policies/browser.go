@@ -7,14 +7,14 @@ import (
 )
 
 // Browser says whether pages may be loaded in a Chrome for calls of a profile,
-// and behind which walls. The zero value is no Chrome.
+// and behind which walls. The zero value means no Chrome.
 type Browser int
 
 // The values, from the closed one up.
 const (
 	BrowserOff       Browser = iota // pages are fetched, and never run
-	BrowserSandboxed                // a Chrome in a box, and its own sandbox on inside; or none
-	BrowserDegraded                 // as sandboxed where the host can, else a Chrome in a box alone
+	BrowserSandboxed                // a Chrome in a box with its own sandbox on, or no Chrome
+	BrowserDegraded                 // like sandboxed if the host allows it, else a Chrome in a box without its own sandbox
 )
 
 // String is the value as policies spell it.
@@ -39,9 +39,9 @@ func (d *decoder) browser(n *yaml.Node) Browser {
 func (g Grant) Browser() Browser { return g.browser }
 
 // NestsNamespaces reports whether what runs in the box may make user, pid and
-// network namespaces of its own below the box's, which a Chrome's own sandbox
-// is made of. No profile says so of the boxes that commands run in: it is the
-// box of a browser only (see ForBrowser).
+// network namespaces of its own below the box's: Chrome's own sandbox is made of
+// these. It is true only of the box of a browser (see ForBrowser), never of a box
+// that commands run in.
 func (g Grant) NestsNamespaces() bool { return g.nests }
 
 // OfBrowser reports whether the grant is that of a browser's box.
@@ -53,11 +53,10 @@ type BrowserBox struct {
 	Offline bool // nothing leaves it, whatever the profile lets through
 }
 
-// ForBrowser is the grant of the box that a Chrome runs in for the call: what
-// the profile lets through the egress door, and its limits, but nothing of the
-// workspace, no mounts, no image, no environment and no ports. It fails where
-// the profile has no browser, or would have no box without a sandbox of the
-// browser's own.
+// ForBrowser returns the grant of the box that a Chrome runs in for the call. The
+// box has the egress and the limits of the profile, but nothing of the workspace,
+// no mounts, no image, no environment and no ports. ForBrowser fails if the
+// profile has no browser, or requires the browser's own sandbox and b has it off.
 func (g Grant) ForBrowser(b BrowserBox) (Grant, error) {
 	switch {
 	case g.IsZero():

@@ -7,8 +7,8 @@ import (
 )
 
 // Channel says on which ways the questions of AskUserQuestion reach a person. The
-// zero value refuses them. What the policy itself asks about calls goes its own
-// ways: see Asking.
+// zero value refuses them. The questions of the policy about calls are separate:
+// see Asking.
 type Channel int
 
 // The channels, from the closed one up.
@@ -36,12 +36,12 @@ const askTool = "AskUserQuestion"
 // Channel is how questions of agents reach a person.
 func (p *Policy) Channel() Channel { return p.channel }
 
-// channelOf reads ask; what cannot be read asks nobody.
+// channelOf reads ask. If ask cannot be read, nobody is asked.
 func (d *decoder) channelOf(n *yaml.Node) Channel {
 	return Channel(max(d.word(n, "ask", channels...), int(ChannelDeny)))
 }
 
-// unasked refuses a question where the policy lets no agent ask one.
+// unasked refuses a question if the policy lets no agent ask one.
 func (p *Policy) unasked(f Facts, profile string) (Decision, bool) {
 	if f.Tool != askTool || p.channel != ChannelDeny {
 		return Decision{}, false

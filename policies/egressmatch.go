@@ -114,12 +114,12 @@ func (m hostMatch) within(o hostMatch) bool {
 	return o.denies(m.host)
 }
 
-// ownNames are the domains that stand for no public name: RFC 6761, 6762, 7686
-// and 8375, and the top level that ICANN has set aside.
+// ownNames are the domains that contain no public names: RFC 6761, 6762, 7686 and
+// 8375, and the top level that ICANN has reserved for private use.
 var ownNames = []string{".localhost", ".local", ".internal", ".home.arpa", ".onion"}
 
-// public reports whether "*" stands for the host: a name that anybody may
-// resolve. One of a single label is whatever a search list makes of it.
+// public reports whether "*" matches the host: a name that anybody may resolve. A
+// name of one label is not public: a search list decides what it means.
 func public(h Host) bool {
 	return strings.Contains(h.name, ".") &&
 		!slices.ContainsFunc(ownNames, func(own string) bool { return strings.HasSuffix("."+h.name, own) })
@@ -140,8 +140,9 @@ func (s *SecretHeader) ready() *egressMatch {
 	return compileEgress(s.Host, nil, s.Methods, s.Paths)
 }
 
-// compileEgress makes the match of a rule. Parse has refused what cannot be
-// read; of a rule from elsewhere that is closed both ways.
+// compileEgress makes the match of a rule. Parse has refused rules that cannot be
+// read. Such a rule from elsewhere allows nothing under Allow and denies
+// everything under Deny.
 func compileEgress(host string, ports []uint16, methods, paths []string) *egressMatch {
 	m := &egressMatch{ports: ports, methods: methods, allow: "allow " + host, deny: "deny " + host}
 	var err error
@@ -277,8 +278,8 @@ func vaguePath(s string) bool {
 	return false
 }
 
-// fold is a path that is not vague in the form in which servers that are
-// generous compare it: small letters, escapes decoded.
+// fold returns a path that is not vague in the form in which lenient servers
+// compare it: small letters, escapes decoded.
 func fold(s string) string {
 	s = strings.ToLower(s)
 	if !strings.Contains(s, "%") {
@@ -296,10 +297,10 @@ func fold(s string) string {
 	return b.String()
 }
 
-// safeEscape reports whether an escape stands for the same to every server: a
-// byte that is neither a letter, a digit or another that needs no escape, nor
-// one that takes a path apart. Those beyond ASCII are left out too: some
-// servers read %C0%AE or %EF%BC%8F as a dot or a slash.
+// safeEscape reports whether an escape means the same to every server. The byte
+// must need the escape, which letters and digits do not, and it must not separate
+// parts of a path. Bytes beyond ASCII are not safe either: some servers read
+// %C0%AE or %EF%BC%8F as a dot or a slash.
 func safeEscape(high, low byte) bool {
 	h, l := unhex(high), unhex(low)
 	if h < 0 || l < 0 {

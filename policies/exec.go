@@ -15,12 +15,12 @@ import (
 // point to look at and to decide, not the wall: see docs/policy.md.
 type ExecMode int
 
-// The modes. The zero value looks at nothing and lets nothing more through:
-// what a program may do is the box's to say.
+// The modes. The zero value looks at no program and allows nothing more: the box
+// decides what a program can do.
 const (
 	ExecOff     ExecMode = iota
-	ExecObserve          // each is written down
-	ExecEnforce          // the policy is asked about each, and what it does not allow is not started
+	ExecObserve          // each program is recorded
+	ExecEnforce          // the policy decides about each program; one that it does not allow is not started
 )
 
 // DefaultExec is the mode of a profile that names none.
@@ -56,9 +56,9 @@ type Exec struct {
 // Exec is what is done about the programs that the box's commands start.
 func (g Grant) Exec() ExecMode { return g.exec }
 
-// judgedBy is the grant of a policy's decision about a call: the policy is
-// asked again about each program that the call starts, and each URL that it is
-// led to.
+// judgedBy returns the grant of a policy's decision about a call. The same policy
+// later decides about each program that the call starts and about each URL that
+// its pages lead to.
 func (g Grant) judgedBy(p *Policy, f Facts) Grant {
 	if !g.IsZero() {
 		g.asked = f.Profile
@@ -69,7 +69,7 @@ func (g Grant) judgedBy(p *Policy, f Facts) Grant {
 	return g
 }
 
-// judgedUnder is the grant under one layer more.
+// judgedUnder returns the grant under one more layer.
 func (g Grant) judgedUnder(l *Layer) Grant {
 	if !g.IsZero() {
 		g.below = append(slices.Clip(g.below), l)
@@ -88,11 +88,11 @@ func (g Grant) SameCall(other Grant) bool {
 // that is in force by now, or nil; if it is a different one, the stricter of the
 // two decides. The Decision never has a Grant.
 //
-// Three things differ from the decision about a script. What the program may
-// start is no doubt about it, since that will be asked about in its turn. A
-// program that only starts others (timeout, xargs, sh -c) is allowed with them
-// where no rule speaks about itself. And where a person has said yes to the
-// call, that was the answer to what would be asked.
+// Three things differ from the decision about a script. The program may start
+// others, but that raises no doubt, because each of them gets its own decision. A
+// program that only starts others (timeout, xargs, sh -c) is allowed together
+// with them if no rule speaks about it. And if a person has said yes to the call,
+// that yes answers a question about the program too.
 func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 	if g.policy == nil || g.call == nil || g.IsZero() {
 		return Decision{Rule: ruleDefault, Part: Clip(e.text(), maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}
@@ -105,11 +105,11 @@ func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 	return d
 }
 
-// decideExec asks one policy. Beside the file there are other names for what is
-// started: that which the caller chose, since some programs do what their name
-// says (busybox), that of the file which a link leads to, and what is started in
-// its place. Of these a rule may refuse what it speaks about; what the default
-// says was said about the file.
+// decideExec asks one policy. Besides the file, the program has other names: the
+// name that the caller chose, because some programs do what their name says
+// (busybox), the name of the file that a link leads to, and the program that is
+// started in its place. A rule about one of these names counts if it is
+// stricter. The default is applied only to the file.
 func (g Grant) decideExec(p *Policy, e Exec) Decision {
 	d := g.askExec(p, e)
 	stricter := func(e Exec) {

@@ -44,8 +44,9 @@ type Match struct {
 	Redact  []Redaction
 }
 
-// explained is a rule as an explanation shows it, and whether it does. with is
-// how sure it is without its condition.
+// explained returns a rule as an explanation shows it, and whether the
+// explanation shows it at all. with says how sure it is that the rule speaks about
+// the part, without its condition.
 func (c *inquiry) explained(r *rule, verdict Verdict, with, sure proof) (Match, bool) {
 	m := Match{
 		Rule: r.id, Source: r.source, Verdict: verdict, Maybe: sure == may, Passes: sure == may && r.passes, Mode: r.mode, Silent: sure == no,
@@ -61,7 +62,7 @@ func (c *inquiry) explained(r *rule, verdict Verdict, with, sure proof) (Match, 
 	return m, true
 }
 
-// Explain is Decide with what it says to each part, for a person who writes or
+// Explain is Decide with the decision about each part, for a person who writes or
 // reads a policy.
 func (p *Policy) Explain(f Facts) (Decision, []Part) {
 	d := p.Decide(f)

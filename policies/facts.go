@@ -15,19 +15,20 @@ type Facts struct {
 
 	Command string   // shell text, for tools that run commands
 	Env     []string // names of the variables that the call sets for its command
-	// Values are those of Env, by name. The value of one that is missing may be any.
+	// Values are the values of the variables in Env, by name. A variable without an
+	// entry may have any value.
 	Values map[string]string
 	Stdin  string   // what the command is given as its input
 	Paths  []string // files the call names, absolute as the box sees them
 	Hosts  []string // hosts the call names
 	URLs   []string // URLs the call names
 
-	// Exec is a program that is about to be started, where the facts are of that
-	// alone and of no call: see Grant.DecideExec.
+	// Exec is set if the facts are those of a program that is about to be started,
+	// and not of a whole call: see Grant.DecideExec.
 	Exec *Exec
 
-	// Scene is what the command meets, for the question to a person; nil where
-	// none is asked. No rule looks at it.
+	// Scene is the state that the command finds, for the question to a person; nil
+	// if nobody is asked. No rule looks at it.
 	Scene *Scene
 
 	Args        map[string]any  // all arguments as decoded, for conditions

@@ -78,9 +78,9 @@ func (l *linter) fallback() Verdict {
 	return l.p.layerNamed(l.file).rules.fallback
 }
 
-// lets reports whether the rule lets through what r does, as far as that is
-// more than its words: a command for which variables are set needs a rule that
-// lists them, or one about all commands.
+// lets reports whether the rule also lets through what o lets through besides the
+// words of a command: variables that are set for it. That takes a rule about all
+// commands.
 func (r *rule) lets(o *rule) bool {
 	return r.verdict != Allow || len(o.match.env) == 0 || r.match.everyCommand()
 }
@@ -91,7 +91,7 @@ func (m *match) everyCommand() bool {
 	return !m.typed() || slices.ContainsFunc(m.commands, glob.everything)
 }
 
-// same reports whether the rule says to a call nothing that s does not.
+// same reports whether the rule says nothing to a call that s does not say too.
 func (r *rule) same(s *rule) bool {
 	own := r.reason+r.instead == "" || r.reason == s.reason && r.instead == s.instead
 	return own && !r.terms.any() && r.terms.remember == nil && r.profile == s.profile

@@ -10,9 +10,9 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// ofWall reports whether a rule that allows is about commands that another one
-// allows as it allows all: there the box is the wall, and the narrower rule
-// opens nothing.
+// ofWall reports whether a rule allows only commands that another rule allows
+// too, because that one allows all commands. Then the box is the wall, and the
+// narrower rule opens nothing.
 func (l *linter) ofWall(i int) bool {
 	r := &l.rules[i]
 	for k := range l.rules {

@@ -55,8 +55,8 @@ func (l *linter) used() {
 	}
 }
 
-// Speaks are the ids of the rules that speak about a call, in whatever part, of
-// all layers that hold for it; for those who count. A rule on trial counts.
+// Speaks returns the ids of the rules that speak about any part of a call, from
+// all layers that hold for it. Rules that are not enforced are included.
 func (p *Policy) Speaks(f Facts) []string {
 	profile, _ := p.asked(f)
 	if profile == "" {

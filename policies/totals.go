@@ -16,9 +16,9 @@ const (
 )
 
 // totals reads what all boxes of one tenant may use together; n is nil where
-// the policy does not say. A total below what a profile promises to one box
-// would be that box's limit under another name, so it is a fault, and what is
-// not named grows to the largest profile.
+// the policy does not say. A total below the limit of one box would be that box's
+// limit under another name, so it is a fault. A total that is not named is at
+// least the limit of the largest profile.
 func (d *decoder) totals(n *yaml.Node, profiles map[string]Grant) Totals {
 	var memory, pids, cpu promise
 	for _, name := range names(profiles) {

@@ -61,8 +61,8 @@ func compileURL(s string) (urlGlob, error) {
 	return g, nil
 }
 
-// hostname is a host in the one form in which it is compared: what ParseHost
-// makes of it, so that a call is judged by the host that is connected to.
+// hostname returns a host in the one form in which hosts are compared, that of
+// ParseHost: a call is judged by the same host that is connected to.
 func hostname(host string) (string, error) {
 	if host == "" || host == "." {
 		return "", errors.New("it names no host")
@@ -81,9 +81,10 @@ type address struct {
 	vague              bool // servers differ in what the path means
 }
 
-// ParseURL reads a URL as rules do, or says why no rule can judge it: whoever
-// fetches what was decided about takes it from here, so that both read the same.
-// The host of what it returns is in the one form in which hosts are compared.
+// ParseURL reads a URL as rules do, or says why no rule can judge it. The code
+// that fetches an allowed URL takes it from here, so that rules and connections
+// read it in the same way. The host of the result is in the one form in which
+// hosts are compared.
 func ParseURL(s string) (*url.URL, error) {
 	if i := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }); i >= 0 {
 		return nil, errors.New("it holds a blank, a backslash or a control character")

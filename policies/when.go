@@ -144,9 +144,9 @@ type said struct {
 // when says how sure it is that the condition of a rule holds. trust is as in
 // match.about.
 //
-// What cannot be worked out counts against the call: a rule that refuses holds
-// then, and one that lets through does not. So does a script that is not known
-// in full, to a condition that looks at commands.
+// If the condition cannot be worked out, that counts against the call: a rule that
+// refuses then holds, and a rule that lets through does not. The same is true if
+// the condition looks at commands and the script is not known in full.
 func (c *inquiry) when(r *rule, trust bool) proof {
 	s := c.evaluate(r)
 	vague := r.when.Uses(cond.Commands) && c.vague()
@@ -213,7 +213,7 @@ func (f *Facts) input(profile string, pieces []piece) *cond.Input {
 	return in
 }
 
-// own is the profile of the call as a list, which must not be written to.
+// own returns a list of the profile of the call. The caller must not change it.
 func (c *inquiry) own() []string {
 	if c.profiles == nil {
 		c.profiles = []string{c.profile}
@@ -221,8 +221,8 @@ func (c *inquiry) own() []string {
 	return c.profiles[:1:1]
 }
 
-// on are the rules of a policy that may speak about the call: what they want of
-// its tool and its profile is looked at once, and not for each of its parts.
+// on returns the rules of a policy that may speak about the call: their tool and
+// their profile are compared once for the call, and not for each of its parts.
 func (c *inquiry) on(p *Policy) []*rule {
 	if c.of == p {
 		return c.rules

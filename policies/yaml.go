@@ -54,8 +54,8 @@ func (d *decoder) source(n *yaml.Node) Source {
 	return Source{File: d.file, Line: n.Line, Col: n.Column}
 }
 
-// root reads text into the top node of its only document. If the
-// text has no such node, root notes the fault and returns nil.
+// root reads text into the top node of its only document. If the text has no
+// such node, root notes the fault and returns nil.
 func (d *decoder) root(text []byte) *yaml.Node {
 	if len(text) > MaxText {
 		d.at(1, 1, fmt.Sprintf("the policy has %d bytes, more than the %d that are read", len(text), MaxText), "split it, or drop what is not used")
@@ -114,8 +114,8 @@ func (d *decoder) readable(text []byte) bool {
 
 var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
-// syntax notes an error of the YAML package. The package knows the line where
-// the broken construct starts and no column.
+// syntax notes an error of the YAML package. The package reports only the line
+// where the broken construct starts, and no column.
 func (d *decoder) syntax(text []byte, err error) {
 	line, message := 1, err.Error()
 	if m := yamlError.FindStringSubmatch(message); m != nil {
@@ -154,9 +154,9 @@ func (d *decoder) breaks(text []byte, reported int) int {
 	return line
 }
 
-// plain refuses what lets one text mean another: anchors and aliases (one
-// edit changes places the reader does not see, and nested ones grow without
-// bound) and explicit tags.
+// plain refuses YAML in which a text does not mean what a reader sees: anchors
+// and aliases (one edit changes places that the reader does not see, and nested
+// ones grow without bound) and explicit tags.
 func (d *decoder) plain(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
