@@ -45,7 +45,8 @@ type Recorded struct {
 
 // Cast records what a command shows, in a file beside the log that players of
 // asciicast v2 play (docs.asciinema.org/manual/asciicast/v2). Secrets are taken
-// out before anything is written: for that, output waits until its line ends. Its methods are safe for concurrent use; Close ends it.
+// out before anything is written: for that, output waits until its line ends. Its
+// methods are safe for concurrent use; Close ends it.
 type Cast struct {
 	r        *redactor
 	name     string
