@@ -33,7 +33,7 @@ func bypassNames() []bypass {
 		{name: "the address that a private name has", act: asks("10.0.0.5:80", hello), says: "no rule of the profile names it"},
 		{name: "a cloud's metadata by its address", act: asks(cloudAddr+":80", get(cloudAddr, "/latest/meta-data")), says: "no rule of the profile names it"},
 		{
-			name: "a name that leads elsewhere at the second look-up", says: "127.0.0.1 is no public address",
+			name: "a name that leads elsewhere at the second look-up", says: "127.0.0.1 is not a public address",
 			act: func(p *place) (string, error) {
 				// Nobody listens on 81: what was found out about the name is
 				// then forgotten, and asked for anew.
@@ -62,15 +62,15 @@ func bypassNames() []bypass {
 		},
 	}
 	for name, why := range map[string]string{
-		"private.example": "10.0.0.5 is no public address", "shared.example": "100.64.0.1 is no public address",
-		"local.example": "169.254.1.1 is no public address", "loop.example": "127.0.0.1 is no public address",
-		"zero.example": "0.0.0.0 is no public address", "cloud.example": "169.254.169.254 is a cloud metadata address",
+		"private.example": "10.0.0.5 is not a public address", "shared.example": "100.64.0.1 is not a public address",
+		"local.example": "169.254.1.1 is not a public address", "loop.example": "127.0.0.1 is not a public address",
+		"zero.example": "0.0.0.0 is not a public address", "cloud.example": "169.254.169.254 is a cloud metadata address",
 		"own.example":  "8.8.4.4 is an address of the host that the sandbox runs on",
-		"fake.example": "198.18.0.9 is no public address", "mapped.example": "127.0.0.1 is no public address",
-		"nat64.example": "64:ff9b::7f00:1 is no public address", "sixtofour.example": "2002:7f00:1::1 is no public address",
-		"teredo.example": "2001:0:7f00:1::80ff:fffe is no public address", "isatap.example": "stands for 127.0.0.1",
-		"ula.example": "fd00:ec2::254 is a cloud metadata address", "loop6.example": "::1 is no public address",
-		"doc6.example": "2001:db8::1 is no public address",
+		"fake.example": "198.18.0.9 is not a public address", "mapped.example": "127.0.0.1 is not a public address",
+		"nat64.example": "64:ff9b::7f00:1 is not a public address", "sixtofour.example": "2002:7f00:1::1 is not a public address",
+		"teredo.example": "2001:0:7f00:1::80ff:fffe is not a public address", "isatap.example": "stands for 127.0.0.1",
+		"ula.example": "fd00:ec2::254 is a cloud metadata address", "loop6.example": "::1 is not a public address",
+		"doc6.example": "2001:db8::1 is not a public address",
 	} {
 		list = append(list, bypass{name: "an allowed name that leads to what " + name + " does", act: asks(name+":80", hello), says: why})
 	}

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// class is what an address is, for somebody who is about to connect to it. The
-// zero class is an address that is not public for no known reason.
+// class says whether an address may be dialled, and why not. The zero class is an
+// address that is not public, for an unknown reason.
 type class struct {
-	public   bool   // anybody's: global unicast and in no row of the registries
-	metadata bool   // a cloud's own service, which hands out the host's credentials
-	fake     bool   // of the range that stands for names in boxes; means nothing on the host
-	reason   string // why it is not public, as "10.0.0.1 is ..."; empty where it is
+	public   bool   // global unicast, and in no row of the registries
+	metadata bool   // a cloud's metadata service, which hands out the host's credentials
+	fake     bool   // in the range that stands for names in boxes; means nothing on the host
+	reason   string // why it is not public, for example "10.0.0.1 is ..."; empty if it is
 }
 
 // special is a row of the IANA special-purpose address registries, or of the
@@ -126,7 +126,7 @@ func split(rows []special) (v4, v6 []special) {
 // holds an IPv4 address is public only if both are.
 func classify(addr netip.Addr) class {
 	if !addr.IsValid() {
-		return class{reason: "it is no address"}
+		return class{reason: "it is not an IP address"}
 	}
 	addr = addr.Unmap() // the kernel connects to the IPv4 address
 	if addr.Zone() != "" {
@@ -162,12 +162,12 @@ func classifyPlain(addr netip.Addr) class {
 		if r.prefix.Contains(addr) {
 			return class{
 				fake:   fakeRange.Contains(addr),
-				reason: fmt.Sprintf("%v is no public address but one of %q (%s)", addr, r.name, r.source),
+				reason: fmt.Sprintf("%v is not a public address: it is in the range %q (%s)", addr, r.name, r.source),
 			}
 		}
 	}
 	if addr.Is6() && !globalUnicast.Contains(addr) {
-		return class{reason: fmt.Sprintf("%v is no public address: it lies outside %v (RFC 4291)", addr, globalUnicast)}
+		return class{reason: fmt.Sprintf("%v is not a public address: it is outside %v (RFC 4291)", addr, globalUnicast)}
 	}
 	return class{public: true}
 }

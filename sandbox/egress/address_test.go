@@ -116,7 +116,7 @@ func TestClassify(t *testing.T) {
 		{"ff02::1", "Multicast"},
 
 		// IPv4 in IPv6.
-		{"::ffff:127.0.0.1", "127.0.0.1 is no public address"},
+		{"::ffff:127.0.0.1", "127.0.0.1 is not a public address"},
 		{"::ffff:169.254.169.254", "169.254.169.254 is a cloud metadata address"},
 		{"::127.0.0.1", "IPv4-Compatible"},
 		{"::169.254.169.254", "stands for 169.254.169.254, and 169.254.169.254 is a cloud metadata address"},

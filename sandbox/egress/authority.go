@@ -80,8 +80,8 @@ func certificate(now time.Time, name string) (*x509.Certificate, error) {
 	}, nil
 }
 
-// certify is a certificate for a host, of which the box's side of a connection
-// is made.
+// certify returns a certificate for a host. The door shows it to the box on the
+// box's side of a connection.
 func (a *authority) certify(h policies.Host) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,10 +123,10 @@ func (d *Door) Authority() []byte {
 	return append([]byte(nil), d.authority.pem...)
 }
 
-// Pin tells the key of all certificates that the door makes from every other
-// (RFC 7469, 2.4: SHA-256 of its public half, in base64), for a program that
-// trusts keys and no authorities. Whoever shows a certificate with it must have
-// the key, and only the door has. It is empty where Authority is nil.
+// Pin identifies the key of all certificates that the door makes (RFC 7469, 2.4:
+// SHA-256 of the public key, in base64), for a program that trusts keys instead
+// of authorities. Only the door has the private key, so only the door can use
+// such a certificate. Pin is empty if Authority is nil.
 func (d *Door) Pin() string {
 	if d.authority == nil {
 		return ""

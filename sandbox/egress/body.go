@@ -108,8 +108,8 @@ func (b *body) wait() (int64, error) {
 	return b.sent, b.err
 }
 
-// pass copies to the end of src; seen is told how much was read before that is
-// written.
+// pass copies src to its end. Before each write it calls seen with the number of
+// bytes read so far.
 func pass(dst io.Writer, src io.Reader, seen func(int64)) (int64, error) {
 	buf, free := buffer()
 	defer free()
@@ -232,8 +232,8 @@ func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response, 
 	clean.Write(w) //nolint:errcheck // a Buffer takes all
 }
 
-// tell answers with one line of the door's own, after which the connection is
-// closed. Who has gone need not be told.
+// tell sends the client one line of the door's own as the answer. The connection
+// is closed afterwards. It does not matter if the client has left.
 func tell(client *side, status int, line string) {
 	_, err := fmt.Fprintf(client.conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
 		status, http.StatusText(status), len(line)+1, line)

@@ -52,7 +52,7 @@ func (b *bucket) wait(now time.Time, rate, burst float64) time.Duration {
 // ruleLimits is what a record names as the rule where a limit was reached.
 const ruleLimits = "limits"
 
-// enter takes a slot for a connection, or says why there is none.
+// enter takes a slot for a connection, or returns the reason for refusing one.
 func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason string) {
 	if c.bytes.Load() >= l.Bytes {
 		return bytesUsed(l)

@@ -83,7 +83,7 @@ func (d *Door) target(req *http.Request, rec *Record) error {
 	case u.Opaque != "" || strings.HasPrefix(u.Host, ":"):
 		return errors.New("the address names no host")
 	case rec.Method == http.MethodConnect:
-		return errors.New("CONNECT is no request to a server")
+		return errors.New("CONNECT is a request to a proxy, not to a server")
 	case req.Host != "" && !strings.EqualFold(req.Host, u.Host):
 		return fmt.Errorf("the request is to one host and names %s in its header", policies.Clip(req.Host, maxShown))
 	}
@@ -115,7 +115,7 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// hostPort is the host as it stands in a URL of the scheme.
+// hostPort returns the host and port as a URL of the scheme writes them.
 func hostPort(h policies.Host, port uint16, scheme string) string {
 	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
 		if h.Addr().Is6() {

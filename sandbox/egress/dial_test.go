@@ -103,9 +103,9 @@ func TestDialRefuses(t *testing.T) {
 		refused bool
 	}{
 		{"cname.example:80", "cname.example:80: refused: 169.254.169.254 is a cloud metadata address", true},
-		{"inner.example:80", "10.0.0.1 is no public address", true},
-		{"v4in6.example:80", "127.0.0.1 is no public address", true},
-		{"listed.example:80", "198.18.0.1 is no public address", true},
+		{"inner.example:80", "10.0.0.1 is not a public address", true},
+		{"v4in6.example:80", "127.0.0.1 is not a public address", true},
+		{"listed.example:80", "198.18.0.1 is not a public address", true},
 		{"none.example:80", "has no address", false},
 		{"zone.example:80", "has no address", false},
 		{"unknown.example:80", "no such host", false},

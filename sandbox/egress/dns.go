@@ -33,11 +33,11 @@ const (
 // ruleName is what a record names as the rule where a name could not be one.
 const ruleName = "names"
 
-// ServeDNS answers the queries of a box over UDP, until reading fails or the
-// door is closed, which is no error. It closes pc.
+// ServeDNS answers the queries of a box over UDP until reading fails or the door
+// is closed; the latter is not an error. It closes pc.
 //
-// A name that some rule lets through has an address of its own, of
-// 198.18.0.0/15; no other name has any. See answer.
+// A name that some rule allows gets an address of its own in 198.18.0.0/15; no
+// other name gets one. See answer.
 func (d *Door) ServeDNS(pc net.PacketConn) error {
 	stop := make(chan struct{})
 	drop, err := d.hold(func() { close(stop); pc.Close() })
@@ -47,8 +47,8 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 	}
 	defer drop()
 	defer pc.Close()
-	// One buffer, which an idle box holds: a longer datagram than we said to
-	// take is cut, and then malformed.
+	// One buffer is enough, and an idle box keeps it. A datagram longer than the
+	// size that we announce is cut, and then malformed.
 	query := make([]byte, ednsSize)
 	for failures := 0; d.pace(stop); {
 		n, from, err := pc.ReadFrom(query)
@@ -64,7 +64,7 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 			continue
 		}
 		if answer := d.answer(nil, query[:n]); answer != nil {
-			_, _ = pc.WriteTo(answer, from) // who has gone away needs no answer
+			_, _ = pc.WriteTo(answer, from) // fails only if the client has left
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 func (d *Door) ServeDNSStream(l net.Listener) error { return d.accept(l, dnsStreams, d.answerStream) }
 
 func (d *Door) answerStream(ctx context.Context, c net.Conn, decided func()) {
-	decided() // who asks waits for an answer
+	decided() // at once: the client itself waits for the answer
 	query, reply := make([]byte, maxQuery), make([]byte, 2, maxQuery)
 	for range dnsPerStream {
 		if !d.pace(ctx.Done()) || c.SetDeadline(time.Now().Add(dnsIdle)) != nil {
@@ -119,14 +119,15 @@ func (d *Door) pace(stop <-chan struct{}) bool {
 	}
 }
 
-// answer appends to buf what a query is answered with, or is nil where it is
-// no query. What cannot be read is FORMERR, and what is no plain query NOTIMP
+// answer appends the answer to buf, or returns nil if the message is not a
+// query. A query that cannot be parsed gets FORMERR; an unusual one gets NOTIMP
 // or REFUSED.
 //
-// A name that is not allowed is NXDOMAIN, at which clients give up at once.
-// REFUSED would say what happened, but getaddrinfo(3) of glibc makes "temporary
-// failure" of it, which invites to try again, and that of musl waits for
-// another answer until its time is up. Who asks with EDNS is told (RFC 8914).
+// A name that is not allowed gets NXDOMAIN, at which clients give up at once.
+// REFUSED would be the truth, but getaddrinfo(3) of glibc reports it as a
+// "temporary failure", which invites to try again, and that of musl waits for
+// another answer until it times out. A client that sends EDNS gets the reason
+// (RFC 8914).
 func (d *Door) answer(buf, query []byte) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)
@@ -251,7 +252,7 @@ func (r *reply) packAnswer(b *dnsmessage.Builder) error {
 
 // decide answers a question: its code, and the record in r.
 func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
-	// RFC 6895, 3.1: what is no type of data asks for more than a record.
+	// RFC 6895, 3.1: types 0, 41 (OPT) and 128 to 255 are not types of data.
 	if q.Class != dnsmessage.ClassINET || q.Type == 0 || q.Type == dnsmessage.TypeOPT || q.Type >= 128 && q.Type <= 255 {
 		return dnsmessage.RCodeRefused
 	}
@@ -289,9 +290,9 @@ func (d *Door) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 		return d.refuseName(r, refused.Record)
 	}
 	if q.Type != dnsmessage.TypeA {
-		// There is none: the door speaks IPv4 with the box whatever it speaks
-		// with the host that is meant, and what SVCB and HTTPS would offer is
-		// not for a relay to promise.
+		// The answer has no records. The door speaks IPv4 with the box, even if it
+		// speaks IPv6 with the server, and a relay cannot promise the features
+		// that SVCB and HTTPS records offer.
 		return dnsmessage.RCodeSuccess
 	}
 	if r.addr, err = d.admit(snap, h); err != nil {

@@ -17,12 +17,12 @@
 //	body.go               their bodies and answers
 //	intercept.go,         TLS opened at the door, with an authority that only
 //	authority.go          the box trusts
-//	secret.go, mask.go    what is added to requests, and kept out of answers
-//	splice.go             bytes that nobody looks at
-//	caps.go, record.go,   what is bounded, what is told
+//	secret.go, mask.go    secrets: added to requests, and kept out of answers
+//	splice.go             bytes that are passed on without a look
+//	caps.go, record.go,   limits; records of what was allowed and refused
 //	blocked.go
 //	client.go             the same way for belljar's own fetches
 //
-// A connection is judged under one policy from its start to its end, also
-// while [Door.Set] gives the door another.
+// A connection is judged under one policy from its start to its end, even if
+// [Door.Set] replaces the policy meanwhile.
 package egress

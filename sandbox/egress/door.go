@@ -26,18 +26,18 @@ type Config struct {
 	Profile  string           // name of the profile, for messages
 	Resolver Resolver         // nil for the host's, without its search domains
 
-	// Secret is the value of a named secret. It is asked when a request takes
-	// one, once in ten seconds at most. A line end behind the value is no part
-	// of it. Nil means that there are none.
+	// Secret returns the value of a named secret. It is called when a request
+	// needs the secret, at most once in ten seconds for each. A line end after
+	// the value is removed. Nil means that no secret exists.
 	Secret func(ctx context.Context, name string) (string, error)
 
-	// Roots are what servers are verified with where the door itself speaks
-	// TLS: for Client, and where the policy has it opened at the door. Nil is
-	// the host's.
+	// Roots are the authorities for servers to which the door itself speaks TLS:
+	// for Client, and for connections that the policy has opened at the door.
+	// Nil means the host's.
 	Roots *x509.CertPool
 
-	// Record is told of every connection and request, and of refused names. It
-	// is called from many goroutines and must not block. It may be nil.
+	// Record is called for every connection and request, and for refused names.
+	// It is called from many goroutines and must not block. It may be nil.
 	Record func(Record)
 
 	Log *slog.Logger // nil for none
@@ -72,8 +72,8 @@ type Door struct {
 // holding is something that is to be closed with the door.
 type holding struct{ close func() }
 
-// snapshot is one policy and what was derived from it. It never changes, so
-// whoever took one judges under it whatever Set does.
+// snapshot is one policy and what was derived from it. It never changes: a
+// connection keeps its snapshot even if Set stores another one.
 type snapshot struct {
 	*policies.Egress
 	limits policies.EgressLimits  // those of Egress; small ones where it allows nothing
@@ -147,7 +147,7 @@ func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
 	}
 	for i, r := range e.Allow {
 		if slices.Contains(r.Ports, 0) {
-			return nil, fmt.Errorf("egress: allow rule %d (%s): names port 0, which is none", i+1, policies.Clip(r.Host, maxShown))
+			return nil, fmt.Errorf("egress: allow rule %d (%s): names port 0, which is not a valid port", i+1, policies.Clip(r.Host, maxShown))
 		}
 		if h, err := policies.ParseHost(r.Host); err == nil {
 			s.exact[h] = true
@@ -230,25 +230,25 @@ func (d *Door) isClosed() bool {
 	return d.closed
 }
 
-// acceptFailures is how many times in a row accepting may fail, as for want of
-// file descriptors, and acceptPause what is waited for after each. The queue of
-// the listener holds what comes meanwhile.
+// acceptFailures is how many times in a row accepting may fail, for example for
+// lack of file descriptors, and acceptPause the pause after each. Meanwhile new
+// connections wait in the queue of the listener.
 const (
 	acceptFailures = 100
 	acceptPause    = 100 * time.Millisecond
 )
 
 // accept serves the connections of a listener until it fails for too long or
-// the door is closed, at most so many at a time: what comes above that is
-// closed at once. The context of a handler ends with the door, and so does its
-// connection; the connection is closed when the handler returns. Accept closes
-// the listener and waits for its handlers.
+// the door is closed. It serves at most so many at a time and closes further ones
+// at once. When the door is closed, the context of each handler ends and its
+// connection is closed; a connection is also closed when its handler returns.
+// accept closes the listener and waits for its handlers.
 //
-// A handler calls decided, once or more, when it knows whether the connection
-// goes through, and with that whether there is something for Blocked; at the
-// latest it is called when the handler returns.
+// A handler calls decided, once or more, when the connection was allowed or
+// refused and any refusal is in Blocked. accept calls it when the handler
+// returns.
 func (d *Door) accept(l net.Listener, most int, handle func(ctx context.Context, c net.Conn, decided func())) error {
-	//nolint:forbidigo // what is served here lives as long as the door, whoever called
+	//nolint:forbidigo // a connection lives as long as the door, independent of the caller
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	drop, err := d.hold(func() { cancel(); l.Close() })

@@ -30,8 +30,8 @@ type flow struct {
 	decided func() // called before it is dialled; may be nil
 
 	sent, received atomic.Int64
-	seen           atomic.Int64 // when bytes were last counted, as time since start
-	fake           netip.Addr   // held of the table of names; invalid for none
+	seen           atomic.Int64 // when bytes were last counted, in nanoseconds since rec.Time
+	fake           netip.Addr   // address in use from the table of names; may be invalid
 	ended          atomic.Bool
 
 	mu    sync.Mutex
@@ -267,7 +267,8 @@ func (f *flow) end(err error) {
 		f.d.names.release(f.fake)
 	}
 	f.d.caps.leave()
-	// Whoever sees the connection close finds all of that done.
+	// The connection closes after all that, so a client that sees it close finds
+	// the record made.
 	f.release(net.ErrClosed)
 	f.mu.Lock()
 	f.timer.Stop()

@@ -89,7 +89,7 @@ func parseRequestLine(line string) (head, error) {
 	case !ok || !two || strings.Contains(version, " "):
 		return head{}, bad("a request line is not a method, a target and a version with one space between them")
 	case method == "" || len(method) > maxMethod || !isTokens(method):
-		return head{}, bad("a request has a method that is no token of at most %d characters", maxMethod)
+		return head{}, bad("a request has a method that is not a token of at most %d characters", maxMethod)
 	case version != "HTTP/1.1" && version != "HTTP/1.0":
 		return head{}, bad("a request has a version that is neither HTTP/1.1 nor HTTP/1.0")
 	case target == "":
@@ -136,7 +136,7 @@ func (h head) framing() (int64, error) {
 	// ParseInt takes signs; 18 digits cannot overflow.
 	n, err := strconv.ParseInt(lengths[0], 10, 64)
 	if err != nil || len(lengths[0]) > 18 || strings.Trim(lengths[0], "0123456789") != "" {
-		return 0, bad("a request has a Content-Length that is no number of at most 18 digits")
+		return 0, bad("a request has a Content-Length that is not a number of at most 18 digits")
 	}
 	return n, nil
 }
@@ -267,8 +267,8 @@ func parseAuthority(s string, own uint16) (policies.Host, uint16, error) {
 		return policies.Host{}, 0, errors.New("user information stands before the host")
 	}
 	name, port := s, own
-	// An IPv6 address stands in brackets here (RFC 3986, 3.2.2), so the last
-	// colon outside of them is the port's.
+	// An IPv6 address is in brackets here (RFC 3986, 3.2.2), so the last colon
+	// outside of them precedes the port.
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.HasSuffix(s, "]") {
 		n, err := parsePort(s[i+1:])
 		if err != nil {

@@ -26,8 +26,8 @@ var errMore = errors.New("more bytes are needed")
 
 // hello is what a TLS ClientHello says in the clear about where it wants to go.
 type hello struct {
-	name  string // of server_name (RFC 6066, 3); empty where there is none
-	named bool   // there was a server_name
+	name  string // from server_name (RFC 6066, 3), or empty
+	named bool   // server_name was present
 	size  int    // bytes, with the headers of its records
 }
 
@@ -152,7 +152,7 @@ func (h hello) wants(asked policies.Host) error {
 	}
 	named, err := policies.ParseHost(h.name)
 	if err != nil {
-		return fmt.Errorf("SNI mismatch: the TLS ClientHello names a server that is no host name: %w", err)
+		return fmt.Errorf("SNI mismatch: the server name in the TLS ClientHello is not a valid host name: %w", err)
 	}
 	if named != asked {
 		return fmt.Errorf("SNI mismatch: the TLS ClientHello names %s, and the connection was asked for %s", named, asked)

@@ -103,8 +103,8 @@ func (x *exchange) begins(watched bool) error {
 	return errors.Join(err, x.client.conn.SetReadDeadline(time.Time{}), x.up.conn.SetReadDeadline(time.Time{}))
 }
 
-// readHead reads the head of the next request. It returns io.EOF where there
-// is none.
+// readHead reads the head of the next request. It returns io.EOF if the client
+// sends no further request.
 func readHead(client *side) (head, error) {
 	if _, err := client.in.Peek(1); err != nil {
 		return head{}, err

@@ -83,7 +83,8 @@ func shake(ctx context.Context, c *tls.Conn) error {
 	return err
 }
 
-// replayed is a connection of which something was read already.
+// replayed is a connection whose first bytes were already read. It returns them
+// again from in.
 type replayed struct {
 	net.Conn
 	in io.Reader
@@ -91,5 +92,5 @@ type replayed struct {
 
 func (c replayed) Read(p []byte) (int, error) { return c.in.Read(p) }
 
-// CloseWrite hands on that nothing more is sent.
+// CloseWrite closes the sending side of the connection.
 func (c replayed) CloseWrite() error { return closeWrite(c.Conn) }

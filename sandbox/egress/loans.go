@@ -21,11 +21,11 @@ const (
 // for one more. Nothing was opened.
 var ErrCrowded = errors.New("too many tenants use the network at once; try again in a moment")
 
-// Loans are what calls outside of boxes go out by, a Door with what belongs to
-// it: one for each tenant, profile and what that lets out, so that connections
-// are kept from call to call, and never shared by tenants. At most 64 stand,
-// each for an hour. The zero value is ready; all methods are safe for
-// concurrent use.
+// Loans are the doors for calls that run outside of boxes: a Door, with what
+// belongs to it, for each tenant, profile and egress policy. Connections are kept
+// from call to call and never shared by tenants. Loans keeps at most 64, each for
+// an hour. The zero value is ready to use; all methods are safe for concurrent
+// use.
 type Loans[T io.Closer] struct {
 	mu     sync.Mutex
 	all    map[loanKey]*Loan[T]
@@ -37,7 +37,7 @@ type loanKey struct {
 	egress          *policies.Egress
 }
 
-// Loan is what was lent. Whoever took it gives it back.
+// Loan is one use of a value of Loans. The caller of Take returns it by Give.
 type Loan[T io.Closer] struct {
 	What T
 
@@ -47,8 +47,8 @@ type Loan[T io.Closer] struct {
 	gone       bool // to be closed by its last user
 }
 
-// Take is the loan of a grant. Where there is none it is made by open, which
-// must not wait. The error is open's, ErrCrowded, or ErrClosed.
+// Take returns the loan for a grant. It makes a missing one by open, which must
+// not block. The error is that of open, ErrCrowded or ErrClosed.
 func (l *Loans[T]) Take(g policies.Grant, now time.Time, open func() (T, error)) (*Loan[T], error) {
 	key := loanKey{g.Tenant(), g.Profile(), g.Egress()}
 	l.mu.Lock()
@@ -91,8 +91,8 @@ func (l *Loans[T]) Give(one *Loan[T]) {
 	}
 }
 
-// remove takes a loan out; mu must be held. One that nobody uses is closed,
-// which waits only for connections that are idle.
+// remove takes a loan out; mu must be held. It closes a loan that nobody uses,
+// which waits only for idle connections.
 func (l *Loans[T]) remove(key loanKey, one *Loan[T]) {
 	delete(l.all, key)
 	one.gone = true
@@ -101,8 +101,8 @@ func (l *Loans[T]) remove(key loanKey, one *Loan[T]) {
 	}
 }
 
-// makeRoom removes the loan that was not used for the longest time; mu must be
-// held.
+// makeRoom removes the unused loan with the oldest last use, and reports whether
+// it found one; mu must be held.
 func (l *Loans[T]) makeRoom() bool {
 	var oldest loanKey
 	var found *Loan[T]
@@ -117,7 +117,7 @@ func (l *Loans[T]) makeRoom() bool {
 	return found != nil
 }
 
-// CloseIdle closes what nobody uses.
+// CloseIdle closes the loans that nobody uses.
 func (l *Loans[T]) CloseIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,8 +128,8 @@ func (l *Loans[T]) CloseIdle() {
 	}
 }
 
-// Close closes all, and lets nothing be taken any more. Who still uses one gets
-// errors. Twice is fine.
+// Close closes all loans; Take then returns ErrClosed. A user of a loan gets
+// errors from it. Close may be called twice.
 func (l *Loans[T]) Close() error {
 	l.mu.Lock()
 	all := l.all

@@ -427,12 +427,12 @@ func (m *masker) hide(s string) string {
 	return clean.String() + s[at:]
 }
 
-// masked reads a text in which values are blotted out. It gives on what it has
-// as soon as it is clear that it is no beginning of a value.
+// masked is a reader that blots values out of a text. It passes bytes on as soon
+// as they cannot be the beginning of a value.
 type masked struct {
 	from   io.Reader
 	finder *finder
-	buf    []byte // clean up to ready; what follows may be the beginning of a value
+	buf    []byte // clean up to ready; the rest may be the beginning of a value
 	ready  int
 	err    error // of from, given once buf is empty
 }
@@ -455,9 +455,9 @@ func (m *masked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// maxHeld bounds what is held back because it may be a value: some forms have
-// blanks in them, and a server can send any number of these. The longest value needs
-// less where each of its characters is escaped.
+// maxHeld bounds the bytes that are kept because they may be a value: some forms
+// have blanks in them, and a server can send any number of blanks. The longest
+// value needs less, even if each of its characters is escaped.
 const maxHeld = 512 << 10
 
 var errHeld = fmt.Errorf("an answer goes on like the beginning of a secret for more than %d bytes", maxHeld)

@@ -86,7 +86,7 @@ func maybeRequest(line []byte) bool {
 	return letters || bytes.IndexByte(line, 0) < 0
 }
 
-// isToken reports whether a byte may stand in a token (RFC 9110, 5.6.2).
+// isToken reports whether a token may contain a byte (RFC 9110, 5.6.2).
 func isToken(b byte) bool {
 	switch {
 	case b >= '0' && b <= '9', b|0x20 >= 'a' && b|0x20 <= 'z':

@@ -12,8 +12,8 @@ import (
 // host is known after that at the latest.
 const ownFor = time.Second
 
-// ownAddrs are the addresses of the host itself. What listens there may be
-// meant for the host alone, also where the address is a public one.
+// ownAddrs are the addresses of the host itself. A server that listens there may
+// be meant for the host alone, even on a public address.
 type ownAddrs struct {
 	read func() ([]net.Addr, error)
 	keep time.Duration // ownFor, but for tests
@@ -23,9 +23,10 @@ type ownAddrs struct {
 	addrs map[netip.Addr]bool
 }
 
-// has reports whether the host has the address. Where the host does not tell,
-// nothing is known to be somebody else's, and has fails. The lock is held over
-// the reading, a netlink dump of some microseconds: whoever waits wants it.
+// has reports whether the host has the address. It fails if the addresses cannot
+// be read, because then any address may be the host's. It reads them under the
+// lock: this takes some microseconds (a netlink dump), and every waiting caller
+// needs the result.
 func (o *ownAddrs) has(addr netip.Addr) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

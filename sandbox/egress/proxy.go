@@ -21,7 +21,7 @@ import (
 // error says why it could not go on.
 func (d *Door) ServeProxy(l net.Listener) error {
 	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn, decided func()) {
-		decided() // who asks waits for an answer
+		decided() // at once: the client itself waits for the answer
 		client := newSide(c, nil)
 		defer client.free()
 		p := proxied{door: d, client: client}

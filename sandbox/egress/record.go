@@ -25,11 +25,11 @@ type Record struct {
 	Tenant   string    // of the box; filled in by the owner of the door
 	Profile  string
 	Proto    string         // "tcp", "http", "tls" or "dns"
-	Host     policies.Host  // what was meant; zero where that is not known
-	Addr     netip.AddrPort // what was dialled, or what the box dialled where that is no host; may be invalid
+	Host     policies.Host  // that the box wants to reach; zero if not known
+	Addr     netip.AddrPort // that the door dialled, or that the box dialled where it stands for no name; may be invalid
 	Port     uint16
-	Method   string // of a request, as is Path, which has no query
-	Path     string
+	Method   string // of a request
+	Path     string // of a request, without the query
 	Allowed  bool
 	Rule     string // what decided
 	Reason   string // why it was refused, or how it ended if it failed
@@ -41,7 +41,7 @@ type Record struct {
 	Count    int    // of Blocked: how often it happened; else 0
 }
 
-// Refused is the error of what the door did not let through.
+// Refused is the error for a connection, request or name that the door refused.
 type Refused struct{ Record Record }
 
 // Error says what was refused and why, for a log.
@@ -49,7 +49,7 @@ func (r *Refused) Error() string {
 	return policies.Clip(fmt.Sprintf("%s: refused: %s", r.Record.what(), r.Record.Reason), maxLine)
 }
 
-// Refusal is the text of Block.
+// Refusal returns the text of Block, or "" for an allowed record.
 func (r Record) Refusal() string {
 	if r.Allowed {
 		return ""
@@ -57,8 +57,8 @@ func (r Record) Refusal() string {
 	return policies.Clip(r.Block().Refusal().Text(), maxLine)
 }
 
-// Block is what an agent is told of what was refused: what it was, why, that
-// the other side is not to blame, and what is allowed.
+// Block returns the message about a refusal for the agent: what was refused, why,
+// that the server is not to blame, and what is allowed.
 func (r Record) Block() policies.Block {
 	return policies.Block{
 		What: r.what(), Times: r.Count, Host: true, Reason: r.Reason, Rule: r.Rule, Profile: r.Profile,
@@ -66,7 +66,7 @@ func (r Record) Block() policies.Block {
 	}
 }
 
-// what is what was tried, as the agent would say it.
+// what describes the attempt in the agent's words.
 func (r Record) what() string {
 	target := policies.Clip(r.Host.String(), maxShown)
 	switch {
@@ -88,7 +88,7 @@ func (r Record) what() string {
 	return "connect to " + target
 }
 
-// record tells of r.
+// record adds a refused r to Blocked and calls Config.Record.
 func (d *Door) record(r Record) {
 	r.Profile = d.cfg.Profile
 	if !r.Allowed {
@@ -99,8 +99,8 @@ func (d *Door) record(r Record) {
 	}
 }
 
-// recordSome is record for what a box can have refused as often as it likes:
-// Blocked has it all, the callback one of a kind in a while.
+// recordSome is record for refusals that a box can cause as often as it likes:
+// Blocked counts all of them, the callback gets one of each kind in a while.
 func (d *Door) recordSome(kind string, r Record) {
 	r.Profile = d.cfg.Profile
 	d.blocked.add(r)
@@ -112,7 +112,7 @@ func (d *Door) recordSome(kind string, r Record) {
 // maxInstead bounds how many hosts a refusal names that are allowed.
 const maxInstead = 3
 
-// instead names hosts that are allowed where one is not.
+// instead names allowed hosts, for the refusal of another one.
 func instead(e *policies.Egress) string {
 	var hosts []string
 	for _, r := range e.Allow {

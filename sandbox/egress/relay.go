@@ -78,7 +78,7 @@ func (d *Door) turnAway(err error, addr netip.AddrPort) {
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		rec := refused.Record
 		rec.Addr, rec.Port = addr, addr.Port()
-		rec.Host, _ = d.names.name(addr.Addr().Unmap()) // none is fine: then the address is told
+		rec.Host, _ = d.names.name(addr.Addr().Unmap()) // without a name the record has the address
 		d.recordSome(rec.Reason, rec)
 	}
 }
@@ -202,7 +202,7 @@ func (r *relay) peek(spoke *atomic.Bool) (opening, error) {
 		wake(r.client.conn)
 	}
 	for range maxPieces {
-		seen, _ := in.Peek(in.Buffered()) // what is there can be peeked at
+		seen, _ := in.Peek(in.Buffered()) // cannot fail: these bytes are buffered
 		kind := openingOf(seen)
 		if kind == openingTLS {
 			var err error
@@ -231,8 +231,7 @@ func (r *relay) peek(spoke *atomic.Bool) (opening, error) {
 	return openingUnknown, r.unclear("what the connection begins with comes in too many pieces")
 }
 
-// unclear is the refusal of a connection of which it cannot be told where it
-// wants to go.
+// unclear refuses a connection whose destination cannot be determined.
 func (r *relay) unclear(reason string) error {
 	return r.refuse(r.rec, "opening", reason, "Use a client that follows the protocol.")
 }

@@ -70,7 +70,7 @@ func (r *relay) secondHello() error {
 		return err
 	}
 	for range maxPieces {
-		seen, _ := r.client.in.Peek(r.client.in.Buffered()) // what is there can be peeked at
+		seen, _ := r.client.in.Peek(r.client.in.Buffered()) // cannot fail: these bytes are buffered
 		h, err := parseHello(seen)
 		switch {
 		case err == nil:

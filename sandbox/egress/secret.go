@@ -19,19 +19,19 @@ const (
 	maxFetching = 15 * time.Second
 )
 
-// vault holds the values of secrets for a moment, and knows all that it ever
-// held, so that they can be kept out of what is shown. No value stands in an
-// error or a record.
+// vault keeps the values of secrets for a moment, and remembers all values that
+// it ever had, so that answers can be searched for them. No error and no record
+// contains a value.
 type vault struct {
 	fetch func(ctx context.Context, name string) (string, error) // nil for none
-	slot  chan struct{}                                          // whoever fetches holds it
+	slot  chan struct{}                                          // full while a fetch runs
 
 	mu     sync.Mutex
 	values map[string]value
 	masks  []mask
 	ready  map[string]*masker // of the masks, by the names of their secrets; empty once they change
 
-	turn sync.Mutex // of those who search by masks
+	turn sync.Mutex // held while a search by masks runs
 }
 
 type value struct {
@@ -43,8 +43,8 @@ func newVault(fetch func(ctx context.Context, name string) (string, error)) *vau
 	return &vault{fetch: fetch, slot: make(chan struct{}, 1), values: make(map[string]value), ready: make(map[string]*masker)}
 }
 
-// value is the value of a secret. One fetch runs at a time, so that a burst of
-// requests does not become a burst of programs on the host.
+// value returns the value of a secret. One fetch runs at a time, so that a burst
+// of requests does not start a burst of programs on the host.
 func (v *vault) value(ctx context.Context, name string) (string, error) {
 	if text, ok := v.known(name); ok {
 		return text, nil
@@ -65,8 +65,8 @@ func (v *vault) value(ctx context.Context, name string) (string, error) {
 	}
 	text, err := v.fetch(ctx, name)
 	if err != nil {
-		// The cause is for the operator, who finds it where the value is
-		// fetched; here it could repeat what a program printed.
+		// The cause could contain what a program printed, so it is left out here.
+		// The operator finds it in the log of the code that fetches values.
 		return "", fmt.Errorf("secret %s: its value cannot be read", name)
 	}
 	text = strings.TrimRight(text, "\r\n") // as files and programs end
@@ -77,8 +77,8 @@ func (v *vault) value(ctx context.Context, name string) (string, error) {
 	return text, nil
 }
 
-// checkValue refuses what cannot stand in a header (RFC 9110, 5.5): a line
-// break would begin another one.
+// checkValue refuses a value that is not valid in a header (RFC 9110, 5.5): a
+// line break would begin another header.
 func checkValue(text string) error {
 	switch {
 	case text == "":
@@ -88,7 +88,7 @@ func checkValue(text string) error {
 	}
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] == 0x7f {
-			return errors.New("its value holds a line break or another control character, which cannot stand in a header")
+			return errors.New("its value contains a line break or another control character, which is not allowed in a header")
 		}
 	}
 	return nil
