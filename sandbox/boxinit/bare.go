@@ -59,14 +59,14 @@ type bareMemory struct {
 	child    [childStack]byte // the stack of one
 	// What lasts.
 	stack    [ownStack]byte
-	g        [1024]byte   // stands in for the runtime's g
+	g        [1024]byte   // takes the place of the runtime's g
 	tls      [256]uintptr // where the thread pointer points behind
 	began    uintptr      // where the stack was that the kernel made
 	nfiles   int
 	nestedN  int
 	ours     uintptr              // marks our own execs where a listener sees those of others; 0 where none does
 	domain   uintptr              // ruleset by which each command parts itself from the others, or none
-	unsaid   int                  // commands of which it was not said yet that they run
+	unsaid   int                  // number of started commands not yet reported with OpStarted
 	score    uintptr              // /proc/self/oom_score_adj, or none
 	cpusSize uintptr              // bytes of cpus; 0 if they are not known
 	cpus     [maxCPUs / 64]uint64 // that commands may run on, sched_setaffinity(2)
@@ -163,8 +163,8 @@ func bareMain() {
 	if _, errno := sys(sysCloseRange, control, noFile>>32, cloexec, 0, 0); errno != 0 {
 		exit(1)
 	}
-	// A signal that the supervisor ignores, as under nohup(1), would be ignored
-	// by every command.
+	// Every command would inherit the signals that the supervisor ignores, for
+	// example SIGHUP under nohup(1).
 	var action [4]uint64
 	for sig := uintptr(1); sig <= 64; sig++ {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigSetSize, 0, 0)
@@ -556,8 +556,9 @@ func bareStartCommand(head *requestHead, n int) {
 	}
 }
 
-// bareStarted tells that a command runs, now or soon. What would wake the
-// supervisor before it is told is closed first.
+// bareStarted notes that a command runs, and reports it now or later. It first
+// closes our copies of the command's files: closing them may wake the
+// supervisor, which should happen before the report and not between.
 //
 //go:norace
 //go:nocheckptr
@@ -571,8 +572,7 @@ func bareStarted(k *bareCommand, pid uintptr, flags uint32) {
 	}
 }
 
-// bareSayStarted tells of all commands that they run, of which it was not said
-// yet.
+// bareSayStarted reports OpStarted for every command that was not reported yet.
 //
 //go:norace
 //go:nocheckptr

@@ -12,14 +12,14 @@
 // with descriptors in brackets:
 //
 //	S clones I into new user, mount, pid, net, ipc, uts and cgroup namespaces
-//	  and maps one user, who is nobody on the host
+//	  and maps one user, which is unprivileged on the host
 //	S -> I  Script [trees of the host, detached], and a second one for the
 //	  namespaces of each command, where commands have some
 //	I       makes the calls of the script: it builds the root, moves into it,
 //	        and locks itself and all that it will start
 //	I -> S  OpSocket [sockets of the box's network]; OpKept [mounts that are to
-//	  outlive I] and OpListener [what hears of every exec], where the script
-//	  makes them
+//	  outlive I] and OpListener [listener for every exec], if the script makes
+//	  them
 //	I -> S  OpReady, or OpFailed with the step and its errno; then I ends
 //	S -> I  OpStart [stdin, stdout, stderr, perhaps two more for a warm shell,
 //	  perhaps the cgroup to be born in]

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// The names, as argv[0], of what belljar starts of itself. The arguments carry
-// nothing: what a process is to do comes over descriptor 3, where no command
-// in a box can read it.
+// The names that belljar gives as argv[0] to the helpers that it starts from its
+// own binary. Their arguments carry nothing: a helper gets its task over
+// descriptor 3, where no command in a box can read it.
 const (
 	InitName   = "belljar-init"
 	KeeperName = "belljar-keeper"

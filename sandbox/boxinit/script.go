@@ -32,7 +32,7 @@ type op struct {
 	number uint32
 	step   uint16
 	save   int16     // slot of the result, or -1
-	ignore uint16    // errno that is no error; anyError is all of them
+	ignore uint16    // errno to ignore; anyError ignores all
 	skip   uint16    // how many calls to leave out after an ignored error
 	kinds  [6]uint8  // of the arguments
 	_      [6]uint8  //
@@ -48,11 +48,11 @@ const (
 	kindSlot
 )
 
-// anyError as errno to ignore is every one.
+// anyError, as the errno to ignore, means every errno.
 const anyError = 0xffff
 
-// callStore is no system call: it writes its second argument, of as many bytes
-// as the third says, to where the first points.
+// callStore is not a system call: the init copies the second argument to the
+// address in the first. The third is its size in bytes.
 const callStore = 0xffffffff
 
 // maxSlots bounds the results that a script may keep, passed files included.
@@ -183,12 +183,12 @@ func (s *Script) Score(file Slot) { s.score = int32(file) }
 // before it executes its program.
 func (s *Script) Domain(ruleset Slot) { s.domain = int32(ruleset) }
 
-// Mark has the init mark each exec of its own: the number stands in an argument
-// that execve(2) does not have, where a filter sees it. It must stay unknown to
-// commands.
+// Mark makes the init mark each exec of its own. It passes the number in an
+// argument that execve(2) does not use, where a filter sees it. Commands must not
+// learn the number.
 func (s *Script) Mark(ours uint64) { s.ours = ours }
 
-// Encode is the script as it goes over the wire.
+// Encode returns the script as it is sent over the wire.
 func (s *Script) Encode() ([]byte, error) {
 	if s.slots > maxSlots {
 		return nil, fmt.Errorf("script of %d slots, limit %d: %w", s.slots, maxSlots, syscall.EMSGSIZE)

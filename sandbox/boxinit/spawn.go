@@ -16,8 +16,8 @@ type SpawnCall [5]uint64
 // cgroup.
 type cloneArgs [11]uint64
 
-// spawn makes a child and has it make the calls, of which the last must not
-// return; the result of one that fails is left in failed. It is in assembly.
+// spawn makes a child that makes the calls. The last call must not return. If a
+// call fails, its result is stored in failed. spawn is written in assembly.
 //
 //go:noescape
 func spawn(args *cloneArgs, calls *SpawnCall, failed *uint64) uintptr

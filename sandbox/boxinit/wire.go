@@ -159,7 +159,7 @@ type Reply struct {
 	Step   int                // OpFailed: which step
 	ID     uint64             // of the command; 0 while the box is built
 	Errno  syscall.Errno      // OpFailed: why; OpIdle: what it holds, or 0
-	Status syscall.WaitStatus // OpEnded, OpRan, as all that follows
+	Status syscall.WaitStatus // OpEnded, OpRan; so are the fields below
 	CPU    int64              // nanoseconds of the command and the children it waited for
 	RSS    int64              // bytes, largest of the same
 	Pid    int                // OpStarted, OpRan: in the box
@@ -186,7 +186,7 @@ func ParseReply(text []byte) (Reply, error) {
 	case int(u32(44)) != len(text)-replySize:
 		return Reply{}, fmt.Errorf("message of the init: a directory of %d bytes in %d", u32(44), len(text)-replySize)
 	case r.Op >= OpEnded && !r.Status.Exited() && !r.Status.Signaled():
-		return Reply{}, fmt.Errorf("message of the init: wait status %#x is no end", uint32(r.Status))
+		return Reply{}, fmt.Errorf("message of the init: wait status %#x does not mean an end", uint32(r.Status))
 	case len(dir) > MaxDir || len(dir) > 0 && dir[0] != '/' || bytes.IndexByte(dir, 0) >= 0:
 		// The command may have written there what it liked.
 		return r, nil
