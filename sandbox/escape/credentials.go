@@ -81,7 +81,7 @@ func credentials() []Probe {
 			func(*Facts) (string, error) { return "setpriority", unix.Setpriority(unix.PRIO_PROCESS, 0, -5) },
 			works("ioprio_set", unix.SYS_IOPRIO_SET, 1, 0, 1<<13|4), // ioprio_set(2): this process, IOPRIO_CLASS_RT
 		)},
-		{ID: "X01", Name: "hold a descriptor of who runs belljar", try: func(*Facts) (string, error) {
+		{ID: "X01", Name: "have a descriptor of the user who runs belljar", try: func(*Facts) (string, error) {
 			entries, err := os.ReadDir("/proc/self/fd")
 			if err != nil {
 				return "", err
@@ -93,7 +93,7 @@ func credentials() []Probe {
 			}
 			return "", fmt.Errorf("%d descriptors, all its own", len(entries))
 		}},
-		{ID: "X02", Name: "read a variable of who runs belljar", try: func(*Facts) (string, error) {
+		{ID: "X02", Name: "read an environment variable of the user who runs belljar", try: func(*Facts) (string, error) {
 			if os.Getenv(secretEnv) == "" {
 				return "", errors.New("not set")
 			}

@@ -38,7 +38,7 @@ test "$(echo d | cat /dev/stdin)" = d
 test "$(echo e | cat /dev/fd/0)" = e
 echo through`)
 		}},
-		{ID: "D04", Name: "open the terminal of who runs belljar", terminal: true, try: opens(unix.O_RDWR, "/dev/tty")},
+		{ID: "D04", Name: "open the terminal of the user who runs belljar", terminal: true, try: opens(unix.O_RDWR, "/dev/tty")},
 		{ID: "D05", Name: "see a device of the machine", try: foreignDevice},
 		{ID: "D06", Name: "make a device among its own and use it", Root: true, try: anyOf(
 			// Some systems take devices in /tmp for dead already.

@@ -8,19 +8,19 @@
 // is nothing to load, no such swap file) its witness is that the kernel's own
 // code was reached: an error other than those of a refusal.
 //
-// A [Suite] holds both worlds and two boxes of two tenants, one of which
-// attacks the other as well. What is attacked are victims: files, sockets,
-// processes, memory, queues and keys with a secret, made for the purpose on the
-// host and in the other tenant's box, and always removed.
+// A [Suite] has both worlds, and two boxes of two tenants: the first box also
+// attacks the second. The targets are victims: files, sockets, processes, memory,
+// queues and keys with a secret. The suite makes them for this purpose, on the
+// host and in the other tenant's box, and always removes them.
 //
 // The acts are done by a prober, which is the running program itself under
 // another name: its executable is piped into the box, so a box needs nothing
 // installed. [Main] becomes the prober; it belongs at the head of main and
-// TestMain. One prober does one act and is given a deadline. What it needs to
-// know stands on its standard input, because its environment and arguments are
-// among the places where probes look for secrets.
+// TestMain. One prober does one act, and has a deadline. It reads its facts from
+// standard input, because its environment and arguments are among the places
+// where probes look for secrets.
 //
-//	prober -> suite  begun         else it did not run, which is no refusal
+//	prober -> suite  begun         without it the act did not run, and was not refused
 //	prober -> suite  done          got through or not, and how
 //
 // The tables, a file for each category, read as the list of what is tried.

@@ -6,7 +6,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Facts are what a prober is told about its victims and its place.
+// Facts describe to a prober its victims and the place where it runs.
 type Facts struct {
 	Host      Victim // lives outside the box
 	Neighbour Victim // lives in the box of another tenant; outside, the same as Host
@@ -15,11 +15,12 @@ type Facts struct {
 	// Init is process 1 of a box. Outside it stands for a process that a
 	// probe may do the same to.
 	Init int
-	// Everyone is who a signal to -1 would reach in a box. Outside, where that
-	// would be all of the user's processes, it is a process group made for it.
+	// Everyone is the target of a signal to everybody: -1 in a box. Outside, -1
+	// would be all processes of the user, so there it is a process group made
+	// for this purpose.
 	Everyone int
 
-	Marker    string   // stands in the arguments of what tries to outlive a call
+	Marker    string   // an argument of the processes that try to outlive a call
 	Hostname  string   // of the host
 	Mount     uint64   // the number of the host's root mount, if it has one
 	Addresses []string // of the host, loopback aside
@@ -30,12 +31,12 @@ type Facts struct {
 	Limits    policies.Limits
 }
 
-// Victim is what one place holds for others to attack. All of it contains the
-// token, which is known nowhere else.
+// Victim is a set of targets in one place. All of them contain the token, which
+// nothing else does.
 type Victim struct {
 	Token string
 	Pid   int    // as the host numbers it
-	At    uint64 // where the token stands in its memory
+	At    uint64 // address of the token in its memory
 
 	Dir      string // with all its files
 	File     string // holds the token

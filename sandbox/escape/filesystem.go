@@ -63,8 +63,8 @@ func filesystem() []Probe {
 		})},
 		{ID: "F16", Name: "make a program set-uid", try: setUID(func(path string) error { return unix.Chmod(path, 0o4755) })},
 		{ID: "F17", Name: "uncover what a mount hides", Root: true, try: inScratch(func(_ *Facts, dir string) (string, error) {
-			// What is no mount cannot be unmounted, and that is only said to
-			// those who may (can_umount in fs/namespace.c).
+			// dir is not a mount. A process that may unmount gets that error, any
+			// other gets a refusal (can_umount in fs/namespace.c).
 			err := unix.Unmount(dir, unix.MNT_DETACH)
 			if refusedError(err) {
 				return "", err
@@ -154,7 +154,8 @@ func filesystem() []Probe {
 			return reads(fmt.Sprintf("/proc/self/fd/%d/../../../..%s", fd, f.Host.File), f.Host.Token)
 		}},
 		{ID: "F31", Name: "change the root mount", Root: true, try: inScratch(func(_ *Facts, dir string) (string, error) {
-			// A directory that is no mount is refused, after the right to ask.
+			// dir is not a mount. The kernel checks the caller's rights first, so
+			// only a process with the right gets the error about that.
 			err := unix.PivotRoot(dir, dir)
 			if refusedError(err) {
 				return "", err
@@ -166,7 +167,8 @@ func filesystem() []Probe {
 			reaches("move_mount", unix.SYS_MOVE_MOUNT, badFD, slash(), badFD, slash(), badFlags),
 		)},
 		{ID: "F33", Name: "watch all files of a mount", where: known(unix.SYS_FANOTIFY_INIT, badFlags), try: func(*Facts) (string, error) {
-			// fanotify_init(2): without privilege where only handles are told.
+			// fanotify_init(2): it needs no privilege if events carry only file
+			// handles.
 			return opensFD(unix.FanotifyInit(unix.FAN_CLOEXEC|unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_FID, unix.O_RDONLY))
 		}},
 		{ID: "F34", Name: "watch a file of the machine", try: func(f *Facts) (string, error) {
@@ -185,8 +187,9 @@ func filesystem() []Probe {
 		{ID: "F37", Name: "open a pipe of the machine", try: func(f *Facts) (string, error) {
 			return f.Host.Fifo, open(f.Host.Fifo, unix.O_RDWR)
 		}},
-		{ID: "F38", Name: "hold up who opens a program of the machine", Root: true, try: func(*Facts) (string, error) {
-			// F_SETLEASE, fcntl(2): who opens the file for writing waits for us.
+		{ID: "F38", Name: "block a process that opens a program of the machine", Root: true, try: func(*Facts) (string, error) {
+			// F_SETLEASE, fcntl(2): a process that opens the file for writing waits
+			// for us.
 			fd, err := unix.Open("/usr/bin/env", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return "", err
@@ -196,7 +199,8 @@ func filesystem() []Probe {
 			return "F_SETLEASE", err
 		}},
 		{ID: "F39", Name: "stop all writing to a file system", Root: true, try: func(*Facts) (string, error) {
-			// /proc cannot be frozen, which only those are told who may.
+			// /proc cannot be frozen. A process that may freeze gets that error, any
+			// other gets a refusal.
 			fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return "", err

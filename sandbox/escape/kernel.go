@@ -20,8 +20,8 @@ var page [4096]byte
 // pageAt is page's address.
 func pageAt() uintptr { return uintptr(unsafe.Pointer(&page)) }
 
-// Arguments that no call can be happy with. They are refused by the code of the
-// call itself, behind every check of who may make it.
+// Arguments that are valid for no call. The code of a call refuses them only
+// after all checks of the caller's rights.
 const (
 	badPointer = uintptr(1)
 	badFD      = ^uintptr(0)
@@ -31,7 +31,7 @@ const (
 // userKeyring is KEY_SPEC_USER_KEYRING, -4, as an argument.
 const userKeyring = ^uintptr(3)
 
-// errRefused is what stood in the way where there is no error to tell.
+// errRefused stands for a refusal without an error of its own.
 var errRefused = errors.New("refused")
 
 // refused reports whether an errno is a refusal to let somebody in: that of
@@ -229,7 +229,7 @@ func send(pid int, sig unix.Signal) error {
 	if pid == 0 {
 		return errors.New("signal: no process was named") // 0 would be our own group
 	}
-	if err := unix.Kill(pid, sig); err != nil { //nolint:forbidigo // that a signal reaches a pid, whoever has it, is what is tried
+	if err := unix.Kill(pid, sig); err != nil { //nolint:forbidigo // the probe tries to signal this pid, whichever process has it
 		return fmt.Errorf("signal %d: %w", pid, err)
 	}
 	return nil

@@ -20,12 +20,12 @@ func lifetime() []Probe {
 		{ID: "L02", Name: "leave a child that is deaf to signals and holds the output", plant: leaves("L02", "deaf"), look: survivor("L02")},
 		{ID: "L03", Name: "leave a stopped child", plant: leaves("L03", "stopped"), look: survivor("L03")},
 		{ID: "L04", Name: "kill everybody it may", own: true, kills: true, dies: true, plant: func(f *Facts) error {
-			// Should the box share its processes with the machine, N04 says so,
-			// and everybody is not tried.
+			// If the box shares its processes with the machine, N04 reports that,
+			// and this probe must not signal everybody.
 			if _, err := shares(&Victim{Namespaces: map[string]string{"pid": f.Host.Namespaces["pid"]}}); err == nil && f.Everyone == -1 {
 				return errors.New("the box has the machine's processes")
 			}
-			// What cannot be signalled is no fault of the probe.
+			// An error is fine: the box may have nothing that can be signalled.
 			_ = send(f.Everyone, unix.SIGKILL)
 			return nil
 		}, try: gone},

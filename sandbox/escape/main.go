@@ -21,8 +21,8 @@ import (
 // proberName is the argv[0] under which this program is the prober.
 const proberName = "belljar-probe"
 
-// The parts a prober may play, as its first argument. The second is the id of
-// a probe, or a token or marker to carry.
+// The tasks of a prober, given as its first argument. The second is the id of a
+// probe, or a token or marker to carry.
 const (
 	partTry    = "try"
 	partPlant  = "plant"
@@ -162,7 +162,8 @@ func child() (pid int, stop func(), err error) {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}
-	// A start returns in the midst of an exec, when there is no memory yet.
+	// Start returns during the exec, before the new program's memory exists. The
+	// first byte shows that the program runs.
 	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil {
 		stop()
 		return 0, nil, err

@@ -66,8 +66,9 @@ func network() []Probe {
 				return "", err
 			}
 			defer unix.Close(fd)
-			// There is none of that name, which only those are told who may
-			// (dev_ioctl in net/core/dev_ioctl.c).
+			// No interface has that name. A process that may change interfaces gets
+			// that error, any other gets a refusal (dev_ioctl in
+			// net/core/dev_ioctl.c).
 			clear(page[:])
 			copy(page[:], "belljar0")
 			return reaches("ioctl SIOCSIFFLAGS", unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFFLAGS, pageAt())(nil)
@@ -112,7 +113,8 @@ func network() []Probe {
 			reaches("socket vsock", unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
 			reaches("netlink of netfilter", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER))},
 		{ID: "W20", Name: "change routes, addresses or interfaces", Root: true, try: anyOf(
-			// None of them is there, which only those are told who may.
+			// None of these exists. A process that may change them gets that error,
+			// any other gets a refusal.
 			changes("delete a route", unix.RTM_DELROUTE, []byte{unix.AF_INET, 32, 0, 0, 250, 0, 0, 0, 0, 0, 0, 0, 8, 0, unix.RTA_DST, 0, 198, 51, 100, 77}),
 			changes("delete an address", unix.RTM_DELADDR, []byte{unix.AF_INET, 32, 0, 0, 1, 0, 0, 0, 8, 0, unix.IFA_LOCAL, 0, 198, 51, 100, 77}),
 			changes("delete an interface", unix.RTM_DELLINK, append(make([]byte, unix.SizeofIfInfomsg), 13, 0, unix.IFLA_IFNAME, 0, 'b', 'e', 'l', 'l', 'j', 'a', 'r', '0', 0, 0, 0, 0)))},

@@ -43,7 +43,7 @@ func (c Category) Means() string {
 	case Devices:
 		return "a command can reach the machine's devices or a terminal that is not its own"
 	case Credentials:
-		return "a command has, or can get, rights or secrets of who runs belljar"
+		return "a command has, or can get, rights or secrets of the user who runs belljar"
 	case Namespaces:
 		return "a command can leave its namespaces or make new ones, where it would be root over more of the kernel"
 	case Syscalls:
@@ -176,7 +176,7 @@ func Check(all []Probe) error {
 	for _, p := range all {
 		switch {
 		case p.ID == "" || strings.ContainsAny(p.ID, " /"):
-			faults = append(faults, fmt.Errorf("probe %q (%s): the id is no word", p.ID, p.Name))
+			faults = append(faults, fmt.Errorf("probe %q (%s): the id is empty, or contains a space or a slash", p.ID, p.Name))
 		case seen[p.ID]:
 			faults = append(faults, fmt.Errorf("probe %s: the id is in use twice", p.ID))
 		case p.Name == "":

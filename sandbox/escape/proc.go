@@ -33,7 +33,8 @@ func proc() []Probe {
 			return "", errors.New("no environment shows the token")
 		}},
 		{ID: "P05", Name: "overwrite init's program (CVE-2019-5736)", try: func(f *Facts) (string, error) {
-			// A running program cannot be written, which only those are told who may.
+			// The file of a running program is busy (ETXTBSY). Only a process that
+			// may write it gets that error.
 			err := open(inProc(f.Init, "exe"), unix.O_WRONLY)
 			if errors.Is(err, unix.ETXTBSY) {
 				return "the program is only busy", nil

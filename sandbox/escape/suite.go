@@ -111,9 +111,9 @@ func (s *Suite) Probes() []Probe {
 	return list
 }
 
-// NewWorkspace fills a directory with a repository and with what editors and
-// agents read by themselves. As root it belongs to somebody else, as most
-// workspaces do, so that a file of root's in it would be seen.
+// NewWorkspace fills a directory with a repository and with files that editors
+// and agents read by themselves. If root runs the suite, the directory belongs to
+// another user, like most workspaces, so that a file of root in it is noticed.
 func NewWorkspace(dir string) error {
 	const stranger = 61234
 	files := map[string]string{

@@ -165,8 +165,9 @@ func calls() []Probe {
 	}, ofThisMachine()...)
 }
 
-// badType is no type of socket. The family is looked at first, but its module
-// is not loaded for such a one (__sock_create in net/socket.c).
+// badType is not a valid type of socket. The kernel refuses it after it has
+// looked at the family, and before it loads a module for the family
+// (__sock_create in net/socket.c).
 const badType = 99
 
 // otherFamilies are those that a box has no use for.

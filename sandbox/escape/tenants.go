@@ -100,7 +100,7 @@ func tenants() []Probe {
 		{ID: "T20", Name: "share a namespace with the neighbour", try: func(f *Facts) (string, error) {
 			return shares(&f.Neighbour)
 		}},
-		{ID: "T21", Name: "time the neighbour by what the machine tells of its CPUs and disks", try: readsAny(
+		{ID: "T21", Name: "time the neighbour by the machine's counters of CPUs and disks", try: readsAny(
 			"/proc/interrupts", "/proc/softirqs", "/proc/schedstat", "/proc/diskstats", "/proc/timer_list", "/proc/sched_debug",
 			"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory")},
 		{ID: "T22", Name: "read the neighbour's files through /proc", try: func(f *Facts) (string, error) {

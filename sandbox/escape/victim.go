@@ -88,8 +88,7 @@ func (v *Victim) makeFiles() error {
 	return unix.Mkfifo(v.Fifo, 0o600)
 }
 
-// listen opens the sockets, each of which answers with the token until the
-// victim ends.
+// listen opens the sockets. Each answers with the token until the victim ends.
 func (v *Victim) listen() error {
 	answer := func(network, address string) (net.Addr, error) {
 		l, err := net.Listen(network, address) //nolint:noctx // local and at once
@@ -140,7 +139,7 @@ func (v *Victim) listen() error {
 	if v.Relay, err = v.relay(); err != nil {
 		return err
 	}
-	// An address may be one that nothing can be bound to, as while it is new.
+	// Binding to an address can fail, for example while it is still tentative.
 	for _, a := range addresses() {
 		own, err := answer("tcp", net.JoinHostPort(a, "0"))
 		if err != nil {
@@ -155,7 +154,7 @@ func (v *Victim) listen() error {
 	return nil
 }
 
-// answerPackets answers to packets at an address with the token.
+// answerPackets answers packets to an address with the token.
 func (v *Victim) answerPackets(at string) (net.Addr, error) {
 	udp, err := net.ListenPacket("udp", at) //nolint:noctx // local and at once
 	if err != nil {
@@ -175,8 +174,8 @@ func (v *Victim) answerPackets(at string) (net.Addr, error) {
 	return udp.LocalAddr(), nil
 }
 
-// relay is a careless proxy, as the door is none: it connects to wherever it
-// is asked to, and hands back what comes. It is the port.
+// relay starts a careless proxy and returns its port. Unlike the door, the proxy
+// connects to any address that a client names, and passes the answer on.
 func (v *Victim) relay() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // local and at once
 	if err != nil {
