@@ -16,7 +16,7 @@ const (
 	maxNames  = 128 << 20 // bytes of all paths together
 )
 
-// EntryError is an entry of an archive because of which the image was refused.
+// EntryError reports the entry of an archive for which the image was refused.
 type EntryError struct {
 	Layer int    // counted from 1; 0 in an archive without layers
 	Entry string // its name, as the archive spells it

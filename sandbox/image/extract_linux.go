@@ -15,14 +15,14 @@ import (
 )
 
 // extractor unpacks layers, one over the other, into a directory that nobody
-// else changes. No link in the tree is ever followed: the directory of every
-// entry is opened by openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS,
-// and the entry itself is made in it by its last name, where nothing may be.
+// else changes. It never follows a link in the tree: it opens the directory of
+// every entry by openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS, and
+// makes the entry there under its last name, which must not exist.
 //
-// Everything belongs to the store's owner and can be read by everybody, and
-// executed if its maker let anybody do so. A box runs as another user, reaches
-// the tree through a mount that cannot be written, and has only one user: who
-// owned what has no meaning there.
+// All files belong to the owner of the store. Everybody can read them, and can
+// execute those that anybody could execute in the image. A box runs as another
+// user, reaches the tree through a read-only mount, and has only one user, so the
+// owners of files in the image have no meaning there.
 type extractor struct {
 	root    int // O_PATH of the tree
 	bytes   int64
@@ -89,7 +89,7 @@ func (x *extractor) unpack(ctx context.Context, r io.Reader, layer int) error {
 		}
 		switch {
 		case err != nil && last == "":
-			return fmt.Errorf("it is no tar archive: %w", err)
+			return fmt.Errorf("it is not a tar archive: %w", err)
 		case err != nil:
 			return &EntryError{layer, last, fmt.Errorf("what follows it cannot be read: %w", err)}
 		}
@@ -230,9 +230,9 @@ func (x *extractor) mark(name string) {
 	}
 }
 
-// place makes room for an entry that is not a directory: what was there is
-// removed and never written to, since another link may lead to it. The
-// descriptor is of the directory above.
+// place makes room for an entry that is not a directory. It removes an older entry
+// of that name and never writes to it, since the file may have another link. It
+// returns a descriptor of the directory above, and the last name.
 func (x *extractor) place(name string) (dir int, base string, err error) {
 	if name == "." {
 		return -1, "", errors.New("it is the root of the image, and not a directory")
@@ -485,7 +485,7 @@ func removeAll(parent int, base string) error {
 	}
 	fd, openErr := unix.Openat(parent, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if openErr != nil {
-		return fmt.Errorf("remove what was there: %w", err)
+		return fmt.Errorf("remove the older entry: %w", err)
 	}
 	names, err := children(fd)
 	for _, n := range names {
@@ -498,7 +498,7 @@ func removeAll(parent int, base string) error {
 		return err
 	}
 	if err := unix.Unlinkat(parent, base, unix.AT_REMOVEDIR); err != nil {
-		return fmt.Errorf("remove what was there: %w", err)
+		return fmt.Errorf("remove the older entry: %w", err)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (s *Store) importFrom(ctx context.Context, name string, src Source) (r Repo
 func (i *importer) read(ctx context.Context, src Source) (Image, error) {
 	r := src.Reader
 	if r == nil {
-		// A pipe would make us wait for who writes to it.
+		// Opening a named pipe without O_NONBLOCK would wait for a writer.
 		f, err := os.OpenFile(src.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return Image{}, err
@@ -225,9 +225,9 @@ func (i *importer) readLayer(ctx context.Context, b blobs, n int, l part, diff s
 	return nil
 }
 
-// finish makes the tree what a box needs, and is what is to be known of it.
+// finish completes the tree for boxes and returns the record of the image.
 func (i *importer) finish(p *plan) (Image, error) {
-	// A directory to start in that is not there is made, as docker does it.
+	// Like docker, make the working directory if the image lacks it.
 	if dir := strings.TrimPrefix(p.runtime.Dir, "/"); dir != "" {
 		if _, err := statIn(i.x.root, dir); errors.Is(err, unix.ENOENT) {
 			if err := i.x.directory(dir, time.Unix(0, 0)); err != nil {
@@ -285,8 +285,8 @@ func (s *Store) commit(ctx context.Context, name string, img Image, tree string)
 	return r, nil
 }
 
-// replace puts a tree in its place. One that is there has no record, so nobody
-// uses it. The lock is held.
+// replace puts a tree in its place. An older tree there has no record, so nobody
+// uses it. The caller holds the lock.
 func (s *Store) replace(dir, tree string) error {
 	old, err := s.lockTree(dir)
 	switch {
@@ -301,8 +301,8 @@ func (s *Store) replace(dir, tree string) error {
 	return os.Rename(tree, s.path(treesDir, dir))
 }
 
-// writeRecord makes a tree complete and durable: what a name leads to after a
-// crash must be whole.
+// writeRecord makes a tree complete and durable: a name must lead to a whole tree
+// even after a crash.
 func writeRecord(tree string, img Image) error {
 	text, err := json.MarshalIndent(img, "", "  ")
 	if err != nil {

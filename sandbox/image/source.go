@@ -76,7 +76,7 @@ func packed(r *bufio.Reader) (bool, error) {
 	for range 16 {
 		h, err := archive.Next()
 		if err != nil {
-			return false, nil //nolint:nilerr // whoever unpacks it says what is wrong
+			return false, nil //nolint:nilerr // unpacking it will report the error
 		}
 		first, _, _ := strings.Cut(strings.TrimPrefix(path.Clean(h.Name), "./"), "/")
 		switch first {

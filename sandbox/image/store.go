@@ -2,22 +2,23 @@
 // image layouts, from what `docker save` writes and from plain tar archives,
 // and unpacks each once.
 //
-// Whoever made an image is a stranger. Nothing in it is believed before its
-// digest was checked, nothing in it can name a file outside the directory that
-// it is unpacked into, and what it may hold is bounded. An image that breaks
-// the rules is refused as a whole, with the entry that breaks them named, and
-// leaves nothing behind.
+// The maker of an image is not trusted. The package uses nothing of an image
+// before it has checked the digest. Nothing in an image can name a file outside
+// the directory that it is unpacked into. Its size and the number of its entries
+// are bounded. An image that breaks the rules is refused as a whole, with an error
+// that names the entry, and leaves nothing behind.
 //
 // A Store is a directory:
 //
-//	names/NAME              the digest that a name stands for
+//	names/NAME              the digest of the image with that name
 //	trees/sha256-HEX/root   an unpacked file system, shared by all its boxes
 //	trees/sha256-HEX/image.json
-//	tmp/                    imports that have not come to their end
+//	tmp/                    unfinished imports
 //	lock, import.lock       flock(2): of the names and trees; of tmp
 //
-// A tree comes into trees by one rename, so it is whole or not there. Who uses
-// one holds a shared flock on its directory; it ends with the process.
+// A tree is moved into trees by one rename, so it is either complete or absent. A
+// process that uses a tree holds a shared flock on its directory; the lock ends
+// with the process.
 package image
 
 import (

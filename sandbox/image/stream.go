@@ -99,7 +99,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	case s.out.n > s.most:
 		return 0, fmt.Errorf("it is larger than %d bytes without its compression", s.most)
 	case s.out.n > ratioFrom && s.out.n/maxRatio > s.in.n:
-		return 0, fmt.Errorf("it is over %d times as large as its compressed form, as no image is", maxRatio)
+		return 0, fmt.Errorf("it unpacks to over %d times its compressed size, which no ordinary image does", maxRatio)
 	}
 	return n, err
 }

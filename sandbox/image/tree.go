@@ -21,8 +21,8 @@ type Tree struct {
 	dir *os.File // holds the lock
 }
 
-// Use opens the image of that name for a box. The error is ErrUnknown where
-// there is none. The caller must Close the Tree.
+// Use opens the image of that name for a box. The error is ErrUnknown if no image
+// has that name. The caller must Close the Tree.
 func (s *Store) Use(name string) (*Tree, error) {
 	// What is removed or replaced between two steps is looked for once more.
 	for range 8 {

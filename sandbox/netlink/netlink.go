@@ -1,9 +1,10 @@
 // Package netlink sets up the network of a box from outside it.
 //
-// A netlink socket belongs to the network namespace that it was made in,
-// whoever holds it, and the kernel asks for the rights both of who made it and
-// of who sends (netlink(7)). An init makes the sockets and passes them on; the
-// supervisor, which is above every box's user namespace, says what is to be.
+// A netlink socket belongs to the network namespace in which it was made, even
+// after it was passed to another process. The kernel checks the rights both of
+// the process that made it and of the sender (netlink(7)). An init makes the
+// sockets and passes them to the supervisor. The supervisor, which is above every
+// box's user namespace, sends the messages.
 package netlink
 
 import (
@@ -215,7 +216,7 @@ func (m *message) text(kind uint16, s string) {
 	m.attr(kind, func() { m.raw(append([]byte(s), 0)...) })
 }
 
-// big adds a number in the byte order of the network, as netfilter has it.
+// big adds a number in network byte order, which netfilter expects.
 func (m *message) big(kind uint16, v uint64) {
 	m.attr(kind, func() { m.bytes = binary.BigEndian.AppendUint32(m.bytes, uint32(v)) })
 }
