@@ -12,15 +12,15 @@ import (
 
 // Options say what Apply takes over, and what it does where it must not.
 type Options struct {
-	// Paths are what to apply, as Unified takes them; none is all.
+	// Paths are the paths to apply, written as for Unified; empty means all.
 	Paths []string
-	// SkipConflicts leaves out what changed in the base as well, and applies
-	// the rest. Without it one conflict is enough to apply nothing.
+	// SkipConflicts skips the files that changed in the base as well, and applies
+	// the rest. Without it, one conflict makes Apply change nothing.
 	SkipConflicts bool
-	// Guard finds out for a base which changes are not applied: the function it
-	// returns says why, or nothing. It is required unless Protected is set.
+	// Guard decides for a base which changes are not applied: the function that it
+	// returns gives the reason, or "". It is required unless Protected is set.
 	Guard Guard
-	// Protected applies these too.
+	// Protected applies the changes that Guard would keep out.
 	Protected bool
 	// DryRun changes nothing, and reports what would be done.
 	DryRun bool
@@ -228,8 +228,9 @@ type applying struct {
 	shown  *digest         // what a person saw; nil where that was not given
 }
 
-// run does it, in an order in which nothing is lost: first what stands in the
-// way, then what comes, then what goes.
+// run applies the changes in an order in which nothing is lost: first it deletes
+// what is in the way of new files, then it writes new files, then it deletes the
+// rest.
 func (a *applying) run(ctx context.Context) error {
 	a.report.Applied = []Change{}
 	if err := a.begin(); err != nil {

@@ -27,18 +27,18 @@ const (
 // of its set.
 const copyPrefix = "copy-"
 
-// ErrSkipped is that there is no checkpoint of a call, as it would cost too
-// much. What wraps it says why.
+// ErrSkipped means that a call got no checkpoint, because it would cost too much.
+// The error that wraps it gives the reason.
 var ErrSkipped = errors.New("no checkpoint")
 
 // Calls makes a checkpoint of a leased set after each call that changed it. Its
 // methods are safe for concurrent use, and fail once the lease is closed.
 type Calls struct {
 	lease *Lease
-	most  int64 // bytes that one may write
+	most  int64 // bytes that one checkpoint may write
 	// Guarded by the lease's turn.
-	last *Mark // how the set stood after the last call; nil is unknown
-	rest int   // calls that get none
+	last *Mark // the set after the last call; nil if unknown
+	rest int   // number of further calls that get no checkpoint
 }
 
 // Calls begins to make checkpoints: what changes from here on counts.
@@ -48,12 +48,12 @@ func (l *Lease) Calls() *Calls {
 	return c
 }
 
-// Checkpoint remembers what the set is now, if that is not what it was at the
-// end of the last call, and returns the name of the checkpoint. note says what
-// the call was. The box goes on to work meanwhile. It copies what changed since
-// the last checkpoint, and looks at all that the set changed; where that takes
-// over 2 seconds or 256 MiB there is none, and the error is ErrSkipped. The
-// newest 32 are kept.
+// Checkpoint saves the set as it is now, if it has changed since the end of the
+// last call, and returns the name of the checkpoint. note describes the call. The
+// box can work meanwhile. Checkpoint looks at all files that the set changed, and
+// copies those that changed since the last checkpoint. If that takes over 2
+// seconds or 256 MiB, it makes no checkpoint and returns ErrSkipped. The newest
+// 32 checkpoints are kept.
 func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err error) {
 	l := c.lease
 	select {

@@ -26,7 +26,7 @@ const (
 	Touched  Kind = "times" // only the time of its last change
 )
 
-// Types of files, as Change.Type says them.
+// The values of Change.Type.
 const (
 	typeFile   = "file"
 	typeDir    = "directory"
@@ -222,8 +222,8 @@ func (w *walk) root() error {
 	return nil
 }
 
-// dir compares a directory of the layers with that of the base, which is nil
-// where there is none. opaque is that nothing of the base shows in it.
+// dir compares a directory of the layers with that of the base, which is nil if
+// the base has none. If opaque is set, the directory hides that of the base.
 func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -437,8 +437,8 @@ func (w *walk) settledBefore(c *Change) bool {
 	return changed < w.meta.Since.UnixNano() || w.marks[c.name] == changed
 }
 
-// content compares what is at a name of the layers with what was there. It
-// leaves the kind empty where nothing changed.
+// content compares an entry of the layers with the entry of that name in the
+// base. It leaves the kind empty if nothing changed.
 func (w *walk) content(c *Change, name string, e *entry, base *os.File) error {
 	if isLink(e.st) {
 		target, err := readLink(e.at.dir, name)

@@ -9,13 +9,14 @@ import (
 // maxPatterns bounds what may be named.
 const maxPatterns = 256
 
-// Choose are the changes that paths mean, as Unified and Apply take them.
+// Choose returns the changes that the paths select, like Unified and Apply.
 func Choose(all []Change, paths []string) ([]Change, error) { return choose(all, paths) }
 
-// choose are the changes that any of the names means: a path, a directory for
-// all that is in it, or a pattern of path.Match in which ** stands for any
-// directories. Nothing named is all. With what is chosen go the directories
-// that it needs. A name that means none of the changes is an error.
+// choose returns the changes that at least one name selects. A name is a path, a
+// directory for everything in it, or a pattern of path.Match in which ** matches
+// any number of directories. No names select all changes. Added to the selected
+// changes are the directories that they need. A name that selects no change is an
+// error.
 func choose(all []Change, names []string) ([]Change, error) {
 	if len(names) == 0 {
 		return all, nil

@@ -18,8 +18,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// span is the next part of a file that is not a hole, from at on; one that
-// begins at the end is none.
+// span returns the next part of a file, from at on, that is not a hole. If from
+// is size, the rest of the file has no data.
 func span(f *os.File, at, size int64) (from, to int64, err error) {
 	from, err = unix.Seek(int(f.Fd()), at, unix.SEEK_DATA)
 	if errors.Is(err, unix.ENXIO) {

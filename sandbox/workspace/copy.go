@@ -26,7 +26,7 @@ func (s *Store) copyLayers(m *meta, layers []string) (string, error) {
 	}
 	err = s.copyInto(layersDir+"/"+id, from, &copying{m: m, left: maxEntries})
 	if err == nil {
-		// Who relies on it may remove what it was copied from.
+		// The caller may remove the original next, so the copy must be durable.
 		err = unix.Syncfs(int(s.root.Fd()))
 	}
 	if err != nil {
@@ -54,7 +54,7 @@ type copying struct {
 	m     *meta
 	left  int                 // entries that may still be copied
 	pace  func(n int64) error // as of copyContent; nil if nothing bounds it
-	prior *os.File            // an older copy, of which unchanged files are taken; may be nil
+	prior *os.File            // an older copy to take unchanged files from; may be nil
 	root  *os.File            // of the new layer
 	links map[[2]uint64]string
 }

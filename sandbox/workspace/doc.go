@@ -11,8 +11,8 @@
 // never change, so any number of sets may share one, and to fork a set is to
 // freeze its top and to begin two new ones, however large the base is.
 //
-// The package knows nothing of boxes. Who mounts a set takes a Lease, and as
-// long as it is held the set is live: its layers cannot be exchanged then.
+// The package knows nothing of boxes. A caller that mounts a set takes a Lease.
+// The set is live until the lease is closed: its layers cannot be exchanged.
 //
 //	store.go    the directory, its locks, and what it holds
 //	set.go      what a set is, on disk

@@ -17,7 +17,8 @@ func (s *Store) change(id string) (h *held, live bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	// In this order everywhere: who has the store's lock waits for nobody.
+	// The lock of the set comes first: nobody waits for it while holding the
+	// store's lock.
 	err = h.busy(unix.LOCK_EX)
 	if err == nil {
 		err = h.alone()
@@ -235,12 +236,12 @@ func (s *Store) rollback(id, name string) error {
 	}
 	defer h.close()
 	if live {
-		return fmt.Errorf("%w, and what is mounted cannot be exchanged; end the session or the `belljar run` that has it, then roll back", ErrLive)
+		return fmt.Errorf("%w, so its layers are mounted and cannot be exchanged; end the session or the `belljar run` that uses it, then roll back", ErrLive)
 	}
 	m := &h.meta
 	i := slices.IndexFunc(m.Checkpoints, func(c checkpoint) bool { return c.Name == name })
 	if i < 0 {
-		return fmt.Errorf("there is no checkpoint %q; `belljar workspace list` shows those that there are", name)
+		return fmt.Errorf("no checkpoint has the name %q; `belljar workspace list` lists them", name)
 	}
 	if err := m.Checkpoints[i].torn(); err != nil {
 		return err
@@ -289,7 +290,7 @@ func (s *Store) discard(id string, mine *lock) error {
 			return err
 		}
 		if live {
-			return fmt.Errorf("%w; end the session or the `belljar run` that has it first", ErrLive)
+			return fmt.Errorf("%w; first end the session or the `belljar run` that uses it", ErrLive)
 		}
 	}
 	busy, err := waitLock(dir, busyName, unix.LOCK_EX)

@@ -163,7 +163,7 @@ func (s *Store) collect() {
 		case errors.Is(err, ErrNotFound):
 			continue
 		case err != nil:
-			return // what a damaged set had may be of use to who mends it
+			return // a damaged set may need its layers when it is repaired
 		}
 		for _, l := range h.meta.all() {
 			used[l] = true

@@ -29,9 +29,9 @@ type Lease struct {
 	loose bool          // a checkpoint of a call was made; guarded by turn
 }
 
-// Use leases a set, which it makes where there is none of that name. It fails
-// with ErrLive where somebody has it, and where the set is one of another base or
-// another tenant.
+// Use leases a set. It makes the set if it does not exist. It fails with ErrLive
+// if the set is leased already, and with another error if it belongs to another
+// base or tenant.
 func (s *Store) Use(id, tenant, base string, protect Protect) (*Lease, error) {
 	l, err := s.use(id, tenant, base, protect)
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *Lease) open(tenant, base string) error {
 		return err
 	}
 	if live {
-		return fmt.Errorf("%w; end the session or the `belljar run` that has it, or fork the set", ErrLive)
+		return fmt.Errorf("%w; end the session or the `belljar run` that uses it, or fork the set", ErrLive)
 	}
 	ids, err := s.ids()
 	if err != nil {
@@ -168,8 +168,8 @@ func (h *held) unchanged() bool {
 	return err == nil && none
 }
 
-// Dirs are the paths of the layers, for who cannot mount by descriptor: that of
-// Top, then those of Frozen.
+// Dirs returns the paths of the layers, for a caller that cannot mount them by
+// descriptor: first Top, then Frozen.
 func (l *Lease) Dirs() []string {
 	m := &l.held.meta
 	dirs := []string{filepath.Join(l.store.path, layersDir, m.Top)}

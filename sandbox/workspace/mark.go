@@ -37,8 +37,8 @@ func stateOf(st *unix.Stat_t) state {
 func (s state) gone() bool { return s.mode&unix.S_IFMT == unix.S_IFCHR && s.rdev == 0 }
 func (s state) dir() bool  { return s.mode&unix.S_IFMT == unix.S_IFDIR }
 
-// Mark looks at the top of the set. It costs as much as the set has changed
-// files, of which there may be 100,000.
+// Mark records the state of the top of the set. Its cost grows with the number of
+// changed files, which is at most 100,000.
 func (l *Lease) Mark() (*Mark, error) {
 	m := &Mark{lease: l, was: map[string]state{}}
 	top, err := openDir(l.Top, upperDir)
@@ -52,7 +52,7 @@ func (l *Lease) Mark() (*Mark, error) {
 	return m, nil
 }
 
-// same reports whether the top stood at both moments as it did at the other.
+// same reports whether the top was the same at both marks.
 func (m *Mark) same(other *Mark) bool { return maps.Equal(m.was, other.was) }
 
 func (m *Mark) note(at string, dir *os.File) error {
@@ -88,9 +88,9 @@ func (m *Mark) note(at string, dir *os.File) error {
 	return nil
 }
 
-// Changes are what changed in the set since the mark, in the order of paths:
-// Path, Kind and Type of each. It is told from the files' sizes and times. A
-// directory that is deleted stands for what the base has in it.
+// Changes returns what changed in the set since the mark, in the order of paths,
+// with only Path, Kind and Type. It compares the sizes and times of files. A
+// deleted directory stands for everything that the base has in it.
 func (m *Mark) Changes() ([]Change, error) {
 	s := &since{Mark: m, seen: map[string]bool{}}
 	top, err := openDir(m.lease.Top, upperDir)
@@ -222,8 +222,8 @@ func (s *since) into(path, name string, dir *os.File, below merged) error {
 	return s.dir(path, sub, nil)
 }
 
-// replaced lists what a new directory hides of the one that was there, and what
-// a whiteout did not hide already.
+// replaced lists the entries of an older directory that a new one of the same
+// name hides, without those that a whiteout hid before.
 func (s *since) replaced(path string, now *os.File, under merged) {
 	names, err := under.names()
 	if err != nil {

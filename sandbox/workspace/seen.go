@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seenName is the record of which files the set changed while the base had
-// them: a line for each path, with a "-" before it once Apply itself removed
-// the file. Where such a file is missing from the base, a person deleted it.
+// seenName is the file that lists the paths which the set changed while the base
+// had them: one path on each line, with a "-" before it after Apply itself removed
+// the file. If another such file is missing from the base, a person deleted it.
 //
-// The layers do not tell. A file that was copied up has an attribute that says
-// so, but a renamed one has it too, and one that was written beside its place
-// and renamed over it, as editors do, has none.
+// The layers do not show this. A file that was copied up has an attribute for it,
+// but a renamed file has it too. A file that replaced the old one by a rename,
+// which is how editors save, does not have it.
 const seenName = "seen"
 
 // readSeen reads that record.
@@ -142,7 +142,7 @@ func (l *looking) enter(path, name string, top, base *os.File) {
 	defer sub.Close()
 	old, err := openDir(base, name)
 	if err != nil {
-		return // it is none there
+		return // the base has no such directory
 	}
 	defer old.Close()
 	l.dir(path, sub, old)

@@ -87,7 +87,7 @@ func (s *Store) hold(id string) (*held, error) {
 	}
 	dir, err := openDir(s.root, setsDir+"/"+id)
 	if errors.Is(err, unix.ENOENT) {
-		return nil, fmt.Errorf("%q: %w; `belljar workspace list` shows those that there are", id, ErrNotFound)
+		return nil, fmt.Errorf("%q: %w; `belljar workspace list` lists the sets", id, ErrNotFound)
 	}
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (h *held) busy(how int) error {
 	return h.read()
 }
 
-// busyWithin is busy for who cannot wait longer than ctx.
+// busyWithin is busy, but waits only until ctx ends.
 func (h *held) busyWithin(ctx context.Context) error {
 	for {
 		l, err := tryLock(h.dir, busyName, unix.LOCK_EX)

@@ -57,8 +57,8 @@ const (
 	applyName = "apply" // locked while something is applied
 )
 
-// Open opens the store in a directory, which it makes, for the caller's eyes
-// only, where there is none. The caller must Close the Store.
+// Open opens the store in a directory. It makes the directory, closed to other
+// users, if it does not exist. The caller must Close the Store.
 func Open(dir string) (*Store, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) prepare() error {
 		return err
 	}
 	if int(st.Uid) != os.Geteuid() || st.Mode&0o077 != 0 {
-		return fmt.Errorf("it must belong to uid %d and be closed to others, and is uid %d, mode %o; mend that, or name another directory with --state", os.Geteuid(), st.Uid, st.Mode&0o7777)
+		return fmt.Errorf("it must belong to uid %d and be closed to others, but belongs to uid %d with mode %o; correct that, or name another directory with --state", os.Geteuid(), st.Uid, st.Mode&0o7777)
 	}
 	for _, name := range []string{setsDir, layersDir, newDir, trashDir} {
 		if err := unix.Mkdirat(int(s.root.Fd()), name, 0o700); err != nil && !errors.Is(err, unix.EEXIST) {

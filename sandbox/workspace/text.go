@@ -202,7 +202,7 @@ func hunk(out *strings.Builder, a, b [][]byte, edits []edit, i, j int) {
 	}
 }
 
-// extent is where the lines of a hunk stand in a file.
+// extent formats the range of a hunk's lines in a file, for example "3,7".
 func extent(at, n int) string {
 	if n > 0 {
 		at++

@@ -18,13 +18,13 @@ import (
 const (
 	maxText    = 1 << 20  // bytes of a file that is shown
 	maxUnified = 16 << 20 // bytes of all
-	binaryHead = 8 << 10  // a NUL in so many bytes makes a file binary, as git has it
+	binaryHead = 8 << 10  // a file with a NUL in its first bytes is binary, like in git
 )
 
-// Unified writes the changes of a set as `git diff` does, so that `git apply`
-// and patch(1) take them. Files that are no text are named only, and so are
-// those over 1 MiB; beyond 16 MiB it ends, and says how much is left out. Only
-// the named paths are shown, or all where none is named, as Apply takes them.
+// Unified writes the changes of a set in the format of `git diff`, so that `git
+// apply` and patch(1) accept them. It only names binary files and files over 1
+// MiB. After 16 MiB it stops, and says how much is left out. It shows only the
+// named paths, with the same rules as Apply; no paths mean all.
 func (s *Store) Unified(ctx context.Context, out io.Writer, id string, paths []string) error {
 	if err := s.unified(ctx, out, id, paths); err != nil {
 		return fmt.Errorf("show set %s: %w", id, err)
