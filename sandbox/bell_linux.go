@@ -54,12 +54,12 @@ func (b *bell) mute() error {
 	})
 }
 
-// set makes a bell that was muted ring again, also for what is there already.
+// set makes a muted bell ring again, also for data that has already arrived.
 func (b *bell) set() error {
 	return b.control(func(poll int) error {
-		// What was there when it rang last is still on its list, and what is on
-		// it the kernel takes for told (ep_modify). Asked for, it leaves the list,
-		// by EPOLLET for good.
+		// An event that the bell rang for last may still be in epoll's ready
+		// list, and for an event in that list ep_modify wakes nobody. This wait
+		// takes it out of the list; EPOLLET keeps it out.
 		var rung [1]unix.EpollEvent
 		if _, err := now(unix.SYS_EPOLL_PWAIT, poll, unsafe.Pointer(&rung), uintptr(len(rung))); err != nil {
 			return err

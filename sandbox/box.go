@@ -51,7 +51,7 @@ type Box struct {
 	open  bool // it is whole; guarded by the supervisor's mu
 
 	group     *group
-	process   *os.Process // of its init, as conn; set with waking and mu held
+	process   *os.Process // its init; process and conn are set with waking and mu held
 	conn      *wire
 	uid       int
 	env       []string         // what every command gets, "NAME=value", sorted
@@ -59,29 +59,29 @@ type Box struct {
 	shell     string           // runs scripts
 	nested    bool             // each command gets a pid namespace of its own
 	guard     *protector       // of the workspace, or nil
-	ward      ward             // the box as guard knows it
-	area      *storage         // what holds /tmp and home, or nil where memory does
+	ward      ward             // guard's view of the box
+	area      *storage         // the place on disk of /tmp and home, or nil if they are in memory
 	lease     *workspace.Lease // of an overlay workspace, or nil
 	calls     *workspace.Calls // its checkpoints, or nil
 	door      *door            // the way out
 	null      *os.File         // os.DevNull to read from, for commands without stdin
-	execs     *execView        // what its commands start, or nil where nobody looks
-	sockets   socketRequests   // that the init was asked for
+	execs     *execView        // the programs that its commands start, or nil if exec is not watched
+	sockets   socketRequests   // the sockets that the init was asked for
 	held      Limits
-	deaf      func()             // ends the watch for kills for memory
-	answers   chan boxinit.Reply // of the init about itself
-	strays    uint64             // messages that nobody waited for; for whose turn it is at conn
-	kept      kept               // what outlives it
+	deaf      func()             // ends the watch for out-of-memory kills
+	answers   chan boxinit.Reply // OpIdle replies of the init
+	strays    uint64             // messages that nobody waited for; guarded by the turn at conn
+	kept      kept               // what outlives the init
 	end       func()             // closes gone
 	releasing sync.Once
-	gone      chan struct{} // closed when the box is no more
+	gone      chan struct{} // closed when the box has ended
 	wg        sync.WaitGroup
 
 	waking sync.RWMutex // see park.go; taken before mu
 
 	mu        sync.Mutex
 	closed    bool
-	parked    bool          // there is no init; set with waking held too
+	parked    bool          // the box has no init; set with waking held too
 	ended     chan struct{} // closed when the init has ended; set with waking held
 	used      time.Time     // when the box was last left alone
 	resting   *time.Timer   // calls rest, while waits; nil before the first time
@@ -173,7 +173,7 @@ func (b *Box) begin(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	b.process, b.conn, b.strays = s.process, s.conn, 0
-	if b.closed { // by who has killed the init before
+	if b.closed { // shut ran before it could see and kill this init
 		err = errors.Join(err, b.goneErr())
 	}
 	b.mu.Unlock()
@@ -332,9 +332,9 @@ func bringsFiles(op boxinit.Op) bool {
 	return op == boxinit.OpSocket || op == boxinit.OpListener || op == boxinit.OpKept
 }
 
-// hear hands a message of the init to whom it is for. The error says that the
-// init spoke of what it was not asked for, or has ended. It is the caller's turn
-// at the connection.
+// hear passes a message of the init to the job or request that waits for it.
+// The error says that the init sent a message that nobody asked for, or has
+// ended. The caller has the turn at the connection.
 func (b *Box) hear(text []byte, files []int) error {
 	r, files, err := parseReply(text, files)
 	if err != nil {
@@ -360,15 +360,17 @@ func (b *Box) hear(text []byte, files []int) error {
 	if j != nil && r.Op != boxinit.OpReady && j.hear(r) {
 		return nil
 	}
-	// The end of what nobody waits for any more is told once.
+	// A job may stop waiting for its command. The init reports the end of each
+	// command once, so it sends at most one such message per command.
 	if b.strays++; r.Op == boxinit.OpReady || bringsFiles(r.Op) || r.Op == boxinit.OpIdle || r.ID > asked || b.strays > asked {
 		return errors.New("it speaks of what it was not asked for")
 	}
 	return nil
 }
 
-// attend hears the init in the place of listen, unless somebody else does, until
-// it spoke of the job. Who listens ends the box if it is of no use any more.
+// attend receives the init's messages instead of listen until one is for the
+// job. It returns at once if another goroutine has the turn. On an error it
+// closes the connection, and listen then ends the box.
 func (b *Box) attend(j *Job) {
 	if len(j.replies) > 0 || !b.conn.takeTurn() {
 		return
@@ -429,7 +431,7 @@ func (b *Box) shut() {
 		b.conn.Close()
 	}
 	b.mu.Unlock()
-	b.waking.Lock() // who parks or wakes the box, or starts a command in it, has come to an end
+	b.waking.Lock() // from here on nobody is parking or waking the box, or starting a command in it
 	if b.parked || b.ended == nil {
 		b.end()
 	}
@@ -552,10 +554,10 @@ type Cmd struct {
 	// several goroutines, as it comes. It is closed when that is complete, before
 	// the job is done; a command that does not start leaves it open.
 	Record io.WriteCloser
-	// Files, where set, are two that the command gets as descriptors 3 and 4.
-	// They stay the caller's, who closes them once it has started; the command
-	// has copies. They must lead nowhere but to the caller: a box has no other
-	// file of the host.
+	// Files, if set, are two files that the command gets as descriptors 3 and 4.
+	// The command gets copies: the caller closes its own after the start. The
+	// files must lead only to the caller, because a box has no other file of
+	// the host.
 	Files []*os.File
 	// Terminal, where set, gives the command a terminal of that size, between
 	// In and Out; Err is not used then.
@@ -693,7 +695,7 @@ func merge(base []string, extra map[string]string) []string {
 	return append(env, environ(extra)...)
 }
 
-// candidates are the files that a program may be, as execvp(3) looks for it.
+// candidates returns the paths at which execvp(3) looks for a program.
 func candidates(name string, env []string) []string {
 	if strings.Contains(name, "/") {
 		return []string{name}
@@ -719,10 +721,10 @@ func (b *Box) follows() bool {
 	return most == 0 || most > boxinit.DirFile+1
 }
 
-// mayMove reports whether a script may end in another directory than it began
-// in. Finding out costs a quarter of a plain exec, and most commands cannot:
-// those of nothing but plain words, none of which changes directory or runs
-// text from elsewhere.
+// mayMove reports whether a script may end in another directory than the one it
+// began in. Only then the init reports the last directory, which costs a quarter
+// of a plain exec. A script cannot move if it consists of plain words and no
+// word changes the directory or runs text from elsewhere.
 func mayMove(script string) bool {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 -_/.,:=+@%\n"
 	if strings.Trim(script, plain) != "" {
@@ -796,9 +798,9 @@ func (b *Box) startCold(c *Cmd) (*Job, error) {
 	return j, nil
 }
 
-// enter puts a job into the tables, within their bounds, and counts it in
-// b.wg: who closes the box from now on waits for it. It makes one if it is
-// given none. b.mu is held.
+// enter puts a job into the tables, within their bounds, and adds it to b.wg, so
+// that closing the box waits for it. It makes a job if j is nil. The caller holds
+// b.mu.
 func (b *Box) enter(c *Cmd, j *Job) (*Job, error) {
 	if b.closed {
 		return nil, b.goneErr()

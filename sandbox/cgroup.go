@@ -107,9 +107,9 @@ func findHierarchies() ([]hierarchy, error) {
 	return found, nil
 }
 
-// placeIn is the directory of the cgroup path in a hierarchy of which the
-// subtree root is mounted at point. In a container the path may lie outside
-// what is mounted: the mount point is then as near as one gets.
+// placeIn returns the directory of the cgroup path in a hierarchy whose subtree
+// root is mounted at point. In a container the path may lie outside the mounted
+// subtree; placeIn then returns the mount point, the nearest directory.
 func placeIn(root, point, path string) string {
 	rel, err := filepath.Rel(root, path)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
@@ -627,7 +627,8 @@ func (g *group) oomKills() int64 {
 	return 0
 }
 
-// counter reads one "name value" line of a file; 0 where there is none.
+// counter returns the value of the "name value" line in a file, or 0 if the file
+// has no such line.
 func counter(file, name string) int64 {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -78,7 +78,8 @@ func (c *cgroups) ioHeld() Enforcement {
 	return Partly
 }
 
-// v1Limits are empty where there is no disk; 0 bytes are no bound.
+// v1Limits returns the settings for cgroup v1, or nil if the disk is not known.
+// With 0 bytes the settings remove the limit.
 func (d disk) v1Limits(bytes int64) []setting {
 	if d.number == "" {
 		return nil

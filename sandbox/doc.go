@@ -30,7 +30,7 @@
 //
 // Package escape tries to get out.
 //
-// A command ends when its main process ends, whoever holds its output open;
-// then all that it left is killed. How a limit is held depends on the host and
-// is told with every result.
+// A command ends when its main process ends, even if another process keeps its
+// output open; the processes that it left are then killed. How well a limit is
+// enforced depends on the host; every result reports it.
 package sandbox

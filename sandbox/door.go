@@ -233,7 +233,7 @@ func (d *door) serve(file io.Closer, f func() error) {
 	d.wg.Go(func() { d.served(f()) })
 }
 
-// served tells of an end that is none of ours.
+// served logs why a server of the door ended, unless the door was closed.
 func (d *door) served(err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		d.box.sup.cfg.Log.Error("serve the egress door", "box", d.box.id, "err", err)

@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entrance is a listener of a box of which can be told whether it has
-// connections that nobody has looked at. The kernel makes a connection before
-// anybody accepts it, so that a command can have been refused and be over
-// before the door knows of it.
+// entrance is a listener of a box that can report whether connections wait in
+// its queue. The kernel completes a connection before anybody accepts it, so a
+// command can connect and end before the door knows of the connection.
 type entrance struct {
 	*net.TCPListener
 	file *os.File // the same socket: a listener of package net lets nobody wait for its queue
 	raw  syscall.RawConn
-	idle atomic.Bool // the queue was empty, and what comes into it is seen there
+	idle atomic.Bool // the queue was empty, and every later connection is still in it
 }
 
 func newEntrance(l net.Listener) (*entrance, error) {
@@ -41,13 +40,15 @@ func newEntrance(l net.Listener) (*entrance, error) {
 	return &entrance{TCPListener: tcp, file: file, raw: raw}, nil
 }
 
-// Close ends Accept, and what waits in the queue.
+// Close ends Accept and drops the connections in the queue.
 func (e *entrance) Close() error {
 	return errors.Join(e.TCPListener.Close(), e.file.Close())
 }
 
-// Accept takes a connection from the queue. From before that until the next
-// Accept the entrance is not idle: who has taken it counts it before.
+// Accept takes a connection from the queue. The entrance is busy from before
+// Accept takes it until the next call of Accept, and the caller counts the
+// connection as undecided before that call. So a connection is always either
+// pending or counted.
 func (e *entrance) Accept() (net.Conn, error) {
 	if err := e.raw.Read(func(fd uintptr) bool {
 		e.idle.Store(false)
@@ -71,19 +72,20 @@ func (e *entrance) pending() bool {
 	return waits || !e.idle.Load() // in this order: see Accept
 }
 
-// queued reports whether connections wait to be accepted, which of a listening
-// socket is tcpi_unacked (tcp_get_info in the kernel's net/ipv4/tcp.c).
+// queued reports whether connections wait to be accepted. For a listening socket
+// the kernel gives their number as tcpi_unacked (tcp_get_info in
+// net/ipv4/tcp.c).
 func queued(fd uintptr) bool {
 	info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 	return err != nil || info.Unacked > 0
 }
 
-// settling bounds the wait for what the door decides about connections. It
-// takes so long only where names are being looked up, or the host is busy.
+// settling bounds the wait for the door's decisions about connections. They
+// take this long only while names are looked up or the host is busy.
 const settling = time.Second
 
-// settle waits until the door has decided about the connections that were made
-// before, so that the result of a command tells which were refused.
+// settle waits until the door has decided about all connections made so far, so
+// that the result of a command lists the refused ones.
 func (d *door) settle() {
 	d.mu.Lock()
 	entrances := slices.Clone(d.files)

@@ -70,7 +70,8 @@ func assemble(program []bpf.Instruction) ([]byte, error) {
 	return out, nil
 }
 
-// watch adds the calls by which an init has its commands' execs told.
+// watch adds the calls that make the kernel report the commands' execs to the
+// supervisor.
 func (p *plan) watch(b *builder) {
 	if p.ours == 0 {
 		return
@@ -83,14 +84,14 @@ func (p *plan) watch(b *builder) {
 	}
 	listener := b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, b.program(p.watcher)).Save()
 	b.handOver(boxinit.ListenerReply(), listener)
-	// When the supervisor's is closed too, whoever asks gets ENOSYS.
+	// When the supervisor closes its copy too, every exec fails with ENOSYS.
 	b.Call(unix.SYS_CLOSE, listener)
 }
 
 // listens says what this host offers to see what boxes start.
 type listens struct {
-	err      error // why it cannot be seen; nil if it can
-	killable bool  // who waits for an answer is not woken by signals that do not kill it (Linux 5.19)
+	err      error // why execs cannot be seen; nil if they can
+	killable bool  // only fatal signals wake a process that waits for an answer (Linux 5.19)
 }
 
 // ptraceScope is for whom a process may be read, yama(7).
@@ -174,8 +175,8 @@ func checkExecs(a around) Check {
 	switch {
 	case l.err != nil:
 		c.Detail = l.err.Error()
-		c.Degraded = "a profile with exec: observe runs without the programs that its commands start being seen, and one with exec: enforce opens no box here"
-		c.Mend = "nothing mends it: use Linux 5.9 or later with CONFIG_SECCOMP_FILTER"
+		c.Degraded = "a profile with exec: observe does not see the programs that its commands start, and one with exec: enforce opens no box here"
+		c.Mend = "no setting fixes this: use Linux 5.9 or later with CONFIG_SECCOMP_FILTER"
 		switch {
 		case knob(ptraceScope) == "3":
 			c.Mend = "boot with kernel.yama.ptrace_scope below 3; it cannot be lowered later"
@@ -184,8 +185,8 @@ func checkExecs(a around) Check {
 		}
 	case !l.killable:
 		c.Detail = "programs can be seen before they start"
-		c.Degraded = "a signal that a program handles makes it ask anew, so that one start may be told twice"
-		c.Mend = "nothing mends it: use Linux 5.19 or later; with 6.6 it costs least"
+		c.Degraded = "a signal that a program handles makes it ask again, so one start may be reported twice"
+		c.Mend = "no setting fixes this: use Linux 5.19 or later; with 6.6 it costs least"
 	default:
 		c.Detail = "programs can be seen, and stopped, before they start (seccomp user notification)"
 	}

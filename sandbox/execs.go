@@ -10,9 +10,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// Exec is a program that a command started, or tried to, as often as Count
-// says with the same words. What the init itself started, the shell of a
-// script, is not among them: that is the command.
+// Exec is a program that a command started or tried to start. Count says how
+// often it did so with the same words. The program that the init itself starts,
+// such as the shell of a script, is not an Exec: it is the command.
 type Exec struct {
 	Argv    []string // what the program was given; at most 32 words and 1 KiB
 	Path    string   // the file, where its name is not that of Argv[0]
@@ -160,11 +160,11 @@ func clipBytes(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// Refusal is what the agent is told of it, in one line.
+// Refusal returns the one-line message about it for the agent.
 func (s StoppedExec) Refusal() policies.Refusal { return s.Decision.Stopped(s.Count) }
 
-// Execs are the programs that the job started since the last call: each is told
-// once. The first 64 with different words of each time are listed.
+// Execs returns the programs that the job started since the last call of Execs.
+// It lists at most 64, the first ones with different words.
 func (j *Job) Execs() Execs {
 	v := j.box.execs
 	if v == nil {
@@ -177,7 +177,8 @@ func (j *Job) Execs() Execs {
 	return all
 }
 
-// untold are those that Execs has not told. v.mu is held.
+// untold returns the programs that Execs has not returned yet. The caller holds
+// v.mu.
 func (j *Job) untold() Execs {
 	all := j.execLog.Execs
 	all.Mode = j.box.execs.mode
@@ -185,7 +186,7 @@ func (j *Job) untold() Execs {
 	return all
 }
 
-// execsAtEnd are those of a job that is over.
+// execsAtEnd returns those of a job that has ended, and keeps them for Execs.
 func (j *Job) execsAtEnd() Execs {
 	v := j.box.execs
 	if v == nil {
@@ -196,8 +197,9 @@ func (j *Job) execsAtEnd() Execs {
 	return j.untold()
 }
 
-// startedBy are the commands that a process may belong to: where several run,
-// the one in whose cgroup it is, or all of them where that does not tell.
+// startedBy returns the commands that a process may belong to. If several run,
+// that is the one whose cgroup has the process, or all of them if the cgroups do
+// not show it.
 func (b *Box) startedBy(pid int) []*Job {
 	jobs := b.alive()
 	if len(jobs) < 2 || b.group.v2 == "" {

@@ -92,7 +92,7 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 // refuseExec says that a profile asks for more than the host can.
 func refuseExec(profile string, err error) error {
 	return &Refusal{
-		Message: fmt.Sprintf("profile %q has exec: enforce, and this host cannot show what commands start; run \"belljar doctor\" for how to mend it, or have the operator choose exec: observe", profile),
+		Message: fmt.Sprintf("profile %q has exec: enforce, and this host cannot show what commands start; run \"belljar doctor\" for how to fix it, or have the operator choose exec: observe", profile),
 		Err:     err,
 	}
 }
@@ -104,7 +104,8 @@ func (b *Box) watchExecs(files []int) error {
 		boxinit.CloseAll(files)
 		return errors.New("watch what is executed: its init sent what it was not asked for")
 	}
-	// What came from an init may be any kind of file. No path begins so.
+	// A hostile init can send any kind of file. The link of a file with a path
+	// begins with a slash, so no such file passes for a listener.
 	fd := files[0]
 	if kind, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd)); err != nil || kind != "anon_inode:seccomp notify" {
 		unix.Close(fd)
@@ -115,8 +116,8 @@ func (b *Box) watchExecs(files []int) error {
 		unix.Close(fd)
 		return fmt.Errorf("watch what is executed: %w", err)
 	}
-	// Who asks and who answers take turns, so the one wakes the other where it
-	// runs itself (Linux 6.6). Without, it costs more.
+	// The process that asks and this goroutine take turns, so each wakes the
+	// other on its own CPU (Linux 6.6). Older kernels only answer more slowly.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), notifySetFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	v.file, v.bell, v.begun = os.NewFile(uintptr(fd), "seccomp notify"), bell, true
 	go func() {
@@ -130,15 +131,15 @@ func (b *Box) watchExecs(files []int) error {
 	return nil
 }
 
-// renew prepares for another init, of a box whose files are looked at so.
+// renew prepares v for another init of the box; files finds the box's programs.
 func (v *execView) renew(files *execFiles) {
 	v.files = files
 	v.begun, v.done = false, make(chan struct{})
 	v.closing.Store(false)
 }
 
-// close ends the view of a box whose processes are gone. Who would still wait
-// for an answer gets ENOSYS.
+// close ends the view of a box whose processes have ended. An exec that still
+// waited for an answer would fail with ENOSYS.
 func (v *execView) close() {
 	if v != nil && v.begun {
 		v.closing.Store(true)
@@ -314,13 +315,14 @@ func (v *execView) decide(jobs []*Job, call policies.Exec, readErr, fileErr erro
 	return strictest
 }
 
-// execBounds bound what is read of one exec.
+// execBounds bounds how much is read of the arguments of one exec.
 type execBounds struct{ words, bytes int }
 
-// What is read in order to tell of it, and in order to decide about it: then
-// long lists of files, as xargs makes, are to be read to their end.
 var (
-	seen   = execBounds{words: 64, bytes: 4 << 10}
+	// seen is enough to report an exec.
+	seen = execBounds{words: 64, bytes: 4 << 10}
+	// judged is for a decision about an exec: it reads long lists of files, for
+	// example those that xargs makes, to their end.
 	judged = execBounds{words: 16 << 10, bytes: 256 << 10}
 )
 
@@ -345,7 +347,7 @@ func readExec(n *notification, m *memory, most execBounds) (policies.Exec, execP
 	e := policies.Exec{Path: path}
 	at.name = path
 	if n.number == unix.SYS_EXECVEAT && path == "" && n.args[4]&unix.AT_EMPTY_PATH != 0 {
-		// Of the file that is open only the name can be told.
+		// The file is given as an open descriptor, so its link is all we know of it.
 		if e.Path, err = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", m.pid, at.dir)); err != nil {
 			return e, at, err
 		}
@@ -354,9 +356,9 @@ func readExec(n *notification, m *memory, most execBounds) (policies.Exec, execP
 	return e, at, err
 }
 
-// memory is that of another process, which may be anything. It is read by
-// pages, of which the last few are kept: a path and its words mostly lie
-// together.
+// memory reads the memory of another process, which may contain anything. It
+// reads whole pages and keeps the last few, because a path and its words mostly
+// lie together.
 type memory struct {
 	pid   int
 	pages [4]struct {
@@ -364,12 +366,12 @@ type memory struct {
 		size   int    // bytes that could be read; 0 for none
 		data   [pageBytes]byte
 	}
-	next int // that gives way
+	next int // index of the page to replace next
 }
 
-const pageBytes = 4 << 10 // the least that a page may have: what lies in one is readable as a whole
+const pageBytes = 4 << 10 // the smallest page size: such a block is readable as a whole or not at all
 
-// turnTo makes it that of a process, of which nothing is known.
+// turnTo switches to another process and forgets the pages of the last one.
 func (m *memory) turnTo(pid int) {
 	m.pid = pid
 	for i := range m.pages {
@@ -377,7 +379,8 @@ func (m *memory) turnTo(pid int) {
 	}
 }
 
-// rest is the page from an address to its end, until the next call.
+// rest returns the bytes from an address to the end of its page. They are valid
+// until the next call.
 func (m *memory) rest(at uint64) ([]byte, error) {
 	number, within := at/pageBytes, int(at%pageBytes)
 	for i := range m.pages {

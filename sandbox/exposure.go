@@ -153,7 +153,7 @@ func Expose(p policies.Profile, h Host) Exposure {
 // secretPlaces hold keys, sockets of daemons or the system's own files.
 var secretPlaces = []string{"/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/var/lib", "/var/run"}
 
-// rateMount is the weight of a mount and what is said of it.
+// rateMount returns the weight of a mount and the words for it.
 func rateMount(m policies.Mount) (int, string) {
 	secret := strings.HasSuffix(m.Source, ".sock") || path.Base(m.Source) == ".ssh"
 	for _, place := range secretPlaces {
@@ -172,7 +172,7 @@ func rateMount(m policies.Mount) (int, string) {
 	return weightMountRead, " can be read"
 }
 
-// looksSecret goes by the name of a variable.
+// looksSecret reports whether a variable's name suggests that its value is secret.
 func looksSecret(name string) bool {
 	name = strings.ToUpper(name)
 	for _, part := range []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY"} {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// glance looks after commands in their first moments, of which most see no
-// more: each wake of this program is a switch of threads on the processor on
-// which the command runs, so that nothing of it is waited for but its end. A
-// glance is over when the command has taken longer, or wrote to stderr: what
-// it wrote to stdout came before that, and is to be read before.
+// glance watches commands in their first moments; most commands end within them.
+// Each wake of this program switches threads on the CPU that runs the command,
+// so the supervisor waits only for the command's end and not for its output. A
+// glance ends when the command takes longer or writes to stderr: the earlier
+// output on stdout must be read before that on stderr.
 //
-// A timer and an epoll instance of the kernel do it, since they are set with
-// one system call each. To set a timer of the runtime's wakes a thread.
+// It uses a timer and an epoll instance of the kernel, which cost one system call
+// each. Setting a timer of the Go runtime would wake a thread.
 type glance struct {
 	poll  int      // epoll(7)
 	file  *os.File // the same
@@ -26,23 +26,24 @@ type glance struct {
 
 	mu    sync.Mutex
 	last  int32
-	looks map[int32]*glimpse // one a command at most, so bounded as they are
+	looks map[int32]*glimpse // at most one for each running command
 	armed bool
 }
 
 // glimpse is a glance at one command.
 type glimpse struct {
-	over chan struct{} // closed when it is
+	over chan struct{} // closed when the glance ends
 	id   int32         // from 1; 0 is the timer
 	fd   int           // its stderr
 	old  bool          // the timer has seen it once
 }
 
-// glanceTime is how long a glance takes, up to twice that: commands share one
-// timer. A command that writes more at once than a pipe holds waits so long.
+// glanceTime is the least time that a glance takes; it takes up to twice that,
+// because commands share one timer. A command that fills its pipe earlier waits
+// until the glance ends.
 const glanceTime = time.Millisecond
 
-// newGlance starts one. The caller must close it when no command is left.
+// newGlance starts a glance. The caller must close it when no command is left.
 func newGlance() (*glance, error) {
 	poll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {

@@ -16,7 +16,7 @@ type Host struct {
 	Kernel   string
 	Checks   []Check
 	Limits   Limits // how each limit is held
-	Landlock int    // version of Landlock's interface; 0 if there is none
+	Landlock int    // version of Landlock's interface; 0 if the host lacks it
 	Execs    bool   // what boxes start can be seen, for profiles with exec: observe or enforce
 	Root     bool   // each tenant's boxes are a user of their own, not belljar's
 	CPUs     int

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// around is what was read about the surroundings of belljar: it tells which of
-// the many reasons for a failed call is the one here, and so what mends it.
+// around is what was read about the surroundings of belljar. It shows which of
+// many possible reasons made a call fail here, and so how to fix it.
 type around struct {
 	kernel   string
 	root     bool     // we are uid 0
 	unmapped bool     // and our user namespace lacks the users that root's boxes are
 	runtime  string   // container engine, "" where none was recognised
-	signs    []string // what says that this is a container; empty where it is none
+	signs    []string // evidence that this is a container; empty outside of one
 	chroot   bool     // our root is not that of our mount namespace
 	filtered bool     // a system call filter is on us already
 	covered  []string // mounts that cover parts of /proc
@@ -177,8 +177,8 @@ func hasFilter(status string) bool {
 	return false
 }
 
-// hasUser reports whether a user namespace has a user: it reads uid_map, as in
-// user_namespaces(7).
+// hasUser reports whether a user namespace has a user. The table is the content
+// of its uid_map (user_namespaces(7)).
 func hasUser(table string, uid int64) bool {
 	for line := range strings.Lines(table) {
 		var inside, outside, count int64
@@ -212,7 +212,7 @@ func (a *around) mendNamespaces(err error) string {
 	case a.maxUser == "0":
 		return "sysctl -w user.max_user_namespaces=15000" + where
 	case a.unmapped:
-		return fmt.Sprintf("run belljar as a user other than root, as docker run --user 1000 ... does: root's boxes are the users from %d on, which this user namespace lacks", firstUID)
+		return fmt.Sprintf("run belljar as a user other than root, for example with docker run --user 1000: root's boxes run as the users from %d on, which this user namespace lacks", firstUID)
 	case a.cloning == "0" && !a.root:
 		return "sysctl -w kernel.unprivileged_userns_clone=1" + where
 	case a.apparmor == "1" && !a.root:
@@ -220,11 +220,11 @@ func (a *around) mendNamespaces(err error) string {
 	case strings.Contains(a.kernel, "-Microsoft"):
 		return "wsl --set-version DISTRIBUTION 2, with the name that wsl --list shows"
 	case errors.Is(err, unix.EUSERS):
-		return "nothing mends it here: 32 user namespaces lie within each other, and the kernel allows no more"
+		return "start belljar in an outer user namespace: the kernel allows 32 levels, and all are in use here"
 	case errors.Is(err, unix.ENOSPC):
 		return "sysctl -w user.max_user_namespaces=15000, and the same for the kind that failed" + where
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-		return "nothing mends it: use a kernel with CONFIG_NAMESPACES and all its kinds"
+		return "no setting fixes this: use a kernel with CONFIG_NAMESPACES and all its kinds"
 	case a.chroot:
 		return "start belljar outside the chroot, or with pivot_root(8) in place of chroot(8)"
 	case a.filtered:
@@ -243,7 +243,7 @@ func (a *around) mendMounts() string {
 		return a.loosen("seccomp=unconfined --security-opt apparmor=unconfined", "seccompProfile: {type: Unconfined}",
 			"start belljar where no system call filter forbids mounts; in a systemd unit, SystemCallFilter=@mount")
 	}
-	return "nothing mends it: use Linux 5.12 or later"
+	return "no setting fixes this: use Linux 5.12 or later"
 }
 
 // mendProc is what makes a new /proc possible. The kernel refuses one where
@@ -289,8 +289,8 @@ func (a *around) mendKill() string {
 	return a.mendCgroups()
 }
 
-// loosen is how an engine is told to forbid less: docker and podman share
-// their spelling.
+// loosen returns the setting that makes the container engine forbid less. The
+// option of docker and podman is the same.
 func (a *around) loosen(security, pod, otherwise string) string {
 	switch a.runtime {
 	case "docker", "podman":

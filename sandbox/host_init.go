@@ -217,8 +217,8 @@ func tryInside(root bool) ([]tried, error) {
 	return report, nil
 }
 
-// tryAttr makes a process that is, on the host and in some of the namespaces,
-// who the init of a box is there.
+// tryAttr makes a process with the user that an init of a box has on the host
+// and in the given namespaces.
 func tryAttr(flags uintptr, root bool) *syscall.SysProcAttr {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if root {

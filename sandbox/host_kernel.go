@@ -31,7 +31,7 @@ func checkFilter(a around) Check {
 	fail := func(err error) Check {
 		c.OK, c.Detail = false, err.Error()
 		c.Degraded = "commands could reach all of the kernel, so none will run"
-		c.Mend = "nothing mends it: use a kernel with CONFIG_SECCOMP_FILTER"
+		c.Mend = "no setting fixes this: use a kernel with CONFIG_SECCOMP_FILTER"
 		if a.filtered {
 			c.Mend = a.loosen("seccomp=unconfined", "seccompProfile: {type: Unconfined}", "start belljar where no other system call filter forbids seccomp(2)")
 		}
@@ -54,12 +54,12 @@ func checkFilter(a around) Check {
 	return c
 }
 
-// landlockLoss is what a version of Landlock's interface lacks against the
-// next one that boxes use (landlock(7), "Landlock ABI versions"). Version 4
-// bounds TCP ports, of which a box has none but its own.
+// landlockLoss is what a host loses if its Landlock interface is older than a
+// version that boxes use (landlock(7), "Landlock ABI versions"). Version 4 is
+// missing from the list: it restricts TCP ports, and a box has only its own.
 type landlockLoss struct {
-	since int    // version that has it
-	linux string // and the kernel that has that
+	since int    // the version that boxes use
+	linux string // the first kernel with that version
 	what  string
 	means string
 }
@@ -80,14 +80,14 @@ func checkLandlock() (int, Check) {
 		return version, c
 	}
 	c.Detail = fmt.Sprintf("version %d", version)
-	c.Degraded = "there is no second wall against changes to files, nor for abstract sockets and signals, so mounts, namespaces and the system call filter hold alone; each command is in a pid namespace of its own"
-	c.Mend = "nothing mends it: use Linux 5.19 or later with CONFIG_SECURITY_LANDLOCK; 6.12 has all that is used"
+	c.Degraded = "files, abstract sockets and signals have no second wall: only mounts, namespaces and the system call filter protect them; each command runs in a pid namespace of its own"
+	c.Mend = "no setting fixes this: use Linux 5.19 or later with CONFIG_SECURITY_LANDLOCK; 6.12 has everything that boxes use"
 	if errno != 0 {
 		version, c.Detail = 0, "landlock_create_ruleset: "+errno.Error()
 	}
 	switch {
 	case errors.Is(errno, unix.EOPNOTSUPP): // built in and switched off
-		c.Mend = "boot with landlock first in the kernel's lsm= parameter, as lsm=landlock," + orElse(knob("/sys/kernel/security/lsm"), "yama,apparmor,bpf")
+		c.Mend = "boot with landlock first in the kernel's lsm= parameter: lsm=landlock," + orElse(knob("/sys/kernel/security/lsm"), "yama,apparmor,bpf")
 	case errors.Is(errno, unix.EPERM):
 		c.Mend = "start belljar where no other system call filter forbids landlock_create_ruleset(2)"
 	}
@@ -107,7 +107,7 @@ func describeLandlock(c *Check, version int) {
 	}
 	if len(lost) > 0 {
 		c.Degraded = strings.Join(lost, "; ")
-		c.Mend = "nothing mends it: use Linux " + landlockLosses[len(landlockLosses)-1].linux + " or later"
+		c.Mend = "no setting fixes this: use Linux " + landlockLosses[len(landlockLosses)-1].linux + " or later"
 	}
 }
 
@@ -162,7 +162,7 @@ func checkCalls(a around) Check {
 			continue
 		}
 		c.OK, c.Detail, c.Degraded = false, call.name+": "+err.Error(), call.lost
-		c.Mend = "nothing mends it: use Linux " + call.linux + " or later"
+		c.Mend = "no setting fixes this: use Linux " + call.linux + " or later"
 		switch {
 		case errors.Is(err, errNotExecutable) || errors.Is(err, unix.EACCES) && call.name == "memfd_create":
 			c.Mend = "sysctl -w vm.memfd_noexec=0"

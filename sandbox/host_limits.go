@@ -102,7 +102,7 @@ func mendIO(held Enforcement, v1 bool) string {
 	case held == NotHeld:
 		return "put the workspace on a disk of this host: memory, overlays and other machines have none to count"
 	case v1:
-		return "boot with cgroup v2 only, as systemd.unified_cgroup_hierarchy=1"
+		return "boot with cgroup v2 only, for example with the kernel parameter systemd.unified_cgroup_hierarchy=1"
 	}
 	return "put the workspace on ext4, xfs or f2fs"
 }
@@ -120,7 +120,7 @@ func checkKill(a around, groups *cgroups) Check {
 	c.Degraded = "each command costs a process and a /proc of its own"
 	c.Mend = a.mendKill()
 	if errors.Is(err, unix.ENOENT) {
-		c.Mend = "nothing mends it: use Linux 5.14 or later"
+		c.Mend = "no setting fixes this: use Linux 5.14 or later"
 	}
 	return c
 }
@@ -138,7 +138,7 @@ func checkApart(nested bool, v landlock) Check {
 	case v < landlockNewest:
 		c.Detail = "each command is in a Landlock domain of its own: no other of its box sees its processes, memory, descriptors or environment"
 		c.Degraded = "a command can signal a process of another command of its box if it guesses the number of the process"
-		c.Mend = "nothing mends it: use Linux 6.12 or later"
+		c.Mend = "no setting fixes this: use Linux 6.12 or later"
 	}
 	return c
 }

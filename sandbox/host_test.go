@@ -78,7 +78,7 @@ func TestMend(t *testing.T) {
 		{"debian's knob is not for root", around{cloning: "0", root: true}, unix.EPERM, mendNS, "dmesg"},
 		{"ubuntu's knob", around{apparmor: "1"}, unix.EPERM, mendNS, "kernel.apparmor_restrict_unprivileged_userns=0"},
 		{"ubuntu's knob shows in a mount", around{apparmor: "1"}, unix.EACCES, mendMnt, "kernel.apparmor_restrict_unprivileged_userns=0"},
-		{"too deep", around{}, unix.EUSERS, mendNS, "nothing mends it"},
+		{"too deep", around{}, unix.EUSERS, mendNS, "32 levels"},
 		{"kernel without", around{}, unix.EINVAL, mendNS, "CONFIG_NAMESPACES"},
 		{"wsl 1", around{kernel: "4.4.0-19041-Microsoft"}, unix.EINVAL, mendNS, "wsl --set-version"},
 		{"chroot", around{chroot: true}, unix.EPERM, mendNS, "pivot_root"},

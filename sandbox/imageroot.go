@@ -59,7 +59,7 @@ func shellOf(tree *images.Tree) string {
 	return shellPath
 }
 
-// plainShell is what runs scripts where there is no bash.
+// plainShell runs scripts if the image has no bash.
 const plainShell = "/bin/sh"
 
 // plainCwd begins a script for a plain shell that may end in another directory

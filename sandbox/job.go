@@ -31,7 +31,7 @@ type Job struct {
 	started time.Time
 	output  *Output
 	record  io.WriteCloser // of what it shows; nil for none
-	leaf    *leaf          // its cgroup, nil where there is none
+	leaf    *leaf          // its cgroup, or nil
 
 	replies  chan boxinit.Reply // from Box.listen; room for both of a job
 	stop     chan stopRequest   // how it is to be ended; one is enough
@@ -56,8 +56,8 @@ type Job struct {
 
 // pipe is our end of what a command writes to.
 type pipe struct {
-	fd   int      // which does not block; -1 where there is only the file
-	file *os.File // the same once the runtime waits for it: most commands are over before
+	fd   int      // non-blocking; -1 if the stream has no pipe
+	file *os.File // the same, made when the runtime must wait for it: most commands end before
 }
 
 // wait has the runtime wait for the pipe.
@@ -68,7 +68,7 @@ func (p *pipe) wait() *os.File {
 	return p.file
 }
 
-// noPipe is none.
+// noPipe stands for a stream without a pipe.
 var noPipe = pipe{fd: -1}
 
 // close closes it; twice is fine.
@@ -308,7 +308,8 @@ func (j *Job) unguard() []Reverted {
 // follow sees a command that runs through to its end.
 func (j *Job) follow(c *Cmd) {
 	if !c.streams() {
-		// What is there came in this order, as far as can be told.
+		// Read stdout before stderr: a glance ends at the first byte on stderr,
+		// so what is in stdout was most likely written earlier.
 		for i, p := range j.pipes {
 			_ = j.box.sup.drainNow(p.fd, j.keep(i))
 		}

@@ -16,7 +16,8 @@ const (
 	landlockNewest = 6 // Linux 6.12: abstract sockets and signals end in the box
 )
 
-// probeLandlock asks the kernel; 0 is none.
+// probeLandlock returns the version of Landlock's interface, or 0 if the kernel
+// does not offer it.
 func probeLandlock() landlock {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

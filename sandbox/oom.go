@@ -116,9 +116,9 @@ func (a *oomAlarm) listen() (stop func(), err error) {
 	}, nil
 }
 
-// settle waits for the kill that the kernel of v1 tells of before it comes: at
-// once as a rule, later where the machine is busy. None comes to this box
-// where it is the tenant's memory that ran out, and another box that pays.
+// settle waits for the kill, which cgroup v1 announces before it happens. It
+// mostly follows at once, and later on a busy machine. No kill comes if the
+// tenant's total ran out and the kernel chose a process of another box.
 func (a *oomAlarm) settle() {
 	const longest, patience = 100 * time.Millisecond, 5 * time.Second
 	began := time.Now()

@@ -30,8 +30,8 @@ const (
 	// head is full. 64 KiB is above the head part (20 %) of any cut that a
 	// client accepts.
 	outputHead = 64 << 10
-	// outputSpans bounds the memory of who wrote what: a command that switches
-	// between stdout and stderr more often has its oldest switches forgotten.
+	// outputSpans bounds how many switches between stdout and stderr an Output
+	// remembers. It forgets the oldest ones first.
 	outputSpans = 4096
 )
 
@@ -44,16 +44,16 @@ const (
 // it, after which reads give ErrClosed.
 type Output struct {
 	id    string
-	bound int64  // most bytes kept
-	spool *spool // where they are kept beyond the head
+	bound int64  // the most bytes to keep
+	spool *spool // the place for bytes beyond the head
 
 	mu     sync.Mutex
 	head   []byte
 	ring   *os.File // nil until the head is full
 	taken  int64    // bytes of the spool that are ours
 	size   int64    // bytes written so far
-	spans  []span   // who wrote what from known on, oldest first
-	known  int64    // offset of the first byte whose writer is remembered
+	spans  []span   // the stream of each byte from known on, oldest first
+	known  int64    // offset of the first byte whose stream is remembered
 	lost   error    // why the spool could not be written; later bytes are counted only
 	ended  bool
 	closed bool

@@ -27,7 +27,7 @@ import (
 // namespace: overlayfs keeps its marks in user attributes then (userxattr), and
 // follows none that a box could have planted in the workspace itself.
 // The layers are attached at fixed names in a place of the old root, so no path
-// of the host stands in an option of the mount, whatever is in it.
+// of the host appears in a mount option, where a comma or colon in it would count.
 
 // WorkspacesDir is where overlay workspaces are kept below Config.State.
 const WorkspacesDir = "workspaces"
@@ -74,7 +74,7 @@ func (s *Supervisor) workspaces() (*workspace.Store, error) {
 	return store, nil
 }
 
-// lease takes the set of a box, which it makes where there is none.
+// lease leases the set of a box. It makes the set if it does not exist.
 func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error) {
 	store, err := s.workspaces()
 	if err != nil {

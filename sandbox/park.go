@@ -28,13 +28,13 @@ import (
 //   - what the supervisor knows: jobs, outputs, the door with its rules and
 //     authority.
 //
-// A box that has more than that is not parked: a command or another process, an
-// object of System V, a published port, a directory of its storage that a command
-// has moved. Nor is one of which that cannot be told.
+// A box that has more than that is not parked: for example a command or another
+// process, a System V object, a published port, or a directory of its storage
+// that a command has moved. It is not parked either if this cannot be found out.
 //
-// Box.waking orders it: who needs the init holds it for reading, from before
-// the box is looked at until its command is in the table; who parks it or wakes
-// it holds it for writing.
+// Box.waking orders all this. A goroutine that needs the init holds the lock for
+// reading, from before it checks that the box is awake until its command is in
+// the table. A goroutine that parks or wakes the box holds the lock for writing.
 
 // restAfter is how long a box is left alone after its last command before it
 // gives up its warm shell, and once more before it is parked: a person or a
@@ -266,8 +266,8 @@ func (b *Box) letGo() bool {
 	return true
 }
 
-// stay has the box awake until b.waking is unlocked for reading, which the
-// caller must do if there is no error.
+// stay wakes the box if it is parked, and locks b.waking for reading, which
+// keeps it awake. If stay returns no error, the caller must unlock it.
 func (b *Box) stay(ctx context.Context) error {
 	for {
 		b.waking.RLock()

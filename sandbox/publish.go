@@ -46,7 +46,7 @@ type Published struct {
 // the box does not publish the port.
 func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Published, error) {
 	if !at.Addr().IsLoopback() {
-		return nil, &Refusal{Message: fmt.Sprintf("port %d can be published on a loopback address of the host only, as 127.0.0.1, not on %s", port, at.Addr())}
+		return nil, &Refusal{Message: fmt.Sprintf("port %d can be published only on a loopback address of the host, for example 127.0.0.1, and not on %s", port, at.Addr())}
 	}
 	b.mu.Lock()
 	err := b.mayPublish(port)

@@ -153,9 +153,9 @@ func TestPublishRefuses(t *testing.T) {
 		{"a port below the range", 7999, "127.0.0.1:0", "does not publish port 7999"},
 		{"a port above the range", 8100, "127.0.0.1:0", "does not publish port 8100"},
 		{"no port", 0, "127.0.0.1:0", "does not publish port 0"},
-		{"all addresses", 3000, "0.0.0.0:0", "on a loopback address of the host only, as 127.0.0.1, not on 0.0.0.0"},
-		{"all addresses of IPv6", 3000, "[::]:0", "on a loopback address of the host only"},
-		{"an address of the network", 3000, "192.168.1.1:0", "on a loopback address of the host only"},
+		{"all addresses", 3000, "0.0.0.0:0", "only on a loopback address of the host, for example 127.0.0.1, and not on 0.0.0.0"},
+		{"all addresses of IPv6", 3000, "[::]:0", "only on a loopback address of the host"},
+		{"an address of the network", 3000, "192.168.1.1:0", "only on a loopback address of the host"},
 		{"an address that is taken", 3000, taken.Addr().String(), "address already in use"},
 	}
 	for _, tt := range tests {

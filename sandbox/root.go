@@ -32,10 +32,10 @@ var storageDirs = []struct {
 	{"user", boxRun, 0o755}, // is where it belongs
 }
 
-// masked files and directories of /proc show the host, or would let it be
-// changed, whoever reads them; readOnly ones are needed for reading. The lists
+// masked are files and directories of /proc that show the host, or let a process
+// change it. readOnly are those that programs must be able to read. The lists
 // begin with the OCI default (moby/moby oci/defaults.go), which is made for
-// containers with a root of their own.
+// containers that have a root user.
 var (
 	masked = []string{
 		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
@@ -159,8 +159,9 @@ func (p *plan) script() *boxinit.Script {
 func (p *plan) nest() *boxinit.Script {
 	b := &builder{Script: boxinit.NewScript(0)}
 	b.Step("mount the command's /proc")
-	// Over that of the box: the kernel gives a /proc only to who can see one
-	// whole already (fs/namespace.c, mount_too_revealing).
+	// It covers the /proc of the box: the kernel mounts a new /proc only for a
+	// process that already sees an unmasked one (fs/namespace.c,
+	// mount_too_revealing).
 	p.proc(b, "/proc")
 	p.mask(b)
 	p.lock(b)
@@ -298,8 +299,8 @@ func (b *builder) target(name string, dir bool) {
 	b.file(name, "")
 }
 
-// dir makes a directory and its parents. One that is there already, in a tree
-// of the host, is as good.
+// dir makes a directory and its parents. A directory that a tree of the host
+// already has is fine.
 func (b *builder) dir(name string) {
 	if b.made[name] {
 		return
@@ -487,8 +488,8 @@ func (p *plan) knobs(b *builder) {
 		b.knob("/proc/sys/user/max_"+k+"_namespaces", "0", unix.ENOENT)
 	}
 	p.nestKnobs(b)
-	// What a box watches counts for who started belljar too, and must not use up
-	// what is theirs (inotify(7)).
+	// A box's watches also count against the limits of the user who started
+	// belljar, and must not use them up (inotify(7)).
 	b.knob("/proc/sys/user/max_inotify_instances", "32", unix.ENOENT)
 	b.knob("/proc/sys/user/max_inotify_watches", strconv.Itoa(p.watches), unix.ENOENT)
 	// Ports below 1024 are the box's own; nobody else can reach them. Kernels
@@ -589,7 +590,8 @@ func readHost() hostFacts {
 		h.watches = max(h.watches, n/2)
 	}
 	for _, name := range masked {
-		// Nobody in a box is root of the host, who alone can open the others.
+		// A file that only its owner can open needs no mask: it belongs to root of
+		// the host, which no process in a box is.
 		if info, err := os.Lstat(name); err == nil && info.Mode()&0o066 != 0 {
 			h.masked[name] = info.IsDir()
 		}

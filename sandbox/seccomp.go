@@ -79,9 +79,9 @@ func filter(opt filterOptions) ([]byte, error) {
 	return assemble(compile(abis[i].audit, calls(abis[i], opt)))
 }
 
-// Where struct seccomp_data has what the filter reads, seccomp(2). The low
-// half of an argument stands first on little-endian machines, as all of abis
-// are.
+// Offsets in struct seccomp_data of the fields that the filter reads
+// (seccomp(2)). All of abis are little-endian, so the low half of an argument
+// comes first.
 const (
 	offNumber = 0
 	offArch   = 4

@@ -17,9 +17,9 @@ import (
 // others (sandbox/linux/services/namespace_sandbox.cc).
 const nestKinds = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// netfilterOptions set up tables of the kernel for who has CAP_NET_ADMIN, and
-// have let attackers through (CVE-2016-4997, CVE-2021-22555). Their number is
-// the same in IPv4 and IPv6 (uapi/linux/netfilter_ipv4/ip_tables.h).
+// netfilterOptions are socket options by which a process with CAP_NET_ADMIN sets
+// up tables of the kernel. They had holes (CVE-2016-4997, CVE-2021-22555). Their
+// numbers are the same in IPv4 and IPv6 (uapi/linux/netfilter_ipv4/ip_tables.h).
 var netfilterOptions = []uint32{
 	64, 65, // IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS
 	96, 97, // ARPT_SO_SET_*
@@ -34,8 +34,8 @@ func nesting() map[string]call {
 		// A renderer ends in the empty directory of a process that is gone. Where
 		// it ends, nothing is open that leads further up.
 		"chroot": {action: actAllow},
-		// Who has CAP_NET_RAW in a network of its own gets no raw socket there
-		// either, and who has CAP_NET_ADMIN cannot set it up.
+		// A process with capabilities in a network namespace of its own gets no
+		// raw socket by CAP_NET_RAW, and cannot use CAP_NET_ADMIN to set it up.
 		"socket": only(inner(sockets())...),
 	}
 	bad := [][]test{{{arg: 1, is: unix.SOL_TCP}, {arg: 2, is: unix.TCP_ULP}}}

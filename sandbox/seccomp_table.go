@@ -17,11 +17,10 @@ type filterOptions struct {
 }
 
 // denied are the calls that Docker's profile allows and a box does not get.
-// What it does get, and why, stands in testdata/seccomp-allowed.txt.
+// testdata/seccomp-allowed.txt lists the calls that it gets, and why.
 //
-// EPERM is for what an untrusted program has no business with. ENOSYS is for
-// what programs ask for first and can do without: it sends them to an older
-// call.
+// EPERM is for calls that an untrusted program does not need. ENOSYS is for calls
+// that programs try first and can do without: they then use an older call.
 var denied = map[string]uint32{
 	// They read or steer other processes, which in a box means its init.
 	"ptrace": actEPERM, "process_vm_readv": actEPERM, "process_vm_writev": actEPERM,
@@ -57,9 +56,9 @@ var denied = map[string]uint32{
 	"memfd_secret":  actENOSYS,
 	"fanotify_mark": actEPERM, // fanotify_init is not allowed either
 
-	// Their arguments stand in memory, where a filter cannot read them, and a
-	// call without that fault does the same: openat, the ioctls of inode
-	// flags. rseq_slice_yield is as new, and answered like a kernel without it.
+	// Their arguments are in memory, where a filter cannot read them. Other calls
+	// do the same without that fault: openat, and the ioctls of inode flags.
+	// rseq_slice_yield is new too; a box gets the answer of a kernel without it.
 	"openat2": actENOSYS, "file_getattr": actENOSYS, "file_setattr": actENOSYS, "rseq_slice_yield": actENOSYS,
 }
 
@@ -284,5 +283,5 @@ func values(arg int, some ...uint32) [][]test {
 	return out
 }
 
-// without is an argument that has none of some bits.
+// without matches an argument in which none of the bits is set.
 func without(arg int, bits uint32) []test { return []test{{arg: arg, mask: bits}} }

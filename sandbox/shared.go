@@ -9,10 +9,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// addShared adds the directories that every box with a workspace sees. They are
-// read-only, and their owner's files are the box's user's, so that it can read
-// what only the owner may; where a file system cannot do that, what all may read
-// must do. A box without a workspace, as that of a browser, is not for an agent.
+// addShared adds the directories that every box with a workspace sees, read-only.
+// Their owner's files appear as the box user's own, so that the box can read
+// files that only the owner may read. If the file system cannot map users, the
+// box reads only what everybody may read. A box without a workspace, for example
+// that of a browser, does not serve an agent and gets none of them.
 func (s *Supervisor) addShared(p *plan, g policies.Grant, uid int) error {
 	if g.Workspace() == policies.AccessNone {
 		return nil

@@ -253,7 +253,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 		if err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid); err != nil {
 			boxinit.CloseAll(p.passed())
 			if errors.Is(err, fs.ErrNotExist) {
-				err = &Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; mend the policy", g.Profile(), m.Source), Err: err}
+				err = &Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
 			}
 			return nil, err
 		}
@@ -420,8 +420,8 @@ func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": boxHome, "USER": boxUser, "LOGNAME": boxUser, "SHELL": shellOf(image),
 		"LANG": "C.UTF-8", "TERM": "dumb", "TMPDIR": "/tmp", "XDG_RUNTIME_DIR": boxRun,
-		// What is refused stays refused, and npm tries again whatever the error
-		// is: after 10 and 60 seconds, unless it is told otherwise.
+		// The door refuses a request again if it is repeated, and npm repeats it
+		// after every error: by default after 10 and 60 seconds.
 		"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "2000",
 	}
 	maps.Copy(env, imageEnv(image))
@@ -454,7 +454,7 @@ func explainStart(err error) error {
 func lacking() error {
 	for _, knob := range []struct {
 		file, bad, mend string
-		root            bool // stands in root's way as well
+		root            bool // it applies to root as well
 	}{
 		{"/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000", true},
 		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1", false},
@@ -462,7 +462,7 @@ func lacking() error {
 		text, err := os.ReadFile(knob.file)
 		if err == nil && strings.TrimSpace(string(text)) == knob.bad && (knob.root || os.Geteuid() != 0) {
 			return &Refusal{Message: fmt.Sprintf(
-				"this host allows no user namespaces (%s is %s), so no command can be isolated and none will run; mend it with: %s",
+				"this host allows no user namespaces (%s is %s), so no command can be isolated and none will run; to fix it, run: %s",
 				knob.file, knob.bad, knob.mend)}
 		}
 	}

@@ -88,9 +88,9 @@ func (s *Supervisor) heldFor(g policies.Grant) Limits {
 	return l
 }
 
-// areasOf is the directory in dir that holds our areas, made if need be, with
-// the name that tells a later supervisor whose it is. Whoever makes it also
-// removes what supervisors that were killed have left.
+// areasOf returns the directory in dir for our areas. Its name tells a later
+// supervisor which supervisor made it. If it does not exist, areasOf makes it
+// and removes the directories of supervisors that were killed.
 func areasOf(dir string) (string, error) {
 	name, err := supervisorName()
 	if err != nil {

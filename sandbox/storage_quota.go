@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Project quotas, as ext4 and xfs have them (quotactl(2), "XFS quota
-// commands": the kernel answers them for ext4 as well). A directory and all
-// that is made below it belong to a project, and the project has limits.
+// Project quotas of ext4 and xfs (quotactl(2), "XFS quota commands", which the
+// kernel answers for ext4 as well). A directory and all that is made below it
+// belong to a project, and the project has limits.
 
 // Project numbers of areas. Administrators count from 1 (projid(5)) and
 // container engines from some thousands.

@@ -58,8 +58,9 @@ type Config struct {
 	// the host's, without its search domains. What it answers is looked at as
 	// the host's answers are: it can open nothing that the policy does not.
 	Resolver egress.Resolver
-	// Egress is told what went, or did not go, through the door of which box.
-	// It is called from many goroutines and must not block; default nobody is.
+	// Egress, if set, is called with the id of a box and each connection or
+	// request that the box's door let through or refused. It is called from many
+	// goroutines and must not block.
 	Egress func(box string, r egress.Record)
 	// Log gets what an operator should know; default none.
 	Log *slog.Logger
@@ -239,7 +240,7 @@ func (s *Supervisor) admit(g policies.Grant) error {
 	for _, r := range g.Require() {
 		if held[r] != Enforced {
 			return &Refusal{Message: fmt.Sprintf(
-				"profile %q requires the %s limit to be enforced, and this host only offers %q; run \"belljar doctor\" for how to mend it",
+				"profile %q requires the %s limit to be enforced, and this host only offers %q; run \"belljar doctor\" for how to fix it",
 				g.Profile(), r, held[r])}
 		}
 	}

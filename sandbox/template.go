@@ -56,9 +56,10 @@ func (p *plan) templated() bool {
 	return len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
 }
 
-// useTemplate gives p its root, if there is one to be had, and finds out
-// whether what the box writes to can be kept: that takes the same of the
-// kernel, which an empty template tells of a root that is not one of many.
+// useTemplate gives p a template as its root, if there is one. It also finds out
+// whether the file systems that the box writes to can be kept, which needs the
+// same features of the kernel. For a root that cannot be shared it makes an empty
+// template just to find that out.
 func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	b := &builder{Script: boxinit.NewScript(0), made: map[string]bool{"/": true}, sealed: true}
 	if p.templated() {

@@ -16,9 +16,9 @@ import (
 // over all cgroups below. No process is ever in it: on v2 it hands controllers
 // to the boxes, and then none may be (cgroups(7), "no internal processes").
 //
-// What is stored in memory counts once, as memory of the total; a box gets it
-// on top of its memory, because what fills its /tmp must not look like memory
-// that ran out.
+// The tenant's total counts files that are stored in memory as memory. The limit
+// of a box has room for them on top of its memory: otherwise a full /tmp would
+// look like a command that ran out of memory.
 type share struct {
 	tenant string
 	name   string // of the directories; never used again, so that a late removal meets no newcomer

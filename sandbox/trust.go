@@ -23,8 +23,8 @@ const (
 	storeFile     = "/etc/belljar/cacerts"       // the door's authority alone, for Java
 )
 
-// bundles are where programs look for authorities: Debian's place and that of
-// Fedora, either of which may be a link.
+// bundles are the files in which programs look for authorities, on Debian and on
+// Fedora. Either may be a link.
 var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
 
 // stores are where Java looks, in the packages of Debian and of Fedora. It
@@ -91,8 +91,8 @@ func javaStore(authority []byte) ([]byte, error) {
 	s = binary.BigEndian.AppendUint64(s, uint64(cert.NotBefore.UnixMilli())) // the same in each life of a box
 	text("X.509")
 	s = append(binary.BigEndian.AppendUint32(s, uint32(len(block.Bytes))), block.Bytes...)
-	// The digest is for who gives the password that is everybody's. It keeps
-	// nothing secret.
+	// The format has a digest with a password. "changeit" is the well-known
+	// default, so the digest protects nothing.
 	sum := sha1.New()
 	for _, c := range []byte("changeit") {
 		sum.Write([]byte{0, c})

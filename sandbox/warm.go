@@ -17,7 +17,7 @@ import (
 // with pipes of its own, and waits for its script: the start of bash is most
 // of the price of a short command. Each serves one command and is then
 // replaced in the background. A script that would see the difference is started
-// the ordinary way, and so is every command if there is no warm shell.
+// the ordinary way, and so is every command if no warm shell is ready.
 type warmShell struct {
 	job     *Job // without a command
 	control pipe // its script is written here
@@ -89,7 +89,7 @@ func (b *Box) warmSoon(j *Job) {
 	}
 }
 
-// warmUp starts a warm shell, if there is none, and does not wait for it.
+// warmUp starts a warm shell unless the box has one. It does not wait for it.
 func (b *Box) warmUp() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -253,9 +253,9 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 	return end, over
 }
 
-// lastWord is the next word of the shell, or 0 if there is none in that time.
-// A shell that was killed must be asked once more before its script is given
-// to another: it may have begun just then.
+// lastWord returns the next word of the shell, or 0 if none comes in that time.
+// After a shell was killed, the caller must call it once more before it gives
+// the script to another shell: the shell may have begun the script just before.
 func (w *warmShell) lastWord(patience time.Duration) byte {
 	var word [1]byte
 	n, err := 0, error(unix.EAGAIN)

@@ -11,13 +11,13 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// watchdogBeat is how often a box's memory is added up where no cgroup holds
-// it.
+// watchdogBeat is the interval at which a box's memory is added up if no cgroup
+// limits it.
 const watchdogBeat = 50 * time.Millisecond
 
-// watchMemory stands in for a memory cgroup: while commands run it adds up the
-// box's resident memory and kills the command that holds most of it. It ends
-// with the box.
+// watchMemory replaces a memory cgroup. While commands run, it adds up the box's
+// resident memory; if that is over the limit, it kills the command with the most.
+// It ends with the box.
 func (b *Box) watchMemory() {
 	tick := time.NewTicker(watchdogBeat)
 	defer tick.Stop()
@@ -31,7 +31,7 @@ func (b *Box) watchMemory() {
 	}
 }
 
-// weigh kills the command that holds most memory, if all together hold too much.
+// weigh kills the command with the most memory if all together use too much.
 func (b *Box) weigh() {
 	b.waking.RLock() // no command runs in a box that is being parked or woken
 	defer b.waking.RUnlock()

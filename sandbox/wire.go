@@ -13,25 +13,26 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// wire is the supervisor's end of the connection to an init. It is a socket of
-// packets, whose borders neither side has to find.
+// wire is the supervisor's end of the connection to an init. It is a socket that
+// keeps the boundaries of messages.
 //
-// Somebody listens all the time. Who waits for one answer may take the turn
-// meanwhile and receive it himself: the thread that the answer wakes goes on
-// with it then, and wakes no other.
+// One goroutine runs listen all the time. A goroutine that waits for one answer
+// may take the turn and receive the answer itself: the thread that the answer
+// wakes then continues with it, and need not wake another thread.
 //
-// One goroutine at a time may listen, and one receive: who has taken the turn, or
-// who is alone before anybody listens. All else is safe for concurrent use.
+// Only one goroutine at a time may call listen. Receive is for the goroutine that
+// has the turn, or for the only one before listen is called. All other methods
+// are safe for concurrent use.
 type wire struct {
-	steady *bell // of who listens
-	direct *bell // of who has taken the turn
+	steady *bell // rings for listen
+	direct *bell // rings for receive
 
-	turn sync.Mutex // to receive, until what was said is dealt with
-	text []byte     // of the last message, for whose turn it is
+	turn sync.Mutex // held to receive a message, until it is dealt with
+	text []byte     // of the last message; guarded by turn
 
 	mu     sync.RWMutex // held for writing to close
 	socket int          // -1 once closed
-	failed error        // why it was closed, if it was for a reason
+	failed error        // why it was closed, or nil
 	sendMu sync.Mutex   // one message at a time
 }
 
@@ -49,8 +50,8 @@ func newWire() (w *wire, theirs *os.File, err error) {
 	return w, os.NewFile(uintptr(fds[1]), "init"), nil
 }
 
-// wireOf is a wire over a socket, which is closed with it, and closed if that
-// fails.
+// wireOf makes a wire over a socket. The wire owns the socket; wireOf closes it
+// on an error.
 func wireOf(socket int) (w *wire, err error) {
 	w = &wire{socket: socket, text: make([]byte, boxinit.MaxReply+1)}
 	if w.steady, err = newBell(socket); err != nil {
@@ -79,7 +80,8 @@ func (w *wire) do(f func(socket int) error) error {
 	}
 }
 
-// send sends one message, with copies of the files, and waits so long for room.
+// send sends one message with copies of the files. It waits at most patience for
+// room in the socket.
 func (w *wire) send(text []byte, files []int, patience time.Duration) error {
 	var rights []byte
 	if len(files) > 0 {
@@ -103,9 +105,9 @@ func (w *wire) send(text []byte, files []int, patience time.Duration) error {
 	})
 }
 
-// receive waits for one message and gives it with the descriptors that came
-// with it, which are the caller's. The text is good until the next one. A
-// message that does not fit is an error.
+// receive waits for one message and returns it with its descriptors, which the
+// caller owns. The text is valid until the next message. A message that is too
+// long is an error.
 func (w *wire) receive() (text []byte, files []int, err error) {
 	waited := w.direct.await(func() bool {
 		text, files, err = w.next()
@@ -117,8 +119,8 @@ func (w *wire) receive() (text []byte, files []int, err error) {
 	return text, files, err
 }
 
-// listen hands one message after the other to hear, until that has an error, or
-// the connection has. While it is somebody else's turn it hears nothing.
+// listen calls hear with each message, until hear or the connection fails. While
+// another goroutine has the turn, listen receives nothing.
 func (w *wire) listen(hear func(text []byte, files []int) error) error {
 	for {
 		var text []byte
@@ -152,17 +154,17 @@ func (w *wire) takeTurn() bool {
 	if !w.turn.TryLock() {
 		return false
 	}
-	_ = w.steady.mute() // of a closed one: what is received next says so
+	_ = w.steady.mute() // it fails only on a closed connection, and then receive fails too
 	return true
 }
 
-// endTurn lets who listens go on.
+// endTurn lets listen continue.
 func (w *wire) endTurn() {
-	w.turn.Unlock() // before it rings, or nobody would come
+	w.turn.Unlock() // before the bell rings, or listen could not take the turn
 	_ = w.steady.set()
 }
 
-// next takes the message that is there; EAGAIN where there is none.
+// next returns the next message, or EAGAIN if none has arrived.
 func (w *wire) next() (text []byte, files []int, err error) {
 	var rights [64]byte
 	n, rightsN, flags := 0, 0, 0
@@ -171,8 +173,8 @@ func (w *wire) next() (text []byte, files []int, err error) {
 		return err
 	}
 	if err = w.do(get); errors.Is(err, unix.ECONNRESET) {
-		// The init ended and left something of ours unread. The kernel tells that
-		// once, before it gives what the init had said.
+		// The init ended without reading a message of ours. The kernel reports that
+		// once, before it delivers what the init had sent.
 		err = w.do(get)
 	}
 	if err != nil {
@@ -186,10 +188,10 @@ func (w *wire) next() (text []byte, files []int, err error) {
 	return w.text[:n], files, err
 }
 
-// expect is until when the next receive waits; zero is for ever.
+// expect sets the deadline of the next receive; the zero time means none.
 func (w *wire) expect(deadline time.Time) error { return w.direct.file.SetReadDeadline(deadline) }
 
-// fail closes the connection for a reason, which who listens is told.
+// fail closes the connection; listen returns the error.
 func (w *wire) fail(err error) {
 	w.mu.Lock()
 	w.failed = cmp.Or(w.failed, err)
@@ -197,17 +199,17 @@ func (w *wire) fail(err error) {
 	_ = w.Close()
 }
 
-// why is the reason that it was closed for, or what was found.
+// why returns the error that the connection was closed with, or else found.
 func (w *wire) why(found error) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return cmp.Or(w.failed, found)
 }
 
-// Close ends the connection, and with it the init. Twice is fine.
+// Close ends the connection, and with it the init. It may be called twice.
 func (w *wire) Close() error {
-	err := errors.Join(w.steady.Close(), w.direct.Close())                            // ends what waits for a message
-	_ = w.do(func(socket int) error { return unix.Shutdown(socket, unix.SHUT_RDWR) }) // and a send
+	err := errors.Join(w.steady.Close(), w.direct.Close())                            // ends listen and receive
+	_ = w.do(func(socket int) error { return unix.Shutdown(socket, unix.SHUT_RDWR) }) // ends send
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.socket >= 0 {
