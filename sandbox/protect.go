@@ -97,20 +97,20 @@ type protector struct {
 	running int
 	watches []*watch   // of the commands that run
 	taken   int        // number of changes that were ever taken back
-	news    []Reverted // the last of it, while commands run
-	failed  int        // looks that failed in a row
+	news    []Reverted // the last of these changes, while commands run
+	failed  int        // number of looks that failed in a row
 	whole   time.Time  // when the next whole look is due; until then looks are short
 	guards  map[string]*guard
 	extra   map[string]string // further paths and their reasons
-	also    map[string]string // those of them that the policy named
+	also    map[string]string // those of extra that the policy names
 	notes   []string
 	seen    []mark          // what the last look looked at; nil where that says nothing
 	plain   map[string]mark // directories of the workspace without a repository
-	homes   []*home         // the directories with one, those known longest first
-	made    map[ident]bool  // those that a command made since
-	vacant  map[string]bool // where a command has removed one that it did not make
+	homes   []*home         // the directories with a repository, those known longest first
+	made    map[ident]bool  // those that a command has made
+	vacant  map[string]bool // paths at which a command removed a repository that it did not make
 	setIDs  []string        // files whose mode gives rights away
-	record  string          // where homes and setIDs are kept for the next server; empty for nowhere
+	record  string          // file that keeps homes and setIDs for the next server; empty for none
 	unsaved bool            // homes or setIDs differ from the record
 	skipped map[string]bool // directories with a repository that are not looked at: a person has more than maxHomes
 	deep    map[string]bool // further ones that the walk has found, and whether a look has judged them since
@@ -128,7 +128,7 @@ type protector struct {
 	seed    maphash.Seed
 }
 
-// guard is one protected path, and what it was when no command ran.
+// guard is one protected path, with its state when no command ran.
 type guard struct {
 	rule
 	held     bool  // pinned in every box, so no box can change it, and only its identity is compared
@@ -427,8 +427,8 @@ func (p *protector) judge(last, short bool) ([]Reverted, error) {
 	return l.told, nil
 }
 
-// adopt takes what is there now as given, unless another server runs a command
-// in the same workspace. p.mu is held, and none runs here.
+// adopt is take, unless another server runs a command in the same workspace. The
+// caller holds p.mu, and no command of this server runs.
 func (p *protector) adopt() error {
 	if !p.alone() || p.unchanged() {
 		return nil

@@ -139,7 +139,7 @@ func (r *configReader) subsection() (string, bool) {
 	}
 }
 
-// setting reads a key, of which c is the first letter, and its value.
+// setting reads a key and its value. c is the first letter of the key.
 func (r *configReader) setting(c byte, s *gitSetting) bool {
 	var key strings.Builder
 	for isLetter(c) || isDigit(c) || c == '-' {
@@ -152,7 +152,7 @@ func (r *configReader) setting(c byte, s *gitSetting) bool {
 	}
 	switch c {
 	case '\n':
-		s.bare = true // which means true
+		s.bare = true // a key without a value means true
 		return true
 	case '=':
 		var ok bool
@@ -162,7 +162,7 @@ func (r *configReader) setting(c byte, s *gitSetting) bool {
 	return false
 }
 
-// value reads what stands behind "=", over as many lines as it has.
+// value reads the value after "=", which may have several lines.
 func (r *configReader) value() (string, bool) {
 	var b strings.Builder
 	quoted, comment := false, false
@@ -339,8 +339,8 @@ func harmless(s *gitSetting, list map[string][]string) bool {
 }
 
 // moduleWorktree reports whether core.worktree of a submodule's git directory
-// leads to a place in the workspace. Anywhere else a checkout would write over
-// what is there.
+// leads to a place in the workspace. Anywhere else a checkout would overwrite
+// files of the host.
 func moduleWorktree(gitDir string, s *gitSetting) bool {
 	return s.name() == "core.worktree" && !path.IsAbs(s.value) && inside(path.Join(gitDir, s.value))
 }

@@ -433,8 +433,8 @@ func (l *look) gitDirs(dir *os.File, at string, linked bool, depth int) {
 	}
 }
 
-// config looks at a git configuration: what it sets may be only what was set
-// before, or harmless.
+// config looks at a git configuration. Each of its settings must be harmless, or
+// must have been there before.
 func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bool) {
 	name := path.Base(at)
 	st, err := statAt(dir, name)
@@ -448,7 +448,7 @@ func (l *look) config(dir *os.File, at string, r rule, good func(*gitSetting) bo
 	}
 	g := l.p.guards[at]
 	if st != nil && !isRegular(st) || !l.adopt && g != nil && g.was != nil {
-		l.seal(dir, at, r) // what is no file is only what it was
+		l.seal(dir, at, r) // only a regular file is read; anything else must stay as it was
 		return
 	}
 	g = l.guard(at, r)

@@ -73,11 +73,11 @@ func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
 	return &st, nil
 }
 
-// trust is what is known of a file system.
+// trust says which properties of a file system can be relied on.
 type trust struct {
-	near  bool // it is this machine's own: who asks it for what is in memory does not wait
+	near  bool // it is local, so reading what is in memory does not block
 	times bool // every change of a directory shows in its time (ctime, which cannot be set: inode(7)), by this machine's clock
-	fine  bool // and does so however soon it follows the last one
+	fine  bool // so does a change that follows another one at once
 	// The first write through a new mapping shows in the time of a file
 	// (page_mkwrite; tmpfs has none).
 	mapped bool
@@ -278,8 +278,8 @@ func mayWrite(dir *os.File, change func() error) error {
 	return change()
 }
 
-// chmod goes by the descriptor's name in /proc: it leads to this very inode,
-// and fchmod refuses the descriptors of O_PATH.
+// chmod uses the descriptor's link in /proc, which leads to exactly this inode:
+// fchmod refuses descriptors opened with O_PATH.
 func chmod(f *os.File, mode uint32) error {
 	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode&0o7777)
 }
@@ -389,19 +389,19 @@ func gone(err error) error {
 	return err
 }
 
-// scratchName is a name that nobody can guess; what has it is renamed or
-// removed before the look ends.
+// scratchName returns a name that nobody can guess. A file with such a name is
+// renamed or removed before the look ends.
 func scratchName() string { return ".belljar-" + rand.Text() }
 
-// entry is something as it was: kept, so that it can be put back. A nil entry
-// is absence.
+// entry is the saved state of a file or directory, to restore it. A nil entry
+// means that the path did not exist.
 type entry struct {
 	mode, uid, gid uint32
 	id             ident
 	link           string
 	text           []byte
 	kids           map[string]*entry
-	bare           bool // kept without what is in it
+	bare           bool // a directory that was saved without its content
 }
 
 // copier takes entries, up to its bounds.

@@ -17,13 +17,13 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// look is one walk over all that is protected: to take back what a command
-// did, or to adopt what is there.
+// look is one pass over all protected paths. It takes back the changes that a
+// command made, or adopts the present state.
 type look struct {
 	p           *protector
 	adopt       bool
 	last        bool      // no command is left that could change anything
-	first, keep bool      // adopting for the first time; what is there may be put back later
+	first, keep bool      // adopting for the first time; the present state may be restored later
 	begun       time.Time // by the clock that the times of files are taken from
 	*budget
 	left      int  // entries that may still be removed
@@ -105,14 +105,16 @@ func (l *look) run() {
 			delete(l.p.guards, name)
 		}
 	}
-	// What was taken back or changed a moment ago is looked at again.
+	// The next look must look again at what this one took back, or what changed
+	// a moment ago.
 	l.p.seen = nil
 	if len(l.told) == 0 && len(l.errs) == 0 && !l.young && !l.short {
 		l.p.seen = l.marks
 	}
 }
 
-// open opens a directory and marks it; nil where there is none to be followed.
+// open opens a directory and marks it. It returns nil if the path is missing, a
+// link or a file.
 func (l *look) open(dir *os.File, at string) *os.File {
 	sub, err := openDir(dir, path.Base(at), unix.O_PATH)
 	switch {
@@ -125,8 +127,8 @@ func (l *look) open(dir *os.File, at string) *os.File {
 	return nil
 }
 
-// enter is open for a directory in which a box may hide something by taking the
-// right to look into it from its owner.
+// enter is open for a directory that a box may have closed to its owner to hide
+// something in it: enter gives the owner the right to read it back.
 func (l *look) enter(dir *os.File, at string) *os.File {
 	sub := l.open(dir, at)
 	if sub == nil || l.adopt {

@@ -28,9 +28,9 @@ func (l *look) seal(dir *os.File, at string, r rule) {
 		l.take(g, dir, at, st)
 	case st == nil && g.was == nil && !g.held:
 	case g.held && st != nil && identOf(st) == g.id:
-		// Pinned; whoever changed what is in it was not in a box.
+		// It is pinned: only a program on the host can have changed its content.
 	case g.held && st == nil:
-		// No box can remove what is pinned: somebody on the host did.
+		// No box can remove a pinned path: a program on the host did.
 		g.held, g.was = false, nil
 	case g.through && (g.was == nil || g.was.mode&unix.S_IFMT != unix.S_IFLNK):
 		g.held = false

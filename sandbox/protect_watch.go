@@ -74,18 +74,17 @@ func (p *pulse) close() {
 	p.beats.Wait()
 }
 
-// ward is a box as the protector of its workspace knows it. Its fields are
-// guarded by the protector's mu.
+// ward is the protector's view of a box. The protector's mu guards its fields.
 type ward struct {
 	running int // commands
 	told    int // protector.taken when a command of the box last ended
 }
 
-// watch is one command as the protector of its workspace knows it.
+// watch is the protector's view of one command.
 type watch struct {
 	p     *protector
 	ward  *ward
-	since int         // protector.taken from which on the command is told what was taken back
+	since int         // protector.taken when the box last got a report; the command gets one of later changes
 	lost  func(error) // ends its box
 }
 
