@@ -34,21 +34,21 @@ const (
 	ownFiles    = 2 // of Cmd.Files
 
 	startDeadline = 10 * time.Second       // for an init to build its box, and for a command to start
-	killDeadline  = 5 * time.Second        // for what was killed to be gone, and told
-	drainDeadline = 250 * time.Millisecond // for what a dead command wrote to be read
+	killDeadline  = 5 * time.Second        // for a killed process to end, and its end to be reported
+	drainDeadline = 250 * time.Millisecond // for reading the rest of a dead command's output
 )
 
 // Box is one isolated place, with the mounts, limits and network of the grant
-// it was opened with. Commands in it run one after the other or at once; they
-// see each other's files and, but for hosts without a writable cgroup v2 tree,
-// processes, and nothing of other boxes. Its
+// that it was opened with. Commands in it may run one after the other or at the
+// same time. They see each other's files, and also each other's processes if the
+// host has a writable cgroup v2 tree. They see nothing of other boxes. All
 // methods are safe for concurrent use.
 type Box struct {
 	sup   *Supervisor
 	id    string
 	name  string // of its cgroups
 	grant policies.Grant
-	open  bool // it is whole; guarded by the supervisor's mu
+	open  bool // it is fully built; guarded by the supervisor's mu
 
 	group     *group
 	process   *os.Process // its init; process and conn are set with waking and mu held
@@ -90,10 +90,10 @@ type Box struct {
 	lastJob   int64              // of background jobs
 	lastLeaf  int                // of leaf cgroups
 	spare     []*leaf            // empty ones
-	oomSeen   int64              // how many kills for memory were accounted for
+	oomSeen   int64              // number of out-of-memory kills already dealt with
 	running   map[uint64]*Job    // by wire id
 	alone     *Job               // has the box for itself, or nil
-	asked     map[*Job]time.Time // when the init was asked to start what it did not yet speak of
+	asked     map[*Job]time.Time // start requests without an answer yet, and when each was sent
 	late      *time.Timer        // looks at asked, while it is armed
 	armed     bool
 	warm      *warmShell           // waits for the next command, or nil
@@ -152,8 +152,8 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 	return nil
 }
 
-// begin starts the init and waits until it has built the box. What it is to
-// build is found out while the kernel makes its namespaces.
+// begin starts the init and waits until it has built the box. It prepares the
+// script while the kernel makes the namespaces.
 func (b *Box) begin(ctx context.Context) error {
 	type start struct {
 		process *os.Process
@@ -190,7 +190,7 @@ func (b *Box) begin(ctx context.Context) error {
 	return err
 }
 
-// design is the script of the box, with the trees that go with it, which the
+// design returns the script of the box and the trees that go with it, which the
 // caller must close.
 func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 	p, err := b.sup.plan(b.grant, b.uid, b.image)
@@ -246,7 +246,7 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 	return p.script(), p.passed(), nil
 }
 
-// ready waits for the init's word that the box is built.
+// ready waits until the init reports that the box is built.
 func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 	deadline := time.Now().Add(b.sup.patience.start)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -303,7 +303,8 @@ func (b *Box) Path() string {
 // Limits says how each limit is held in this box.
 func (b *Box) Limits() Limits { return maps.Clone(b.held) }
 
-// Broken is closed when the box is no more: closed, or its init ended.
+// Broken returns a channel that is closed when the box ends: by Close, or because
+// its init ended.
 func (b *Box) Broken() <-chan struct{} { return b.gone }
 
 // receive waits for one message of the init.
@@ -315,8 +316,8 @@ func (b *Box) receive() (boxinit.Reply, []int, error) {
 	return parseReply(text, files)
 }
 
-// parseReply believes the form of a message only. Files come with an OpSocket,
-// OpListener or OpKept only, and are the caller's.
+// parseReply checks only the form of a message. Files may come only with OpSocket,
+// OpListener or OpKept, and the caller owns them.
 func parseReply(text []byte, files []int) (r boxinit.Reply, _ []int, err error) {
 	if err = io.EOF; len(text) > 0 {
 		r, err = boxinit.ParseReply(text)
@@ -388,12 +389,12 @@ func (b *Box) attend(j *Job) {
 	}
 }
 
-// listen hears the init until it is gone, then ends the jobs, unless the box was
-// parked: then it had none.
+// listen receives the init's messages until the init ends. Then it ends the jobs,
+// unless the box was parked: a parked box has none.
 func (b *Box) listen() {
 	err := b.conn.listen(b.hear)
-	// From here on the box is gone. The process dies by the end of the
-	// connection as well; the kill is for an init that hangs.
+	// From here on the box has ended. An init ends by itself when the connection
+	// ends; the kill is for one that hangs.
 	b.conn.Close()
 	_ = b.process.Kill()
 	state, _ := b.process.Wait()
@@ -410,16 +411,16 @@ func (b *Box) listen() {
 	b.end()
 }
 
-// Close kills everything in the box, waits until it is gone and removes what
-// the host holds for it. Commands that run give a Result with status Killed.
-// Twice is fine, concurrent is fine.
+// Close kills all processes in the box, waits until they have ended, and removes
+// what the host keeps for the box. Commands that run get a Result with status
+// Killed. Close may be called twice and concurrently.
 func (b *Box) Close() error {
 	b.shut()
 	b.sup.forget(b.id)
 	return nil
 }
 
-// shut is Close of a box that may not be whole.
+// shut is Close for a box that may not be fully built.
 func (b *Box) shut() {
 	b.mu.Lock()
 	b.closed = true
@@ -461,7 +462,7 @@ func (b *Box) shut() {
 	b.mu.Unlock()
 }
 
-// release frees what the host holds for a box whose init is gone.
+// release frees what the host keeps for a box whose init has ended.
 func (b *Box) release() {
 	if b.deaf != nil {
 		b.deaf()
@@ -492,7 +493,8 @@ func (b *Box) release() {
 	}
 }
 
-// goneErr is why the box is gone, for callers of its methods. b.mu is held.
+// goneErr returns the reason why the box has ended, for callers of its methods.
+// The caller holds b.mu.
 func (b *Box) goneErr() error {
 	if b.cause == nil || errors.Is(b.cause, ErrClosed) {
 		return fmt.Errorf("box %s: %w", b.id, ErrClosed)
@@ -500,8 +502,8 @@ func (b *Box) goneErr() error {
 	return fmt.Errorf("box %s: %w: %w", b.id, ErrClosed, b.cause)
 }
 
-// send writes one request to the init. An init that does not read is given
-// until the deadline.
+// send sends one request to the init. It waits until the deadline for an init
+// that does not read.
 func (b *Box) send(r *boxinit.Request, files ...int) error {
 	text, err := r.Encode()
 	if errors.Is(err, unix.EMSGSIZE) {
@@ -535,35 +537,35 @@ type Cmd struct {
 	Dir string
 	// Env is added to the environment that the box builds.
 	Env map[string]string
-	// Environ, where it is not nil, is the whole environment, NAME=value: neither
-	// the box's own nor Env counts. Only a program with Argv can have one.
+	// Environ, if not nil, is the whole environment, NAME=value: the box's own and
+	// Env are then ignored. It is allowed only with Argv.
 	Environ []string
 	// Stdin is what the command reads; empty is /dev/null. At most 1 MiB.
 	Stdin []byte
-	// Timeout is the longest the command may run; it must be above zero and
-	// within the grant's Wall, or Background for a background job.
+	// Timeout is the longest time that the command may run. It must be above zero,
+	// and at most the grant's Wall, or its Background for a background job.
 	Timeout time.Duration
 	// Background makes it a job that is listed and counted.
 	Background bool
 
-	// In, Out and Err, where set, are copied from and to while the command
-	// runs, and nothing is kept of what goes to Out and Err.
+	// In, Out and Err, if set, are the command's streams while it runs. What goes
+	// to Out and Err is not kept in the Result.
 	In       io.Reader
 	Out, Err io.Writer
-	// Record, where set, is written what is kept of the command's output, from
-	// several goroutines, as it comes. It is closed when that is complete, before
-	// the job is done; a command that does not start leaves it open.
+	// Record, if set, gets a copy of the kept output as it arrives, from several
+	// goroutines. It is closed when the output is complete, before the job is
+	// done. If the command does not start, it stays open.
 	Record io.WriteCloser
 	// Files, if set, are two files that the command gets as descriptors 3 and 4.
 	// The command gets copies: the caller closes its own after the start. The
 	// files must lead only to the caller, because a box has no other file of
 	// the host.
 	Files []*os.File
-	// Terminal, where set, gives the command a terminal of that size, between
-	// In and Out; Err is not used then.
+	// Terminal, if set, gives the command a terminal of that size, between In and
+	// Out. Err is then not used.
 	Terminal *Size
-	// Alone says that no other command runs in the box meanwhile: one that would is
-	// refused. Its terminal then has a name, in the box's own /dev/pts.
+	// Alone makes the box refuse other commands while this one runs. The terminal
+	// of this command then has a name, in the box's own /dev/pts.
 	Alone bool
 }
 
@@ -614,13 +616,13 @@ func (c *Cmd) validate(b *Box) error {
 	return nil
 }
 
-// streams reports whether what the command reads and writes goes elsewhere
-// while it runs.
+// streams reports whether the command's input or output is passed on while it
+// runs.
 func (c *Cmd) streams() bool {
 	return c.In != nil || c.Out != nil || c.Err != nil || c.Terminal != nil
 }
 
-// request is the command as the init takes it.
+// request returns the command in the form that the init takes.
 func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	r := &boxinit.Request{Op: boxinit.OpStart, ID: id, Argv: c.Argv, Dir: c.dir(b)}
 	extra := c.Env
@@ -662,11 +664,11 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 	return r
 }
 
-// Environ is what the box's commands find in their environment: what belljar, the
-// image and the profile say.
+// Environ returns the environment of the box's commands, which belljar, the image
+// and the profile set.
 func (b *Box) Environ() []string { return slices.Clone(b.env) }
 
-// dir is where the command starts.
+// dir returns the directory in which the command starts.
 func (c *Cmd) dir(b *Box) string {
 	switch {
 	case c.Dir != "":
@@ -679,7 +681,7 @@ func (c *Cmd) dir(b *Box) string {
 	return "/tmp"
 }
 
-// merge is base with extra variables added, or in place of those of the same
+// merge returns base with the extra variables. They replace those of the same
 // name.
 func merge(base []string, extra map[string]string) []string {
 	if len(extra) == 0 {
@@ -739,9 +741,9 @@ func mayMove(script string) bool {
 	})
 }
 
-// Run starts a command and waits for its end. If ctx ends first the command
-// is killed, with all it started, and the Result says Killed. A failing
-// program is a Result; an error means that it did not run.
+// Run starts a command and waits for its end. If ctx ends first, the command and
+// all processes that it started are killed, and the Result says Killed. A program
+// that fails is a Result; an error means that the command did not run.
 func (b *Box) Run(ctx context.Context, c Cmd) (Result, error) {
 	j, err := b.Start(ctx, c)
 	if err != nil {
@@ -754,9 +756,9 @@ func (b *Box) Run(ctx context.Context, c Cmd) (Result, error) {
 	return j.Kill(0), nil
 }
 
-// Start starts a command and returns once it runs. ctx bounds the start only.
-// The error is a *Refusal where the sandbox will not or cannot run it, and
-// wraps ErrTooMany and ErrClosed.
+// Start starts a command and returns once it runs. ctx bounds only the start. The
+// error is a *Refusal if the sandbox will not or cannot run the command; it may
+// wrap ErrTooMany or ErrClosed.
 func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err := c.validate(b); err != nil {
 		return nil, err
@@ -891,9 +893,9 @@ func (b *Box) leave(j *Job, ran bool) {
 	}
 }
 
-// shrinkOutputs keeps what finished commands hold of the spool within maxKept:
-// the oldest lose their files first, but never the one that just ended. b.mu is
-// held.
+// shrinkOutputs limits the spool files of finished commands to maxKept. It removes
+// the files of the oldest outputs first, but never that of the command that just
+// ended. The caller holds b.mu.
 func (b *Box) shrinkOutputs() {
 	var kept int64
 	for _, o := range b.outputs {
@@ -907,8 +909,8 @@ func (b *Box) shrinkOutputs() {
 	}
 }
 
-// ranOut reports whether the kernel killed for memory in this box since it was
-// last asked.
+// ranOut reports whether there was an out-of-memory kill in this box since the
+// last call.
 func (b *Box) ranOut() bool {
 	n := b.group.oomKills()
 	b.mu.Lock()
@@ -918,11 +920,10 @@ func (b *Box) ranOut() bool {
 	return more
 }
 
-// outOfMemory ends the command that ran out of memory, when the kernel has
-// killed one process of it: what is left of it would go on without that
-// process. Which command it was the kernel does not say. It is the only one;
-// or the one whose main process was killed, which its end tells; or the
-// largest.
+// outOfMemory ends the command that ran out of memory. The kernel has killed one
+// of its processes, and the others would continue without it. The kernel does not
+// say which command that was. It is the only one; or the one whose main process
+// was killed, which its end shows; or else the one with the most memory.
 func (b *Box) outOfMemory() {
 	if b.grant.OfBrowser() {
 		return // which lost one page, and knows it
@@ -943,7 +944,7 @@ func (b *Box) outOfMemory() {
 	}
 }
 
-// largest is the job that has most in memory; nil of none.
+// largest returns the job with the most memory, or nil if there are no jobs.
 func largest(jobs []*Job) (worst *Job) {
 	if len(jobs) == 1 {
 		return jobs[0]
@@ -957,7 +958,7 @@ func largest(jobs []*Job) (worst *Job) {
 	return worst
 }
 
-// oomPause is long enough for the end of a killed process to be told.
+// oomPause is long enough for the init to report the end of a killed process.
 const oomPause = 20 * time.Millisecond
 
 // alive are the commands that run.
@@ -967,15 +968,15 @@ func (b *Box) alive() []*Job {
 	return slices.Collect(maps.Values(b.running))
 }
 
-// Jobs are the background jobs that are remembered, oldest first: all that
-// run, and up to 64 in all.
+// Jobs returns the background jobs that the box remembers, oldest first: all
+// running ones, and finished ones up to 64 in total.
 func (b *Box) Jobs() []*Job {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.jobs)
 }
 
-// Job is the background job with that id, if it is remembered.
+// Job returns the background job with that id, if the box remembers it.
 func (b *Box) Job(id int64) (*Job, bool) {
 	for _, j := range b.Jobs() {
 		if j.ID() == id {
@@ -985,9 +986,9 @@ func (b *Box) Job(id int64) (*Job, bool) {
 	return nil, false
 }
 
-// Output is the output with that id: of a background job, or of one of the
-// last 64 foreground commands. Beyond 256 MiB on disk the oldest of these keep
-// their first 64 KiB only.
+// Output returns the output with that id, of a background job or of one of the
+// last 64 foreground commands. If these use more than 256 MiB on disk, the oldest
+// keep only their first 64 KiB.
 func (b *Box) Output(id string) (*Output, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -1012,8 +1013,8 @@ func (b *Box) Output(id string) (*Output, bool) {
 // maxSpare bounds the empty leaves that a box keeps.
 const maxSpare = 8
 
-// takeLeaf is the cgroup that the next command is born in, or nil where this
-// host has none.
+// takeLeaf returns the cgroup for the next command, or nil if this host has no
+// usable cgroups.
 func (b *Box) takeLeaf() (*leaf, error) {
 	if b.group.v2 == "" {
 		return nil, nil //nolint:nilnil // documented: no leaf is not an error

@@ -21,40 +21,40 @@ import (
 
 // How a box gets out, in order:
 //
-//  1. its init makes sockets before anything else and sends them here; a
-//     socket stays in the network namespace it was made in;
-//  2. with two of them, for netlink, the supervisor makes every address the
-//     box's own and sends every TCP connection to the door;
-//  3. the others it binds and listens on, and accepts here: what the door
-//     dials, it dials from the host's network.
+//  1. the init makes sockets before anything else and sends them to the
+//     supervisor; a socket stays in the network namespace it was made in;
+//  2. with two of them, for netlink, the supervisor makes every address local to
+//     the box and redirects every TCP connection to the door;
+//  3. on the others the supervisor listens and accepts connections; the door
+//     dials from the host's network.
 //
 // Nothing else leads out: the namespace has a loopback interface only. While
 // the door is not open, connections are refused.
 
-// doorAddr is the door, as a box sees it. The network is the one of RFC 2544,
-// as are the addresses that stand for names; nobody routes it. On an address of
-// its own the door takes no port that a server of an agent would want.
+// doorAddr is the address of the door in a box. Its network is that of RFC 2544,
+// like the addresses that stand for names; nobody routes it. Because the door has
+// an address of its own, it takes no port that a server of an agent may want.
 var doorAddr = netip.AddrFrom4([4]byte{198, 19, 255, 254})
 
 // Ports of doorAddr.
 const (
-	portTransparent = 1 // where every connection ends
-	portProxy       = 2 // for clients that are to ask a proxy
+	portTransparent = 1 // to which every connection is redirected
+	portProxy       = 2 // for clients that use a proxy
 	portDNS         = 53
 	backlog         = 4096 // the kernel's bound, net.core.somaxconn
 )
 
-// Proxy is the address, in every box with a network, of a proxy for clients
-// that ask one (RFC 9110, 7.6.1 and 9.3.6). None has to.
+// Proxy is the address, in every box with a network, of a proxy for clients that
+// use one (RFC 9110, 7.6.1 and 9.3.6). No client has to.
 var Proxy = netip.AddrPortFrom(doorAddr, portProxy).String()
 
-// resolvConf says where names are asked for (resolv.conf(5)). A name is either
-// known at once or never.
+// resolvConf names the door as the resolver (resolv.conf(5)). One attempt is
+// enough: the door answers at once.
 var resolvConf = "nameserver " + doorAddr.String() + "\noptions timeout:2 attempts:1\n"
 
-// What an init makes for its network, in order. A box without one gets the
-// first only: there it hears which names a program asks for, so that the agent
-// can be told why it gets no answer.
+// The sockets that an init makes for its network, in order. A box without a
+// network gets only the first: by it the supervisor learns which names a program
+// looks up, and can tell the agent why no answer comes.
 const (
 	socketNames = iota
 	socketNamesStream
@@ -82,7 +82,7 @@ func socketCount(n policies.Network) int {
 	return len(doorSockets)
 }
 
-// sockets makes them and sends them to the supervisor.
+// sockets adds the calls that make them and send them to the supervisor.
 func (p *plan) sockets(b *builder) {
 	n := socketCount(p.network)
 	b.Step("make sockets")
@@ -91,8 +91,8 @@ func (p *plan) sockets(b *builder) {
 	for i, s := range doorSockets[:n] {
 		var slot boxinit.Slot
 		if i == socketFilter {
-			// A kernel without netfilter has no such socket. Then another one
-			// is sent in its place, and does not work (see door.open).
+			// A kernel without netfilter has no such socket. The init then sends
+			// another one in its place, which does not work (see door.open).
 			slot = b.Call(unix.SYS_DUP, names).Save()
 			filter := b.Call(unix.SYS_SOCKET, s.family, s.kind|unix.SOCK_CLOEXEC, s.protocol).Ignore(unix.EPROTONOSUPPORT, 1).Save()
 			b.Call(unix.SYS_DUP3, filter, slot, unix.O_CLOEXEC)
@@ -130,22 +130,22 @@ func (b *builder) handOver(text []byte, files ...boxinit.Slot) {
 // initConn is the descriptor of an init's connection.
 const initConn = 3
 
-// door is a box's way out, from the host's side.
+// door is the host's side of a box's way out.
 type door struct {
 	*egress.Door
 	box    *Box
-	wg     sync.WaitGroup // of what serves
-	files  []*entrance    // where connections are redirected to, or of each port
-	serves []io.Closer    // what else is listened on
-	ports  []uint16       // where connections cannot be redirected
-	again  []uint16       // ports for when the box wakes
+	wg     sync.WaitGroup // of the goroutines that serve
+	files  []*entrance    // the listener for redirected connections, or one for each port
+	serves []io.Closer    // the other sockets that are served
+	ports  []uint16       // listened on, if connections cannot be redirected
+	again  []uint16       // ports to listen on when the box wakes
 	mu     sync.Mutex     // guards files, serves, ports and again
-	how    string         // "redirect", "ports" or "" where nothing leaves; of the last init
-	opened bool           // its box has handed over its sockets
+	how    string         // of the last init: "redirect", "ports", or "" if nothing leaves
+	opened bool           // the supervisor has the sockets of the box
 }
 
-// openDoor opens the way out of a box whose init sent these sockets, which it
-// takes over.
+// openDoor opens the way out of a box whose init sent these sockets. It takes
+// them over.
 func (b *Box) openDoor(files []int) (err error) {
 	defer func() {
 		boxinit.CloseAll(files)
@@ -169,7 +169,7 @@ func (b *Box) openDoor(files []int) (err error) {
 	return d.open(files)
 }
 
-// newDoor is the door of a box, not open yet.
+// newDoor makes the door of a box, which is not open yet.
 func (s *Supervisor) newDoor(b *Box) (*door, error) {
 	c := egress.Config{
 		Egress: b.grant.Egress(), Profile: b.grant.Profile(), Resolver: s.cfg.Resolver, Roots: s.roots, Secret: s.cfg.Secret, Log: s.cfg.Log,
@@ -225,7 +225,7 @@ func (d *door) open(files []int) error {
 	return nil
 }
 
-// serve runs f until the door is closed, or the file that it listens on.
+// serve runs f, which ends when the door or its file is closed.
 func (d *door) serve(file io.Closer, f func() error) {
 	d.mu.Lock()
 	d.serves = append(d.serves, file)
@@ -240,9 +240,9 @@ func (d *door) served(err error) {
 	}
 }
 
-// listenOnPorts takes, where connections cannot be redirected, those to the
-// ports that the policy names: a listener on a port gets them for every
-// address. They are ports that no server in the box can have then.
+// listenOnPorts is for kernels that cannot redirect connections. It listens on
+// the ports that the policy names, and so gets the connections to these ports of
+// every address. A server in the box cannot use these ports.
 func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 	if d.box.parked { // regrant and live see to it that it stays so
 		d.mu.Lock()
@@ -277,8 +277,8 @@ func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 }
 
 // regrant gives the box the egress and the published ports of the policy that
-// Regrant was last called with, if it was. Of calls at once each waits for the
-// others, and the last one finds the newest policy.
+// Regrant was last called with, if it was called. Concurrent calls wait for each
+// other, so the last one uses the newest policy.
 func (b *Box) regrant(ctx context.Context) {
 	b.regranting.Lock()
 	defer b.regranting.Unlock()
@@ -295,10 +295,10 @@ func (b *Box) regrant(ctx context.Context) {
 			e = g.Egress()
 		}
 	}
-	b.waking.RLock() // of a parked box the door is set, and opened when it wakes
+	b.waking.RLock() // the door of a parked box is set now, and opened when the box wakes
 	if err := b.door.set(ctx, e); err != nil {
 		b.sup.cfg.Log.Error("change the egress of a box; it is closed", "box", b.id, "err", err)
-		_ = b.door.set(ctx, &policies.Egress{}) // of nothing, which has no fault
+		_ = b.door.set(ctx, &policies.Egress{}) // an empty policy is always valid
 	}
 	b.waking.RUnlock()
 	b.mu.Lock()
@@ -322,8 +322,8 @@ func (d *door) set(ctx context.Context, e *policies.Egress) error {
 	return d.listenOnPorts(ctx, e.Ports())
 }
 
-// listenAgain is listenOnPorts for those that a box had before it was parked,
-// or is to have from the start.
+// listenAgain is listenOnPorts for the ports that a box had before it was parked,
+// or has from the start.
 func (d *door) listenAgain(ctx context.Context) error {
 	d.mu.Lock()
 	ports := d.again
@@ -331,11 +331,11 @@ func (d *door) listenAgain(ctx context.Context) error {
 	return d.listenOnPorts(ctx, ports)
 }
 
-// leave lets go of what is in the network of an init that is gone. What has
-// come through goes on to its end.
+// leave closes the listeners in the network of an init that has ended. Accepted
+// connections continue to their end.
 func (d *door) leave() {
 	if d == nil {
-		return // the box was not even planned
+		return // the box ended before newDoor
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -349,14 +349,14 @@ func (d *door) leave() {
 	d.files, d.serves, d.ports, d.opened = nil, nil, nil, false
 }
 
-// union are the ports of both lists, each once.
+// union returns the ports of both lists, each once.
 func union(a, b []uint16) []uint16 {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// close closes the door and waits for all that goes through it.
+// close closes the door and waits for all its connections to end.
 func (d *door) close() {
 	_ = d.Close()
 	d.mu.Lock()
@@ -367,8 +367,8 @@ func (d *door) close() {
 	d.wg.Wait()
 }
 
-// enter serves connections that a program believes to make to someone else, on
-// a socket of the box that the caller still closes.
+// enter serves, on a socket of the box, connections that a program makes to any
+// address. The caller still closes the socket.
 func (d *door) enter(fd int, at netip.AddrPort, original func(net.Conn) (netip.AddrPort, error)) error {
 	l, err := listener(fd, at)
 	if err != nil {
@@ -386,7 +386,7 @@ func (d *door) enter(fd int, at netip.AddrPort, original func(net.Conn) (netip.A
 	return nil
 }
 
-// original is where a redirected connection was for.
+// original returns the address to which a redirected connection was made.
 func original(c net.Conn) (to netip.AddrPort, err error) {
 	conn, ok := c.(*net.TCPConn)
 	if !ok {
@@ -402,7 +402,8 @@ func original(c net.Conn) (to netip.AddrPort, err error) {
 	return to, err
 }
 
-// local is where a connection was for that was not redirected.
+// local returns the address to which a connection was made that was not
+// redirected.
 func local(c net.Conn) (netip.AddrPort, error) {
 	addr, ok := c.LocalAddr().(*net.TCPAddr)
 	if !ok {
@@ -440,7 +441,7 @@ func packetConn(fd int, at netip.AddrPort) (net.PacketConn, error) {
 	return net.FilePacketConn(f)
 }
 
-// bind names a socket of a box, whose network may still be coming up.
+// bind binds a socket of a box. The network of the box may still be coming up.
 func bind(fd int, at netip.AddrPort) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1); err != nil {
 		return fmt.Errorf("take over a socket of the box: %w", err)
@@ -451,7 +452,7 @@ func bind(fd int, at netip.AddrPort) error {
 	return nil
 }
 
-// duplicate is a file of its own for a descriptor that somebody else closes.
+// duplicate returns a copy of a descriptor that somebody else closes.
 func duplicate(fd int) (*os.File, error) {
 	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

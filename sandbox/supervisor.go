@@ -37,8 +37,8 @@ type Config struct {
 	// Shared are directories that every box with a workspace sees read-only,
 	// whatever its profile mounts. One that is gone when a box opens is left out.
 	Shared []policies.Mount
-	// Checkpoints lets Box.Checkpoint work, which costs each box with an overlay
-	// workspace a look at all that was changed in it before.
+	// Checkpoints enables Box.Checkpoint. Each box with an overlay workspace then
+	// looks at all earlier changes in it when it opens.
 	Checkpoints bool
 	// Boxes is the most boxes open at once; default 64.
 	Boxes int
@@ -48,29 +48,29 @@ type Config struct {
 	// SpoolSize bounds the bytes of all those files; default 4 GiB. An output
 	// that finds no room keeps its first 64 KiB and counts the rest.
 	SpoolSize int64
-	// Cold starts every command in a new process, also where a shell that was
-	// started before could take it.
+	// Cold starts every command in a new process, even if a warm shell could run
+	// it.
 	Cold bool
-	// Secret is the value of a secret that a profile's egress names; default
-	// none has one. It is called from many goroutines.
+	// Secret returns the value of a secret that a profile's egress names; by
+	// default no secret has a value. It is called from many goroutines.
 	Secret func(ctx context.Context, name string) (string, error)
 	// Resolver finds the addresses of the names that boxes connect to; default
-	// the host's, without its search domains. What it answers is looked at as
-	// the host's answers are: it can open nothing that the policy does not.
+	// the host's, without its search domains. Its answers are checked like those
+	// of the host, so it cannot allow what the policy does not.
 	Resolver egress.Resolver
 	// Egress, if set, is called with the id of a box and each connection or
 	// request that the box's door let through or refused. It is called from many
 	// goroutines and must not block.
 	Egress func(box string, r egress.Record)
-	// Log gets what an operator should know; default none.
+	// Log gets messages for the operator; default none.
 	Log *slog.Logger
 }
 
-// Init becomes one of a supervisor's helpers if this program was started as
-// one, or the process that tries for Examine what a box needs. Importing the
-// package did the first already, before other packages initialised; the call
-// makes it visible in main and TestMain, and keeps the import. (The init of a
-// box does not come this way: see package boxinit.)
+// Init runs a helper of a supervisor, or the process in which Examine tries what
+// a box needs, if this program was started as one. Importing the package already
+// runs the helpers, before other packages initialise; the call makes that visible
+// in main and TestMain, and keeps the import. (The init of a box starts in
+// another way: see package boxinit.)
 func Init() { tryFirst() }
 
 // Supervisor owns the boxes of a program. Its methods are safe for concurrent
@@ -82,19 +82,19 @@ type Supervisor struct {
 	nesting []byte // the filter of boxes that nest namespaces
 	image   *image
 	null    *os.File // os.DevNull, for inits and commands
-	place   *os.File // the same, but while an init starts its connection; the spawner's
+	place   *os.File // os.DevNull, except while an init starts: then its connection; for the spawner only
 	spawner *spawner
 	spool   *spool
 	glance  *glance   // at warm shells' commands
-	buffers sync.Pool // of *[pipeBuffer]byte: two a command would keep the collector busy
-	root    bool      // boxes run as users of a private range, not as ourselves
+	buffers sync.Pool // of *[pipeBuffer]byte: new ones for each command would keep the collector busy
+	root    bool      // boxes run as users of a private range, not as our own user
 
 	disk Enforcement // of storage on disk
 	host hostFacts
 
 	patience  patience       // with inits
-	restAfter time.Duration  // a constant but for tests
-	roots     *x509.CertPool // that doors verify servers with; nil for the host's
+	restAfter time.Duration  // constant, except in tests
+	roots     *x509.CertPool // authorities by which doors verify servers; nil for the host's
 	redirect  func(netfilter int, to netip.AddrPort) error
 
 	opening sync.WaitGroup // calls of Open under way; added to under mu
@@ -116,7 +116,7 @@ type Supervisor struct {
 	store   *workspace.Store // of overlay workspaces, nil until one is needed
 }
 
-// New prepares to run boxes, or says what the host lacks. The caller must
+// New prepares to run boxes. Its error says what the host lacks. The caller must
 // Close the Supervisor.
 func New(cfg Config) (*Supervisor, error) {
 	if cfg.Boxes == 0 {
@@ -190,18 +190,18 @@ func New(cfg Config) (*Supervisor, error) {
 	}, nil
 }
 
-// patience is how long an init is waited for.
+// patience is how long the supervisor waits for an init.
 type patience struct {
-	start time.Duration // until it has done what it was asked for
-	kill  time.Duration // until it has told the end of what was killed
+	start time.Duration // to do what it was asked for
+	kill  time.Duration // to report the end of a killed command
 }
 
 // Limits says how each limit is held in the boxes of this host.
 func (s *Supervisor) Limits() Limits { return s.held() }
 
-// Open makes a box for what g grants. The id is the caller's name for it and
-// must not be in use. It fails where the host cannot enforce what the grant
-// requires, and with ErrTooMany where Config.Boxes are open. The caller must
+// Open makes a box with what g grants. The id is the caller's name for it and
+// must not be in use. Open fails if the host cannot enforce what the grant
+// requires, and with ErrTooMany if Config.Boxes boxes are open. The caller must
 // Close the Box.
 func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
 	if err := s.admit(g); err != nil {
@@ -219,11 +219,11 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 	s.mu.Lock()
 	b.open = true // from here on Regrant finds it
 	s.mu.Unlock()
-	b.regrant(ctx) // of a policy that may have come after the call was decided
+	b.regrant(ctx) // Regrant may have been called after the grant was decided
 	return b, nil
 }
 
-// admit refuses grants that no box of this host can honour.
+// admit refuses grants that this host cannot honour.
 func (s *Supervisor) admit(g policies.Grant) error {
 	if g.IsZero() {
 		return &Refusal{Message: "the call has no grant; ask the operator for a policy that allows it"}
@@ -250,8 +250,8 @@ func (s *Supervisor) admit(g policies.Grant) error {
 	return nil
 }
 
-// reserve enters a box into the table, so that its bound and its name hold
-// while it is being made.
+// reserve enters a box into the table, so that it counts and has its name while
+// it is being made.
 func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,18 +287,18 @@ func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
 }
 
 const (
-	// firstUID begins the range that boxes of a root supervisor run in. It is
-	// far above what accounts, containers (subuid ranges start at 100000) and
-	// systemd's dynamic and container ranges use (uid ranges up to 0x6fffffff,
+	// firstUID begins the range of users as which boxes of a root supervisor run.
+	// It is far above those of accounts, of containers (subuid ranges start at
+	// 100000) and of systemd's dynamic and container ranges (up to 0x6fffffff,
 	// systemd UIDS-GIDS.md).
 	firstUID   = 0x70000000
 	maxTenants = 1 << 16
 )
 
-// uid is whom a tenant's boxes are on the host: no account, no other tenant of
-// this supervisor, and never 0. Another supervisor counts from the same number;
-// what keeps its boxes apart is their namespaces. An ordinary user can only be
-// itself. s.mu is held.
+// uid returns the user as which a tenant's boxes run on the host. It belongs to no
+// account and to no other tenant of this supervisor, and is never 0. Another
+// supervisor uses the same numbers; namespaces separate its boxes from ours. If
+// an ordinary user runs the supervisor, it is that user. The caller holds s.mu.
 func (s *Supervisor) uid(tenant string) (int, error) {
 	if !s.root {
 		return os.Geteuid(), nil
@@ -314,9 +314,10 @@ func (s *Supervisor) uid(tenant string) (int, error) {
 	return firstUID + index, nil
 }
 
-// protector guards the workspace for boxes of a grant; nil where nothing of it
-// is to be guarded. All profiles share one, which protects what any of them
-// names: two would each take for a person's what a command of the other made.
+// protector returns the protector of the workspace for boxes of a grant, or nil if
+// nothing must be protected. All profiles share one, which protects the paths of
+// all of them: with two, each would take for a person's work what a command in a
+// box of the other made.
 func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
 	if g.Workspace() != policies.AccessWrite || g.Protect().Off {
 		return nil, nil //nolint:nilnil // documented
@@ -346,7 +347,7 @@ func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
 	return p, nil
 }
 
-// Boxes are the boxes that are open, by id in order.
+// Boxes returns the open boxes, sorted by id.
 func (s *Supervisor) Boxes() []*Box {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,10 +362,10 @@ func (s *Supervisor) Boxes() []*Box {
 }
 
 // Regrant gives all boxes, and those that are opened later, the egress and the
-// published ports that their tenants and profiles have under another policy,
-// without a new box. Connections that are open go on as they were allowed. A
-// box whose profile has gone, or got what a box cannot be given later, lets
-// nothing out any more.
+// published ports that their tenants and profiles have under another policy.
+// Open connections continue as they were allowed. A box lets nothing out any more
+// if its profile was removed, or changed in a way that a running box cannot take
+// over.
 func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) {
 	s.mu.Lock()
 	s.policy = p
@@ -381,7 +382,7 @@ func (s *Supervisor) forget(id string) {
 }
 
 // Close closes all boxes, waits until nothing of them is left, and makes Open
-// fail. Twice is fine; concurrent is fine, and every caller waits.
+// fail. It may be called twice and concurrently; every caller waits.
 func (s *Supervisor) Close() error {
 	s.shut.Do(func() { s.shutErr = s.close() })
 	return s.shutErr
@@ -425,10 +426,10 @@ func (s *Supervisor) close() error {
 	return s.groups.close()
 }
 
-// spawner starts boxes from one thread that lives as long as the supervisor:
-// the signal that a box's init gets at our death is tied to the thread that
-// made it (PR_SET_PDEATHSIG(2const), "parent thread"), and the cgroups it is
-// born in are that thread's.
+// spawner starts boxes from one thread that lives as long as the supervisor. The
+// signal that an init gets at our death is sent when the thread that made it ends
+// (PR_SET_PDEATHSIG(2const), "parent thread"), and an init starts in the cgroups
+// of that thread.
 type spawner struct {
 	work chan func()
 	done chan struct{}
