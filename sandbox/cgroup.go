@@ -20,19 +20,19 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// cgroups is what this host lets us do with control groups, found by trying:
-// the mode of the hierarchy says little (a hybrid host has a v2 tree without
-// controllers). Each hierarchy gets one directory per supervisor, below the
-// cgroup that belljar itself runs in.
+// cgroups describes what this host lets us do with control groups. It is found by
+// trying, because the mode of the hierarchy says little (a hybrid host has a v2
+// tree without controllers). Each hierarchy gets one directory per supervisor,
+// below the cgroup that belljar itself runs in.
 //
-// Written by hand and not on containerd/cgroups: docs/decisions has the reason.
+// It does not use containerd/cgroups: docs/decisions has the reason.
 type cgroups struct {
 	v1     map[string]string // controller -> our directory in its v1 hierarchy
 	own    map[string]string // controller -> the directory we came from
 	v2     string            // our directory in the v2 tree; "" where it is not writable
 	v2ctl  map[string]bool   // controllers that can be used below v2
 	disk   disk              // of the workspace
-	watch  bool              // the watchdog can tell what a box runs
+	watch  bool              // the watchdog can find the processes of a box
 	ooms   oomWatch
 	keeper *keeper
 
@@ -125,8 +125,8 @@ func placeIn(root, point, path string) string {
 // supervisors counts those of this program.
 var supervisors atomic.Int64
 
-// supervisorName is the name of our directories, but for a number: it tells a
-// later supervisor whether the program that made them is still alive.
+// supervisorName returns the name of our directories, without a number. By the
+// name a later supervisor finds out whether the program that made them still runs.
 func supervisorName() (string, error) {
 	start, err := startTime("self")
 	if err != nil {
@@ -135,8 +135,8 @@ func supervisorName() (string, error) {
 	return fmt.Sprintf("belljar.%d.%s", os.Getpid(), start), nil
 }
 
-// startTime is field 22 of /proc/pid/stat: with the pid it names a process
-// for ever, since pids are used again.
+// startTime returns field 22 of /proc/pid/stat. Pids are reused, but a pid and a
+// start time together identify one process.
 func startTime(pid string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {
@@ -150,8 +150,8 @@ func startTime(pid string) (string, error) {
 	return fields[19], nil
 }
 
-// newCgroups makes our directory in every hierarchy that allows it. Boxes will
-// be bounded on the disk that the workspace is on; it may be "".
+// newCgroups makes our directory in every hierarchy that allows it. The limits on
+// disk traffic are for the disk of the workspace, which may be "".
 func newCgroups(workspace string) (*cgroups, error) {
 	c := &cgroups{
 		v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{},
@@ -191,10 +191,10 @@ func newCgroups(workspace string) (*cgroups, error) {
 	return c, nil
 }
 
-// openV2 makes our directory in the v2 tree and asks for the controllers. It
-// goes below the cgroup that belljar runs in, which a service manager may have
-// delegated to us. Where that cannot hand out controllers and we are root, it
-// goes to the top of the tree, which can.
+// openV2 makes our directory in the v2 tree and enables the controllers. The
+// directory is below the cgroup that belljar runs in, which a service manager may
+// have delegated to us. If that cgroup cannot enable controllers and we are root,
+// the directory is at the top of the tree instead.
 func (c *cgroups) openV2(h hierarchy, name string) {
 	own := h.dir
 	if filepath.Base(own) == selfLeaf {
@@ -237,7 +237,7 @@ func (c *cgroups) openV2(h hierarchy, name string) {
 	}
 }
 
-// available are those of our controllers that the v2 cgroup dir has.
+// available returns those of our controllers that the v2 cgroup dir has.
 func available(dir string) []string {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -247,18 +247,18 @@ func available(dir string) []string {
 	return slices.DeleteFunc(slices.Clone(controllers), func(ctl string) bool { return !slices.Contains(have, ctl) })
 }
 
-// selfLeaf is the cgroup that a supervisor moves to if it is in the way. It is
-// beside the directories of supervisors, which are killed as a whole, and goes
-// with the cgroup that was delegated.
+// selfLeaf is the cgroup that a supervisor moves itself to if it is in the way
+// (see handOut). It is beside the directories of supervisors, which are killed as
+// a whole. It is removed with the delegated cgroup.
 const selfLeaf = "supervisor"
 
-// handOut gives controllers to the cgroups below dir: all or none, because pids
-// and cpu alone would be taken by a cgroup that holds processes, and make it a
-// "threaded" one, in which no box can run.
+// handOut enables controllers for the cgroups below dir: all or none. A cgroup with
+// processes accepts pids and cpu alone, but then becomes "threaded", and no box
+// can run in it.
 //
-// A cgroup that holds processes cannot hand out memory (cgroups(7), "no
-// internal processes"). Where we are the only one, as in a service of our own
-// or in a container, we move out of the way.
+// A cgroup with processes cannot enable memory for those below (cgroups(7), "no
+// internal processes"). If we are the only process in it, for example in a service
+// of our own or in a container, we move to another cgroup.
 func handOut(dir string, ctls []string) error {
 	if len(ctls) == 0 {
 		return nil
@@ -286,7 +286,7 @@ func handOut(dir string, ctls []string) error {
 // procsFile lists the processes of a cgroup; writing moves one in.
 const procsFile = "cgroup.procs"
 
-// mountPoint is the top of the cgroup tree that dir is in.
+// mountPoint returns the top of the cgroup tree that dir is in.
 func mountPoint(dir string) string {
 	var st, up unix.Stat_t
 	for dir != "/" {
@@ -298,8 +298,8 @@ func mountPoint(dir string) string {
 	return dir
 }
 
-// sweep removes what supervisors that are dead left in dir: their keeper did
-// it already, unless it was killed with them.
+// sweep removes the directories of dead supervisors in dir. Usually a supervisor's
+// keeper has removed them, unless it was killed too.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -317,7 +317,7 @@ func sweep(dir string) {
 	}
 }
 
-// dirs are all our directories.
+// dirs returns all our directories.
 func (c *cgroups) dirs() []string {
 	var dirs []string
 	for _, dir := range c.v1 {
@@ -330,8 +330,8 @@ func (c *cgroups) dirs() []string {
 }
 
 // Cgroup returns the cgroup v2 directory in which a caller may make cgroups for
-// programs that run outside of boxes; "" without cgroup v2. Processes in them are
-// killed when the Supervisor ends, also when it is killed.
+// programs that run outside of boxes, or "" without cgroup v2. Processes in these
+// cgroups are killed when the Supervisor ends, even if it is killed.
 func (s *Supervisor) Cgroup() string { return s.groups.v2 }
 
 // close removes our directories. All boxes must be closed.
@@ -343,7 +343,7 @@ func (c *cgroups) close() error {
 	return c.keeper.close()
 }
 
-// held says how each limit is held in a box.
+// held reports how each limit is enforced in a box.
 func (c *cgroups) held() Limits {
 	l := Limits{policies.LimitMemory: NotHeld, policies.LimitPids: Enforced, policies.LimitCPU: NotHeld}
 	if c.watch {
@@ -360,17 +360,17 @@ func (c *cgroups) held() Limits {
 
 func (c *cgroups) has(ctl string) bool { return c.v1[ctl] != "" || c.v2ctl[ctl] }
 
-// group is what one box has of the cgroups.
+// group is the cgroups of one box.
 type group struct {
 	c     *cgroups
-	share *share            // whose directories the box's are in
+	share *share            // of the tenant; the box's directories are in its directories
 	v1    map[string]string // controller -> directory
 	v2    string
-	init  *leaf // v2 itself, in which the init is born
+	init  *leaf // the cgroup v2 itself, in which the init starts
 }
 
-// open makes the cgroups of a box with the limits of its grant, in those of
-// its tenant; uid is whom the box's processes are on the host.
+// open makes the cgroups of a box with the limits of its grant, below those of its
+// tenant. uid is the user of the box's processes on the host.
 func (c *cgroups) open(name string, grant policies.Grant, uid int) (_ *group, err error) {
 	g := &group{c: c, v1: map[string]string{}}
 	defer func() {
@@ -386,8 +386,8 @@ func (c *cgroups) open(name string, grant policies.Grant, uid int) (_ *group, er
 	}
 	l := bounds{Limits: grant.Limits(), ram: grant.Limits().Memory, disk: c.disk}
 	if grant.Storage() == policies.StorageMemory {
-		// What is written to the box's tmpfs counts as its memory, so that a
-		// full /tmp must not look like memory that ran out.
+		// Files in the box's tmpfs count as its memory. Without room for them a
+		// full /tmp would look like a command that ran out of memory.
 		l.ram += l.Tmp
 	}
 	for ctl, top := range c.v1 {
@@ -412,26 +412,26 @@ func (c *cgroups) open(name string, grant policies.Grant, uid int) (_ *group, er
 			return nil, err
 		}
 	}
-	// The init is born in the box's own cgroup and makes that the root of its
-	// cgroup namespace: a process cannot leave the root of its namespace, nor
-	// put a child anywhere else (cgroups(7), nsdelegate, ENOENT). It puts its
-	// children into leaves below, which takes write access to the cgroup.procs
-	// of both. The box's cgroup hands out no controllers, so it may hold a
-	// process.
+	// The init starts in the box's own cgroup and makes it the root of its cgroup
+	// namespace. A process cannot leave that root, nor put a child anywhere outside
+	// of it (cgroups(7), nsdelegate, ENOENT). The init puts its children into leaves
+	// below, which needs write access to cgroup.procs of both. The box's cgroup
+	// enables no controllers for those below, so it may have a process.
 	g.init, err = openLeaf(g.v2, uid)
 	return g, err
 }
 
-// setting is one file of a cgroup; optional ones belong to kernel options.
+// setting is one file of a cgroup. Optional ones exist only with some kernel
+// options.
 type setting struct {
 	file, value string
 	optional    bool
 }
 
-// bounds are what the cgroups of one box hold.
+// bounds are the limits of one box's cgroups.
 type bounds struct {
 	policies.Limits
-	ram  int64 // bytes of memory with what is stored in it
+	ram  int64 // bytes of memory, with the files that are stored in memory
 	disk disk
 }
 
@@ -475,7 +475,7 @@ func v2Limits(ctl string, l bounds) []setting {
 
 const (
 	cpuPeriod    = 100_000 // microseconds, the kernel's default
-	ownProcesses = 16      // on top of the box's processes: the init, and where there are no leaves the first process of each command
+	ownProcesses = 16      // on top of the box's limit: the init and, without leaves, the first process of each command
 )
 
 // limit writes the settings of one cgroup.
@@ -488,11 +488,10 @@ func limit(dir string, settings []setting) error {
 	return nil
 }
 
-// join runs start on a thread that is in the box's v1 cgroups, so that a
-// process made by it is born there. Moving a thread by its own "tasks" file
-// costs microseconds; moving a process by "cgroup.procs" takes a lock that
-// waits for all CPUs, 7 milliseconds as a rule. The caller must be on a
-// locked thread.
+// join runs start on a thread that is in the box's v1 cgroups, so that a process
+// made by start begins there. Moving a thread by its own "tasks" file costs
+// microseconds. Moving a process by "cgroup.procs" takes a lock that waits for all
+// CPUs, usually 7 milliseconds. The caller must be on a locked thread.
 func (g *group) join(start func() error) (err error) {
 	for ctl, dir := range g.v1 {
 		if err = writeFile(filepath.Join(dir, "tasks"), "0"); err != nil {
@@ -511,12 +510,11 @@ func (g *group) join(start func() error) (err error) {
 	return err
 }
 
-// leaf is a cgroup below a box's, for one command at a time. It is used again
-// if the command left nothing in it: making and removing one costs more than
-// looking. One that had to be killed is not used again: a kernel was seen
-// (6.18) to kill at birth whatever CLONE_INTO_CGROUP puts into a cgroup that
-// once got a cgroup.kill, because it compares the count of kills with that of
-// the parent's cgroup.
+// leaf is a cgroup below that of a box, for one command at a time. It is reused if
+// the command left nothing in it, because looking costs less than making a new
+// one. A leaf that was killed is not reused: Linux 6.18 kills at once any process
+// that CLONE_INTO_CGROUP puts into a cgroup that ever got a cgroup.kill, because
+// it compares the number of kills with that of the parent's cgroup.
 type leaf struct {
 	path   string
 	killed bool
@@ -559,8 +557,8 @@ func (l *leaf) empty() bool {
 	return err == nil && strings.Contains(string(text[:n]), "populated 0")
 }
 
-// kill kills all that is in the leaf and waits until it is empty. It reports
-// whether that worked before the deadline.
+// kill kills all processes in the leaf and waits until it is empty. It reports
+// whether the leaf is empty before the deadline.
 func (l *leaf) kill(deadline time.Time) bool {
 	for wait := 50 * time.Microsecond; !l.empty(); wait = min(2*wait, 10*time.Millisecond) {
 		// Again in each round: a process that was being moved in can miss one.
@@ -574,7 +572,7 @@ func (l *leaf) kill(deadline time.Time) bool {
 	return true
 }
 
-// close lets go of the leaf; the group removes its directory.
+// close closes the leaf's files; the group removes its directory.
 func (l *leaf) close() {
 	if l == nil {
 		return
@@ -587,8 +585,8 @@ func (l *leaf) close() {
 	}
 }
 
-// resident is the memory of all processes in the leaf, in bytes: where several
-// commands run and the box's memory ran out, the largest has to go.
+// resident returns the memory of all processes in the leaf, in bytes. If the box's
+// memory ran out while several commands ran, the largest is ended.
 func (l *leaf) resident() (held int64) {
 	if l == nil {
 		return 0
@@ -616,7 +614,7 @@ func chownProcs(dir string, uid int) error {
 	return nil
 }
 
-// oomKills counts how often the kernel killed for memory in the box.
+// oomKills returns the number of out-of-memory kills in the box.
 func (g *group) oomKills() int64 {
 	switch {
 	case g.v1[ctlMemory] != "":
@@ -643,8 +641,8 @@ func counter(file, name string) int64 {
 	return 0
 }
 
-// close removes the box's cgroups, and its tenant's with the last box of it;
-// its processes must have been killed.
+// close removes the box's cgroups, and with the tenant's last box those of the
+// tenant. The box's processes must have been killed.
 func (g *group) close() {
 	g.init.close()
 	for _, dir := range g.v1 {
@@ -658,8 +656,8 @@ func (g *group) close() {
 	}
 }
 
-// writeFile writes to a file of the kernel's. Package os would have the runtime
-// wait for such files, since they can be polled.
+// writeFile writes to a file of the kernel. It does not use package os, which
+// would add the file to the runtime's poller.
 func writeFile(path, text string) error {
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -670,7 +668,7 @@ func writeFile(path, text string) error {
 	return err
 }
 
-// openFile opens one for reading; see writeFile.
+// openFile opens a file of the kernel for reading; see writeFile.
 func openFile(path string) (*os.File, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

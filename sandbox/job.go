@@ -20,9 +20,9 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// Job is a command that was started. It ends when its main process ends,
-// whatever holds its output open; then everything it left behind is killed.
-// Its methods are safe for concurrent use.
+// Job is a command that was started. It ends when its main process ends, even if
+// another process keeps its output open. Then all processes that it left are
+// killed. Its methods are safe for concurrent use.
 type Job struct {
 	box     *Box
 	wire    uint64 // number on the wire to the init
@@ -30,22 +30,22 @@ type Job struct {
 	grant   policies.Grant
 	started time.Time
 	output  *Output
-	record  io.WriteCloser // of what it shows; nil for none
+	record  io.WriteCloser // gets a copy of the output; nil for none
 	leaf    *leaf          // its cgroup, or nil
 
-	replies  chan boxinit.Reply // from Box.listen; room for both of a job
-	stop     chan stopRequest   // how it is to be ended; one is enough
+	replies  chan boxinit.Reply // from Box.hear; room for both replies of a job
+	stop     chan stopRequest   // how to end it; room for one
 	extend   chan time.Duration
 	readers  sync.WaitGroup
-	pipes    []*pipe                    // what it writes to
+	pipes    []*pipe                    // our ends of its output
 	input    *os.File                   // write end of a streamed stdin
 	terminal *os.File                   // our end of its terminal; also in pipes
 	watched  atomic.Pointer[watch]      // by the workspace's protector, or nil
-	refused  uint64                     // how much the egress door had refused before
-	warming  atomic.Pointer[time.Timer] // starts the next warm shell, should this run on
+	refused  uint64                     // position in the door's refusals when the job began
+	warming  atomic.Pointer[time.Timer] // starts the next warm shell if the job runs for a while
 	done     chan struct{}
 	oom      atomic.Bool  // the watchdog killed it
-	pid      atomic.Int64 // in the box, as the init tells; 0 until it runs
+	pid      atomic.Int64 // in the box, as the init reports; 0 until it runs
 
 	execLog execLog // guarded by box.execs.mu
 
@@ -60,7 +60,7 @@ type pipe struct {
 	file *os.File // the same, made when the runtime must wait for it: most commands end before
 }
 
-// wait has the runtime wait for the pipe.
+// wait returns the pipe as a file for which the runtime waits.
 func (p *pipe) wait() *os.File {
 	if p.file == nil {
 		p.file = os.NewFile(uintptr(p.fd), "pipe")
@@ -71,7 +71,7 @@ func (p *pipe) wait() *os.File {
 // noPipe stands for a stream without a pipe.
 var noPipe = pipe{fd: -1}
 
-// close closes it; twice is fine.
+// close closes the pipe. It may be called twice.
 func (p *pipe) close() {
 	switch {
 	case p.file != nil:
@@ -85,7 +85,7 @@ func (p *pipe) close() {
 // stopRequest asks for the end of a job.
 type stopRequest struct {
 	status Status
-	grace  time.Duration // SIGTERM first, this long
+	grace  time.Duration // time between SIGTERM and SIGKILL; 0 for SIGKILL at once
 }
 
 func newJob(b *Box, wire uint64) *Job {
@@ -107,27 +107,28 @@ func (j *Job) assign(c *Cmd) {
 	_, j.refused = j.box.door.Blocked(math.MaxUint64)
 }
 
-// ID is the number of a background job in its box, from 1; 0 for a foreground
-// command.
+// ID returns the number of a background job in its box, from 1, or 0 for a
+// foreground command.
 func (j *Job) ID() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.id
 }
 
-// Command is the text or the arguments that it was started with.
+// Command returns the script or the arguments that the job was started with.
 func (j *Job) Command() string { return j.command }
 
-// Started is when it was started.
+// Started returns the time at which the job was started.
 func (j *Job) Started() time.Time { return j.started }
 
-// Output is what it has written so far.
+// Output returns what the job has written so far.
 func (j *Job) Output() *Output { return j.output }
 
-// Done is closed when it has ended and its output is complete.
+// Done returns a channel that is closed when the job has ended and its output is
+// complete.
 func (j *Job) Done() <-chan struct{} { return j.done }
 
-// Status is how it stands.
+// Status returns whether the job runs, or how it ended.
 func (j *Job) Status() Status {
 	select {
 	case <-j.done:
@@ -137,8 +138,8 @@ func (j *Job) Status() Status {
 	}
 }
 
-// Wait waits for the end and returns the Result, or the context's cause if
-// that ends first; the job goes on then.
+// Wait waits for the end of the job and returns the Result. If ctx ends first, it
+// returns the cause of that, and the job continues.
 func (j *Job) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-j.done:
@@ -148,12 +149,12 @@ func (j *Job) Wait(ctx context.Context) (Result, error) {
 	}
 }
 
-// Kill ends the job and waits until nothing of it is left. With a grace its
-// process group gets SIGTERM first. The Result of a job that had ended before
-// is what it was.
+// Kill ends the job and waits until all its processes have ended. With a grace
+// period its process group gets SIGTERM first. Kill does not change the Result of
+// a job that has ended.
 func (j *Job) Kill(grace time.Duration) Result { return j.end(Killed, grace) }
 
-// TimeOut ends the job at once as one whose time is up.
+// TimeOut ends the job at once, with the status TimedOut.
 func (j *Job) TimeOut() Result { return j.end(TimedOut, 0) }
 
 func (j *Job) end(status Status, grace time.Duration) Result {
@@ -165,7 +166,7 @@ func (j *Job) end(status Status, grace time.Duration) Result {
 func (j *Job) stopWith(r stopRequest) {
 	select {
 	case j.stop <- r:
-	default: // somebody else asked already
+	default: // another call has asked already
 	}
 }
 
@@ -178,7 +179,7 @@ func (j *Job) Signal(sig syscall.Signal) error {
 }
 
 // Promote turns a foreground command into a background job, which may run for
-// timeout from its start. The error wraps ErrTooMany where there is no room.
+// timeout from its start. The error wraps ErrTooMany if the box has too many jobs.
 func (j *Job) Promote(timeout time.Duration) error {
 	if most := j.grant.Limits().Background; timeout <= 0 || timeout > most {
 		return &Refusal{Message: fmt.Sprintf("a background task may run for up to %s in profile %q, not %s", most, j.grant.Profile(), timeout), Ran: true}
@@ -212,8 +213,8 @@ func (j *Job) hear(r boxinit.Reply) bool {
 	}
 }
 
-// launch makes the pipes and the leaf, has the init start the command and
-// waits until it runs. From then on watch owns the job, unless it is over.
+// launch makes the pipes and the leaf, asks the init to start the command, and
+// waits until it runs. Then watch owns the job, unless it has already ended.
 func (j *Job) launch(c *Cmd) error {
 	if err := j.guard(); err != nil {
 		j.abandon()
@@ -233,7 +234,7 @@ func (j *Job) launch(c *Cmd) error {
 	if r.Op == boxinit.OpRan {
 		r.Op = boxinit.OpEnded
 		if c.streams() {
-			j.replies <- r // for watch; there is room, since this was the first
+			j.replies <- r // for watch; there is room, because no reply came before
 		} else {
 			j.conclude(Exited, r, true)
 			j.box.wg.Done() // Box.enter added it
@@ -244,9 +245,9 @@ func (j *Job) launch(c *Cmd) error {
 	return nil
 }
 
-// request has the init start a process with the given descriptors, which it
-// closes, in a leaf of its own, and waits for the word that it runs, or has
-// run.
+// request asks the init to start a process with the given descriptors in a leaf of
+// its own, and waits until the init reports that the process runs, or has run. It
+// closes the descriptors.
 func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Reply, err error) {
 	if err := j.tell(c, req, files); err != nil {
 		return r, err
@@ -254,8 +255,8 @@ func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Repl
 	return j.begun(c, req)
 }
 
-// tell sends the request. What it hands over it closes before the answer is
-// there, while the command starts.
+// tell sends the request. It closes the descriptors before the answer arrives,
+// while the command starts.
 func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
 	defer closeNow(files...)
 	if j.leaf, err = j.box.takeLeaf(); err != nil {
@@ -277,7 +278,8 @@ func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
 	return nil
 }
 
-// guard makes the workspace's protector look out, before the command runs.
+// guard makes the workspace's protector watch the command. It is called before the
+// command runs.
 func (j *Job) guard() error {
 	if j.box.guard == nil {
 		return nil
@@ -291,8 +293,8 @@ func (j *Job) guard() error {
 	return nil
 }
 
-// unguard takes back what the command changed and may not. Where that fails
-// the box is of no use any more: its next command would find its way.
+// unguard takes back the command's changes of protected paths. If that fails it
+// ends the box, because the workspace is not protected any more.
 func (j *Job) unguard() []Reverted {
 	w := j.watched.Load()
 	if w == nil {
@@ -305,7 +307,7 @@ func (j *Job) unguard() []Reverted {
 	return told
 }
 
-// follow sees a command that runs through to its end.
+// follow starts the goroutines that serve a running command until its end.
 func (j *Job) follow(c *Cmd) {
 	if !c.streams() {
 		// Read stdout before stderr: a glance ends at the first byte on stderr,
@@ -321,10 +323,9 @@ func (j *Job) follow(c *Cmd) {
 	}()
 }
 
-// begun waits for the init's word that the command runs. No caller's context
-// cuts it short: a command that was asked for and not waited for would run
-// with nobody to see it through. An init that is silent for too long is killed
-// (see Box.silence).
+// begun waits until the init reports that the command runs. A caller's context does
+// not end this wait: the command might then start with nobody to watch it. An init
+// that is silent for too long is killed (see Box.silence).
 func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 	j.box.attend(j)
 	select {
@@ -338,7 +339,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 			return r, j.box.explainFailure(r, c, req)
 		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpListener, boxinit.OpKept, boxinit.OpIdle, boxinit.OpReady, boxinit.OpEnded:
 		}
-		_ = j.box.process.Kill() // an init that does not keep to the order is not ours any more
+		_ = j.box.process.Kill() // an init that breaks the protocol may be under a command's control
 		return r, errors.New("start command: the init spoke out of order")
 	case <-j.box.gone:
 		if j.box.answered(j) {
@@ -350,8 +351,7 @@ func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
 	}
 }
 
-// abandon frees what was made for a command, or a warm shell, that does not
-// run.
+// abandon frees what was made for a command or a warm shell that does not run.
 func (j *Job) abandon() {
 	for _, p := range j.pipes {
 		p.close()
@@ -368,7 +368,7 @@ func (j *Job) abandon() {
 	}
 	j.unguard()
 	j.output.end()
-	// Somebody who found it in the list of jobs may wait for it.
+	// A caller that found the job in the list may wait for it.
 	j.result = Result{Status: Killed, Output: j.output}
 	close(j.done)
 }
@@ -395,8 +395,8 @@ func (j *Job) connect(c *Cmd) ([]int, error) {
 			return files, fmt.Errorf("make pipe: %w", err)
 		}
 		files = append(files, p[1])
-		// A program may open its own output again by name, /dev/stdout, and
-		// then the owner counts.
+		// A program may open its own output again by its name, /dev/stdout. Then
+		// the owner of the pipe counts.
 		if err := chownNow(p[1], j.box.uid); err != nil {
 			unix.Close(p[0])
 			return files, fmt.Errorf("hand out pipe: %w", err)
@@ -419,7 +419,7 @@ func (j *Job) connect(c *Cmd) ([]int, error) {
 	return files, nil
 }
 
-// stdin is what the command will read from.
+// stdin returns the file that the command reads from.
 func (j *Job) stdin(c *Cmd) (int, error) {
 	switch {
 	case c.In != nil:
@@ -434,7 +434,7 @@ func (j *Job) stdin(c *Cmd) (int, error) {
 		j.input = os.NewFile(uintptr(p[1]), "pipe")
 		return p[0], nil
 	case len(c.Stdin) > 0:
-		return sealed("stdin", c.Stdin) // nobody has to stand by and feed a pipe
+		return sealed("stdin", c.Stdin) // a pipe would need a goroutine that writes to it
 	}
 	fd, err := copyNow(int(j.box.null.Fd()))
 	if err != nil {
@@ -443,7 +443,7 @@ func (j *Job) stdin(c *Cmd) (int, error) {
 	return fd, nil
 }
 
-// relay starts to read what the command writes and to feed what it reads.
+// relay starts to read the command's output and to write its input.
 func (j *Job) relay(c *Cmd) {
 	to := []io.Writer{c.Out, c.Err}
 	for i, p := range j.pipes {
@@ -455,13 +455,13 @@ func (j *Job) relay(c *Cmd) {
 		j.readers.Go(func() { j.box.sup.drain(f, w) })
 	}
 	if j.terminal != nil {
-		// Not waited for, as below. Our own copy of the descriptor is not
-		// needed: finish closes the file, and the next write fails.
+		// Nobody waits for this goroutine, as below. It needs no copy of the
+		// descriptor: finish closes the file, and the next write fails.
 		go func() { _, _ = io.Copy(j.terminal, c.In) }()
 	}
 	if j.input != nil {
-		// Not waited for: a read from a terminal cannot be interrupted. The
-		// copy ends with the next byte, or with the program.
+		// Nobody waits for this goroutine: a read from a terminal cannot be
+		// interrupted. The copy ends with the next byte, or with the program.
 		go func() {
 			_, _ = io.Copy(j.input, c.In)
 			j.input.Close()
@@ -469,12 +469,12 @@ func (j *Job) relay(c *Cmd) {
 	}
 }
 
-// keep is the output as the writer of the i-th pipe.
+// keep returns a writer that adds the bytes of the i-th pipe to the output.
 func (j *Job) keep(i int) io.Writer {
 	return writerFunc(func(b []byte) {
 		j.output.add(Stdout+Stream(i), b)
 		if j.record != nil {
-			_, _ = j.record.Write(b) // whose failure is not the command's
+			_, _ = j.record.Write(b) // its failure must not fail the command
 		}
 	})
 }
@@ -486,11 +486,11 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pipeBuffer is half of what a pipe holds (pipe(7)).
+// pipeBuffer is half of the capacity of a pipe (pipe(7)).
 const pipeBuffer = 32 << 10
 
-// drain copies until the end of a pipe or its deadline. A writer that fails
-// is forgotten, so that the command does not hang on a full pipe.
+// drain copies a pipe until its end or its deadline. If the writer fails, drain
+// continues to read without it, so that the command does not hang on a full pipe.
 func (s *Supervisor) drain(p *os.File, w io.Writer) {
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
@@ -507,12 +507,12 @@ func (s *Supervisor) drain(p *os.File, w io.Writer) {
 	}
 }
 
-// drainNow copies what is in a pipe, and reports whether that is all that ever
-// will be.
+// drainNow copies the bytes that are in a pipe, and reports whether it has reached
+// the end of the pipe.
 func (s *Supervisor) drainNow(fd int, w io.Writer) bool {
 	buf := s.buffer()
 	defer s.buffers.Put(buf)
-	const most = 64 // times: a pipe holds up to 1 MiB, and somebody may go on writing
+	const most = 64 // reads: a pipe holds up to 1 MiB, and a process may keep writing
 	for range most {
 		n, err := readNow(fd, buf[:])
 		if n <= 0 {
@@ -530,16 +530,17 @@ func (s *Supervisor) buffer() *[pipeBuffer]byte {
 	return new([pipeBuffer]byte)
 }
 
-// watch sees a job through: its time, its end, the kill of what it left, and
-// the rest of its output. It is the only one who decides the Status.
+// watch serves a job to its end: it enforces the time limit, kills the processes
+// that the job left, and reads the rest of the output. Only watch decides the
+// Status.
 func (j *Job) watch(timeout time.Duration) {
 	timer := time.NewTimer(time.Until(j.started.Add(timeout)))
 	defer timer.Stop()
 	status := Exited
 	var end boxinit.Reply
 	ended := false
-	var stopping <-chan time.Time // the end of a grace that was begun
-	var asked Status              // what the one who began it asked for
+	var stopping <-chan time.Time // the end of a grace period
+	var asked Status              // the status after that grace period
 	for waiting := true; waiting; {
 		select {
 		case r := <-j.replies:
@@ -571,15 +572,15 @@ func (j *Job) watch(timeout time.Duration) {
 	j.conclude(status, end, ended)
 }
 
-// conclude sees to the end of a job that is over, or must be.
+// conclude finishes a job that has ended or must end.
 func (j *Job) conclude(status Status, end boxinit.Reply, ended bool) {
 	j.killAll(&end, &ended)
 	wall := time.Since(j.started)
 	j.finish(status, end, ended, wall)
 }
 
-// killAll kills what is left of the job and, if the main process was still
-// alive, waits for the init's account of it.
+// killAll kills what is left of the job. If the main process was still alive, it
+// waits for the init's report of its end.
 func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 	deadline := time.Now().Add(j.box.sup.patience.kill)
 	if j.leaf != nil {
@@ -611,17 +612,18 @@ func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 	}
 }
 
-// breakBox ends a box that no longer does what it must.
+// breakBox ends a box that no longer works as it must.
 func (j *Job) breakBox(why string) {
 	j.box.sup.cfg.Log.Error("box is killed", "box", j.box.id, "reason", why)
 	_ = j.box.process.Kill()
 	<-j.box.gone
 }
 
-// finish reads the rest of the output, makes the Result and lets go.
+// finish reads the rest of the output, makes the Result and frees the job's
+// resources.
 func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Duration) {
-	// The writers are dead, so there is at most a pipe's worth to read; the
-	// deadline is for a descriptor that was handed to another command.
+	// The writers are dead, so at most one pipe's content is left to read. The
+	// deadline is for a descriptor that was passed to another command.
 	for i, p := range j.pipes {
 		if p.file == nil && !j.box.sup.drainNow(p.fd, j.keep(i)) {
 			f := p.wait()
@@ -656,8 +658,8 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	} else {
 		r.Code, r.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
 	}
-	// The kernel's count is the box's; a command that was not killed itself
-	// did not run out of memory.
+	// The kernel counts out-of-memory kills for the whole box. A command that was
+	// not killed itself did not run out of memory.
 	killed := r.Signal == syscall.SIGKILL || r.Code == 128+int(syscall.SIGKILL)
 	if status == Exited && (j.oom.Load() || killed && j.box.ranOut()) {
 		r.Status = OOM
@@ -673,7 +675,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	}
 }
 
-// Reverted is what was taken back so far of the workspace's protected paths
+// Reverted returns the changes of protected paths that were taken back so far
 // while the job ran: see Result.Reverted.
 func (j *Job) Reverted() []Reverted {
 	if j.Status() != Running {
@@ -685,7 +687,7 @@ func (j *Job) Reverted() []Reverted {
 	return nil
 }
 
-// Usage is what the job used; it is zero until the job has ended.
+// Usage returns what the job used; it is zero until the job has ended.
 func (j *Job) Usage() Usage {
 	if j.Status() != Running {
 		return j.result.Usage

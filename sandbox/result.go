@@ -10,8 +10,8 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Status says how a command stands or how it ended. It is taken from what the
-// supervisor did and what the kernel counted, never guessed from a signal.
+// Status says whether a command runs, or how it ended. It follows from what the
+// supervisor did and what the kernel counted, and is never guessed from a signal.
 type Status int
 
 // The statuses. Every value but Running is final.
@@ -43,45 +43,47 @@ func (s Status) String() string {
 // Result is how a command ended. A failing program is a Result, not an error.
 type Result struct {
 	Status Status
-	Code   int            // exit code; 128+Signal where a signal ended it, as in a shell
+	Code   int            // exit code; 128+Signal if a signal ended it, like in a shell
 	Signal syscall.Signal // zero unless a signal ended the main process
 	Wall   time.Duration
 	Usage  Usage
-	Dir    string // working directory at the end; empty where it is not known
+	Dir    string // working directory at the end; empty if it is not known
 	Output *Output
-	// Reverted is what the command, or one that ran beside it, changed of the
-	// workspace's protected paths, and what was done about it. A command that ran
-	// beside others of its box tells what its box was not told before.
+	// Reverted lists the changes of the workspace's protected paths that this
+	// command, or one that ran at the same time, made, and what was done about
+	// them. If other commands of the box were running when this one began, the
+	// list starts with earlier changes that no result of the box has reported.
 	Reverted []Reverted
-	// Blocked is what the egress door refused while the command ran, to it or
-	// to one that ran beside it: the newest, if it was much (egress.Door.Blocked).
+	// Blocked lists what the egress door refused while the command ran, to it or
+	// to one that ran at the same time. It keeps the newest refusals
+	// (egress.Door.Blocked).
 	Blocked []egress.Record
-	// Execs are the programs that it started, where the profile has them seen, but
-	// for those that Job.Execs told before.
-	// Where no cgroup tells, they may be of one that ran beside it.
+	// Execs are the programs that the command started, if the profile has exec:
+	// observe or enforce, without those that Job.Execs returned before. Without
+	// cgroups they may belong to a command that ran at the same time.
 	Execs Execs
 }
 
-// Usage is what a command was seen to use. CPU covers the main process and
-// the children it waited for; PeakMemory is the largest resident set among
-// them in bytes, or of the whole leaf where the host counts that.
+// Usage is what a command used. CPU is that of the main process and the children
+// that it waited for. PeakMemory is the largest resident set among them in bytes,
+// or that of all processes of the command if the host counts it.
 type Usage struct {
 	CPU        time.Duration
 	PeakMemory int64
 }
 
-// Enforcement says how a limit is held on this host.
+// Enforcement says how a limit is enforced on this host.
 type Enforcement string
 
 // The enforcements, from the strongest down.
 const (
 	Enforced Enforcement = "enforced" // by the kernel, over the whole box
-	Partly   Enforcement = "partly"   // by the kernel, but not every way to it
+	Partly   Enforcement = "partly"   // by the kernel, but not for every way to use the resource
 	Watchdog Enforcement = "watchdog" // sampled by belljar; short peaks may pass
-	NotHeld  Enforcement = "none"     // this host cannot hold it
+	NotHeld  Enforcement = "none"     // this host cannot enforce it
 )
 
-// Limits says how each limit of a box is held, by name.
+// Limits says how each limit of a box is enforced, by its name.
 type Limits map[policies.Limit]Enforcement
 
 // Errors that callers may test for with errors.Is.
@@ -89,11 +91,11 @@ var (
 	// ErrClosed is returned by every method of a Supervisor, Box or Job once
 	// it, or what owns it, is closed.
 	ErrClosed = errors.New("closed")
-	// ErrWider is returned where a call's grant asks for more than the box it
-	// would run in was opened with.
+	// ErrWider is returned if a call's grant asks for more than the grant that
+	// the box was opened with.
 	ErrWider = errors.New("the grant asks for more than the box was opened with")
-	// ErrTooMany is returned at once where a bound on boxes, commands or
-	// background jobs is reached.
+	// ErrTooMany is returned at once if a limit on boxes, commands or background
+	// jobs is reached.
 	ErrTooMany = errors.New("too many")
 )
 
@@ -101,11 +103,11 @@ var (
 // all of it. Message is for the agent and says what to do; Err is the cause.
 type Refusal struct {
 	Message string
-	Ran     bool // whether anything of the command ran
+	Ran     bool // whether any part of the command ran
 	Err     error
 }
 
-// Error is the message with the cause behind it.
+// Error returns the message, followed by the cause.
 func (r *Refusal) Error() string {
 	if r.Err == nil {
 		return r.Message
@@ -113,5 +115,5 @@ func (r *Refusal) Error() string {
 	return r.Message + ": " + r.Err.Error()
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
