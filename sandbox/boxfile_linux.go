@@ -16,7 +16,7 @@ import (
 // ErrNotPlain is what OpenFile returns for what is not a regular file.
 var ErrNotPlain = errors.New("not a regular file")
 
-// ErrLink is what OpenFile returns where a symbolic link is on the way.
+// ErrLink is returned by OpenFile if the path contains a symbolic link.
 var ErrLink = errors.New("a symbolic link")
 
 // maxDepthOpened bounds the directories above a file that is opened.
@@ -44,7 +44,7 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 		return nil, b.goneOr(name, err)
 	}
 	defer func() { unix.Close(dir) }()
-	// The number was the init's when it was looked up: it is reaped by us alone.
+	// The pid is still that of the init: only we reap it.
 	select {
 	case <-b.gone:
 		return nil, ErrClosed
@@ -62,7 +62,7 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 		dir = next
 	}
 	last := parts[len(parts)-1]
-	// First without opening it: a device or a FIFO may do something then.
+	// Look at it before opening it: opening a device or a FIFO may have effects.
 	looked, err := b.step(dir, last, unix.O_PATH, unix.S_IFREG, 4)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
@@ -75,7 +75,7 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// goneOr is ErrClosed for a box that has gone, and else the error.
+// goneOr returns ErrClosed if the box has ended, and otherwise the error.
 func (b *Box) goneOr(name string, err error) error {
 	select {
 	case <-b.gone:
@@ -85,7 +85,7 @@ func (b *Box) goneOr(name string, err error) error {
 	}
 }
 
-// insideRoot are the parts of an absolute path of the box.
+// insideRoot returns the parts of an absolute path of the box.
 func insideRoot(name string) ([]string, error) {
 	switch {
 	case strings.ContainsRune(name, 0) || len(name) >= unix.PathMax:

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is the block device that a directory is on, as the io controllers name
-// it. The zero value is no such device: a tmpfs, an overlay, a file system of
-// another machine or of many disks.
+// disk is the block device of a directory, under its name in the io controllers.
+// The zero value means that the directory has no such device: it is on a tmpfs, an
+// overlay, or a file system of another machine or of several disks.
 type disk struct {
 	number    string // "major:minor" of the whole disk
 	writeback bool   // its file system tells the kernel whose a buffered write is
 }
 
-// diskOf finds the disk of a directory. Throttling knows whole disks only, so
-// a partition stands for the disk that it is on.
+// diskOf finds the disk of a directory. Only whole disks can be throttled, so for
+// a partition it returns the disk with that partition.
 func diskOf(dir string) disk {
 	var st unix.Stat_t
 	if dir == "" || unix.Stat(dir, &st) != nil || unix.Major(st.Dev) == 0 {
@@ -37,8 +37,8 @@ func diskOf(dir string) disk {
 }
 
 // knowsWriter reports whether dir is on a file system with cgroup writeback
-// (kernel: Documentation/admin-guide/cgroup-v2.rst, "Writeback"): on others
-// what a box writes is written to the disk in nobody's name.
+// (kernel: Documentation/admin-guide/cgroup-v2.rst, "Writeback"). On others the
+// kernel does not know which cgroup caused a write to the disk.
 func knowsWriter(dir string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(dir, &fs) != nil {
@@ -51,8 +51,8 @@ func knowsWriter(dir string) bool {
 	return false
 }
 
-// tryDisk forgets the disk if the io controllers do not take it: there are
-// disks without a queue to throttle.
+// tryDisk forgets the disk if the io controllers refuse it: some disks have no
+// queue to throttle.
 func (c *cgroups) tryDisk() {
 	tries := map[string][]setting{c.v1[ctlIO]: c.disk.v1Limits(0)}
 	if c.v2ctl[ctlIO] {
@@ -65,9 +65,9 @@ func (c *cgroups) tryDisk() {
 	}
 }
 
-// ioHeld says how io is bounded on the workspace's disk. On v1, and on v2
-// where nobody knows the writer, what is written through the page cache is
-// written in the kernel's name and passes; reads and direct writes do not.
+// ioHeld reports how io on the workspace's disk is limited. On v1, and on v2
+// without cgroup writeback, writes through the page cache count for the kernel and
+// are not limited; reads and direct writes are.
 func (c *cgroups) ioHeld() Enforcement {
 	switch {
 	case c.disk.number == "" || !c.has(ctlIO):

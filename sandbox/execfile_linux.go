@@ -36,9 +36,9 @@ const (
 // errUnread says that a file can be executed and not be read.
 var errUnread = errors.New("its file can be executed but not read, so it is not known whether it is a script")
 
-// follow completes an exec by the file that it leads to, and by what is started
-// in its place. The error is ENOENT, ENOTDIR or EACCES where the kernel finds no
-// file either.
+// follow completes an exec with the file that it leads to, and with the program
+// that is started in its place. The error is ENOENT, ENOTDIR or EACCES if the
+// kernel would not find a file either.
 func (f *execFiles) follow(pid int, at execPlace, e *policies.Exec) error {
 	searched := false // by a loader, among its libraries
 	for range maxFollowed {
@@ -89,7 +89,7 @@ func (f *execFiles) lookAt(pid int, at execPlace) (head []byte, target string, e
 	return headOfOpen(fd, readable)
 }
 
-// headOfOpen is the same of a file that is open.
+// headOfOpen is lookAt for an open file.
 func headOfOpen(fd int, readable bool) (head []byte, target string, err error) {
 	if target, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
 		return nil, "", err
@@ -115,7 +115,7 @@ func headOfOpen(fd int, readable bool) (head []byte, target string, err error) {
 	return buf[:n], target, nil
 }
 
-// ownFile are names by which each process means its own files.
+// ownFile matches names that lead each process to its own files.
 var ownFile = regexp.MustCompile(`^(?:/proc/(?:self|thread-self)/(exe|fd/\d+)|/dev/(fd/\d+))$`)
 
 // openFor opens a file as a process would.
@@ -165,9 +165,10 @@ func (f *execFiles) openFor(pid, dir int, name string) (fd int, readable bool, e
 	})
 }
 
-// openEither opens to read, and where that is not allowed for its name alone.
+// openEither opens a file to read it or, if that is not allowed, only for its path.
 func openEither(open func(flags uint64) (int, error)) (fd int, readable bool, err error) {
-	// Neither waits for a pipe's other end nor becomes anybody's terminal.
+	// The flags avoid waiting for the other end of a pipe, and making a terminal
+	// the controlling one.
 	fd, err = open(unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENXIO) {
 		fd, err = open(unix.O_PATH | unix.O_CLOEXEC)
@@ -176,7 +177,7 @@ func openEither(open func(flags uint64) (int, error)) (fd int, readable bool, er
 	return fd, err == nil, err
 }
 
-// pathIn is the path of a directory below a root, if it is there.
+// pathIn returns the path of a directory below a root, if it is below it.
 func pathIn(root, dir int) (string, error) {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir))
 	if err != nil {
@@ -199,9 +200,9 @@ func pathIn(root, dir int) (string, error) {
 // with head.
 func isScript(head []byte) bool { return bytes.HasPrefix(head, []byte("#!")) }
 
-// script is what the kernel starts for a file that begins with head, if that is a
-// script; nil if not. It is load_script of fs/binfmt_script.c, line by line: there
-// is one argument at most, and it holds all that follows.
+// script returns the program and argument that the kernel starts for a script that
+// begins with head, or nil if it is not a script. It follows load_script of
+// fs/binfmt_script.c: there is at most one argument, which is the rest of the line.
 func script(e *policies.Exec, head []byte) *policies.Exec {
 	if !isScript(head) {
 		return nil
@@ -247,8 +248,8 @@ func isLoader(file string) bool {
 	})
 }
 
-// loaded is what a loader of shared libraries starts, if e is one that was given
-// a program; nil if not.
+// loaded returns what a loader of shared libraries starts, if e runs one with a
+// program, or nil.
 func loaded(e *policies.Exec) (*policies.Exec, error) {
 	if !isLoader(e.Path) && !isLoader(e.Target) {
 		return nil, nil //nolint:nilnil // documented
@@ -278,7 +279,7 @@ func loaded(e *policies.Exec) (*policies.Exec, error) {
 	return started(e, words, name), nil
 }
 
-// started is what a loader starts by the words behind its options.
+// started returns what a loader starts: the words after its options.
 func started(e *policies.Exec, words []string, name string) *policies.Exec {
 	if len(words) == 0 {
 		return nil

@@ -21,19 +21,19 @@ import (
 //     for an answer, and sends the other end, the listener, to the supervisor
 //     (seccomp_unotify(2)); all that it starts inherits the filter;
 //  2. the init's own execs carry a random number in an argument that execve(2)
-//     does not have, and pass: what they start is the call itself, which the
-//     policy has judged, and a command costs nothing more than before;
-//  3. for each other one the supervisor reads what the caller gave the kernel,
-//     answers, and writes it down (execview_linux.go).
+//     does not use, and pass the filter: they start the command of the call, which
+//     the policy has already judged. So a single command costs nothing extra;
+//  3. for each other exec the supervisor reads what the caller gave the kernel,
+//     answers, and records it (execview_linux.go).
 //
-// There is one listener a box, also where commands have namespaces of their
-// own: the kernel lets a process have one only (seccomp(2), EBUSY). It is in a
-// filter of its own, below that of seccomp.go, whose refusals are stronger.
+// There is one listener for each box, even if commands have namespaces of their
+// own: the kernel allows only one for a process (seccomp(2), EBUSY). It is in a
+// separate filter below that of seccomp.go, whose refusals take precedence.
 
 // actNotify makes a call wait for the listener's answer.
 const actNotify = uint32(unix.SECCOMP_RET_USER_NOTIF)
 
-// execFilter is the program for this machine. ours marks execs that pass.
+// execFilter returns the program for this machine. Execs that carry ours pass.
 func execFilter(ours uint64) ([]byte, error) {
 	i := slices.IndexFunc(abis, func(a abi) bool { return a.name == runtime.GOARCH })
 	if i < 0 {
@@ -55,7 +55,7 @@ func execFilter(ours uint64) ([]byte, error) {
 	})
 }
 
-// assemble is a program as the kernel takes it: struct sock_filter, seccomp(2).
+// assemble encodes a program for the kernel: struct sock_filter, seccomp(2).
 func assemble(program []bpf.Instruction) ([]byte, error) {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
@@ -88,16 +88,16 @@ func (p *plan) watch(b *builder) {
 	b.Call(unix.SYS_CLOSE, listener)
 }
 
-// listens says what this host offers to see what boxes start.
+// listens says whether this host can show the programs that boxes start.
 type listens struct {
 	err      error // why execs cannot be seen; nil if they can
 	killable bool  // only fatal signals wake a process that waits for an answer (Linux 5.19)
 }
 
-// ptraceScope is for whom a process may be read, yama(7).
+// ptraceScope says which processes may read another one (yama(7)).
 const ptraceScope = "/proc/sys/kernel/yama/ptrace_scope"
 
-// execSupport tries it out, once.
+// execSupport tries it once and remembers the result.
 var execSupport = sync.OnceValue(func() listens {
 	l := listens{}
 	sizes := notifySizes{}
@@ -121,7 +121,7 @@ var execSupport = sync.OnceValue(func() listens {
 		l.err = fmt.Errorf("process_vm_readv: %w", err)
 		return l
 	}
-	// A flag that is known is complained about less than a missing program.
+	// A kernel that knows the flag complains about the missing program instead.
 	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, 0)
 	l.killable = errors.Is(errno, unix.EFAULT)
@@ -132,9 +132,9 @@ var execSupport = sync.OnceValue(func() listens {
 // notifySizes is struct seccomp_notif_sizes.
 type notifySizes struct{ notif, reply, data uint16 }
 
-// tryListener makes one, on a thread that then ends: where belljar itself is
-// below a listener, as in some containers and in a box of belljar, there can be
-// no other.
+// tryListener makes a listener, on a thread that then ends. It fails if belljar
+// itself runs below a listener, for example in some containers and in a box of
+// belljar: a process can have only one.
 func tryListener() error {
 	program, err := assemble([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
@@ -168,7 +168,7 @@ func tryListener() error {
 	return <-result
 }
 
-// checkExecs tells whether what boxes start can be seen.
+// checkExecs reports whether the programs that boxes start can be seen.
 func checkExecs(a around) Check {
 	l := execSupport()
 	c := Check{Name: "exec view", OK: l.err == nil}

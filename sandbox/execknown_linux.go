@@ -16,9 +16,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// execFiles is how the files of one life of a box are looked at. Most programs
-// that a box starts are the host's, which it cannot write, and the same few over
-// and over: what such a name leads to is remembered for a moment.
+// execFiles looks up the files of programs, for one init of a box. A box mostly
+// starts the same few programs of the host, which it cannot write. So execFiles
+// remembers for a moment where such a name leads.
 type execFiles struct {
 	// one says that all processes of the box have the same root and mounts, so
 	// that those of the first that asks can be kept.
@@ -30,7 +30,7 @@ type execFiles struct {
 	known map[string]knownFile
 }
 
-// knownFile is what a name leads to.
+// knownFile is the file that a name leads to.
 type knownFile struct {
 	target string
 	head   []byte // of a script; nil for another file
@@ -42,7 +42,7 @@ const (
 	// host may: by an upgrade of a package.
 	knownFor = time.Second
 
-	// Bounds of what is remembered of a box.
+	// Bounds of what is remembered for a box.
 	maxKnown     = 128
 	maxKnownName = 256
 )
@@ -96,7 +96,7 @@ func (p *plan) unwritten(written ...string) []string {
 	return trees
 }
 
-// enter opens what is kept of a box, by the first of its processes that asks.
+// enter opens the root and trees of a box, through the first process that asks.
 func (f *execFiles) enter(listener int, n *notification) {
 	if !f.one || f.root >= 0 {
 		return
@@ -105,8 +105,8 @@ func (f *execFiles) enter(listener int, n *notification) {
 	if err != nil {
 		return // each is asked for its own
 	}
-	// The process may be gone, and its number be another's, with the host's root.
-	// It is there as long as it waits for the answer.
+	// The process may have ended, and its pid may now be that of a process with
+	// the host's root. It exists as long as it waits for the answer.
 	if ioctlNow(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != nil {
 		unix.Close(root)
 		return
@@ -127,7 +127,7 @@ func (f *execFiles) enter(listener int, n *notification) {
 			unix.Close(dir)
 		}
 	}
-	// Where /bin is a link to /usr/bin, so it is in the box.
+	// If /bin is a link to /usr/bin on the host, it is one in the box too.
 	for _, name := range systemTrees {
 		to := make([]byte, unix.PathMax)
 		if n, err := unix.Readlinkat(root, name[1:], to); err == nil {
@@ -136,7 +136,7 @@ func (f *execFiles) enter(listener int, n *notification) {
 	}
 }
 
-// closedMount reports whether nobody can write by way of a mount.
+// closedMount reports whether nobody can write through a mount.
 func closedMount(fd int) bool {
 	var st unix.Statfs_t
 	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
@@ -180,7 +180,7 @@ func (f *execFiles) tree(name string) (dir int, rest string, ok bool) {
 	return dir, rest, ok && rest != ""
 }
 
-// firstName parts "/usr/bin/true" into "/usr" and "bin/true".
+// firstName splits "/usr/bin/true" into "/usr" and "bin/true".
 func firstName(name string) (top, rest string) {
 	top, rest, _ = strings.Cut(name[1:], "/")
 	return "/" + top, rest

@@ -31,14 +31,14 @@ type Execs struct {
 	Stopped []StoppedExec
 }
 
-// StoppedExec is one that the policy did not let start: at most 8 of a
-// command.
+// StoppedExec is a program that the policy did not let start. At most 8 are kept
+// for each command.
 type StoppedExec struct {
 	Decision policies.Decision
 	Count    int
 }
 
-// Bounds of what is written down of one command.
+// Bounds of what is recorded for one command.
 const (
 	maxExecs     = 64
 	maxExecBytes = 16 << 10 // of all words
@@ -56,7 +56,8 @@ type execLog struct {
 	lastKey string
 }
 
-// started1 writes one exec down, and what was started in its place. v.mu is held.
+// started1 records one exec and the program that was started in its place. The
+// caller holds v.mu.
 func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
 	l := &j.execLog
 	l.Mode = v.mode
@@ -77,13 +78,13 @@ func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, 
 	}
 }
 
-// execOf is an exec as it is written down.
+// execOf returns the record of an exec.
 func execOf(call policies.Exec, readErr error) Exec {
 	e := Exec{Argv: call.Argv, Cut: call.Cut, Count: 1}
 	if len(e.Argv) == 0 || path.Base(e.Argv[0]) != path.Base(call.Path) {
 		e.Path = clipBytes(call.Path, maxExecText)
 	}
-	// Where a link leads to another name, that of the program counts.
+	// If the path is a link, the name of the program that it leads to counts.
 	if call.Target != "" && path.Base(call.Target) != path.Base(call.Path) {
 		e.Path = clipBytes(call.Target, maxExecText)
 	}
@@ -96,7 +97,8 @@ func execOf(call policies.Exec, readErr error) Exec {
 
 func (e Exec) key() string { return strings.Join(e.Argv, "\x00") + "\x00\x00" + e.Path }
 
-// add counts one exec, of that key. By observe, would says what enforce would.
+// add counts one exec with that key. With exec: observe, would is the decision
+// that exec: enforce would make.
 func (l *execLog) add(e Exec, key string, mode policies.ExecMode, d policies.Decision, would func() policies.Decision) {
 	if mode == policies.ExecEnforce {
 		e.Verdict, e.Rule, e.Stopped = d.Verdict, d.Rule, d.Verdict != policies.Allow
@@ -123,7 +125,7 @@ func (l *execLog) add(e Exec, key string, mode policies.ExecMode, d policies.Dec
 	l.List = append(l.List, e)
 }
 
-// stop remembers why one was not let start.
+// stop records why a program was not let start.
 func (l *execLog) stop(d policies.Decision) {
 	for i := range l.Stopped {
 		if s := &l.Stopped[i]; s.Decision.Part == d.Part && s.Decision.Rule == d.Rule {
@@ -152,7 +154,7 @@ func (e *Exec) clip() {
 	}
 }
 
-// clipBytes is the first n bytes, in whole letters.
+// clipBytes returns the first n bytes, without a cut character at the end.
 func clipBytes(s string, n int) string {
 	if len(s) <= n {
 		return s

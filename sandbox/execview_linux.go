@@ -22,14 +22,14 @@ import (
 )
 
 // execView sees what the commands of one box start. One goroutine answers one
-// exec after the other, so that a box which starts many slows down itself; it
-// ends when the box does. Where it ended before, the box would be of no use
-// any more (every exec gets ENOSYS), and is killed.
+// exec after the other, so a box that starts many programs slows down only itself.
+// The goroutine ends when the box ends. If it ends earlier, the box is killed,
+// because each exec in it would fail with ENOSYS.
 //
-// What is looked at is memory of the caller, which another thread of it may
-// change before the kernel reads it again: seccomp_unotify(2) says so under
-// SECCOMP_USER_NOTIF_FLAG_CONTINUE. So this is where it is seen and where the
-// policy is asked, and no wall.
+// execView reads memory of the caller, which another thread of the caller may
+// change before the kernel reads it again (seccomp_unotify(2),
+// SECCOMP_USER_NOTIF_FLAG_CONTINUE). So it can report execs and ask the policy, but
+// it is not a security boundary.
 type execView struct {
 	box   *Box
 	mode  policies.ExecMode
@@ -66,8 +66,8 @@ type notifyReply struct {
 // notifySetFlags is SECCOMP_IOCTL_NOTIF_SET_FLAGS.
 const notifySetFlags = 0x40082104
 
-// newExecView prepares to look at what a box with the grant starts; nil where
-// nobody is to, or where the host cannot and it need not be.
+// newExecView prepares to see what a box with the grant starts. It returns nil if
+// the profile does not ask for it, or only observes and the host cannot do it.
 func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 	mode := b.grant.Exec()
 	if mode == policies.ExecOff {
@@ -89,7 +89,7 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 	return v, nil
 }
 
-// refuseExec says that a profile asks for more than the host can.
+// refuseExec returns the refusal of a profile that needs more than the host can do.
 func refuseExec(profile string, err error) error {
 	return &Refusal{
 		Message: fmt.Sprintf("profile %q has exec: enforce, and this host cannot show what commands start; run \"belljar doctor\" for how to fix it, or have the operator choose exec: observe", profile),
@@ -123,7 +123,7 @@ func (b *Box) watchExecs(files []int) error {
 	go func() {
 		defer close(v.done)
 		if err := v.serve(); err != nil && !v.closing.Load() && !errors.Is(err, io.EOF) {
-			// Nothing more could be started in it, and by enforce nothing may be.
+			// Every further exec in the box would fail.
 			b.sup.cfg.Log.Error("box is killed", "box", b.id, "reason", "what it executes cannot be seen any more", "err", err)
 			_ = b.process.Kill()
 		}
@@ -150,10 +150,10 @@ func (v *execView) close() {
 	}
 }
 
-// serve answers until the bell is closed or nobody is left to ask. The bell is
-// muted while it attends: else each question of a script would wake two threads,
+// serve answers until the bell is closed or no process is left to ask. The bell is
+// muted while attend runs: otherwise each exec of a script would wake two threads,
 // the one that waits for it in the kernel (execLinger) and that of the runtime's
-// poller, where one program of it is to run.
+// poller.
 func (v *execView) serve() error {
 	listener := int(v.file.Fd())
 	var end error
@@ -172,7 +172,7 @@ func (v *execView) serve() error {
 	return err
 }
 
-// attend answers until nobody has asked for a while.
+// attend answers until no exec has come for a while.
 func (v *execView) attend(listener int) error {
 	m, yielded := new(memory), time.Now()
 	for wait := 0; ; wait = execLinger {
@@ -191,20 +191,19 @@ func (v *execView) attend(listener int) error {
 	}
 }
 
-// execYield is how often a goroutine that answers must show the runtime that it
-// is not stuck. After 10 ms without, the runtime takes its place from it as soon
-// as it waits in the kernel, and to give it one again wakes a thread: for each
-// question, where one program of the box is to run.
+// execYield is how often the answering goroutine yields to the runtime. After 10
+// ms without that, the runtime takes its P away as soon as it waits in the kernel,
+// and wakes a thread to give it one again, for each exec.
 const execYield = 8 * time.Millisecond
 
-// execLinger is for how many milliseconds the next question is waited for in
-// the kernel before the runtime waits for it: a script that starts one program
-// after the other is answered with a switch of threads less each time, and on
-// the processor on which it asks. An idle box holds no thread.
+// execLinger is how many milliseconds a thread waits in the kernel for the next
+// exec before the runtime's poller waits for it. For a script that starts one
+// program after the other this saves a thread switch each time, and the answer
+// comes from the CPU that asks. An idle box occupies no thread.
 const execLinger = 20
 
-// receive takes the next question, if there is one within a time in
-// milliseconds. The id is 0 where whoever asked is gone.
+// receive returns the next notification, if one comes within a time in
+// milliseconds. The id is 0 if the process that asked has ended.
 func receive(fd int, n *notification, wait int) (bool, error) {
 	for {
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -232,8 +231,7 @@ func receive(fd int, n *notification, wait int) (bool, error) {
 	}
 }
 
-// answer looks at one exec, decides about it and writes it down. What it reads
-// goes through m.
+// answer reads one exec by m, decides about it and records it.
 func (v *execView) answer(fd int, n *notification, m *memory) {
 	bounds := seen
 	if v.mode == policies.ExecEnforce {
@@ -260,8 +258,8 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 		d = v.decide(jobs, call, readErr, fileErr)
 		switch {
 		case missing != 0 && (d.Verdict == policies.Allow || missing != unix.EACCES):
-			// As the kernel would say, which is not asked: what is found
-			// meanwhile was not looked at.
+			// This is the kernel's own error, but the kernel must not continue: it
+			// could now find a file that was not looked at.
 			reply.errno, reply.flags = -int32(missing), 0
 			if d.Verdict != policies.Allow {
 				jobs = nil // it is on its way along PATH
@@ -272,8 +270,8 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 		}
 	}
 	if ioctlNow(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
-		// Killed meanwhile: nothing was started, and what was read may be
-		// another's. Else the caller has waited all the while.
+		// The caller was killed meanwhile: nothing was started, and the memory may
+		// have been that of another process. Otherwise it has waited all the time.
 		return
 	}
 	for _, j := range jobs {
@@ -281,8 +279,8 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 	}
 }
 
-// decide asks the policy, for each of the commands that it may belong to. What
-// could not be read is not allowed.
+// decide asks the policy, for each of the commands that the exec may belong to. An
+// exec that could not be read is not allowed.
 func (v *execView) decide(jobs []*Job, call policies.Exec, readErr, fileErr error) policies.Decision {
 	if readErr != nil {
 		return policies.Decision{
@@ -445,7 +443,7 @@ func (m *memory) list(at uint64, most execBounds) (words []string, cut bool, err
 	return words, true, nil
 }
 
-// pointer reads one, which may go over the end of a page.
+// pointer reads a pointer, which may cross the end of a page.
 func (m *memory) pointer(at uint64) (uint64, error) {
 	var raw [8]byte
 	page, err := m.rest(at)

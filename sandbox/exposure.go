@@ -9,9 +9,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// Exposure rates how much of the host a box of one profile can reach there. It
-// is for comparing profiles and hosts, and proves nothing: a flaw in the kernel
-// has no number.
+// Exposure rates how much of the host a box of one profile can reach. It serves to
+// compare profiles and hosts. It proves nothing: a flaw in the kernel has no
+// number.
 type Exposure struct {
 	Profile string  `json:"profile"`
 	Score   int     `json:"score"`  // 0, nothing of the host can be reached, to 100
@@ -50,7 +50,7 @@ const (
 	mostScore            = 100
 )
 
-// weightUnheld is by how a limit is held that is not enforced.
+// weightUnheld gives the weight of a limit that is not enforced, by how it is held.
 var weightUnheld = []struct {
 	limit  policies.Limit
 	weight map[Enforcement]int
@@ -67,8 +67,8 @@ const (
 	largeJob  = 24 * time.Hour
 )
 
-// SoundHost is a host that has every wall and holds every limit: what Expose
-// says of it is said of the profile alone, and is the same everywhere.
+// SoundHost is a host with every wall that enforces every limit. With it Expose
+// rates the profile alone, and gives the same result on every host.
 func SoundHost() Host {
 	return Host{
 		Landlock: landlockNewest, Execs: true, Root: true,

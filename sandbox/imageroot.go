@@ -16,8 +16,8 @@ import (
 // ImagesDir is where images are kept, below Config.State.
 const ImagesDir = "images"
 
-// useImage opens the image that a grant names; nil where it names none. Who
-// gets one must close it, once the box is gone.
+// useImage opens the image that a grant names, or returns nil if it names none.
+// The caller must close the image after the box has ended.
 func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 	name := g.Image()
 	if name == "" {
@@ -50,8 +50,8 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 	return tree, nil
 }
 
-// shellOf is the shell for scripts in a box with that image: bash, or else the
-// sh that every image with a shell has.
+// shellOf returns the shell for scripts in a box with that image: bash, or else
+// the sh that every image with a shell has.
 func shellOf(tree *images.Tree) string {
 	if tree != nil && !tree.Runs(shellPath) && tree.Runs(plainShell) {
 		return plainShell
@@ -69,8 +69,9 @@ const plainShell = "/bin/sh"
 // and what the script starts inherits it.)
 var plainCwd = fmt.Sprintf("trap '{ pwd -P >/proc/self/fd/%d; } 2>/dev/null' EXIT; ", boxinit.DirFile)
 
-// imageEnv is what of an image's environment holds in a box: not what says
-// where this box's own places are, nor what a shell would run before a script.
+// imageEnv returns the variables of an image that boxes take over. It leaves out
+// those that name directories of the box, and those from which a shell runs code
+// before a script.
 func imageEnv(tree *images.Tree) map[string]string {
 	env := map[string]string{}
 	if tree == nil {

@@ -4,11 +4,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// landlock is the second wall: what the mounts allow is said once more, by
-// path, where a mistake in the mounts would otherwise be the last word
-// (landlock(7)). It is the version of the ABI that the kernel speaks; below 2
-// it is not used, since such kernels then let no file be moved between
-// directories.
+// landlock is the version of the kernel's Landlock ABI (landlock(7)). Landlock is
+// the second wall: its rules repeat, by path, what the mounts allow, so that a
+// mistake in the mounts is not enough to get out. Version 1 is not used, because
+// with it no file could be moved between directories.
 type landlock int
 
 const (

@@ -12,14 +12,14 @@ import (
 )
 
 // When the memory of a box runs out, the kernel kills one process of it and
-// leaves the rest of the command running without that process. No memory
-// controller exists below a box that could do better (memory.oom.group of
-// v2), so somebody has to be told.
+// leaves the rest of the command running without that process. The memory.oom.group
+// of v2 would do better, but needs a memory controller below the box. So the
+// supervisor must learn of the kill.
 
-// oomWatch waits for the kernel's word about boxes on v2: their memory.events
-// change (kernel: Documentation/admin-guide/cgroup-v2.rst). One inotify
-// instance serves all boxes, because a user may have 128 (inotify(7),
-// max_user_instances). On v1 each box has an eventfd of its own instead.
+// oomWatch waits for changes of the memory.events of boxes on v2 (kernel:
+// Documentation/admin-guide/cgroup-v2.rst). One inotify instance serves all boxes,
+// because a user may have only 128 (inotify(7), max_user_instances). On v1 each
+// box has an eventfd instead.
 type oomWatch struct {
 	mu      sync.Mutex
 	file    *os.File // nil until the first box is watched
@@ -37,11 +37,10 @@ type oomAlarm struct {
 	seen int64
 }
 
-// watchOOM has notify called whenever the kernel killed in the box for memory,
-// once for kills that come together. Calls come one after the other, and the
-// next waits for the one before. stop ends that and waits for a call that is
-// under way, so notify must not call it; twice is fine. Where no memory
-// controller is, notify is never called.
+// watchOOM calls notify after out-of-memory kills in the box, once for kills that
+// come together, and never concurrently. stop ends the watch and waits for a
+// running call, so notify must not call it; stop may be called twice. Without a
+// memory controller notify is never called.
 func (g *group) watchOOM(notify func()) (stop func(), err error) {
 	a := &oomAlarm{group: g, notify: notify, gone: make(chan struct{}), seen: g.oomKills()}
 	end := func() {}
@@ -62,8 +61,8 @@ func (g *group) watchOOM(notify func()) (stop func(), err error) {
 	}), nil
 }
 
-// check calls notify if the kernel killed since the last time, and reports
-// whether it had.
+// check calls notify if there was a kill since the last check, and reports whether
+// there was one.
 func (a *oomAlarm) check() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,12 +162,12 @@ func (w *oomWatch) add(a *oomAlarm) (stop func(), err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.boxes, id)
-		// Fails where the cgroup is gone already, and the watch with it.
+		// It fails if the cgroup was removed, and its watch with it.
 		_ = raw.Control(func(fd uintptr) { _, _ = unix.InotifyRmWatch(int(fd), uint32(id)) })
 	}, nil
 }
 
-// read hands events to the alarms until the file is closed.
+// read passes events to the alarms until the file is closed.
 func (w *oomWatch) read(file *os.File) {
 	var buf [64 * unix.SizeofInotifyEvent]byte // events of files have no name
 	for {
@@ -187,7 +186,7 @@ func (w *oomWatch) read(file *os.File) {
 	}
 }
 
-// about are the alarms that an event speaks of: all where events were lost.
+// about returns the alarms that an event is for: all of them if events were lost.
 func (w *oomWatch) about(id int32, mask uint32) []*oomAlarm {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,7 @@ type Changed struct {
 	Kind    string `json:"kind"` // added, modified, deleted or mode
 }
 
-// Watch knows how an overlay workspace stood when it was made.
+// Watch is the state of an overlay workspace at one moment.
 type Watch struct{ mark *workspace.Mark }
 
 // Set is the name of the set that holds what the box writes into its overlay
@@ -27,13 +27,13 @@ func (b *Box) Set() string {
 	return b.lease.ID
 }
 
-// Checkpoint remembers what the box's overlay workspace is now, where a command
-// changed it since the box was opened or this was called last: it returns the
-// name of the checkpoint, to which a person can roll back once the box is
-// closed, or none. note says what changed it. It fails with ErrNoOverlay where
-// the box has no such workspace, or the supervisor makes no checkpoints
-// (Config.Checkpoints), and with workspace.ErrSkipped where it would take over 2
-// seconds or 256 MiB. Concurrent is fine.
+// Checkpoint saves the present state of the box's overlay workspace, if a command
+// changed it since the box was opened or since the last call. It returns the name
+// of the checkpoint, to which a person can roll back after the box was closed, or
+// "". note says what changed the workspace. It fails with ErrNoOverlay if the box
+// has no such workspace or Config.Checkpoints is not set, and with
+// workspace.ErrSkipped if it would take over 2 seconds or 256 MiB. It may be
+// called concurrently.
 func (b *Box) Checkpoint(ctx context.Context, note string) (string, error) {
 	if b.calls == nil {
 		return "", ErrNoOverlay
@@ -41,9 +41,9 @@ func (b *Box) Checkpoint(ctx context.Context, note string) (string, error) {
 	return b.calls.Checkpoint(ctx, note)
 }
 
-// Watch remembers how the box's overlay workspace stands, to tell later what
-// changed: for that it looks at all files that the box and those before it
-// changed. It fails with ErrNoOverlay where the box has no such workspace.
+// Watch records the state of the box's overlay workspace, to report later what
+// changed. It looks at all files that this box and those before it changed. It
+// fails with ErrNoOverlay if the box has no such workspace.
 func (b *Box) Watch() (*Watch, error) {
 	if b.lease == nil {
 		return nil, ErrNoOverlay
@@ -55,8 +55,8 @@ func (b *Box) Watch() (*Watch, error) {
 	return &Watch{m}, nil
 }
 
-// Changed is what changed since, by whichever command of the box, in the order
-// of paths: the first most of it, and how many there are besides.
+// Changed returns what the commands of the box have changed since, in the order of
+// paths: at most most changes, and the number of further ones.
 func (w *Watch) Changed(most int) (changed []Changed, more int, err error) {
 	all, err := w.mark.Changes()
 	if err != nil {

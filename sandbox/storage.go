@@ -13,23 +13,22 @@ import (
 	"belljar.dev/policies"
 )
 
-// storage is an area of a disk, bounded in bytes and files, that a box gets in
-// place of its tmpfs. It is a mount that is attached nowhere: no path of the
-// host leads to it as long as it lives, and it goes with its last user.
+// storage is an area of a disk, limited in bytes and files, that a box gets
+// instead of its tmpfs. It is a mount that is attached nowhere: no path of the
+// host leads to it, and it disappears with its last user.
 //
-// Two ways bound such an area, tried in this order:
+// There are two ways to limit such an area, tried in this order:
 //
 //	a project quota of the file system that the spool is on (storage_quota.go):
 //	cheap to make, and full with EDQUOT
 //	a file with a file system of its own, on a loop device (storage_loop.go):
 //	needs mke2fs and milliseconds, and is full with ENOSPC
 //
-// Both are root's. Where there is neither, no box gets the disk: an area in
-// memory under the name of one on disk would take the memory that the profile
-// gives to the commands.
+// Both need root. If neither works, no box gets storage on disk: storage in memory
+// instead would use up the memory that the profile gives to the commands.
 type storage struct {
 	fd      int          // the mount
-	release func() error // what is to be removed once the box is gone; may be nil
+	release func() error // removes the area after the box has ended; may be nil
 }
 
 // openStorage makes an area of the disk that dir is on, for a box whose
@@ -50,8 +49,8 @@ func openStorage(dir string, bytes, inodes int64, uid int) (*storage, error) {
 	}
 }
 
-// close lets go of the area and removes it. The box must be gone. Twice is
-// fine, concurrent is not.
+// close closes the mount and removes the area. The box must have ended. close may
+// be called twice, but not concurrently.
 func (s *storage) close() error {
 	if s.fd < 0 {
 		return nil
@@ -64,7 +63,7 @@ func (s *storage) close() error {
 	return err
 }
 
-// diskHeld says how storage is bounded in a spool.
+// diskHeld reports how storage in a spool is limited.
 func diskHeld(spool string) Enforcement {
 	if canQuota(spool) == nil || canLoop() == nil {
 		return Enforced
@@ -72,14 +71,14 @@ func diskHeld(spool string) Enforcement {
 	return NotHeld
 }
 
-// held says how each limit is held: what the cgroups hold, and storage.
+// held reports how each limit is enforced: those of the cgroups, and storage.
 func (s *Supervisor) held() Limits {
 	l := s.groups.held()
 	l[policies.LimitDisk] = s.disk
 	return l
 }
 
-// heldFor is held for a grant: storage in memory is bounded by its tmpfs.
+// heldFor is held for a grant: a tmpfs always enforces its size.
 func (s *Supervisor) heldFor(g policies.Grant) Limits {
 	l := s.held()
 	if g.Storage() == policies.StorageMemory {
@@ -100,7 +99,7 @@ func areasOf(dir string) (string, error) {
 	err = os.Mkdir(areas, 0o700)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		// The spool may be everybody's directory, and the name can be foreseen.
+		// Every user may be able to write to the spool, and the name can be guessed.
 		if !ours(areas) {
 			return "", fmt.Errorf("%s is not ours", areas)
 		}

@@ -26,12 +26,13 @@ const (
 	leastImage = 2 << 20
 )
 
-// imageFeatures are what an area needs, by name: what a mke2fs.conf adds
-// differs between hosts. No journal, because an area does not outlive its box.
+// imageFeatures names all features that an area needs, because the defaults in
+// mke2fs.conf differ between hosts. It has no journal, because an area does not
+// outlive its box.
 const imageFeatures = "none,64bit,dir_index,dir_nlink,extent,extra_isize,filetype,flex_bg,huge_file,large_file,metadata_csum,sparse_super"
 
-// mkfsPlaces are where systems have the program that makes a file system. PATH
-// is not asked: it is often that of a project, and the program runs as root.
+// mkfsPlaces are the directories with the program that makes a file system. PATH
+// is not used: a project often sets it, and the program runs as root.
 var mkfsPlaces = []string{"/usr/sbin/mke2fs", "/sbin/mke2fs", "/usr/bin/mke2fs", "/usr/local/sbin/mke2fs", "/run/current-system/sw/bin/mke2fs"}
 
 // mkfs finds the program that makes a file system.
@@ -44,7 +45,7 @@ func mkfs() (string, error) {
 	return "", errors.New("loop image: no mke2fs; install the package e2fsprogs")
 }
 
-// canLoop says what the host lacks for an area in a loop image.
+// canLoop returns what the host lacks for an area in a loop image.
 func canLoop() error {
 	if os.Geteuid() != 0 {
 		return errors.New("loop image: only root can mount one")
@@ -56,8 +57,8 @@ func canLoop() error {
 	return err
 }
 
-// openLoop makes an area in a file without a name, so that nothing is left
-// however we end: the device goes with its last mount (loop(4),
+// openLoop makes an area in a file without a name. So nothing is left even if we
+// are killed: the device is removed with its last mount (loop(4),
 // LO_FLAGS_AUTOCLEAR), and the file with the device.
 func openLoop(dir string, size, inodes int64, uid int) (_ *storage, err error) {
 	image, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
@@ -102,8 +103,8 @@ func makeFileSystem(image *os.File, size, inodes int64, uid int) error {
 			"/proc/self/fd/3", strconv.FormatInt(size/imageBlock, 10),
 		},
 		Files: []*os.File{image},
-		// The path is whole and the system's, and no argument names a file of a box,
-		// so there is nothing that a box could write.
+		// The path is absolute and belongs to the system, and no argument names a
+		// file of a box, so a box can influence nothing here.
 		Dir: "/", Env: []string{"MKE2FS_CONFIG=/dev/null"}, Boxes: hostexec.WrittenIn(),
 		Timeout: mkfsDeadline, Stderr: &said, Output: mkfsOutput,
 	})
@@ -132,8 +133,8 @@ func attachLoop(image *os.File) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open loop device: %w", err)
 		}
-		// Direct, where the file system below can: what a box writes would be
-		// kept in memory twice.
+		// Use direct I/O if the file system below supports it: otherwise memory
+		// would have two copies of what a box writes.
 		config := unix.LoopConfig{Fd: uint32(image.Fd()), Size: imageBlock}
 		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR | unix.LO_FLAGS_DIRECT_IO
 		err = unix.IoctlLoopConfigure(int(device.Fd()), &config)

@@ -63,7 +63,7 @@ func quotactl(fd, command int, id uint32, data unsafe.Pointer) error {
 	return nil
 }
 
-// canQuota says what the file system of dir lacks for an area with a quota.
+// canQuota returns what the file system of dir lacks for an area with a quota.
 func canQuota(dir string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("project quota: only root can set one")
@@ -124,8 +124,8 @@ func openQuota(dir string, bytes, inodes int64, uid int) (_ *storage, err error)
 	return &storage{fd: tree, release: release}, nil
 }
 
-// makeArea makes an empty directory among ours. The one above it goes with the
-// last area, so it may go between two steps.
+// makeArea makes an empty directory among ours. The directory above is removed
+// with the last area, so it may disappear between two steps.
 func makeArea(dir string) (string, error) {
 	const tries = 10
 	var last error
@@ -147,8 +147,8 @@ func openArea(area string) (int, error) {
 	return unix.Open(area, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// setQuota gives a directory a project that nobody uses, and the project its
-// limits. The limits come first: a project without any is unbounded.
+// setQuota gives a directory an unused project, and the project its limits. It
+// sets the limits first: a project without limits is unbounded.
 func setQuota(fd int, bytes, inodes int64) error {
 	const tries = 16
 	for range tries {
@@ -174,7 +174,7 @@ func setQuota(fd int, bytes, inodes int64) error {
 	return fmt.Errorf("find a project: %d in a row are in use", tries)
 }
 
-// quotaOf is what a project uses and may use; nothing where it is unknown.
+// quotaOf returns the usage and the limits of a project; zero if it is unknown.
 func quotaOf(fd int, project uint32) (diskQuota, error) {
 	var q diskQuota
 	err := quotactl(fd, quotaGetQuota, project, unsafe.Pointer(&q))
@@ -200,9 +200,9 @@ func attributes(fd int, command uintptr, attr *fsxattr) error {
 	return nil
 }
 
-// removeArea removes a directory with all that is in it and the limits of its
-// project. What a box left in it is never followed: names are resolved one by
-// one, below open directories (os.RemoveAll).
+// removeArea removes a directory with its content and the limits of its project.
+// It follows no link that a box left in it: os.RemoveAll resolves names one by
+// one, below open directories.
 func removeArea(area string) error {
 	var attr fsxattr
 	fd, err := openArea(area)

@@ -33,14 +33,14 @@ type templates struct {
 	none bool // this kernel cannot clone one
 }
 
-// template is one of them. What is below once is valid after it.
+// template is one template. The fields below once are valid after it has run.
 type template struct {
 	once sync.Once
 	file int // the mount, or -1
 }
 
-// maxTemplates bounds the different roots. What more there are, a box makes
-// itself.
+// maxTemplates bounds the number of templates. Boxes with further roots make them
+// themselves.
 const maxTemplates = 64
 
 // templateUID owns the templates of a root supervisor: nobody, and no tenant.
@@ -50,8 +50,8 @@ const templateUID = firstUID + maxTenants
 // that are attached nowhere.
 const stepTemplate = "clone the template"
 
-// templated reports whether the root of p can be one of many. That of an image
-// is an overlay, and the certificates are of one box.
+// templated reports whether the root of p can be shared. The root of an image is
+// an overlay, and the certificates of a door are for one box.
 func (p *plan) templated() bool {
 	return len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
 }
@@ -90,8 +90,9 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	if t.file < 0 {
 		return
 	}
-	// Landlock lets no message queue be made (mq_overview(7)): no rule is about
-	// their file system. Without it one could be left, where nobody sees it.
+	// Landlock forbids making message queues (mq_overview(7)), because no rule
+	// allows their file system. Without it a command could leave a queue that
+	// nobody sees.
 	keeps := p.landlock >= landlockLeast
 	if !p.templated() {
 		p.keeps = keeps
@@ -102,7 +103,8 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	}
 }
 
-// get is the template with that sum, made or not; nil where there is to be none.
+// get returns the template with that sum, made or not, or nil if there are no more
+// to be made.
 func (t *templates) get(sum [sha256.Size]byte) *template {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +123,7 @@ func (t *templates) stop() {
 	t.none = true
 }
 
-// close lets go of them. No box may be being opened.
+// close closes the templates. No box may be opening meanwhile.
 func (t *templates) close() {
 	for _, m := range t.made {
 		if m.file >= 0 {
@@ -184,10 +186,10 @@ func beneathAny(mounts []mount, name string) bool {
 	})
 }
 
-// errNoTemplates is a kernel before Linux 6.15.
+// errNoTemplates means that the kernel is older than Linux 6.15.
 var errNoTemplates = errors.New("this kernel clones no mount that is attached nowhere")
 
-// makeTemplate has an init make a template, and waits for it.
+// makeTemplate lets an init make a template, and waits for it.
 func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 	uid := templateUID
 	if !s.root {
@@ -225,7 +227,7 @@ func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 	return -1, fmt.Errorf("make a template: %w", err)
 }
 
-// tryTemplate tries what a template takes.
+// tryTemplate tries the system calls that a template needs.
 func tryTemplate() error {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// Size is that of a terminal, in characters.
+// Size is the size of a terminal, in characters.
 type Size struct{ Rows, Columns int }
 
 // openTerminal makes a pseudo-terminal (pty(7)) for a command and returns our end
@@ -76,7 +76,8 @@ func (b *Box) openMultiplexer(own bool) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	// No command can mount anything there; an init that is not ours any more could.
+	// No command can mount anything there, but an init that a command has taken
+	// over could.
 	var at unix.Statfs_t
 	if err = unix.Fstatfs(master, &at); err == nil && at.Type != unix.DEVPTS_SUPER_MAGIC {
 		err = fmt.Errorf("/dev/pts of the box: %w", unix.ENODEV)
@@ -92,8 +93,8 @@ func setSize(master int, size Size) error {
 	return unix.IoctlSetWinsize(master, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(size.Rows), Col: uint16(size.Columns)})
 }
 
-// Resize tells the command that its terminal has another size. A job without
-// one takes no notice.
+// Resize gives the command's terminal another size. It does nothing for a job
+// without a terminal.
 func (j *Job) Resize(size Size) error {
 	if j.terminal == nil || j.Status() != Running {
 		return nil

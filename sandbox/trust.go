@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where TLS is opened at the door, the box trusts the door's authority besides
-// those of the host. It is the box's alone: its key never leaves the memory of
-// the supervisor, and no other box and nothing on the host trusts it.
+// If TLS is opened at the door, the box trusts the door's authority besides those
+// of the host. The authority is for this box only: its key never leaves the memory
+// of the supervisor, and no other box and nothing on the host trusts it.
 
 // Files of the box's trust store.
 const (
@@ -27,15 +27,16 @@ const (
 // Fedora. Either may be a link.
 var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
 
-// stores are where Java looks, in the packages of Debian and of Fedora. It
-// knows no variable, and options by one (JAVA_TOOL_OPTIONS) it prints.
+// stores are the files in which Java looks, in the packages of Debian and Fedora.
+// Java has no variable for that file, and prints a message if it gets options by
+// JAVA_TOOL_OPTIONS.
 var stores = []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
 
 // bundleMost is more than any host's authorities take, in bytes.
 const bundleMost = 16 << 20
 
-// trustEnv tells programs that do not use the system's store. Those with a
-// list of their own (Node.js, deno) take the authority besides it.
+// trustEnv is for programs that do not use the system's store. Programs with a
+// list of their own (Node.js, deno) add the authority to it.
 var trustEnv = map[string]string{
 	"NODE_EXTRA_CA_CERTS": authorityFile, "DENO_CERT": authorityFile,
 	"SSL_CERT_FILE": bundleFile, "CURL_CA_BUNDLE": bundleFile, "REQUESTS_CA_BUNDLE": bundleFile,
@@ -43,9 +44,9 @@ var trustEnv = map[string]string{
 	"npm_config_cafile": bundleFile,
 }
 
-// trust puts the authority of the door before those of the host, in one file,
-// and that in the place of the host's. It comes after the old root is gone, so
-// that a link cannot lead out of the box.
+// trust writes the authority of the door and those of the host to one file, which
+// replaces the host's. It runs after the old root was unmounted, so that a link
+// cannot lead out of the box.
 func (p *plan) trust(b *builder) {
 	if len(p.authority) == 0 {
 		return
@@ -67,12 +68,13 @@ func (p *plan) trust(b *builder) {
 	}
 }
 
-// Pin is the pin of the key with which the door of the box opens TLS, and empty
-// where it opens none: see egress.Door.Pin.
+// Pin returns the pin of the key with which the door of the box opens TLS, or "" if
+// it opens none: see egress.Door.Pin.
 func (b *Box) Pin() string { return b.door.Pin() }
 
-// javaStore is a store of Java (JKS, version 2) with one authority, given in
-// PEM. The host's are left out: what leaves the box meets the door's only.
+// javaStore returns a Java trust store (JKS, version 2) with one authority, given
+// in PEM. It leaves out those of the host: a TLS client in the box only ever meets
+// the door's.
 func javaStore(authority []byte) ([]byte, error) {
 	block, _ := pem.Decode(authority)
 	if block == nil {

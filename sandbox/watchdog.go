@@ -52,8 +52,8 @@ func (b *Box) weigh() {
 	}
 }
 
-// overweight is the child of an init whose descendants hold most memory, if
-// together they hold more than limit; else 0.
+// overweight returns the child of an init that uses the most memory with its
+// descendants, if all together use more than limit, or else 0.
 func overweight(init int, limit int64) int {
 	var total, most int64
 	worst := 0
@@ -70,7 +70,7 @@ func overweight(init int, limit int64) int {
 	return worst
 }
 
-// family is how many bytes a process and its descendants have in memory.
+// family returns how many bytes a process and its descendants have in memory.
 func family(pid int) int64 {
 	held := int64(0)
 	queue := []int{pid}
@@ -81,7 +81,7 @@ func family(pid int) int64 {
 	return held
 }
 
-// resident is how many bytes the command has in memory.
+// resident returns how many bytes the command has in memory.
 func (j *Job) resident() int64 {
 	if j.leaf != nil {
 		return j.leaf.resident()
@@ -94,8 +94,8 @@ func (j *Job) resident() int64 {
 	return 0
 }
 
-// children are the processes that the threads of a process started
-// (proc_tid_children(5); a kernel without CONFIG_PROC_CHILDREN tells none).
+// children returns the processes that the threads of a process started
+// (proc_tid_children(5); a kernel without CONFIG_PROC_CHILDREN lists none).
 func children(pid int) []int {
 	var pids []int
 	dir := fmt.Sprintf("/proc/%d/task", pid)
@@ -114,18 +114,17 @@ func children(pid int) []int {
 	return pids
 }
 
-// tellsChildren reports whether the kernel tells the children of a thread,
-// whose directory in /proc is given: without them a box's memory cannot be
-// added up, and the watchdog would see none.
+// tellsChildren reports whether the kernel lists the children of a thread, whose
+// directory in /proc is given. Without that the watchdog cannot add up a box's
+// memory.
 func tellsChildren(thread string) bool {
 	_, err := os.ReadFile(thread + "/children")
 	return err == nil
 }
 
-// resident is how many bytes of memory a process has, without what it maps of
-// files: that is mostly the same programs and libraries as of others, and a
-// hundred processes would weigh what a few do (proc_pid_status(5), RssAnon and
-// RssShmem).
+// resident returns how many bytes of memory a process has, without mapped files
+// (proc_pid_status(5), RssAnon and RssShmem). These are mostly programs and
+// libraries that many processes share, and would be counted many times.
 func resident(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -143,8 +142,8 @@ func resident(pid int) int64 {
 	return held
 }
 
-// boxPid is the number of a process in its box: the second of those that it
-// has, from our namespace inwards (proc_pid_status(5), NSpid).
+// boxPid returns the pid of a process in its box: the second of its pids, counted
+// from our namespace inwards (proc_pid_status(5), NSpid).
 func boxPid(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
