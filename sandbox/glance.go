@@ -65,8 +65,8 @@ func newGlance() (*glance, error) {
 	return g, nil
 }
 
-// begin begins a glance at a command with that stderr, which the caller must
-// end before it closes it.
+// begin begins a glance at a command with that stderr. The caller must end the
+// glance before it closes stderr.
 func (g *glance) begin(stderr int) *glimpse {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,14 +79,14 @@ func (g *glance) begin(stderr int) *glimpse {
 	}
 	err := g.control(unix.EPOLL_CTL_ADD, l)
 	if err != nil || !g.armed {
-		close(l.over) // it is waited for as if it were long
+		close(l.over) // then the command is treated like a long one
 		return l
 	}
 	g.looks[l.id] = l
 	return l
 }
 
-// end ends it, twice if need be.
+// end ends a glance. It may be called twice.
 func (g *glance) end(l *glimpse) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,7 +146,7 @@ func (g *glance) tick() {
 	g.armed = len(g.looks) > 0 && g.arm()
 }
 
-// expire says that a glance is over. g.mu is held.
+// expire closes over of a glance. The caller holds g.mu.
 func (g *glance) expire(l *glimpse) {
 	delete(g.looks, l.id)
 	close(l.over)

@@ -199,10 +199,11 @@ func memoryDisabled(table string) bool {
 	return false
 }
 
-// inContainer reports whether somebody else decides what we may do here.
+// inContainer reports whether belljar runs in a container, whose owner decides what
+// belljar may do.
 func (a *around) inContainer() bool { return len(a.signs) > 0 }
 
-// mendNamespaces is what makes namespaces possible that failed with err.
+// mendNamespaces returns how to make namespaces possible that failed with err.
 func (a *around) mendNamespaces(err error) string {
 	where := ""
 	if a.inContainer() {
@@ -234,7 +235,7 @@ func (a *around) mendNamespaces(err error) string {
 	return "nothing that belljar can see forbids it: look for a chroot around it, and for a denial of a security module in dmesg"
 }
 
-// mendMounts is what makes mounts possible in a namespace that could be made.
+// mendMounts returns how to make mounts possible in a namespace that could be made.
 func (a *around) mendMounts() string {
 	switch {
 	case a.apparmor == "1" && !a.root:
@@ -246,8 +247,8 @@ func (a *around) mendMounts() string {
 	return "no setting fixes this: use Linux 5.12 or later"
 }
 
-// mendProc is what makes a new /proc possible. The kernel refuses one where
-// the old is covered in part: the new one would show what is hidden (kernel:
+// mendProc returns how to make a new /proc possible. The kernel refuses it if parts
+// of the old one are covered, because the new one would show them (kernel:
 // fs/namespace.c, mount_too_revealing).
 func (a *around) mendProc() string {
 	if len(a.covered) == 0 {
@@ -257,7 +258,7 @@ func (a *around) mendProc() string {
 		"umount "+strings.Join(a.covered[:min(len(a.covered), 8)], " "))
 }
 
-// mendCgroups is what makes control groups writable.
+// mendCgroups returns how to make control groups writable.
 func (a *around) mendCgroups() string {
 	switch {
 	case a.runtime == "podman":
@@ -280,8 +281,8 @@ func (a *around) mendCgroups() string {
 	return "run belljar as root, or give this user a cgroup: chown it, its cgroup.procs and its cgroup.subtree_control"
 }
 
-// mendKill is what makes the tree of version 2 writable, which kills even where
-// version 1 holds the limits.
+// mendKill returns how to make the tree of version 2 writable. It can kill commands
+// even if version 1 enforces the limits.
 func (a *around) mendKill() string {
 	if a.root && !a.cgroup2 && !a.inContainer() {
 		return "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified"
@@ -301,7 +302,7 @@ func (a *around) loosen(security, pod, otherwise string) string {
 	return otherwise
 }
 
-// checkAround tells what may explain the other checks.
+// checkAround describes the surroundings that may explain the other checks.
 func checkAround(a around) []Check {
 	c := Check{Name: "surroundings", OK: true, Detail: "Linux " + a.kernel + ", no container"}
 	if a.inContainer() {
@@ -342,8 +343,8 @@ func checkAround(a around) []Check {
 	return checks
 }
 
-// checkNeighbours is about processes beside belljar: an ordinary user's boxes
-// are that user, so whoever else is may look into them.
+// checkNeighbours reports whether other processes of the same user can look into
+// boxes: boxes of an ordinary user run as that user.
 func checkNeighbours(scope string) Check {
 	c := Check{Name: "own processes", OK: true, Detail: "cannot look into boxes from outside (Yama)"}
 	if scope == "" || scope == "0" {

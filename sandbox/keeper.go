@@ -33,8 +33,8 @@ func (c *cgroups) startKeeper() error {
 }
 
 // startHelper starts this program under another name, with a pipe as its
-// descriptor 3. It leads a session of its own: what kills our process group
-// spares it.
+// descriptor 3. The helper leads a session of its own, so a signal to our process
+// group does not reach it.
 func startHelper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -56,7 +56,7 @@ func startHelper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, 
 // helperEnv keeps the runtime of a helper small: one thread for Go code.
 var helperEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
 
-// close lets the keeper go and waits for it. A nil keeper is fine.
+// close ends the keeper and waits for its end. The keeper may be nil.
 func (k *keeper) close() error {
 	if k == nil {
 		return nil

@@ -2,10 +2,10 @@ package sandbox
 
 import "time"
 
-// ask notes that the init was asked to start a command, from when on it has
-// patience.start to say what became of it. One timer serves all commands of a
-// box, and is not set anew for each: setting a timer wakes a thread, which
-// costs a quick command more than all else here.
+// ask notes that the init was asked to start a command. The init has
+// patience.start to answer. One timer serves all commands of a box and is not set
+// again for each: setting a timer wakes a thread, which costs a quick command more
+// than everything else here.
 func (b *Box) ask(j *Job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -20,7 +20,8 @@ func (b *Box) ask(j *Job) {
 	b.armed = !b.closed
 }
 
-// answered notes that it did, and reports whether that took too long.
+// answered notes that the init has answered, and reports whether that took too
+// long.
 func (b *Box) answered(j *Job) (late bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -29,8 +30,8 @@ func (b *Box) answered(j *Job) (late bool) {
 	return late
 }
 
-// silence kills an init that did not answer in time: it is of no use to
-// anybody. Where one still has time it looks again.
+// silence kills an init that did not answer in time. If the init still has time
+// for an answer, silence sets the timer again.
 func (b *Box) silence() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls in this file do not wait, and are made without a word to the
-// runtime. Before any other it notes that its thread may be gone for long, and
-// where the program was idle it wakes its monitor thread for that. On the way of
-// a quick command that is two switches of threads and some sleeps of 20 us, on
-// the processor on which the command is to run. What can wait must not be called
-// so: nothing else could use the P meanwhile, and a collection of garbage would
-// wait as well.
+// The system calls in this file do not block, and are made without telling the
+// runtime. Before an ordinary system call the runtime notes that the thread may
+// block, and in an idle program it wakes its monitor thread for that. For a quick
+// command this costs two thread switches and some sleeps of 20 us, on the CPU on
+// which the command should run. A call that can block must not be made in this
+// way: nothing else could use the P meanwhile, and a garbage collection would have
+// to wait.
 
-// now makes a call that does not wait, whose second argument is an address.
+// now makes a call that does not block and whose second argument is an address.
 func now(number uintptr, fd int, at unsafe.Pointer, a3 uintptr) (int, error) {
 	for {
 		r, _, errno := unix.RawSyscall6(number, uintptr(fd), uintptr(at), a3, 0, 0, 0)
@@ -27,7 +27,7 @@ func now(number uintptr, fd int, at unsafe.Pointer, a3 uintptr) (int, error) {
 	}
 }
 
-// plainNow makes one without an address.
+// plainNow makes a call that does not block, without an address.
 func plainNow(number uintptr, fd int, a2, a3 uintptr) error {
 	if _, _, errno := unix.RawSyscall(number, uintptr(fd), a2, a3); errno != 0 {
 		return errno // never EINTR, since it does not wait
@@ -63,7 +63,7 @@ func chownNow(fd, owner int) error {
 	return plainNow(unix.SYS_FCHOWN, fd, uintptr(owner), same)
 }
 
-// unblockNow is fcntl(2) of a pipe that is not to block.
+// unblockNow is fcntl(2) that makes a pipe non-blocking.
 func unblockNow(fd int) error {
 	return plainNow(unix.SYS_FCNTL, fd, unix.F_SETFL, unix.O_NONBLOCK)
 }
@@ -77,7 +77,7 @@ func copyNow(fd int) (int, error) {
 	return int(n), nil
 }
 
-// ioctlNow is ioctl(2) of a seccomp listener that has a question.
+// ioctlNow is ioctl(2) of a seccomp listener with a pending notification.
 func ioctlNow(fd int, request uintptr, at unsafe.Pointer) error {
 	if _, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(at)); errno != 0 {
 		return errno
@@ -85,18 +85,18 @@ func ioctlNow(fd int, request uintptr, at unsafe.Pointer) error {
 	return nil
 }
 
-// statNow is fstat(2) on a file system of this machine's own.
+// statNow is fstat(2) on a local file system.
 func statNow(fd int, st *unix.Stat_t) error {
 	_, err := now(unix.SYS_FSTAT, fd, unsafe.Pointer(st), 0)
 	return err
 }
 
-// lockNow is flock(2) with LOCK_NB, on a file system of this machine's own.
+// lockNow is flock(2) with LOCK_NB, on a local file system.
 func lockNow(fd, how int) error {
 	return plainNow(unix.SYS_FLOCK, fd, uintptr(how|unix.LOCK_NB), 0)
 }
 
-// sendNow is sendmsg(2); EAGAIN where there is no room.
+// sendNow is sendmsg(2). It returns EAGAIN if the socket has no room.
 func sendNow(socket int, text, rights []byte) error {
 	var iov unix.Iovec
 	m := message(&iov, text, rights)
@@ -104,8 +104,8 @@ func sendNow(socket int, text, rights []byte) error {
 	return err
 }
 
-// receiveNow is recvmsg(2); EAGAIN where there is nothing. Beside the bytes of
-// text and rights that were received it gives the flags.
+// receiveNow is recvmsg(2). It returns EAGAIN if no message has arrived, and
+// otherwise the number of bytes in text and rights, and the flags.
 func receiveNow(socket int, text, rights []byte) (n, rightsN, flags int, err error) {
 	var iov unix.Iovec
 	m := message(&iov, text, rights)

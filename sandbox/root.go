@@ -16,10 +16,10 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// The box's storage is in one file system, so that one size holds for all of it;
-// these directories of it are bound to where they belong. A place of its own
-// for it would have to be unmounted again, for which the kernel waits for all
-// processors.
+// The box's storage is one file system, so that one size limits all of it. Its
+// directories are bound to their places in the box. It stays mounted at
+// storageRoot: a temporary mount point would have to be unmounted, for which the
+// kernel waits for all CPUs.
 const storageRoot = "/run"
 
 var storageDirs = []struct {
@@ -29,7 +29,7 @@ var storageDirs = []struct {
 	{"tmp", "/tmp", 0o1777},
 	{"home", boxHome, 0o755},
 	{"shm", "/dev/shm", 0o1777},
-	{"user", boxRun, 0o755}, // is where it belongs
+	{"user", boxRun, 0o755}, // is in its place already
 }
 
 // masked are files and directories of /proc that show the host, or let a process
@@ -45,11 +45,11 @@ var (
 		// Counters of all the machine, by which one tenant can time another.
 		"/proc/softirqs", "/proc/schedstat", "/proc/diskstats", "/proc/pressure",
 	}
-	// What can be written elsewhere in /proc is for root of the host only.
+	// Only root of the host can write to the other files of /proc.
 	readOnly = []string{"/proc/sys"}
 )
 
-// plan is what a box looks like.
+// plan describes how a box is built.
 type plan struct {
 	mounts    []mount
 	pins      []pin             // protected paths of the workspace
@@ -58,25 +58,25 @@ type plan struct {
 	base      int               // template that is the box's root, or -1: the init makes one
 	made      map[string]bool   // what is in it
 	keeps     bool              // what it writes to is made to outlive the init
-	kept      bool              // it is there from an earlier init: tree, and area unless that is of the disk
+	kept      bool              // tree, and area unless it is on disk, were kept from an earlier init
 	tree      int               // detached mount that is the overlay workspace, or -1
 	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
 	tmp       int64             // bytes of such a tmpfs
 	tmpFiles  int64             // inodes of the same
 	filter    []byte            // seccomp program, struct sock_filter each
-	watcher   []byte            // seccomp program that has execs told
-	ours      uint64            // marks the init's own execs where the others are watched; 0 where none are
-	nested    bool              // each command gets a pid namespace of its own, which parts it from the others and kills it
+	watcher   []byte            // seccomp program that reports execs
+	ours      uint64            // marks the init's own execs if execs are watched, or 0
+	nested    bool              // each command gets a pid namespace of its own, to isolate it and to kill it with
 	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
 	openFiles uint64            // RLIMIT_NOFILE
 	fileSize  uint64            // RLIMIT_FSIZE, 0 for none
-	procs     uint64            // RLIMIT_NPROC, 0 where a cgroup holds the processes
+	procs     uint64            // RLIMIT_NPROC, or 0 if a cgroup limits the processes
 	network   policies.Network
 	authority []byte // certificate of the egress door, if the box is to trust one
 	hostFacts
 }
 
-// hostFacts are what the plans of all boxes need to know of the host.
+// hostFacts are the facts about the host that the plans of all boxes need.
 type hostFacts struct {
 	root     bool // the supervisor is root
 	landlock landlock
@@ -102,8 +102,8 @@ type mount struct {
 type builder struct {
 	*boxinit.Script
 	made   map[string]bool // what was made in the new root
-	bounds boxinit.Ref     // how its file system is bounded, once all is made
-	sealed bool            // files are closed when they are written, so that all can be closed to writing
+	bounds boxinit.Ref     // size options of its file system, set after all is made
+	sealed bool            // files are closed after writing, so that the mount can become read-only
 	kept   []boxinit.Slot  // mounts to be handed over
 }
 
@@ -112,18 +112,20 @@ const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
 // base is where the new root is built. Any directory of the host would do.
 const base = "/tmp"
 
-// script is how an init builds the box of p and locks itself and all that it
-// will start. Descriptors passed with it are those of p.mounts, in order.
+// script returns the calls by which an init builds the box of p, and locks itself
+// and all that it will start. The descriptors of p.mounts are passed with it, in
+// order.
 //
 // The order matters:
 //
 //  1. the host's trees are cloned before anything covers them, and nothing
 //     that is mounted from then on reaches the host;
 //  2. an empty tmpfs is made and filled, and becomes the root;
-//  3. the host's root is let go, so no path leads to it any more;
-//  4. the kernel's knobs are set while they can be written, then closed;
-//  5. execs are watched, if they are to be: the init's own are marked from here;
-//  6. what is not needed to run commands is given up, and the filter comes last.
+//  3. the host's root is unmounted, so no path leads to it any more;
+//  4. the kernel's knobs are set while they can be written, then made read-only;
+//  5. execs are watched, if the profile asks for it: from here on the init marks
+//     its own;
+//  6. the init drops every right that commands do not need; the filter comes last.
 func (p *plan) script() *boxinit.Script {
 	b := &builder{Script: boxinit.NewScript(len(p.passed())), made: map[string]bool{"/": true}}
 	if p.base >= 0 {
@@ -154,8 +156,8 @@ func (p *plan) script() *boxinit.Script {
 	return b.Script
 }
 
-// nest is what the process 1 of a command's own namespaces does before the
-// command. The init of the box stays as it is: no command can see it.
+// nest adds the calls that process 1 of a command's own namespaces makes before
+// the command. The box's init does not change: no command can see it.
 func (p *plan) nest() *boxinit.Script {
 	b := &builder{Script: boxinit.NewScript(0)}
 	b.Step("mount the command's /proc")
@@ -183,8 +185,8 @@ func (p *plan) proc(b *builder, name string) {
 func (p *plan) begin(b *builder) {
 	b.Step("begin")
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_NAME, boxinit.InitName)
-	// The user was mapped after the init began, so it is not yet who it is to
-	// be. A change of user takes the signal and the rights to its own /proc away.
+	// The user was mapped after the init began, so the init must still change to
+	// it. A change of user clears the death signal and the rights to its own /proc.
 	if p.root {
 		b.Call(unix.SYS_SETGROUPS, 0, 0)
 	}
@@ -193,7 +195,7 @@ func (p *plan) begin(b *builder) {
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL))
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
 	b.Call(unix.SYS_UMASK, 0)
-	// A session keyring of its own: that of the supervisor would come along.
+	// It needs a session keyring of its own, or it would keep the supervisor's.
 	b.Call(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).IgnoreAll(0)
 }
 
@@ -238,8 +240,8 @@ func (p *plan) trees(b *builder) {
 		}
 	}
 	clone(true)
-	// All mounts of this namespace at once, so that what is cloned from here on
-	// needs nothing more.
+	// This sets all mounts of the namespace at once, so that later clones need no
+	// further call.
 	b.Step("close the host's mounts")
 	b.attr("/", unix.AT_RECURSIVE, mountAttr{
 		set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE,
@@ -275,7 +277,7 @@ func (p *plan) trees(b *builder) {
 	}
 }
 
-// in is a path of the box, as it is named while its root is being built.
+// in returns the name of a path of the box while its root is being built.
 func in(target string) string { return "." + target }
 
 // Descriptors that an init keeps beside its connection.
@@ -324,10 +326,9 @@ func (b *builder) file(name, text string) {
 	}
 }
 
-// pin binds protected paths of the workspace over themselves: a mount point
-// can be neither moved nor replaced, and what is in it belongs to the mount. A
-// path that turned into a link since it was looked at is an error, and not
-// followed.
+// pin binds protected paths of the workspace over themselves, because a mount
+// point can be neither moved nor replaced. It follows no link: if a path was
+// replaced by a link since it was looked at, that is an error.
 func (p *plan) pin(b *builder) {
 	if len(p.pins) == 0 {
 		return
@@ -346,9 +347,9 @@ func (p *plan) pin(b *builder) {
 	}
 }
 
-// together reports whether what the box stores is in the file system of its
-// root: see emptyDir for what another costs. That of an image is an overlay,
-// which cannot be written, and how long the certificates of trust are is not
+// together reports whether the box's storage is in the file system of its root: a
+// further file system has a price, see emptyDir. It cannot be with an image, whose
+// root is a read-only overlay, or with the certificates of trust, whose size is not
 // known.
 func (p *plan) together() bool {
 	return p.area < 0 && p.base < 0 && len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
@@ -357,9 +358,9 @@ func (p *plan) together() bool {
 // boundsSize is enough for what bound writes.
 const boundsSize = 96
 
-// bound bounds the file system of the root. Where the storage is in it, its
-// bounds hold for what comes on top of what was made by now: the small files
-// take whole pages, and each name a file.
+// bound limits the file system of the root. If the storage is in it, the limits
+// are those of the storage plus what was made so far: each small file takes whole
+// pages, and each name an inode.
 func (p *plan) bound(b *builder) {
 	if p.base >= 0 {
 		return
@@ -411,7 +412,7 @@ func (p *plan) storage(b *builder) {
 	p.handOverKept(b)
 }
 
-// fileSystem makes one, with a mount of it that is attached nowhere.
+// fileSystem makes a file system, with a mount of it that is attached nowhere.
 func (b *builder) fileSystem(kind string, options ...[2]string) (fs, tree boxinit.Slot) {
 	fs = b.Call(unix.SYS_FSOPEN, kind, unix.FSOPEN_CLOEXEC).Save()
 	for _, o := range append(options, [2]string{"source", "belljar"}) {
@@ -439,9 +440,9 @@ func (p *plan) small(b *builder) {
 	}
 }
 
-// special mounts what the kernel makes, and moves into the new root. Both
-// roots are stacked on the same directory, so no place for the old one is
-// needed (pivot_root(2), `pivot_root(".", ".")`).
+// special mounts the kernel's file systems and moves into the new root. Both
+// roots are stacked on the same directory, so the old one needs no directory of its
+// own (pivot_root(2), `pivot_root(".", ".")`).
 func (p *plan) special(b *builder) {
 	b.Step("mount /dev/pts")
 	b.dir("/dev/pts")
@@ -460,8 +461,8 @@ func (p *plan) special(b *builder) {
 	b.Call(unix.SYS_CHDIR, "/")
 }
 
-// knobs brings up the loopback interface, names the host and sets what belongs
-// to the box's own namespaces.
+// knobs brings up the loopback interface, sets the host name and the kernel
+// settings of the box's namespaces.
 func (p *plan) knobs(b *builder) {
 	b.Step("set the host name")
 	b.Call(unix.SYS_SETHOSTNAME, hostName, len(hostName))
@@ -503,19 +504,19 @@ func (p *plan) knobs(b *builder) {
 	}
 }
 
-// knob sets one; an errno says that this kernel does not have it.
+// knob writes one kernel setting. The errno means that this kernel lacks it.
 func (b *builder) knob(name, value string, absent syscall.Errno) {
 	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 1).Save()
 	b.Call(unix.SYS_WRITE, f, value, len(value))
 }
 
-// emptyDir is an empty directory of the box, which covers what is to look
-// empty. A file system for each of these would cost every memory cgroup of the
-// host, with a thousand boxes, some ten pages: the kernel keeps an account of
-// each file system's caches in each (alloc_shrinker_info).
+// emptyDir is an empty directory of the box. It is mounted over directories that
+// must look empty. A file system for each of them would cost some ten pages in
+// every memory cgroup of the host if there are a thousand boxes: in each cgroup the
+// kernel counts the caches of every file system (alloc_shrinker_info).
 const emptyDir = "/dev/empty"
 
-// closed is how a mount is that nothing is to be made of.
+// closed are the attributes of a mount that is only for reading data.
 var closed = mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC}
 
 func (p *plan) mask(b *builder) {
