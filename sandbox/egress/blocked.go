@@ -12,15 +12,15 @@ import (
 // maxBlocked bounds the refusals that are kept for Blocked.
 const maxBlocked = 128
 
-// Blocked is what was refused after the mark since, oldest first, each kind
-// once with its count, and the mark for the next time. A mark is what an
-// earlier Blocked returned; 0 is the beginning, and math.MaxUint64 only asks
-// for the mark. Only the newest 128 kinds are kept.
+// Blocked returns what was refused after the mark since, oldest first, each kind
+// once with its count, and the mark for the next call. A mark is what an earlier
+// call returned; 0 is the beginning, and math.MaxUint64 asks only for the mark. Only
+// the newest 128 kinds are kept.
 func (d *Door) Blocked(since uint64) ([]Record, uint64) { return d.blocked.after(since) }
 
-// blocked keeps the newest refusals. Equal ones are one entry, as long as no
-// mark was given out between them: so what a mark's owner sees was refused
-// after the mark, and is counted exactly.
+// blocked keeps the newest refusals. Equal ones share one entry if no mark was
+// returned between them. So the owner of a mark sees only refusals after the mark,
+// with exact counts.
 type blocked struct {
 	mu      sync.Mutex
 	entries []refusal // oldest first, at most maxBlocked
@@ -35,7 +35,7 @@ type refusal struct {
 	record Record
 }
 
-// kind is what makes two refusals one.
+// kind is the key that equal refusals share.
 type kind struct {
 	proto, method, path, reason string
 	host                        policies.Host
@@ -81,8 +81,8 @@ func (b *blocked) after(since uint64) ([]Record, uint64) {
 	return all, b.last
 }
 
-// A throttle lets one of a kind through in a while, and no more kinds than it
-// can remember. The zero throttle has let nothing through.
+// A throttle lets one event of each kind through in a while, and a bounded number of
+// kinds. The zero throttle has let nothing through.
 type throttle struct {
 	mu    sync.Mutex
 	since time.Time

@@ -9,15 +9,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// caps counts what one box uses of its limits, over its whole life. The limits
-// are those of the snapshot that the asker judges under.
+// caps counts what one box uses of its limits, over its whole life. The caller
+// passes the limits, which are those of its snapshot.
 type caps struct {
 	conns atomic.Int64
 	bytes atomic.Int64
 	rate  bucket
 }
 
-// bucket is a token bucket whose rate is the asker's: a policy that changes
+// bucket is a token bucket whose rate is passed by the caller: a change of policy
 // does not fill it again. The zero bucket is full.
 type bucket struct {
 	mu    sync.Mutex
@@ -31,8 +31,8 @@ func (b *bucket) take(now time.Time, rate, burst float64) bool {
 	return b.wait(now, rate, burst) <= 0
 }
 
-// wait takes a token if there is one. Else it takes none and is how long it
-// will be until there is one.
+// wait takes a token if there is one. Otherwise it returns the time until the next
+// token.
 func (b *bucket) wait(now time.Time, rate, burst float64) time.Duration {
 	burst = max(1, burst)
 	b.mu.Lock()
@@ -49,7 +49,7 @@ func (b *bucket) wait(now time.Time, rate, burst float64) time.Duration {
 	return 0
 }
 
-// ruleLimits is what a record names as the rule where a limit was reached.
+// ruleLimits is the rule in the record of a connection that a limit refused.
 const ruleLimits = "limits"
 
 // enter takes a slot for a connection, or returns the reason for refusing one.
@@ -71,7 +71,7 @@ func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason string) {
 // leave gives a slot back.
 func (c *caps) leave() { c.conns.Add(-1) }
 
-// bytesUsed says that no byte is left.
+// bytesUsed returns the reason for a refusal when no byte is left.
 func bytesUsed(l policies.EgressLimits) string {
 	return fmt.Sprintf("the box has sent and received the %d bytes that the profile lets through in its life", l.Bytes)
 }

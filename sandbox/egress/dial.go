@@ -21,9 +21,9 @@ const (
 	stagger  = 250 * time.Millisecond
 )
 
-// permit decides about an address to which a connection to h would go; nil
-// lets it through. It is asked twice: before an address is tried, and by the
-// dialler about the address that is in the system call.
+// permit decides about an address for a connection to h; nil allows it. It is
+// called twice: before an address is tried, and by the dialler with the address
+// that is in the system call.
 func (d *Door) permit(snap *snapshot, h policies.Host, port uint16, addr netip.Addr) *Refused {
 	addr = addr.Unmap()
 	refuse := func(rule, reason, instead string) *Refused {
@@ -58,12 +58,12 @@ func (d *Door) permit(snap *snapshot, h policies.Host, port uint16, addr netip.A
 	return refuse(ruleAddress, c.reason, "If this is a server of the person you work for, they can name it under allow_private.")
 }
 
-// ruleAddress is what a record names as the rule where an address was refused.
+// ruleAddress is the rule in the record of a refused address.
 const ruleAddress = "public addresses only"
 
-// dial connects to a port of a host that was judged. The error holds a *Refused
-// where no address of the host may be dialled; decided, if not nil, is called
-// where one may.
+// dial connects to a port of a host that was judged. The error wraps a *Refused if
+// no address of the host may be dialled. If one may, decided is called, unless it
+// is nil.
 func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port uint16, decided func()) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -86,9 +86,9 @@ func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port u
 	if decided != nil {
 		decided()
 	}
-	// The dialler asks neither a resolver nor a proxy: it gets addresses. What
-	// Control sees is what connect(2) gets, so nothing can come between the
-	// check and the connection.
+	// The dialler gets addresses, so it uses neither a resolver nor a proxy. Control
+	// sees the same address as connect(2), so nothing can change between the check
+	// and the connection.
 	dialer := &net.Dialer{
 		FallbackDelay: -1,
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -109,9 +109,9 @@ func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port u
 	return c, err
 }
 
-// race connects to the first address that answers. The others are tried one
-// after the other, each a little after the one before it or when that fails.
-// Nothing of it runs on when race returns.
+// race connects to the first address that answers. It tries them one after the
+// other, each a little after the last one or when that fails. When race returns,
+// all attempts have ended.
 func race(ctx context.Context, dialer *net.Dialer, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -162,7 +162,7 @@ func race(ctx context.Context, dialer *net.Dialer, addrs []netip.Addr, port uint
 	}
 }
 
-// network is the one of the address's family only.
+// network returns the network for the address's family.
 func network(to netip.AddrPort) string {
 	if to.Addr().Is4() {
 		return "tcp4"
@@ -170,7 +170,7 @@ func network(to netip.AddrPort) string {
 	return "tcp6"
 }
 
-// failed is the error of a connection that was not made.
+// failed returns the error for a connection that was not made.
 func (f *flow) failed(rec Record, err error) error {
 	if r, ok := errors.AsType[*Refused](err); ok {
 		rec.Addr = r.Record.Addr
@@ -179,9 +179,9 @@ func (f *flow) failed(rec Record, err error) error {
 	return fmt.Errorf("%s: %w", rec.what(), err)
 }
 
-// Dial connects to "host:port" on network "tcp", as a connection of the box
-// would. It is closed when its time is up or the door is closed, and must be
-// closed by its user. The error is or holds a *Refused where the door refused.
+// Dial connects to "host:port" on network "tcp", like a connection of the box. The
+// connection is closed when its time is up or the door is closed, and the caller
+// must close it. The error is or wraps a *Refused if the door refused.
 func (d *Door) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.dialUnder(ctx, d.current.Load(), network, address)
 }
@@ -202,7 +202,7 @@ func (d *Door) dialUnder(ctx context.Context, snap *snapshot, network, address s
 	return conn, nil
 }
 
-// dial is connect for an address as clients write it.
+// dial is connect for an address in the form "host:port".
 func (f *flow) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
 		return nil, fmt.Errorf("dial %s: only tcp leaves a box", policies.Clip(network, maxShown))
@@ -240,8 +240,8 @@ func (c *counted) Write(p []byte) (int, error) {
 	return n, c.after(n, 0, err)
 }
 
-// after counts, and has the flow's reason replace the connection's: one that
-// the flow closed says only that it is closed.
+// after counts bytes, and replaces the connection's error with the flow's reason: a
+// connection that the flow closed reports only that it is closed.
 func (c *counted) after(sent, received int, err error) error {
 	if why := c.flow.count(int64(sent), int64(received)); why != nil && !errors.Is(why, net.ErrClosed) {
 		c.flow.end(why)

@@ -17,10 +17,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// ErrClosed is what the methods of a closed Door return.
+// ErrClosed is returned by the methods of a closed Door.
 var ErrClosed = errors.New("the door is closed")
 
-// Config says what a door lets through and whom it tells.
+// Config says what a door lets through, and to whom it reports.
 type Config struct {
 	Egress   *policies.Egress // at the start; Set changes it
 	Profile  string           // name of the profile, for messages
@@ -82,11 +82,11 @@ type snapshot struct {
 	client *http.Transport
 }
 
-// closedLimits bound a door that lets nothing through: enough to say so.
+// closedLimits are for a door that lets nothing through: enough for refusals.
 var closedLimits = policies.EgressLimits{Conns: 16, Rate: 50, Bytes: 1, Idle: 10 * time.Second, Life: 10 * time.Second}
 
-// New makes a door. It fails where the policy has a limit that is not above
-// zero. The door must be closed.
+// New makes a door. It fails if a limit of the policy is not above zero. The caller
+// must close the door.
 func New(cfg Config) (*Door, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -115,10 +115,10 @@ func New(cfg Config) (*Door, error) {
 	return d, nil
 }
 
-// Set changes what the door lets through. Connections that are open keep the
-// verdict they got and are judged on under the policy that gave it; the next
-// ones are judged under e. Where e is not usable, Set says why and changes
-// nothing. The caller must not change e afterwards.
+// Set changes what the door lets through. Open connections keep their verdict, and
+// requests on them are judged under the earlier policy. New connections are judged
+// under e. If e is not usable, Set returns an error and changes nothing. The caller
+// must not change e afterwards.
 func (d *Door) Set(e *policies.Egress) error {
 	snap, err := d.snapshot(e)
 	if err != nil {
@@ -127,13 +127,12 @@ func (d *Door) Set(e *policies.Egress) error {
 	if d.isClosed() {
 		return ErrClosed
 	}
-	// An idle connection would be reused by nobody: requests are made by the
-	// transport of the policy they are judged under.
+	// Nobody would reuse an idle connection: each policy has its own transport.
 	d.current.Swap(snap).client.CloseIdleConnections()
 	return nil
 }
 
-// snapshot checks a policy and derives from it what the door asks often.
+// snapshot checks a policy and derives from it what the door needs often.
 func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
 	if e == nil {
 		return nil, errors.New("egress: no policy is given; one that allows nothing is &policies.Egress{}")
@@ -181,9 +180,9 @@ func checkLimits(l policies.EgressLimits) error {
 }
 
 // Close closes all listeners and connections that the door serves or made, and
-// waits until nothing runs any more. Blocked calls return ErrClosed, the Serve
-// methods nil. The connections of Dial are closed under their users. Closing
-// twice is fine.
+// waits until its goroutines have ended. Calls that wait return ErrClosed, and the
+// Serve methods nil. Connections made by Dial are closed too. Close may be called
+// twice.
 func (d *Door) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -198,14 +197,14 @@ func (d *Door) Close() error {
 	return nil
 }
 
-// Undecided is how many of the connections that were accepted are not decided
-// about yet. A client that connects and leaves does not wait for that.
+// Undecided returns how many accepted connections have no decision yet. A client
+// that connects and leaves does not wait for the decision.
 func (d *Door) Undecided() int { return int(d.fresh.Load()) }
 
-// hold has shut called when the door is closed, unless drop was called before.
-// It counts as work that Close waits for until drop is called, and fails
-// where the door is closed already. Shut must not block and may be called
-// while drop is. Drop may be called more than once.
+// hold makes the door call shut when it is closed, unless drop was called before.
+// Close waits until drop is called. hold fails if the door is closed already. shut
+// must not block and may run at the same time as drop. drop may be called more than
+// once.
 func (d *Door) hold(shut func()) (drop func(), err error) {
 	h := &holding{close: shut}
 	d.mu.Lock()
@@ -298,7 +297,7 @@ func (d *Door) accept(l net.Listener, most int, handle func(ctx context.Context,
 	}
 }
 
-// pause waits, but no longer than the context lives.
+// pause waits for a time, or until the context ends.
 func pause(ctx context.Context, long time.Duration) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()

@@ -14,10 +14,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// flow is one connection of a box under judgement. It holds a slot of the caps
-// from begin to end, and everything about it is judged under the snapshot that
-// begin took. Its life and idleness are bounded by a clock of its own, which
-// closes what the flow owns.
+// flow is one connection of a box. It has a slot of the caps from begin to end, and
+// is judged under the snapshot that begin took. A timer of its own bounds its life
+// and its idle time, and closes what the flow owns.
 //
 // One goroutine uses a flow at a time, except for count, own, shut and end.
 type flow struct {
@@ -45,9 +44,9 @@ var (
 	errLife = errors.New("the connection was open for too long")
 )
 
-// begin takes a slot for a connection, which end gives back: the limits on
-// connections open at once, on new ones in a second and on bytes are held
-// here. Its error is a *Refused, which turnAway records, or ErrClosed.
+// begin takes a slot for a connection, which end gives back. It enforces the limits
+// on open connections, on new ones in a second and on bytes. Its error is a
+// *Refused, which turnAway records, or ErrClosed.
 func (d *Door) begin(ctx context.Context) (*flow, error) {
 	return d.beginUnder(ctx, d.current.Load())
 }
@@ -72,8 +71,8 @@ func (d *Door) beginUnder(ctx context.Context, snap *snapshot) (*flow, error) {
 	return f, nil
 }
 
-// tick shuts the flow if it is silent or open for too long, and else comes
-// again when it can be.
+// tick shuts the flow if it was silent or open for too long. Otherwise it sets the
+// timer for the next moment at which that can be so.
 func (f *flow) tick() {
 	age, l := time.Since(f.rec.Time), f.snap.limits
 	silent := age - time.Duration(f.seen.Load())
@@ -91,9 +90,8 @@ func (f *flow) tick() {
 	}
 }
 
-// own has shut called when the flow ends: by end, with the door, or when its
-// time is up. Where that has happened already it is called at once. Shut must
-// not block.
+// own makes the flow call shut when it ends: by end, with the door, or when its
+// time is up. If it has ended already, own calls shut at once. shut must not block.
 func (f *flow) own(shut func()) {
 	f.mu.Lock()
 	over := f.cause != nil
@@ -106,8 +104,8 @@ func (f *flow) own(shut func()) {
 	}
 }
 
-// shut closes what the flow owns. The first cause counts. A refusal ends the
-// flow: it is to be on record when the client sees that it is cut off.
+// shut closes what the flow owns. The first cause counts. A refusal also ends the
+// flow, so that it is recorded before the client sees the connection close.
 func (f *flow) shut(cause error) {
 	if _, refused := errors.AsType[*Refused](cause); refused {
 		f.end(cause)
@@ -129,16 +127,16 @@ func (f *flow) release(cause error) {
 	}
 }
 
-// over is why the flow was shut, nil while it is not.
+// over returns why the flow was shut, or nil.
 func (f *flow) over() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cause
 }
 
-// meant is the host that an address stands for in this box: the name of a fake
-// address, which keeps it until the flow ends, or the address itself. Where no
-// name has the address, the error is a *Refused. It is asked once at most.
+// meant returns the host that an address stands for in this box: the name of a fake
+// address, which stays in use until the flow ends, or the address itself. If no
+// name has a fake address, the error is a *Refused. It is called at most once.
 func (f *flow) meant(addr netip.AddrPort) (policies.Host, error) {
 	ip := addr.Addr().Unmap()
 	f.rec.Addr, f.rec.Port = netip.AddrPortFrom(ip, addr.Port()), addr.Port()
@@ -154,9 +152,9 @@ func (f *flow) meant(addr netip.AddrPort) (policies.Host, error) {
 }
 
 // connect judges a connection to a port of a host, resolves the host and dials
-// it. Nothing is resolved before the verdict, nothing dialled before the
-// address was seen. The connection is closed with the flow. The error is a
-// *Refused where the door refused, and else says what failed.
+// it. It resolves nothing before the verdict, and dials nothing before it has
+// checked the address. The connection is closed with the flow. The error is a
+// *Refused if the door refused, and otherwise says what failed.
 func (f *flow) connect(ctx context.Context, h policies.Host, port uint16) (net.Conn, error) {
 	f.rec.Host, f.rec.Port = h, port
 	rec := f.rec
@@ -210,9 +208,8 @@ func (f *flow) judge(method, path string) error {
 	return err
 }
 
-// served records a request that was let through: when it began, the name of
-// the secret that was added to it, if any, and the bytes of its body and of
-// the answer's.
+// served records an allowed request: when it began, the name of the secret that
+// was added to it, if any, and the bytes of its body and of the answer's body.
 func (f *flow) served(began time.Time, method, path, secret string, sent, received int64) {
 	path, _, _ = strings.Cut(path, "?")
 	rec := f.rec
@@ -222,10 +219,10 @@ func (f *flow) served(began time.Time, method, path, secret string, sent, receiv
 	f.d.record(rec)
 }
 
-// count adds bytes that went through, after they did, and says that the flow
-// is alive. Its error is a *Refused once the box has used up its bytes, or why
-// the flow was shut: the connection must then be closed. What goes through
-// above the limit is at most what each open connection counts at once.
+// count adds bytes after they went through, and marks the flow as active. Its error
+// is a *Refused once the box has used up its bytes, or the reason why the flow was
+// shut; the caller must then close the connection. Each open connection can exceed
+// the limit by at most one count.
 func (f *flow) count(sent, received int64) error {
 	f.sent.Add(sent)
 	f.received.Add(received)
@@ -236,14 +233,14 @@ func (f *flow) count(sent, received int64) error {
 	return f.over()
 }
 
-// used is the refusal of a box that has used up its bytes.
+// used returns the refusal for a box that has used up its bytes.
 func (f *flow) used() error {
 	return f.refuse(Record{Time: f.rec.Time, Proto: f.rec.Proto, Host: f.rec.Host, Port: f.rec.Port},
 		ruleLimits, bytesUsed(f.snap.limits), "")
 }
 
-// end records the connection and gives back all that it holds. The error is
-// how it ended: nil for well. Only the first call counts.
+// end records the connection and frees what it uses. The error says how it ended;
+// nil means well. Only the first call counts.
 func (f *flow) end(err error) {
 	if f.ended.Swap(true) {
 		return
@@ -276,7 +273,7 @@ func (f *flow) end(err error) {
 	f.drop()
 }
 
-// refuse is the refusal of rec.
+// refuse returns the refusal of rec.
 func (f *flow) refuse(rec Record, rule, reason, instead string) *Refused {
 	rec.Profile, rec.Rule, rec.Reason, rec.Instead = f.d.cfg.Profile, rule, reason, instead
 	return &Refused{Record: rec}

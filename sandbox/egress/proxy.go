@@ -13,12 +13,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// ServeProxy serves a box as its HTTP proxy: CONNECT, and requests of http
-// URLs. What goes through is judged as what ServeTransparent sees is, a tunnel
-// by what is in it too. A refusal is an answer with the status 403 whose body
-// is the line for the agent. ServeProxy closes the listener, blocks until that
-// is closed by somebody or the door is, and waits for what it serves; the
-// error says why it could not go on.
+// ServeProxy serves a box as its HTTP proxy: CONNECT, and requests of http URLs. It
+// judges like ServeTransparent, and also looks into tunnels. A refusal is an answer
+// with status 403 whose body is the line for the agent. ServeProxy blocks until the
+// listener or the door is closed, waits for its connections, and closes the
+// listener. The error says why it could not continue.
 func (d *Door) ServeProxy(l net.Listener) error {
 	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn, decided func()) {
 		decided() // at once: the client itself waits for the answer
@@ -29,9 +28,9 @@ func (d *Door) ServeProxy(l net.Listener) error {
 	})
 }
 
-// proxied is one connection to the proxy. Its requests may go to several
-// hosts, one after another; each change is a connection of its own to the
-// caps, the policy and the records.
+// proxied is one connection to the proxy. Its requests may go to several hosts, one
+// after the other. For the caps, the policy and the records each change of the host
+// is a new connection.
 type proxied struct {
 	door   *Door
 	client *side
@@ -102,8 +101,8 @@ func (p *proxied) unreadable(err error) error {
 	return x.unreadable(err)
 }
 
-// fail answers that a connection was not made, and ends its flow: the client
-// may take a while to read it.
+// fail answers that a connection was not made. It ends the flow first, because the
+// client may read the answer slowly.
 func (p *proxied) fail(err error) error {
 	if p.flow != nil {
 		p.keep()
@@ -117,8 +116,7 @@ func (p *proxied) fail(err error) error {
 	return err
 }
 
-// tunnel serves CONNECT: what follows is what a transparent connection begins
-// with.
+// tunnel serves CONNECT. What follows is treated like a transparent connection.
 func (p *proxied) tunnel(ctx context.Context, h head) error {
 	host, port, err := parseAuthority(h.target, 0)
 	switch {
@@ -168,8 +166,8 @@ func (p *proxied) forward(ctx context.Context, h head) (bool, error) {
 			}
 		}
 		more, err := p.up.serve(ctx, h)
-		// A server may close a connection that was kept for it at any time.
-		// What may be sent twice is then sent on a new one (RFC 9110, 9.2.2).
+		// A server may close an idle connection at any time. A request that may be
+		// sent twice is then sent on a new connection (RFC 9110, 9.2.2).
 		if !again || !errors.Is(err, errStale) || h.length != 0 || h.method != http.MethodGet && h.method != http.MethodHead {
 			if err != nil && errors.Is(err, errStale) {
 				return false, p.fail(err)

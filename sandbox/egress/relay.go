@@ -18,9 +18,8 @@ import (
 
 // Bounds of what a door serves.
 const (
-	// maxServed bounds the connections of one listener that are looked at. The
-	// limits of a policy are held within it; what is refused by them is over
-	// at once.
+	// maxServed bounds the connections of one listener that are served at once. The
+	// limits of a policy apply within it; a connection that they refuse ends at once.
 	maxServed = 1024
 
 	// openingTime is how long a client may take from the first byte of a
@@ -30,20 +29,20 @@ const (
 	maxPieces   = 256
 )
 
-// longAgo is a deadline that has passed: it wakes whoever reads.
+// longAgo is a deadline in the past: it ends a read that waits.
 var longAgo = time.Unix(1, 0)
 
-// ServeTransparent serves connections that a box believes to make to someone
-// else; original says to whom. One that is refused is reset, so that the
-// client fails at once. It closes the listener, blocks until that is closed by
-// somebody or the door is, and waits for what it serves. The error says why it
-// could not go on; it is nil after either close.
+// ServeTransparent serves redirected connections of a box; original returns the
+// address to which the box connected. A refused connection is reset, so that the
+// client fails at once. ServeTransparent blocks until the listener or the door is
+// closed, waits for its connections, and closes the listener. The error says why it
+// could not continue; it is nil after either close.
 //
-// Each connection goes the same way: what the address stands for, the verdict
-// about that and its port, the connection to it, and then what the client
-// sends first. TLS must name the host that was asked for. Requests of HTTP are
-// judged one by one. All else is relayed unseen, unless the policy has rules
-// about requests: what hides these is refused.
+// For each connection it finds the host that the address stands for, judges the
+// host and the port, connects to it, and then looks at what the client sends first.
+// TLS must name the same host. HTTP requests are judged one by one. Everything else
+// is relayed without a look. If the policy has rules about requests, it refuses
+// whatever could hide requests instead.
 func (d *Door) ServeTransparent(l net.Listener, original func(net.Conn) (netip.AddrPort, error)) error {
 	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn, decided func()) {
 		addr, err := original(c)
@@ -128,7 +127,7 @@ func (r *relay) run(ctx context.Context) error {
 	return r.opaque()
 }
 
-// opaque relays bytes that nobody looks at.
+// opaque relays bytes without a look.
 func (r *relay) opaque() error {
 	if r.requests() {
 		return r.refuse(r.rec, "requests", "the profile has rules about the requests to it, and what the connection begins with is no HTTP/1 request", "Use HTTP/1.1 in the clear, or TLS where the profile has tls: intercept.")
@@ -136,7 +135,7 @@ func (r *relay) opaque() error {
 	return r.splice(r.ways())
 }
 
-// tls goes on with a client that has begun TLS.
+// tls continues with a client that has begun TLS.
 func (r *relay) tls(ctx context.Context) error {
 	r.rec.Proto = "tls"
 	if err := r.hello.wants(r.host); err != nil {
@@ -151,9 +150,9 @@ func (r *relay) tls(ctx context.Context) error {
 	return r.passTLS()
 }
 
-// first finds out what the connection is. Where the policy has no rules about
-// requests, a server that speaks first makes it opaque: neither TLS nor HTTP/1
-// begin so, and the client may be waiting for it.
+// first finds out the protocol of the connection. If the policy has no rules about
+// requests, a server that sends first makes the connection opaque: neither TLS nor
+// HTTP/1 begins like that, and the client may wait for these bytes.
 func (r *relay) first() (opening, error) {
 	var spoke atomic.Bool
 	if r.requests() {

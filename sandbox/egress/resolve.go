@@ -22,9 +22,9 @@ const (
 	answerFor     = 15 * time.Second // for so long
 )
 
-// The bounds of names that no rule spells out. Where a rule lets all names
-// below one through, a box can say something to whoever answers for them by
-// the names it asks for; this is how much.
+// The bounds of names that no rule spells out. If a rule allows all names below
+// one, a box can send data to their name server in the names that it looks up. This
+// is how much.
 const (
 	maxFreeName   = 160 // characters
 	maxFreeLabels = 12
@@ -49,9 +49,9 @@ func (hostResolver) LookupNetIP(ctx context.Context, network, host string) ([]ne
 	return hostDNS.LookupNetIP(ctx, network, host+".")
 }
 
-// lookups asks a resolver, a bounded number of times at once, and remembers its
-// answers for a moment. An answer decides nothing: each address is judged when
-// it is dialled.
+// lookups asks a resolver, with a bounded number of concurrent look-ups, and
+// remembers its answers for a moment. An answer decides nothing: each address is
+// judged when it is dialled.
 type lookups struct {
 	resolver Resolver
 	slots    chan struct{}
@@ -70,7 +70,7 @@ func newLookups(r Resolver) *lookups {
 	return &lookups{resolver: r, slots: make(chan struct{}, lookupsAtOnce), answered: make(map[string]answered)}
 }
 
-// find is the addresses of a name: some, and at most maxAnswers.
+// find returns the addresses of a name: at least one and at most maxAnswers.
 func (l *lookups) find(ctx context.Context, name string) ([]netip.Addr, error) {
 	if addrs, ok := l.remembered(name); ok {
 		return addrs, nil
@@ -89,7 +89,7 @@ func (l *lookups) find(ctx context.Context, name string) ([]netip.Addr, error) {
 	}
 	var addrs []netip.Addr
 	for _, a := range found {
-		// A zone would have the address mean something else on each host.
+		// With a zone an address means something else on each host.
 		if a = a.Unmap(); a.IsValid() && a.Zone() == "" && len(addrs) < maxAnswers {
 			addrs = append(addrs, a)
 		}
@@ -120,26 +120,26 @@ func (l *lookups) remember(name string, addrs []netip.Addr) {
 	l.answered[name] = answered{addrs: addrs, until: time.Now().Add(answerFor)}
 }
 
-// forget drops what is remembered of a name: nothing answered at it.
+// forget drops the remembered addresses of a name, because none of them answered.
 func (l *lookups) forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.answered, name)
 }
 
-// HostName is the name by which a box reaches the host's own loopback, where
-// allow_private names it: localhost is the box itself. Names below internal
-// are never given to anybody (ICANN resolution 2024.07.29.06).
+// HostName is the name by which a box reaches the host's own loopback, if
+// allow_private names it; localhost is the box itself. Names below internal are
+// never assigned (ICANN resolution 2024.07.29.06).
 const HostName = "host.belljar.internal"
 
-// addresses is what is dialled for a host, in the order in which it is tried.
+// addresses returns the addresses to dial for a host, in the order of attempts.
 func (d *Door) addresses(ctx context.Context, h policies.Host) ([]netip.Addr, error) {
 	switch {
 	case h.Name() == "":
 		return []netip.Addr{h.Addr()}, nil
 	case isLocal(h), h.Name() == HostName:
-		// RFC 6761, 6.3: nobody else is asked. It is the host's loopback, so
-		// only allow_private leads there.
+		// RFC 6761, 6.3: no resolver is asked. It is the host's loopback, so only
+		// allow_private can allow it.
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}
 	addrs, err := d.lookups.find(ctx, h.Name())
@@ -151,9 +151,9 @@ func isLocal(h policies.Host) bool {
 	return h.Name() == "localhost" || strings.HasSuffix(h.Name(), ".localhost")
 }
 
-// interleave has addresses of both families take turns (RFC 8305, 4), so that
-// a family which leads nowhere delays the first connection only. Else the order
-// stays.
+// interleave alternates addresses of both families (RFC 8305, 4), so that a family
+// that does not work delays only the first connection. Otherwise it keeps the
+// order.
 func interleave(addrs []netip.Addr) []netip.Addr {
 	if len(addrs) < 2 {
 		return addrs
@@ -178,8 +178,9 @@ func interleave(addrs []netip.Addr) []netip.Addr {
 	return all
 }
 
-// admit is the address that stands for a name in the box. A name that no rule
-// spells out is admitted within bounds; the error says which was reached.
+// admit returns the address that stands for a name in the box. It admits only a
+// bounded number of names that no rule spells out; the error says which bound was
+// reached.
 func (d *Door) admit(snap *snapshot, h policies.Host) (netip.Addr, error) {
 	if !snap.exact[h] && !d.names.knows(h) {
 		switch name := h.Name(); {

@@ -14,13 +14,14 @@ import (
 	"time"
 )
 
-// chunk is how much goes through one way before it is counted, in bytes: what
-// a connection can be above the limit on bytes. Below it the kernel moves all
-// by itself (splice(2)).
+// chunk is how many bytes go in one direction before they are counted, so also by
+// how much a connection can exceed the limit on bytes. Within a chunk the kernel
+// moves the bytes by itself (splice(2)).
 const chunk = 256 << 10
 
-// halfTime is how long one way may be silent once the other one has ended: who
-// has said its last word is most often gone, as a client that was killed.
+// halfTime is how long one direction may be silent after the other one has ended: a
+// side that has ended its direction has most often left, for example because the
+// client was killed.
 const halfTime = time.Minute
 
 var errHalf = errors.New("one side has gone and the other one is silent")
@@ -31,7 +32,7 @@ var (
 	buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 )
 
-// side is one end of a relay, with what was read of it and not yet used.
+// side is one end of a relay, with the bytes that were read from it but not used.
 type side struct {
 	conn  net.Conn
 	in    *bufio.Reader
@@ -85,10 +86,10 @@ func (c *metered) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite hands on that nothing more is sent.
+// CloseWrite closes the sending direction.
 func (c *metered) CloseWrite() error { return closeWrite(c.Conn) }
 
-// closeWrite says to the other side that nothing more is sent.
+// closeWrite closes the sending direction of a connection.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -101,8 +102,8 @@ func isGone(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ENOTCONN)
 }
 
-// way is one direction of a relay. First, if not nil, is what is done before
-// the rest is copied.
+// way is one direction of a relay. first, if not nil, is called before the rest is
+// copied.
 type way struct {
 	to, from *side
 	first    func() error
@@ -113,9 +114,8 @@ func (r *relay) ways() (out, back way) {
 	return way{to: r.up, from: r.client}, way{to: r.client, from: r.up}
 }
 
-// splice relays bytes both ways until both sides have said that they send no
-// more, or one way fails. An end of one way is handed on and leaves the other
-// one open.
+// splice relays bytes in both directions until both have ended, or one fails. It
+// passes on the end of one direction and leaves the other one open.
 func (f *flow) splice(out, back way) error {
 	var err error
 	var half atomic.Bool
@@ -126,8 +126,8 @@ func (f *flow) splice(out, back way) error {
 	return cmp.Or(sent, err)
 }
 
-// oneWay relays what one side sends. If it fails it shuts the flow, which ends
-// the other way. Half is set once either way has ended.
+// oneWay relays what one side sends. If it fails, it shuts the flow, which ends the
+// other direction. half is set when one direction has ended.
 func (f *flow) oneWay(w way, half *atomic.Bool) error {
 	var err error
 	if w.first != nil {
@@ -205,9 +205,9 @@ func bare(c net.Conn) (net.Conn, bool) {
 	return c, false
 }
 
-// copyChunk copies what comes, up to a chunk. Its error is io.EOF at the end,
-// and os.ErrDeadlineExceeded where the read deadline passed: nothing is lost
-// then, since writes have no deadline.
+// copyChunk copies up to a chunk. Its error is io.EOF at the end, and
+// os.ErrDeadlineExceeded when the read deadline passed. No bytes are lost then,
+// because writes have no deadline.
 func copyChunk(dst, src net.Conn) (int64, error) {
 	to, tcp := dst.(*net.TCPConn)
 	from, both := src.(*net.TCPConn)

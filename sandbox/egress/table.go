@@ -9,9 +9,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// fakeRange holds the addresses that stand for names in a box. RFC 2544 gives
-// them to benchmarks of devices, so no host has one, and nothing is ever dialled
-// there.
+// fakeRange contains the addresses that stand for names in a box. RFC 2544 reserves
+// them for benchmarks of devices, so no host has one, and the door never dials
+// them.
 var fakeRange = netip.MustParsePrefix("198.18.0.0/15")
 
 // maxNames bounds the names of one box that have an address. reservedFakes are
@@ -23,10 +23,10 @@ const (
 	reservedFakes = 256
 )
 
-// table gives names addresses of the fake range. A name keeps its address until
-// the table is full of other names; an address has no name then until all
-// others have had one, so that a client which remembers it for too long is
-// refused, not sent to another host.
+// table assigns addresses of the fake range to names. A name keeps its address until
+// the table is full of other names. The address is then reused only after all other
+// addresses: a client that remembers it for too long is refused, and not connected
+// to another host.
 type table struct {
 	most int // maxNames, but for tests
 
@@ -62,8 +62,8 @@ func (t *table) knows(h policies.Host) bool {
 	return ok
 }
 
-// give is the address of a name. It fails where the table is full of names
-// that are in use.
+// give returns the address of a name. It fails if the table is full of names that
+// are in use.
 func (t *table) give(h policies.Host) (netip.Addr, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,8 +80,8 @@ func (t *table) give(h policies.Host) (netip.Addr, bool) {
 	return n.addr, true
 }
 
-// forget takes its address from the name that was not used for longest, and
-// reports whether there was one without a flow.
+// forget frees the address of the least recently used name without a flow, and
+// reports whether there was such a name.
 func (t *table) forget() bool {
 	for e := t.recent.Back(); e != nil; e = e.Prev() {
 		if n := entry(e); n.uses == 0 {
@@ -94,8 +94,8 @@ func (t *table) forget() bool {
 	return false
 }
 
-// unused is the next address without a name. The range has more addresses than
-// the table names, so there is one.
+// unused returns the next address without a name. The range has more addresses than
+// the table has names, so one is always free.
 func (t *table) unused() netip.Addr {
 	for {
 		offset := t.next
@@ -117,7 +117,7 @@ func (t *table) unused() netip.Addr {
 	}
 }
 
-// name is the name that has an address.
+// name returns the name that has an address.
 func (t *table) name(addr netip.Addr) (policies.Host, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +128,7 @@ func (t *table) name(addr netip.Addr) (policies.Host, bool) {
 	return entry(e).host, true
 }
 
-// hold is name for a flow: the name keeps the address until release.
+// hold is name, for a flow: the name keeps the address until release.
 func (t *table) hold(addr netip.Addr) (policies.Host, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
