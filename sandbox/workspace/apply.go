@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say what Apply takes over, and what it does where it must not.
+// Options say which changes Apply takes over, and what it does about the others.
 type Options struct {
 	// Paths are the paths to apply, written as for Unified; empty means all.
 	Paths []string
@@ -24,8 +24,8 @@ type Options struct {
 	Protected bool
 	// DryRun changes nothing, and reports what would be done.
 	DryRun bool
-	// As is the digest of a diff of the same paths: only what that diff showed is
-	// applied, and nothing if the set has changed since (ErrChanged).
+	// As is the digest of a diff of the same paths. Apply then applies exactly what
+	// the diff showed, and nothing if the set has changed since (ErrChanged).
 	As string
 	// Live applies the set as it is now, even where a box works in it and may have
 	// changed it since a person looked. Without Live and without As, a set that a
@@ -43,12 +43,12 @@ type Report struct {
 	Applied   []Change `json:"applied"`
 	Skipped   []Skip   `json:"skipped,omitempty"`
 	Conflicts []Skip   `json:"conflicts,omitempty"`
-	// Emptied is that all was applied, so the set begins anew: without layers
-	// and checkpoints, on the base as it is now.
+	// Emptied says that all changes were applied. The set then begins anew on the
+	// present base, without layers and checkpoints.
 	Emptied bool `json:"emptied"`
-	// Live is that a box works in the set, which therefore keeps its layers.
+	// Live says that a box works in the set, which therefore keeps its layers.
 	Live bool `json:"live,omitempty"`
-	// Resumed is that an earlier Apply had been interrupted.
+	// Resumed says that an earlier Apply had been interrupted.
 	Resumed bool `json:"resumed,omitempty"`
 }
 
@@ -59,15 +59,15 @@ type Skip struct {
 	Reason  string `json:"reason"`
 }
 
-// Apply takes what the set changed over into its base. Each file is replaced
-// as a whole, by a rename, so that a crash leaves the old one or the new one;
-// what an interrupted Apply has not done yet the next one does. No link of the
-// base is followed. Files become those of the base's owner, and lose what would
-// let them run as it (set-uid).
+// Apply writes the changes of the set to its base. It replaces each file as a
+// whole, by a rename, so that a crash leaves the old or the new one; the next
+// Apply does what an interrupted one has not done. It follows no link of the base.
+// Files get the owner of the base, and lose set-uid, which would let them run as
+// that owner.
 //
-// Where the base changed since the set was made, that is a conflict: nothing at
-// all is applied then, and the error is ErrConflict, unless SkipConflicts is
-// set. The Report is not nil in that case.
+// A path that has also changed in the base since the set was made is a conflict.
+// Apply then changes nothing and returns ErrConflict with a Report, unless
+// SkipConflicts is set.
 func (s *Store) Apply(ctx context.Context, id string, opts Options) (*Report, error) {
 	r, err := s.apply(ctx, id, opts)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 		return nil, errors.New("nothing says which paths are protected")
 	}
 	if !opts.DryRun {
-		// Two sets that are innocent each can be something else together: what
-		// the one is judged by must not change by the other.
+		// Two sets that are harmless alone can be harmful together, so no other set
+		// may change the base while this one is judged.
 		l, err := waitLock(s.root, applyName, unix.LOCK_EX)
 		if err != nil {
 			return nil, fmt.Errorf("another apply: %w", err)
@@ -140,7 +140,7 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 	return r, a.finish(len(chosen) == len(o.diff.Changes))
 }
 
-// planned are the changes to apply, and why some of them are not.
+// planned are the changes to apply, and the reasons to skip some of them.
 type planned struct {
 	changes  []Change
 	why      []string
@@ -297,7 +297,7 @@ func (a *applying) one(ctx context.Context, i int) {
 	}
 }
 
-// failed notes that a change was not applied after all, nor what is in it.
+// failed notes that a change could not be applied, nor the changes below it.
 func (a *applying) failed(i int, err error) {
 	a.skip(i, cause(err))
 	if c := &a.changes[i]; c.Kind != Deleted && c.Type == typeDir {
@@ -305,7 +305,7 @@ func (a *applying) failed(i int, err error) {
 	}
 }
 
-// conclude makes all of it durable and says what was done.
+// conclude makes all changes durable and completes the report.
 func (a *applying) conclude() error {
 	if err := unix.Syncfs(int(a.base.Fd())); err != nil {
 		return fmt.Errorf("write it to the disk: %w", err)
@@ -315,8 +315,8 @@ func (a *applying) conclude() error {
 	return nil
 }
 
-// finish begins the set anew where all of it was applied and no box works in
-// it, and forgets that something was to be done.
+// finish removes the journal, and begins the set anew if all of it was applied and
+// no box works in it.
 func (a *applying) finish(all bool) error {
 	done := all && len(a.report.Skipped)+len(a.report.Conflicts) == 0
 	if done && !a.diff.Live {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what became of a path.
+// Kind says how a path changed.
 type Kind string
 
 // The kinds.
@@ -36,9 +36,9 @@ const (
 	typeDevice = "device"
 )
 
-// Change is one path that is not in the set what it is in the base. A rename is
-// a deletion and an addition. A directory that is added or deleted stands
-// before all that is in it, which is listed as well.
+// Change is one path that differs between the set and the base. A rename is a
+// deletion and an addition. An added or deleted directory is listed before its
+// content, which is listed as well.
 type Change struct {
 	Path    string `json:"path"`               // relative to the base
 	PathB64 string `json:"path_b64,omitempty"` // the same where it is no UTF-8 (RFC 4648, section 4)
@@ -50,13 +50,13 @@ type Change struct {
 	Size    int64  `json:"size"`
 	WasSize int64  `json:"was_size,omitempty"`
 	Target  string `json:"target,omitempty"` // of a link
-	// LinkTo is an earlier path that is the same file. Applied, they are two.
+	// LinkTo is an earlier path that is the same file. Apply makes two files.
 	LinkTo string `json:"link_to,omitempty"`
 	// Conflict says how the base changed since the set was made.
 	Conflict string `json:"conflict,omitempty"`
 	// Problem says why the path cannot be compared or applied.
 	Problem string `json:"problem,omitempty"`
-	// Dropped is what of its permissions is never applied.
+	// Dropped names those of its permissions that are never applied.
 	Dropped string `json:"dropped,omitempty"`
 
 	name  string        // Path, byte for byte
@@ -66,7 +66,7 @@ type Change struct {
 	after unix.Timespec // when the layer's file last changed
 }
 
-// Diff is all that a set changed of its base.
+// Diff is the list of all changes of a set.
 type Diff struct {
 	Set     string   `json:"set"`
 	Base    string   `json:"base"`
@@ -76,7 +76,7 @@ type Diff struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// Conflicts are those changes whose base changed as well.
+// Conflicts returns the changes whose base changed as well.
 func (d *Diff) Conflicts() []Change {
 	var all []Change
 	for i := range d.Changes {
@@ -87,10 +87,9 @@ func (d *Diff) Conflicts() []Change {
 	return all
 }
 
-// Changes returns what the set changed, in the order of paths. A file that a box
-// only copied up, and left as it was, is not among them. paths selects changes as
-// Options.Paths does; without paths all are returned. It fails for more than a
-// million changed files.
+// Changes returns what the set changed, in the order of paths, without files that
+// were copied up but are the same. paths selects changes like Options.Paths;
+// without paths all are returned. It fails for more than a million changed files.
 func (s *Store) Changes(ctx context.Context, id string, paths ...string) (*Diff, error) {
 	d, err := s.changes(ctx, id, paths)
 	if err != nil {
@@ -120,8 +119,7 @@ func (s *Store) changes(ctx context.Context, id string, paths []string) (*Diff, 
 	return &o.diff, nil
 }
 
-// Count returns how many paths a set changed of its directory. It is Changes
-// without their text, for lists.
+// Count returns how many paths a set changed, for lists.
 func (s *Store) Count(ctx context.Context, id string) (int, error) {
 	o, err := s.look(id, unix.LOCK_SH)
 	if err == nil {
@@ -134,7 +132,7 @@ func (s *Store) Count(ctx context.Context, id string) (int, error) {
 	return len(o.diff.Changes), nil
 }
 
-// open is a set that is looked at, with its base and layers open.
+// open is a set that is being compared, with its base and layers open.
 type open struct {
 	*held
 	base   *os.File
@@ -261,9 +259,9 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 // errTooMany ends a comparison.
 var errTooMany = errors.New("more than is looked at")
 
-// unread lists what could not be compared, and the rest of the set is compared
-// all the same: a box can take from its owner the right to look into a file or
-// directory, and make one deeper or larger than is looked at.
+// unread lists a path that could not be compared. The rest of the set is still
+// compared: a box can take away its owner's right to read a file or directory, and
+// make one that exceeds the bounds.
 func (w *walk) unread(path, name string, layers merged, err error) {
 	c := Change{name: path, Kind: Modified}
 	if e, err := layers.entry(name); err == nil && e != nil && !e.whiteout {
@@ -397,7 +395,7 @@ func (w *walk) add(c Change) {
 	w.diff.Changes = append(w.diff.Changes, c)
 }
 
-// special are the bits of the permissions that Apply leaves out, in words.
+// special names the permission bits that Apply leaves out.
 func (c *Change) special() (bits []string) {
 	if c.Kind == Deleted || c.st == nil || isLink(c.st) {
 		return nil
@@ -529,7 +527,7 @@ func modeOf(st *unix.Stat_t) string {
 	return fmt.Sprintf("%04o", st.Mode&0o7777)
 }
 
-// sizeOf is the size of what has a content.
+// sizeOf returns the size of an entry with content.
 func sizeOf(st *unix.Stat_t) int64 {
 	if isRegular(st) {
 		return st.Size
@@ -537,7 +535,7 @@ func sizeOf(st *unix.Stat_t) int64 {
 	return 0
 }
 
-// cause is an error without the path, which is said beside it.
+// cause returns an error without its path, which is shown beside it.
 func cause(err error) string {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err.Error()

@@ -19,16 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrChanged is returned by Apply where the set is not any more what the digest
-// of Options.As stands for. Nothing was applied.
+// ErrChanged is returned by Apply if the set has changed since the diff whose digest
+// Options.As is. Nothing was applied.
 var ErrChanged = errors.New("the set is not what was shown")
 
-// A diff is shown, a person thinks about it, and then says apply: a box that
-// works in the set has had time to make it another one. A digest is over all
-// that Apply would take: paths, kinds, permissions, times, where links lead,
-// attributes and content. Each byte is read once: what a unified diff shows is
-// what goes into its digest, and what Apply compares with the digest is the copy
-// that it renames into its place.
+// A person looks at a diff, thinks about it, and then applies it. Meanwhile a box
+// that works in the set can change it. The digest covers all that Apply takes:
+// paths, kinds, permissions, times, targets of links, attributes and content. Each
+// byte is read once: a unified diff is made from the bytes that go into its digest,
+// and Apply compares with the digest the very copy that it renames into place.
 
 type sum = [sha256.Size]byte
 
@@ -40,7 +39,7 @@ type digest struct {
 	took map[string]taking // of each file whose content is applied
 }
 
-// taking is what of a file was digested, apart from what a Change says.
+// taking is the digested part of a file that is not in its Change.
 type taking struct {
 	content sum
 	attrs   map[string]string
@@ -51,7 +50,7 @@ func (o *open) newDigest() *digest {
 	return &digest{open: o, all: sha256.New(), each: map[string]sum{}, took: map[string]taking{}}
 }
 
-// digestOf is the digest of changes, in their order.
+// digestOf returns the digest of changes, in their order.
 func (o *open) digestOf(ctx context.Context, changes []Change) (*digest, error) {
 	d := o.newDigest()
 	for i := range changes {
@@ -62,7 +61,7 @@ func (o *open) digestOf(ctx context.Context, changes []Change) (*digest, error) 
 	return d, nil
 }
 
-// String is what a person gives back to Apply; none where nothing changed.
+// String returns the text for Options.As, or "" if nothing changed.
 func (d *digest) String() string {
 	if len(d.each) == 0 {
 		return ""
@@ -203,11 +202,11 @@ func (d *digest) check(ctx context.Context, c *Change, copied *os.File, attribut
 	return nil
 }
 
-// errSwapped is that a box changed a file between the check and the copy.
+// errSwapped means that a box changed a file between the check and the copy.
 var errSwapped = errors.New("it changed in the set while it was copied, so it is not what was shown any more")
 
-// shownName is the record of what the last diff showed, to say what is another
-// now. It decides nothing.
+// shownName is the record of what the last diff showed. It serves only to describe
+// what has changed since, and decides nothing.
 const shownName = "shown"
 
 type shown struct {
@@ -215,7 +214,7 @@ type shown struct {
 	Paths  map[string]bool `json:"paths"` // the beginning of its sum and the path, in hexadecimal
 }
 
-// remember keeps what a diff showed, where that is not too much.
+// remember records what a diff showed, unless that is too large.
 func (d *digest) remember() {
 	s := shown{Digest: d.String(), Paths: map[string]bool{}}
 	size := 0
@@ -233,7 +232,7 @@ func shownKey(path string, one sum) string {
 	return hex.EncodeToString(one[:8]) + hex.EncodeToString([]byte(path))
 }
 
-// differs says in words what is another than when the digest was shown.
+// differs describes what has changed since the digest was shown.
 func (d *digest) differs(digest string) string {
 	const most = 10
 	var s shown

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// change opens a set to change what it is made of: nobody else looks at it
-// meanwhile, and no set is added or removed. live is that a box works in it.
+// change opens a set to change its layers. Meanwhile nobody else can open it, and
+// no set is added or removed. live says that a box works in it.
 func (s *Store) change(id string) (h *held, live bool, err error) {
 	h, err = s.hold(id)
 	if err != nil {
@@ -61,11 +61,11 @@ func (h *held) alone() error {
 	return nil
 }
 
-// freeze makes what the set holds now into layers that never change again, and
-// returns them. Where a box works in the set its top is copied, at the cost of
-// what was changed, and the set stays as it is; else the top becomes one of them
-// as it is and the set begins a new one. changed is that, and the set is to be
-// written before anybody else gets the layers: the top must not be one any more.
+// freeze turns the present content of the set into layers that never change again,
+// and returns them. If a box works in the set, freeze copies its top, which costs as
+// much as was changed, and the set does not change. Otherwise the top itself
+// becomes one of the layers and the set begins a new one; changed says so. The
+// caller must then write the set before anybody else gets the layers.
 func (h *held) freeze(live bool) (layers []string, changed bool, err error) {
 	s, m := h.store, &h.meta
 	none, err := s.empty(m.Top)
@@ -99,8 +99,7 @@ func (h *held) freeze(live bool) (layers []string, changed bool, err error) {
 	return m.Layers, true, nil
 }
 
-// flatten makes one layer of all that are frozen, so that there is room for
-// more above it.
+// flatten merges all frozen layers into one, so that there is room for more.
 func (h *held) flatten() error {
 	one, err := h.store.copyLayers(&h.meta, h.meta.Layers)
 	if err != nil {
@@ -110,10 +109,10 @@ func (h *held) flatten() error {
 	return nil
 }
 
-// Fork makes a second set that is what the first one is now; from here on each
-// goes its own way. It costs the same however large the base and the changes
-// are, unless a box works in the set: then what is in its top is copied, file
-// by file, while the box may go on to write.
+// Fork makes a second set with the present content of the first. Later changes of
+// one do not affect the other. The cost does not depend on the size of the base and
+// the changes, unless a box works in the set: then Fork copies the top, file by
+// file, while the box may continue to write.
 func (s *Store) Fork(id, fork string) error {
 	if err := s.fork(id, fork); err != nil {
 		return fmt.Errorf("fork set %s: %w", id, err)
@@ -178,8 +177,8 @@ func (h *held) part(fork string, m *meta, records map[string][]byte) error {
 	return d.place(fork)
 }
 
-// Checkpoint remembers what the set is now under a name. A name that is taken
-// is refused.
+// Checkpoint saves the present content of the set under a name. It refuses a name
+// that is in use.
 func (s *Store) Checkpoint(id, name string) error {
 	if err := s.checkpoint(id, name); err != nil {
 		return fmt.Errorf("checkpoint set %s: %w", id, err)
@@ -220,8 +219,8 @@ func (s *Store) checkpoint(id, name string) error {
 	return nil
 }
 
-// Rollback makes the set what it was at a checkpoint; later checkpoints are
-// forgotten. No box may work in it.
+// Rollback restores the set to a checkpoint and removes later checkpoints. No box
+// may work in the set.
 func (s *Store) Rollback(id, name string) error {
 	if err := s.rollback(id, name); err != nil {
 		return fmt.Errorf("roll back set %s: %w", id, err)
@@ -258,10 +257,9 @@ func (s *Store) rollback(id, name string) error {
 	return nil
 }
 
-// Discard removes a set and all that was changed in it. The base stays as it
-// is. It returns at once; what took room on the disk is removed in the
-// background, and Close waits for that. A damaged set can be discarded too. No
-// box may work in it.
+// Discard removes a set with all its changes. It does not change the base. It
+// returns at once; the files are removed in the background, and Close waits for
+// that. A damaged set can be discarded too. No box may work in the set.
 func (s *Store) Discard(id string) error {
 	if err := s.discard(id, nil); err != nil {
 		return fmt.Errorf("discard set %s: %w", id, err)
@@ -269,8 +267,8 @@ func (s *Store) Discard(id string) error {
 	return nil
 }
 
-// discard is Discard. Where mine is not nil it is the lock of the box that
-// works in the set, which has gone.
+// discard is Discard. If mine is not nil, it is the lock of the box that worked in
+// the set and has ended.
 func (s *Store) discard(id string, mine *lock) error {
 	if err := CheckName(id); err != nil {
 		return err

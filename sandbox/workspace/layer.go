@@ -78,16 +78,16 @@ func (s *Store) fit(dir *os.File, m *meta) error {
 	if err := unix.Fremovexattr(int(dir.Fd()), probe); err != nil {
 		return err
 	}
-	// The upper's permissions are those of the directory that a box sees. Who
-	// may look into the store is another matter.
+	// A box sees the permissions of the upper directory as those of its workspace.
+	// They do not decide who can read the store.
 	if err := unix.Fchmod(int(dir.Fd()), m.Perm); err != nil {
 		return err
 	}
 	return own(dir, m)
 }
 
-// own gives a file to the owner of the base. Only root can; anybody else's
-// files are their own.
+// own gives a file to the owner of the base. Only root can do that; another user
+// keeps its files.
 func own(f *os.File, m *meta) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -111,7 +111,7 @@ func (s *Store) empty(layer string) (bool, error) {
 	return len(names) == 0, err
 }
 
-// users counts in how many sets each layer is, as a top with a large number.
+// users counts how many sets have each layer. A top counts as a large number.
 func (s *Store) users(ids []string) map[string]int {
 	users := map[string]int{}
 	for _, id := range ids {
@@ -131,7 +131,7 @@ func (s *Store) users(ids []string) map[string]int {
 	return users
 }
 
-// whole says what is wrong with the layers of a set.
+// whole returns what is wrong with the layers of a set.
 func (s *Store) whole(m *meta, users map[string]int) error {
 	if users[m.Top] > 1 {
 		return fmt.Errorf("%w: its top is a layer of another set too; discard one of the two", ErrTorn)
@@ -149,8 +149,8 @@ func (s *Store) whole(m *meta, users map[string]int) error {
 	return nil
 }
 
-// collect takes layers out of sight that no set has, and sets that were not
-// finished. The store's lock is held.
+// collect moves layers that no set has, and unfinished sets, to the trash. The
+// caller holds the store's lock.
 func (s *Store) collect() {
 	ids, err := s.ids()
 	if err != nil {

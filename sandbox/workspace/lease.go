@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease is the right to mount a set. While it is held the set is live. The
-// caller must Close it, after the mount is gone.
+// Lease is the right to mount a set. The set is live until the lease is closed. The
+// caller must Close it, after the set was unmounted.
 type Lease struct {
 	ID   string
 	Base *os.File // the base directory
-	// Top is the directory of the layer that is written: it holds "upper" and
-	// "work", which overlayfs wants under one mount.
+	// Top is the directory of the layer that is written. It contains "upper" and
+	// "work", which overlayfs needs under one mount.
 	Top *os.File
 	// Frozen are the upper directories of the frozen layers, the highest first.
 	Frozen []*os.File
@@ -63,7 +63,8 @@ func (s *Store) use(id, tenant, base string, protect Protect) (*Lease, error) {
 	return l, nil
 }
 
-// open takes the set and opens what it is made of. The store's lock is held.
+// open takes the set and opens its base and layers. The caller holds the store's
+// lock.
 func (l *Lease) open(tenant, base string) error {
 	h, s := l.held, l.store
 	if h.meta.Tenant != tenant && h.meta.Tenant != "" { // which sets of earlier versions do not have
@@ -113,8 +114,8 @@ func (l *Lease) drop() {
 	l.held.close()
 }
 
-// Close gives the set back, when a checkpoint that is being made is done. One in which nothing was ever changed is removed.
-// Twice is fine.
+// Close waits for a checkpoint that is being made, and gives the set back. A set in
+// which nothing was ever changed is removed. Close may be called twice.
 func (l *Lease) Close() error {
 	var err error
 	l.once.Do(func() {
@@ -150,13 +151,13 @@ func (l *Lease) tidy() {
 	_ = removeTree(dir, "work") // as the kernel calls it
 }
 
-// touch notes that the set was used now.
+// touch records the present time as the last use of the set.
 func (h *held) touch() {
 	_ = unix.UtimesNanoAt(int(h.dir.Fd()), metaName, nil, 0) // it only looks older than it is
 }
 
-// unchanged reports whether the set holds nothing that would be missed, now
-// that it may have been checkpointed since it was leased.
+// unchanged reports whether the set has no changes and no checkpoints. It reads the
+// set again, because a checkpoint may have been made since it was leased.
 func (h *held) unchanged() bool {
 	if h.read() != nil || len(h.meta.Layers) > 0 || len(h.meta.Checkpoints) > 0 {
 		return false

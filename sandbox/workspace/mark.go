@@ -12,8 +12,8 @@ import (
 // maxMarked bounds how many changed files a Mark remembers.
 const maxMarked = 100_000
 
-// Mark is how the top of a leased set stood at one moment, to see what changed
-// since. It is used by one goroutine.
+// Mark is the state of the top of a leased set at one moment, to find later
+// changes. Only one goroutine may use it.
 type Mark struct {
 	lease *Lease
 	was   map[string]state

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PruneOptions say which sets Prune removes: those to which all of it applies.
+// PruneOptions say which sets Prune removes: those that match all of them.
 type PruneOptions struct {
-	// Unused is how long nothing used the set: no box, fork, checkpoint or
-	// apply. Zero is any time.
+	// Unused is the time since the set's last use by a box, fork, checkpoint or
+	// apply. Zero matches every set.
 	Unused time.Duration
-	// Empty takes only sets that changed nothing, and have no checkpoint.
+	// Empty matches only sets without changes and checkpoints.
 	Empty bool
 	// DryRun removes nothing, and reports what would be.
 	DryRun bool
@@ -28,9 +28,9 @@ type Pruned struct {
 	Kept    string `json:"kept,omitempty"`
 }
 
-// Prune removes sets with what they changed. Those that a box works in, and
-// those with an apply that was interrupted, are kept, and damaged ones too.
-// Without Unused and Empty it fails: it would remove all.
+// Prune removes sets with their changes. It keeps sets in which a box works, sets
+// with an interrupted apply, and damaged ones. Without Unused and Empty it fails,
+// because it would remove all.
 func (s *Store) Prune(ctx context.Context, opts PruneOptions) ([]Pruned, error) {
 	if opts.Unused <= 0 && !opts.Empty {
 		return nil, errors.New("prune workspaces: nothing says which; name an age, or take those without changes")
@@ -60,7 +60,7 @@ func (s *Store) Prune(ctx context.Context, opts PruneOptions) ([]Pruned, error) 
 	return pruned, nil
 }
 
-// prune removes one set, if the options mean it.
+// prune removes one set if it matches the options.
 func (s *Store) prune(ctx context.Context, id string, opts PruneOptions) (bool, error) {
 	h, err := s.hold(id)
 	if err != nil {
@@ -94,8 +94,7 @@ func (s *Store) prune(ctx context.Context, id string, opts PruneOptions) (bool, 
 	return err == nil, err
 }
 
-// nothing reports whether a set would change nothing, and has no state to go
-// back to.
+// nothing reports whether a set has no changes and no checkpoints.
 func (s *Store) nothing(ctx context.Context, id string) (bool, error) {
 	o, err := s.look(id, unix.LOCK_SH)
 	if err != nil {
