@@ -12,21 +12,21 @@ import (
 // Around stands between the policy's yes and the handler of a call. It is called
 // from many goroutines. Each Before is followed by one After, whatever happens.
 type Around interface {
-	// Before may refuse a call that the policy lets through; nil lets it run. ctx
-	// ends as the call's does.
+	// Before may refuse a call that the policy allows; nil lets the call run. ctx
+	// ends when the call's context does.
 	Before(ctx context.Context, c Call, f policies.Facts) *policies.Refusal
-	// After is told what came of the call: a result, or an error. What it returns
-	// goes to the agent behind a result; beside an error it is lost.
+	// After gets the outcome of the call: a result, or an error. The agent sees
+	// what After returns behind the result; with an error it is dropped.
 	After(ctx context.Context, c Call, f policies.Facts, o Outcome) Beside
 }
 
-// Beside is what stands behind a result that the tool does not know of.
+// Beside is what Around adds behind a result, and the tool does not know of.
 type Beside struct {
 	Content  []Content
 	Receipts []Receipt // of the result with this content
 }
 
-// Outcome is what came of a call that the policy let through.
+// Outcome is how a call ended that the policy allowed.
 type Outcome struct {
 	Result  *Result // nil where Err is not
 	Err     error
@@ -74,8 +74,8 @@ func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, 
 	return res, nil
 }
 
-// Describe changes what agents are told of a tool, and has clients told to list
-// the tools anew. It reports whether they were told something else before.
+// Describe changes the description of a tool, and notifies clients to list the
+// tools again. It reports whether the description is a different one.
 func (s *Server) Describe(name, description string) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// RuleApproval stands in decisions where a call could not be asked about.
+// RuleApproval is the rule of a denial because an approval could not be asked for or used.
 const RuleApproval = "approval"
 
 // The states of an Approval.
@@ -29,13 +29,13 @@ type Approval struct {
 	State   string
 	Tool    string
 	Rule    string
-	New     bool          // this call asked; an equal one had not before
-	Shown   []string      // what the call does, a line each, printable
-	Scopes  []string      // what a yes may be given for: "once", "session", "hours"
-	By, Via string        // who answered, and on which way
-	Note    string        // what they said besides
-	Scope   string        // what the yes is for
-	Left    time.Duration // until no answer is a no
+	New     bool          // this call asked; no equal call had asked before
+	Shown   []string      // what the call does, in printable lines
+	Scopes  []string      // the scopes that a yes may have: "once", "session", "hours"
+	By, Via string        // the person who answered, and the way that they used
+	Note    string        // their own words, besides yes or no
+	Scope   string        // the scope of the yes
+	Left    time.Duration // the time left; without an answer until then it is a no
 	Command string        // by which a person says yes in a terminal; empty for none
 	Waited  time.Duration
 }
@@ -65,9 +65,9 @@ const ViaClientItself = "client without a person"
 // Approver asks people about calls that the policy does not decide alone. It
 // is called from many goroutines.
 type Approver interface {
-	// Ways are those on which people can be asked about a tenant's calls beside
-	// its clients, as "command line". may is false where the policy lets nobody
-	// answer for the tenant, so that clients are not asked either.
+	// Ways returns the ways beside a tenant's own clients on which people can be
+	// asked about its calls, for example "command line". may is false where the
+	// policy lets nobody answer for the tenant: then its clients are not asked either.
 	Ways(tenant string) (ways []string, may bool)
 	// Ask puts the question, or finds that of an equal call with its answer.
 	Ask(ctx context.Context, q Question) (Approval, error)

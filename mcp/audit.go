@@ -9,11 +9,11 @@ import (
 
 // Audit keeps records of calls. It is called from many goroutines.
 type Audit interface {
-	// Decided is told what became of a call before it runs, and may keep it
-	// waiting until that is on the disk. An error refuses the call.
+	// Decided records the decision about a call, before the call runs. It may block
+	// until the record is on the disk. If it returns an error, the call is refused.
 	Decided(ctx context.Context, d Decided) error
-	// Finished is told how a call ended that was allowed and not refused by
-	// Decided.
+	// Finished records the end of a call that was allowed, and that Decided did not
+	// refuse.
 	Finished(f Finished)
 }
 
@@ -35,7 +35,7 @@ type Finished struct {
 	Result *Result
 	Err    error
 	Took   time.Duration // of the whole call
-	// Decision is what the policy said, as Decided was told.
+	// Decision is the policy's decision, the one that Decided got.
 	Decision policies.Decision
 }
 
@@ -72,7 +72,7 @@ type Exec struct {
 // command used.
 type Measured interface{ Usage() Usage }
 
-// The rules that stand in decisions which no policy made.
+// The rules of decisions that no policy made.
 const (
 	RuleArguments = "arguments" // the arguments could not be read
 	RuleAudit     = "audit"     // the decision could not be written down

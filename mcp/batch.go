@@ -81,10 +81,9 @@ func requestIDs(batch []byte) (ids [][]byte) {
 	return ids
 }
 
-// add takes one answer, or nil for a request that gets none, and is the whole
-// line once it was the last. An answer that would make the line larger than
-// limit is left out with an error in its place. answers are those in the line that
-// hold results.
+// add adds one answer, or nil for a request that gets none. With the last one it
+// returns the whole line. An answer that would make the line larger than limit is
+// replaced by an error. answers are those in the line that contain results.
 func (b *batch) add(frame []byte, o *outgoing, limit int) (line []byte, answers []*outgoing) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -21,8 +21,8 @@ func (s *Server) Call(ctx context.Context, session *Session, name string, args j
 	return s.call(ctx, session, name, args, 0, nil)
 }
 
-// call is the way of every call: find, decode, gate, run, answer. Who asks waits
-// so long for it, or for ever where wait is zero.
+// call runs one tools/call, whatever its transport: find, decode, gate, run,
+// answer. wait is how long the client waits for the answer; zero means no limit.
 func (s *Server) call(ctx context.Context, session *Session, name string, args json.RawMessage, wait time.Duration, progress progressFunc) (*Result, error) {
 	t, ok := s.tool(name)
 	if !ok {
@@ -130,8 +130,8 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	return res, d, err
 }
 
-// panicError is a call that ended in a panic. The agent is not told which: the
-// text may hold what is none of its business.
+// panicError is a call that ended in a panic. The agent does not get the panic's
+// text, which may contain what the agent must not see.
 type panicError struct{ call string }
 
 func (e *panicError) Error() string {

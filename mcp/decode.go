@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// mostFaults bounds how many faults of one call are told.
+// mostFaults is how many faults of one call are reported at most.
 const mostFaults = 10
 
 // argumentError says what is wrong with a call's arguments, for the agent.
@@ -255,7 +255,7 @@ func (d *decoder) value(path string, raw []byte, v reflect.Value) {
 	}
 }
 
-// custom lets a type read itself, as json.RawMessage does.
+// custom lets a type decode itself; json.RawMessage, for example, does.
 func (d *decoder) custom(path string, raw []byte, v reflect.Value) bool {
 	switch u := v.Addr().Interface().(type) {
 	case json.Unmarshaler:

@@ -23,8 +23,8 @@ import (
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
 const (
-	deferredMost = 128             // calls of one session that run on
-	pollEvery    = 2 * time.Second // what clients are told to wait between two questions
+	deferredMost = 128             // deferred calls of one session
+	pollEvery    = 2 * time.Second // the poll interval that clients get
 	keepWait     = 10 * time.Second
 )
 
@@ -67,7 +67,7 @@ func (s *Server) deferring(ctx context.Context, session *Session, tool string, w
 	if err := s.enter(); err != nil {
 		return nil, fault(internalError, "%v", err)
 	}
-	// What the context holds stays, as who asks.
+	// own keeps the values of ctx, such as the caller's name, but not its end.
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	now := time.Now()
 	d := &deferred{
@@ -191,8 +191,8 @@ type taskAnswer struct {
 	Error  *jsonrpc.Error      `json:"error,omitempty"`
 }
 
-// taskOf is how a task of a session stands: one that runs, or one that is kept.
-// meta is that of the request which wants to know.
+// taskOf returns the state of a session's task: one that runs (d is not nil), or
+// one that is on record. meta is the _meta of the request for it.
 func (s *Server) taskOf(ctx context.Context, session *Session, id string, meta sdk.Meta) (*deferred, *taskResult, error) {
 	s.mu.Lock()
 	d := s.deferred[id]
@@ -207,7 +207,7 @@ func (s *Server) taskOf(ctx context.Context, session *Session, id string, meta s
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return nil, nil, fault(invalidParams, "task %.80q: there is none of this id, or it is kept no longer", id)
+		return nil, nil, fault(invalidParams, "task %.80q: no task has this id, or it is not kept any longer", id)
 	case err != nil:
 		return nil, nil, fault(internalError, "task %.80q: %v", id, err)
 	}

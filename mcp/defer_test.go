@@ -90,7 +90,7 @@ func TestDeferred(t *testing.T) {
 		t.Errorf("after that: %s", raw)
 	}
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-		if _, raw := c.task(method, "t-none"); !strings.Contains(raw, `"code":-32602,"message":"task \"t-none\": there is none of this id`) {
+		if _, raw := c.task(method, "t-none"); !strings.Contains(raw, `"code":-32602,"message":"task \"t-none\": no task has this id`) {
 			t.Errorf("%s of nothing: %s", method, raw)
 		}
 	}

@@ -133,7 +133,7 @@ func (s *Server) addTasks() {
 	})
 	addTaskMethod(s, "tasks/cancel", func(ctx context.Context, session *Session, d *deferred, t *taskResult, _ *taskParams) (*doneResult, error) {
 		if d != nil {
-			d.cancel(errCancelled) // which one that has ended does not hear
+			d.cancel(errCancelled) // does nothing where the call has ended
 			return done(), nil
 		}
 		if err := s.keeper.Cancel(ctx, session, t.TaskID); err != nil {
@@ -143,8 +143,8 @@ func (s *Server) addTasks() {
 	})
 }
 
-// addTaskMethod registers a method about a task: one that runs here, as d, or
-// where d is nil one that is kept.
+// addTaskMethod registers a method about a task. do gets the task as d where it
+// runs here; where d is nil, the task is only on record.
 func addTaskMethod[R sdk.Result](s *Server, method string, do func(context.Context, *Session, *deferred, *taskResult, *taskParams) (R, error)) {
 	err := sdk.AddReceivingCustomMethod(s.sdk, method,
 		func(ctx context.Context, ss *sdk.ServerSession, p *taskParams) (none R, _ error) {

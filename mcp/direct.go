@@ -22,7 +22,7 @@ type toolCall struct {
 	args  []byte
 	token []byte // progressToken as the client wrote it; nil for none
 
-	parent, state []byte // traceparent and tracestate, as JSON; nil for none
+	parent, state []byte // traceparent and tracestate in JSON; nil for none
 
 	input *input // nil in the legacy era
 }
@@ -257,7 +257,7 @@ func progressFrame(token []byte, done, total float64, message string) []byte {
 }
 
 // appendQuoted appends s as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD, as output of commands holds them.
+// U+FFFD; the output of a command may contain such bytes.
 func appendQuoted(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -15,7 +15,7 @@
 //     goes to the go-sdk (sdk.go), which knows the rest of the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], runs the handler and makes the answer. Every transport and
-//     [Server.Call] go through it; there is no second way to a tool.
+//     [Server.Call] go through it; no other way leads to a tool.
 //     structured.go decides whether the client gets structured content.
 //  6. answer.go puts the client's own id back, checks the size of the answer
 //     and writes it, unless the client cancelled the request meanwhile.

@@ -24,10 +24,10 @@ var answering = []string{"claude-code", "codex-mcp-client", "Visual Studio Code"
 // Bounds of asking one client.
 const (
 	maxAsked   = 8 // questions that are open at once
-	maxIgnored = 4 // questions in a row that had no answer, after which it is asked no more
+	maxIgnored = 4 // questions in a row without an answer; then the client is asked no more
 )
 
-// peer is a client as one that can be asked.
+// peer is a client that can be asked.
 type peer struct {
 	sdk *sdk.ServerSession
 
@@ -220,7 +220,7 @@ func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 		ID: a.ID, Left: a.Left,
 		Form: Form{Message: form(q, a), Fields: []Field{
 			{Name: "answer", Title: "May it run?", Options: offered, Default: offered[0], Required: true},
-			{Name: "note", Title: "What should the agent know?", Description: "It is told, whatever the answer is."},
+			{Name: "note", Title: "What should the agent know?", Description: "The agent gets this note, whatever the answer is."},
 		}},
 		Over: func(ctx context.Context) { _, _ = approver.Wait(ctx, a.ID, a.Left) },
 		Take: func(ctx context.Context, f FormAnswer) error {

@@ -71,14 +71,14 @@ func (k kind) code(e era) int64 {
 	return jsonrpc.CodeInternalError
 }
 
-// wireError is an error that a client is told as a JSON-RPC error.
+// wireError is an error that a client gets as a JSON-RPC error.
 type wireError struct {
 	kind kind
 	text string
 	data any // marshalled as error.data; nil for none
 }
 
-// Error is the text the client is told.
+// Error returns the text that the client gets.
 func (e *wireError) Error() string { return e.text }
 
 func fault(k kind, format string, args ...any) *wireError {

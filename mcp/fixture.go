@@ -17,9 +17,9 @@ import (
 // The protocol's conformance suite calls tools and reads resources that it
 // knows by name (README of @modelcontextprotocol/conformance). With
 // Config.Fixtures a server has them, so that the suite tries the transports,
-// eras and limits that real tools have. What this package can say is said by
-// its own means, in this file; what only the sdk can, as audio or sampling, is
-// registered there, in fixturesdk.go and fixturetask.go.
+// eras and limits that real tools have. This file makes those that this package
+// can express; those that only the sdk can, for example audio or sampling, are
+// registered with the sdk in fixturesdk.go and fixturetask.go.
 
 // The smallest picture and the smallest sound: one red dot, and silence.
 const (
@@ -155,7 +155,7 @@ func (s *Server) fixturePrompts() {
 					{Role: "user", Content: &sdk.TextContent{Text: fmt.Sprint("Context: ", said["context"])}},
 				}}, nil
 			}
-			return &sdk.GetPromptResult{InputRequests: sdk.InputRequestMap{"user_context": form1("What is it about?", "context", "string")}}, nil
+			return &sdk.GetPromptResult{InputRequests: sdk.InputRequestMap{"user_context": form1("What is the subject?", "context", "string")}}, nil
 		})
 }
 

@@ -65,7 +65,7 @@ func contentFixtures() []fixtureTool {
 			always(&sdk.TextContent{Text: "called"}),
 		},
 		{
-			"test_x_mcp_header", "has an argument that stands in a header too", `{"type": "object", "properties": {
+			"test_x_mcp_header", "has an argument that a header carries too", `{"type": "object", "properties": {
 			"region": {"type": "string", "x-mcp-header": "Region"}, "level": {"type": "integer"}}}`,
 			always(&sdk.TextContent{Text: "called"}),
 		},

@@ -166,7 +166,7 @@ func (g *guard) register(e *entry) *wireError {
 		return fault(invalidRequest, "invalid request: the id %.64s is already in flight", m.id)
 	case m.method == "initialize" && m.era() == legacy:
 		if e.batch != nil {
-			return fault(invalidRequest, "invalid request: initialize must not stand in a batch")
+			return fault(invalidRequest, "invalid request: initialize must not be part of a batch")
 		}
 		if _, err := g.state.next(evInitialize); err != nil {
 			return fault(invalidRequest, "invalid request: %v", err)

@@ -79,9 +79,9 @@ func (s *Server) hiddenFrom(tenant string) string {
 	return strings.Join(hidden, " ")
 }
 
-// announce has the sdk send notifications/tools/list_changed to who wants it;
-// mu is held. The sdk does so when a tool is added, and adding one that it has
-// changes nothing else.
+// announce makes the sdk send notifications/tools/list_changed to each client that
+// wants it. The caller holds mu. The sdk sends it when a tool is added; adding a
+// tool that it has already changes nothing else.
 func (s *Server) announce() {
 	for _, name := range sortedKeys(s.tools) {
 		s.sdk.AddTool(sdkTool(s.tools[name].info), s.sdkCall)

@@ -176,7 +176,7 @@ func (c *checker) text() error {
 			c.at++
 			return nil
 		case b < 0x20:
-			return c.fault("a control character stands in a string")
+			return c.fault("a string contains an unescaped control character")
 		case b == '\\':
 			c.at++
 			if err := c.escape(); err != nil {

@@ -58,8 +58,8 @@ func orElse[T int | float64 | time.Duration](v, other T) T {
 	return v
 }
 
-// queueRetry is what a client is told to wait when the queue is full. When
-// a place gets free is up to the calls that run, so it is a guess.
+// queueRetry is how long a client is asked to wait when the queue is full. It is
+// a guess: nobody knows when one of the calls that run will end.
 const queueRetry = time.Second
 
 // admission decides which requests of one client run, wait or are refused.

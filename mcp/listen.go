@@ -10,11 +10,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client hears of tasks by subscriptions/listen with taskIds, as
+// A client subscribes to tasks with subscriptions/listen and taskIds, and gets
 // notifications/tasks (tasks extension, "Task Status Notifications"). The sdk
-// knows neither: the ids come to us in the request's _meta, where the transports
-// put them (withTaskIDs), and what is told leaves by the transport's notify,
-// beside the sdk.
+// knows neither. The ids reach us in the request's _meta, where the transports
+// put them (withTaskIDs); notifications leave by the transport's notify, past
+// the sdk.
 
 const (
 	methodListen = "subscriptions/listen"
@@ -43,14 +43,14 @@ type listener struct {
 	acked   chan any      // gets the subscription's id once it is acknowledged
 	wake    chan struct{} // gets a token when something changed
 
-	changed map[string]bool // guarded by Server.mu: ids of which is to be told
+	changed map[string]bool // guarded by Server.mu: the ids of tasks to notify about
 }
 
-// listening are the subscriptions to tasks; the server's mu guards it.
+// listening are the subscriptions to tasks, guarded by Server.mu.
 type listening map[*listener]struct{}
 
-// TaskChanged has clients told that want to know of a task. It does not wait;
-// several changes before they are told are one.
+// TaskChanged notifies the clients that subscribed to a task. It does not wait;
+// changes that follow each other fast are sent as one.
 func (s *Server) TaskChanged(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Server) TaskChanged(id string) {
 	}
 }
 
-// TaskChanged has clients told that want to know of a task, as Server.TaskChanged.
+// TaskChanged is [Server.TaskChanged] of the session's server.
 func (s *Session) TaskChanged(id string) { s.server.TaskChanged(id) }
 
 // listen answers a listen request that names tasks.
@@ -138,7 +138,7 @@ func (s *Server) tellTasks(ctx context.Context, l *listener, notify notifyFunc) 
 			}
 			_, t, err := s.taskOf(ctx, l.session, id, l.meta)
 			if err != nil {
-				continue // it is kept no longer, and whoever asks is told so
+				continue // the task is not kept any longer; tasks/get reports that
 			}
 			if err := notify(taskNotification(t, subscription)); err != nil {
 				s.cfg.Log.Debug("a task was not told", "task", id, "error", err)

@@ -52,9 +52,9 @@ func checkLine(line []byte, depth int) *wireError {
 	return fault(parseError, "parse error: %v; each line must hold one JSON object", err)
 }
 
-// parseMessage reads one message out of JSON that has passed checkLine. With
-// an error it still returns what it could tell, so that the answer can carry
-// the id; a method that is no text reads as none.
+// parseMessage reads one message out of JSON that has passed checkLine. Where it
+// fails, it still returns the members that it has read, so that the answer can
+// carry the id. A method that is not a string is empty.
 func parseMessage(raw []byte) (*message, *wireError) {
 	m := &message{raw: raw}
 	raw = bytes.TrimSpace(raw)
@@ -114,9 +114,9 @@ func parseMessage(raw []byte) (*message, *wireError) {
 	return m, nil
 }
 
-// idKey is the one spelling of a request id, or why it is none: MCP allows
-// strings and whole numbers, and neither null nor fractions (basic/index,
-// requests).
+// idKey returns the one spelling of a request id, or says why it is not valid:
+// MCP allows strings and whole numbers, and neither null nor fractions
+// (basic/index, requests).
 func idKey(id []byte) (string, *wireError) {
 	switch {
 	case len(id) > longestID:

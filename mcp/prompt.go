@@ -10,9 +10,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Prompt is a text with places to fill in that a person chooses at the client.
+// Prompt is a text with blanks, which a person chooses at the client.
 type Prompt struct {
-	Name        string // unique among all sources; the first source that has it wins
+	Name        string // unique among all sources; otherwise the first source of the name wins
 	Title       string
 	Description string
 	Arguments   []Argument
@@ -181,7 +181,7 @@ func (p *Prompt) check(args map[string]string) *wireError {
 	}
 	for _, name := range sortedKeys(args) {
 		if !slices.Contains(known, name) {
-			return fault(invalidParams, "prompt %s: there is no argument %.80q; it has: %s", p.Name, name, strings.Join(known, ", "))
+			return fault(invalidParams, "prompt %s: unknown argument %.80q; its arguments are: %s", p.Name, name, strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -8,11 +8,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// ruleRedact stands in decisions about calls whose result cannot be cleaned.
+// ruleRedact is the rule of a refusal because the result cannot be redacted.
 const ruleRedact = "redact"
 
-// cleanable is the decision, or a refusal where it binds the result to
-// something that nobody here can do.
+// cleanable returns d, or a refusal where d demands a redaction that this server
+// cannot do.
 func (s *Server) cleanable(d policies.Decision) policies.Decision {
 	if len(d.Redact) == 0 || d.Verdict != policies.Allow || s.cfg.Redact != nil {
 		return d

@@ -50,7 +50,8 @@ type Resource struct {
 	// typed, best first; nil knows none.
 	Complete func(ctx context.Context, s *Session, variable, typed string) ([]string, error)
 	// CompleteFacts and CompleteGranted are for values that the policy decides
-	// about, as SearchFacts and SearchGranted are. No facts are no values.
+	// about, in the way of SearchFacts and SearchGranted. Without facts, no value
+	// is offered.
 	CompleteFacts   func(variable, typed string) (_ policies.Facts, ok bool)
 	CompleteGranted func(ctx context.Context, call Call, variable, typed string) ([]string, error)
 }
@@ -200,8 +201,8 @@ func (s *Server) plainly(ctx context.Context, session *Session, f policies.Facts
 	return err
 }
 
-// granted is facts, gate, run and log for what is no call of a tool, but
-// touches what one would.
+// granted runs the gate, run and the audit for a request that is not a tools/call
+// but touches what a tool would.
 func (s *Server) granted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
 	started := time.Now()
 	if c.Tool = f.Tool; c.Tool == "" {

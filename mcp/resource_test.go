@@ -111,7 +111,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 		{"prompts", "prompts/list", `{}`, `"prompts":[{"description":"says hello","name":"greet"},{"arguments":[{"name":"about","required":true},{"name":"tone"}],"name":"write","title":"Write"}]`},
 		{"prompt", "prompts/get", `{"name":"write","arguments":{"about":"trees"}}`, `"messages":[{"content":{"type":"text","text":"write trees"},"role":"user"},{"content":{"type":"resource_link","uri":"doc://00001","name":"doc://00001"},"role":"assistant"}]`},
 		{"prompt without its argument", "prompts/get", `{"name":"write"}`, `-32602 prompt write: the argument "about" is missing`},
-		{"prompt with another argument", "prompts/get", `{"name":"greet","arguments":{"who":"me"}}`, `-32602 prompt greet: there is no argument "who"`},
+		{"prompt with another argument", "prompts/get", `{"name":"greet","arguments":{"who":"me"}}`, `-32602 prompt greet: unknown argument "who"`},
 		{"unknown prompt", "prompts/get", `{"name":"wrote"}`, `-32602 unknown prompt "wrote"; did you mean "write"?`},
 		{"the sdk's own prompt", "prompts/get", `{"name":"belljar.dev/none"}`, `-32602 unknown prompt`},
 		{"complete a prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"write"},"argument":{"name":"about","value":"al"}}`, `{"completion":{"total":2,"values":["Alps","alder"]}}`},

@@ -12,8 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// listFresh is how long, in milliseconds, a client may keep a list of ours:
-// what changes it is told (Server.Reloaded).
+// listFresh is how long, in milliseconds, a client may cache one of our lists.
+// It is notified of a change before that (Server.Reloaded).
 const listFresh = 5 * 60 * 1000
 
 // newSDK is the go-sdk's server with our middleware in it.
@@ -182,7 +182,7 @@ func (s *Server) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session
 	if session, ok := s.web.byID[ss.ID()]; ok {
 		return session.Session, nil
 	}
-	return nil, fault(invalidRequest, "invalid request: there is no session; send initialize first")
+	return nil, fault(invalidRequest, "invalid request: the session does not exist yet; send initialize first")
 }
 
 // greet notes who the client is, and opens the Session where initialize is
@@ -204,7 +204,7 @@ func (s *Server) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Reque
 	return nil
 }
 
-// noSchema stands in what the sdk keeps for a schema that shown puts in its place.
+// noSchema is the placeholder that the sdk has for a schema; shown puts in the real one.
 var noSchema = json.RawMessage(`{"type":"object"}`)
 
 // sdkTool is what the sdk lists of a tool; shown adds its schemas.

@@ -32,20 +32,20 @@ type Gated interface {
 	Facts() policies.Facts
 }
 
-// Config says how a Server is made. The zero value of each field but Gate has
-// the default that its comment names.
+// Config is the configuration of a Server. The zero value of each field but Gate
+// is the default that its comment names.
 type Config struct {
-	Gate         Gate    // required: without a policy there is no server
+	Gate         Gate    // required: a server needs a policy
 	Name         string  // serverInfo.name; "belljar"
 	Version      string  // serverInfo.version; "dev"
-	Instructions string  // for the agent, given at the handshake; none
+	Instructions string  // for the agent, sent with the handshake; default none
 	Tenant       string  // whose calls these are; "local"
-	Tenants      Tenants // whose calls those over HTTP are; nil is Tenant for all
-	Audit        Audit   // is told of each call; nil is none
-	Trace        Tracer  // is told of each call that is over; nil is none
+	Tenants      Tenants // whose calls those over HTTP are; nil means Tenant for all
+	Audit        Audit   // records each call; nil records nothing
+	Trace        Tracer  // traces each call that has ended; nil traces nothing
 	// Approver asks people where the policy says ask; without it that is a denial.
 	Approver Approver
-	// Around stands round the calls that the policy lets through; nil is nothing.
+	// Around is called before and after each call that the policy allows; nil is not called.
 	Around Around
 	// Redact takes out of a text what a policy wants taken out of results. It is
 	// called from many goroutines. Without it calls that are bound to it are refused.
@@ -110,7 +110,7 @@ type Server struct {
 // and names the field.
 func New(cfg Config) (*Server, error) {
 	if cfg.Gate == nil {
-		return nil, errors.New("mcp: Config.Gate is missing: without a policy there is no server")
+		return nil, errors.New("mcp: Config.Gate is missing: a server needs a policy")
 	}
 	cfg.Limits = cfg.Limits.withDefaults()
 	cfg.Name = cmp.Or(cfg.Name, "belljar")

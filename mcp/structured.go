@@ -63,8 +63,8 @@ func (r *Result) shown(structured bool) (*Result, error) {
 	return &out, nil
 }
 
-// withSchemas is a tool of the sdk's list with its schemas, of which clients get
-// that of the output where they ask for structured results.
+// withSchemas adds a tool's schemas to its entry in the sdk's list. Only clients
+// that ask for structured results get the output schema.
 func (s *Server) withSchemas(t *sdk.Tool, structured bool) *sdk.Tool {
 	own, ok := s.tool(t.Name)
 	if !ok {

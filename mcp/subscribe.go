@@ -6,11 +6,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client is told that a resource changed if it has subscribed to its URI, by
+// A client is notified that a resource changed if it has subscribed to its URI, by
 // resources/subscribe in the legacy era and by subscriptions/listen in the
-// modern one. The sdk knows who subscribed to what, but tells all of them:
-// two sessions may have different resources of one URI, so each message says
-// whom it is for until it leaves (notifyMiddleware).
+// modern one. The sdk knows the subscribers of a URI, but notifies all of them.
+// Two sessions may have different resources at one URI, so each message carries
+// its recipient until it leaves (notifyMiddleware).
 
 const (
 	watchMost = 128 // subscriptions of one client
@@ -52,15 +52,16 @@ func newWatches() watches {
 	return watches{bySDK: make(map[*sdk.ServerSession]*watch), news: make(map[news]struct{})}
 }
 
-// Updated tells the session's client that the resource changed, if it wants to
-// know. It does not wait; several changes before the client is told are one.
+// Updated notifies the session's client that the resource changed, if it has
+// subscribed to it. It does not wait; changes that follow each other fast are sent
+// as one.
 func (s *Session) Updated(uri string) { s.server.tell(news{session: s, uri: uri}) }
 
-// Updated tells the clients of all sessions of a tenant that the resource
-// changed. It does not wait; several changes before they are told are one.
+// Updated notifies the clients of all sessions of a tenant that the resource
+// changed. It does not wait; changes that follow each other fast are sent as one.
 func (s *Server) Updated(tenant, uri string) { s.tell(news{tenant: tenant, uri: uri}) }
 
-// ResourcesChanged has clients told that they should list resources anew.
+// ResourcesChanged notifies clients that they should list resources again.
 func (s *Server) ResourcesChanged() {
 	for _, r := range s.families() {
 		s.offerResource(r) // adding one that it has makes the sdk tell, and changes nothing
@@ -68,11 +69,11 @@ func (s *Server) ResourcesChanged() {
 	}
 }
 
-// PromptsChanged has clients told that they should list prompts anew.
+// PromptsChanged notifies clients that they should list prompts again.
 func (s *Server) PromptsChanged() { s.sdk.AddPrompt(&sdk.Prompt{Name: ownPrompt}, nil) }
 
-// ownPrompt is a prompt that the sdk has so that it can tell of changes; nobody
-// sees it.
+// ownPrompt is a prompt that the sdk has so that it can notify clients of changes;
+// no list shows it.
 const ownPrompt = "belljar.dev/none"
 
 // tell notes what is to be told and sees to it that it is.

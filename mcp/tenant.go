@@ -103,9 +103,9 @@ func (s *Server) limitsOf(tenant string) (_ Limits, shared bool) {
 	return l.withDefaults(), true
 }
 
-// Reloaded is to be called when the Gate or the Tenants answer otherwise than
-// before: clients are told to list the tools anew if another set of them is
-// hidden from some tenant, and tenants get the limits that they have now.
+// Reloaded is to be called after the Gate or the Tenants have changed. Where the
+// set of tools that is hidden from a tenant is another one now, its clients are
+// notified to list the tools again. Tenants get their new limits.
 func (s *Server) Reloaded() {
 	s.mu.Lock()
 	doors := maps.Clone(s.doors)

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Tool is what a client is told about a tool.
+// Tool is how a tool is described to clients.
 type Tool struct {
 	Name        string // letters, digits, "_" and "-", at most 64: clients refuse others
 	Title       string // for people
@@ -34,16 +34,16 @@ type Tool struct {
 	MaxResultChars int
 }
 
-// Handler runs one call of a tool. What it returns as error is told to the
-// agent as a failed call, so its text must say what to do; an error result
-// made by hand does the same. Its ctx ends when the client cancels the call,
-// the session ends or the server shuts down; a handler must then return soon.
-// A panic fails the call and nothing else.
+// Handler runs one call of a tool. The agent gets a returned error as a failed
+// call, so the error's text must say what to do; a result with IsError does the
+// same. ctx ends when the client cancels the call, the session ends or the server
+// shuts down; a handler must then return soon. A panic fails the call and nothing
+// else.
 type Handler[In Gated] func(ctx context.Context, call Call, in In) (*Result, error)
 
 // Call is what a handler knows of the call it serves, besides its input.
 type Call struct {
-	ID      string // "c-" and random letters; stands in refusals and logs
+	ID      string // "c-" and random letters; refusals and logs have it
 	Session *Session
 	Tool    string
 	Grant   policies.Grant
@@ -53,7 +53,7 @@ type Call struct {
 	// nil where nobody was asked.
 	Scene *policies.Scene
 	// TraceID is the trace that the call belongs to (W3C Trace Context, 32
-	// lower-case hexadecimal digits); empty where there is none.
+	// lower-case hexadecimal digits); empty for a call without a trace.
 	TraceID string
 	// Patience is how long the client waits for the answer, counted from the
 	// start of the call; zero is as long as it takes.
@@ -78,8 +78,8 @@ type Result struct {
 	Content    []Content
 	Structured any // marshalled as structuredContent; nil for none
 	IsError    bool
-	// Task is the handle of what goes on in the background, for clients that know
-	// tasks; empty for nothing.
+	// Task is the id of the background task that the call started, for clients that
+	// know tasks; empty without one.
 	Task string
 	// Receipts are called when it is known whether the client has the result.
 	Receipts []Receipt `json:"-"`
@@ -171,7 +171,7 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 	})
 }
 
-// schemas are those of a tool, as ToolInfo says of them.
+// schemas are the schemas of a tool, one per field of ToolInfo.
 type schemas struct{ input, output, result json.RawMessage }
 
 // describe makes the schemas of a tool, which takes longer than all else that a
@@ -239,11 +239,11 @@ func pairs(s *jsonschema.Schema) error {
 	return nil
 }
 
-// outline is what clients are told of results: the members and their types, but
-// for texts that are not always there, which the text of a result has as well.
-// Models read the whole of tools/list before they do anything, and what lies
-// deeper would be two thirds of it. Nothing is required, because a refused call
-// has none of them.
+// outline is the output schema that clients get: the members and their types.
+// Texts that are not always there are left out, because the text of a result has
+// them as well. Models read the whole of tools/list before they do anything, and
+// the deeper levels would be two thirds of it. Nothing is required, because a
+// refused call has none of the members.
 func outline(schema *jsonschema.Schema) *jsonschema.Schema {
 	out := &jsonschema.Schema{
 		Type: "object", PropertyOrder: schema.PropertyOrder,

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// Tracer is told of each call once it is over, with what it did when. It is
-// called from many goroutines, and must not wait.
+// Tracer gets the phases of each call once the call is over. It is called from
+// many goroutines, and must not block.
 type Tracer interface {
 	Traced(t Traced)
 }
@@ -47,8 +47,8 @@ const (
 // maxPhases bounds the phases of a call.
 const maxPhases = 32
 
-// TraceParent is the span that a request belongs to, as its _meta says (SEP-414,
-// W3C Trace Context).
+// TraceParent is the span that a request belongs to, from the request's _meta
+// (SEP-414, W3C Trace Context).
 type TraceParent struct {
 	TraceID, SpanID string // in lower-case hexadecimal digits; empty for none
 	Sampled         bool
@@ -59,8 +59,8 @@ type TraceParent struct {
 // must be able to carry (W3C Trace Context, section 3.3.1.5).
 const maxTraceState = 512
 
-// readTraceParent reads a traceparent (W3C Trace Context, section 3.2); one that
-// is not as it should be is none.
+// readTraceParent reads a traceparent (W3C Trace Context, section 3.2). The
+// result is zero for one that is not valid.
 func readTraceParent(text, state string) TraceParent {
 	const short = len("00-") + 32 + len("-") + 16 + len("-00")
 	if len(text) < short || text[2] != '-' || text[35] != '-' || text[52] != '-' {
@@ -72,7 +72,7 @@ func readTraceParent(text, state string) TraceParent {
 			return TraceParent{}
 		}
 	}
-	// Later versions may have more behind a hyphen; ff is no version.
+	// Later versions may have more behind a hyphen; version ff is not valid.
 	odd := version == "ff" || version == "00" && len(text) != short || len(text) > short && text[short] != '-'
 	if odd || strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
 		return TraceParent{}

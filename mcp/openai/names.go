@@ -10,7 +10,7 @@ import (
 
 // Bounds of what is converted.
 const (
-	nameMost  = 64      // bytes of a function's name, as common models have it
+	nameMost  = 64      // bytes of a function's name: the limit of common models
 	toolsMost = 1024    // tools of one table
 	textMost  = 8 << 20 // bytes of one document
 )

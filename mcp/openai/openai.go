@@ -1,7 +1,7 @@
-// Package openai converts between tools as MCP has them and functions as models
-// that call functions have them: the definitions, the calls and the results,
-// each both ways. It moves no data and calls nothing; who runs a tool is the
-// caller's business, and so is the policy.
+// Package openai converts between MCP's tools and the functions of models that
+// call functions: the definitions, the calls and the results, each in both
+// directions. It moves no data and calls nothing. Running a tool is up to the
+// caller, and so is the policy.
 //
 // A host that has an MCP server's tools/list gives it to [New], shows the model
 // [Adapter.Functions], and turns what the model calls into a tools/call by
@@ -25,9 +25,9 @@ type Tool struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// Function is a function as a model is told of it. Parameters is a JSON Schema
-// of an object. Required stands in it as well; it is here because some hosts
-// want it beside the parameters.
+// Function is the definition of a function that a model gets. Parameters is a
+// JSON Schema of an object. Required repeats the schema's own list, because some
+// hosts want it beside the parameters.
 type Function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
@@ -76,9 +76,9 @@ func New(tools []Tool) (*Adapter, error) {
 // Functions are the tools as functions, by name.
 func (a *Adapter) Functions() []Function { return slices.Clone(a.functions) }
 
-// Call is the tool that a call means, and its arguments. It fails for a
-// function that there is not, and for arguments that are no JSON object; empty
-// ones are an empty object, as models write them for functions without any.
+// Call returns the tool that a call names, and its arguments. It fails for an
+// unknown function, and for arguments that are not a JSON object. Empty arguments
+// count as an empty object: models send them for functions without parameters.
 func (a *Adapter) Call(c Call) (tool string, arguments json.RawMessage, err error) {
 	tool, known := a.names.Tool(c.Name)
 	if !known {

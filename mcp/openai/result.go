@@ -36,9 +36,9 @@ type result struct {
 	IsError    bool            `json:"isError,omitempty"`
 }
 
-// FromResult is what a model reads of the result of a tools/call: the texts, a
-// line between two, and of what is no text a line in brackets that says what it
-// is. A result without content is its structured part.
+// FromResult converts the result of a tools/call to the text that a model reads:
+// the texts, one per line, and for other content a line in brackets that names it.
+// A result without content becomes its structured part.
 func FromResult(text []byte) (Output, error) {
 	if len(text) > 2*textMost {
 		return Output{}, fmt.Errorf("read a result: got %d bytes, want at most %d", len(text), 2*textMost)
