@@ -21,7 +21,7 @@ type approvalOutput struct {
 	ID      string `json:"id"`
 	State   string `json:"state" jsonschema:"pending, approved, declined, expired, used or revoked"`
 	Tool    string `json:"tool" jsonschema:"whose call waits"`
-	By      string `json:"by,omitempty" jsonschema:"who answered"`
+	By      string `json:"by,omitempty" jsonschema:"the person who answered"`
 	Note    string `json:"note,omitempty" jsonschema:"what they said besides"`
 	Scope   string `json:"scope,omitempty" jsonschema:"what a yes is for: once, session or hours"`
 	LeftMS  int64  `json:"left_ms" jsonschema:"until the question, or the yes, ends"`
@@ -32,7 +32,7 @@ type approvalOutput struct {
 // readApproval tells how an approval stands. Those of other tenants do not
 // exist.
 func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wait time.Duration) (*mcp.Result, error) {
-	unknown := mcp.Failed("id: there is no approval %q. A call that waits for one names it.", policies.Clip(id, 40))
+	unknown := mcp.Failed("id: approval %q does not exist. A call that waits for an approval names its id.", policies.Clip(id, 40))
 	if s.backends.Approvals == nil {
 		return unknown, nil
 	}
@@ -41,7 +41,7 @@ func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wai
 		if err != nil {
 			s.backends.Log.Warn("approval not read", "id", id, "err", err)
 		}
-		return unknown, nil // what is wrong is none of the agent's business
+		return unknown, nil // the cause is for the operator's log, not for the agent
 	}
 	if a.State == mcp.ApprovalPending && wait > 0 {
 		if a, err = s.backends.Approvals.Wait(ctx, id, wait); err != nil {

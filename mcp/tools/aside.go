@@ -59,8 +59,8 @@ func (a *Aside) Began(c mcp.Call) {
 	a.running[c.Session.Tenant()]++
 }
 
-// Ended notes that a call is over, and is what its result brings along. Where it
-// brings nothing, as that of a call that failed, told is false.
+// Ended notes that a call is over, and returns what is added to its result. told
+// is false where nothing can be added, for example to a call that failed.
 func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Beside) {
 	if a == nil {
 		return more
@@ -82,7 +82,7 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Besi
 	if a.callbacks == nil {
 		return more
 	}
-	// What the agent is told is told between its calls: now is such a time.
+	// Callbacks fire for an agent between two of its calls; the end of a call is such a time.
 	err := a.callbacks.Tick(ctx, a.Idle)
 	all, takeErr := a.callbacks.Take(ctx, tenant, c.Session.ID(), a.alive)
 	if err != nil || takeErr != nil {

@@ -35,7 +35,7 @@ type askInput struct {
 	QuestionsJSON string `json:"questions_json" jsonschema:"{\"questions\":[{\"question\":\"Which?\",\"options\":[{\"label\":\"A (Recommended)\",\"description\":\"why\"},\"B\"],\"multiSelect\":false}]}; no options: a free answer"`
 }
 
-// Facts are none beside the arguments.
+// Facts are empty: the policy gets the arguments anyway.
 func (askInput) Facts() policies.Facts { return policies.Facts{} }
 
 // askOutput is the structured result of AskUserQuestion.
@@ -43,8 +43,8 @@ type askOutput struct {
 	Answers []askAnswer       `json:"answers" jsonschema:"one for each question"`
 	ByID    map[string]string `json:"answers_by_id" jsonschema:"the answers by the ids of the questions, several options with commas between them"`
 	Outcome string            `json:"outcome" jsonschema:"accept, decline, cancel, timeout, waiting or not_asked"`
-	ID      string            `json:"question_id,omitempty" jsonschema:"under which it stands"`
-	By      string            `json:"by,omitempty" jsonschema:"who answered"`
+	ID      string            `json:"question_id,omitempty" jsonschema:"id of the question"`
+	By      string            `json:"by,omitempty" jsonschema:"the person who answered"`
 	Note    string            `json:"response,omitempty" jsonschema:"what they said besides"`
 }
 
@@ -154,7 +154,7 @@ func notAsked(s question.Sheet, why string) *mcp.Result {
 			t.line("  - %s%s", o.Label, mark)
 		}
 	}
-	t.line("Decide yourself where that does no harm, say in your answer what you assumed, and leave the rest undone.")
+	t.line("Where a choice is harmless, make it yourself and say in your answer what you assumed. Leave the rest undone.")
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
 }
 
@@ -166,7 +166,7 @@ func answered(a question.Asked, ways []string, command string) *mcp.Result {
 	n := len(a.Sheet.Questions)
 	switch {
 	case a.Via == mcp.ViaClientItself:
-		t.line("The client answered %s by itself: no person saw it. Go on with what you recommend where that does no harm, and say so.", questions(n))
+		t.line("The client answered %s by itself: no person saw it. Where it is harmless, go on with the option that you recommend, and say so in your answer.", questions(n))
 	case a.State == question.Accepted:
 		t.line("Answered by %s:", a.By)
 	case a.State == question.Declined:
@@ -174,7 +174,7 @@ func answered(a question.Asked, ways []string, command string) *mcp.Result {
 	case a.State == question.Dismissed:
 		t.line("User dismissed %s without answering.", questions(n))
 	case a.State == question.TimedOut:
-		t.line("Nobody answered %s in time. Go on with what you recommend where that does no harm, and say so.", questions(n))
+		t.line("Nobody answered %s in time. Where it is harmless, go on with the option that you recommend, and say so in your answer.", questions(n))
 	case a.State == question.Waiting:
 		t.line("WAITING for the answer to %s. Asked: %s. It waits for %s more.", a.ID, strings.Join(ways, ", "), policies.Spoken(max(0, time.Until(a.Expires))))
 		if command != "" {
@@ -212,7 +212,7 @@ func questions(n int) string {
 	return fmt.Sprintf("%d questions", n)
 }
 
-// other is the field of a form for what is none of the options.
+// other is appended to the name of a form's field for an answer in own words.
 const other = "_other"
 
 // offerOf is a question as it is put to a client; elsewhere says that people can be
@@ -247,8 +247,8 @@ func offerOf(desk Questions, a question.Asked, elsewhere bool) mcp.Offer {
 	}
 }
 
-// formOf is the form that asks. What each option means stands in the text: a
-// field has room for labels alone.
+// formOf builds the form of a question. Its text explains each option, because a
+// field has room for labels only.
 func formOf(s question.Sheet) mcp.Form {
 	var f mcp.Form
 	var t text
@@ -278,7 +278,8 @@ func formOf(s question.Sheet) mcp.Form {
 	return f
 }
 
-// wordsOf is what a form says, by question. What is no text says nothing.
+// wordsOf returns the answers of a form, by question. Values that are not text
+// are skipped.
 func wordsOf(s question.Sheet, content map[string]any) map[string][]string {
 	words := make(map[string][]string)
 	for _, q := range s.Questions {

@@ -223,7 +223,7 @@ func (s state) pairs(id int64) []string {
 // noInput is the arguments of ListBgTasks.
 type noInput struct{}
 
-// Facts are none: the tool names nothing but its own session's tasks.
+// Facts are empty: the tool names nothing but its own session's tasks.
 func (noInput) Facts() policies.Facts { return policies.Facts{} }
 
 // listOutput is the structured result of ListBgTasks.
@@ -326,7 +326,7 @@ type killInput struct {
 	GraceMS *int64 `json:"grace_ms,omitempty" jsonschema:"milliseconds between TERM and KILL (default 2000, at most 10000)"`
 }
 
-// Facts are none: the tool names nothing but its own session's tasks.
+// Facts are empty: the tool names nothing but its own session's tasks.
 func (killInput) Facts() policies.Facts { return policies.Facts{} }
 
 // killOutput is the structured result of KillBgTask.

@@ -28,8 +28,8 @@ const (
 	outputMost = 256 << 10
 	// stdinMost is what a box takes as the input of a command.
 	stdinMost = 1 << 20
-	// beat is how often progress is told, and beatBytes how much new output
-	// one message shows.
+	// beat is the interval of progress reports, and beatBytes how much new output
+	// one report shows.
 	beat      = 250 * time.Millisecond
 	beatBytes = 4 << 10
 	// farewell is how long before the grant's limit a command is moved to the
@@ -72,7 +72,7 @@ func commandFacts(command, cwd string, env map[string]string, stdin string) poli
 type bashOutput struct {
 	Status          string            `json:"status" jsonschema:"exited, timed_out, oom, killed, or running if it went to the background"`
 	ExitCode        *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
-	Signal          string            `json:"signal,omitempty" jsonschema:"the signal that ended the command, as SIGKILL"`
+	Signal          string            `json:"signal,omitempty" jsonschema:"the signal that ended the command, such as SIGKILL"`
 	TimedOut        bool              `json:"timed_out"`
 	OOM             bool              `json:"oom"`
 	DurationMS      int64             `json:"duration_ms"`
@@ -94,7 +94,7 @@ type bashOutput struct {
 	ChangesMore     int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
 	ChangesNote     string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
 	Checkpoint      string            `json:"checkpoint,omitempty" jsonschema:"name of the workspace's state after this call, to which a person can roll workspace_set back"`
-	CheckpointNote  string            `json:"checkpoint_note,omitempty" jsonschema:"why there is no checkpoint of this call"`
+	CheckpointNote  string            `json:"checkpoint_note,omitempty" jsonschema:"why no checkpoint of this call was made"`
 	Set             string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
 	Hint            string            `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
 
@@ -211,7 +211,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	running()
 	task := s.jobOf(call, it)
 	if task != nil && end.job == 0 {
-		<-task.over // who asks for the task is told the same from now on
+		<-task.over // from now on the task's record says the same as this result
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -26,8 +26,8 @@ type callbackInput struct {
 	WaitMS       *int64 `json:"wait_ms,omitempty" jsonschema:"wait: milliseconds (default 30000, at most 600000)"`
 }
 
-// Facts are none beside the arguments: a callback tells its own session
-// something.
+// Facts are empty: the policy gets the arguments anyway. A callback reports to
+// its own session only.
 func (callbackInput) Facts() policies.Facts { return policies.Facts{} }
 
 // callbackOutput is the structured result of SetCallback.
@@ -155,7 +155,8 @@ func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*
 	return &mcp.Result{Content: []mcp.Content{{Text: fmt.Sprintf("%s\nIts callback_id is %d.", callback.Scheduled(set), set.Slot)}}, Structured: callbackOutput{Action: "set", Set: &out}}, nil
 }
 
-// slotOf is a slot that fits in an int; one that is none stays none.
+// slotOf converts a slot to an int. A value out of range stays out of range; nil
+// stays nil.
 func slotOf(id *int64) *int {
 	if id == nil {
 		return nil

@@ -12,14 +12,14 @@ import (
 // changesShown is how many changed files a result lists.
 const changesShown = 200
 
-// watched is what a call wants to know of the workspace, and what is kept of it
-// after the call.
+// watched is what a call asked to know about changes of the workspace, and the
+// checkpoint that was made after the call.
 type watched struct {
 	asked bool
 	watch *sandbox.Watch
-	why   string // there is no watch
+	why   string // the reason for not watching
 
-	checkpoint, note string // of the call, or why there is none
+	checkpoint, note string // the call's checkpoint, or why it has no checkpoint
 }
 
 // watching begins to watch the workspace, if the call asks for it.

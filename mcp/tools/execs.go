@@ -15,7 +15,7 @@ type starts struct {
 	first   *policies.Refusal // of those, or nil
 }
 
-// startsOf asks a job. Each program is told once, whichever call asks.
+// startsOf collects a job's programs. Each program is reported by one call only.
 func startsOf(job *sandbox.Job) starts {
 	all := job.Execs()
 	s := starts{more: all.More}

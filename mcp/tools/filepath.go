@@ -12,15 +12,15 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The paths of files are completed as they are read: in the session's box, and
-// where the policy would let `ls` show the directory without asking anybody.
+// The paths of files are completed in the session's box, where files are read too,
+// and only where the policy would let `ls` show the directory without asking anybody.
 
 // pathsMost bounds the names that one completion looks at.
 const pathsMost = 1000
 
-// pathScript gives the names of a directory that begin with what stands behind
-// the last slash, as readScript does. Hidden ones are given only where that
-// begins with a dot, as a shell has it.
+// pathScript prints the names of a directory that begin with the text behind the
+// last slash; readScript takes its path in the same way. Hidden names are printed
+// only where that text begins with a dot, which is how a shell completes too.
 var pathScript = fmt.Sprintf(`d=$(realpath -- "${%[1]s%%/*}/") || exit %[2]d
 case $d/ in %[3]s/*) ;; *) exit %[4]d ;; esac
 cd -- "$d" || exit %[2]d

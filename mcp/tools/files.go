@@ -17,16 +17,16 @@ import (
 )
 
 // The files of the workspace are resources, file:///workspace/PATH. They are
-// read in the session's box and by the rule that a command which reads them
-// would meet, so a client sees through them what the agent sees, and no more:
-// there is no second way to the disk.
+// read in the session's box, and by the rule for a command that reads them. So a
+// client sees the files that the agent sees, and no more: no other way leads to
+// the disk.
 
 const (
 	filesRoot = "file://" + sandbox.Workspace + "/"
 	// fileMost is what one read gives, in bytes: JSON may write a byte as six,
 	// and base64 three as four, within a response of 10 MiB.
 	fileMost = 4 << 20
-	// pathVariable is how the scripts below are told what to read.
+	// pathVariable is the environment variable that gives the scripts below their path.
 	pathVariable = "BELLJAR_PATH"
 	// uriShown bounds an address in a message, in characters.
 	uriShown = 300
@@ -34,7 +34,7 @@ const (
 
 // What the scripts exit with.
 const (
-	exitNone    = 44 // there is nothing of this name
+	exitNone    = 44 // no file has this name
 	exitOutside = 45 // a link leads out of the workspace
 	exitOdd     = 46 // it is neither a file nor a directory
 )

@@ -9,10 +9,10 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A program that meets a wall reports what it would report of a broken
-// machine: a name that does not resolve, a full disk. An agent then mends what
-// is not broken. hint says in words which wall it was; nothing where a
-// command went well, or where its words do not sound like one.
+// A program that meets a limit of the sandbox reports what it would report of a
+// broken machine: a name that does not resolve, a full disk. An agent then repairs
+// what is not broken. hint names the limit. It is empty where the command
+// succeeded, or where its output does not sound like a limit.
 func hint(g policies.Grant, r sandbox.Result, said string) string {
 	if r.Status != sandbox.Exited || r.Code == 0 {
 		return ""
@@ -111,8 +111,8 @@ var walls = []wall{
 	},
 }
 
-// hint is what is said of the wall. Where there is no network it is a refusal
-// like those of the door that such a box does not have.
+// hint is the text about the limit. Without a network it is worded as a refusal of
+// the egress door, which such a box does not have.
 func (w wall) hint(g policies.Grant) string {
 	if w.offline {
 		return w.says(g)

@@ -28,7 +28,7 @@ const todoList = "todo://list"
 func (t *todos) resource() mcp.Resource {
 	return mcp.Resource{
 		Template: "todo://{list}", Name: "tasks", Title: "Tasks", MIME: "text/plain",
-		Description: "The tasks of this workspace with their steps, as TaskManager lists them. A client that subscribes hears when one changes.",
+		Description: "The tasks of this workspace with their steps, in TaskManager's form. A client that subscribes is notified when one changes.",
 		Read: func(ctx context.Context, s *mcp.Session, uri string) ([]byte, string, error) {
 			if uri != todoList || t.backends.Todos == nil {
 				return nil, "", fmt.Errorf("%.80s: %w: the list of tasks is %s", uri, mcp.ErrNotFound, todoList)

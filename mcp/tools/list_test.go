@@ -236,7 +236,7 @@ func TestManyTasksAreNotNamed(t *testing.T) {
 		}
 	}
 	got := words(b.call("KillBgTask", map[string]any{"task_id": 99}))
-	want := "task_id: there is no task 99. ListBgTasks shows all 25 tasks; the last of this session are: 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25."
+	want := "task_id: task 99 does not exist. ListBgTasks shows all 25 tasks; the last of this session are: 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25."
 	if got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

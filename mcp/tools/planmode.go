@@ -22,7 +22,7 @@ type planInput struct {
 	Commands []string `json:"commands,omitempty" jsonschema:"exit: patterns of commands to approve too, such as git push *"`
 }
 
-// Facts are none beside the arguments: plans are belljar's own.
+// Facts are empty: the policy gets the arguments anyway. Plans are belljar's own.
 func (planInput) Facts() policies.Facts { return policies.Facts{} }
 
 // planOutput is the structured result of PlanMode.
@@ -101,11 +101,11 @@ func (t *plans) enter(ctx context.Context, call mcp.Call, o plan.Owner, in planI
 	return planResult("Plan mode activated. Write your plan as markdown.", outOf(m)), nil
 }
 
-// narrow has a session's calls change nothing of the host.
+// narrow stops the calls of a session from changing anything on the host.
 func narrow(session *mcp.Session) { session.Narrow(policies.ReadOnly(planLayer)) }
 
-// planned is what a call is told that wants the network in plan mode; nil
-// without plan mode.
+// planned refuses a call that wants the network in plan mode. It is nil without
+// plan mode.
 func planned(call mcp.Call, ran string) *mcp.Result {
 	if call.Session.Narrowed() != planLayer {
 		return nil
@@ -284,8 +284,8 @@ func (t *plans) save(ctx context.Context, o plan.Owner, m plan.Mode, d plan.Plan
 	return saved, nil
 }
 
-// agreed asks a person whether plan mode may end. Without a yes, the result is
-// what the agent is told instead.
+// agreed asks a person whether plan mode may end. Without a yes it returns the
+// result for the agent.
 func (t *plans) agreed(ctx context.Context, call mcp.Call, w mcp.Wish, m plan.Mode) (mcp.Confirmed, *mcp.Result, error) {
 	w.Rule = "plan-mode"
 	got, err := call.Confirm(ctx, w)

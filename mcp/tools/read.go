@@ -32,7 +32,7 @@ type readInput struct {
 	Offset    *int64 `json:"offset,omitempty" jsonschema:"read again from this byte"`
 }
 
-// Facts are none: the tool names nothing but its own session's tasks.
+// Facts are empty: the tool names nothing but its own session's tasks.
 func (readInput) Facts() policies.Facts { return policies.Facts{} }
 
 // readOutput is the structured result of ReadBgOutput.
@@ -249,7 +249,7 @@ type source interface {
 	Read(offset int64, limit int) (text []byte, next, skipped int64, err error)
 }
 
-// readPage reads from an offset up to what is there now.
+// readPage reads from an offset to the present end of the output.
 func readPage(o source, from int64, ended bool, r reading) (page, error) {
 	size := o.Size()
 	from = min(from, size)

@@ -198,7 +198,7 @@ type stages struct {
 	last float64
 }
 
-// at tells of a stage.
+// at reports that the call has reached a stage.
 func (s *stages) at(stage string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

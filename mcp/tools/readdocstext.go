@@ -42,7 +42,7 @@ type docsOutput struct {
 	Hidden    int              `json:"hidden_chars,omitempty" jsonschema:"characters of text that does not show on the page, left out"`
 	Cached    bool             `json:"cached,omitempty"`
 	Redirects []fetch.Redirect `json:"redirects,omitempty" jsonschema:"on the way there"`
-	Redirect  *docsRedirect    `json:"redirect,omitempty" jsonschema:"one that was not followed; then there is no content"`
+	Redirect  *docsRedirect    `json:"redirect,omitempty" jsonschema:"a redirect that was not followed; content is then empty"`
 	Image     *imageInfo       `json:"image,omitempty"`
 	Notes     []string         `json:"notes,omitempty"`
 }
@@ -162,7 +162,8 @@ func led(res *reader.Result) *mcp.Result {
 
 const nothingFetched = "Nothing was fetched."
 
-// unread is the result where there is no page. cut is as for shown.
+// unread returns the result where the page could not be read. cut means the same
+// as for shown.
 func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -208,8 +209,8 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string)
 	return mcp.Failed("The page was not read: %s.", policies.Clip(err.Error(), 500)), nil
 }
 
-// failedRead is the text for a page that cannot be had: who says so and why,
-// that there is nothing, how far the call came, and what to do.
+// failedRead returns the text for a page that could not be read: what failed and
+// why, that nothing was fetched, the redirects so far, and what to do.
 func failedRead(message, instead string, way []fetch.Redirect) *mcp.Result {
 	var x text
 	x.line("%s. %s", strings.ToUpper(message[:1])+message[1:], nothingFetched)

@@ -73,7 +73,7 @@ type imageInfo struct {
 	ShownHeight   int    `json:"shown_height"`
 	ShownBytes    int    `json:"shown_bytes"`
 	ShownMIME     string `json:"shown_mime"`
-	Region        string `json:"region,omitempty" jsonschema:"part of the original that is shown, as x,y,width,height"`
+	Region        string `json:"region,omitempty" jsonschema:"part of the original that is shown: x,y,width,height"`
 	Orientation   int    `json:"orientation,omitempty" jsonschema:"EXIF orientation that was undone"`
 	FirstOfSeries bool   `json:"animated,omitempty" jsonschema:"only its first picture counts"`
 }
@@ -102,7 +102,7 @@ func addImages(s *mcp.Server, t *images) {
 	}, t.read)
 	s.AddResource(mcp.Resource{
 		Template: imageScheme + "{+path}", Name: "image", Title: "Image of the sandbox", MIME: "image/png",
-		Description: "An image file of this session's sandbox, as ReadImage shows it: " + imageScheme + "/workspace/plot.png",
+		Description: "An image file of this session's sandbox, in the form that ReadImage shows: " + imageScheme + "/workspace/plot.png",
 		Facts: func(uri string) (policies.Facts, error) {
 			file, err := imagePath(uri)
 			if err != nil {

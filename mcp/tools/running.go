@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// newsEvery is how often a client is told at most that a job has written.
+	// newsEvery is the shortest time between two notifications that a job has written.
 	newsEvery = time.Second
 	// spoolPiece is how much output is written to the state at once.
 	spoolPiece = 64 << 10
@@ -81,7 +81,7 @@ func record(tool string, cmd *sandbox.Job, description string) job.Job {
 func (sh *shell) watch(ctx context.Context, session *mcp.Session, kept job.Job, cmd *sandbox.Job) (*running, error) {
 	r := &running{kept: kept, cmd: cmd, box: sh.id, over: make(chan struct{})}
 	sh.mu.Lock()
-	if sh.ended || sh.box == nil { // whoever ends the shell may have waited already
+	if sh.ended || sh.box == nil { // end may have waited for the jobs already
 		sh.mu.Unlock()
 		err := fmt.Errorf("start task %d: its box %w", kept.ID, sandbox.ErrClosed)
 		return nil, errors.Join(err, sh.backends.Jobs.End(ctx, kept, job.Lost, job.End{}, 0))
@@ -111,7 +111,7 @@ func (r *running) ended() bool {
 	}
 }
 
-// see spools what a job writes, tells of it, and notes its end.
+// see spools what a job writes, notifies clients of it, and records its end.
 func (sh *shell) see(ctx context.Context, session *mcp.Session, r *running, box *sandbox.Box) {
 	spool, err := sh.backends.Jobs.Spool(r.kept)
 	if err != nil {
@@ -253,14 +253,14 @@ func (s *shells) find(ctx context.Context, session *mcp.Session, id int64) (t ta
 		ids = append(ids, strconv.FormatInt(t.ID, 10))
 	}
 	if len(ids) == 0 {
-		return task{}, mcp.Failed("task_id: there is no task %d: no background task was started in this session. BackgroundBash starts one.%s", id, forgotten(gone)), nil
+		return task{}, mcp.Failed("task_id: task %d does not exist: no background task was started in this session. BackgroundBash starts one.%s", id, forgotten(gone)), nil
 	}
 	which := "The tasks"
 	if n := len(ids); n > idsShown {
 		ids = ids[n-idsShown:]
 		which = fmt.Sprintf("ListBgTasks shows all %d tasks; the last", n)
 	}
-	return task{}, mcp.Failed("task_id: there is no task %d. %s of this session are: %s.%s", id, which, strings.Join(ids, ", "), forgotten(gone)), nil
+	return task{}, mcp.Failed("task_id: task %d does not exist. %s of this session are: %s.%s", id, which, strings.Join(ids, ", "), forgotten(gone)), nil
 }
 
 // forgotten is a sentence about what is kept no longer.
@@ -342,7 +342,7 @@ func (s *shells) output(t task) (from source, done func(), err error) {
 	return kept, func() { _ = kept.Close() }, nil
 }
 
-// noOutput is that of a job of which nothing is kept.
+// noOutput is the output of a job without a record of what it wrote.
 type noOutput struct{}
 
 // Size is zero.

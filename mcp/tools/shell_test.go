@@ -358,7 +358,7 @@ func TestBackground(t *testing.T) {
 		t.Errorf("before any: got %q", got)
 	}
 	r := b.call("KillBgTask", map[string]any{"task_id": 1})
-	if !r.IsError || !strings.Contains(words(r), "there is no task 1") {
+	if !r.IsError || !strings.Contains(words(r), "task 1 does not exist") {
 		t.Errorf("no task: got %q", words(r))
 	}
 

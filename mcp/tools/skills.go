@@ -19,7 +19,8 @@ type invokeInput struct {
 	Arguments string `json:"arguments,omitempty" jsonschema:"replaces $ARGUMENTS"`
 }
 
-// Facts are none beside the arguments: a skill is read, and nothing of it is run.
+// Facts are empty: the policy gets the arguments anyway. A skill is read, and
+// nothing of it is run.
 func (invokeInput) Facts() policies.Facts { return policies.Facts{} }
 
 // invokeOutput is the structured result of InvokeSkill.
@@ -39,7 +40,7 @@ type searchSkillsInput struct {
 	Flags   string `json:"flags,omitempty" jsonschema:"any of -i (ignore case), -E (regular expression), -w (whole words)"`
 }
 
-// Facts are none beside the arguments.
+// Facts are empty: the policy gets the arguments anyway.
 func (searchSkillsInput) Facts() policies.Facts { return policies.Facts{} }
 
 // skills is InvokeSkill and SearchSkills.
@@ -168,8 +169,8 @@ func (sk *skills) resource() mcp.Resource {
 	}
 }
 
-// described is what a person is told of a skill. They choose it themselves, so
-// that of the workspace is told too, as what it is.
+// described is the description of a skill for a person. People choose the skill
+// themselves, so they also see the description of an untrusted one, with its source.
 func described(s skill.Skill) string {
 	if s.Trusted {
 		return s.Description

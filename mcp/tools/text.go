@@ -31,7 +31,7 @@ func (t *text) line(format string, args ...any) {
 	}
 }
 
-// body adds what a command wrote, as text that a line may follow.
+// body adds the output of a command, and ends it so that a line may follow.
 func (t *text) body(s string) {
 	t.b.WriteString(s)
 	if s != "" && !strings.HasSuffix(s, "\n") {
@@ -186,7 +186,7 @@ func (s *shells) blocked(ctx context.Context, id string, err error) (*mcp.Result
 	case errors.Is(err, sandbox.ErrTooMany):
 		return mcp.Refused(policies.Block{
 			Reason: err.Error(), Ran: nothingRan,
-			Instead: "Instead: end a background task that is no longer needed (ListBgTasks, KillBgTask), or try again when another command has ended.",
+			Instead: "Instead: end a background task that you do not need any longer (ListBgTasks, KillBgTask), or try again when another command has ended.",
 		}.Refusal()), nil
 	case errors.Is(err, sandbox.ErrClosed):
 		return mcp.Refused(policies.Block{

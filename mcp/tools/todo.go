@@ -21,7 +21,7 @@ type todoInput struct {
 	Status string `json:"status,omitempty" jsonschema:"complete: completed (default), cancelled, blocked, in_progress or pending"`
 }
 
-// Facts are none beside the arguments: todos are belljar's own.
+// Facts are empty: the policy gets the arguments anyway. Todos are belljar's own.
 func (todoInput) Facts() policies.Facts { return policies.Facts{} }
 
 // todoOutput is the structured result of TaskManager.

@@ -51,8 +51,8 @@ type Backends struct {
 	CheckCommands func(patterns []string) error
 	Skills        *skill.Catalog // of InvokeSkill and SearchSkills; without it they refuse every call
 	Callbacks     *callback.Book // of SetCallback; without it that refuses every call
-	// Aside is told which skills were loaded, and knows which sessions live; nil
-	// for a server whose results bring nothing along.
+	// Aside notes which skills were loaded, and knows the sessions that are open; nil
+	// for a server that adds nothing to results.
 	Aside *Aside
 	Jobs  *job.Book // of what goes on in the background; without it nothing can
 }

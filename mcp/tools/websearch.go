@@ -27,8 +27,8 @@ type searchInput struct {
 	TimeoutMS      *int64   `json:"timeout_ms,omitempty" jsonschema:"milliseconds (default 2500, at most 10000)"`
 }
 
-// Facts are none beside the arguments: a search reaches the engines that the
-// grant's network lets out, and nothing that the call names.
+// Facts are empty: the policy gets the arguments anyway. A search reaches the
+// engines that the grant's network allows, and nothing that the call names.
 func (searchInput) Facts() policies.Facts { return policies.Facts{} }
 
 // query is the arguments as the fan takes them, which checks what they say.
@@ -81,7 +81,7 @@ type searchResult struct {
 	Title     string         `json:"title"`
 	URL       string         `json:"url"`
 	Snippet   string         `json:"snippet,omitempty"`
-	Published string         `json:"published,omitempty" jsonschema:"date, as 2026-01-31"`
+	Published string         `json:"published,omitempty" jsonschema:"date, such as 2026-01-31"`
 	Engines   []searchSource `json:"engines"`
 }
 
@@ -149,8 +149,8 @@ func progressOf(p search.Progress) string {
 	return fmt.Sprintf("%s: %s after %d ms", p.Engine, p.Outcome, milliseconds(p.Took))
 }
 
-// unanswered is the result where there is no report. What the fan says holds
-// nothing of the query.
+// unanswered is the result of a search without a report. The fan's errors do not
+// contain the query.
 func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
