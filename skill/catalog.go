@@ -137,7 +137,7 @@ func (s *Source) read(at int) (found []Skill, faults []Fault) {
 	}
 	seen := make(map[string]string)
 	for _, name := range candidates(names) {
-		// A link out of the source is a fault; a file beside the folders is none.
+		// A link out of the source is a fault; a file beside the folders is ignored.
 		if st, err := dir.look(name); err != nil || !st.dir {
 			if err != nil {
 				fault(name, err)
@@ -215,8 +215,8 @@ func (c *Catalog) Faults() []Fault {
 	return slices.Clone(c.faults)
 }
 
-// Find is the skill of a name, or of SOURCE:NAME. Where there is none, the error
-// wraps ErrUnknown and says what may have been meant, or what is wrong with the
+// Find returns the skill of a name, or of SOURCE:NAME. If it does not exist, the
+// error wraps ErrUnknown and suggests similar names, or says what is wrong with the
 // folder of that name.
 func (c *Catalog) Find(name string) (Skill, error) {
 	c.Look()

@@ -6,8 +6,9 @@
 // them for an agent, in the same bytes as long as nothing changed; [Catalog.Open]
 // reads one, and [Body.Expand] puts arguments in.
 //
-// What a source says is believed only as far as its Trusted says. A folder that
-// an agent can write must not have it: its descriptions then stand in no list that
-// an agent takes for its operator's word, and what it says is marked as the
-// workspace's. No folder is left by a link, and no file is read beyond its bound.
+// A source's skills are trusted only if its Trusted is set. It must not be set for a
+// folder that an agent can write: then the descriptions from that folder do not
+// appear in any list that an agent takes for its operator's word, and its texts are
+// marked as the workspace's. No link leads out of a folder, and no file is read
+// beyond its bound.
 package skill

@@ -17,7 +17,7 @@ import (
 // folder is a directory of a source that is open: one of the host, or one of the
 // program.
 type folder interface {
-	// names are what stands in it, sorted.
+	// names returns the names of its entries, sorted.
 	names() ([]string, error)
 	// sub opens a directory in it.
 	sub(name string) (folder, error)
@@ -37,7 +37,7 @@ type stamp struct {
 	mtime time.Time
 }
 
-// open is the directory of a source; fs.ErrNotExist where there is none.
+// open returns the directory of a source; fs.ErrNotExist if it does not exist.
 func (s *Source) open() (folder, error) {
 	switch {
 	case s.FS != nil:

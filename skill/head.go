@@ -17,7 +17,7 @@ import (
 // head is the frontmatter of a SKILL.md.
 type head struct{ name, description string }
 
-// skillName is what a skill may be called: it stands in lists, in paths and in
+// skillName is the form of a skill's name, which is used in lists, in paths and in
 // environment variables.
 var skillName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 

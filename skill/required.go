@@ -21,8 +21,8 @@ func (s *Source) requiredAt() (folder, string, error) {
 	return dir, filepath.Base(s.Required), err
 }
 
-// required are the names in the source's file of required skills: one a line,
-// without those that are empty or begin with "#". No file is no name.
+// required returns the names in the source's file of required skills, one per line,
+// without lines that are empty or begin with "#". A source without the file has none.
 func (s *Source) required() (names []string, err error) {
 	if s.Required == "" {
 		return nil, nil
@@ -73,8 +73,8 @@ func (c *Catalog) Required() (all []string) {
 	return all
 }
 
-// Nudge reminds an agent of the required skills that it has not loaded; empty
-// where there is none.
+// Nudge reminds an agent of the required skills that it has not loaded; it is empty
+// if all are loaded.
 func (c *Catalog) Nudge(loaded func(name string) bool) string {
 	left := slices.DeleteFunc(c.Required(), loaded)
 	if len(left) == 0 {

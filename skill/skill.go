@@ -39,11 +39,11 @@ type Source struct {
 	Beneath string
 	Box     string // where boxes see Dir; empty where they do not
 	FS      fs.FS  // in place of Dir
-	// Required is a file of names of skills that an agent is to load, as Dir is
-	// found; empty for none.
+	// Required is a file with the names of skills that an agent is to load. Its path
+	// is resolved in the same way as Dir; empty for no file.
 	Required string
-	// Trusted says that no agent can write there, and that what stands there is
-	// the operator's word.
+	// Trusted says that no agent can write to the source, and that its texts are the
+	// operator's word.
 	Trusted bool
 }
 

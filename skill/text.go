@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bounds of the list for agents, in characters: it stands in a tool's
+// Bounds of the list for agents, in characters. The list is part of a tool's
 // description, which clients read at every start.
 const (
 	listMost = 3000
