@@ -8,8 +8,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// What can be wrong with a store. Errors of Read and Write wrap them, and say
-// which file it is and what mends it.
+// The errors of a store. Errors of Read and Write wrap them, and name the file and
+// the fix.
 var (
 	ErrClosed   = errors.New("the state is closed")
 	ErrBusy     = errors.New("another process keeps the state locked")

@@ -13,14 +13,14 @@ import (
 // alone, and refuses what others could have put there. The files that sqlite
 // puts beside it take its mode.
 //
-// It must not open a database that is there: a process loses its locks on a
+// It must not open a database that exists: a process loses its locks on a
 // file when it closes any descriptor of it (fcntl(2)).
 func prepare(state string) error {
 	dir, file := filepath.Join(state, dirName), Path(state)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make state: %w (%w); name another directory with --state", ErrReadOnly, err)
 	}
-	// Who can write the directory above could put another one in our place.
+	// A user who can write the parent directory could replace ours by another one.
 	if err := owned(state, fs.ModeDir, 0o022); err != nil {
 		return err
 	}

@@ -45,9 +45,9 @@ func (t *Tables) Read(ctx context.Context, f func(tx *sql.Tx) error) error {
 // writes meanwhile. When it returns nil, what f did is on the disk. An error
 // of f undoes all of it and is returned.
 func (t *Tables) Write(ctx context.Context, f func(tx *sql.Tx) error) error {
-	// Among themselves the writers of this process stand in line: a connection
-	// that finds the database locked only tries again now and then, and may
-	// find it locked each time.
+	// The writers of this process queue up among themselves: a connection that finds
+	// the database locked only tries again now and then, and may find it locked each
+	// time.
 	select {
 	case t.store.writer <- struct{}{}:
 	case <-ctx.Done():
@@ -116,8 +116,8 @@ func claim(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// migrate brings the tables of a schema to its last version, in one step for
-// whoever looks on.
+// migrate brings the tables of a schema to its last version, in one transaction:
+// other connections see either the old version or the new one.
 func migrate(ctx context.Context, db *sql.DB, schema Schema) error {
 	version, err := versionOf(ctx, db, schema.Name)
 	switch {
@@ -145,7 +145,7 @@ func migrate(ctx context.Context, db *sql.DB, schema Schema) error {
 	})
 }
 
-// versionOf is the version of a domain's tables; 0 where there are none.
+// versionOf returns the version of a domain's tables; 0 if they do not exist.
 func versionOf(ctx context.Context, q interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, name string,

@@ -20,9 +20,9 @@ const (
 	pageBytes = 4 << 10
 	maxLog    = 8 << 20 // bytes of the write-ahead log that are kept between uses
 	maxConns  = 4       // of one process
-	// busyWait is how long a transaction waits for those of other processes. They
-	// look for their turn, they do not stand in line, and a disk may be slow: with
-	// many of them the last waits for seconds.
+	// busyWait is how long a transaction waits for those of other processes. Waiting
+	// processes poll instead of queueing up, and a disk may be slow: with many of them
+	// the last one waits for seconds.
 	busyWait = 15 * time.Second
 )
 
@@ -41,8 +41,8 @@ type Store struct {
 	running sync.WaitGroup // transactions
 	writer  chan struct{}  // holds one while this process writes
 
-	// mu is held while the database is opened and closed, I/O though that is:
-	// whoever wants the store waits for just that.
+	// mu is held while the database is opened and closed, although that is I/O: a
+	// caller that needs the store can do nothing else meanwhile.
 	mu     sync.Mutex
 	db     *sql.DB        // guarded by mu; nil before the first use
 	ready  map[string]int // guarded by mu: domains whose tables are there, with their version
@@ -118,7 +118,7 @@ func (s *Store) open(ctx context.Context, schema Schema) (*sql.DB, error) {
 	return s.db, nil
 }
 
-// connect opens the database, and makes it where there is none.
+// connect opens the database, and creates it if it does not exist.
 func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 	name := "file::memory:?"
 	conns := 1 // in memory each connection would have a database of its own
