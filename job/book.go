@@ -25,9 +25,8 @@ type Config struct {
 	// still runs: what ran in one that is gone is lost.
 	Self  string
 	Alive func(self string) bool
-	// Ended is told of each job with a command that has ended, once that is on the
-	// disk: it is the one place that hears of all of them, whatever ended them. It
-	// must not block.
+	// Ended gets each job with a command that has ended, whatever ended it, once its
+	// end is on the disk. It must not block.
 	Ended func(Job)
 	Now   func() time.Time // the clock; nil is time.Now
 	Log   *slog.Logger     // nil logs nothing
@@ -247,7 +246,7 @@ func (b *Book) AnswerOf(ctx context.Context, j Job) (a Answer, err error) {
 	return a, err
 }
 
-// look reads what is there, once it is known what was lost.
+// look runs a read of the database if it exists, after jobs that were lost are recorded.
 func (b *Book) look(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if !b.cfg.Store.Made() {
 		return nil

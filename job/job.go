@@ -44,16 +44,16 @@ type Job struct {
 	Tool        string // what was called
 	Command     string // the beginning of it; empty for a call that runs none
 	Description string
-	Output      string    // id of what it writes; empty where there is no command
+	Output      string    // id of the output; empty without a command
 	Started     time.Time // of the command, or else of the call
 	Ended       time.Time // zero while it runs
 	Status      Status
 	End         End
 	Size        int64 // bytes that it has written; zero while it runs
 	Cursor      int64 // offset of the first byte of the output that was not read
-	// Answered is what became of the call whose client has the handle, in the
-	// words of who gave it out; empty while the call runs, and for a command that
-	// no call waits for.
+	// Answered is what became of the call whose client has the handle, in the words
+	// of Book.Answer's caller; empty while the call runs, and for a command that no
+	// call waits for.
 	Answered string
 }
 
@@ -74,8 +74,8 @@ type Answer = json.RawMessage
 
 // Forgotten counts the jobs of a tenant in a workspace that are no longer kept.
 type Forgotten struct {
-	Jobs int64     // how many, since ever
-	Last time.Time // when that was decided last
+	Jobs int64     // how many, since the beginning
+	Last time.Time // when the last ones were removed
 }
 
 // What can be wrong with what was asked for. Errors wrap them.

@@ -117,8 +117,8 @@ func (b *Book) spooled(output string) (size int64, last time.Time) {
 	return o.Size(), last
 }
 
-// sweep removes outputs of which nobody knows: a process that was killed between
-// forgetting a job and removing its output left them.
+// sweep removes outputs without a record. A process leaves one if it is killed
+// between forgetting a job and removing the job's output.
 func (b *Book) sweep(ctx context.Context) error {
 	if b.cfg.Dir == "" {
 		return nil
@@ -155,7 +155,7 @@ func (b *Book) sweep(ctx context.Context) error {
 	}
 	slices.Sort(known)
 	for _, name := range names {
-		// A job's record is there before its output is, so what has none has none.
+		// A job's record is written before its output, so an output without a record is left over.
 		if _, found := slices.BinarySearch(known, name); !found && outputName.MatchString(name) {
 			if err := os.Remove(b.file(name)); err == nil {
 				b.cfg.Log.Info("the output of a job that is kept no longer was removed", "output", name)

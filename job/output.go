@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// An output is a file: a header, and a ring in which the byte at offset n of what
-// was written stands at n modulo its length. What is written goes into the ring
-// before the header tells of it, and what a killed writer has put over the oldest
-// bytes is no longer counted as kept: the ring is one piece longer than that.
+// An output is a file: a header, and a ring in which the byte at offset n of the
+// output is at n modulo the ring's length. Bytes go into the ring before the header
+// counts them. A writer that is killed in between may have overwritten the oldest
+// bytes, so these are not counted as kept: the ring is one piece longer than that.
 const (
 	headerBytes = 24 // magic, size, and the offset of the oldest byte that is good
 	pieceBytes  = 64 << 10
@@ -41,7 +41,7 @@ func (b *Book) file(output string) string { return filepath.Join(b.cfg.Dir, outp
 // Spool is the output of a job that begins to write. The caller closes it.
 func (b *Book) Spool(j Job) (*Output, error) {
 	if b.cfg.Dir == "" {
-		return nil, errors.New("keep output: there is no directory for it")
+		return nil, errors.New("keep output: no directory is configured")
 	}
 	err := os.Mkdir(b.cfg.Dir, 0o700)
 	if err == nil {
@@ -83,7 +83,7 @@ func (b *Book) Output(j Job) (*Output, error) {
 
 func (b *Book) open(output string, flags int) (*Output, error) {
 	if !outputName.MatchString(output) {
-		return nil, fmt.Errorf("keep output: %q is no name of one", output)
+		return nil, fmt.Errorf("keep output: %q is not the name of an output", output)
 	}
 	f, err := os.OpenFile(b.file(output), flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
