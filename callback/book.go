@@ -19,12 +19,11 @@ import (
 type Config struct {
 	Store *state.Store // required; callbacks last as long as it does
 	Place string       // the workspace: callbacks of another one are not seen
-	// Post carries a delivery further, as into an inbox, and says when it could
-	// not: who takes over from this process tries again. It is called by one
-	// goroutine at a time, and the same delivery may come twice after a crash; nil
-	// is nobody.
+	// Post delivers to a further place, for example an inbox. After an error, the
+	// process that takes over from this one tries again. It is called by one goroutine
+	// at a time, and the same delivery may come twice after a crash; nil posts nothing.
 	Post func(Delivery) error
-	// Changed is told that what waits for a tenant has changed; it must not block.
+	// Changed reports that the callbacks waiting for a tenant have changed; it must not block.
 	Changed func(tenant string)
 	// Self names this process, and Alive says whether a process of such a name still
 	// runs: a callback is the matter of the one that set it, as long as it does. Nil
@@ -79,8 +78,8 @@ func New(cfg Config) (*Book, error) {
 // Now is the time by which callbacks are due.
 func (b *Book) Now() time.Time { return b.cfg.Now() }
 
-// Set arms a callback. When it returns nil, the callback is on the disk.
-// ErrFull and ErrTaken say that there is no slot for it.
+// Set arms a callback. When it returns nil, the callback is on the disk. ErrFull
+// and ErrTaken say that it got no slot.
 func (b *Book) Set(ctx context.Context, tenant string, r Request) (c Callback, err error) {
 	if err := r.check(); err != nil {
 		return c, err

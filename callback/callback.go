@@ -39,7 +39,7 @@ type Request struct {
 	Delay   time.Duration
 	Repeat  int    // times it fires; Forever, or 0 for DefaultRepeat
 	Slot    *int   // where to put it; nil for the first that is free
-	Session string // who asks: it is told first, while it lives
+	Session string // the session that sets it: it gets the delivery first, while it is open
 }
 
 // check says what is wrong with a request, in words for the agent.

@@ -15,9 +15,9 @@ const (
 	lookAgain = 10 * time.Second
 )
 
-// Run fires what is due, each second at most one of a tenant, until ctx ends.
-// idle says whether a tenant may be told something now; one that is never idle
-// is told nothing.
+// Run fires what is due, each second at most one callback of a tenant, until ctx
+// ends. idle reports whether a tenant may be notified now; nothing fires for a
+// tenant that is never idle.
 func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 	t := time.NewTicker(tick)
 	defer t.Stop()

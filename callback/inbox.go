@@ -27,7 +27,7 @@ type letter struct {
 }
 
 // Inbox is a directory into which deliveries are put for other programs, each
-// as a file of JSON, callback-ID.json. Who reads it removes the files. A file
+// as a file of JSON, callback-ID.json. The reader of a file removes it. A file
 // appears whole: it is renamed into its place. The zero Inbox takes nothing. Its
 // methods are for one goroutine at a time.
 type Inbox struct {
