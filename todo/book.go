@@ -181,8 +181,8 @@ func (b *Book) write(ctx context.Context, o Owner, f func(w *work) error) error 
 	return err
 }
 
-// Count is how many todos of the owner are open and how many over, and the id of
-// the session's current one; 0 is none.
+// Count returns how many todos of the owner are open and how many over, and the id of
+// the session's current one; 0 without one.
 func (b *Book) Count(ctx context.Context, o Owner) (open, over int, current int64, err error) {
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
 		w := b.work(tx, o)

@@ -22,7 +22,7 @@ const (
 	Cancelled  Status = "cancelled"
 )
 
-// Statuses are all of them, as agents are told.
+// Statuses are all of them, by the names that agents use.
 var Statuses = []Status{Pending, InProgress, Completed, Blocked, Cancelled}
 
 // Open reports whether there is something left to do.
