@@ -74,8 +74,8 @@ type kept struct {
 
 func newCache() *cache { return &cache{all: make(map[string]*shelf)} }
 
-// get is what is known of a query and how old it is, if that is no older than
-// what is given out unasked. With stale it may be a day old.
+// get returns the report on a query and its age, if it is fresh enough to be given
+// out without asking the engines. With stale it may be a day old.
 func (c *cache) get(tenant string, m mark, now time.Time, stale bool) (*Report, time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -64,8 +64,8 @@ const DefaultUserAgent = "Mozilla/5.0 (compatible; belljar; +https://belljar.dev
 
 // Config says what a Fan works with.
 type Config struct {
-	// Engines are those to ask. It is called for each query, so that mended
-	// files count at once.
+	// Engines returns the engines to ask. It is called for each query, so that changes
+	// of their files count at once.
 	Engines func() *Engines
 	// Keys are the operator's keys and addresses of engines, asked for each query;
 	// nil for no keys.

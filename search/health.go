@@ -49,8 +49,8 @@ const latencies = 16
 const latenciesLeast = 4
 
 // A failure to answer after a good answer is forgiven, and makes an engine
-// shaky by so much; each good answer takes 1 of that away. From shakyMost on
-// no failure is forgiven: an engine that fails each third time is no better than one
+// shaky by so much; each good answer takes 1 of that away. From shakyMost on,
+// failures are not forgiven: an engine that fails each third time is as bad as one
 // that fails always.
 const shakyBy, shakyMost = 3, 4
 
