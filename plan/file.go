@@ -20,8 +20,8 @@ var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}$`)
 // maxDepth bounds the directories of a plan's name.
 const maxDepth = 4
 
-// fileName is the name of a plan below the plans directory, or says why it is
-// none.
+// fileName returns the path of a plan below the plans directory, or says why its
+// name is not valid.
 func fileName(name string) (string, error) {
 	clean := strings.TrimPrefix(strings.TrimPrefix(name, "./"), "plans/")
 	parts := strings.Split(clean, "/")
@@ -36,7 +36,7 @@ func fileName(name string) (string, error) {
 	return clean, nil
 }
 
-// slug is the part of a plan's name that tells of its goal.
+// slug is the part of a plan's name that is made from its goal.
 func slug(goal string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(goal) {

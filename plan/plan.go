@@ -151,9 +151,9 @@ func (b *Book) active(ctx context.Context, tx *sql.Tx, o Owner) (m Mode, err err
 	return m, err
 }
 
-// Adopt has a new session take over what a session of a process that has gone
-// was planning: the conversation goes on, with what the agent knows of it. It is
-// ErrInactive where there is none.
+// Adopt lets a new session take over the plan of a session whose process has gone:
+// the conversation goes on, with what the agent knows of it. It returns ErrInactive
+// if no such session was planning.
 func (b *Book) Adopt(ctx context.Context, o Owner) (m Mode, err error) {
 	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
 		session, err := b.orphan(ctx, tx, o)
