@@ -12,10 +12,10 @@ import (
 // where it turns out that its scripts are at work still, that was in vain.
 const aheadNodes = 5000
 
-// ahead is a look at a page that the page itself begins: each document is told
-// before it comes what to do when it has loaded, and nobody has to hear of that
-// to ask for it. Of its own it knows what changed its tree but not what its
-// scripts asked of the network, so an answer holds only if that is quiet, too.
+// ahead is a look at a page that the page itself begins. Each document gets the
+// script before it loads, and runs it once it has loaded, so no round trip is needed
+// to start it. The script sees changes of the document's tree, but not the network
+// requests of its scripts, so its answer counts only if the network is quiet, too.
 type ahead struct {
 	loader string // of the document
 	world  pending[page.CreateIsolatedWorldResult]
@@ -42,7 +42,7 @@ func (t *tab) greet(ctx context.Context, r Request) (answer <-chan message, drop
 	return told.answer, told.drop
 }
 
-// lookAhead asks for the look of the document that is there now.
+// lookAhead asks for the result of the look at the present document.
 func (t *tab) lookAhead(r Request) {
 	if r.Until != UntilSettled {
 		return
@@ -69,8 +69,8 @@ func (a *ahead) enter(t *tab, m message) {
 	a.look = t.run(world.ExecutionContextID, "globalThis.belljar?.look ?? null")
 }
 
-// takeLook is the look, once. One at a document that has no load event would come
-// never.
+// takeLook returns the look, once. A look at a document without a load event would
+// never end.
 func (t *tab) takeLook() pending[runtime.EvaluateResult] {
 	t.mu.Lock()
 	stopped := t.stopped

@@ -18,8 +18,8 @@ const signPatience = 3 * time.Second
 // errHung is the cause where a page gave no sign of life.
 var errHung = errors.New("the page does not answer")
 
-// sign has the renderer answer something that costs it nothing. It stands in
-// front of what a call asks of the page, which does not wait for it.
+// sign makes the renderer answer something that costs it nothing. It is sent before
+// the requests of a call, which does not wait for its answer.
 func (t *tab) sign() pending[runtime.EvaluateResult] {
 	return begin(t.ch.conn, t.session, runtime.Evaluate, runtime.EvaluateParams{Expression: "0", Silent: new(true)})
 }

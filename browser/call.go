@@ -14,8 +14,8 @@ import (
 
 // Load loads one page and reads it out. Errors are of type *Error.
 //
-// It returns no later than the request's timeout, or the end of ctx, and a
-// moment for what must be ended: with the page, with what was there of it
+// It returns no later than the request's timeout or the end of ctx, plus a moment
+// for what must be ended: with the page, with as much of it as has loaded
 // (Loaded.Partial), or with an error. The end of ctx closes the page at once.
 func (p *Pool) Load(ctx context.Context, g policies.Grant, r Request) (*Loaded, error) {
 	if err := r.check(); err != nil {
@@ -42,8 +42,8 @@ func (p *Pool) Load(ctx context.Context, g policies.Grant, r Request) (*Loaded, 
 	return l, nil
 }
 
-// reserve is what is kept of a timeout to read what is there at the end of the
-// rest.
+// reserve is the part of a timeout that is reserved for reading the page after
+// loading has used up the rest.
 func reserve(timeout time.Duration) time.Duration {
 	return min(2*time.Second, max(timeout/5, 100*time.Millisecond))
 }

@@ -17,7 +17,7 @@ const (
 	maxSVG        = 8 << 20 // bytes
 	maxDrawSide   = 8192    // pixels
 	maxDrawPixels = 32_000_000
-	ownSide       = 1024 // of a drawing that has no size of its own
+	ownSide       = 1024 // pixels, for a drawing without a size
 )
 
 // drawScript shows an image and waits until it can be drawn. As an image an SVG

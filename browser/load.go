@@ -42,8 +42,8 @@ const (
 // errCrashed is the cause where a page died.
 var errCrashed = errors.New("the page crashed")
 
-// load loads the page of a request and reads it out. All of it ends with ctx;
-// what is there when loading is out of time is read in the rest.
+// load loads the page of a request and reads it. All of it ends with ctx; if
+// loading is out of time, the part that has loaded is read in the rest of the time.
 func (t *tab) load(ctx context.Context, r Request, loading time.Time) (*Loaded, error) {
 	start := time.Now()
 	until, cancel := context.WithDeadline(ctx, loading)
@@ -338,7 +338,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 		case err == nil && s == nil:
 			continue // it did not look ahead
 		case err == nil && s.Bad:
-			return false, &Error{Kind: KindRefused, Message: "the browser cannot read the selector as CSS; mend it, or leave it out"}
+			return false, &Error{Kind: KindRefused, Message: "the browser cannot read the selector as CSS; correct it, or leave it out"}
 		case err == nil && !s.Settled:
 			return s.Matches, nil
 		case err != nil && !moved(err):
@@ -469,7 +469,7 @@ func (t *tab) evaluate(ctx context.Context, script string, into any) error {
 	return t.told(ctx, t.run(ours.ExecutionContextID, script), into)
 }
 
-// enter begins to ask for our world of the document that is there now.
+// enter asks for our world of the present document.
 func (t *tab) enter() pending[page.CreateIsolatedWorldResult] {
 	return begin(t.ch.conn, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: world})
 }

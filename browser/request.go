@@ -161,9 +161,9 @@ type Timing struct {
 
 // Drawing is a picture to draw that is given, not fetched.
 type Drawing struct {
-	// SVG is an SVG image, at most 8 MiB. It is drawn as an image is: no script
-	// in it runs, and nothing that it names is fetched (SVG Integration, "secure
-	// static mode"), and there is no network besides.
+	// SVG is an SVG image, at most 8 MiB. It is drawn in the way of an image: no
+	// script in it runs, and nothing that it names is fetched (SVG Integration,
+	// "secure static mode"). Its page has no network either.
 	SVG []byte
 	// Width and Height are how large it is to be, in pixels: 1 to 8192 each, and
 	// together at most 32 million. Both 0 takes its own size, or 1024 where it

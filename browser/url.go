@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// parseURL reads the address of a page more strictly than Chrome does: what
-// Chrome would make another address of is no address here, since whoever judged
-// it before may have read it as this one.
+// parseURL reads the address of a page more strictly than Chrome does. It refuses an
+// address that Chrome would change into another one, since an earlier check of the
+// address may have read it literally.
 func parseURL(raw string) (*url.URL, error) {
 	if len(raw) > 16<<10 {
 		return nil, errors.New("it is longer than 16 KiB")

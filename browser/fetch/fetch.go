@@ -125,9 +125,9 @@ func New(cfg Config) *Fetcher {
 // Twice is fine.
 func (f *Fetcher) Close() error { return f.rooms.Close() }
 
-// Get gets a page. Its error is an *Error, or the cause of ctx where that was
-// cancelled. A deadline of ctx that passes while the body comes is no error: see
-// Response.Partial. A status above 399 is an answer, but for 401 and 407.
+// Get gets a page. Its error is an *Error, or the cause of ctx if ctx was
+// cancelled. If ctx's deadline passes while the body comes, that is not an error:
+// see Response.Partial. A status above 399 is an answer, except 401 and 407.
 func (f *Fetcher) Get(ctx context.Context, g policies.Grant, r Request) (*Response, error) {
 	t, err := f.begin(g, r)
 	if err != nil {

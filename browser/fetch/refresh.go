@@ -16,9 +16,9 @@ const (
 	maxRefresh = 5 // seconds
 )
 
-// metaRefresh is where a page sends its reader at once; empty if nowhere. What
-// stands in a noscript element is for browsers that run no scripts, and what in
-// a template for none.
+// metaRefresh returns the address to which a page sends its reader at once; empty
+// for a page that does not. It skips noscript elements, which are for browsers that
+// run no scripts, and templates, which are not shown.
 func metaRefresh(page []byte) string {
 	page = page[:min(len(page), maxHead)]
 	if !bytes.Contains(bytes.ToLower(page), []byte("http-equiv")) {

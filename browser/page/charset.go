@@ -165,8 +165,8 @@ func valid(src []byte) []byte {
 	return bytes.ToValidUTF8(src, []byte("\uFFFD"))
 }
 
-// mostlyUTF8 reports whether a document is UTF-8 but for a few bytes, as where
-// a page was cut or put together of two.
+// mostlyUTF8 reports whether a document is UTF-8 but for a few bytes: a page that
+// was cut, or put together of two, has such bytes.
 func mostlyUTF8(src []byte) bool {
 	good, bad := 0, 0
 	for i := 0; i < len(src); {

@@ -76,7 +76,7 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	return p, nil
 }
 
-// convertText passes a document through that has no markup to take away.
+// convertText passes plain text through.
 func convertText(p *Page, text []byte) {
 	s, hidden := visible(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	p.Content, p.Hidden, p.Format = s, hidden, Text
@@ -247,8 +247,8 @@ func selected(t *tree, p *Page, selector string) (*html.Node, error) {
 	return top, nil
 }
 
-// mainContent is the marked content of a page with its title, or all of the
-// page but what is there to find the way.
+// mainContent returns the marked content of a page with its title, or the whole page
+// without its navigation.
 func mainContent(t *tree, p *Page) *html.Node {
 	n := mainOf(t.body)
 	p.Extraction = ByMain

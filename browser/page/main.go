@@ -172,8 +172,8 @@ func isChrome(n *html.Node) bool {
 	return named && !is(n, "main", "article", "body", "section") && !isHeading(n) && (paragraphs(n) == 0 || looksBeside(n))
 }
 
-// dropChrome removes what is there to find the way, if it is no more than half
-// of what there is.
+// dropChrome removes navigation, unless one piece of it is more than half of the
+// text.
 func dropChrome(root *html.Node) {
 	total := length(root)
 	walk(root, func(n *html.Node) bool {

@@ -7,7 +7,7 @@ import (
 )
 
 // Untrusted puts text between two lines that say where it came from and that
-// it is no instruction. They hold a nonce of 128 bits made for this call, so
+// it is not an instruction. Both contain a nonce of 128 bits made for this call, so
 // that the text cannot close its own marks.
 func Untrusted(text, source string) string {
 	nonce := rand.Text()

@@ -81,8 +81,8 @@ func media(root *html.Node, base *url.URL) {
 	})
 }
 
-// unscripted keeps of a noscript element the image that stands there for one
-// that a script would load; the rest is for browsers without scripts.
+// unscripted keeps the image of a noscript element that replaces one that a script
+// would load; the rest of the element is for browsers without scripts.
 func unscripted(n *html.Node) {
 	imgs := named(n, "img")
 	if len(imgs) != 1 || length(n) > 0 {
@@ -260,7 +260,7 @@ func localLinks(root *html.Node, pageURL string) {
 	}
 }
 
-// apartLinks puts links around blocks on lines of their own, as cards are shown.
+// apartLinks puts links around blocks on lines of their own; cards are such links.
 func apartLinks(root *html.Node) {
 	for _, a := range named(root, "a") {
 		if a.Parent != nil && blocks[a.Parent.Data] && !is(a.Parent, "p") && !isHeading(a.Parent) && first(a, func(c *html.Node) bool { return blocks[c.Data] }) != nil {

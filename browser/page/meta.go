@@ -84,8 +84,8 @@ func shorten(s string, n int) string {
 	return s[:byteAt(s, n)]
 }
 
-// appRoots are the ids of the elements that frameworks draw their pages in, as in
-// settle.js of package browser.
+// appRoots are the ids of the elements that frameworks draw their pages in.
+// settle.js of package browser has the same list.
 var appRoots = set("root app __next __nuxt ___gatsby svelte main-app app-root react-root mount")
 
 // needsScript says why a page looks as if a script had to make it, or nothing.

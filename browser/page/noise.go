@@ -17,9 +17,9 @@ var (
 // copyWords are what stands on buttons over blocks of code.
 var copyWords = pattern(`(?i)^(code\W*)?\[?\s*(select all|copy( code| to clipboard)?|copied!?|expand|view raw|show all|wrap)\s*\]?$`)
 
-// dropNoise takes out what is there for the hand and not for the reader, and
-// puts who is quoted on a line of its own. It goes before blocks of code lose
-// their classes.
+// dropNoise removes what is to be clicked and not to be read, and puts the name of a
+// quoted person on a line of its own. It must run before blocks of code lose their
+// classes.
 func dropNoise(root *html.Node) {
 	walk(root, func(n *html.Node) bool {
 		switch {

@@ -168,11 +168,11 @@ func (e *UnsupportedError) Error() string {
 	return "read " + e.Type + ": " + cmp.Or(e.Why, "not a document of text") + "; " + e.Hint
 }
 
-// Convert reads a document. It fails with an *UnsupportedError for what is no
-// text, with an error that names the option where one makes no sense, which is
-// ErrNoMatch for a selector without a match, and with the context's error or
-// context.DeadlineExceeded when the time is up. The bytes are not kept or
-// changed. It may be called concurrently.
+// Convert reads a document. It fails with an *UnsupportedError for a document that is
+// not text, with an error that names the option for an option that makes no sense
+// (ErrNoMatch for a selector without a match), and with the context's error or
+// context.DeadlineExceeded when the time is up. It neither keeps nor changes src. It
+// may be called concurrently.
 func Convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	return convert(ctx, src, o)
 }

@@ -66,8 +66,8 @@ func (s *styles) match(doc *html.Node) {
 // descent is a selector of parts inside each other, the outermost first.
 type descent []compound
 
-// compound is a part of a selector: a name, an id and classes, all of which an
-// element must have.
+// compound is a part of a selector: a name, an id and classes. An element matches it
+// only if it has them all.
 type compound struct {
 	tag, id string
 	classes []string
