@@ -142,7 +142,7 @@ func (p *Program) from(path string) string {
 
 // Run runs a program to its end and returns its exit status. When it returns, all
 // that the program started has been killed and waited for (the package comment
-// says where that is not so). An error says that there is no exit status: the
+// says where that is not so). With an error the exit status is not known: the
 // program was refused, could not be started, was killed, ran out of time
 // ([context.DeadlineExceeded]) or wrote too much ([ErrOutput]).
 func Run(ctx context.Context, p Program) (code int, err error) {

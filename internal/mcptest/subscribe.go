@@ -8,9 +8,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Subscriber subscribes to resources and returns when the server has that. The
-// sdk's Subscribe does not wait for it since subscriptions are streams (revision
-// 2026-07-28, "Subscriptions"), and what changes until then is told to nobody.
+// Subscriber subscribes to resources, and returns once the server has the
+// subscription. The sdk's Subscribe does not wait for that since subscriptions are
+// streams (revision 2026-07-28, "Subscriptions"), and nobody is notified of a change
+// before it.
 type Subscriber struct{ acked chan struct{} }
 
 // NewSubscriber prepares a client, before it connects.

@@ -3,7 +3,6 @@
 // of that and no more: docs/decisions/2026-11-22-otel.md says why it is not the
 // official exporter.
 //
-// Add never waits: spans stand in a bounded queue, from which one goroutine
-// sends them in groups. What finds no room, and what no collector takes, is
-// counted.
+// Add never waits: spans wait in a bounded queue, and one goroutine sends them in
+// groups. Spans that find no room, or that no collector takes, are counted.
 package otlp

@@ -32,13 +32,13 @@ type Config struct {
 	// URL is where requests are posted to, with the path: Endpoint makes one of
 	// a collector's address.
 	URL string
-	// Headers are sent with each request, as those of a collector's tenant.
+	// Headers are sent with each request, for example the tenant's key of a collector.
 	Headers map[string]string
-	// Resource says who sends, as service.name.
+	// Resource describes the sender, for example by service.name.
 	Resource []Attr
 	// Scope names what made the spans, and ScopeVersion its version.
 	Scope, ScopeVersion string
-	// Log is told once of each row of failures; default none.
+	// Log gets one line for each row of failures; default none.
 	Log *slog.Logger
 	// Pause replaces the waiting between tries; nil is to wait. Tests do not.
 	Pause func(ctx context.Context, d time.Duration)

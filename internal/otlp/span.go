@@ -22,7 +22,7 @@ type Attr struct {
 	Value any
 }
 
-// Span is something that took a time. Zero Parent is none.
+// Span is a piece of work with its times. A zero Parent means no parent.
 type Span struct {
 	TraceID    [16]byte
 	ID, Parent [8]byte

@@ -18,13 +18,13 @@ import (
 	"testing"
 )
 
-// Thing is what a test may need of the machine or of who runs it.
+// Thing is what a test may need of the machine, or of the user that runs it.
 type Thing struct {
 	Name string // as TEST_REQUIRE spells it
 
-	// either names the alternatives of which no machine or user has more than
-	// one at a time. TEST_REQUIRE=all then asks only that one of them is met:
-	// the tests of the other run elsewhere, or as another user.
+	// either names a set of things that exclude each other on one machine or for one
+	// user. TEST_REQUIRE=all then asks only that one of them is met: the tests of the
+	// other run elsewhere, or as another user.
 	either string
 	lack   func() string // empty where the need is met, else what is missing
 }
@@ -274,8 +274,8 @@ func writable(dir string) bool {
 	return os.Remove(probe) == nil
 }
 
-// lackChromium goes by names; package browser knows more of them, and this one
-// may import nothing.
+// lackChromium looks for Chromium by common names. Package browser knows more of
+// them, but this package may import nothing.
 func lackChromium() string {
 	for _, name := range []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser"} {
 		if _, err := exec.LookPath(name); err == nil {

@@ -11,12 +11,12 @@ import (
 // internal/vmtest sets it in guests whose processor is emulated.
 const patienceEnv = "BELLJAR_TEST_PATIENCE"
 
-// Patience is what a test multiplies its times by where they were chosen for a
-// usual machine, as in
+// Patience is the factor for a test's times where they were chosen for a usual
+// machine, for example
 //
 //	Timeout: 2 * time.Second * testenv.Patience(t)
 //
-// and may divide the number of its rounds by. It is 1 on a usual machine.
+// A test may divide the number of its rounds by it. It is 1 on a usual machine.
 func Patience(t testing.TB) time.Duration {
 	t.Helper()
 	const most = 1000

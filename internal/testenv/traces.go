@@ -29,7 +29,7 @@ func Traces(t testing.TB, mark string, pid int) []string {
 		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), fmt.Sprintf("belljar.%d.", pid)) {
 			found = append(found, path)
 		}
-		return nil // a cgroup that goes while it is looked at is no trace
+		return nil // a cgroup may be removed while it is looked at
 	})
 	return found
 }

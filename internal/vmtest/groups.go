@@ -10,7 +10,7 @@ import (
 // groupsTop is where control groups are mounted.
 const groupsTop = "/sys/fs/cgroup"
 
-// trees1 are the hierarchies of version 1, as systemd mounts them: the two
+// trees1 are the hierarchies of version 1 that systemd mounts: the two controllers
 // that count time share one, and one has no controller but a name.
 var trees1 = []string{"memory", "pids", "cpu,cpuacct", "blkio", "freezer", "devices", "cpuset", "name=systemd"}
 

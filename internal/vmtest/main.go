@@ -3,16 +3,16 @@
 //
 //	go test -c -o t ./sandbox && vmtest -guests "6.1/v1/root 6.12/v2/plain" -dir sandbox t -test.v
 //
-// A guest is named by its kernel series, its control groups and by who runs
+// A guest is named by its kernel series, its control groups and the user that runs
 // the test there:
 //
 //	6.12       or 6.1
-//	v2         one tree of version 2, as systemd makes it
+//	v2         one tree of version 2, made by systemd
 //	hybrid     limits in trees of version 1, and one of version 2 without controllers
 //	v1         trees of version 1 only
 //	root       the guest's root, in a cgroup of its own
-//	delegated  an ordinary user, who owns the cgroup
-//	plain      an ordinary user, who does not
+//	delegated  an ordinary user that owns its cgroup
+//	plain      an ordinary user that does not own it
 //
 // The guest sees the host's root file system, read-only below a layer of its
 // own, so every program of the host is there and nothing that a test does
@@ -21,8 +21,8 @@
 // ran, and 0 with a line that begins with "skip" that this host has no virtual
 // machines; TEST_REQUIRE=vm, or all, makes that 125.
 //
-// With -tally, each guest is one line with its counts and what its failed
-// tests wrote; all that was written stands in a file beside the kernels.
+// With -tally, each guest is one line with its counts and the output of its failed
+// tests; the whole output is in a file beside the kernels.
 //
 // One start, in order:
 //
@@ -64,7 +64,7 @@ import (
 // status of a run that did not come to the test.
 const broken = 125
 
-// order is what the guest is to do; it stands in orderFile of its first files.
+// order is what the guest is to do; orderFile among its first files contains it.
 type order struct {
 	Dir       string   `json:"dir"` // working directory
 	Args      []string `json:"args"`
@@ -105,7 +105,7 @@ const (
 func parseVariant(name string) (variant, error) {
 	p := strings.Split(name, "/")
 	if len(p) != 3 {
-		return variant{}, fmt.Errorf("guest %q: want KERNEL/CGROUPS/WHO, as 6.12/v2/root", name)
+		return variant{}, fmt.Errorf("guest %q: want KERNEL/CGROUPS/WHO, for example 6.12/v2/root", name)
 	}
 	v := variant{kernel: p[0], groups: p[1], who: p[2]}
 	switch {
@@ -248,7 +248,7 @@ func runGuest(ctx context.Context, m machine, o options, v variant) (int, error)
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("vmtest", flag.ContinueOnError)
-	guests := flags.String("guests", "6.12/v2/root", "guests, as KERNEL/CGROUPS/WHO, with spaces between")
+	guests := flags.String("guests", "6.12/v2/root", "guests, each KERNEL/CGROUPS/WHO, with spaces between")
 	flags.StringVar(&o.cache, "cache", "bin/vm", "directory for kernels and logs")
 	flags.StringVar(&o.dir, "dir", ".", "working directory of the test")
 	flags.IntVar(&o.memory, "memory", 2048, "memory of the guest in MiB")

@@ -54,8 +54,8 @@ func (d *disk) serve(l net.Listener) error {
 	return d.speak(c)
 }
 
-// speak is one connection. That the client has gone is no error: one that was
-// killed may have gone in the middle of a word.
+// speak serves one connection. It is not an error if the client disconnects: one
+// that was killed may disconnect in the middle of a message.
 func (d *disk) speak(c io.ReadWriter) error {
 	n := &nbd{r: bufio.NewReader(c), w: bufio.NewWriter(c)}
 	err := n.negotiate(uint64(len(d.seen)))

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The program of such a run is internal/durable's, and these are what it is told
-// by; live there says what its lines mean.
+// The program of such a run is that of internal/durable, and these variables
+// configure it; live there says what its lines mean.
 const (
 	keepEnv = "BELLJAR_TEST_KEEP=" + keptDir
 	saidEnv = "BELLJAR_TEST_KEEP_SAID=" + saidFile
@@ -27,11 +27,11 @@ const (
 
 // Bounds of a run.
 const (
-	mostSteps = 12          // that each room has said before a cut
-	mostWrite = 16          // after that, at which it comes
-	mostDelay = time.Second // if there are none for so long
+	mostSteps = 12          // steps of each room before a cut
+	mostWrite = 16          // writes after that, until the cut comes
+	mostDelay = time.Second // the longest wait for such a write
 	recent    = 300         // steps of one room that are looked for: its oldest things make room
-	keptNoise = 40          // lines of the guest that are no steps
+	keptNoise = 40          // lines of the guest that are not steps
 	diskSize  = 64 << 20
 	mostDeaf  = 5 // cuts in which something must be lost where fsync does nothing
 )

@@ -26,7 +26,7 @@ type tally struct {
 	bad     bool            // which is a failure, or one of its subtests' is
 }
 
-// attributed is a line and the test that wrote it; "" is none.
+// attributed is a line and the test that wrote it; "" for no test.
 type attributed struct{ test, line string }
 
 func newTally(to io.Writer) *tally { return &tally{to: to, fine: map[string]bool{}} }
