@@ -42,7 +42,7 @@ type Hook struct {
 // interpreter is what runs files of an extension.
 type interpreter struct {
 	program string
-	inline  []string // before the text of a script that is no file
+	inline  []string // before the text of a script that is not a file
 	after   []string // behind it, before the arguments
 	named   bool     // the first argument is the script's own name
 }

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/internal/hostexec"
 )
 
-// Host runs hooks outside a box, as this user.
+// Host runs hooks outside a box, under the user of this process.
 type Host struct {
 	// Program is what every program outside a box has here: its directory, the
 	// variables that it gets, and what boxes can write now. It is called for each

@@ -76,7 +76,7 @@ func (r *Ran) answer() {
 		Note     string `json:"note"`
 	}
 	if err := json.Unmarshal(text, &said); err != nil {
-		r.Failure = "what it wrote begins as JSON and is none: " + err.Error()
+		r.Failure = "its output begins as JSON but is not valid: " + err.Error()
 		return
 	}
 	switch said.Decision {

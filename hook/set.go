@@ -243,7 +243,7 @@ func (s *Set) log(r Ran) {
 // CheckEvent says what is wrong with the name of an event.
 func CheckEvent(name string) error {
 	if !eventName.MatchString(name) {
-		return fmt.Errorf("event %.80q: want small letters, digits, dashes and underscores, as tool_use", name)
+		return fmt.Errorf("event %.80q: want small letters, digits, dashes and underscores, for example tool_use", name)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (q Question) read(words []string) (a Answer, err error) {
 		case label == "" && utf8.RuneCountInString(word) > maxText:
 			return a, fmt.Errorf("question %s: the answer has more than %d characters", q.ID, maxText)
 		case label == "" && a.Other != "":
-			return a, fmt.Errorf("question %s: two answers are none of its options", q.ID)
+			return a, fmt.Errorf("question %s: two answers are not among its options", q.ID)
 		case label == "":
 			a.Other = word
 		case !slices.Contains(a.Selected, label):
@@ -87,7 +87,7 @@ func (s Sheet) Read(words map[string][]string) (map[string]Answer, error) {
 	}
 	for id := range words {
 		if !slices.ContainsFunc(s.Questions, func(q Question) bool { return q.ID == id }) {
-			return nil, fmt.Errorf("there is no question %q", clip(Clean(id, false), maxLabel))
+			return nil, fmt.Errorf("question %q does not exist", clip(Clean(id, false), maxLabel))
 		}
 	}
 	return answers, nil

@@ -66,7 +66,7 @@ type Asked struct {
 // Reply is what a person does with a sheet.
 type Reply struct {
 	State State               // Accepted, Declined or Dismissed
-	Words map[string][]string // of Accepted, as Sheet.Read takes them
+	Words map[string][]string // with Accepted: the arguments of Sheet.Read
 	Note  string              // for the agent
 	By    string
 	Via   string
@@ -162,9 +162,9 @@ func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Asked, err err
 			}
 		case Declined, Dismissed:
 		case Waiting, TimedOut:
-			return fmt.Errorf("%w: %q is none", ErrAnswer, r.State)
+			return fmt.Errorf("%w: a reply cannot have the state %q", ErrAnswer, r.State)
 		default:
-			return fmt.Errorf("%w: %q is none", ErrAnswer, r.State)
+			return fmt.Errorf("%w: a reply cannot have the state %q", ErrAnswer, r.State)
 		}
 		a.State, a.Answers, a.By, a.Via, a.Note, a.Answered = r.State, answers, clip(Clean(r.By, false), maxLabel), r.Via, clip(Clean(r.Note, false), maxNote), now
 		text, err := json.Marshal(answers)

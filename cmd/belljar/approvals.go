@@ -35,7 +35,7 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 func callerOf(c net.Conn) caller {
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
-		return caller{err: errors.New("it is no unix socket")}
+		return caller{err: errors.New("the connection is not a Unix socket")}
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -92,7 +92,7 @@ func known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, ok := r.Context().Value(callerKey{}).(caller)
 		if !ok {
-			who.err = errors.New("who asks is not known")
+			who.err = errors.New("the caller is not known")
 		}
 		if who.err != nil {
 			respond(w, http.StatusForbidden, "refused: "+who.err.Error())
@@ -164,7 +164,7 @@ func answerer(r *http.Request) string {
 	return who.String()
 }
 
-// answered sends an approval, or why there is none to send.
+// answered sends an approval, or the error of the request for it.
 func answered(w http.ResponseWriter, a approval.Approval, err error) {
 	switch {
 	case err == nil:

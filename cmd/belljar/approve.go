@@ -45,7 +45,7 @@ is a no. It asks the servers of this user that run, and they answer nobody else.
 	list := &cobra.Command{Use: "list", Short: "list what waits, and what was said yes to", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
 	list.Flags().BoolVar(&a.all, "all", false, "those that are over as well, of the last days")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
-	show := &cobra.Command{Use: "show ID", Short: "show a call that waits, part by part", Args: exactly(1, "the ID of an approval, as belljar approve list prints it"), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
+	show := &cobra.Command{Use: "show ID", Short: "show a call that waits, part by part", Args: exactly(1, "the ID of an approval; belljar approve list prints them"), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
 	show.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	yes := &cobra.Command{Use: "yes ID", Short: "let a call run", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args[0], true) }}
 	yes.Flags().StringVar(&a.scope, "for", "once", "`scope` of the yes: once, session, or a time such as 2h")
@@ -82,7 +82,7 @@ func (d desks) of(id string) (*controlClient, error) {
 			return at.client, nil
 		}
 	}
-	return nil, failure(fmt.Errorf("approve: there is no approval %q; `belljar approve list --all` shows them", policies.Clip(id, 64)))
+	return nil, failure(fmt.Errorf("approve: approval %q does not exist; `belljar approve list --all` lists those that do", policies.Clip(id, 64)))
 }
 
 func (a *approving) list(c *cobra.Command) error {
@@ -193,7 +193,7 @@ func outcomeLine(a approval.Approval) string {
 	case approval.Used:
 		return a.ID + ": yes. The call runs."
 	case approval.Declined:
-		return a.ID + ": no. The agent is told."
+		return a.ID + ": no. The agent is notified."
 	case approval.Revoked:
 		return a.ID + ": the yes is taken back. What it let run goes on."
 	case approval.Pending, approval.Expired:

@@ -151,7 +151,7 @@ func TestApproveByCommand(t *testing.T) {
 		t.Error("a yes for one call was used twice")
 	}
 	two := a.waits(t, "echo publish two")
-	a.approved(t, "no. The agent is told", "no", two, "--note", "not today")
+	a.approved(t, "no. The agent is notified", "no", two, "--note", "not today")
 	if r := a.bash(t, "echo publish two"); !r.IsError || !strings.Contains(r.text(), "Why: They say: not today\n") {
 		t.Errorf("after a no the call gets %+v", r)
 	}
@@ -166,7 +166,7 @@ func TestApproveByCommand(t *testing.T) {
 	if r := a.bash(t, "echo publish three"); !strings.Contains(r.text(), "was taken back") {
 		t.Errorf("after it was taken back the call gets %+v", r)
 	}
-	a.notApproved(t, `there is no approval "ap-none"`, "yes", "ap-none")
+	a.notApproved(t, `approval "ap-none" does not exist`, "yes", "ap-none")
 	a.notApproved(t, "want once, session, or a time", "yes", id, "--for", "ever")
 }
 

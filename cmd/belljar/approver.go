@@ -13,7 +13,7 @@ import (
 	"belljar.dev/question"
 )
 
-// The ways on which a person is asked, as agents and logs name them.
+// The ways of asking a person, by the names that agents and logs see.
 const (
 	wayCommand = "command line"
 	wayClient  = "client"
@@ -34,8 +34,8 @@ type approver struct {
 	state string
 
 	mu    sync.Mutex
-	ways  []string               // guarded by mu: that are open
-	tells []func(approval.Event) // guarded by mu: the webhook; nil is none
+	ways  []string               // guarded by mu: the open ones
+	tells []func(approval.Event) // guarded by mu: the webhook; empty without one
 }
 
 // openApprover is the desk of a server. Nothing is opened before the first
@@ -156,8 +156,8 @@ func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer)
 	return err
 }
 
-// request is a call as the desk binds it. The tenant is all that is known of who
-// makes it: what a client calls itself proves nothing.
+// request converts a call to the desk's form. Its principal is the tenant, the only
+// thing that is known of the caller: what a client calls itself proves nothing.
 func request(q mcp.Question) approval.Request {
 	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision, Commands: q.Commands}
 }

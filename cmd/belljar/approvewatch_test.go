@@ -48,7 +48,7 @@ func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
 	p.types("no\nyes\n")
 	p.sees("May " + two + " run? ")
 	p.types("no\n")
-	p.sees(two + ": no. The agent is told.")
+	p.sees(two + ": no. The agent is notified.")
 	for _, id := range []string{one, two} {
 		if got := a.stateOf(t, id); got != "declined" {
 			t.Errorf("%s is %s", id, got)
@@ -101,7 +101,7 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	p.sees(two + " waits too: echo publish two")
 	p.sees("\r\nMay " + one + " run? ") // again, below the line
 	p.types("ye")
-	a.approved(t, "no. The agent is told", "no", one)
+	a.approved(t, "no. The agent is notified", "no", one)
 	p.sees(one + " waits no longer: declined, by ")
 	p.sees("May " + two + " run? ")
 	p.types("s\n") // which is not the rest of a yes

@@ -91,7 +91,7 @@ func eventOf(name string, c mcp.Call, f policies.Facts) hooks.Event {
 	return hooks.Event{Name: name, Session: shortID(c.Session.ID()), Tenant: c.Session.Tenant(), Time: time.Now(), Data: data}
 }
 
-// began and ended tell of sessions.
+// began and ended run the hooks for the beginning and the end of a session.
 func (f *flow) began(s *mcp.Session) {
 	f.later(hooks.SessionStart, s.ID(), s.Tenant(), nil)
 }
@@ -101,7 +101,7 @@ func (f *flow) ended(s *mcp.Session) {
 	f.later(hooks.SessionEnd, s.ID(), s.Tenant(), map[string]any{"client": client, "client_version": version})
 }
 
-// jobEnded tells of a background job, however it ended.
+// jobEnded runs the hooks for the end of a background job, whatever ended it.
 func (f *flow) jobEnded(j job.Job) {
 	select {
 	case f.jobOver <- struct{}{}:
@@ -112,7 +112,7 @@ func (f *flow) jobEnded(j job.Job) {
 	})
 }
 
-// approval tells of a question.
+// approval runs the hooks for an event of an approval.
 func (f *flow) approval(e approval.Event) {
 	a := e.Approval
 	f.later(hooks.Approval, a.Session, a.Tenant, map[string]any{

@@ -181,7 +181,7 @@ func (a *questioning) get(ctx context.Context, found []seenBy[[]question.Asked],
 			}
 		}
 	}
-	return one, nil, failure(fmt.Errorf("ask: there is no question %q; `belljar ask list --all` shows them", policies.Clip(id, 64)))
+	return one, nil, failure(fmt.Errorf("ask: question %q does not exist; `belljar ask list --all` lists those that do", policies.Clip(id, 64)))
 }
 
 // send answers a question.
@@ -194,7 +194,7 @@ func (a *questioning) send(c *cobra.Command, at *controlClient, id string, said 
 	if done.State == question.Declined {
 		what = "declined"
 	}
-	_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s. The agent is told.\n", id, what)
+	_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s. The agent is notified.\n", id, what)
 	return failure(err)
 }
 

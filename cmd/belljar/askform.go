@@ -33,7 +33,7 @@ const (
 	formLeft              // nobody answered: the question waits on
 )
 
-// The keys of a form, as terminals send them.
+// The keys of a form, in the bytes that terminals send.
 const (
 	keyUp, keyDown     = "\x1b[A", "\x1b[B"
 	keyEnter, keyTab   = "\r", "\t"
@@ -87,7 +87,7 @@ func (f *askForm) press(key string) {
 	}
 }
 
-// enter is a key that is no command: a mark, the number of an option, or words.
+// enter handles a key that is not a command: a mark, the number of an option, or words.
 func (f *askForm) enter(key string) {
 	q := f.question()
 	if !f.typing() {

@@ -197,7 +197,7 @@ func TestAskOnATerminal(t *testing.T) {
 	p.types("2", "\r")
 	p.sees("Question 4 of 4")
 	p.types("a nam", "\x7f", "me", "\r")
-	p.sees(id + ": answered. The agent is told.")
+	p.sees(id + ": answered. The agent is notified.")
 	if err := p.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -209,7 +209,7 @@ func TestAskOnATerminal(t *testing.T) {
 	p = at("dumb", id)
 	p.sees("Number, or words of your own [pass over; ! declines all]: ")
 	p.types("2\n")
-	p.sees(id + ": answered. The agent is told.")
+	p.sees(id + ": answered. The agent is notified.")
 	if err := p.cmd.Wait(); err != nil || strings.Contains(p.all, "\x1b") {
 		t.Errorf("a terminal that can show no form gets %q, %v", p.all, err)
 	}

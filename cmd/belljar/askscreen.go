@@ -73,7 +73,7 @@ func (s screen) drawn(f *askForm) string {
 	return "\x1b[H\x1b[2J" + strings.Join(f.lines(width, height), "\r\n")
 }
 
-// keys waits a little for what is typed; nothing is no key.
+// keys returns the keys that are typed within lookForSize; none is nil.
 func (s screen) keys() ([]string, error) {
 	ready := []unix.PollFd{{Fd: int32(s.in.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(ready, lookForSize)

@@ -189,10 +189,10 @@ func TestAskOfSeveralServers(t *testing.T) {
 		two, heardTwo := k.asks(t, c2, 1, askOne)
 		three, heardThree := other.asks(t, c3, 0, askOne)
 		for _, tt := range []struct{ state, id, want string }{
-			{k.state, three, "there is no question"},
+			{k.state, three, "does not exist"},
 			{k.state, two, two + ": answered."},
 			{k.state, one, one + ": answered."},
-			{other.state, one, "there is no question"},
+			{other.state, one, "does not exist"},
 			{other.state, three, three + ": answered."},
 		} {
 			out, _ := k.command(t.Context(), "ask", "answer", tt.id, "B", "--state", tt.state).CombinedOutput()

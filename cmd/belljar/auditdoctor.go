@@ -46,7 +46,7 @@ func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) 
 		dir = auditDir(state)
 	}
 	if dir == "" || err != nil && a.Path == "" {
-		c.Detail, c.Mend = "there is no directory for it", "name a state directory with --state"
+		c.Detail, c.Mend = "no state directory was found", "name a state directory with --state"
 		return c
 	}
 	c.OK, c.Detail = true, dir
@@ -92,7 +92,7 @@ func losses(ctx context.Context, state, dir string) []string {
 	}
 	clients, err := servers(state)
 	if err != nil {
-		return nil // whoever asks for boxes is told
+		return nil // the check of the boxes reports it
 	}
 	var all []string
 	for _, s := range clients {

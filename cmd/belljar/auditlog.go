@@ -59,7 +59,7 @@ func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
 	dir := a.Path
 	if dir == "" {
 		if w.state == "" {
-			return nil, errors.New("open audit log: there is no state directory; name one with --state")
+			return nil, errors.New("open audit log: no state directory is known; name one with --state")
 		}
 		dir = auditDir(w.state)
 	}
@@ -113,9 +113,9 @@ func (l *ledger) append(r audit.Record) {
 	}
 }
 
-// Decided makes a ledger what a server tells of its calls. It waits where the
-// policy requires the record, and for the disk where the call could tell the
-// world something that cannot be taken back.
+// Decided writes the record of a decision. It waits for the disk where the policy
+// requires the record, and where the call could send something out that cannot be
+// taken back.
 func (l *ledger) Decided(ctx context.Context, d mcp.Decided) error {
 	if leftOut(d.Decision) {
 		return nil

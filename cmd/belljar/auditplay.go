@@ -93,9 +93,9 @@ func (a *auditing) cast(ctx context.Context, callID string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("find recording: %w", err)
 	case of == nil:
-		return nil, fmt.Errorf("find recording: the log says of none for call %s; calls are recorded at the level full, and jobs until they end", callID)
+		return nil, fmt.Errorf("find recording: the log has no recording of call %s; calls are recorded at the level full, and jobs until they end", callID)
 	case !filepath.IsLocal(of.File):
-		return nil, fmt.Errorf("find recording: %q is no file of the log", of.File)
+		return nil, fmt.Errorf("find recording: %q is not a file of the log", of.File)
 	}
 	f, err := os.Open(filepath.Join(dir, of.File))
 	if err != nil {
@@ -127,7 +127,7 @@ func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle t
 		at, isTime := event[0].(float64)
 		shows, isText := event[2].(string)
 		if !isTime || !isText {
-			return errors.New("play recording: it has an event that is none")
+			return errors.New("play recording: a line of the recording is not an event")
 		}
 		pause := min(time.Duration((at-last)/speed*float64(time.Second)), idle)
 		last = at

@@ -91,7 +91,7 @@ func readSmall(name string) ([]byte, error) {
 	return text, nil
 }
 
-// verified tells of a log that is as it was written.
+// verified prints that a log is unchanged since it was written.
 func verified(out io.Writer, dir string, r audit.Report) {
 	fmt.Fprintf(out, "%s: as it was written: %d records in %d files\n", dir, r.Records, r.Files)
 	fmt.Fprintf(out, "records     %d to %d\n", r.First, r.Last)

@@ -61,9 +61,9 @@ cannot, or only without it; 2 the command line makes no sense.`,
 			switch {
 			case err != nil || ok:
 			case checks[len(checks)-1].OK: // it draws
-				err = errors.New("pages can be loaded here only without Chromium's own sandbox, which a policy has to say: browser: degraded; see above how to mend it")
+				err = errors.New("pages can be loaded here only without Chromium's own sandbox, and only under a policy with browser: degraded; see above how to fix it")
 			default:
-				err = errors.New("pages cannot be loaded in a browser on this host; see above how to mend it")
+				err = errors.New("pages cannot be loaded in a browser on this host; see above how to fix it")
 			}
 			return failure(err)
 		},
@@ -81,7 +81,7 @@ func examineBrowser(ctx context.Context, program string) ([]sandbox.Check, error
 	d := policy.Decide(policies.Facts{Tenant: localTenant, Tool: "ReadDocs"})
 	s, err := sandbox.New(sandbox.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err)
+		return nil, fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 	}
 	defer s.Close()
 	return browser.Examine(ctx, s, d.Grant, program), nil

@@ -115,7 +115,7 @@ func doctor(out io.Writer, d diagnosis, asJSON bool) error {
 		return failure(fmt.Errorf("print the report: %w", err))
 	}
 	if !d.OK {
-		return failure(errors.New("no box can run on this host: see what is MISSING and how to mend it"))
+		return failure(errors.New("no box can run on this host: see what is MISSING and how to fix it"))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func table(out io.Writer, d diagnosis) error {
 			}
 		}
 		if k.Mend != "" && k.Word() != "ok" {
-			fmt.Fprintf(w, "\t\t  mend: %s\n", k.Mend)
+			fmt.Fprintf(w, "\t\t  fix: %s\n", k.Mend)
 		}
 	}
 	if err := w.Flush(); err != nil || !d.OK {

@@ -98,7 +98,7 @@ echo "session $HOOK_SESSION is over" >&2
 `,
 }
 
-// initHooks makes a folder of hooks. What is there stays as it is.
+// initHooks creates a folder of hooks. Files that exist already stay as they are.
 func initHooks(out io.Writer, args []string) error {
 	dir := ""
 	if len(args) == 1 {
@@ -286,7 +286,7 @@ func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (al
 // notRun says which hooks of an event did not run, or that the event has no hook.
 func notRun(event string, all []hooks.Ran, off []hooks.Hook) string {
 	if len(all) == 0 && len(off) == 0 {
-		return fmt.Sprintf("No hook is there for %s.\n", event)
+		return fmt.Sprintf("The event %s has no hook.\n", event)
 	}
 	var b strings.Builder
 	for _, h := range off {

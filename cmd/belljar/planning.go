@@ -36,7 +36,7 @@ func (w *works) openJobs() (*job.Book, error) {
 	return job.New(cfg)
 }
 
-// began is told of each session that opens.
+// began is called when a session opens.
 func (w *works) began(ctx context.Context, s *mcp.Session) {
 	if w.audit != nil {
 		w.audit.session("start", s)

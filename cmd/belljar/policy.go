@@ -74,7 +74,7 @@ line makes no sense.`,
 			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs, as check does")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	return c
 }
 

@@ -187,8 +187,8 @@ func (r *replay) read(ctx context.Context, log string) error {
 	})
 }
 
-// beside are the names that stand in records where a rule would, of what no
-// policy decides.
+// beside has the rules of decisions that no policy made. A record has them where it
+// would otherwise have the policy's rule.
 var beside = map[string]string{
 	"audit":     "the log could not be written then, which no policy decides",
 	"arguments": "their arguments could not be read, which no policy decides",

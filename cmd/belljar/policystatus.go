@@ -93,7 +93,7 @@ func tellHeldBack(ctx context.Context, w io.Writer, state, name string) {
 	}
 	clients, err := servers(dir)
 	if err != nil {
-		return // there are none that can be asked
+		return // no server can be asked
 	}
 	for _, c := range clients {
 		var i policyInfo

@@ -123,7 +123,7 @@ func (r *probed) fill(ctx context.Context, w *works, profile string) error {
 // explain says what to do where not even a box can be opened.
 func explain(err error) error {
 	if _, ok := errors.AsType[*sandbox.Refusal](err); ok {
-		return fmt.Errorf("%w; `belljar doctor` says what this host lacks and how to mend it", err)
+		return fmt.Errorf("%w; `belljar doctor` says what this host lacks and how to fix it", err)
 	}
 	return err
 }

@@ -92,7 +92,7 @@ func briefly(list []question.Asked) []question.Asked {
 	return list
 }
 
-// questionAnswered sends a question, or why there is none to send.
+// questionAnswered sends a question, or the error of the request for it.
 func questionAnswered(w http.ResponseWriter, a question.Asked, err error) {
 	switch {
 	case err == nil:

@@ -33,10 +33,10 @@ func (g *gate) Decide(f policies.Facts) policies.Decision {
 // goroutine.
 type reloader struct {
 	gate      *gate
-	file      string // that the policy was read from; empty while it is the built-in one
+	file      string // the policy's file; empty for the built-in policy
 	workspace string
-	state     string                 // no policy may show it to a box; empty where there is none
-	changed   func(*policies.Policy) // told of a policy that holds from now on; what it takes, the next signal waits
+	state     string                 // the state directory, which no policy may show to a box; empty without one
+	changed   func(*policies.Policy) // called with each new policy; the next signal waits until it returns
 	http      bool                   // tenants come with tokens
 	looks     <-chan time.Time       // when to look whether a file has changed; nil is never
 	watch     watcher
@@ -99,9 +99,9 @@ func (r *reloader) files() []string {
 	return append(names, r.tried...)
 }
 
-// reload puts the policy file's present text into the gate, or says why not.
-// A file that was there is never followed by the built-in policy, which may
-// allow what the file denied.
+// reload puts the policy file's present text into the gate, or says why not. Where
+// the file is gone, its last policy stays: the built-in one may allow what the file
+// denied.
 func (r *reloader) reload(ctx context.Context) {
 	began := time.Now()
 	r.watch.begin(r.files())

@@ -26,8 +26,8 @@ import (
 // forwarded are the signals that `run` passes to the command.
 var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
-// exitTimedOut is the status where belljar ended the command at its time
-// limit, as timeout(1) has it.
+// exitTimedOut is the exit status where belljar ended the command at its time
+// limit. It is that of timeout(1).
 const exitTimedOut = 124
 
 func runCommand() *cobra.Command {

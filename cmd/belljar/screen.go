@@ -13,11 +13,12 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// screen is the terminal that run stands between; its zero value is none.
+// screen is the terminal that run connects to a command. The zero value stands for
+// a run without a terminal.
 type screen struct{ in, out *os.File }
 
-// newScreen finds the terminal, if both input and output are one: with either
-// redirected the command gets pipes, as anywhere.
+// newScreen returns the terminal, if both input and output are one. If either is
+// redirected, the command gets pipes, like any command of a shell.
 func newScreen(c *cobra.Command) screen {
 	in, isIn := c.InOrStdin().(*os.File)
 	out, isOut := printable.Raw(c.OutOrStdout()).(*os.File)
@@ -27,7 +28,7 @@ func newScreen(c *cobra.Command) screen {
 	return screen{in, out}
 }
 
-// size is the terminal's, or nil where there is none.
+// size returns the terminal's size, or nil without a terminal.
 func (s screen) size() *sandbox.Size {
 	if s.out == nil {
 		return nil

@@ -56,7 +56,7 @@ sense.`,
 			}
 			for _, name := range args {
 				if engines.Find(name) == nil {
-					return usage("there is no engine %q; `belljar search engines` lists them", name)
+					return usage("engine %q does not exist; `belljar search engines` lists those that do", name)
 				}
 			}
 			d.names = args
@@ -102,7 +102,7 @@ func (d *doctoring) run(ctx context.Context, engines *search.Engines, out, errs 
 		}
 	}
 	if wrong > 0 {
-		return failure(fmt.Errorf("%d of %d answers are not what is expected; docs/search.md says how to mend an engine", wrong, len(all)))
+		return failure(fmt.Errorf("%d of %d answers are not as expected; docs/search.md says how to fix an engine", wrong, len(all)))
 	}
 	return nil
 }

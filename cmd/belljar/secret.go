@@ -88,7 +88,7 @@ func secretFile(name string) (string, error) {
 	return string(text), nil
 }
 
-// ours reports whether a file belongs to who runs this program, or to root.
+// ours reports whether a file belongs to the user of this process, or to root.
 func ours(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())

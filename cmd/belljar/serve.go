@@ -23,8 +23,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// drain is how long requests that run may take to end once the server stops
-// (W12), and farewell what the connections may take after that.
+// drain is how long running requests may take to end once the server stops (W12);
+// farewell is how long the connections may take after that.
 const (
 	drain    = 30 * time.Second
 	farewell = 2 * time.Second
@@ -102,7 +102,7 @@ server starts, can be connected to, reads the policy again and stops.
 			if w.approver, err = w.openApprover(); err != nil {
 				return failure(err)
 			}
-			// Who waits for a person is told that it waits, and may ask again later.
+			// A call that waits for a person then returns at once, and says that it waits.
 			defer context.AfterFunc(ctx, w.approver.stop)()
 			told, err := hooked.open(ctx, w.approver, w.boxes(), w.log)
 			if err != nil {
@@ -211,7 +211,7 @@ func serveStdio(ctx context.Context, server *mcp.Server, in io.Reader, out io.Wr
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %q: want HOST:PORT, as 127.0.0.1:8930", addr)
+		return nil, fmt.Errorf("listen on %q: want HOST:PORT, for example 127.0.0.1:8930", addr)
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
@@ -220,7 +220,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that has it, or choose another one with --http", addr)
+		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that listens there, or choose another port with --http", addr)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
@@ -289,7 +289,7 @@ Put this into the configuration of your client, which will start belljar:
 	}))
 }
 
-// explainHTTP tells where the server is and how a client is told.
+// explainHTTP prints the address of the server and the configuration of a client.
 func explainHTTP(errs io.Writer, w *works, url string) {
 	client := map[string]any{"type": "http", "url": url}
 	if w.gate.Named() {

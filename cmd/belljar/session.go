@@ -63,7 +63,7 @@ func jobCommand() *cobra.Command {
 		Short: "list and end background tasks of your running servers",
 		Long: `job shows the commands that agents have running in the background, and ends them
 with all they have started: SIGTERM first, and two seconds later the kill of the
-task's cgroup. The agent is told who ended the task. A task is known by its number,
+task's cgroup. The agent is notified who ended the task. A task is known by its number,
 and by its session where two have the same number.
 
   belljar job list
@@ -222,7 +222,7 @@ func (o *operating) endSessions(c *cobra.Command, args []string) error {
 		return printJSON(c.OutOrStdout(), ended)
 	}
 	for _, s := range ended {
-		fmt.Fprintf(c.OutOrStdout(), "%s of tenant %s: ended, with its box and its background tasks. The agent is told.\n", s.ID, s.Tenant)
+		fmt.Fprintf(c.OutOrStdout(), "%s of tenant %s: ended, with its box and its background tasks. The agent is notified.\n", s.ID, s.Tenant)
 	}
 	if len(ended) == 0 {
 		fmt.Fprintln(c.OutOrStdout(), "No session is open.")
@@ -255,7 +255,7 @@ func (o *operating) endJobs(c *cobra.Command, args []string) error {
 		case n == 0:
 			return failure(fmt.Errorf("job end: no task %d runs; `belljar job list` shows those that do. Nothing was ended", id))
 		case n > 1:
-			return failure(fmt.Errorf("job end: %d tasks have the number %d; say which with --session, as `belljar job list` prints it. Nothing was ended", n, id))
+			return failure(fmt.Errorf("job end: %d tasks have the number %d; choose one with --session; `belljar job list` shows whose they are. Nothing was ended", n, id))
 		}
 		ids = append(ids, id)
 	}
@@ -279,7 +279,7 @@ func (o *operating) endJobs(c *cobra.Command, args []string) error {
 		return printJSON(c.OutOrStdout(), ended)
 	}
 	for _, j := range ended {
-		fmt.Fprintf(c.OutOrStdout(), "task %d of session %s, tenant %s: ended, with all it had started. The agent is told.\n", j.ID, j.Session, j.Tenant)
+		fmt.Fprintf(c.OutOrStdout(), "task %d of session %s, tenant %s: ended, with all it had started. The agent is notified.\n", j.ID, j.Session, j.Tenant)
 	}
 	if len(ended) == 0 {
 		fmt.Fprintln(c.OutOrStdout(), "No background task runs.")

@@ -141,7 +141,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 			running = running || s.Calls == 1
 		}
 	}
-	o.says("ended, with its box and its background tasks. The agent is told.", "session", "end", sessions[1].ID, "--note", "the disk is needed")
+	o.says("ended, with its box and its background tasks. The agent is notified.", "session", "end", sessions[1].ID, "--note", "the disk is needed")
 	if text := <-told; !strings.Contains(text, "was ended: the operator of this server has ended this session, with its box and its background tasks: the disk is needed") {
 		t.Errorf("the call that ran gets %s", text)
 	}

@@ -83,7 +83,7 @@ type works struct {
 	search     *search.Fan
 	reading    reading
 	audit      *ledger        // nil where no log is kept
-	store      *durable.Store // of what outlives the program; in memory where there is no directory for it
+	store      *durable.Store // the state that outlives the program; in memory without a state directory
 	plans      *plan.Book
 	jobs       *job.Book
 	operator   *tools.Operator
@@ -157,7 +157,7 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 	w.sandbox, err = sandbox.New(cfg)
 	if err != nil {
 		_ = w.audit.close() // which has nothing to tell
-		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to mend it", err))
+		return nil, failure(fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err))
 	}
 	if err := w.openReading(); err != nil {
 		w.sandbox.Close()

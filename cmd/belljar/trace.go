@@ -22,7 +22,7 @@ const flushing = 3 * time.Second
 
 // tracer makes spans of calls, by the conventions of OpenTelemetry for MCP
 // (github.com/open-telemetry/semantic-conventions-genai, status Development).
-// What an agent sent and what a command wrote stands in none of them.
+// No span contains what an agent sent or what a command wrote.
 type tracer struct {
 	exporter *otlp.Exporter
 	stdio    bool
@@ -110,7 +110,7 @@ func (t *tracer) close(ctx context.Context, log *slog.Logger) {
 // Traced makes the spans of a call: its own and one for each of its phases.
 func (t *tracer) Traced(c mcp.Traced) {
 	if c.Parent.TraceID != "" && !c.Parent.Sampled {
-		return // who began the trace does not want it
+		return // the beginner of the trace did not sample it
 	}
 	s := otlp.Span{
 		ID: newSpanID(), State: c.Parent.State, Name: "tools/call " + c.Call.Tool, Kind: otlp.Server,
@@ -136,8 +136,8 @@ func (t *tracer) Traced(c mcp.Traced) {
 	t.exporter.Add(spans...)
 }
 
-// attributes are those of a call, none of which an agent writes but the tool's
-// name, which is one that there is.
+// attributes returns the attributes of a call's span. An agent writes none of them
+// but the name of the tool, and that tool exists.
 func (t *tracer) attributes(c mcp.Traced) []otlp.Attr {
 	transport := "tcp"
 	if t.stdio {

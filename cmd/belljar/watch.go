@@ -73,8 +73,8 @@ func (w *watcher) begin(names []string) {
 	}
 }
 
-// also notes further files, of which only the reading told, which began at a
-// time. One that was written since is read again.
+// also notes further files, which only the reading itself named; began is when the
+// reading began. A file that was written since then is read again.
 func (w *watcher) also(names []string, began time.Time) {
 	for _, name := range names {
 		if _, known := w.read[name]; known {

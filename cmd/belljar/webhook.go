@@ -40,7 +40,7 @@ const (
 	hookSecret   = 16               // bytes that a secret has at least
 )
 
-// hooking is the flags that say where questions are told.
+// hooking has the flags of the webhook that gets questions.
 type hooking struct {
 	url, secret, answers string
 	private              bool
@@ -174,7 +174,7 @@ func (k *hook) run(ctx context.Context) {
 	}
 }
 
-// deliver tells of a question, a few times if need be.
+// deliver posts a question, and tries again a few times where that fails.
 func (k *hook) deliver(ctx context.Context, a approval.Approval) {
 	body := hookBody{
 		Event: "approval.asked", Approval: a, Text: a.Shown.Lines(), Command: "belljar approve show " + a.ID, Deadline: a.Expires,
@@ -240,8 +240,8 @@ func (k *hook) sign(kind, text string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// token opens the answer to one approval: who has it was told the question. It
-// is good once, since the first answer holds, and survives a restart.
+// token is the permission to answer one approval; only the receiver of the question
+// has it. It is good once, since the first answer counts, and survives a restart.
 func (k *hook) token(id string) string { return k.sign("answer", id) }
 
 // hookAnswer is what comes back.

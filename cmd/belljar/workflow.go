@@ -31,7 +31,7 @@ type workflow struct {
 
 func (f *workflow) flags(c *cobra.Command) {
 	f.hookFlags(c)
-	c.Flags().StringVar(&f.inbox, "inbox", "", "`directory` into which messages of callbacks are put, as files")
+	c.Flags().StringVar(&f.inbox, "inbox", "", "`directory` that gets a file for each message of a callback")
 }
 
 func (f *workflow) hookFlags(c *cobra.Command) {
@@ -112,8 +112,8 @@ func (w *works) onlyMine(dir string) bool {
 // offName is the variable that switches a skill off.
 var offName = regexp.MustCompile(`^SKILL_([A-Z0-9_]+)=0$`)
 
-// skillsOff are the names that SKILL_NAME=0 switches off, as folders and skills
-// may spell them.
+// skillsOff returns whether SKILL_NAME=0 switches a skill off. NAME is the skill's
+// name in capitals, with _ for other characters.
 func skillsOff(environ []string) (off func(string) bool) {
 	names := make(map[string]bool)
 	for _, v := range environ {

@@ -226,7 +226,7 @@ Both end with a digest of what they show; apply --as takes just that.
 		},
 	}
 	k.flags(c)
-	c.Flags().BoolVarP(&unified, "unified", "u", false, "show the text of the changes, as git apply and patch take it")
+	c.Flags().BoolVarP(&unified, "unified", "u", false, "show the text of the changes, in the form that git apply and patch read")
 	c.Flags().BoolVar(&stat, "stat", false, "show how much changed")
 	return c
 }

@@ -67,7 +67,7 @@ func (m *workspaceMode) narrow(d policies.Decision) policies.Decision {
 
 // callsFlag is --checkpoint-calls.
 func (s *setup) callsFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&s.calls, "checkpoint-calls", false, "with an overlay workspace, remember what it is after each command that changed it, as call-1, call-2 ...; belljar workspace rollback goes back")
+	c.Flags().BoolVar(&s.calls, "checkpoint-calls", false, "with an overlay workspace, make a checkpoint after each command that changed it, named call-1, call-2 and so on; belljar workspace rollback returns to one")
 }
 
 // checkpoint makes the checkpoint of a command that ran by itself.
