@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// notification handles what the client tells without asking. Only what the sdk
-// acts on is handed to it: its queue has no bound.
+// notification handles a message that wants no answer. The sdk gets only those that
+// it acts on: its queue has no bound.
 func (g *guard) notification(m *message) {
 	switch m.method {
 	case "notifications/initialized", "initialized": // some clients forget the prefix
@@ -25,9 +25,8 @@ func (g *guard) notification(m *message) {
 	}
 }
 
-// cancelled ends the request that the client does not want any more. The
-// client hears nothing more of it: cancellation, "the receiver should not send
-// a response".
+// cancelled ends a request that the client has cancelled. The request gets no answer
+// (cancellation, "the receiver should not send a response").
 func (g *guard) cancelled(m *message) {
 	raw := member(m.params, "requestId")
 	if raw == nil {
@@ -58,7 +57,7 @@ func (g *guard) cancelled(m *message) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case !e.begun: // start will see that nobody wants it
+	case !e.begun: // start will see that it was cancelled
 	case e.cancel != nil:
 		e.cancel()
 	case g.byID[e.id] == e:
@@ -85,8 +84,8 @@ func (g *guard) skip(e *entry) {
 	}
 }
 
-// response hands the client's answer to a request of ours to the sdk, and
-// drops an answer to nothing.
+// response hands the client's answer to one of our requests to the sdk. An answer
+// to no request is dropped.
 func (g *guard) response(m *message) {
 	g.mu.Lock()
 	expected := len(g.asked) > 0
@@ -164,8 +163,8 @@ func (g *guard) answer(r *jsonrpc.Response) {
 	g.finish(e, frame)
 }
 
-// subscriptionKey is where a message names the subscriptions/listen request
-// that it belongs to (revision 2026-07-28, "Subscriptions").
+// subscriptionKey names the member of a message's _meta with the id of its
+// subscriptions/listen request (revision 2026-07-28, "Subscriptions").
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
 // subscribed puts the client's id of a subscription in the place of ours.
@@ -197,9 +196,10 @@ func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
 	return named
 }
 
-// finish answers a request and gives its place and its id back. The id is free
-// before the answer is written: the client may use it again as soon as it has
-// read that. What is in flight counts until after, so that the end waits.
+// finish answers a request and releases its place and its id. The id is free
+// before the answer is written, since the client may use it again as soon as it has
+// read the answer. Until it is written the request counts as in flight, so that the
+// connection does not end before.
 func (g *guard) finish(e *entry, frame []byte) {
 	g.mu.Lock()
 	silent := e.silent
@@ -219,7 +219,7 @@ func (g *guard) finish(e *entry, frame []byte) {
 	g.mu.Unlock()
 }
 
-// agreed notes what initialize agreed on.
+// agreed notes the revision that initialize agreed on.
 func (g *guard) agreed(r *jsonrpc.Response) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -230,8 +230,8 @@ func (g *guard) agreed(r *jsonrpc.Response) {
 	g.version = unquoteText(member(r.Result, "protocolVersion"))
 }
 
-// sdkError is an error of the sdk with a code that says what it means: its
-// plain errors have none, and its own codes lie in ranges that are reserved.
+// sdkError gives an error of the sdk a code that fits. Plain errors of the sdk have no
+// code, and its own codes are in reserved ranges.
 func sdkError(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) {

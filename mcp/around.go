@@ -28,7 +28,7 @@ type Beside struct {
 
 // Outcome is how a call ended that the policy allowed.
 type Outcome struct {
-	Result  *Result // nil where Err is not
+	Result  *Result // nil if Err is set
 	Err     error
 	Refused bool // by Before
 	Took    time.Duration
@@ -37,8 +37,7 @@ type Outcome struct {
 // errPanicked is the outcome of a handler that panicked.
 var errPanicked = errors.New("the tool stopped unexpectedly")
 
-// handle runs the handler of a call that the policy let through, with what stands
-// around it.
+// handle runs the handler of an allowed call, between Around's Before and After.
 func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
 	around := s.cfg.Around
 	if around == nil {

@@ -22,7 +22,7 @@ const (
 	ApprovalRevoked  = "revoked"
 )
 
-// Approval is a question to a person, as far as a call has to know it.
+// Approval is the part of a question to a person that a call needs.
 type Approval struct {
 	ID      string
 	Tenant  string
@@ -40,7 +40,7 @@ type Approval struct {
 	Waited  time.Duration
 }
 
-// Question is a call about which a person is asked.
+// Question is a call that a person is asked about.
 type Question struct {
 	Call     Call // without a Grant
 	Facts    policies.Facts
@@ -53,7 +53,7 @@ type Question struct {
 type ClientAnswer struct {
 	Yes    bool
 	Scope  string
-	Note   string // what they said besides
+	Note   string // their own words, besides yes or no
 	Client string // name and version, which prove nothing
 	Took   time.Duration
 	Itself bool // no person can have read the question in that time
@@ -71,16 +71,15 @@ type Approver interface {
 	Ways(tenant string) (ways []string, may bool)
 	// Ask puts the question, or finds that of an equal call with its answer.
 	Ask(ctx context.Context, q Question) (Approval, error)
-	// Wait is Ask's approval when it is no longer pending, or so much time has
-	// passed.
+	// Wait returns the approval once it is no longer pending, or once most has passed.
 	Wait(ctx context.Context, id string, most time.Duration) (Approval, error)
-	// Use takes a yes for the call, which then runs. False says that it is gone.
+	// Use spends a yes on the call, which then runs. False means that the yes is gone.
 	Use(ctx context.Context, q Question, id string) (bool, error)
-	// Answer is what a client said.
+	// Answer records the answer of a client.
 	Answer(ctx context.Context, id string, a ClientAnswer) error
 }
 
-// triesToUse bounds how often a call asks again whose yes went to another.
+// triesToUse is how often a call asks again because another call used its yes.
 const triesToUse = 3
 
 // let decides a call, counts it and, where the policy asks, waits for a person.
@@ -139,8 +138,8 @@ func (s *Server) let(ctx context.Context, c Call, f *policies.Facts) (d policies
 	return s.unasked(ctx, c, fmt.Errorf("another call used the approval, %d times", triesToUse)), nil, nil, none
 }
 
-// ask puts a question and waits so long for the answer. The approval is nil
-// where nobody can be asked; without a refusal it is, or was, a yes.
+// ask puts a question and waits for the answer, at most as long as most. The
+// approval is nil if nobody can be asked. Without a refusal it was a yes.
 func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Approval, *policies.Refusal, error) {
 	d, id := q.Decision, q.Call.ID
 	ways, may := s.cfg.Approver.Ways(q.Facts.Tenant)
@@ -184,7 +183,7 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 	return &a, &r, nil
 }
 
-// unasked is the decision about a call whose question could not be put.
+// unasked denies a call whose question could not be put.
 func (s *Server) unasked(ctx context.Context, c Call, err error) policies.Decision {
 	if ctx.Err() == nil { // one that was cancelled meanwhile says nothing
 		s.cfg.Log.Warn("a call is refused: its approval could not be asked for or used", "call", c.ID, "tool", c.Tool, "error", err)

@@ -17,9 +17,9 @@ type Audit interface {
 	Finished(f Finished)
 }
 
-// Decided is a call and what the policy says to it. A call whose arguments
-// cannot be read never reaches the policy: its rule is RuleArguments, and its
-// facts only say whose call it is.
+// Decided is a call and the policy's decision. A call with arguments that cannot be
+// read never reaches the policy: its rule is RuleArguments, and its facts say only
+// whose call it is.
 type Decided struct {
 	Call     Call // without its Grant, which is the Decision's
 	Facts    policies.Facts
@@ -28,8 +28,8 @@ type Decided struct {
 	Took     time.Duration // to read the arguments and to decide, with the wait for a person
 }
 
-// Finished is a call that has ended: with a Result, which may be that of a
-// failure, or with an error.
+// Finished is a call that has ended: with a Result, which may have IsError set, or
+// with an error.
 type Finished struct {
 	Call   Call
 	Result *Result
@@ -39,7 +39,7 @@ type Finished struct {
 	Decision policies.Decision
 }
 
-// Usage is what a command was seen to use and how it ended.
+// Usage is what a command used, and how it ended.
 type Usage struct {
 	Exit       *int // nil where no command ended
 	Signal     string
@@ -53,7 +53,7 @@ type Usage struct {
 	Reverted   int   // changes to protected paths that were taken back
 	Blocked    int   // connections that were refused meanwhile
 	Execs      []Exec
-	ExecsMore  int // started besides those
+	ExecsMore  int // number of programs beyond those
 }
 
 // Exec is a program that a command started, or that the policy did not let
@@ -68,8 +68,7 @@ type Exec struct {
 	Count   int // how often, with the same words
 }
 
-// Measured is what a Result.Structured may be, so that an Audit knows what a
-// command used.
+// Measured is implemented by a Result.Structured that knows what its command used.
 type Measured interface{ Usage() Usage }
 
 // The rules of decisions that no policy made.
@@ -78,8 +77,8 @@ const (
 	RuleAudit     = "audit"     // the decision could not be written down
 )
 
-// decided is a decision once it has been written down: where it cannot be, the
-// call is refused instead.
+// decided writes the decision to the audit log and returns it. If it cannot be
+// written, the call is refused instead.
 func (s *Server) decided(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision, a *Approval) policies.Decision {
 	if s.cfg.Audit == nil {
 		return d
@@ -98,8 +97,8 @@ func (s *Server) decided(ctx context.Context, c Call, started time.Time, f polic
 	}
 }
 
-// misread writes down a call whose arguments cannot be read, which is refused
-// in any case.
+// misread writes the record of a call whose arguments cannot be read. The call is
+// refused in any case.
 func (s *Server) misread(ctx context.Context, c Call, started time.Time, err error) {
 	s.decided(ctx, c, started,
 		policies.Facts{Tenant: c.Session.tenant, Session: c.Session.id, Tool: c.Tool},

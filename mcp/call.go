@@ -14,9 +14,9 @@ import (
 )
 
 // Call runs a tool in this process, through the same gate as a client's call.
-// args is the JSON object of the arguments; empty stands for no arguments. The
-// error is for calls that are no calls: a tool that does not exist, a session
-// that has ended. A call that is refused or fails is a Result.
+// args is the JSON object of the arguments; empty stands for no arguments. It returns
+// an error only for a tool that does not exist or a session that has ended. A call
+// that is refused or fails is a Result.
 func (s *Server) Call(ctx context.Context, session *Session, name string, args json.RawMessage) (*Result, error) {
 	return s.call(ctx, session, name, args, 0, nil)
 }
@@ -72,13 +72,12 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	return warned(clean, d), nil
 }
 
-// lost says that a result is not sent.
+// lost notifies the receipts of a result that it is not sent.
 func (r *Result) lost(ctx context.Context) {
 	tell(ctx, r.Receipts, false)
 }
 
-// warned is a result with what the policy warns of beside it, where the call
-// was let through.
+// warned returns r with the policy's warnings about a call that it allowed.
 func warned(r *Result, d policies.Decision) *Result {
 	if len(d.Warnings) == 0 || d.Verdict != policies.Allow {
 		return r
@@ -91,8 +90,7 @@ func warned(r *Result, d policies.Decision) *Result {
 	return &with
 }
 
-// gated is decode, gate and run. A panic in any of them, whoever's fault, is
-// the failure of this call alone.
+// gated decodes, decides and runs. A panic in any of these fails this call alone.
 func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -155,8 +153,8 @@ func failure(ctx context.Context, name, id string, err error) *Result {
 	return Failed("%s", err.Error())
 }
 
-// Interrupted is the error of a call that was cancelled after it had shown
-// something, which comes with the answer. The cause alone goes into the log.
+// Interrupted is the error of a call that was cancelled after it had produced output.
+// The output comes with the answer; the log gets the cause alone.
 type Interrupted struct {
 	Cause  error
 	Output string // so far, as the tool shows it
@@ -166,7 +164,7 @@ func (e *Interrupted) Error() string { return e.Cause.Error() }
 
 func (e *Interrupted) Unwrap() error { return e.Cause }
 
-// soFar is the answer to a cancelled call with what the call showed before.
+// soFar is the answer to a cancelled call, with its output so far.
 func soFar(err error, r *Result) *Result {
 	var i *Interrupted
 	if errors.As(err, &i) && i.Output != "" {

@@ -8,10 +8,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// Wish is what a handler wants a person's yes for, where the policy has let the
-// call run: as leaving plan mode.
+// Wish is what a handler wants a person's yes for, although the policy has allowed
+// the call: leaving plan mode, for example.
 type Wish struct {
-	Rule   string // what asks, where a rule's name stands otherwise
+	Rule   string // the name that is shown in place of a rule's
 	Reason string // why, for the person and the agent
 	// Args are what the person is shown, and what the yes is bound to.
 	Args map[string]any
@@ -19,7 +19,7 @@ type Wish struct {
 	Commands []string
 }
 
-// Confirmed is what came of a Wish.
+// Confirmed is the outcome of a Wish.
 type Confirmed struct {
 	Asked    bool     // false: nobody can be asked
 	Yes      bool     // and the yes is used
@@ -27,9 +27,9 @@ type Confirmed struct {
 	Refusal  *policies.Refusal
 }
 
-// Confirm asks a person, as the policy does for calls: it is an approval as
-// those are. Without a yes in time the handler returns what Refusal says, or the
-// like: the same call, made again, finds the answer.
+// Confirm asks a person, in the way that the policy does for calls: it creates an
+// approval. Without a yes in time the handler should return Refusal's text or a
+// similar one: the same call, made again, finds the answer.
 func (c Call) Confirm(ctx context.Context, w Wish) (Confirmed, error) {
 	s := c.Session.server
 	if s.cfg.Approver == nil {

@@ -52,9 +52,9 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 	return v, all, nil
 }
 
-// uniform makes decoded arguments of a type what they mean: members that are null
-// are gone, and a map that came as an array of names and values is a map. The
-// arguments have been decoded into the type without a fault.
+// uniform brings decoded arguments of a type into one form: it removes members that
+// are null, and turns a map that came as an array of names and values into a map. The
+// arguments must have been decoded into the type without a fault.
 func uniform(v any, t reflect.Type) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -112,8 +112,8 @@ type field struct {
 	about    string // its description
 }
 
-// shapeOf is the shape of a struct type, by the rules that the JSON schema is
-// made by: a field without omitempty or omitzero is required.
+// shapeOf returns the shape of a struct type, by the rules of its JSON schema: a
+// field without omitempty or omitzero is required.
 func shapeOf(t reflect.Type) (*shape, error) {
 	if t.Kind() != reflect.Struct {
 		return nil, fmt.Errorf("%v is not a struct", t)
@@ -349,7 +349,7 @@ func whole(raw []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// kindOf says what a JSON value is, with its text if that is short.
+// kindOf names the type of a JSON value, with its text if that is short.
 func kindOf(raw []byte) string {
 	shown := ""
 	if len(raw) <= 40 {
@@ -377,8 +377,9 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// nearest is the known name that an unknown one was likely meant to be, or
-// empty: the same but for case and separators, or about a third of it apart.
+// nearest returns the known name that an unknown one was likely meant to be: it
+// differs in case and separators only, or in about a third of its letters. It is
+// empty if no name is near.
 func nearest(name string, known []string) string {
 	best, least := "", math.MaxInt
 	for _, k := range known {

@@ -14,11 +14,11 @@ import (
 )
 
 // A client that declares the tasks extension (io.modelcontextprotocol/tasks,
-// 2026-07-28) need not wait for a call: one that runs longer than
-// Config.Patience is answered by a handle, with which the client asks later.
-// The call itself is the same; what is deferred is its answer. Tasks keep it; a
-// call that runs is here. To a client without the extension the tool must answer
-// in time (Call.Patience).
+// 2026-07-28) need not wait for a call. If the call runs longer than
+// Config.Patience, its answer is a handle, and the client polls with that. Only the
+// answer is deferred, not the call. Calls that run are here; Tasks keeps the answers
+// of those that have ended. To a client without the extension the tool must answer in
+// time (Call.Patience).
 
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
@@ -43,7 +43,7 @@ type deferred struct {
 	updated time.Time            // guarded by mu
 	result  *sdk.CallToolResult  // guarded by mu
 	failure *jsonrpc.Error       // guarded by mu
-	cause   error                // guarded by mu: that ended it before its time
+	cause   error                // guarded by mu: why it was ended early; nil if it was not
 	asked   map[string]*question // guarded by mu: what the client has not answered
 	count   int                  // guarded by mu: questions so far
 }
@@ -60,9 +60,10 @@ var errCancelled = errors.New("the client cancelled the task")
 // deferredKey is where the context of a call holds its *deferred.
 type deferredKey struct{}
 
-// deferring runs a call, in a goroutine, and gives its answer, or a handle
-// where it takes longer than wait. The call is cancelled by the client while it
-// waits for an answer, by tasks/cancel afterwards, and at the session's end.
+// deferring runs a call in a goroutine and returns its answer, or a handle if the
+// call takes longer than wait. The client can cancel the call as usual while it waits
+// for the answer, and by tasks/cancel afterwards; the end of the session cancels it
+// too.
 func (s *Server) deferring(ctx context.Context, session *Session, tool string, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
 	if err := s.enter(); err != nil {
 		return nil, fault(internalError, "%v", err)
@@ -111,7 +112,7 @@ func (s *Server) deferring(ctx context.Context, session *Session, tool string, w
 	}
 }
 
-// guarded is run with a panic made an error.
+// guarded runs the function, and turns a panic into an error.
 func (s *Server) guarded(ctx context.Context, run func(context.Context) (*sdk.CallToolResult, error)) (res *sdk.CallToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -153,13 +154,13 @@ func (s *Server) keep(ctx context.Context, d *deferred) error {
 	_, over := d.end()
 	d.mu.Unlock()
 	if over {
-		s.settled(ctx, d) // it returned while it was made a task
+		s.settled(ctx, d) // the call returned while it became a task
 	}
 	return nil
 }
 
-// settled gives the answer of a task to those who keep it. One that its
-// session's end has ended has no answer: it is lost.
+// settled gives the answer of a task to Tasks. A task that the end of its session
+// cancelled has no answer: it is lost.
 func (s *Server) settled(ctx context.Context, d *deferred) {
 	d.kept.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
@@ -174,7 +175,7 @@ func (s *Server) settled(ctx context.Context, d *deferred) {
 		if err == nil {
 			err = s.keeper.Finish(ctx, d.call, id, state, answer)
 		}
-		if err != nil { // then it is here that the client finds it, until its session ends
+		if err != nil { // then only this process has the answer, until the session ends
 			s.cfg.Log.Error("the answer of a task was not kept", "tool", d.call.Tool, "err", err)
 		} else {
 			s.mu.Lock()
@@ -185,7 +186,7 @@ func (s *Server) settled(ctx context.Context, d *deferred) {
 	})
 }
 
-// taskAnswer is the answer of a task as it is kept.
+// taskAnswer is the answer of a task in the form that Tasks keeps.
 type taskAnswer struct {
 	Result *sdk.CallToolResult `json:"result,omitempty"`
 	Error  *jsonrpc.Error      `json:"error,omitempty"`
@@ -215,7 +216,7 @@ func (s *Server) taskOf(ctx context.Context, session *Session, id string, meta s
 	return nil, detail, err
 }
 
-// forgetDeferred forgets what a session has deferred; mu is held.
+// forgetDeferred removes the deferred calls of a session; mu is held.
 func (s *Server) forgetDeferred(session *Session) {
 	for id, d := range s.deferred {
 		if d.call.Session == session {
@@ -251,8 +252,8 @@ func (d *deferred) end() (time.Time, bool) {
 	return d.updated, d.state != TaskWorking && d.state != taskInput
 }
 
-// told reports whether the client has the handle, after which it wants to hear
-// no more of the request itself.
+// told reports whether the client has the handle. Then the request itself must get
+// no further message.
 func (d *deferred) told() bool {
 	if d == nil {
 		return false
@@ -262,7 +263,7 @@ func (d *deferred) told() bool {
 	return d.id != ""
 }
 
-// answer is the result of a call that needed no handle.
+// answer returns the result of a call that ended before it needed a handle.
 func (d *deferred) answer() (sdk.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -312,7 +313,7 @@ func (d *deferred) askAll(ctx context.Context, all sdk.InputRequestMap) (sdk.Inp
 	return said, nil
 }
 
-// reply hands on what the client answered; what nobody asked is ignored.
+// reply passes on the client's answers. Answers to unknown questions are ignored.
 func (d *deferred) reply(all map[string]json.RawMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// taskResult is a deferred call as the tasks extension writes it: as the answer
-// to the call itself with resultType "task", and to tasks/get with "complete".
+// taskResult is the wire form of a deferred call: resultType is "task" in the answer
+// to the call itself, and "complete" in the answer to tasks/get.
 type taskResult struct {
 	sdk.ResultBase
 	ResultType     string              `json:"resultType,omitempty"`
@@ -26,7 +26,7 @@ type taskResult struct {
 	Error          *jsonrpc.Error      `json:"error,omitempty"`
 }
 
-// doneResult is an answer that says no more than that it was done.
+// doneResult is an answer without content.
 type doneResult struct {
 	sdk.ResultBase
 	ResultType string `json:"resultType"`
@@ -39,7 +39,7 @@ const (
 	resultTask     = "task"
 )
 
-// handle is the call without what came of it; mu is held.
+// handle returns the task without its answer; mu is held.
 func (d *deferred) handle(resultType string) *taskResult {
 	return &taskResult{
 		ResultType: resultType, TaskID: d.id, Status: d.state,
@@ -54,7 +54,7 @@ func (d *deferred) opened() *taskResult {
 	return d.handle(resultTask)
 }
 
-// detail is a call that is here as tasks/get has it.
+// detail returns the answer to tasks/get about a call that this process runs.
 func (d *deferred) detail() *taskResult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,9 +69,8 @@ func (d *deferred) detail() *taskResult {
 	return out
 }
 
-// kept is a task that is kept as tasks/get has it. What its call returned is as
-// the call asked for it; a result that the task has without a call is structured
-// or not.
+// kept returns the answer to tasks/get about a task on record. The result of a call
+// has the form that the call asked for; structured chooses the form of other results.
 func (s *Server) kept(t Task, structured bool) (*taskResult, error) {
 	out := &taskResult{
 		ResultType: resultComplete, TaskID: t.ID, Status: t.State, StatusMessage: t.Message,
@@ -102,7 +101,7 @@ func (s *Server) kept(t Task, structured bool) (*taskResult, error) {
 	return out, nil
 }
 
-// answered adds what came of the call.
+// answered adds the answer of the call.
 func (t *taskResult) answered(a taskAnswer) {
 	t.Result, t.Error = a.Result, a.Error
 	if a.Error != nil {
@@ -126,7 +125,7 @@ func (s *Server) addTasks() {
 	})
 	addTaskMethod(s, "tasks/update", func(_ context.Context, _ *Session, d *deferred, t *taskResult, p *taskParams) (*doneResult, error) {
 		if d == nil {
-			return done(), nil // nobody asks
+			return done(), nil // no call waits for an answer
 		}
 		defer s.TaskChanged(t.TaskID)
 		return done(), d.reply(p.InputResponses)
@@ -173,8 +172,8 @@ const (
 	revisionKey     = "io.modelcontextprotocol/protocolVersion"
 )
 
-// declares is nil if a request declares the tasks extension, and else the error
-// that says so; in the legacy era there is no such thing.
+// declares returns nil if a request declares the tasks extension, and otherwise the
+// error about that. The legacy era does not have the extension.
 func declares(meta sdk.Meta) error {
 	if revision, _ := meta[revisionKey].(string); revision < modernRevision {
 		return fault(methodNotFound, "the tasks extension needs revision %s", modernRevision)
@@ -196,8 +195,8 @@ func needsTasks() error {
 	}
 }
 
-// callDeferring answers a tools/call of a client that declares the extension;
-// nil without an error is a call that is not to be deferred.
+// callDeferring answers a tools/call of a client that declares the extension. It
+// returns nil without an error if the call is not to be deferred.
 func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	if eraOf(req) != modern || s.keeper == nil {
 		return nil, nil //nolint:nilnil // as above
@@ -230,8 +229,8 @@ func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *
 	return s.deferring(ctx, session, req.Params.Name, wait, func(ctx context.Context) (*sdk.CallToolResult, error) { return callUntilDone(ctx, req, next) })
 }
 
-// callUntilDone calls a tool, and again with what the client says for as long as
-// the tool asks and the client has the handle: then it is asked by that.
+// callUntilDone calls a tool, and calls it again with the client's answers as long as
+// the tool asks. The client is asked through its handle once it has one.
 func callUntilDone(ctx context.Context, req *sdk.CallToolRequest, next sdk.MethodHandler) (*sdk.CallToolResult, error) {
 	for {
 		any, err := next(ctx, "tools/call", req)

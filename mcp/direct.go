@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// This file answers tools/call on a stream without the go-sdk, which decodes
-// each message several times over and allocates 32 KiB for each of them. It
-// takes the calls that are as the protocol says; whatever is odd goes through
-// the sdk, so that there is one place which judges it. Both end in Server.call
-// and give the same answers, which a test compares.
+// This file answers tools/call on a stream without the go-sdk, which decodes each
+// message several times and allocates 32 KiB for each. It takes calls of the usual
+// form; any other call goes through the sdk, so that only one place judges unusual
+// messages. Both ways end in Server.call and give the same answers; a test compares
+// them.
 
 // toolCall is the parameters of a tools/call. Its slices point into the line.
 type toolCall struct {
@@ -27,7 +27,7 @@ type toolCall struct {
 	input *input // nil in the legacy era
 }
 
-// plainCall reads a tools/call, or reports that it is one for the sdk.
+// plainCall reads a tools/call, or reports that the sdk must read it.
 func plainCall(m *message) (c toolCall, plain bool) {
 	if m.method != "tools/call" || m.params == nil {
 		return c, false
@@ -42,7 +42,7 @@ func plainCall(m *message) (c toolCall, plain bool) {
 			c.args = value
 		case "_meta":
 			meta = value
-		default: // as inputResponses, which continue an earlier call
+		default: // inputResponses, for example, which continue an earlier call
 			plain = false
 		}
 		return plain
@@ -113,7 +113,7 @@ func (s *Server) direct(ctx context.Context, g *guard, e *entry) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	g.mu.Lock()
 	e.cancel = cancel
-	if e.silent { // cancelled since its turn came
+	if e.silent { // cancelled after its turn came
 		cancel()
 	}
 	g.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 	}
 	res, err := s.call(withOutgoing(ctx, e.out), g.session, c.name, c.args, s.cfg.Patience, progress)
 	if err == nil {
-		// What asks otherwise goes through the sdk.
+		// Calls that ask for another form go through the sdk.
 		res, err = res.shown(s.structures(g.session, nil))
 	}
 	if err == nil {
@@ -240,8 +240,8 @@ func (c Content) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// progressFrame is a progress notification. Numbers go through encoding/json:
-// they must not be NaN or infinite on the wire.
+// progressFrame returns a progress notification. encoding/json writes the numbers,
+// because they must not be NaN or infinite on the wire.
 func progressFrame(token []byte, done, total float64, message string) []byte {
 	params := struct {
 		Token    json.RawMessage `json:"progressToken"`

@@ -12,13 +12,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client that has declared elicitation can be asked, but some declare it and
-// show nobody anything. So a question always stands on the server as well, and
-// a client counts as a way by itself only once it has answered, or where it is
-// known to.
+// A client that has declared elicitation can be asked, but some clients declare it
+// and show no form to anybody. So every question is also open on the server. A
+// client counts as a way of its own only after it has answered once, or if it is
+// known to show forms.
 
-// answering are clients, by the names that they give themselves, that show an
-// elicitation to a person and send back what the person said.
+// answering are the names of clients that show an elicitation to a person and send
+// back the person's answer. Clients give themselves these names.
 var answering = []string{"claude-code", "codex-mcp-client", "Visual Studio Code"}
 
 // Bounds of asking one client.
@@ -44,7 +44,7 @@ func (s *Session) reach(ss *sdk.ServerSession) {
 	s.peer = &peer{sdk: ss}
 }
 
-// elicitor is the client of a call as one that can be asked, or nil.
+// elicitor returns the client of a call if it can be asked, or nil.
 func (s *Server) elicitor(c Call) *asker {
 	session := c.Session
 	if in := c.input; in != nil {
@@ -83,8 +83,9 @@ type asker struct {
 	input   *input // nil in the legacy era
 }
 
-// proven reports whether a person can be expected to see what it is asked. A
-// modern client comes back with the answer, or the call has not gone on.
+// proven reports whether a person can be expected to see what the client is asked. In
+// the modern era that needs no proof: without the client's answer the call does not
+// go on.
 func (k *asker) proven() bool {
 	if k.input != nil {
 		return true
@@ -94,9 +95,8 @@ func (k *asker) proven() bool {
 	return k.replied || slices.Contains(answering, k.client)
 }
 
-// ask shows a question to the client. In the legacy era that is a goroutine that
-// ends when the question or the session does, and outlives the call, which may
-// return first.
+// ask shows a question to the client. In the legacy era it does so in a goroutine,
+// which ends with the question or the session: the call may return before.
 func (k *asker) ask(ctx context.Context, o Offer) Asked {
 	if in := k.input; in != nil {
 		a, brought := in.brought[o.ID]
@@ -117,7 +117,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 		k.end(o.ID, silent)
 		return AskedNow
 	}
-	// What the context holds stays: over HTTP it says on which stream to ask.
+	// ctx keeps its values: over HTTP they name the stream on which to ask.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(o.Left, time.Second))
 	k.session.asking.Go(func() {
 		var watch sync.WaitGroup
@@ -139,7 +139,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 	return AskedNow
 }
 
-// take hands on what a client said.
+// take passes on the client's answer.
 func (k *asker) take(ctx context.Context, o Offer, a FormAnswer) reply {
 	a.Trusted = k.session.server.cfg.TrustClients
 	err := o.Take(ctx, a)
@@ -154,7 +154,7 @@ func (k *asker) take(ctx context.Context, o Offer, a FormAnswer) reply {
 	return replied
 }
 
-// reply is how a client took a question.
+// reply is how a client reacted to a question.
 type reply int
 
 const (
@@ -163,7 +163,8 @@ const (
 	replied
 )
 
-// begin notes that the client is asked, unless it is already or too often.
+// begin notes that the client is asked. It reports false if the client is being asked
+// already, or has ignored too many questions.
 func (k *asker) begin(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,8 +188,8 @@ func (k *asker) end(id string, how reply) {
 	}
 }
 
-// answers are what a form offers, the first by default, and the scopes of its
-// yeses.
+// answers are the choices of a form, the first by default, and the scopes of those
+// that mean yes.
 var answers = []struct{ text, scope string }{
 	{"no", ""}, {"yes, this once", "once"}, {"yes, for this session", "session"}, {"yes, for the hours that the policy allows", "hours"},
 }
@@ -207,8 +208,8 @@ func (k *asker) elicit(ctx context.Context, o Offer) reply {
 	return k.take(context.WithoutCancel(ctx), o, FormAnswer{Action: res.Action, Content: res.Content, Client: k.named, Took: time.Since(asked)})
 }
 
-// offer is an approval as it is put to a client; elsewhere says that people can be
-// asked in other ways as well.
+// offer returns an approval in the form for a client. elsewhere says that people can
+// be asked in other ways as well.
 func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 	offered := []string{answers[0].text}
 	for _, o := range answers[1:] {

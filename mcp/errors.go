@@ -13,7 +13,7 @@ import (
 // new call, when the session or the server is ending.
 var ErrShutdown = errors.New("the server is shutting down")
 
-// ErrEnded is in its place where Server.End has ended the session.
+// ErrEnded takes the place of ErrShutdown if Server.End has ended the session.
 var ErrEnded = errors.New("the operator of this server has ended this session, with its box and its background tasks")
 
 // era is which half of the protocol's history a request belongs to.
@@ -24,7 +24,7 @@ const (
 	modern            // 2026-07-28: each request says its revision
 )
 
-// kind is an error as this package thinks of it; the wire has numbers.
+// kind is the symbolic form of an error; the wire has numbers.
 type kind int
 
 const (
@@ -41,8 +41,8 @@ const (
 // codeHeaderMismatch exists over HTTP in the modern era only.
 const codeHeaderMismatch = -32020
 
-// code is the number of a kind in an era. Modern revisions ask servers to keep
-// out of -32000..-32019 and forbid -32002, so an own number stands outside the
+// code returns the number of a kind in an era. Modern revisions ask servers to keep
+// out of -32000..-32019 and forbid -32002, so our own number is outside the
 // reserved range (2026-07-28, basic/index, error codes).
 func (k kind) code(e era) int64 {
 	switch k {
@@ -85,7 +85,7 @@ func fault(k kind, format string, args ...any) *wireError {
 	return &wireError{kind: k, text: fmt.Sprintf(format, args...)}
 }
 
-// asWire is err as a client may be told it.
+// asWire returns err in the form that a client may see.
 func asWire(err error) *wireError {
 	if e, ok := errors.AsType[*wireError](err); ok {
 		return e
@@ -93,8 +93,8 @@ func asWire(err error) *wireError {
 	return fault(internalError, "%v", err)
 }
 
-// overLimit refuses a request that is one too many. limit names the bound as
-// Limits does, in the wire's spelling.
+// overLimit refuses a request that is above a limit. limit is the limit's name in
+// Limits, in the wire's spelling.
 func overLimit(limit string, retry time.Duration, format string, args ...any) *wireError {
 	e := fault(rateLimited, format, args...)
 	e.data = map[string]any{
@@ -113,8 +113,8 @@ func (e *wireError) sdk(in era) *jsonrpc.Error {
 	return out
 }
 
-// frame is the error as a line of the wire, without its LF. A nil id is one
-// that could not be read, which JSON-RPC answers with null.
+// frame returns the error as a line of the wire, without its LF. id is nil if it
+// could not be read; JSON-RPC answers such a request with the id null.
 func (e *wireError) frame(id []byte, in era) []byte {
 	return errorFrame(id, e.sdk(in))
 }

@@ -9,20 +9,20 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Form is what the person at a client is asked: a text, and fields below it.
+// Form is a question to the person at a client: a text, and fields below it.
 type Form struct {
 	Message string
 	Fields  []Field
 }
 
-// Field is one thing to fill in. Forms of the protocol hold no more than texts
-// and choices (2025-11-25, "Elicitation").
+// Field is one field of a form. Forms of the protocol have texts and choices only
+// (2025-11-25, "Elicitation").
 type Field struct {
 	Name        string
 	Title       string
 	Description string
-	Options     []string // to choose from; none is a text of one's own
-	Many        bool     // several of them
+	Options     []string // to choose from; without any, the field takes a text
+	Many        bool     // several options may be chosen
 	Default     string
 	Required    bool
 }
@@ -36,17 +36,17 @@ type FormAnswer struct {
 	Trusted bool           // the operator takes what clients say by themselves
 }
 
-// instant is less than a person takes to react to anything at all, let alone to
-// read a question. Clients that run without one answer in milliseconds (codex exec
+// instant is shorter than any person's reaction, let alone the time to read a
+// question. Clients that run without a person answer in milliseconds (codex exec
 // declines in 7).
 const instant = 200 * time.Millisecond
 
-// Itself reports whether the client must have answered itself, which nobody said it
-// may: no person can have read the form.
+// Itself reports whether the client must have answered by itself, without the
+// operator's permission: no person can have read the form.
 func (a FormAnswer) Itself() bool { return !a.Trusted && a.Took < instant }
 
-// Answerer says who answered a question that was put to a client, as far as that is
-// known: what a client calls itself proves nothing, nor does it say whether a person
+// Answerer returns the name of the one who answered a question at a client, as far as
+// it is known. A client's own name proves nothing, and does not say whether a person
 // was there.
 func Answerer(client string, took time.Duration) string {
 	who := "the client"
@@ -66,34 +66,35 @@ const (
 	FormDismissed = "cancel"
 )
 
-// Offer is a question that stands on the server, as it is put to a client.
+// Offer is an open question of the server, in the form for a client.
 type Offer struct {
 	ID   string // of the question, unique on the server
 	Form Form
-	Left time.Duration // until it needs no answer any more
+	Left time.Duration // the time until an answer comes too late
 	// Over returns when the question has its answer or ctx ends.
 	Over func(ctx context.Context)
-	// Take is given the answer. It may be called after the call has returned. With
-	// ErrItself it leaves the question open.
+	// Take gets the answer. It may be called after the call has returned. If it
+	// returns ErrItself, the question stays open.
 	Take func(ctx context.Context, a FormAnswer) error
 }
 
-// ErrItself is what Offer.Take returns for an answer that the client gives by itself,
-// where people can be asked in other ways.
+// ErrItself is what Offer.Take returns for an answer that the client gave by itself,
+// if people can be asked in other ways.
 var ErrItself = errors.New("the client answered without a person")
 
-// Asked is how a client is asked.
+// Asked is the way in which a client was asked.
 type Asked int
 
-// What became of an Offer.
+// The values of Asked.
 const (
-	// NotAsked is a client that cannot show forms.
+	// NotAsked means that the client cannot show forms.
 	NotAsked Asked = iota
-	// AskedNow is one that shows it, or has brought its answer along, which was
-	// taken. A handler waits for the answer as long as it likes.
+	// AskedNow means that the client shows the form, or that the call has brought its
+	// answer along, which was taken. A handler may wait for the answer as long as it
+	// likes.
 	AskedNow
-	// AskedByResult is one that is asked by the result of this call: the handler
-	// returns at once, and what it returns is not sent. The client makes the call
+	// AskedByResult means that the result of this call asks the client. The handler
+	// returns at once, and its own result is not sent. The client makes the call
 	// again with the answer.
 	AskedByResult
 )
@@ -116,7 +117,7 @@ func (c Call) Shows() bool {
 	return client != nil && client.proven()
 }
 
-// params is the form as the protocol has it.
+// params returns the form in the protocol's type.
 func (f Form) params() *sdk.ElicitParams {
 	properties, required := make(map[string]any, len(f.Fields)), []string{}
 	for _, field := range f.Fields {

@@ -20,7 +20,7 @@ type longLineError struct{ id []byte } // of its request; nil where that is not 
 
 func (*longLineError) Error() string { return "the line is too long" }
 
-// lineReader cuts a stream into lines. It holds one line and one buffer.
+// lineReader cuts a stream into lines. It keeps one line and one buffer.
 type lineReader struct {
 	r     *bufio.Reader
 	limit int
@@ -30,9 +30,9 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), limit: limit}
 }
 
-// next is the next line without its LF, in memory of its own. The last line may
-// lack the LF. It is io.EOF after the last line, a *longLineError for a line that
-// was skipped, or the error of the stream.
+// next returns the next line without its LF, in memory of its own. The last line may
+// lack the LF. The error is io.EOF after the last line, a *longLineError for a line
+// that was skipped, or the error of the stream.
 func (l *lineReader) next() ([]byte, error) {
 	var line []byte
 	for {
@@ -57,7 +57,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// resync reads to the end of a line that is not kept. Its pieces have been read.
+// resync reads to the end of a line that is too long; pieces are what was read of it.
 func (l *lineReader) resync(more bool, pieces ...[]byte) error {
 	var ident identScanner
 	for _, piece := range pieces {
@@ -71,9 +71,9 @@ func (l *lineReader) resync(more bool, pieces ...[]byte) error {
 	return &longLineError{ident.id()} // an error of the stream shows at the next read
 }
 
-// lineWriter writes lines to a client that may be slow. One goroutine writes;
-// what others send meanwhile is gathered and written at once. It is safe for
-// concurrent use.
+// lineWriter writes lines to a client that may be slow. One goroutine writes; lines
+// that are sent meanwhile are gathered and written at once. It is safe for concurrent
+// use.
 type lineWriter struct {
 	w    io.Writer
 	done chan struct{} // closed when the writing goroutine has ended
@@ -134,8 +134,8 @@ func (l *lineWriter) push(line []byte) error {
 	return nil
 }
 
-// close lets what is queued be written and ends the goroutine, whose end done
-// tells: a client that does not read can keep it in Write for ever.
+// close lets the queued lines be written and ends the goroutine; done is closed at
+// its end. A client that does not read can keep the goroutine in Write for ever.
 func (l *lineWriter) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

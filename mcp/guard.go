@@ -15,11 +15,11 @@ import (
 )
 
 // guard stands between one client's byte stream and the go-sdk, as the sdk's
-// transport. The sdk ends a connection on the first error that Read returns,
-// keeps an unbounded queue, and rounds request ids; so the guard answers bad
-// lines itself, hands on only what the admission lets run, and gives the
-// client its own ids back. What it keeps is bounded by Limits: the sdk never
-// holds more than Running requests, one cancel for each, and initialized.
+// transport. The sdk ends a connection on the first error that Read returns, keeps an
+// unbounded queue, and rounds request ids. So the guard answers bad lines itself,
+// passes on only the requests that the admission lets run, and restores the client's
+// own ids. Limits bounds what it keeps: the sdk never has more than Running requests,
+// one cancel for each, and initialized.
 //
 // readLines runs in one goroutine; the sdk calls Read from one and Write from
 // many. Close may be called at any time and unblocks Read.
@@ -187,7 +187,7 @@ func (g *guard) register(e *entry) *wireError {
 	return nil
 }
 
-// unregister forgets a request; mu is held.
+// unregister removes a request; mu is held.
 func (g *guard) unregister(e *entry) {
 	if g.byKey[e.msg.key] == e { // after a cancel the id may have a new owner
 		delete(g.byKey, e.msg.key)
@@ -199,7 +199,7 @@ func (g *guard) unregister(e *entry) {
 	}
 }
 
-// drain tells that nothing is in flight any more; mu is held.
+// drain notes that nothing is in flight any more; mu is held.
 func (g *guard) drain() {
 	select {
 	case <-g.drained:
@@ -208,7 +208,7 @@ func (g *guard) drain() {
 	}
 }
 
-// start hands a request on; the admission calls it when its turn has come.
+// start passes a request on; the admission calls it when the request's turn has come.
 func (g *guard) start(e *entry) {
 	g.mu.Lock()
 	e.begun = true
@@ -251,7 +251,7 @@ func (g *guard) push(m jsonrpc.Message) {
 	g.arrived.Signal()
 }
 
-// Read is the next message for the sdk, or io.EOF after Close.
+// Read returns the next message for the sdk, or io.EOF after Close.
 func (g *guard) Read(context.Context) (jsonrpc.Message, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -267,8 +267,8 @@ func (g *guard) Read(context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// Close ends the connection towards the sdk: Read returns io.EOF, on which the
-// sdk cancels what still runs. Twice is fine.
+// Close ends the connection towards the sdk: Read returns io.EOF, and the sdk then
+// cancels what still runs. It may be called twice.
 func (g *guard) Close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -315,8 +315,8 @@ func (g *guard) refuse(id []byte, in era, b *batch, e *wireError) {
 	g.send(id, b, e.frame(id, in), nil)
 }
 
-// send sends an answer, unless it is above the limit; then it says so. o is what
-// results it holds, or nil.
+// send sends an answer. If the answer is above the limit, an error is sent in its
+// place. o is the answer's results, or nil.
 func (g *guard) send(id []byte, b *batch, frame []byte, o *outgoing) {
 	if len(frame) > g.limits.Response {
 		frame = tooLarge(len(frame), g.limits.Response).frame(id, legacy)

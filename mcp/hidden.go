@@ -10,10 +10,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// A tool that no call can be allowed for is left out of tools/list: an agent
-// does not plan with what it does not see. A call of it is denied as any other
-// that the policy denies, whatever its arguments, and not called unknown: the
-// agent may remember the tool, and the refusal tells it whom to ask.
+// If no call of a tool can be allowed, tools/list leaves the tool out: an agent does
+// not plan with a tool that it does not see. A call of the tool is denied, whatever its
+// arguments, and not answered as unknown: the agent may remember the tool, and the
+// refusal says whom to ask.
 
 // Hider is a Gate that knows which tools a tenant need not see.
 type Hider interface {
@@ -35,8 +35,8 @@ func (s *Server) hidesFrom(tenant, tool string) bool {
 	return ok && h.Hidden(tenant, tool)
 }
 
-// shown is a list of tools with their schemas, and without those that are hidden
-// from the caller. meta is the request's.
+// shown returns a list of tools with their schemas, without the tools that are
+// hidden from the caller. meta is the request's _meta.
 func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
 	hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
 	session, err := s.sessionOf(ctx, ss)
@@ -55,8 +55,8 @@ func (s *Server) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta
 	return &out
 }
 
-// relist has clients told to list the tools anew, if another set of them is
-// hidden than when it was last called.
+// relist notifies clients to list the tools again, if the set of hidden tools has
+// changed since its last call.
 func (s *Server) relist() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,9 +89,9 @@ func (s *Server) announce() {
 	}
 }
 
-// Narrow puts a layer below the policy for the calls of this session, in place
-// of the one that it had; nil takes that away. Calls that run go on as they
-// were let in. What the layer says can only be stricter than the policy.
+// Narrow puts a layer below the policy for the calls of this session, in place of the
+// one before; nil removes it. Calls that run already are not affected. A layer can
+// only be stricter than the policy.
 func (s *Session) Narrow(l *policies.Layer) {
 	before := s.layer.Swap(l)
 	if before == l {
@@ -107,8 +107,8 @@ func (s *Session) Narrow(l *policies.Layer) {
 	}
 }
 
-// Narrowed is the name of the layer that Narrow put below the policy; empty for
-// none.
+// Narrowed returns the name of the layer that Narrow put below the policy; empty
+// without one.
 func (s *Session) Narrowed() string {
 	if l := s.layer.Load(); l != nil {
 		return l.Name()
@@ -116,7 +116,7 @@ func (s *Session) Narrowed() string {
 	return ""
 }
 
-// judge is what the policy and the session's own layer say to a call.
+// judge returns the decision of the policy and of the session's own layer.
 func (s *Server) judge(session *Session, f policies.Facts) policies.Decision {
 	d := s.cfg.Gate.Decide(f)
 	if l := session.layer.Load(); l != nil {

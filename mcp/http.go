@@ -21,9 +21,9 @@ const (
 	nameHeader     = "Mcp-Name"
 )
 
-// heldBodies and tenantBodies bound the bytes of all messages that HTTP clients
-// have in flight together, in units of one session's bound: of the server, or,
-// where there are tenants, of each of them.
+// heldBodies and tenantBodies bound the bytes of all messages in flight from HTTP
+// clients. Their unit is one session's bound. They hold for the whole server, or, if it
+// has tenants, for each of them.
 const (
 	heldBodies   = 8
 	tenantBodies = 2
@@ -31,13 +31,13 @@ const (
 
 // Handler serves MCP over Streamable HTTP, both eras on one URL; it is to be
 // mounted at /mcp. A legacy client gets a session of its own by initialize.
-// Modern requests carry no session, so those of a tenant share one Session,
-// and with it its limits: what belongs to one of several modern clients needs
-// a handle in its arguments.
+// Modern requests carry no session, so those of a tenant share one Session and its
+// limits: a resource that belongs to one of several modern clients needs a handle in
+// its arguments.
 //
-// It answers only to loopback names and Config.Hosts, and not to web pages of
-// other origins; where Config.Tenants names tenants, only to their tokens. Call
-// it once: each Handler has sessions of its own.
+// It answers only requests for loopback names and Config.Hosts, and none from web
+// pages of other origins. With Config.Tenants it answers only to the tenants' tokens.
+// Call it once: each Handler has sessions of its own.
 func (s *Server) Handler() http.Handler {
 	options := sdk.StreamableHTTPOptions{
 		Logger:              s.sdkLog(),
@@ -65,8 +65,8 @@ type web struct {
 	held      map[string]int // bytes of bodies in flight, by tenant; guarded by server.mu
 }
 
-// ServeHTTP is checks on who asks, checks on what is asked, a place for it to
-// run, and then the sdk's handler of its era.
+// ServeHTTP checks the caller and the request, waits for its turn, and passes it to
+// the sdk's handler of its era.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !w.knownHost(r.Host) {
 		http.Error(rw, "this server does not go by the name in the Host header; connect to a loopback address", http.StatusForbidden)
@@ -111,9 +111,9 @@ func (w *web) knownHost(host string) bool {
 	return host == "localhost" || slices.Contains(w.server.cfg.Hosts, host)
 }
 
-// checkOrigin refuses requests that a browser makes for a page of another
-// origin. The standard check lets reading methods pass, but a GET here opens a
-// stream of a session, so an Origin that is given must be ours.
+// checkOrigin refuses requests that a browser makes for a page of another origin. The
+// standard check lets GET pass, but a GET here opens a stream of a session, so an
+// Origin header must name this server.
 func (w *web) checkOrigin(r *http.Request) error {
 	if err := w.origins.Check(r); err != nil {
 		return err
@@ -129,8 +129,7 @@ func (w *web) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// post serves one POST, usually one message, in the session that it names or in
-// none.
+// post serves one POST, usually one message, in the session that it names, if any.
 func (w *web) post(rw http.ResponseWriter, r *http.Request, session *Session) {
 	limit := w.server.cfg.Limits.Line
 	body, err := readBody(http.MaxBytesReader(rw, r.Body, int64(limit)))
@@ -163,7 +162,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request, session *Session) {
 	w.route(rw, r, session, p)
 }
 
-// posted is what the body of a POST asks for.
+// posted is the request in the body of a POST.
 type posted struct {
 	body     []byte
 	id       []byte // of the first request; nil for none
@@ -172,7 +171,7 @@ type posted struct {
 	era      era
 }
 
-// parse checks a body as the guard checks a line.
+// parse checks a body in the way that the guard checks a line.
 func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, bom))
 	p.body = body
@@ -206,7 +205,7 @@ func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
 		return p, each(body)
 	}
 	if revision := r.Header.Get(revisionHeader); revision != "" && revision != batchRevision {
-		if ids := requestIDs(body); len(ids) == 1 { // more than one have no room in one answer
+		if ids := requestIDs(body); len(ids) == 1 { // one answer can only have one id
 			p.id = ids[0]
 		}
 		return p, fault(invalidRequest, "invalid request: batches exist in revision %s only", batchRevision)
@@ -225,8 +224,8 @@ func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
 	return p, bad
 }
 
-// named refuses a request about a task whose header names another one. Of other
-// requests the sdk knows what the header must say.
+// named refuses a request about a task if its header names another task. The sdk
+// checks this header of all other requests.
 func (p *posted) named(header []string) *wireError {
 	if len(header) == 0 || !strings.HasPrefix(p.method, "tasks/") {
 		return nil
@@ -237,8 +236,7 @@ func (p *posted) named(header []string) *wireError {
 	return nil
 }
 
-// exactID refuses a number that the sdk, which reads ids as float64 here,
-// would give back as another one.
+// exactID refuses a number that the sdk would change: it reads ids as float64 here.
 func exactID(id []byte) *wireError {
 	if id[0] == '"' {
 		return nil
@@ -249,8 +247,8 @@ func exactID(id []byte) *wireError {
 	return nil
 }
 
-// route lets a request into the session that it names, that of its tenant, or
-// that which it begins.
+// route lets a request into its session: the one that it names, its tenant's, or the
+// one that it begins.
 func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p posted) {
 	s := w.server
 	ctx := r.Context()
@@ -323,13 +321,13 @@ func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func
 	case <-session.Done():
 	}
 	if !session.door.withdraw(t) {
-		return leave, nil // its turn came in this moment; the sdk sees that ctx is over
+		return leave, nil // its turn has just come; the sdk sees that ctx has ended
 	}
 	w.hold(session.tenant, -len(p.body))
 	return nil, overLimit("in_flight", queueRetry, "the request was given up before its turn")
 }
 
-// hold takes n bytes of what the messages of a tenant may have, or gives -n back.
+// hold reserves n bytes for a message of a tenant, or releases -n.
 func (w *web) hold(tenant string, n int) bool {
 	s := w.server
 	most := s.cfg.Limits.QueueBytes * heldBodies

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// webSessions are the sessions of HTTP clients. The server's mu guards it.
+// webSessions are the sessions of HTTP clients, guarded by Server.mu.
 type webSessions struct {
 	byID   map[string]*webSession // by Mcp-Session-Id
 	places map[string]int         // taken by each tenant, also by an initialize that is on its way
@@ -29,11 +29,11 @@ type endedSession struct {
 	why        error
 }
 
-// maxEnded bounds those that are remembered.
+// maxEnded is how many of them are remembered.
 const maxEnded = 256
 
-// webSession is a Session, and what of HTTP uses it. A session without requests
-// and without calls is idle: calls go on when a client is cut off.
+// webSession is a Session and its state over HTTP. It is idle without requests and
+// without calls: calls go on when the client's connection is cut.
 type webSession struct {
 	*Session
 	sdk   *sdk.ServerSession // to end it
@@ -55,11 +55,11 @@ type place struct {
 	session *webSession // that came to use it; guarded by Server.mu
 }
 
-// takePlace is room for a session of the tenant that asks, and of a client of a name.
-// Where the tenant, or without tenants the name, has as many as it may, the one that
-// was idle the longest ends for it. So no client can keep those of another tenant out,
-// and clients that went away without a word keep nobody out. The caller gives it to
-// leavePlace.
+// takePlace reserves room for a session of the caller's tenant and of a client's name.
+// If the tenant (or, without tenants, the name) has as many sessions as it may, the one
+// that was idle the longest ends. So no client can keep those of another tenant out,
+// and sessions that their clients forgot keep nobody out. The caller must pass the
+// place to leavePlace.
 func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireError) {
 	p := &place{tenant: s.tenantOf(ctx), client: policies.Clip(client, maxClientName), byName: true}
 	most, whose := s.cfg.Limits.Sessions, "of this server"
@@ -103,7 +103,7 @@ func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireErr
 	}
 }
 
-// maxClientName bounds what is kept of the name that a client gives, in characters.
+// maxClientName is how many characters of a client's name are kept.
 const maxClientName = 64
 
 // longestIdle is the idle session, among those whose places are wanted, that was used
@@ -117,8 +117,8 @@ func (s *Server) longestIdle(wanted func(*place) bool) (found *webSession) {
 	return found
 }
 
-// leavePlace ends the use of a place by an initialize, and gives it back if no
-// session came of it.
+// leavePlace ends the use of a place by an initialize, and releases it if no session
+// was opened.
 func (s *Server) leavePlace(p *place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Server) leavePlace(p *place) {
 	s.unused(p.session)
 }
 
-// freePlace gives a place back; mu is held.
+// freePlace releases a place; mu is held.
 func (s *Server) freePlace(p *place) {
 	if s.web.places[p.tenant]--; s.web.places[p.tenant] == 0 {
 		delete(s.web.places, p.tenant)
@@ -149,8 +149,9 @@ func (s *Server) unused(session *webSession) {
 	session.used = s.web.uses
 }
 
-// useWeb is the session that a request names, or nil. It is not idle until done
-// is called. To another tenant a session does not exist: then ok is false.
+// useWeb returns the session that a request names, or nil. The session is not idle
+// until done is called. ok is false if the session belongs to another tenant: to this
+// one it does not exist.
 func (s *Server) useWeb(id, tenant string) (_ *Session, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 	}
 	session.reach(ss)
 	session.by("http", func() {
-		within(patience, session.written()) // what its calls were told
+		within(patience, session.written()) // the answers of its calls
 		ss.Close()
 	})
 	s.mu.Lock()
@@ -205,7 +206,7 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 		if late {
 			ss.Close()
 		}
-		// How the transport ended does not matter to what the session held.
+		// How the transport ended does not matter to the session.
 		_ = ss.Wait()
 		session.end(ErrShutdown)
 		s.mu.Lock()
@@ -265,8 +266,8 @@ func (s *Server) endWeb(ctx context.Context) {
 	}
 }
 
-// writing notes that the answer to a request is on its way, until done is called:
-// the session's connection is not ended before.
+// writing notes that the answer to a request is being written, until done is called:
+// the session's connection does not end before.
 func (s *Session) writing() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,13 +2,12 @@ package mcp
 
 import "bytes"
 
-// A client waits for an answer with the id of its request. A line that is
-// refused before it is read, because it is no JSON, is too long or has a member
-// twice, still has that id in most cases, and a client that gets null instead
-// waits for ever. So the id is looked for in such lines too, and taken only
-// where there is no doubt: one member "id" at the top, well formed, in an object
-// whose strings and brackets match, and which is not an answer to a question of
-// ours: those have ids of ours.
+// A client waits for an answer with the id of its request. Some lines are refused
+// before they are read: they are not JSON, too long, or have a member twice. Most of
+// them still contain that id, and a client that gets null instead waits for ever. So
+// the id is looked for in such lines too, and used only if there is no doubt: one
+// member "id" at the top, well formed, in an object whose strings and brackets match.
+// The line must not be an answer to one of our requests, whose ids are ours.
 
 const (
 	identLevels = 1 << 20       // nesting that is followed
@@ -22,9 +21,9 @@ func requestID(line []byte) []byte {
 	return s.id()
 }
 
-// idBefore is the id of the request whose beginning is text, if it stands there,
-// behind or in front of the method. Unlike a line's, the answer to a body is that
-// to no other request.
+// idBefore returns the id of the request that begins with text, if the id is in text,
+// behind or in front of the method. This is for a body: its answer can only be the
+// answer to that request.
 func idBefore(text []byte) []byte {
 	var s identScanner
 	s.write(bytes.TrimPrefix(text, bom))
@@ -34,16 +33,16 @@ func idBefore(text []byte) []byte {
 	return s.found
 }
 
-// identScanner finds the id of a request while the text of it passes by. Its
-// zero value is ready for the first piece. What it keeps does not grow with the
+// identScanner finds the id of a request while the request's text is streamed through
+// it. Its zero value is ready for the first piece. Its memory does not grow with the
 // text.
 type identScanner struct {
 	open     []byte // the brackets that are open, outermost first
 	quoted   bool   // within a string
-	escaped  bool   // behind a backslash of one
+	escaped  bool   // behind a backslash in a string
 	broken   bool   // brackets do not match, or are too many
 	member   []byte // of the outermost object, without space and what it nests
-	partial  bool   // member lacks something
+	partial  bool   // member is not complete
 	ids      int    // members "id"
 	found    []byte // the value of the last, if it is well formed
 	method   bool
@@ -104,7 +103,7 @@ func (s *identScanner) gap() {
 	}
 }
 
-// end reads the member that ends, if it is one of the outermost object.
+// end reads the member that has ended, if it is one of the outermost object.
 func (s *identScanner) end() {
 	if len(s.open) != 1 {
 		return

@@ -15,11 +15,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// In the modern era a server asks by its result: a call that needs a person
-// returns what to ask (input_required), and the client makes the same call again
-// with the answers and with a state of ours, which it cannot read anything from
-// nor change (2026-07-28, "Multi Round-Trip Requests"). The question itself
-// stands on the server; the state only proves that this call asked it.
+// In the modern era a server asks by its result. A call that needs a person returns
+// the question (input_required), and the client makes the same call again with the
+// answers and with a state of ours, which it can neither read nor change (2026-07-28,
+// "Multi Round-Trip Requests"). The question itself is open on the server; the state
+// only proves that this call asked it.
 
 // Bounds of a round trip.
 const (
@@ -28,8 +28,8 @@ const (
 	maxAnswers = 16               // questions of one call
 )
 
-// input is what a modern call has of its client: the answers that it brought,
-// and what it is to be asked. It belongs to the one goroutine that serves the
+// input is a modern call's exchange with its client: the answers that the call
+// brought, and the questions to ask. It belongs to the one goroutine that serves the
 // call.
 type input struct {
 	shows   bool   // the client shows forms
@@ -45,13 +45,13 @@ func withInput(ctx context.Context, in *input) context.Context {
 	return context.WithValue(ctx, inputKey{}, in)
 }
 
-// inputOf is nil for legacy calls and those of this process.
+// inputOf returns the input of a call; nil for legacy calls and those of this process.
 func inputOf(ctx context.Context) *input {
 	in, _ := ctx.Value(inputKey{}).(*input)
 	return in
 }
 
-// want has the client asked.
+// want adds a question to the client.
 func (in *input) want(o Offer) {
 	if in.wants == nil {
 		in.wants = make(map[string]Form)
@@ -59,7 +59,7 @@ func (in *input) want(o Offer) {
 	in.wants[o.ID] = o.Form
 }
 
-// needs is a result that asks.
+// needs is a result that asks the client.
 type needs struct {
 	forms map[string]Form
 	state string
@@ -85,13 +85,13 @@ func (n *needs) frame(id []byte, meta map[string]any) ([]byte, error) {
 	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), raw, []byte("}")), nil
 }
 
-// roundTrip is what a state says.
+// roundTrip is the content of a state.
 type roundTrip struct {
 	IDs []string `json:"q"`
 	End int64    `json:"x"` // milliseconds since 1970
 }
 
-// needsOf is the result that asks what a call has to know.
+// needsOf returns the result with the questions of a call.
 func (s *Server) needsOf(c Call, args json.RawMessage) *needs {
 	ids := slices.Sorted(maps.Keys(c.input.wants))
 	text, err := json.Marshal(roundTrip{ids, time.Now().Add(stateLife).UnixMilli()})
@@ -102,7 +102,7 @@ func (s *Server) needsOf(c Call, args json.RawMessage) *needs {
 	return &needs{forms: c.input.wants, state: state}
 }
 
-// seal binds a state to whose call it is, and to what the call says.
+// seal binds a state to the caller and to the content of the call.
 func (s *Server) seal(c Call, args json.RawMessage, text []byte) []byte {
 	mac := hmac.New(sha256.New, s.key)
 	for _, part := range [][]byte{[]byte(c.Session.tenant), []byte(c.Tool), canonicalJSON(args), text} {
@@ -112,8 +112,8 @@ func (s *Server) seal(c Call, args json.RawMessage, text []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// canonicalJSON is an object with its members in order: a client may write it
-// anew.
+// canonicalJSON returns an object with its members in order: a client may write the
+// same object differently.
 func canonicalJSON(args json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
@@ -161,8 +161,7 @@ func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, an
 	return nil
 }
 
-// inputFor is what a modern call through the sdk has of its client; nil for a
-// legacy one.
+// inputFor returns the input of a modern call through the sdk; nil for a legacy call.
 func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, error) {
 	if eraOf(req) != modern {
 		return nil, nil //nolint:nilnil // a legacy call has none
@@ -178,8 +177,8 @@ func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, e
 	return in, s.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)
 }
 
-// showsForms reads whether the capabilities of a modern client say that it
-// shows forms.
+// showsForms reports whether the capabilities of a modern client say that it shows
+// forms.
 func showsForms(capabilities []byte) bool {
 	var can struct {
 		Elicitation *struct {

@@ -22,9 +22,9 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.at, e.why) }
 
-// duplicateKeyError is a member that stands twice in one object. Parsers differ in
-// which of the two they take, so a policy and a tool could read different
-// calls from the same bytes.
+// duplicateKeyError is a member that is twice in one object. Parsers differ in which
+// of the two they take, so a policy and a tool could read different calls from the
+// same bytes.
 type duplicateKeyError struct{ key string }
 
 func (e *duplicateKeyError) Error() string {
@@ -68,7 +68,7 @@ func (c *checker) space() {
 	}
 }
 
-// next skips space and is the byte after it, or 0 at the end.
+// next skips space and returns the byte after it, or 0 at the end.
 func (c *checker) next() byte {
 	c.space()
 	if c.at == len(c.data) {
@@ -246,17 +246,17 @@ func (c *checker) digits() (n int) {
 	return n
 }
 
-// keySet holds the names of one object. Most objects have few, and a map for
-// each would cost more than the rest of the check; an object with many could
-// make comparing each with each a way to burn the CPU.
+// keySet is the set of the names in one object. Most objects have few, and a map for
+// each would cost more than the rest of the check. But comparing each name with each
+// would let a client burn the CPU with one large object.
 type keySet struct {
 	few  [8][]byte
 	n    int
 	many map[string]struct{}
 }
 
-// add reports whether a quoted name was not in the set. Two names are the same
-// if they are after their escapes.
+// add reports whether a quoted name was not in the set. Two names are the same if
+// their unescaped forms are.
 func (k *keySet) add(quoted []byte) bool {
 	if bytes.IndexByte(quoted, '\\') >= 0 {
 		quoted = append(append([]byte{'"'}, unquote(quoted)...), '"')

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits bound what one client can make the server hold or do. A zero field
-// has the default that its comment names; none can be switched off. Running,
-// Queue, QueueBytes, Burst and Rate count per session.
+// Limits bound what one client can make the server keep or do. A zero field has the
+// default that its comment names; no limit can be switched off. Running, Queue,
+// QueueBytes, Burst and Rate count per session.
 type Limits struct {
 	Line       int           // bytes of one message from the client; 1 MiB
 	Response   int           // bytes of one answer; 10 MiB
@@ -22,15 +22,15 @@ type Limits struct {
 	Depth      int           // nesting of one message; 128
 	Drain      time.Duration // for running calls to finish at the end; 30 s
 	Sessions   int           // HTTP sessions at once, where there are no tenants; 256
-	// ClientSessions is how many of those are open at once of clients that give the
-	// same name; 128. The name proves nothing: it keeps a client that forgets its
-	// sessions from taking all places, and not one that means to.
+	// ClientSessions is how many of those may be open at once for clients with the same
+	// name; 128. The name proves nothing: the limit stops a client that forgets its
+	// sessions from taking all places, and not one that does so on purpose.
 	ClientSessions int
 	// TenantSessions is how many HTTP sessions of one tenant are open at once; 64.
 	// All tenants together have no bound: a few of them could reach it and keep the
 	// others out.
 	TenantSessions int
-	Idle           time.Duration // life of an HTTP session that asks nothing; 30 min
+	Idle           time.Duration // how long an HTTP session without requests lives; 30 min
 }
 
 func (l Limits) withDefaults() Limits {
@@ -80,7 +80,7 @@ type admission struct {
 	queued  int       // guarded by mu: bytes in queue
 }
 
-// ticket is a place in an admission for n requests of together so many bytes.
+// ticket is a place in an admission for n requests, which have bytes in all.
 // start is called once, by ask or by the leave that made room; it must not
 // block or call the admission.
 type ticket struct {
@@ -150,14 +150,14 @@ func (a *admission) leave(t *ticket) {
 	}
 }
 
-// now are the limits that hold.
+// now returns the present limits.
 func (a *admission) now() Limits {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.limits
 }
 
-// set changes the limits for all that comes, and starts what now fits.
+// set changes the limits of later requests, and starts those that fit now.
 func (a *admission) set(l Limits) {
 	a.rate.SetLimit(rate.Limit(l.Rate))
 	a.rate.SetBurst(l.Burst)
@@ -170,7 +170,7 @@ func (a *admission) set(l Limits) {
 	}
 }
 
-// promote admits what waits and now fits; mu is held. The caller starts it.
+// promote admits the waiting tickets that fit now; mu is held. The caller starts them.
 func (a *admission) promote() []*ticket {
 	var started []*ticket
 	for len(a.queue) > 0 && a.fits(a.queue[0]) {
@@ -184,8 +184,8 @@ func (a *admission) promote() []*ticket {
 	return started
 }
 
-// withdraw takes a ticket that still waits out of the queue. It reports false
-// for one that has been started, whose owner calls leave.
+// withdraw removes a waiting ticket from the queue. It reports false for a ticket that
+// has been started; its owner must call leave.
 func (a *admission) withdraw(t *ticket) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -114,7 +114,7 @@ func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.Sub
 	return res, err
 }
 
-// tellTasks tells how the tasks of a subscription stand until ctx ends.
+// tellTasks notifies about the tasks of a subscription until ctx ends.
 func (s *Server) tellTasks(ctx context.Context, l *listener, notify notifyFunc) {
 	var subscription any
 	select {
@@ -148,7 +148,7 @@ func (s *Server) tellTasks(ctx context.Context, l *listener, notify notifyFunc) 
 	}
 }
 
-// taskNotification is how a task stands, as a notification.
+// taskNotification returns the state of a task as a notification.
 func taskNotification(t *taskResult, subscription any) *jsonrpc.Request {
 	told := *t
 	told.ResultType = ""
@@ -160,8 +160,8 @@ func taskNotification(t *taskResult, subscription any) *jsonrpc.Request {
 	return &jsonrpc.Request{Method: methodTasks, Params: params}
 }
 
-// ackTasks adds the tasks of a subscription to its acknowledgement, and has
-// tellTasks begin once that is sent.
+// ackTasks adds the tasks of a subscription to its acknowledgement, and starts
+// tellTasks once that is sent.
 func ackTasks(ctx context.Context, l *listener, req sdk.Request, send func(context.Context, sdk.Request) (sdk.Result, error)) (sdk.Result, error) {
 	ss, _ := req.GetSession().(*sdk.ServerSession)
 	p, ok := req.GetParams().(*sdk.SubscriptionsAcknowledgedParams)
@@ -187,8 +187,8 @@ type ackParams struct {
 	} `json:"notifications"`
 }
 
-// withTaskIDs is the params of a listen request with the task ids where the sdk
-// leaves them alone.
+// withTaskIDs returns the params of a listen request with the task ids moved to where
+// the sdk leaves them alone.
 func withTaskIDs(params json.RawMessage) json.RawMessage {
 	ids := member(member(params, "notifications"), "taskIds")
 	if ids == nil {
@@ -210,7 +210,7 @@ func withTaskIDs(params json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// listenBody is the body of a listen request with its params as withTaskIDs has them.
+// listenBody returns the body of a listen request with its params from withTaskIDs.
 func listenBody(body []byte) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(body, &all) != nil || all["params"] == nil {
@@ -223,7 +223,7 @@ func listenBody(body []byte) []byte {
 	return body
 }
 
-// streamed lets others than the sdk write events into an answer, between its own.
+// streamed lets code beside the sdk write events into an answer, between the sdk's own.
 type streamed struct {
 	http.ResponseWriter
 	mu sync.Mutex // one write is one event
@@ -236,7 +236,7 @@ func (w *streamed) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// FlushError has the client get what was written.
+// FlushError sends the client what was written.
 func (w *streamed) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

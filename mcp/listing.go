@@ -10,7 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Bounds of what lists hold.
+// Bounds of lists.
 const (
 	pageMost   = 200    // entries of one answer
 	entryMost  = 10_000 // resources of one session; more are left out
@@ -19,7 +19,7 @@ const (
 	completeOf = 100    // values of one completion (2025-11-25, "Completion")
 )
 
-// private is the cache scope of all our lists: what they hold is a tenant's.
+// private is the cache scope of all our lists: their content belongs to a tenant.
 const private = "private"
 
 // families are the registered resources, by template.
@@ -81,8 +81,8 @@ func listed(entries []Entry) []*sdk.Resource {
 	return out
 }
 
-// searchParams and searchResult are those of resources/search, which no
-// revision has: an experimental capability says that it is there.
+// searchParams and searchResult belong to resources/search. No revision has that
+// method; an experimental capability announces it.
 type searchParams struct {
 	sdk.ParamsBase
 	Query string `json:"query"`
@@ -114,8 +114,8 @@ func (s *Server) addSearch() {
 	}
 }
 
-// search are the resources that a text asks for: in their names, titles,
-// descriptions and addresses, whatever the case.
+// search returns the resources that contain a text in their names, titles,
+// descriptions or addresses, whatever the case.
 func (s *Server) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
 	query = strings.TrimSpace(query)
 	if query == "" || len(query) > queryMost {
@@ -210,8 +210,8 @@ func (s *Server) completions(ctx context.Context, session *Session, p *sdk.Compl
 	return nil, fault(invalidParams, `ref.type: got %.40q, want "ref/prompt" or "ref/resource"`, p.Ref.Type)
 }
 
-// Completed are those of some values that begin with what was typed, whatever
-// the case, in the order they have.
+// Completed returns the values that begin with what was typed, whatever the case, in
+// their order.
 func Completed(values []string, typed string) []string {
 	var out []string
 	for _, v := range values {
@@ -222,9 +222,9 @@ func Completed(values []string, typed string) []string {
 	return out
 }
 
-// paged are the entries after a cursor, which is the key of the last one that
-// was shown, and the cursor of the page after; a list that changes meanwhile
-// shows nothing twice. The list is ordered by the key.
+// paged returns the entries after a cursor, and the cursor of the next page. A cursor
+// is the key of the last entry that was shown, so a list that changes meanwhile shows
+// nothing twice. The list is ordered by the key.
 func paged[T any](all []T, cursor string, key func(T) string) (page []T, next string, _ *wireError) {
 	if cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)

@@ -18,9 +18,8 @@ const (
 // meter counts the calls of each tenant against the limits of the rules that
 // speak about them. It is safe for concurrent use.
 //
-// A limit of 30/h lets 30 calls through at once and then one every two minutes,
-// so in any hour no more than 60. What was counted is kept in memory: a server
-// that starts begins anew.
+// A limit of 30/h lets 30 calls run at once and then one every two minutes, so in any
+// hour no more than 60. The counts are in memory: a server that starts begins anew.
 type meter struct {
 	now  func() time.Time
 	most int
@@ -30,7 +29,7 @@ type meter struct {
 	swept    time.Time            // guarded by mu
 }
 
-// counted is what is counted together.
+// counted is the key of a counter.
 type counted struct{ tenant, file, rule string }
 
 type counter struct {
@@ -43,9 +42,9 @@ func newMeter(now func() time.Time) *meter {
 	return &meter{now: now, most: maxCounters, counters: make(map[counted]*counter), swept: now()}
 }
 
-// enter counts a call that a decision lets through. leave is called when the
-// call has ended. Where a limit has no room, the decision says so, nothing has
-// been counted, and leave does nothing.
+// enter counts a call that a decision allows. leave must be called when the call has
+// ended. If a limit has no room, the decision is a denial, nothing has been counted,
+// and leave does nothing.
 func (m *meter) enter(tenant string, d policies.Decision) (_ policies.Decision, leave func()) {
 	none := func() {}
 	if d.Verdict != policies.Allow || len(d.Limits) == 0 {
@@ -87,8 +86,8 @@ func (m *meter) enter(tenant string, d policies.Decision) (_ policies.Decision, 
 	})
 }
 
-// counter finds or makes a counter; mu is held. It is nil where there are too
-// many: calls that cannot be counted do not run.
+// counter finds or makes a counter; mu is held. It is nil if there are too many
+// counters: calls that cannot be counted do not run.
 func (m *meter) counter(key counted, l policies.RateLimit, now time.Time) *counter {
 	c := m.counters[key]
 	if c == nil {
@@ -119,7 +118,7 @@ func (m *meter) counter(key counted, l policies.RateLimit, now time.Time) *count
 	return c
 }
 
-// sweep forgets counters that a new one would be equal to; mu is held.
+// sweep removes counters that are in the state of a new one; mu is held.
 func (m *meter) sweep(now time.Time) {
 	if now.Sub(m.swept) < sweepEvery {
 		return

@@ -18,7 +18,7 @@ type Prompt struct {
 	Arguments   []Argument
 }
 
-// Argument is a place of a prompt. All arguments are texts.
+// Argument is a blank of a prompt. All arguments are texts.
 type Argument struct {
 	Name        string
 	Title       string
@@ -33,15 +33,15 @@ type Message struct {
 	Content Content
 }
 
-// PromptSource gives prompts. Its functions are called from many goroutines,
-// with a session that lives; what they return they bound themselves. List is
-// asked for each use of a prompt, so it should be quick.
+// PromptSource provides prompts. Its functions are called from many goroutines, with an
+// open session, and must bound what they return. List is called for each use of a
+// prompt, so it should be quick.
 type PromptSource struct {
 	List func(ctx context.Context, s *Session) ([]Prompt, error)
-	// Get fills in a prompt that List has. args holds all that are required and
-	// none that List does not name. ErrNotFound says that it is gone.
+	// Get fills in a prompt of List. args has all required arguments, and only arguments
+	// that List names. ErrNotFound says that the prompt does not exist any more.
 	Get func(ctx context.Context, s *Session, name string, args map[string]string) ([]Message, error)
-	// Complete are values of an argument that begin with what was typed, best
+	// Complete returns the values of an argument that begin with what was typed, best
 	// first; nil knows none.
 	Complete func(ctx context.Context, s *Session, name, argument, typed string) ([]string, error)
 }
@@ -124,8 +124,8 @@ func (s *Server) listPrompts(ctx context.Context, session *Session, req *sdk.Lis
 	return out, nil
 }
 
-// promptResult is the sdk's GetPromptResult with a member that the sdk sets for
-// its own prompts only.
+// promptResult is the sdk's GetPromptResult with a member that the sdk sets only for
+// its own prompts.
 type promptResult struct {
 	sdk.ResultBase
 	ResultType  string               `json:"resultType,omitempty"`
@@ -133,7 +133,7 @@ type promptResult struct {
 	Messages    []*sdk.PromptMessage `json:"messages"`
 }
 
-// getPrompt answers prompts/get; nil without an error is a prompt that no
+// getPrompt answers prompts/get. It returns nil without an error for a prompt that no
 // source has.
 func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPromptRequest) (*promptResult, error) {
 	name, args := req.Params.Name, req.Params.Arguments

@@ -10,23 +10,23 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A server cannot see that a client has read a result: a write to a pipe or a
-// socket succeeds before anybody reads, and a client that gave the call up drops
-// what comes. What the agent must not miss is therefore told again until a call
-// shows that its result arrived: one that came after that result was written, in
-// the same session, since an agent calls again when it has read. A call that was on
-// its way at that time shows nothing.
+// A server cannot see that a client has read a result: a write to a pipe or a socket
+// succeeds before anybody reads, and a client that gave the call up drops its answer.
+// So what the agent must not miss is sent again until a later call shows that a result
+// arrived. That is a call which came after the result was written, in the same session,
+// since an agent calls again once it has read. A call that was on its way at that time
+// shows nothing.
 
-// Receipt is called once with what became of a result: received is true where a later
-// call of the session shows that the client has it, and false where it may be
-// lost. ctx does not end with a call.
+// Receipt is called once with the fate of a result. received is true if a later call of
+// the session shows that the client has it, and false if it may be lost. ctx does not
+// end with a call.
 type Receipt func(ctx context.Context, received bool)
 
-// maxUnconfirmed bounds the results of one session that wait for the next call.
-// Of more than these, the oldest count as lost.
+// maxUnconfirmed bounds the results of one session that wait for the next call. Beyond
+// it, the oldest count as lost.
 const maxUnconfirmed = 64
 
-// receipts are the results of a session that nothing is known of yet.
+// receipts are the results of a session whose fate is not known yet.
 type receipts struct {
 	mu    sync.Mutex
 	clock int64         // guarded by mu: counts arrivals and writes, to tell which was first
@@ -36,7 +36,7 @@ type receipts struct {
 	coming map[string]*outgoing // guarded by mu: answers to what the sdk has, by name
 }
 
-// sentResult is a result on its way, or written. The mu of its receipts guards it.
+// sentResult is a result that is being sent, or was written. It is guarded by receipts.mu.
 type sentResult struct {
 	tell    func(received bool)
 	began   int64 // when it began to be written; zero before
@@ -44,8 +44,8 @@ type sentResult struct {
 	shown   bool // a call came after it began to be written
 }
 
-// outgoing is the answer to one message, and the results in it. A nil one is for
-// answers without results.
+// outgoing is the answer to one message, and the results in it. It is nil for answers
+// without results.
 type outgoing struct {
 	to      *receipts
 	arrived int64 // when the message came
@@ -62,7 +62,7 @@ func (r *receipts) arrive() *outgoing {
 	return &outgoing{to: r, arrived: r.clock}
 }
 
-// end counts what nothing is known of as lost, now and from now on.
+// end counts the results of unknown fate as lost, now and from now on.
 func (r *receipts) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -74,7 +74,7 @@ func (r *receipts) end() {
 	}
 }
 
-// take removes a result, and is false where that was done before; mu is held.
+// take removes a result; false if it was removed before. mu is held.
 func (r *receipts) take(one *sentResult) bool {
 	i := slices.Index(r.open, one)
 	if i >= 0 {
@@ -83,7 +83,7 @@ func (r *receipts) take(one *sentResult) bool {
 	return i >= 0
 }
 
-// tell tells all receipts of a result that was made in ctx.
+// tell calls all receipts of a result that was made in ctx.
 func tell(ctx context.Context, all []Receipt, received bool) {
 	ctx = context.WithoutCancel(ctx)
 	for _, f := range all {
@@ -115,7 +115,7 @@ func (o *outgoing) called() {
 	}
 }
 
-// add has a result wait for the answer to be written.
+// add makes a result wait until the answer is written.
 func (o *outgoing) add(ctx context.Context, all []Receipt) {
 	if len(all) == 0 {
 		return
@@ -157,8 +157,8 @@ func (o *outgoing) writing() {
 	}
 }
 
-// done notes that the answer was written, or that what was to be written is lost.
-// Results that are added later are.
+// done notes that the answer was written, or that its results are lost. Results that
+// are added later are lost too.
 func (o *outgoing) done(written bool) {
 	if o == nil {
 		return
@@ -196,12 +196,12 @@ func outgoingOf(ctx context.Context) *outgoing {
 	return o
 }
 
-// outgoingHeader names the *outgoing of a request on its way through the sdk, which
-// gives a handler the headers of its request but not the context. It is set anew
-// for each request, whatever the client sent.
+// outgoingHeader carries the name of a request's *outgoing through the sdk, which gives
+// a handler the headers of its request but not the context. It is set for each request,
+// whatever the client sent.
 const outgoingHeader = "Belljar-Outgoing"
 
-// name is what in finds o by until it is done.
+// name is the key under which in finds o, until it is done.
 func (o *outgoing) name() string {
 	name := strconv.FormatInt(o.arrived, 10)
 	o.to.mu.Lock()
@@ -213,7 +213,7 @@ func (o *outgoing) name() string {
 	return name
 }
 
-// in is the answer to a request of the sdk; nil where it has been given.
+// in returns the answer to a request of the sdk; nil once it has been given.
 func (r *receipts) in(extra *sdk.RequestExtra) *outgoing {
 	if extra == nil {
 		return nil
@@ -240,7 +240,7 @@ func (w *receiptWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError has the client get what was written.
+// FlushError sends the client what was written.
 func (w *receiptWriter) FlushError() error {
 	err := http.NewResponseController(w.ResponseWriter).Flush()
 	w.note(err)

@@ -24,8 +24,8 @@ func (s *Server) cleanable(d policies.Decision) policies.Decision {
 	}
 }
 
-// quietly is progress without what a tool says of it, where the result is to be
-// cleaned: what is taken out could come in two pieces.
+// quietly is progress without the tool's messages, if the result is to be redacted: the
+// text to redact could come in two pieces.
 func quietly(progress func(done, total float64, message string), d policies.Decision) func(done, total float64, message string) {
 	if len(d.Redact) == 0 {
 		return progress
@@ -33,8 +33,8 @@ func quietly(progress func(done, total float64, message string), d policies.Deci
 	return func(done, total float64, _ string) { progress(done, total, "") }
 }
 
-// redacted is a result without what the policy wants taken out of it: in its
-// texts, and in those of its structured part.
+// redacted returns a result without the texts that the policy wants taken out, also in
+// its structured part.
 func (s *Server) redacted(r *Result, d policies.Decision) *Result {
 	if len(d.Redact) == 0 || s.cfg.Redact == nil {
 		return r
@@ -62,7 +62,7 @@ func (s *Server) redacted(r *Result, d policies.Decision) *Result {
 	return &with
 }
 
-// cleaned is a JSON value with all its texts cleaned. Names of members stay: they
+// cleaned returns a JSON value with all its texts redacted. Names of members stay: they
 // are the tool's.
 func cleaned(v any, clean func(string) string) any {
 	switch v := v.(type) {

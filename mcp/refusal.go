@@ -3,12 +3,12 @@ package mcp
 import "belljar.dev/policies"
 
 // refused is the structured result of a call that was not run. Any tool may
-// give it in place of its own: output schemas require nothing.
+// return it in place of its own: output schemas require nothing.
 type refused struct {
 	Refusal policies.Refusal `json:"refusal"`
 }
 
-// Refused is the result for a call that was not done, in words and as a
+// Refused returns the result for a call that was not run, in words and as a
 // structure.
 func Refused(r policies.Refusal) *Result {
 	return &Result{Content: []Content{{Text: r.Text()}}, Structured: refused{r}, IsError: true}

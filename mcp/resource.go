@@ -14,15 +14,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// ErrNotFound is returned for what names nothing: by Resource.Read for a URI,
-// by PromptSource.Get for a prompt. The client gets the code its era has for
-// that.
+// ErrNotFound says that nothing has the name: Resource.Read returns it for a URI, and
+// PromptSource.Get for a prompt. The client gets the code of its era for that.
 var ErrNotFound = errors.New("resource not found")
 
-// Resource is a family of resources that share a URI template (RFC 6570, as
-// "output://{id}"). Its functions are called from many goroutines, with a
-// session that lives; their ctx ends as a Handler's does, and what they return
-// they bound themselves.
+// Resource is a family of resources that share a URI template (RFC 6570, for example
+// "output://{id}"). Its functions are called from many goroutines, with an open
+// session. Their ctx ends in the way of a Handler's, and they must bound what they
+// return.
 type Resource struct {
 	Template    string
 	Name        string
@@ -31,23 +30,23 @@ type Resource struct {
 	MIME        string
 	// Read returns the bytes of one and their MIME type, which is MIME if empty.
 	Read func(ctx context.Context, s *Session, uri string) (data []byte, mime string, err error)
-	// Facts makes a read a call that the policy decides, of the tool that the
-	// facts name; then ReadGranted is used in place of Read. A resource without
-	// it must hold nothing but what the session has made itself.
+	// Facts makes a read a call that the policy decides: a call of the tool that the
+	// facts name. Then ReadGranted is used in place of Read. A resource without Facts
+	// must contain only what the session has made itself.
 	Facts       func(uri string) (policies.Facts, error)
 	ReadGranted func(ctx context.Context, call Call, uri string) (data []byte, mime string, err error)
-	// List are those that the session has now, in any order; nil lists none. It
+	// List returns those that the session has now, in any order; nil lists none. It
 	// must not wait for a box: clients list when they connect.
 	List func(ctx context.Context, s *Session) ([]Entry, error)
-	// Search are those that a text asks for; nil looks for it in what List has.
+	// Search returns those that match a text; nil looks for the text in List's entries.
 	Search func(ctx context.Context, s *Session, query string) ([]Entry, error)
-	// SearchFacts and SearchGranted are for a search that the policy decides, as
-	// Facts and ReadGranted are for a read. What is not plainly allowed is not
-	// searched: nobody is asked about that.
+	// SearchFacts and SearchGranted are for a search that the policy decides; they
+	// correspond to Facts and ReadGranted. A search that the policy does not allow is
+	// not made, and nobody is asked about it.
 	SearchFacts   func(query string) policies.Facts
 	SearchGranted func(ctx context.Context, call Call, query string) ([]Entry, error)
-	// Complete are values of a variable of the template that begin with what was
-	// typed, best first; nil knows none.
+	// Complete returns the values of a variable of the template that begin with what
+	// was typed, best first; nil knows none.
 	Complete func(ctx context.Context, s *Session, variable, typed string) ([]string, error)
 	// CompleteFacts and CompleteGranted are for values that the policy decides
 	// about, in the way of SearchFacts and SearchGranted. Without facts, no value
@@ -66,9 +65,9 @@ type Entry struct {
 	Size        int64
 }
 
-// AddResource registers a family of resources. It panics if the template cannot
-// be parsed, is there already, or has nothing to read it with, which is a
-// mistake of this program.
+// AddResource registers a family of resources. It panics if the template cannot be
+// parsed, is registered already, or has no function to read it; each is a mistake of
+// this program.
 func (s *Server) AddResource(r Resource) {
 	if r.Read == nil && (r.Facts == nil || r.ReadGranted == nil) {
 		panic("mcp: add resource " + r.Template + ": Read is nil")
@@ -83,7 +82,7 @@ func (s *Server) AddResource(r Resource) {
 	s.offerResource(&r)
 }
 
-// offerResource has the sdk list the template of a family and route reads to it.
+// offerResource makes the sdk list the template of a family and route reads to it.
 func (s *Server) offerResource(r *Resource) {
 	s.sdk.AddResourceTemplate(
 		&sdk.ResourceTemplate{URITemplate: r.Template, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIME},
@@ -136,13 +135,13 @@ func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceReq
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{c0}}, nil
 }
 
-// isText reports whether what a MIME type names is sent as text.
+// isText reports whether content of a MIME type is sent as text.
 func isText(mime string) bool {
 	mime, _, _ = strings.Cut(mime, ";")
 	return strings.HasPrefix(mime, "text/") || mime == "application/json" || strings.HasSuffix(mime, "+json") || strings.HasSuffix(mime, "+xml")
 }
 
-// readGated is a read on the way of a call.
+// readGated reads through the gate, like a call.
 func (s *Server) readGated(ctx context.Context, r *Resource, c Call, uri string) (data []byte, mime string, err error) {
 	f, err := r.Facts(uri)
 	if err != nil {
@@ -159,7 +158,7 @@ func (s *Server) readGated(ctx context.Context, r *Resource, c Call, uri string)
 	return data, mime, err
 }
 
-// searchGated is a search on the way of a call, or nothing.
+// searchGated searches through the gate, like a call. A refused search finds nothing.
 func (s *Server) searchGated(ctx context.Context, r *Resource, session *Session, query string) (found []Entry, err error) {
 	f := r.SearchFacts(query)
 	f.Args = map[string]any{"query": query}
@@ -170,7 +169,7 @@ func (s *Server) searchGated(ctx context.Context, r *Resource, session *Session,
 	return found, err
 }
 
-// completeGated is a completion on the way of a call, or nothing.
+// completeGated completes through the gate, like a call. A refused one finds nothing.
 func (s *Server) completeGated(ctx context.Context, r *Resource, session *Session, variable, typed string) (values []string, err error) {
 	f, ok := r.CompleteFacts(variable, typed)
 	if !ok {
@@ -189,8 +188,8 @@ func (s *Server) completeGated(ctx context.Context, r *Resource, session *Sessio
 	return values, err
 }
 
-// plainly runs what the policy plainly allows, and nothing else: nobody is asked
-// about what a client looks for while a person types.
+// plainly runs only what the policy allows without a question: nobody is asked about
+// what a client looks for while a person types.
 func (s *Server) plainly(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
 	judged := f
 	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
@@ -229,19 +228,19 @@ func (s *Server) granted(ctx context.Context, c Call, f policies.Facts, run func
 	return d, err
 }
 
-// refusedRead is a refusal as the error of a request.
+// refusedRead returns a refusal as the error of a request.
 func refusedRead(r policies.Refusal) *wireError {
 	e := fault(invalidRequest, "%s", r.Text())
 	e.data = map[string]any{"reason": "refused", "refusal": r}
 	return e
 }
 
-// readResult is the answer to resources/read with the text of what is empty in
-// it. The go-sdk leaves an empty text out, and the contents of a resource have
-// either text or blob (2025-11-25, "TextResourceContents"): clients throw.
+// readResult is the answer to resources/read with empty texts in it. The go-sdk leaves
+// an empty text out, but the contents of a resource must have either text or blob
+// (2025-11-25, "TextResourceContents"): clients throw an error.
 type readResult struct{ *sdk.ReadResourceResult }
 
-// withEmptyText is a result as clients can read it.
+// withEmptyText returns a result that clients can read.
 func withEmptyText(r *sdk.ReadResourceResult) sdk.Result {
 	if !slices.ContainsFunc(r.Contents, lacksText) {
 		return r
@@ -251,7 +250,7 @@ func withEmptyText(r *sdk.ReadResourceResult) sdk.Result {
 
 func lacksText(c *sdk.ResourceContents) bool { return c.Text == "" && c.Blob == nil }
 
-// MarshalJSON is the sdk's with the contents written anew.
+// MarshalJSON is the sdk's, with the contents marshalled again.
 func (r readResult) MarshalJSON() ([]byte, error) {
 	text, err := r.ReadResourceResult.MarshalJSON()
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// sdkResult is a Result as the go-sdk sends it. It fails for a Structured that
-// does not marshal and for a result above the limit: over HTTP nobody looks at
-// the size later.
+// sdkResult converts a Result for the go-sdk. It fails for a Structured that does not
+// marshal and for a result above the limit: over HTTP the size is not checked later.
 func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	if r.needs != nil {
 		return &sdk.CallToolResult{InputRequests: r.needs.requests(), RequestState: r.needs.state}, nil
@@ -34,7 +33,7 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	return out, nil
 }
 
-// sdk is the content as the go-sdk sends it.
+// sdk converts the content for the go-sdk.
 func (c Content) sdk() sdk.Content {
 	switch {
 	case c.Data != nil:
@@ -45,7 +44,7 @@ func (c Content) sdk() sdk.Content {
 	return &sdk.TextContent{Text: c.Text}
 }
 
-// size is about what the content takes on the wire, in bytes.
+// size is the approximate size of the content on the wire, in bytes.
 func (c Content) size() int { return len(c.Text) + len(c.URI) + len(c.Data)/3*4 }
 
 // linkName is the name of a resource link, which the schema requires.

@@ -16,7 +16,7 @@ import (
 // It is notified of a change before that (Server.Reloaded).
 const listFresh = 5 * 60 * 1000
 
-// newSDK is the go-sdk's server with our middleware in it.
+// newSDK makes the go-sdk's server with our middleware in it.
 func newSDK(s *Server) *sdk.Server {
 	capabilities := &sdk.ServerCapabilities{
 		Prompts:      &sdk.PromptCapabilities{ListChanged: true},
@@ -52,16 +52,16 @@ func newSDK(s *Server) *sdk.Server {
 
 func (s *Server) sdkLog() *slog.Logger { return slog.New(warnings{s.cfg.Log.Handler()}) }
 
-// warnings passes on what an operator should see of the sdk's own log, which
-// otherwise has several lines for each connection.
+// warnings passes on the warnings and errors of the sdk's own log, which otherwise has
+// several lines for each connection.
 type warnings struct{ slog.Handler }
 
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// middleware stands around every method that the sdk handles. It gives
-// errors their codes, and keeps a panic of any handler to its request.
+// middleware wraps every method that the sdk handles. It gives errors their codes, and
+// limits the damage of a handler's panic to its request.
 func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
 		defer func() {
@@ -100,8 +100,8 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// ours is the answer to a request about what a session has, which the sdk does
-// not know; nil without an error is one for the sdk.
+// ours answers a request about what a session has, which the sdk does not know. It
+// returns nil without an error for a request that the sdk must answer.
 func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	var answer func(*Session) (sdk.Result, error)
 	switch r := req.(type) {
@@ -164,9 +164,9 @@ func wireCode(err error, in era, method string) error {
 	return err
 }
 
-// sessionKey is where the context of a request holds its Session, if the
-// transport knows it; webKey is set where that is HTTP, to the place of the
-// session that an initialize begins.
+// sessionKey is where the context of a request holds its Session, if the transport
+// knows it. webKey is set over HTTP, to the place of the session that an initialize
+// begins.
 type (
 	sessionKey struct{}
 	webKey     struct{}
@@ -185,8 +185,8 @@ func (s *Server) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session
 	return nil, fault(invalidRequest, "invalid request: the session does not exist yet; send initialize first")
 }
 
-// greet notes who the client is, and opens the Session where initialize is
-// what begins one.
+// greet notes who the client is, and opens the Session if the request is an initialize
+// that begins one.
 func (s *Server) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Request) error {
 	if ctx.Value(webKey{}) != nil {
 		if err := s.openWeb(ctx, ss); err != nil {
@@ -266,7 +266,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 		ctx = withInput(ctx, in)
 	}
 	out := session.receipts.in(req.Extra)
-	if out == nil { // it was given up meanwhile, or is answered later
+	if out == nil { // the client gave it up meanwhile, or gets the answer later
 		out = &outgoing{to: &session.receipts, over: true}
 	}
 	ctx = withOutgoing(ctx, out)
@@ -290,9 +290,9 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	return sent, err
 }
 
-// pumped is p behind a goroutine, for transports where sending waits for the
-// client. While a report is being sent the newest other one waits and older
-// ones are lost. stop sends what waits and ends the goroutine.
+// pumped is p behind a goroutine, for transports where sending waits for the client.
+// While a report is being sent, the newest other one waits and older ones are dropped.
+// stop sends the waiting one and ends the goroutine.
 func pumped(p progressFunc) (_ progressFunc, stop func()) {
 	type report struct {
 		done, total float64

@@ -25,9 +25,8 @@ type Gate interface {
 	Decide(policies.Facts) policies.Decision
 }
 
-// Gated is what every tool's input type is: it tells the policy what the call
-// would touch. Tenant, Session, Tool, Args and Annotations are filled in by
-// this package.
+// Gated is the input type of every tool: it tells the policy what the call would
+// touch. This package fills in Tenant, Session, Tool, Args and Annotations.
 type Gated interface {
 	Facts() policies.Facts
 }
@@ -47,18 +46,18 @@ type Config struct {
 	Approver Approver
 	// Around is called before and after each call that the policy allows; nil is not called.
 	Around Around
-	// Redact takes out of a text what a policy wants taken out of results. It is
-	// called from many goroutines. Without it calls that are bound to it are refused.
+	// Redact removes from a text what a policy wants removed from results. It is called
+	// from many goroutines. Without it, calls that need it are refused.
 	Redact func(text string, what []policies.Redaction) string
 	Limits Limits // see there
 	// Structured gives every client structured results and output schemas beside
 	// the texts, not only those that ask for them.
 	Structured bool
-	// TrustClients takes what a client answers to a question sooner than a person can
-	// read it. Without it such an answer is nobody's.
+	// TrustClients accepts a client's answer that came sooner than a person can read the
+	// question. Without it such an answer counts as nobody's.
 	TrustClients bool
 	// Patience is how long clients are expected to wait for a call; 45 s. Common
-	// ones give up after 60.
+	// clients give up after 60 s.
 	Patience time.Duration
 	Log      *slog.Logger // nil logs nothing
 	// StrictInit refuses requests that come after initialize and before the
@@ -68,8 +67,8 @@ type Config struct {
 	// to in the Host header, without port. Without the check a web page could
 	// reach a loopback server through a name of its own (DNS rebinding).
 	Hosts []string
-	// Fixtures are the tools, resources and prompts that the protocol's
-	// conformance suite calls by name. No server that does work has them.
+	// Fixtures adds the tools, resources and prompts that the protocol's conformance
+	// suite calls by name. No server in use has them.
 	Fixtures bool
 	// OnSession is called when a session opens, before its first call, and
 	// OnSessionEnd after its last one has returned. ctx ends with the session.
@@ -77,9 +76,9 @@ type Config struct {
 	OnSessionEnd func(s *Session)
 }
 
-// Server offers tools and resources to MCP clients over stdio and HTTP.
-// Its methods are safe for concurrent use, except that AddTool, AddResource and
-// AddPrompts come before the first ServeStdio, Handler or Call. Shutdown ends it.
+// Server offers tools and resources to MCP clients over stdio and HTTP. Its methods are
+// safe for concurrent use, except that AddTool, AddResource and AddPrompts must come
+// before the first ServeStdio, Handler or Call. Shutdown ends it.
 type Server struct {
 	cfg   Config
 	meter *meter
@@ -106,8 +105,8 @@ type Server struct {
 	closing   bool                  // guarded by mu
 }
 
-// New is a Server without tools. It fails if a field of cfg cannot be used,
-// and names the field.
+// New makes a Server without tools. It fails if a field of cfg cannot be used, and
+// names the field.
 func New(cfg Config) (*Server, error) {
 	if cfg.Gate == nil {
 		return nil, errors.New("mcp: Config.Gate is missing: a server needs a policy")
@@ -136,10 +135,10 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ToolInfo is a registered tool and the schemas of its input and output.
-// OutputSchema is what clients get that ask for structured results: the members and
-// their types. ResultSchema describes all of them. Both are empty where the tool has no
-// structured result.
+// ToolInfo is a registered tool and the schemas of its input and output. OutputSchema
+// goes to clients that ask for structured results: the members and their types.
+// ResultSchema describes these in full. Both are empty if the tool has no structured
+// result.
 type ToolInfo struct {
 	Tool
 	InputSchema  json.RawMessage
@@ -188,10 +187,10 @@ func (s *Server) unknownTool(name string, hides func(tool string) bool) *wireErr
 	return fault(invalidParams, "unknown tool %.80q; %s", name, hint)
 }
 
-// Shutdown ends the server: connections take no new requests and end when
-// their running ones have been answered, at the latest after Limits.Drain or
-// when ctx ends; then what still runs is cancelled. It returns when every
-// session is over, with the error of ctx if that ended first. Twice is fine.
+// Shutdown ends the server. Connections take no new requests and end when their running
+// ones have been answered. After Limits.Drain, or when ctx ends, what still runs is
+// cancelled. Shutdown returns when every session is over, with the error of ctx if that
+// ended first. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.closing
@@ -222,8 +221,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// enter notes work that Shutdown waits for, unless it is too late; the caller
-// ends it with wg.Done.
+// enter notes work that Shutdown must wait for, unless the server is closing already;
+// the caller ends it with wg.Done.
 func (s *Server) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,14 +10,13 @@ import (
 	"belljar.dev/policies"
 )
 
-// patience is how long an ending session waits for calls that were cancelled.
-// A handler that needs longer hangs, and what OnEnd closes may set it free.
+// patience is how long an ending session waits for calls that were cancelled. A handler
+// that needs longer hangs, and may be set free by what OnEnd closes.
 const patience = 2 * time.Second
 
-// Session is one conversation with a client: a connection over stdio, an
-// Mcp-Session-Id over HTTP, or what Open made. Modern requests over HTTP have
-// no conversation, so those of one tenant share one Session. Its methods are
-// safe for concurrent use.
+// Session is one conversation with a client: a connection over stdio, an Mcp-Session-Id
+// over HTTP, or one that Open made. Modern requests over HTTP have no conversation, so
+// those of one tenant share one Session. Its methods are safe for concurrent use.
 type Session struct {
 	id     string
 	tenant string
@@ -51,9 +50,8 @@ type Session struct {
 	onEnd   []func()                           // guarded by mu
 }
 
-// Open starts a session for calls made in this process; the caller closes it.
-// It lives until Close or Shutdown, whatever becomes of ctx. After Shutdown it
-// fails with ErrShutdown.
+// Open starts a session for calls made in this process; the caller closes it. It lives
+// until Close or Shutdown, even if ctx ends. After Shutdown it fails with ErrShutdown.
 func (s *Server) Open(ctx context.Context) (*Session, error) {
 	return s.open(ctx, newSessionID())
 }
@@ -90,10 +88,10 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 // ID names the session. It cannot be guessed.
 func (s *Session) ID() string { return s.id }
 
-// Tenant is whose session it is.
+// Tenant returns the owner of the session.
 func (s *Session) Tenant() string { return s.tenant }
 
-// Client is what the client calls itself, which proves nothing; empty before
+// Client returns the client's own name, which proves nothing; empty before
 // the handshake.
 func (s *Session) Client() (name, version string) {
 	s.mu.Lock()
@@ -107,10 +105,10 @@ func (s *Session) setClient(name, version string) {
 	s.client, s.version = name, version
 }
 
-// OnEnd has f called when the session has ended and its last call has
-// returned, or at once, in this goroutine, if that has happened already. A
-// call that ignores its cancelled context for two seconds is not waited for
-// any longer. The functions are called one by one, the last added first.
+// OnEnd registers f to be called when the session has ended and its last call has
+// returned. If that has happened already, f is called at once, in this goroutine. A call
+// that ignores its cancelled context for two seconds is not waited for any longer. The
+// functions are called one by one, the last added first.
 func (s *Session) OnEnd(f func()) {
 	s.mu.Lock()
 	if !s.ran {
@@ -125,8 +123,8 @@ func (s *Session) OnEnd(f func()) {
 // Done is closed when the session ends, before its calls have returned.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Close ends the session: it cancels its calls, waits for them, and then calls
-// what OnEnd was given. Twice is fine, and both wait. It must not be called
+// Close ends the session: it cancels its calls, waits for them, and then calls the
+// functions of OnEnd. It may be called twice, and both calls wait. It must not be called
 // from a handler or from OnEnd.
 func (s *Session) Close() { s.end(ErrShutdown) }
 
@@ -190,7 +188,7 @@ func (s *Session) whenEmpty() <-chan struct{} {
 	return empty
 }
 
-// cancelCalls cancels what runs now and leaves the session open.
+// cancelCalls cancels the running calls and leaves the session open.
 func (s *Session) cancelCalls(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// SessionInfo is a session as an operator sees it.
+// SessionInfo is a session in the operator's view.
 type SessionInfo struct {
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant"`
@@ -21,7 +21,7 @@ type SessionInfo struct {
 	Calls     int       `json:"calls"` // that run
 }
 
-// Sessions are those that are open, the oldest first.
+// Sessions returns the open sessions, the oldest first.
 func (s *Server) Sessions() []SessionInfo {
 	all := []SessionInfo{}
 	for _, session := range s.opened(func(SessionInfo) bool { return true }) {
@@ -30,10 +30,10 @@ func (s *Server) Sessions() []SessionInfo {
 	return all
 }
 
-// End ends the sessions that which chooses, and returns those that it has ended: it
-// cancels their calls, which learn why, waits for them, and then calls what OnEnd
-// was given. A connection over stdio ends with its session, and so ServeStdio; a
-// client over HTTP can begin another session.
+// End ends the sessions that which chooses, and returns those that it has ended. It
+// cancels their calls with why as the cause, waits for them, and then calls the
+// functions of OnEnd. A connection over stdio, and with it ServeStdio, ends with its
+// session; a client over HTTP can begin another session.
 func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
 	cause := ErrEnded
 	if why != "" {
@@ -64,7 +64,7 @@ func (s *Session) close(cause error) {
 	}
 }
 
-// opened are the sessions that which chooses, the oldest first.
+// opened returns the sessions that which chooses, the oldest first.
 func (s *Server) opened(which func(SessionInfo) bool) (all []*Session) {
 	s.mu.Lock()
 	for session := range s.sessions {
@@ -78,7 +78,7 @@ func (s *Server) opened(which func(SessionInfo) bool) (all []*Session) {
 	return all
 }
 
-// info is the session as an operator sees it.
+// info returns the session in the operator's view.
 func (s *Session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,19 +88,19 @@ func (s *Session) info() SessionInfo {
 	}
 }
 
-// by notes how a session's client reaches it, and what ends the connection.
+// by notes the transport of a session, and the function that ends its connection.
 func (s *Session) by(transport string, hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.via, s.hangUp = transport, hangUp
 }
 
-// sessionOver reports whether a call was cancelled since its session has ended.
+// sessionOver reports whether a call was cancelled because its session has ended.
 func sessionOver(cause error) bool {
 	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrEnded)
 }
 
-// noSession is the answer to a request that names a session that is not there.
+// noSession is the answer to a request for a session that does not exist.
 func (s *Server) noSession(id, tenant string) *wireError {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,8 +2,8 @@ package mcp
 
 import "fmt"
 
-// State is how far a connection is in its life. Modern requests need no
-// handshake and are served in every state but Shutting and Closed.
+// State is the stage of a connection's life. Modern requests need no handshake and are
+// served in every state but Shutting and Closed.
 type State int
 
 // The states, in the order in which a connection passes them.
@@ -48,7 +48,7 @@ func (e event) String() string {
 	return [...]string{"initialize", "initialized", "reject", "shutdown", "error", "close"}[e]
 }
 
-// InvalidTransition is an event in a State that does not know it, as a second
+// InvalidTransition is an event that a State does not expect, for example a second
 // initialize.
 type InvalidTransition struct {
 	From  State

@@ -63,7 +63,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	return err
 }
 
-// converse lets the client talk, and then lets what runs be answered.
+// converse serves the client until it ends the conversation, and then lets running calls be answered.
 func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) error {
 	var err error
 	select {

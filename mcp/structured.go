@@ -12,10 +12,10 @@ import (
 // image, a hint or a notice. Every text is therefore enough alone, and this file
 // is the one place that decides.
 
-// structuredKey is how a client asks for structured results and output schemas:
-// as an experimental capability (with any object) that initialize or, in the
-// modern era, each request declares, or as a member of a request's _meta, true or
-// false, which decides for this request alone.
+// structuredKey is how a client asks for structured results and output schemas. It is
+// either an experimental capability (with any object), in initialize or, in the modern
+// era, in each request; or a member of a request's _meta, true or false, which decides
+// for this request alone.
 const structuredKey = "belljar.dev/structured"
 
 // structures reports whether the answer to a request has structured content.
@@ -45,8 +45,8 @@ func asksStructure(meta, capabilities []byte) bool {
 	return member(meta, structuredKey) != nil || member(member(capabilities, "experimental"), structuredKey) != nil
 }
 
-// shown is the result as a client gets it, with its structured part or without. A
-// result of a structured part alone has it as text.
+// shown returns the result in the form for a client, with its structured part or
+// without. If a result has only a structured part, it gets that as text.
 func (r *Result) shown(structured bool) (*Result, error) {
 	if structured || r.Structured == nil {
 		return r, nil

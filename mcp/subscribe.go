@@ -17,14 +17,14 @@ const (
 	newsMost  = 4096
 )
 
-// forKey is where a message of ours says, until it leaves, whose it is.
+// forKey is the member of a message that names its recipient, until the message leaves.
 const forKey = "belljar.dev/for"
 
 // watches are the subscriptions of all clients. The server's mu guards it.
 type watches struct {
 	bySDK map[*sdk.ServerSession]*watch
-	news  map[news]struct{} // what is to be told
-	busy  bool              // a goroutine tells it
+	news  map[news]struct{} // changes to notify about
+	busy  bool              // a goroutine sends the notifications
 }
 
 // watch is what one client has subscribed to.
@@ -33,7 +33,7 @@ type watch struct {
 	uris    map[string]struct{}
 }
 
-// news is a resource that changed, for a session or, where that is nil, for
+// news is a resource that changed, for a session or, if session is nil, for
 // all sessions of a tenant.
 type news struct {
 	session *Session
@@ -64,7 +64,7 @@ func (s *Server) Updated(tenant, uri string) { s.tell(news{tenant: tenant, uri: 
 // ResourcesChanged notifies clients that they should list resources again.
 func (s *Server) ResourcesChanged() {
 	for _, r := range s.families() {
-		s.offerResource(r) // adding one that it has makes the sdk tell, and changes nothing
+		s.offerResource(r) // adding it again makes the sdk notify clients, and changes nothing else
 		return
 	}
 }
@@ -76,7 +76,7 @@ func (s *Server) PromptsChanged() { s.sdk.AddPrompt(&sdk.Prompt{Name: ownPrompt}
 // no list shows it.
 const ownPrompt = "belljar.dev/none"
 
-// tell notes what is to be told and sees to it that it is.
+// tell queues a notification, and makes sure that a goroutine sends it.
 func (s *Server) tell(n news) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,8 @@ func (s *Server) wanted(n news) bool {
 	return false
 }
 
-// tellAll tells what is to be told until there is nothing more. A client that
-// does not read keeps the others waiting, for as long as the sdk waits for it.
+// tellAll sends notifications until the queue is empty. A client that does not read
+// delays the others for as long as the sdk waits for it.
 func (s *Server) tellAll() {
 	for {
 		s.mu.Lock()
@@ -128,8 +128,8 @@ func (s *Server) tellAll() {
 	}
 }
 
-// notifyMiddleware stands around every message that the sdk sends: it lets news
-// of a resource go to those only whom it concerns.
+// notifyMiddleware wraps every message that the sdk sends: a notification about a
+// resource goes only to the clients that it is for.
 func (s *Server) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if l, ok := ctx.Value(listenKey{}).(*listener); ok && method == methodAcked {
@@ -200,7 +200,7 @@ func (s *Server) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) err
 	return nil
 }
 
-// unwatch forgets what a session's client subscribed to; mu is held.
+// unwatch removes the subscriptions of a session's client; mu is held.
 func (s *Server) unwatch(session *Session) {
 	for ss, w := range s.watches.bySDK {
 		if w.session == session {

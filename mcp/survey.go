@@ -12,11 +12,11 @@ type Surveyor interface {
 	Survey(ctx context.Context, c Call, f policies.Facts) *policies.Scene
 }
 
-// SurveyWith has questions to people show what a Surveyor sees, and their
-// answers hold for that alone. It is called before the server serves.
+// SurveyWith makes questions to people show what a Surveyor sees, and binds their
+// answers to that. It must be called before the server serves.
 func (s *Server) SurveyWith(v Surveyor) { s.surveyor = v }
 
-// survey is what the command of a call that is asked about would meet; nil for
+// survey returns what the command of a call that is asked about would meet; nil for
 // other calls.
 func (s *Server) survey(ctx context.Context, c Call, f policies.Facts, d policies.Decision) *policies.Scene {
 	if s.surveyor == nil || f.Command == "" || d.Verdict != policies.Ask {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The states of a task, as the extension names them.
+// The states of a task, by their names in the extension.
 const (
 	TaskWorking   = "working"
 	taskInput     = "input_required"
@@ -15,8 +15,8 @@ const (
 	TaskCancelled = "cancelled"
 )
 
-// Task is what a client asks for by a handle: a call that goes on, or what one
-// has left to run.
+// Task is the work behind a handle: a call that goes on, or a command that a call has
+// left running.
 type Task struct {
 	ID      string // cannot be guessed
 	State   string
@@ -24,8 +24,8 @@ type Task struct {
 	Created time.Time
 	Updated time.Time
 	Expires time.Time // zero while it runs
-	// Answer is what Tasks.Finish was given. Where a task that is completed or
-	// failed has none, Result is what the client gets, or Message the error.
+	// Answer is the answer that Tasks.Finish got. If a completed or failed task has
+	// none, the client gets Result, or Message as the error.
 	Answer json.RawMessage
 	Result *Result
 }
@@ -38,23 +38,22 @@ type LaterCall struct {
 	Key     string // is the call's Later as well
 }
 
-// Tasks keep the tasks of all sessions; what they have returned without an error
-// outlives the program. Their methods are called from many goroutines, and are
-// wanted quickly.
+// Tasks keeps the tasks of all sessions. What its methods have recorded without an error
+// outlives the program. They are called from many goroutines, and must be quick.
 type Tasks interface {
 	// Open makes the call a task.
 	Open(ctx context.Context, c LaterCall) (Task, error)
-	// Finish notes that the call of a task has returned, in a state, with an answer
-	// of some form or none. A call that its session's end has ended never does.
+	// Finish records that the call of a task has returned: the state, and an answer, if
+	// any. It is not called for a call that the end of its session cancelled.
 	Finish(ctx context.Context, c LaterCall, id, state string, answer json.RawMessage) error
-	// Get is a task that a session may see. The error wraps ErrNotFound.
+	// Get returns a task that a session may see, or an error that wraps ErrNotFound.
 	Get(ctx context.Context, s *Session, id string) (Task, error)
-	// Cancel ends what a task runs that no call waits for.
+	// Cancel ends the command of a task that no call waits for.
 	Cancel(ctx context.Context, s *Session, id string) error
-	// Release is called when a session is over, after what OnEnd was given.
+	// Release is called when a session is over, after the functions of OnEnd.
 	Release(ctx context.Context, s *Session)
 }
 
-// KeepTasks has calls whose clients do not wait made tasks. Without it all wait.
-// It comes before the first ServeStdio or Handler.
+// KeepTasks makes calls whose clients do not wait tasks. Without it all clients wait. It
+// must be called before the first ServeStdio or Handler.
 func (s *Server) KeepTasks(t Tasks) { s.keeper = t }

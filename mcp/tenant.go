@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Tenants tells the HTTP handler whose a client is. What it answers may change
-// while the server runs; Server.Reloaded is to be called then. It is called
-// from many goroutines.
+// Tenants tells the HTTP handler which tenant a client belongs to. Its answers may change
+// while the server runs; then Server.Reloaded must be called. It is called from many
+// goroutines.
 type Tenants interface {
 	// Named reports whether there are tenants at all. If not, clients need no
-	// token, and their calls are those of Config.Tenant.
+	// token, and their calls belong to Config.Tenant.
 	Named() bool
-	// Bearer is the tenant that a token belongs to. It must not tell by the time
-	// it takes how much of a token is right.
+	// Bearer returns the tenant that a token belongs to. Its time must not depend on how
+	// much of a token is right.
 	Bearer(token string) (tenant string, known bool)
-	// Limits are what all sessions of a tenant may send together; false says
-	// that each session has the server's own.
+	// Limits returns what all sessions of a tenant may send together; false says
+	// that each session has the server's own limits.
 	Limits(tenant string) (TenantLimits, bool)
 }
 
@@ -40,8 +40,8 @@ func (s *Server) tenantOf(ctx context.Context) string {
 	return s.cfg.Tenant
 }
 
-// tenanted reports whether there are tenants. Each has its own share of what is
-// bounded.
+// tenanted reports whether there are tenants. Then each has its own share of the
+// limits.
 func (s *Server) tenanted() bool { return s.cfg.Tenants != nil && s.cfg.Tenants.Named() }
 
 // login finds the tenant of a request. Where it has none, the answer has been

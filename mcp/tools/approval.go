@@ -11,12 +11,11 @@ import (
 
 // Approvals are the questions to people that calls wait for.
 type Approvals interface {
-	// Wait is an approval when it is no longer pending, or so much time has
-	// passed.
+	// Wait returns the approval once it is no longer pending, or once most has passed.
 	Wait(ctx context.Context, id string, most time.Duration) (mcp.Approval, error)
 }
 
-// approvalOutput is how an approval stands.
+// approvalOutput is the state of an approval.
 type approvalOutput struct {
 	ID      string `json:"id"`
 	State   string `json:"state" jsonschema:"pending, approved, declined, expired, used or revoked"`
@@ -29,8 +28,8 @@ type approvalOutput struct {
 	Waiting bool   `json:"waiting" jsonschema:"there is no answer yet"`
 }
 
-// readApproval tells how an approval stands. Those of other tenants do not
-// exist.
+// readApproval reports the state of an approval. An approval of another tenant does
+// not exist for the caller.
 func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wait time.Duration) (*mcp.Result, error) {
 	unknown := mcp.Failed("id: approval %q does not exist. A call that waits for an approval names its id.", policies.Clip(id, 40))
 	if s.backends.Approvals == nil {
@@ -61,7 +60,7 @@ func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wai
 	}, nil
 }
 
-// approvalText says it in words.
+// approvalText returns the text about an approval.
 func approvalText(a mcp.Approval) string {
 	var t text
 	switch a.State {

@@ -10,10 +10,9 @@ import (
 	"belljar.dev/skill"
 )
 
-// Aside is what results bring along that no call asked for: callbacks that have
-// fired, and a reminder of skills to load. It knows which calls run, and so
-// which tenant is idle. Its methods are safe for concurrent use, and those of a
-// nil one do nothing.
+// Aside is what belljar adds to results: callbacks that have fired, and a reminder of
+// skills to load. It knows which calls run, and so which tenant is idle. Its methods
+// are safe for concurrent use, and those of a nil Aside do nothing.
 type Aside struct {
 	callbacks *callback.Book
 	skills    *skill.Catalog
@@ -24,7 +23,7 @@ type Aside struct {
 	sessions map[string]*sessionNote // guarded by mu: by id, those that have made a call
 }
 
-// sessionNote is what is known of a session that lives.
+// sessionNote is what is known of an open session.
 type sessionNote struct {
 	loaded   map[string]bool // skills
 	reminded bool
@@ -33,7 +32,7 @@ type sessionNote struct {
 // maxLoaded bounds the names that are kept of one session.
 const maxLoaded = 1024
 
-// NewAside is what results bring along of callbacks and skills; either may be nil.
+// NewAside makes an Aside of callbacks and skills; either may be nil.
 func NewAside(callbacks *callback.Book, skills *skill.Catalog, log *slog.Logger) *Aside {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -97,7 +96,7 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Besi
 	return more
 }
 
-// receiptOf notes whether the agent has what a result says of callbacks.
+// receiptOf records whether the agent received the deliveries in a result.
 func receiptOf(book *callback.Book, all []callback.Delivery, log *slog.Logger) mcp.Receipt {
 	return func(ctx context.Context, received bool) {
 		if !received {
@@ -115,7 +114,7 @@ func (a *Aside) Idle(tenant string) bool {
 	return a.running[tenant] == 0
 }
 
-// alive reports whether a session lives that has made a call.
+// alive reports whether a session that has made a call is still open.
 func (a *Aside) alive(session string) bool {
 	if a == nil {
 		return false
@@ -125,7 +124,7 @@ func (a *Aside) alive(session string) bool {
 	return a.sessions[session] != nil
 }
 
-// note is what is known of a session.
+// note returns the note of a session, and makes it for a new one.
 func (a *Aside) note(s *mcp.Session) *sessionNote {
 	a.mu.Lock()
 	n, known := a.sessions[s.ID()]
@@ -158,8 +157,8 @@ func (a *Aside) loaded(s *mcp.Session, name string) {
 	}
 }
 
-// reminder is of the skills that the session should have loaded; once, as far as
-// the receipt says.
+// reminder names the skills that the session should have loaded. It is given until
+// a receipt says that the agent has it.
 func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 	if a.skills == nil {
 		return "", nil
@@ -184,6 +183,6 @@ func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 	}
 }
 
-// CallbacksChanged has the clients of a tenant told that the resource of
-// callbacks changed.
+// CallbacksChanged notifies the clients of a tenant that the resource of callbacks
+// changed.
 func CallbacksChanged(s *mcp.Server, tenant string) { s.Updated(tenant, callbackURI) }

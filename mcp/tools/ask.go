@@ -16,13 +16,13 @@ import (
 
 // Questions are where questions of agents wait for people.
 type Questions interface {
-	// Ways are those on which people can be asked besides the client; may is
-	// false where nobody may answer for the tenant.
+	// Ways returns the ways besides the client on which people can be asked; may is
+	// false if nobody may answer for the tenant.
 	Ways(tenant string) (ways []string, may bool)
-	// Command is how a person answers in a terminal, to which one answer to each
-	// question may be added; empty where that is not open.
+	// Command returns the command with which a person answers in a terminal; one answer
+	// to each question may be added. It is empty if that way is not open.
 	Command(id string) string
-	// Channel is what the policy says of these ways.
+	// Channel returns the policy's settings for these ways.
 	Channel() policies.Channel
 	Ask(ctx context.Context, tenant, session string, s question.Sheet) (question.Asked, error)
 	Wait(ctx context.Context, id string, most time.Duration) (question.Asked, error)
@@ -117,7 +117,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 	}
 	res := answered(a, ways, desk.Command(a.ID))
 	if a.State != question.Waiting {
-		// Until then the same call is given the answer again: it costs a person's time.
+		// Until then the same call gets the answer again: a person's time went into it.
 		res.Receipts = []mcp.Receipt{func(ctx context.Context, received bool) {
 			if !received {
 				return
@@ -138,7 +138,7 @@ func (t *asks) broken(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 	return mcp.Failed("The question could not be kept; the log of the server says why. Nobody was asked, as far as is known."), nil
 }
 
-// notAsked says honestly that nobody was.
+// notAsked is the result where nobody was asked. It says so.
 func notAsked(s question.Sheet, why string) *mcp.Result {
 	out := askOutput{Answers: []askAnswer{}, ByID: map[string]string{}, Outcome: "not_asked"}
 	var t text
@@ -158,7 +158,7 @@ func notAsked(s question.Sheet, why string) *mcp.Result {
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
 }
 
-// answered is what became of a question.
+// answered returns the result of a question.
 func answered(a question.Asked, ways []string, command string) *mcp.Result {
 	out := askOutput{Answers: []askAnswer{}, ByID: map[string]string{}, Outcome: string(a.State), ID: a.ID, By: a.By, Note: a.Note}
 	unanswered := map[question.State]string{question.Accepted: "skipped", question.Declined: "skipped", question.Dismissed: "dismissed", question.TimedOut: "timeout"}[a.State]
@@ -215,8 +215,8 @@ func questions(n int) string {
 // other is appended to the name of a form's field for an answer in own words.
 const other = "_other"
 
-// offerOf is a question as it is put to a client; elsewhere says that people can be
-// asked in other ways as well.
+// offerOf returns a question in the form for a client; elsewhere says that people can
+// be asked in other ways as well.
 func offerOf(desk Questions, a question.Asked, elsewhere bool) mcp.Offer {
 	return mcp.Offer{
 		ID: a.ID, Form: formOf(a.Sheet), Left: max(0, time.Until(a.Expires)),

@@ -16,7 +16,7 @@ import (
 const (
 	backgroundTimeout = 30 * time.Minute
 	// startWait is how long BackgroundBash waits for a command that fails at
-	// once, startWaitMost how long it can be asked to.
+	// once; startWaitMost is the longest wait that a call can ask for.
 	startWait     = 200 * time.Millisecond
 	startWaitMost = 10 * time.Second
 	// killGrace is the time between TERM and KILL.
@@ -170,7 +170,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	return res, s.shown(ctx, bg, page, res)
 }
 
-// state is how a job stands at one moment.
+// state is the state of a job at one moment.
 type state struct {
 	status  job.Status
 	ended   bool
@@ -184,10 +184,10 @@ type state struct {
 	by       string   // the person who ended it; empty for its agent
 }
 
-// is reports whether the job ended in such a way.
+// is reports whether the job ended with a status.
 func (s state) is(status sandbox.Status) bool { return string(s.status) == status.String() }
 
-// tell adds what the agent should know of the sandbox's own doing.
+// tell adds what the agent should know of the sandbox's own actions.
 func (s state) tell(t *text) {
 	s.tellLost(t)
 	if s.by != "" {
@@ -201,14 +201,14 @@ func (s state) tell(t *text) {
 	}
 }
 
-// tellLost says what it means that a job is lost.
+// tellLost explains what a lost job means.
 func (s state) tellLost(t *text) {
 	if s.status == job.Lost {
 		t.line("[lost: the task ended with its session, its box or its server]")
 	}
 }
 
-// pairs is the state as a status line has it.
+// pairs returns the state as the pairs of a status line.
 func (s state) pairs(id int64) []string {
 	p := []string{"task_id", strconv.FormatInt(id, 10), "status", string(s.status)}
 	if s.code != nil {
@@ -252,7 +252,7 @@ type listEntry struct {
 // commandShown bounds a command in a list, in characters.
 const commandShown = 200
 
-// list tells all background jobs that the session sees.
+// list lists all background jobs that the session sees.
 func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
 	all, gone, err := s.jobs(ctx, call.Session)
 	if err != nil {
@@ -285,7 +285,7 @@ func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Resul
 	}, nil
 }
 
-// entry is a job as lists have it.
+// entry returns a job in the form for lists.
 func (t task) entry() listEntry {
 	now, size := t.look(), t.size()
 	return listEntry{

@@ -60,7 +60,7 @@ func commandFacts(command, cwd string, env map[string]string, stdin string) poli
 	case path.IsAbs(cwd):
 		f.Paths = []string{cwd}
 	case cwd != "":
-		// Where the session stands is not known here: the workspace is the
+		// The session's directory is not known here: the workspace is the
 		// likeliest, and the sandbox is the wall in any case. The path is not
 		// cleaned, so that the policy sees a ".." and doubts it.
 		f.Paths = []string{sandbox.Workspace + "/" + cwd}
@@ -118,7 +118,7 @@ type bashPlan struct {
 	lines   int
 }
 
-// check refuses arguments that cannot be meant, before anything runs.
+// check refuses arguments that make no sense, before anything runs.
 func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	var p bashPlan
 	if err := checkCommand(in.Command, in.Env, in.Stdin); err != nil {
@@ -142,7 +142,7 @@ func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	return p, nil
 }
 
-// checkCommand refuses what no shell could be given.
+// checkCommand refuses what cannot be passed to a shell.
 func checkCommand(command string, env map[string]string, stdin string) error {
 	switch {
 	case strings.TrimSpace(command) == "":
@@ -232,8 +232,8 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	return sh.answer(call, box, started, end, plan, notice, watch)
 }
 
-// interrupted is the error of a call that was cancelled, with what its command
-// wrote until then.
+// interrupted returns the error of a call that was cancelled, with the output of its
+// command so far.
 func interrupted(ctx context.Context, cmd *sandbox.Job, plan bashPlan) error {
 	cause := context.Cause(ctx)
 	o := cmd.Output()
@@ -253,17 +253,17 @@ func unrecorded(cmd sandbox.Cmd) {
 	}
 }
 
-// move is when a command goes to the background.
+// move says when a command goes to the background.
 type move struct {
 	after time.Duration // from its start; zero: never
 	most  time.Duration // how long it may run in all
-	// timeout says that this is what the call wants of its timeout; otherwise it
-	// is because the client will not wait longer, and the command stays where it
-	// is if there is no room.
+	// timeout says that the call asked for this with its timeout. Otherwise the reason
+	// is that the client will not wait longer; then the command stays in the foreground
+	// if the background is full.
 	timeout bool
 }
 
-// movesTo is when a command with that timeout goes to the background.
+// movesTo returns when a command with that timeout goes to the background.
 func movesTo(call mcp.Call, timeout time.Duration, asked bool) move {
 	most, patience := call.Grant.Limits().Background, call.Patience
 	soon := patience > 0 && timeout > patience
@@ -278,19 +278,19 @@ func movesTo(call mcp.Call, timeout time.Duration, asked bool) move {
 	return move{}
 }
 
-// ending is how following a command came out.
+// ending is how the following of a command ended.
 type ending struct {
 	result   sandbox.Result
 	job      int64         // its number in the box, if it went to the background, which ends the following
-	task     *job.Job      // it is kept as; nil for one that never was in the background
+	task     *job.Job      // its record; nil for one that never was in the background
 	after    time.Duration // then: how long it had run
 	most     time.Duration // then: how long it may run in all
 	timedOut bool
-	crowded  bool // it should have gone to the background, which was full
+	crowded  bool // the background was full when it should have gone there
 }
 
-// follow waits for a command and tells its new output as progress. A cancelled
-// context kills the command.
+// follow waits for a command and reports its new output as progress. If the context is
+// cancelled, the command is killed.
 func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) ending {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -310,7 +310,7 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 			return ending{result: cmd.Kill(0)}
 		case <-due:
 			due = nil
-			// One that its client has a handle for is there already.
+			// A command whose client has a handle is in the background already.
 			if cmd.ID() != 0 || cmd.Promote(move.most) == nil {
 				return ending{job: cmd.ID(), after: move.after, most: move.most, timedOut: move.timeout}
 			}
@@ -327,9 +327,9 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 	}
 }
 
-// outcome is how a command that is done has ended.
+// outcome returns the result of a command that is done.
 func outcome(cmd *sandbox.Job) sandbox.Result {
-	return cmd.Kill(0) // which leaves one that has ended as it is
+	return cmd.Kill(0) // does nothing to a command that has ended
 }
 
 // notStarted is the result for a command that did not start.
@@ -345,8 +345,8 @@ func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Re
 	return sh.all.blocked(ctx, sh.id, err)
 }
 
-// tell sends the output from offset on as a progress message, the last part
-// of it where there is much, and is the offset to go on from.
+// tell sends the output from offset on as a progress message, or its last part if
+// there is much. It returns the offset to go on from.
 func tell(call mcp.Call, o *sandbox.Output, offset int64) int64 {
 	size := o.Size()
 	if size == offset {
@@ -452,7 +452,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	return &mcp.Result{Content: []mcp.Content{{Text: t.status(pairs...)}}, Structured: out, Task: handle}, nil
 }
 
-// epitaph says in words what ended a command, unless it ended by itself.
+// epitaph says what ended a command, unless the command ended by itself.
 func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 	switch {
 	case end.crowded:
@@ -467,7 +467,7 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 	return ""
 }
 
-// reverted are the sentences about what was taken back.
+// reverted returns the sentences about changes that were taken back.
 func reverted(all []sandbox.Reverted) []string {
 	var said []string
 	for _, v := range all {
@@ -476,7 +476,7 @@ func reverted(all []sandbox.Reverted) []string {
 	return said
 }
 
-// refused are the sentences about what the network refused.
+// refused returns the sentences about refused connections.
 func refused(r sandbox.Result) []string {
 	var said []string
 	for _, b := range r.Blocked {
@@ -503,7 +503,7 @@ func bracket(s string) string {
 	return "[" + s + "]"
 }
 
-// held is how a box holds its limits, with names as JSON has them.
+// held returns how each limit of a box is enforced, by the JSON names of the limits.
 func held(limits sandbox.Limits) map[string]string {
 	names := make(map[string]string, len(limits))
 	for limit, how := range limits {

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// callbackURI is the resource that has what was fired.
+// callbackURI is the resource with the callbacks that have fired.
 const callbackURI = "callback://pending"
 
 // callbackInput is the arguments of SetCallback.
@@ -186,7 +186,7 @@ func (c *callbacks) cancel(ctx context.Context, call mcp.Call, in callbackInput)
 	}, nil
 }
 
-// wait waits for what fires.
+// wait waits for a callback to fire.
 func (c *callbacks) wait(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
 	most, err := within("wait_ms", in.WaitMS, 30*time.Second, 0, callback.MaxWait, "")
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *callbacks) wait(ctx context.Context, call mcp.Call, in callbackInput) (
 	return res, nil
 }
 
-// read is the resource of callbacks. It takes nothing away.
+// read returns the resource of callbacks. Reading it does not count as delivery.
 func (c *callbacks) read(ctx context.Context, s *mcp.Session, _ string) (data []byte, mime string, err error) {
 	fired, err := c.backends.Callbacks.Fired(ctx, s.Tenant())
 	if err != nil {

@@ -37,7 +37,7 @@ func watching(box *sandbox.Box, asked bool) *watched {
 	return &watched{asked: true, watch: w}
 }
 
-// keep makes a checkpoint of what the call left.
+// keep makes a checkpoint after the call.
 func (w *watched) keep(ctx context.Context, box *sandbox.Box, in bashInput) {
 	note := in.Description
 	if note == "" {
@@ -52,7 +52,7 @@ func (w *watched) keep(ctx context.Context, box *sandbox.Box, in bashInput) {
 	}
 }
 
-// tell adds to a result what changed and what was kept.
+// tell adds to a result what changed, and the checkpoint.
 func (w *watched) tell(out *bashOutput, t *text) {
 	out.Checkpoint, out.CheckpointNote = w.checkpoint, w.note
 	t.line("%s", bracket(w.note))

@@ -6,8 +6,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// starts are the programs that a job started since it was last asked, for the
-// audit log, and what is said to the agent of those that did not start.
+// starts are the programs that a job started since it was last asked, for the audit
+// log, and the refusals of those that were stopped, for the agent.
 type starts struct {
 	execs   []mcp.Exec
 	more    int
@@ -34,13 +34,13 @@ func startsOf(job *sandbox.Job) starts {
 	return s
 }
 
-// add puts them beside what else is known of a command.
+// add adds them to the usage of a command.
 func (s starts) add(u mcp.Usage) mcp.Usage {
 	u.Execs, u.ExecsMore = s.execs, s.more
 	return u
 }
 
-// tell says what was not let start.
+// tell adds the refusals to a result.
 func (s starts) tell(t *text) {
 	for _, line := range s.stopped {
 		t.line("%s", bracket(line))

@@ -31,7 +31,7 @@ for f in "${%[1]s##*/}"*; do
   [ "$n" -lt %[5]d ] || break
 done`, pathVariable, exitNone, sandbox.Workspace, exitOutside, pathsMost)
 
-// pathFacts are those of the command that would show the same.
+// pathFacts are the facts of the command that would show the same.
 func pathFacts(variable, typed string) (policies.Facts, bool) {
 	dir, _ := path.Split(typed)
 	if _, err := parseFile(filesRoot + dir); err != nil || variable != "path" || path.IsAbs(typed) || strings.ContainsAny(dir, "%?#") {
@@ -40,9 +40,9 @@ func pathFacts(variable, typed string) (policies.Facts, bool) {
 	return policies.Facts{Tool: "Bash", Command: "ls -- " + quoteWord(sandbox.Workspace+"/"+dir)}, true
 }
 
-// completePath are the paths that begin with what was typed. Names with a
-// character that means something in an address are left out: the variable's
-// value goes into one as it is (RFC 6570, section 3.2.3).
+// completePath returns the paths that begin with what was typed. Names with a
+// character that has a meaning in an address are left out: the variable's value goes
+// into an address as it is (RFC 6570, section 3.2.3).
 func (s *shells) completePath(ctx context.Context, call mcp.Call, _, typed string) ([]string, error) {
 	text, code, err := s.inside(ctx, call, pathScript, sandbox.Workspace+"/"+typed)
 	if err != nil || code != 0 {

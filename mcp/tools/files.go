@@ -23,7 +23,7 @@ import (
 
 const (
 	filesRoot = "file://" + sandbox.Workspace + "/"
-	// fileMost is what one read gives, in bytes: JSON may write a byte as six,
+	// fileMost is the most that one read returns, in bytes: JSON may write a byte as six,
 	// and base64 three as four, within a response of 10 MiB.
 	fileMost = 4 << 20
 	// pathVariable is the environment variable that gives the scripts below their path.
@@ -32,15 +32,15 @@ const (
 	uriShown = 300
 )
 
-// What the scripts exit with.
+// The exit statuses of the scripts.
 const (
 	exitNone    = 44 // no file has this name
 	exitOutside = 45 // a link leads out of the workspace
 	exitOdd     = 46 // it is neither a file nor a directory
 )
 
-// readScript gives a file, or the names in a directory, each ended by a NUL and
-// those of directories by a slash before that. It is for any POSIX shell.
+// readScript prints a file, or the names in a directory. Each name ends with a NUL, and
+// that of a directory has a slash before it. It is for any POSIX shell.
 var readScript = fmt.Sprintf(`p=$(realpath -- "$%s") && [ -e "$p" ] || exit %d
 case $p/ in %s/*) ;; *) exit %d ;; esac
 if [ -f "$p" ]; then exec head -c %d -- "$p"; fi
@@ -50,7 +50,7 @@ for f in .* *; do
   if [ -d "$f" ]; then printf '%%s/\0' "$f"; elif [ -e "$f" ] || [ -L "$f" ]; then printf '%%s\0' "$f"; fi
 done`, pathVariable, exitNone, sandbox.Workspace, exitOutside, fileMost+1, exitOdd)
 
-// findScript gives the names that hold a text, each ended by a NUL.
+// findScript prints the names that contain a text, each ended by a NUL.
 var findScript = fmt.Sprintf(`find . -name .git -prune -o -iname "*$%s*" -print0 | head -c %d`, pathVariable, 64<<10)
 
 // filesResource is the files of the workspace.
@@ -71,7 +71,7 @@ func (s *shells) filesResource() mcp.Resource {
 	}
 }
 
-// rootResource is the workspace itself: what a client that lists finds.
+// rootResource is the workspace itself: the one that clients find in a list.
 func (s *shells) rootResource() mcp.Resource {
 	r := s.filesResource()
 	r.Template, r.Name, r.Title = filesRoot, "workspace", "The workspace"
@@ -84,8 +84,9 @@ func (s *shells) rootResource() mcp.Resource {
 	return r
 }
 
-// parseFile is the path that a uri names, against the workspace. What leads
-// out of it is refused here in words; that it does not is the box's to hold.
+// parseFile returns the path that a uri names, relative to the workspace. A path that
+// leads out of the workspace is refused here with an explanation; the box is what
+// enforces it.
 func parseFile(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -102,7 +103,7 @@ func parseFile(uri string) (string, error) {
 	return name, nil
 }
 
-// fileFacts are those of the command that would show the same.
+// fileFacts are the facts of the command that would show the same.
 func fileFacts(uri string) (policies.Facts, error) {
 	name, err := parseFile(uri)
 	if err != nil {
@@ -115,7 +116,7 @@ func fileFacts(uri string) (policies.Facts, error) {
 	return policies.Facts{Tool: "Bash", Command: program + " -- " + quoteWord(sandbox.Workspace+"/"+name)}, nil
 }
 
-// quoteWord is a word as a shell reads it back.
+// quoteWord quotes a word so that a shell reads it back unchanged.
 func quoteWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // readFile reads a file or a directory in the session's box.
@@ -129,7 +130,7 @@ func (s *shells) readFile(ctx context.Context, call mcp.Call, uri string) (data 
 	case err != nil:
 		return nil, "", err
 	case code == exitNone || code == exitOutside:
-		// The same words for both: where a link leads is nobody's business.
+		// Both cases have the same text: it must not say where a link leads.
 		return nil, "", fmt.Errorf("%w: the workspace has no %q, or it is a link out of it", mcp.ErrNotFound, clip(name, uriShown))
 	case code == exitOdd:
 		return nil, "", fmt.Errorf("%q is neither a file nor a directory", clip(name, uriShown))
@@ -143,7 +144,7 @@ func (s *shells) readFile(ctx context.Context, call mcp.Call, uri string) (data 
 	return text, kindOf(name, text), nil
 }
 
-// kindOf is the MIME type of a file: by its name where that says more than its
+// kindOf returns the MIME type of a file: by its name if that says more than its
 // bytes do.
 func kindOf(name string, text []byte) string {
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
@@ -170,9 +171,9 @@ func kindOf(name string, text []byte) string {
 	return "text/plain"
 }
 
-// findFiles are the files whose names hold a text.
+// findFiles returns the files with a text in their names.
 func (s *shells) findFiles(ctx context.Context, call mcp.Call, query string) ([]mcp.Entry, error) {
-	// Of a pattern, only what stands for itself.
+	// Characters with a meaning in a pattern stand for themselves.
 	plain := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(query)
 	text, code, err := s.inside(ctx, call, findScript, plain)
 	if err != nil || code != 0 {
@@ -188,8 +189,8 @@ func (s *shells) findFiles(ctx context.Context, call mcp.Call, query string) ([]
 	return found, nil
 }
 
-// inside runs a script of ours in the session's box and gives what it wrote, at
-// most fileMost and a byte, and its exit status.
+// inside runs a script of ours in the session's box. It returns the output, at most
+// fileMost and a byte, and the exit status.
 func (s *shells) inside(ctx context.Context, call mcp.Call, script, about string) ([]byte, int, error) {
 	if strings.ContainsRune(about, 0) {
 		return nil, exitNone, nil

@@ -33,11 +33,11 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 	return ""
 }
 
-// wall is one limit of a box: how programs sound that meet it, and what is to
-// be said of it.
+// wall is one limit of a box: the messages of programs that meet it, and the text
+// about it.
 type wall struct {
 	sounds []string
-	signal syscall.Signal // that the kernel sends who meets it; 0 for none
+	signal syscall.Signal // that the kernel sends at the limit; 0 for none
 	says   func(policies.Grant) string
 
 	offline bool // only where the box has no network
@@ -120,7 +120,7 @@ func (w wall) hint(g policies.Grant) string {
 	return "sandbox: " + w.says(g)
 }
 
-// storageHolds is what a box can store outside its workspace.
+// storageHolds says what a box can store outside its workspace.
 func storageHolds(g policies.Grant) string {
 	l := g.Limits()
 	return fmt.Sprintf("/tmp, /dev/shm and /home/agent together hold at most %d MiB and %d files", l.Tmp>>20, l.TmpFiles)

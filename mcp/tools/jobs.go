@@ -11,8 +11,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// jobRecord is a background job as a resource: what ListBgTasks says of it, and
-// the end of its output.
+// jobRecord is a background job as a resource: its entry in ListBgTasks, and the end
+// of its output.
 type jobRecord struct {
 	listEntry
 	Output string `json:"output"`
@@ -87,7 +87,7 @@ func (s *shells) entries(ctx context.Context, session *mcp.Session) ([]listEntry
 	return all, err
 }
 
-// jobIDs are their numbers, the newest first.
+// jobIDs returns the numbers of these jobs, the newest first.
 func (s *shells) jobIDs(ctx context.Context, session *mcp.Session) ([]string, error) {
 	all, err := s.entries(ctx, session)
 	ids := make([]string, 0, len(all))

@@ -12,10 +12,10 @@ import (
 	"belljar.dev/todo"
 )
 
-// What TaskManager and PlanMode keep can be read as resources too: it is the
-// tenant's own.
+// The todos of TaskManager and the plans of PlanMode can be read as resources too:
+// they belong to the tenant.
 
-// planRoot is before the name of a plan.
+// planRoot is the prefix of a plan's address.
 const planRoot = "plan:///"
 
 // planURI is the address of the plan of a name.

@@ -12,14 +12,14 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The tasks of the protocol are the jobs of the shell tools, and calls that go on
-// without their clients are jobs too: the shells keep both (mcp.Tasks). A call
-// and its command come together in either order: a call may become a task while
-// its command runs, or wait for a person as a task and start its command then.
+// The tasks of the protocol are the jobs of the shell tools. Calls that go on without
+// their clients are jobs too, and the shells keep both (mcp.Tasks). Either comes
+// first: a call may become a task while its command runs, or wait for a person as a
+// task and start its command then.
 
 var _ mcp.Tasks = (*shells)(nil)
 
-// command is one that a call runs.
+// command is the command of a call that runs.
 type command struct {
 	sh          *shell
 	session     *mcp.Session
@@ -27,7 +27,7 @@ type command struct {
 	description string
 	most        time.Duration // that it may run in all
 	joined      chan struct{} // guarded by shells.mu: nil until the call is a task; then closed once task is known
-	task        *running      // nil where the command is not kept as that
+	task        *running      // nil if the command did not become a task
 }
 
 // Open makes a call a task.
@@ -66,8 +66,8 @@ func (s *shells) runs(ctx context.Context, call mcp.Call, c *command) {
 	}
 }
 
-// join makes a command the job that its call has become. Where there is no room
-// for another background job it stays in the foreground, which bounds it as well.
+// join makes a command part of the job that its call has become. If there is no room
+// for another background job, the command stays in the foreground, whose limits apply.
 func (s *shells) join(ctx context.Context, kept job.Job, c *command) {
 	defer close(c.joined)
 	_ = c.cmd.Promote(c.most)
@@ -85,9 +85,9 @@ func (s *shells) join(ctx context.Context, kept job.Job, c *command) {
 	c.task = task
 }
 
-// jobOf is the job that a command and its call have become; nil for none. If the
-// call becomes a task after this, it is one without the command: which of the
-// two was first is decided here, so that no command is kept twice.
+// jobOf returns the job that a command and its call have become, or nil. If the call
+// becomes a task after this, that task is without the command. Here is decided which of
+// the two was first, so that no command has two records.
 func (s *shells) jobOf(call mcp.Call, c *command) *running {
 	s.mu.Lock()
 	delete(s.started, call.Later)
@@ -100,7 +100,7 @@ func (s *shells) jobOf(call mcp.Call, c *command) *running {
 	return c.task
 }
 
-// Finish keeps what the call of a task has returned.
+// Finish records the answer of a task's call.
 func (s *shells) Finish(ctx context.Context, c mcp.LaterCall, id, state string, answer json.RawMessage) error {
 	s.mu.Lock()
 	delete(s.tasks, c.Key)
@@ -108,7 +108,7 @@ func (s *shells) Finish(ctx context.Context, c mcp.LaterCall, id, state string, 
 	return s.backends.Jobs.Answer(ctx, id, state, answer)
 }
 
-// Get is how a task stands.
+// Get returns the state of a task.
 func (s *shells) Get(ctx context.Context, session *mcp.Session, id string) (mcp.Task, error) {
 	t, err := s.byHandle(ctx, session, id)
 	if err != nil {
@@ -138,8 +138,8 @@ func (s *shells) Get(ctx context.Context, session *mcp.Session, id string) (mcp.
 	return out, err
 }
 
-// summary is the result of a job that no call waits for. What it wrote is for
-// the tools and resources that show outputs.
+// summary is the result of a job that no call waits for. It does not contain the
+// output, for which there are tools and resources.
 func (t task) summary(now state) *mcp.Result {
 	var words text
 	words.line("Task %d has ended. ReadBgOutput shows what it wrote.", t.ID)
@@ -166,7 +166,7 @@ func (s *shells) Cancel(ctx context.Context, session *mcp.Session, id string) er
 	return nil
 }
 
-// Release gives the jobs of a session that is over to its tenant.
+// Release gives the jobs of a session that has ended to its tenant.
 func (s *shells) Release(ctx context.Context, session *mcp.Session) {
 	s.mu.Lock()
 	_, has := s.sessions[session.ID()]

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Operator is what whoever runs a server sees and ends of what its agents run in the
-// background. Its methods are safe for concurrent use.
+// Operator shows the operator of a server what its agents run in the background, and
+// ends it. Its methods are safe for concurrent use.
 type Operator struct{ shells *shells }
 
 // JobInfo is a background task that runs.
@@ -37,7 +37,7 @@ func (o *Operator) Jobs() []JobInfo {
 }
 
 // End kills the tasks that which chooses, with all they have started, and returns
-// them when their ends are on the disk. A grace is for SIGTERM first.
+// them when their ends are on the disk. grace is the time between SIGTERM and SIGKILL.
 func (o *Operator) End(which func(JobInfo) bool, grace time.Duration) []JobInfo {
 	ended := []JobInfo{}
 	var ending sync.WaitGroup // together: each may take the whole grace

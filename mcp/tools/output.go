@@ -52,7 +52,7 @@ func parseOutput(from string) (span, error) {
 	return s, nil
 }
 
-// outputResource is how the full output of a command is read by its session.
+// outputResource is the full output of a command, for its session.
 func (s *shells) outputResource() mcp.Resource {
 	return mcp.Resource{
 		Template:    "output://{id}{?offset,length}",
@@ -101,7 +101,7 @@ func (s *shells) outputResource() mcp.Resource {
 	}
 }
 
-// outputOf is an output that a session may read: of its box, or of a job. The
+// outputOf returns an output that a session may read: one of its box, or of a job. The
 // caller calls done.
 func (s *shells) outputOf(ctx context.Context, session *mcp.Session, id string) (from source, done func(), err error) {
 	for _, sh := range s.all(session) {
@@ -125,7 +125,7 @@ func (s *shells) outputOf(ctx context.Context, session *mcp.Session, id string) 
 	return nil, nil, fmt.Errorf("output://%s: %w: what can be read is the output of this session's background tasks and last 64 commands", id, mcp.ErrNotFound)
 }
 
-// read is the bytes of the span. It ends between two characters, so that the
+// read returns the bytes of the span. It ends between two characters, so that the
 // next range starts with one.
 func (s span) read(o source) ([]byte, error) {
 	text, next, lost, err := o.Read(max(s.offset, 0), s.length)

@@ -37,7 +37,7 @@ type planOutput struct {
 	Feedback  string `json:"feedback,omitempty" jsonschema:"what the person said besides"`
 }
 
-// planLayer is the name of what a session that plans has below the policy.
+// planLayer is the name of the layer below the policy of a session that plans.
 const planLayer = "plan mode"
 
 // plans is the tool PlanMode.
@@ -116,15 +116,15 @@ func planned(call mcp.Call, ran string) *mcp.Result {
 	}.Refusal())
 }
 
-// Resume narrows a new session that goes on with what one of a process that has
-// gone was planning. It is to be called when the session opens.
+// Resume narrows a new session if it goes on with the plan of a session whose process
+// has gone. It is to be called when the session opens.
 func Resume(ctx context.Context, book *plan.Book, session *mcp.Session) error {
 	_, err := book.Adopt(ctx, plan.Owner{Tenant: session.Tenant(), Session: session.ID()})
 	switch {
 	case errors.Is(err, plan.ErrInactive):
 		return nil
 	case err != nil:
-		narrow(session) // whether it plans is not known, and planning is the narrower
+		narrow(session) // it is not known whether it plans; assume so, the stricter case
 		return fmt.Errorf("resume plan mode: %w", err)
 	}
 	narrow(session)
@@ -139,7 +139,7 @@ func planResult(text string, out planOutput) *mcp.Result {
 	return &mcp.Result{Content: []mcp.Content{{Text: text}}, Structured: out}
 }
 
-// status says how plan mode stands.
+// status reports the state of plan mode.
 func (t *plans) status(ctx context.Context, o plan.Owner, asJSON bool) (*mcp.Result, error) {
 	var out planOutput
 	m, err := t.backends.Plans.Mode(ctx, o)
@@ -173,8 +173,8 @@ func (t *plans) status(ctx context.Context, o plan.Owner, asJSON bool) (*mcp.Res
 	return planResult(said, out), nil
 }
 
-// last is the text of the plan that was saved last, or under the name of the
-// one that is being made. Without plan mode its name goes with it.
+// last returns the text of the newest plan, or in plan mode that of the plan that is
+// being made. Outside plan mode it sets the name in out as well.
 func (t *plans) last(ctx context.Context, o plan.Owner, out *planOutput) (string, error) {
 	file := out.PlanFile
 	if file == "" && !out.Active {
@@ -195,7 +195,7 @@ func (t *plans) last(ctx context.Context, o plan.Owner, out *planOutput) (string
 	return p.Text, err
 }
 
-// spell is a time as "4m 32s".
+// spell writes a time in the form "4m 32s".
 func spell(d time.Duration) string {
 	s := int64(max(0, d).Seconds())
 	switch {
@@ -234,8 +234,8 @@ func (t *plans) exit(ctx context.Context, call mcp.Call, o plan.Owner, in planIn
 		said.line("Plan approved.")
 	}
 	if draft.File != "" {
-		// Saved before plan mode ends: what a crash between the two leaves is a plan
-		// too many, and no plan too few.
+		// Saved before plan mode ends: a crash between the two leaves one plan too
+		// many, and never loses one.
 		if draft, err = t.save(ctx, o, m, draft); err != nil {
 			return nil, err
 		}
@@ -255,8 +255,8 @@ func (t *plans) exit(ctx context.Context, call mcp.Call, o plan.Owner, in planIn
 	return planResult(strings.TrimSuffix(said.b.String(), "\n"), out), nil
 }
 
-// draft is the plan that exit is about: the text that it says, or the one that
-// was saved under the name before.
+// draft returns the plan of an exit: the text of the call, or else the text that was
+// saved under the name before.
 func (t *plans) draft(ctx context.Context, o plan.Owner, m plan.Mode, in planInput) (plan.Plan, error) {
 	d, err := t.backends.Plans.Draft(m, in.PlanFile, in.Plan)
 	if err != nil || in.Plan != "" {
@@ -270,7 +270,7 @@ func (t *plans) draft(ctx context.Context, o plan.Owner, m plan.Mode, in planInp
 	return d, err
 }
 
-// save keeps a plan, and has clients told.
+// save saves a plan and notifies clients.
 func (t *plans) save(ctx context.Context, o plan.Owner, m plan.Mode, d plan.Plan) (plan.Plan, error) {
 	_, before := t.backends.Plans.Read(ctx, o.Tenant, d.File)
 	saved, err := t.backends.Plans.Save(ctx, o, m, d.File, d.Text)
@@ -326,8 +326,8 @@ func (t *plans) leave(ctx context.Context, call mcp.Call, o plan.Owner) error {
 	return nil
 }
 
-// reset ends plan mode without a plan. A person is asked as for exit: otherwise
-// nobody would have to be.
+// reset ends plan mode without a plan. A person is asked, as for exit: otherwise reset
+// would be a way around the question.
 func (t *plans) reset(ctx context.Context, call mcp.Call, o plan.Owner) (*mcp.Result, error) {
 	m, err := t.backends.Plans.Mode(ctx, o)
 	if errors.Is(err, plan.ErrInactive) {

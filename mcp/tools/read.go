@@ -58,7 +58,7 @@ type readOutput struct {
 	starts starts
 }
 
-// Usage tells the audit log what the job started since it was last told.
+// Usage tells the audit log what the job started since its last report.
 func (out readOutput) Usage() mcp.Usage {
 	return out.starts.add(mcp.Usage{
 		Exit: out.ExitCode, Signal: out.Signal, OOM: out.OOM, TimedOut: out.TimedOut, TaskID: out.TaskID, Output: int64(len(out.Output)),
@@ -196,8 +196,8 @@ type page struct {
 	unread  int64
 }
 
-// rest is how much of an output a page does not show, and where it is, as a status
-// line has it; nothing where it shows all.
+// rest returns the pairs of a status line that say how much of an output a page does
+// not show, and where that is; nil if the page shows all.
 func (p page) rest(uri string) []string {
 	if p.unread == 0 {
 		return nil
@@ -309,7 +309,7 @@ func readPage(o source, from int64, ended bool, r reading) (page, error) {
 	return p, nil
 }
 
-// lines collects those lines of an output that a reading asks for.
+// lines collects the lines of an output that a reading asks for.
 type lines struct {
 	r    reading
 	kept [][]byte
@@ -317,7 +317,7 @@ type lines struct {
 	full bool // a line had no room and is to be read next time
 }
 
-// add takes a line if it is asked for, and reports whether it is done with.
+// add takes a line if it is asked for, and reports whether the line needs no other read.
 func (l *lines) add(line []byte) bool {
 	if l.r.filter != nil && !l.r.filter.Match(trimBreak(line)) {
 		return true

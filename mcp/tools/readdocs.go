@@ -46,10 +46,10 @@ type docsInput struct {
 	Render        string            `json:"render,omitempty" jsonschema:"in a browser: auto (default), never or always"`
 }
 
-// Facts are the URL. Where it leads is judged on the way.
+// Facts are the URL. Redirects are judged when they come.
 func (in docsInput) Facts() policies.Facts { return policies.Facts{URLs: []string{in.URL}} }
 
-// query is the arguments as a reader takes them, and which part is shown.
+// query converts the arguments to a reader's query, and says which part is shown.
 func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, err error) {
 	q = reader.Query{URL: in.URL, Selector: in.Selector, Picture: in.Screenshot}
 	for _, o := range []struct {
@@ -97,9 +97,9 @@ func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, 
 	return q, offset, chars, err
 }
 
-// patient cuts the time of a call to what its client waits for an answer, and
-// says so in words that are of use where that time was not enough. A client
-// that takes its answers later has all of it.
+// patient limits the time of a call to the time that its client waits for an answer,
+// and returns a note for the case that the time was not enough. A client that takes its
+// answers later has all of it.
 func patient(q *reader.Query, patience time.Duration) (note string, err error) {
 	most := patience - answerMargin
 	if patience == 0 || q.Timeout <= most {
@@ -189,8 +189,8 @@ func (t *docs) read(ctx context.Context, call mcp.Call, in docsInput) (*mcp.Resu
 	return t.shown(res, part, cut), nil
 }
 
-// stages tells a client how far a call is: each report is above the one before
-// it, as the protocol wants.
+// stages reports the progress of a call to a client: each number is above the one
+// before it, as the protocol wants.
 type stages struct {
 	tell func(done, total float64, message string)
 
@@ -216,7 +216,7 @@ func (s *stages) at(stage string) {
 	s.tell(done, 3, stage)
 }
 
-// ageOf is how old a page is that was kept.
+// ageOf returns the age of a page from the cache.
 func ageOf(res *reader.Result, now time.Time) time.Duration {
 	if !res.Cached || res.Fetched.IsZero() {
 		return 0

@@ -63,8 +63,8 @@ type docsRedirect struct {
 	Why    string `json:"why"`
 }
 
-// shown is the result for one part of a page. cut says that the call had less
-// time than it wanted; empty for no.
+// shown is the result for one part of a page. cut says that the call had less time
+// than it wanted; empty if it had not.
 func (t *docs) shown(res *reader.Result, part web.Part, cut string) *mcp.Result {
 	p := res.Page
 	out := docsOutput{
@@ -123,7 +123,7 @@ func (t *docs) shown(res *reader.Result, part web.Part, cut string) *mcp.Result 
 	return &mcp.Result{Content: content, Structured: out, IsError: failed}
 }
 
-// tellWay says how the page was come to, where that was not straight.
+// tellWay describes the redirects and other detours to the page, if there were any.
 func tellWay(x *text, res *reader.Result) {
 	for _, step := range res.Redirects {
 		how := "the page itself"
@@ -140,7 +140,7 @@ func tellWay(x *text, res *reader.Result) {
 	}
 }
 
-// led is the result for a page that leads where the call does not go.
+// led is the result for a page that leads to an address that the call does not follow.
 func led(res *reader.Result) *mcp.Result {
 	stop := res.Stop
 	var x text

@@ -34,7 +34,7 @@ type imageInput struct {
 // Facts are the file.
 func (in imageInput) Facts() policies.Facts { return policies.Facts{Paths: []string{in.FilePath}} }
 
-// options are what of the image is shown.
+// options returns which part of the image is shown, and how.
 func (in imageInput) options() (o picture.Options, err error) {
 	if in.MaxPixels != nil {
 		if *in.MaxPixels < picture.MinPixels || *in.MaxPixels > picture.MaxPixels {
@@ -62,7 +62,7 @@ func (in imageInput) options() (o picture.Options, err error) {
 	return o, nil
 }
 
-// imageInfo is what is said of an image beside it.
+// imageInfo describes an image.
 type imageInfo struct {
 	Path          string `json:"path,omitempty"`
 	Format        string `json:"format" jsonschema:"of the file: jpeg, png, gif, webp, bmp or svg"`
@@ -83,8 +83,8 @@ type drawer interface {
 	Draw(ctx context.Context, g policies.Grant, d browser.Drawing) (*browser.Drawn, error)
 }
 
-// images is the tool that shows images of the box, and what ReadDocs shows
-// those of the web with.
+// images is the tool that shows images of the box. ReadDocs uses it for images of the
+// web.
 type images struct {
 	shells *shells
 	maker  *picture.Maker
@@ -149,7 +149,7 @@ func (t *images) read(ctx context.Context, call mcp.Call, in imageInput) (*mcp.R
 	}, nil
 }
 
-// resource is an image as a resource.
+// resource reads an image as a resource.
 func (t *images) resource(ctx context.Context, call mcp.Call, uri string) ([]byte, string, error) {
 	name, err := imagePath(uri)
 	if err != nil {
@@ -177,7 +177,7 @@ func firstText(r *mcp.Result) string {
 	return r.Content[0].Text
 }
 
-// file reads a file of the session's box, or is the result that says why not.
+// file reads a file of the session's box, or returns the result that says why not.
 func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, *mcp.Result, error) {
 	if !path.IsAbs(name) {
 		return nil, mcp.Failed("file_path: got %q, want an absolute path as the sandbox sees it, for example /workspace/plot.png. %s", policies.Clip(name, 200), nothingShown), nil
@@ -205,7 +205,7 @@ func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, 
 	return src, nil, nil
 }
 
-// unopened says why there is no such file to read.
+// unopened says why a file cannot be read.
 func unopened(name string, err error) *mcp.Result {
 	why, instead := "it cannot be read: "+err.Error(), "look at it with Bash (ls -l)"
 	switch {
@@ -225,7 +225,7 @@ func unopened(name string, err error) *mcp.Result {
 	return mcp.Failed("%s: %s. %s Instead: %s.", strconv.Quote(policies.Clip(name, 300)), why, nothingShown, instead)
 }
 
-// readBounded is at most so many bytes of a reader.
+// readBounded reads at most so many bytes.
 func readBounded(r io.Reader, most int) ([]byte, error) {
 	var b strings.Builder
 	if _, err := io.Copy(&b, io.LimitReader(r, int64(most))); err != nil {
@@ -234,7 +234,7 @@ func readBounded(r io.Reader, most int) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// make makes an image fit, and draws one that is a drawing.
+// make scales an image to fit. A drawing is drawn first.
 func (t *images) make(ctx context.Context, g policies.Grant, src []byte, o picture.Options) (*picture.Shown, error) {
 	shown, err := t.maker.Make(ctx, src, o)
 	bad, ok := errors.AsType[*picture.Error](err)
@@ -278,7 +278,7 @@ func unshown(ctx context.Context, what string, err error) (*mcp.Result, error) {
 	return mcp.Failed("%s: %s. Nothing is shown. Instead: %s.", policies.Clip(what, 500), bad.Message, bad.Instead), nil
 }
 
-// infoOf is what is said of an image that is shown.
+// infoOf describes an image that is shown.
 func infoOf(s *picture.Shown) imageInfo {
 	i := imageInfo{
 		Format: s.Info.Format, Bytes: s.Info.Bytes, Width: s.Info.Width, Height: s.Info.Height,

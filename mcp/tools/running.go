@@ -20,10 +20,10 @@ const (
 	newsEvery = time.Second
 	// spoolPiece is how much output is written to the state at once.
 	spoolPiece = 64 << 10
-	// liveMost is how many jobs are known by their box; of others is known what is
-	// kept of them. A box keeps 64 that have ended.
+	// liveMost is how many jobs are known by their box; of others only the record is
+	// known. A box keeps 64 that have ended.
 	liveMost = 128
-	// idsShown is how many tasks are named where another was asked for.
+	// idsShown is how many tasks an error names for an unknown id.
 	idsShown = 20
 )
 
@@ -39,14 +39,14 @@ type running struct {
 	byOperator atomic.Bool // the operator wants it ended
 }
 
-// owner is whose jobs those of a session are.
+// owner returns the owner of a session's jobs.
 func owner(s *mcp.Session) job.Owner { return job.Owner{Tenant: s.Tenant(), Session: s.ID()} }
 
-// keepWait bounds how long it may take to write down what has happened.
+// keepWait bounds the time to write a record.
 const keepWait = 10 * time.Second
 
-// keep makes a command that runs a job, whose record is on the disk then. Where
-// that fails the command is ended.
+// keep makes a running command a job, and writes its record to the disk. If that
+// fails, the command is ended.
 func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, description string) (*running, error) {
 	if sh.backends.Jobs == nil {
 		cmd.Kill(0)
@@ -63,7 +63,7 @@ func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, desc
 	return nil, fmt.Errorf("note the background task: %w; nothing is left running", err)
 }
 
-// begin notes a job of a session.
+// begin writes the record of a session's new job.
 func (s *shells) begin(ctx context.Context, session *mcp.Session, j job.Job) (job.Job, error) {
 	s.mu.Lock()
 	s.sessions[session.ID()] = struct{}{}
@@ -71,13 +71,13 @@ func (s *shells) begin(ctx context.Context, session *mcp.Session, j job.Job) (jo
 	return s.backends.Jobs.Open(ctx, owner(session), j)
 }
 
-// record is a command as it is kept.
+// record returns the record of a command.
 func record(tool string, cmd *sandbox.Job, description string) job.Job {
 	return job.Job{Tool: tool, Command: cmd.Command(), Description: description, Output: cmd.Output().ID(), Started: cmd.Started()}
 }
 
-// watch sees a job through, whose record is there. One whose box is being closed
-// is lost.
+// watch follows a job with a record to its end. A job whose box is being closed is
+// lost.
 func (sh *shell) watch(ctx context.Context, session *mcp.Session, kept job.Job, cmd *sandbox.Job) (*running, error) {
 	r := &running{kept: kept, cmd: cmd, box: sh.id, over: make(chan struct{})}
 	sh.mu.Lock()
@@ -157,8 +157,8 @@ func (sh *shell) see(ctx context.Context, session *mcp.Session, r *running, box 
 	sh.over(ctx, session, r, result, box, at)
 }
 
-// waitNews waits until a command has written beyond an offset, until something
-// is to be told, or until it is over, which it reports.
+// waitNews waits until a command has written beyond an offset, until a notification
+// is due, or until the command has ended, which it reports.
 func waitNews(ctx context.Context, cmd *sandbox.Job, at int64, news bool, due time.Duration) (over bool) {
 	if news {
 		var cancel context.CancelFunc
@@ -172,8 +172,8 @@ func waitNews(ctx context.Context, cmd *sandbox.Job, at int64, news bool, due ti
 	return true
 }
 
-// over notes the end of a job, of whose output size bytes were seen: every one
-// that this process has run ends here.
+// over records the end of a job; size is how many bytes of its output were seen. Each
+// job of this process ends here.
 func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, result sandbox.Result, box *sandbox.Box, size int64) {
 	status := job.Status(result.Status.String())
 	if result.Status == sandbox.Killed && closed(session.Done(), box.Broken()) {
@@ -212,20 +212,20 @@ func closed(any ...<-chan struct{}) bool {
 	return false
 }
 
-// tellNews tells clients that have subscribed to a job or its output.
+// tellNews notifies clients that have subscribed to a job or its output.
 func tellNews(session *mcp.Session, r *running) {
 	session.Updated(jobURI(r.kept.ID))
 	session.Updated(outputURI(r.kept.Output))
 }
 
-// task is a job as a session sees it: one that runs, or has run in a box that is
-// there, or what is kept of one.
+// task is a job in the view of a session: one that runs, one that has run in a box that
+// is still open, or the record of one.
 type task struct {
 	job.Job
 	live *running // nil where only the record is there
 }
 
-// jobs are those that a session sees, oldest first, and what is kept no longer.
+// jobs returns the jobs that a session sees, oldest first, and the count of older ones.
 func (s *shells) jobs(ctx context.Context, session *mcp.Session) ([]task, job.Forgotten, error) {
 	if s.backends.Jobs == nil {
 		return nil, job.Forgotten{}, nil
@@ -238,8 +238,8 @@ func (s *shells) jobs(ctx context.Context, session *mcp.Session) ([]task, job.Fo
 	return tasks, gone, err
 }
 
-// find is a job that a session sees, or the result that says that there is no
-// such job and which there are.
+// find returns a job that a session sees, or the result that names the jobs that it
+// sees.
 func (s *shells) find(ctx context.Context, session *mcp.Session, id int64) (t task, unknown *mcp.Result, err error) {
 	all, gone, err := s.jobs(ctx, session)
 	if err != nil {
@@ -263,7 +263,7 @@ func (s *shells) find(ctx context.Context, session *mcp.Session, id int64) (t ta
 	return task{}, mcp.Failed("task_id: task %d does not exist. %s of this session are: %s.%s", id, which, strings.Join(ids, ", "), forgotten(gone)), nil
 }
 
-// forgotten is a sentence about what is kept no longer.
+// forgotten is a sentence about jobs whose records were removed.
 func forgotten(gone job.Forgotten) string {
 	if gone.Jobs == 0 {
 		return ""
@@ -272,7 +272,7 @@ func forgotten(gone job.Forgotten) string {
 		gone.Jobs, job.MaxAge/(24*time.Hour), job.MaxEnded, job.MaxBytes>>20)
 }
 
-// live is a job of a session that this process knows; nil for none.
+// live returns a job of a session that this process knows, or nil.
 func (s *shells) live(session *mcp.Session, j job.Job) *running {
 	for _, sh := range s.all(session) {
 		sh.mu.Lock()
@@ -285,7 +285,7 @@ func (s *shells) live(session *mcp.Session, j job.Job) *running {
 	return nil
 }
 
-// look is how a job stands now. What it wrote is to be read afterwards: then
+// look returns the present state of a job. The output must be read after it: then
 // nothing is missing from the output of a job that was seen to have ended.
 func (t task) look() state {
 	now := t.Job
