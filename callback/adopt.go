@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// adopt makes what processes left that are gone the matter of this one: what they
-// set, and what they fired and did not post, which is posted. Of several processes
-// the first that writes has it.
+// adopt takes over what processes that are gone have left: the callbacks that they set,
+// and the deliveries that they did not post, which are posted. Of several processes the
+// first that writes gets them.
 func (b *Book) adopt(ctx context.Context) error {
 	var gone []string
 	err := b.tables.Read(ctx, func(tx *sql.Tx) (err error) {
@@ -53,7 +53,7 @@ func (b *Book) adopt(ctx context.Context) error {
 	return nil
 }
 
-// gone are the processes that left something and no longer run.
+// gone returns the processes that left something and do not run any more.
 func (b *Book) gone(ctx context.Context, tx *sql.Tx) (all []string, _ error) {
 	rows, err := tx.QueryContext(ctx, `SELECT self FROM callbacks_armed WHERE place = ?1 AND self <> ?2
 		UNION SELECT self FROM callbacks_fired WHERE place = ?1 AND self <> ?2 AND (taken = 0 OR posted = 0)`, b.cfg.Place, b.cfg.Self)

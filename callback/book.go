@@ -15,7 +15,7 @@ import (
 	"belljar.dev/state"
 )
 
-// Config says how a Book is made.
+// Config is the configuration of a Book.
 type Config struct {
 	Store *state.Store // required; callbacks last as long as it does
 	Place string       // the workspace: callbacks of another one are not seen
@@ -25,9 +25,9 @@ type Config struct {
 	Post func(Delivery) error
 	// Changed reports that the callbacks waiting for a tenant have changed; it must not block.
 	Changed func(tenant string)
-	// Self names this process, and Alive says whether a process of such a name still
-	// runs: a callback is the matter of the one that set it, as long as it does. Nil
-	// is only this one.
+	// Self names this process, and Alive reports whether a process of a name still
+	// runs. As long as it does, only the process that set a callback fires it. Nil
+	// means that no other process runs.
 	Self  string
 	Alive func(self string) bool
 	Now   func() time.Time // the clock; nil is time.Now
@@ -110,7 +110,7 @@ func (b *Book) Set(ctx context.Context, tenant string, r Request) (c Callback, e
 	return c, nil
 }
 
-// freeSlot is the slot that is asked for, or the first that is free.
+// freeSlot returns the slot that is asked for, or the first free one.
 func freeSlot(all []Callback, want *int) (int, error) {
 	used := func(slot int) bool { return slices.ContainsFunc(all, func(c Callback) bool { return c.Slot == slot }) }
 	if len(all) >= Slots {
@@ -129,7 +129,7 @@ func freeSlot(all []Callback, want *int) (int, error) {
 	return slot, nil
 }
 
-// List are the callbacks of a tenant that are armed, by slot.
+// List returns the armed callbacks of a tenant, by slot.
 func (b *Book) List(ctx context.Context, tenant string) (all []Callback, err error) {
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
 		all, err = armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE tenant = ? AND place = ? ORDER BY slot", tenant, b.cfg.Place)
@@ -138,8 +138,8 @@ func (b *Book) List(ctx context.Context, tenant string) (all []Callback, err err
 	return all, err
 }
 
-// Cancel disarms the callback of a slot, or all of a tenant where slot is nil,
-// and is what it disarmed. What has fired already still waits to be told.
+// Cancel disarms the callback of a slot, or all of a tenant if slot is nil, and returns
+// what it disarmed. Deliveries that have fired already are still delivered.
 func (b *Book) Cancel(ctx context.Context, tenant string, slot *int) (gone []Callback, err error) {
 	if err := checkSlot(slot); err != nil {
 		return nil, err

@@ -19,10 +19,10 @@ const (
 	Forever       = -1               // as Repeat: without an end
 	MaxWait       = 10 * time.Minute // of Wait
 
-	// maxPending bounds the deliveries of one tenant that nobody was told. At the
+	// maxPending bounds the deliveries of one tenant that nobody has received. At the
 	// bound nothing fires, and nothing is lost: the callbacks stay due.
 	maxPending = 64
-	// keptTaken is how many deliveries are remembered that were told.
+	// keptTaken is how many received deliveries are kept.
 	keptTaken = 32
 )
 
@@ -42,7 +42,7 @@ type Request struct {
 	Session string // the session that sets it: it gets the delivery first, while it is open
 }
 
-// check says what is wrong with a request, in words for the agent.
+// check says what is wrong with a request, for the agent.
 func (r *Request) check() error {
 	if r.Repeat == 0 {
 		r.Repeat = DefaultRepeat
@@ -90,9 +90,9 @@ type Delivery struct {
 	Message string
 	Session string    // that asked for it
 	Fired   time.Time // the last time
-	Times   int       // it has fired since somebody was told
+	Times   int       // how often it has fired since the last delivery was received
 	Left    int       // times it will fire yet; Forever
-	Told    time.Time // zero until the agent is known to have it
+	Told    time.Time // when the agent received it; zero before
 
-	self string // the process that tells it
+	self string // the process that delivers it
 }

@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// tick is how often a Book looks who is due, and the least time between two
-	// that fire.
+	// tick is how often a Book looks which callbacks are due, and the least time between
+	// two firings.
 	tick = time.Second
-	// lookAgain is how long a Book goes without looking whether other processes are
-	// gone and left something.
+	// lookAgain is how often a Book looks whether other processes are gone and left
+	// something.
 	lookAgain = 10 * time.Second
 )
 
@@ -33,9 +33,9 @@ func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 	}
 }
 
-// Tick fires what is due now, one of each tenant that is idle, and takes over what
-// processes left that are gone. It does nothing within a second of what it fired
-// last.
+// Tick fires what is due now, one callback of each idle tenant, and takes over what
+// processes that are gone have left. It does nothing within a second of its last
+// firing.
 func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 	if !b.cfg.Store.Made() {
 		return nil // nobody has set anything yet
@@ -73,8 +73,8 @@ func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 	return nil
 }
 
-// due is the callback of each tenant that has been due longest, of those that are
-// this process's matter, and when to look again.
+// due returns the callback of each tenant that has been due longest, of those that this
+// process may fire, and when to look again.
 func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next time.Time, err error) {
 	next = now.Add(lookAgain)
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
@@ -102,9 +102,9 @@ func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next tim
 	return due, next, err
 }
 
-// fire makes a delivery of a callback and arms it again, or lets its slot go
-// where that was the last time. False says that another process was faster, that
-// the clock went back, or that too much waits.
+// fire makes a delivery of a callback and arms it again, or frees its slot after the last
+// time. False means that another process was faster, that the clock went back, or that
+// too many deliveries wait.
 func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery, ok bool, err error) {
 	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
 		ok = false

@@ -13,7 +13,7 @@ import (
 // maxInbox is how many files an inbox holds. Nobody may be there to empty it.
 const maxInbox = 256
 
-// letter is a delivery as an inbox has it, in a file of its own.
+// letter is the form of a delivery in an inbox, one file each.
 type letter struct {
 	Type    string    `json:"type"`
 	ID      int64     `json:"id"`
@@ -35,7 +35,7 @@ type Inbox struct {
 	Place string // the workspace
 }
 
-// Put puts a delivery in the inbox, in place of an earlier word of the same one.
+// Put puts a delivery in the inbox, in place of an earlier version of the same one.
 func (in Inbox) Put(d Delivery) error {
 	if in.Dir == "" {
 		return nil
@@ -56,7 +56,7 @@ func (in Inbox) Put(d Delivery) error {
 	if err := in.room(root, name); err != nil {
 		return err
 	}
-	// A crash may have left one; what it holds is written anew.
+	// A crash may have left one.
 	if err := root.Remove(name + ".tmp"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("inbox: %w", err)
 	}

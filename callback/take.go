@@ -34,7 +34,7 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 	}
 	others := err != nil
 	for _, d := range waiting {
-		// What another process fired, that tells.
+		// What another process fired, that process delivers.
 		if d.self == b.cfg.Self && d.Tenant == tenant && (d.Session == session || alive == nil || !alive(d.Session)) {
 			all = append(all, d)
 		} else {
@@ -77,7 +77,7 @@ func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err e
 	if len(claimed) == 0 {
 		return nil, nil
 	}
-	// Since the look they may have been told, or have fired again.
+	// Since the look they may have been received, or have fired again.
 	now, err := b.untold(ctx)
 	for _, d := range now {
 		if slices.ContainsFunc(claimed, func(c Delivery) bool { return c.ID == d.ID }) {
@@ -189,8 +189,8 @@ func (b *Book) Wait(ctx context.Context, tenant, session string, alive func(sess
 	return all, err
 }
 
-// Fired are the deliveries of a tenant, the newest first: those that wait, and
-// the last that were told. It takes none.
+// Fired returns the deliveries of a tenant, the newest first: those that wait, and the
+// last that were received. It takes none.
 func (b *Book) Fired(ctx context.Context, tenant string) (all []Delivery, err error) {
 	if !b.cfg.Store.Made() {
 		return nil, nil

@@ -48,7 +48,7 @@ func Cancelled(gone []Callback, one bool) string {
 	return fmt.Sprintf("Cancelled %d callbacks.", len(gone))
 }
 
-// Told is a delivery in words for the agent. The message is the agent's own.
+// Told returns the text of a delivery for the agent. The message is the agent's own.
 func Told(d Delivery) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[callback %d] %s", d.Slot, d.Message)
