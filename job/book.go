@@ -16,7 +16,7 @@ import (
 	"belljar.dev/state"
 )
 
-// Config says how a Book is made.
+// Config is the configuration of a Book.
 type Config struct {
 	Store *state.Store // required; jobs last as long as it does
 	Dir   string       // where outputs are kept, made when needed; empty keeps none
@@ -32,12 +32,12 @@ type Config struct {
 	Log   *slog.Logger     // nil logs nothing
 }
 
-// Book is where jobs stand. Several processes may have one over the same store.
-// Its methods are safe for concurrent use; it has nothing to close. What a method
-// that writes has returned without an error is on the disk.
+// Book keeps the records of jobs. Several processes may have one over the same store.
+// Its methods are safe for concurrent use; it has nothing to close. What a method has
+// written is on the disk when it returns without an error.
 //
-// A session sees its own jobs, and those of its tenant in its workspace whose
-// session is over. To others they do not exist.
+// A session sees its own jobs, and those of its tenant in its workspace whose session
+// is over. For others they do not exist.
 type Book struct {
 	cfg    Config
 	tables *state.Tables
@@ -68,9 +68,8 @@ const seen = "tenant = ? AND place = ? AND (session = ? OR released = 1)"
 
 func (b *Book) seenBy(o Owner) []any { return []any{o.Tenant, b.cfg.Place, o.Session} }
 
-// Open notes a job that runs: Tool, Command, Description, Output and Started are
-// taken from j, where a zero Started is now. The error wraps ErrMany where too
-// many run.
+// Open records a job that runs: Tool, Command, Description, Output and Started are taken
+// from j; a zero Started means now. The error wraps ErrMany if too many jobs run.
 func (b *Book) Open(ctx context.Context, o Owner, j Job) (Job, error) {
 	if err := b.settle(ctx); err != nil {
 		return Job{}, err
@@ -111,15 +110,15 @@ func (b *Book) Open(ctx context.Context, o Owner, j Job) (Job, error) {
 	return j, nil
 }
 
-// Run notes that a job, which Open was told of no command, runs one now: Command,
+// Run records that a job, which was opened without a command, runs one now: Command,
 // Description and Output are taken from j.
 func (b *Book) Run(ctx context.Context, j Job) (Job, error) {
 	j.Command, j.Description = head(j.Command, maxCommand), head(j.Description, maxAbout)
 	return j, b.change(ctx, j, "UPDATE jobs_all SET command = ?, about = ?, output = ?", j.Command, j.Description, j.Output)
 }
 
-// End notes that the command of a job has ended, and how. Only the first end
-// counts: where there was one the error wraps ErrUnknown.
+// End records that the command of a job has ended, and how. Only the first end counts:
+// after it the error wraps ErrUnknown.
 func (b *Book) End(ctx context.Context, j Job, s Status, e End, size int64) error {
 	j.Status, j.End, j.Size, j.Ended = s, e, size, b.cfg.Now()
 	text, err := json.Marshal(e)
@@ -133,8 +132,8 @@ func (b *Book) End(ctx context.Context, j Job, s Status, e End, size int64) erro
 	return err
 }
 
-// Answer keeps what the call of a job has returned, with a word for it. With that
-// a job without a command has ended. An answer above MaxAnswer is ErrLarge.
+// Answer records the answer of a job's call, with a word about it. A job without a
+// command ends with that. An answer above MaxAnswer is ErrLarge.
 func (b *Book) Answer(ctx context.Context, handle, word string, a Answer) error {
 	if len(a) > MaxAnswer {
 		return fmt.Errorf("%w: %d bytes, and %d are kept", ErrLarge, len(a), MaxAnswer)
@@ -172,7 +171,7 @@ func (b *Book) change(ctx context.Context, j Job, update string, args ...any) er
 	})
 }
 
-// changed is ErrUnknown where nothing was changed.
+// changed returns ErrUnknown if nothing was changed.
 func changed(r sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -183,8 +182,8 @@ func changed(r sql.Result, err error) error {
 	return nil
 }
 
-// List are the jobs with a command that a session sees, oldest first, and what is
-// kept no longer. It opens no database that is not there.
+// List returns the jobs with a command that a session sees, oldest first, and the count
+// of those that were removed. It does not create the database.
 func (b *Book) List(ctx context.Context, o Owner) (all []Job, f Forgotten, err error) {
 	err = b.look(ctx, func(tx *sql.Tx) error {
 		all, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE "+seen+" AND command <> '' ORDER BY id", b.seenBy(o)...)
@@ -235,7 +234,7 @@ func (b *Book) find(ctx context.Context, where string, args []any) (j Job, err e
 	return j, err
 }
 
-// AnswerOf is what the call of a job has returned; nil where nothing is kept.
+// AnswerOf returns the answer of a job's call; nil if it was not recorded.
 func (b *Book) AnswerOf(ctx context.Context, j Job) (a Answer, err error) {
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, "SELECT answer FROM jobs_all WHERE handle = ?", j.Handle).Scan((*[]byte)(&a))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// forget takes from the tables what has to make room, and is what that was. Its
-// outputs are to be discarded once the transaction is on the disk.
+// forget removes the oldest jobs from the tables to make room, and returns them. Their
+// outputs must be discarded once the transaction is on the disk.
 func (b *Book) forget(ctx context.Context, tx *sql.Tx, tenant string) (gone []Job, err error) {
 	now := b.cfg.Now()
 	gone, err = query(ctx, tx, `DELETE FROM jobs_all WHERE handle IN (

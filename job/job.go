@@ -19,8 +19,8 @@ const (
 	maxAbout   = 1000    // bytes of a description
 )
 
-// Status says how a job stands, or how it ended. Commands end as the sandbox
-// says: exited, killed, timed_out or oom.
+// Status is the state of a job, or how it ended. For the end of a command it is the
+// sandbox's status: exited, killed, timed_out or oom.
 type Status string
 
 // The statuses that this package gives itself.
@@ -30,7 +30,7 @@ const (
 	Over    Status = "answered" // a call without a command has returned
 )
 
-// Owner is whose jobs they are.
+// Owner is the owner of jobs.
 type Owner struct {
 	Tenant  string
 	Session string
@@ -69,7 +69,7 @@ type End struct {
 	By         string        `json:"by,omitempty"` // the person who ended it; empty for its agent
 }
 
-// Answer is what the call of a job has returned, as it was given to Book.Answer.
+// Answer is the answer of a job's call, in the form that Book.Answer got.
 type Answer = json.RawMessage
 
 // Forgotten counts the jobs of a tenant in a workspace that are no longer kept.

@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// Settle notes what was lost: the jobs of processes that are gone. Every method
-// does so first; a server that starts has it done before anybody asks. It opens no
-// database that is not there.
+// Settle records what was lost: the jobs of processes that are gone. Every method does
+// so first; a server does it at its start. It does not create the database.
 func (b *Book) Settle(ctx context.Context) error {
 	return b.look(ctx, func(*sql.Tx) error { return nil })
 }
@@ -51,8 +50,8 @@ func (b *Book) settle(ctx context.Context) error {
 	return b.sweep(ctx)
 }
 
-// Release ends what a session has of its jobs: the next session of its tenant
-// sees them. What still runs is lost.
+// Release gives the jobs of a session to its tenant: the tenant's next session sees
+// them. Jobs that still run are lost.
 func (b *Book) Release(ctx context.Context, o Owner) error {
 	if !b.cfg.Store.Made() {
 		return nil
@@ -100,8 +99,8 @@ func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any
 	return nil
 }
 
-// spooled is how much was written to an output, and when that was last; zero
-// where nothing is known.
+// spooled returns the size of an output and the time of the last write; zero if they
+// are not known.
 func (b *Book) spooled(output string) (size int64, last time.Time) {
 	if output == "" || b.cfg.Dir == "" {
 		return 0, last

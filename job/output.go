@@ -25,8 +25,8 @@ const (
 
 var outputName = regexp.MustCompile(`^[a-z0-9]{8,64}$`)
 
-// Output is what a job has written, as it is kept. One writes it, while others
-// may read it; the methods of one Output are safe for concurrent use.
+// Output is the record of what a job has written. One Output of a job writes it, while
+// others may read it; the methods of one Output are safe for concurrent use.
 type Output struct {
 	f   *os.File
 	dir string // where it is, of one that is written
@@ -62,7 +62,7 @@ func (b *Book) Spool(j Job) (*Output, error) {
 	return o, nil
 }
 
-// syncDir has the names in a directory on the disk.
+// syncDir syncs a directory, so that its names are on the disk.
 func syncDir(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -72,8 +72,8 @@ func syncDir(path string) error {
 	return f.Sync()
 }
 
-// Output is what is kept of what a job wrote. The error wraps fs.ErrNotExist where
-// that is nothing. The caller closes it.
+// Output opens the output of a job. The error wraps fs.ErrNotExist if none was kept.
+// The caller closes it.
 func (b *Book) Output(j Job) (*Output, error) {
 	if b.cfg.Dir == "" || j.Output == "" {
 		return nil, fmt.Errorf("output of job %d: %w", j.ID, fs.ErrNotExist)
@@ -92,7 +92,7 @@ func (b *Book) open(output string, flags int) (*Output, error) {
 	return &Output{f: f}, nil
 }
 
-// Close gives the file back. What was written is on the disk then.
+// Close closes the file. What was written is on the disk then.
 func (o *Output) Close() error {
 	var err error
 	if o.dir != "" {
@@ -148,8 +148,8 @@ func (o *Output) mark() error {
 	return nil
 }
 
-// header reads how much there is; nothing, where a writer was killed before it
-// could say.
+// header reads the size and the oldest offset; zero if a writer was killed before it
+// wrote the header.
 func (o *Output) header() (size, from int64) {
 	var h [headerBytes]byte
 	if n, _ := o.f.ReadAt(h[:], 0); n < headerBytes || binary.BigEndian.Uint64(h[0:]) != magic {
