@@ -15,7 +15,7 @@ import (
 	"belljar.dev/state"
 )
 
-// State says how a question stands.
+// State is the state of a question.
 type State string
 
 // The states. From Accepted on nothing changes any more.
@@ -44,7 +44,7 @@ var (
 	ErrAnswer  = errors.New("the answer does not fit")
 )
 
-// Asked is a sheet that was put to people, and what became of it.
+// Asked is a sheet that was put to people, and its answer.
 type Asked struct {
 	ID      string `json:"id"` // "q-" and random letters
 	Tenant  string `json:"tenant"`
@@ -91,8 +91,8 @@ func New(store *state.Store, place string, now func() time.Time) *Desk {
 	return &Desk{tables: store.Tables(schema), place: place, now: now}
 }
 
-// Ask puts a sheet, or finds an equal one of the tenant that waits or whose
-// answer was not told yet. It does not wait.
+// Ask puts a sheet, or finds an equal one of the tenant that waits or whose answer has
+// not been delivered yet. It does not wait.
 func (d *Desk) Ask(ctx context.Context, tenant, session string, s Sheet) (a Asked, err error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -137,8 +137,8 @@ func (d *Desk) Ask(ctx context.Context, tenant, session string, s Sheet) (a Aske
 	return a, nil
 }
 
-// Answer writes down what a person does. The first answer holds, and later ones
-// are ErrOver. When it returns, the answer is on the disk.
+// Answer records what a person does. The first answer counts; later ones get ErrOver.
+// When it returns, the answer is on the disk.
 func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Asked, err error) {
 	now := d.now().Truncate(time.Millisecond)
 	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
@@ -196,8 +196,8 @@ func (a Asked) Over() string {
 	return "it waits"
 }
 
-// Told notes that the agent has got the answer: an equal question is another
-// one from then on.
+// Told records that the agent has received the answer: from then on an equal question is
+// a new one.
 func (d *Desk) Told(ctx context.Context, id string) error {
 	err := d.tables.Write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE questions_all SET told = 1 WHERE id = ?", id)
@@ -209,8 +209,8 @@ func (d *Desk) Told(ctx context.Context, id string) error {
 	return nil
 }
 
-// Wait returns when a question no longer waits, when so much time has passed, or
-// when ctx ends, with the question as it then is.
+// Wait waits until a question has ended, most has passed or ctx ends, and returns the
+// question in its state then.
 func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (a Asked, err error) {
 	err = d.watch.Until(ctx, id, most, func() (bool, error) {
 		got, err := d.Get(ctx, id)
@@ -222,7 +222,7 @@ func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (a Asked
 	return a, err
 }
 
-// Stop has every Wait return with what there is, now and from now on.
+// Stop makes every Wait return at once, now and from now on.
 func (d *Desk) Stop() { d.watch.Stop() }
 
 // Get is a question as it is now, or ErrUnknown.
@@ -235,7 +235,7 @@ func (d *Desk) Get(ctx context.Context, id string) (a Asked, err error) {
 		return Asked{}, fmt.Errorf("question %s: %w", clip(Clean(id, false), maxLabel), err)
 	}
 	if a.State == Waiting && !a.Expires.After(d.now()) {
-		a.State = TimedOut // written down by whoever asks or answers next, and true already
+		a.State = TimedOut // already true; the next question or answer records it
 	}
 	return a, nil
 }
@@ -296,7 +296,7 @@ func some(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]Asked, 
 	return all, rows.Err()
 }
 
-// sweep ends what nobody answered in time, and forgets what ended long ago.
+// sweep ends the questions that nobody answered in time, and removes old ones.
 func sweep(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	_, err := tx.ExecContext(ctx, "UPDATE questions_all SET state = 'timeout' WHERE state = 'waiting' AND expires <= ?", now.UnixMilli())
 	if err == nil {
