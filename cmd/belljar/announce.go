@@ -15,12 +15,12 @@ import (
 )
 
 // Bounds of announcements. An agent can ask as often as it likes, and nobody may
-// read what stands on standard error.
+// read standard error.
 const (
-	announceQueue = 16              // lines that wait to be written; a further one is not
+	announceQueue = 16              // lines that wait to be written; further ones are dropped
 	announceBurst = 10              // lines at once
-	announceEvery = 6 * time.Second // and one in so long
-	announceEnd   = time.Second     // that close waits for a reader
+	announceEvery = 6 * time.Second // the interval of further lines
+	announceEnd   = time.Second     // how long close waits for a reader
 )
 
 // announcing is the flag that says whether questions are announced.
@@ -30,8 +30,8 @@ func (a *announcing) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&a.on, "announce", true, "say on standard error, once, that a question waits for a person")
 }
 
-// announcer says on standard error that a person is asked, and how they answer: a
-// client shows its agent that a call waits, and its person perhaps nothing.
+// announcer reports on standard error that a person is asked, and how they answer: a
+// client shows its agent that a call waits, but perhaps not its user.
 type announcer struct {
 	state string // stateArgument of the commands that answer
 	out   *printable.Writer
@@ -45,8 +45,8 @@ type announcer struct {
 	closed bool      // guarded by mu
 }
 
-// open begins to announce the questions of an approver. The caller closes what it
-// returns; nil, which announces nothing, where the flag is off.
+// open begins to announce the questions of an approver. The caller closes the announcer.
+// If the flag is off, it is nil and announces nothing.
 func (a announcing) open(to *approver, errs io.Writer) *announcer {
 	if !a.on {
 		return nil
@@ -56,7 +56,7 @@ func (a announcing) open(to *approver, errs io.Writer) *announcer {
 		defer close(n.over)
 		for line := range n.lines {
 			if _, err := io.WriteString(n.out, line); err != nil || n.out.Flush() != nil {
-				return // nobody reads it any more; what waits is bounded
+				return // nobody reads any more; the queue is bounded
 			}
 		}
 	}()

@@ -16,18 +16,18 @@ import (
 	"belljar.dev/policies/approval"
 )
 
-// caller is the process at the other end of a control socket, as the kernel
-// knows it (unix(7), SO_PEERCRED).
+// caller is the process at the other end of a control socket. The kernel identifies it
+// (unix(7), SO_PEERCRED).
 type caller struct {
 	uid uint32
 	pid int32
-	err error // why it is not known, or may not ask
+	err error // why the process is not known, or may not ask
 }
 
 // callerKey is where the context of a request holds its caller.
 type callerKey struct{}
 
-// withCaller notes who has connected.
+// withCaller puts the process that connected into the context.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, callerOf(c))
 }
@@ -56,10 +56,10 @@ func callerOf(c net.Conn) caller {
 	return who
 }
 
-// check says why a process may not ask: it is another user's, or it is in a
-// box. No box can see the socket, but a box of an ordinary user has that user's
-// uid, so one that is shown the socket by mistake would else pass for its
-// owner. Every box has a user namespace of its own.
+// check says why a process may not ask: it belongs to another user, or it is in a box.
+// No box can see the socket. But a box of an ordinary user has that user's uid, so if one
+// were shown the socket by mistake, it would pass for its owner. Every box has a user
+// namespace of its own, which gives it away.
 func (c caller) check() error {
 	if int(c.uid) != os.Geteuid() && c.uid != 0 {
 		return fmt.Errorf("uid %d is not the user of this server", c.uid)
@@ -78,7 +78,7 @@ func (c caller) check() error {
 	return nil
 }
 
-// String is the caller as logs and agents name it.
+// String returns the caller's name for logs and agents.
 func (c caller) String() string {
 	text := "uid " + strconv.FormatUint(uint64(c.uid), 10)
 	if u, err := user.LookupId(strconv.FormatUint(uint64(c.uid), 10)); err == nil {
@@ -87,7 +87,7 @@ func (c caller) String() string {
 	return text
 }
 
-// known lets only those through who may ask.
+// known passes on only the requests of callers that may ask.
 func known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, ok := r.Context().Value(callerKey{}).(caller)
@@ -102,20 +102,20 @@ func known(next http.Handler) http.Handler {
 	})
 }
 
-// approvalsInfo are the approvals that a server sees, and where it is.
+// approvalsInfo has the approvals that a server sees, and the server's place.
 type approvalsInfo struct {
 	Place string              `json:"place"`
 	All   []approval.Approval `json:"approvals"`
 }
 
-// answerInfo is what a person says to a question.
+// answerInfo is a person's answer to a question.
 type answerInfo struct {
 	Yes   bool   `json:"yes"`
 	Scope string `json:"scope,omitempty"` // as scopeOf reads it
 	Note  string `json:"note,omitempty"`
 }
 
-// maxShownLines bounds what a list has of each approval.
+// maxShownLines is how many lines a list has of each approval.
 const maxShownLines = 3
 
 // approvals adds what `belljar approve` asks for.

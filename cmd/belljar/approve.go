@@ -59,7 +59,7 @@ is a no. It asks the servers of this user that run, and they answer nobody else.
 	return c
 }
 
-// desks are the servers that can be asked, each with what it sees.
+// desks are the servers that can be asked, each with the approvals that it sees.
 type desks []seenBy[approvalsInfo]
 
 // open asks all servers.
@@ -67,7 +67,7 @@ func (a *approving) open(ctx context.Context, all bool) (desks, error) {
 	return askServers[approvalsInfo](ctx, "approve", a.state, "/approvals", all)
 }
 
-// of is the server to ask about an approval: the one where it has its effect.
+// of returns the server to ask about an approval: the one whose call it is for.
 func (d desks) of(id string) (*controlClient, error) {
 	for _, at := range d {
 		for _, one := range at.said.All {
@@ -182,7 +182,7 @@ func say(ctx context.Context, at *controlClient, id string, said answerInfo) (on
 	return one, at.ask(ctx, http.MethodPost, "/approvals/"+id+"/answer", said, &one)
 }
 
-// outcomeLine says what an answer has done.
+// outcomeLine says what an answer has done, for the person.
 func outcomeLine(a approval.Approval) string {
 	switch a.State {
 	case approval.Approved:

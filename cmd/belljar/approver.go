@@ -25,12 +25,12 @@ type approver struct {
 	desk  *approval.Desk
 	gate  *gate
 	place string // the workspace
-	// questions are those of agents, which the same ways answer.
+	// questions are the agents' own questions; the same ways answer them.
 	questions *question.Desk
 	// asked is called with each new question of an agent; it may be nil. It must not block.
 	asked func(question.Asked)
-	// state is what the commands that answer need as --state; empty where they find
-	// this server by themselves.
+	// state is the value of --state that the answering commands need; empty if they
+	// find this server without it.
 	state string
 
 	mu    sync.Mutex
@@ -38,7 +38,7 @@ type approver struct {
 	tells []func(approval.Event) // guarded by mu: the webhook; empty without one
 }
 
-// openApprover is the desk of a server. Nothing is opened before the first
+// openApprover makes the approver of a server. Nothing is opened before the first
 // question.
 func (w *works) openApprover() (*approver, error) {
 	a := &approver{gate: w.gate, place: w.workspace, questions: question.New(w.store, w.workspace, nil)}
@@ -56,8 +56,8 @@ func (w *works) openApprover() (*approver, error) {
 	return a, err
 }
 
-// stop has those who wait for an answer go on without one: what they asked
-// outlives the server.
+// stop makes the calls that wait for an answer go on without one. Their questions
+// outlive the server.
 func (a *approver) stop() {
 	a.desk.Stop()
 	a.questions.Stop()
@@ -70,7 +70,7 @@ func (a *approver) open(way string) {
 	a.ways = append(a.ways, way)
 }
 
-// tell has a function told of what happens to questions. It must not block.
+// tell registers a function that gets every event of a question. It must not block.
 func (a *approver) tell(f func(approval.Event)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,8 +86,8 @@ func (a *approver) happened(e approval.Event) {
 	}
 }
 
-// Ways are those that are open; none where the policy says that nobody may
-// answer for the tenant.
+// Ways returns the open ways; none if the policy says that nobody may answer for the
+// tenant.
 func (a *approver) Ways(tenant string) (ways []string, may bool) {
 	if t, known := a.gate.now.Load().Tenant(tenant); known && t.Approvers != nil && len(t.Approvers) == 0 {
 		return nil, false
@@ -111,7 +111,7 @@ func (a *approver) Wait(ctx context.Context, id string, most time.Duration) (mcp
 	return a.told(got), err
 }
 
-// command is how a person answers in a terminal; empty where that is not open.
+// command returns the command with which a person answers; empty if that way is not open.
 func (a *approver) command(text string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +124,7 @@ func (a *approver) command(text string) string {
 	return text
 }
 
-// told is what a call has to know of an approval.
+// told converts an approval for the call, with the command to answer it.
 func (a *approver) told(got approval.Approval) mcp.Approval {
 	out := mcp.Approval{
 		ID: got.ID, Tenant: got.Tenant, State: string(got.State), Tool: got.Tool, Rule: got.Rule, Shown: got.Shown.Lines(), By: got.By, Via: got.Via, Note: got.Note, Scope: string(got.Scope),
@@ -139,12 +139,12 @@ func (a *approver) told(got approval.Approval) mcp.Approval {
 	return out
 }
 
-// Use takes a yes.
+// Use spends a yes.
 func (a *approver) Use(ctx context.Context, q mcp.Question, id string) (bool, error) {
 	return a.desk.Use(ctx, id, request(q))
 }
 
-// Answer is what a client said.
+// Answer records a client's answer.
 func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer) error {
 	via := wayClient
 	if said.Itself { // which is never a yes
@@ -175,8 +175,7 @@ func (l *ledger) approval(e approval.Event) {
 	l.append(r)
 }
 
-// scopeOf reads what a person says a yes is good for: nothing, "session", or a
-// time.
+// scopeOf reads the scope that a person gives a yes: empty, "session", or a time.
 func scopeOf(text string) (approval.Scope, time.Duration, error) {
 	switch text {
 	case "", string(approval.Once):

@@ -17,8 +17,8 @@ import (
 // skillsEvery is how often a server looks whether skills have changed.
 const skillsEvery = 2 * time.Second
 
-// around stands round the calls of a server: hooks may refuse them, and results
-// bring along what callbacks and skills have to say.
+// around runs hooks around the calls of a server, which may refuse them, and adds
+// callbacks and the reminder of skills to results.
 type around struct {
 	flow   *flow
 	server atomic.Pointer[mcp.Server] // once there is one
@@ -52,7 +52,7 @@ func (a *around) Before(ctx context.Context, c mcp.Call, f policies.Facts) *poli
 	return &r
 }
 
-// After tells the hooks, and is what the result brings along.
+// After runs the hooks after a call, and returns what is added to the result.
 func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.Outcome) mcp.Beside {
 	a.mu.Lock()
 	notes := a.notes[c.ID]
@@ -77,7 +77,7 @@ func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.
 	return beside
 }
 
-// eventOf is an event about a call.
+// eventOf returns the event of a call.
 func eventOf(name string, c mcp.Call, f policies.Facts) hooks.Event {
 	data := map[string]any{"call": c.ID, "tool": c.Tool, "arguments": f.Args, "profile": c.Grant.Profile()}
 	if f.Command != "" {

@@ -252,7 +252,7 @@ func shownQuestion(n int, q question.Question) string {
 	return b.String()
 }
 
-// howToAnswer is what stands before the answer to a question.
+// howToAnswer is the prompt before the answer to a question.
 func howToAnswer(q question.Question) string {
 	how := "Your answer"
 	switch {

@@ -54,7 +54,7 @@ func (f *askForm) show(n int) {
 
 func (f *askForm) question() question.Question { return f.asked.Sheet.Questions[f.at] }
 
-// typing reports whether the cursor stands where words are typed.
+// typing reports whether the cursor is where words are typed.
 func (f *askForm) typing() bool { return f.cursor == len(f.question().Options) && !f.closed() }
 
 // closed reports whether the question takes its options alone.

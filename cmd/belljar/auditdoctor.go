@@ -30,8 +30,8 @@ func (l *ledger) health() auditHealth {
 	return auditHealth{Dir: l.dir, Health: l.log.Health()}
 }
 
-// auditCheck says how the audit log of a policy fares: whether it can be
-// written, and what servers that run, and the log itself, say was lost.
+// auditCheck checks the audit log of a policy: whether it can be written, and which
+// losses the running servers and the log itself report.
 func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) sandbox.Check {
 	c := sandbox.Check{Name: "audit log"}
 	a, asked := policy.Audit()
@@ -84,15 +84,15 @@ func whenFull(a policies.Audit) string {
 	return "calls run and are not written, but those of profiles with audit: required"
 }
 
-// losses are what servers that run have lost of a log's records and not been
-// able to say there.
+// losses returns what running servers have lost of a log's records and could not
+// state in the log.
 func losses(ctx context.Context, state, dir string) []string {
 	if state == "" {
 		return nil
 	}
 	clients, err := servers(state)
 	if err != nil {
-		return nil // the check of the boxes reports it
+		return nil // commands that need the servers report it
 	}
 	var all []string
 	for _, s := range clients {

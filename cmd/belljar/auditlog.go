@@ -19,7 +19,7 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// auditDir is where the log is that a policy gives no path.
+// auditDir is the directory of the log if the policy gives no path.
 func auditDir(state string) string { return filepath.Join(state, "audit") }
 
 // ledger writes calls, sessions, boxes' connections and policies down. A nil
@@ -34,8 +34,8 @@ type ledger struct {
 	recordings recordings
 }
 
-// openLedger opens the log that the policy asks for. Where it asks for none, a
-// server keeps one all the same, if it can: it may be the only witness.
+// openLedger opens the log of the policy. If the policy asks for none, a server keeps
+// one all the same, if it can: it may be the only witness.
 func (w *works) openLedger(command string) (*ledger, error) {
 	a, asked := w.policy.Audit()
 	if !asked {
@@ -105,8 +105,8 @@ func (l *ledger) close() error {
 	return l.log.Close()
 }
 
-// append writes a record that nobody waits for. What is lost is counted by the
-// log, which also tells the operator.
+// append writes a record without waiting for it. The log counts lost records, and
+// reports them to the operator.
 func (l *ledger) append(r audit.Record) {
 	if l != nil {
 		_ = l.log.Append(r)
@@ -139,7 +139,7 @@ func (l *ledger) Decided(ctx context.Context, d mcp.Decided) error {
 	return err
 }
 
-// leftOut reports whether the policy wants nothing written of a call.
+// leftOut reports whether the policy wants no record of a call.
 func leftOut(d policies.Decision) bool {
 	return d.Verdict == policies.Allow && d.Audit.Said && d.Audit.Level == policies.AuditNone
 }
@@ -220,8 +220,8 @@ func (l *ledger) Finished(f mcp.Finished) {
 	l.append(o)
 }
 
-// shortID is enough of a session's id to know it by, and too little to enter
-// the session with: over HTTP the whole of it is what opens one.
+// shortID is the beginning of a session's id: enough to recognise it, and too little to
+// use the session, which needs the whole id over HTTP.
 func shortID(id string) string { return id[:min(len(id), 12)] }
 
 // resultText is what an agent reads of a result.
@@ -291,9 +291,9 @@ func (l *ledger) bears(policy *policies.Policy, workspace string) error {
 	return nil
 }
 
-// policy writes down which policy holds from now on, and why if it is the one
-// before.
-// A call never has to wait for that, and none that it decides comes before it.
+// policy records which policy applies from now on, and why if it is still the one
+// before. No call has to wait for that, and no decision of the policy is recorded
+// before it.
 func (l *ledger) policy(event, file string, before, holds *policies.Policy, reason string) {
 	r := audit.PolicyChange{Event: event, File: file, SHA256: holds.Hash(), Reason: reason}
 	if before != holds {
