@@ -35,7 +35,7 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 	}
 	if err := checkJSON(raw, depth); err != nil {
 		if dup, ok := errors.AsType[*duplicateKeyError](err); ok {
-			return v, nil, &argumentError{[]string{fmt.Sprintf("argument %q stands twice; send it once", dup.key)}}
+			return v, nil, &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", dup.key)}}
 		}
 		return v, nil, &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
 	}
@@ -319,7 +319,7 @@ func (d *decoder) mapping(path string, raw []byte, v reflect.Value) {
 			told := len(d.faults)
 			d.value(at, value, reflect.ValueOf(&one).Elem())
 			if _, twice := out[one.Name]; twice && len(d.faults) == told {
-				d.fault("argument %q has the name %q, which stands before it; send it once", at, one.Name)
+				d.fault("argument %q has the name %q of an earlier one; send it once", at, one.Name)
 			}
 			out[one.Name] = one.Value
 			return len(d.faults) < mostFaults

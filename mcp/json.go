@@ -28,7 +28,7 @@ func (e *syntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.at
 type duplicateKeyError struct{ key string }
 
 func (e *duplicateKeyError) Error() string {
-	return fmt.Sprintf("the member %q stands twice in one object", e.key)
+	return fmt.Sprintf("the member %q occurs twice in one object", e.key)
 }
 
 // checkJSON reports whether data is exactly one JSON value in UTF-8, nested at

@@ -82,7 +82,7 @@ func (a *Adapter) Functions() []Function { return slices.Clone(a.functions) }
 func (a *Adapter) Call(c Call) (tool string, arguments json.RawMessage, err error) {
 	tool, known := a.names.Tool(c.Name)
 	if !known {
-		return "", nil, fmt.Errorf("call function %.80q: there is none of this name", c.Name)
+		return "", nil, fmt.Errorf("call function %.80q: no function has this name", c.Name)
 	}
 	text := bytes.TrimSpace([]byte(c.Arguments))
 	if len(text) == 0 {

@@ -31,7 +31,7 @@ func TestAdapter(t *testing.T) {
 	for _, tt := range []struct{ name, arguments, tool, want string }{
 		{"math_add", `{"a":1}`, "math.add", `{"a":1}`},
 		{"Bash", " ", "Bash", `{}`},
-		{"math.add", `{}`, "", `call function "math.add": there is none of this name`},
+		{"math.add", `{}`, "", `call function "math.add": no function has this name`},
 		{"Bash", `[1]`, "", `call function Bash: arguments: json: cannot unmarshal array`},
 		{"Bash", `null`, "", `call function Bash: arguments: got null, want an object`},
 		{"Bash", `{"a":1} x`, "", `call function Bash: arguments: invalid character 'x'`},

@@ -134,7 +134,7 @@ func allowedHeaders(got map[string]string, may []string) (map[string]string, err
 			return nil, fmt.Errorf("headers: the value of %s is longer than %d bytes or holds more than plain characters", canonical, docsHeader)
 		}
 		if _, twice := all[canonical]; twice {
-			return nil, fmt.Errorf("headers: %s stands twice, in different case; send it once", canonical)
+			return nil, fmt.Errorf("headers: %s is given twice, in different case; send it once", canonical)
 		}
 		all[canonical] = value
 	}
