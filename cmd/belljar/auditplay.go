@@ -29,8 +29,8 @@ func auditCastCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cast CALL",
 		Short: "print the recording of a call",
-		Long: `cast prints what a command showed, as asciicast v2, which asciinema and other
-players take. Calls are recorded at the level full. It fails, and prints nothing,
+		Long: `cast prints the output of a command in the format asciicast v2, for asciinema and
+other players. Calls are recorded at the level full. It fails, and prints nothing,
 where the file is not the one whose SHA-256 the log has.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -54,8 +54,8 @@ func auditPlayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "play CALL",
 		Short: "play the recording of a call on this terminal",
-		Long: `play shows what a command showed, as fast as it did. What would do more to a
-terminal than move, colour and erase is left out.
+		Long: `play shows the output of a command at its original speed. It leaves out sequences
+that do more to a terminal than move, colour and erase.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			if speed <= 0 || speed > 1e6 || idle < 0 {

@@ -29,7 +29,7 @@ func auditVerifyCommand() *cobra.Command {
 the signature of each checkpoint, and what the log says about files that it
 removed as old. It names the first record that was changed, removed or moved.
 
-Whoever can read audit.key can write another log in its place. To notice that
+A user who can read audit.key can replace the log by another one. To notice that
 too, keep a copy of audit.pub, and now and then one of audit.checkpoint, on
 another machine, and give them to --key and --checkpoint.
 

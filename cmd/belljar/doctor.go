@@ -20,8 +20,8 @@ func doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "say what this host offers to a sandbox",
-		Long: `doctor tries what boxes need from this host and prints what is there, what is
-degraded by what is not, and the one command that mends it. Under that it rates
+		Long: `doctor tries what boxes need from this host. It prints what the host has, what is
+degraded because something is missing, and the one command that fixes it. Under that it rates
 each profile of the policy: 0 says that a box can reach nothing of this host,
 100 that the box is a formality. docs/hosts.md says what adds to it.
 

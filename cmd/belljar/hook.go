@@ -92,8 +92,8 @@ case $(cat) in
 esac
 `,
 	"session_end/_example.sh": `#!/bin/sh
-# Told, and not waited for. In a box, as all hooks but those that --trust-hook
-# names.
+# belljar does not wait for it. It runs in a box, like all hooks but those that
+# --trust-hook names.
 echo "session $HOOK_SESSION is over" >&2
 `,
 }

@@ -92,7 +92,7 @@ func imported(w io.Writer, r image.Report) {
 		fmt.Fprintf(w, "%s is %s: %d entries, %s\n", r.Name, r.Digest, r.Entries, size(r.Bytes))
 	}
 	if r.Replaced != "" {
-		fmt.Fprintf(w, "before it was %s; `belljar image prune` removes what no name stands for\n", r.Replaced)
+		fmt.Fprintf(w, "before it was %s; `belljar image prune` removes images without a name\n", r.Replaced)
 	}
 	if d := r.Dropped; d != (image.Dropped{}) {
 		fmt.Fprintf(w, "left out: %d entries of /dev, %d setuid or setgid bits, %d extended attributes\n", d.Devices, d.Setuid, d.Xattrs)
@@ -168,8 +168,8 @@ image that a box uses is not removed.
 func (i *imaging) pruneCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "prune",
-		Short: "remove what no name stands for",
-		Long: `prune removes the images that no name stands for any more and no box uses, and
+		Short: "remove images without a name",
+		Long: `prune removes the images that have no name any more and that no box uses, and
 prints them; with --json an array of objects.
 ` + exitHelp,
 		Args: cobra.NoArgs,

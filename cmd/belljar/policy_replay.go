@@ -44,10 +44,10 @@ calls and the part of them that decides. A log is a directory, or one of its fil
 With --recorded there is no OLD: what the log says was decided is held against NEW.
 What somebody approved counts as asked.
 
-A record without the arguments of its call, as those of the level meta, cannot be
+A record without the arguments of its call, such as one of the level meta, cannot be
 decided again: replay says how many there are, and why. Calls are decided at the
-time at which they came. Limits of rates, and layers that held for a session only,
-as while it planned, are not in a log.
+time at which they came. A log does not have rate limits, nor the layer of a
+session's plan mode.
 
 With --json it prints an object with "calls", "replayed", "skipped" by reason,
 "changed", and "changes", each with "tool", "before" and "after" ("verdict",

@@ -84,7 +84,7 @@ time was up; 125 where belljar could not run it.`,
 	// What follows the command's name is the command's.
 	c.Flags().SetInterspersed(false)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &statusError{code: exitRun, err: fmt.Errorf("%w; flags of the command stand behind --", flagFault(c, err))}
+		return &statusError{code: exitRun, err: fmt.Errorf("%w; put the flags of the command after --", flagFault(c, err))}
 	})
 	return c
 }

@@ -120,7 +120,7 @@ func (h *hooking) read(ctx context.Context, boxes hostexec.Boxes) (string, error
 	case kind == "file" && filepath.IsAbs(name):
 		s.File = name
 	default:
-		return "", errors.New("--webhook-secret: want env:NAME or file:/ABSOLUTE/PATH; what is told must be signed")
+		return "", errors.New("--webhook-secret: want env:NAME or file:/ABSOLUTE/PATH; the requests must be signed")
 	}
 	text, err := readSecret(ctx, "of the webhook", s, hostexec.Program{Boxes: boxes})
 	if err == nil && len(text) < hookSecret {

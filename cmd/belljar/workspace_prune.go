@@ -19,7 +19,7 @@ func workspacePruneCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prune",
 		Short: "throw away sets that nobody used for long, or that changed nothing",
-		Long: `prune removes sets with all that was changed in them, as discard does: with
+		Long: `prune removes sets with all their changes, like discard: with
 --empty those that changed nothing and have no checkpoint, with --older-than those
 that no box, fork, checkpoint or apply used for so long, with both those that are
 both. Sets that a box works in are kept, and those with an interrupted apply.
