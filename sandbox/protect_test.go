@@ -1170,7 +1170,7 @@ func TestProtectedNamesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/protected-paths.md")
 	must(t, err)
 	_, what, _ := strings.Cut(string(text), "\n## What\n")
-	what, _, _ = strings.Cut(what, "\nOf the repository in `.git`")
+	what, _, _ = strings.Cut(what, "\nIn the repository in `.git`")
 	documented := map[string]bool{}
 	for line := range strings.Lines(what) {
 		cells := strings.Split(line, "|")
