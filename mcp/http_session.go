@@ -193,7 +193,7 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 	}
 	session.reach(ss)
 	session.by("http", func() {
-		within(patience, session.written()) // the answers of its calls
+		patiently(session.written()) // the answers of its calls
 		ss.Close()
 	})
 	s.mu.Lock()

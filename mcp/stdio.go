@@ -43,7 +43,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 
 	err = s.converse(ctx, g, read)
 	session.end(ErrShutdown)
-	within(patience, g.drained) // the answers of what was cancelled
+	patiently(g.drained) // the answers of what was cancelled
 	g.Close()
 	in.Close()
 	over := make(chan struct{})
@@ -54,9 +54,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		}
 		g.direct.Wait()
 	}()
-	within(patience, over)
+	patiently(over)
 	g.out.close()
-	within(patience, g.out.done)
+	patiently(g.out.done)
 	g.mu.Lock()
 	g.move(evClose)
 	g.mu.Unlock()
@@ -93,9 +93,9 @@ func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) erro
 	return err
 }
 
-// within waits for done, but no longer than d.
-func within(d time.Duration, done <-chan struct{}) {
-	wait := time.NewTimer(d)
+// patiently waits for done, but no longer than patience.
+func patiently(done <-chan struct{}) {
+	wait := time.NewTimer(patience)
 	defer wait.Stop()
 	select {
 	case <-done:

@@ -172,7 +172,7 @@ func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 		d.texts(v, "tool", func(n *yaml.Node, s string) {
 			if !slices.Contains(knownTools, s) && !strings.ContainsAny(s, "*{.") {
 				if near := Nearest(s, knownTools); near != "" {
-					d.fault(n, "did you mean "+near+"?", "there is no tool %q", s)
+					d.fault(n, "did you mean "+near+"?", "tool %q does not exist", s)
 					return
 				}
 			}

@@ -170,7 +170,7 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 	if v := o.get("secret"); v != nil {
 		s.Secret, _ = d.text(v, "secret")
 		if _, defined := secrets[s.Secret]; s.Secret != "" && !defined {
-			hint := fmt.Sprintf("define it at the top of the policy, as secrets: {%s: {env: VARIABLE}}", Clip(s.Secret, 64))
+			hint := fmt.Sprintf("define it at the top of the policy, for example secrets: {%s: {env: VARIABLE}}", Clip(s.Secret, 64))
 			if near := Nearest(s.Secret, names(secrets)); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}

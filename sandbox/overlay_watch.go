@@ -56,7 +56,7 @@ func (b *Box) Watch() (*Watch, error) {
 }
 
 // Changed returns what the commands of the box have changed since, in the order of
-// paths: at most most changes, and the number of further ones.
+// paths: no more than most changes, and the number of further ones.
 func (w *Watch) Changed(most int) (changed []Changed, more int, err error) {
 	all, err := w.mark.Changes()
 	if err != nil {

@@ -21,7 +21,7 @@ var mayWait = map[string]string{
 	"sandbox/entrance.go settle":              "the kernel has a connection in its queue that nobody has accepted",
 	"sandbox/escape/kernel.go pause":          "an attack waits for what the kernel does",
 	"sandbox/workspace/set.go quiet":          "another process holds a lock for a moment",
-	"sandbox/workspace/set.go settled":        "the kernel's coarse clock ticks",
+	"sandbox/workspace/set.go settle":         "the kernel's coarse clock ticks",
 }
 
 // sleeps are the functions of a file in which a statement only lets time pass:
