@@ -149,10 +149,7 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 	case "engines":
 		return engines, neither
 	case "session":
-		if group == "job" {
-			return openSessions, neither
-		}
-		return boxes, neither
+		return openSessions, neither
 	case "box":
 		return boxes, neither
 	case "set":

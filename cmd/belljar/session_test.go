@@ -112,7 +112,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.completes("1", []string{"job", "end"}, "")
 	o.completes(sessions[1].ID, []string{"job", "end", "1"}, "--session", sessions[1].ID[:len(sessions[1].ID)-1])
 
-	o.says("! 2 tasks have the number 1; say which with --session", "job", "end", "1")
+	o.says("! 2 tasks have the number 1; choose one with --session", "job", "end", "1")
 	o.says("! no task 7 runs", "job", "end", "7")
 	o.says("! want the number of a task", "job", "end", "one")
 	o.says("! name what is to end", "job", "end")

@@ -430,7 +430,7 @@ func findPolicy(name, workspace string) (string, *policies.Policy, error) {
 			if errors.Is(err, fs.ErrNotExist) || name == "" {
 				return builtinPolicy, policies.Default(), nil
 			}
-			return "", nil, fmt.Errorf("policy %s: %w; mend its permissions, or name another one with --policy", name, err)
+			return "", nil, fmt.Errorf("policy %s: %w; correct its permissions, or name another one with --policy", name, err)
 		}
 	}
 	abs, err := filepath.Abs(name)
