@@ -41,10 +41,10 @@ var inTheCensus = []string{
 func TestIsolation(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.page("/set", `<!doctype html><p id=p>set<script>document.cookie = "a=secret; max-age=1000"; localStorage.a = "secret"; indexedDB.open("secret"); caches?.open("secret");</script>`)
-	r.page("/get", `<!doctype html><p id=p><script>p.textContent = "[" + document.cookie + "|" + localStorage.a + "]"; indexedDB.databases().then(d => p.append(" " + d.length))</script>`)
+	r.page("/get", `<!doctype html><p id=p><script>p.textContent = "[" + document.cookie + "|" + localStorage.a + "]"; indexedDB.databases().then(d => { p.append(" " + d.length); p.className = "done" })</script>`)
 	for _, tenant := range []string{"a", "a", "b"} {
 		g := r.grant(tenant)
-		l, err := r.pool.Load(t.Context(), g, browser.Request{URL: r.url("/get")})
+		l, err := r.pool.Load(t.Context(), g, browser.Request{URL: r.url("/get"), Selector: ".done"})
 		if err != nil || !strings.Contains(l.HTML, "[|undefined] 0") {
 			t.Errorf("%s: %+v %v", tenant, l, err)
 		}

@@ -70,7 +70,7 @@ func TestCheckFindsFaults(t *testing.T) {
 	}{
 		{"none", []Probe{good}, ""},
 		{"an id twice", []Probe{good, good}, "twice"},
-		{"an id with a slash", []Probe{{ID: "A/1", Name: "a", Category: Proc, try: act}}, "no word"},
+		{"an id with a slash", []Probe{{ID: "A/1", Name: "a", Category: Proc, try: act}}, "a space or a slash"},
 		{"no name", []Probe{{ID: "A01", Category: Proc, try: act}}, "no name"},
 		{"no act", []Probe{{ID: "A01", Name: "a", Category: Proc}}, "attempts nothing"},
 		{"no category", []Probe{{ID: "A01", Name: "a", try: act}}, "no category"},
