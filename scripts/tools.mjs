@@ -177,7 +177,7 @@ class Run {
     await this.cancels("ReadDocs", { url: `https://${place}/slow?${this.era}`, render: "never" }, this.reached);
     await this.works("WebSearch", { query: `owls ${this.name}`, engines: ["standin"], timeout_ms: 9000 }, /About owls[^]*1\/1 engines answered/);
     await this.refuses("WebSearch", { query: "" }, /query/);
-    await this.refuses("WebSearch", { query: "owls", engines: ["gogle"] }, /"gogle" is none/);
+    await this.refuses("WebSearch", { query: "owls", engines: ["gogle"] }, /no such engine "gogle"/);
     await this.cancels("WebSearch", { query: "slow", engines: ["standin"], timeout_ms: 9000 }, this.reached);
   }
 
