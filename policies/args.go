@@ -66,7 +66,7 @@ var toolArgs = func() map[string]cond.Args {
 func KnownTools() []string { return slices.Clone(knownTools) }
 
 // ToolArgs are the arguments that conditions know of a tool of this server;
-// false says that it is none.
+// it reports whether this server has the tool.
 func ToolArgs(tool string) (cond.Args, bool) {
 	a, ok := toolArgs[tool]
 	return maps.Clone(a), ok

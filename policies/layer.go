@@ -162,7 +162,7 @@ func (c clip) and(o clip) clip {
 }
 
 // layer reads the text of a layer. Its tests are run on upper with the layer
-// below it, as calls of a tenant.
+// below it, with calls that a tenant makes.
 func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName string) *Layer {
 	l := &Layer{kind: kind, rules: Policy{
 		name: d.file, hash: textHash(text), source: Source{File: d.file},

@@ -76,18 +76,24 @@ func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 	}
 }
 
+// twoServers protect one workspace, with one record.
+func twoServers(t *testing.T, dir, record string) (first, second *protector) {
+	t.Helper()
+	for _, p := range []**protector{&first, &second} {
+		made, err := recorded(t, dir, record)
+		must(t, err)
+		t.Cleanup(func() { must(t, made.close()) })
+		*p = made
+	}
+	return first, second
+}
+
 // Of two servers in one workspace, the one whose command began later does not take
 // for a person's what the other one's command had made by then, nor put it back.
 func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/b/x", "")
-	open := func() *protector {
-		p, err := recorded(t, dir, record)
-		must(t, err)
-		t.Cleanup(func() { must(t, p.close()) })
-		return p
-	}
-	first, second := open(), open()
+	first, second := twoServers(t, dir, record)
 	must(t, first.start())
 	repository(dir+"/a/b/r", evilConfig)
 	put(t, dir+"/a/b/r/.git/hooks/pre-commit", "evil")
@@ -181,13 +187,7 @@ func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 func TestALockOfABoxHidesNoServer(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/x", "")
-	open := func() *protector {
-		p, err := recorded(t, dir, record)
-		must(t, err)
-		t.Cleanup(func() { must(t, p.close()) })
-		return p
-	}
-	first, second := open(), open()
+	first, second := twoServers(t, dir, record)
 	box := openForTest(t, dir)
 	must(t, unix.Flock(int(box.Fd()), unix.LOCK_EX))
 	must(t, first.start())

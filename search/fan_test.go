@@ -183,20 +183,20 @@ func TestPolicyDecidesWhoIsAsked(t *testing.T) {
 func TestArguments(t *testing.T) {
 	r := newRig(t, nil)
 	for want, q := range map[string]search.Query{
-		"query: ":                                                      {},
-		"query: it is empty":                                           {Text: " \u200B\n"},
-		"query: it has 3000 bytes":                                     {Text: strings.Repeat("x", 3000)},
-		"max_results: got 51, want 1 to 50":                            {Text: "x", MaxResults: 51},
-		"page: got 11, want 1 to 10":                                   {Text: "x", Page: 11},
-		"timeout_ms: got 20000, want 100 to 10000":                     {Text: "x", Timeout: 20 * time.Second},
-		`category: got "images", want one of`:                          {Text: "x", Category: "images"},
-		`safesearch: got "none"`:                                       {Text: "x", SafeSearch: "none"},
-		`time_range: got "decade"`:                                     {Text: "x", TimeRange: "decade"},
-		`language: got "english"`:                                      {Text: "x", Language: "english"},
-		`region: got "USA"`:                                            {Text: "x", Region: "USA"},
-		`engines: no such engine "gogle"; known are duckduckgo, brave`: {Text: "x", Engines: []string{"gogle"}},
-		"engines: brave-api needs a key":                               {Text: "x", Engines: []string{"brave-api"}},
-		"allowed_domains: number 2 is not a domain":                    {Text: "x", AllowedDomains: []string{"go.dev", "https://x.example/"}},
+		"query: ":                                     {},
+		"query: it is empty":                          {Text: " \u200B\n"},
+		"query: it has 3000 bytes":                    {Text: strings.Repeat("x", 3000)},
+		"max_results: got 51, want 1 to 50":           {Text: "x", MaxResults: 51},
+		"page: got 11, want 1 to 10":                  {Text: "x", Page: 11},
+		"timeout_ms: got 20000, want 100 to 10000":    {Text: "x", Timeout: 20 * time.Second},
+		`category: got "images", want one of`:         {Text: "x", Category: "images"},
+		`safesearch: got "none"`:                      {Text: "x", SafeSearch: "none"},
+		`time_range: got "decade"`:                    {Text: "x", TimeRange: "decade"},
+		`language: got "english"`:                     {Text: "x", Language: "english"},
+		`region: got "USA"`:                           {Text: "x", Region: "USA"},
+		`engines: no such engine "gogle"; known are `: {Text: "x", Engines: []string{"gogle"}},
+		"engines: brave-api needs a key":              {Text: "x", Engines: []string{"brave-api"}},
+		"allowed_domains: number 2 is not a domain":   {Text: "x", AllowedDomains: []string{"go.dev", "https://x.example/"}},
 	} {
 		_, err := r.fan.Search(t.Context(), r.grant("local"), q)
 		if bad, ok := errors.AsType[*search.QueryError](err); !ok || !strings.HasPrefix(bad.Error(), want) {

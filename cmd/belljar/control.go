@@ -119,7 +119,7 @@ func socketPath(dir *os.File, name string) string {
 // them may have ended this server's only session, and so the server. Then they are
 // ended.
 func (c *control) close() {
-	patience, cancel := context.WithTimeout(context.Background(), farewell)
+	patience, cancel := context.WithTimeout(context.Background(), linger)
 	defer cancel()
 	if c.server.Shutdown(patience) != nil {
 		c.server.Close()

@@ -24,10 +24,10 @@ import (
 )
 
 // drain is how long running requests may take to end once the server stops (W12);
-// farewell is how long the connections may take after that.
+// linger is how long the connections may take after that.
 const (
-	drain    = 30 * time.Second
-	farewell = 2 * time.Second
+	drain  = 30 * time.Second
+	linger = 2 * time.Second
 )
 
 // serveName is the command that keeps an audit log unasked.
@@ -259,7 +259,7 @@ func serveHTTP(ctx context.Context, server *mcp.Server, w *works, listener net.L
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	err := server.Shutdown(patience)
-	patience, cancel = context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	patience, cancel = context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	if front.Shutdown(patience) != nil {
 		front.Close()

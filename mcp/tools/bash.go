@@ -32,9 +32,9 @@ const (
 	// one report shows.
 	beat      = 250 * time.Millisecond
 	beatBytes = 4 << 10
-	// farewell is how long before the grant's limit a command is moved to the
+	// lead is how long before the grant's limit a command is moved to the
 	// background, so that the limit does not end it first.
-	farewell = 250 * time.Millisecond
+	lead = 250 * time.Millisecond
 )
 
 // bashInput is the arguments of Bash.
@@ -191,7 +191,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if background {
 		// Our own timer moves it; the box's must not end it first.
 		cmd.Timeout = call.Grant.Limits().Wall
-		plan.timeout = min(plan.timeout, max(cmd.Timeout-farewell, cmd.Timeout/2))
+		plan.timeout = min(plan.timeout, max(cmd.Timeout-lead, cmd.Timeout/2))
 	}
 	move := movesTo(call, plan.timeout, background)
 	watch := watching(box, in.Changes)
