@@ -200,10 +200,11 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 	}
 }
 
-// recorded checks how many records of an event the audit log has, and that each
-// says by whom.
+// recorded ends the server, so that all records are written, and checks how many
+// of an event the audit log has that say by whom.
 func (o *operated) recorded(event string, want int, by string) {
 	o.t.Helper()
+	o.end()
 	found := 0
 	err := audit.Read(o.t.Context(), auditDir(o.state), audit.Filter{Kind: audit.KindSession}, func(e audit.Entry) error {
 		if e.Event == event && strings.Contains(string(e.Raw), `"by":"`) && strings.Contains(string(e.Raw), by) {

@@ -178,6 +178,7 @@ type web struct {
 	cmd *exec.Cmd
 	url string
 	log chan string // lines of its standard error
+	end func()      // ends the server and waits for it, once
 }
 
 func serveWeb(t *testing.T, env []string, args ...string) *web {
@@ -201,7 +202,7 @@ func serveWeb(t *testing.T, env []string, args ...string) *web {
 			w.log <- lines.Text()
 		}
 	})
-	t.Cleanup(func() {
+	w.end = sync.OnceFunc(func() {
 		defer stop()
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		reading.Wait()
@@ -210,6 +211,7 @@ func serveWeb(t *testing.T, env []string, args ...string) *web {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
+	t.Cleanup(w.end)
 	_, rest, _ := strings.Cut(w.wait(" url="), " url=")
 	w.url, _, _ = strings.Cut(rest, " ")
 	return w

@@ -105,6 +105,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	opens("two", false)
 	opens("three", true)
 
+	w.end() // all records are written then
 	told := 0
 	err = audit.Read(t.Context(), auditDir(state), audit.Filter{Kind: audit.KindPolicy}, func(e audit.Entry) error {
 		if e.Event == "tokens" {
