@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"belljar.dev/internal/testenv"
 )
@@ -167,13 +168,32 @@ func (s *siege) command(t *testing.T) {
 		s.box.run(s.step)
 	}
 	if s.r.IntN(2) == 0 {
-		s.p.beat()
+		s.p.lookAll()
 		s.ask(t, "while a command runs")
 		s.box.run(s.step)
 	}
 	if _, err := w.end(); err != nil { // its box is closed, as a job does
 		s.log = append(s.log, "closed: "+err.Error())
 		s.reopen(t, false)
+	}
+}
+
+// lookAll is a look that is not cut short, however slow the machine is.
+func (p *protector) lookAll() {
+	p.mu.Lock()
+	p.whole = time.Time{}
+	p.mu.Unlock()
+	p.lookNow()
+}
+
+// open makes the protector of a new server.
+func (s *siege) open(t *testing.T) {
+	t.Helper()
+	dir, err := os.Open(s.dir)
+	must(t, err)
+	defer dir.Close()
+	if s.p, err = newProtector(dir, nil, s.record); err != nil {
+		t.Fatalf("a workspace that cannot be opened any more: %v\n%s", err, strings.Join(s.log, "\n"))
 	}
 }
 
@@ -190,12 +210,7 @@ func (s *siege) reopen(t *testing.T, anew bool) {
 		s.p = nil
 	}
 	if s.p == nil {
-		dir, err := os.Open(s.dir)
-		must(t, err)
-		defer dir.Close()
-		if s.p, err = newProtector(dir, nil, s.record); err != nil {
-			t.Fatalf("a workspace that cannot be opened any more: %v\n%s", err, strings.Join(s.log, "\n"))
-		}
+		s.open(t)
 	}
 	pins, err := s.p.pins()
 	if err == nil {

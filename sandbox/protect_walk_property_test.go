@@ -160,8 +160,10 @@ func (b *burrow) command(t *testing.T) {
 		b.box.run(b.step)
 	}
 	if b.r.IntN(3) == 0 { // a job, and a person at work beside it
-		b.p.beat()
-		b.p.beat()
+		b.p.lookAll()
+		for range 2 { // the way that the first ends may have begun before
+			b.p.walkAll(t)
+		}
 		b.ask(t, "while a command runs")
 		b.box.run(b.step)
 	}
@@ -279,6 +281,11 @@ func (b *burrow) run(t *testing.T, protected bool) bool {
 		close(b.box.do)
 	}
 	if b.p != nil {
+		if b.r.IntN(2) == 0 { // before the walk is at its end, perhaps: the next server goes on
+			must(t, b.p.close())
+			b.open(t)
+		}
+		b.p.walkAll(t)
 		must(t, b.p.close())
 	}
 	return b.ask(t, "at the end")
