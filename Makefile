@@ -93,7 +93,7 @@ PROPERTIES ?= \
 	sandbox:TestRandomDeepRepositoriesNeverRun \
 	sandbox:TestRandomExecs|TestRandomExecsChange \
 	sandbox/egress:TestRandomSecretDoesNotComeBack \
-	policies/approval:TestWhatIsShownIsWhatIsBound \
+	internal/people/approval:TestWhatIsShownIsWhatIsBound \
 	policies/shell:TestNoVariableStartsMore
 .PHONY: properties
 properties:

@@ -118,7 +118,7 @@ var unseen = map[string]string{
 func TestEveryMessageIsInAGoldenFile(t *testing.T) {
 	shown := goldenTexts(t)
 	var files []string
-	for _, pattern := range []string{"*.go", "shell/*.go", "cond/*.go", "../cmd/belljar/policy*.go", "approval/*.go", "../mcp/ask.go", "../cmd/belljar/appro*.go", "../cmd/belljar/seen.go", "../cmd/belljar/ask*.go", "../cmd/belljar/questions.go", "../question/*.go", "../cmd/belljar/hook*.go", "../hook/*.go", "../cmd/belljar/audit*.go", "audit/verify.go"} {
+	for _, pattern := range []string{"*.go", "shell/*.go", "cond/*.go", "../cmd/belljar/policy*.go", "../internal/people/approval/*.go", "../mcp/ask.go", "../cmd/belljar/appro*.go", "../cmd/belljar/seen.go", "../cmd/belljar/ask*.go", "../cmd/belljar/questions.go", "../internal/people/question/*.go", "../cmd/belljar/hook*.go", "../internal/hooks/*.go", "../cmd/belljar/audit*.go", "audit/verify.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -159,7 +159,7 @@ func TestEveryMessageIsInAGoldenFile(t *testing.T) {
 func goldenTexts(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for _, pattern := range []string{"testdata/*.golden", "testdata/*/*.golden", "../cmd/belljar/testdata/*.txtar", "../cmd/belljar/testdata/*.golden", "../mcp/tools/testdata/*.golden", "approval/testdata/*.golden", "../question/testdata/*.golden", "../hook/testdata/*.golden", "audit/testdata/*.golden"} {
+	for _, pattern := range []string{"testdata/*.golden", "testdata/*/*.golden", "../cmd/belljar/testdata/*.txtar", "../cmd/belljar/testdata/*.golden", "../mcp/tools/testdata/*.golden", "../internal/people/approval/testdata/*.golden", "../internal/people/question/testdata/*.golden", "../internal/hooks/testdata/*.golden", "audit/testdata/*.golden"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/printable"
-	"belljar.dev/policies/approval"
-	"belljar.dev/question"
 )
 
 // Bounds of announcements. An agent can ask as often as it likes, and nobody may

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/policies/approval"
-	"belljar.dev/question"
 )
 
 // TestAnnouncements: what waits is said once, with the command that answers, in

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"belljar.dev/policies/approval"
+	"belljar.dev/internal/people/approval"
 )
 
 // caller is the process at the other end of a control socket. The kernel identifies it

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
 )
 
 // approving is the flags that the approve commands share.

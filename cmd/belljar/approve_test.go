@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/policies/approval"
 )
 
 const askingPolicy = `version: 1

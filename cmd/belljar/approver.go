@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
 	"belljar.dev/mcp"
-	"belljar.dev/policies/approval"
 	"belljar.dev/policies/audit"
-	"belljar.dev/question"
 )
 
 // The ways of asking a person, by the names that agents and logs see.

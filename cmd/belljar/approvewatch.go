@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
 )
 
 // lookEvery is how often watch looks for questions.

@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	hooks "belljar.dev/hook"
-	"belljar.dev/job"
+	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
 )
 
 // skillsEvery is how often a server looks whether skills have changed.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/people/question"
 	"belljar.dev/policies"
-	"belljar.dev/question"
 )
 
 // questioning is the flags that the ask commands share.

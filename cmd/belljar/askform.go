@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"belljar.dev/question"
+	"belljar.dev/internal/people/question"
 )
 
 // askForm is questions as a terminal shows them, one at a time, and what has been

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/golden"
+	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/question"
 )
 
 // What a form shows after each key, on a wide terminal and at the end on a small

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"belljar.dev/question"
+	"belljar.dev/internal/people/question"
 )
 
 // formed reports whether a terminal can show a form: it must be able to go to a

@@ -16,8 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/golden"
+	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/question"
 )
 
 // chat is what an agent asks, and what a person types and reads at belljar ask.

@@ -17,8 +17,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
-	durable "belljar.dev/state"
 )
 
 // pendingURI is the resource of callbacks.
@@ -95,7 +95,7 @@ func hooked(t *testing.T, log string) map[string]int {
 // belljar had run meanwhile.
 func anHourPasses(t *testing.T, state string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", durable.Path(state))
+	db, err := sql.Open("sqlite", store.Path(state))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
-	hooks "belljar.dev/hook"
+	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
-	"belljar.dev/question"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/image"
 	"belljar.dev/sandbox/workspace"

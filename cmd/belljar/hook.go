@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	hooks "belljar.dev/hook"
+	"belljar.dev/internal/hooks"
 	"belljar.dev/policies"
 )
 

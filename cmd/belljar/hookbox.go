@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	hooks "belljar.dev/hook"
+	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"

@@ -12,7 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	hooks "belljar.dev/hook"
+	"belljar.dev/internal/hooks"
 
 	"belljar.dev/internal/golden"
 )

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	hooks "belljar.dev/hook"
+	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"

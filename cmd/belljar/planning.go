@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"belljar.dev/job"
+	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/work/plan"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
-	"belljar.dev/plan"
 )
 
 // openPlans is the book of plans of the workspace. Nothing is opened before the

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"slices"
 
+	"belljar.dev/internal/people/question"
 	"belljar.dev/policies"
-	"belljar.dev/question"
 )
 
 // asker puts questions of agents to people.

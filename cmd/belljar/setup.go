@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/hostexec"
-	"belljar.dev/job"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/work/todo"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
-	"belljar.dev/plan"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
-	durable "belljar.dev/state"
-	"belljar.dev/todo"
 )
 
 // policyMost bounds a policy file, in bytes.
@@ -82,8 +82,8 @@ type works struct {
 	sandbox    *sandbox.Supervisor
 	search     *search.Fan
 	reading    reading
-	audit      *ledger        // nil where no log is kept
-	store      *durable.Store // the state that outlives the program; in memory without a state directory
+	audit      *ledger      // nil where no log is kept
+	store      *store.Store // the state that outlives the program; in memory without a state directory
 	plans      *plan.Book
 	jobs       *job.Book
 	operator   *tools.Operator
@@ -141,7 +141,7 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 	if err := w.openState(s.state); err != nil {
 		return nil, failure(err)
 	}
-	w.store = durable.New(w.state)
+	w.store = store.New(w.state)
 	if w.audit, err = w.openLedger(s.command); err != nil {
 		return nil, failure(err)
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/hostexec"
+	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
 )
 
 // Bounds of telling a webhook.

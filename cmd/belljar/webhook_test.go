@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/hostexec"
-	"belljar.dev/policies/approval"
+	"belljar.dev/internal/people/approval"
 )
 
 const hookKey = "a secret of some length"

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/callback"
-	hooks "belljar.dev/hook"
+	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/skills"
+	"belljar.dev/internal/work/callback"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
-	"belljar.dev/skill"
 )
 
 // workflow is the flags for hooks and callbacks.
@@ -43,7 +43,7 @@ func (f *workflow) hookFlags(c *cobra.Command) {
 
 // flow is what a command has of skills, hooks and callbacks.
 type flow struct {
-	skills    *skill.Catalog
+	skills    *skills.Catalog
 	shared    []policies.Mount // the skills' folders, for every box
 	hooks     *hooks.Set       // nil where none are run
 	callbacks *callback.Book   // nil where none are kept
@@ -57,7 +57,7 @@ const skillsBelow = "/skills"
 
 // openSkills is the catalog of a workspace. Nothing is read yet.
 func (w *works) openSkills() {
-	sources := []skill.Source{{
+	sources := []skills.Source{{
 		Name: "workspace", Dir: ".claude/skills", Beneath: w.workspace,
 		Box: "/workspace/.claude/skills", Required: ".claude/required_skills.txt",
 	}}
@@ -76,17 +76,17 @@ func (w *works) openSkills() {
 		}
 		sources = w.addSkills(sources, name, dir, filepath.Join(dir, "required_skills.txt"))
 	}
-	builtin := skill.Builtin()
+	builtin := skills.Builtin()
 	if dir := userConfig(); dir != "" {
 		builtin.Required = filepath.Join(dir, "required_skills.txt")
 	}
 	sources = append(sources, builtin)
-	w.flow.skills = skill.New(skill.Config{Sources: sources, Off: skillsOff(os.Environ()), Listed: listOf(os.Getenv("SKILLS_LISTED"))})
+	w.flow.skills = skills.New(skills.Config{Sources: sources, Off: skillsOff(os.Environ()), Listed: listOf(os.Getenv("SKILLS_LISTED"))})
 }
 
 // addSkills adds a folder of the operator's. One that a box can write, or one in
 // the workspace, is not believed.
-func (w *works) addSkills(sources []skill.Source, name, dir, required string) []skill.Source {
+func (w *works) addSkills(sources []skills.Source, name, dir, required string) []skills.Source {
 	real := realPath(dir)
 	if real == realPath(filepath.Join(w.workspace, ".claude", "skills")) {
 		return sources // it is that of the workspace
@@ -95,7 +95,7 @@ func (w *works) addSkills(sources []skill.Source, name, dir, required string) []
 		w.log.Error("a folder of skills is not used: the state lies in it, which no box may see", "folder", dir)
 		return sources
 	}
-	s := skill.Source{Name: name, Dir: dir, Required: required, Trusted: w.onlyMine(dir) && w.onlyMine(filepath.Dir(required))}
+	s := skills.Source{Name: name, Dir: dir, Required: required, Trusted: w.onlyMine(dir) && w.onlyMine(filepath.Dir(required))}
 	if info, err := os.Stat(real); err == nil && info.IsDir() {
 		s.Box = skillsBelow + "/" + name
 		w.flow.shared = append(w.flow.shared, policies.Mount{Source: real, Target: s.Box})

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/state"
 )
 
 // writers of one room run at a time: processes share what they write to.
@@ -49,7 +49,7 @@ func TestKill(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			at := place{store: state.New(filepath.Join(dir, "state")), dir: dir}
+			at := place{store: store.New(filepath.Join(dir, "state")), dir: dir}
 			defer at.store.Close()
 			lost, err := r.missing(t.Context(), at, said)
 			if err != nil || len(lost) > 0 {

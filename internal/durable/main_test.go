@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/state"
 )
 
 // What a writer is told. internal/vmtest knows these names, too.
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 //	error WHY         something failed, which is nobody's plan
 func live(dir, only, said string) {
 	ctx := context.Background()
-	at := place{store: state.New(filepath.Join(dir, "state")), dir: dir, power: said != ""}
+	at := place{store: store.New(filepath.Join(dir, "state")), dir: dir, power: said != ""}
 	var mu sync.Mutex
 	say := func(words ...any) {
 		mu.Lock()

@@ -11,21 +11,21 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/callback"
-	"belljar.dev/job"
-	"belljar.dev/plan"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/work/callback"
+	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/work/todo"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
 	"belljar.dev/policies/audit"
-	"belljar.dev/question"
-	"belljar.dev/state"
-	"belljar.dev/todo"
 )
 
 // place is where rooms keep what they are given: most in a store, some in files
 // of their own.
 type place struct {
-	store *state.Store
+	store *store.Store
 	dir   string
 	power bool // what was said before was said before a power cut
 }
@@ -424,7 +424,7 @@ func missingRecords(ctx context.Context, at place, said []string) ([]string, err
 }
 
 // Notes are the store itself, with one table and a row for each.
-var notes = state.Schema{Name: "notes", Steps: []string{"CREATE TABLE notes_all (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"}}
+var notes = store.Schema{Name: "notes", Steps: []string{"CREATE TABLE notes_all (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"}}
 
 func writeNotes(ctx context.Context, at place, tag string, say func(string)) error {
 	tables := at.store.Tables(notes)

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"belljar.dev/callback"
+	"belljar.dev/internal/skills"
+	"belljar.dev/internal/work/callback"
 	"belljar.dev/mcp"
-	"belljar.dev/skill"
 )
 
 // Aside is what belljar adds to results: callbacks that have fired, and a reminder of
@@ -15,7 +15,7 @@ import (
 // are safe for concurrent use, and those of a nil Aside do nothing.
 type Aside struct {
 	callbacks *callback.Book
-	skills    *skill.Catalog
+	skills    *skills.Catalog
 	log       *slog.Logger
 
 	mu       sync.Mutex
@@ -32,12 +32,12 @@ type sessionNote struct {
 // maxLoaded bounds the names that are kept of one session.
 const maxLoaded = 1024
 
-// NewAside makes an Aside of callbacks and skills; either may be nil.
-func NewAside(callbacks *callback.Book, skills *skill.Catalog, log *slog.Logger) *Aside {
+// NewAside makes an Aside of callbacks and a catalog of skills; either may be nil.
+func NewAside(callbacks *callback.Book, catalog *skills.Catalog, log *slog.Logger) *Aside {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Aside{callbacks: callbacks, skills: skills, log: log, running: make(map[string]int), sessions: make(map[string]*sessionNote)}
+	return &Aside{callbacks: callbacks, skills: catalog, log: log, running: make(map[string]int), sessions: make(map[string]*sessionNote)}
 }
 
 // waits reports whether calls of a tool leave their tenant idle: they wait for a

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/people/question"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/question"
 )
 
 // Questions are where questions of agents wait for people.

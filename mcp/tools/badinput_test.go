@@ -15,19 +15,19 @@ import (
 	"belljar.dev/browser/fetch"
 	"belljar.dev/browser/fetch/fetchtest"
 	"belljar.dev/browser/reader"
-	"belljar.dev/callback"
 	"belljar.dev/internal/golden"
-	"belljar.dev/job"
+	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/skills"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/work/callback"
+	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/work/todo"
 	"belljar.dev/mcp"
-	"belljar.dev/plan"
 	"belljar.dev/policies"
-	"belljar.dev/question"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
 	"belljar.dev/search/searchtest"
-	"belljar.dev/skill"
-	durable "belljar.dev/state"
-	"belljar.dev/todo"
 )
 
 const wholePolicy = `
@@ -57,7 +57,7 @@ func newWhole(t *testing.T) *whole {
 	}
 	t.Cleanup(func() { sup.Close() })
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	store := durable.New(filepath.Join(t.TempDir(), "st"))
+	store := store.New(filepath.Join(t.TempDir(), "st"))
 	t.Cleanup(func() { store.Close() })
 	book, err := plan.New(plan.Config{Store: store, Place: "/p", Self: "1", Now: clock})
 	if err != nil {
@@ -101,7 +101,7 @@ func newWhole(t *testing.T) *whole {
 		Add(server, Backends{
 			Sandbox: sup, Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler), Place: "/p",
 			Todos: todo.New(store, clock), Plans: book, Questions: &desk{Desk: question.New(store, "/p", nil)}, Callbacks: later,
-			Skills: skill.New(skill.Config{Sources: []skill.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
+			Skills: skills.New(skills.Config{Sources: []skills.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
 		})
 		if tenant == "own" {
 			w.own, w.first, w.second = server, w.open(server), w.open(server)

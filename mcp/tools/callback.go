@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/callback"
+	"belljar.dev/internal/work/callback"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )

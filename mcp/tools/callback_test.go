@@ -12,12 +12,12 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"belljar.dev/callback"
 	"belljar.dev/internal/golden"
+	"belljar.dev/internal/skills"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/work/callback"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/skill"
-	durable "belljar.dev/state"
 )
 
 // beside lets results bring along what an Aside has.
@@ -40,10 +40,10 @@ type later struct {
 	ended  chan struct{} // a session has
 }
 
-func newLater(t *testing.T, state, skills string) *later {
+func newLater(t *testing.T, state, folder string) *later {
 	t.Helper()
 	l := &later{clock: time.Now(), ended: make(chan struct{}, 16)}
-	store := durable.New(state)
+	store := store.New(state)
 	t.Cleanup(func() { store.Close() })
 	var err error
 	l.book, err = callback.New(callback.Config{
@@ -53,8 +53,8 @@ func newLater(t *testing.T, state, skills string) *later {
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalog := skill.New(skill.Config{Sources: []skill.Source{{
-		Name: "user", Dir: skills, Required: filepath.Join(skills, "required_skills.txt"), Trusted: true,
+	catalog := skills.New(skills.Config{Sources: []skills.Source{{
+		Name: "user", Dir: folder, Required: filepath.Join(folder, "required_skills.txt"), Trusted: true,
 	}}})
 	aside := NewAside(l.book, catalog, nil)
 	if l.server, err = mcp.New(mcp.Config{Gate: policies.Default(), Around: beside{aside}, OnSessionEnd: func(*mcp.Session) { l.ended <- struct{}{} }}); err != nil {
@@ -85,8 +85,8 @@ func say(t *testing.T, c *sdk.ClientSession, tool string, args map[string]any) s
 // in the resource; a restart keeps it. L7: 1 to 3600 s. L9: 8 slots, 2048
 // characters, 20 times.
 func TestCallbacksOfAClient(t *testing.T) {
-	state, skills := filepath.Join(t.TempDir(), "st"), t.TempDir()
-	l := newLater(t, state, skills)
+	state, folder := filepath.Join(t.TempDir(), "st"), t.TempDir()
+	l := newLater(t, state, folder)
 	c := clientOf(t, l.server, nil)
 	var b strings.Builder
 	for _, args := range []map[string]any{
@@ -118,7 +118,7 @@ func TestCallbacksOfAClient(t *testing.T) {
 	fmt.Fprintf(&b, "> the 9th\n%s\n", say(t, c, "SetCallback", map[string]any{"message": "x", "delay_seconds": 60}))
 	golden.Equal(t, "callbacks.golden", b.String())
 
-	again := newLater(t, state, skills)
+	again := newLater(t, state, folder)
 	got, err := clientOf(t, again.server, nil).ReadResource(t.Context(), &sdk.ReadResourceParams{URI: callbackURI})
 	if err != nil {
 		t.Fatal(err)

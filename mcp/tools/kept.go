@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"strings"
 
+	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/work/todo"
 	"belljar.dev/mcp"
-	"belljar.dev/plan"
-	"belljar.dev/todo"
 )
 
 // The todos of TaskManager and the plans of PlanMode can be read as resources too:

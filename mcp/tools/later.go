@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"belljar.dev/job"
+	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"belljar.dev/internal/golden"
-	"belljar.dev/job"
+	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"

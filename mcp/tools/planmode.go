@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/work/plan"
 	"belljar.dev/mcp"
-	"belljar.dev/plan"
 	"belljar.dev/policies"
 )
 

@@ -25,15 +25,15 @@ var published = []struct{ tool, text, file string }{
 	{"AskUserQuestion", "not asked: no interactive channel", "testdata/askuserquestion.golden"},
 	{"InvokeSkill", "<activated_skill name=", "testdata/skills.golden"},
 	{"InvokeSkill", "<available_resources>", "testdata/skills.golden"},
-	{"InvokeSkill", "(+3 more skills not listed - use SearchSkills to discover them)", "../../skill/skill_test.go"},
+	{"InvokeSkill", "(+3 more skills not listed - use SearchSkills to discover them)", "../../internal/skills/skill_test.go"},
 	{"SearchSkills", `{"skills":[{"name":"deploy","description":"Deploys.","source":"user","path":"","trusted":true}],"matched":1,"total":1}`, "testdata/skills.golden"},
 	{"SetCallback", "Callback scheduled: fires every 60s, repeats 20 times.", "testdata/callbacks.golden"},
 	{"SetCallback", "Callback scheduled: fires every 1s, repeats infinitely.", "testdata/callbacks.golden"},
 	{"SetCallback", "Error: all callback slots full (max 8)\n", "testdata/callbacks.golden"},
 	{"SetCallback", "Active callbacks (2/8):\n  [0] \"look\" - fires in 1m00s (20 left)\n  [5] \"again\" - fires in 0m01s (infinite)", "testdata/callbacks.golden"},
 	{"SetCallback", "No active callbacks.", "testdata/callbacks.golden"},
-	{"SetCallback", `Cancelled callback slot 0: "check the build"`, "../../callback/testdata/texts.golden"},
-	{"SetCallback", "Cancelled 2 callbacks.", "../../callback/testdata/texts.golden"},
+	{"SetCallback", `Cancelled callback slot 0: "check the build"`, "../../internal/work/callback/testdata/texts.golden"},
+	{"SetCallback", "Cancelled 2 callbacks.", "../../internal/work/callback/testdata/texts.golden"},
 }
 
 // TestPublishedTexts: what agents know by its words, they find by its words.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"belljar.dev/job"
+	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 )

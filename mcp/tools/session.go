@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"belljar.dev/job"
+	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"

@@ -16,12 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/job"
+	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
-	durable "belljar.dev/state"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ type bench struct {
 	session   *mcp.Session
 	workspace string
 	state     string
-	store     *durable.Store
+	store     *store.Store
 	jobs      *job.Book
 	ended     chan job.Job // jobs that have ended
 }
@@ -67,7 +67,7 @@ func boxes(t *testing.T, policy string, change ...func(*mcp.Config)) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.server.Shutdown(context.Background()) })
-	b.store = durable.New(b.state)
+	b.store = store.New(b.state)
 	t.Cleanup(func() { b.store.Close() })
 	if b.jobs, err = job.New(job.Config{Store: b.store, Dir: filepath.Join(b.state, "jobs"), Place: b.workspace, Self: "me", Ended: func(j job.Job) { b.ended <- j }}); err != nil {
 		t.Fatal(err)

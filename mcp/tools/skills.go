@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strings"
 
+	"belljar.dev/internal/skills"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/skill"
 )
 
 // invokeInput is the arguments of InvokeSkill.
@@ -25,13 +25,13 @@ func (invokeInput) Facts() policies.Facts { return policies.Facts{} }
 
 // invokeOutput is the structured result of InvokeSkill.
 type invokeOutput struct {
-	Name         string           `json:"name"`
-	Source       string           `json:"source"`
-	Trusted      bool             `json:"trusted" jsonschema:"no agent can write there"`
-	Path         string           `json:"path,omitempty" jsonschema:"of its SKILL.md in the sandbox"`
-	Instructions string           `json:"instructions"`
-	Resources    []skill.Resource `json:"resources,omitempty"`
-	More         bool             `json:"more,omitempty" jsonschema:"there are more files"`
+	Name         string            `json:"name"`
+	Source       string            `json:"source"`
+	Trusted      bool              `json:"trusted" jsonschema:"no agent can write there"`
+	Path         string            `json:"path,omitempty" jsonschema:"of its SKILL.md in the sandbox"`
+	Instructions string            `json:"instructions"`
+	Resources    []skills.Resource `json:"resources,omitempty"`
+	More         bool              `json:"more,omitempty" jsonschema:"there are more files"`
 }
 
 // searchSkillsInput is the arguments of SearchSkills.
@@ -43,8 +43,8 @@ type searchSkillsInput struct {
 // Facts are empty: the policy gets the arguments anyway.
 func (searchSkillsInput) Facts() policies.Facts { return policies.Facts{} }
 
-// skills is InvokeSkill and SearchSkills.
-type skills struct {
+// skillTools are InvokeSkill and SearchSkills.
+type skillTools struct {
 	server   *mcp.Server
 	backends Backends
 }
@@ -52,7 +52,7 @@ type skills struct {
 const invokeSkill = "InvokeSkill"
 
 // addSkills registers the tools for skills, their resources and prompts.
-func addSkills(s *mcp.Server, sk *skills) {
+func addSkills(s *mcp.Server, sk *skillTools) {
 	mcp.AddTool(s, mcp.Tool{
 		Name: invokeSkill, Title: "Load a skill", Description: skillsText(sk.backends.Skills),
 		ReadOnly: true, Idempotent: true, Output: invokeOutput{},
@@ -60,7 +60,7 @@ func addSkills(s *mcp.Server, sk *skills) {
 	mcp.AddTool(s, mcp.Tool{
 		Name: "SearchSkills", Title: "Find skills",
 		Description: "Finds skills by a pattern in their names, descriptions and instructions, also those that InvokeSkill does not list.",
-		ReadOnly:    true, Idempotent: true, Output: skill.Found{},
+		ReadOnly:    true, Idempotent: true, Output: skills.Found{},
 	}, sk.search)
 	if sk.backends.Skills == nil {
 		return
@@ -70,7 +70,7 @@ func addSkills(s *mcp.Server, sk *skills) {
 }
 
 // skillsText is the description of InvokeSkill.
-func skillsText(c *skill.Catalog) string {
+func skillsText(c *skills.Catalog) string {
 	text := "Loads a skill: a workflow that somebody wrote down for you. The result has its instructions, and the files that belong to it."
 	if c == nil {
 		return text
@@ -83,7 +83,7 @@ func skillsText(c *skill.Catalog) string {
 
 // DescribeSkills has clients told what skills there are now, if that has changed
 // since they were last told.
-func DescribeSkills(s *mcp.Server, c *skill.Catalog) {
+func DescribeSkills(s *mcp.Server, c *skills.Catalog) {
 	if s.Describe(invokeSkill, skillsText(c)) {
 		s.PromptsChanged()
 		s.ResourcesChanged()
@@ -93,7 +93,7 @@ func DescribeSkills(s *mcp.Server, c *skill.Catalog) {
 const noSkills = "This server was started without skills."
 
 // invoke loads a skill.
-func (sk *skills) invoke(_ context.Context, call mcp.Call, in invokeInput) (*mcp.Result, error) {
+func (sk *skillTools) invoke(_ context.Context, call mcp.Call, in invokeInput) (*mcp.Result, error) {
 	if sk.backends.Skills == nil {
 		return mcp.Failed(noSkills), nil
 	}
@@ -120,7 +120,7 @@ func (sk *skills) invoke(_ context.Context, call mcp.Call, in invokeInput) (*mcp
 }
 
 // search finds skills.
-func (sk *skills) search(ctx context.Context, _ mcp.Call, in searchSkillsInput) (*mcp.Result, error) {
+func (sk *skillTools) search(ctx context.Context, _ mcp.Call, in searchSkillsInput) (*mcp.Result, error) {
 	if sk.backends.Skills == nil {
 		return mcp.Failed(noSkills), nil
 	}
@@ -143,7 +143,7 @@ func (sk *skills) search(ctx context.Context, _ mcp.Call, in searchSkillsInput) 
 const skillScheme = "skill://"
 
 // resource is the skills and their files as resources.
-func (sk *skills) resource() mcp.Resource {
+func (sk *skillTools) resource() mcp.Resource {
 	return mcp.Resource{
 		Template: "skill://{name}/{+path}", Name: "skills", Title: "Skills", MIME: "text/markdown",
 		Description: "The files of the skills; SKILL.md has the instructions.",
@@ -171,7 +171,7 @@ func (sk *skills) resource() mcp.Resource {
 
 // described is the description of a skill for a person. People choose the skill
 // themselves, so they also see the description of an untrusted one, with its source.
-func described(s skill.Skill) string {
+func described(s skills.Skill) string {
 	if s.Trusted {
 		return s.Description
 	}
@@ -179,14 +179,14 @@ func described(s skill.Skill) string {
 }
 
 // read is one file of a skill.
-func (sk *skills) read(_ context.Context, _ *mcp.Session, uri string) (data []byte, kind string, err error) {
+func (sk *skillTools) read(_ context.Context, _ *mcp.Session, uri string) (data []byte, kind string, err error) {
 	name, file, ok := strings.Cut(strings.TrimPrefix(uri, skillScheme), "/")
 	if file, err = url.PathUnescape(file); err != nil || !ok {
 		return nil, "", mcp.ErrNotFound
 	}
 	data, err = sk.backends.Skills.File(name, file)
 	switch {
-	case errors.Is(err, skill.ErrUnknown), errors.Is(err, fs.ErrNotExist), errors.Is(err, skill.ErrOutside):
+	case errors.Is(err, skills.ErrUnknown), errors.Is(err, fs.ErrNotExist), errors.Is(err, skills.ErrOutside):
 		return nil, "", mcp.ErrNotFound
 	case err != nil:
 		return nil, "", err
@@ -195,7 +195,7 @@ func (sk *skills) read(_ context.Context, _ *mcp.Session, uri string) (data []by
 }
 
 // prompts are the skills as prompts: a person chooses one at the client.
-func (sk *skills) prompts() mcp.PromptSource {
+func (sk *skillTools) prompts() mcp.PromptSource {
 	return mcp.PromptSource{
 		List: func(context.Context, *mcp.Session) ([]mcp.Prompt, error) {
 			var all []mcp.Prompt
@@ -209,7 +209,7 @@ func (sk *skills) prompts() mcp.PromptSource {
 		},
 		Get: func(_ context.Context, s *mcp.Session, name string, args map[string]string) ([]mcp.Message, error) {
 			b, err := sk.backends.Skills.Open(name)
-			if errors.Is(err, skill.ErrUnknown) {
+			if errors.Is(err, skills.ErrUnknown) {
 				return nil, mcp.ErrNotFound
 			} else if err != nil {
 				return nil, err

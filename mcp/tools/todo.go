@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/work/todo"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/todo"
 )
 
 // todoInput is the arguments of TaskManager.

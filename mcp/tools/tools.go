@@ -16,14 +16,14 @@ import (
 	"belljar.dev/browser"
 	"belljar.dev/browser/picture"
 	"belljar.dev/browser/reader"
-	"belljar.dev/callback"
-	"belljar.dev/job"
+	"belljar.dev/internal/skills"
+	"belljar.dev/internal/work/callback"
+	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/work/todo"
 	"belljar.dev/mcp"
-	"belljar.dev/plan"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
-	"belljar.dev/skill"
-	"belljar.dev/todo"
 )
 
 // Backends are the rooms in which the tools work. Each must live longer than
@@ -49,8 +49,8 @@ type Backends struct {
 	// CheckCommands says why patterns of commands cannot be approved with a plan;
 	// nil takes all.
 	CheckCommands func(patterns []string) error
-	Skills        *skill.Catalog // of InvokeSkill and SearchSkills; without it they refuse every call
-	Callbacks     *callback.Book // of SetCallback; without it that refuses every call
+	Skills        *skills.Catalog // of InvokeSkill and SearchSkills; without it they refuse every call
+	Callbacks     *callback.Book  // of SetCallback; without it that refuses every call
 	// Aside notes which skills were loaded, and knows the sessions that are open; nil
 	// for a server that adds nothing to results.
 	Aside *Aside
@@ -80,7 +80,7 @@ func Add(s *mcp.Server, b Backends) *Operator {
 	addTodos(s, &todos{backends: b})
 	addPlans(s, &plans{backends: b, shells: sh, now: time.Now})
 	addAsk(s, &asks{backends: b, wait: askWait})
-	addSkills(s, &skills{s, b})
+	addSkills(s, &skillTools{s, b})
 	addCallbacks(s, &callbacks{s, b})
 	return &Operator{sh}
 }

@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"belljar.dev/internal/golden"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/work/todo"
 	"belljar.dev/mcp"
-	"belljar.dev/plan"
 	"belljar.dev/policies"
-	"belljar.dev/policies/approval"
-	"belljar.dev/question"
-	durable "belljar.dev/state"
-	"belljar.dev/todo"
 )
 
 // desk is where questions wait, with the ways that a test says are open.
@@ -75,7 +75,7 @@ func newFlow(t *testing.T, person *nod) *flow {
 	t.Helper()
 	f := &flow{t: t, person: person, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	now := func() time.Time { return f.clock }
-	store := durable.New(filepath.Join(t.TempDir(), "st"))
+	store := store.New(filepath.Join(t.TempDir(), "st"))
 	t.Cleanup(func() { store.Close() })
 	book, err := plan.New(plan.Config{Store: store, Place: "/p", Self: "1", Now: now})
 	if err != nil {
@@ -300,7 +300,7 @@ func TestPlanModeIsReadOnly(t *testing.T) {
 }
 
 func BenchmarkTaskManager(b *testing.B) {
-	store := durable.New(filepath.Join(b.TempDir(), "st"))
+	store := store.New(filepath.Join(b.TempDir(), "st"))
 	defer store.Close()
 	server, err := mcp.New(mcp.Config{Gate: policies.Default()})
 	if err != nil {

@@ -1,0 +1,137 @@
+package hooks
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+	"unicode/utf8"
+)
+
+// The events that belljar has hooks run for. A folder of any other name is for
+// events that people send by `belljar hook emit` (C21).
+const (
+	SessionStart = "session_start"
+	SessionEnd   = "session_end"
+	ToolUse      = "tool_use"    // before a call that the policy lets through; may refuse it
+	ToolResult   = "tool_result" // after it
+	JobEnd       = "job_end"     // a background task has ended
+	Callback     = "callback"    // a callback has fired
+	Approval     = "approval"    // a question to a person was put, answered, or ended
+	Error        = "error"       // a call could not be done
+)
+
+// Events are the names above with what each is for, in order.
+func Events() [][2]string {
+	return [][2]string{
+		{SessionStart, "a client has begun a session"},
+		{SessionEnd, "a session is over"},
+		{ToolUse, "a call is about to run; a sync- hook may refuse it"},
+		{ToolResult, "a call has ended"},
+		{JobEnd, "a background task has ended"},
+		{Callback, "a callback has fired"},
+		{Approval, "a question to a person was put, answered, or has ended"},
+		{Error, "a call could not be done"},
+	}
+}
+
+// Bounds of hooks.
+const (
+	DefaultTimeout = 30 * time.Second
+	MaxTimeout     = 10 * time.Minute
+	MaxOutput      = 64 << 10 // bytes of each stream
+	MaxScript      = 64 << 10 // bytes of a hook that runs in a box
+	MaxEvent       = 32 << 10 // bytes of an event as JSON
+
+	maxHooks  = 64 // of one event in one folder
+	maxEvents = 64 // folders of events in one folder
+	maxQueue  = 64 // hooks that wait to be started
+	workers   = 4  // that run at once and are not waited for
+	maxText   = 4 << 10
+)
+
+var eventName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+
+// Event is something that happened.
+type Event struct {
+	Name    string
+	Session string // in which it happened; empty for none
+	Tenant  string // whose it is
+	Time    time.Time
+	Data    map[string]any // what else there is to say; what is too long of it is cut
+}
+
+// text is the event as hooks read it.
+func (e Event) text() ([]byte, error) {
+	all := map[string]any{"event": e.Name, "session": e.Session, "tenant": e.Tenant, "time": e.Time.UTC().Format(time.RFC3339)}
+	for name, v := range e.Data {
+		if _, ours := all[name]; !ours {
+			all[name] = v
+		}
+	}
+	for most := maxText; most >= 64; most /= 4 {
+		text, err := json.Marshal(cut(all, most, 0))
+		if err != nil {
+			return nil, fmt.Errorf("event %s: %w", e.Name, err)
+		}
+		if len(text) <= MaxEvent {
+			return text, nil
+		}
+	}
+	return json.Marshal(map[string]any{"event": e.Name, "session": e.Session, "tenant": e.Tenant, "time": all["time"], "truncated": true})
+}
+
+// cut is a value with its texts cut to so many bytes.
+func cut(v any, most, depth int) any {
+	switch v := v.(type) {
+	case string:
+		if len(v) <= most {
+			return v
+		}
+		end := most
+		for end > 0 && !utf8.RuneStart(v[end]) {
+			end--
+		}
+		return v[:end] + fmt.Sprintf("... (%d bytes in all)", len(v))
+	case map[string]any:
+		if depth > 32 {
+			return "..."
+		}
+		out := make(map[string]any, len(v))
+		for name, one := range v {
+			out[name] = cut(one, most, depth+1)
+		}
+		return out
+	case []any:
+		if depth > 32 {
+			return "..."
+		}
+		out := make([]any, len(v))
+		for i, one := range v {
+			out[i] = cut(one, most, depth+1)
+		}
+		return out
+	}
+	return v
+}
+
+// Verdict is what the hooks of an event say to it.
+type Verdict struct {
+	Denied bool
+	By     string   // the hook that refused
+	Reason string   // what it says, or what became of it
+	Notes  []string // for the agent, of hooks that were waited for
+}
+
+// Ran is what came of one hook.
+type Ran struct {
+	Hook    Hook
+	Code    int
+	Denied  bool
+	Reason  string
+	Note    string
+	Failure string // what went wrong; empty for nothing
+	Took    time.Duration
+	Stdout  string
+	Stderr  string
+}

@@ -1,0 +1,175 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Command is how a hook is run: Argv holds an interpreter and the text of the
+// hook, so that what was looked at is what runs. It must not run in a directory
+// in which an agent writes: interpreters look for code there.
+type Command struct {
+	Argv    []string
+	Script  string // the text, for the caller that judges what is run
+	Path    string // where the text was read from, on the host
+	Env     map[string]string
+	Stdin   []byte
+	Session string
+	Tenant  string
+	Timeout time.Duration
+	Out     io.Writer // fails when it has had enough
+	Err     io.Writer
+}
+
+// Runner runs hooks somewhere. Run returns when the program has ended and all
+// that it started: on the host, or at least in its box. An error says that the
+// program did not run to its end; context.DeadlineExceeded that its time was up.
+type Runner interface {
+	Run(ctx context.Context, c Command) (code int, err error)
+}
+
+// run runs one hook with an event.
+func (s *Set) run(ctx context.Context, h Hook, e Event) Ran {
+	began := time.Now()
+	r := Ran{Hook: h}
+	var out, errs flood
+	err := s.start(ctx, h, e, &out, &errs, &r.Code)
+	r.Took = time.Since(began)
+	r.Stdout, r.Stderr = out.text(), errs.text()
+	switch {
+	case out.over || errs.over:
+		r.Failure = fmt.Sprintf("it wrote more than %d KiB", MaxOutput>>10)
+	case errors.Is(err, context.DeadlineExceeded):
+		r.Failure = fmt.Sprintf("it did not end within %s and was stopped", s.cfg.Timeout)
+	case err != nil:
+		r.Failure = err.Error()
+	case r.Code == denyCode:
+		r.Denied, r.Reason = true, plain(r.Stderr)
+	case r.Code != 0:
+		r.Failure = fmt.Sprintf("it ended with status %d: %s", r.Code, plain(r.Stderr))
+	default:
+		r.answer()
+	}
+	return r
+}
+
+// denyCode is the exit status by which a hook refuses; its standard error says
+// why.
+const denyCode = 2
+
+// answer reads what a hook said on standard output: a JSON object, or nothing
+// that counts.
+func (r *Ran) answer() {
+	text := bytes.TrimSpace([]byte(r.Stdout))
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return
+	}
+	var said struct {
+		Decision string `json:"decision"`
+		Reason   string `json:"reason"`
+		Note     string `json:"note"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		r.Failure = "its output begins as JSON but is not valid: " + err.Error()
+		return
+	}
+	switch said.Decision {
+	case "deny", "block":
+		r.Denied, r.Reason = true, plain(said.Reason)
+	case "", "allow", "approve", "continue": // what the policy said holds
+	default:
+		r.Failure = fmt.Sprintf("its decision is %.40q; want deny, or none", said.Decision)
+	}
+	r.Note = plain(said.Note)
+}
+
+// start runs a hook to its end.
+func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs *flood, code *int) error {
+	if h.Why != "" {
+		return errors.New(h.Why)
+	}
+	text, err := e.text()
+	if err != nil {
+		return err
+	}
+	when := e.Time.UTC().Format(time.RFC3339)
+	args := []string{e.Name, e.Session, when, string(text)}
+	c := Command{
+		Path: h.Path, Stdin: text, Session: e.Session, Tenant: e.Tenant, Timeout: s.cfg.Timeout, Out: out, Err: errs,
+		Env: map[string]string{"HOOK_EVENT": e.Name, "HOOK_SESSION": e.Session, "HOOK_TIME": when, "HOOK_JSON": string(text)},
+	}
+	runner := s.cfg.Box
+	if h.OnHost {
+		runner = s.cfg.Host
+	}
+	if c.Script, err = h.script(); err != nil {
+		return err
+	}
+	c.Argv = append(append([]string{h.interpreter.program}, h.interpreter.inline...), c.Script)
+	c.Argv = append(c.Argv, h.interpreter.after...)
+	if h.interpreter.named {
+		c.Argv = append(c.Argv, h.Name)
+	}
+	c.Argv = append(c.Argv, args...)
+	if runner == nil {
+		return errors.New("there is no place to run it in")
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	out.full, errs.full = cancel, cancel
+	*code, err = runner.Run(ctx, c)
+	return err
+}
+
+// Environ is the variables of a command as execve(2) takes them, with that of the
+// workspace as the hook finds it. It is empty where the hook has none.
+func (c Command) Environ(workspace string) []string {
+	all := []string{"HOOK_WORKSPACE=" + workspace}
+	for name, value := range c.Env {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
+// flood keeps the beginning of what is written to it, and fails where more comes,
+// so that who writes is not read any more. It is written by one goroutine, and
+// read when that is over.
+type flood struct {
+	b    bytes.Buffer
+	over bool
+	full func() // ends the program: it may not notice that nobody reads
+}
+
+// Write takes what there is room for.
+func (f *flood) Write(p []byte) (int, error) {
+	room := MaxOutput - f.b.Len()
+	if len(p) > room {
+		f.over = true
+		f.full()
+		n, _ := f.b.Write(p[:room]) // a Buffer takes all
+		return n, io.ErrShortWrite
+	}
+	return f.b.Write(p)
+}
+
+func (f *flood) text() string { return strings.ToValidUTF8(f.b.String(), "\ufffd") }
+
+// plain is a text for one line, without what a terminal would act on.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.TrimSpace(s))
+	if len(s) > 500 {
+		s = strings.ToValidUTF8(s[:500], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,147 @@
+package question
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"belljar.dev/internal/golden"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+func opened(t testing.TB, dir string) *Desk {
+	t.Helper()
+	s := store.New(dir)
+	t.Cleanup(func() { s.Close() })
+	return New(s, "/p", nil)
+}
+
+func sheet(t testing.TB, text string) Sheet {
+	t.Helper()
+	s, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const twoQuestions = `{"questions":[{"text":"Which?","options":["A","B"]},{"id":"who","question":"Who?"}]}`
+
+func TestTheFirstAnswerHolds(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "st")
+	store := store.New(dir)
+	d := New(store, "/p", nil)
+	s := sheet(t, twoQuestions)
+	a, err := d.Ask(t.Context(), "t", "s", s)
+	if err != nil || !a.New {
+		t.Fatalf("ask: %+v, %v", a, err)
+	}
+	if b, err := d.Ask(t.Context(), "u", "s", s); err != nil || b.ID == a.ID {
+		t.Errorf("another tenant joins the question: %+v, %v", b, err)
+	}
+	store.Close()
+
+	d = opened(t, dir) // a restart in the middle
+	if b, err := d.Ask(t.Context(), "t", "other", s); err != nil || b.ID != a.ID || b.New {
+		t.Errorf("the same again: %+v, %v", b, err)
+	}
+	for _, words := range []map[string][]string{{"q1": {"A", "B"}}, {"q9": {"A"}}, {}, {"who": {"x", "y"}}} {
+		if _, err := d.Answer(t.Context(), a.ID, Reply{State: Accepted, Words: words}); !errors.Is(err, ErrAnswer) {
+			t.Errorf("answer %v: %v, want that it does not fit", words, err)
+		}
+	}
+	got, err := d.Answer(t.Context(), a.ID, Reply{State: Accepted, Words: map[string][]string{"q1": {"2"}, "who": {" me\x1b[2J "}}, By: "me", Via: "command line"})
+	if err != nil || got.Answers["q1"].String() != "B" || got.Answers["who"].String() != "me\ufffd[2J" {
+		t.Errorf("answer: %+v, %v", got, err)
+	}
+	if _, err := d.Answer(t.Context(), a.ID, Reply{State: Declined}); !errors.Is(err, ErrOver) {
+		t.Errorf("a second answer: %v, want %v", err, ErrOver)
+	}
+	if b, err := d.Ask(t.Context(), "t", "s", s); err != nil || b.ID != a.ID || b.State != Accepted {
+		t.Errorf("an answer that was not told: %+v, %v", b, err)
+	}
+	if err := d.Told(t.Context(), a.ID); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := d.Ask(t.Context(), "t", "s", s); err != nil || b.ID == a.ID {
+		t.Errorf("after it was told: %+v, %v, want another question", b, err)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store.New("")
+		defer s.Close()
+		d := New(s, "/p", nil)
+		a, err := d.Ask(t.Context(), "t", "s", sheet(t, `{"questions":[{"text":"?"}],"afkTimeoutMs":60000}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err = d.Wait(t.Context(), a.ID, time.Hour); err != nil || a.State != TimedOut {
+			t.Errorf("got %s, %v, want a timeout", a.State, err)
+		}
+	})
+}
+
+// TestWhatDoesNotFit has what else is told of questions and answers that cannot be
+// taken, as agents and people read it; most stands in the golden files of the tool
+// and of belljar ask.
+func TestWhatDoesNotFit(t *testing.T) {
+	long := strings.Repeat("x", maxText+1)
+	var got strings.Builder
+	for _, text := range []string{
+		strings.Repeat("x", MaxJSON+1), `[{"text":"` + long + `"}]`, `[{"text":"?","options":["` + long + `"]}]`,
+		`[{"text":"?","options":[{"label":"A","preview":"` + long + `"}]}]`,
+	} {
+		_, err := Parse(text)
+		fmt.Fprintln(&got, err)
+	}
+	s := sheet(t, `[{"text":"?","options":["A","B"]}]`)
+	for _, words := range []map[string][]string{{"q1": {"A", "B"}}, {"q2": {"A"}}, {"q1": {long}}} {
+		_, err := s.Read(words)
+		fmt.Fprintln(&got, err)
+	}
+	golden.Equal(t, "unfit.golden", got.String())
+}
+
+func TestBounds(t *testing.T) {
+	d := opened(t, "")
+	for i := range maxWaiting {
+		if _, err := d.Ask(t.Context(), "t", "s", sheet(t, fmt.Sprintf(`[{"text":"%d?"}]`, i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.Ask(t.Context(), "t", "s", sheet(t, `[{"text":"more?"}]`)); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one too many: %v, want %v", err, ErrTooMany)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(twoQuestions)
+	f.Add(`[{"text":"?","type":"yesno"}]`)
+	f.Add(`{"questions":[{"question":"?","multiSelect":true,"options":[{"label":"A (Recommended)","preview":"x\ny"},"B"]}],"autoResolutionMs":60000}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, q := range s.Questions {
+			if q.Text == "" || q.ID == "" || q.Kind == Choice && len(q.Options) == 0 {
+				t.Errorf("%q: %+v", text, q)
+			}
+			for i, o := range q.Options {
+				a, err := q.read([]string{fmt.Sprint(i + 1)})
+				if err != nil || len(a.Selected) != 1 {
+					t.Errorf("%q: option %q cannot be chosen: %+v, %v", text, o.Label, a, err)
+				}
+			}
+		}
+	})
+}

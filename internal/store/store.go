@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// Bounds of a database.
+const (
+	maxBytes  = 256 << 20 // of the file
+	pageBytes = 4 << 10
+	maxLog    = 8 << 20 // bytes of the write-ahead log that are kept between uses
+	maxConns  = 4       // of one process
+	// busyWait is how long a transaction waits for those of other processes. Waiting
+	// processes poll instead of queueing up, and a disk may be slow: with many of them
+	// the last one waits for seconds.
+	busyWait = 15 * time.Second
+)
+
+// dirName is the directory of the database in a state directory, and fileName
+// the database in that.
+const (
+	dirName  = "db"
+	fileName = "belljar.db"
+)
+
+// Store is the database of one state directory. Its methods are safe for
+// concurrent use; other processes may have the same one. Close ends it.
+type Store struct {
+	dir string // empty for a database in memory
+
+	running sync.WaitGroup // transactions
+	writer  chan struct{}  // holds one while this process writes
+
+	// mu is held while the database is opened and closed, although that is I/O: a
+	// caller that needs the store can do nothing else meanwhile.
+	mu     sync.Mutex
+	db     *sql.DB        // guarded by mu; nil before the first use
+	ready  map[string]int // guarded by mu: domains whose tables are there, with their version
+	closed bool           // guarded by mu
+}
+
+// New is the store of a state directory, which need not exist yet. Nothing is
+// opened. An empty dir means a store that lives in memory and ends with the
+// program.
+func New(dir string) *Store {
+	return &Store{dir: dir, ready: make(map[string]int), writer: make(chan struct{}, 1)}
+}
+
+// Path is where the database of a state directory is.
+func Path(dir string) string { return filepath.Join(dir, dirName, fileName) }
+
+// Durable reports whether what is written outlives the program.
+func (s *Store) Durable() bool { return s.dir != "" }
+
+// Made reports whether there is a database that may hold something: it has been
+// opened, or stands on the disk. It opens none.
+func (s *Store) Made() bool {
+	s.mu.Lock()
+	opened := s.db != nil
+	s.mu.Unlock()
+	if opened || s.dir == "" {
+		return opened
+	}
+	_, err := os.Lstat(Path(s.dir))
+	return err == nil
+}
+
+// Close gives the database back. It waits for transactions that run; later
+// ones get ErrClosed. Twice is fine.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.running.Wait()
+	if s.db == nil {
+		return nil
+	}
+	err := s.db.Close()
+	s.db = nil
+	if err != nil {
+		return fmt.Errorf("close state: %w", err)
+	}
+	return nil
+}
+
+// open is the database with the tables of a schema in it. The caller ends what
+// it does there by running.Done.
+func (s *Store) open(ctx context.Context, schema Schema) (*sql.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if s.db == nil {
+		db, err := s.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.db = db
+	}
+	if s.ready[schema.Name] != len(schema.Steps) {
+		if err := migrate(ctx, s.db, schema); err != nil {
+			return nil, s.explain(fmt.Errorf("open the tables %q: %w", schema.Name, err))
+		}
+		s.ready[schema.Name] = len(schema.Steps)
+	}
+	s.running.Add(1)
+	return s.db, nil
+}
+
+// connect opens the database, and creates it if it does not exist.
+func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
+	name := "file::memory:?"
+	conns := 1 // in memory each connection would have a database of its own
+	if s.dir != "" {
+		if err := prepare(s.dir); err != nil {
+			return nil, err
+		}
+		at := url.URL{Scheme: "file", Path: Path(s.dir)} // which escapes what means something in a URI
+		name, conns = at.String()+"?", maxConns
+	}
+	db, err := sql.Open("sqlite", name+options())
+	if err != nil {
+		return nil, fmt.Errorf("open state: %w", err)
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	if err := claim(ctx, db); err != nil {
+		return nil, errors.Join(s.explain(fmt.Errorf("open state: %w", err)), db.Close())
+	}
+	return db, nil
+}
+
+// options are what each connection is set to. FULL has every commit on the
+// disk before it is reported, in WAL mode as well (sqlite.org/pragma.html,
+// "synchronous"). A transaction that may write takes its lock at the start:
+// one that begins by reading could not wait for another process's later.
+func options() string {
+	q := url.Values{"_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
+	q["_pragma"] = []string{
+		fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()),
+		"journal_mode(WAL)",
+		"synchronous(FULL)",
+		"foreign_keys(1)",
+		"trusted_schema(0)",
+		fmt.Sprintf("max_page_count(%d)", maxBytes/pageBytes),
+		fmt.Sprintf("journal_size_limit(%d)", maxLog),
+	}
+	return q.Encode()
+}

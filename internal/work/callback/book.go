@@ -1,0 +1,172 @@
+package callback
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"belljar.dev/internal/store"
+)
+
+// Config is the configuration of a Book.
+type Config struct {
+	Store *store.Store // required; callbacks last as long as it does
+	Place string       // the workspace: callbacks of another one are not seen
+	// Post delivers to a further place, for example an inbox. After an error, the
+	// process that takes over from this one tries again. It is called by one goroutine
+	// at a time, and the same delivery may come twice after a crash; nil posts nothing.
+	Post func(Delivery) error
+	// Changed reports that the callbacks waiting for a tenant have changed; it must not block.
+	Changed func(tenant string)
+	// Self names this process, and Alive reports whether a process of a name still
+	// runs. As long as it does, only the process that set a callback fires it. Nil
+	// means that no other process runs.
+	Self  string
+	Alive func(self string) bool
+	Now   func() time.Time // the clock; nil is time.Now
+	Log   *slog.Logger     // nil logs nothing
+}
+
+// Book holds callbacks. Several processes may have one over the same store.
+// Its methods are safe for concurrent use; it has nothing to close, and Run
+// returns when its context ends.
+type Book struct {
+	cfg    Config
+	tables *store.Tables
+	posts  sync.Mutex  // held while Post runs, which may be slow: nobody else waits for it
+	watch  store.Watch // of what waits to be taken, by tenant
+
+	mu      sync.Mutex
+	onWay   map[int64]bool // guarded by mu: deliveries that were taken and not told yet, by id
+	next    time.Time      // guarded by mu: nothing is due before, as far as this process knows
+	untaken bool           // guarded by mu: something may wait to be taken
+	last    time.Time      // guarded by mu: when something fired last
+}
+
+// New is the book over a store. Nothing is opened.
+func New(cfg Config) (*Book, error) {
+	if cfg.Store == nil {
+		return nil, errors.New("callback: Config.Store is missing")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Post == nil {
+		cfg.Post = func(Delivery) error { return nil }
+	}
+	if cfg.Changed == nil {
+		cfg.Changed = func(string) {}
+	}
+	cfg.Self = cmp.Or(cfg.Self, rand.Text())
+	if cfg.Alive == nil {
+		cfg.Alive = func(string) bool { return false }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	// What an earlier program left may wait.
+	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema), onWay: make(map[int64]bool), untaken: true}, nil
+}
+
+// Now is the time by which callbacks are due.
+func (b *Book) Now() time.Time { return b.cfg.Now() }
+
+// Set arms a callback. When it returns nil, the callback is on the disk. ErrFull
+// and ErrTaken say that it got no slot.
+func (b *Book) Set(ctx context.Context, tenant string, r Request) (c Callback, err error) {
+	if err := r.check(); err != nil {
+		return c, err
+	}
+	now := b.cfg.Now()
+	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+		all, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE tenant = ? AND place = ?", tenant, b.cfg.Place)
+		if err != nil {
+			return err
+		}
+		slot, err := freeSlot(all, r.Slot)
+		if err != nil {
+			return err
+		}
+		c = Callback{Tenant: tenant, Slot: slot, Message: r.Message, Delay: r.Delay, Left: r.Repeat, Due: now.Add(r.Delay), Session: r.Session}
+		res, err := tx.ExecContext(ctx, "INSERT INTO callbacks_armed (tenant, place, slot, message, delay, left, due, session, self) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			tenant, b.cfg.Place, slot, c.Message, c.Delay.Milliseconds(), c.Left, c.Due.UnixMilli(), c.Session, b.cfg.Self)
+		if err != nil {
+			return err
+		}
+		c.ID, err = res.LastInsertId()
+		return err
+	})
+	if err != nil {
+		return Callback{}, err
+	}
+	b.soon(c.Due)
+	return c, nil
+}
+
+// freeSlot returns the slot that is asked for, or the first free one.
+func freeSlot(all []Callback, want *int) (int, error) {
+	used := func(slot int) bool { return slices.ContainsFunc(all, func(c Callback) bool { return c.Slot == slot }) }
+	if len(all) >= Slots {
+		return 0, ErrFull
+	}
+	if want != nil {
+		if used(*want) {
+			return 0, fmt.Errorf("callback_id: %w: %d; cancel it first, or leave callback_id out for a free one", ErrTaken, *want)
+		}
+		return *want, nil
+	}
+	slot := 0
+	for used(slot) {
+		slot++
+	}
+	return slot, nil
+}
+
+// List returns the armed callbacks of a tenant, by slot.
+func (b *Book) List(ctx context.Context, tenant string) (all []Callback, err error) {
+	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+		all, err = armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE tenant = ? AND place = ? ORDER BY slot", tenant, b.cfg.Place)
+		return err
+	})
+	return all, err
+}
+
+// Cancel disarms the callback of a slot, or all of a tenant if slot is nil, and returns
+// what it disarmed. Deliveries that have fired already are still delivered.
+func (b *Book) Cancel(ctx context.Context, tenant string, slot *int) (gone []Callback, err error) {
+	if err := checkSlot(slot); err != nil {
+		return nil, err
+	}
+	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+		where, args := "tenant = ? AND place = ?", []any{tenant, b.cfg.Place}
+		if slot != nil {
+			where, args = where+" AND slot = ?", append(args, *slot)
+		}
+		gone, err = armed(ctx, tx, "DELETE FROM callbacks_armed WHERE "+where+" RETURNING "+armedColumns, args...)
+		if err == nil && slot != nil && len(gone) == 0 {
+			return fmt.Errorf("callback_id: %w: %d; action list shows what is set", ErrEmpty, *slot)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(gone, func(a, c Callback) int { return a.Slot - c.Slot })
+	return gone, nil
+}
+
+// soon notes that something is due at a time.
+func (b *Book) soon(due time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if due.Before(b.next) {
+		b.next = due
+	}
+}

@@ -1,0 +1,65 @@
+package callback
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const place = "/project"
+
+// opened is a book over a store that ends with the test.
+func opened(t *testing.T, dir string, change func(*Config)) *Book {
+	t.Helper()
+	s := store.New(dir)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	cfg := Config{Store: s, Place: place}
+	if change != nil {
+		change(&cfg)
+	}
+	b, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func always(string) bool { return true }
+
+func set(t *testing.T, b *Book, message string, delay time.Duration, repeat int) Callback {
+	t.Helper()
+	c, err := b.Set(t.Context(), "local", Request{Message: message, Delay: delay, Repeat: repeat, Session: "s-1"})
+	if err != nil {
+		t.Fatalf("set %q: %v", message, err)
+	}
+	return c
+}
+
+// messages are deliveries as one line each.
+func messages(all []Delivery) string {
+	var b strings.Builder
+	for _, d := range all {
+		fmt.Fprintf(&b, "%d %s x%d left %d\n", d.Slot, d.Message, d.Times, d.Left)
+	}
+	return b.String()
+}
+
+// tell takes what waits and tells it.
+func tell(t *testing.T, b *Book, tenant, session string, alive func(string) bool) ([]Delivery, error) {
+	t.Helper()
+	all, err := b.Take(t.Context(), tenant, session, alive)
+	if err == nil && len(all) > 0 {
+		err = b.Told(t.Context(), all)
+	}
+	return all, err
+}

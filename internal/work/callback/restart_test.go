@@ -1,0 +1,46 @@
+package callback
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/store"
+)
+
+// TestARestartKeepsCallbacks: what was set is there in the next program, and
+// what was due meanwhile fires once, one a second, and not all at once.
+func TestARestartKeepsCallbacks(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "st")
+	clock := time.Now()
+	now := func(c *Config) { c.Now = func() time.Time { return clock } }
+	first := store.New(dir)
+	b, err := New(Config{Store: first, Place: place, Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []string{"a", "b", "c"} {
+		set(t, b, m, 10*time.Second, 5)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	clock = clock.Add(time.Hour) // nobody was there
+	again := opened(t, dir, now)
+	if all, err := again.List(t.Context(), "local"); err != nil || len(all) != 3 {
+		t.Fatalf("after the restart: got %d callbacks, %v, want 3", len(all), err)
+	}
+	for _, want := range []string{"0 a x1 left 4\n", "1 b x1 left 4\n", "2 c x1 left 4\n", ""} {
+		for range 2 { // the second within the same second
+			if err := again.Tick(t.Context(), always); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := tell(t, again, "local", "s-2", nil)
+		if err != nil || messages(got) != want {
+			t.Errorf("got %q, %v, want %q", messages(got), err, want)
+		}
+		clock = clock.Add(time.Second)
+	}
+}

@@ -1,9 +1,0 @@
-package state
-
-import (
-	"testing"
-
-	"belljar.dev/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
