@@ -57,13 +57,13 @@ func newWhole(t *testing.T) *whole {
 	}
 	t.Cleanup(func() { sup.Close() })
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	store := store.New(filepath.Join(t.TempDir(), "st"))
-	t.Cleanup(func() { store.Close() })
-	book, err := plan.New(plan.Config{Store: store, Place: "/p", Self: "1", Now: clock})
+	kept := store.New(filepath.Join(t.TempDir(), "st"))
+	t.Cleanup(func() { kept.Close() })
+	book, err := plan.New(plan.Config{Store: kept, Place: "/p", Self: "1", Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	later, err := callback.New(callback.Config{Store: store, Place: "/p", Now: clock})
+	later, err := callback.New(callback.Config{Store: kept, Place: "/p", Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func newWhole(t *testing.T) *whole {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := job.New(job.Config{Store: store, Dir: filepath.Join(t.TempDir(), "jobs"), Place: bench.workspace, Self: "1"})
+	jobs, err := job.New(job.Config{Store: kept, Dir: filepath.Join(t.TempDir(), "jobs"), Place: bench.workspace, Self: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func newWhole(t *testing.T) *whole {
 		t.Cleanup(func() { server.Shutdown(t.Context()) })
 		Add(server, Backends{
 			Sandbox: sup, Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler), Place: "/p",
-			Todos: todo.New(store, clock), Plans: book, Questions: &desk{Desk: question.New(store, "/p", nil)}, Callbacks: later,
+			Todos: todo.New(kept, clock), Plans: book, Questions: &desk{Desk: question.New(kept, "/p", nil)}, Callbacks: later,
 			Skills: skills.New(skills.Config{Sources: []skills.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
 		})
 		if tenant == "own" {

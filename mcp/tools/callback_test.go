@@ -43,11 +43,11 @@ type later struct {
 func newLater(t *testing.T, state, folder string) *later {
 	t.Helper()
 	l := &later{clock: time.Now(), ended: make(chan struct{}, 16)}
-	store := store.New(state)
-	t.Cleanup(func() { store.Close() })
+	kept := store.New(state)
+	t.Cleanup(func() { kept.Close() })
 	var err error
 	l.book, err = callback.New(callback.Config{
-		Store: store, Place: "/p", Now: func() time.Time { return l.clock },
+		Store: kept, Place: "/p", Now: func() time.Time { return l.clock },
 		Changed: func(tenant string) { CallbacksChanged(l.server, tenant) },
 	})
 	if err != nil {

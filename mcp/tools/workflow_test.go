@@ -75,13 +75,13 @@ func newFlow(t *testing.T, person *nod) *flow {
 	t.Helper()
 	f := &flow{t: t, person: person, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	now := func() time.Time { return f.clock }
-	store := store.New(filepath.Join(t.TempDir(), "st"))
-	t.Cleanup(func() { store.Close() })
-	book, err := plan.New(plan.Config{Store: store, Place: "/p", Self: "1", Now: now})
+	kept := store.New(filepath.Join(t.TempDir(), "st"))
+	t.Cleanup(func() { kept.Close() })
+	book, err := plan.New(plan.Config{Store: kept, Place: "/p", Self: "1", Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.desk = &desk{Desk: question.New(store, "/p", nil), may: true, channel: policies.ChannelElicit}
+	f.desk = &desk{Desk: question.New(kept, "/p", nil), may: true, channel: policies.ChannelElicit}
 	cfg := mcp.Config{Gate: policies.Default()}
 	if person != nil {
 		cfg.Approver = person
@@ -90,7 +90,7 @@ func newFlow(t *testing.T, person *nod) *flow {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.server.Shutdown(context.Background()) })
-	b := Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, now), Plans: book, Questions: f.desk, CheckCommands: approval.CheckCommands}
+	b := Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(kept, now), Plans: book, Questions: f.desk, CheckCommands: approval.CheckCommands}
 	f.shells = &shells{backends: b, open: make(map[string][]*shell)}
 	addTodos(f.server, &todos{backends: b})
 	addPlans(f.server, &plans{backends: b, shells: f.shells, now: now})
@@ -300,13 +300,13 @@ func TestPlanModeIsReadOnly(t *testing.T) {
 }
 
 func BenchmarkTaskManager(b *testing.B) {
-	store := store.New(filepath.Join(b.TempDir(), "st"))
-	defer store.Close()
+	kept := store.New(filepath.Join(b.TempDir(), "st"))
+	defer kept.Close()
 	server, err := mcp.New(mcp.Config{Gate: policies.Default()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	addTodos(server, &todos{backends: Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(store, nil)}})
+	addTodos(server, &todos{backends: Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(kept, nil)}})
 	session, err := server.Open(b.Context())
 	if err != nil {
 		b.Fatal(err)

@@ -438,9 +438,9 @@ func TestARestartKeepsQuestions(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := store.New("")
-		defer store.Close()
-		d, err := New(Config{Store: store, Place: "/p"})
+		kept := store.New("")
+		defer kept.Close()
+		d, err := New(Config{Store: kept, Place: "/p"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,11 +84,11 @@ type Desk struct {
 
 // New is the desk in a store, for one workspace; now is the clock, nil for
 // time.Now. Nothing is opened.
-func New(store *store.Store, place string, now func() time.Time) *Desk {
+func New(kept *store.Store, place string, now func() time.Time) *Desk {
 	if now == nil {
 		now = time.Now
 	}
-	return &Desk{tables: store.Tables(schema), place: place, now: now}
+	return &Desk{tables: kept.Tables(schema), place: place, now: now}
 }
 
 // Ask puts a sheet, or finds an equal one of the tenant that waits or whose answer has

@@ -36,8 +36,8 @@ const twoQuestions = `{"questions":[{"text":"Which?","options":["A","B"]},{"id":
 
 func TestTheFirstAnswerHolds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
-	store := store.New(dir)
-	d := New(store, "/p", nil)
+	kept := store.New(dir)
+	d := New(kept, "/p", nil)
 	s := sheet(t, twoQuestions)
 	a, err := d.Ask(t.Context(), "t", "s", s)
 	if err != nil || !a.New {
@@ -46,7 +46,7 @@ func TestTheFirstAnswerHolds(t *testing.T) {
 	if b, err := d.Ask(t.Context(), "u", "s", s); err != nil || b.ID == a.ID {
 		t.Errorf("another tenant joins the question: %+v, %v", b, err)
 	}
-	store.Close()
+	kept.Close()
 
 	d = opened(t, dir) // a restart in the middle
 	if b, err := d.Ask(t.Context(), "t", "other", s); err != nil || b.ID != a.ID || b.New {

@@ -19,11 +19,11 @@ type Book struct {
 
 // New is the book in a store; now is the clock, nil for time.Now. Nothing is
 // opened.
-func New(store *store.Store, now func() time.Time) *Book {
+func New(kept *store.Store, now func() time.Time) *Book {
 	if now == nil {
 		now = time.Now
 	}
-	return &Book{tables: store.Tables(schema), now: now}
+	return &Book{tables: kept.Tables(schema), now: now}
 }
 
 // Create makes a todo, which becomes the session's current one.
