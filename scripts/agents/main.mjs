@@ -37,7 +37,7 @@ function normalised(text) {
     .replace(/(untrusted-content id=|<\/?results |the two marks )\w+/g, "$1ID")
     .replace(/\bduration_ms=\d+/g, "duration_ms=N")
     .replace(/\b[\d,]+ (characters|tokens)\b(?: truncated…\d*)?/g, "N $1")
-    .replace(/(N characters omitted\] \.\.\.\s+)\d+$/gm, "$1(a part of a line)")
+    .replace(/(N characters omitted\] \.\.\.)\s+\d+$/gm, "$1\n\n  (a part of a line)")
     .replace(/\b\d+(\.\d+)? ?(ms|s|seconds?)\b/g, "N $2")
     .replace(/\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?/g, "TIME")
     .replace(/\b\d\d:\d\d(:\d\d)?\b/g, "TIME");
