@@ -100,6 +100,10 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	two := a.waits(t, "echo publish two")
 	p.sees(two + " waits too: echo publish two")
 	p.sees("\r\nMay " + one + " run? ") // again, below the line
+	p.sees(a.waits(t, "echo publish three") + " waits too: echo publish three")
+	if n := strings.Count(string(p.all), two+" waits too"); n != 1 {
+		t.Errorf("%d looks told of %s:\n%s", n, two, p.all)
+	}
 	p.types("ye")
 	a.approved(t, "no. The agent is notified", "no", one)
 	p.sees(one + " waits no longer: declined, by ")
