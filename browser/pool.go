@@ -12,6 +12,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 // Config is what a Pool needs to know.
@@ -276,7 +277,7 @@ func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome
 	if err == nil {
 		return ch, nil
 	}
-	if r, ok := errors.AsType[*sandbox.Refusal](err); ok {
+	if r, ok := errors.AsType[*limit.Refusal](err); ok {
 		return nil, &Error{Kind: KindAbsent, Err: err, Message: "no box for a browser could be opened: " + r.Message}
 	}
 	return nil, &Error{Kind: KindAbsent, Err: err, Message: "Chromium does not start on this host, so pages are read as the server sends them, without their scripts; the operator finds the cause with: belljar browser doctor"}

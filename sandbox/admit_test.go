@@ -9,6 +9,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox/limit"
 )
 
 // A grant in which any one limit is zero is refused, by that limit's name: zero
@@ -22,16 +23,16 @@ func TestAdmitWantsEveryLimit(t *testing.T) {
 			t.Fatalf("a grant with all its limits: %v", err)
 		}
 		limits := reflect.ValueOf(&g).Elem().FieldByName("limits")
-		limit := limits.FieldByName(f.Name)
-		reflect.NewAt(limit.Type(), unsafe.Pointer(limit.UnsafeAddr())).Elem().SetZero()
+		one := limits.FieldByName(f.Name)
+		reflect.NewAt(one.Type(), unsafe.Pointer(one.UnsafeAddr())).Elem().SetZero()
 		err := s.admit(g)
-		var refusal *Refusal
+		var refusal *limit.Refusal
 		key := strings.ReplaceAll(strings.ToLower(f.Name), "_", "")
 		if !errors.As(err, &refusal) || !strings.Contains(strings.ReplaceAll(refusal.Message, "_", ""), `no limit "`+key+`" above zero`) {
 			t.Errorf("a grant without %s: got %v, want a refusal that names it", f.Name, err)
 		}
 	}
-	var refusal *Refusal
+	var refusal *limit.Refusal
 	if err := s.admit(policies.Grant{}); !errors.As(err, &refusal) {
 		t.Errorf("the zero grant: got %v, want a refusal", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 // Each bomb ends in a clear result, the server's memory stays flat, and a
@@ -30,7 +31,7 @@ func TestBombs(t *testing.T) {
 	}
 	debug.FreeOSMemory()
 	idle := testenv.Resident(t, os.Getpid())
-	memory := s.Limits()[policies.LimitMemory] == sandbox.Enforced
+	memory := s.Limits()[policies.LimitMemory] == limit.Enforced
 	patience := testenv.Patience(t)
 	flood := int64(1<<30) / int64(patience)
 	tests := []struct {

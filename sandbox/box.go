@@ -20,6 +20,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	images "belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -67,7 +68,7 @@ type Box struct {
 	null      *os.File         // os.DevNull to read from, for commands without stdin
 	execs     *execView        // the programs that its commands start, or nil if exec is not watched
 	sockets   socketRequests   // the sockets that the init was asked for
-	held      Limits
+	held      limit.Enforcements
 	deaf      func()             // ends the watch for out-of-memory kills
 	answers   chan boxinit.Reply // OpIdle replies of the init
 	strays    uint64             // messages that nobody waited for; guarded by the turn at conn
@@ -146,7 +147,7 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 		b.shut()
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
-	if b.held[policies.LimitMemory] == Watchdog {
+	if b.held[policies.LimitMemory] == limit.Watchdog {
 		b.wg.Go(b.watchMemory)
 	}
 	return nil
@@ -273,7 +274,7 @@ func (b *Box) ready(ctx context.Context, script *boxinit.Script) error {
 		if err := b.sup.explainOverlay(script.Name(first.Step), first.Errno); err != nil {
 			return err
 		}
-		return &Refusal{
+		return &limit.Refusal{
 			Message: "this host could not build the box; run \"belljar doctor\" to see what is missing",
 			Err:     fmt.Errorf("%s: %w", script.Name(first.Step), first.Errno),
 		}
@@ -301,7 +302,7 @@ func (b *Box) Path() string {
 }
 
 // Limits says how each limit is held in this box.
-func (b *Box) Limits() Limits { return maps.Clone(b.held) }
+func (b *Box) Limits() limit.Enforcements { return maps.Clone(b.held) }
 
 // Broken returns a channel that is closed when the box ends: by Close, or because
 // its init ended.
@@ -507,7 +508,7 @@ func (b *Box) goneErr() error {
 func (b *Box) send(r *boxinit.Request, files ...int) error {
 	text, err := r.Encode()
 	if errors.Is(err, unix.EMSGSIZE) {
-		return &Refusal{Message: "the command with its arguments and environment is too long; put long text into a file or stdin", Err: err}
+		return &limit.Refusal{Message: "the command with its arguments and environment is too long; put long text into a file or stdin", Err: err}
 	}
 	if err != nil {
 		return err
@@ -573,9 +574,9 @@ type Cmd struct {
 func (c *Cmd) validate(b *Box) error {
 	if !b.grant.Covers(c.Grant) {
 		if c.Grant.IsZero() {
-			return &Refusal{Message: "the call has no grant"}
+			return &limit.Refusal{Message: "the call has no grant"}
 		}
-		return &Refusal{Message: fmt.Sprintf(
+		return &limit.Refusal{Message: fmt.Sprintf(
 			"this box was opened with profile %q and cannot be widened to what this call of profile %q was granted",
 			b.grant.Profile(), c.Grant.Profile()), Err: ErrWider}
 	}
@@ -586,31 +587,31 @@ func (c *Cmd) validate(b *Box) error {
 	}
 	switch {
 	case (c.Shell == "") == (len(c.Argv) == 0):
-		return &Refusal{Message: "a command is either shell text or an argument list"}
+		return &limit.Refusal{Message: "a command is either shell text or an argument list"}
 	case len(c.Shell) > maxShell:
-		return &Refusal{Message: fmt.Sprintf("the command is %d bytes long, at most %d are taken; write it to a file first and run that", len(c.Shell), maxShell)}
+		return &limit.Refusal{Message: fmt.Sprintf("the command is %d bytes long, at most %d are taken; write it to a file first and run that", len(c.Shell), maxShell)}
 	case strings.ContainsRune(c.Shell, 0) || slices.ContainsFunc(c.Argv, func(a string) bool { return strings.ContainsRune(a, 0) }):
-		return &Refusal{Message: "the command holds a NUL character, which no program can be given"}
+		return &limit.Refusal{Message: "the command holds a NUL character, which no program can be given"}
 	case len(c.Stdin) > maxStdin:
-		return &Refusal{Message: fmt.Sprintf("stdin is %d bytes long, at most %d are taken; write it to a file first", len(c.Stdin), maxStdin)}
+		return &limit.Refusal{Message: fmt.Sprintf("stdin is %d bytes long, at most %d are taken; write it to a file first", len(c.Stdin), maxStdin)}
 	case max(len(c.Env), len(c.Environ)) > maxEnv:
-		return &Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are taken", max(len(c.Env), len(c.Environ)), maxEnv)}
+		return &limit.Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are taken", max(len(c.Env), len(c.Environ)), maxEnv)}
 	case c.Dir != "" && (!filepath.IsAbs(c.Dir) || strings.ContainsRune(c.Dir, 0)):
-		return &Refusal{Message: fmt.Sprintf("working directory %q is not an absolute path in the box", c.Dir)}
+		return &limit.Refusal{Message: fmt.Sprintf("working directory %q is not an absolute path in the box", c.Dir)}
 	case c.Terminal != nil && (c.In == nil || c.Out == nil):
-		return &Refusal{Message: "a terminal needs something to read from and to write to"}
+		return &limit.Refusal{Message: "a terminal needs something to read from and to write to"}
 	case len(c.Files) != 0 && (len(c.Files) != ownFiles || c.Terminal != nil):
-		return &Refusal{Message: "a command gets two further files or none, and none with a terminal"}
+		return &limit.Refusal{Message: "a command gets two further files or none, and none with a terminal"}
 	case c.Environ != nil && c.Shell != "":
-		return &Refusal{Message: "a command in a shell has the environment of its box, and no other"}
+		return &limit.Refusal{Message: "a command in a shell has the environment of its box, and no other"}
 	case c.Timeout <= 0:
-		return &Refusal{Message: fmt.Sprintf("timeout %s is not above zero", c.Timeout)}
+		return &limit.Refusal{Message: fmt.Sprintf("timeout %s is not above zero", c.Timeout)}
 	case c.Timeout > longest:
-		return &Refusal{Message: fmt.Sprintf("timeout %s is above the %s that profile %q allows; run it in the background, or in smaller steps", c.Timeout, longest, c.Grant.Profile())}
+		return &limit.Refusal{Message: fmt.Sprintf("timeout %s is above the %s that profile %q allows; run it in the background, or in smaller steps", c.Timeout, longest, c.Grant.Profile())}
 	}
 	for name, value := range c.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return &Refusal{Message: fmt.Sprintf("environment variable %q has a name or value that no program can be given", name)}
+			return &limit.Refusal{Message: fmt.Sprintf("environment variable %q has a name or value that no program can be given", name)}
 		}
 	}
 	return nil
@@ -757,8 +758,8 @@ func (b *Box) Run(ctx context.Context, c Cmd) (Result, error) {
 }
 
 // Start starts a command and returns once it runs. ctx bounds only the start. The
-// error is a *Refusal if the sandbox will not or cannot run the command; it may
-// wrap ErrTooMany or ErrClosed.
+// error is a *limit.Refusal if the sandbox will not or cannot run the command; it may
+// wrap limit.ErrTooMany or ErrClosed.
 func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err := c.validate(b); err != nil {
 		return nil, err
@@ -808,13 +809,13 @@ func (b *Box) enter(c *Cmd, j *Job) (*Job, error) {
 		return nil, b.goneErr()
 	}
 	if len(b.running) >= maxRunning {
-		return nil, &Refusal{Message: fmt.Sprintf("%d commands are running in this session; wait for some to end", len(b.running)), Err: ErrTooMany}
+		return nil, &limit.Refusal{Message: fmt.Sprintf("%d commands are running in this session; wait for some to end", len(b.running)), Err: limit.ErrTooMany}
 	}
 	switch {
 	case b.alone != nil:
-		return nil, &Refusal{Message: "another command has this box for itself; wait for its end", Err: ErrTooMany}
+		return nil, &limit.Refusal{Message: "another command has this box for itself; wait for its end", Err: limit.ErrTooMany}
 	case c.Alone && len(b.running) > 0:
-		return nil, &Refusal{Message: fmt.Sprintf("%d commands run in this box, and this one needs it for itself; wait for their end", len(b.running)), Err: ErrTooMany}
+		return nil, &limit.Refusal{Message: fmt.Sprintf("%d commands run in this box, and this one needs it for itself; wait for their end", len(b.running)), Err: limit.ErrTooMany}
 	}
 	if c.Background {
 		if err := b.roomForJob(c.Grant); err != nil {
@@ -846,7 +847,7 @@ func (b *Box) roomForJob(g policies.Grant) error {
 		}
 	}
 	if most := g.Limits().Jobs; n >= most {
-		return &Refusal{Message: fmt.Sprintf("%d background tasks are running and profile %q allows %d; kill one with KillBgTask or wait", n, g.Profile(), most), Err: ErrTooMany}
+		return &limit.Refusal{Message: fmt.Sprintf("%d background tasks are running and profile %q allows %d; kill one with KillBgTask or wait", n, g.Profile(), most), Err: limit.ErrTooMany}
 	}
 	return nil
 }
@@ -1049,21 +1050,21 @@ func (b *Box) giveLeaf(l *leaf) {
 func (b *Box) explainFailure(r boxinit.Reply, c *Cmd, req *boxinit.Request) error {
 	switch errno := r.Errno; {
 	case r.Step == boxinit.StepDirectory:
-		return &Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
+		return &limit.Refusal{Message: fmt.Sprintf("the working directory %s cannot be used in the box; give one that exists", req.Dir), Err: errno}
 	case r.Step == boxinit.StepClone && errno == unix.EMFILE:
-		return &Refusal{Message: "the box runs as many commands as its open_files limit allows; wait for some to end", Err: errno}
+		return &limit.Refusal{Message: "the box runs as many commands as its open_files limit allows; wait for some to end", Err: errno}
 	case errno == unix.EAGAIN:
-		return &Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
+		return &limit.Refusal{Message: "the box has as many processes as its pids limit allows; end some first", Err: errno}
 	case r.Step == boxinit.StepDomain:
-		return &Refusal{Message: "the command could not be isolated from the other commands of its box, so it did not run", Err: errno}
+		return &limit.Refusal{Message: "the command could not be isolated from the other commands of its box, so it did not run", Err: errno}
 	case r.Step == boxinit.StepExec && c.Shell != "" && b.image != nil:
-		return &Refusal{Message: fmt.Sprintf("image %q of the box has neither %s nor %s, so it runs programs only, and no shell commands; the operator can import one with a shell", b.image.Name, shellPath, plainShell), Err: errno}
+		return &limit.Refusal{Message: fmt.Sprintf("image %q of the box has neither %s nor %s, so it runs programs only, and no shell commands; the operator can import one with a shell", b.image.Name, shellPath, plainShell), Err: errno}
 	case r.Step == boxinit.StepExec && c.Shell != "":
-		return &Refusal{Message: "the box has no " + shellPath + "; install bash on this host, or let the profile show the system directories", Err: errno}
+		return &limit.Refusal{Message: "the box has no " + shellPath + "; install bash on this host, or let the profile show the system directories", Err: errno}
 	case r.Step == boxinit.StepExec && errno == unix.ENOENT:
-		return &Refusal{Message: fmt.Sprintf("the box has no program %s", c.Argv[0]), Err: errno}
+		return &limit.Refusal{Message: fmt.Sprintf("the box has no program %s", c.Argv[0]), Err: errno}
 	case r.Step == boxinit.StepExec:
-		return &Refusal{Message: fmt.Sprintf("the box cannot execute %s, or the interpreter that it names", c.Argv[0]), Err: errno}
+		return &limit.Refusal{Message: fmt.Sprintf("the box cannot execute %s, or the interpreter that it names", c.Argv[0]), Err: errno}
 	}
-	return &Refusal{Message: "the sandbox could not start the command", Err: r.Errno}
+	return &limit.Refusal{Message: "the sandbox could not start the command", Err: r.Errno}
 }

@@ -19,6 +19,7 @@ import (
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // TestRun goes both ways: each script in a new shell, and in one that waited
@@ -93,7 +94,7 @@ func TestRunArgv(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	_, err = b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"nosuchprogram"}, Timeout: time.Second})
-	var refusal *sandbox.Refusal
+	var refusal *limit.Refusal
 	if !errors.As(err, &refusal) || refusal.Ran {
 		t.Errorf("an unknown program gives %v, want a refusal that says nothing ran", err)
 	}
@@ -174,12 +175,12 @@ func TestManyLastDirectories(t *testing.T) {
 // Where the limit on open files is below the number of that descriptor, commands
 // run as ever, and nothing is reported.
 func TestFewOpenFiles(t *testing.T) {
-	for limit, want := range map[int]string{boxinit.DirFile + 1: "", boxinit.DirFile + 2: "/tmp"} {
-		b, _ := openBox(t, policytest.GrantWith(t, fmt.Sprintf("open_files: %d", limit)))
+	for files, want := range map[int]string{boxinit.DirFile + 1: "", boxinit.DirFile + 2: "/tmp"} {
+		b, _ := openBox(t, policytest.GrantWith(t, fmt.Sprintf("open_files: %d", files)))
 		for _, env := range []map[string]string{nil, {"A": "b"}, nil} {
 			r, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "cd /tmp; echo out", Env: env, Timeout: time.Minute})
 			if out := read(t, r.Output); err != nil || r.Dir != want || out != "out\n" {
-				t.Errorf("with %d open files: got %q in %q, %v, want %q", limit, out, r.Dir, err, want)
+				t.Errorf("with %d open files: got %q in %q, %v, want %q", files, out, r.Dir, err, want)
 			}
 			if want != "" && !b.WaitWarm() {
 				t.Error("there is no warm shell")
@@ -324,14 +325,14 @@ func TestBackground(t *testing.T) {
 	if one.ID() != 1 || two.ID() != 2 {
 		t.Errorf("ids %d and %d, want 1 and 2", one.ID(), two.ID())
 	}
-	if _, err := start(); !errors.Is(err, sandbox.ErrTooMany) {
+	if _, err := start(); !errors.Is(err, limit.ErrTooMany) {
 		t.Errorf("a third job gives %v, want ErrTooMany", err)
 	}
 	fg, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 1000", Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fg.Promote(time.Minute); !errors.Is(err, sandbox.ErrTooMany) {
+	if err := fg.Promote(time.Minute); !errors.Is(err, limit.ErrTooMany) {
 		t.Errorf("promoting a third gives %v, want ErrTooMany", err)
 	}
 	if r := one.Kill(0); r.Status != sandbox.Killed {
@@ -393,7 +394,7 @@ func TestRefusals(t *testing.T) {
 			c := ok
 			tt.change(&c)
 			_, err := b.Run(t.Context(), c)
-			var refusal *sandbox.Refusal
+			var refusal *limit.Refusal
 			if !errors.As(err, &refusal) || refusal.Ran || !strings.Contains(refusal.Message, tt.want) {
 				t.Errorf("got %v, want a refusal that says %q and that nothing ran", err, tt.want)
 			}
@@ -502,8 +503,8 @@ func TestTerminalWithAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Nothing runs beside it, and it runs beside nothing.
-	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second}); !errors.Is(err, sandbox.ErrTooMany) {
-		t.Errorf("a command beside it: %v, want %v", err, sandbox.ErrTooMany)
+	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second}); !errors.Is(err, limit.ErrTooMany) {
+		t.Errorf("a command beside it: %v, want %v", err, limit.ErrTooMany)
 	}
 	other, err := s.Open(t.Context(), "other", grant(t))
 	if err != nil {

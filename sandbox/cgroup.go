@@ -18,6 +18,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // cgroups describes what this host lets us do with control groups. It is found by
@@ -344,14 +345,14 @@ func (c *cgroups) close() error {
 }
 
 // held reports how each limit is enforced in a box.
-func (c *cgroups) held() Limits {
-	l := Limits{policies.LimitMemory: NotHeld, policies.LimitPids: Enforced, policies.LimitCPU: NotHeld}
+func (c *cgroups) held() limit.Enforcements {
+	l := limit.Enforcements{policies.LimitMemory: limit.NotEnforced, policies.LimitPids: limit.Enforced, policies.LimitCPU: limit.NotEnforced}
 	if c.watch {
-		l[policies.LimitMemory] = Watchdog
+		l[policies.LimitMemory] = limit.Watchdog
 	}
-	for ctl, limit := range map[string]policies.Limit{ctlMemory: policies.LimitMemory, ctlPids: policies.LimitPids, ctlCPU: policies.LimitCPU} {
+	for ctl, name := range map[string]policies.Limit{ctlMemory: policies.LimitMemory, ctlPids: policies.LimitPids, ctlCPU: policies.LimitCPU} {
 		if c.v1[ctl] != "" || c.v2ctl[ctl] {
-			l[limit] = Enforced
+			l[name] = limit.Enforced
 		}
 	}
 	l[policies.LimitIO] = c.ioHeld()
@@ -396,7 +397,7 @@ func (c *cgroups) open(name string, grant policies.Grant, uid int) (_ *group, er
 			return nil, fmt.Errorf("make cgroup: %w", err)
 		}
 		g.v1[ctl] = dir
-		if err := limit(dir, v1Limits(ctl, l)); err != nil {
+		if err := writeLimits(dir, v1Limits(ctl, l)); err != nil {
 			return nil, err
 		}
 	}
@@ -408,7 +409,7 @@ func (c *cgroups) open(name string, grant policies.Grant, uid int) (_ *group, er
 		return nil, fmt.Errorf("make cgroup: %w", err)
 	}
 	for ctl := range c.v2ctl {
-		if err := limit(g.v2, v2Limits(ctl, l)); err != nil {
+		if err := writeLimits(g.v2, v2Limits(ctl, l)); err != nil {
 			return nil, err
 		}
 	}
@@ -478,8 +479,8 @@ const (
 	ownProcesses = 16      // on top of the box's limit: the init and, without leaves, the first process of each command
 )
 
-// limit writes the settings of one cgroup.
-func limit(dir string, settings []setting) error {
+// writeLimits writes the settings of one cgroup.
+func writeLimits(dir string, settings []setting) error {
 	for _, s := range settings {
 		if err := writeFile(filepath.Join(dir, s.file), s.value); err != nil && !s.optional {
 			return fmt.Errorf("set limit %s=%s: %w", s.file, s.value, err)

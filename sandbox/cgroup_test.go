@@ -15,6 +15,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox/limit"
 )
 
 // groupsOf are the cgroups of this host, for a workspace.
@@ -135,10 +136,10 @@ func TestIOIsBoundedOnTheDiskOfTheWorkspace(t *testing.T) {
 		filepath.Join(g.v1[ctlIO], "blkio.throttle.read_bps_device"):  want,
 		filepath.Join(g.v1[ctlIO], "blkio.throttle.write_bps_device"): want,
 	}
-	held := Partly
+	held := limit.Partly
 	if c.v2ctl[ctlIO] {
 		files = map[string]string{filepath.Join(g.v2, "io.max"): fmt.Sprintf("%s rbps=%d wbps=%[2]d riops=max wiops=max", c.disk.number, 7<<20)}
-		held = Enforced
+		held = limit.Enforced
 	}
 	for file, want := range files {
 		if got := knob(file); got != want {
@@ -157,7 +158,7 @@ func TestDiskOf(t *testing.T) {
 		}
 	}
 	var c cgroups
-	if got := c.ioHeld(); got != NotHeld {
+	if got := c.ioHeld(); got != limit.NotEnforced {
 		t.Errorf("without a disk io is %q", got)
 	}
 }
@@ -354,12 +355,12 @@ func TestMemoryHeld(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		c    *cgroups
-		want Enforcement
+		want limit.Enforcement
 	}{
-		{&cgroups{}, NotHeld},
-		{&cgroups{watch: true}, Watchdog},
-		{&cgroups{v2ctl: map[string]bool{ctlMemory: true}}, Enforced},
-		{&cgroups{v1: map[string]string{ctlMemory: "x"}, watch: true}, Enforced},
+		{&cgroups{}, limit.NotEnforced},
+		{&cgroups{watch: true}, limit.Watchdog},
+		{&cgroups{v2ctl: map[string]bool{ctlMemory: true}}, limit.Enforced},
+		{&cgroups{v1: map[string]string{ctlMemory: "x"}, watch: true}, limit.Enforced},
 	} {
 		if got := tt.c.held()[policies.LimitMemory]; got != tt.want {
 			t.Errorf("memory is %q, want %q", got, tt.want)

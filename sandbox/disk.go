@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/limit"
 )
 
 // disk is the block device of a directory, under its name in the io controllers.
@@ -59,7 +61,7 @@ func (c *cgroups) tryDisk() {
 		tries = map[string][]setting{c.v2: {{"io.max", c.disk.number + " rbps=max wbps=max", false}}}
 	}
 	for dir, settings := range tries {
-		if dir == "" || c.disk.number == "" || limit(dir, settings) != nil {
+		if dir == "" || c.disk.number == "" || writeLimits(dir, settings) != nil {
 			c.disk = disk{}
 		}
 	}
@@ -68,14 +70,14 @@ func (c *cgroups) tryDisk() {
 // ioHeld reports how io on the workspace's disk is limited. On v1, and on v2
 // without cgroup writeback, writes through the page cache count for the kernel and
 // are not limited; reads and direct writes are.
-func (c *cgroups) ioHeld() Enforcement {
+func (c *cgroups) ioHeld() limit.Enforcement {
 	switch {
 	case c.disk.number == "" || !c.has(ctlIO):
-		return NotHeld
+		return limit.NotEnforced
 	case c.v2ctl[ctlIO] && c.v2ctl[ctlMemory] && c.disk.writeback:
-		return Enforced
+		return limit.Enforced
 	}
-	return Partly
+	return limit.Partly
 }
 
 // v1Limits returns the settings for cgroup v1, or nil if the disk is not known.

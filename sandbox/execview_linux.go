@@ -19,6 +19,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // execView sees what the commands of one box start. One goroutine answers one
@@ -91,7 +92,7 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 
 // refuseExec returns the refusal of a profile that needs more than the host can do.
 func refuseExec(profile string, err error) error {
-	return &Refusal{
+	return &limit.Refusal{
 		Message: fmt.Sprintf("profile %q has exec: enforce, and this host cannot show what commands start; run \"belljar doctor\" for how to fix it, or have the operator choose exec: observe", profile),
 		Err:     err,
 	}

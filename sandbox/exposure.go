@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/limit"
 )
 
 // Exposure rates how much of the host a box of one profile can reach. It serves to
@@ -53,12 +54,12 @@ const (
 // weightUnheld gives the weight of a limit that is not enforced, by how it is held.
 var weightUnheld = []struct {
 	limit  policies.Limit
-	weight map[Enforcement]int
+	weight map[limit.Enforcement]int
 }{
-	{policies.LimitMemory, map[Enforcement]int{Watchdog: 5, NotHeld: 10}},
-	{policies.LimitPids, map[Enforcement]int{NotHeld: 10}},
-	{policies.LimitCPU, map[Enforcement]int{NotHeld: 5}},
-	{policies.LimitIO, map[Enforcement]int{Partly: 1, NotHeld: 2}},
+	{policies.LimitMemory, map[limit.Enforcement]int{limit.Watchdog: 5, limit.NotEnforced: 10}},
+	{policies.LimitPids, map[limit.Enforcement]int{limit.NotEnforced: 10}},
+	{policies.LimitCPU, map[limit.Enforcement]int{limit.NotEnforced: 5}},
+	{policies.LimitIO, map[limit.Enforcement]int{limit.Partly: 1, limit.NotEnforced: 2}},
 }
 
 // What is large.
@@ -72,7 +73,7 @@ const (
 func SoundHost() Host {
 	return Host{
 		Landlock: landlockNewest, Execs: true, Root: true,
-		Limits: Limits{policies.LimitMemory: Enforced, policies.LimitPids: Enforced, policies.LimitCPU: Enforced, policies.LimitIO: Enforced, policies.LimitDisk: Enforced},
+		Limits: limit.Enforcements{policies.LimitMemory: limit.Enforced, policies.LimitPids: limit.Enforced, policies.LimitCPU: limit.Enforced, policies.LimitIO: limit.Enforced, policies.LimitDisk: limit.Enforced},
 	}
 }
 

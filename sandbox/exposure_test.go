@@ -9,17 +9,18 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox/limit"
 )
 
 func TestExpose(t *testing.T) {
 	good := Host{
-		Limits:   Limits{policies.LimitMemory: Enforced, policies.LimitPids: Enforced, policies.LimitCPU: Enforced, policies.LimitIO: Enforced},
+		Limits:   limit.Enforcements{policies.LimitMemory: limit.Enforced, policies.LimitPids: limit.Enforced, policies.LimitCPU: limit.Enforced, policies.LimitIO: limit.Enforced},
 		Landlock: 7, Root: true, Execs: true, CPUs: 8, Memory: 64 << 30,
 	}
 	small := policies.Limits{Memory: 1 << 30, Pids: 100, CPU: 1, Background: 1}
 	with := func(change func(*policies.Profile, *Host)) (policies.Profile, Host) {
 		p, h := policies.Profile{Name: "p", Limits: small, Exec: policies.ExecObserve}, good
-		h.Limits = Limits{}
+		h.Limits = limit.Enforcements{}
 		maps.Copy(h.Limits, good.Limits)
 		change(&p, &h)
 		return p, h
@@ -80,11 +81,11 @@ func TestExpose(t *testing.T) {
 			p.Mounts = []policies.Mount{{Source: "/home/me/src/lib"}}
 		}, weightMountRead},
 		{"a secret", func(p *policies.Profile, _ *Host) { p.Env = []string{"LANG", "GITHUB_TOKEN"} }, weightSecretEnv},
-		{"memory watched", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitMemory] = Watchdog }, 5},
-		{"pids free", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitPids] = NotHeld }, 10},
-		{"io free and no disk", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitIO] = NotHeld }, 0},
+		{"memory watched", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitMemory] = limit.Watchdog }, 5},
+		{"pids free", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitPids] = limit.NotEnforced }, 10},
+		{"io free and no disk", func(_ *policies.Profile, h *Host) { h.Limits[policies.LimitIO] = limit.NotEnforced }, 0},
 		{"io free", func(p *policies.Profile, h *Host) {
-			p.Workspace, h.Limits[policies.LimitIO] = policies.AccessRead, NotHeld
+			p.Workspace, h.Limits[policies.LimitIO] = policies.AccessRead, limit.NotEnforced
 		}, weightWorkspaceRead + 2},
 		{"no landlock", func(_ *policies.Profile, h *Host) { h.Landlock = 0 }, weightNoLandlock},
 		{"a landlock too old to be used", func(_ *policies.Profile, h *Host) { h.Landlock = 1 }, weightNoLandlock},
@@ -120,7 +121,7 @@ func TestExposureIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unheld := map[policies.Limit]map[Enforcement]int{}
+	unheld := map[policies.Limit]map[limit.Enforcement]int{}
 	for _, u := range weightUnheld {
 		unheld[u.limit] = u.weight
 	}
@@ -145,10 +146,10 @@ func TestExposureIsDocumented(t *testing.T) {
 		{"another path can be read", fmt.Sprint(weightMountRead, " each")},
 		{"the host's system directories can be read", fmt.Sprint(weightSystem)},
 		{"a variable that looks like a secret", fmt.Sprint(weightSecretEnv, " each")},
-		{"memory is held by the watchdog, or not", fmt.Sprintf("%d, %d", unheld[policies.LimitMemory][Watchdog], unheld[policies.LimitMemory][NotHeld])},
-		{"processes are not held", fmt.Sprint(unheld[policies.LimitPids][NotHeld])},
-		{"CPU is not held", fmt.Sprint(unheld[policies.LimitCPU][NotHeld])},
-		{"io is held in part, or not, and there is a workspace", fmt.Sprintf("%d, %d", unheld[policies.LimitIO][Partly], unheld[policies.LimitIO][NotHeld])},
+		{"memory is held by the watchdog, or not", fmt.Sprintf("%d, %d", unheld[policies.LimitMemory][limit.Watchdog], unheld[policies.LimitMemory][limit.NotEnforced])},
+		{"processes are not held", fmt.Sprint(unheld[policies.LimitPids][limit.NotEnforced])},
+		{"CPU is not held", fmt.Sprint(unheld[policies.LimitCPU][limit.NotEnforced])},
+		{"io is held in part, or not, and there is a workspace", fmt.Sprintf("%d, %d", unheld[policies.LimitIO][limit.Partly], unheld[policies.LimitIO][limit.NotEnforced])},
 		{"no Landlock, or one before 6.12", fmt.Sprintf("%d, %d", weightNoLandlock, weightOldLandlock)},
 		{"on the host, boxes are the user that runs belljar", fmt.Sprint(weightSameUser)},
 		{"a box can have more than half of the host's memory", fmt.Sprint(weightLargeMemory)},

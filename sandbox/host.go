@@ -9,16 +9,18 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/limit"
 )
 
 // Host is what this machine offers to boxes.
 type Host struct {
 	Kernel   string
 	Checks   []Check
-	Limits   Limits // how each limit is held
-	Landlock int    // version of Landlock's interface; 0 if the host lacks it
-	Execs    bool   // what boxes start can be seen, for profiles with exec: observe or enforce
-	Root     bool   // each tenant's boxes are a user of their own, not belljar's
+	Limits   limit.Enforcements // how each limit is held
+	Landlock int                // version of Landlock's interface; 0 if the host lacks it
+	Execs    bool               // what boxes start can be seen, for profiles with exec: observe or enforce
+	Root     bool               // each tenant's boxes are a user of their own, not belljar's
 	CPUs     int
 	Memory   int64 // bytes
 }

@@ -11,26 +11,27 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // unheld says what a box can do where a limit is not enforced.
-var unheld = map[policies.Limit]map[Enforcement]string{
+var unheld = map[policies.Limit]map[limit.Enforcement]string{
 	policies.LimitMemory: {
-		Watchdog: "memory is sampled 20 times a second, so that a fast command can pass its limit for a moment",
-		NotHeld:  "a box can use all of the host's memory: no cgroup holds it, and a kernel without CONFIG_PROC_CHILDREN does not tell what a box runs",
+		limit.Watchdog:    "memory is sampled 20 times a second, so that a fast command can pass its limit for a moment",
+		limit.NotEnforced: "a box can use all of the host's memory: no cgroup holds it, and a kernel without CONFIG_PROC_CHILDREN does not tell what a box runs",
 	},
-	policies.LimitPids: {NotHeld: "a box can use all of the host's process numbers"},
-	policies.LimitCPU:  {NotHeld: "a box can use all CPUs"},
+	policies.LimitPids: {limit.NotEnforced: "a box can use all of the host's process numbers"},
+	policies.LimitCPU:  {limit.NotEnforced: "a box can use all CPUs"},
 	policies.LimitIO: {
-		NotHeld: "a box can use all of the disk's bandwidth",
-		Partly:  "reads and direct writes are bounded, and what is written through the page cache passes",
+		limit.NotEnforced: "a box can use all of the disk's bandwidth",
+		limit.Partly:      "reads and direct writes are bounded, and what is written through the page cache passes",
 	},
-	policies.LimitDisk: {NotHeld: "a profile with storage: disk opens no box here (with storage: memory, /tmp is bounded everywhere)"},
+	policies.LimitDisk: {limit.NotEnforced: "a profile with storage: disk opens no box here (with storage: memory, /tmp is bounded everywhere)"},
 }
 
 // checkLimits tells how each limit would be held, and how commands are killed,
 // by starting a supervisor as it would be.
-func checkLimits(a around, workspace string) (Limits, []Check) {
+func checkLimits(a around, workspace string) (limit.Enforcements, []Check) {
 	s, err := New(Config{Workspace: workspace})
 	if err != nil {
 		return nil, []Check{{
@@ -41,39 +42,39 @@ func checkLimits(a around, workspace string) (Limits, []Check) {
 	defer s.Close()
 	held := s.Limits()
 	var checks []Check
-	for _, limit := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO} {
-		checks = append(checks, checkLimit(a, s.groups, limit, held[limit]))
+	for _, name := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO} {
+		checks = append(checks, checkLimit(a, s.groups, name, held[name]))
 	}
 	return held, append(checks, checkDisk(a, s.cfg.Spool, held[policies.LimitDisk]), checkKill(a, s.groups), checkApart(s.nested(), s.host.landlock))
 }
 
 // checkLimit describes one limit that a controller of the same name holds.
-func checkLimit(a around, groups *cgroups, limit policies.Limit, held Enforcement) Check {
-	c := Check{Name: string(limit) + " limit", OK: held != NotHeld, Detail: string(held)}
+func checkLimit(a around, groups *cgroups, name policies.Limit, held limit.Enforcement) Check {
+	c := Check{Name: string(name) + " limit", OK: held != limit.NotEnforced, Detail: string(held)}
 	switch {
-	case groups.v1[string(limit)] != "":
+	case groups.v1[string(name)] != "":
 		c.Detail += " by cgroup v1"
-	case groups.v2ctl[string(limit)]:
+	case groups.v2ctl[string(name)]:
 		c.Detail += " by cgroup v2"
-	case limit == policies.LimitPids:
+	case name == policies.LimitPids:
 		c.Detail += " by RLIMIT_NPROC in the box's own user namespace"
 	}
-	if held == Enforced {
+	if held == limit.Enforced {
 		return c
 	}
-	c.Degraded, c.Mend = unheld[limit][held], a.mendCgroups()
+	c.Degraded, c.Mend = unheld[name][held], a.mendCgroups()
 	switch {
-	case limit == policies.LimitMemory && a.noMemory:
+	case name == policies.LimitMemory && a.noMemory:
 		c.Mend = "boot with cgroup_enable=memory, which this kernel has switched off"
-	case limit == policies.LimitIO && groups.has(string(limit)):
-		c.Mend = mendIO(held, groups.v1[string(limit)] != "")
+	case name == policies.LimitIO && groups.has(string(name)):
+		c.Mend = mendIO(held, groups.v1[string(name)] != "")
 	}
 	return c
 }
 
 // checkDisk describes what bounds an area on disk (storage.go).
-func checkDisk(a around, spool string, held Enforcement) Check {
-	c := Check{Name: string(policies.LimitDisk) + " limit", OK: held == Enforced, Detail: string(held)}
+func checkDisk(a around, spool string, held limit.Enforcement) Check {
+	c := Check{Name: string(policies.LimitDisk) + " limit", OK: held == limit.Enforced, Detail: string(held)}
 	quota, loop := canQuota(spool), canLoop()
 	_, mkfsErr := mkfs()
 	switch {
@@ -97,9 +98,9 @@ func checkDisk(a around, spool string, held Enforcement) Check {
 }
 
 // mendIO is for a host whose controller is there.
-func mendIO(held Enforcement, v1 bool) string {
+func mendIO(held limit.Enforcement, v1 bool) string {
 	switch {
-	case held == NotHeld:
+	case held == limit.NotEnforced:
 		return "put the workspace on a disk of this host: memory, overlays and other machines have none to count"
 	case v1:
 		return "boot with cgroup v2 only, for example with the kernel parameter systemd.unified_cgroup_hierarchy=1"

@@ -11,6 +11,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	images "belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/limit"
 )
 
 // ImagesDir is where images are kept, below Config.State.
@@ -24,10 +25,10 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	if g.System() {
-		return nil, &Refusal{Message: fmt.Sprintf("profile %q has both an image and the host's system directories; the operator must choose one", g.Profile())}
+		return nil, &limit.Refusal{Message: fmt.Sprintf("profile %q has both an image and the host's system directories; the operator must choose one", g.Profile())}
 	}
 	if s.cfg.State == "" {
-		return nil, &Refusal{Message: fmt.Sprintf("profile %q has the image %q, and belljar was started without a state directory to find it in", g.Profile(), name)}
+		return nil, &limit.Refusal{Message: fmt.Sprintf("profile %q has the image %q, and belljar was started without a state directory to find it in", g.Profile(), name)}
 	}
 	store, err := images.Open(images.Config{Dir: filepath.Join(s.cfg.State, ImagesDir)})
 	if err != nil {
@@ -35,7 +36,7 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 	}
 	tree, err := store.Use(name)
 	if errors.Is(err, images.ErrUnknown) {
-		return nil, &Refusal{Message: fmt.Sprintf(
+		return nil, &limit.Refusal{Message: fmt.Sprintf(
 			"profile %q has the image %q, which this host does not have; the operator can import it: belljar image import %[2]s SOURCE", g.Profile(), name), Err: err}
 	}
 	if err != nil {
@@ -44,7 +45,7 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 	var fs unix.Statfs_t
 	if unix.Statfs(tree.Root, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 {
 		err := tree.Close()
-		return nil, &Refusal{Message: fmt.Sprintf(
+		return nil, &limit.Refusal{Message: fmt.Sprintf(
 			"image %q is on a file system that is mounted noexec, so nothing in it would run; the operator can choose another directory by --state", name), Err: err}
 	}
 	return tree, nil

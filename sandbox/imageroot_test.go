@@ -13,6 +13,7 @@ import (
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/image"
 	"belljar.dev/sandbox/image/imagetest"
+	"belljar.dev/sandbox/limit"
 )
 
 // imageWorld is a supervisor whose store has the image "test".
@@ -108,7 +109,7 @@ func TestImageHidesHost(t *testing.T) {
 	if err := store.Remove(t.Context(), "test"); err != nil {
 		t.Error(err)
 	}
-	var refusal *sandbox.Refusal
+	var refusal *limit.Refusal
 	if _, err := s.Open(t.Context(), "next", policytest.GrantProfile(t, "fs: {image: test}")); !errors.As(err, &refusal) || !strings.Contains(err.Error(), "belljar image import test") {
 		t.Errorf("got %v, want a refusal that says how to import", err)
 	}
@@ -220,7 +221,7 @@ func TestImageWithoutShell(t *testing.T) {
 		t.Errorf("got %q", out)
 	}
 	cmd.Argv, cmd.Shell = nil, "id"
-	var refusal *sandbox.Refusal
+	var refusal *limit.Refusal
 	if _, err := b.Run(t.Context(), cmd); !errors.As(err, &refusal) || !strings.Contains(err.Error(), `image "test" of the box has neither`) {
 		t.Errorf("got %v, want a refusal that names the image", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // Job is a command that was started. It ends when its main process ends, even if
@@ -179,10 +180,10 @@ func (j *Job) Signal(sig syscall.Signal) error {
 }
 
 // Promote turns a foreground command into a background job, which may run for
-// timeout from its start. The error wraps ErrTooMany if the box has too many jobs.
+// timeout from its start. The error wraps limit.ErrTooMany if the box has too many jobs.
 func (j *Job) Promote(timeout time.Duration) error {
 	if most := j.grant.Limits().Background; timeout <= 0 || timeout > most {
-		return &Refusal{Message: fmt.Sprintf("a background task may run for up to %s in profile %q, not %s", most, j.grant.Profile(), timeout), Ran: true}
+		return &limit.Refusal{Message: fmt.Sprintf("a background task may run for up to %s in profile %q, not %s", most, j.grant.Profile(), timeout), Ran: true}
 	}
 	b := j.box
 	b.mu.Lock()
@@ -287,7 +288,7 @@ func (j *Job) guard() error {
 	lost := func(err error) { j.breakBox(err.Error()) }
 	w, err := j.box.guard.begin(&j.box.ward, lost)
 	if err != nil {
-		return &Refusal{Message: "the workspace could not be checked for what a box may not change, so nothing runs in it", Err: err}
+		return &limit.Refusal{Message: "the workspace could not be checked for what a box may not change, so nothing runs in it", Err: err}
 	}
 	j.watched.Store(w)
 	return nil
@@ -654,7 +655,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 			r.Signal = end.Status.Signal()
 			r.Code = 128 + int(r.Signal)
 		}
-		r.Usage = Usage{CPU: time.Duration(end.CPU), PeakMemory: end.RSS}
+		r.Usage = limit.Usage{CPU: time.Duration(end.CPU), PeakMemory: end.RSS}
 	} else {
 		r.Code, r.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
 	}
@@ -688,9 +689,9 @@ func (j *Job) Reverted() []Reverted {
 }
 
 // Usage returns what the job used; it is zero until the job has ended.
-func (j *Job) Usage() Usage {
+func (j *Job) Usage() limit.Usage {
 	if j.Status() != Running {
 		return j.result.Usage
 	}
-	return Usage{}
+	return limit.Usage{}
 }

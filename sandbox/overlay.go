@@ -14,6 +14,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -61,10 +62,10 @@ func (s *Supervisor) workspaces() (*workspace.Store, error) {
 		return s.store, nil
 	}
 	if s.cfg.State == "" {
-		return nil, &Refusal{Message: "an overlay workspace is kept in the state directory, and none was given; start belljar with --state"}
+		return nil, &limit.Refusal{Message: "an overlay workspace is kept in the state directory, and none was given; start belljar with --state"}
 	}
 	if inside, err := filepath.Rel(s.cfg.Workspace, s.cfg.State); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return nil, &Refusal{Message: fmt.Sprintf("the state directory %s lies in the workspace, where a box would find its own layers; name another one with --state", s.cfg.State)}
+		return nil, &limit.Refusal{Message: fmt.Sprintf("the state directory %s lies in the workspace, where a box would find its own layers; name another one with --state", s.cfg.State)}
 	}
 	store, err := workspace.Open(filepath.Join(s.cfg.State, WorkspacesDir))
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error
 	p := g.Protect()
 	l, err := store.Use(SetID(id, s.cfg.Workspace), g.Tenant(), s.cfg.Workspace, workspace.Protect{Off: p.Off, Also: p.Also})
 	if err != nil {
-		return nil, &Refusal{Message: "the overlay workspace cannot be used: " + err.Error(), Err: err}
+		return nil, &limit.Refusal{Message: "the overlay workspace cannot be used: " + err.Error(), Err: err}
 	}
 	return l, nil
 }
@@ -110,7 +111,7 @@ func (b *Box) overlay(p *plan) error {
 	dirs := b.lease.Dirs()
 	files := append([]*os.File{b.lease.Top}, b.lease.Frozen...)
 	if len(p.passed())+len(files)+1 > boxinit.MaxFiles {
-		return &Refusal{Message: fmt.Sprintf("profile %q mounts too many paths for an overlay of %d layers; apply or discard the set %s", b.grant.Profile(), len(files), b.lease.ID)}
+		return &limit.Refusal{Message: fmt.Sprintf("profile %q mounts too many paths for an overlay of %d layers; apply or discard the set %s", b.grant.Profile(), len(files), b.lease.ID)}
 	}
 	for i, f := range files {
 		if err := b.sup.addLayer(p, f, dirs[i], i == 0, b.uid); err != nil {
@@ -137,7 +138,7 @@ func (s *Supervisor) addLayer(p *plan, dir *os.File, path string, writable bool,
 		// Not what is mounted below: overlayfs does not show it either.
 		m.file, err = openTreeFlags(int(dir.Fd()), "", attr, ns, 0)
 		if err != nil {
-			return &Refusal{Message: fmt.Sprintf("the file system of %s cannot map its owner to a box's user, which an overlay needs; "+
+			return &limit.Refusal{Message: fmt.Sprintf("the file system of %s cannot map its owner to a box's user, which an overlay needs; "+
 				"put the workspace and the state directory on ext4, xfs, btrfs or tmpfs, and see \"belljar doctor\"", path), Err: err}
 		}
 	}
@@ -213,13 +214,13 @@ func (s *Supervisor) explainOverlay(step string, errno error) error {
 	// layers are cloned without them.
 	if info, readErr := os.ReadFile("/proc/self/mountinfo"); !s.root && readErr == nil {
 		if beneath := mountsBeneath(string(info), s.cfg.Workspace); len(beneath) > 0 {
-			return &Refusal{
+			return &limit.Refusal{
 				Message: fmt.Sprintf("something is mounted at %s, in the workspace, and only root can make an overlay of that, so no command runs; unmount it, or have the operator give the profile workspace: rw or ro", beneath[0]),
 				Err:     err,
 			}
 		}
 	}
-	return &Refusal{
+	return &limit.Refusal{
 		Message: "this host cannot mount an overlay workspace, so no command runs; run \"belljar doctor\" to see what is missing, or have the operator give the profile workspace: rw or ro",
 		Err:     err,
 	}

@@ -15,6 +15,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 // parks reports whether boxes are parked on this host, which takes Linux 6.15.
@@ -248,7 +249,7 @@ func TestParkWakesLater(t *testing.T) {
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	var refusal *sandbox.Refusal
+	var refusal *limit.Refusal
 	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "true", Timeout: time.Minute}); !errors.As(err, &refusal) || !strings.Contains(refusal.Message, dir) {
 		t.Errorf("without the directory: %v", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/limit"
 )
 
 // What a box writes into a workspace stays there when the box is gone. Some of
@@ -174,7 +176,7 @@ func newProtector(workspace *os.File, also []string, record string) (*protector,
 func openProtector(workspace *os.File, also []string, record string, deep bool) (*protector, error) {
 	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &Refusal{Message: "the workspace cannot be read any more: " + err.Error() + "; its owner has to let the user that runs belljar read it", Err: err}
+		return nil, &limit.Refusal{Message: "the workspace cannot be read any more: " + err.Error() + "; its owner has to let the user that runs belljar read it", Err: err}
 	}
 	p := &protector{
 		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, seed: maphash.MakeSeed(), record: record,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/limit"
 )
 
 // Bounds of what is published.
@@ -42,11 +43,11 @@ type Published struct {
 // Publish makes a port of the box one of the host, for a person who wants to
 // open what runs there. The address must be a loopback one; port 0 takes a free
 // one. Whether something listens in the box is seen when somebody connects. It
-// ends with Close or with the box. The error is a *Refusal where the grant of
+// ends with Close or with the box. The error is a *limit.Refusal where the grant of
 // the box does not publish the port.
 func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Published, error) {
 	if !at.Addr().IsLoopback() {
-		return nil, &Refusal{Message: fmt.Sprintf("port %d can be published only on a loopback address of the host, for example 127.0.0.1, and not on %s", port, at.Addr())}
+		return nil, &limit.Refusal{Message: fmt.Sprintf("port %d can be published only on a loopback address of the host, for example 127.0.0.1, and not on %s", port, at.Addr())}
 	}
 	b.mu.Lock()
 	err := b.mayPublish(port)
@@ -80,9 +81,9 @@ func (b *Box) mayPublish(port uint16) error {
 	case b.closed:
 		return b.goneErr()
 	case !covers(b.publish, port):
-		return &Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, as in publish: [%d]", b.grant.Profile(), port, port)}
+		return &limit.Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, as in publish: [%d]", b.grant.Profile(), port, port)}
 	case len(b.published) >= maxPublished:
-		return &Refusal{Message: fmt.Sprintf("%d ports of the box are published; close one first", maxPublished), Err: ErrTooMany}
+		return &limit.Refusal{Message: fmt.Sprintf("%d ports of the box are published; close one first", maxPublished), Err: limit.ErrTooMany}
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 var free = netip.MustParseAddrPort("127.0.0.1:0")
@@ -177,7 +178,7 @@ func TestPublishRefuses(t *testing.T) {
 	for range most {
 		publish(t, b, 3000)
 	}
-	if _, err := b.Publish(t.Context(), 3000, free); !errors.Is(err, sandbox.ErrTooMany) {
+	if _, err := b.Publish(t.Context(), 3000, free); !errors.Is(err, limit.ErrTooMany) {
 		t.Errorf("port %d: got %v, want ErrTooMany", most+1, err)
 	}
 }
@@ -272,7 +273,7 @@ func TestDialPort(t *testing.T) {
 		gaveUp.Go(cancel)
 		if c, err := b.DialPort(ctx, 3000); err == nil {
 			c.Close()
-		} else if !errors.Is(err, context.Canceled) && !errors.Is(err, sandbox.ErrTooMany) {
+		} else if !errors.Is(err, context.Canceled) && !errors.Is(err, limit.ErrTooMany) {
 			t.Fatalf("given up: %v", err)
 		}
 		gaveUp.Wait()
@@ -285,7 +286,7 @@ func TestDialPort(t *testing.T) {
 			switch {
 			case err == nil:
 				c.Close()
-			case !errors.Is(err, sandbox.ErrTooMany):
+			case !errors.Is(err, limit.ErrTooMany):
 				t.Errorf("one of many: %v", err)
 			}
 		})

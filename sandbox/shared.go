@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/limit"
 )
 
 // addShared adds the directories that every box with a workspace sees, read-only.
@@ -23,7 +24,7 @@ func (s *Supervisor) addShared(p *plan, g policies.Grant, uid int) error {
 			continue // the profile puts something else there
 		}
 		err := s.addMount(p, mount{source: m.Source, target: m.Target, file: -1, mapped: true}, uid)
-		if _, ok := errors.AsType[*Refusal](err); ok {
+		if _, ok := errors.AsType[*limit.Refusal](err); ok {
 			err = s.addMount(p, mount{source: m.Source, target: m.Target, file: -1}, uid)
 		}
 		switch {

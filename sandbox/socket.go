@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // maxSockets bounds the sockets that an init is asked for at once.
@@ -48,7 +49,7 @@ func (b *Box) socket(ctx context.Context) (int, error) {
 	s.mu.Lock()
 	if len(s.waiting) >= maxSockets {
 		s.mu.Unlock()
-		return -1, fmt.Errorf("%d sockets were asked for at once: %w", maxSockets, ErrTooMany)
+		return -1, fmt.Errorf("%d sockets were asked for at once: %w", maxSockets, limit.ErrTooMany)
 	}
 	if s.waiting == nil {
 		s.waiting = map[uint64]chan socketAnswer{}

@@ -20,6 +20,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	images "belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/limit"
 )
 
 // Places and names inside every box.
@@ -253,7 +254,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 		if err := s.addMount(p, mount{source: m.Source, target: m.Target, writable: m.Writable, file: -1}, uid); err != nil {
 			boxinit.CloseAll(p.passed())
 			if errors.Is(err, fs.ErrNotExist) {
-				err = &Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
+				err = &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %s, which this host does not have; correct the policy", g.Profile(), m.Source), Err: err}
 			}
 			return nil, err
 		}
@@ -271,7 +272,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 	}
 	if n := len(p.passed()); n > boxinit.MaxFiles {
 		boxinit.CloseAll(p.passed())
-		return nil, &Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), n, boxinit.MaxFiles)}
+		return nil, &limit.Refusal{Message: fmt.Sprintf("profile %q mounts %d paths, at most %d fit", g.Profile(), n, boxinit.MaxFiles)}
 	}
 	return p, nil
 }
@@ -299,7 +300,7 @@ func (s *Supervisor) addMount(p *plan, m mount, uid int) error {
 		}
 		m.file, err = openTree(unix.AT_FDCWD, m.source, attr, ns)
 		if err != nil && ns != nil {
-			return &Refusal{Message: fmt.Sprintf(
+			return &limit.Refusal{Message: fmt.Sprintf(
 				"the file system of %s cannot map its owner to a box's user; put the workspace on ext4, xfs, btrfs or tmpfs, or run belljar as the workspace's owner", m.source), Err: err}
 		}
 		if err != nil {
@@ -445,7 +446,7 @@ func environ(vars map[string]string) []string {
 // explainStart turns the errno of a failed clone into what to do.
 func explainStart(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS) || errors.Is(err, unix.EACCES) {
-		return &Refusal{Message: "this host does not let belljar make a box; run \"belljar doctor\" to see what is missing", Err: err}
+		return &limit.Refusal{Message: "this host does not let belljar make a box; run \"belljar doctor\" to see what is missing", Err: err}
 	}
 	return fmt.Errorf("start box: %w", err)
 }
@@ -461,7 +462,7 @@ func lacking() error {
 	} {
 		text, err := os.ReadFile(knob.file)
 		if err == nil && strings.TrimSpace(string(text)) == knob.bad && (knob.root || os.Geteuid() != 0) {
-			return &Refusal{Message: fmt.Sprintf(
+			return &limit.Refusal{Message: fmt.Sprintf(
 				"this host allows no user namespaces (%s is %s), so no command can be isolated and none will run; to fix it, run: %s",
 				knob.file, knob.bad, knob.mend)}
 		}

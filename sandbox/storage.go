@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/limit"
 )
 
 // storage is an area of a disk, limited in bytes and files, that a box gets
@@ -42,7 +43,7 @@ func openStorage(dir string, bytes, inodes int64, uid int) (*storage, error) {
 	if loopErr == nil {
 		return openLoop(dir, bytes, inodes, uid)
 	}
-	return nil, &Refusal{
+	return nil, &limit.Refusal{
 		Message: "this host cannot bound storage on disk; the operator can run belljar as root with e2fsprogs and loop devices, " +
 			"or put its spool on ext4 or xfs mounted with prjquota, or set storage: memory in the profile",
 		Err: errors.Join(quotaErr, loopErr),
@@ -64,25 +65,25 @@ func (s *storage) close() error {
 }
 
 // diskHeld reports how storage in a spool is limited.
-func diskHeld(spool string) Enforcement {
+func diskHeld(spool string) limit.Enforcement {
 	if canQuota(spool) == nil || canLoop() == nil {
-		return Enforced
+		return limit.Enforced
 	}
-	return NotHeld
+	return limit.NotEnforced
 }
 
 // held reports how each limit is enforced: those of the cgroups, and storage.
-func (s *Supervisor) held() Limits {
+func (s *Supervisor) held() limit.Enforcements {
 	l := s.groups.held()
 	l[policies.LimitDisk] = s.disk
 	return l
 }
 
 // heldFor is held for a grant: a tmpfs always enforces its size.
-func (s *Supervisor) heldFor(g policies.Grant) Limits {
+func (s *Supervisor) heldFor(g policies.Grant) limit.Enforcements {
 	l := s.held()
 	if g.Storage() == policies.StorageMemory {
-		l[policies.LimitDisk] = Enforced
+		l[policies.LimitDisk] = limit.Enforced
 	}
 	return l
 }

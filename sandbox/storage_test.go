@@ -18,6 +18,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox/limit"
 )
 
 const (
@@ -318,15 +319,15 @@ func TestAreasOfOthersAreLeftAlone(t *testing.T) {
 func TestStorageIsRefusedToUsers(t *testing.T) {
 	testenv.Need(t, testenv.User)
 	_, err := openStorage(t.TempDir(), areaBytes, areaInodes, os.Geteuid())
-	var refusal *Refusal
+	var refusal *limit.Refusal
 	if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "storage: memory") {
 		t.Errorf("got %v, want a refusal that says what to do", err)
 	}
 	s := &Supervisor{groups: &cgroups{}, disk: diskHeld(t.TempDir())}
-	if got := s.held()[policies.LimitDisk]; got != NotHeld {
+	if got := s.held()[policies.LimitDisk]; got != limit.NotEnforced {
 		t.Errorf("disk is %q here", got)
 	}
-	if got := s.heldFor(policytest.Grant(t))[policies.LimitDisk]; got != Enforced {
+	if got := s.heldFor(policytest.Grant(t))[policies.LimitDisk]; got != limit.Enforced {
 		t.Errorf("disk is %q for storage in memory, which its tmpfs bounds", got)
 	}
 }

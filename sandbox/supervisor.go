@@ -21,6 +21,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
+	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/netlink"
 	"belljar.dev/sandbox/workspace"
 )
@@ -89,7 +90,7 @@ type Supervisor struct {
 	buffers sync.Pool // of *[pipeBuffer]byte: new ones for each command would keep the collector busy
 	root    bool      // boxes run as users of a private range, not as our own user
 
-	disk Enforcement // of storage on disk
+	disk limit.Enforcement // of storage on disk
 	host hostFacts
 
 	patience  patience       // with inits
@@ -197,11 +198,11 @@ type patience struct {
 }
 
 // Limits says how each limit is held in the boxes of this host.
-func (s *Supervisor) Limits() Limits { return s.held() }
+func (s *Supervisor) Limits() limit.Enforcements { return s.held() }
 
 // Open makes a box with what g grants. The id is the caller's name for it and
 // must not be in use. Open fails if the host cannot enforce what the grant
-// requires, and with ErrTooMany if Config.Boxes boxes are open. The caller must
+// requires, and with limit.ErrTooMany if Config.Boxes boxes are open. The caller must
 // Close the Box.
 func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
 	if err := s.admit(g); err != nil {
@@ -226,10 +227,10 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 // admit refuses grants that this host cannot honour.
 func (s *Supervisor) admit(g policies.Grant) error {
 	if g.IsZero() {
-		return &Refusal{Message: "the call has no grant; ask the operator for a policy that allows it"}
+		return &limit.Refusal{Message: "the call has no grant; ask the operator for a policy that allows it"}
 	}
 	if name := g.Limits().Unset(); name != "" {
-		return &Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
+		return &limit.Refusal{Message: fmt.Sprintf("profile %q has no limit %q above zero; set one in the policy", g.Profile(), name)}
 	}
 	if g.Exec() == policies.ExecEnforce {
 		if err := execSupport().err; err != nil {
@@ -238,14 +239,14 @@ func (s *Supervisor) admit(g policies.Grant) error {
 	}
 	held := s.heldFor(g)
 	for _, r := range g.Require() {
-		if held[r] != Enforced {
-			return &Refusal{Message: fmt.Sprintf(
+		if held[r] != limit.Enforced {
+			return &limit.Refusal{Message: fmt.Sprintf(
 				"profile %q requires the %s limit to be enforced, and this host only offers %q; run \"belljar doctor\" for how to fix it",
 				g.Profile(), r, held[r])}
 		}
 	}
 	if g.Workspace() != policies.AccessNone && s.cfg.Workspace == "" {
-		return &Refusal{Message: fmt.Sprintf("profile %q needs a workspace and none was given; start belljar with --workspace", g.Profile())}
+		return &limit.Refusal{Message: fmt.Sprintf("profile %q needs a workspace and none was given; start belljar with --workspace", g.Profile())}
 	}
 	return nil
 }
@@ -261,7 +262,7 @@ func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
 	case s.boxes[id] != nil:
 		return nil, 0, fmt.Errorf("open box %s: the name is in use", id)
 	case len(s.boxes) >= s.cfg.Boxes:
-		return nil, 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.boxes), ErrTooMany)
+		return nil, 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.boxes), limit.ErrTooMany)
 	}
 	open, most := 0, g.Totals().Boxes
 	for _, b := range s.boxes {
@@ -270,9 +271,9 @@ func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
 		}
 	}
 	if open >= most {
-		return nil, 0, &Refusal{
+		return nil, 0, &limit.Refusal{
 			Message: fmt.Sprintf("%d boxes of tenant %q are open, as many as the totals of the policy allow; end another session first, or have the operator raise boxes", open, g.Tenant()),
-			Err:     ErrTooMany,
+			Err:     limit.ErrTooMany,
 		}
 	}
 	uid, err := s.uid(g.Tenant())
@@ -306,7 +307,7 @@ func (s *Supervisor) uid(tenant string) (int, error) {
 	index, ok := s.tenants[tenant]
 	if !ok {
 		if len(s.tenants) >= maxTenants {
-			return 0, fmt.Errorf("open box: %d tenants are known: %w", len(s.tenants), ErrTooMany)
+			return 0, fmt.Errorf("open box: %d tenants are known: %w", len(s.tenants), limit.ErrTooMany)
 		}
 		index = len(s.tenants)
 		s.tenants[tenant] = index

@@ -9,6 +9,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // share is one tenant's directory in every hierarchy, between the supervisor's
@@ -87,18 +88,18 @@ func (s *share) hold(c *cgroups, t policies.Totals) error {
 			}
 		}
 		for ctl := range c.v2ctl {
-			if err := limit(filepath.Join(c.v2, s.name), []setting{{"cgroup.subtree_control", "+" + ctl, false}}); err != nil {
+			if err := writeLimits(filepath.Join(c.v2, s.name), []setting{{"cgroup.subtree_control", "+" + ctl, false}}); err != nil {
 				return err
 			}
 		}
 	}
 	for ctl, top := range c.v1 {
-		if err := limit(filepath.Join(top, s.name), v1Totals(ctl, t)); err != nil {
+		if err := writeLimits(filepath.Join(top, s.name), v1Totals(ctl, t)); err != nil {
 			return err
 		}
 	}
 	for ctl := range c.v2ctl {
-		if err := limit(filepath.Join(c.v2, s.name), v2Totals(ctl, t)); err != nil {
+		if err := writeLimits(filepath.Join(c.v2, s.name), v2Totals(ctl, t)); err != nil {
 			return err
 		}
 	}
@@ -121,9 +122,9 @@ func (s *share) room(c *cgroups) error {
 	most := s.totals.Pids
 	s.mu.Unlock()
 	if used+ownProcesses > most {
-		return &Refusal{
+		return &limit.Refusal{
 			Message: fmt.Sprintf("the boxes of tenant %q run %d of the %d processes that the totals of the policy allow; end some, or another session", s.tenant, used, most),
-			Err:     ErrTooMany,
+			Err:     limit.ErrTooMany,
 		}
 	}
 	return nil

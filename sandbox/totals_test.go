@@ -12,6 +12,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 // totalled is a grant for a tenant of a policy with totals.
@@ -48,8 +49,8 @@ func TestTenantsProcessesAreBounded(t *testing.T) {
 	sum, refused := 0, 0
 	for i := range 3 {
 		b, err := s.Open(t.Context(), "bomb-"+strconv.Itoa(i), g)
-		var refusal *sandbox.Refusal
-		if errors.As(err, &refusal) && errors.Is(err, sandbox.ErrTooMany) {
+		var refusal *limit.Refusal
+		if errors.As(err, &refusal) && errors.Is(err, limit.ErrTooMany) {
 			refused++
 			continue
 		}
@@ -133,8 +134,8 @@ func TestTenantsBoxesAreCounted(t *testing.T) {
 		boxes = append(boxes, b)
 	}
 	_, err := s.Open(t.Context(), "third", g)
-	var refusal *sandbox.Refusal
-	if !errors.As(err, &refusal) || !errors.Is(err, sandbox.ErrTooMany) || !strings.Contains(refusal.Message, `2 boxes of tenant "many" are open`) {
+	var refusal *limit.Refusal
+	if !errors.As(err, &refusal) || !errors.Is(err, limit.ErrTooMany) || !strings.Contains(refusal.Message, `2 boxes of tenant "many" are open`) {
 		t.Errorf("a third box: got %v, want a refusal", err)
 	}
 	if _, err := s.Open(t.Context(), "other", totalled(t, "other", "", "boxes: 2")); err != nil {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
 )
 
 // A warm shell is a bash that was started before it is needed, in a leaf and
@@ -216,7 +217,7 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	b.wg.Done()
 	switch word {
 	case 'r':
-		return nil, &Refusal{Message: "the command was begun and had to be ended at once, since its start took too long; look at what it did before you run it again", Ran: true}
+		return nil, &limit.Refusal{Message: "the command was begun and had to be ended at once, since its start took too long; look at what it did before you run it again", Ran: true}
 	case 'd':
 		r := boxinit.Reply{Op: boxinit.OpFailed, Step: boxinit.StepDirectory, Errno: syscall.ENOENT}
 		return nil, b.explainFailure(r, c, &boxinit.Request{Dir: c.dir(b)})

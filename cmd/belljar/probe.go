@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/policies"
-	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
+	"belljar.dev/sandbox/limit"
 )
 
 // probing are the flags of `doctor --probe`.
@@ -122,7 +122,7 @@ func (r *probed) fill(ctx context.Context, w *works, profile string) error {
 
 // explain says what to do where not even a box can be opened.
 func explain(err error) error {
-	if _, ok := errors.AsType[*sandbox.Refusal](err); ok {
+	if _, ok := errors.AsType[*limit.Refusal](err); ok {
 		return fmt.Errorf("%w; `belljar doctor` says what this host lacks and how to fix it", err)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 const (
@@ -177,7 +178,7 @@ type state struct {
 	code    *int // nil where it is not known
 	signal  string
 	runtime time.Duration
-	usage   sandbox.Usage
+	usage   limit.Usage
 
 	reverted []string // changes to protected paths that were taken back
 	blocked  []string // what of the network was refused

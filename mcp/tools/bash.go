@@ -15,6 +15,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 const (
@@ -504,10 +505,10 @@ func bracket(s string) string {
 }
 
 // held returns how each limit of a box is enforced, by the JSON names of the limits.
-func held(limits sandbox.Limits) map[string]string {
+func held(limits limit.Enforcements) map[string]string {
 	names := make(map[string]string, len(limits))
-	for limit, how := range limits {
-		names[string(limit)] = string(how)
+	for name, how := range limits {
+		names[string(name)] = string(how)
 	}
 	return names
 }

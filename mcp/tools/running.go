@@ -13,6 +13,7 @@ import (
 	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 const (
@@ -303,7 +304,7 @@ func (t task) look() state {
 	}
 	return state{
 		status: now.Status, ended: true, code: now.End.Code, signal: now.End.Signal, runtime: now.End.Wall,
-		usage:    sandbox.Usage{CPU: now.End.CPU, PeakMemory: now.End.PeakMemory},
+		usage:    limit.Usage{CPU: now.End.CPU, PeakMemory: now.End.PeakMemory},
 		reverted: now.End.Reverted, blocked: now.End.Blocked, by: now.End.By,
 	}
 }

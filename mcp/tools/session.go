@@ -14,6 +14,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 // shells holds the shell of each session.
@@ -117,11 +118,11 @@ func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 		name = fmt.Sprintf("%s-%d", id, len(all)+1)
 		switch why := fmt.Sprintf("this session's commands run with profile %q, and this call may run with profile %q only", first.Profile(), g.Profile()); {
 		case len(all) == shellsMost:
-			return nil, &sandbox.Refusal{Message: fmt.Sprintf("%s; a session has at most %d boxes, one for each profile. %s", why, shellsMost, oneProfile), Err: sandbox.ErrWider}
+			return nil, &limit.Refusal{Message: fmt.Sprintf("%s; a session has at most %d boxes, one for each profile. %s", why, shellsMost, oneProfile), Err: sandbox.ErrWider}
 		case g.Workspace() == policies.AccessOverlay || first.Workspace() == policies.AccessOverlay:
 			// A second box would write into a set of its own: neither box would see the
 			// other's files, and a person would have to merge the two sets.
-			return nil, &sandbox.Refusal{Message: why + ". A session with an overlay workspace has one box, since what it writes lands in one set. " + oneProfile, Err: sandbox.ErrWider}
+			return nil, &limit.Refusal{Message: why + ". A session with an overlay workspace has one box, since what it writes lands in one set. " + oneProfile, Err: sandbox.ErrWider}
 		}
 	}
 	sh := &shell{id: name, grant: g, backends: s.backends, all: s, further: len(all) > 0, turn: make(chan struct{}, 1)}

@@ -19,6 +19,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 // text is a result's one text block, put together line by line.
@@ -175,7 +176,7 @@ func (s *shells) blocked(ctx context.Context, id string, err error) (*mcp.Result
 		return nil, context.Cause(ctx)
 	}
 	s.backends.Log.Warn("command not run", "session", id, "err", err)
-	var why *sandbox.Refusal
+	var why *limit.Refusal
 	switch {
 	case errors.As(err, &why):
 		ran := nothingRan
@@ -183,7 +184,7 @@ func (s *shells) blocked(ctx context.Context, id string, err error) (*mcp.Result
 			ran = "A part of it ran."
 		}
 		return mcp.Refused(policies.Block{Reason: why.Message, Ran: ran}.Refusal()), nil
-	case errors.Is(err, sandbox.ErrTooMany):
+	case errors.Is(err, limit.ErrTooMany):
 		return mcp.Refused(policies.Block{
 			Reason: err.Error(), Ran: nothingRan,
 			Instead: "Instead: end a background task that you do not need any longer (ListBgTasks, KillBgTask), or try again when another command has ended.",

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"belljar.dev/policies"
-	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 // Category says which wall a probe tries.
@@ -107,7 +107,7 @@ type ground struct {
 	workspace policies.Access
 	image     bool // the box has an image's system directories
 	git       bool // the workspace is a repository
-	limits    sandbox.Limits
+	limits    limit.Enforcements
 	addresses []string // of the host, loopback aside
 	door      bool     // the profile has a way out
 	signals   bool     // the host claims that no command signals another of its box
@@ -115,7 +115,7 @@ type ground struct {
 
 // held reports whether the host claims to hold a limit in any way.
 func held(l policies.Limit) func(*ground) bool {
-	return func(g *ground) bool { return g.limits[l] != sandbox.NotHeld }
+	return func(g *ground) bool { return g.limits[l] != limit.NotEnforced }
 }
 
 // signalsApart asks for a host that claims to keep signals from other commands of
