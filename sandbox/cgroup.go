@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/limit"
@@ -126,31 +127,6 @@ func placeIn(root, point, path string) string {
 // supervisors counts those of this program.
 var supervisors atomic.Int64
 
-// supervisorName returns the name of our directories, without a number. By the
-// name a later supervisor finds out whether the program that made them still runs.
-func supervisorName() (string, error) {
-	start, err := startTime("self")
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("belljar.%d.%s", os.Getpid(), start), nil
-}
-
-// startTime returns field 22 of /proc/pid/stat. Pids are reused, but a pid and a
-// start time together identify one process.
-func startTime(pid string) (string, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	if err != nil {
-		return "", err
-	}
-	rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
-	fields := strings.Fields(rest)
-	if len(fields) < 20 {
-		return "", fmt.Errorf("read start time of process %s: %d fields", pid, len(fields))
-	}
-	return fields[19], nil
-}
-
 // newCgroups makes our directory in every hierarchy that allows it. The limits on
 // disk traffic are for the disk of the workspace, which may be "".
 func newCgroups(workspace string) (*cgroups, error) {
@@ -158,12 +134,12 @@ func newCgroups(workspace string) (*cgroups, error) {
 		v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{},
 		disk: diskOf(workspace), shares: map[string]*share{}, kept: keptShares,
 	}
-	name, err := supervisorName()
+	self, err := procfs.Self()
 	if err != nil {
 		return nil, err
 	}
 	// A program may have more than one supervisor.
-	name += "." + strconv.FormatInt(supervisors.Add(1), 10)
+	name := "belljar." + self + "." + strconv.FormatInt(supervisors.Add(1), 10)
 	found, err := findHierarchies()
 	if err != nil {
 		return nil, err
@@ -230,7 +206,7 @@ func (c *cgroups) openV2(h hierarchy, name string) {
 		}
 		c.v2 = dir
 		for _, ctl := range got {
-			if writeFile(filepath.Join(dir, "cgroup.subtree_control"), "+"+ctl) == nil {
+			if procfs.Write(filepath.Join(dir, "cgroup.subtree_control"), "+"+ctl) == nil {
 				c.v2ctl[ctl] = true
 			}
 		}
@@ -265,7 +241,7 @@ func handOut(dir string, ctls []string) error {
 		return nil
 	}
 	file, want := filepath.Join(dir, "cgroup.subtree_control"), "+"+strings.Join(ctls, " +")
-	err := writeFile(file, want)
+	err := procfs.Write(file, want)
 	if !errors.Is(err, unix.EBUSY) {
 		return err
 	}
@@ -273,12 +249,12 @@ func handOut(dir string, ctls []string) error {
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	err = writeFile(filepath.Join(leaf, procsFile), "0")
+	err = procfs.Write(filepath.Join(leaf, procsFile), "0")
 	if err == nil {
-		if err = writeFile(file, want); err == nil {
+		if err = procfs.Write(file, want); err == nil {
 			return nil
 		}
-		_ = writeFile(filepath.Join(dir, procsFile), "0")
+		_ = procfs.Write(filepath.Join(dir, procsFile), "0")
 	}
 	_ = os.Remove(leaf) // stays if another supervisor is in it
 	return err
@@ -311,7 +287,7 @@ func sweep(dir string) {
 		if len(p) != 4 || p[0] != "belljar" {
 			continue
 		}
-		if start, err := startTime(p[1]); err == nil && start == p[2] {
+		if procfs.Alive(p[1] + "." + p[2]) {
 			continue
 		}
 		boxinit.RemoveCgroups(filepath.Join(dir, e.Name()))
@@ -482,7 +458,7 @@ const (
 // writeLimits writes the settings of one cgroup.
 func writeLimits(dir string, settings []setting) error {
 	for _, s := range settings {
-		if err := writeFile(filepath.Join(dir, s.file), s.value); err != nil && !s.optional {
+		if err := procfs.Write(filepath.Join(dir, s.file), s.value); err != nil && !s.optional {
 			return fmt.Errorf("set limit %s=%s: %w", s.file, s.value, err)
 		}
 	}
@@ -495,7 +471,7 @@ func writeLimits(dir string, settings []setting) error {
 // CPUs, usually 7 milliseconds. The caller must be on a locked thread.
 func (g *group) join(start func() error) (err error) {
 	for ctl, dir := range g.v1 {
-		if err = writeFile(filepath.Join(dir, "tasks"), "0"); err != nil {
+		if err = procfs.Write(filepath.Join(dir, "tasks"), "0"); err != nil {
 			err = fmt.Errorf("join cgroup %s: %w", ctl, err)
 			break
 		}
@@ -504,7 +480,7 @@ func (g *group) join(start func() error) (err error) {
 		err = start()
 	}
 	for ctl := range g.v1 {
-		if back := writeFile(filepath.Join(g.c.own[ctl], "tasks"), "0"); back != nil && err == nil {
+		if back := procfs.Write(filepath.Join(g.c.own[ctl], "tasks"), "0"); back != nil && err == nil {
 			err = fmt.Errorf("leave cgroup %s: %w", ctl, back)
 		}
 	}
@@ -542,10 +518,10 @@ func openLeaf(path string, uid int) (_ *leaf, err error) {
 	if err := chownProcs(l.path, uid); err != nil {
 		return nil, err
 	}
-	if l.dir, err = openFile(l.path); err != nil {
+	if l.dir, err = procfs.Open(l.path); err != nil {
 		return nil, fmt.Errorf("open cgroup: %w", err)
 	}
-	if l.events, err = openFile(filepath.Join(l.path, "cgroup.events")); err != nil {
+	if l.events, err = procfs.Open(filepath.Join(l.path, "cgroup.events")); err != nil {
 		return nil, fmt.Errorf("open cgroup: %w", err)
 	}
 	return l, nil
@@ -564,7 +540,7 @@ func (l *leaf) kill(deadline time.Time) bool {
 	for wait := 50 * time.Microsecond; !l.empty(); wait = min(2*wait, 10*time.Millisecond) {
 		// Again in each round: a process that was being moved in can miss one.
 		l.killed = true
-		_ = writeFile(filepath.Join(l.path, "cgroup.kill"), "1")
+		_ = procfs.Write(filepath.Join(l.path, "cgroup.kill"), "1")
 		if time.Now().After(deadline) {
 			return false
 		}
@@ -655,25 +631,4 @@ func (g *group) close() {
 	if g.share != nil {
 		g.c.leave(g.share)
 	}
-}
-
-// writeFile writes to a file of the kernel. It does not use package os, which
-// would add the file to the runtime's poller.
-func writeFile(path, text string) error {
-	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	_, err = unix.Write(fd, []byte(text))
-	return err
-}
-
-// openFile opens a file of the kernel for reading; see writeFile.
-func openFile(path string) (*os.File, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), path), nil
 }

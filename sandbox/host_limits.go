@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/limit"
@@ -159,7 +160,7 @@ func tryKill(path string) error {
 	if err != nil {
 		return fmt.Errorf("start in a cgroup: %s", brief(err))
 	}
-	killErr := writeFile(filepath.Join(path, "cgroup.kill"), "1")
+	killErr := procfs.Write(filepath.Join(path, "cgroup.kill"), "1")
 	control.Close() // where that did not kill it
 	state, err := p.Wait()
 	if killErr != nil || err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/procfs"
 )
 
 // When the memory of a box runs out, the kernel kills one process of it and
@@ -95,7 +97,7 @@ func (a *oomAlarm) listen() (stop func(), err error) {
 		return nil, err
 	}
 	events := os.NewFile(uintptr(fd), "eventfd") // non-blocking, so the runtime polls it
-	if err := writeFile(filepath.Join(dir, "cgroup.event_control"), fmt.Sprintf("%d %d", fd, control.Fd())); err != nil {
+	if err := procfs.Write(filepath.Join(dir, "cgroup.event_control"), fmt.Sprintf("%d %d", fd, control.Fd())); err != nil {
 		events.Close()
 		return nil, err
 	}

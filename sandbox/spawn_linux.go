@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	images "belljar.dev/sandbox/image"
@@ -164,7 +165,7 @@ func (s *Supervisor) mapUsers(pid, uid int) error {
 		{"setgroups", setgroups},
 		{"gid_map", fmt.Sprintf("%d %d 1\n", boxGID, gid)},
 	} {
-		if err := writeFile(fmt.Sprintf("/proc/%d/%s", pid, m.file), m.text); err != nil {
+		if err := procfs.Write(fmt.Sprintf("/proc/%d/%s", pid, m.file), m.text); err != nil {
 			return fmt.Errorf("map users: %s: %w", m.file, err)
 		}
 	}

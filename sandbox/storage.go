@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/limit"
 )
@@ -92,11 +93,11 @@ func (s *Supervisor) heldFor(g policies.Grant) limit.Enforcements {
 // supervisor which supervisor made it. If it does not exist, areasOf makes it
 // and removes the directories of supervisors that were killed.
 func areasOf(dir string) (string, error) {
-	name, err := supervisorName()
+	self, err := procfs.Self()
 	if err != nil {
 		return "", err
 	}
-	areas := filepath.Join(dir, name)
+	areas := filepath.Join(dir, "belljar."+self)
 	err = os.Mkdir(areas, 0o700)
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -129,7 +130,7 @@ func sweepStorage(dir string) {
 		if len(p) != 3 || p[0] != "belljar" || !ours(filepath.Join(dir, e.Name())) {
 			continue
 		}
-		if start, err := startTime(p[1]); err == nil && start == p[2] {
+		if procfs.Alive(p[1] + "." + p[2]) {
 			continue
 		}
 		areas := filepath.Join(dir, e.Name())

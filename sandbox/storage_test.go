@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/procfs"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
@@ -299,12 +300,12 @@ func TestQuotaOfTheKilled(t *testing.T) {
 // A directory that an attacker put where ours would be is not used, nor swept.
 func TestAreasOfOthersAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
-	name, err := supervisorName()
+	self, err := procfs.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
 	foreign := filepath.Join(dir, "belljar.1.1")
-	if err := errors.Join(os.Symlink("/", filepath.Join(dir, name)), os.Mkdir(foreign, 0o700), os.Chmod(foreign, 0o777)); err != nil {
+	if err := errors.Join(os.Symlink("/", filepath.Join(dir, "belljar."+self)), os.Mkdir(foreign, 0o700), os.Chmod(foreign, 0o777)); err != nil {
 		t.Fatal(err)
 	}
 	if areas, err := areasOf(dir); err == nil {

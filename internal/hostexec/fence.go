@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/procfs"
 )
 
 // endTime is how long killed processes may take to be gone.
@@ -68,7 +70,7 @@ const pidfdGroup = 1 << 2
 // kill kills what is in the fence.
 func (f *fence) kill() error {
 	if f.dir != "" {
-		return writeControl(filepath.Join(f.dir, "cgroup.kill"), "1")
+		return procfs.Write(filepath.Join(f.dir, "cgroup.kill"), "1")
 	}
 	if f.pidfd < 0 {
 		return os.ErrProcessDone
@@ -133,16 +135,4 @@ func (f *fence) close() {
 		f.cgroup.Close()
 		_ = os.Remove(f.dir) // or with the directory above it
 	}
-}
-
-// writeControl writes to a file of the kernel's. Package os would have the
-// runtime wait for such files, since they can be polled.
-func writeControl(path, text string) error {
-	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	_, err = unix.Write(fd, []byte(text))
-	return err
 }
