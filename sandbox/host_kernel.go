@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/sandbox/boxinit"
 )
 
@@ -222,7 +223,7 @@ func tryOwners(workspace string) error {
 	if _, err := os.Stat(workspace); err != nil {
 		return err
 	}
-	p, control, err := startHelper(boxinit.MapName, &syscall.SysProcAttr{
+	p, control, err := hostexec.Helper(boxinit.MapName, &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstUID, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: firstUID, Size: 1}},

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
@@ -156,7 +157,7 @@ func tryKill(path string) error {
 		return err
 	}
 	defer dir.Close()
-	p, control, err := startHelper(boxinit.MapName, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())})
+	p, control, err := hostexec.Helper(boxinit.MapName, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())})
 	if err != nil {
 		return fmt.Errorf("start in a cgroup: %s", brief(err))
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/sandbox/boxinit"
@@ -21,7 +20,7 @@ func (c *cgroups) startKeeper() error {
 	if len(dirs) == 0 {
 		return nil
 	}
-	p, control, err := startHelper(boxinit.KeeperName, nil)
+	p, control, err := hostexec.Helper(boxinit.KeeperName, nil)
 	if err != nil {
 		return fmt.Errorf("start keeper: %w", err)
 	}
@@ -31,30 +30,6 @@ func (c *cgroups) startKeeper() error {
 	}
 	return nil
 }
-
-// startHelper starts this program under another name, with a pipe as its
-// descriptor 3. The helper leads a session of its own, so a signal to our process
-// group does not reach it.
-func startHelper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.Close()
-	if sys == nil {
-		sys = &syscall.SysProcAttr{}
-	}
-	sys.Setsid = true
-	p, err := hostexec.Self(name, helperEnv, []*os.File{nil, nil, nil, r}, sys)
-	if err != nil {
-		w.Close()
-		return nil, nil, err
-	}
-	return p, w, nil
-}
-
-// helperEnv keeps the runtime of a helper small: one thread for Go code.
-var helperEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
 
 // close ends the keeper and waits for its end. The keeper may be nil.
 func (k *keeper) close() error {

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
@@ -332,7 +333,7 @@ func (s *Supervisor) idmap(path string, uid int) (*os.File, error) {
 	if f := s.idmaps[key]; f != nil {
 		return f, nil
 	}
-	p, control, err := startHelper(boxinit.MapName, &syscall.SysProcAttr{
+	p, control, err := hostexec.Helper(boxinit.MapName, &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: int(key.owner), HostID: uid, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: int(key.group), HostID: uid, Size: 1}},

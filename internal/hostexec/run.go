@@ -335,3 +335,27 @@ func Self(name string, env []string, files []*os.File, sys *syscall.SysProcAttr)
 
 // selfExe is this program, even after its file was replaced by an upgrade.
 const selfExe = "/proc/self/exe"
+
+// Helper starts this same program as [Self] does, with a pipe as its descriptor 3,
+// whose other end it returns: the helper ends when that is closed. It leads a
+// session of its own, so a signal to our process group does not reach it.
+func Helper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	if sys == nil {
+		sys = &syscall.SysProcAttr{}
+	}
+	sys.Setsid = true
+	p, err := Self(name, helperEnv, []*os.File{nil, nil, nil, r}, sys)
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return p, w, nil
+}
+
+// helperEnv keeps the runtime of a helper small: one thread for Go code.
+var helperEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
