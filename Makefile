@@ -40,7 +40,7 @@ man: build
 # one of them fails, and names at the end all that failed. As root on Debian it
 # offers first to install the programs that tests need (INSTALL=no: never).
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
-AS_USER := sandbox sandbox/image mcp/tools cmd/belljar
+AS_USER := sandbox sandbox/cgroup sandbox/image mcp/tools cmd/belljar
 test:
 	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	@GO="$(GO)" scripts/test $(AS_USER)
@@ -140,9 +140,10 @@ REQUIREMENTS ?= $(firstword $(wildcard ../shared/REQUIREMENTS.md) docs/requireme
 requirements:
 	@scripts/requirements $(REQUIREMENTS)
 
-# The sandbox's tests in virtual machines with another kernel and other control
-# groups (internal/vmtest says how guests are named). It skips with one line
-# where qemu or a kernel cannot be had, and fails under TEST_REQUIRE=vm.
+# The tests of the sandbox and of its control groups in virtual machines with
+# another kernel and other control groups (internal/vmtest says how guests are
+# named). It skips with one line where qemu or a kernel cannot be had, and fails
+# under TEST_REQUIRE=vm.
 # VM_RUN names the tests: make test-vm VM_RUN='^TestEscape$$'. Left out is what
 # no kernel changes, and from the matrix what takes long for one answer.
 VM_GUESTS ?= 6.12/v2/root 6.12/v2/delegated 6.12/v2/plain
@@ -155,7 +156,9 @@ test-vm: GUESTS = $(VM_GUESTS)
 test-vm-matrix: GUESTS = $(VM_MATRIX)
 test-vm-matrix: VM_SKIP = ^(TestFilterAgainstLibseccomp|TestToolsWork|TestClients.*|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit|TestBypassLimits)$$
 test-vm test-vm-matrix: vm
+	@$(GO) test -c -o bin/cgroup.test ./sandbox/cgroup
 	@$(GO) test -c -o bin/sandbox.test ./sandbox
+	@bin/vmtest -guests "$(GUESTS)" -timeout 11m -tally -dir sandbox/cgroup bin/cgroup.test -test.v -test.run '$(VM_RUN)' -test.timeout 10m
 	@bin/vmtest -guests "$(GUESTS)" -timeout 31m -tally -dir sandbox bin/sandbox.test -test.v -test.run '$(VM_RUN)' -test.skip '$(VM_SKIP)' -test.timeout 30m
 
 # Writers of every room that keeps something, from whose guest the power is

@@ -9,6 +9,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
+	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/limit"
 )
 
@@ -16,7 +17,7 @@ import (
 // never means "unlimited". No policy can make such a grant, so the test writes
 // into it. Every field of Limits is tried, those that will be added too.
 func TestAdmitWantsEveryLimit(t *testing.T) {
-	s := &Supervisor{groups: &cgroups{}}
+	s := &Supervisor{groups: &cgroup.Tree{}}
 	for f := range reflect.TypeFor[policies.Limits]().Fields() {
 		g := policytest.GrantProfile(t, "limits: {memory: 1GiB}")
 		if err := s.admit(g); err != nil {

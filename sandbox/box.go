@@ -19,6 +19,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/cgroup"
 	images "belljar.dev/sandbox/image"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/workspace"
@@ -51,7 +52,7 @@ type Box struct {
 	grant policies.Grant
 	open  bool // it is fully built; guarded by the supervisor's mu
 
-	group     *group
+	group     *cgroup.Group
 	process   *os.Process // its init; process and conn are set with waking and mu held
 	conn      *wire
 	uid       int
@@ -90,7 +91,7 @@ type Box struct {
 	lastID    uint64             // of commands, on the wire
 	lastJob   int64              // of background jobs
 	lastLeaf  int                // of leaf cgroups
-	spare     []*leaf            // empty ones
+	spare     []*cgroup.Leaf     // empty ones
 	oomSeen   int64              // number of out-of-memory kills already dealt with
 	running   map[uint64]*Job    // by wire id
 	alone     *Job               // has the box for itself, or nil
@@ -119,7 +120,7 @@ func newBox(s *Supervisor, id, name string, g policies.Grant) *Box {
 // start makes the box and waits until its init is ready.
 func (b *Box) start(ctx context.Context, uid int) (err error) {
 	b.uid = uid
-	b.group, err = b.sup.groups.open(b.name, b.grant, uid)
+	b.group, err = b.sup.groups.Open(b.name, b.grant, uid)
 	if err != nil {
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
@@ -133,7 +134,7 @@ func (b *Box) start(ctx context.Context, uid int) (err error) {
 		b.image, err = b.sup.useImage(b.grant)
 	}
 	if err == nil {
-		b.deaf, err = b.group.watchOOM(b.outOfMemory)
+		b.deaf, err = b.group.WatchOOM(b.outOfMemory)
 	}
 	if err == nil {
 		b.waking.Lock()
@@ -457,7 +458,7 @@ func (b *Box) shut() {
 		j.output.Close()
 	}
 	for _, l := range b.spare {
-		l.close()
+		l.Close()
 	}
 	b.outputs, b.spare = nil, nil
 	b.mu.Unlock()
@@ -476,7 +477,7 @@ func (b *Box) release() {
 	}
 	b.execs.close()
 	b.kept.close()
-	b.group.close()
+	b.group.Close()
 	if b.area != nil {
 		if err := b.area.close(); err != nil {
 			b.sup.cfg.Log.Error("free storage", "box", b.id, "err", err)
@@ -913,7 +914,7 @@ func (b *Box) shrinkOutputs() {
 // ranOut reports whether there was an out-of-memory kill in this box since the
 // last call.
 func (b *Box) ranOut() bool {
-	n := b.group.oomKills()
+	n := b.group.OOMKills()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	more := n > b.oomSeen
@@ -1016,8 +1017,8 @@ const maxSpare = 8
 
 // takeLeaf returns the cgroup for the next command, or nil if this host has no
 // usable cgroups.
-func (b *Box) takeLeaf() (*leaf, error) {
-	if b.group.v2 == "" {
+func (b *Box) takeLeaf() (*cgroup.Leaf, error) {
+	if !b.group.Leaves() {
 		return nil, nil //nolint:nilnil // documented: no leaf is not an error
 	}
 	b.mu.Lock()
@@ -1030,20 +1031,19 @@ func (b *Box) takeLeaf() (*leaf, error) {
 	b.lastLeaf++
 	name := "c" + strconv.Itoa(b.lastLeaf)
 	b.mu.Unlock()
-	return b.group.makeLeaf(name, b.uid)
+	return b.group.NewLeaf(name)
 }
 
 // giveLeaf takes back an empty leaf, to use it again or remove it.
-func (b *Box) giveLeaf(l *leaf) {
+func (b *Box) giveLeaf(l *cgroup.Leaf) {
 	b.mu.Lock()
-	if !l.killed && !b.closed && len(b.spare) < maxSpare {
+	if l.Reusable() && !b.closed && len(b.spare) < maxSpare {
 		b.spare = append(b.spare, l)
 		b.mu.Unlock()
 		return
 	}
 	b.mu.Unlock()
-	l.close()
-	_ = os.Remove(l.path) // what is left goes with the box
+	l.Remove()
 }
 
 // explainFailure says what the init could not do, in words.

@@ -1,8 +1,7 @@
 package sandbox
 
 import (
-	"path/filepath"
-
+	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/egress"
 )
 
@@ -16,19 +15,13 @@ func (b *Box) Blocked(since uint64) ([]egress.Record, uint64) {
 // MemoryUsed is how many bytes of memory the box's processes have now, without
 // what the kernel caches of files; 0 where that cannot be told.
 func (b *Box) MemoryUsed() int64 {
-	g := b.group
-	switch {
-	case g.v1[ctlMemory] != "":
-		file := filepath.Join(g.v1[ctlMemory], "memory.stat")
-		return counter(file, "total_rss") + counter(file, "total_shmem")
-	case g.c.v2ctl[ctlMemory]:
-		file := filepath.Join(g.v2, "memory.stat")
-		return counter(file, "anon") + counter(file, "shmem")
+	if bytes, counted := b.group.Memory(); counted {
+		return bytes
 	}
 	b.waking.RLock()
 	defer b.waking.RUnlock()
 	if b.parked {
 		return 0
 	}
-	return family(b.process.Pid)
+	return cgroup.MemoryOf(b.process.Pid)
 }

@@ -204,7 +204,7 @@ func (j *Job) execsAtEnd() Execs {
 // not show it.
 func (b *Box) startedBy(pid int) []*Job {
 	jobs := b.alive()
-	if len(jobs) < 2 || b.group.v2 == "" {
+	if len(jobs) < 2 || !b.group.Leaves() {
 		return jobs
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
@@ -217,7 +217,7 @@ func (b *Box) startedBy(pid int) []*Job {
 			continue
 		}
 		for _, j := range jobs {
-			if j.leaf != nil && path.Base(j.leaf.path) == path.Base(dir) {
+			if j.leaf != nil && path.Base(j.leaf.Path()) == path.Base(dir) {
 				return []*Job{j}
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/cgroup"
 )
 
 // WaitWarm reports whether the box has a warm shell, or gets one soon, and
@@ -55,11 +56,11 @@ func (s *Supervisor) SetLandlock(version int) {
 }
 
 // asleep reports whether all that is in a leaf waits for something.
-func asleep(l *leaf) bool {
+func asleep(l *cgroup.Leaf) bool {
 	if l == nil {
 		return true
 	}
-	text, err := os.ReadFile(l.path + "/cgroup.procs")
+	text, err := os.ReadFile(l.Path() + "/cgroup.procs")
 	if err != nil {
 		return false
 	}
@@ -155,9 +156,9 @@ func (b *Box) Processes() []string {
 	testenv.Until(5*time.Second, func() bool { return !b.warmingUp() })
 	b.coolDown()
 	var lines []string
-	queue := children(b.process.Pid)
+	queue := cgroup.Children(b.process.Pid)
 	for n := 0; n < len(queue); n++ {
-		queue = append(queue, children(queue[n])...)
+		queue = append(queue, cgroup.Children(queue[n])...)
 		if size, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", queue[n])); err != nil || strings.HasPrefix(string(size), "0 ") {
 			continue
 		}
@@ -185,7 +186,7 @@ func (b *Box) SetEgress(ctx context.Context, e *policies.Egress) error {
 func (s *Supervisor) Spool() string { return s.cfg.Spool }
 
 // HasLeaves reports whether each command of the box has a cgroup of its own.
-func (b *Box) HasLeaves() bool { return b.group.v2 != "" }
+func (b *Box) HasLeaves() bool { return b.group.Leaves() }
 
 // LoseListener has the box's execs find nobody who answers.
 func (b *Box) LoseListener() {

@@ -192,7 +192,7 @@ func hasUser(table string, uid int64) bool {
 // memoryDisabled reads the table of /proc/cgroups (cgroups(7)).
 func memoryDisabled(table string) bool {
 	for line := range strings.Lines(table) {
-		if f := strings.Fields(line); len(f) == 4 && f[0] == ctlMemory {
+		if f := strings.Fields(line); len(f) == 4 && f[0] == "memory" {
 			return f[3] == "0"
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/limit"
 )
 
@@ -51,13 +52,11 @@ func checkLimits(a around, workspace string) (limit.Enforcements, []Check) {
 }
 
 // checkLimit describes one limit that a controller of the same name holds.
-func checkLimit(a around, groups *cgroups, name policies.Limit, held limit.Enforcement) Check {
+func checkLimit(a around, groups *cgroup.Tree, name policies.Limit, held limit.Enforcement) Check {
 	c := Check{Name: string(name) + " limit", OK: held != limit.NotEnforced, Detail: string(held)}
 	switch {
-	case groups.v1[string(name)] != "":
-		c.Detail += " by cgroup v1"
-	case groups.v2ctl[string(name)]:
-		c.Detail += " by cgroup v2"
+	case groups.Version(name) != 0:
+		c.Detail += fmt.Sprintf(" by cgroup v%d", groups.Version(name))
 	case name == policies.LimitPids:
 		c.Detail += " by RLIMIT_NPROC in the box's own user namespace"
 	}
@@ -68,8 +67,8 @@ func checkLimit(a around, groups *cgroups, name policies.Limit, held limit.Enfor
 	switch {
 	case name == policies.LimitMemory && a.noMemory:
 		c.Mend = "boot with cgroup_enable=memory, which this kernel has switched off"
-	case name == policies.LimitIO && groups.has(string(name)):
-		c.Mend = mendIO(held, groups.v1[string(name)] != "")
+	case name == policies.LimitIO && groups.Version(name) != 0:
+		c.Mend = mendIO(held, groups.Version(name) == 1)
 	}
 	return c
 }
@@ -111,11 +110,11 @@ func mendIO(held limit.Enforcement, v1 bool) string {
 }
 
 // checkKill kills a process as commands are killed.
-func checkKill(a around, groups *cgroups) Check {
+func checkKill(a around, groups *cgroup.Tree) Check {
 	c := Check{Name: "kill", OK: true, Detail: "each command is born in a cgroup of its own (clone3) and killed with it (cgroup.kill)"}
 	err := errors.New("no writable cgroup v2")
-	if groups.v2 != "" {
-		if err = tryKill(filepath.Join(groups.v2, "probe")); err == nil {
+	if groups.Dir() != "" {
+		if err = tryKill(filepath.Join(groups.Dir(), "probe")); err == nil {
 			return c
 		}
 	}

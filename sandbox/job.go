@@ -18,6 +18,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/limit"
 )
 
@@ -32,7 +33,7 @@ type Job struct {
 	started time.Time
 	output  *Output
 	record  io.WriteCloser // gets a copy of the output; nil for none
-	leaf    *leaf          // its cgroup, or nil
+	leaf    *cgroup.Leaf   // its cgroup, or nil
 
 	replies  chan boxinit.Reply // from Box.hear; room for both replies of a job
 	stop     chan stopRequest   // how to end it; room for one
@@ -269,7 +270,7 @@ func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
 	}
 	if j.leaf != nil {
 		req.Flags |= boxinit.FlagLeaf
-		given = append(given, int(j.leaf.dir.Fd()))
+		given = append(given, j.leaf.FD())
 	}
 	j.box.ask(j)
 	if err := j.box.send(req, given...); err != nil {
@@ -361,7 +362,7 @@ func (j *Job) abandon() {
 		j.input.Close()
 	}
 	if j.leaf != nil {
-		j.leaf.kill(time.Now().Add(j.box.sup.patience.kill))
+		j.leaf.Kill(time.Now().Add(j.box.sup.patience.kill))
 		j.box.giveLeaf(j.leaf)
 	}
 	if j.output == nil {
@@ -585,7 +586,7 @@ func (j *Job) conclude(status Status, end boxinit.Reply, ended bool) {
 func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 	deadline := time.Now().Add(j.box.sup.patience.kill)
 	if j.leaf != nil {
-		if !j.leaf.kill(deadline) {
+		if !j.leaf.Kill(deadline) {
 			j.breakBox("what it ran could not be killed")
 			return
 		}

@@ -45,11 +45,6 @@ func writeNow(fd int, text []byte) (int, error) {
 	return now(unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(text)), uintptr(len(text)))
 }
 
-// readFirstNow is pread(2) of the beginning of a file of the kernel's.
-func readFirstNow(fd int, to []byte) (int, error) {
-	return now(unix.SYS_PREAD64, fd, unsafe.Pointer(unsafe.SliceData(to)), uintptr(len(to)))
-}
-
 // closeNow is close(2) of pipes, sockets, memory and devices.
 func closeNow(fds ...int) {
 	for _, fd := range fds {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -210,8 +209,7 @@ func (b *Box) park() bool {
 	b.spare = nil
 	b.mu.Unlock()
 	for _, l := range spare {
-		l.close()
-		_ = os.Remove(l.path)
+		l.Remove()
 	}
 	return true
 }
@@ -296,7 +294,7 @@ func (b *Box) wake(ctx context.Context) error {
 	case !parked:
 		return nil // somebody else was first
 	}
-	if err := b.group.share.room(b.sup.groups); err != nil {
+	if err := b.group.Room(); err != nil {
 		return err
 	}
 	if err := b.live(ctx); err != nil {

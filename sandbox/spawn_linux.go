@@ -21,6 +21,7 @@ import (
 	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/cgroup"
 	images "belljar.dev/sandbox/image"
 	"belljar.dev/sandbox/limit"
 )
@@ -65,17 +66,13 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 
 // startInit starts the init of a box and gives it its user. It returns the
 // process and the connection, over which it waits for its script.
-func (s *Supervisor) startInit(g *group, uid int) (*os.Process, *wire, error) {
+func (s *Supervisor) startInit(g *cgroup.Group, uid int) (*os.Process, *wire, error) {
 	conn, theirs, err := newWire()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
 	defer runtime.KeepAlive(theirs)
-	cgroup := -1
-	if g.init != nil {
-		cgroup = int(g.init.dir.Fd())
-	}
 	calls, keep := s.beginInit()
 	defer runtime.KeepAlive(keep)
 	var process *os.Process
@@ -85,8 +82,8 @@ func (s *Supervisor) startInit(g *group, uid int) (*os.Process, *wire, error) {
 		}
 		// Nobody else may hold its end.
 		defer func() { _ = unix.Dup3(int(s.null.Fd()), int(s.place.Fd()), unix.O_CLOEXEC) }()
-		return g.join(func() error {
-			pid, err := boxinit.Spawn(namespaces, cgroup, calls)
+		return g.Start(func() error {
+			pid, err := boxinit.Spawn(namespaces, g.InitFD(), calls)
 			if err != nil {
 				return fmt.Errorf("make a process: %w", err)
 			}
@@ -211,12 +208,14 @@ func (p *plan) passed() []int {
 // nested reports whether each command gets a pid namespace of its own: to be
 // killed with it, where there are no cgroups for that, or to be parted from the
 // others of its box, where there is no Landlock for that.
-func (s *Supervisor) nested() bool { return s.groups.v2 == "" || s.host.landlock < landlockLeast }
+func (s *Supervisor) nested() bool { return s.groups.Dir() == "" || s.host.landlock < landlockLeast }
 
 // SignalsApart reports whether no command can signal another of its box. Landlock
 // scopes signals since Linux 6.12. A pid namespace for each command would keep them
 // apart before, for two to three times the price of a command.
-func (s *Supervisor) SignalsApart() bool { return s.nested() || s.host.landlock >= landlockNewest }
+func (s *Supervisor) SignalsApart() bool { return signalsApart(s.nested(), s.host.landlock) }
+
+func signalsApart(nested bool, v landlock) bool { return nested || v >= landlockNewest }
 
 // plan says what the box of a grant looks like. The caller must close what is
 // passed with it.
@@ -233,8 +232,8 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 	if g.Network() != policies.NetworkNone {
 		p.files["/etc/resolv.conf"] = resolvConf
 	}
-	if !s.groups.has(ctlPids) {
-		p.procs = uint64(l.Pids + ownProcesses)
+	if s.groups.Version(policies.LimitPids) == 0 {
+		p.procs = uint64(cgroup.Processes(l.Pids))
 	}
 	for _, d := range devices {
 		p.mounts = append(p.mounts, mount{source: d, target: d, devices: true, file: -1})

@@ -75,7 +75,7 @@ func diskHeld(spool string) limit.Enforcement {
 
 // held reports how each limit is enforced: those of the cgroups, and storage.
 func (s *Supervisor) held() limit.Enforcements {
-	l := s.groups.held()
+	l := s.groups.Enforcements()
 	l[policies.LimitDisk] = s.disk
 	return l
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/netlink"
@@ -78,7 +79,7 @@ func Init() { tryFirst() }
 // use.
 type Supervisor struct {
 	cfg     Config
-	groups  *cgroups
+	groups  *cgroup.Tree
 	filter  []byte
 	nesting []byte // the filter of boxes that nest namespaces
 	image   *image
@@ -149,39 +150,39 @@ func New(cfg Config) (*Supervisor, error) {
 	if err := lacking(); err != nil {
 		return nil, err
 	}
-	groups, err := newCgroups(cfg.Workspace)
+	groups, err := cgroup.New(cfg.Workspace)
 	if err != nil {
 		return nil, err
 	}
-	program, err := filter(filterOptions{leaves: groups.v2 != "", watched: !groups.has(ctlMemory)})
+	program, err := filter(filterOptions{leaves: groups.Dir() != "", watched: groups.Version(policies.LimitMemory) == 0})
 	if err != nil {
-		return nil, errors.Join(err, groups.close())
+		return nil, errors.Join(err, groups.Close())
 	}
-	nesting, err := filter(filterOptions{leaves: groups.v2 != "", watched: !groups.has(ctlMemory), nests: true})
+	nesting, err := filter(filterOptions{leaves: groups.Dir() != "", watched: groups.Version(policies.LimitMemory) == 0, nests: true})
 	if err != nil {
-		return nil, errors.Join(err, groups.close())
+		return nil, errors.Join(err, groups.Close())
 	}
 	image, err := newImage()
 	if err != nil {
-		return nil, errors.Join(err, groups.close())
+		return nil, errors.Join(err, groups.Close())
 	}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		image.close()
-		return nil, errors.Join(err, groups.close())
+		return nil, errors.Join(err, groups.Close())
 	}
 	place, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		image.close()
 		null.Close()
-		return nil, errors.Join(err, groups.close())
+		return nil, errors.Join(err, groups.Close())
 	}
 	look, err := newGlance()
 	if err != nil {
 		image.close()
 		null.Close()
 		place.Close()
-		return nil, errors.Join(err, groups.close())
+		return nil, errors.Join(err, groups.Close())
 	}
 	return &Supervisor{
 		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, nesting: nesting, spawner: newSpawner(), root: os.Geteuid() == 0,
@@ -199,6 +200,11 @@ type patience struct {
 
 // Limits says how each limit is held in the boxes of this host.
 func (s *Supervisor) Limits() limit.Enforcements { return s.held() }
+
+// Cgroup returns the cgroup v2 directory in which a caller may make cgroups for
+// programs that run outside of boxes, or "" without cgroup v2. Processes in these
+// cgroups are killed when the Supervisor ends, even if it is killed.
+func (s *Supervisor) Cgroup() string { return s.groups.Dir() }
 
 // Open makes a box with what g grants. The id is the caller's name for it and
 // must not be in use. Open fails if the host cannot enforce what the grant
@@ -424,7 +430,7 @@ func (s *Supervisor) close() error {
 	s.null.Close()
 	s.place.Close()
 	s.glance.close()
-	return s.groups.close()
+	return s.groups.Close()
 }
 
 // spawner starts boxes from one thread that lives as long as the supervisor. The

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/cgroup"
 )
 
 // What the root of a box holds of its own - mount points, links and small
@@ -195,7 +196,7 @@ func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 	if !s.root {
 		uid = unix.Geteuid()
 	}
-	process, conn, err := s.startInit(&group{}, uid)
+	process, conn, err := s.startInit(&cgroup.Group{}, uid)
 	if err != nil {
 		return -1, err
 	}

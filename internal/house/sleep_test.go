@@ -17,7 +17,7 @@ import (
 var mayWait = map[string]string{
 	"policies/audit/file.go lockFile":         "another process lets go of a lock, which has a deadline here and none in flock(2)",
 	"sandbox/boxinit/keeper.go RemoveCgroups": "the kernel lets go of a cgroup whose processes have ended",
-	"sandbox/cgroup.go kill":                  "a process that is being moved into the cgroup may miss a kill",
+	"sandbox/cgroup/leaf.go Kill":             "a process that is being moved into the cgroup may miss a kill",
 	"sandbox/entrance.go settle":              "the kernel has a connection in its queue that nobody has accepted",
 	"sandbox/escape/kernel.go pause":          "an attack waits for what the kernel does",
 	"sandbox/workspace/set.go quiet":          "another process holds a lock for a moment",

@@ -1,4 +1,4 @@
-package sandbox
+package cgroup
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"belljar.dev/sandbox/limit"
 )
 
 // disk is the block device of a directory, under its name in the io controllers.
@@ -31,7 +29,7 @@ func diskOf(dir string) disk {
 		return disk{}
 	}
 	if _, err := os.Stat(filepath.Join(place, "partition")); err == nil {
-		if number = knob(filepath.Join(filepath.Dir(place), "dev")); number == "" {
+		if number = word(filepath.Join(filepath.Dir(place), "dev")); number == "" {
 			return disk{}
 		}
 	}
@@ -51,33 +49,6 @@ func knowsWriter(dir string) bool {
 		return true // ext2 and ext3 share the number of ext4, and its driver
 	}
 	return false
-}
-
-// tryDisk forgets the disk if the io controllers refuse it: some disks have no
-// queue to throttle.
-func (c *cgroups) tryDisk() {
-	tries := map[string][]setting{c.v1[ctlIO]: c.disk.v1Limits(0)}
-	if c.v2ctl[ctlIO] {
-		tries = map[string][]setting{c.v2: {{"io.max", c.disk.number + " rbps=max wbps=max", false}}}
-	}
-	for dir, settings := range tries {
-		if dir == "" || c.disk.number == "" || writeLimits(dir, settings) != nil {
-			c.disk = disk{}
-		}
-	}
-}
-
-// ioHeld reports how io on the workspace's disk is limited. On v1, and on v2
-// without cgroup writeback, writes through the page cache count for the kernel and
-// are not limited; reads and direct writes are.
-func (c *cgroups) ioHeld() limit.Enforcement {
-	switch {
-	case c.disk.number == "" || !c.has(ctlIO):
-		return limit.NotEnforced
-	case c.v2ctl[ctlIO] && c.v2ctl[ctlMemory] && c.disk.writeback:
-		return limit.Enforced
-	}
-	return limit.Partly
 }
 
 // v1Limits returns the settings for cgroup v1, or nil if the disk is not known.

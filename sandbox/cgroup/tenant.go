@@ -1,4 +1,4 @@
-package sandbox
+package cgroup
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ import (
 type share struct {
 	tenant string
 	name   string // of the directories; never used again, so that a late removal meets no newcomer
-	boxes  int    // guarded by cgroups.mu
+	boxes  int    // guarded by Tree.mu
 
 	// mu lets the first box of a tenant make the directories while others of
 	// the same tenant wait. Other tenants do not, which is why it is held
@@ -35,18 +35,18 @@ type share struct {
 
 // enter counts a box into its tenant's share, which it makes for the first
 // one. The totals are those of the newest grant: a policy may have changed.
-func (c *cgroups) enter(tenant string, t policies.Totals) (*share, error) {
-	c.mu.Lock()
-	s := c.shares[tenant]
+func (t *Tree) enter(tenant string, totals policies.Totals) (*share, error) {
+	t.mu.Lock()
+	s := t.shares[tenant]
 	if s == nil {
-		c.lastShare++
-		s = &share{tenant: tenant, name: "tenant-" + strconv.Itoa(c.lastShare)}
-		c.shares[tenant] = s
+		t.lastShare++
+		s = &share{tenant: tenant, name: "tenant-" + strconv.Itoa(t.lastShare)}
+		t.shares[tenant] = s
 	}
 	s.boxes++
-	c.mu.Unlock()
-	if err := s.hold(c, t); err != nil {
-		c.leave(s)
+	t.mu.Unlock()
+	if err := s.hold(t, totals); err != nil {
+		t.leave(s)
 		return nil, err
 	}
 	return s, nil
@@ -58,70 +58,70 @@ const keptShares = 64
 
 // leave counts a box out, and removes the share with the last one, if there
 // are many.
-func (c *cgroups) leave(s *share) {
-	c.mu.Lock()
+func (t *Tree) leave(s *share) {
+	t.mu.Lock()
 	s.boxes--
-	remove := s.boxes == 0 && len(c.shares) > c.kept
+	remove := s.boxes == 0 && len(t.shares) > t.kept
 	if remove {
-		delete(c.shares, s.tenant)
+		delete(t.shares, s.tenant)
 	}
-	c.mu.Unlock()
+	t.mu.Unlock()
 	if !remove {
 		return
 	}
-	for _, top := range c.dirs() {
+	for _, top := range t.dirs() {
 		boxinit.RemoveCgroups(filepath.Join(top, s.name))
 	}
 }
 
 // hold makes the directories and writes the totals into them.
-func (s *share) hold(c *cgroups, t policies.Totals) error {
+func (s *share) hold(t *Tree, totals policies.Totals) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.made && s.totals == t {
+	if s.made && s.totals == totals {
 		return nil
 	}
 	if !s.made {
-		for _, top := range c.dirs() {
-			if err := os.Mkdir(filepath.Join(top, s.name), 0o755); err != nil { //nolint:gosec // cgroups have no secrets
+		for _, top := range t.dirs() {
+			if err := os.Mkdir(filepath.Join(top, s.name), 0o755); err != nil {
 				return fmt.Errorf("make cgroup: %w", err)
 			}
 		}
-		for ctl := range c.v2ctl {
-			if err := writeLimits(filepath.Join(c.v2, s.name), []setting{{"cgroup.subtree_control", "+" + ctl, false}}); err != nil {
+		for ctl := range t.v2ctl {
+			if err := writeLimits(filepath.Join(t.v2, s.name), []setting{{"cgroup.subtree_control", "+" + ctl, false}}); err != nil {
 				return err
 			}
 		}
 	}
-	for ctl, top := range c.v1 {
-		if err := writeLimits(filepath.Join(top, s.name), v1Totals(ctl, t)); err != nil {
+	for ctl, top := range t.v1 {
+		if err := writeLimits(filepath.Join(top, s.name), v1Totals(ctl, totals)); err != nil {
 			return err
 		}
 	}
-	for ctl := range c.v2ctl {
-		if err := writeLimits(filepath.Join(c.v2, s.name), v2Totals(ctl, t)); err != nil {
+	for ctl := range t.v2ctl {
+		if err := writeLimits(filepath.Join(t.v2, s.name), v2Totals(ctl, totals)); err != nil {
 			return err
 		}
 	}
-	s.made, s.totals = true, t
+	s.made, s.totals = true, totals
 	return nil
 }
 
 // room refuses a box where the tenant's others have all of its processes. The
 // kernel would refuse its init too, but could not say whose limit it was.
-func (s *share) room(c *cgroups) error {
-	top := c.v1[ctlPids]
-	if c.v2ctl[ctlPids] {
-		top = c.v2
+func (s *share) room(t *Tree) error {
+	top := t.v1[ctlPids]
+	if t.v2ctl[ctlPids] {
+		top = t.v2
 	}
-	used, err := strconv.ParseInt(knob(filepath.Join(top, s.name, "pids.current")), 10, 64)
+	used, err := strconv.ParseInt(word(filepath.Join(top, s.name, "pids.current")), 10, 64)
 	if err != nil {
 		return nil //nolint:nilerr // no controller, no bound
 	}
 	s.mu.Lock()
 	most := s.totals.Pids
 	s.mu.Unlock()
-	if used+ownProcesses > most {
+	if used+spare > most {
 		return &limit.Refusal{
 			Message: fmt.Sprintf("the boxes of tenant %q run %d of the %d processes that the totals of the policy allow; end some, or another session", s.tenant, used, most),
 			Err:     limit.ErrTooMany,

@@ -1,4 +1,4 @@
-package sandbox
+package cgroup
 
 import (
 	"fmt"
@@ -19,14 +19,14 @@ import (
 )
 
 // groupsOf are the cgroups of this host, for a workspace.
-func groupsOf(t *testing.T, workspace string) *cgroups {
+func groupsOf(t *testing.T, workspace string) *Tree {
 	t.Helper()
-	c, err := newCgroups(workspace)
+	c, err := New(workspace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := c.close(); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -40,13 +40,13 @@ func tenantGrant(t *testing.T, tenant, totals string) policies.Grant {
 }
 
 // open makes the cgroups of a box, whose processes are those of the tests.
-func open(t *testing.T, c *cgroups, name string, g policies.Grant) *group {
+func open(t *testing.T, c *Tree, name string, g policies.Grant) *Group {
 	t.Helper()
-	made, err := c.open(name, g, os.Geteuid())
+	made, err := c.Open(name, g, os.Geteuid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed := sync.OnceFunc(made.close)
+	closed := sync.OnceFunc(made.Close)
 	t.Cleanup(closed)
 	return made
 }
@@ -57,15 +57,15 @@ func TestShareLivesWithItsBoxes(t *testing.T) {
 	testenv.NeedCgroups(t)
 	c := groupsOf(t, "")
 	c.kept = 1
-	first, err := c.open("a", tenantGrant(t, "x", "pids: 1000"), os.Geteuid())
+	first, err := c.Open("a", tenantGrant(t, "x", "pids: 1000"), os.Geteuid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := c.open("b", tenantGrant(t, "x", "pids: 2000"), os.Geteuid())
+	second, err := c.Open("b", tenantGrant(t, "x", "pids: 2000"), os.Geteuid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := c.open("c", tenantGrant(t, "y", "pids: 3000"), os.Geteuid())
+	other, err := c.Open("c", tenantGrant(t, "y", "pids: 3000"), os.Geteuid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,16 +80,16 @@ func TestShareLivesWithItsBoxes(t *testing.T) {
 		t.Error("two boxes of a tenant share no directory, or two tenants do")
 	}
 	for share, want := range map[*share]string{first.share: "2000", other.share: "3000"} {
-		if got := knob(filepath.Join(top, share.name, "pids.max")); got != want {
+		if got := word(filepath.Join(top, share.name, "pids.max")); got != want {
 			t.Errorf("tenant %s may have %s processes, want %s", share.tenant, got, want)
 		}
 	}
-	first.close()
+	first.Close()
 	if _, err := os.Stat(filepath.Join(top, second.share.name)); err != nil {
 		t.Errorf("the share went with the first box: %v", err)
 	}
-	second.close()
-	other.close()
+	second.Close()
+	other.Close()
 	for _, top := range c.dirs() {
 		left, err := filepath.Glob(filepath.Join(top, "tenant-*"))
 		if err != nil || len(left) != 1 {
@@ -107,12 +107,12 @@ func TestSharesAtOnce(t *testing.T) {
 		g := tenantGrant(t, "t"+strconv.Itoa(worker%3), "pids: 1000")
 		wg.Go(func() {
 			for i := range 20 {
-				made, err := c.open(fmt.Sprintf("w%d-%d", worker, i), g, os.Geteuid())
+				made, err := c.Open(fmt.Sprintf("w%d-%d", worker, i), g, os.Geteuid())
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				made.close()
+				made.Close()
 			}
 		})
 	}
@@ -142,11 +142,11 @@ func TestIOIsBoundedOnTheDiskOfTheWorkspace(t *testing.T) {
 		held = limit.Enforced
 	}
 	for file, want := range files {
-		if got := knob(file); got != want {
+		if got := word(file); got != want {
 			t.Errorf("%s holds %q, want %q", file, got, want)
 		}
 	}
-	if got := c.held()[policies.LimitIO]; got != held {
+	if got := c.Enforcements()[policies.LimitIO]; got != held {
 		t.Errorf("io is %q, want %q", got, held)
 	}
 }
@@ -157,22 +157,22 @@ func TestDiskOf(t *testing.T) {
 			t.Errorf("%q is on the disk %+v, want none", dir, got)
 		}
 	}
-	var c cgroups
+	var c Tree
 	if got := c.ioHeld(); got != limit.NotEnforced {
 		t.Errorf("without a disk io is %q", got)
 	}
 }
 
 // inGroup starts a program in a box's cgroups, as an init is.
-func inGroup(t *testing.T, g *group, leaf *leaf, script string) *exec.Cmd {
+func inGroup(t *testing.T, g *Group, leaf *Leaf, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", script)
 	if leaf != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(leaf.dir.Fd())}
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: leaf.FD()}
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := g.join(cmd.Start); err != nil {
+	if err := g.Start(cmd.Start); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -191,9 +191,9 @@ func TestWatchOOM(t *testing.T) {
 		t.Fatal("no memory controller")
 	}
 	heard := make(chan string, 10)
-	watch := func(name string) (*group, func()) {
+	watch := func(name string) (*Group, func()) {
 		g := open(t, c, name, tenantGrant(t, "x", ""))
-		stop, err := g.watchOOM(func() { heard <- name })
+		stop, err := g.WatchOOM(func() { heard <- name })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestWatchOOM(t *testing.T) {
 	if err := inGroup(t, hungry, hungry.init, eat).Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if n := hungry.oomKills(); n != 3 {
+	if n := hungry.OOMKills(); n != 3 {
 		t.Errorf("the kernel counts %d kills, want 3", n)
 	}
 	select {
@@ -237,20 +237,20 @@ func TestWatchOOMEndsWithItsBox(t *testing.T) {
 	testenv.NeedCgroups(t)
 	c := groupsOf(t, "")
 	for i := range 20 {
-		g, err := c.open("box-"+strconv.Itoa(i), tenantGrant(t, "x", ""), os.Geteuid())
+		g, err := c.Open("box-"+strconv.Itoa(i), tenantGrant(t, "x", ""), os.Geteuid())
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop, err := g.watchOOM(func() { t.Error("told of a kill in an empty box") })
+		stop, err := g.WatchOOM(func() { t.Error("told of a kill in an empty box") })
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			g.close()
+			g.Close()
 			stop()
 		} else {
 			stop()
-			g.close()
+			g.Close()
 		}
 	}
 	if n := len(c.ooms.boxes); n != 0 {
@@ -274,20 +274,20 @@ func TestResident(t *testing.T) {
 	if small > 2<<20 {
 		t.Errorf("a small program holds %d bytes, want without what it maps of files", small)
 	}
-	if got := (*leaf)(nil).resident(); got != 0 {
+	if got := (*Leaf)(nil).Resident(); got != 0 {
 		t.Errorf("no leaf holds %d bytes", got)
 	}
 }
 
 // leafHolding is what a leaf says of a process in it that holds so many bytes.
-func leafHolding(t *testing.T, g *group, name string, bytes int) int64 {
+func leafHolding(t *testing.T, g *Group, name string, bytes int) int64 {
 	t.Helper()
-	l, err := g.makeLeaf(name, os.Geteuid())
+	l, err := g.NewLeaf(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
-	if got := l.resident(); got != 0 {
+	defer l.Close()
+	if got := l.Resident(); got != 0 {
 		t.Errorf("an empty leaf holds %d bytes", got)
 	}
 	r, w, err := os.Pipe()
@@ -296,7 +296,7 @@ func leafHolding(t *testing.T, g *group, name string, bytes int) int64 {
 	}
 	defer r.Close()
 	cmd := exec.Command("perl", "-e", fmt.Sprintf(`$| = 1; vec($x, %d, 8) = 1; print "full\n"; sleep 1000`, bytes))
-	cmd.Stdout, cmd.SysProcAttr = w, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(l.dir.Fd())}
+	cmd.Stdout, cmd.SysProcAttr = w, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: l.FD()}
 	err = cmd.Start()
 	w.Close()
 	if err != nil {
@@ -309,7 +309,7 @@ func leafHolding(t *testing.T, g *group, name string, bytes int) int64 {
 	if _, err := r.Read(make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}
-	return l.resident()
+	return l.Resident()
 }
 
 // On v1 the memory of one box is told of to all of its tenant when the
@@ -320,11 +320,11 @@ func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 	c := groupsOf(t, "")
 	grant := tenantGrant(t, "x", "memory: 66MiB")
 	heard := make(chan string, 10)
-	boxes := map[string]*group{}
+	boxes := map[string]*Group{}
 	for _, name := range []string{"small", "large"} {
 		g := open(t, c, name, grant)
 		boxes[name] = g
-		stop, err := g.watchOOM(func() { heard <- name })
+		stop, err := g.WatchOOM(func() { heard <- name })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -335,13 +335,13 @@ func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 	inGroup(t, boxes["large"], boxes["large"].init, `exec perl -e 'vec($x, (50 << 20) - 1, 8) = 1; sleep 1000'`)
 	select {
 	case name := <-heard:
-		if n := boxes[name].oomKills(); n != 1 {
+		if n := boxes[name].OOMKills(); n != 1 {
 			t.Errorf("box %s was told and lost %d processes", name, n)
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatal("nobody was told of the kill")
 	}
-	if total := boxes["small"].oomKills() + boxes["large"].oomKills(); total != 1 {
+	if total := boxes["small"].OOMKills() + boxes["large"].OOMKills(); total != 1 {
 		t.Errorf("%d processes were killed, want 1", total)
 	}
 }
@@ -350,19 +350,19 @@ func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 // what a box runs it is not held: nothing claims that it were.
 func TestMemoryHeld(t *testing.T) {
 	thread := t.TempDir() // as of a kernel without CONFIG_PROC_CHILDREN
-	if tellsChildren(thread) {
+	if listsChildren(thread) {
 		t.Error("a kernel that does not tell children is said to")
 	}
 	for _, tt := range []struct {
-		c    *cgroups
+		c    *Tree
 		want limit.Enforcement
 	}{
-		{&cgroups{}, limit.NotEnforced},
-		{&cgroups{watch: true}, limit.Watchdog},
-		{&cgroups{v2ctl: map[string]bool{ctlMemory: true}}, limit.Enforced},
-		{&cgroups{v1: map[string]string{ctlMemory: "x"}, watch: true}, limit.Enforced},
+		{&Tree{}, limit.NotEnforced},
+		{&Tree{watch: true}, limit.Watchdog},
+		{&Tree{v2ctl: map[string]bool{ctlMemory: true}}, limit.Enforced},
+		{&Tree{v1: map[string]string{ctlMemory: "x"}, watch: true}, limit.Enforced},
 	} {
-		if got := tt.c.held()[policies.LimitMemory]; got != tt.want {
+		if got := tt.c.Enforcements()[policies.LimitMemory]; got != tt.want {
 			t.Errorf("memory is %q, want %q", got, tt.want)
 		}
 	}

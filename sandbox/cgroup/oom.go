@@ -1,4 +1,4 @@
-package sandbox
+package cgroup
 
 import (
 	"encoding/binary"
@@ -31,7 +31,7 @@ type oomWatch struct {
 
 // oomAlarm is one box that is watched.
 type oomAlarm struct {
-	group  *group
+	group  *Group
 	notify func()
 	gone   chan struct{} // closed by stop
 
@@ -39,18 +39,18 @@ type oomAlarm struct {
 	seen int64
 }
 
-// watchOOM calls notify after out-of-memory kills in the box, once for kills that
+// WatchOOM calls notify after out-of-memory kills in the box, once for kills that
 // come together, and never concurrently. stop ends the watch and waits for a
 // running call, so notify must not call it; stop may be called twice. Without a
 // memory controller notify is never called.
-func (g *group) watchOOM(notify func()) (stop func(), err error) {
-	a := &oomAlarm{group: g, notify: notify, gone: make(chan struct{}), seen: g.oomKills()}
+func (g *Group) WatchOOM(notify func()) (stop func(), err error) {
+	a := &oomAlarm{group: g, notify: notify, gone: make(chan struct{}), seen: g.OOMKills()}
 	end := func() {}
 	switch {
 	case g.v1[ctlMemory] != "":
 		end, err = a.listen()
-	case g.c.v2ctl[ctlMemory]:
-		end, err = g.c.ooms.add(a)
+	case g.tree.v2ctl[ctlMemory]:
+		end, err = g.tree.ooms.add(a)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("watch memory of box: %w", err)
@@ -73,7 +73,7 @@ func (a *oomAlarm) check() bool {
 		return false
 	default:
 	}
-	n := a.group.oomKills()
+	n := a.group.OOMKills()
 	if n <= a.seen {
 		return false
 	}

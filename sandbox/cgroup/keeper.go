@@ -1,4 +1,4 @@
-package sandbox
+package cgroup
 
 import (
 	"fmt"
@@ -15,20 +15,20 @@ type keeper struct {
 	control *os.File
 }
 
-func (c *cgroups) startKeeper() error {
-	dirs := c.dirs()
+// startKeeper starts the keeper of some directories. Without any it starts nothing.
+func startKeeper(dirs []string) (*keeper, error) {
 	if len(dirs) == 0 {
-		return nil
+		return nil, nil //nolint:nilnil // documented
 	}
 	p, control, err := hostexec.Helper(boxinit.KeeperName, nil)
 	if err != nil {
-		return fmt.Errorf("start keeper: %w", err)
+		return nil, fmt.Errorf("start keeper: %w", err)
 	}
-	c.keeper = &keeper{p, control}
+	k := &keeper{p, control}
 	if _, err := control.WriteString(strings.Join(dirs, "\n") + "\n"); err != nil {
-		return fmt.Errorf("instruct keeper: %w", err)
+		return k, fmt.Errorf("instruct keeper: %w", err)
 	}
-	return nil
+	return k, nil
 }
 
 // close ends the keeper and waits for its end. The keeper may be nil.
