@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"belljar.dev/sandbox/egress"
+	"belljar.dev/search/engine"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 
 // heard is what one engine said, and what is to be remembered of it.
 type heard struct {
-	parsed Parsed
+	parsed engine.Parsed
 	took   time.Duration
 	status int // of the last answer; 0 before the first one
 	lane   string
@@ -32,25 +33,25 @@ type heard struct {
 
 // failed is what stands for an answer where none came. The text holds nothing of the query: what
 // net/http says does, and so can what a server says.
-func failed(o Outcome, format string, args ...any) heard {
-	return heard{parsed: Parsed{Outcome: o, Detail: fmt.Sprintf(format, args...)}}
+func failed(o engine.Outcome, format string, args ...any) heard {
+	return heard{parsed: engine.Parsed{Outcome: o, Detail: fmt.Sprintf(format, args...)}}
 }
 
 // ask leads a query through one engine. It returns soon after ctx has ended,
 // and whatever the engine does to the rules of its file is an outcome.
-func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *Engine) (a heard) {
+func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *engine.Engine) (a heard) {
 	start := time.Now()
 	defer func() {
 		if recover() != nil {
 			// The value may hold what a page said.
 			f.cfg.Log.Error("a rule of an engine panicked", "engine", e.Name, "file", e.Source)
-			a = failed(Drift, "its rules failed")
+			a = failed(engine.Drift, "its rules failed")
 		}
 		a.took = time.Since(start)
 	}()
-	x, err := e.Exchange(p.query, p.keys)
+	x, err := e.Exchange(p.query.forEngine(), p.keys)
 	if err != nil {
-		return failed(None, "%v", err)
+		return failed(engine.None, "%v", err)
 	}
 	hosts := hostsOf(e, p.keys)
 	client := f.client(door, p.grant.Tenant(), e, hosts)
@@ -59,8 +60,8 @@ func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *Engine) (a heard) 
 		req, more := x.Next()
 		if !more {
 			a.parsed = x.Parsed()
-			if o := a.parsed.Outcome; cut && (o == Drift || o == BlockedSoft || o == None) {
-				a.parsed = Parsed{Outcome: HTTPError, Detail: "its answer broke off"}
+			if o := a.parsed.Outcome; cut && (o == engine.Drift || o == engine.BlockedSoft || o == engine.None) {
+				a.parsed = engine.Parsed{Outcome: engine.HTTPError, Detail: "its answer broke off"}
 			}
 			return a
 		}
@@ -73,7 +74,7 @@ func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *Engine) (a heard) 
 			return because(ctx, err, a.status)
 		}
 	}
-	return failed(Drift, "it wants more than %d requests for one answer", requestsMost)
+	return failed(engine.Drift, "it wants more than %d requests for one answer", requestsMost)
 }
 
 // parse runs what is work for a processor, as many at once as there are.
@@ -94,17 +95,17 @@ func because(ctx context.Context, err error, status int) heard {
 	_, refused := errors.AsType[*egress.Refused](err)
 	switch {
 	case refused:
-		a = failed(DisabledByPolicy, "the policy lets no request to it through")
+		a = failed(engine.DisabledByPolicy, "the policy lets no request to it through")
 	case errors.Is(err, egress.ErrClosed):
-		a = failed(HTTPError, "belljar stops")
+		a = failed(engine.HTTPError, "belljar stops")
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		a = failed(Timeout, "it did not answer in time")
+		a = failed(engine.Timeout, "it did not answer in time")
 	case errors.Is(err, errRedirects):
-		a = failed(HTTPError, "it redirects in a circle")
+		a = failed(engine.HTTPError, "it redirects in a circle")
 	case errors.Is(err, errHost):
-		a = failed(Drift, "its rules lead to a host that is not its own")
+		a = failed(engine.Drift, "its rules lead to a host that is not its own")
 	default:
-		a = failed(HTTPError, "it could not be reached")
+		a = failed(engine.HTTPError, "it could not be reached")
 	}
 	a.status = status
 	return a
@@ -117,7 +118,7 @@ var (
 
 // client makes the requests to one engine for one tenant: to its hosts only,
 // with its own cookies.
-func (f *Fan) client(door Door, tenant string, e *Engine, hosts []string) *http.Client {
+func (f *Fan) client(door Door, tenant string, e *engine.Engine, hosts []string) *http.Client {
 	c := *door.Client()
 	c.Jar = f.cookies.of(e.Name, tenant)
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
@@ -150,7 +151,7 @@ func mayAsk(hosts []string, u *url.URL) bool {
 }
 
 // hostsOf are those of an engine, with the one that its operator named.
-func hostsOf(e *Engine, keys Keys) []string {
+func hostsOf(e *engine.Engine, keys engine.Keys) []string {
 	if e.NeedsURL == "" {
 		return e.Hosts
 	}
@@ -161,14 +162,14 @@ func hostsOf(e *Engine, keys Keys) []string {
 }
 
 // send makes one request and reads what comes back, MaxBody of it at most.
-func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r Request) (Response, error) {
+func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r engine.Request) (engine.Response, error) {
 	var body io.Reader
 	if r.Body != nil {
 		body = bytes.NewReader(r.Body)
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
 	if err != nil || !mayAsk(hosts, req.URL) {
-		return Response{}, errHost
+		return engine.Response{}, errHost
 	}
 	req.Header.Set("User-Agent", f.cfg.UserAgent)
 	req.Header.Set("Accept-Language", "en-US,en;q=0.9")
@@ -179,21 +180,21 @@ func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r R
 	req.Header.Del("Accept-Encoding")
 	resp, err := client.Do(req)
 	if err != nil {
-		return Response{}, err
+		return engine.Response{}, err
 	}
 	defer resp.Body.Close()
-	out := Response{Status: resp.StatusCode, Header: resp.Header, FinalURL: resp.Request.URL.String()}
+	out := engine.Response{Status: resp.StatusCode, Header: resp.Header, FinalURL: resp.Request.URL.String()}
 	var text bytes.Buffer
 	// Pages of an engine are of about one size; to grow towards it costs copies.
 	text.Grow(f.sizes.guess(req.URL.Hostname(), resp.ContentLength))
-	n, err := io.Copy(&text, io.LimitReader(resp.Body, MaxBody+1))
+	n, err := io.Copy(&text, io.LimitReader(resp.Body, engine.MaxBody+1))
 	if ctx.Err() != nil {
-		return Response{}, context.Cause(ctx)
+		return engine.Response{}, context.Cause(ctx)
 	}
 	// A body that breaks off is read as far as it came: what it says of
 	// results is true.
-	out.Truncated = err != nil || n > MaxBody
+	out.Truncated = err != nil || n > engine.MaxBody
 	f.sizes.saw(req.URL.Hostname(), n)
-	out.Body = text.Bytes()[:min(n, MaxBody)]
+	out.Body = text.Bytes()[:min(n, engine.MaxBody)]
 	return out, nil
 }

@@ -3,6 +3,8 @@ package search
 import (
 	"slices"
 	"time"
+
+	"belljar.dev/search/engine"
 )
 
 // report is what there is now.
@@ -15,10 +17,10 @@ func (r *run) report() *Report {
 		case !en.done:
 			a.Pending, a.Took = true, out.Took
 			if r.timeOver {
-				a.Outcome = Timeout
+				a.Outcome = engine.Timeout
 			}
 			out.Partial = out.Partial || !en.probe
-		case !a.Outcome.Answered() && a.Outcome != None && a.Outcome != DisabledByPolicy:
+		case !a.Outcome.Answered() && a.Outcome != engine.None && a.Outcome != engine.DisabledByPolicy:
 			out.Partial = true
 		}
 		out.Engines = append(out.Engines, a)
@@ -56,12 +58,12 @@ func (r *run) judge(report *Report) error {
 	retry := time.Duration(0)
 	for i := range report.Engines {
 		a := &report.Engines[i]
-		if a.Role == RoleGeneral {
+		if a.Role == engine.RoleGeneral {
 			general++
 		}
 		if a.Outcome.Answered() {
 			said++
-			if a.Role == RoleGeneral {
+			if a.Role == engine.RoleGeneral {
 				generalSaid++
 			}
 		}
@@ -82,7 +84,7 @@ func (r *run) judge(report *Report) error {
 func (r *run) fresh(report *Report) time.Duration {
 	families := make(map[string]bool)
 	for _, en := range r.all {
-		if en.engine.Role == RoleGeneral && en.asked.Outcome.Answered() {
+		if en.engine.Role == engine.RoleGeneral && en.asked.Outcome.Answered() {
 			families[en.engine.Family] = true
 		}
 	}

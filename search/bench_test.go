@@ -22,6 +22,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 	"belljar.dev/search/searchtest"
 )
 
@@ -106,13 +107,13 @@ func drawn(e searchtest.Engine, kind string, good searchtest.Behaviour) searchte
 // sequence of the seven roots of x^8 = x+1), so that few of them show what many
 // would. A request of no query, as a first page with a token, is answered at
 // once.
-func lateness(engine, tag string) time.Duration {
+func lateness(name, tag string) time.Duration {
 	n, err := strconv.Atoi(tag)
 	if err != nil {
 		return 0
 	}
 	const root = 1.0969815577985598
-	k := slices.Index(wellEngines, engine) + 1
+	k := slices.Index(wellEngines, name) + 1
 	_, u := math.Modf(0.5 + float64(n)*math.Pow(root, -float64(k)))
 	z := math.Sqrt2 * math.Erfinv(2*min(max(u, 1e-6), 1-1e-6)-1)
 	return time.Duration(float64(medianLate) * math.Exp(sigmaLate*z))
@@ -245,13 +246,13 @@ func startMocks(b *testing.B, kind string) searchtest.Way {
 // waitAll is how others do it: all engines at once, and then wait for the last
 // or for three seconds.
 type waitAll struct {
-	engines []*search.Engine
+	engines []*engine.Engine
 	door    search.Door
 }
 
 const waitAllFor = 3 * time.Second
 
-func newWaitAll(engines *search.Engines, g policies.Grant, way searchtest.Way) (*waitAll, error) {
+func newWaitAll(engines *engine.Set, g policies.Grant, way searchtest.Way) (*waitAll, error) {
 	w := &waitAll{}
 	for _, e := range searchtest.Defaults() {
 		w.engines = append(w.engines, engines.Find(e.Name))
@@ -265,11 +266,11 @@ func (w *waitAll) search(ctx context.Context, q search.Query) []search.Result {
 	ctx, cancel := context.WithTimeout(ctx, waitAllFor)
 	defer cancel()
 	client := w.door.Client()
-	hits := make([][]search.Hit, len(w.engines))
+	hits := make([][]engine.Hit, len(w.engines))
 	var all sync.WaitGroup
 	for i, e := range w.engines {
 		all.Go(func() {
-			x, err := e.Exchange(q, nil)
+			x, err := e.Exchange(engine.Query{Text: q.Text, MaxResults: q.MaxResults}, nil)
 			if err != nil {
 				return
 			}
@@ -295,24 +296,24 @@ func (w *waitAll) search(ctx context.Context, q search.Query) []search.Result {
 	return found
 }
 
-func send(ctx context.Context, client *http.Client, r search.Request) (search.Response, error) {
+func send(ctx context.Context, client *http.Client, r engine.Request) (engine.Response, error) {
 	var body io.Reader
 	if r.Body != nil {
 		body = bytes.NewReader(r.Body)
 	}
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
 	if err != nil {
-		return search.Response{}, err
+		return engine.Response{}, err
 	}
 	req.Header = r.Header.Clone()
 	req.Header.Del("Accept-Encoding")
 	resp, err := client.Do(req)
 	if err != nil {
-		return search.Response{}, err
+		return engine.Response{}, err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, search.MaxBody))
-	return search.Response{Status: resp.StatusCode, Header: resp.Header, Body: text, FinalURL: r.URL}, err
+	text, err := io.ReadAll(io.LimitReader(resp.Body, engine.MaxBody))
+	return engine.Response{Status: resp.StatusCode, Header: resp.Header, Body: text, FinalURL: r.URL}, err
 }
 
 // share is how much of what was expected is there.

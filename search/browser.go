@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belljar.dev/policies"
+	"belljar.dev/search/engine"
 )
 
 // Browser reads pages with a Chrome of our own: the second lane, for engines
@@ -15,7 +16,7 @@ import (
 type Browser interface {
 	// Open is the page at an address as it stands when it has settled. The
 	// error holds nothing of the address.
-	Open(ctx context.Context, g policies.Grant, address string) (Response, error)
+	Open(ctx context.Context, g policies.Grant, address string) (engine.Response, error)
 }
 
 // browserTime bounds the browser's lane, which begins where the first has
@@ -24,12 +25,12 @@ const browserTime = 8 * time.Second
 
 // browse reads a query's first request with the browser. The engine must be one
 // whose pages have an address.
-func (f *Fan) browse(ctx context.Context, p *plan, e *Engine) (a heard) {
+func (f *Fan) browse(ctx context.Context, p *plan, e *engine.Engine) (a heard) {
 	start := time.Now()
 	defer func() {
 		if recover() != nil {
 			f.cfg.Log.Error("a rule of an engine panicked", "engine", e.Name, "file", e.Source)
-			a = failed(Drift, "its rules failed")
+			a = failed(engine.Drift, "its rules failed")
 		}
 		a.took, a.lane = time.Since(start), laneBrowser
 	}()
@@ -37,14 +38,14 @@ func (f *Fan) browse(ctx context.Context, p *plan, e *Engine) (a heard) {
 	defer cancel()
 	address, ok := p.address(e)
 	if !ok {
-		return failed(None, "it has no page for a browser")
+		return failed(engine.None, "it has no page for a browser")
 	}
 	resp, err := f.cfg.Browser.Open(ctx, p.grant, address)
 	if err != nil {
 		return because(ctx, err, 0)
 	}
-	if len(resp.Body) > MaxBody {
-		resp.Body, resp.Truncated = resp.Body[:MaxBody], true
+	if len(resp.Body) > engine.MaxBody {
+		resp.Body, resp.Truncated = resp.Body[:engine.MaxBody], true
 	}
 	if err := f.parse(ctx, func() { a.parsed = e.Parse(resp) }); err != nil {
 		return because(ctx, err, resp.Status)
@@ -58,8 +59,8 @@ const laneBrowser = "browser"
 
 // address is the page of a query, where the engine's first request is one that
 // a browser makes by itself.
-func (p *plan) address(e *Engine) (string, bool) {
-	x, err := e.Exchange(p.query, p.keys)
+func (p *plan) address(e *engine.Engine) (string, bool) {
+	x, err := e.Exchange(p.query.forEngine(), p.keys)
 	if err != nil {
 		return "", false
 	}

@@ -3,6 +3,8 @@ package search
 import (
 	"math"
 	"time"
+
+	"belljar.dev/search/engine"
 )
 
 // level is how much of an engine's rate is used up: a bucket of tokens that is
@@ -15,7 +17,7 @@ type level struct {
 
 // take takes one token and is 0, or takes none and is how long there will be
 // none. A rate without a time between requests has no bound.
-func (l *level) take(now time.Time, r Rate) time.Duration {
+func (l *level) take(now time.Time, r engine.Rate) time.Duration {
 	if r.Every <= 0 {
 		return 0
 	}
@@ -30,7 +32,7 @@ func (l *level) take(now time.Time, r Rate) time.Duration {
 
 // settle gives back what time has given back. A clock that went back gives
 // nothing, and what was spent cannot be more than the bucket holds.
-func (l *level) settle(now time.Time, r Rate) {
+func (l *level) settle(now time.Time, r engine.Rate) {
 	if passed := now.Sub(l.at); passed > 0 {
 		l.spent = math.Max(0, l.spent-float64(passed)/float64(r.Every))
 	}

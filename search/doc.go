@@ -1,13 +1,9 @@
-// Package search asks many search engines at once and tells the truth about
-// what each of them did.
+// Package search asks many search engines at once, merges their answers, and
+// reports truthfully what each of them did.
 //
-// An engine is data: a file of engines/ says what is sent, where the results
-// are in the answer, what proves that nothing was found, and what shows that
-// the engine turned us away. LoadEngines compiles them; an Exchange leads one
-// query through one engine and does no I/O of its own.
-//
-// An answer is parsed first. Only where that finds no result, proof of
-// emptiness is looked for, then proof of a block; without either the engine
-// has drifted from its file. Words in results prove nothing, so a page about
-// captchas is a page of results.
+// A Fan asks all engines that suit a query and that the grant allows. The
+// engines themselves, the requests to them and the meaning of their answers are
+// in package engine, which does no I/O on the network. This package has the
+// rest: which engines are asked, how long each is waited for, which are left
+// alone for a while, what is kept, and one list of results out of many.
 package search

@@ -6,13 +6,14 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 	"belljar.dev/search/searchtest"
 )
 
 // A fan asks several engines at once and merges what they answer.
 func Example() {
 	// Engines are files. Those that come with belljar need no directory.
-	engines, err := search.LoadEngines("")
+	engines, err := engine.Load("")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -45,7 +46,7 @@ profiles:
 			standIn.Set(e, searchtest.Zipped(e.Write(searchtest.Made(e.Name, 2))))
 		}
 	}
-	fan, err := search.New(search.Config{Engines: func() *search.Engines { return engines }, Door: standIn.Door(nil)})
+	fan, err := search.New(search.Config{Engines: func() *engine.Set { return engines }, Door: standIn.Door(nil)})
 	if err != nil {
 		fmt.Println(err)
 		return

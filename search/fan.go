@@ -13,6 +13,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
+	"belljar.dev/search/engine"
 )
 
 // The bounds of a query.
@@ -66,10 +67,10 @@ const DefaultUserAgent = "Mozilla/5.0 (compatible; belljar; +https://belljar.dev
 type Config struct {
 	// Engines returns the engines to ask. It is called for each query, so that changes
 	// of their files count at once.
-	Engines func() *Engines
+	Engines func() *engine.Set
 	// Keys are the operator's keys and addresses of engines, asked for each query;
 	// nil for no keys.
-	Keys      func() Keys
+	Keys      func() engine.Keys
 	State     string  // directory where the health of engines outlives the program; empty for none
 	UserAgent string  // empty for DefaultUserAgent
 	Browser   Browser // the second lane; nil for none
@@ -118,7 +119,7 @@ func New(cfg Config) (*Fan, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Keys == nil {
-		cfg.Keys = func() Keys { return nil }
+		cfg.Keys = func() engine.Keys { return nil }
 	}
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, DefaultUserAgent)
 	if cfg.Door == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 	"belljar.dev/search/searchtest"
 )
 
@@ -15,7 +16,7 @@ func TestAllEnginesAnswer(t *testing.T) {
 	report := r.search(search.Query{Text: "made-up things", MaxResults: 50})
 	for _, e := range r.mocks {
 		a := of(t, report, e.Name)
-		if a.Outcome != search.OK || a.Results != 10 {
+		if a.Outcome != engine.OK || a.Results != 10 {
 			t.Errorf("%s: got %v, %d results (%s)", e.Name, a.Outcome, a.Results, a.Detail)
 		}
 		if n := r.server.Asked(e); n == 0 || n > 2 {
@@ -52,11 +53,11 @@ func TestOutcomes(t *testing.T) {
 	r.has("arxiv", searchtest.Huge(50<<20))
 	r.has("brave", searchtest.Bomb())
 	report := r.search(search.Query{Text: "things", Timeout: 2 * time.Second})
-	for name, want := range map[string][]search.Outcome{
-		"duckduckgo": {search.BlockedCaptcha, search.BlockedSoft}, "bing": {search.BlockedCaptcha},
-		"mojeek": {search.RateLimited}, "keenable": {search.Timeout}, "wikipedia": {search.HTTPError},
-		"github": {search.HTTPError, search.Drift}, "hackernews": {search.HTTPError, search.Drift, search.BlockedSoft}, "stackexchange": {search.Empty},
-		"arxiv": {search.Drift, search.HTTPError, search.Timeout}, "brave": {search.Drift, search.HTTPError, search.Timeout}, "startpage": {search.OK},
+	for name, want := range map[string][]engine.Outcome{
+		"duckduckgo": {engine.BlockedCaptcha, engine.BlockedSoft}, "bing": {engine.BlockedCaptcha},
+		"mojeek": {engine.RateLimited}, "keenable": {engine.Timeout}, "wikipedia": {engine.HTTPError},
+		"github": {engine.HTTPError, engine.Drift}, "hackernews": {engine.HTTPError, engine.Drift, engine.BlockedSoft}, "stackexchange": {engine.Empty},
+		"arxiv": {engine.Drift, engine.HTTPError, engine.Timeout}, "brave": {engine.Drift, engine.HTTPError, engine.Timeout}, "startpage": {engine.OK},
 	} {
 		a := of(t, report, name)
 		ok := false
@@ -84,7 +85,7 @@ func TestOutcomes(t *testing.T) {
 	r.fan.ForgetAnswers()
 	asked := r.server.Asked(r.mock("bing"))
 	report = r.search(search.Query{Text: "other things"})
-	if a := of(t, report, "bing"); a.Outcome != search.SkippedOpen || a.RetryAfter < time.Minute || r.server.Asked(r.mock("bing")) != asked {
+	if a := of(t, report, "bing"); a.Outcome != engine.SkippedOpen || a.RetryAfter < time.Minute || r.server.Asked(r.mock("bing")) != asked {
 		t.Errorf("bing: got %+v", a)
 	}
 	if got := report.Status(); !strings.Contains(got, "bing blocked, retry in ") {
@@ -98,12 +99,12 @@ func TestHangIsNotWaitedFor(t *testing.T) {
 	r.has("mojeek", searchtest.Hang)
 	r.fan.SetPatience(300 * time.Millisecond)
 	first := r.search(search.Query{Text: "one"})
-	if a := of(t, first, "mojeek"); a.Outcome != search.Timeout && !a.Pending {
+	if a := of(t, first, "mojeek"); a.Outcome != engine.Timeout && !a.Pending {
 		t.Errorf("first: got %+v", a)
 	}
 	eventually(t, "the first query's end", func() bool { return r.fan.Underway() == 0 })
 	second := r.search(search.Query{Text: "two"})
-	if a := of(t, second, "mojeek"); a.Outcome != search.SkippedOpen {
+	if a := of(t, second, "mojeek"); a.Outcome != engine.SkippedOpen {
 		t.Errorf("second: got %+v", a)
 	}
 	if !strings.Contains(second.Status(), "mojeek timed out, retry in ") {
@@ -152,7 +153,7 @@ func TestEmptyIsEmpty(t *testing.T) {
 	r := newRig(t, nil)
 	r.has("keenable", searchtest.Good(searchtest.Page{Type: "application/json", Body: []byte(`{"results":[]}`)}))
 	report := r.search(search.Query{Text: "gobbilygook", Engines: []string{"keenable"}})
-	if len(report.Results) != 0 || report.Partial || of(t, report, "keenable").Outcome != search.Empty {
+	if len(report.Results) != 0 || report.Partial || of(t, report, "keenable").Outcome != engine.Empty {
 		t.Errorf("got %+v", report)
 	}
 	if got := report.Text(); !strings.Contains(got, "the engines themselves say that they have none") {
@@ -164,7 +165,7 @@ func TestPolicyDecidesWhoIsAsked(t *testing.T) {
 	r := newRig(t, nil)
 	r.policy = searchPolicy(t, browsing, r.mock("github"), r.mock("arxiv"))
 	report := r.search(search.Query{Text: "things"})
-	if of(t, report, "github").Outcome != search.OK || of(t, report, "brave").Outcome != search.DisabledByPolicy {
+	if of(t, report, "github").Outcome != engine.OK || of(t, report, "brave").Outcome != engine.DisabledByPolicy {
 		t.Errorf("got %+v", report.Engines)
 	}
 	if got := report.Status(); !strings.HasPrefix(got, "2/2 engines answered; ") || !strings.Contains(got, "brave") || !strings.Contains(got, "not allowed by the policy") {

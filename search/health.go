@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"belljar.dev/search/engine"
 )
 
 // State is how an engine stands with us.
@@ -63,7 +65,7 @@ const doubtful = 2
 type health struct {
 	level   level
 	fails   int // in a row; one less for each success
-	last    Outcome
+	last    engine.Outcome
 	since   time.Time // of the last change
 	until   time.Time // before which it is not asked; zero where it is
 	probing bool      // a probe is under way
@@ -100,12 +102,12 @@ func (b *book) of(name string) *health {
 type turn struct {
 	state State
 	ask   bool
-	retry time.Duration // where it is not asked: when it can be
-	why   Outcome       // where it is not asked: what it did last; RateLimited where its rate is used up
+	retry time.Duration  // where it is not asked: when it can be
+	why   engine.Outcome // where it is not asked: what it did last; RateLimited where its rate is used up
 }
 
 // peek is the turn that an engine would have, without taking it.
-func (b *book) peek(e *Engine) State {
+func (b *book) peek(e *engine.Engine) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.of(e.Name).state()
@@ -113,7 +115,7 @@ func (b *book) peek(e *Engine) State {
 
 // take is the turn of an engine. One that is asked has used a token, and must
 // be told of by note or dropped.
-func (b *book) take(e *Engine, now time.Time) turn {
+func (b *book) take(e *engine.Engine, now time.Time) turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(e.Name)
@@ -123,7 +125,7 @@ func (b *book) take(e *Engine, now time.Time) turn {
 		return t
 	}
 	if t.retry = h.level.take(now, e.Rate); t.retry > 0 {
-		t.why = RateLimited
+		t.why = engine.RateLimited
 		return t
 	}
 	b.dirty = true
@@ -146,7 +148,7 @@ func (h *health) state() State {
 
 // told is what note learns of an answer.
 type told struct {
-	outcome Outcome
+	outcome engine.Outcome
 	status  int           // of HTTP, 0 where there was no answer
 	retry   time.Duration // what the engine asks for
 	took    time.Duration
@@ -155,29 +157,29 @@ type told struct {
 
 // note takes down what became of an engine that take has let through, and is
 // when it will be asked again.
-func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
+func (b *book) note(e *engine.Engine, now time.Time, t told) (retry time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(e.Name)
 	h.probing, h.last, h.since = false, t.outcome, now
 	b.dirty = true
 	switch t.outcome {
-	case OK, Empty:
+	case engine.OK, engine.Empty:
 		h.took[h.n%latencies] = t.took
 		h.n++
 		h.fails = max(0, h.fails-1)
 		h.good, h.shaky = true, max(0, h.shaky-1)
 		h.until, h.drifted = time.Time{}, 0
 		return 0
-	case None, DisabledByPolicy, SkippedOpen:
+	case engine.None, engine.DisabledByPolicy, engine.SkippedOpen:
 		return 0
-	case Drift:
+	case engine.Drift:
 		// One page that is not understood may be one odd page.
 		if h.until.IsZero() && (h.drifted == 0 || h.drifted == t.query) {
 			h.drifted = max(1, t.query)
 			return 0
 		}
-	case Timeout, HTTPError:
+	case engine.Timeout, engine.HTTPError:
 		// One failure of one that answers as a rule is forgiven: to leave it
 		// alone would lose more than to wait for it once more.
 		if h.until.IsZero() && h.good && h.shaky < shakyMost && t.retry == 0 && !denied(t.status) {
@@ -185,7 +187,7 @@ func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
 			h.shaky += shakyBy
 			return 0
 		}
-	case BlockedCaptcha, BlockedSoft, RateLimited:
+	case engine.BlockedCaptcha, engine.BlockedSoft, engine.RateLimited:
 	}
 	h.good = false
 	first, most := openFor(t)
@@ -195,7 +197,7 @@ func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
 	if t.retry > 0 {
 		asked := min(t.retry, askedMost)
 		open = max(open, asked+time.Duration(float64(asked)*b.jitter()*0.2))
-		if t.outcome == RateLimited {
+		if t.outcome == engine.RateLimited {
 			open = asked + time.Duration(float64(asked)*b.jitter()*0.2)
 		}
 	}
@@ -208,17 +210,17 @@ func (b *book) note(e *Engine, now time.Time, t told) (retry time.Duration) {
 // and at most.
 func openFor(t told) (first, most time.Duration) {
 	switch t.outcome {
-	case RateLimited:
+	case engine.RateLimited:
 		return limitedFirst, limitedMost
-	case BlockedCaptcha, BlockedSoft:
+	case engine.BlockedCaptcha, engine.BlockedSoft:
 		return blockedFirst, blockedMost
-	case Drift:
+	case engine.Drift:
 		return driftFirst, driftMost
-	case HTTPError:
+	case engine.HTTPError:
 		if denied(t.status) {
 			return deniedFirst, deniedMost
 		}
-	case None, OK, Empty, Timeout, DisabledByPolicy, SkippedOpen:
+	case engine.None, engine.OK, engine.Empty, engine.Timeout, engine.DisabledByPolicy, engine.SkippedOpen:
 	}
 	return failedFirst, failedMost
 }
@@ -229,7 +231,7 @@ func denied(status int) bool {
 }
 
 // drop gives a turn back that was not used: the query was cancelled.
-func (b *book) drop(e *Engine) {
+func (b *book) drop(e *engine.Engine) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.of(e.Name).probing = false
@@ -237,7 +239,7 @@ func (b *book) drop(e *Engine) {
 
 // slow is the longest that an engine's last answers took, and false where too
 // few are known: of 16 answers, what 94 in a hundred do not exceed.
-func (b *book) slow(e *Engine) (time.Duration, bool) {
+func (b *book) slow(e *engine.Engine) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(e.Name)
@@ -248,7 +250,7 @@ func (b *book) slow(e *Engine) (time.Duration, bool) {
 }
 
 // retry is when an open engine will be asked again, 0 where it is not open.
-func (b *book) retry(e *Engine, now time.Time) time.Duration {
+func (b *book) retry(e *engine.Engine, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	h := b.of(e.Name)
@@ -262,14 +264,14 @@ func (b *book) retry(e *Engine, now time.Time) time.Duration {
 type Health struct {
 	Engine string
 	State  State
-	Last   Outcome       // None where it was not asked yet
-	Since  time.Time     // of Last
-	Retry  time.Duration // until it is asked again; 0 where it can be
-	Slow   time.Duration // the longest of its last answers; 0 where none is known
+	Last   engine.Outcome // None where it was not asked yet
+	Since  time.Time      // of Last
+	Retry  time.Duration  // until it is asked again; 0 where it can be
+	Slow   time.Duration  // the longest of its last answers; 0 where none is known
 }
 
 // snapshot is the health of some engines.
-func (b *book) snapshot(engines []*Engine, now time.Time) []Health {
+func (b *book) snapshot(engines []*engine.Engine, now time.Time) []Health {
 	out := make([]Health, 0, len(engines))
 	for _, e := range engines {
 		slow, _ := b.slow(e)

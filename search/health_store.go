@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"belljar.dev/search/engine"
 )
 
 // The bounds of the file that keeps the health of engines.
@@ -64,7 +66,7 @@ func (b *book) load(dir string) error {
 // take is the health that a line says. A file is no reason to leave an engine
 // alone for longer than any failure does.
 func (h *health) take(l healthLine) {
-	h.fails, h.last, h.since = max(0, min(l.Fails, 32)), outcomeOf(l.Last), l.Since
+	h.fails, h.last, h.since = max(0, min(l.Fails, 32)), engine.OutcomeOf(l.Last), l.Since
 	h.until = l.Until
 	if latest := l.Since.Add(askedMost + askedMost/4); h.until.After(latest) {
 		h.until = latest
@@ -77,16 +79,6 @@ func (h *health) take(l healthLine) {
 			h.n++
 		}
 	}
-}
-
-// outcomeOf is the outcome of a name, None for others.
-func outcomeOf(name string) Outcome {
-	for o, s := range outcomeNames {
-		if s == name {
-			return Outcome(o)
-		}
-	}
-	return None
 }
 
 // store writes the book into the file of a directory, with what other programs

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/search/engine"
 )
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -25,15 +27,15 @@ func TestOpenDurations(t *testing.T) {
 		told told
 		want []time.Duration // of failures in a row
 	}{
-		{"rate limited", told{outcome: RateLimited}, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute}},
-		{"captcha", told{outcome: BlockedCaptcha}, []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 320 * time.Minute, 6 * time.Hour}},
-		{"forbidden", told{outcome: HTTPError, status: 403}, []time.Duration{30 * time.Minute, time.Hour}},
-		{"timeout", told{outcome: Timeout}, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second, 2 * time.Minute}},
-		{"server error", told{outcome: HTTPError, status: 500}, []time.Duration{2 * time.Second, 4 * time.Second}},
-		{"retry-after", told{outcome: RateLimited, retry: 90 * time.Second}, []time.Duration{99 * time.Second, 99 * time.Second}},
-		{"retry-after of a day", told{outcome: RateLimited, retry: 24 * time.Hour}, []time.Duration{6*time.Hour + 36*time.Minute}},
+		{"rate limited", told{outcome: engine.RateLimited}, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute}},
+		{"captcha", told{outcome: engine.BlockedCaptcha}, []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 320 * time.Minute, 6 * time.Hour}},
+		{"forbidden", told{outcome: engine.HTTPError, status: 403}, []time.Duration{30 * time.Minute, time.Hour}},
+		{"timeout", told{outcome: engine.Timeout}, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 64 * time.Second, 2 * time.Minute}},
+		{"server error", told{outcome: engine.HTTPError, status: 500}, []time.Duration{2 * time.Second, 4 * time.Second}},
+		{"retry-after", told{outcome: engine.RateLimited, retry: 90 * time.Second}, []time.Duration{99 * time.Second, 99 * time.Second}},
+		{"retry-after of a day", told{outcome: engine.RateLimited, retry: 24 * time.Hour}, []time.Duration{6*time.Hour + 36*time.Minute}},
 	} {
-		b, e, now := steady(), engine("a", "a", RoleGeneral), start
+		b, e, now := steady(), made("a", "a", engine.RoleGeneral), start
 		for i, want := range c.want {
 			if turn := b.take(e, now); !turn.ask {
 				t.Errorf("%s %d: not asked: %+v", c.name, i, turn)
@@ -50,9 +52,9 @@ func TestOpenDurations(t *testing.T) {
 }
 
 func TestOneProbeAtATime(t *testing.T) {
-	b, e := steady(), engine("a", "a", RoleGeneral)
+	b, e := steady(), made("a", "a", engine.RoleGeneral)
 	b.take(e, start)
-	b.note(e, start, told{outcome: Timeout})
+	b.note(e, start, told{outcome: engine.Timeout})
 	later := start.Add(time.Minute)
 	if got := b.take(e, later); !got.ask || got.state != Open {
 		t.Errorf("got %+v, want a probe", got)
@@ -64,7 +66,7 @@ func TestOneProbeAtATime(t *testing.T) {
 	if got := b.take(e, later); !got.ask {
 		t.Errorf("got %+v, want a probe in the place of the one that was dropped", got)
 	}
-	b.note(e, later, told{outcome: OK, took: time.Second})
+	b.note(e, later, told{outcome: engine.OK, took: time.Second})
 	if got := b.take(e, later); !got.ask || got.state != Healthy {
 		t.Errorf("got %+v, want it healthy", got)
 	}
@@ -72,7 +74,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		t.Error("one answer says how slow it is")
 	}
 	for range latenciesLeast {
-		b.note(e, later, told{outcome: OK, took: 2 * time.Second})
+		b.note(e, later, told{outcome: engine.OK, took: 2 * time.Second})
 	}
 	if slow, ok := b.slow(e); !ok || slow != 2*time.Second {
 		t.Errorf("slow: got %v, %v", slow, ok)
@@ -81,17 +83,17 @@ func TestOneProbeAtATime(t *testing.T) {
 
 // One good answer after many bad ones is not enough to be waited for.
 func TestDegraded(t *testing.T) {
-	b, e, now := steady(), engine("a", "a", RoleGeneral), start
+	b, e, now := steady(), made("a", "a", engine.RoleGeneral), start
 	for range 4 {
 		now = now.Add(time.Hour)
 		b.take(e, now)
-		b.note(e, now, told{outcome: Timeout})
+		b.note(e, now, told{outcome: engine.Timeout})
 	}
 	var states []State
 	for range 3 {
 		now = now.Add(time.Hour)
 		b.take(e, now)
-		b.note(e, now, told{outcome: OK})
+		b.note(e, now, told{outcome: engine.OK})
 		states = append(states, b.peek(e))
 	}
 	if want := []State{Degraded, Degraded, Healthy}; !cmp.Equal(want, states) {
@@ -106,16 +108,16 @@ func TestOneFailureIsForgiven(t *testing.T) {
 		then []told
 		want []time.Duration
 	}{
-		{[]told{{outcome: Timeout}, {outcome: Timeout}}, []time.Duration{0, 2 * time.Second}},
-		{[]told{{outcome: HTTPError, status: 502}, {outcome: OK}, {outcome: HTTPError, status: 502}}, []time.Duration{0, 0, 0}},
-		{[]told{{outcome: Timeout}, {outcome: OK}, {outcome: Timeout}, {outcome: OK}, {outcome: Timeout}}, []time.Duration{0, 0, 0, 0, 2 * time.Second}},
-		{[]told{{outcome: HTTPError, status: 403}}, []time.Duration{30 * time.Minute}},
-		{[]told{{outcome: BlockedCaptcha}}, []time.Duration{10 * time.Minute}},
-		{[]told{{outcome: HTTPError, status: 503, retry: time.Minute}}, []time.Duration{66 * time.Second}},
+		{[]told{{outcome: engine.Timeout}, {outcome: engine.Timeout}}, []time.Duration{0, 2 * time.Second}},
+		{[]told{{outcome: engine.HTTPError, status: 502}, {outcome: engine.OK}, {outcome: engine.HTTPError, status: 502}}, []time.Duration{0, 0, 0}},
+		{[]told{{outcome: engine.Timeout}, {outcome: engine.OK}, {outcome: engine.Timeout}, {outcome: engine.OK}, {outcome: engine.Timeout}}, []time.Duration{0, 0, 0, 0, 2 * time.Second}},
+		{[]told{{outcome: engine.HTTPError, status: 403}}, []time.Duration{30 * time.Minute}},
+		{[]told{{outcome: engine.BlockedCaptcha}}, []time.Duration{10 * time.Minute}},
+		{[]told{{outcome: engine.HTTPError, status: 503, retry: time.Minute}}, []time.Duration{66 * time.Second}},
 	} {
-		b, e := steady(), engine("a", "a", RoleGeneral)
-		b.note(e, start, told{outcome: OK})
-		b.note(e, start, told{outcome: OK})
+		b, e := steady(), made("a", "a", engine.RoleGeneral)
+		b.note(e, start, told{outcome: engine.OK})
+		b.note(e, start, told{outcome: engine.OK})
 		for i, next := range c.then {
 			if got := b.note(e, start, next); got != c.want[i] {
 				t.Errorf("%+v, %d: got %v, want %v", c.then, i, got, c.want[i])
@@ -126,12 +128,12 @@ func TestOneFailureIsForgiven(t *testing.T) {
 
 // One odd page opens nothing; two, of two queries, do.
 func TestDriftNeedsTwoQueries(t *testing.T) {
-	b, e := steady(), engine("a", "a", RoleGeneral)
+	b, e := steady(), made("a", "a", engine.RoleGeneral)
 	for i, c := range []struct {
 		query uint64
 		open  time.Duration
 	}{{1, 0}, {1, 0}, {2, time.Hour}} {
-		if got := b.note(e, start, told{outcome: Drift, query: c.query}); got != c.open {
+		if got := b.note(e, start, told{outcome: engine.Drift, query: c.query}); got != c.open {
 			t.Errorf("%d: got %v, want %v", i, got, c.open)
 		}
 	}
@@ -141,13 +143,13 @@ func TestDriftNeedsTwoQueries(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	b, e := steady(), engine("a", "a", RoleGeneral)
-	e.Rate = Rate{Every: 2 * time.Second, Burst: 2}
+	b, e := steady(), made("a", "a", engine.RoleGeneral)
+	e.Rate = engine.Rate{Every: 2 * time.Second, Burst: 2}
 	var got []bool
 	for _, at := range []time.Duration{0, 0, 0, time.Second, 2 * time.Second, 2 * time.Second, 20 * time.Second, 20 * time.Second, 20 * time.Second} {
 		turn := b.take(e, start.Add(at))
 		got = append(got, turn.ask)
-		if !turn.ask && (turn.retry <= 0 || turn.retry > 2*time.Second || turn.why != RateLimited) {
+		if !turn.ask && (turn.retry <= 0 || turn.retry > 2*time.Second || turn.why != engine.RateLimited) {
 			t.Errorf("after %v: got %+v", at, turn)
 		}
 	}
@@ -158,20 +160,20 @@ func TestRate(t *testing.T) {
 
 func TestHealthOutlivesTheProgram(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "search")
-	a, b := engine("a", "a", RoleGeneral), engine("b", "b", RoleGeneral)
-	a.Rate = Rate{Every: time.Hour, Burst: 1}
+	a, b := made("a", "a", engine.RoleGeneral), made("b", "b", engine.RoleGeneral)
+	a.Rate = engine.Rate{Every: time.Hour, Burst: 1}
 	first := steady()
 	first.take(a, start)
-	first.note(a, start, told{outcome: OK, took: 300 * time.Millisecond})
+	first.note(a, start, told{outcome: engine.OK, took: 300 * time.Millisecond})
 	first.take(b, start)
-	first.note(b, start, told{outcome: BlockedCaptcha})
+	first.note(b, start, told{outcome: engine.BlockedCaptcha})
 	if err := first.store(dir); err != nil {
 		t.Fatal(err)
 	}
 	// Another program learns something meanwhile, of an engine of its own.
 	other := steady()
-	c := engine("c", "c", RoleGeneral)
-	other.note(c, start, told{outcome: RateLimited})
+	c := made("c", "c", engine.RoleGeneral)
+	other.note(c, start, told{outcome: engine.RateLimited})
 	if err := other.store(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -180,10 +182,10 @@ func TestHealthOutlivesTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := start.Add(time.Second)
-	if got := second.take(b, now); got.ask || got.retry != 10*time.Minute-time.Second || got.why != BlockedCaptcha {
+	if got := second.take(b, now); got.ask || got.retry != 10*time.Minute-time.Second || got.why != engine.BlockedCaptcha {
 		t.Errorf("blocked: got %+v", got)
 	}
-	if got := second.take(a, now); got.ask || got.why != RateLimited {
+	if got := second.take(a, now); got.ask || got.why != engine.RateLimited {
 		t.Errorf("its rate was used up: got %+v", got)
 	}
 	if got := second.peek(c); got != Open {
@@ -211,8 +213,8 @@ func TestHealthOfBadFiles(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, healthFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, e := steady(), engine("a", "a", RoleGeneral)
-		e.Rate = Rate{Every: time.Second, Burst: 3}
+		b, e := steady(), made("a", "a", engine.RoleGeneral)
+		e.Rate = engine.Rate{Every: time.Second, Burst: 3}
 		err := b.load(dir)
 		if b.take(e, start.Add(8*time.Hour)); err != nil && b.peek(e) != Healthy {
 			t.Errorf("%.40q: got %v", text, err)
@@ -220,7 +222,7 @@ func TestHealthOfBadFiles(t *testing.T) {
 		if got := b.take(e, start.Add(8*time.Hour)); !got.ask && got.state != Open {
 			t.Errorf("%.40q: got %+v, want it asked again", text, got)
 		}
-		b.note(e, start.Add(8*time.Hour), told{outcome: OK})
+		b.note(e, start.Add(8*time.Hour), told{outcome: engine.OK})
 		if err := b.store(dir); err != nil {
 			t.Errorf("%.40q: store over it: %v", text, err)
 		}

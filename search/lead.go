@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belljar.dev/policies"
+	"belljar.dev/search/engine"
 )
 
 const (
@@ -98,9 +99,9 @@ type run struct {
 
 // entry is one engine of a run.
 type entry struct {
-	engine  *Engine
+	engine  *engine.Engine
 	asked   Asked
-	parsed  Parsed
+	parsed  engine.Parsed
 	done    bool
 	probe   bool // left alone until now: nobody waits for it
 	awaited bool
@@ -116,9 +117,9 @@ type arrival struct {
 // are not to be asked or only probed.
 func (r *run) launch() {
 	for _, e := range r.plan.closed {
-		r.all = append(r.all, &entry{engine: e, done: true, asked: Asked{Engine: e.Name, Role: e.Role, Outcome: DisabledByPolicy}})
+		r.all = append(r.all, &entry{engine: e, done: true, asked: Asked{Engine: e.Name, Role: e.Role, Outcome: engine.DisabledByPolicy}})
 	}
-	var short []Role // roles whose reserve is wanted
+	var short []engine.Role // roles whose reserve is wanted
 	for _, e := range r.plan.first {
 		if en := r.ask(e, false); en == nil || en.probe {
 			short = append(short, e.Role)
@@ -126,7 +127,7 @@ func (r *run) launch() {
 	}
 	if !r.plan.named {
 		for n := len(r.plan.first); n < wanted11; n++ {
-			short = append(short, RoleGeneral)
+			short = append(short, engine.RoleGeneral)
 		}
 		for _, role := range short {
 			r.replace(role)
@@ -136,13 +137,13 @@ func (r *run) launch() {
 }
 
 // ask begins to ask an engine. It is nil where the engine is not asked now.
-func (r *run) ask(e *Engine, reserve bool) *entry {
+func (r *run) ask(e *engine.Engine, reserve bool) *entry {
 	t := r.f.book.take(e, time.Now())
 	en := &entry{engine: e, asked: Asked{Engine: e.Name, Role: e.Role, Reserve: reserve}, probe: t.state == Open}
 	if !t.ask {
 		if !reserve { // of reserves only those count that are asked
 			en.done = true
-			en.asked.Outcome, en.asked.RetryAfter, en.asked.Detail = SkippedOpen, t.retry, t.why.words()
+			en.asked.Outcome, en.asked.RetryAfter, en.asked.Detail = engine.SkippedOpen, t.retry, t.why.Words()
 			r.all = append(r.all, en)
 		}
 		return nil
@@ -169,7 +170,7 @@ func (r *run) begin(en *entry, work func() heard) {
 
 // replace asks a reserve in the place of an engine of a role, the next one
 // where one is left alone too. It is nil where none is left.
-func (r *run) replace(role Role) *entry {
+func (r *run) replace(role engine.Role) *entry {
 	for {
 		e := r.plan.substitute(role)
 		if e == nil {
@@ -188,7 +189,7 @@ func (r *run) await() {
 	for _, en := range r.all {
 		if en.awaited {
 			any++
-			if en.engine.Role == RoleGeneral {
+			if en.engine.Role == engine.RoleGeneral {
 				general++
 			}
 		}
@@ -196,7 +197,7 @@ func (r *run) await() {
 	for _, en := range r.all {
 		switch {
 		case en.done || en.awaited:
-		case any == 0, general < enough && en.engine.Role == RoleGeneral && !en.probe:
+		case any == 0, general < enough && en.engine.Role == engine.RoleGeneral && !en.probe:
 			en.awaited = true
 		}
 	}
@@ -238,18 +239,18 @@ func (r *run) take(a arrival) {
 // rescue asks a reserve where an engine of the general web has failed and too
 // few indexes are left.
 func (r *run) rescue(en *entry) {
-	if r.plan.named || en.probe || en.engine.Role != RoleGeneral || en.asked.Outcome.Answered() || r.softOver || r.timeOver {
+	if r.plan.named || en.probe || en.engine.Role != engine.RoleGeneral || en.asked.Outcome.Answered() || r.softOver || r.timeOver {
 		return
 	}
 	left := make(map[string]bool)
 	for _, o := range r.all {
-		if o.engine.Role == RoleGeneral && !o.probe && (!o.done || o.asked.Outcome.Answered()) {
+		if o.engine.Role == engine.RoleGeneral && !o.probe && (!o.done || o.asked.Outcome.Answered()) {
 			left[o.engine.Family] = true
 			o.awaited = true
 		}
 	}
 	if len(left) < enough {
-		if en := r.replace(RoleGeneral); en != nil {
+		if en := r.replace(engine.RoleGeneral); en != nil {
 			en.awaited = true
 		}
 	}
@@ -286,11 +287,11 @@ func (r *run) enough() bool {
 	families, possible := make(map[string]bool), make(map[string]bool)
 	answered, awaited := 0, 0
 	for _, en := range r.all {
-		if en.probe || en.asked.Outcome == DisabledByPolicy || en.asked.Outcome == SkippedOpen {
+		if en.probe || en.asked.Outcome == engine.DisabledByPolicy || en.asked.Outcome == engine.SkippedOpen {
 			continue
 		}
 		ok := en.done && en.asked.Outcome.Answered()
-		if en.engine.Role == RoleGeneral {
+		if en.engine.Role == engine.RoleGeneral {
 			possible[en.engine.Family] = true
 			if ok {
 				families[en.engine.Family] = true
@@ -314,15 +315,15 @@ func (r *run) secondLane(awaited bool) bool {
 	if r.browsing || r.f.cfg.Browser == nil || r.plan.grant.Browser() == policies.BrowserOff || r.plan.query.Category != "general" && !r.plan.named {
 		return false
 	}
-	var to *Engine
+	var to *engine.Engine
 	for _, en := range r.all {
-		if en.engine.Role != RoleGeneral {
+		if en.engine.Role != engine.RoleGeneral {
 			continue
 		}
 		if en.asked.Outcome.Answered() {
 			return false
 		}
-		turned := en.asked.Outcome.Blocked() || en.asked.Outcome == RateLimited || en.asked.Outcome == SkippedOpen
+		turned := en.asked.Outcome.Blocked() || en.asked.Outcome == engine.RateLimited || en.asked.Outcome == engine.SkippedOpen
 		if to == nil && en.engine.Scraped && turned {
 			if _, ok := r.plan.address(en.engine); ok {
 				to = en.engine
@@ -358,7 +359,7 @@ func (r *run) soft() time.Duration {
 
 func (r *run) done() (n int) {
 	for _, en := range r.all {
-		if en.done && en.asked.Outcome != DisabledByPolicy && en.asked.Outcome != SkippedOpen {
+		if en.done && en.asked.Outcome != engine.DisabledByPolicy && en.asked.Outcome != engine.SkippedOpen {
 			n++
 		}
 	}
@@ -367,7 +368,7 @@ func (r *run) done() (n int) {
 
 func (r *run) total() (n int) {
 	for _, en := range r.all {
-		if en.asked.Outcome != DisabledByPolicy && en.asked.Outcome != SkippedOpen {
+		if en.asked.Outcome != engine.DisabledByPolicy && en.asked.Outcome != engine.SkippedOpen {
 			n++
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 	"belljar.dev/search/searchtest"
 )
 
@@ -149,7 +150,7 @@ func TestRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := of(t, report, "bing"); a.Outcome != search.SkippedOpen || a.RetryAfter < 7*time.Minute {
+	if a := of(t, report, "bing"); a.Outcome != engine.SkippedOpen || a.RetryAfter < 7*time.Minute {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -174,10 +175,10 @@ func TestProbe(t *testing.T) {
 	close(held)
 	eventually(t, "the probe's end", func() bool { return r.fan.Underway() == 0 })
 	// What came in late is in the cache.
-	if again := r.search(search.Query{Text: "two"}); !again.Cached || of(t, again, "mojeek").Outcome != search.OK {
+	if again := r.search(search.Query{Text: "two"}); !again.Cached || of(t, again, "mojeek").Outcome != engine.OK {
 		t.Errorf("again: got cached %v, %+v", again.Cached, of(t, again, "mojeek"))
 	}
-	if a := of(t, r.search(search.Query{Text: "three"}), "mojeek"); a.Outcome != search.OK || a.Pending {
+	if a := of(t, r.search(search.Query{Text: "three"}), "mojeek"); a.Outcome != engine.OK || a.Pending {
 		t.Errorf("three: got %+v", a)
 	}
 }
@@ -202,14 +203,14 @@ func TestReserves(t *testing.T) {
 	report := r.search(search.Query{Text: "two"})
 	asked := 0
 	for _, a := range report.Engines {
-		if a.Outcome != search.SkippedOpen && a.Outcome != search.DisabledByPolicy {
+		if a.Outcome != engine.SkippedOpen && a.Outcome != engine.DisabledByPolicy {
 			asked++
 		}
 	}
 	if asked != 11 {
 		t.Errorf("%d engines were asked, want 11: %s", asked, report.Status())
 	}
-	if a := of(t, report, "crossref"); !a.Reserve || a.Role != search.RoleAcademic {
+	if a := of(t, report, "crossref"); !a.Reserve || a.Role != engine.RoleAcademic {
 		t.Errorf("crossref: got %+v", a)
 	}
 }
@@ -226,7 +227,7 @@ func TestPanicIsOneEnginesOwn(t *testing.T) {
 	report := r.search(search.Query{Text: "things"})
 	odd := 0
 	for _, a := range report.Engines {
-		if a.Outcome == search.Drift && a.Detail == "its rules failed" {
+		if a.Outcome == engine.Drift && a.Detail == "its rules failed" {
 			odd++
 		}
 	}
@@ -267,7 +268,7 @@ func TestBrowserLane(t *testing.T) {
 	if got := <-b.asked; !strings.HasPrefix(got, "https://search.brave.com/search?") {
 		t.Errorf("asked for %s", got)
 	}
-	if last := report.Engines[len(report.Engines)-1]; last.Lane != "browser" || last.Outcome != search.OK {
+	if last := report.Engines[len(report.Engines)-1]; last.Lane != "browser" || last.Outcome != engine.OK {
 		t.Errorf("got %+v", last)
 	}
 }
@@ -291,12 +292,12 @@ type browser struct {
 	asked chan string
 }
 
-func (b *browser) Open(_ context.Context, g policies.Grant, address string) (search.Response, error) {
+func (b *browser) Open(_ context.Context, g policies.Grant, address string) (engine.Response, error) {
 	if g.IsZero() {
-		return search.Response{}, errors.New("no grant")
+		return engine.Response{}, errors.New("no grant")
 	}
 	b.asked <- address
-	return search.Response{Status: 200, Header: http.Header{"Content-Type": {b.page.Type}}, Body: b.page.Body, FinalURL: address}, nil
+	return engine.Response{Status: 200, Header: http.Header{"Content-Type": {b.page.Type}}, Body: b.page.Body, FinalURL: address}, nil
 }
 
 // Each tenant has its own cookies, and few.

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"belljar.dev/policies"
+	"belljar.dev/search/engine"
 )
 
 // DoctorEgress lets out what live questions to the engines need: their hosts by
 // https, and the addresses that the operator gives.
-func DoctorEgress(engines []*Engine, keys Keys) *policies.Egress {
+func DoctorEgress(engines []*engine.Engine, keys engine.Keys) *policies.Egress {
 	out := &policies.Egress{Limits: policies.EgressLimits{
 		Conns: policies.DefaultConns, Rate: policies.DefaultConnRate, Bytes: 64 << 20,
 		Idle: policies.DefaultConnIdle, Life: policies.DefaultConnLife,
@@ -33,41 +34,37 @@ func DoctorEgress(engines []*Engine, keys Keys) *policies.Egress {
 
 // doctorQuery is what a live question asks: something that every engine of its
 // role knows, and that says nothing about who asks.
-var doctorQuery = map[Role]string{RoleCode: "yaml", RoleAcademic: "graph", RoleQA: "parse yaml", RoleDiscussion: "linux"}
+var doctorQuery = map[engine.Role]string{engine.RoleCode: "yaml", engine.RoleAcademic: "graph", engine.RoleQA: "parse yaml", engine.RoleDiscussion: "linux"}
 
 // ExamineLive asks an engine one harmless query through client, which has to be
 // that of an egress door. The error of a request is an outcome, not an error.
-func (e *Engine) ExamineLive(ctx context.Context, client *http.Client, keys Keys) Examined {
-	r := Examined{Recorded: Recorded{Engine: e.Name, File: "live", Organic: -1, Outcome: OK.String()}, Known: true}
+func ExamineLive(ctx context.Context, client *http.Client, e *engine.Engine, keys engine.Keys) engine.Examined {
+	want := engine.Recorded{Engine: e.Name, File: "live", Organic: -1, Outcome: engine.OK.String()}
 	text := doctorQuery[e.Role]
 	if text == "" {
 		text = "free software"
 	}
-	x, err := e.Exchange(Query{Text: text}, keys)
+	x, err := e.Exchange(engine.Query{Text: text}, keys)
 	if err != nil {
-		r.Outcome = "" // nothing is wrong with an engine that is not set up
-		r.Parsed = Parsed{Outcome: None, Detail: err.Error()}
-		return r
+		want.Outcome = "" // nothing is wrong with an engine that is not set up
+		return want.Check(engine.Parsed{Outcome: engine.None, Detail: err.Error()})
 	}
 	for {
 		req, more := x.Next()
 		if !more {
 			break
 		}
-		resp, err := e.sendLive(ctx, client, keys, req)
+		resp, err := sendLive(ctx, client, e, keys, req)
 		if err != nil {
-			r.Parsed = Parsed{Outcome: HTTPError, Detail: reason(err)}
+			failed := engine.Parsed{Outcome: engine.HTTPError, Detail: reason(err)}
 			if errors.Is(err, context.DeadlineExceeded) {
-				r.Parsed.Outcome = Timeout
+				failed.Outcome = engine.Timeout
 			}
-			r.Wrong = r.differs()
-			return r
+			return want.Check(failed)
 		}
 		x.Answer(resp)
 	}
-	r.Parsed = x.Parsed()
-	r.Wrong = r.differs()
-	return r
+	return want.Check(x.Parsed())
 }
 
 // reason is an error without the address in it, which has the query.
@@ -79,10 +76,10 @@ func reason(err error) string {
 }
 
 // sendLive makes one request, and follows redirects inside the engine's hosts.
-func (e *Engine) sendLive(ctx context.Context, client *http.Client, keys Keys, r Request) (Response, error) {
+func sendLive(ctx context.Context, client *http.Client, e *engine.Engine, keys engine.Keys, r engine.Request) (engine.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
-		return Response{}, fmt.Errorf("make the request: %w", err)
+		return engine.Response{}, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header = r.Header
 	c := *client
@@ -94,16 +91,16 @@ func (e *Engine) sendLive(ctx context.Context, client *http.Client, keys Keys, r
 	}
 	resp, err := c.Do(req)
 	if err != nil {
-		return Response{}, err
+		return engine.Response{}, err
 	}
 	defer resp.Body.Close()
 	var b strings.Builder
-	n, err := io.CopyN(&b, resp.Body, MaxBody+1)
+	n, err := io.CopyN(&b, resp.Body, engine.MaxBody+1)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return Response{}, err
+		return engine.Response{}, err
 	}
-	return Response{
-		Status: resp.StatusCode, Header: resp.Header, Body: []byte(b.String()[:min(n, MaxBody)]),
-		FinalURL: resp.Request.URL.String(), Truncated: n > MaxBody,
+	return engine.Response{
+		Status: resp.StatusCode, Header: resp.Header, Body: []byte(b.String()[:min(n, engine.MaxBody)]),
+		FinalURL: resp.Request.URL.String(), Truncated: n > engine.MaxBody,
 	}, nil
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"belljar.dev/search/engine"
 )
 
 const (
@@ -23,8 +25,8 @@ const (
 
 // said is what one engine answered, in the form that merge takes.
 type said struct {
-	engine *Engine
-	hits   []Hit
+	engine *engine.Engine
+	hits   []engine.Hit
 }
 
 // merge makes one list of what engines answered: each page once, in the order
@@ -92,7 +94,7 @@ type part struct {
 	score  float64
 }
 
-func (c *candidate) add(e *Engine, rank int, p spot, title string, h Hit, category string) {
+func (c *candidate) add(e *engine.Engine, rank int, p spot, title string, h engine.Hit, category string) {
 	for _, s := range c.engines {
 		if s.Engine == e.Name {
 			return // the same page twice in one answer counts at its better rank
@@ -136,26 +138,26 @@ func (c *candidate) result() Result {
 }
 
 // weight is what an engine's results count for a category.
-func weight(e *Engine, category string) float64 {
+func weight(e *engine.Engine, category string) float64 {
 	w := e.Weight
 	if w <= 0 {
 		w = 1
 	}
-	if e.Role != RoleGeneral && !slices.Contains(favourites(category), e.Role) {
+	if e.Role != engine.RoleGeneral && !slices.Contains(favourites(category), e.Role) {
 		w *= aside
 	}
 	return w
 }
 
 // favourites are the special roles that a category asks for.
-func favourites(category string) []Role {
+func favourites(category string) []engine.Role {
 	switch category {
 	case "code":
-		return []Role{RoleCode, RoleQA}
+		return []engine.Role{engine.RoleCode, engine.RoleQA}
 	case "academic":
-		return []Role{RoleAcademic, RoleReference}
+		return []engine.Role{engine.RoleAcademic, engine.RoleReference}
 	case "news":
-		return []Role{RoleNews, RoleDiscussion}
+		return []engine.Role{engine.RoleNews, engine.RoleDiscussion}
 	}
 	return nil
 }

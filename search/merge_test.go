@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"belljar.dev/search/engine"
 )
 
-func engine(name, family string, role Role) *Engine {
-	return &Engine{Name: name, Family: family, Role: role, Weight: 1, Hosts: []string{name + ".example"}}
+func made(name, family string, role engine.Role) *engine.Engine {
+	return &engine.Engine{Name: name, Family: family, Role: role, Weight: 1, Hosts: []string{name + ".example"}}
 }
 
-func hit(rank int, url, title, snippet string) Hit {
-	return Hit{Rank: rank, URL: url, Title: title, Snippet: snippet}
+func hit(rank int, url, title, snippet string) engine.Hit {
+	return engine.Hit{Rank: rank, URL: url, Title: title, Snippet: snippet}
 }
 
 func TestKeysOfOnePage(t *testing.T) {
@@ -103,16 +105,16 @@ func TestBadLinksAreDropped(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	brave, ddg, bing := engine("brave", "brave", RoleGeneral), engine("duckduckgo", "bing", RoleGeneral), engine("bing", "bing", RoleGeneral)
+	brave, ddg, bing := made("brave", "brave", engine.RoleGeneral), made("duckduckgo", "bing", engine.RoleGeneral), made("bing", "bing", engine.RoleGeneral)
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	got := merge([]said{
-		{brave, []Hit{
+		{brave, []engine.Hit{
 			hit(1, "http://www.example.com/a/", "A", "short"),
 			{Rank: 2, URL: "https://b.example.com/", Title: "B", Published: day},
 			hit(3, "javascript:x", "bad", ""), hit(4, "https://c.example.net/", "", "no title"),
 		}},
-		{ddg, []Hit{hit(1, "https://b.example.com/", "B again", "what B is"), hit(2, "https://example.com/a", "A from DuckDuckGo", "a longer text about A")}},
-		{bing, []Hit{hit(1, "https://b.example.com/?utm_source=bing", "B", "")}},
+		{ddg, []engine.Hit{hit(1, "https://b.example.com/", "B again", "what B is"), hit(2, "https://example.com/a", "A from DuckDuckGo", "a longer text about A")}},
+		{bing, []engine.Hit{hit(1, "https://b.example.com/?utm_source=bing", "B", "")}},
 	}, Query{})
 	first, second := 1.0, 1.0 // not constants, which are exact
 	first, second = first/61, second/62
@@ -135,8 +137,8 @@ func TestMerge(t *testing.T) {
 }
 
 func TestMergeFilters(t *testing.T) {
-	e := engine("brave", "brave", RoleGeneral)
-	hits := []Hit{hit(1, "https://a.go.dev/1", "1", ""), hit(2, "https://go.dev/2", "2", ""), hit(3, "https://notgo.dev/3", "3", ""), hit(4, "https://x.example/4", "4", "")}
+	e := made("brave", "brave", engine.RoleGeneral)
+	hits := []engine.Hit{hit(1, "https://a.go.dev/1", "1", ""), hit(2, "https://go.dev/2", "2", ""), hit(3, "https://notgo.dev/3", "3", ""), hit(4, "https://x.example/4", "4", "")}
 	for _, c := range []struct {
 		q    Query
 		want string
@@ -157,8 +159,8 @@ func TestMergeFilters(t *testing.T) {
 
 // Of ten results three are of one host, and none is lost.
 func TestSpread(t *testing.T) {
-	e := engine("brave", "brave", RoleGeneral)
-	var hits []Hit
+	e := made("brave", "brave", engine.RoleGeneral)
+	var hits []engine.Hit
 	for i := range 12 {
 		hits = append(hits, hit(i+1, fmt.Sprintf("https://big.example/%d", i), "big", ""))
 	}
@@ -181,8 +183,8 @@ func TestSpread(t *testing.T) {
 }
 
 func TestCategoriesWeigh(t *testing.T) {
-	general, arxiv := engine("brave", "brave", RoleGeneral), engine("arxiv", "arxiv", RoleAcademic)
-	all := []said{{arxiv, []Hit{hit(1, "https://arxiv.org/abs/1", "paper", "")}}, {general, []Hit{hit(1, "https://web.example/", "page", "")}}}
+	general, arxiv := made("brave", "brave", engine.RoleGeneral), made("arxiv", "arxiv", engine.RoleAcademic)
+	all := []said{{arxiv, []engine.Hit{hit(1, "https://arxiv.org/abs/1", "paper", "")}}, {general, []engine.Hit{hit(1, "https://web.example/", "page", "")}}}
 	if got := merge(all, Query{Category: "general"}); got[0].Title != "page" {
 		t.Errorf("general: got %q first", got[0].Title)
 	}
@@ -219,8 +221,8 @@ func FuzzMerge(f *testing.F) {
 	f.Add("https://example.com/a?b=c#d", "title", "snippet")
 	f.Add("http://[::1%25x]:80/", "\xff", ".a{b:c;}")
 	f.Fuzz(func(t *testing.T, u, title, snippet string) {
-		e, o := engine("a", "a", RoleGeneral), engine("b", "b", RoleGeneral)
-		for _, r := range merge([]said{{e, []Hit{hit(1, u, title, snippet), hit(1, u, snippet, title)}}, {o, []Hit{hit(7, u, title, snippet)}}}, Query{}) {
+		e, o := made("a", "a", engine.RoleGeneral), made("b", "b", engine.RoleGeneral)
+		for _, r := range merge([]said{{e, []engine.Hit{hit(1, u, title, snippet), hit(1, u, snippet, title)}}, {o, []engine.Hit{hit(7, u, title, snippet)}}}, Query{}) {
 			if !strings.HasPrefix(r.URL, "http") || r.Title == "" || clean(r.Title, titleMost) != r.Title || clean(r.Snippet, snippetMost) != r.Snippet {
 				t.Errorf("got %+v", r)
 			}
@@ -234,22 +236,14 @@ func FuzzMerge(f *testing.F) {
 func BenchmarkMerge(b *testing.B) {
 	var all []said
 	for i := range 11 {
-		var hits []Hit
+		var hits []engine.Hit
 		for j := range 20 {
 			hits = append(hits, hit(j+1, fmt.Sprintf("https://site%d.example/%d", (i*j)%30, j), "A title of some words", strings.Repeat("words of a snippet ", 12)))
 		}
-		all = append(all, said{engine(fmt.Sprint("e", i), fmt.Sprint("e", i%7), RoleGeneral), hits})
+		all = append(all, said{made(fmt.Sprint("e", i), fmt.Sprint("e", i%7), engine.RoleGeneral), hits})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
 		merge(all, Query{})
-	}
-}
-
-// A snippet has no text that the page of the engine does not show.
-func TestSnippetsAreWhatShows(t *testing.T) {
-	const src = `<p>seen <span style="display: NONE">A</span><b hidden>B</b><i style="color:red;visibility:hidden">C</i><span style="display:inline">too</span></p>`
-	if got := textOf(grow(src, false).top, 100, nil); got != "seen too" {
-		t.Errorf("got %q, want %q", got, "seen too")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"belljar.dev/policies"
+	"belljar.dev/search/engine"
 )
 
 const (
@@ -22,39 +23,39 @@ type plan struct {
 	query    Query
 	grant    policies.Grant
 	mark     mark
-	first    []*Engine // in the order in which they are asked
-	reserves []*Engine
-	closed   []*Engine // that the policy does not let be asked
-	named    bool      // the query names its engines
-	keys     Keys
+	first    []*engine.Engine // in the order in which they are asked
+	reserves []*engine.Engine
+	closed   []*engine.Engine // that the policy does not let be asked
+	named    bool             // the query names its engines
+	keys     engine.Keys
 }
 
 // plan finds the engines for a query.
 func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
 	p := &plan{query: q, grant: g, named: len(q.Engines) > 0, keys: f.cfg.Keys()}
 	engines := f.cfg.Engines()
-	var all []*Engine
+	var all []*engine.Engine
 	if p.named {
 		var err error
 		if all, err = p.find(engines, q.Engines); err != nil {
 			return nil, err
 		}
 	} else {
-		all = slices.DeleteFunc(engines.All(), func(e *Engine) bool {
-			return e.Use == UseOff || !e.Usable(p.keys)
+		all = slices.DeleteFunc(engines.All(), func(e *engine.Engine) bool {
+			return e.Use == engine.UseOff || !e.Usable(p.keys)
 		})
 	}
 	var names []string
 	for _, e := range all {
 		switch {
 		case !lets(g, e, p.keys):
-			if p.named || e.Use != UseReserve {
+			if p.named || e.Use != engine.UseReserve {
 				p.closed = append(p.closed, e)
 			}
 			continue
-		case p.named || e.Use != UseReserve && suits(e.Role, q.Category) && len(p.first) < enginesMost:
+		case p.named || e.Use != engine.UseReserve && suits(e.Role, q.Category) && len(p.first) < enginesMost:
 			p.first = append(p.first, e)
-		case e.Use == UseReserve:
+		case e.Use == engine.UseReserve:
 			p.reserves = append(p.reserves, e)
 		default:
 			continue
@@ -75,11 +76,11 @@ func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
 }
 
 // find is the engines that a query names.
-func (p *plan) find(engines *Engines, names []string) ([]*Engine, error) {
+func (p *plan) find(engines *engine.Set, names []string) ([]*engine.Engine, error) {
 	if len(names) > enginesMost {
 		return nil, &QueryError{"engines", fmt.Sprintf("got %d of them, and %d is the most", len(names), enginesMost)}
 	}
-	var all []*Engine
+	var all []*engine.Engine
 	for _, name := range names {
 		e := engines.Find(strings.ToLower(strings.TrimSpace(name)))
 		switch {
@@ -102,22 +103,22 @@ func (p *plan) find(engines *Engines, names []string) ([]*Engine, error) {
 
 // order puts the reserves first that the category asks for.
 func (p *plan) order() {
-	rank := func(e *Engine) int {
+	rank := func(e *engine.Engine) int {
 		switch {
 		case slices.Contains(favourites(p.query.Category), e.Role):
 			return 0
-		case e.Role == RoleGeneral:
+		case e.Role == engine.RoleGeneral:
 			return 1
 		}
 		return 2
 	}
-	slices.SortStableFunc(p.reserves, func(a, b *Engine) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(p.reserves, func(a, b *engine.Engine) int { return rank(a) - rank(b) })
 }
 
 // substitute takes the reserve that is best in the place of an engine: of its
 // role if there is one. It is nil where none is left.
-func (p *plan) substitute(role Role) *Engine {
-	i := slices.IndexFunc(p.reserves, func(e *Engine) bool { return e.Role == role })
+func (p *plan) substitute(role engine.Role) *engine.Engine {
+	i := slices.IndexFunc(p.reserves, func(e *engine.Engine) bool { return e.Role == role })
 	if i < 0 && len(p.reserves) > 0 {
 		i = 0
 	}
@@ -130,21 +131,21 @@ func (p *plan) substitute(role Role) *Engine {
 }
 
 // suits reports whether engines of a role are asked for a category.
-func suits(r Role, category string) bool {
+func suits(r engine.Role, category string) bool {
 	switch category {
 	case "code":
-		return r != RoleAcademic && r != RoleNews
+		return r != engine.RoleAcademic && r != engine.RoleNews
 	case "academic":
-		return r == RoleGeneral || r == RoleReference || r == RoleAcademic
+		return r == engine.RoleGeneral || r == engine.RoleReference || r == engine.RoleAcademic
 	case "news":
-		return r == RoleGeneral || r == RoleNews || r == RoleDiscussion
+		return r == engine.RoleGeneral || r == engine.RoleNews || r == engine.RoleDiscussion
 	}
 	return true
 }
 
 // lets reports whether a grant lets an engine be asked: one of its hosts at
 // least. The door judges each request again.
-func lets(g policies.Grant, e *Engine, keys Keys) bool {
+func lets(g policies.Grant, e *engine.Engine, keys engine.Keys) bool {
 	if g.IsZero() || g.Network() != policies.NetworkDoor {
 		return false
 	}

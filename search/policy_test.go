@@ -4,18 +4,19 @@ import (
 	"testing"
 
 	"belljar.dev/policies"
+	"belljar.dev/search/engine"
 )
 
 // The policies that come with belljar and let WebSearch through let all engines
 // be asked that need no key, and no host besides.
 func TestBundledPoliciesKnowTheEngines(t *testing.T) {
-	engines, err := LoadEngines("")
+	engines, err := engine.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	hosts := make(map[string]bool)
 	for _, e := range engines.All() {
-		if e.Use == UseDefault || e.Use == UseReserve {
+		if e.Use == engine.UseDefault || e.Use == engine.UseReserve {
 			for _, h := range e.Hosts {
 				hosts[h] = true
 			}
@@ -32,7 +33,7 @@ func TestBundledPoliciesKnowTheEngines(t *testing.T) {
 			continue
 		}
 		for _, e := range engines.All() {
-			if (e.Use == UseDefault || e.Use == UseReserve) && !lets(d.Grant, e, nil) {
+			if (e.Use == engine.UseDefault || e.Use == engine.UseReserve) && !lets(d.Grant, e, nil) {
 				t.Errorf("%s lets %s not be asked", name, e.Name)
 			}
 		}

@@ -1,6 +1,10 @@
 package search
 
-import "time"
+import (
+	"time"
+
+	"belljar.dev/search/engine"
+)
 
 // Query is what somebody wants to know. Only Text must be set.
 type Query struct {
@@ -20,7 +24,15 @@ type Query struct {
 	Timeout time.Duration // for the whole query; 0 is the fan's default
 }
 
-// Keys are the values of secrets that engines need, by the names that engine
-// files give them (key and url). They come from the operator's secrets, never
-// from a call.
-type Keys map[string]string
+// forEngine returns the part of q that each engine is asked.
+func (q Query) forEngine() engine.Query {
+	return engine.Query{
+		Text:       q.Text,
+		MaxResults: q.MaxResults,
+		Language:   q.Language,
+		Region:     q.Region,
+		SafeSearch: q.SafeSearch,
+		TimeRange:  q.TimeRange,
+		Page:       q.Page,
+	}
+}

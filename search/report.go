@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"belljar.dev/search/engine"
 )
 
 // Report is what a query came to: the merged results, and of each engine what
@@ -55,8 +57,8 @@ type Answer struct {
 // Asked is what became of one engine.
 type Asked struct {
 	Engine  string
-	Role    Role
-	Outcome Outcome
+	Role    engine.Role
+	Outcome engine.Outcome
 	Results int
 	Took    time.Duration
 	// RetryAfter is when it will be asked again, from now; 0 where nothing is in
@@ -87,7 +89,7 @@ func (e *UnavailableError) Error() string {
 func (r *Report) Status() string {
 	answered, asked := 0, 0
 	for _, a := range r.Engines {
-		if a.Outcome == None || a.Outcome == DisabledByPolicy {
+		if a.Outcome == engine.None || a.Outcome == engine.DisabledByPolicy {
 			continue
 		}
 		asked++
@@ -112,7 +114,7 @@ func (r *Report) Status() string {
 func troubles(all []Asked) string {
 	var parts, closed []string
 	for _, a := range all {
-		if a.Outcome == DisabledByPolicy {
+		if a.Outcome == engine.DisabledByPolicy {
 			closed = append(closed, a.Engine)
 			continue
 		}
@@ -127,41 +129,19 @@ func troubles(all []Asked) string {
 }
 
 func (a Asked) trouble() string {
-	what := a.Outcome.words()
+	what := a.Outcome.Words()
 	switch {
-	case a.Pending && a.Outcome == None:
+	case a.Pending && a.Outcome == engine.None:
 		what = "still pending"
-	case a.Outcome.Answered() || a.Outcome == None:
+	case a.Outcome.Answered() || a.Outcome == engine.None:
 		return ""
-	case a.Outcome == SkippedOpen && a.Detail != "":
+	case a.Outcome == engine.SkippedOpen && a.Detail != "":
 		what = a.Detail
 	}
 	if a.RetryAfter > 0 {
 		return fmt.Sprintf("%s %s, retry in %s", a.Engine, what, span(a.RetryAfter))
 	}
 	return a.Engine + " " + what
-}
-
-// words are an outcome as a status line names it.
-func (o Outcome) words() string {
-	switch o {
-	case BlockedCaptcha, BlockedSoft:
-		return "blocked"
-	case RateLimited:
-		return "rate limited"
-	case Timeout:
-		return "timed out"
-	case HTTPError:
-		return "failed"
-	case Drift:
-		return "gave a page that is not understood"
-	case SkippedOpen:
-		return "not asked"
-	case DisabledByPolicy:
-		return "not allowed"
-	case None, OK, Empty:
-	}
-	return ""
 }
 
 // span is a time in the words of a status line.

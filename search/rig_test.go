@@ -9,6 +9,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 	"belljar.dev/search/searchtest"
 )
 
@@ -79,16 +80,16 @@ rules: [{id: all, match: {tool: "*"}, decision: allow}]
 
 // unrated are the engines of belljar without their rates: a test asks more
 // often than anybody may.
-func unrated(t testing.TB) func() *search.Engines {
+func unrated(t testing.TB) func() *engine.Set {
 	t.Helper()
-	engines, err := search.LoadEngines("")
+	engines, err := engine.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range engines.All() {
-		e.Rate = search.Rate{}
+		e.Rate = engine.Rate{}
 	}
-	return func() *search.Engines { return engines }
+	return func() *engine.Set { return engines }
 }
 
 // grant is what a tenant's call may use.

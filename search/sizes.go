@@ -3,6 +3,8 @@ package search
 import (
 	"bytes"
 	"sync"
+
+	"belljar.dev/search/engine"
 )
 
 // sizes remembers how long the bodies of hosts are.
@@ -19,7 +21,7 @@ const sizesMost = 256
 func (s *sizes) guess(host string, length int64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int(min(max(length, s.last[host]), MaxBody) + bytes.MinRead)
+	return int(min(max(length, s.last[host]), engine.MaxBody) + bytes.MinRead)
 }
 
 // saw remembers a body's length.

@@ -15,6 +15,7 @@ import (
 	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 )
 
 // doctoring is what `search doctor` was asked.
@@ -71,8 +72,8 @@ sense.`,
 }
 
 // run examines and prints; the error says how much is wrong.
-func (d *doctoring) run(ctx context.Context, engines *search.Engines, out, errs io.Writer) error {
-	var all []search.Examined
+func (d *doctoring) run(ctx context.Context, engines *engine.Set, out, errs io.Writer) error {
+	var all []engine.Examined
 	var err error
 	switch {
 	case d.live:
@@ -108,15 +109,15 @@ func (d *doctoring) run(ctx context.Context, engines *search.Engines, out, errs 
 }
 
 // named are those of the engines that names lists, or all.
-func named(engines *search.Engines, all []search.Examined, names []string) []search.Examined {
+func named(engines *engine.Set, all []engine.Examined, names []string) []engine.Examined {
 	if len(names) == 0 {
 		return all
 	}
-	want := make(map[*search.Engine]bool)
+	want := make(map[*engine.Engine]bool)
 	for _, n := range names {
 		want[engines.Find(n)] = true
 	}
-	var some []search.Examined
+	var some []engine.Examined
 	for _, e := range all {
 		if want[engines.Find(e.Engine)] {
 			some = append(some, e)
@@ -126,7 +127,7 @@ func named(engines *search.Engines, all []search.Examined, names []string) []sea
 }
 
 // printExamined prints a table divided by tabs, for people and for diff.
-func printExamined(out io.Writer, all []search.Examined) error {
+func printExamined(out io.Writer, all []engine.Examined) error {
 	var b bytes.Buffer
 	b.WriteString("engine\tfile\toutcome\tcount\tfirst_title\tfirst_url\n")
 	for _, e := range all {
@@ -163,7 +164,7 @@ type examinedInfo struct {
 	Wrong      string `json:"wrong,omitempty"`
 }
 
-func printExaminedJSON(out io.Writer, all []search.Examined) error {
+func printExaminedJSON(out io.Writer, all []engine.Examined) error {
 	infos := make([]examinedInfo, 0, len(all))
 	for _, e := range all {
 		title, address := e.First()
@@ -180,10 +181,10 @@ const liveTimeout = 10 * time.Second
 
 // askEngines asks the engines themselves: those that are asked by default and
 // the reserves, or those of names. One after the other, since nothing hurries.
-func askEngines(ctx context.Context, engines *search.Engines, names []string) ([]search.Examined, error) {
-	var some []*search.Engine
+func askEngines(ctx context.Context, engines *engine.Set, names []string) ([]engine.Examined, error) {
+	var some []*engine.Engine
 	for _, e := range engines.All() {
-		if e.Use == search.UseDefault || e.Use == search.UseReserve {
+		if e.Use == engine.UseDefault || e.Use == engine.UseReserve {
 			some = append(some, e)
 		}
 	}
@@ -200,13 +201,13 @@ func askEngines(ctx context.Context, engines *search.Engines, names []string) ([
 		return nil, err
 	}
 	defer door.Close()
-	var all []search.Examined
+	var all []engine.Examined
 	for _, e := range some {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		limited, done := context.WithTimeout(ctx, liveTimeout)
-		all = append(all, e.ExamineLive(limited, door.Client(), nil))
+		all = append(all, search.ExamineLive(limited, door.Client(), e, nil))
 		done()
 	}
 	return all, nil

@@ -8,16 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/search"
+	"belljar.dev/search/engine"
 )
 
 // loadEngines loads the engines with those of the operator. An empty dir is
 // that of the configuration, where it exists.
-func loadEngines(dir string) (*search.Engines, error) {
+func loadEngines(dir string) (*engine.Set, error) {
 	if dir == "" {
 		dir = enginesDir()
 	}
-	return search.LoadEngines(dir)
+	return engine.Load(dir)
 }
 
 func searchEnginesCommand() *cobra.Command {
@@ -67,7 +67,7 @@ type engineInfo struct {
 	About    string   `json:"about,omitempty"`
 }
 
-func describeEngines(engines *search.Engines) []engineInfo {
+func describeEngines(engines *engine.Set) []engineInfo {
 	var all []engineInfo
 	for _, e := range engines.All() {
 		all = append(all, engineInfo{
@@ -79,7 +79,7 @@ func describeEngines(engines *search.Engines) []engineInfo {
 	return all
 }
 
-func listEngines(out io.Writer, engines *search.Engines) error {
+func listEngines(out io.Writer, engines *engine.Set) error {
 	w := newTable(out)
 	fmt.Fprintln(w, "ENGINE\tUSE\tROLE\tINDEX\tRATE\tNEEDS\tABOUT")
 	for _, e := range engines.All() {

@@ -12,6 +12,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 )
 
 // enginesDir is where files of engines lie that replace those of belljar or
@@ -37,13 +38,13 @@ func (w *works) openSearch() error {
 			return errors.New("engines " + dir + ": lie in " + place + ", where an agent could change them; move them, or choose a narrower --workspace")
 		}
 	}
-	loader, err := search.NewLoader(dir, w.log)
+	loader, err := engine.NewLoader(dir, w.log)
 	if err != nil {
 		return err
 	}
 	cfg := search.Config{Engines: loader.Engines, Log: w.log}
 	// Once: a secret may be the output of a command.
-	cfg.Keys = sync.OnceValue(func() search.Keys { return w.searchKeys(loader.Engines()) })
+	cfg.Keys = sync.OnceValue(func() engine.Keys { return w.searchKeys(loader.Engines()) })
 	if w.state != "" {
 		cfg.State = filepath.Join(w.state, "search")
 	}
@@ -63,28 +64,28 @@ var errLane = errors.New("the browser has no page of it")
 
 // Open implements search.Browser. What the pool says of a fault may hold the
 // address, and with it the query.
-func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) (search.Response, error) {
-	page, err := l.pool.Load(ctx, g, browser.Request{URL: address, HTML: search.MaxBody})
+func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) (engine.Response, error) {
+	page, err := l.pool.Load(ctx, g, browser.Request{URL: address, HTML: engine.MaxBody})
 	switch {
 	case ctx.Err() != nil:
-		return search.Response{}, ctx.Err()
+		return engine.Response{}, ctx.Err()
 	case err != nil:
-		return search.Response{}, errLane
+		return engine.Response{}, errLane
 	}
 	header := make(http.Header)
 	for name, value := range page.Headers {
 		header.Set(name, value)
 	}
 	header.Set("Content-Type", "text/html; charset=utf-8") // as which the pool writes it
-	return search.Response{
+	return engine.Response{
 		Status: page.Status, Header: header, Body: []byte(page.HTML), FinalURL: page.URL,
 		Truncated: page.Partial != "" || page.HTMLSize > len(page.HTML),
 	}, nil
 }
 
 // searchKeys are the secrets of the policy that engines ask for by name.
-func (w *works) searchKeys(engines *search.Engines) search.Keys {
-	keys := make(search.Keys)
+func (w *works) searchKeys(engines *engine.Set) engine.Keys {
+	keys := make(engine.Keys)
 	policy := w.gate.now.Load()
 	for _, e := range engines.All() {
 		for _, name := range e.Secrets() {

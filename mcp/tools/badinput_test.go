@@ -27,6 +27,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 	"belljar.dev/search/searchtest"
 )
 
@@ -72,11 +73,11 @@ func newWhole(t *testing.T) *whole {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { mocks.Close() })
-	known, err := search.LoadEngines("")
+	known, err := engine.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fan, err := search.New(search.Config{Engines: func() *search.Engines { return known }, Door: mocks.Door(nil)})
+	fan, err := search.New(search.Config{Engines: func() *engine.Set { return known }, Door: mocks.Door(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

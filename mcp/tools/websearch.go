@@ -9,6 +9,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 )
 
 // searchInput is the arguments of WebSearch.
@@ -143,7 +144,7 @@ func (t *searches) search(ctx context.Context, call mcp.Call, in searchInput) (*
 
 // progressOf is one engine's answer as a line of progress.
 func progressOf(p search.Progress) string {
-	if p.Outcome == search.OK {
+	if p.Outcome == engine.OK {
 		return fmt.Sprintf("%s: %d results after %d ms", p.Engine, p.Results, milliseconds(p.Took))
 	}
 	return fmt.Sprintf("%s: %s after %d ms", p.Engine, p.Outcome, milliseconds(p.Took))

@@ -18,6 +18,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/search"
+	"belljar.dev/search/engine"
 	"belljar.dev/search/searchtest"
 )
 
@@ -52,14 +53,14 @@ rules: [{id: all, match: {tool: WebSearch}, decision: allow}]
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := search.LoadEngines("")
+	known, err := engine.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range known.All() {
-		k.Rate = search.Rate{} // a test asks more often than anybody may
+		k.Rate = engine.Rate{} // a test asks more often than anybody may
 	}
-	fan, err := search.New(search.Config{Engines: func() *search.Engines { return known }, Door: e.mocks.Door(nil)})
+	fan, err := search.New(search.Config{Engines: func() *engine.Set { return known }, Door: e.mocks.Door(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

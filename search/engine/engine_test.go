@@ -1,4 +1,4 @@
-package search
+package engine
 
 import (
 	"errors"
@@ -71,7 +71,7 @@ func TestDriftIsMendedByOneLine(t *testing.T) {
 	}
 	broken := strings.Join(lines, "")
 	write(broken)
-	s, err := LoadEngines(dir)
+	s, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestFaultsSayWhere(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := LoadEngines(dir)
+		_, err := Load(dir)
 		var faults *FileError
 		if !errors.As(err, &faults) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got\n%v\nwant %s", c.text, err, c.want)
@@ -145,7 +145,7 @@ func TestTwoEnginesOfOneName(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadEngines(dir); err == nil || !strings.Contains(err.Error(), "the name brave is that of an engine in engines/brave.yaml") {
+	if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), "the name brave is that of an engine in engines/brave.yaml") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -286,7 +286,7 @@ func TestFaultCount(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(strings.Repeat("a: 1\n", 200)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := LoadEngines(dir)
+	_, err := Load(dir)
 	var faults *FileError
 	if !errors.As(err, &faults) || len(faults.Faults) != maxFaults || faults.More == 0 || faults.Faults[0] == (policies.Fault{}) {
 		t.Errorf("got %v", err)

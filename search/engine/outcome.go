@@ -1,4 +1,4 @@
-package search
+package engine
 
 // Outcome is what became of one engine for one query.
 type Outcome int
@@ -32,9 +32,42 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
+// OutcomeOf returns the outcome whose String is name, or None.
+func OutcomeOf(name string) Outcome {
+	for o, s := range outcomeNames {
+		if s == name {
+			return Outcome(o)
+		}
+	}
+	return None
+}
+
 // Blocked reports whether the engine turned us away.
 func (o Outcome) Blocked() bool { return o == BlockedCaptcha || o == BlockedSoft }
 
 // Answered reports whether the outcome says something about the query: results,
 // or that nothing exists. All others prove nothing.
 func (o Outcome) Answered() bool { return o == OK || o == Empty }
+
+// Words returns the outcome as a status line names it: what the engine did
+// instead of answering. It is empty for an engine that answered or was not asked.
+func (o Outcome) Words() string {
+	switch o {
+	case BlockedCaptcha, BlockedSoft:
+		return "blocked"
+	case RateLimited:
+		return "rate limited"
+	case Timeout:
+		return "timed out"
+	case HTTPError:
+		return "failed"
+	case Drift:
+		return "gave a page that is not understood"
+	case SkippedOpen:
+		return "not asked"
+	case DisabledByPolicy:
+		return "not allowed"
+	case None, OK, Empty:
+	}
+	return ""
+}

@@ -1,4 +1,4 @@
-package search
+package engine
 
 import (
 	"bytes"
@@ -22,9 +22,9 @@ var bundled embed.FS
 // commonFile holds the proofs that count for all engines.
 const commonFile = "common.yaml"
 
-// Engines are all that were loaded, in the order in which they are asked. They
-// do not change: Reload makes new ones.
-type Engines struct {
+// Set is all engines that were loaded, in the order in which they are asked. It
+// does not change: Reload makes a new one.
+type Set struct {
 	dir    string
 	texts  []source
 	all    []*Engine
@@ -41,19 +41,19 @@ type source struct {
 // All are the engines in the order in which they are asked: the defaults, the
 // optional ones, the reserves, then those that are off. The slice is the
 // caller's.
-func (s *Engines) All() []*Engine { return slices.Clone(s.all) }
+func (s *Set) All() []*Engine { return slices.Clone(s.all) }
 
 // Find is the engine of a name or of one of its aliases, or nil.
-func (s *Engines) Find(name string) *Engine { return s.byName[strings.ToLower(name)] }
+func (s *Set) Find(name string) *Engine { return s.byName[strings.ToLower(name)] }
 
 // Dir is the directory of the deployment's own files, or "".
-func (s *Engines) Dir() string { return s.dir }
+func (s *Set) Dir() string { return s.dir }
 
-// LoadEngines compiles the engines that come with belljar, and then those of
+// Load compiles the engines that come with belljar, and then those of
 // dir, where each NAME.yaml replaces the file of that name or adds an engine.
 // An empty dir means no directory. The error is a *FileError with every fault of every
 // file, each with its line and column, or says why dir cannot be read.
-func LoadEngines(dir string) (*Engines, error) {
+func Load(dir string) (*Set, error) {
 	texts, err := readAll(dir)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func LoadEngines(dir string) (*Engines, error) {
 // Reload reads the directory again that s was loaded with. Where nothing
 // differs it returns s itself and false. Where the files have a fault s goes on
 // to hold: the error says which.
-func (s *Engines) Reload() (next *Engines, changed bool, err error) {
+func (s *Set) Reload() (next *Set, changed bool, err error) {
 	texts, err := readAll(s.dir)
 	if err != nil {
 		return s, false, err
@@ -155,8 +155,8 @@ func readFile(path string) ([]byte, error) {
 var uses = []Use{UseDefault, UseOptional, UseReserve, UseOff}
 
 // compile makes engines of files.
-func compile(dir string, texts []source) (*Engines, error) {
-	s := &Engines{dir: dir, texts: texts, byName: make(map[string]*Engine)}
+func compile(dir string, texts []source) (*Set, error) {
+	s := &Set{dir: dir, texts: texts, byName: make(map[string]*Engine)}
 	var faults []policies.Fault
 	var shared []*answer
 	for _, t := range texts {

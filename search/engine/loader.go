@@ -1,4 +1,4 @@
-package search
+package engine
 
 import (
 	"log/slog"
@@ -15,13 +15,13 @@ type Loader struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	engines *Engines // nil before the first query, where all come with belljar
+	engines *Set // nil before the first query, where all come with belljar
 	looked  time.Time
 	fault   string // the last one in the log, so that each is logged once
 }
 
 // NewLoader loads the engines that come with belljar and those of dir, as
-// LoadEngines does. Without dir nothing can be wrong with them, and they are
+// Load does. Without dir nothing can be wrong with them, and they are
 // loaded for the first query: that takes as long as all else that a server does
 // before its first answer. Files that change later hold from the next query on; while
 // they have a fault, which goes to log, the engines stay as they were.
@@ -32,7 +32,7 @@ func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
 	if dir == "" {
 		return &Loader{log: log}, nil
 	}
-	engines, err := LoadEngines(dir)
+	engines, err := Load(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +40,14 @@ func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
 }
 
 // Engines are those that hold now.
-func (l *Loader) Engines() *Engines {
+func (l *Loader) Engines() *Set {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.engines == nil {
-		engines, err := LoadEngines("")
+		engines, err := Load("")
 		if err != nil { // which a test rules out
 			l.log.Error("the engines that come with belljar cannot be read", "err", err)
-			engines = &Engines{byName: map[string]*Engine{}}
+			engines = &Set{byName: map[string]*Engine{}}
 		}
 		l.engines, l.looked = engines, time.Now()
 	}

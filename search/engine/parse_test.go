@@ -1,4 +1,4 @@
-package search
+package engine
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 )
 
 // shared holds real bodies, beside the tree: they are not ours to pass on.
-const shared = "../../shared/data/search"
+const shared = "../../../shared/data/search"
 
 // phrases are what pages that turn us away say. In a title they say nothing.
 var phrases = []string{
@@ -19,9 +19,9 @@ var phrases = []string{
 	"Just a moment...", "403 Forbidden", "429 Too Many Requests", "captcha", "Access denied",
 }
 
-func load(t testing.TB) *Engines {
+func load(t testing.TB) *Set {
 	t.Helper()
-	s, err := LoadEngines("")
+	s, err := Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func load(t testing.TB) *Engines {
 }
 
 // realBodies are the bodies in shared as they are parsed now.
-func realBodies(t testing.TB, s *Engines) []Examined {
+func realBodies(t testing.TB, s *Set) []Examined {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(shared, indexFile)); err != nil {
 		t.Skipf("needs real bodies of engines: %v", err)
@@ -338,5 +338,13 @@ func BenchmarkParse(b *testing.B) {
 				engine.Parse(Response{Body: text})
 			}
 		})
+	}
+}
+
+// A snippet has no text that the page of the engine does not show.
+func TestSnippetsAreWhatShows(t *testing.T) {
+	const src = `<p>seen <span style="display: NONE">A</span><b hidden>B</b><i style="color:red;visibility:hidden">C</i><span style="display:inline">too</span></p>`
+	if got := textOf(grow(src, false).top, 100, nil); got != "seen too" {
+		t.Errorf("got %q, want %q", got, "seen too")
 	}
 }

@@ -1,4 +1,4 @@
-package search
+package engine
 
 import (
 	"bufio"
@@ -39,6 +39,14 @@ type Examined struct {
 	Wrong  string // how it differs from the index; "" where it does not
 }
 
+// Check returns what an answer of a known engine says beside what r expects of
+// it.
+func (r Recorded) Check(p Parsed) Examined {
+	e := Examined{Recorded: r, Known: true, Parsed: p}
+	e.Wrong = e.differs()
+	return e
+}
+
 // Count is the number of results.
 func (e Examined) Count() int { return len(e.Parsed.Hits) }
 
@@ -57,7 +65,7 @@ func (e Examined) First() (title, address string) {
 // must be there; organic, outcome, first_title and first_url say what is
 // expected, status and url what came with the body, and of a note the word
 // behind "expect" counts as the outcome.
-func (s *Engines) Examine(dir string) ([]Examined, error) {
+func (s *Set) Examine(dir string) ([]Examined, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of bodies: %w", err)
@@ -73,7 +81,7 @@ func (s *Engines) Examine(dir string) ([]Examined, error) {
 var own embed.FS
 
 // ExamineOwn is Examine for the bodies that come with belljar.
-func (s *Engines) ExamineOwn() ([]Examined, error) {
+func (s *Set) ExamineOwn() ([]Examined, error) {
 	bodies, err := fs.Sub(own, "testdata/bodies")
 	if err != nil {
 		return nil, fmt.Errorf("open the bodies of belljar: %w", err)
@@ -82,7 +90,7 @@ func (s *Engines) ExamineOwn() ([]Examined, error) {
 }
 
 // examineAll parses the bodies of an index.
-func (s *Engines) examineAll(bodies fs.FS) ([]Examined, error) {
+func (s *Set) examineAll(bodies fs.FS) ([]Examined, error) {
 	f, err := bodies.Open(indexFile)
 	if err != nil {
 		return nil, fmt.Errorf("open the index of bodies: %w", err)
@@ -138,38 +146,35 @@ func header(cells []string) (map[string]int, error) {
 }
 
 // examine parses one body.
-func (s *Engines) examine(bodies fs.FS, cell func(string) string) (Examined, error) {
-	e := Examined{Recorded: Recorded{
+func (s *Set) examine(bodies fs.FS, cell func(string) string) (Examined, error) {
+	want := Recorded{
 		Engine: cell("engine"), File: cell("file"), Organic: -1,
 		Outcome: cell("outcome"), FirstTitle: cell("first_title"), FirstURL: cell("first_url"),
-	}}
-	if n, err := strconv.Atoi(cell("organic")); err == nil {
-		e.Organic = n
 	}
-	if _, after, ok := strings.Cut(cell("note"), "expect "); ok && e.Outcome == "" {
+	if n, err := strconv.Atoi(cell("organic")); err == nil {
+		want.Organic = n
+	}
+	if _, after, ok := strings.Cut(cell("note"), "expect "); ok && want.Outcome == "" {
 		if words := strings.FieldsFunc(after, func(r rune) bool { return (r < 'A' || r > 'Z') && r != '_' }); len(words) > 0 {
-			e.Outcome = words[0]
+			want.Outcome = words[0]
 		}
 	}
-	engine := s.Find(e.Engine)
-	if name, _, form := strings.Cut(e.Engine, "-"); engine == nil && form {
-		engine = s.Find(name) // an index may name a form of an engine's answers, such as wikipedia-opensearch
+	e := s.Find(want.Engine)
+	if name, _, form := strings.Cut(want.Engine, "-"); e == nil && form {
+		e = s.Find(name) // an index may name a form of an engine's answers, such as wikipedia-opensearch
 	}
-	if e.Known = engine != nil; !e.Known {
-		e.Wrong = "no engine has this name"
-		return e, nil
+	if e == nil {
+		return Examined{Recorded: want, Wrong: "no engine has this name"}, nil
 	}
-	text, truncated, err := readBody(bodies, e.File)
+	text, truncated, err := readBody(bodies, want.File)
 	if err != nil {
-		return e, err
+		return Examined{}, err
 	}
 	r := Response{Body: text, Truncated: truncated, FinalURL: cell("url")}
 	if n, err := strconv.Atoi(cell("status")); err == nil {
 		r.Status = n
 	}
-	e.Parsed = engine.Parse(r)
-	e.Wrong = e.differs()
-	return e, nil
+	return want.Check(e.Parse(r)), nil
 }
 
 // readBody reads a recorded body, MaxBody of it at most.
