@@ -97,7 +97,7 @@ func (d *decoder) ask(n *yaml.Node) asking {
 		switch {
 		case !ok:
 		case value < least || value > most:
-			d.fault(v, "", "%s is %v, outside %v to %v", key, value, least, most)
+			d.Fault(v, "", "%s is %v, outside %v to %v", key, value, least, most)
 		default:
 			*to = value
 		}
@@ -106,7 +106,7 @@ func (d *decoder) ask(n *yaml.Node) asking {
 	timed("timeout", &a.Timeout, time.Second, maxAskTimeout)
 	if v := timed("return_after", &a.ReturnAfter, time.Second, maxAskReturnAfter); a.ReturnAfter > a.Timeout {
 		if v != nil {
-			d.fault(v, "lower it, or raise timeout", "return_after is %v, longer than a question lives: %v", a.ReturnAfter, a.Timeout)
+			d.Fault(v, "lower it, or raise timeout", "return_after is %v, longer than a question lives: %v", a.ReturnAfter, a.Timeout)
 		}
 		a.ReturnAfter = a.Timeout
 	}
@@ -129,7 +129,7 @@ func (d *decoder) remember(n *yaml.Node, most time.Duration) Remember {
 			r.Session = true
 		default:
 			if s == "" || s[0] < '0' || s[0] > '9' {
-				d.fault(n, suggest(s, []string{"once", "session", "8h"}), "remember cannot be %q", s)
+				d.Fault(n, suggest(s, []string{"once", "session", "8h"}), "remember cannot be %q", s)
 				return
 			}
 			kind = "a time"
@@ -137,13 +137,13 @@ func (d *decoder) remember(n *yaml.Node, most time.Duration) Remember {
 			switch {
 			case !ok:
 			case value > most:
-				d.fault(n, "lower it, or raise max_remember of defaults.ask", "remember is %v, longer than the %v that an approval may live", value, most)
+				d.Fault(n, "lower it, or raise max_remember of defaults.ask", "remember is %v, longer than the %v that an approval may live", value, most)
 			default:
 				r.For = value
 			}
 		}
 		if seen[kind] {
-			d.fault(n, "remove one", "remember names %s twice", kind)
+			d.Fault(n, "remove one", "remember names %s twice", kind)
 		}
 		seen[kind] = true
 	})

@@ -138,7 +138,7 @@ func (d *decoder) kept(n *yaml.Node, r *rule, decided bool) Kept {
 	word := d.word(n, "audit", auditLevels...)
 	k := Kept{Said: true, Level: AuditLevel(max(0, word))}
 	if word == int(AuditNone) && decided && r.verdict != Allow {
-		d.fault(n, "write audit: meta, which keeps no arguments", "what is refused or asked about is always written down")
+		d.Fault(n, "write audit: meta, which keeps no arguments", "what is refused or asked about is always written down")
 	}
 	return k
 }
@@ -166,14 +166,14 @@ func (d *decoder) audit(n *yaml.Node) Audit {
 	if v := o.get("required"); v != nil {
 		a.Required = d.truth(v, "required")
 		if a.Required && a.Level == AuditNone {
-			d.fault(v, "choose another level, or drop required", "an audit log of the level none cannot be required")
+			d.Fault(v, "choose another level, or drop required", "an audit log of the level none cannot be required")
 		}
 	}
 	if v := o.get("fsync"); v != nil {
 		if value, ok := d.duration(v, "fsync"); ok {
 			a.Fsync = value
 			if value > time.Minute {
-				d.fault(v, "write a time up to 1m", "fsync is %v: a power failure would lose too much", value)
+				d.Fault(v, "write a time up to 1m", "fsync is %v: a power failure would lose too much", value)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (d *decoder) audit(n *yaml.Node) Audit {
 		if value, ok := d.count(v, "rotate", 1<<40, true); ok {
 			a.Rotate = value
 			if value < 64<<10 {
-				d.fault(v, "write at least 64KiB", "rotate is %d bytes, less than a file can have", value)
+				d.Fault(v, "write at least 64KiB", "rotate is %d bytes, less than a file can have", value)
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (d *decoder) audit(n *yaml.Node) Audit {
 	if v := o.get("path"); v != nil {
 		if text, ok := d.text(v, "path"); ok {
 			if !path.IsAbs(text) || path.Clean(text) != text || text == "/" || control(text) {
-				d.fault(v, "write an absolute directory of the host in its shortest form", "path %s cannot hold the audit log", shown(text))
+				d.Fault(v, "write an absolute directory of the host in its shortest form", "path %s cannot hold the audit log", shown(text))
 			}
 			a.Path = text
 		}
@@ -227,7 +227,7 @@ func (d *decoder) redact(n *yaml.Node, a *Audit) {
 		}
 	})
 	if none && words > 1 {
-		d.fault(n, "write redact: none, or the others without it", "redact names none and something else")
+		d.Fault(n, "write redact: none, or the others without it", "redact names none and something else")
 	}
 }
 
@@ -236,7 +236,7 @@ func (d *decoder) redact(n *yaml.Node, a *Audit) {
 func (d *decoder) otlp(n *yaml.Node) string {
 	const hint = "write the URL of a collector, for example http://127.0.0.1:4318, or true for what the environment says"
 	if n.Kind != yaml.ScalarNode {
-		d.fault(n, hint, "otlp cannot be %s", kind(n))
+		d.Fault(n, hint, "otlp cannot be %s", kind(n))
 		return ""
 	}
 	if n.ShortTag() == "!!bool" {
@@ -247,7 +247,7 @@ func (d *decoder) otlp(n *yaml.Node) string {
 	}
 	u, err := url.Parse(n.Value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || control(n.Value) {
-		d.fault(n, hint, "otlp cannot be %s", quoted(n))
+		d.Fault(n, hint, "otlp cannot be %s", quoted(n))
 		return ""
 	}
 	return n.Value

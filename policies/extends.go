@@ -44,10 +44,10 @@ func (h *heir) resolved(name string) *yaml.Node {
 	path := append(h.path, name)
 	switch i := slices.Index(path, parent); {
 	case h.o.get(parent) == nil:
-		h.d.fault(at, suggest(parent, keysOf(h.o)), "profile %q does not exist", parent)
+		h.d.Fault(at, suggest(parent, keysOf(h.o)), "profile %q does not exist", parent)
 		return n
 	case i >= 0:
-		h.d.fault(at, "let one of them extend none", "profile %s extends itself: %s", name, strings.Join(append(path[i:], parent), " > "))
+		h.d.Fault(at, "let one of them extend none", "profile %s extends itself: %s", name, strings.Join(append(path[i:], parent), " > "))
 		return n
 	}
 	h.path = path
@@ -55,7 +55,7 @@ func (h *heir) resolved(name string) *yaml.Node {
 	h.path = path[:len(path)-1]
 	h.depth[name] = h.depth[parent] + 1
 	if h.depth[name] > maxExtends {
-		h.d.fault(at, "write out what is granted", "profile %s extends more than %d others, one behind the other", name, maxExtends)
+		h.d.Fault(at, "write out what is granted", "profile %s extends more than %d others, one behind the other", name, maxExtends)
 		return n
 	}
 	h.whole[name] = takeOver(n, over)
@@ -66,11 +66,11 @@ func (h *heir) resolved(name string) *yaml.Node {
 // however many profiles extend it.
 func (h *heir) profile(name string, secrets map[string]Secret) Grant {
 	whole := h.resolved(name)
-	before := len(h.d.faults)
+	before := len(h.d.Faults)
 	g := h.d.profile(name, whole, secrets)
 	if whole != h.o.get(name) || before > 0 {
-		known := h.d.faults[:before]
-		h.d.faults = append(known, slices.DeleteFunc(h.d.faults[before:], func(f Fault) bool {
+		known := h.d.Faults[:before]
+		h.d.Faults = append(known, slices.DeleteFunc(h.d.Faults[before:], func(f Fault) bool {
 			return slices.ContainsFunc(known, func(k Fault) bool { return k.Line == f.Line && k.Col == f.Col })
 		})...)
 	}

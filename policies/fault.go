@@ -6,91 +6,24 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"belljar.dev/internal/strictyaml"
 )
 
-// maxFaults bounds the faults of one ParseError: a reader fixes the first ones
-// first, and a hostile file must not cause a report larger than itself.
-const maxFaults = 50
-
-// maxShown bounds the part of a source line that a fault shows, in characters.
+// maxShown bounds a text of a policy in a message, in characters.
 const maxShown = 100
 
 // Fault is one thing that is wrong with a policy text.
-type Fault struct {
-	File    string
-	Line    int    // from 1
-	Col     int    // from 1, in characters
-	Message string // what is wrong, in one line
-	Hint    string // what to do about it; may be empty
-	Text    string // the source line
-}
+type Fault = strictyaml.Fault
 
 // ParseError is what Parse found wrong with a policy: every fault, up to 50,
 // in the order of the text.
 type ParseError struct {
-	Faults []Fault
-	More   int      // faults beyond those listed
-	Files  []string // the further files that the policy names, as far as it was read
+	strictyaml.Report
+	Files []string // the further files that the policy names, as far as it was read
 }
 
-// Error lists all faults, each with its source line and a caret under the
-// column.
-func (e *ParseError) Error() string {
-	var b strings.Builder
-	for i, f := range e.Faults {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(f.String())
-	}
-	if e.More > 0 {
-		fmt.Fprintf(&b, "\nand %d more", e.More)
-	}
-	return b.String()
-}
-
-// String is the fault as a reader of a terminal wants it: place and message,
-// the source line with a caret under the column, and what to do.
-func (f Fault) String() string {
-	line, caret := excerpt(f.Text, f.Col)
-	number := fmt.Sprint(f.Line)
-	margin := strings.Repeat(" ", len(number))
-	text := fmt.Sprintf("%s:%d:%d: %s\n  %s | %s\n  %s | %s", f.File, f.Line, f.Col, f.Message, number, line, margin, caret)
-	if f.Hint != "" {
-		text += "\n  " + margin + " = " + f.Hint
-	}
-	return text
-}
-
-// excerpt is the part of line around column col, and a line of the same shape
-// with a caret under it. Tabs stay in both so that the caret stays in place.
-func excerpt(line string, col int) (shown, caret string) {
-	runes := []rune(line)
-	at := min(max(col-1, 0), len(runes))
-	from := 0
-	if len(runes) > maxShown {
-		from = max(0, min(at-maxShown/2, len(runes)-maxShown))
-		runes = runes[from : from+maxShown]
-	}
-	var pad strings.Builder
-	for i, r := range runes {
-		if r != '\t' && !legible(r) {
-			runes[i] = utf8.RuneError
-		}
-		if i < at-from {
-			if r != '\t' {
-				r = ' '
-			}
-			pad.WriteRune(r)
-		}
-	}
-	return string(runes), pad.String() + "^"
-}
-
-// shown is a text of a policy in quotes, for a message.
-func shown(s string) string { return `"` + Clip(s, maxShown) + `"` }
-
-// newParseError sorts the faults by place and cuts their number.
+// newParseError sorts the faults by place and reports each once.
 func newParseError(faults []Fault) *ParseError {
 	slices.SortStableFunc(faults, func(a, b Fault) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
@@ -98,11 +31,11 @@ func newParseError(faults []Fault) *ParseError {
 	faults = slices.CompactFunc(faults, func(a, b Fault) bool {
 		return a.File == b.File && a.Line == b.Line && a.Col == b.Col && a.Message == b.Message
 	})
-	if len(faults) <= maxFaults {
-		return &ParseError{Faults: faults}
-	}
-	return &ParseError{Faults: faults[:maxFaults], More: len(faults) - maxFaults}
+	return &ParseError{Report: strictyaml.NewReport(faults)}
 }
+
+// shown is a text of a policy in quotes, for a message.
+func shown(s string) string { return `"` + Clip(s, maxShown) + `"` }
 
 // suggest returns a hint with the known word that was probably meant by name, or
 // with all known words.

@@ -39,8 +39,8 @@ type clip struct {
 func ParseLayer(kind, name string, text []byte, upper *Policy) (*Layer, error) {
 	d := newDecoder(name, text)
 	l := d.layer(kind, text, upper, "")
-	if len(d.faults) > 0 {
-		return nil, newParseError(d.faults)
+	if len(d.Faults) > 0 {
+		return nil, newParseError(d.Faults)
 	}
 	return l, nil
 }
@@ -165,7 +165,7 @@ func (c clip) and(o clip) clip {
 // below it, with calls that a tenant makes.
 func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName string) *Layer {
 	l := &Layer{kind: kind, rules: Policy{
-		name: d.file, hash: textHash(text), source: Source{File: d.file},
+		name: d.File, hash: textHash(text), source: Source{File: d.File},
 		fallback: Allow, unparsable: Allow, // a layer that says nothing does not object
 		profile: upper.profile, profiles: upper.profiles, asking: upper.asking,
 	}}
@@ -174,7 +174,7 @@ func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName stri
 		return l
 	}
 	d.powerless(root)
-	if len(d.faults) > 0 {
+	if len(d.Faults) > 0 {
 		return l
 	}
 	o, ok := d.mapping(root, "a layer", layerShape)
@@ -198,7 +198,7 @@ func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName stri
 	}
 	for _, r := range l.rules.rules {
 		if r.node != nil {
-			d.fault(r.node, "remove it, or write it into the system's policy", "a layer grants no profile: it can only narrow")
+			d.Fault(r.node, "remove it, or write it into the system's policy", "a layer grants no profile: it can only narrow")
 		}
 	}
 	if v := o.get("tests"); v != nil {
@@ -215,7 +215,7 @@ func (d *decoder) powerless(root *yaml.Node) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		switch key := root.Content[i]; key.Value {
 		case "profiles", "secrets", "totals", "audit", "tenants", "projects":
-			d.fault(key, "remove it, or write it into the system's policy; a layer has the keys "+strings.Join(layerShape.names(), ", "),
+			d.Fault(key, "remove it, or write it into the system's policy; a layer has the keys "+strings.Join(layerShape.names(), ", "),
 				"a layer cannot have %s: it can only narrow", key.Value)
 		}
 	}

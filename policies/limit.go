@@ -73,21 +73,21 @@ func (d *decoder) rate(n *yaml.Node, key string) (calls int, per time.Duration, 
 		if _, err := strconv.Atoi(n.Value); err == nil && n.Kind == yaml.ScalarNode {
 			hint = fmt.Sprintf("say in what time: %s/s, %s/min or %s/h", n.Value, n.Value, n.Value)
 		}
-		d.fault(n, hint, "%s cannot be %s", key, quoted(n))
+		d.Fault(n, hint, "%s cannot be %s", key, quoted(n))
 		return 0, 0, false
 	}
 	per, known := pers[m[2]]
 	if !known {
-		d.fault(n, suggest(m[2], perNames), "%s has the unknown time %q", key, m[2])
+		d.Fault(n, suggest(m[2], perNames), "%s has the unknown time %q", key, m[2])
 		return 0, 0, false
 	}
 	calls, err := strconv.Atoi(m[1])
 	switch {
 	case err == nil && calls == 0:
-		d.fault(n, "to let none through, write decision: deny", "%s must be above zero", key)
+		d.Fault(n, "to let none through, write decision: deny", "%s must be above zero", key)
 		return 0, 0, false
 	case err != nil || calls > maxCalls:
-		d.fault(n, "", "%s is %s, more than the %d that can be given", key, m[1], maxCalls)
+		d.Fault(n, "", "%s is %s, more than the %d that can be given", key, m[1], maxCalls)
 		return 0, 0, false
 	}
 	return calls, per, true
@@ -101,7 +101,7 @@ func (d *decoder) limit(n *yaml.Node) RateLimit {
 		return l
 	}
 	if len(n.Content) == 0 {
-		d.fault(n, "write limit: {calls: 30/h}, or {concurrent: 4}", "limit must not be empty")
+		d.Fault(n, "write limit: {calls: 30/h}, or {concurrent: 4}", "limit must not be empty")
 	}
 	if v := o.get("calls"); v != nil {
 		if calls, per, ok := d.rate(v, "calls"); ok {
@@ -155,14 +155,14 @@ func (d *decoder) terms(o object, r *rule, most time.Duration) {
 		remember := d.remember(v, most)
 		r.terms.remember = &remember
 		if decision := o.get("decision"); decision != nil && r.verdict != Ask {
-			d.fault(v, "remove it", "only a rule that asks has an approval to remember")
+			d.Fault(v, "remove it", "only a rule that asks has an approval to remember")
 		}
 	}
 	if v := o.get("audit"); v != nil {
 		r.terms.audit = d.kept(v, r, o.get("decision") != nil)
 	}
 	if v := o.get("limit"); v != nil && o.get("decision") != nil && r.verdict == Deny {
-		d.fault(v, "remove it, or write decision: allow or ask", "a rule that denies lets no call through that could be counted")
+		d.Fault(v, "remove it, or write decision: allow or ask", "a rule that denies lets no call through that could be counted")
 	}
 	r.terms.limit.Rule, r.terms.limit.Source = r.id, r.source
 }
@@ -174,11 +174,11 @@ func (d *decoder) obligations(n *yaml.Node, r *rule, limited bool) {
 		return
 	}
 	if len(n.Content) == 0 {
-		d.fault(n, "write obligations: {redact: [emails]}", "obligations must not be empty")
+		d.Fault(n, "write obligations: {redact: [emails]}", "obligations must not be empty")
 	}
 	if v := o.get("limit"); v != nil {
 		if limited {
-			d.fault(v, "keep one of them", "the rule has a limit of its own already")
+			d.Fault(v, "keep one of them", "the rule has a limit of its own already")
 		}
 		r.terms.limit = d.limit(v)
 	}
@@ -186,9 +186,9 @@ func (d *decoder) obligations(n *yaml.Node, r *rule, limited bool) {
 		d.texts(v, "redact", func(n *yaml.Node, s string) {
 			switch {
 			case !slices.Contains(redactions, s):
-				d.fault(n, suggest(s, redactions), "redact cannot name %q", s)
+				d.Fault(n, suggest(s, redactions), "redact cannot name %q", s)
 			case slices.Contains(r.terms.redact, Redaction(s)):
-				d.fault(n, "remove one", "redact names %s twice", s)
+				d.Fault(n, "remove one", "redact names %s twice", s)
 			default:
 				r.terms.redact = append(r.terms.redact, Redaction(s))
 			}

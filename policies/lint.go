@@ -116,7 +116,7 @@ type linter struct {
 
 func newLinter(p *Policy, rules []rule, file string, text []byte, use *Use) *linter {
 	d := newDecoder(file, text)
-	return &linter{p: p, rules: rules, file: file, lines: d.lines, root: d.root(text), use: use}
+	return &linter{p: p, rules: rules, file: file, lines: d.Lines, root: d.root(text), use: use}
 }
 
 // all looks at every rule.

@@ -37,14 +37,14 @@ func (d *decoder) network(n *yaml.Node, g *Grant, secrets map[string]Secret) {
 	}
 	mode := o.get("mode")
 	if mode == nil {
-		d.fault(n, "write mode: none, or mode: proxy with what may be reached", "net has no mode")
+		d.Fault(n, "write mode: none, or mode: proxy with what may be reached", "net has no mode")
 		return
 	}
 	switch d.word(mode, "mode of net", "none", "proxy") {
 	case 0:
 		for _, key := range o.keys {
 			if key.Value != "mode" {
-				d.fault(key, "remove it, or write mode: proxy", "net has mode none, so nothing may leave and %s has no meaning", key.Value)
+				d.Fault(key, "remove it, or write mode: proxy", "net has mode none, so nothing may leave and %s has no meaning", key.Value)
 			}
 		}
 	case 1:
@@ -74,7 +74,7 @@ func (d *decoder) egress(n *yaml.Node, o object, secrets map[string]Secret) *Egr
 		d.private(v, e, ports)
 	}
 	if o.get("allow") == nil && o.get("allow_private") == nil {
-		d.fault(n, "write allow: [HOST], or mode: none", "net has mode proxy and allows nothing")
+		d.Fault(n, "write allow: [HOST], or mode: none", "net has mode proxy and allows nothing")
 	}
 	for i, at := range nodes {
 		d.reachable(at, &e.Allow[i], e)
@@ -98,7 +98,7 @@ func (d *decoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]Egres
 	}
 	entries := d.items(n, key, maxEgressRules)
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		d.fault(n, "name at least one host, or remove the key", "%s must not be empty", key)
+		d.Fault(n, "name at least one host, or remove the key", "%s must not be empty", key)
 	}
 	var rules []EgressRule
 	var nodes []*yaml.Node
@@ -108,7 +108,7 @@ func (d *decoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]Egres
 			continue
 		}
 		if i := slices.IndexFunc(rules, func(o EgressRule) bool { return r.same(&o) }); i >= 0 {
-			d.fault(entry, "remove one", "%s says the same as on line %d", key, rules[i].Source.Line)
+			d.Fault(entry, "remove one", "%s says the same as on line %d", key, rules[i].Source.Line)
 			continue
 		}
 		rules, nodes = append(rules, r), append(nodes, entry)
@@ -124,7 +124,7 @@ func (r *EgressRule) same(o *EgressRule) bool {
 // egressRule reads one entry of allow or deny: a host, or a mapping.
 func (d *decoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRule, bool) {
 	r := EgressRule{Source: d.source(n)}
-	before := len(d.faults)
+	before := len(d.Faults)
 	if n.Kind == yaml.ScalarNode {
 		if s, ok := d.text(n, "an entry of "+key); ok {
 			var port uint16
@@ -135,12 +135,12 @@ func (d *decoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRu
 		}
 	} else if o, ok := d.mapping(n, "an entry of "+key, egressShape); ok {
 		if v := o.get("host"); v == nil {
-			d.fault(n, `write {host: NAME, methods: [GET], paths: ["/v1/**"]}`, "the entry of %s has no host", key)
+			d.Fault(n, `write {host: NAME, methods: [GET], paths: ["/v1/**"]}`, "the entry of %s has no host", key)
 		} else if s, ok := d.text(v, "host"); ok {
 			var port uint16
 			r.Host, port = d.target(v, "host", s)
 			if port != 0 {
-				d.fault(v, fmt.Sprintf("write host: %q, ports: [%d]", r.Host, port), "host names a port, which stands under ports here")
+				d.Fault(v, fmt.Sprintf("write host: %q, ports: [%d]", r.Host, port), "host names a port, which stands under ports here")
 			}
 		}
 		if v := o.get("ports"); v != nil {
@@ -149,7 +149,7 @@ func (d *decoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRu
 		r.Methods, r.Paths = d.requests(o)
 	}
 	r.Ports = ports
-	if len(d.faults) > before || r.Host == "" {
+	if len(d.Faults) > before || r.Host == "" {
 		return r, false
 	}
 	r.compiled = compileEgress(r.Host, r.Ports, r.Methods, r.Paths)
@@ -178,7 +178,7 @@ func (d *decoder) target(n *yaml.Node, key, s string) (string, uint16) {
 		case strings.HasPrefix(s, "."):
 			hint = fmt.Sprintf("write %q for all names below it", "*"+s)
 		}
-		d.fault(n, Clip(hint, maxShown*2), "%s %s: %v", key, shown(s), err)
+		d.Fault(n, Clip(hint, maxShown*2), "%s %s: %v", key, shown(s), err)
 		return "", 0
 	}
 	return m.String(), port
@@ -224,7 +224,7 @@ func (d *decoder) ports(n *yaml.Node, what string) []uint16 {
 	if n.Kind != yaml.ScalarNode {
 		entries = d.items(n, what, maxPorts)
 		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-			d.fault(n, "name at least one, or remove the key", "%s must not be empty", what)
+			d.Fault(n, "name at least one, or remove the key", "%s must not be empty", what)
 		}
 	}
 	var ports []uint16
@@ -233,11 +233,11 @@ func (d *decoder) ports(n *yaml.Node, what string) []uint16 {
 		switch {
 		case entry.Kind == yaml.AliasNode:
 		case entry.Kind != yaml.ScalarNode || entry.ShortTag() == "!!null":
-			d.fault(entry, "write a number from 1 to 65535", "an entry of %s must be a port, not %s", what, kind(entry))
+			d.Fault(entry, "write a number from 1 to 65535", "an entry of %s must be a port, not %s", what, kind(entry))
 		case err != nil:
-			d.fault(entry, "", "%s: %v", what, err)
+			d.Fault(entry, "", "%s: %v", what, err)
 		case slices.Contains(ports, port):
-			d.fault(entry, "remove one", "%s names %d twice", what, port)
+			d.Fault(entry, "remove one", "%s names %d twice", what, port)
 		default:
 			ports = append(ports, port)
 		}
@@ -253,15 +253,15 @@ func (d *decoder) requests(o object) (methods, paths []string) {
 			upper := strings.ToUpper(s)
 			switch {
 			case !token(s):
-				d.fault(n, "write the method of a request, for example GET", "%s is not a method", shown(s))
+				d.Fault(n, "write the method of a request, for example GET", "%s is not a method", shown(s))
 			case upper != s:
-				d.fault(n, fmt.Sprintf("did you mean %q?", upper), "the method %s is not in capitals", shown(s))
+				d.Fault(n, fmt.Sprintf("did you mean %q?", upper), "the method %s is not in capitals", shown(s))
 			case s == "CONNECT":
-				d.fault(n, "name the host that is connected to", "CONNECT opens a connection and is not a request on one")
+				d.Fault(n, "name the host that is connected to", "CONNECT opens a connection and is not a request on one")
 			case slices.Contains(methods, s):
-				d.fault(n, "remove one", "methods name %s twice", s)
+				d.Fault(n, "remove one", "methods name %s twice", s)
 			case len(methods) == maxMethods:
-				d.fault(n, "leave methods out for any", "methods has more than %d entries", maxMethods)
+				d.Fault(n, "leave methods out for any", "methods has more than %d entries", maxMethods)
 			default:
 				methods = append(methods, s)
 			}
@@ -272,11 +272,11 @@ func (d *decoder) requests(o object) (methods, paths []string) {
 			_, _, err := compileRequestPath(s)
 			switch {
 			case err != nil:
-				d.fault(n, `write it as "/v1/**"; ** is any number of segments`, "path %s: %v", shown(s), err)
+				d.Fault(n, `write it as "/v1/**"; ** is any number of segments`, "path %s: %v", shown(s), err)
 			case slices.Contains(paths, s):
-				d.fault(n, "remove one", "paths name %s twice", Clip(s, maxShown))
+				d.Fault(n, "remove one", "paths name %s twice", Clip(s, maxShown))
 			case len(paths) == maxPaths:
-				d.fault(n, "use patterns: * is any characters of one segment, ** any number of segments", "paths has more than %d entries", maxPaths)
+				d.Fault(n, "use patterns: * is any characters of one segment, ** any number of segments", "paths has more than %d entries", maxPaths)
 			default:
 				paths = append(paths, s)
 			}
@@ -308,15 +308,15 @@ func (d *decoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 		r := PrivateRule{Host: h, Port: port}
 		switch {
 		case strings.Contains(s, "*"):
-			d.fault(n, "name each host; the operator of a domain's name servers decides which addresses its names have", "allow_private %s: what is not public is named one by one", shown(s))
+			d.Fault(n, "name each host; the operator of a domain's name servers decides which addresses its names have", "allow_private %s: what is not public is named one by one", shown(s))
 		case err != nil:
-			d.fault(n, `write "host.belljar.internal:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %s: %v", shown(s), err)
+			d.Fault(n, `write "host.belljar.internal:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %s: %v", shown(s), err)
 		case unreachable(h.Addr()):
-			d.fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", h)
+			d.Fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", h)
 		case slices.Contains(e.Private, r):
-			d.fault(n, "remove one", "allow_private names %s twice", Clip(s, maxShown))
+			d.Fault(n, "remove one", "allow_private names %s twice", Clip(s, maxShown))
 		case len(e.Private) >= maxEgressRules:
-			d.fault(n, "", "allow_private has more than the %d entries that are read", maxEgressRules)
+			d.Fault(n, "", "allow_private has more than the %d entries that are read", maxEgressRules)
 		default:
 			e.Private = append(e.Private, r)
 			if port == 0 && !slices.ContainsFunc(e.Allow, func(a EgressRule) bool { return a.ready().host.denies(h) }) {
@@ -338,7 +338,7 @@ func (d *decoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 	m := r.ready()
 	for i := range e.Deny {
 		if no := e.Deny[i].ready(); no.all && m.host.within(no.host) && coverPorts(no.ports, m.ports) {
-			d.fault(n, "deny wins over allow: remove one of the two", "%s is denied by %s on line %d", m.host, no.host, e.Deny[i].Source.Line)
+			d.Fault(n, "deny wins over allow: remove one of the two", "%s is denied by %s on line %d", m.host, no.host, e.Deny[i].Source.Line)
 			return
 		}
 	}
@@ -346,9 +346,9 @@ func (d *decoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 	named := slices.ContainsFunc(e.Private, func(p PrivateRule) bool { return p.Host == m.host.host })
 	switch {
 	case unreachable(a):
-		d.fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", a)
+		d.Fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", a)
 	case a.IsValid() && (a.IsPrivate() || a.IsLoopback()) && !named:
-		d.fault(n, fmt.Sprintf("name it under allow_private, as %q", netip.AddrPortFrom(a, slices.Min(m.ports))), "%s is not a public address", a)
+		d.Fault(n, fmt.Sprintf("name it under allow_private, as %q", netip.AddrPortFrom(a, slices.Min(m.ports))), "%s is not a public address", a)
 	}
 }
 
@@ -388,7 +388,7 @@ func (d *decoder) publish(n *yaml.Node) []PortRange {
 	if n.Kind != yaml.ScalarNode {
 		entries = d.items(n, "publish", maxPublish)
 		if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-			d.fault(n, "name at least one port, or remove the key", "publish must not be empty")
+			d.Fault(n, "name at least one port, or remove the key", "publish must not be empty")
 		}
 	}
 	var all []PortRange
@@ -397,16 +397,16 @@ func (d *decoder) publish(n *yaml.Node) []PortRange {
 			continue
 		}
 		if entry.Kind != yaml.ScalarNode || entry.ShortTag() == "!!null" {
-			d.fault(entry, `write a port such as 3000, or a range such as "8000-8099"`, "an entry of publish must be a port, not %s", kind(entry))
+			d.Fault(entry, `write a port such as 3000, or a range such as "8000-8099"`, "an entry of publish must be a port, not %s", kind(entry))
 			continue
 		}
 		r, err := readPorts(entry.Value)
 		if err != nil {
-			d.fault(entry, `write a port such as 3000, or a range such as "8000-8099"`, "publish: %v", err)
+			d.Fault(entry, `write a port such as 3000, or a range such as "8000-8099"`, "publish: %v", err)
 			continue
 		}
 		if i := slices.IndexFunc(all, func(o PortRange) bool { return r.First <= o.Last && o.First <= r.Last }); i >= 0 {
-			d.fault(entry, "remove one, or join the two", "publish names %d twice", max(r.First, all[i].First))
+			d.Fault(entry, "remove one, or join the two", "publish names %d twice", max(r.First, all[i].First))
 			continue
 		}
 		all = append(all, r)

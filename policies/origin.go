@@ -61,7 +61,7 @@ func (d *decoder) origin(o object, m *match) {
 	}
 	all, ok := d.mapping(v, "annotations", annotationsShape)
 	if ok && len(v.Content) == 0 {
-		d.fault(v, "write annotations: {readOnlyHint: true}", "annotations must not be empty")
+		d.Fault(v, "write annotations: {readOnlyHint: true}", "annotations must not be empty")
 	}
 	for _, key := range all.keys {
 		m.hints = append(m.hints, hint{key.Value, d.truth(all.get(key.Value), fmt.Sprintf("annotation %s", key.Value))})
@@ -101,7 +101,7 @@ func (d *decoder) json(n *yaml.Node) any {
 		case "!!int", "!!float":
 			var f float64
 			if err := n.Decode(&f); err != nil {
-				d.fault(n, "put it in quotes, or write it as JSON does", "%s is not a JSON number", quoted(n))
+				d.Fault(n, "put it in quotes, or write it as JSON does", "%s is not a JSON number", quoted(n))
 			}
 			return f
 		}

@@ -54,7 +54,7 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 		p.secrets = d.secrets(v) // before the profiles, which name them
 	}
 	if v := o.get("profiles"); v == nil {
-		d.fault(root, "an allowed call needs one: profiles: {offline: {fs: {system: true, workspace: rw}}}", "the policy has no profiles")
+		d.Fault(root, "an allowed call needs one: profiles: {offline: {fs: {system: true, workspace: rw}}}", "the policy has no profiles")
 	} else {
 		d.profiles(v, p)
 	}
@@ -82,7 +82,7 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 	if v := o.get("tests"); d.tenantFiles(p) && v != nil {
 		p.tests = d.tests(v, p, "") // before the projects' files, which may be other people's
 	}
-	if len(d.faults) == 0 {
+	if len(d.Faults) == 0 {
 		d.projectFiles(projects, p)
 	}
 }
@@ -91,9 +91,9 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 func (d *decoder) version(root *yaml.Node, o object) {
 	switch v := o.get("version"); {
 	case v == nil:
-		d.fault(root, "begin the file with version: 1", "the policy has no version")
+		d.Fault(root, "begin the file with version: 1", "the policy has no version")
 	case v.Kind != yaml.ScalarNode || v.Value != "1" || v.ShortTag() != "!!int":
-		d.fault(v, "write version: 1", "version must be 1, not %s", quoted(v))
+		d.Fault(v, "write version: 1", "version must be 1, not %s", quoted(v))
 	}
 }
 
@@ -105,15 +105,15 @@ func (d *decoder) profiles(n *yaml.Node, p *Policy) {
 	case !ok:
 		return
 	case len(n.Content) == 0:
-		d.fault(n, "name at least one", "profiles must not be empty")
+		d.Fault(n, "name at least one", "profiles must not be empty")
 	case len(o.keys) > maxProfiles:
-		d.fault(n, "", "there are %d profiles, more than the %d that are read", len(o.keys), maxProfiles)
+		d.Fault(n, "", "there are %d profiles, more than the %d that are read", len(o.keys), maxProfiles)
 		return
 	}
 	h := heir{d: d, o: o, whole: make(map[string]*yaml.Node), depth: make(map[string]int)}
 	for _, key := range o.keys {
 		if !profileName.MatchString(key.Value) {
-			d.fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a profile", key.Value)
+			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a profile", key.Value)
 			continue
 		}
 		p.profiles[key.Value] = h.profile(key.Value, p.secrets)
@@ -153,14 +153,14 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 		if at == nil {
 			at = top.node
 		}
-		d.fault(at, "write defaults: {profile: NAME}", "there are %d profiles and defaults names none of them", len(p.profiles))
+		d.Fault(at, "write defaults: {profile: NAME}", "there are %d profiles and defaults names none of them", len(p.profiles))
 	}
 }
 
 // known notes a fault where no profile has the name.
 func (d *decoder) known(p *Policy, n *yaml.Node, name string) {
 	if _, ok := p.profiles[name]; !ok {
-		d.fault(n, suggest(name, names(p.profiles)), "profile %q does not exist", name)
+		d.Fault(n, suggest(name, names(p.profiles)), "profile %q does not exist", name)
 	}
 }
 
@@ -172,7 +172,7 @@ func (d *decoder) rules(n *yaml.Node, p *Policy) {
 			continue
 		}
 		if before, twice := first[r.id]; twice && r.id != "" {
-			d.fault(entry, "give each rule its own", "the id %s is taken by the rule on line %d", r.id, before.Line)
+			d.Fault(entry, "give each rule its own", "the id %s is taken by the rule on line %d", r.id, before.Line)
 		} else {
 			first[r.id] = r.source
 		}

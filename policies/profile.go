@@ -62,9 +62,9 @@ func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) 
 			known := []string{string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk)}
 			switch {
 			case !slices.Contains(known, s):
-				d.fault(n, suggest(s, known), "require cannot name %q", s)
+				d.Fault(n, suggest(s, known), "require cannot name %q", s)
 			case slices.Contains(g.require, Limit(s)):
-				d.fault(n, "remove one", "require names %s twice", s)
+				d.Fault(n, "remove one", "require names %s twice", s)
 			default:
 				g.require = append(g.require, Limit(s))
 			}
@@ -112,11 +112,11 @@ func (d *decoder) files(n *yaml.Node, g *Grant) {
 			twice := slices.ContainsFunc(g.mounts, func(other Mount) bool { return other.Target == m.Target })
 			switch {
 			case err != nil:
-				d.fault(n, `write an absolute path, for example "/opt/tools", or with its place in the box, for example "/opt/tools:/tools"`, "%s of fs: %v", key, err)
+				d.Fault(n, `write an absolute path, for example "/opt/tools", or with its place in the box, for example "/opt/tools:/tools"`, "%s of fs: %v", key, err)
 			case twice:
-				d.fault(n, "remove one, or give it another place in the box", "%s already leads to another entry of fs", m.Target)
+				d.Fault(n, "remove one, or give it another place in the box", "%s already leads to another entry of fs", m.Target)
 			case len(g.mounts) == maxMounts:
-				d.fault(n, "name a directory that holds several of them", "fs names more than %d paths", maxMounts)
+				d.Fault(n, "name a directory that holds several of them", "fs names more than %d paths", maxMounts)
 			default:
 				g.mounts = append(g.mounts, m)
 			}
@@ -133,9 +133,9 @@ func (d *decoder) image(n *yaml.Node, system bool) string {
 	switch {
 	case !ok:
 	case len(s) > most || !imageName.MatchString(s):
-		d.fault(n, "write the name that it was imported under, for example debian or tools/go:1.26", "%s cannot be the name of an image", shown(s))
+		d.Fault(n, "write the name that it was imported under, for example debian or tools/go:1.26", "%s cannot be the name of an image", shown(s))
 	case system:
-		d.fault(n, "an image brings its own: remove system, or the image", "fs has an image and the host's system directories")
+		d.Fault(n, "an image brings its own: remove system, or the image", "fs has an image and the host's system directories")
 	}
 	return s
 }
@@ -151,19 +151,19 @@ func (d *decoder) protect(n *yaml.Node) Protect {
 		clean := strings.TrimSuffix(s, "/")
 		switch {
 		case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }):
-			d.fault(n, "remove it", "%q of protect holds a control character", s)
+			d.Fault(n, "remove it", "%q of protect holds a control character", s)
 		case path.IsAbs(s):
-			d.fault(n, "write the path as it is below the workspace", "%q of protect is not relative to the workspace", s)
+			d.Fault(n, "write the path as it is below the workspace", "%q of protect is not relative to the workspace", s)
 		case slices.Contains(strings.Split(s, "/"), ".."):
-			d.fault(n, "name a path below the workspace", "%q of protect holds ..", s)
+			d.Fault(n, "name a path below the workspace", "%q of protect holds ..", s)
 		case path.Clean(s) != clean || clean == ".":
-			d.fault(n, "use workspace: ro to protect all of it", "%q of protect is not the shortest form of a path below the workspace", s)
+			d.Fault(n, "use workspace: ro to protect all of it", "%q of protect is not the shortest form of a path below the workspace", s)
 		case s == "default" || s == "none":
-			d.fault(n, "write protect: default or protect: none; a list protects its paths besides the default ones", "%q cannot be part of a list of protected paths", s)
+			d.Fault(n, "write protect: default or protect: none; a list protects its paths besides the default ones", "%q cannot be part of a list of protected paths", s)
 		case slices.Contains(p.Also, clean):
-			d.fault(n, "remove one", "protect names %s twice", clean)
+			d.Fault(n, "remove one", "protect names %s twice", clean)
 		case len(p.Also) == maxProtect:
-			d.fault(n, "name a directory that holds several of them", "protect names more than %d paths", maxProtect)
+			d.Fault(n, "name a directory that holds several of them", "protect names more than %d paths", maxProtect)
 		default:
 			p.Also = append(p.Also, clean)
 		}
@@ -227,9 +227,9 @@ func (d *decoder) number(n *yaml.Node, key, hint string, least, most float64) (f
 	switch {
 	case n.Kind == yaml.AliasNode:
 	case n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(value):
-		d.fault(n, hint, "%s must be a number, not %s", key, kind(n))
+		d.Fault(n, hint, "%s must be a number, not %s", key, kind(n))
 	case value < least || value > most:
-		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s is %s, outside %v to %v", key, n.Value, least, most)
+		d.Fault(n, "a limit cannot be switched off; remove the key for the default", "%s is %s, outside %v to %v", key, n.Value, least, most)
 	default:
 		return value, true
 	}
@@ -247,21 +247,21 @@ func (d *decoder) count(n *yaml.Node, key string, most int64, size bool) (int64,
 	}
 	m := quantity.FindStringSubmatch(n.Value)
 	if n.Kind != yaml.ScalarNode || m == nil || m[2] != "" && !size {
-		d.fault(n, hint, "%s cannot be %s", key, quoted(n))
+		d.Fault(n, hint, "%s cannot be %s", key, quoted(n))
 		return 0, false
 	}
 	unit, known := units[m[2]]
 	if !known {
-		d.fault(n, suggest(m[2], []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"}), "%s has the unknown unit %q", key, m[2])
+		d.Fault(n, suggest(m[2], []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"}), "%s has the unknown unit %q", key, m[2])
 		return 0, false
 	}
 	value, err := strconv.ParseInt(m[1], 10, 64)
 	switch {
 	case err == nil && value <= 0:
-		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
+		d.Fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
 		return 0, false
 	case err != nil || value > most/unit:
-		d.fault(n, "", "%s is %s, more than the %d that can be given", key, n.Value, most)
+		d.Fault(n, "", "%s is %s, more than the %d that can be given", key, n.Value, most)
 		return 0, false
 	}
 	return value * unit, true
@@ -280,11 +280,11 @@ func (d *decoder) duration(n *yaml.Node, key string) (time.Duration, bool) {
 		if _, err := strconv.Atoi(n.Value); err == nil {
 			hint = fmt.Sprintf("write its unit: %ss for seconds, %sm for minutes", n.Value, n.Value)
 		}
-		d.fault(n, hint, "%s cannot be %s", key, quoted(n))
+		d.Fault(n, hint, "%s cannot be %s", key, quoted(n))
 	case value <= 0:
-		d.fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
+		d.Fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
 	case value < time.Millisecond || value > most:
-		d.fault(n, "", "%s is %v, outside 1ms to %v", key, value, most)
+		d.Fault(n, "", "%s is %v, outside 1ms to %v", key, value, most)
 	default:
 		return value, true
 	}
@@ -308,7 +308,7 @@ func (d *decoder) env(n *yaml.Node) map[string]string {
 		return nil
 	}
 	if len(o.keys) > maxEnv {
-		d.fault(n, "", "env has %d variables, more than the %d that are read", len(o.keys), maxEnv)
+		d.Fault(n, "", "env has %d variables, more than the %d that are read", len(o.keys), maxEnv)
 		return nil
 	}
 	env, size := make(map[string]string), 0
@@ -316,19 +316,19 @@ func (d *decoder) env(n *yaml.Node) map[string]string {
 		value := o.get(key.Value)
 		switch {
 		case !variable.MatchString(key.Value):
-			d.fault(key, "use letters, digits and underscores, not a digit first", "%q is not a valid name of a variable", key.Value)
+			d.Fault(key, "use letters, digits and underscores, not a digit first", "%q is not a valid name of a variable", key.Value)
 		case value.Kind == yaml.AliasNode:
 		case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":
-			d.fault(value, `write a text; "" for an empty one`, "variable %s must be a text, not %s", key.Value, kind(value))
+			d.Fault(value, `write a text; "" for an empty one`, "variable %s must be a text, not %s", key.Value, kind(value))
 		case strings.ContainsRune(value.Value, 0):
-			d.fault(value, "remove it", "variable %s holds a NUL byte", key.Value)
+			d.Fault(value, "remove it", "variable %s holds a NUL byte", key.Value)
 		default:
 			env[key.Value] = value.Value // numbers and truth values as they are written
 			size += len(key.Value) + len(value.Value)
 		}
 	}
 	if size > maxEnvBytes {
-		d.fault(n, "", "env has %d bytes, more than %d", size, maxEnvBytes)
+		d.Fault(n, "", "env has %d bytes, more than %d", size, maxEnvBytes)
 		return nil
 	}
 	return env

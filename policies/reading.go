@@ -85,13 +85,13 @@ func (d *decoder) reading(n *yaml.Node) Reading {
 			name := http.CanonicalHeaderKey(s)
 			switch {
 			case !token(s):
-				d.fault(n, "write the name of a header, for example Accept-Language", "%s is not a valid name of a header", shown(s))
+				d.Fault(n, "write the name of a header, for example Accept-Language", "%s is not a valid name of a header", shown(s))
 			case slices.Contains(neverHeaders, name):
-				d.fault(n, "remove it; belljar sets it where it is needed", "no call may choose the header %s", name)
+				d.Fault(n, "remove it; belljar sets it where it is needed", "no call may choose the header %s", name)
 			case slices.Contains(r.Headers, name):
-				d.fault(n, "remove one", "headers name %s twice", name)
+				d.Fault(n, "remove one", "headers name %s twice", name)
 			case len(r.Headers) == maxReadHeaders:
-				d.fault(n, "name those that are needed", "headers has more than %d entries", maxReadHeaders)
+				d.Fault(n, "name those that are needed", "headers has more than %d entries", maxReadHeaders)
 			default:
 				r.Headers = append(r.Headers, name)
 			}

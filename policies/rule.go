@@ -90,19 +90,19 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 		return r, false
 	}
 	if v := o.get("id"); v == nil {
-		d.fault(n, "give it one, for example id: no-force-push; refusals and logs name it", "the rule has no id")
+		d.Fault(n, "give it one, for example id: no-force-push; refusals and logs name it", "the rule has no id")
 	} else if s, ok := d.text(v, "id"); ok {
 		switch {
 		case !ruleID.MatchString(s):
-			d.fault(v, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the id of a rule", s)
+			d.Fault(v, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the id of a rule", s)
 		case slices.Contains(reserved, s):
-			d.fault(v, "choose another", "%q is what a decision says that no rule made", s)
+			d.Fault(v, "choose another", "%q is what a decision says that no rule made", s)
 		default:
 			r.id = s
 		}
 	}
 	if v := o.get("match"); v == nil {
-		d.fault(n, `write match: {tool: "*"} for a rule about every call`, "the rule has no match")
+		d.Fault(n, `write match: {tool: "*"} for a rule about every call`, "the rule has no match")
 	} else {
 		r.match = d.match(v, "match", matchShape)
 	}
@@ -110,14 +110,14 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 		r.unless = d.match(v, "unless", unlessShape)
 	}
 	if v := o.get("decision"); v == nil {
-		d.fault(n, "write decision: allow, ask or deny", "the rule has no decision")
+		d.Fault(n, "write decision: allow, ask or deny", "the rule has no decision")
 	} else {
 		r.verdict = d.verdict(v, "decision")
 	}
 	if v := o.get("unsure"); v != nil {
 		r.passes = d.word(v, "unsure", "ask", "pass") == 1
 		if decision := o.get("decision"); decision != nil && r.verdict == Allow {
-			d.fault(v, "remove it; a rule that allows is always sure", "only a rule that refuses can be unsure")
+			d.Fault(v, "remove it; a rule that allows is always sure", "only a rule that refuses can be unsure")
 		}
 	}
 	for key, to := range map[string]*string{"reason": &r.reason, "instead": &r.instead} {
@@ -129,7 +129,7 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 		if s, ok := d.text(v, "profile"); ok {
 			r.profile, r.node = s, v
 			if decision := o.get("decision"); decision != nil && r.verdict != Allow {
-				d.fault(v, "remove it; under match it says for which profile the rule holds", "only a rule that allows grants a profile")
+				d.Fault(v, "remove it; under match it says for which profile the rule holds", "only a rule that allows grants a profile")
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 func (d *decoder) said(n *yaml.Node, key string) string {
 	s, ok := d.text(n, key)
 	if ok && len(s) > maxSaid {
-		d.fault(n, "an agent reads it with every refusal", "%s has %d bytes, more than %d", key, len(s), maxSaid)
+		d.Fault(n, "an agent reads it with every refusal", "%s has %d bytes, more than %d", key, len(s), maxSaid)
 	}
 	return strings.Join(strings.Fields(s), " ") // a refusal gives it one line
 }
@@ -166,19 +166,19 @@ func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 		return m
 	}
 	if len(n.Content) == 0 {
-		d.fault(n, "give it a key: "+strings.Join(s.names(), ", "), "%s must not be empty", what)
+		d.Fault(n, "give it a key: "+strings.Join(s.names(), ", "), "%s must not be empty", what)
 	}
 	if v := o.get("tool"); v != nil {
 		d.texts(v, "tool", func(n *yaml.Node, s string) {
 			if !slices.Contains(knownTools, s) && !strings.ContainsAny(s, "*{.") {
 				if near := Nearest(s, knownTools); near != "" {
-					d.fault(n, "did you mean "+near+"?", "tool %q does not exist", s)
+					d.Fault(n, "did you mean "+near+"?", "tool %q does not exist", s)
 					return
 				}
 			}
 			e, err := compileElement(strings.ReplaceAll(s, "**", "*"))
 			if err != nil {
-				d.fault(n, "", "tool: %v", err)
+				d.Fault(n, "", "tool: %v", err)
 				return
 			}
 			m.tools = append(m.tools, e)
@@ -205,7 +205,7 @@ func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 		d.texts(v, key, collect(d, to, key, compileElement))
 		if len(m.commands) == 0 {
 			if what == "match" {
-				d.fault(v, `write the commands too: command: "git log **"`, "%s says more about commands, and the match names none", key)
+				d.Fault(v, `write the commands too: command: "git log **"`, "%s says more about commands, and the match names none", key)
 			}
 			m.commands = []glob{{text: "**", elements: []element{{any: true}}}}
 		}
@@ -222,7 +222,7 @@ func collect[T any](d *decoder, to *[]T, key string, compile func(string) (T, er
 		g, err := compile(s)
 		if err != nil {
 			// An error names the word that it is about, which may be all of s.
-			d.fault(n, "", "%s %q: %s", key, s, strings.TrimPrefix(err.Error(), strconv.Quote(s)+": "))
+			d.Fault(n, "", "%s %q: %s", key, s, strings.TrimPrefix(err.Error(), strconv.Quote(s)+": "))
 			return
 		}
 		*to = append(*to, g)

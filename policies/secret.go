@@ -45,13 +45,13 @@ func (d *decoder) secrets(n *yaml.Node) map[string]Secret {
 	case !ok:
 		return all
 	case len(n.Content) == 0:
-		d.fault(n, "define one, for example github: {env: GITHUB_TOKEN}, or remove the key", "secrets must not be empty")
+		d.Fault(n, "define one, for example github: {env: GITHUB_TOKEN}, or remove the key", "secrets must not be empty")
 	case len(o.keys) > maxSecrets:
-		d.fault(n, "", "there are %d secrets, more than the %d that are read", len(o.keys), maxSecrets)
+		d.Fault(n, "", "there are %d secrets, more than the %d that are read", len(o.keys), maxSecrets)
 	}
 	for _, key := range o.keys {
 		if !profileName.MatchString(key.Value) {
-			d.fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a secret", key.Value)
+			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a secret", key.Value)
 			continue
 		}
 		all[key.Value] = d.secret(key, o.get(key.Value))
@@ -64,7 +64,7 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 	var s Secret
 	const hint = "write {env: VARIABLE}, {file: /path} or {command: [program, argument]}: a policy says where a secret is kept, never what it is"
 	if n.Kind == yaml.ScalarNode {
-		d.fault(n, hint, "secret %s must be a mapping, not %s", key.Value, kind(n))
+		d.Fault(n, hint, "secret %s must be a mapping, not %s", key.Value, kind(n))
 		return s
 	}
 	o, ok := d.mapping(n, "secret "+key.Value, secretShape)
@@ -73,14 +73,14 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 	}
 	switch {
 	case len(o.keys) == 0 && len(n.Content) == 0:
-		d.fault(n, hint, "secret %s has no place", key.Value)
+		d.Fault(n, hint, "secret %s has no place", key.Value)
 	case len(o.keys) > 1:
-		d.fault(o.keys[1], "keep one of them", "secret %s has more than one place", key.Value)
+		d.Fault(o.keys[1], "keep one of them", "secret %s has more than one place", key.Value)
 	}
 	if v := o.get("env"); v != nil {
 		if text, ok := d.text(v, "env"); ok {
 			if !variable.MatchString(text) {
-				d.fault(v, "name a variable of belljar's own environment, for example GITHUB_TOKEN", "%s is not a valid name of a variable", shown(text))
+				d.Fault(v, "name a variable of belljar's own environment, for example GITHUB_TOKEN", "%s is not a valid name of a variable", shown(text))
 			}
 			s.Env = text
 		}
@@ -88,7 +88,7 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 	if v := o.get("file"); v != nil {
 		if text, ok := d.text(v, "file"); ok {
 			if !path.IsAbs(text) || path.Clean(text) != text || text == "/" || control(text) {
-				d.fault(v, "write an absolute path of the host in its shortest form", "file %s cannot hold a secret", shown(text))
+				d.Fault(v, "write an absolute path of the host in its shortest form", "file %s cannot hold a secret", shown(text))
 			}
 			s.File = text
 		}
@@ -108,7 +108,7 @@ func control(s string) bool {
 func (d *decoder) command(n *yaml.Node) []string {
 	var words []string
 	if n.Kind == yaml.ScalarNode {
-		d.fault(n, "write each word apart, as [vault, read, secret/x]: no shell reads it", "command must be a list, not %s", kind(n))
+		d.Fault(n, "write each word apart, as [vault, read, secret/x]: no shell reads it", "command must be a list, not %s", kind(n))
 		return nil
 	}
 	for i, entry := range d.items(n, "command", maxArguments) {
@@ -117,16 +117,16 @@ func (d *decoder) command(n *yaml.Node) []string {
 		case !ok:
 			continue
 		case strings.ContainsRune(s, 0):
-			d.fault(entry, "remove it", "an entry of command holds a NUL byte")
+			d.Fault(entry, "remove it", "an entry of command holds a NUL byte")
 		case len(s) > maxArgument:
-			d.fault(entry, "", "an entry of command has %d bytes, more than %d", len(s), maxArgument)
+			d.Fault(entry, "", "an entry of command has %d bytes, more than %d", len(s), maxArgument)
 		case i == 0 && strings.Contains(s, "/") && !path.IsAbs(s):
-			d.fault(entry, "write its absolute path, or a name that is looked for in PATH", "the program %s depends on where belljar was started", shown(s))
+			d.Fault(entry, "write its absolute path, or a name that is looked for in PATH", "the program %s depends on where belljar was started", shown(s))
 		}
 		words = append(words, s)
 	}
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		d.fault(n, "name a program that prints the secret", "command must not be empty")
+		d.Fault(n, "name a program that prints the secret", "command must not be empty")
 	}
 	return words
 }
@@ -135,19 +135,19 @@ func (d *decoder) command(n *yaml.Node) []string {
 func (d *decoder) secretHeaders(n *yaml.Node, e *Egress, secrets map[string]Secret) {
 	entries := d.items(n, "secrets of net", maxSecretHeaders)
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-		d.fault(n, "name at least one, or remove the key", "secrets of net must not be empty")
+		d.Fault(n, "name at least one, or remove the key", "secrets of net must not be empty")
 	}
 	for _, entry := range entries {
-		before := len(d.faults)
+		before := len(d.Faults)
 		s, ok := d.secretHeader(entry, e, secrets)
-		if !ok || len(d.faults) > before {
+		if !ok || len(d.Faults) > before {
 			continue
 		}
 		twice := slices.ContainsFunc(e.Secrets, func(o SecretHeader) bool {
 			return o.Header == s.Header && o.Host == s.Host && slices.Equal(o.Methods, s.Methods) && slices.Equal(o.Paths, s.Paths)
 		})
 		if twice {
-			d.fault(entry, "remove one: a request has room for one value", "another secret sets %s for the same requests to %s", s.Header, s.Host)
+			d.Fault(entry, "remove one: a request has room for one value", "another secret sets %s for the same requests to %s", s.Header, s.Host)
 			continue
 		}
 		s.compiled = compileEgress(s.Host, nil, s.Methods, s.Paths)
@@ -164,7 +164,7 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 	}
 	for _, key := range []string{"secret", "host", "header", "value"} {
 		if o.get(key) == nil {
-			d.fault(n, `write {secret: github, host: api.github.com, header: Authorization, value: "Bearer ${secret:github}"}`, "the secret of net has no %s", key)
+			d.Fault(n, `write {secret: github, host: api.github.com, header: Authorization, value: "Bearer ${secret:github}"}`, "the secret of net has no %s", key)
 		}
 	}
 	if v := o.get("secret"); v != nil {
@@ -174,7 +174,7 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 			if near := Nearest(s.Secret, names(secrets)); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			d.fault(v, hint, "secret %q does not exist", Clip(s.Secret, 64))
+			d.Fault(v, hint, "secret %q does not exist", Clip(s.Secret, 64))
 		}
 	}
 	if v := o.get("host"); v != nil {
@@ -184,7 +184,7 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 	}
 	s.Methods, s.Paths = d.requests(o)
 	if slices.Contains(s.Methods, "TRACE") {
-		d.fault(o.get("methods"), "remove it", "the answer to TRACE repeats the header, so no secret is added to it")
+		d.Fault(o.get("methods"), "remove it", "the answer to TRACE repeats the header, so no secret is added to it")
 	}
 	if v := o.get("header"); v != nil {
 		if text, ok := d.text(v, "header"); ok {
@@ -211,18 +211,18 @@ func (d *decoder) secretHost(n *yaml.Node, text string, e *Egress) string {
 	case err != nil: // target has read it
 		return ""
 	case m.every:
-		d.fault(n, "name the hosts that need it", "a secret cannot go to every host")
+		d.Fault(n, "name the hosts that need it", "a secret cannot go to every host")
 		return ""
 	case port != 0:
-		d.fault(n, "leave the port out; allow says which ports there are", "the host of a secret has no port")
+		d.Fault(n, "leave the port out; allow says which ports there are", "the host of a secret has no port")
 		return ""
 	}
 	ports := e.secretPorts(m)
 	switch {
 	case len(ports) == 0:
-		d.fault(n, "name it under allow too", "nothing in allow reaches %s, so the secret could never be used", host)
+		d.Fault(n, "name it under allow too", "nothing in allow reaches %s, so the secret could never be used", host)
 	case !e.Intercept && slices.Equal(ports, []uint16{443}):
-		d.fault(n, "write tls: intercept, which opens TLS at the door with an authority of the box's own", "%s is reached on port 443 only, where tls: pass cannot add a header", host)
+		d.Fault(n, "write tls: intercept, which opens TLS at the door with an authority of the box's own", "%s is reached on port 443 only, where tls: pass cannot add a header", host)
 	}
 	return host
 }
@@ -263,9 +263,9 @@ func (d *decoder) header(n *yaml.Node, s string) string {
 	name := textproto.CanonicalMIMEHeaderKey(s)
 	switch {
 	case !token(s):
-		d.fault(n, "write a name such as Authorization or X-Api-Key", "%s is not a valid name of a header", shown(s))
+		d.Fault(n, "write a name such as Authorization or X-Api-Key", "%s is not a valid name of a header", shown(s))
 	case slices.Contains(ownHeaders, name):
-		d.fault(n, "use one that the server reads its credentials from, for example Authorization", "the header %s belongs to the connection and carries no secret", name)
+		d.Fault(n, "use one that the server reads its credentials from, for example Authorization", "the header %s belongs to the connection and carries no secret", name)
 	}
 	return name
 }
@@ -278,14 +278,14 @@ func (d *decoder) headerValue(n *yaml.Node, s, secret string) {
 	found := reference.FindAllStringSubmatch(s, -1)
 	switch {
 	case len(s) > maxHeaderValue:
-		d.fault(n, "", "value has %d bytes, more than %d", len(s), maxHeaderValue)
+		d.Fault(n, "", "value has %d bytes, more than %d", len(s), maxHeaderValue)
 	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) || strings.TrimSpace(s) != s:
-		d.fault(n, "use letters, digits and marks of ASCII, and blanks between them only", "value is not a valid value of a header")
+		d.Fault(n, "use letters, digits and marks of ASCII, and blanks between them only", "value is not a valid value of a header")
 	case len(found) == 0:
-		d.fault(n, hint+"; a policy holds no secrets itself", "value does not say where the secret goes")
+		d.Fault(n, hint+"; a policy holds no secrets itself", "value does not say where the secret goes")
 	case len(found) > 1 || strings.Count(s, "${") > 1:
-		d.fault(n, hint, "value holds more than one ${...}")
+		d.Fault(n, hint, "value holds more than one ${...}")
 	case secret != "" && found[0][1] != secret:
-		d.fault(n, hint, "value holds ${secret:%s}, but the secret here is %s", Clip(found[0][1], 64), Clip(secret, 64))
+		d.Fault(n, hint, "value holds ${secret:%s}, but the secret here is %s", Clip(found[0][1], 64), Clip(secret, 64))
 	}
 }

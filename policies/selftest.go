@@ -49,7 +49,7 @@ func (d *decoder) tests(n *yaml.Node, p *Policy, tenantName string) []TestResult
 			all = append(all, t)
 		}
 	}
-	if len(d.faults) > 0 {
+	if len(d.Faults) > 0 {
 		return nil
 	}
 	var results []TestResult
@@ -63,16 +63,16 @@ func (d *decoder) tests(n *yaml.Node, p *Policy, tenantName string) []TestResult
 		switch {
 		case got.Rule == ruleDefault:
 			by = "by default"
-		case got.Source.Line > 0 && got.Source.File != d.file:
+		case got.Source.Line > 0 && got.Source.File != d.File:
 			by += fmt.Sprintf(" (%s:%d)", got.Source.File, got.Source.Line)
 		case got.Source.Line > 0:
 			by += fmt.Sprintf(" (line %d)", got.Source.Line)
 		}
 		switch {
 		case got.Verdict != t.want:
-			d.fault(t.node, "fix the rule or the test", "test failed: want %s, got %s %s", t.want, got.Verdict, by)
+			d.Fault(t.node, "fix the rule or the test", "test failed: want %s, got %s %s", t.want, got.Verdict, by)
 		case t.rule != "" && t.rule != got.Rule:
-			d.fault(t.node, "fix the rule or the test", "test failed: want rule %s, got %s %s", t.rule, got.Verdict, by)
+			d.Fault(t.node, "fix the rule or the test", "test failed: want rule %s, got %s %s", t.rule, got.Verdict, by)
 		}
 	}
 	return results
@@ -94,9 +94,9 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	bash, call := o.get("bash"), o.get("call")
 	switch {
 	case bash == nil && call == nil:
-		d.fault(n, `write bash: "git status", or call: {tool: ReadDocs, url: "https://pkg.go.dev/"}`, "the test makes no call")
+		d.Fault(n, `write bash: "git status", or call: {tool: ReadDocs, url: "https://pkg.go.dev/"}`, "the test makes no call")
 	case bash != nil && call != nil:
-		d.fault(call, "make two tests of it", "the test makes two calls")
+		d.Fault(call, "make two tests of it", "the test makes two calls")
 	case bash != nil:
 		t.facts.Tool = "Bash"
 		t.facts.Command, _ = d.text(bash, "bash")
@@ -106,7 +106,7 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	if v := o.get("as"); v != nil {
 		if s, ok := d.text(v, "as"); ok {
 			if _, known := p.tenants[s]; !known && s != LocalTenant {
-				d.fault(v, cmp.Or(near(s, p.Tenants()), "name one of tenants"), "tenant %q does not exist", s)
+				d.Fault(v, cmp.Or(near(s, p.Tenants()), "name one of tenants"), "tenant %q does not exist", s)
 			}
 			t.facts.Tenant = s
 		}
@@ -123,13 +123,13 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	if v := o.get("want"); v != nil {
 		t.want = d.verdict(v, "want")
 	} else {
-		d.fault(n, "write want: allow, ask or deny", "the test wants nothing")
+		d.Fault(n, "write want: allow, ask or deny", "the test wants nothing")
 	}
 	if v := o.get("rule"); v != nil {
 		if t.rule, ok = d.text(v, "rule"); ok {
 			ids := slices.Concat(reserved, p.ruleIDs())
 			if !slices.Contains(ids, t.rule) {
-				d.fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "rule %q does not exist", t.rule)
+				d.Fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "rule %q does not exist", t.rule)
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func (d *decoder) call(n *yaml.Node, f *Facts) {
 	if v := o.get("tool"); v != nil {
 		f.Tool, _ = d.text(v, "tool")
 	} else {
-		d.fault(n, "write tool: ReadDocs", "the call names no tool")
+		d.Fault(n, "write tool: ReadDocs", "the call names no tool")
 	}
 	if v := o.get("command"); v != nil {
 		f.Command, _ = d.text(v, "command")
@@ -186,7 +186,7 @@ func (d *decoder) moment(n *yaml.Node) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		d.fault(n, `write a date, a time and a zone, for example "2026-11-22T14:30:00+01:00"`, "now cannot be %s", quoted(n))
+		d.Fault(n, `write a date, a time and a zone, for example "2026-11-22T14:30:00+01:00"`, "now cannot be %s", quoted(n))
 	}
 	return t
 }

@@ -56,8 +56,8 @@ func Load(name string, text []byte, files Files) (*Policy, error) {
 	if root != nil {
 		d.policy(root, p)
 	}
-	if len(d.faults) > 0 {
-		e := newParseError(d.faults)
+	if len(d.Faults) > 0 {
+		e := newParseError(d.Faults)
 		e.Files = d.read
 		return nil, e
 	}
@@ -223,7 +223,7 @@ func stackHash(upper string, l *Layer) string {
 // tenantFiles reads the layers of all tenants, and reports whether all are
 // there: the tests may name their rules.
 func (d *decoder) tenantFiles(p *Policy) bool {
-	complete, sound := true, len(d.faults) == 0
+	complete, sound := true, len(d.Faults) == 0
 	for _, name := range p.Tenants() {
 		t := p.tenants[name]
 		for _, n := range t.files {
@@ -250,13 +250,13 @@ func (d *decoder) projects(n *yaml.Node) []project {
 		return nil
 	}
 	if len(n.Content) == 0 || len(o.keys) > maxProjects {
-		d.fault(n, "write projects: {/srv/app: [./app.yaml]}, or remove the key", "projects must name 1 to %d workspaces", maxProjects)
+		d.Fault(n, "write projects: {/srv/app: [./app.yaml]}, or remove the key", "projects must name 1 to %d workspaces", maxProjects)
 		return nil
 	}
 	var all []project
 	for _, key := range o.keys {
 		if !path.IsAbs(key.Value) || path.Clean(key.Value) != key.Value || control(key.Value) {
-			d.fault(key, "write the absolute path of a directory in its shortest form", "%s cannot be a workspace", shown(key.Value))
+			d.Fault(key, "write the absolute path of a directory in its shortest form", "%s cannot be a workspace", shown(key.Value))
 			continue
 		}
 		one := project{dir: key.Value}
@@ -295,29 +295,29 @@ func within(name, dir string) bool {
 func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName string) *Layer {
 	name := n.Value
 	if !path.IsAbs(name) {
-		name = path.Join(path.Dir(d.file), name)
+		name = path.Join(path.Dir(d.File), name)
 	}
 	switch {
 	case control(name):
-		d.fault(n, "remove it", "the name of a file holds a control character")
+		d.Fault(n, "remove it", "the name of a file holds a control character")
 		return nil
 	case d.stack == nil || d.stack.Read == nil:
-		d.fault(n, "name the policy by its file", "the file %s cannot be read here", shown(name))
+		d.Fault(n, "name the policy by its file", "the file %s cannot be read here", shown(name))
 		return nil
 	case len(d.read) == maxStackFiles:
-		d.fault(n, "put what several tenants share into the rules of the policy", "the policy names more than %d files", maxStackFiles)
+		d.Fault(n, "put what several tenants share into the rules of the policy", "the policy names more than %d files", maxStackFiles)
 		return nil
 	}
 	d.read = append(d.read, name)
 	text, err := d.stack.Read(name)
 	if err != nil {
-		d.fault(n, "correct its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))
+		d.Fault(n, "correct its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))
 		return nil
 	}
 	below := newDecoder(name, text)
 	l := below.layer(kind, text, p, tenantName)
-	if len(below.faults) > 0 {
-		d.faults = append(d.faults, below.faults...)
+	if len(below.Faults) > 0 {
+		d.Faults = append(d.Faults, below.Faults...)
 		return nil
 	}
 	return l

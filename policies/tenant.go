@@ -146,15 +146,15 @@ func (d *decoder) tenants(n *yaml.Node, p *Policy) {
 	case !ok:
 		return
 	case len(n.Content) == 0:
-		d.fault(n, `name one, for example ci: {token: "${env:TOKEN_CI_SHA256}"}, or remove the key`, "tenants must not be empty")
+		d.Fault(n, `name one, for example ci: {token: "${env:TOKEN_CI_SHA256}"}, or remove the key`, "tenants must not be empty")
 	case len(o.keys) > maxTenants:
-		d.fault(n, "", "there are %d tenants, more than the %d that are read", len(o.keys), maxTenants)
+		d.Fault(n, "", "there are %d tenants, more than the %d that are read", len(o.keys), maxTenants)
 		return
 	}
 	p.tenants = make(map[string]*tenant)
 	for _, key := range o.keys {
 		if !profileName.MatchString(key.Value) {
-			d.fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a tenant", key.Value)
+			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a tenant", key.Value)
 			continue
 		}
 		p.tenants[key.Value] = d.tenant(key, o.get(key.Value), p)
@@ -221,13 +221,13 @@ func (d *decoder) token(n *yaml.Node) Secret {
 	m := tokenReference.FindStringSubmatch(s)
 	switch {
 	case m == nil:
-		d.fault(n, hint, "the token is not a reference") // whose text may be a token, and is not repeated
+		d.Fault(n, hint, "the token is not a reference") // whose text may be a token, and is not repeated
 	case m[1] == "env" && !variable.MatchString(m[2]):
-		d.fault(n, "name a variable of belljar's own environment, for example TOKEN_CI_SHA256", "%s is not a valid name of a variable", shown(m[2]))
+		d.Fault(n, "name a variable of belljar's own environment, for example TOKEN_CI_SHA256", "%s is not a valid name of a variable", shown(m[2]))
 	case m[1] == "env":
 		return Secret{Env: m[2]}
 	case !path.IsAbs(m[2]) || path.Clean(m[2]) != m[2] || m[2] == "/" || control(m[2]):
-		d.fault(n, "write an absolute path of the host in its shortest form", "file %s cannot hold a token", shown(m[2]))
+		d.Fault(n, "write an absolute path of the host in its shortest form", "file %s cannot hold a token", shown(m[2]))
 	default:
 		return Secret{File: m[2]}
 	}

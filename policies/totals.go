@@ -84,6 +84,6 @@ func (p *promise) raise(value float64, profile, what string) {
 // keeps notes a fault where a total is below what one box was promised.
 func (d *decoder) keeps(n *yaml.Node, total float64, p promise) {
 	if total < p.most {
-		d.fault(n, "raise the total, or lower the limit of the profile", "the total is %s, less than profile %s gives to one box: %s", n.Value, p.profile, p.what)
+		d.Fault(n, "raise the total, or lower the limit of the profile", "the total is %s, less than profile %s gives to one box: %s", n.Value, p.profile, p.what)
 	}
 }

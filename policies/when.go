@@ -21,7 +21,7 @@ func (d *decoder) when(n *yaml.Node, m match) cond.Condition {
 		return nil
 	}
 	if d.whens++; d.whens > maxWhens {
-		d.fault(n, "make several rules one", "the policy has more than %d conditions", maxWhens)
+		d.Fault(n, "make several rules one", "the policy has more than %d conditions", maxWhens)
 		return nil
 	}
 	c, wrong := cond.Compile(text, m.argsOf())
@@ -34,7 +34,7 @@ func (d *decoder) when(n *yaml.Node, m match) cond.Condition {
 			}
 		}
 		line, col := d.within(n, text, f.Line, f.Col)
-		d.at(line, col, "when: "+f.Message, hint)
+		d.FaultAt(line, col, "when: "+f.Message, hint)
 	}
 	return c
 }
@@ -54,8 +54,8 @@ func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
 	case n.Style&yaml.DoubleQuotedStyle != 0:
 		quote, at = '"', at+1
 	}
-	for ; row < len(d.lines); row, at = row+1, 0 {
-		runes := []rune(d.lines[row])
+	for ; row < len(d.Lines); row, at = row+1, 0 {
+		runes := []rune(d.Lines[row])
 		for at < len(runes) {
 			size, blank := 1, unicode.IsSpace(runes[at])
 			switch {
@@ -75,7 +75,7 @@ func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
 			}
 			at += size
 		}
-		if behind == 0 && strings.TrimSpace(d.lines[row]) != "" {
+		if behind == 0 && strings.TrimSpace(d.Lines[row]) != "" {
 			return row + 1, min(at+1, len(runes)+1)
 		}
 	}

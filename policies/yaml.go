@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/internal/strictyaml"
 )
 
 // MaxText is the largest policy text that Parse reads, in bytes.
@@ -21,44 +21,28 @@ const MaxText = 1 << 20
 const maxTexts = 1000
 
 // decoder reads YAML nodes strictly and gathers faults instead of stopping at
-// the first: one look at a report should be enough to fix a file.
+// the first.
 type decoder struct {
-	file   string
-	lines  []string
-	faults []Fault
-	stack  *Files   // how further files are read; nil in those
-	read   []string // further files that were read, or could not be
-	whens  int      // conditions so far
+	strictyaml.Reader
+	stack *Files   // how further files are read; nil in those
+	read  []string // further files that were read, or could not be
+	whens int      // conditions so far
 }
 
 func newDecoder(file string, text []byte) *decoder {
-	return &decoder{file: file, lines: strings.Split(string(text), "\n")}
-}
-
-// at notes a fault at a place.
-func (d *decoder) at(line, col int, message, hint string) {
-	line = min(max(line, 1), len(d.lines))
-	d.faults = append(d.faults, Fault{
-		File: d.file, Line: line, Col: max(col, 1),
-		Message: message, Hint: hint, Text: strings.TrimSuffix(d.lines[line-1], "\r"),
-	})
-}
-
-// fault notes a fault at a node.
-func (d *decoder) fault(n *yaml.Node, hint, format string, args ...any) {
-	d.at(n.Line, n.Column, fmt.Sprintf(format, args...), hint)
+	return &decoder{Reader: strictyaml.NewReader(file, text)}
 }
 
 // source is a node's place, for decisions.
 func (d *decoder) source(n *yaml.Node) Source {
-	return Source{File: d.file, Line: n.Line, Col: n.Column}
+	return Source{File: d.File, Line: n.Line, Col: n.Column}
 }
 
 // root reads text into the top node of its only document. If the text has no
 // such node, root notes the fault and returns nil.
 func (d *decoder) root(text []byte) *yaml.Node {
 	if len(text) > MaxText {
-		d.at(1, 1, fmt.Sprintf("the policy has %d bytes, more than the %d that are read", len(text), MaxText), "split it, or drop what is not used")
+		d.FaultAt(1, 1, fmt.Sprintf("the policy has %d bytes, more than the %d that are read", len(text), MaxText), "split it, or drop what is not used")
 		return nil
 	}
 	if !d.readable(text) {
@@ -68,7 +52,7 @@ func (d *decoder) root(text []byte) *yaml.Node {
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF), err == nil && empty(&doc):
-		d.at(1, 1, "the policy is empty", "start it with: version: 1")
+		d.FaultAt(1, 1, "the policy is empty", "start it with: version: 1")
 		return nil
 	case err != nil:
 		d.syntax(text, err)
@@ -79,7 +63,7 @@ func (d *decoder) root(text []byte) *yaml.Node {
 	var next yaml.Node
 	switch err := dec.Decode(&next); {
 	case err == nil:
-		d.fault(&next, "remove this line, or put what follows into the first document", "a second document starts here; a policy is one document")
+		d.Fault(&next, "remove this line, or put what follows into the first document", "a second document starts here; a policy is one document")
 	case !errors.Is(err, io.EOF):
 		d.syntax(text, err)
 	}
@@ -99,10 +83,10 @@ func (d *decoder) readable(text []byte) bool {
 		r, n := utf8.DecodeRune(rest)
 		switch {
 		case r == utf8.RuneError && n == 1:
-			d.at(line, col, fmt.Sprintf("byte 0x%02x is not UTF-8", rest[0]), "save the file as UTF-8")
+			d.FaultAt(line, col, fmt.Sprintf("byte 0x%02x is not UTF-8", rest[0]), "save the file as UTF-8")
 			return false
 		case r == 0:
-			d.at(line, col, "a policy cannot contain a NUL byte", "remove it")
+			d.FaultAt(line, col, "a policy cannot contain a NUL byte", "remove it")
 			return false
 		case r == '\n':
 			line, col = line+1, 0
@@ -112,20 +96,12 @@ func (d *decoder) readable(text []byte) bool {
 	return true
 }
 
-var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
-
-// syntax notes an error of the YAML package. The package reports only the line
-// where the broken construct starts, and no column.
+// syntax notes an error of the YAML package, at the line where the text stops
+// being YAML.
 func (d *decoder) syntax(text []byte, err error) {
-	line, message := 1, err.Error()
-	if m := yamlError.FindStringSubmatch(message); m != nil {
-		if n, convErr := strconv.Atoi(m[1]); convErr == nil {
-			line = min(n, len(d.lines))
-		}
-		message = m[2]
-	}
-	line = d.breaks(text, line)
-	source := d.lines[line-1]
+	line, message := strictyaml.SyntaxError(err)
+	line = d.breaks(text, min(line, len(d.Lines)))
+	source := d.Lines[line-1]
 	trimmed := strings.TrimLeft(source, " ")
 	hint := "check the indentation, the colon and the quotes of this line and the one above"
 	switch {
@@ -134,7 +110,7 @@ func (d *decoder) syntax(text []byte, err error) {
 	case strings.Contains(source, "*"), strings.Contains(source, "&"), strings.Contains(source, "@"), strings.Contains(source, "`"):
 		hint = `put the text in quotes: one that starts with * & @ or a backtick means something else in YAML, as "**" must be quoted`
 	}
-	d.at(line, utf8.RuneCountInString(source)-utf8.RuneCountInString(trimmed)+1, "not YAML: "+message, hint)
+	d.FaultAt(line, utf8.RuneCountInString(source)-utf8.RuneCountInString(trimmed)+1, "not YAML: "+message, hint)
 }
 
 // breaks is the line at which text stops being YAML: the one after the
@@ -145,9 +121,9 @@ func (d *decoder) breaks(text []byte, reported int) int {
 		return reported
 	}
 	line := reported
-	for k := max(reported-1, 1); k < min(len(d.lines), reported+tries); k++ {
+	for k := max(reported-1, 1); k < min(len(d.Lines), reported+tries); k++ {
 		var doc yaml.Node
-		if yaml.Unmarshal([]byte(strings.Join(d.lines[:k], "\n")+"\n"), &doc) == nil {
+		if yaml.Unmarshal([]byte(strings.Join(d.Lines[:k], "\n")+"\n"), &doc) == nil {
 			line = k + 1
 		}
 	}
@@ -160,12 +136,12 @@ func (d *decoder) breaks(text []byte, reported int) int {
 func (d *decoder) plain(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.fault(n, "write the value out", "a policy cannot contain an alias (*%s)", n.Value)
+		d.Fault(n, "write the value out", "a policy cannot contain an alias (*%s)", n.Value)
 		return // never n.Alias: an alias may lead to itself
 	case n.Anchor != "":
-		d.fault(n, "remove it", "a policy cannot contain an anchor (&%s)", n.Anchor)
+		d.Fault(n, "remove it", "a policy cannot contain an anchor (&%s)", n.Anchor)
 	case n.Style&yaml.TaggedStyle != 0 && n.Kind != yaml.DocumentNode:
-		d.fault(n, "remove it; put a text in quotes instead", "a policy cannot contain a tag (%s)", n.Tag)
+		d.Fault(n, "remove it; put a text in quotes instead", "a policy cannot contain a tag (%s)", n.Tag)
 	}
 	for _, c := range n.Content {
 		d.plain(c)
@@ -214,7 +190,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, s *shape) (object, bool) {
 			if len(known) > 0 {
 				hint = "it has the keys " + strings.Join(known, ", ")
 			}
-			d.fault(n, hint, "%s must be a mapping, not %s", what, kind(n))
+			d.Fault(n, hint, "%s must be a mapping, not %s", what, kind(n))
 		}
 		return o, false
 	}
@@ -223,16 +199,16 @@ func (d *decoder) mapping(n *yaml.Node, what string, s *shape) (object, bool) {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
 			if key.Kind != yaml.AliasNode {
-				d.fault(key, "", "a key of %s must be a text, not %s", what, kind(key))
+				d.Fault(key, "", "a key of %s must be a text, not %s", what, kind(key))
 			}
 			continue
 		}
 		if len(known) > 0 && !slices.Contains(known, key.Value) {
-			d.fault(key, suggest(key.Value, known), "%s has no key %q", what, key.Value)
+			d.Fault(key, suggest(key.Value, known), "%s has no key %q", what, key.Value)
 			continue
 		}
 		if line, twice := first[key.Value]; twice {
-			d.fault(key, "keep one of them", "the key %q stands here a second time; the first is on line %d", key.Value, line)
+			d.Fault(key, "keep one of them", "the key %q stands here a second time; the first is on line %d", key.Value, line)
 			continue
 		}
 		first[key.Value] = key.Line
@@ -248,10 +224,10 @@ func (d *decoder) items(n *yaml.Node, what string, most int) []*yaml.Node {
 	case n.Kind == yaml.AliasNode:
 		return nil
 	case n.Kind != yaml.SequenceNode:
-		d.fault(n, "start each entry with a dash", "%s must be a list, not %s", what, kind(n))
+		d.Fault(n, "start each entry with a dash", "%s must be a list, not %s", what, kind(n))
 		return nil
 	case len(n.Content) > most:
-		d.fault(n, "", "%s has %d entries, more than the %d that are read", what, len(n.Content), most)
+		d.Fault(n, "", "%s has %d entries, more than the %d that are read", what, len(n.Content), most)
 		return n.Content[:most]
 	}
 	return n.Content
@@ -263,13 +239,13 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	case n.Kind == yaml.AliasNode:
 		return "", false
 	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null":
-		d.fault(n, "", "%s must be a text, not %s", what, kind(n))
+		d.Fault(n, "", "%s must be a text, not %s", what, kind(n))
 		return "", false
 	case n.ShortTag() != "!!str":
-		d.fault(n, fmt.Sprintf("put it in quotes: %q", n.Value), "%s must be a text, not %s", what, kind(n))
+		d.Fault(n, fmt.Sprintf("put it in quotes: %q", n.Value), "%s must be a text, not %s", what, kind(n))
 		return "", false
 	case strings.TrimSpace(n.Value) == "":
-		d.fault(n, "", "%s must not be empty", what)
+		d.Fault(n, "", "%s must not be empty", what)
 		return "", false
 	}
 	return n.Value, true
@@ -286,7 +262,7 @@ func (d *decoder) texts(n *yaml.Node, what string, use func(n *yaml.Node, s stri
 	}
 	entries := d.items(n, what, maxTexts)
 	if n.Kind == yaml.SequenceNode && len(entries) == 0 {
-		d.fault(n, "name at least one, or remove the key", "%s must not be empty", what)
+		d.Fault(n, "name at least one, or remove the key", "%s must not be empty", what)
 	}
 	for _, e := range entries {
 		if s, ok := d.text(e, "an entry of "+what); ok {
@@ -301,7 +277,7 @@ func (d *decoder) truth(n *yaml.Node, what string) bool {
 		return false
 	}
 	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" || n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
-		d.fault(n, "write true or false", "%s must be true or false, not %s", what, kind(n))
+		d.Fault(n, "write true or false", "%s must be true or false, not %s", what, kind(n))
 		return false
 	}
 	return n.Value == "true"
@@ -315,7 +291,7 @@ func (d *decoder) word(n *yaml.Node, what string, words ...string) int {
 	}
 	i := slices.Index(words, s)
 	if i < 0 {
-		d.fault(n, suggest(s, words), "%s cannot be %q", what, s)
+		d.Fault(n, suggest(s, words), "%s cannot be %q", what, s)
 	}
 	return i
 }

@@ -55,7 +55,7 @@ func (r *reader) answer(n *yaml.Node) *answer {
 	a := &answer{}
 	v := f.values
 	if v["format"] == nil {
-		r.fault(n, "write format: html, xml or json", "the answer has no format")
+		r.Fault(n, "write format: html, xml or json", "the answer has no format")
 		return a
 	}
 	switch r.word(v["format"], "format", formatNames...) {
@@ -67,7 +67,7 @@ func (r *reader) answer(n *yaml.Node) *answer {
 	if v["after"] != nil {
 		a.after = r.text(v["after"], "after")
 		if a.format != formatJSON {
-			r.fault(v["after"], "", "after goes with format: json")
+			r.Fault(v["after"], "", "after goes with format: json")
 		}
 	}
 	if v["columns"] != nil {
@@ -93,14 +93,14 @@ func (r *reader) answer(n *yaml.Node) *answer {
 		r.each(v["drop"], "drop", func(n *yaml.Node, s string) {
 			p, err := newPlace(s)
 			if err != nil || p.selector == nil {
-				r.fault(n, "write a selector", "drop: %q is not a selector", s)
+				r.Fault(n, "write a selector", "drop: %q is not a selector", s)
 				return
 			}
 			a.drop = append(a.drop, p.selector)
 		})
 	}
 	if (a.items != nil || a.columns) && (a.title == nil || a.url == nil) {
-		r.fault(n, "", "an answer with items needs title and url")
+		r.Fault(n, "", "an answer with items needs title and url")
 	}
 	return a
 }
@@ -120,7 +120,7 @@ func (r *reader) finders(n *yaml.Node, what string, kind format) []finder {
 			f.path, err = newPath(s)
 		}
 		if err != nil {
-			r.fault(n, "", "%s: %v", what, err)
+			r.Fault(n, "", "%s: %v", what, err)
 			return
 		}
 		all = append(all, f)
@@ -138,7 +138,7 @@ func (r *reader) proofs(n *yaml.Node, what string, kind format) []proof {
 		}
 		p, err := read(s)
 		if err != nil {
-			r.fault(n, `write "place" or "place :: pattern"`, "%s: %v", what, err)
+			r.Fault(n, `write "place" or "place :: pattern"`, "%s: %v", what, err)
 			return
 		}
 		all = append(all, p)
@@ -173,14 +173,14 @@ func (r *reader) unwraps(n *yaml.Node) []unwrap {
 			if two := r.texts(b, "between"); len(two) == 2 {
 				u.start, u.end = two[0], two[1]
 			} else {
-				r.fault(b, "", "between must be two texts")
+				r.Fault(b, "", "between must be two texts")
 			}
 		}
 		if f.values["base64"] != nil {
 			u.base64 = r.truth(f.values["base64"], "base64")
 		}
 		if (u.param == "") == (u.start == "") || u.host == "" && u.path == "" {
-			r.fault(e, "", "an entry of unwrap has host or path, and either param or between")
+			r.Fault(e, "", "an entry of unwrap has host or path, and either param or between")
 		}
 		all = append(all, u)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"belljar.dev/policies"
+	"belljar.dev/internal/strictyaml"
 )
 
 func TestBundledEnginesAreComplete(t *testing.T) {
@@ -288,7 +288,7 @@ func TestFaultCount(t *testing.T) {
 	}
 	_, err := Load(dir)
 	var faults *FileError
-	if !errors.As(err, &faults) || len(faults.Faults) != maxFaults || faults.More == 0 || faults.Faults[0] == (policies.Fault{}) {
+	if !errors.As(err, &faults) || len(faults.Faults) != strictyaml.MaxFaults || faults.More == 0 || faults.Faults[0] == (strictyaml.Fault{}) {
 		t.Errorf("got %v", err)
 	}
 }

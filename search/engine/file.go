@@ -25,7 +25,7 @@ func (r *reader) engine(text []byte) *Engine {
 		return nil
 	}
 	f := r.mapping(top, "an engine", engineKeys...)
-	e := &Engine{Source: r.file, Weight: 1, Use: UseOff, Role: RoleGeneral, Rate: Rate{Every: 2 * time.Second, Burst: 3}, order: 1000}
+	e := &Engine{Source: r.File, Weight: 1, Use: UseOff, Role: RoleGeneral, Rate: Rate{Every: 2 * time.Second, Burst: 3}, order: 1000}
 	r.identity(e, f)
 	r.limits(e, f)
 	r.places(e, f)
@@ -42,10 +42,10 @@ func (r *reader) engine(text []byte) *Engine {
 			e.answers = append(e.answers, r.answer(each))
 		}
 	} else {
-		r.fault(top, "", "an engine needs answers")
+		r.Fault(top, "", "an engine needs answers")
 	}
 	if len(e.steps) == 0 && e.Use != UseOff {
-		r.fault(top, "write requests, or use: off for one whose answers are only read", "an engine that is asked needs requests")
+		r.Fault(top, "write requests, or use: off for one whose answers are only read", "an engine that is asked needs requests")
 	}
 	return e
 }
@@ -54,9 +54,9 @@ func (r *reader) engine(text []byte) *Engine {
 func (r *reader) identity(e *Engine, f fields) {
 	v := f.values
 	if n := v["name"]; n == nil {
-		r.fault(f.node, "start the file with name:", "the engine has no name")
+		r.Fault(f.node, "start the file with name:", "the engine has no name")
 	} else if e.Name = r.text(n, "name"); !engineName.MatchString(e.Name) {
-		r.fault(n, "use small letters, digits, dots, hyphens and underscores, 32 at most", "%q cannot be the name of an engine", e.Name)
+		r.Fault(n, "use small letters, digits, dots, hyphens and underscores, 32 at most", "%q cannot be the name of an engine", e.Name)
 	}
 	for key, to := range map[string]*string{"about": &e.About, "family": &e.Family} {
 		if v[key] != nil {
@@ -102,7 +102,7 @@ func (r *reader) limits(e *Engine, f fields) {
 	if n := v["weight"]; n != nil {
 		w, err := strconv.ParseFloat(n.Value, 64)
 		if err != nil || !(w > 0 && w <= 10) {
-			r.fault(n, "", "weight must be a number above 0, 10 at most")
+			r.Fault(n, "", "weight must be a number above 0, 10 at most")
 		}
 		e.Weight = w
 	}
@@ -115,7 +115,7 @@ func (r *reader) limits(e *Engine, f fields) {
 	}
 	if n := v["optional_key"]; n != nil {
 		if e.key = r.text(n, "optional_key"); e.NeedsKey != "" {
-			r.fault(n, "keep one of them", "an engine has key or optional_key")
+			r.Fault(n, "keep one of them", "an engine has key or optional_key")
 		}
 	}
 	if n := v["url"]; n != nil {
@@ -132,7 +132,7 @@ func (r *reader) places(e *Engine, f fields) {
 		if n := v[key]; n != nil {
 			r.each(n, key, func(n *yaml.Node, s string) {
 				if !hostName.MatchString(s) {
-					r.fault(n, "write one like www.example.com or *.example.com", "%s: %q is not a host", key, s)
+					r.Fault(n, "write one like www.example.com or *.example.com", "%s: %q is not a host", key, s)
 				}
 				all = append(all, s)
 			})
@@ -141,7 +141,7 @@ func (r *reader) places(e *Engine, f fields) {
 	}
 	e.Hosts, e.kin = hosts("hosts"), hosts("kin")
 	if len(e.Hosts) == 0 && e.NeedsURL == "" {
-		r.fault(f.node, "", "an engine needs hosts: its requests and redirects go nowhere else")
+		r.Fault(f.node, "", "an engine needs hosts: its requests and redirects go nowhere else")
 	}
 	base := "https://invalid.example/"
 	if len(e.Hosts) > 0 {
@@ -152,7 +152,7 @@ func (r *reader) places(e *Engine, f fields) {
 	}
 	u, err := url.Parse(base)
 	if err != nil || !u.IsAbs() || u.Host == "" {
-		r.fault(f.node, "write one like https://www.example.com/", "base must be an address")
+		r.Fault(f.node, "write one like https://www.example.com/", "base must be an address")
 		u = &url.URL{Scheme: "https", Host: "invalid.example"}
 	}
 	e.base = u

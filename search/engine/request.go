@@ -95,12 +95,12 @@ func (r *reader) queryRules(n *yaml.Node) queryRules {
 // template reads a template over the variables; an empty text is one too.
 func (r *reader) template(n *yaml.Node, what string) template {
 	if n.Kind != yaml.ScalarNode {
-		r.fault(n, "", "%s must be a text", what)
+		r.Fault(n, "", "%s must be a text", what)
 		return nil
 	}
 	t, err := newTemplate(n.Value, variables)
 	if err != nil {
-		r.fault(n, "", "%s: %v", what, err)
+		r.Fault(n, "", "%s: %v", what, err)
 	}
 	return t
 }
@@ -122,7 +122,7 @@ func (r *reader) sending(n *yaml.Node, e *Engine) *sending {
 		s.token = r.finders(v["token"], "token", formatHTML)
 	}
 	if v["url"] == nil {
-		r.fault(n, "", "a request needs a url")
+		r.Fault(n, "", "a request needs a url")
 	} else {
 		s.url = r.template(v["url"], "url")
 		r.ownHost(v["url"], s.url, e)
@@ -132,7 +132,7 @@ func (r *reader) sending(n *yaml.Node, e *Engine) *sending {
 			of := r.mapping(v[key], key)
 			for _, k := range of.keys {
 				if key == "headers" && !tokenHeader.MatchString(k.Value) {
-					r.fault(k, "", "%q cannot be the name of a header", k.Value)
+					r.Fault(k, "", "%q cannot be the name of a header", k.Value)
 				}
 				*to = append(*to, param{name: k.Value, value: r.template(of.values[k.Value], key)})
 			}
@@ -162,10 +162,10 @@ func (r *reader) ownHost(n *yaml.Node, t template, e *Engine) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Scheme != "https" || u.Host == "":
-		r.fault(n, "", "url must be an https address")
+		r.Fault(n, "", "url must be an https address")
 	case len(t) > 0 && t[0].name == "url" && e.NeedsURL != "":
 	case !e.Allows(u.Hostname(), nil):
-		r.fault(n, "add it to hosts", "the host %s is not one of the engine's", u.Hostname())
+		r.Fault(n, "add it to hosts", "the host %s is not one of the engine's", u.Hostname())
 	}
 }
 

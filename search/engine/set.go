@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"belljar.dev/policies"
+	"belljar.dev/internal/strictyaml"
 )
 
 //go:embed engines/*.yaml
@@ -157,25 +157,25 @@ var uses = []Use{UseDefault, UseOptional, UseReserve, UseOff}
 // compile makes engines of files.
 func compile(dir string, texts []source) (*Set, error) {
 	s := &Set{dir: dir, texts: texts, byName: make(map[string]*Engine)}
-	var faults []policies.Fault
+	var faults []strictyaml.Fault
 	var shared []*answer
 	for _, t := range texts {
-		r := &reader{file: t.name}
+		r := newReader(t.name, t.text)
 		if t.short == commonFile {
 			shared = r.common(t.text)
 		} else if e := r.engine(t.text); e != nil {
 			for _, name := range append([]string{e.Name}, e.Aliases...) {
 				if other := s.byName[name]; other != nil {
-					r.at(1, 1, fmt.Sprintf("the name %s is that of an engine in %s", name, other.Source), "choose another; to replace a bundled engine give your file the same name as its file")
+					r.FaultAt(1, 1, fmt.Sprintf("the name %s is that of an engine in %s", name, other.Source), "choose another; to replace a bundled engine give your file the same name as its file")
 				}
 				s.byName[name] = e
 			}
 			s.all = append(s.all, e)
 		}
-		faults = append(faults, r.faults...)
+		faults = append(faults, r.Faults...)
 	}
 	if len(faults) > 0 {
-		return nil, &FileError{Faults: faults[:min(len(faults), maxFaults)], More: max(0, len(faults)-maxFaults)}
+		return nil, &FileError{strictyaml.NewReport(faults)}
 	}
 	for _, e := range s.all {
 		e.common = shared

@@ -13,68 +13,32 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"belljar.dev/policies"
+	"belljar.dev/internal/strictyaml"
 )
 
 // Bounds of engine files.
 const (
 	maxFile    = 256 << 10
 	maxFiles   = 200
-	maxFaults  = 50
 	maxEntries = 100 // of a list
 )
 
 // FileError is what is wrong with engine files: every fault, up to 50, with its
 // place in the text.
-type FileError struct {
-	Faults []policies.Fault
-	More   int // faults beyond those listed
-}
-
-// Error lists all faults, each with its source line and a caret under the
-// column.
-func (e *FileError) Error() string {
-	var b strings.Builder
-	for i, f := range e.Faults {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(f.String())
-	}
-	if e.More > 0 {
-		fmt.Fprintf(&b, "\nand %d more", e.More)
-	}
-	return b.String()
-}
+type FileError struct{ strictyaml.Report }
 
 // reader reads the nodes of one engine file strictly, and gathers faults
 // instead of stopping at the first.
-type reader struct {
-	file   string
-	lines  []string
-	faults []policies.Fault
-}
+type reader struct{ strictyaml.Reader }
 
-func (r *reader) at(line, col int, message, hint string) {
-	line = min(max(line, 1), len(r.lines))
-	r.faults = append(r.faults, policies.Fault{
-		File: r.file, Line: line, Col: max(col, 1),
-		Message: message, Hint: hint, Text: strings.TrimSuffix(r.lines[line-1], "\r"),
-	})
+func newReader(file string, text []byte) *reader {
+	return &reader{strictyaml.NewReader(file, text)}
 }
-
-// fault notes a fault at a node.
-func (r *reader) fault(n *yaml.Node, hint, format string, args ...any) {
-	r.at(n.Line, n.Column, fmt.Sprintf(format, args...), hint)
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
 // root reads text into the top node of its only document, or notes why not.
 func (r *reader) root(text []byte) *yaml.Node {
-	r.lines = strings.Split(string(text), "\n")
 	if len(text) > maxFile {
-		r.at(1, 1, fmt.Sprintf("the file has %d bytes, more than the %d that are read", len(text), maxFile), "")
+		r.FaultAt(1, 1, fmt.Sprintf("the file has %d bytes, more than the %d that are read", len(text), maxFile), "")
 		return nil
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -82,21 +46,15 @@ func (r *reader) root(text []byte) *yaml.Node {
 	err := dec.Decode(&doc)
 	switch {
 	case errors.Is(err, io.EOF), err == nil && len(doc.Content) == 0:
-		r.at(1, 1, "the file is empty", "start it with: name: example")
+		r.FaultAt(1, 1, "the file is empty", "start it with: name: example")
 		return nil
 	case err != nil:
-		line, message := 1, err.Error()
-		if m := yamlLine.FindStringSubmatch(message); m != nil {
-			message = m[2]
-			if n, bad := strconv.Atoi(m[1]); bad == nil {
-				line = n
-			}
-		}
-		r.at(line, 1, "not YAML: "+message, "check the indentation, the colon and the quotes of this line and the one above")
+		line, message := strictyaml.SyntaxError(err)
+		r.FaultAt(line, 1, "not YAML: "+message, "check the indentation, the colon and the quotes of this line and the one above")
 		return nil
 	}
 	if err := dec.Decode(&next); !errors.Is(err, io.EOF) {
-		r.at(max(next.Line, 1), 1, "a second document starts here; an engine is one document", "remove it")
+		r.FaultAt(max(next.Line, 1), 1, "a second document starts here; an engine is one document", "remove it")
 	}
 	if !r.simple(&doc) {
 		return nil
@@ -108,7 +66,7 @@ func (r *reader) root(text []byte) *yaml.Node {
 // that the reader does not see.
 func (r *reader) simple(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 && n.Kind != yaml.DocumentNode {
-		r.fault(n, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not allowed in an engine")
+		r.Fault(n, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not allowed in an engine")
 		return false
 	}
 	for _, c := range n.Content {
@@ -134,18 +92,18 @@ func (r *reader) mapping(n *yaml.Node, what string, known ...string) fields {
 		if len(known) > 0 {
 			hint = "it has the keys " + strings.Join(known, ", ")
 		}
-		r.fault(n, hint, "%s must be a mapping", what)
+		r.Fault(n, hint, "%s must be a mapping", what)
 		return f
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			r.fault(key, "", "a key of %s must be a text", what)
+			r.Fault(key, "", "a key of %s must be a text", what)
 		case len(known) > 0 && !slices.Contains(known, key.Value):
-			r.fault(key, "it has the keys "+strings.Join(known, ", "), "%s has no key %q", what, key.Value)
+			r.Fault(key, "it has the keys "+strings.Join(known, ", "), "%s has no key %q", what, key.Value)
 		case f.values[key.Value] != nil:
-			r.fault(key, "keep one of them", "the key %q stands here a second time", key.Value)
+			r.Fault(key, "keep one of them", "the key %q stands here a second time", key.Value)
 		default:
 			f.keys = append(f.keys, key)
 			f.values[key.Value] = value
@@ -157,7 +115,7 @@ func (r *reader) mapping(n *yaml.Node, what string, known ...string) fields {
 // text reads n as a text, or a number or truth value as it is written.
 func (r *reader) text(n *yaml.Node, what string) string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		r.fault(n, "", "%s must be a text", what)
+		r.Fault(n, "", "%s must be a text", what)
 		return ""
 	}
 	return n.Value
@@ -182,10 +140,10 @@ func (r *reader) each(n *yaml.Node, what string, use func(n *yaml.Node, s string
 func (r *reader) list(n *yaml.Node, what string) []*yaml.Node {
 	switch {
 	case n.Kind != yaml.SequenceNode:
-		r.fault(n, "start each entry with a dash, or write [one, two]", "%s must be a list", what)
+		r.Fault(n, "start each entry with a dash, or write [one, two]", "%s must be a list", what)
 		return nil
 	case len(n.Content) > maxEntries:
-		r.fault(n, "", "%s has %d entries, more than the %d that are read", what, len(n.Content), maxEntries)
+		r.Fault(n, "", "%s has %d entries, more than the %d that are read", what, len(n.Content), maxEntries)
 		return n.Content[:maxEntries]
 	}
 	return n.Content
@@ -201,7 +159,7 @@ func (r *reader) texts(n *yaml.Node, what string) []string {
 // truth reads n as true or false.
 func (r *reader) truth(n *yaml.Node, what string) bool {
 	if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
-		r.fault(n, "", "%s must be true or false", what)
+		r.Fault(n, "", "%s must be true or false", what)
 	}
 	return n.Value == "true"
 }
@@ -210,7 +168,7 @@ func (r *reader) truth(n *yaml.Node, what string) bool {
 func (r *reader) number(n *yaml.Node, what string, least, most int) int {
 	v, err := strconv.Atoi(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
-		r.fault(n, "", "%s must be a whole number from %d to %d", what, least, most)
+		r.Fault(n, "", "%s must be a whole number from %d to %d", what, least, most)
 		return least
 	}
 	return v
@@ -220,7 +178,7 @@ func (r *reader) number(n *yaml.Node, what string, least, most int) int {
 func (r *reader) duration(n *yaml.Node, what string, least, most time.Duration) time.Duration {
 	v, err := time.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
-		r.fault(n, "", "%s must be a time from %s to %s", what, least, most)
+		r.Fault(n, "", "%s must be a time from %s to %s", what, least, most)
 		return least
 	}
 	return v
@@ -230,7 +188,7 @@ func (r *reader) duration(n *yaml.Node, what string, least, most time.Duration) 
 func (r *reader) word(n *yaml.Node, what string, words ...string) string {
 	s := r.text(n, what)
 	if s != "" && !slices.Contains(words, s) {
-		r.fault(n, "known here: "+strings.Join(words, ", "), "%s cannot be %q", what, s)
+		r.Fault(n, "known here: "+strings.Join(words, ", "), "%s cannot be %q", what, s)
 		return ""
 	}
 	return s
@@ -240,7 +198,7 @@ func (r *reader) word(n *yaml.Node, what string, words ...string) string {
 func (r *reader) pattern(n *yaml.Node, s, what string) *regexp.Regexp {
 	like, err := regexp.Compile(s)
 	if err != nil {
-		r.fault(n, "it is a regular expression of Go (RE2)", "%s: %v", what, err)
+		r.Fault(n, "it is a regular expression of Go (RE2)", "%s: %v", what, err)
 		return nil
 	}
 	return like

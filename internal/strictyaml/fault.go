@@ -1,0 +1,99 @@
+package strictyaml
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"belljar.dev/internal/printable"
+)
+
+// MaxFaults bounds the faults of one Report: a reader fixes the first ones
+// first, and a hostile file must not cause a report larger than itself.
+const MaxFaults = 50
+
+// maxShown bounds the part of a source line that a fault shows, in characters.
+const maxShown = 100
+
+// Report is what is wrong with one or more files: every fault, up to MaxFaults.
+type Report struct {
+	Faults []Fault
+	More   int // faults beyond those listed
+}
+
+// NewReport returns a report of the first of faults.
+func NewReport(faults []Fault) Report {
+	if len(faults) <= MaxFaults {
+		return Report{Faults: faults}
+	}
+	return Report{Faults: faults[:MaxFaults], More: len(faults) - MaxFaults}
+}
+
+// Error lists all faults, each with its source line and a caret under the
+// column.
+func (r *Report) Error() string {
+	var b strings.Builder
+	for i, f := range r.Faults {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(f.String())
+	}
+	if r.More > 0 {
+		fmt.Fprintf(&b, "\nand %d more", r.More)
+	}
+	return b.String()
+}
+
+// Fault is one thing that is wrong with a text.
+type Fault struct {
+	File    string
+	Line    int    // from 1
+	Col     int    // from 1, in characters
+	Message string // what is wrong, in one line
+	Hint    string // what to do about it; may be empty
+	Text    string // the source line
+}
+
+// String is the fault as a reader of a terminal wants it: place and message,
+// the source line with a caret under the column, and what to do.
+func (f Fault) String() string {
+	line, caret := excerpt(f.Text, f.Col)
+	number := fmt.Sprint(f.Line)
+	margin := strings.Repeat(" ", len(number))
+	text := fmt.Sprintf("%s:%d:%d: %s\n  %s | %s\n  %s | %s", f.File, f.Line, f.Col, f.Message, number, line, margin, caret)
+	if f.Hint != "" {
+		text += "\n  " + margin + " = " + f.Hint
+	}
+	return text
+}
+
+// excerpt is the part of line around column col, and a line of the same shape
+// with a caret under it. Tabs stay in both so that the caret stays in place.
+func excerpt(line string, col int) (shown, caret string) {
+	runes := []rune(line)
+	at := min(max(col-1, 0), len(runes))
+	from := 0
+	if len(runes) > maxShown {
+		from = max(0, min(at-maxShown/2, len(runes)-maxShown))
+		runes = runes[from : from+maxShown]
+	}
+	var pad strings.Builder
+	for i, r := range runes {
+		if r != '\t' && !legible(r) {
+			runes[i] = utf8.RuneError
+		}
+		if i < at-from {
+			if r != '\t' {
+				r = ' '
+			}
+			pad.WriteRune(r)
+		}
+	}
+	return string(runes), pad.String() + "^"
+}
+
+// legible reports whether a reader sees a character for what it is: it has a
+// shape, or is the usual space.
+func legible(r rune) bool { return r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) }
