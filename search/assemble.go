@@ -1,7 +1,6 @@
 package search
 
 import (
-	"slices"
 	"time"
 
 	"belljar.dev/search/engine"
@@ -95,22 +94,4 @@ func (r *run) fresh(report *Report) time.Duration {
 		return freshNews
 	}
 	return freshFor
-}
-
-// again is a report that is given out a second time, so much later.
-func (r *Report) again(age time.Duration, stale bool) *Report {
-	out := *r
-	out.Cached, out.Stale, out.Age = !stale, stale, age
-	out.Engines = slices.Clone(r.Engines)
-	for i := range out.Engines {
-		out.Engines[i].RetryAfter = max(0, out.Engines[i].RetryAfter-age)
-	}
-	return &out
-}
-
-// cut is a report with its first results only.
-func (r *Report) cut(most int) *Report {
-	out := *r
-	out.Results = slices.Clone(r.Results[:min(most, len(r.Results))])
-	return &out
 }

@@ -5,19 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"belljar.dev/policies"
 	"belljar.dev/search/engine"
 )
-
-// Browser reads pages with a Chrome of our own: the second lane, for engines
-// that turn plain clients away. It is what it says it is, types no captcha, and
-// asks the grant itself whether the page may be opened. It must be safe for
-// concurrent use.
-type Browser interface {
-	// Open is the page at an address as it stands when it has settled. The
-	// error holds nothing of the address.
-	Open(ctx context.Context, g policies.Grant, address string) (engine.Response, error)
-}
 
 // browserTime bounds the browser's lane, which begins where the first has
 // ended.

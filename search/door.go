@@ -1,10 +1,12 @@
 package search
 
 import (
+	"context"
 	"net/http"
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
+	"belljar.dev/search/engine"
 )
 
 // Door is the way to the engines for the queries of one grant. *egress.Door is
@@ -12,6 +14,16 @@ import (
 type Door interface {
 	Client() *http.Client
 	Close() error
+}
+
+// Browser reads pages with a Chrome of our own: the second lane, for engines
+// that turn plain clients away. It is what it says it is, types no captcha, and
+// asks the grant itself whether the page may be opened. It must be safe for
+// concurrent use.
+type Browser interface {
+	// Open is the page at an address as it stands when it has settled. The
+	// error holds nothing of the address.
+	Open(ctx context.Context, g policies.Grant, address string) (engine.Response, error)
 }
 
 // egressDoor is the door of a grant as it is outside of tests. It tells record

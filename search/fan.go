@@ -2,12 +2,9 @@ package search
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -163,124 +160,3 @@ func (f *Fan) Close() error {
 
 // Health is how the engines stand.
 func (f *Fan) Health() []Health { return f.book.snapshot(f.cfg.Engines().All(), time.Now()) }
-
-// Search asks the engines that a query suits and the grant lets out, and
-// returns when those that answer as a rule have answered, or its time is up.
-// The same query of the same tenant a moment later is answered from memory.
-//
-// The error is a *QueryError, a *NotAllowedError, an *UnavailableError where no
-// engine that counts answered, ErrBusy, ErrClosed or the cause of ctx. None
-// holds anything of the query.
-func (f *Fan) Search(ctx context.Context, g policies.Grant, q Query) (*Report, error) {
-	return f.Watch(ctx, g, q, nil)
-}
-
-// Progress is that one engine has answered: the Done-th of Total.
-type Progress struct {
-	Asked
-	Done, Total int
-}
-
-// Watch is Search, and reports each engine as it answers. tell is not called
-// any more once Watch has returned, and must not block. It may be nil.
-func (f *Fan) Watch(ctx context.Context, g policies.Grant, q Query, tell func(Progress)) (*Report, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	q, err := settle(q)
-	if err != nil {
-		return nil, err
-	}
-	p, err := f.plan(g, q)
-	if err != nil {
-		return nil, err
-	}
-	if r, age, ok := f.cache.get(g.Tenant(), p.mark, time.Now(), false); ok {
-		return r.again(age, false).cut(q.MaxResults), nil
-	}
-	fl, err := f.join(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	defer fl.watch(tell)()
-	select {
-	case <-fl.ready:
-		f.leave(fl)
-		if fl.err != nil {
-			return nil, fl.err
-		}
-		return fl.report.cut(q.MaxResults), nil
-	case <-ctx.Done():
-		// The last who waits ends it, and waits until it has.
-		if f.leave(fl) {
-			<-fl.done
-		}
-		return nil, context.Cause(ctx)
-	}
-}
-
-// settle checks a query and fills in what it leaves open.
-func settle(q Query) (Query, error) {
-	bad := func(argument, format string, args ...any) (Query, error) {
-		return q, &QueryError{argument, fmt.Sprintf(format, args...)}
-	}
-	switch n := len(q.Text); {
-	case clean(q.Text, MaxQuery) == "":
-		return bad("query", "it is empty; say what to search for")
-	case n > MaxQuery:
-		return bad("query", "it has %d bytes, and %d is the most; search for the words that matter", n, MaxQuery)
-	}
-	q.MaxResults = cmp.Or(q.MaxResults, DefaultResults)
-	q.Page = cmp.Or(q.Page, 1)
-	q.Timeout = cmp.Or(q.Timeout, DefaultTimeout)
-	q.Category = cmp.Or(q.Category, "general")
-	q.SafeSearch = cmp.Or(q.SafeSearch, "moderate")
-	switch {
-	case q.MaxResults < 1 || q.MaxResults > MaxResults:
-		return bad("max_results", "got %d, want 1 to %d", q.MaxResults, MaxResults)
-	case q.Page < 1 || q.Page > MaxPage:
-		return bad("page", "got %d, want 1 to %d", q.Page, MaxPage)
-	case q.Timeout < MinTimeout || q.Timeout > MaxTimeout:
-		return bad("timeout_ms", "got %d, want %d to %d milliseconds", q.Timeout.Milliseconds(), MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
-	}
-	for _, c := range []struct {
-		name, got string
-		want      []string
-	}{
-		{"category", q.Category, []string{"general", "code", "academic", "news"}},
-		{"safesearch", q.SafeSearch, []string{"off", "moderate", "strict"}},
-		{"time_range", q.TimeRange, []string{"", "day", "week", "month", "year"}},
-	} {
-		if !slices.Contains(c.want, c.got) {
-			return bad(c.name, "got %q, want one of %s", policies.Clip(c.got, 20), listed(c.want))
-		}
-	}
-	if !code(q.Language, 2, 3) {
-		return bad("language", "got %q, want a code of two or three letters as \"en\"", policies.Clip(q.Language, 20))
-	}
-	if !code(q.Region, 2, 2) {
-		return bad("region", "got %q, want a code of two letters as \"US\"", policies.Clip(q.Region, 20))
-	}
-	return settleDomains(q)
-}
-
-func settleDomains(q Query) (Query, error) {
-	for name, list := range map[string]*[]string{"allowed_domains": &q.AllowedDomains, "blocked_domains": &q.BlockedDomains} {
-		if len(*list) > MaxDomains {
-			return q, &QueryError{name, fmt.Sprintf("got %d of them, and %d is the most", len(*list), MaxDomains)}
-		}
-		var out []string
-		for i, s := range *list {
-			h, err := policies.ParseHost(s)
-			if len(s) > 2 && s[:2] == "*." {
-				h, err = policies.ParseHost(s[2:])
-			}
-			if err != nil || h.Name() == "" {
-				return q, &QueryError{name, fmt.Sprintf("number %d is not a domain; write it as \"example.com\", which means the hosts below it too", i+1)}
-			}
-			out = append(out, h.Name())
-		}
-		*list = out
-	}
-	return q, nil
-}

@@ -32,42 +32,10 @@ type flight struct {
 	next     int                    // guarded by mu
 }
 
-// join is the flight of a plan: one that is under way, or a new one.
-func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return nil, ErrClosed
-	}
-	if fl := f.flights[p.mark]; fl != nil {
-		fl.waiting++
-		return fl, nil
-	}
-	tenant := p.grant.Tenant()
-	if len(f.under) >= flightsMost || f.tenants[tenant] >= flightsPerTenant {
-		return nil, ErrBusy
-	}
-	door, err := f.doors.Take(p.grant, time.Now(), func() (Door, error) { return f.cfg.Door(p.grant) })
-	if errors.Is(err, egress.ErrClosed) {
-		return nil, ErrClosed
-	}
-	if err != nil {
-		return nil, err
-	}
-	// It belongs to all who wait for it, and ends when the last has left.
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	fl := &flight{
-		tenant: tenant, mark: p.mark, cancel: cancel, waiting: 1,
-		ready: make(chan struct{}), done: make(chan struct{}), watchers: make(map[int]func(Progress)),
-	}
-	f.flights[p.mark], f.under[fl] = fl, struct{}{}
-	f.tenants[tenant]++
-	f.work.Go(func() {
-		defer cancel(nil)
-		defer f.land(fl, door)
-		f.lead(ctx, fl, p, door.What)
-	})
-	return fl, nil
+// Progress is that one engine has answered: the Done-th of Total.
+type Progress struct {
+	Asked
+	Done, Total int
 }
 
 // leave is one who waited less, and reports whether it was the last and the

@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"belljar.dev/policies"
@@ -18,8 +17,6 @@ const (
 	softLeast = 800 * time.Millisecond
 	softMost  = 1190 * time.Millisecond
 	softTimes = 1.5
-	// enough is of how many indexes of the general web results should be there.
-	enough = 3
 )
 
 // lead is one query from its first request to its last answer.
@@ -73,44 +70,6 @@ func (f *Fan) lead(ctx context.Context, fl *flight, p *plan, door Door) {
 	if r.late {
 		r.keep()
 	}
-}
-
-// run is the state of lead. It is of one goroutine but for the asking.
-type run struct {
-	f     *Fan
-	fl    *flight
-	plan  *plan
-	door  Door
-	start time.Time
-	ctx   context.Context //nolint:containedctx // the run is one call of lead
-	timed context.Context //nolint:containedctx // ctx until the query's time is up
-
-	asking  sync.WaitGroup
-	answers chan arrival // has room for all
-
-	all      []*entry
-	running  int
-	softOver bool
-	timeOver bool
-	browsing bool
-	given    bool // the report was given out
-	late     bool // something came in after that
-}
-
-// entry is one engine of a run.
-type entry struct {
-	engine  *engine.Engine
-	asked   Asked
-	parsed  engine.Parsed
-	done    bool
-	probe   bool // left alone until now: nobody waits for it
-	awaited bool
-}
-
-// arrival is the answer of an entry.
-type arrival struct {
-	entry *entry
-	heard heard
 }
 
 // launch asks all engines of the plan, and reserves in the place of those that

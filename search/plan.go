@@ -175,17 +175,3 @@ func portOf(u *url.URL) uint16 {
 	}
 	return 443
 }
-
-// code reports whether s is empty or so many letters.
-func code(s string, least, most int) bool {
-	if s == "" {
-		return true
-	}
-	return len(s) >= least && len(s) <= most &&
-		strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
-}
-
-// listed is a list of words, without the empty one.
-func listed(words []string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(s string) bool { return s == "" }), ", ")
-}

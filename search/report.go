@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,6 +69,24 @@ type Asked struct {
 	Reserve    bool   // asked in the place of another
 	Pending    bool   // it had not answered when the report was made
 	Lane       string // "browser" where a Chrome read its page; else empty
+}
+
+// again is a report that is given out a second time, so much later.
+func (r *Report) again(age time.Duration, stale bool) *Report {
+	out := *r
+	out.Cached, out.Stale, out.Age = !stale, stale, age
+	out.Engines = slices.Clone(r.Engines)
+	for i := range out.Engines {
+		out.Engines[i].RetryAfter = max(0, out.Engines[i].RetryAfter-age)
+	}
+	return &out
+}
+
+// cut is a report with its first results only.
+func (r *Report) cut(most int) *Report {
+	out := *r
+	out.Results = slices.Clone(r.Results[:min(most, len(r.Results))])
+	return &out
 }
 
 // UnavailableError says that no engine that counts answered, so that nothing is

@@ -166,6 +166,9 @@ func (s step) holds(e any) bool {
 	return text == s.value
 }
 
+// maxProof is how much text of a node or a value a pattern is tried on.
+const maxProof = 8 << 10
+
 // literal is a value as text, maxProof bytes of it: a string as it is, all else
 // as JSON.
 func literal(v any) string {

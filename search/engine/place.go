@@ -146,9 +146,6 @@ func newPathProof(s string) (proof, error) {
 	return proof{text: s, path: at, like: like}, err
 }
 
-// maxProof is how much text of a node a pattern is tried on.
-const maxProof = 8 << 10
-
 // inTree is the node in the tree below n that has the proof, or nil. Words in a
 // node that not picks prove nothing.
 func (p proof) inTree(n *html.Node, not func(*html.Node) bool) *html.Node {

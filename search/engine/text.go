@@ -102,15 +102,6 @@ func readText(p *prose, top, n *nethtml.Node, drop []matcher) {
 	p.gap = p.gap || block
 }
 
-// undisplayed reports whether a style hides its element from people.
-func undisplayed(style string) bool {
-	if !strings.Contains(style, ":") {
-		return false
-	}
-	style = strings.ToLower(strings.Join(strings.Fields(style), ""))
-	return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
-}
-
 // isHidden reports whether an element says itself that nobody sees it.
 func isHidden(n *nethtml.Node) bool {
 	return slices.ContainsFunc(n.Attr, func(a nethtml.Attribute) bool { return a.Key == "hidden" })

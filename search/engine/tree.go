@@ -177,6 +177,15 @@ func unselected(key string) bool {
 	return strings.HasPrefix(key, "on")
 }
 
+// undisplayed reports whether a style hides its element from people.
+func undisplayed(style string) bool {
+	if !strings.Contains(style, ":") {
+		return false
+	}
+	style = strings.ToLower(strings.Join(strings.Fields(style), ""))
+	return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
+}
+
 // close takes an end tag: it closes the innermost open element of the name,
 // with all in it. One that closes nothing is passed over.
 func (g *grower) close(name string) {
