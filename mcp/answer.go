@@ -8,17 +8,19 @@ import (
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"belljar.dev/mcp/wire"
 )
 
 // notification handles a message that wants no answer. The sdk gets only those that
 // it acts on: its queue has no bound.
-func (g *guard) notification(m *message) {
-	switch m.method {
+func (g *guard) notification(m *wire.Message) {
+	switch m.Method {
 	case "notifications/initialized", "initialized": // some clients forget the prefix
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.move(evInitialized) {
-			g.push(&jsonrpc.Request{Method: "notifications/initialized", Params: m.params})
+			g.push(&jsonrpc.Request{Method: "notifications/initialized", Params: m.Params})
 		}
 	case "notifications/cancelled":
 		g.cancelled(m)
@@ -27,18 +29,18 @@ func (g *guard) notification(m *message) {
 
 // cancelled ends a request that the client has cancelled. The request gets no answer
 // (cancellation, "the receiver should not send a response").
-func (g *guard) cancelled(m *message) {
-	raw := member(m.params, "requestId")
+func (g *guard) cancelled(m *wire.Message) {
+	raw := wire.Member(m.Params, "requestId")
 	if raw == nil {
 		return
 	}
-	key, bad := idKey(raw)
+	key, bad := wire.IDKey(raw)
 	if bad != nil {
 		return
 	}
 	g.mu.Lock()
 	e := g.byKey[key]
-	if e == nil || e.msg.method == "initialize" { // which must not be cancelled
+	if e == nil || e.msg.Method == "initialize" { // which must not be cancelled
 		g.mu.Unlock()
 		return
 	}
@@ -79,21 +81,21 @@ func (g *guard) skip(e *entry) {
 	if e.batch == nil {
 		return
 	}
-	if frame, answers := e.batch.add(nil, nil, g.limits.Response); frame != nil {
+	if frame, answers := e.batch.Add(nil, nil, g.limits.Response); frame != nil {
 		g.put(frame, answers)
 	}
 }
 
 // response hands the client's answer to one of our requests to the sdk. An answer
 // to no request is dropped.
-func (g *guard) response(m *message) {
+func (g *guard) response(m *wire.Message) {
 	g.mu.Lock()
 	expected := len(g.asked) > 0
 	g.mu.Unlock()
 	if !expected {
 		return
 	}
-	msg, err := jsonrpc.DecodeMessage(m.raw)
+	msg, err := jsonrpc.DecodeMessage(m.Raw)
 	if err != nil {
 		return
 	}
@@ -125,14 +127,14 @@ func (g *guard) Write(_ context.Context, msg jsonrpc.Message) error {
 			return err
 		}
 		if msg.Method == "notifications/progress" {
-			return g.out.offer(line) // a slow client must not slow the call down
+			return g.out.Offer(line) // a slow client must not slow the call down
 		}
 		if msg.IsCall() {
 			g.mu.Lock()
 			g.asked[msg.ID.Raw()] = struct{}{}
 			g.mu.Unlock()
 		}
-		return g.out.send(line)
+		return g.out.Send(line)
 	}
 	return errors.New("write a message of an unknown type")
 }
@@ -146,19 +148,20 @@ func (g *guard) answer(r *jsonrpc.Response) {
 	if e == nil {
 		return
 	}
-	if e.msg.method == "initialize" && e.msg.era() == legacy {
+	if e.msg.Method == "initialize" && e.msg.Era() == wire.Legacy {
 		g.agreed(r)
 	}
 	var frame []byte
 	if r.Error != nil {
-		e.out.done(false)
-		frame = errorFrame(e.msg.id, sdkError(r.Error))
+		e.out.Done(false)
+		bad := sdkError(r.Error)
+		frame = wire.ErrorFrame(e.msg.ID, bad.Code, bad.Message, bad.Data)
 	} else {
 		result := r.Result
-		if e.msg.method == methodListen {
+		if e.msg.Method == methodListen {
 			result = g.subscribed(result)
 		}
-		frame = resultFrame(e.msg.id, oneLine(result))
+		frame = wire.ResultFrame(e.msg.ID, oneLine(result))
 	}
 	g.finish(e, frame)
 }
@@ -184,7 +187,7 @@ func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
 	if e == nil {
 		return text
 	}
-	meta[subscriptionKey] = e.msg.id
+	meta[subscriptionKey] = e.msg.ID
 	named, err := json.Marshal(meta)
 	if err != nil {
 		return text
@@ -203,15 +206,15 @@ func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
 func (g *guard) finish(e *entry, frame []byte) {
 	g.mu.Lock()
 	silent := e.silent
-	if g.byKey[e.msg.key] == e {
-		delete(g.byKey, e.msg.key)
+	if g.byKey[e.msg.Key] == e {
+		delete(g.byKey, e.msg.Key)
 	}
 	g.mu.Unlock()
 	if silent {
-		e.out.done(false)
+		e.out.Done(false)
 		g.skip(e)
 	} else {
-		g.send(e.msg.id, e.batch, frame, e.out)
+		g.send(e.msg.ID, e.batch, frame, e.out)
 	}
 	g.session.door.leave(&e.ticket)
 	g.mu.Lock()
@@ -227,7 +230,7 @@ func (g *guard) agreed(r *jsonrpc.Response) {
 		g.move(evReject)
 		return
 	}
-	g.version = unquoteText(member(r.Result, "protocolVersion"))
+	g.version = wire.Text(wire.Member(r.Result, "protocolVersion"))
 }
 
 // sdkError gives an error of the sdk a code that fits. Plain errors of the sdk have no

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	out.called()
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
-		return nil, fault(internalError, "%v", err)
+		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	defer finish()
 	started := time.Now()
@@ -48,7 +49,7 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	}
 	s.cfg.Log.Debug("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
 		"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
-	var bad *wireError
+	var bad *wire.Error
 	switch {
 	case errors.As(err, &bad):
 		return nil, bad

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"belljar.dev/mcp/wire"
 )
 
 // mostFaults is how many faults of one call are reported at most.
@@ -33,9 +35,9 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = []byte(`{}`)
 	}
-	if err := checkJSON(raw, depth); err != nil {
-		if dup, ok := errors.AsType[*duplicateKeyError](err); ok {
-			return v, nil, &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", dup.key)}}
+	if err := wire.CheckJSON(raw, depth); err != nil {
+		if dup, ok := errors.AsType[*wire.DuplicateKeyError](err); ok {
+			return v, nil, &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", dup.Key)}}
 		}
 		return v, nil, &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
 	}
@@ -155,8 +157,8 @@ func (d *decoder) wrong(path string, raw []byte, want string) {
 
 func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
 	seen := make(map[string]bool, len(s.fields))
-	members(raw, func(quoted, value []byte) bool {
-		name := unquote(quoted)
+	wire.Members(raw, func(quoted, value []byte) bool {
+		name := wire.Unquote(quoted)
 		f := s.fields[name]
 		if f == nil {
 			d.unknown(join(path, name), name, s)
@@ -214,7 +216,7 @@ func (d *decoder) value(path string, raw []byte, v reflect.Value) {
 			d.wrong(path, raw, "a string")
 			return
 		}
-		v.SetString(unquote(raw))
+		v.SetString(wire.Unquote(raw))
 	case reflect.Bool:
 		if got != 't' && got != 'f' {
 			d.wrong(path, raw, "true or false")
@@ -265,7 +267,7 @@ func (d *decoder) custom(path string, raw []byte, v reflect.Value) bool {
 	case encoding.TextUnmarshaler:
 		if raw[0] != '"' {
 			d.wrong(path, raw, "a string")
-		} else if err := u.UnmarshalText([]byte(unquote(raw))); err != nil {
+		} else if err := u.UnmarshalText([]byte(wire.Unquote(raw))); err != nil {
 			d.fault("argument %q: %v", path, err)
 		}
 	default:
@@ -280,7 +282,7 @@ func (d *decoder) slice(path string, raw []byte, v reflect.Value) {
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), 0, 0)
-	elements(raw, func(value []byte) bool {
+	wire.Elements(raw, func(value []byte) bool {
 		item := reflect.New(v.Type().Elem()).Elem()
 		d.value(fmt.Sprintf("%s[%d]", path, out.Len()), value, item)
 		out = reflect.Append(out, item)
@@ -301,14 +303,14 @@ func (d *decoder) mapping(path string, raw []byte, v reflect.Value) {
 	case v.Type() != reflect.TypeFor[map[string]string]():
 		d.wrong(path, raw, "left out")
 	case raw[0] == '{':
-		members(raw, func(quoted, value []byte) bool {
-			name := unquote(quoted)
+		wire.Members(raw, func(quoted, value []byte) bool {
+			name := wire.Unquote(quoted)
 			out[name] = text(join(path, name), value)
 			return len(d.faults) < mostFaults
 		})
 	case raw[0] == '[':
 		n := 0
-		elements(raw, func(value []byte) bool {
+		wire.Elements(raw, func(value []byte) bool {
 			at := fmt.Sprintf("%s[%d]", path, n)
 			n++
 			if value[0] != '{' {

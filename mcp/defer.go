@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // A client that declares the tasks extension (io.modelcontextprotocol/tasks,
@@ -66,7 +68,7 @@ type deferredKey struct{}
 // too.
 func (s *Server) deferring(ctx context.Context, session *Session, tool string, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
 	if err := s.enter(); err != nil {
-		return nil, fault(internalError, "%v", err)
+		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	// own keeps the values of ctx, such as the caller's name, but not its end.
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -80,7 +82,7 @@ func (s *Server) deferring(ctx context.Context, session *Session, tool string, w
 	if err != nil {
 		s.wg.Done()
 		cancel(err)
-		return nil, fault(internalError, "%v", err)
+		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	go func() {
 		defer s.wg.Done()
@@ -100,7 +102,7 @@ func (s *Server) deferring(ctx context.Context, session *Session, tool string, w
 			return d.answer()
 		case <-ctx.Done():
 			cancel(context.Cause(ctx))
-			return nil, fault(internalError, "%v", context.Cause(ctx))
+			return nil, wire.Errorf(wire.InternalError, "%v", context.Cause(ctx))
 		case <-timer.C:
 		case <-d.ready:
 		}
@@ -117,7 +119,7 @@ func (s *Server) guarded(ctx context.Context, run func(context.Context) (*sdk.Ca
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Log.Error("a deferred call panicked", "panic", p)
-			res, err = nil, fault(internalError, "internal error in tools/call; the log has the cause")
+			res, err = nil, wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause")
 		}
 	}()
 	return run(ctx)
@@ -208,9 +210,9 @@ func (s *Server) taskOf(ctx context.Context, session *Session, id string, meta s
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return nil, nil, fault(invalidParams, "task %.80q: no task has this id, or it is not kept any longer", id)
+		return nil, nil, wire.Errorf(wire.InvalidParams, "task %.80q: no task has this id, or it is not kept any longer", id)
 	case err != nil:
-		return nil, nil, fault(internalError, "task %.80q: %v", id, err)
+		return nil, nil, wire.Errorf(wire.InternalError, "task %.80q: %v", id, err)
 	}
 	detail, err := s.kept(t, s.structures(session, meta))
 	return nil, detail, err
@@ -238,7 +240,7 @@ func (d *deferred) finish(res *sdk.CallToolResult, err, cause error) (handed boo
 	case err != nil:
 		var theirs *jsonrpc.Error
 		if !errors.As(err, &theirs) {
-			theirs = asWire(err).sdk(modern)
+			theirs = forSDK(wire.AsError(err), wire.Modern)
 		}
 		d.state, d.failure = TaskFailed, theirs
 	default:
@@ -271,7 +273,7 @@ func (d *deferred) answer() (sdk.Result, error) {
 		return nil, d.failure
 	}
 	if d.result == nil {
-		return nil, fault(internalError, "%v", errCancelled)
+		return nil, wire.Errorf(wire.InternalError, "%v", errCancelled)
 	}
 	return d.result, nil
 }
@@ -324,11 +326,11 @@ func (d *deferred) reply(all map[string]json.RawMessage) error {
 		}
 		one, err := json.Marshal(map[string]json.RawMessage{key: all[key]})
 		if err != nil {
-			return fault(invalidParams, "inputResponses: %v", err)
+			return wire.Errorf(wire.InvalidParams, "inputResponses: %v", err)
 		}
 		var typed sdk.InputResponseMap
 		if err := json.Unmarshal(one, &typed); err != nil {
-			return fault(invalidParams, "inputResponses: %v", err)
+			return wire.Errorf(wire.InvalidParams, "inputResponses: %v", err)
 		}
 		q.answer <- typed[key]
 		delete(d.asked, key)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // taskResult is the wire form of a deferred call: resultType is "task" in the answer
@@ -84,7 +86,7 @@ func (s *Server) kept(t Task, structured bool) (*taskResult, error) {
 	switch {
 	case t.Answer != nil:
 		if err := json.Unmarshal(t.Answer, &a); err != nil {
-			return nil, fault(internalError, "task %.80q: what is kept of it: %v", t.ID, err)
+			return nil, wire.Errorf(wire.InternalError, "task %.80q: what is kept of it: %v", t.ID, err)
 		}
 	case t.State == TaskCompleted && t.Result != nil:
 		res, err := t.Result.shown(structured)
@@ -136,7 +138,7 @@ func (s *Server) addTasks() {
 			return done(), nil
 		}
 		if err := s.keeper.Cancel(ctx, session, t.TaskID); err != nil {
-			return nil, fault(internalError, "cancel task %.80q: %v", t.TaskID, err)
+			return nil, wire.Errorf(wire.InternalError, "cancel task %.80q: %v", t.TaskID, err)
 		}
 		return done(), nil
 	})
@@ -175,8 +177,8 @@ const (
 // declares returns nil if a request declares the tasks extension, and otherwise the
 // error about that. The legacy era does not have the extension.
 func declares(meta sdk.Meta) error {
-	if revision, _ := meta[revisionKey].(string); revision < modernRevision {
-		return fault(methodNotFound, "the tasks extension needs revision %s", modernRevision)
+	if revision, _ := meta[revisionKey].(string); revision < wire.ModernRevision {
+		return wire.Errorf(wire.MethodNotFound, "the tasks extension needs revision %s", wire.ModernRevision)
 	}
 	capabilities, _ := meta[capabilitiesKey].(map[string]any)
 	extensions, _ := capabilities["extensions"].(map[string]any)
@@ -198,7 +200,7 @@ func needsTasks() error {
 // callDeferring answers a tools/call of a client that declares the extension. It
 // returns nil without an error if the call is not to be deferred.
 func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
-	if eraOf(req) != modern || s.keeper == nil {
+	if eraOf(req) != wire.Modern || s.keeper == nil {
 		return nil, nil //nolint:nilnil // as above
 	}
 	fixture := s.tasks[req.Params.Name]
@@ -239,7 +241,7 @@ func callUntilDone(ctx context.Context, req *sdk.CallToolRequest, next sdk.Metho
 		}
 		res, ok := any.(*sdk.CallToolResult)
 		if !ok {
-			return nil, fault(internalError, "tools/call gave a %T", any)
+			return nil, wire.Errorf(wire.InternalError, "tools/call gave a %T", any)
 		}
 		d, _ := ctx.Value(deferredKey{}).(*deferred)
 		if len(res.InputRequests) == 0 || !d.told() {

@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"unicode/utf8"
+
+	"belljar.dev/mcp/wire"
 )
 
 // This file answers tools/call on a stream without the go-sdk, which decodes each
@@ -28,14 +30,14 @@ type toolCall struct {
 }
 
 // plainCall reads a tools/call, or reports that the sdk must read it.
-func plainCall(m *message) (c toolCall, plain bool) {
-	if m.method != "tools/call" || m.params == nil {
+func plainCall(m *wire.Message) (c toolCall, plain bool) {
+	if m.Method != "tools/call" || m.Params == nil {
 		return c, false
 	}
 	plain = true
 	var name, meta []byte
-	members(m.params, func(quoted, value []byte) bool {
-		switch unquote(quoted) {
+	wire.Members(m.Params, func(quoted, value []byte) bool {
+		switch wire.Unquote(quoted) {
 		case "name":
 			name = value
 		case "arguments":
@@ -50,17 +52,17 @@ func plainCall(m *message) (c toolCall, plain bool) {
 	if !plain || len(name) == 0 || name[0] != '"' {
 		return c, false
 	}
-	c.name = unquote(name)
+	c.name = wire.Unquote(name)
 	return c, c.readMeta(meta, m)
 }
 
-func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
+func (c *toolCall) readMeta(meta []byte, m *wire.Message) (plain bool) {
 	if meta == nil {
-		return m.era() == legacy
+		return m.Era() == wire.Legacy
 	}
 	var client, capabilities []byte
-	members(meta, func(quoted, value []byte) bool {
-		switch unquote(quoted) {
+	wire.Members(meta, func(quoted, value []byte) bool {
+		switch wire.Unquote(quoted) {
 		case "progressToken":
 			c.token = value
 		case "traceparent":
@@ -75,14 +77,14 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 		return true
 	})
 	if c.token != nil {
-		if _, bad := idKey(c.token); bad != nil {
+		if _, bad := wire.IDKey(c.token); bad != nil {
 			return false
 		}
 	}
 	if asksStructure(meta, capabilities) {
 		return false
 	}
-	if m.era() == legacy {
+	if m.Era() == wire.Legacy {
 		return meta[0] == '{'
 	}
 	c.input = &input{shows: capabilities != nil && showsForms(capabilities)}
@@ -100,7 +102,7 @@ func (c *toolCall) readMeta(meta []byte, m *message) (plain bool) {
 	if bytes.Contains(capabilities, []byte(tasksExtension)) {
 		return false // its answer may be deferred
 	}
-	return m.revision == modernRevision && capabilities != nil && capabilities[0] == '{'
+	return m.Revision == wire.ModernRevision && capabilities != nil && capabilities[0] == '{'
 }
 
 // direct runs a plain tools/call in a goroutine, and reports false for any
@@ -126,24 +128,24 @@ func (s *Server) direct(ctx context.Context, g *guard, e *entry) bool {
 
 // directFrame is the answer to a call.
 func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall) (frame []byte) {
-	in := e.msg.era()
+	in := e.msg.Era()
 	defer func() {
 		if p := recover(); p != nil { // of a MarshalJSON in a result
 			s.cfg.Log.Error("an answer panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
-			e.out.done(false)
-			frame = fault(internalError, "internal error in tools/call; the log has the cause").frame(e.msg.id, in)
+			e.out.Done(false)
+			frame = wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause").Frame(e.msg.ID, in)
 		}
 	}()
 	var progress progressFunc
 	if c.token != nil {
 		progress = func(done, total float64, message string) {
-			if err := g.out.offer(progressFrame(c.token, done, total, message)); err != nil {
+			if err := g.out.Offer(progressFrame(c.token, done, total, message)); err != nil {
 				s.cfg.Log.Debug("progress was not sent", "session", g.session.id, "error", err)
 			}
 		}
 	}
 	if c.parent != nil {
-		ctx = withParent(ctx, unquoteText(c.parent), unquoteText(c.state))
+		ctx = withParent(ctx, wire.Text(c.parent), wire.Text(c.state))
 	}
 	if c.input != nil {
 		ctx = withInput(ctx, c.input)
@@ -154,17 +156,17 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 		res, err = res.shown(s.structures(g.session, nil))
 	}
 	if err == nil {
-		frame, err = s.resultFrame(e.msg.id, res, in)
+		frame, err = s.resultFrame(e.msg.ID, res, in)
 	}
 	if err != nil {
-		e.out.done(false)
-		return asWire(err).frame(e.msg.id, in)
+		e.out.Done(false)
+		return wire.AsError(err).Frame(e.msg.ID, in)
 	}
 	return frame
 }
 
 // resultFrame is a Result as a line of the wire, without its LF.
-func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
+func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) {
 	if r.needs != nil {
 		return r.needs.frame(id, map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}})
 	}
@@ -176,12 +178,12 @@ func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
 	if r.Structured != nil {
 		var err error
 		if structured, err = json.Marshal(r.Structured); err != nil {
-			return nil, fault(internalError, "marshal the structured result: %v", err)
+			return nil, wire.Errorf(wire.InternalError, "marshal the structured result: %v", err)
 		}
 		size += len(structured)
 	}
 	var meta map[string]any
-	if in == modern {
+	if in == wire.Modern {
 		meta = map[string]any{serverInfoKey: map[string]string{"name": s.cfg.Name, "version": s.cfg.Version}}
 		if r.Task != "" {
 			meta[relatedKey] = map[string]string{"taskId": r.Task}
@@ -192,7 +194,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
 	if len(meta) > 0 {
 		raw, err := json.Marshal(meta)
 		if err != nil {
-			return nil, fault(internalError, "marshal _meta: %v", err)
+			return nil, wire.Errorf(wire.InternalError, "marshal _meta: %v", err)
 		}
 		b = append(append(append(b, `"_meta":`...), raw...), ',')
 	}
@@ -210,7 +212,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in era) ([]byte, error) {
 	if r.IsError {
 		b = append(b, `,"isError":true`...)
 	}
-	if in == modern {
+	if in == wire.Modern {
 		b = append(b, `,"resultType":"complete"`...)
 	}
 	return append(b, "}}"...), nil

@@ -6,9 +6,9 @@
 //
 // # The way of one tools/call over stdio
 //
-//  1. frame.go cuts lines out of the byte stream, at most [Limits].Line each.
-//  2. message.go checks one line: UTF-8, depth, duplicate keys, JSON-RPC shape.
-//     Where it refuses one, ident.go finds the id that its client waits for.
+//  1. wire/frame.go cuts lines out of the byte stream, at most [Limits].Line each.
+//  2. wire/message.go checks one line: UTF-8, depth, duplicate keys, JSON-RPC shape.
+//     Where it refuses one, wire/ident.go finds the id that its client waits for.
 //  3. guard.go gives the request an id of its own, refuses duplicates, and
 //     admits it (limit.go), queues it or refuses it.
 //  4. direct.go reads a call that is as the protocol says; any other request
@@ -27,5 +27,5 @@
 // A session is one conversation; it ends when its transport does. An era is
 // legacy (with initialize, revisions up to 2025-11-25) or modern (2026-07-28,
 // no initialize, every request says who it is). Errors are symbolic inside
-// (errors.go) and get their code from the era's table at the edge.
+// (wire/error.go) and get their code from the era's table at the edge.
 package mcp

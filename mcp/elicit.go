@@ -10,6 +10,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // A client that has declared elicitation can be asked, but some clients declare it
@@ -60,7 +62,7 @@ func (s *Server) elicitor(c Call) *asker {
 		return nil
 	}
 	said := p.sdk.InitializeParams()
-	if said == nil || said.ProtocolVersion >= modernRevision || said.Capabilities == nil || said.Capabilities.Elicitation == nil {
+	if said == nil || said.ProtocolVersion >= wire.ModernRevision || said.Capabilities == nil || said.Capabilities.Elicitation == nil {
 		return nil
 	}
 	if e := said.Capabilities.Elicitation; e.Form == nil && e.URL != nil {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // fixtureTool is a tool of the suite that only the sdk can say.
@@ -119,7 +121,7 @@ func (s *Server) clientFixtures() []fixtureTool {
 					Message string `json:"message"`
 				}
 				if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
-					return nil, fault(invalidParams, "%v", err)
+					return nil, wire.Errorf(wire.InvalidParams, "%v", err)
 				}
 				return elicits(form1(in.Message, "username", "string"))(ctx, req)
 			},
@@ -186,7 +188,7 @@ func sample(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult,
 		Prompt string `json:"prompt"`
 	}
 	if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
-		return nil, fault(invalidParams, "%v", err)
+		return nil, wire.Errorf(wire.InvalidParams, "%v", err)
 	}
 	res, err := req.Session.CreateMessage(ctx, sampling(in.Prompt)) //nolint:staticcheck // as above
 	if err != nil {
@@ -213,7 +215,7 @@ func askingFixtures() []fixtureTool {
 		return func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			got := req.Params.RequestState
 			if got != "" && got != sealed(state) {
-				return nil, fault(invalidParams, "requestState: it is not as it was given")
+				return nil, wire.Errorf(wire.InvalidParams, "requestState: it is not as it was given")
 			}
 			if text, ok := done(req.Params.InputResponses); ok && got == sealed(state) {
 				return sdkText("%s", text), nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // fixtureTask is a tool of the suite whose answer is always deferred.
@@ -41,7 +43,7 @@ func (s *Server) taskFixtures() {
 				Label   string  `json:"label"`
 			}
 			if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
-				return nil, fault(invalidParams, "%v", err)
+				return nil, wire.Errorf(wire.InvalidParams, "%v", err)
 			}
 			if err := pause(ctx, time.Duration(in.Seconds*float64(time.Second))); err != nil {
 				return nil, err

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // guard stands between one client's byte stream and the go-sdk, as the sdk's
@@ -29,7 +30,7 @@ type guard struct {
 	log     *slog.Logger
 	session *Session
 	in      io.Reader
-	out     *lineWriter
+	out     *wire.LineWriter
 	serve   func(*entry) bool // answers a request without the sdk, or declines
 	direct  sync.WaitGroup    // of what serve has started
 
@@ -49,10 +50,10 @@ type guard struct {
 
 // entry is one request in flight.
 type entry struct {
-	msg    *message
+	msg    *wire.Message
 	id     int64 // ours
 	ticket ticket
-	batch  *batch             // nil unless it came in one
+	batch  *wire.Batch        // nil unless it came in one
 	out    *outgoing          // its answer
 	silent bool               // guarded by guard.mu: cancelled, so the client hears nothing more of it
 	begun  bool               // guarded by guard.mu: its turn has come
@@ -62,7 +63,7 @@ type entry struct {
 func newGuard(s *Session, in io.Reader, out io.Writer) *guard {
 	g := &guard{
 		limits: s.server.cfg.Limits, strict: s.server.cfg.StrictInit, log: s.server.cfg.Log,
-		session: s, in: in, out: newLineWriter(out),
+		session: s, in: in, out: wire.NewLineWriter(out),
 		byKey: make(map[string]*entry), byID: make(map[int64]*entry), asked: make(map[any]struct{}),
 		drained: make(chan struct{}), listens: make(map[*entry]struct{}),
 	}
@@ -79,13 +80,13 @@ func (g *guard) SessionID() string { return "" }
 // readLines handles the client's lines until the stream ends. It returns nil
 // at its end and the stream's error otherwise.
 func (g *guard) readLines() error {
-	lines := newLineReader(g.in, g.limits.Line)
+	lines := wire.NewLineReader(g.in, g.limits.Line)
 	for {
-		line, err := lines.next()
-		long, isLong := errors.AsType[*longLineError](err)
+		line, err := lines.Next()
+		long, isLong := errors.AsType[*wire.LongLineError](err)
 		switch {
 		case isLong:
-			g.refuse(long.id, legacy, nil, fault(invalidRequest,
+			g.refuse(long.ID, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest,
 				"invalid request: the line is longer than %d bytes and was skipped", g.limits.Line))
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
 			return nil
@@ -99,98 +100,98 @@ func (g *guard) readLines() error {
 
 // line handles one line: a message, a batch, or nothing.
 func (g *guard) line(line []byte) {
-	line = bytes.TrimSpace(bytes.TrimPrefix(line, bom))
+	line = wire.TrimLine(line)
 	if len(line) == 0 {
 		return
 	}
-	if bad := checkLine(line, g.limits.Depth); bad != nil {
-		g.refuse(requestID(line), legacy, nil, bad)
+	if bad := wire.CheckLine(line, g.limits.Depth); bad != nil {
+		g.refuse(wire.RequestID(line), wire.Legacy, nil, bad)
 		return
 	}
 	if line[0] == '[' {
 		g.batch(line)
 		return
 	}
-	m, bad := parseMessage(line)
+	m, bad := wire.ParseMessage(line)
 	g.message(m, bad, nil)
 }
 
 // message handles one message. b is the batch it came in, or nil.
-func (g *guard) message(m *message, bad *wireError, b *batch) {
+func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch) {
 	switch {
-	case bad != nil && m.isNotification():
-		g.log.Debug("a notification was dropped", "session", g.session.id, "error", bad.text)
+	case bad != nil && m.IsNotification():
+		g.log.Debug("a notification was dropped", "session", g.session.id, "error", bad.Text)
 	case bad != nil:
-		g.refuse(m.id, m.era(), b, bad)
-	case m.isRequest():
+		g.refuse(m.ID, m.Era(), b, bad)
+	case m.IsRequest():
 		g.request(m, b)
-	case m.isNotification():
+	case m.IsNotification():
 		g.notification(m)
 	default:
 		g.response(m)
 	}
 }
 
-func (g *guard) request(m *message, b *batch) {
-	if m.method == "ping" && m.era() == legacy {
+func (g *guard) request(m *wire.Message, b *wire.Batch) {
+	if m.Method == "ping" && m.Era() == wire.Legacy {
 		// Answered here, so that a client that floods us still sees us alive.
-		g.reply(m.id, b, []byte(`{}`))
+		g.reply(m.ID, b, []byte(`{}`))
 		return
 	}
 	e := &entry{msg: m, batch: b, out: g.session.receipts.arrive()}
-	e.ticket = ticket{n: 1, bytes: len(m.raw), start: func() { g.start(e) }}
+	e.ticket = ticket{n: 1, bytes: len(m.Raw), start: func() { g.start(e) }}
 	if bad := g.register(e); bad != nil {
-		g.refuse(m.id, m.era(), b, bad)
+		g.refuse(m.ID, m.Era(), b, bad)
 		return
 	}
 	if bad := g.session.door.ask(&e.ticket); bad != nil {
 		g.mu.Lock()
-		if m.method == "initialize" {
+		if m.Method == "initialize" {
 			g.move(evReject)
 		}
 		g.unregister(e)
 		g.mu.Unlock()
-		g.refuse(m.id, m.era(), b, bad)
+		g.refuse(m.ID, m.Era(), b, bad)
 	}
 }
 
 // register takes the request's id, or says why the request cannot be served.
-func (g *guard) register(e *entry) *wireError {
+func (g *guard) register(e *entry) *wire.Error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := e.msg
 	switch {
 	case g.state >= Shutting:
-		return fault(internalError, "the server is shutting down and takes no new requests")
-	case g.byKey[m.key] != nil:
-		return fault(invalidRequest, "invalid request: the id %.64s is already in flight", m.id)
-	case m.method == "initialize" && m.era() == legacy:
+		return wire.Errorf(wire.InternalError, "the server is shutting down and takes no new requests")
+	case g.byKey[m.Key] != nil:
+		return wire.Errorf(wire.InvalidRequest, "invalid request: the id %.64s is already in flight", m.ID)
+	case m.Method == "initialize" && m.Era() == wire.Legacy:
 		if e.batch != nil {
-			return fault(invalidRequest, "invalid request: initialize must not be part of a batch")
+			return wire.Errorf(wire.InvalidRequest, "invalid request: initialize must not be part of a batch")
 		}
 		if _, err := g.state.next(evInitialize); err != nil {
-			return fault(invalidRequest, "invalid request: %v", err)
+			return wire.Errorf(wire.InvalidRequest, "invalid request: %v", err)
 		}
 		g.move(evInitialize)
-	case m.era() == modern:
-	case g.state == Uninitialized && m.method == "server/discover":
+	case m.Era() == wire.Modern:
+	case g.state == Uninitialized && m.Method == "server/discover":
 		// A probe of the modern era that forgot _meta; the sdk says what it lacks.
 	case g.state == Uninitialized:
-		return fault(invalidRequest, "invalid request: %.64s came before initialize", m.method)
+		return wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came before initialize", m.Method)
 	case g.state == Initializing && g.strict:
-		return fault(invalidRequest, "invalid request: %.64s came before the notification initialized", m.method)
+		return wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came before the notification initialized", m.Method)
 	}
 	g.last++
 	e.id = g.last
-	g.byKey[m.key] = e
+	g.byKey[m.Key] = e
 	g.byID[e.id] = e
 	return nil
 }
 
 // unregister removes a request; mu is held.
 func (g *guard) unregister(e *entry) {
-	if g.byKey[e.msg.key] == e { // after a cancel the id may have a new owner
-		delete(g.byKey, e.msg.key)
+	if g.byKey[e.msg.Key] == e { // after a cancel the id may have a new owner
+		delete(g.byKey, e.msg.Key)
 	}
 	delete(g.byID, e.id)
 	delete(g.listens, e)
@@ -221,7 +222,7 @@ func (g *guard) start(e *entry) {
 	if g.serve != nil && g.serve(e) {
 		return
 	}
-	params := e.msg.params
+	params := e.msg.Params
 	if params == nil {
 		// The sdk calls a missing params an invalid request; what is wrong with
 		// it is what it lacks, which the sdk says of an empty object.
@@ -235,11 +236,11 @@ func (g *guard) start(e *entry) {
 	extra := &sdk.RequestExtra{Header: http.Header{outgoingHeader: {e.out.name()}}}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if e.msg.method == methodListen {
+	if e.msg.Method == methodListen {
 		g.listens[e] = struct{}{}
 		params = withTaskIDs(params)
 	}
-	g.push(&jsonrpc.Request{ID: id, Method: e.msg.method, Params: params, Extra: extra})
+	g.push(&jsonrpc.Request{ID: id, Method: e.msg.Method, Params: params, Extra: extra})
 	if e.silent { // cancelled since the look above
 		g.pushCancel(e)
 	}
@@ -306,56 +307,44 @@ func (g *guard) move(e event) bool {
 }
 
 // reply sends a result, or adds it to its batch.
-func (g *guard) reply(id []byte, b *batch, result []byte) {
-	g.send(id, b, resultFrame(id, result), nil)
+func (g *guard) reply(id []byte, b *wire.Batch, result []byte) {
+	g.send(id, b, wire.ResultFrame(id, result), nil)
 }
 
 // refuse sends an error, or adds it to its batch.
-func (g *guard) refuse(id []byte, in era, b *batch, e *wireError) {
-	g.send(id, b, e.frame(id, in), nil)
+func (g *guard) refuse(id []byte, in wire.Era, b *wire.Batch, e *wire.Error) {
+	g.send(id, b, e.Frame(id, in), nil)
 }
 
 // send sends an answer. If the answer is above the limit, an error is sent in its
 // place. o is the answer's results, or nil.
-func (g *guard) send(id []byte, b *batch, frame []byte, o *outgoing) {
+func (g *guard) send(id []byte, b *wire.Batch, frame []byte, o wire.Delivery) {
 	if len(frame) > g.limits.Response {
-		frame = tooLarge(len(frame), g.limits.Response).frame(id, legacy)
-		o.done(false)
+		frame = wire.TooLarge(len(frame), g.limits.Response).Frame(id, wire.Legacy)
+		if o != nil {
+			o.Done(false)
+		}
 		o = nil
 	}
-	var answers []*outgoing
+	var answers []wire.Delivery
 	if b != nil {
-		if frame, answers = b.add(frame, o, g.limits.Response); frame == nil {
+		if frame, answers = b.Add(frame, o, g.limits.Response); frame == nil {
 			return
 		}
 	} else if o != nil {
-		answers = []*outgoing{o}
+		answers = []wire.Delivery{o}
 	}
 	g.put(frame, answers)
 }
 
 // put sends a line; answers are those in it that hold results.
-func (g *guard) put(frame []byte, answers []*outgoing) {
-	err := g.out.send(frame, answers...)
+func (g *guard) put(frame []byte, answers []wire.Delivery) {
+	err := g.out.Send(frame, answers...)
 	if err == nil {
 		return
 	}
 	g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
 	for _, o := range answers {
-		o.done(false)
+		o.Done(false)
 	}
-}
-
-func tooLarge(size, limit int) *wireError {
-	return fault(internalError,
-		"the answer has %d bytes and the limit is %d; ask for less, as by a range or a filter", size, limit)
-}
-
-func resultFrame(id, result []byte) []byte {
-	out := make([]byte, 0, len(result)+len(id)+36)
-	out = append(out, `{"jsonrpc":"2.0","id":`...)
-	out = append(out, id...)
-	out = append(out, `,"result":`...)
-	out = append(out, result...)
-	return append(out, '}')
 }

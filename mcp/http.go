@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 const (
@@ -135,8 +137,8 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request, session *Session) {
 	body, err := readBody(http.MaxBytesReader(rw, r.Body, int64(limit)))
 	if err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			w.refuse(rw, http.StatusRequestEntityTooLarge, idBefore(body), legacy,
-				fault(invalidRequest, "invalid request: the message is larger than %d bytes", limit))
+			w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(body), wire.Legacy,
+				wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit))
 			return
 		}
 		http.Error(rw, "read the request: "+err.Error(), http.StatusBadRequest)
@@ -151,7 +153,7 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request, session *Session) {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
-	if p.method == methodListen && p.era == modern {
+	if p.method == methodListen && p.era == wire.Modern {
 		p.body = listenBody(p.body)
 		stream := &streamed{ResponseWriter: rw}
 		r = r.WithContext(context.WithValue(r.Context(), notifyKey{}, notifyFunc(stream.notify)))
@@ -168,81 +170,81 @@ type posted struct {
 	id       []byte // of the first request; nil for none
 	method   string // of the first message
 	requests int
-	era      era
+	era      wire.Era
 }
 
 // parse checks a body in the way that the guard checks a line.
-func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wireError) {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, bom))
+func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wire.Error) {
+	body = wire.TrimLine(body)
 	p.body = body
-	if r.Header.Get(revisionHeader) >= modernRevision {
-		p.era = modern
+	if r.Header.Get(revisionHeader) >= wire.ModernRevision {
+		p.era = wire.Modern
 	}
 	limits := w.server.cfg.Limits
 	if len(body) == 0 {
-		return p, fault(invalidRequest, "invalid request: the body is empty")
+		return p, wire.Errorf(wire.InvalidRequest, "invalid request: the body is empty")
 	}
-	if bad := checkLine(body, limits.Depth); bad != nil {
-		p.id = requestID(body)
+	if bad := wire.CheckLine(body, limits.Depth); bad != nil {
+		p.id = wire.RequestID(body)
 		return p, bad
 	}
-	each := func(raw []byte) *wireError {
-		m, bad := parseMessage(raw)
+	each := func(raw []byte) *wire.Error {
+		m, bad := wire.ParseMessage(raw)
 		if p.method == "" {
-			p.method, p.id = m.method, m.id
+			p.method, p.id = m.Method, m.ID
 		}
-		p.era = max(p.era, m.era())
+		p.era = max(p.era, m.Era())
 		if bad != nil {
 			return bad
 		}
-		if m.isRequest() {
+		if m.IsRequest() {
 			p.requests++
-			return exactID(m.id)
+			return exactID(m.ID)
 		}
 		return nil
 	}
 	if body[0] != '[' {
 		return p, each(body)
 	}
-	if revision := r.Header.Get(revisionHeader); revision != "" && revision != batchRevision {
-		if ids := requestIDs(body); len(ids) == 1 { // one answer can only have one id
+	if revision := r.Header.Get(revisionHeader); revision != "" && revision != wire.BatchRevision {
+		if ids := wire.RequestIDs(body); len(ids) == 1 { // one answer can only have one id
 			p.id = ids[0]
 		}
-		return p, fault(invalidRequest, "invalid request: batches exist in revision %s only", batchRevision)
+		return p, wire.Errorf(wire.InvalidRequest, "invalid request: batches exist in revision %s only", wire.BatchRevision)
 	}
-	var bad *wireError
-	elements(body, func(raw []byte) bool {
+	var bad *wire.Error
+	wire.Elements(body, func(raw []byte) bool {
 		bad = each(bytes.TrimSpace(raw))
 		if bad == nil && p.requests > limits.Running {
-			bad = fault(invalidRequest, "invalid request: a batch holds at most %d requests", limits.Running)
+			bad = wire.Errorf(wire.InvalidRequest, "invalid request: a batch holds at most %d requests", limits.Running)
 		}
 		return bad == nil
 	})
 	if bad == nil && p.method == "" && p.requests == 0 {
-		bad = fault(invalidRequest, "invalid request: the batch is empty")
+		bad = wire.Errorf(wire.InvalidRequest, "invalid request: the batch is empty")
 	}
 	return p, bad
 }
 
 // named refuses a request about a task if its header names another task. The sdk
 // checks this header of all other requests.
-func (p *posted) named(header []string) *wireError {
+func (p *posted) named(header []string) *wire.Error {
 	if len(header) == 0 || !strings.HasPrefix(p.method, "tasks/") {
 		return nil
 	}
-	if id := unquoteText(member(member(p.body, "params"), "taskId")); len(header) > 1 || header[0] != id {
-		return fault(headerMismatch, "the header %s and params.taskId must name the same task", nameHeader)
+	if id := wire.Text(wire.Member(wire.Member(p.body, "params"), "taskId")); len(header) > 1 || header[0] != id {
+		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", nameHeader)
 	}
 	return nil
 }
 
 // exactID refuses a number that the sdk would change: it reads ids as float64 here.
-func exactID(id []byte) *wireError {
+func exactID(id []byte) *wire.Error {
 	if id[0] == '"' {
 		return nil
 	}
 	if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
-		return fault(invalidRequest, "invalid request: a number as id must lie within 2^53; use a string")
+		return wire.Errorf(wire.InvalidRequest, "invalid request: a number as id must lie within 2^53; use a string")
 	}
 	return nil
 }
@@ -254,25 +256,25 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 	ctx := r.Context()
 	handler := w.stateful
 	switch named := r.Header.Get(sessionHeader) != ""; {
-	case p.era == modern:
+	case p.era == wire.Modern:
 		shared, err := s.sharedSession(ctx)
 		if err != nil {
-			w.busy(rw, http.StatusServiceUnavailable, p, overLimit("shutdown", queueRetry, "%v", err))
+			w.busy(rw, http.StatusServiceUnavailable, p, wire.OverLimit("shutdown", queueRetry, "%v", err))
 			return
 		}
 		session, handler = shared, w.stateless
 		ctx = context.WithValue(ctx, sessionKey{}, shared)
 	case named:
 		if session == nil {
-			w.refuse(rw, http.StatusNotFound, p.id, legacy, s.noSession(r.Header.Get(sessionHeader), s.tenantOf(ctx)))
+			w.refuse(rw, http.StatusNotFound, p.id, wire.Legacy, s.noSession(r.Header.Get(sessionHeader), s.tenantOf(ctx)))
 			return
 		}
 	case p.method != "initialize":
-		w.refuse(rw, http.StatusBadRequest, p.id, legacy,
-			fault(invalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method))
+		w.refuse(rw, http.StatusBadRequest, p.id, wire.Legacy,
+			wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method))
 		return
 	default:
-		place, bad := s.takePlace(ctx, unquoteText(member(member(member(p.body, "params"), "clientInfo"), "name")))
+		place, bad := s.takePlace(ctx, wire.Text(wire.Member(wire.Member(wire.Member(p.body, "params"), "clientInfo"), "name")))
 		if bad != nil {
 			w.busy(rw, http.StatusServiceUnavailable, p, bad)
 			return
@@ -300,9 +302,9 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 }
 
 // admit waits for a request's turn.
-func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wireError) {
+func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wire.Error) {
 	if !w.hold(session.tenant, len(p.body)) {
-		return nil, overLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
+		return nil, wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
 	}
 	turn := make(chan struct{})
 	t := &ticket{n: p.requests, bytes: len(p.body), start: func() { close(turn) }}
@@ -324,7 +326,7 @@ func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func
 		return leave, nil // its turn has just come; the sdk sees that ctx has ended
 	}
 	w.hold(session.tenant, -len(p.body))
-	return nil, overLimit("in_flight", queueRetry, "the request was given up before its turn")
+	return nil, wire.OverLimit("in_flight", queueRetry, "the request was given up before its turn")
 }
 
 // hold reserves n bytes for a message of a tenant, or releases -n.
@@ -346,8 +348,8 @@ func (w *web) hold(tenant string, n int) bool {
 }
 
 // busy refuses a request that may be tried again.
-func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wireError) {
-	if data, ok := e.data.(map[string]any); ok {
+func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) {
+	if data, ok := e.Data.(map[string]any); ok {
 		if ms, ok := data["retryAfterMs"].(int64); ok {
 			rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(ms)/1000))))
 		}
@@ -355,10 +357,10 @@ func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wireError) {
 	w.refuse(rw, status, p.id, p.era, e)
 }
 
-func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in era, e *wireError) {
+func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in wire.Era, e *wire.Error) {
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
-	if _, err := rw.Write(e.frame(id, in)); err != nil {
+	if _, err := rw.Write(e.Frame(id, in)); err != nil {
 		w.server.cfg.Log.Debug("an answer was not sent", "error", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -60,7 +61,7 @@ type place struct {
 // that was idle the longest ends. So no client can keep those of another tenant out,
 // and sessions that their clients forgot keep nobody out. The caller must pass the
 // place to leavePlace.
-func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireError) {
+func (s *Server) takePlace(ctx context.Context, client string) (*place, *wire.Error) {
 	p := &place{tenant: s.tenantOf(ctx), client: policies.Clip(client, maxClientName), byName: true}
 	most, whose := s.cfg.Limits.Sessions, "of this server"
 	if s.tenanted() {
@@ -70,7 +71,7 @@ func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireErr
 		s.mu.Lock()
 		if s.closing {
 			s.mu.Unlock()
-			return nil, overLimit("shutdown", queueRetry, "%v", ErrShutdown)
+			return nil, wire.OverLimit("shutdown", queueRetry, "%v", ErrShutdown)
 		}
 		full, whom := most, whose
 		crowded := p.byName && s.web.named[p.client] >= s.cfg.Limits.ClientSessions
@@ -90,7 +91,7 @@ func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireErr
 		}
 		s.mu.Unlock()
 		if idle == nil {
-			return nil, overLimit("sessions", time.Minute,
+			return nil, wire.OverLimit("sessions", time.Minute,
 				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
 		}
 		s.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
@@ -98,7 +99,7 @@ func (s *Server) takePlace(ctx context.Context, client string) (*place, *wireErr
 		select {
 		case <-idle.gone:
 		case <-ctx.Done():
-			return nil, overLimit("sessions", queueRetry, "the request was given up before its turn")
+			return nil, wire.OverLimit("sessions", queueRetry, "the request was given up before its turn")
 		}
 	}
 }

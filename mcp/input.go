@@ -13,6 +13,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // In the modern era a server asks by its result. A call that needs a person returns
@@ -80,7 +82,7 @@ func (n *needs) frame(id []byte, meta map[string]any) ([]byte, error) {
 		"_meta": meta, "resultType": "input_required", "inputRequests": n.requests(), "requestState": n.state,
 	})
 	if err != nil {
-		return nil, fault(internalError, "marshal the questions: %v", err)
+		return nil, wire.Errorf(wire.InternalError, "marshal the questions: %v", err)
 	}
 	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), raw, []byte("}")), nil
 }
@@ -134,7 +136,7 @@ func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, an
 	if state == "" && len(answers) == 0 {
 		return nil
 	}
-	foreign := fault(invalidParams, "requestState: not one that this server gave for this call, or too old; make the call again without it")
+	foreign := wire.Errorf(wire.InvalidParams, "requestState: not one that this server gave for this call, or too old; make the call again without it")
 	payload, sum, _ := strings.Cut(state, ".")
 	text, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil || len(state) > maxState || len(answers) > maxAnswers {
@@ -163,7 +165,7 @@ func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, an
 
 // inputFor returns the input of a modern call through the sdk; nil for a legacy call.
 func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, error) {
-	if eraOf(req) != modern {
+	if eraOf(req) != wire.Modern {
 		return nil, nil //nolint:nilnil // a legacy call has none
 	}
 	in := &input{}

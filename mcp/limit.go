@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"belljar.dev/mcp/wire"
 )
 
 // Limits bound what one client can make the server keep or do. A zero field has the
@@ -94,14 +96,14 @@ func newAdmission(l Limits) *admission {
 }
 
 // ask starts a ticket, queues it, or says why it is refused.
-func (a *admission) ask(t *ticket) *wireError {
+func (a *admission) ask(t *ticket) *wire.Error {
 	if r := a.rate.ReserveN(time.Now(), t.n); !r.OK() || r.Delay() > 0 {
 		wait, limits := queueRetry, a.now()
 		if r.OK() {
 			wait = r.Delay()
 			r.Cancel()
 		}
-		return overLimit("rate", wait, "too many requests: %d at once and %g per second are served; try again in %v",
+		return wire.OverLimit("rate", wait, "too many requests: %d at once and %g per second are served; try again in %v",
 			limits.Burst, limits.Rate, wait.Round(time.Millisecond))
 	}
 	a.mu.Lock()
@@ -113,7 +115,7 @@ func (a *admission) ask(t *ticket) *wireError {
 	}
 	defer a.mu.Unlock()
 	if a.waiting+t.n > a.limits.Queue || a.queued+t.bytes > a.limits.QueueBytes {
-		return overLimit("in_flight", queueRetry, "too many requests in flight: %d run and %d wait; try again when some are answered",
+		return wire.OverLimit("in_flight", queueRetry, "too many requests in flight: %d run and %d wait; try again when some are answered",
 			a.running, a.waiting)
 	}
 	a.queue = append(a.queue, t)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // A client subscribes to tasks with subscriptions/listen and taskIds, and gets
@@ -78,7 +80,7 @@ func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.Sub
 		return nil, err
 	}
 	if len(ids) > watchMost {
-		return nil, fault(invalidParams, "notifications.taskIds: got %d, want at most %d", len(ids), watchMost)
+		return nil, wire.Errorf(wire.InvalidParams, "notifications.taskIds: got %d, want at most %d", len(ids), watchMost)
 	}
 	session, err := s.sessionOf(ctx, ss)
 	if err != nil {
@@ -190,7 +192,7 @@ type ackParams struct {
 // withTaskIDs returns the params of a listen request with the task ids moved to where
 // the sdk leaves them alone.
 func withTaskIDs(params json.RawMessage) json.RawMessage {
-	ids := member(member(params, "notifications"), "taskIds")
+	ids := wire.Member(wire.Member(params, "notifications"), "taskIds")
 	if ids == nil {
 		return params
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // Bounds of lists.
@@ -119,11 +121,11 @@ func (s *Server) addSearch() {
 func (s *Server) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
 	query = strings.TrimSpace(query)
 	if query == "" || len(query) > queryMost {
-		return nil, fault(invalidParams, "query: got %d bytes, want 1 to %d", len(query), queryMost)
+		return nil, wire.Errorf(wire.InvalidParams, "query: got %d bytes, want 1 to %d", len(query), queryMost)
 	}
 	ctx, finish, err := session.begin(ctx, newCallID())
 	if err != nil {
-		return nil, fault(internalError, "%v", err)
+		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	defer finish()
 	var found []Entry
@@ -179,7 +181,7 @@ func (s *Server) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.C
 func (s *Server) completions(ctx context.Context, session *Session, p *sdk.CompleteParams) ([]string, error) {
 	typed := p.Argument.Value
 	if len(typed) > queryMost {
-		return nil, fault(invalidParams, "argument.value: got %d bytes, want at most %d", len(typed), queryMost)
+		return nil, wire.Errorf(wire.InvalidParams, "argument.value: got %d bytes, want at most %d", len(typed), queryMost)
 	}
 	switch p.Ref.Type {
 	case "ref/prompt":
@@ -199,7 +201,7 @@ func (s *Server) completions(ctx context.Context, session *Session, p *sdk.Compl
 		s.mu.Unlock()
 		switch {
 		case r == nil:
-			return nil, fault(invalidParams, "unknown resource template %.200q; resources/templates/list has those there are", p.Ref.URI)
+			return nil, wire.Errorf(wire.InvalidParams, "unknown resource template %.200q; resources/templates/list has those there are", p.Ref.URI)
 		case r.CompleteFacts != nil:
 			return s.completeGated(ctx, r, session, p.Argument.Name, typed)
 		case r.Complete == nil:
@@ -207,7 +209,7 @@ func (s *Server) completions(ctx context.Context, session *Session, p *sdk.Compl
 		}
 		return r.Complete(ctx, session, p.Argument.Name, typed)
 	}
-	return nil, fault(invalidParams, `ref.type: got %.40q, want "ref/prompt" or "ref/resource"`, p.Ref.Type)
+	return nil, wire.Errorf(wire.InvalidParams, `ref.type: got %.40q, want "ref/prompt" or "ref/resource"`, p.Ref.Type)
 }
 
 // Completed returns the values that begin with what was typed, whatever the case, in
@@ -225,11 +227,11 @@ func Completed(values []string, typed string) []string {
 // paged returns the entries after a cursor, and the cursor of the next page. A cursor
 // is the key of the last entry that was shown, so a list that changes meanwhile shows
 // nothing twice. The list is ordered by the key.
-func paged[T any](all []T, cursor string, key func(T) string) (page []T, next string, _ *wireError) {
+func paged[T any](all []T, cursor string, key func(T) string) (page []T, next string, _ *wire.Error) {
 	if cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)
 		if err != nil {
-			return nil, "", fault(invalidParams, "cursor: this is none that a list of ours gave; leave it out to begin anew")
+			return nil, "", wire.Errorf(wire.InvalidParams, "cursor: this is none that a list of ours gave; leave it out to begin anew")
 		}
 		from, found := slices.BinarySearchFunc(all, string(last), func(e T, k string) int { return strings.Compare(key(e), k) })
 		if found {

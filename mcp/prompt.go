@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // Prompt is a text with blanks, which a person chooses at the client.
@@ -149,10 +151,10 @@ func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPr
 	case errors.Is(err, ErrNotFound):
 		return nil, nil //nolint:nilnil // as above: it has gone since it was listed
 	case err != nil:
-		return nil, fault(internalError, "prompt %.80s: %v", name, err)
+		return nil, wire.Errorf(wire.InternalError, "prompt %.80s: %v", name, err)
 	}
 	out := &promptResult{Description: p.Description, Messages: []*sdk.PromptMessage{}}
-	if eraOf(req) == modern {
+	if eraOf(req) == wire.Modern {
 		out.ResultType = resultComplete
 	}
 	size := 0
@@ -165,40 +167,40 @@ func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPr
 		out.Messages = append(out.Messages, &sdk.PromptMessage{Role: role, Content: m.Content.sdk()})
 	}
 	if size > s.cfg.Limits.Response {
-		return nil, tooLarge(size, s.cfg.Limits.Response)
+		return nil, wire.TooLarge(size, s.cfg.Limits.Response)
 	}
 	return out, nil
 }
 
 // check says what is wrong with the arguments that a client gave.
-func (p *Prompt) check(args map[string]string) *wireError {
+func (p *Prompt) check(args map[string]string) *wire.Error {
 	known := make([]string, 0, len(p.Arguments))
 	for _, a := range p.Arguments {
 		known = append(known, a.Name)
 		if _, given := args[a.Name]; a.Required && !given {
-			return fault(invalidParams, "prompt %s: the argument %q is missing", p.Name, a.Name)
+			return wire.Errorf(wire.InvalidParams, "prompt %s: the argument %q is missing", p.Name, a.Name)
 		}
 	}
 	for _, name := range sortedKeys(args) {
 		if !slices.Contains(known, name) {
-			return fault(invalidParams, "prompt %s: unknown argument %.80q; its arguments are: %s", p.Name, name, strings.Join(known, ", "))
+			return wire.Errorf(wire.InvalidParams, "prompt %s: unknown argument %.80q; its arguments are: %s", p.Name, name, strings.Join(known, ", "))
 		}
 	}
 	return nil
 }
 
 // unknownPrompt is the error for a name that no prompt has.
-func (s *Server) unknownPrompt(ctx context.Context, session *Session, name string) *wireError {
+func (s *Server) unknownPrompt(ctx context.Context, session *Session, name string) *wire.Error {
 	all, err := s.allPrompts(ctx, session)
 	if err != nil {
-		return asWire(err)
+		return wire.AsError(err)
 	}
 	known := make([]string, 0, len(all))
 	for _, p := range all {
 		known = append(known, p.Name)
 	}
 	if near := nearest(name, known); near != "" {
-		return fault(invalidParams, "unknown prompt %.80q; did you mean %q?", name, near)
+		return wire.Errorf(wire.InvalidParams, "unknown prompt %.80q; did you mean %q?", name, near)
 	}
-	return fault(invalidParams, "unknown prompt %.80q; prompts/list has the %d there are", name, len(known))
+	return wire.Errorf(wire.InvalidParams, "unknown prompt %.80q; prompts/list has the %d there are", name, len(known))
 }

@@ -142,8 +142,8 @@ func (o *outgoing) add(ctx context.Context, all []Receipt) {
 	}
 }
 
-// writing notes that the answer begins to be written.
-func (o *outgoing) writing() {
+// Writing notes that the answer begins to be written.
+func (o *outgoing) Writing() {
 	if o == nil {
 		return
 	}
@@ -157,9 +157,9 @@ func (o *outgoing) writing() {
 	}
 }
 
-// done notes that the answer was written, or that its results are lost. Results that
+// Done notes that the answer was written, or that its results are lost. Results that
 // are added later are lost too.
-func (o *outgoing) done(written bool) {
+func (o *outgoing) Done(written bool) {
 	if o == nil {
 		return
 	}
@@ -234,7 +234,7 @@ type receiptWriter struct {
 
 // Write writes a part of the answer.
 func (w *receiptWriter) Write(p []byte) (int, error) {
-	w.out.writing()
+	w.out.Writing()
 	n, err := w.ResponseWriter.Write(p)
 	w.note(err)
 	return n, err
@@ -261,5 +261,5 @@ func (w *receiptWriter) done(ctx context.Context) {
 	w.mu.Lock()
 	failed := w.failed
 	w.mu.Unlock()
-	w.out.done(!failed && ctx.Err() == nil)
+	w.out.Done(!failed && ctx.Err() == nil)
 }

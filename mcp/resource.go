@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -99,7 +100,7 @@ func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceReq
 	c := Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
-		return nil, fault(internalError, "%v", err)
+		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	defer finish()
 	uri := req.Params.URI
@@ -110,18 +111,18 @@ func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceReq
 	} else {
 		data, mime, err = s.readGated(ctx, r, c, uri)
 	}
-	var bad *wireError
+	var bad *wire.Error
 	switch {
 	case errors.As(err, &bad):
 		return nil, bad
 	case errors.Is(err, ErrNotFound):
-		bad := fault(notFound, "%v", err)
-		bad.data = map[string]any{"uri": uri, "reason": "resource_not_found"}
+		bad := wire.Errorf(wire.NotFound, "%v", err)
+		bad.Data = map[string]any{"uri": uri, "reason": "resource_not_found"}
 		return nil, bad
 	case err != nil:
-		return nil, fault(internalError, "read %.200s: %v", uri, err)
+		return nil, wire.Errorf(wire.InternalError, "read %.200s: %v", uri, err)
 	case len(data) > s.cfg.Limits.Response:
-		return nil, tooLarge(len(data), s.cfg.Limits.Response)
+		return nil, wire.TooLarge(len(data), s.cfg.Limits.Response)
 	}
 	if mime == "" {
 		mime = r.MIME
@@ -177,7 +178,7 @@ func (s *Server) completeGated(ctx context.Context, r *Resource, session *Sessio
 	}
 	ctx, finish, err := session.begin(ctx, newCallID())
 	if err != nil {
-		return nil, fault(internalError, "%v", err)
+		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	defer finish()
 	f.Args = map[string]any{variable: typed}
@@ -205,7 +206,7 @@ func (s *Server) plainly(ctx context.Context, session *Session, f policies.Facts
 func (s *Server) granted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
 	started := time.Now()
 	if c.Tool = f.Tool; c.Tool == "" {
-		return policies.Decision{}, fault(internalError, "the facts of a resource name no tool")
+		return policies.Decision{}, wire.Errorf(wire.InternalError, "the facts of a resource name no tool")
 	}
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
 	if t, ok := s.tool(f.Tool); ok {
@@ -229,9 +230,9 @@ func (s *Server) granted(ctx context.Context, c Call, f policies.Facts, run func
 }
 
 // refusedRead returns a refusal as the error of a request.
-func refusedRead(r policies.Refusal) *wireError {
-	e := fault(invalidRequest, "%s", r.Text())
-	e.data = map[string]any{"reason": "refused", "refusal": r}
+func refusedRead(r policies.Refusal) *wire.Error {
+	e := wire.Errorf(wire.InvalidRequest, "%s", r.Text())
+	e.Data = map[string]any{"reason": "refused", "refusal": r}
 	return e
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // sdkResult converts a Result for the go-sdk. It fails for a Structured that does not
@@ -22,13 +24,13 @@ func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	if r.Structured != nil {
 		raw, err := json.Marshal(r.Structured)
 		if err != nil {
-			return nil, fault(internalError, "marshal the structured result: %v", err)
+			return nil, wire.Errorf(wire.InternalError, "marshal the structured result: %v", err)
 		}
 		out.StructuredContent = json.RawMessage(raw)
 		size += len(raw)
 	}
 	if size > limit {
-		return nil, tooLarge(size, limit)
+		return nil, wire.TooLarge(size, limit)
 	}
 	return out, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // listFresh is how long, in milliseconds, a client may cache one of our lists.
@@ -67,19 +69,19 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		defer func() {
 			if p := recover(); p != nil {
 				s.cfg.Log.Error("a handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, fault(internalError, "internal error in %s; the log has the cause", method).sdk(legacy)
+				res, err = nil, forSDK(wire.Errorf(wire.InternalError, "internal error in %s; the log has the cause", method), wire.Legacy)
 			}
 		}()
 		ss, _ := req.GetSession().(*sdk.ServerSession)
 		if method == "initialize" {
 			if err := s.greet(ctx, ss, req); err != nil {
-				return nil, fault(internalError, "%v", err).sdk(legacy)
+				return nil, forSDK(wire.Errorf(wire.InternalError, "%v", err), wire.Legacy)
 			}
 		}
 		if r, ok := req.(*sdk.CallToolRequest); ok {
 			if _, known := s.tool(r.Params.Name); !known && !s.cfg.Fixtures {
 				hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
-				return nil, s.unknownTool(r.Params.Name, hides).sdk(eraOf(req))
+				return nil, forSDK(s.unknownTool(r.Params.Name, hides), eraOf(req))
 			}
 		}
 		res, err = s.ours(ctx, ss, req, next)
@@ -137,29 +139,29 @@ func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Reques
 }
 
 // eraOf is the era a request belongs to.
-func eraOf(req sdk.Request) era {
-	if r, ok := req.(interface{ ProtocolVersion() string }); ok && r.ProtocolVersion() >= modernRevision {
-		return modern
+func eraOf(req sdk.Request) wire.Era {
+	if r, ok := req.(interface{ ProtocolVersion() string }); ok && r.ProtocolVersion() >= wire.ModernRevision {
+		return wire.Modern
 	}
-	return legacy
+	return wire.Legacy
 }
 
-func wireCode(err error, in era, method string) error {
-	if own, ok := errors.AsType[*wireError](err); ok {
-		return own.sdk(in)
+func wireCode(err error, in wire.Era, method string) error {
+	if own, ok := errors.AsType[*wire.Error](err); ok {
+		return forSDK(own, in)
 	}
 	var theirs *jsonrpc.Error
 	if method == "resources/read" && errors.As(err, &theirs) &&
 		theirs.Code == jsonrpc.CodeInvalidParams && theirs.Message == "Resource not found" {
 		// The sdk uses the modern code in every era.
-		return &jsonrpc.Error{Code: notFound.code(in), Message: "resource not found", Data: theirs.Data}
+		return &jsonrpc.Error{Code: wire.NotFound.Code(in), Message: "resource not found", Data: theirs.Data}
 	}
 	if err != nil && method == "initialize" && !errors.As(err, &theirs) {
 		// "duplicate initialize", which would go out with the code 0.
-		return fault(invalidRequest, "invalid request: %v", err).sdk(in)
+		return forSDK(wire.Errorf(wire.InvalidRequest, "invalid request: %v", err), in)
 	}
 	if err != nil && !errors.As(err, &theirs) {
-		return fault(internalError, "%v", err).sdk(in) // which would go out with the code 0
+		return forSDK(wire.Errorf(wire.InternalError, "%v", err), in) // which would go out with the code 0
 	}
 	return err
 }
@@ -182,7 +184,7 @@ func (s *Server) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session
 	if session, ok := s.web.byID[ss.ID()]; ok {
 		return session.Session, nil
 	}
-	return nil, fault(invalidRequest, "invalid request: the session does not exist yet; send initialize first")
+	return nil, wire.Errorf(wire.InvalidRequest, "invalid request: the session does not exist yet; send initialize first")
 }
 
 // greet notes who the client is, and opens the Session if the request is an initialize
@@ -274,7 +276,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	stop() // progress comes before the answer
 	defer func() {
 		if err != nil {
-			out.done(false)
+			out.Done(false)
 		}
 	}()
 	if err != nil {
@@ -284,7 +286,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 		return nil, err
 	}
 	sent, err := sdkResult(res, s.cfg.Limits.Response)
-	if err == nil && res.Task != "" && eraOf(req) == modern {
+	if err == nil && res.Task != "" && eraOf(req) == wire.Modern {
 		sent.Meta = sdk.Meta{relatedKey: map[string]any{"taskId": res.Task}}
 	}
 	return sent, err

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -176,7 +177,7 @@ func (s *Server) tool(name string) (*tool, bool) {
 	return t, ok
 }
 
-func (s *Server) unknownTool(name string, hides func(tool string) bool) *wireError {
+func (s *Server) unknownTool(name string, hides func(tool string) bool) *wire.Error {
 	s.mu.Lock()
 	known := slices.DeleteFunc(sortedKeys(s.tools), hides)
 	s.mu.Unlock()
@@ -184,7 +185,7 @@ func (s *Server) unknownTool(name string, hides func(tool string) bool) *wireErr
 	if near := nearest(name, known); near != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
-	return fault(invalidParams, "unknown tool %.80q; %s", name, hint)
+	return wire.Errorf(wire.InvalidParams, "unknown tool %.80q; %s", name, hint)
 }
 
 // Shutdown ends the server. Connections take no new requests and end when their running

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"belljar.dev/mcp/wire"
 )
 
 // SessionInfo is a session in the operator's view.
@@ -101,13 +103,13 @@ func sessionOver(cause error) bool {
 }
 
 // noSession is the answer to a request for a session that does not exist.
-func (s *Server) noSession(id, tenant string) *wireError {
+func (s *Server) noSession(id, tenant string) *wire.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.web.ended {
 		if e.id == id && e.tenant == tenant {
-			return fault(invalidRequest, "%v; send initialize to begin another one", e.why)
+			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin another one", e.why)
 		}
 	}
-	return fault(invalidRequest, "there is no such session; send initialize")
+	return wire.Errorf(wire.InvalidRequest, "there is no such session; send initialize")
 }

@@ -55,8 +55,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		g.direct.Wait()
 	}()
 	patiently(over)
-	g.out.close()
-	patiently(g.out.done)
+	g.out.Close()
+	patiently(g.out.Done())
 	g.mu.Lock()
 	g.move(evClose)
 	g.mu.Unlock()
@@ -68,9 +68,9 @@ func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) erro
 	var err error
 	select {
 	case err = <-read:
-	case <-g.out.gone:
+	case <-g.out.Gone():
 		g.shut(evError)
-		return fmt.Errorf("write to the client: %w", g.out.failure())
+		return fmt.Errorf("write to the client: %w", g.out.Err())
 	case <-ctx.Done():
 	case <-s.quit:
 	case <-g.session.done: // Server.End
@@ -88,7 +88,7 @@ func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) erro
 		s.cfg.Log.Warn("calls were cancelled: they ran longer than the server waits at its end",
 			"session", g.session.id, "waited", g.limits.Drain)
 	case <-g.session.done: // Shutdown's own time was up
-	case <-g.out.gone:
+	case <-g.out.Gone():
 	}
 	return err
 }

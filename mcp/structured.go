@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // A result is text and images, and has structuredContent only where the client
@@ -42,7 +44,7 @@ func (s *Session) structures() bool { return s != nil && s.structured.Load() }
 // asksStructure reports whether the _meta of a call says anything about structured
 // results.
 func asksStructure(meta, capabilities []byte) bool {
-	return member(meta, structuredKey) != nil || member(member(capabilities, "experimental"), structuredKey) != nil
+	return wire.Member(meta, structuredKey) != nil || wire.Member(wire.Member(capabilities, "experimental"), structuredKey) != nil
 }
 
 // shown returns the result in the form for a client, with its structured part or
@@ -56,7 +58,7 @@ func (r *Result) shown(structured bool) (*Result, error) {
 	if len(r.Content) == 0 {
 		raw, err := json.Marshal(r.Structured)
 		if err != nil {
-			return nil, fault(internalError, "marshal the structured result: %v", err)
+			return nil, wire.Errorf(wire.InternalError, "marshal the structured result: %v", err)
 		}
 		out.Content = []Content{{Text: string(raw)}}
 	}

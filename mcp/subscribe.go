@@ -4,6 +4,8 @@ import (
 	"context"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"belljar.dev/mcp/wire"
 )
 
 // A client is notified that a resource changed if it has subscribed to its URI, by
@@ -172,7 +174,7 @@ func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error
 	}
 	uri := req.Params.URI
 	if uri == "" || len(uri) > queryMost {
-		return fault(invalidParams, "uri: got %d bytes, want 1 to %d", len(uri), queryMost)
+		return wire.Errorf(wire.InvalidParams, "uri: got %d bytes, want 1 to %d", len(uri), queryMost)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +184,7 @@ func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error
 		s.watches.bySDK[req.Session] = w
 	}
 	if _, known := w.uris[uri]; !known && len(w.uris) >= watchMost {
-		return fault(invalidParams, "subscribe to %.200s: %d resources are watched already; unsubscribe from one", uri, watchMost)
+		return wire.Errorf(wire.InvalidParams, "subscribe to %.200s: %d resources are watched already; unsubscribe from one", uri, watchMost)
 	}
 	w.uris[uri] = struct{}{}
 	return nil

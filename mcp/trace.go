@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -148,8 +149,8 @@ func (s *Server) traceDone(t Traced) {
 	t.Call.trace.mu.Lock()
 	t.Phases = t.Call.trace.phases
 	t.Call.trace.mu.Unlock()
-	if bad, ok := errors.AsType[*wireError](t.Err); ok {
-		t.Code = int(bad.kind.code(legacy))
+	if bad, ok := errors.AsType[*wire.Error](t.Err); ok {
+		t.Code = int(bad.Kind.Code(wire.Legacy))
 	}
 	s.cfg.Trace.Traced(t)
 }

@@ -1,4 +1,4 @@
-package mcp
+package wire
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Errors of checkJSON besides a *syntaxError.
+// Errors of CheckJSON besides a *syntaxError.
 var (
 	errUTF8 = errors.New("the text is not UTF-8")
 	errDeep = errors.New("the message is nested too deeply")
@@ -22,19 +22,20 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.at, e.why) }
 
-// duplicateKeyError is a member that is twice in one object. Parsers differ in which
+// DuplicateKeyError is a member that is twice in one object. Parsers differ in which
 // of the two they take, so a policy and a tool could read different calls from the
 // same bytes.
-type duplicateKeyError struct{ key string }
+type DuplicateKeyError struct{ Key string }
 
-func (e *duplicateKeyError) Error() string {
-	return fmt.Sprintf("the member %q occurs twice in one object", e.key)
+// Error names the member.
+func (e *DuplicateKeyError) Error() string {
+	return fmt.Sprintf("the member %q occurs twice in one object", e.Key)
 }
 
-// checkJSON reports whether data is exactly one JSON value in UTF-8, nested at
+// CheckJSON reports whether data is exactly one JSON value in UTF-8, nested at
 // most depth levels, with no member twice in an object. It allocates only for
 // objects with many members or escaped names.
-func checkJSON(data []byte, depth int) error {
+func CheckJSON(data []byte, depth int) error {
 	if !utf8.Valid(data) {
 		return errUTF8
 	}
@@ -148,7 +149,7 @@ func (c *checker) object(depth int) error {
 			return err
 		}
 		if key := c.data[from:c.at]; !keys.add(key) {
-			return &duplicateKeyError{unquote(key)}
+			return &DuplicateKeyError{Unquote(key)}
 		}
 		if c.next() != ':' {
 			return c.fault("a colon should stand here")
@@ -259,7 +260,7 @@ type keySet struct {
 // their unescaped forms are.
 func (k *keySet) add(quoted []byte) bool {
 	if bytes.IndexByte(quoted, '\\') >= 0 {
-		quoted = append(append([]byte{'"'}, unquote(quoted)...), '"')
+		quoted = append(append([]byte{'"'}, Unquote(quoted)...), '"')
 	}
 	if k.n < len(k.few) {
 		for _, old := range k.few[:k.n] {
@@ -284,8 +285,8 @@ func (k *keySet) add(quoted []byte) bool {
 	return true
 }
 
-// unquote is the text of a JSON string that has passed checkJSON.
-func unquote(quoted []byte) string {
+// Unquote is the text of a JSON string that has passed CheckJSON.
+func Unquote(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])
 	}
@@ -296,9 +297,9 @@ func unquote(quoted []byte) string {
 	return s
 }
 
-// members calls yield with each member of an object that has passed checkJSON,
+// Members calls yield with each member of an object that has passed CheckJSON,
 // in order, until yield says no. The name is still quoted.
-func members(object []byte, yield func(name, value []byte) bool) {
+func Members(object []byte, yield func(name, value []byte) bool) {
 	c := checker{data: object}
 	if c.next() != '{' {
 		return
@@ -320,9 +321,9 @@ func members(object []byte, yield func(name, value []byte) bool) {
 	}
 }
 
-// elements calls yield with each element of an array that has passed
-// checkJSON, in order, until yield says no.
-func elements(array []byte, yield func(value []byte) bool) {
+// Elements calls yield with each element of an array that has passed
+// CheckJSON, in order, until yield says no.
+func Elements(array []byte, yield func(value []byte) bool) {
 	c := checker{data: array}
 	if c.next() != '[' {
 		return
@@ -338,11 +339,11 @@ func elements(array []byte, yield func(value []byte) bool) {
 	}
 }
 
-// member is the value of the member name of an object that has passed
-// checkJSON, or nil.
-func member(object []byte, name string) (found []byte) {
-	members(object, func(n, value []byte) bool {
-		if unquote(n) == name {
+// Member is the value of the member name of an object that has passed
+// CheckJSON, or nil.
+func Member(object []byte, name string) (found []byte) {
+	Members(object, func(n, value []byte) bool {
+		if Unquote(n) == name {
 			found = value
 		}
 		return found == nil

@@ -1,4 +1,4 @@
-package mcp
+package wire
 
 import (
 	"bufio"
@@ -14,26 +14,28 @@ const (
 	backlog    = 1 << 20  // bytes of answers that may wait for a slow client before writers wait too
 )
 
-// longLineError is a line above the limit. It has been read to its end, so the
+// LongLineError is a line above the limit. It has been read to its end, so the
 // next line is whole.
-type longLineError struct{ id []byte } // of its request; nil where that is not known
+type LongLineError struct{ ID []byte } // of its request; nil where that is not known
 
-func (*longLineError) Error() string { return "the line is too long" }
+// Error says that the line is too long.
+func (*LongLineError) Error() string { return "the line is too long" }
 
-// lineReader cuts a stream into lines. It keeps one line and one buffer.
-type lineReader struct {
+// LineReader cuts a stream into lines. It keeps one line and one buffer.
+type LineReader struct {
 	r     *bufio.Reader
 	limit int
 }
 
-func newLineReader(r io.Reader, limit int) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), limit: limit}
+// NewLineReader returns a reader of the lines of r, each at most limit bytes long.
+func NewLineReader(r io.Reader, limit int) *LineReader {
+	return &LineReader{r: bufio.NewReaderSize(r, readBuffer), limit: limit}
 }
 
-// next returns the next line without its LF, in memory of its own. The last line may
-// lack the LF. The error is io.EOF after the last line, a *longLineError for a line
+// Next returns the next line without its LF, in memory of its own. The last line may
+// lack the LF. The error is io.EOF after the last line, a *LongLineError for a line
 // that was skipped, or the error of the stream.
-func (l *lineReader) next() ([]byte, error) {
+func (l *LineReader) Next() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := l.r.ReadSlice('\n')
@@ -58,7 +60,7 @@ func (l *lineReader) next() ([]byte, error) {
 }
 
 // resync reads to the end of a line that is too long; pieces are what was read of it.
-func (l *lineReader) resync(more bool, pieces ...[]byte) error {
+func (l *LineReader) resync(more bool, pieces ...[]byte) error {
 	var ident identScanner
 	for _, piece := range pieces {
 		ident.write(bytes.TrimPrefix(piece, bom))
@@ -68,37 +70,49 @@ func (l *lineReader) resync(more bool, pieces ...[]byte) error {
 		ident.write(piece)
 		more = errors.Is(err, bufio.ErrBufferFull)
 	}
-	return &longLineError{ident.id()} // an error of the stream shows at the next read
+	return &LongLineError{ident.id()} // an error of the stream shows at the next read
 }
 
-// lineWriter writes lines to a client that may be slow. One goroutine writes; lines
+// Delivery gets to know what became of an answer.
+type Delivery interface {
+	Writing()          // the answer begins to be written
+	Done(written bool) // it was written, or is lost
+}
+
+// LineWriter writes lines to a client that may be slow. One goroutine writes; lines
 // that are sent meanwhile are gathered and written at once. It is safe for concurrent
 // use.
-type lineWriter struct {
-	w    io.Writer
-	done chan struct{} // closed when the writing goroutine has ended
-	gone chan struct{} // closed when a write has failed
+type LineWriter struct {
+	w io.Writer
+	// done is closed when the writing goroutine has ended, gone when a write has failed.
+	done, gone chan struct{}
 
 	mu     sync.Mutex
-	moved  sync.Cond   // over mu: buf, err or closed changed
-	buf    []byte      // guarded by mu: waits to be written
-	queued []*outgoing // guarded by mu: the answers in buf that hold results
-	err    error       // guarded by mu: why nothing is written any more
-	closed bool        // guarded by mu
+	moved  sync.Cond  // over mu: buf, err or closed changed
+	buf    []byte     // guarded by mu: waits to be written
+	queued []Delivery // guarded by mu: the answers in buf that hold results
+	err    error      // guarded by mu: why nothing is written any more
+	closed bool       // guarded by mu
 }
 
-// newLineWriter starts a lineWriter; close ends it.
-func newLineWriter(w io.Writer) *lineWriter {
-	l := &lineWriter{w: w, done: make(chan struct{}), gone: make(chan struct{})}
+// NewLineWriter starts a LineWriter; close ends it.
+func NewLineWriter(w io.Writer) *LineWriter {
+	l := &LineWriter{w: w, done: make(chan struct{}), gone: make(chan struct{})}
 	l.moved.L = &l.mu
 	go l.run()
 	return l
 }
 
-// send queues one line, which gets its LF here. While more than backlog bytes
+// Done is closed when the last line is written, after close or a failed write.
+func (l *LineWriter) Done() <-chan struct{} { return l.done }
+
+// Gone is closed when a write has failed.
+func (l *LineWriter) Gone() <-chan struct{} { return l.gone }
+
+// Send queues one line, which gets its LF here. While more than backlog bytes
 // wait it blocks; after close or a failed write it fails. answers are those in the
 // line that hold results; their receipts learn when it is written.
-func (l *lineWriter) send(line []byte, answers ...*outgoing) error {
+func (l *LineWriter) Send(line []byte, answers ...Delivery) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.buf) > backlog && l.err == nil && !l.closed {
@@ -111,8 +125,8 @@ func (l *lineWriter) send(line []byte, answers ...*outgoing) error {
 	return err
 }
 
-// offer is send for lines that may be lost: it never blocks.
-func (l *lineWriter) offer(line []byte) error {
+// Offer is send for lines that may be lost: it never blocks.
+func (l *LineWriter) Offer(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.buf) > backlog {
@@ -122,7 +136,7 @@ func (l *lineWriter) offer(line []byte) error {
 }
 
 // push appends with mu held.
-func (l *lineWriter) push(line []byte) error {
+func (l *LineWriter) push(line []byte) error {
 	if l.err != nil {
 		return l.err
 	}
@@ -134,23 +148,23 @@ func (l *lineWriter) push(line []byte) error {
 	return nil
 }
 
-// close lets the queued lines be written and ends the goroutine; done is closed at
+// Close lets the queued lines be written and ends the goroutine; done is closed at
 // its end. A client that does not read can keep the goroutine in Write for ever.
-func (l *lineWriter) close() {
+func (l *LineWriter) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
 	l.moved.Broadcast()
 }
 
-// failure is the error of the write that failed, or nil.
-func (l *lineWriter) failure() error {
+// Err is the error of the write that failed, or nil.
+func (l *LineWriter) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-func (l *lineWriter) run() {
+func (l *LineWriter) run() {
 	defer close(l.done)
 	var spare []byte
 	for {
@@ -168,11 +182,11 @@ func (l *lineWriter) run() {
 		l.mu.Unlock()
 
 		for _, o := range answers {
-			o.writing()
+			o.Writing()
 		}
 		err := l.write(out)
 		for _, o := range answers {
-			o.done(err == nil)
+			o.Done(err == nil)
 		}
 		if err != nil {
 			l.mu.Lock()
@@ -181,7 +195,7 @@ func (l *lineWriter) run() {
 			l.mu.Unlock()
 			close(l.gone)
 			for _, o := range answers {
-				o.done(false)
+				o.Done(false)
 			}
 			return
 		}
@@ -192,7 +206,7 @@ func (l *lineWriter) run() {
 	}
 }
 
-func (l *lineWriter) write(out []byte) error {
+func (l *LineWriter) write(out []byte) error {
 	for len(out) > 0 {
 		n := min(len(out), writeChunk)
 		if _, err := l.w.Write(out[:n]); err != nil {

@@ -1,4 +1,4 @@
-package mcp
+package wire
 
 import "bytes"
 
@@ -14,17 +14,17 @@ const (
 	identMember = 2 * longestID // bytes of one member that are kept
 )
 
-// requestID is the id of the request in a line that was refused, or nil.
-func requestID(line []byte) []byte {
+// RequestID is the id of the request in a line that was refused, or nil.
+func RequestID(line []byte) []byte {
 	var s identScanner
 	s.write(line)
 	return s.id()
 }
 
-// idBefore returns the id of the request that begins with text, if the id is in text,
+// RequestIDBefore returns the id of the request that begins with text, if the id is in text,
 // behind or in front of the method. This is for a body: its answer can only be the
 // answer to that request.
-func idBefore(text []byte) []byte {
+func RequestIDBefore(text []byte) []byte {
 	var s identScanner
 	s.write(bytes.TrimPrefix(text, bom))
 	if s.ids != 1 || !s.method || s.response {
@@ -113,7 +113,7 @@ func (s *identScanner) end() {
 	if c.next() != '"' || c.text() != nil {
 		return
 	}
-	name := unquote(bytes.TrimSpace(s.member[:c.at]))
+	name := Unquote(bytes.TrimSpace(s.member[:c.at]))
 	if c.next() != ':' {
 		return
 	}
@@ -122,10 +122,10 @@ func (s *identScanner) end() {
 	case "id":
 		s.ids++
 		s.found = nil
-		if s.partial || len(value) == 0 || checkJSON(value, 1) != nil {
+		if s.partial || len(value) == 0 || CheckJSON(value, 1) != nil {
 			return
 		}
-		if _, bad := idKey(value); bad == nil {
+		if _, bad := IDKey(value); bad == nil {
 			s.found = bytes.Clone(value)
 		}
 	case "method":

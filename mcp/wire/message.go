@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+)
+
+// longestID bounds the bytes of a request id: each is kept while its request
+// is in flight, and no client needs more.
+const longestID = 1 << 10
+
+// ModernRevision is the first revision without initialize. Revisions are
+// dates, so they order as text.
+const ModernRevision = "2026-07-28"
+
+// Message is one checked JSON-RPC message. Its slices point into the line.
+type Message struct {
+	ID       []byte // as the client wrote it; nil if it has none
+	Key      string // id in the one spelling under which it is looked up
+	Method   string // empty for a response
+	Params   []byte // an object, or nil
+	Revision string // what params._meta says, empty in the legacy era
+	Raw      []byte // the whole message
+}
+
+// IsRequest reports whether the message wants an answer.
+func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+
+// IsNotification reports whether the message is a notification, which gets no answer.
+func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
+
+// Era is the era the message itself belongs to.
+func (m *Message) Era() Era {
+	if m.Revision >= ModernRevision {
+		return Modern
+	}
+	return Legacy
+}
+
+var bom = []byte("\ufeff")
+
+// TrimLine returns a line without a byte order mark and the space around it.
+func TrimLine(line []byte) []byte { return bytes.TrimSpace(bytes.TrimPrefix(line, bom)) }
+
+// CheckLine reports whether a line is JSON that the guard lets through.
+func CheckLine(line []byte, depth int) *Error {
+	err := CheckJSON(line, depth)
+	var dup *DuplicateKeyError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errDeep):
+		return Errorf(InvalidRequest, "invalid request: nested deeper than %d levels", depth)
+	case errors.As(err, &dup):
+		return Errorf(InvalidRequest, "invalid request: %v", dup)
+	}
+	return Errorf(ParseError, "parse error: %v; each line must hold one JSON object", err)
+}
+
+// ParseMessage reads one message out of JSON that has passed CheckLine. Where it
+// fails, it still returns the members that it has read, so that the answer can
+// carry the id. A method that is not a string is empty.
+func ParseMessage(raw []byte) (*Message, *Error) {
+	m := &Message{Raw: raw}
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || raw[0] != '{' {
+		return m, Errorf(InvalidRequest, "invalid request: a message is a JSON object")
+	}
+	var version, id, method, result, failure []byte
+	Members(raw, func(name, value []byte) bool {
+		switch Unquote(name) {
+		case "jsonrpc":
+			version = value
+		case "id":
+			id = value
+		case "method":
+			method = value
+		case "params":
+			m.Params = value
+		case "result":
+			result = value
+		case "error":
+			failure = value
+		}
+		return true
+	})
+	var bad *Error
+	if id != nil {
+		if m.Key, bad = IDKey(id); bad == nil {
+			m.ID = id
+		}
+	}
+	if bytes.Equal(m.Params, []byte("null")) {
+		m.Params = nil
+	}
+	switch {
+	case version == nil || Text(version) != "2.0":
+		return m, Errorf(InvalidRequest, `invalid request: the member "jsonrpc" must be "2.0"`)
+	case method == nil && (result != nil || failure != nil):
+		// A response with an unreadable id answers nothing we asked, and
+		// JSON-RPC does not answer responses.
+		return m, nil
+	case method == nil:
+		return m, Errorf(InvalidRequest, `invalid request: the member "method" is missing`)
+	case method[0] != '"' || len(method) == 2:
+		return m, Errorf(InvalidRequest, `invalid request: the member "method" must be the name of a method`)
+	case bad != nil:
+		return m, bad
+	case m.Params != nil && m.Params[0] != '{':
+		m.Method = Unquote(method)
+		return m, Errorf(InvalidParams, `invalid params: the member "params" must be an object`)
+	}
+	m.Method = Unquote(method)
+	if m.Params != nil {
+		if meta := Member(m.Params, "_meta"); meta != nil {
+			m.Revision = Text(Member(meta, "io.modelcontextprotocol/protocolVersion"))
+		}
+	}
+	return m, nil
+}
+
+// IDKey returns the one spelling of a request id, or says why it is not valid:
+// MCP allows strings and whole numbers, and neither null nor fractions
+// (basic/index, requests).
+func IDKey(id []byte) (string, *Error) {
+	switch {
+	case len(id) > longestID:
+		return "", Errorf(InvalidRequest, "invalid request: the id is longer than %d bytes", longestID)
+	case id[0] == '"':
+		return "s" + Unquote(id), nil
+	case id[0] == '-' || '0' <= id[0] && id[0] <= '9':
+		if bytes.ContainsAny(id, ".eE") {
+			return "", Errorf(InvalidRequest, "invalid request: the id must be a string or a whole number, got %s", id)
+		}
+		return "n" + strings.Replace(string(id), "-0", "0", 1), nil
+	}
+	return "", Errorf(InvalidRequest, "invalid request: the id must be a string or a whole number")
+}
+
+// Text is the text of a JSON string and empty for any other value.
+func Text(value []byte) string {
+	if len(value) == 0 || value[0] != '"' {
+		return ""
+	}
+	return Unquote(value)
+}

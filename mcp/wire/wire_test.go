@@ -1,0 +1,224 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"unicode/utf8"
+)
+
+// W1, C3: a message ends with LF; a line above its limit is skipped, whatever
+// the buffer holds.
+func TestLineReader(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	for _, tt := range []struct {
+		name, in string
+		want     []string // "!" for a line too long
+	}{
+		{"empty", "", nil},
+		{"lines", "a\nb\n", []string{"a", "b"}},
+		{"no LF at the end", "a\nb", []string{"a", "b"}},
+		{"blank lines", "\n\na\n\n", []string{"", "", "a", ""}},
+		{"CR stays", "a\r\n", []string{"a\r"}},
+		{"limit", long[:100_000] + "\nb\n", []string{long[:100_000], "b"}},
+		{"above the limit", long[:100_001] + "\nb\n", []string{"!", "b"}},
+		{"far above the limit", long + long + "\nb\n", []string{"!", "b"}},
+		{"above the limit and no LF", long, []string{"!"}},
+		{"as long as the buffer", long[:readBuffer] + "\nb", []string{long[:readBuffer], "b"}},
+		{"one less than the buffer", long[:readBuffer-1] + "\nb", []string{long[:readBuffer-1], "b"}},
+	} {
+		for name, r := range map[string]io.Reader{
+			"whole": strings.NewReader(tt.in), "halves": iotest.HalfReader(strings.NewReader(tt.in)),
+			"data with EOF": iotest.DataErrReader(strings.NewReader(tt.in)),
+		} {
+			var got []string
+			lines := NewLineReader(r, 100_000)
+			for {
+				line, err := lines.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if _, long := errors.AsType[*LongLineError](err); long {
+					line = []byte("!")
+				} else if err != nil {
+					t.Fatalf("%s, %s: %v", tt.name, name, err)
+				}
+				got = append(got, string(line))
+			}
+			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") || len(got) != len(tt.want) {
+				t.Errorf("%s, %s: got %d lines, want %d", tt.name, name, len(got), len(tt.want))
+			}
+		}
+	}
+}
+
+// chunks notes how much is written at once.
+type chunks struct {
+	bytes.Buffer
+	largest, writes int
+}
+
+func (c *chunks) Write(p []byte) (int, error) {
+	c.largest = max(c.largest, len(p))
+	c.writes++
+	return c.Buffer.Write(p)
+}
+
+// W7: answers leave in pieces.
+func TestLineWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out chunks
+		w := NewLineWriter(&out)
+		want := ""
+		for i := range 100 {
+			line := strings.Repeat("x", i*100)
+			if err := w.Send([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
+			want += line + "\n"
+		}
+		w.Close()
+		<-w.done
+		if out.String() != want {
+			t.Errorf("%d bytes were written, want %d", out.Len(), len(want))
+		}
+		if out.largest > 8192 {
+			t.Errorf("%d bytes were written at once, want at most 8192", out.largest)
+		}
+		if err := w.Send([]byte("late")); err == nil {
+			t.Error("send after close was taken")
+		}
+	})
+}
+
+// TestSlowClient holds that a client that does not read holds up answers, not
+// progress, and no more than the backlog and one line of memory.
+func TestSlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, stuck := io.Pipe()
+		w := NewLineWriter(stuck)
+		line := bytes.Repeat([]byte("x"), 100_000)
+		sent := make(chan int, 100)
+		go func() {
+			defer close(sent)
+			for i := range 50 {
+				if w.Send(line) != nil {
+					return
+				}
+				sent <- i
+			}
+		}()
+		synctest.Wait()
+		if n := len(sent); n < 10 || n > 24 {
+			t.Errorf("%d lines of 100 kB were taken before the client read, want 1 to 2 MiB", n)
+		}
+		if err := w.Offer(line); err != nil {
+			t.Errorf("offer: %v", err)
+		}
+		r.Close()
+		for range sent {
+		}
+		if err := w.Send(line); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("send to a client that is gone: %v", err)
+		}
+		<-w.done
+	})
+}
+
+func TestCheckJSONAgainstTheStandard(t *testing.T) {
+	for _, text := range seeds {
+		compare(t, []byte(text))
+	}
+	// Small changes of valid texts find the edges of the grammar.
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 50_000 {
+		text := []byte(seeds[rnd.IntN(len(seeds))])
+		if len(text) == 0 {
+			continue
+		}
+		for range 1 + rnd.IntN(3) {
+			const alphabet = `{}[]",:\ntfu0123e.-+ E` + "\x00\xff\t"
+			text[rnd.IntN(len(text))] = alphabet[rnd.IntN(len(alphabet))]
+		}
+		compare(t, text)
+	}
+}
+
+var seeds = []string{
+	``, ` `, `1`, `-0`, `01`, `1.`, `.5`, `1e5`, `1E+05`, `"`, `""`, `"\u12"`, `"\ud800"`, `true`, `tru`, `nul`, `[]`, `[1,]`, `[,1]`,
+	`{}`, `{"a":1}`, `{"a":1,}`, `{"a"}`, `{"a":{"b":[1,2,{"c":null}]}}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `[1] 2`,
+	`{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"a":11}`,
+	`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a\\\"b"},"_meta":{"progressToken":7}}}`,
+	` { "jsonrpc" : "2.0" , "id" : "x" , "method" : "ping" } `,
+}
+
+// compare holds CheckJSON to encoding/json, members to what it decodes, and
+// RequestID to the id that ParseMessage reads.
+func compare(t *testing.T, text []byte) {
+	t.Helper()
+	err := CheckJSON(text, 1000)
+	if _, dup := errors.AsType[*DuplicateKeyError](err); dup {
+		return
+	}
+	valid := json.Valid(text) && utf8.Valid(text)
+	if (err == nil) != valid {
+		t.Errorf("checkJSON(%q) = %v; valid is %v", text, err, valid)
+	}
+	var want map[string]json.RawMessage
+	if err != nil || json.Unmarshal(text, &want) != nil {
+		return
+	}
+	if m, bad := ParseMessage(text); bad == nil && m.IsRequest() && !bytes.Equal(RequestID(text), m.ID) {
+		t.Errorf("requestID(%q) = %q, want %q", text, RequestID(text), m.ID)
+	}
+	got := map[string]json.RawMessage{}
+	Members(bytes.TrimSpace(text), func(name, value []byte) bool {
+		got[Unquote(name)] = value
+		return true
+	})
+	if len(got) != len(want) {
+		t.Errorf("members(%q) found %d, want %d", text, len(got), len(want))
+	}
+	for name, value := range want {
+		if !bytes.Equal(got[name], value) {
+			t.Errorf("members(%q)[%q] = %q, want %q", text, name, got[name], value)
+		}
+	}
+}
+
+func FuzzFrame(f *testing.F) {
+	for _, s := range seeds {
+		f.Add([]byte(s + "\n" + s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		lines := NewLineReader(iotest.HalfReader(bytes.NewReader(text)), 100)
+		n := 0
+		for {
+			line, err := lines.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			n++
+			if _, long := errors.AsType[*LongLineError](err); long {
+				continue
+			}
+			if err != nil || len(line) > 100 || bytes.IndexByte(line, '\n') >= 0 {
+				t.Fatalf("line %d is %q, %v", n, line, err)
+			}
+			compare(t, line)
+		}
+		want := bytes.Count(text, []byte("\n"))
+		if len(text) > 0 && text[len(text)-1] != '\n' {
+			want++
+		}
+		if n != want {
+			t.Fatalf("%d lines, want %d", n, want)
+		}
+	})
+}
