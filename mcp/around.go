@@ -38,8 +38,8 @@ type Outcome struct {
 var errPanicked = errors.New("the tool stopped unexpectedly")
 
 // handle runs the handler of an allowed call, between Around's Before and After.
-func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
-	around := s.cfg.Around
+func (g *callGate) handle(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
+	around := g.cfg.Around
 	if around == nil {
 		return t.run(ctx, c, in)
 	}
@@ -71,20 +71,4 @@ func (s *Server) handle(ctx context.Context, t *tool, c Call, f policies.Facts, 
 		res = &with
 	}
 	return res, nil
-}
-
-// Describe changes the description of a tool, and notifies clients to list the
-// tools again. It reports whether the description is a different one.
-func (s *Server) Describe(name, description string) (changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tools[name]
-	if t == nil || t.info.Description == description {
-		return false
-	}
-	other := *t // calls that run hold on to the one before
-	other.info.Description = description
-	s.tools[name] = &other
-	s.sdk.AddTool(sdkTool(other.info), s.sdkCall)
-	return true
 }

@@ -86,25 +86,25 @@ const triesToUse = 3
 // refusal is the answer to the agent where no person said yes; the caller calls
 // leave when the call has ended. After a yes, f.Scene is the scene that the person
 // saw.
-func (s *Server) let(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
+func (g *callGate) let(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
 	none, by := func() {}, time.Time{}
 	for range triesToUse {
 		judged := c.Phase(PhaseDecide)
-		d = s.judge(c.Session, *f)
+		d = g.judge(c.Session, *f)
 		judged()
-		if d.Verdict != policies.Ask || s.cfg.Approver == nil {
-			d, leave = s.meter.enter(f.Tenant, d)
+		if d.Verdict != policies.Ask || g.cfg.Approver == nil {
+			d, leave = g.meter.enter(f.Tenant, d)
 			return d, nil, nil, leave
 		}
-		f.Scene = s.survey(ctx, c, *f, d)
+		f.Scene = g.survey(ctx, c, *f, d)
 		q := Question{Call: c, Facts: *f, Decision: d}
 		if by.IsZero() {
 			by = time.Now().Add(cmp.Or(d.Ask.ReturnAfter, policies.DefaultAskReturnAfter))
 		}
-		got, r, err := s.ask(ctx, q, time.Until(by))
+		got, r, err := g.ask(ctx, q, time.Until(by))
 		switch {
 		case err != nil:
-			return s.unasked(ctx, c, err), nil, nil, none
+			return g.unasked(ctx, c, err), nil, nil, none
 		case got == nil:
 			return d, nil, nil, none // nobody can be asked
 		case r != nil:
@@ -116,55 +116,55 @@ func (s *Server) let(ctx context.Context, c Call, f *policies.Facts) (d policies
 		// While a person thought, the policy may have become another one, and so
 		// may the directory and the files that the command meets.
 		f.Now = time.Now()
-		now := s.judge(c.Session, *f)
+		now := g.judge(c.Session, *f)
 		if now.Verdict != policies.Ask || now.Policy != d.Policy {
 			continue
 		}
-		passed, leave := s.meter.enter(f.Tenant, now.Approved())
+		passed, leave := g.meter.enter(f.Tenant, now.Approved())
 		if passed.Verdict != policies.Allow {
 			return passed, got, nil, leave
 		}
-		f.Scene = s.survey(ctx, c, *f, now)
+		f.Scene = g.survey(ctx, c, *f, now)
 		q.Facts, q.Decision = *f, now
-		used, err := s.cfg.Approver.Use(ctx, q, got.ID)
+		used, err := g.cfg.Approver.Use(ctx, q, got.ID)
 		if used {
 			return passed, got, nil, leave
 		}
 		leave()
 		if err != nil {
-			return s.unasked(ctx, c, err), nil, nil, none
+			return g.unasked(ctx, c, err), nil, nil, none
 		}
 	}
-	return s.unasked(ctx, c, fmt.Errorf("another call used the approval, %d times", triesToUse)), nil, nil, none
+	return g.unasked(ctx, c, fmt.Errorf("another call used the approval, %d times", triesToUse)), nil, nil, none
 }
 
 // ask puts a question and waits for the answer, at most as long as most. The
 // approval is nil if nobody can be asked. Without a refusal it was a yes.
-func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Approval, *policies.Refusal, error) {
+func (g *callGate) ask(ctx context.Context, q Question, most time.Duration) (*Approval, *policies.Refusal, error) {
 	d, id := q.Decision, q.Call.ID
-	ways, may := s.cfg.Approver.Ways(q.Facts.Tenant)
+	ways, may := g.cfg.Approver.Ways(q.Facts.Tenant)
 	if !may {
 		return nil, nil, nil
 	}
-	client, elsewhere := s.elicitor(q.Call), len(ways) > 0
+	client, elsewhere := elicitorOf(q.Call), len(ways) > 0
 	switch {
 	case len(ways) == 0 && (client == nil || !client.proven()):
 		return nil, nil, nil
 	case client != nil:
 		ways = append([]string{"the client"}, ways...)
 	}
-	a, err := s.cfg.Approver.Ask(ctx, q)
+	a, err := g.cfg.Approver.Ask(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
 	if a.State == ApprovalPending {
 		how := NotAsked
 		if client != nil {
-			how = client.ask(ctx, offer(s.cfg.Approver, q, a, elsewhere))
+			how = client.ask(ctx, offer(g.cfg.Approver, q, a, elsewhere))
 		}
 		if how != AskedByResult { // else the call returns, and comes again
 			waited := q.Call.Phase(PhaseAsk)
-			a, err = s.cfg.Approver.Wait(ctx, a.ID, max(most, 0))
+			a, err = g.cfg.Approver.Wait(ctx, a.ID, max(most, 0))
 			waited()
 			if err != nil {
 				return nil, nil, err
@@ -184,9 +184,9 @@ func (s *Server) ask(ctx context.Context, q Question, most time.Duration) (*Appr
 }
 
 // unasked denies a call whose question could not be put.
-func (s *Server) unasked(ctx context.Context, c Call, err error) policies.Decision {
+func (g *callGate) unasked(ctx context.Context, c Call, err error) policies.Decision {
 	if ctx.Err() == nil { // one that was cancelled meanwhile says nothing
-		s.cfg.Log.Warn("a call is refused: its approval could not be asked for or used", "call", c.ID, "tool", c.Tool, "error", err)
+		g.cfg.Log.Warn("a call is refused: its approval could not be asked for or used", "call", c.ID, "tool", c.Tool, "error", err)
 	}
 	return policies.Decision{
 		Verdict: policies.Deny, Rule: RuleApproval,

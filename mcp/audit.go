@@ -79,16 +79,16 @@ const (
 
 // decided writes the decision to the audit log and returns it. If it cannot be
 // written, the call is refused instead.
-func (s *Server) decided(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision, a *Approval) policies.Decision {
-	if s.cfg.Audit == nil {
+func (g *callGate) decided(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision, a *Approval) policies.Decision {
+	if g.cfg.Audit == nil {
 		return d
 	}
-	err := s.cfg.Audit.Decided(ctx, Decided{Call: c, Facts: f, Decision: d, Approval: a, Took: time.Since(started)})
+	err := g.cfg.Audit.Decided(ctx, Decided{Call: c, Facts: f, Decision: d, Approval: a, Took: time.Since(started)})
 	if err == nil || d.Verdict != policies.Allow {
 		return d
 	}
 	if ctx.Err() == nil { // one that was cancelled meanwhile says nothing about the log
-		s.cfg.Log.Error("a call is refused: its decision cannot be written to the audit log", "call", c.ID, "tool", c.Tool, "error", err)
+		g.cfg.Log.Error("a call is refused: its decision cannot be written to the audit log", "call", c.ID, "tool", c.Tool, "error", err)
 	}
 	return policies.Decision{
 		Verdict: policies.Deny, Rule: RuleAudit,
@@ -99,8 +99,8 @@ func (s *Server) decided(ctx context.Context, c Call, started time.Time, f polic
 
 // misread writes the record of a call whose arguments cannot be read. The call is
 // refused in any case.
-func (s *Server) misread(ctx context.Context, c Call, started time.Time, err error) {
-	s.decided(ctx, c, started,
+func (g *callGate) misread(ctx context.Context, c Call, started time.Time, err error) {
+	g.decided(ctx, c, started,
 		policies.Facts{Tenant: c.Session.tenant, Session: c.Session.id, Tool: c.Tool},
 		policies.Decision{Verdict: policies.Deny, Rule: RuleArguments, Reason: err.Error()}, nil)
 }

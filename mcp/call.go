@@ -19,15 +19,25 @@ import (
 // an error only for a tool that does not exist or a session that has ended. A call
 // that is refused or fails is a Result.
 func (s *Server) Call(ctx context.Context, session *Session, name string, args json.RawMessage) (*Result, error) {
-	return s.call(ctx, session, name, args, 0, nil)
+	return s.gate.call(ctx, session, name, args, 0, nil)
+}
+
+// callGate is the gate round a call: no tool runs, and no resource that the policy
+// decides about is read, except through its methods call and granted.
+type callGate struct {
+	cfg      *Config
+	tools    *toolset
+	sealer   *sealer
+	meter    *meter
+	surveyor Surveyor // nil where questions show what calls say, and no more
 }
 
 // call runs one tools/call, whatever its transport: find, decode, gate, run,
 // answer. wait is how long the client waits for the answer; zero means no limit.
-func (s *Server) call(ctx context.Context, session *Session, name string, args json.RawMessage, wait time.Duration, progress progressFunc) (*Result, error) {
-	t, ok := s.tool(name)
+func (g *callGate) call(ctx context.Context, session *Session, name string, args json.RawMessage, wait time.Duration, progress progressFunc) (*Result, error) {
+	t, ok := g.tools.find(name)
 	if !ok {
-		return nil, s.unknownTool(name, func(tool string) bool { return s.hides(session, tool) })
+		return nil, g.tools.unknown(name, func(tool string) bool { return g.tools.hides(session, tool) })
 	}
 	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait, Later: laterKey(ctx), input: inputOf(ctx)}
 	out := outgoingOf(ctx)
@@ -39,15 +49,15 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 	defer finish()
 	started := time.Now()
 	c.Progress = progress.until(ctx)
-	parent := s.traced(ctx, &c)
+	parent := g.traced(ctx, &c)
 
-	res, d, err := s.gated(ctx, t, c, args)
+	res, d, err := g.gated(ctx, t, c, args)
 
-	s.traceDone(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: parent})
-	if s.cfg.Audit != nil && d.Verdict == policies.Allow {
-		s.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
+	g.traceDone(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: parent})
+	if g.cfg.Audit != nil && d.Verdict == policies.Allow {
+		g.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
-	s.cfg.Log.Debug("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
+	g.cfg.Log.Debug("call", "call", c.ID, "session", session.id, "tool", name, "verdict", d.Verdict.String(),
 		"rule", d.Rule, "failed", err != nil || res.IsError, "took", time.Since(started), "error", err)
 	var bad *wire.Error
 	switch {
@@ -55,13 +65,13 @@ func (s *Server) call(ctx context.Context, session *Session, name string, args j
 		return nil, bad
 	case c.input != nil && len(c.input.wants) > 0 && err == nil:
 		res.lost(ctx)
-		return &Result{needs: s.needsOf(c, args)}, nil
+		return &Result{needs: g.sealer.needsOf(c, args)}, nil
 	case err != nil:
-		return warned(s.redacted(failure(ctx, name, c.ID, err), d), d), nil
+		return warned(g.redacted(failure(ctx, name, c.ID, err), d), d), nil
 	case res == nil:
 		return &Result{}, nil
 	}
-	clean := s.redacted(res, d)
+	clean := g.redacted(res, d)
 	if clean.Receipts == nil { // it is another result, which says why
 		res.lost(ctx)
 	}
@@ -92,28 +102,28 @@ func warned(r *Result, d policies.Decision) *Result {
 }
 
 // gated decodes, decides and runs. A panic in any of these fails this call alone.
-func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
+func (g *callGate) gated(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
+			g.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
 			res, err = nil, &panicError{c.ID}
 		}
 	}()
 	started := time.Now()
-	in, all, err := t.decode(args, s.cfg.Limits.Depth)
+	in, all, err := t.decode(args, g.cfg.Limits.Depth)
 	var f policies.Facts
 	switch {
 	case err == nil:
 		f = in.Facts()
-	case !s.hides(c.Session, c.Tool): // such a tool is denied whatever it is asked
-		s.misread(ctx, c, started, err)
+	case !g.tools.hides(c.Session, c.Tool): // such a tool is denied whatever it is asked
+		g.misread(ctx, c, started, err)
 		return nil, d, err
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations, f.Now = all, t.info.annotations(), started
-	d, asked, refusal, leave := s.let(ctx, c, &f)
+	d, asked, refusal, leave := g.let(ctx, c, &f)
 	defer leave()
-	d = s.decided(ctx, c, started, f, s.cleanable(d), asked)
+	d = g.decided(ctx, c, started, f, g.cleanable(d), asked)
 	switch {
 	case refusal != nil:
 		return Refused(*refusal), d, nil
@@ -122,7 +132,7 @@ func (s *Server) gated(ctx context.Context, t *tool, c Call, args json.RawMessag
 	}
 	c.Grant, c.Audit, c.Scene, c.facts, c.allow = d.Grant, d.Audit, f.Scene, f, d
 	c.Progress = quietly(c.Progress, d)
-	res, err = s.handle(ctx, t, c, f, in)
+	res, err = g.handle(ctx, t, c, f, in)
 	if err == nil && res == nil {
 		res = &Result{}
 	}

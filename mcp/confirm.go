@@ -39,7 +39,7 @@ func (c Call) Confirm(ctx context.Context, w Wish) (Confirmed, error) {
 	f.Args, f.Command = w.Args, ""
 	d.Verdict, d.Rule, d.Reason, d.Remember = policies.Ask, w.Rule, w.Reason, policies.Remember{}
 	q := Question{Call: c, Facts: f, Decision: d, Commands: w.Commands}
-	a, refusal, err := s.ask(ctx, q, cmp.Or(d.Ask.ReturnAfter, policies.DefaultAskReturnAfter))
+	a, refusal, err := s.gate.ask(ctx, q, cmp.Or(d.Ask.ReturnAfter, policies.DefaultAskReturnAfter))
 	switch {
 	case err != nil:
 		return Confirmed{}, err

@@ -50,6 +50,23 @@ type deferred struct {
 	count   int                  // guarded by mu: questions so far
 }
 
+// deferrals are the calls whose answers are deferred, and the clients that subscribed to
+// their tasks.
+type deferrals struct {
+	cfg      *Config
+	sessions *sessionTable
+	keeper   Tasks                   // nil where all clients wait
+	fixtures map[string]*fixtureTask // of the conformance suite, by name
+
+	mu        sync.Mutex
+	running   map[string]*deferred   // guarded by mu: by the id of the task
+	listening map[*listener]struct{} // guarded by mu: the subscriptions
+}
+
+func newDeferrals(cfg *Config, sessions *sessionTable) *deferrals {
+	return &deferrals{cfg: cfg, sessions: sessions, running: make(map[string]*deferred), listening: make(map[*listener]struct{})}
+}
+
 // question is one that a deferred call asks its client.
 type question struct {
 	request sdk.InputRequest
@@ -62,12 +79,12 @@ var errCancelled = errors.New("the client cancelled the task")
 // deferredKey is where the context of a call holds its *deferred.
 type deferredKey struct{}
 
-// deferring runs a call in a goroutine and returns its answer, or a handle if the
+// run runs a call in a goroutine and returns its answer, or a handle if the
 // call takes longer than wait. The client can cancel the call as usual while it waits
 // for the answer, and by tasks/cancel afterwards; the end of the session cancels it
 // too.
-func (s *Server) deferring(ctx context.Context, session *Session, tool string, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
-	if err := s.enter(); err != nil {
+func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
+	if err := ds.sessions.enter(); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	// own keeps the values of ctx, such as the caller's name, but not its end.
@@ -80,18 +97,18 @@ func (s *Server) deferring(ctx context.Context, session *Session, tool string, w
 	own = context.WithValue(own, deferredKey{}, d)
 	own, finish, err := session.begin(own, d.call.Key)
 	if err != nil {
-		s.wg.Done()
+		ds.sessions.wg.Done()
 		cancel(err)
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
 	go func() {
-		defer s.wg.Done()
+		defer ds.sessions.wg.Done()
 		defer close(d.over)
 		defer cancel(nil)
 		defer finish()
-		res, err := s.guarded(own, run)
+		res, err := ds.guarded(own, run)
 		if d.finish(res, err, context.Cause(own)) {
-			s.settled(own, d)
+			ds.settled(own, d)
 		}
 	}()
 	timer := time.NewTimer(wait)
@@ -106,19 +123,19 @@ func (s *Server) deferring(ctx context.Context, session *Session, tool string, w
 		case <-timer.C:
 		case <-d.ready:
 		}
-		err := s.keep(ctx, d)
+		err := ds.keep(ctx, d)
 		if err == nil {
 			return d.opened(), nil
 		}
-		s.cfg.Log.Warn("a client waits for a call that takes long: it can be given no handle", "tool", tool, "err", err)
+		ds.cfg.Log.Warn("a client waits for a call that takes long: it can be given no handle", "tool", tool, "err", err)
 	}
 }
 
 // guarded runs the function, and turns a panic into an error.
-func (s *Server) guarded(ctx context.Context, run func(context.Context) (*sdk.CallToolResult, error)) (res *sdk.CallToolResult, err error) {
+func (ds *deferrals) guarded(ctx context.Context, run func(context.Context) (*sdk.CallToolResult, error)) (res *sdk.CallToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.cfg.Log.Error("a deferred call panicked", "panic", p)
+			ds.cfg.Log.Error("a deferred call panicked", "panic", p)
 			res, err = nil, wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause")
 		}
 	}()
@@ -126,15 +143,15 @@ func (s *Server) guarded(ctx context.Context, run func(context.Context) (*sdk.Ca
 }
 
 // keep makes a call a task, and gives its client the handle.
-func (s *Server) keep(ctx context.Context, d *deferred) error {
-	s.mu.Lock()
+func (ds *deferrals) keep(ctx context.Context, d *deferred) error {
+	ds.mu.Lock()
 	count := 0
-	for _, o := range s.deferred {
+	for _, o := range ds.running {
 		if o.call.Session == d.call.Session {
 			count++
 		}
 	}
-	s.mu.Unlock()
+	ds.mu.Unlock()
 	if count >= deferredMost {
 		return fmt.Errorf("%d calls of this session are deferred already", count)
 	}
@@ -144,26 +161,26 @@ func (s *Server) keep(ctx context.Context, d *deferred) error {
 		return err
 	}
 	defer finish()
-	t, err := s.keeper.Open(ctx, d.call)
+	t, err := ds.keeper.Open(ctx, d.call)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.deferred[t.ID] = d
-	s.mu.Unlock()
+	ds.mu.Lock()
+	ds.running[t.ID] = d
+	ds.mu.Unlock()
 	d.mu.Lock()
 	d.id, d.created = t.ID, t.Created
 	_, over := d.end()
 	d.mu.Unlock()
 	if over {
-		s.settled(ctx, d) // the call returned while it became a task
+		ds.settled(ctx, d) // the call returned while it became a task
 	}
 	return nil
 }
 
 // settled gives the answer of a task to Tasks. A task that the end of its session
 // cancelled has no answer: it is lost.
-func (s *Server) settled(ctx context.Context, d *deferred) {
+func (ds *deferrals) settled(ctx context.Context, d *deferred) {
 	d.kept.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
 		defer cancel()
@@ -175,16 +192,16 @@ func (s *Server) settled(ctx context.Context, d *deferred) {
 			return
 		}
 		if err == nil {
-			err = s.keeper.Finish(ctx, d.call, id, state, answer)
+			err = ds.keeper.Finish(ctx, d.call, id, state, answer)
 		}
 		if err != nil { // then only this process has the answer, until the session ends
-			s.cfg.Log.Error("the answer of a task was not kept", "tool", d.call.Tool, "err", err)
+			ds.cfg.Log.Error("the answer of a task was not kept", "tool", d.call.Tool, "err", err)
 		} else {
-			s.mu.Lock()
-			delete(s.deferred, id)
-			s.mu.Unlock()
+			ds.mu.Lock()
+			delete(ds.running, id)
+			ds.mu.Unlock()
 		}
-		s.TaskChanged(id)
+		ds.changed(id)
 	})
 }
 
@@ -194,19 +211,19 @@ type taskAnswer struct {
 	Error  *jsonrpc.Error      `json:"error,omitempty"`
 }
 
-// taskOf returns the state of a session's task: one that runs (d is not nil), or
+// find returns the state of a session's task: one that runs (d is not nil), or
 // one that is on record. meta is the _meta of the request for it.
-func (s *Server) taskOf(ctx context.Context, session *Session, id string, meta sdk.Meta) (*deferred, *taskResult, error) {
-	s.mu.Lock()
-	d := s.deferred[id]
-	s.mu.Unlock()
+func (ds *deferrals) find(ctx context.Context, session *Session, id string, meta sdk.Meta) (*deferred, *taskResult, error) {
+	ds.mu.Lock()
+	d := ds.running[id]
+	ds.mu.Unlock()
 	if d != nil && d.call.Session == session {
 		return d, d.detail(), nil
 	}
 	err := ErrNotFound
 	var t Task
-	if s.keeper != nil {
-		t, err = s.keeper.Get(ctx, session, id)
+	if ds.keeper != nil {
+		t, err = ds.keeper.Get(ctx, session, id)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -214,15 +231,17 @@ func (s *Server) taskOf(ctx context.Context, session *Session, id string, meta s
 	case err != nil:
 		return nil, nil, wire.Errorf(wire.InternalError, "task %.80q: %v", id, err)
 	}
-	detail, err := s.kept(t, s.structures(session, meta))
+	detail, err := ds.kept(t, ds.cfg.structures(session, meta))
 	return nil, detail, err
 }
 
-// forgetDeferred removes the deferred calls of a session; mu is held.
-func (s *Server) forgetDeferred(session *Session) {
-	for id, d := range s.deferred {
+// forget removes the deferred calls of a session.
+func (ds *deferrals) forget(session *Session) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for id, d := range ds.running {
 		if d.call.Session == session {
-			delete(s.deferred, id)
+			delete(ds.running, id)
 		}
 	}
 }
@@ -288,7 +307,7 @@ func (d *deferred) ask(ctx context.Context, r sdk.InputRequest) (sdk.InputRespon
 	id := d.id
 	d.mu.Unlock()
 	if id != "" {
-		d.call.Session.server.TaskChanged(id)
+		d.call.Session.server.deferrals.changed(id)
 	}
 	select {
 	case d.ready <- struct{}{}:

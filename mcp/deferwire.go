@@ -73,7 +73,7 @@ func (d *deferred) detail() *taskResult {
 
 // kept returns the answer to tasks/get about a task on record. The result of a call
 // has the form that the call asked for; structured chooses the form of other results.
-func (s *Server) kept(t Task, structured bool) (*taskResult, error) {
+func (ds *deferrals) kept(t Task, structured bool) (*taskResult, error) {
 	out := &taskResult{
 		ResultType: resultComplete, TaskID: t.ID, Status: t.State, StatusMessage: t.Message,
 		CreatedAt: stamp(t.Created), LastUpdatedAt: stamp(t.Updated), PollIntervalMs: pollEvery.Milliseconds(),
@@ -93,7 +93,7 @@ func (s *Server) kept(t Task, structured bool) (*taskResult, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.Result, err = sdkResult(res, s.cfg.Limits.Response); err != nil {
+		if a.Result, err = sdkResult(res, ds.cfg.Limits.Response); err != nil {
 			return nil, err
 		}
 	case t.State == TaskFailed:
@@ -121,23 +121,23 @@ type taskParams struct {
 }
 
 // addTasks registers the methods of the tasks extension.
-func (s *Server) addTasks() {
-	addTaskMethod(s, "tasks/get", func(_ context.Context, _ *Session, _ *deferred, t *taskResult, _ *taskParams) (*taskResult, error) {
+func (a *adapter) addTasks() {
+	addTaskMethod(a, "tasks/get", func(_ context.Context, _ *Session, _ *deferred, t *taskResult, _ *taskParams) (*taskResult, error) {
 		return t, nil
 	})
-	addTaskMethod(s, "tasks/update", func(_ context.Context, _ *Session, d *deferred, t *taskResult, p *taskParams) (*doneResult, error) {
+	addTaskMethod(a, "tasks/update", func(_ context.Context, _ *Session, d *deferred, t *taskResult, p *taskParams) (*doneResult, error) {
 		if d == nil {
 			return done(), nil // no call waits for an answer
 		}
-		defer s.TaskChanged(t.TaskID)
+		defer a.server.deferrals.changed(t.TaskID)
 		return done(), d.reply(p.InputResponses)
 	})
-	addTaskMethod(s, "tasks/cancel", func(ctx context.Context, session *Session, d *deferred, t *taskResult, _ *taskParams) (*doneResult, error) {
+	addTaskMethod(a, "tasks/cancel", func(ctx context.Context, session *Session, d *deferred, t *taskResult, _ *taskParams) (*doneResult, error) {
 		if d != nil {
 			d.cancel(errCancelled) // does nothing where the call has ended
 			return done(), nil
 		}
-		if err := s.keeper.Cancel(ctx, session, t.TaskID); err != nil {
+		if err := a.server.deferrals.keeper.Cancel(ctx, session, t.TaskID); err != nil {
 			return nil, wire.Errorf(wire.InternalError, "cancel task %.80q: %v", t.TaskID, err)
 		}
 		return done(), nil
@@ -146,17 +146,17 @@ func (s *Server) addTasks() {
 
 // addTaskMethod registers a method about a task. do gets the task as d where it
 // runs here; where d is nil, the task is only on record.
-func addTaskMethod[R sdk.Result](s *Server, method string, do func(context.Context, *Session, *deferred, *taskResult, *taskParams) (R, error)) {
-	err := sdk.AddReceivingCustomMethod(s.sdk, method,
+func addTaskMethod[R sdk.Result](a *adapter, method string, do func(context.Context, *Session, *deferred, *taskResult, *taskParams) (R, error)) {
+	err := sdk.AddReceivingCustomMethod(a.sdk, method,
 		func(ctx context.Context, ss *sdk.ServerSession, p *taskParams) (none R, _ error) {
 			if err := declares(p.Meta); err != nil {
 				return none, err
 			}
-			session, err := s.sessionOf(ctx, ss)
+			session, err := a.sessionOf(ctx, ss)
 			if err != nil {
 				return none, err
 			}
-			d, t, err := s.taskOf(ctx, session, p.TaskID, p.Meta)
+			d, t, err := a.server.deferrals.find(ctx, session, p.TaskID, p.Meta)
 			if err != nil {
 				return none, err
 			}
@@ -199,18 +199,18 @@ func needsTasks() error {
 
 // callDeferring answers a tools/call of a client that declares the extension. It
 // returns nil without an error if the call is not to be deferred.
-func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
-	if eraOf(req) != wire.Modern || s.keeper == nil {
+func (a *adapter) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
+	if eraOf(req) != wire.Modern || a.server.deferrals.keeper == nil {
 		return nil, nil //nolint:nilnil // as above
 	}
-	fixture := s.tasks[req.Params.Name]
+	fixture := a.server.deferrals.fixtures[req.Params.Name]
 	if err := declares(req.Params.Meta); err != nil {
 		if fixture != nil && fixture.required {
 			return nil, err
 		}
 		return nil, nil //nolint:nilnil // as above
 	}
-	wait := s.cfg.Patience
+	wait := a.server.cfg.Patience
 	switch {
 	case fixture != nil:
 		if fixture.early != nil && fixture.early(req) {
@@ -220,15 +220,15 @@ func (s *Server) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *
 	case len(req.Params.InputResponses) > 0 || req.Params.RequestState != "":
 		return nil, nil //nolint:nilnil // it goes on with questions that were asked before
 	default:
-		if _, known := s.tool(req.Params.Name); !known {
+		if _, known := a.server.tools.find(req.Params.Name); !known {
 			return nil, nil //nolint:nilnil // as above
 		}
 	}
-	session, err := s.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx, ss)
 	if err != nil {
 		return nil, err
 	}
-	return s.deferring(ctx, session, req.Params.Name, wait, func(ctx context.Context) (*sdk.CallToolResult, error) { return callUntilDone(ctx, req, next) })
+	return a.server.deferrals.run(ctx, session, req.Params.Name, wait, func(ctx context.Context) (*sdk.CallToolResult, error) { return callUntilDone(ctx, req, next) })
 }
 
 // callUntilDone calls a tool, and calls it again with the client's answers as long as

@@ -150,10 +150,10 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 	if c.input != nil {
 		ctx = withInput(ctx, c.input)
 	}
-	res, err := s.call(withOutgoing(ctx, e.out), g.session, c.name, c.args, s.cfg.Patience, progress)
+	res, err := s.gate.call(withOutgoing(ctx, e.out), g.session, c.name, c.args, s.cfg.Patience, progress)
 	if err == nil {
 		// Calls that ask for another form go through the sdk.
-		res, err = res.shown(s.structures(g.session, nil))
+		res, err = res.shown(s.cfg.structures(g.session, nil))
 	}
 	if err == nil {
 		frame, err = s.resultFrame(e.msg.ID, res, in)

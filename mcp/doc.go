@@ -22,6 +22,25 @@
 //
 // Over HTTP, http.go takes the place of steps 1 to 3 and 6.
 //
+// # The parts of a Server
+//
+// A [Server] only holds its parts and offers their work to the rest of the program:
+//
+//   - toolset: the tools, and which of them each tenant does not see (toolset.go)
+//   - resources and prompts: the families and sources, their lists and pages
+//     (resource.go, listing.go, prompt.go)
+//   - callGate: the gate round a call: decode, decide, ask, record, run, redact
+//     (call.go, granted.go, ask.go, audit.go, around.go, redact.go, trace.go)
+//   - sealer: the states that modern clients carry from one call to the next (input.go)
+//   - sessionTable and webSessions: the open sessions, and those over HTTP (sessions.go,
+//     tenant.go, http_session.go)
+//   - subscriptions: the resources that clients watch (subscribe.go)
+//   - deferrals: calls whose answers their clients ask for later (defer.go, listen.go)
+//   - adapter: the go-sdk's requests become ours, and our answers the sdk's (sdk.go)
+//
+// Each part has a mutex of its own. A part may take the lock of sessionTable while it
+// holds its own; no other two are held together.
+//
 // # Words
 //
 // A session is one conversation; it ends when its transport does. An era is

@@ -43,11 +43,11 @@ type peer struct {
 func (s *Session) reach(ss *sdk.ServerSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peer = &peer{sdk: ss}
+	s.conn.peer = &peer{sdk: ss}
 }
 
-// elicitor returns the client of a call if it can be asked, or nil.
-func (s *Server) elicitor(c Call) *asker {
+// elicitorOf returns the client of a call if it can be asked, or nil.
+func elicitorOf(c Call) *asker {
 	session := c.Session
 	if in := c.input; in != nil {
 		if !in.shows {
@@ -56,7 +56,7 @@ func (s *Server) elicitor(c Call) *asker {
 		return &asker{session: session, input: in}
 	}
 	session.mu.Lock()
-	p, name, version := session.peer, session.client, session.version
+	p, name, version := session.conn.peer, session.conn.client, session.conn.version
 	session.mu.Unlock()
 	if p == nil {
 		return nil
@@ -115,7 +115,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 	}
 	k.session.mu.Lock()
 	defer k.session.mu.Unlock()
-	if k.session.ended {
+	if k.session.life.ended {
 		k.end(o.ID, silent)
 		return AskedNow
 	}

@@ -136,7 +136,7 @@ func (s *Server) fixturePrompts() {
 		func(context.Context, *Session, map[string]string) ([]Message, error) {
 			return says(Content{Data: bits(fixturePNG), MIME: "image/png"}, Content{Text: "Look at the picture above."}), nil
 		})
-	s.sdk.AddPrompt(
+	s.adapter.sdk.AddPrompt(
 		&sdk.Prompt{Name: "test_prompt_with_embedded_resource", Description: "holds a resource", Arguments: []*sdk.PromptArgument{
 			{Name: "resourceUri", Description: "which", Required: true},
 		}},
@@ -148,7 +148,7 @@ func (s *Server) fixturePrompts() {
 				{Role: "user", Content: &sdk.TextContent{Text: "Read the resource above."}},
 			}}, nil
 		})
-	s.sdk.AddPrompt(&sdk.Prompt{Name: "test_input_required_result_prompt", Description: "asks something first"},
+	s.adapter.sdk.AddPrompt(&sdk.Prompt{Name: "test_input_required_result_prompt", Description: "asks something first"},
 		func(_ context.Context, req *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 			if said := accepted(req.Params.InputResponses, "user_context"); said != nil {
 				return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{

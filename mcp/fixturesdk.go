@@ -31,7 +31,7 @@ func (s *Server) sdkFixtures() {
 			if schema == "" {
 				schema = anyObject
 			}
-			s.sdk.AddTool(&sdk.Tool{Name: f.name, Description: f.description, InputSchema: json.RawMessage(schema)}, f.run)
+			s.adapter.sdk.AddTool(&sdk.Tool{Name: f.name, Description: f.description, InputSchema: json.RawMessage(schema)}, f.run)
 		}
 	}
 }
@@ -149,9 +149,7 @@ func (s *Server) clientFixtures() []fixtureTool {
 		{
 			"test_trigger_tool_change", "has the list of tools change", "",
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.announce()
+				s.tools.announceIf(func(string) bool { return true })
 				return sdkText("changed"), nil
 			},
 		},

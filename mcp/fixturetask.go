@@ -28,10 +28,10 @@ func sdkText(format string, args ...any) *sdk.CallToolResult {
 }
 
 func (s *Server) taskFixtures() {
-	s.tasks = make(map[string]*fixtureTask)
+	s.deferrals.fixtures = make(map[string]*fixtureTask)
 	add := func(name, description, schema string, f fixtureTask) {
-		s.tasks[name] = &f
-		s.sdk.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)},
+		s.deferrals.fixtures[name] = &f
+		s.adapter.sdk.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)},
 			func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				return f.run(ctx, req)
 			})

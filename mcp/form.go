@@ -103,7 +103,7 @@ const (
 // era: a request to the client while the call runs, or a result that the client
 // answers by making the call again.
 func (c Call) Ask(ctx context.Context, o Offer) Asked {
-	client := c.Session.server.elicitor(c)
+	client := elicitorOf(c)
 	if client == nil {
 		return NotAsked
 	}
@@ -113,7 +113,7 @@ func (c Call) Ask(ctx context.Context, o Offer) Asked {
 // Shows reports whether the client of a call can be expected to show a form to
 // a person.
 func (c Call) Shows() bool {
-	client := c.Session.server.elicitor(c)
+	client := elicitorOf(c)
 	return client != nil && client.proven()
 }
 

@@ -135,7 +135,7 @@ func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch) {
 func (g *guard) request(m *wire.Message, b *wire.Batch) {
 	if m.Method == "ping" && m.Era() == wire.Legacy {
 		// Answered here, so that a client that floods us still sees us alive.
-		g.reply(m.ID, b, []byte(`{}`))
+		g.send(m.ID, b, wire.ResultFrame(m.ID, []byte(`{}`)), nil)
 		return
 	}
 	e := &entry{msg: m, batch: b, out: g.session.receipts.arrive()}
@@ -304,11 +304,6 @@ func (g *guard) move(e event) bool {
 	}
 	g.state = next
 	return true
-}
-
-// reply sends a result, or adds it to its batch.
-func (g *guard) reply(id []byte, b *wire.Batch, result []byte) {
-	g.send(id, b, wire.ResultFrame(id, result), nil)
 }
 
 // refuse sends an error, or adds it to its batch.

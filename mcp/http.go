@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -42,14 +43,14 @@ const (
 // Call it once: each Handler has sessions of its own.
 func (s *Server) Handler() http.Handler {
 	options := sdk.StreamableHTTPOptions{
-		Logger:              s.sdkLog(),
+		Logger:              s.cfg.sdkLog(),
 		SessionTimeout:      s.cfg.Limits.Idle,
 		MaxRequestBodyBytes: int64(s.cfg.Limits.Line),
 		// The Host check here is stricter and knows Config.Hosts.
 		DisableLocalhostProtection:   true,
 		PropagateRequestCancellation: true,
 	}
-	server := func(*http.Request) *sdk.Server { return s.sdk }
+	server := func(*http.Request) *sdk.Server { return s.adapter.sdk }
 	w := &web{server: s, stateful: sdk.NewStreamableHTTPHandler(server, &options), held: make(map[string]int)}
 	options.Stateless = true
 	w.stateless = sdk.NewStreamableHTTPHandler(server, &options)
@@ -64,7 +65,9 @@ type web struct {
 	stateful  http.Handler // legacy
 	stateless http.Handler // modern
 	origins   *http.CrossOriginProtection
-	held      map[string]int // bytes of bodies in flight, by tenant; guarded by server.mu
+
+	mu   sync.Mutex
+	held map[string]int // guarded by mu: bytes of bodies in flight, by tenant
 }
 
 // ServeHTTP checks the caller and the request, waits for its turn, and passes it to
@@ -82,7 +85,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	session, done, ok := w.server.useWeb(r.Header.Get(sessionHeader), w.server.tenantOf(r.Context()))
+	session, done, ok := w.server.web.use(r.Header.Get(sessionHeader), w.server.cfg.tenantOf(r.Context()))
 	defer done()
 	switch {
 	case !ok:
@@ -257,7 +260,7 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 	handler := w.stateful
 	switch named := r.Header.Get(sessionHeader) != ""; {
 	case p.era == wire.Modern:
-		shared, err := s.sharedSession(ctx)
+		shared, err := s.web.sharedOf(ctx)
 		if err != nil {
 			w.busy(rw, http.StatusServiceUnavailable, p, wire.OverLimit("shutdown", queueRetry, "%v", err))
 			return
@@ -266,7 +269,7 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 		ctx = context.WithValue(ctx, sessionKey{}, shared)
 	case named:
 		if session == nil {
-			w.refuse(rw, http.StatusNotFound, p.id, wire.Legacy, s.noSession(r.Header.Get(sessionHeader), s.tenantOf(ctx)))
+			w.refuse(rw, http.StatusNotFound, p.id, wire.Legacy, s.web.noSession(r.Header.Get(sessionHeader), s.cfg.tenantOf(ctx)))
 			return
 		}
 	case p.method != "initialize":
@@ -274,12 +277,12 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 			wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method))
 		return
 	default:
-		place, bad := s.takePlace(ctx, wire.Text(wire.Member(wire.Member(wire.Member(p.body, "params"), "clientInfo"), "name")))
+		place, bad := s.web.takePlace(ctx, wire.Text(wire.Member(wire.Member(wire.Member(p.body, "params"), "clientInfo"), "name")))
 		if bad != nil {
 			w.busy(rw, http.StatusServiceUnavailable, p, bad)
 			return
 		}
-		defer s.leavePlace(place)
+		defer s.web.leavePlace(place)
 		ctx = context.WithValue(ctx, webKey{}, place)
 	}
 	if ctx.Value(webKey{}) == nil {
@@ -333,11 +336,11 @@ func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func
 func (w *web) hold(tenant string, n int) bool {
 	s := w.server
 	most := s.cfg.Limits.QueueBytes * heldBodies
-	if s.tenanted() {
+	if s.cfg.tenanted() {
 		most = s.cfg.Limits.QueueBytes * tenantBodies
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if n > 0 && w.held[tenant]+n > most {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -14,14 +15,24 @@ import (
 	"belljar.dev/policies"
 )
 
-// webSessions are the sessions of HTTP clients, guarded by Server.mu.
+// webSessions are the sessions of HTTP clients.
 type webSessions struct {
-	byID   map[string]*webSession // by Mcp-Session-Id
-	places map[string]int         // taken by each tenant, also by an initialize that is on its way
-	named  map[string]int         // those taken by each name of a client, where there are no tenants
-	shared map[string]*Session    // of all modern requests of a tenant
-	uses   int64                  // requests that have ended, in all sessions
-	ended  []endedSession         // by End, the latest last; at most maxEnded
+	server *Server
+
+	mu     sync.Mutex
+	byID   map[string]*webSession // guarded by mu: by Mcp-Session-Id
+	places map[string]int         // guarded by mu: taken by each tenant, also by an initialize that is on its way
+	named  map[string]int         // guarded by mu: those taken by each name of a client, where there are no tenants
+	shared map[string]*Session    // guarded by mu: of all modern requests of a tenant
+	uses   int64                  // guarded by mu: requests that have ended, in all sessions
+	ended  []endedSession         // guarded by mu: by End, the latest last; at most maxEnded
+}
+
+func newWebSessions(s *Server) *webSessions {
+	return &webSessions{
+		server: s, byID: make(map[string]*webSession), places: make(map[string]int),
+		named: make(map[string]int), shared: make(map[string]*Session),
+	}
 }
 
 // endedSession is a session that was ended, whose client may not know it yet.
@@ -44,16 +55,12 @@ type webSession struct {
 	gone  chan struct{} // closed when its place is free
 }
 
-func newWebSessions() webSessions {
-	return webSessions{byID: make(map[string]*webSession), places: make(map[string]int), named: make(map[string]int), shared: make(map[string]*Session)}
-}
-
 // place is room for one session, taken before the sdk makes it.
 type place struct {
 	tenant  string
 	client  string      // the name that it gives; may be empty
 	byName  bool        // it counts among those of its client's name, too
-	session *webSession // that came to use it; guarded by Server.mu
+	session *webSession // that came to use it; guarded by webSessions.mu
 }
 
 // takePlace reserves room for a session of the caller's tenant and of a client's name.
@@ -61,40 +68,39 @@ type place struct {
 // that was idle the longest ends. So no client can keep those of another tenant out,
 // and sessions that their clients forgot keep nobody out. The caller must pass the
 // place to leavePlace.
-func (s *Server) takePlace(ctx context.Context, client string) (*place, *wire.Error) {
-	p := &place{tenant: s.tenantOf(ctx), client: policies.Clip(client, maxClientName), byName: true}
-	most, whose := s.cfg.Limits.Sessions, "of this server"
-	if s.tenanted() {
-		most, whose, p.byName = s.cfg.Limits.TenantSessions, "of tenant "+p.tenant, false
+func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *wire.Error) {
+	p := &place{tenant: ws.server.cfg.tenantOf(ctx), client: policies.Clip(client, maxClientName), byName: true}
+	most, whose := ws.server.cfg.Limits.Sessions, "of this server"
+	if ws.server.cfg.tenanted() {
+		most, whose, p.byName = ws.server.cfg.Limits.TenantSessions, "of tenant "+p.tenant, false
 	}
 	for {
-		s.mu.Lock()
-		if s.closing {
-			s.mu.Unlock()
+		if ws.server.sessions.over() {
 			return nil, wire.OverLimit("shutdown", queueRetry, "%v", ErrShutdown)
 		}
+		ws.mu.Lock()
 		full, whom := most, whose
-		crowded := p.byName && s.web.named[p.client] >= s.cfg.Limits.ClientSessions
+		crowded := p.byName && ws.named[p.client] >= ws.server.cfg.Limits.ClientSessions
 		if crowded {
-			full, whom = s.cfg.Limits.ClientSessions, fmt.Sprintf("of clients that call themselves %q", p.client)
-		} else if s.web.places[p.tenant] < most {
-			s.web.places[p.tenant]++
+			full, whom = ws.server.cfg.Limits.ClientSessions, fmt.Sprintf("of clients that call themselves %q", p.client)
+		} else if ws.places[p.tenant] < most {
+			ws.places[p.tenant]++
 			if p.byName {
-				s.web.named[p.client]++
+				ws.named[p.client]++
 			}
-			s.mu.Unlock()
+			ws.mu.Unlock()
 			return p, nil
 		}
-		idle := s.longestIdle(func(o *place) bool { return o.tenant == p.tenant && (!crowded || o.byName && o.client == p.client) })
+		idle := ws.longestIdle(func(o *place) bool { return o.tenant == p.tenant && (!crowded || o.byName && o.client == p.client) })
 		if idle != nil {
-			delete(s.web.byID, idle.id) // no request finds it any more
+			delete(ws.byID, idle.id) // no request finds it any more
 		}
-		s.mu.Unlock()
+		ws.mu.Unlock()
 		if idle == nil {
 			return nil, wire.OverLimit("sessions", time.Minute,
 				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
 		}
-		s.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
+		ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
 		idle.sdk.Close()
 		select {
 		case <-idle.gone:
@@ -109,8 +115,8 @@ const maxClientName = 64
 
 // longestIdle is the idle session, among those whose places are wanted, that was used
 // before all others, or nil; mu is held.
-func (s *Server) longestIdle(wanted func(*place) bool) (found *webSession) {
-	for _, session := range s.web.byID {
+func (ws *webSessions) longestIdle(wanted func(*place) bool) (found *webSession) {
+	for _, session := range ws.byID {
 		if wanted(session.place) && session.busy == 0 && !session.calling() && (found == nil || session.used < found.used) {
 			found = session
 		}
@@ -120,43 +126,43 @@ func (s *Server) longestIdle(wanted func(*place) bool) (found *webSession) {
 
 // leavePlace ends the use of a place by an initialize, and releases it if no session
 // was opened.
-func (s *Server) leavePlace(p *place) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (ws *webSessions) leavePlace(p *place) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
 	if p.session == nil {
-		s.freePlace(p)
+		ws.freePlace(p)
 		return
 	}
-	s.unused(p.session)
+	ws.unused(p.session)
 }
 
 // freePlace releases a place; mu is held.
-func (s *Server) freePlace(p *place) {
-	if s.web.places[p.tenant]--; s.web.places[p.tenant] == 0 {
-		delete(s.web.places, p.tenant)
+func (ws *webSessions) freePlace(p *place) {
+	if ws.places[p.tenant]--; ws.places[p.tenant] == 0 {
+		delete(ws.places, p.tenant)
 	}
 	if !p.byName {
 		return
 	}
-	if s.web.named[p.client]--; s.web.named[p.client] == 0 {
-		delete(s.web.named, p.client)
+	if ws.named[p.client]--; ws.named[p.client] == 0 {
+		delete(ws.named, p.client)
 	}
 }
 
 // unused notes that a request in a session is over; mu is held.
-func (s *Server) unused(session *webSession) {
+func (ws *webSessions) unused(session *webSession) {
 	session.busy--
-	s.web.uses++
-	session.used = s.web.uses
+	ws.uses++
+	session.used = ws.uses
 }
 
-// useWeb returns the session that a request names, or nil. The session is not idle
+// use returns the session that a request names, or nil. The session is not idle
 // until done is called. ok is false if the session belongs to another tenant: to this
 // one it does not exist.
-func (s *Server) useWeb(id, tenant string) (_ *Session, done func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	session := s.web.byID[id]
+func (ws *webSessions) use(id, tenant string) (_ *Session, done func(), ok bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	session := ws.byID[id]
 	switch {
 	case session == nil:
 		return nil, func() {}, true
@@ -165,18 +171,28 @@ func (s *Server) useWeb(id, tenant string) (_ *Session, done func(), ok bool) {
 	}
 	session.busy++
 	return session.Session, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.unused(session)
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		ws.unused(session)
 	}, true
 }
 
-// openWeb opens the Session that an initialize over HTTP begins, and ends it
+// of returns the session that the sdk's belongs to, or nil.
+func (ws *webSessions) of(ss *sdk.ServerSession) *Session {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if session := ws.byID[ss.ID()]; session != nil {
+		return session.Session
+	}
+	return nil
+}
+
+// open opens the Session that an initialize over HTTP begins, and ends it
 // when the sdk's ends: by DELETE, by its idle time, or by Shutdown.
-func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
-	s.mu.Lock()
-	_, second := s.web.byID[ss.ID()]
-	s.mu.Unlock()
+func (ws *webSessions) open(ctx context.Context, ss *sdk.ServerSession) error {
+	ws.mu.Lock()
+	_, second := ws.byID[ss.ID()]
+	ws.mu.Unlock()
 	if second {
 		return nil // which the sdk refuses
 	}
@@ -184,12 +200,12 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 	if p == nil {
 		return errors.New("initialize came without a place for its session")
 	}
-	if err := s.enter(); err != nil {
+	if err := ws.server.sessions.enter(); err != nil {
 		return err
 	}
-	session, err := s.open(ctx, ss.ID())
+	session, err := ws.server.open(ctx, ss.ID())
 	if err != nil {
-		s.wg.Done()
+		ws.server.sessions.wg.Done()
 		return err
 	}
 	session.reach(ss)
@@ -197,70 +213,70 @@ func (s *Server) openWeb(ctx context.Context, ss *sdk.ServerSession) error {
 		patiently(session.written()) // the answers of its calls
 		ss.Close()
 	})
-	s.mu.Lock()
+	ws.mu.Lock()
 	p.session = &webSession{Session: session, sdk: ss, place: p, busy: 1, gone: make(chan struct{})}
-	s.web.byID[session.id] = p.session
-	late := s.closing // Shutdown may have looked before the session was there
-	s.mu.Unlock()
+	ws.byID[session.id] = p.session
+	ws.mu.Unlock()
+	late := ws.server.sessions.over() // Shutdown may have looked before the session was there
 	go func() {
-		defer s.wg.Done()
+		defer ws.server.sessions.wg.Done()
 		if late {
 			ss.Close()
 		}
 		// How the transport ended does not matter to the session.
 		_ = ss.Wait()
 		session.end(ErrShutdown)
-		s.mu.Lock()
-		delete(s.web.byID, session.id)
-		s.freePlace(p)
-		s.mu.Unlock()
+		ws.mu.Lock()
+		delete(ws.byID, session.id)
+		ws.freePlace(p)
+		ws.mu.Unlock()
 		close(p.session.gone)
 	}()
 	return nil
 }
 
-// sharedSession is the one Session of all modern requests of a tenant over
+// sharedOf returns the one Session of all modern requests of a tenant over
 // HTTP: they carry no session, and what they say of themselves proves nothing.
-func (s *Server) sharedSession(ctx context.Context) (*Session, error) {
-	tenant := s.tenantOf(ctx)
-	s.mu.Lock()
-	shared := s.web.shared[tenant]
-	s.mu.Unlock()
+func (ws *webSessions) sharedOf(ctx context.Context) (*Session, error) {
+	tenant := ws.server.cfg.tenantOf(ctx)
+	ws.mu.Lock()
+	shared := ws.shared[tenant]
+	ws.mu.Unlock()
 	if shared != nil {
 		return shared, nil
 	}
-	made, err := s.Open(ctx)
+	made, err := ws.server.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	made.by("http", func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.web.shared[tenant] == made {
-			delete(s.web.shared, tenant) // the next request begins another one
+		ws.mu.Lock()
+		defer ws.mu.Unlock()
+		if ws.shared[tenant] == made {
+			delete(ws.shared, tenant) // the next request begins another one
 		}
 	})
-	s.mu.Lock()
-	if s.web.shared[tenant] == nil {
-		s.web.shared[tenant] = made
+	ws.mu.Lock()
+	if ws.shared[tenant] == nil {
+		ws.shared[tenant] = made
 	}
-	shared = s.web.shared[tenant]
-	s.mu.Unlock()
+	shared = ws.shared[tenant]
+	ws.mu.Unlock()
 	if shared != made {
 		made.Close()
 	}
 	return shared, nil
 }
 
-// endWeb lets the calls of HTTP sessions return until ctx ends, cancels the
+// endAll lets the calls of HTTP sessions return until ctx ends, cancels the
 // rest, and ends the sessions.
-func (s *Server) endWeb(ctx context.Context) {
-	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.web.shared))
-	for _, session := range s.web.byID {
+func (ws *webSessions) endAll(ctx context.Context) {
+	ws.mu.Lock()
+	all := slices.Collect(maps.Values(ws.shared))
+	for _, session := range ws.byID {
 		all = append(all, session.Session)
 	}
-	s.mu.Unlock()
+	ws.mu.Unlock()
 	for _, session := range all {
 		session.quiet(ctx)
 		session.close(ErrShutdown)
@@ -272,7 +288,7 @@ func (s *Server) endWeb(ctx context.Context) {
 func (s *Session) writing() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.life.ended {
 		return func() {}
 	}
 	s.writes.Add(1)
@@ -287,4 +303,24 @@ func (s *Session) written() <-chan struct{} {
 		s.writes.Wait()
 	}()
 	return done
+}
+
+// noSession is the answer to a request for a session that does not exist.
+func (ws *webSessions) noSession(id, tenant string) *wire.Error {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, e := range ws.ended {
+		if e.id == id && e.tenant == tenant {
+			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin another one", e.why)
+		}
+	}
+	return wire.Errorf(wire.InvalidRequest, "there is no such session; send initialize")
+}
+
+// remember notes a session that was ended.
+func (ws *webSessions) remember(e endedSession) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.ended = append(ws.ended, e)
+	ws.ended = ws.ended[max(0, len(ws.ended)-maxEnded):]
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -87,6 +88,15 @@ func (n *needs) frame(id []byte, meta map[string]any) ([]byte, error) {
 	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), raw, []byte("}")), nil
 }
 
+// sealer makes the states that clients carry from one call to the next, and checks them.
+type sealer struct{ key []byte }
+
+func newSealer() *sealer {
+	k := &sealer{key: make([]byte, 32)}
+	_, _ = rand.Read(k.key) // which does not fail (crypto/rand)
+	return k
+}
+
 // roundTrip is the content of a state.
 type roundTrip struct {
 	IDs []string `json:"q"`
@@ -94,19 +104,19 @@ type roundTrip struct {
 }
 
 // needsOf returns the result with the questions of a call.
-func (s *Server) needsOf(c Call, args json.RawMessage) *needs {
+func (k *sealer) needsOf(c Call, args json.RawMessage) *needs {
 	ids := slices.Sorted(maps.Keys(c.input.wants))
 	text, err := json.Marshal(roundTrip{ids, time.Now().Add(stateLife).UnixMilli()})
 	if err != nil {
 		text = nil // of texts and a number, which marshal
 	}
-	state := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(s.seal(c, args, text))
+	state := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(k.seal(c, args, text))
 	return &needs{forms: c.input.wants, state: state}
 }
 
 // seal binds a state to the caller and to the content of the call.
-func (s *Server) seal(c Call, args json.RawMessage, text []byte) []byte {
-	mac := hmac.New(sha256.New, s.key)
+func (k *sealer) seal(c Call, args json.RawMessage, text []byte) []byte {
+	mac := hmac.New(sha256.New, k.key)
 	for _, part := range [][]byte{[]byte(c.Session.tenant), []byte(c.Tool), canonicalJSON(args), text} {
 		sum := sha256.Sum256(part)
 		mac.Write(sum[:])
@@ -132,7 +142,7 @@ func canonicalJSON(args json.RawMessage) []byte {
 
 // bring notes the answers that came with a call, or says why they cannot be
 // taken.
-func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, answers sdk.InputResponseMap) error {
+func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, answers sdk.InputResponseMap) error {
 	if state == "" && len(answers) == 0 {
 		return nil
 	}
@@ -143,7 +153,7 @@ func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, an
 		return foreign
 	}
 	mac, err := base64.RawURLEncoding.DecodeString(sum)
-	if err != nil || !hmac.Equal(mac, s.seal(c, args, text)) {
+	if err != nil || !hmac.Equal(mac, k.seal(c, args, text)) {
 		return foreign
 	}
 	var trip roundTrip
@@ -164,7 +174,7 @@ func (s *Server) bring(in *input, c Call, args json.RawMessage, state string, an
 }
 
 // inputFor returns the input of a modern call through the sdk; nil for a legacy call.
-func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, error) {
+func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest) (*input, error) {
 	if eraOf(req) != wire.Modern {
 		return nil, nil //nolint:nilnil // a legacy call has none
 	}
@@ -176,7 +186,7 @@ func (s *Server) inputFor(session *Session, req *sdk.CallToolRequest) (*input, e
 		in.shows = can.Elicitation.Form != nil || can.Elicitation.URL == nil
 	}
 	c := Call{Session: session, Tool: req.Params.Name}
-	return in, s.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)
+	return in, k.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)
 }
 
 // showsForms reports whether the capabilities of a modern client say that it shows

@@ -45,18 +45,18 @@ type listener struct {
 	acked   chan any      // gets the subscription's id once it is acknowledged
 	wake    chan struct{} // gets a token when something changed
 
-	changed map[string]bool // guarded by Server.mu: the ids of tasks to notify about
+	changed map[string]bool // guarded by deferrals.mu: the ids of tasks to notify about
 }
-
-// listening are the subscriptions to tasks, guarded by Server.mu.
-type listening map[*listener]struct{}
 
 // TaskChanged notifies the clients that subscribed to a task. It does not wait;
 // changes that follow each other fast are sent as one.
-func (s *Server) TaskChanged(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for l := range s.listening {
+func (s *Server) TaskChanged(id string) { s.deferrals.changed(id) }
+
+// changed is Server.TaskChanged.
+func (ds *deferrals) changed(id string) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for l := range ds.listening {
 		if _, ok := l.changed[id]; ok {
 			l.changed[id] = true
 			select {
@@ -68,10 +68,10 @@ func (s *Server) TaskChanged(id string) {
 }
 
 // TaskChanged is [Server.TaskChanged] of the session's server.
-func (s *Session) TaskChanged(id string) { s.server.TaskChanged(id) }
+func (s *Session) TaskChanged(id string) { s.server.deferrals.changed(id) }
 
 // listen answers a listen request that names tasks.
-func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.SubscriptionsListenRequest, next sdk.MethodHandler) (sdk.Result, error) {
+func (a *adapter) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.SubscriptionsListenRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	ids, _ := req.Params.Meta[taskIDsKey].([]any)
 	if ids == nil {
 		return nil, nil //nolint:nilnil // it is the sdk's
@@ -82,7 +82,7 @@ func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.Sub
 	if len(ids) > watchMost {
 		return nil, wire.Errorf(wire.InvalidParams, "notifications.taskIds: got %d, want at most %d", len(ids), watchMost)
 	}
-	session, err := s.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx, ss)
 	if err != nil {
 		return nil, err
 	}
@@ -90,25 +90,18 @@ func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.Sub
 	l := &listener{session: session, meta: req.Params.Meta, acked: make(chan any, 1), wake: make(chan struct{}, 1), changed: make(map[string]bool)}
 	for _, raw := range ids {
 		id, _ := raw.(string)
-		if _, _, err := s.taskOf(ctx, session, id, nil); err == nil && notify != nil {
+		if _, _, err := a.server.deferrals.find(ctx, session, id, nil); err == nil && notify != nil {
 			l.ids = append(l.ids, id)
 			l.changed[id] = true // how it stands now
 		}
 	}
 	l.wake <- struct{}{}
-	s.mu.Lock()
-	s.listening[l] = struct{}{}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.listening, l)
-		s.mu.Unlock()
-	}()
+	defer a.server.deferrals.listen(l)()
 	var telling sync.WaitGroup
 	defer telling.Wait()
 	ctx, cancel := context.WithCancel(context.WithValue(ctx, listenKey{}, l))
 	defer cancel()
-	telling.Go(func() { s.tellTasks(ctx, l, notify) })
+	telling.Go(func() { a.server.deferrals.notifyAll(ctx, l, notify) })
 	res, err := next(ctx, methodListen, req)
 	if err == nil && len(l.ids) > 0 {
 		<-ctx.Done() // the sdk has no reason to wait where it was asked for nothing else
@@ -116,8 +109,20 @@ func (s *Server) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.Sub
 	return res, err
 }
 
-// tellTasks notifies about the tasks of a subscription until ctx ends.
-func (s *Server) tellTasks(ctx context.Context, l *listener, notify notifyFunc) {
+// listen adds a subscription, until done is called.
+func (ds *deferrals) listen(l *listener) (done func()) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.listening[l] = struct{}{}
+	return func() {
+		ds.mu.Lock()
+		defer ds.mu.Unlock()
+		delete(ds.listening, l)
+	}
+}
+
+// notifyAll notifies about the tasks of a subscription until ctx ends.
+func (ds *deferrals) notifyAll(ctx context.Context, l *listener, notify notifyFunc) {
 	var subscription any
 	select {
 	case subscription = <-l.acked:
@@ -131,19 +136,19 @@ func (s *Server) tellTasks(ctx context.Context, l *listener, notify notifyFunc) 
 			return
 		}
 		for _, id := range l.ids {
-			s.mu.Lock()
+			ds.mu.Lock()
 			changed := l.changed[id]
 			l.changed[id] = false
-			s.mu.Unlock()
+			ds.mu.Unlock()
 			if !changed {
 				continue
 			}
-			_, t, err := s.taskOf(ctx, l.session, id, l.meta)
+			_, t, err := ds.find(ctx, l.session, id, l.meta)
 			if err != nil {
 				continue // the task is not kept any longer; tasks/get reports that
 			}
 			if err := notify(taskNotification(t, subscription)); err != nil {
-				s.cfg.Log.Debug("a task was not told", "task", id, "error", err)
+				ds.cfg.Log.Debug("a task was not told", "task", id, "error", err)
 				return
 			}
 		}

@@ -24,21 +24,21 @@ const (
 // private is the cache scope of all our lists: their content belongs to a tenant.
 const private = "private"
 
-// families are the registered resources, by template.
-func (s *Server) families() []*Resource {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*Resource, 0, len(s.resources))
-	for _, template := range sortedKeys(s.resources) {
-		all = append(all, s.resources[template])
+// all are the registered resources, by template.
+func (rs *resources) all() []*Resource {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	all := make([]*Resource, 0, len(rs.byTemplate))
+	for _, template := range sortedKeys(rs.byTemplate) {
+		all = append(all, rs.byTemplate[template])
 	}
 	return all
 }
 
 // entries are the resources that a session has, by URI.
-func (s *Server) entries(ctx context.Context, session *Session) ([]Entry, error) {
+func (rs *resources) entries(ctx context.Context, session *Session) ([]Entry, error) {
 	var all []Entry
-	for _, r := range s.families() {
+	for _, r := range rs.all() {
 		if r.List == nil {
 			continue
 		}
@@ -58,9 +58,9 @@ func ordered(all []Entry, n int) []Entry {
 	return all[:min(len(all), n)]
 }
 
-// listResources answers resources/list.
-func (s *Server) listResources(ctx context.Context, session *Session, req *sdk.ListResourcesRequest) (*sdk.ListResourcesResult, error) {
-	all, err := s.entries(ctx, session)
+// list answers resources/list.
+func (rs *resources) list(ctx context.Context, session *Session, req *sdk.ListResourcesRequest) (*sdk.ListResourcesResult, error) {
+	all, err := rs.entries(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -98,14 +98,14 @@ type searchResult struct {
 const methodSearch = "resources/search"
 
 // addSearch registers resources/search.
-func (s *Server) addSearch() {
-	err := sdk.AddReceivingCustomMethod(s.sdk, methodSearch,
+func (a *adapter) addSearch() {
+	err := sdk.AddReceivingCustomMethod(a.sdk, methodSearch,
 		func(ctx context.Context, ss *sdk.ServerSession, p *searchParams) (*searchResult, error) {
-			session, err := s.sessionOf(ctx, ss)
+			session, err := a.sessionOf(ctx, ss)
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.search(ctx, session, p.Query)
+			found, err := a.server.resources.search(ctx, session, p.Query)
 			if err != nil {
 				return nil, err
 			}
@@ -118,7 +118,7 @@ func (s *Server) addSearch() {
 
 // search returns the resources that contain a text in their names, titles,
 // descriptions or addresses, whatever the case.
-func (s *Server) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
+func (rs *resources) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
 	query = strings.TrimSpace(query)
 	if query == "" || len(query) > queryMost {
 		return nil, wire.Errorf(wire.InvalidParams, "query: got %d bytes, want 1 to %d", len(query), queryMost)
@@ -129,8 +129,8 @@ func (s *Server) search(ctx context.Context, session *Session, query string) ([]
 	}
 	defer finish()
 	var found []Entry
-	for _, r := range s.families() {
-		some, err := s.searchIn(ctx, r, session, query)
+	for _, r := range rs.all() {
+		some, err := rs.searchIn(ctx, r, session, query)
 		if err != nil {
 			return nil, fmt.Errorf("search %s: %w", r.Template, err)
 		}
@@ -139,10 +139,10 @@ func (s *Server) search(ctx context.Context, session *Session, query string) ([]
 	return ordered(found, foundMost), nil
 }
 
-func (s *Server) searchIn(ctx context.Context, r *Resource, session *Session, query string) ([]Entry, error) {
+func (rs *resources) searchIn(ctx context.Context, r *Resource, session *Session, query string) ([]Entry, error) {
 	switch {
 	case r.SearchFacts != nil:
-		return s.searchGated(ctx, r, session, query)
+		return rs.searchGated(ctx, r, session, query)
 	case r.Search != nil:
 		return r.Search(ctx, session, query)
 	case r.List == nil:
@@ -163,12 +163,12 @@ func (e Entry) about(query string) bool {
 }
 
 // complete answers completion/complete.
-func (s *Server) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
-	session, err := s.sessionOf(ctx, req.Session)
+func (a *adapter) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+	session, err := a.sessionOf(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.completions(ctx, session, req.Params)
+	values, err := a.completions(ctx, session, req.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -178,32 +178,30 @@ func (s *Server) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.C
 	}}, nil
 }
 
-func (s *Server) completions(ctx context.Context, session *Session, p *sdk.CompleteParams) ([]string, error) {
+func (a *adapter) completions(ctx context.Context, session *Session, p *sdk.CompleteParams) ([]string, error) {
 	typed := p.Argument.Value
 	if len(typed) > queryMost {
 		return nil, wire.Errorf(wire.InvalidParams, "argument.value: got %d bytes, want at most %d", len(typed), queryMost)
 	}
 	switch p.Ref.Type {
 	case "ref/prompt":
-		prompt, known, err := s.prompt(ctx, session, p.Ref.Name)
+		prompt, known, err := a.server.prompts.find(ctx, session, p.Ref.Name)
 		switch {
 		case err != nil:
 			return nil, err
-		case !known && !s.cfg.Fixtures:
-			return nil, s.unknownPrompt(ctx, session, p.Ref.Name)
+		case !known && !a.server.cfg.Fixtures:
+			return nil, a.server.prompts.unknown(ctx, session, p.Ref.Name)
 		case prompt.from.Complete == nil:
 			return nil, nil
 		}
 		return prompt.from.Complete(ctx, session, p.Ref.Name, p.Argument.Name, typed)
 	case "ref/resource":
-		s.mu.Lock()
-		r := s.resources[p.Ref.URI]
-		s.mu.Unlock()
+		r := a.server.resources.of(p.Ref.URI)
 		switch {
 		case r == nil:
 			return nil, wire.Errorf(wire.InvalidParams, "unknown resource template %.200q; resources/templates/list has those there are", p.Ref.URI)
 		case r.CompleteFacts != nil:
-			return s.completeGated(ctx, r, session, p.Argument.Name, typed)
+			return a.server.resources.completeGated(ctx, r, session, p.Argument.Name, typed)
 		case r.Complete == nil:
 			return nil, nil
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -48,15 +49,23 @@ type PromptSource struct {
 	Complete func(ctx context.Context, s *Session, name, argument, typed string) ([]string, error)
 }
 
+// prompts are the sources of a server's prompts.
+type prompts struct {
+	cfg *Config
+
+	mu      sync.Mutex
+	sources []PromptSource // guarded by mu
+}
+
 // AddPrompts registers a source of prompts. It panics if List or Get is nil,
 // which is a mistake of this program.
 func (s *Server) AddPrompts(p PromptSource) {
 	if p.List == nil || p.Get == nil {
 		panic("mcp: add prompts: List or Get is nil")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.prompts = append(s.prompts, p)
+	s.prompts.mu.Lock()
+	defer s.prompts.mu.Unlock()
+	s.prompts.sources = append(s.prompts.sources, p)
 }
 
 // AddPrompt registers one prompt that is always there.
@@ -75,11 +84,11 @@ type source struct {
 	from PromptSource
 }
 
-// allPrompts are the prompts that a session has, by name.
-func (s *Server) allPrompts(ctx context.Context, session *Session) ([]source, error) {
-	s.mu.Lock()
-	from := slices.Clone(s.prompts)
-	s.mu.Unlock()
+// all are the prompts that a session has, by name.
+func (ps *prompts) all(ctx context.Context, session *Session) ([]source, error) {
+	ps.mu.Lock()
+	from := slices.Clone(ps.sources)
+	ps.mu.Unlock()
 	var all []source
 	for _, p := range from {
 		some, err := p.List(ctx, session)
@@ -94,9 +103,9 @@ func (s *Server) allPrompts(ctx context.Context, session *Session) ([]source, er
 	return slices.CompactFunc(all, func(a, b source) bool { return a.Name == b.Name }), nil
 }
 
-// prompt is the prompt of a name, if the session has it.
-func (s *Server) prompt(ctx context.Context, session *Session, name string) (source, bool, error) {
-	all, err := s.allPrompts(ctx, session)
+// find is the prompt of a name, if the session has it.
+func (ps *prompts) find(ctx context.Context, session *Session, name string) (source, bool, error) {
+	all, err := ps.all(ctx, session)
 	i := slices.IndexFunc(all, func(p source) bool { return p.Name == name })
 	if err != nil || i < 0 {
 		return source{}, false, err
@@ -104,9 +113,9 @@ func (s *Server) prompt(ctx context.Context, session *Session, name string) (sou
 	return all[i], true, nil
 }
 
-// listPrompts answers prompts/list.
-func (s *Server) listPrompts(ctx context.Context, session *Session, req *sdk.ListPromptsRequest) (*sdk.ListPromptsResult, error) {
-	all, err := s.allPrompts(ctx, session)
+// list answers prompts/list.
+func (ps *prompts) list(ctx context.Context, session *Session, req *sdk.ListPromptsRequest) (*sdk.ListPromptsResult, error) {
+	all, err := ps.all(ctx, session)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +144,11 @@ type promptResult struct {
 	Messages    []*sdk.PromptMessage `json:"messages"`
 }
 
-// getPrompt answers prompts/get. It returns nil without an error for a prompt that no
+// get answers prompts/get. It returns nil without an error for a prompt that no
 // source has.
-func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPromptRequest) (*promptResult, error) {
+func (ps *prompts) get(ctx context.Context, session *Session, req *sdk.GetPromptRequest) (*promptResult, error) {
 	name, args := req.Params.Name, req.Params.Arguments
-	p, known, err := s.prompt(ctx, session, name)
+	p, known, err := ps.find(ctx, session, name)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -166,8 +175,8 @@ func (s *Server) getPrompt(ctx context.Context, session *Session, req *sdk.GetPr
 		size += m.Content.size()
 		out.Messages = append(out.Messages, &sdk.PromptMessage{Role: role, Content: m.Content.sdk()})
 	}
-	if size > s.cfg.Limits.Response {
-		return nil, wire.TooLarge(size, s.cfg.Limits.Response)
+	if size > ps.cfg.Limits.Response {
+		return nil, wire.TooLarge(size, ps.cfg.Limits.Response)
 	}
 	return out, nil
 }
@@ -189,9 +198,9 @@ func (p *Prompt) check(args map[string]string) *wire.Error {
 	return nil
 }
 
-// unknownPrompt is the error for a name that no prompt has.
-func (s *Server) unknownPrompt(ctx context.Context, session *Session, name string) *wire.Error {
-	all, err := s.allPrompts(ctx, session)
+// unknown is the error for a name that no prompt has.
+func (ps *prompts) unknown(ctx context.Context, session *Session, name string) *wire.Error {
+	all, err := ps.all(ctx, session)
 	if err != nil {
 		return wire.AsError(err)
 	}

@@ -13,8 +13,8 @@ const ruleRedact = "redact"
 
 // cleanable returns d, or a refusal where d demands a redaction that this server
 // cannot do.
-func (s *Server) cleanable(d policies.Decision) policies.Decision {
-	if len(d.Redact) == 0 || d.Verdict != policies.Allow || s.cfg.Redact != nil {
+func (g *callGate) cleanable(d policies.Decision) policies.Decision {
+	if len(d.Redact) == 0 || d.Verdict != policies.Allow || g.cfg.Redact != nil {
 		return d
 	}
 	return policies.Decision{
@@ -35,11 +35,11 @@ func quietly(progress func(done, total float64, message string), d policies.Deci
 
 // redacted returns a result without the texts that the policy wants taken out, also in
 // its structured part.
-func (s *Server) redacted(r *Result, d policies.Decision) *Result {
-	if len(d.Redact) == 0 || s.cfg.Redact == nil {
+func (g *callGate) redacted(r *Result, d policies.Decision) *Result {
+	if len(d.Redact) == 0 || g.cfg.Redact == nil {
 		return r
 	}
-	clean := func(text string) string { return s.cfg.Redact(text, d.Redact) }
+	clean := func(text string) string { return g.cfg.Redact(text, d.Redact) }
 	with := *r // what a handler returned is its own
 	with.Content = slices.Clone(r.Content)
 	for i := range with.Content {

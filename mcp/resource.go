@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,6 +66,15 @@ type Entry struct {
 	Size        int64
 }
 
+// resources are the families of resources of a server.
+type resources struct {
+	cfg  *Config
+	gate *callGate
+
+	mu         sync.Mutex
+	byTemplate map[string]*Resource // guarded by mu
+}
+
 // AddResource registers a family of resources. It panics if the template cannot be
 // parsed, is registered already, or has no function to read it; each is a mistake of
 // this program.
@@ -73,27 +82,41 @@ func (s *Server) AddResource(r Resource) {
 	if r.Read == nil && (r.Facts == nil || r.ReadGranted == nil) {
 		panic("mcp: add resource " + r.Template + ": Read is nil")
 	}
-	s.mu.Lock()
-	if _, twice := s.resources[r.Template]; twice {
-		s.mu.Unlock()
+	if !s.resources.add(&r) {
 		panic("mcp: add resource " + r.Template + ": there is one of this template already")
 	}
-	s.resources[r.Template] = &r
-	s.mu.Unlock()
-	s.offerResource(&r)
+	s.adapter.offerResource(&r)
+}
+
+// add registers a family, unless its template is registered already.
+func (rs *resources) add(r *Resource) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if _, twice := rs.byTemplate[r.Template]; twice {
+		return false
+	}
+	rs.byTemplate[r.Template] = r
+	return true
+}
+
+// of returns the family of a template, or nil.
+func (rs *resources) of(template string) *Resource {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.byTemplate[template]
 }
 
 // offerResource makes the sdk list the template of a family and route reads to it.
-func (s *Server) offerResource(r *Resource) {
-	s.sdk.AddResourceTemplate(
+func (a *adapter) offerResource(r *Resource) {
+	a.sdk.AddResourceTemplate(
 		&sdk.ResourceTemplate{URITemplate: r.Template, Name: r.Name, Title: r.Title, Description: r.Description, MIMEType: r.MIME},
 		func(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-			return s.read(ctx, r, req)
+			return a.read(ctx, r, req)
 		})
 }
 
-func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-	session, err := s.sessionOf(ctx, req.Session)
+func (a *adapter) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	session, err := a.sessionOf(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +132,7 @@ func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceReq
 	if r.Facts == nil {
 		data, mime, err = r.Read(ctx, session, uri)
 	} else {
-		data, mime, err = s.readGated(ctx, r, c, uri)
+		data, mime, err = a.server.resources.readGated(ctx, r, c, uri)
 	}
 	var bad *wire.Error
 	switch {
@@ -121,8 +144,8 @@ func (s *Server) read(ctx context.Context, r *Resource, req *sdk.ReadResourceReq
 		return nil, bad
 	case err != nil:
 		return nil, wire.Errorf(wire.InternalError, "read %.200s: %v", uri, err)
-	case len(data) > s.cfg.Limits.Response:
-		return nil, wire.TooLarge(len(data), s.cfg.Limits.Response)
+	case len(data) > a.server.cfg.Limits.Response:
+		return nil, wire.TooLarge(len(data), a.server.cfg.Limits.Response)
 	}
 	if mime == "" {
 		mime = r.MIME
@@ -143,27 +166,27 @@ func isText(mime string) bool {
 }
 
 // readGated reads through the gate, like a call.
-func (s *Server) readGated(ctx context.Context, r *Resource, c Call, uri string) (data []byte, mime string, err error) {
+func (rs *resources) readGated(ctx context.Context, r *Resource, c Call, uri string) (data []byte, mime string, err error) {
 	f, err := r.Facts(uri)
 	if err != nil {
 		return nil, "", err
 	}
 	f.Args = map[string]any{"uri": uri}
-	d, err := s.granted(ctx, c, f, func(c Call) error {
+	d, err := rs.gate.granted(ctx, c, f, func(c Call) error {
 		data, mime, err = r.ReadGranted(ctx, c, uri)
 		return err
 	})
 	if err == nil && len(d.Redact) > 0 {
-		data = []byte(s.cfg.Redact(string(data), d.Redact))
+		data = []byte(rs.cfg.Redact(string(data), d.Redact))
 	}
 	return data, mime, err
 }
 
 // searchGated searches through the gate, like a call. A refused search finds nothing.
-func (s *Server) searchGated(ctx context.Context, r *Resource, session *Session, query string) (found []Entry, err error) {
+func (rs *resources) searchGated(ctx context.Context, r *Resource, session *Session, query string) (found []Entry, err error) {
 	f := r.SearchFacts(query)
 	f.Args = map[string]any{"query": query}
-	err = s.plainly(ctx, session, f, func(c Call) error {
+	err = rs.gate.plainly(ctx, session, f, func(c Call) error {
 		found, err = r.SearchGranted(ctx, c, query)
 		return err
 	})
@@ -171,7 +194,7 @@ func (s *Server) searchGated(ctx context.Context, r *Resource, session *Session,
 }
 
 // completeGated completes through the gate, like a call. A refused one finds nothing.
-func (s *Server) completeGated(ctx context.Context, r *Resource, session *Session, variable, typed string) (values []string, err error) {
+func (rs *resources) completeGated(ctx context.Context, r *Resource, session *Session, variable, typed string) (values []string, err error) {
 	f, ok := r.CompleteFacts(variable, typed)
 	if !ok {
 		return nil, nil
@@ -182,58 +205,11 @@ func (s *Server) completeGated(ctx context.Context, r *Resource, session *Sessio
 	}
 	defer finish()
 	f.Args = map[string]any{variable: typed}
-	err = s.plainly(ctx, session, f, func(c Call) error {
+	err = rs.gate.plainly(ctx, session, f, func(c Call) error {
 		values, err = r.CompleteGranted(ctx, c, variable, typed)
 		return err
 	})
 	return values, err
-}
-
-// plainly runs only what the policy allows without a question: nobody is asked about
-// what a client looks for while a person types.
-func (s *Server) plainly(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
-	judged := f
-	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
-	if d := s.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
-		return nil
-	}
-	_, err := s.granted(ctx, Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}, f, run)
-	return err
-}
-
-// granted runs the gate, run and the audit for a request that is not a tools/call
-// but touches what a tool would.
-func (s *Server) granted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
-	started := time.Now()
-	if c.Tool = f.Tool; c.Tool == "" {
-		return policies.Decision{}, wire.Errorf(wire.InternalError, "the facts of a resource name no tool")
-	}
-	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
-	if t, ok := s.tool(f.Tool); ok {
-		f.Annotations = t.info.annotations()
-	}
-	d, asked, refusal, leave := s.let(ctx, c, &f)
-	defer leave()
-	d = s.decided(ctx, c, started, f, s.cleanable(d), asked)
-	switch {
-	case refusal != nil:
-		return d, refusedRead(*refusal)
-	case d.Verdict != policies.Allow:
-		return d, refusedRead(d.Denied(c.ID))
-	}
-	c.Grant, c.Audit = d.Grant, d.Audit
-	err := run(c)
-	if s.cfg.Audit != nil {
-		s.cfg.Audit.Finished(Finished{Call: c, Result: &Result{IsError: err != nil}, Err: err, Took: time.Since(started), Decision: d})
-	}
-	return d, err
-}
-
-// refusedRead returns a refusal as the error of a request.
-func refusedRead(r policies.Refusal) *wire.Error {
-	e := wire.Errorf(wire.InvalidRequest, "%s", r.Text())
-	e.Data = map[string]any{"reason": "refused", "refusal": r}
-	return e
 }
 
 // readResult is the answer to resources/read with empty texts in it. The go-sdk leaves

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,8 +19,16 @@ import (
 // It is notified of a change before that (Server.Reloaded).
 const listFresh = 5 * 60 * 1000
 
-// newSDK makes the go-sdk's server with our middleware in it.
-func newSDK(s *Server) *sdk.Server {
+// adapter stands between the go-sdk and the parts of a server: it turns the sdk's
+// requests into ours, and our answers into the sdk's.
+type adapter struct {
+	server *Server
+	sdk    *sdk.Server
+}
+
+// newAdapter makes the go-sdk's server with our middleware in it.
+func newAdapter(s *Server) *adapter {
+	a := &adapter{server: s}
 	capabilities := &sdk.ServerCapabilities{
 		Prompts:      &sdk.PromptCapabilities{ListChanged: true},
 		Resources:    &sdk.ResourceCapabilities{ListChanged: true, Subscribe: true},
@@ -33,12 +42,12 @@ func newSDK(s *Server) *sdk.Server {
 		&sdk.Implementation{Name: s.cfg.Name, Version: s.cfg.Version},
 		&sdk.ServerOptions{
 			Instructions:       s.cfg.Instructions,
-			Logger:             s.sdkLog(),
+			Logger:             s.cfg.sdkLog(),
 			Capabilities:       capabilities,
 			GetSessionID:       newSessionID,
-			CompletionHandler:  s.complete,
-			SubscribeHandler:   s.subscribe,
-			UnsubscribeHandler: s.unsubscribe,
+			CompletionHandler:  a.complete,
+			SubscribeHandler:   a.subscribe,
+			UnsubscribeHandler: a.unsubscribe,
 			SetCacheable: func(_ context.Context, req sdk.Request, c *sdk.Cacheable) {
 				c.CacheScope = private
 				switch req.(type) {
@@ -47,12 +56,19 @@ func newSDK(s *Server) *sdk.Server {
 				}
 			},
 		})
-	server.AddReceivingMiddleware(s.middleware)
-	server.AddSendingMiddleware(s.notifyMiddleware)
-	return server
+	server.AddReceivingMiddleware(a.middleware)
+	server.AddSendingMiddleware(a.notifyMiddleware)
+	a.sdk = server
+	a.addSearch()
+	a.addTasks()
+	return a
 }
 
-func (s *Server) sdkLog() *slog.Logger { return slog.New(warnings{s.cfg.Log.Handler()}) }
+// offerTool makes the go-sdk list a tool and route its calls to us. If the sdk has the
+// tool already, it notifies clients and changes nothing else.
+func (a *adapter) offerTool(info Tool) { a.sdk.AddTool(sdkTool(info), a.call) }
+
+func (c *Config) sdkLog() *slog.Logger { return slog.New(warnings{c.Log.Handler()}) }
 
 // warnings passes on the warnings and errors of the sdk's own log, which otherwise has
 // several lines for each connection.
@@ -64,27 +80,27 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 
 // middleware wraps every method that the sdk handles. It gives errors their codes, and
 // limits the damage of a handler's panic to its request.
-func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
+func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				s.cfg.Log.Error("a handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
+				a.server.cfg.Log.Error("a handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
 				res, err = nil, forSDK(wire.Errorf(wire.InternalError, "internal error in %s; the log has the cause", method), wire.Legacy)
 			}
 		}()
 		ss, _ := req.GetSession().(*sdk.ServerSession)
 		if method == "initialize" {
-			if err := s.greet(ctx, ss, req); err != nil {
+			if err := a.greet(ctx, ss, req); err != nil {
 				return nil, forSDK(wire.Errorf(wire.InternalError, "%v", err), wire.Legacy)
 			}
 		}
 		if r, ok := req.(*sdk.CallToolRequest); ok {
-			if _, known := s.tool(r.Params.Name); !known && !s.cfg.Fixtures {
-				hides := func(tool string) bool { return s.hidesFrom(s.tenantOf(ctx), tool) }
-				return nil, forSDK(s.unknownTool(r.Params.Name, hides), eraOf(req))
+			if _, known := a.server.tools.find(r.Params.Name); !known && !a.server.cfg.Fixtures {
+				hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.tenantOf(ctx), tool) }
+				return nil, forSDK(a.server.tools.unknown(r.Params.Name, hides), eraOf(req))
 			}
 		}
-		res, err = s.ours(ctx, ss, req, next)
+		res, err = a.ours(ctx, ss, req, next)
 		if res == nil && err == nil {
 			res, err = next(ctx, method, req)
 		}
@@ -93,7 +109,7 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			if r, ok := req.(*sdk.ListToolsRequest); ok && r.Params != nil {
 				meta = r.Params.Meta
 			}
-			res = s.shown(ctx, ss, meta, list)
+			res = a.shown(ctx, ss, meta, list)
 		}
 		if read, ok := res.(*sdk.ReadResourceResult); ok && err == nil {
 			res = withEmptyText(read)
@@ -102,36 +118,56 @@ func (s *Server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
+// shown returns a list of tools with their schemas, without the tools that are
+// hidden from the caller. meta is the request's _meta.
+func (a *adapter) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
+	hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.tenantOf(ctx), tool) }
+	session, err := a.sessionOf(ctx, ss)
+	if err == nil {
+		hides = func(tool string) bool { return a.server.tools.hides(session, tool) }
+	}
+	out := *r
+	out.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return hides(t.Name) })
+	if out.Tools == nil {
+		out.Tools = []*sdk.Tool{}
+	}
+	structured := a.server.cfg.structures(session, meta)
+	for i, t := range out.Tools {
+		out.Tools[i] = a.server.tools.withSchemas(t, structured)
+	}
+	return &out
+}
+
 // ours answers a request about what a session has, which the sdk does not know. It
 // returns nil without an error for a request that the sdk must answer.
-func (s *Server) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
+func (a *adapter) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	var answer func(*Session) (sdk.Result, error)
 	switch r := req.(type) {
 	case *sdk.CallToolRequest:
-		return s.callDeferring(ctx, ss, r, next)
+		return a.callDeferring(ctx, ss, r, next)
 	case *sdk.SubscriptionsListenRequest:
-		return s.listen(ctx, ss, r, next)
+		return a.listen(ctx, ss, r, next)
 	case *sdk.ListResourcesRequest:
-		answer = func(session *Session) (sdk.Result, error) { return s.listResources(ctx, session, r) }
+		answer = func(session *Session) (sdk.Result, error) { return a.server.resources.list(ctx, session, r) }
 	case *sdk.ListPromptsRequest:
-		answer = func(session *Session) (sdk.Result, error) { return s.listPrompts(ctx, session, r) }
+		answer = func(session *Session) (sdk.Result, error) { return a.server.prompts.list(ctx, session, r) }
 	case *sdk.GetPromptRequest:
 		answer = func(session *Session) (sdk.Result, error) {
-			res, err := s.getPrompt(ctx, session, r)
+			res, err := a.server.prompts.get(ctx, session, r)
 			switch {
 			case err != nil:
 				return nil, err
-			case res == nil && s.cfg.Fixtures && r.Params.Name != ownPrompt:
+			case res == nil && a.server.cfg.Fixtures && r.Params.Name != ownPrompt:
 				return nil, nil //nolint:nilnil // it may be a prompt of the suite
 			case res == nil:
-				return nil, s.unknownPrompt(ctx, session, r.Params.Name)
+				return nil, a.server.prompts.unknown(ctx, session, r.Params.Name)
 			}
 			return res, nil
 		}
 	default:
 		return nil, nil //nolint:nilnil // as above
 	}
-	session, err := s.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx, ss)
 	if err != nil {
 		return nil, err
 	}
@@ -175,27 +211,25 @@ type (
 )
 
 // sessionOf is the Session of a request.
-func (s *Server) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session, error) {
+func (a *adapter) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session, error) {
 	if session, ok := ctx.Value(sessionKey{}).(*Session); ok {
 		return session, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if session, ok := s.web.byID[ss.ID()]; ok {
-		return session.Session, nil
+	if session := a.server.web.of(ss); session != nil {
+		return session, nil
 	}
 	return nil, wire.Errorf(wire.InvalidRequest, "invalid request: the session does not exist yet; send initialize first")
 }
 
 // greet notes who the client is, and opens the Session if the request is an initialize
 // that begins one.
-func (s *Server) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Request) error {
+func (a *adapter) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Request) error {
 	if ctx.Value(webKey{}) != nil {
-		if err := s.openWeb(ctx, ss); err != nil {
+		if err := a.server.web.open(ctx, ss); err != nil {
 			return err
 		}
 	}
-	session, err := s.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx, ss)
 	if err != nil {
 		return err
 	}
@@ -226,16 +260,16 @@ func sdkTool(info Tool) *sdk.Tool {
 	return t
 }
 
-// sdkCall is a tools/call that came through the sdk.
-func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	session, err := s.sessionOf(ctx, req.Session)
+// call is a tools/call that came through the sdk.
+func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	session, err := a.sessionOf(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
 	var progress progressFunc
 	stop := func() {}
 	later, _ := ctx.Value(deferredKey{}).(*deferred)
-	wait := s.cfg.Patience
+	wait := a.server.cfg.Patience
 	if later != nil {
 		wait = 0 // the client does not
 	}
@@ -248,7 +282,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 				ProgressToken: token, Progress: done, Total: total, Message: message,
 			})
 			if err != nil {
-				s.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)
+				a.server.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)
 			}
 		}
 		if ctx.Value(webKey{}) != nil {
@@ -259,7 +293,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 		state, _ := req.Params.Meta["tracestate"].(string)
 		ctx = withParent(ctx, parent, state)
 	}
-	in, err := s.inputFor(session, req)
+	in, err := a.server.sealer.inputFor(session, req)
 	if err != nil {
 		stop()
 		return nil, err
@@ -272,7 +306,7 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 		out = &outgoing{to: &session.receipts, over: true}
 	}
 	ctx = withOutgoing(ctx, out)
-	res, err := s.call(ctx, session, req.Params.Name, req.Params.Arguments, wait, progress)
+	res, err := a.server.gate.call(ctx, session, req.Params.Name, req.Params.Arguments, wait, progress)
 	stop() // progress comes before the answer
 	defer func() {
 		if err != nil {
@@ -282,10 +316,10 @@ func (s *Server) sdkCall(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Ca
 	if err != nil {
 		return nil, err
 	}
-	if res, err = res.shown(s.structures(session, req.Params.Meta)); err != nil {
+	if res, err = res.shown(a.server.cfg.structures(session, req.Params.Meta)); err != nil {
 		return nil, err
 	}
-	sent, err := sdkResult(res, s.cfg.Limits.Response)
+	sent, err := sdkResult(res, a.server.cfg.Limits.Response)
 	if err == nil && res.Task != "" && eraOf(req) == wire.Modern {
 		sent.Meta = sdk.Meta{relatedKey: map[string]any{"taskId": res.Task}}
 	}

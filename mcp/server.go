@@ -3,20 +3,11 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -81,29 +72,17 @@ type Config struct {
 // safe for concurrent use, except that AddTool, AddResource and AddPrompts must come
 // before the first ServeStdio, Handler or Call. Shutdown ends it.
 type Server struct {
-	cfg   Config
-	meter *meter
-	sdk   *sdk.Server
-	key   []byte         // seals what clients carry from one call to the next
-	quit  chan struct{}  // closed by Shutdown
-	wg    sync.WaitGroup // connections and HTTP sessions, until they are over
-
-	tasks    map[string]*fixtureTask // of the conformance suite, by name
-	keeper   Tasks                   // nil where all clients wait
-	surveyor Surveyor                // nil where questions show what calls say, and no more
-
-	mu        sync.Mutex
-	tools     map[string]*tool      // guarded by mu
-	resources map[string]*Resource  // guarded by mu: by template
-	prompts   []PromptSource        // guarded by mu
-	watches   watches               // guarded by mu
-	listening listening             // guarded by mu
-	deferred  map[string]*deferred  // guarded by mu: tasks whose calls run, by id
-	sessions  map[*Session]struct{} // guarded by mu
-	web       webSessions           // guarded by mu
-	doors     map[string]*admission // guarded by mu: of tenants with limits of their own
-	hidden    map[string]string     // guarded by mu: what was hidden from each tenant when clients were last told
-	closing   bool                  // guarded by mu
+	cfg           *Config
+	tools         *toolset
+	resources     *resources
+	prompts       *prompts
+	gate          *callGate
+	sealer        *sealer
+	subscriptions *subscriptions
+	deferrals     *deferrals
+	sessions      *sessionTable
+	web           *webSessions
+	adapter       *adapter
 }
 
 // New makes a Server without tools. It fails if a field of cfg cannot be used, and
@@ -120,16 +99,18 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{
-		cfg: cfg, key: make([]byte, 32), quit: make(chan struct{}),
-		tools: make(map[string]*tool), sessions: make(map[*Session]struct{}),
-		resources: make(map[string]*Resource), watches: newWatches(), listening: make(listening), deferred: make(map[string]*deferred),
-		web: newWebSessions(), doors: make(map[string]*admission), hidden: make(map[string]string), meter: newMeter(time.Now),
-	}
-	_, _ = rand.Read(s.key) // which does not fail (crypto/rand)
-	s.sdk = newSDK(s)
-	s.addSearch()
-	s.addTasks()
+	s := &Server{cfg: &cfg}
+	s.sessions = newSessionTable(&cfg)
+	s.tools = newToolset(cfg.Gate, s.sessions.tenants)
+	s.sealer = newSealer()
+	s.gate = &callGate{cfg: &cfg, tools: s.tools, sealer: s.sealer, meter: newMeter(time.Now)}
+	s.resources = &resources{cfg: &cfg, gate: s.gate, byTemplate: make(map[string]*Resource)}
+	s.prompts = &prompts{cfg: &cfg}
+	s.deferrals = newDeferrals(&cfg, s.sessions)
+	s.web = newWebSessions(s)
+	s.adapter = newAdapter(s)
+	s.tools.offer = s.adapter.offerTool
+	s.subscriptions = newSubscriptions(&cfg, s.sessions, s.adapter.sdk)
 	if cfg.Fixtures {
 		s.addFixtures()
 	}
@@ -147,45 +128,13 @@ type ToolInfo struct {
 	ResultSchema json.RawMessage
 }
 
-// Tools are the registered tools, sorted by name.
-func (s *Server) Tools() []ToolInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]ToolInfo, 0, len(s.tools))
-	for _, name := range sortedKeys(s.tools) {
-		t := s.tools[name]
-		of := t.schemas()
-		all = append(all, ToolInfo{t.info, of.input, of.output, of.result})
-	}
-	return all
-}
+// Tools returns the registered tools, sorted by name.
+func (s *Server) Tools() []ToolInfo { return s.tools.all() }
 
-func (s *Server) addTool(t *tool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tools[t.info.Name] != nil {
-		panic("mcp: add tool " + t.info.Name + ": there is one of this name already")
-	}
-	s.tools[t.info.Name] = t
-	s.sdk.AddTool(sdkTool(t.info), s.sdkCall)
-}
-
-func (s *Server) tool(name string) (*tool, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.tools[name]
-	return t, ok
-}
-
-func (s *Server) unknownTool(name string, hides func(tool string) bool) *wire.Error {
-	s.mu.Lock()
-	known := slices.DeleteFunc(sortedKeys(s.tools), hides)
-	s.mu.Unlock()
-	hint := "known tools: " + strings.Join(known, ", ")
-	if near := nearest(name, known); near != "" {
-		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
-	}
-	return wire.Errorf(wire.InvalidParams, "unknown tool %.80q; %s", name, hint)
+// Describe changes the description of a tool, and notifies clients to list the
+// tools again. It reports whether the description is a different one.
+func (s *Server) Describe(name, description string) (changed bool) {
+	return s.tools.describe(name, description)
 }
 
 // Shutdown ends the server. Connections take no new requests and end when their running
@@ -193,51 +142,14 @@ func (s *Server) unknownTool(name string, hides func(tool string) bool) *wire.Er
 // cancelled. Shutdown returns when every session is over, with the error of ctx if that
 // ended first. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	first := !s.closing
-	s.closing = true
-	s.mu.Unlock()
-	if first {
-		close(s.quit)
-	}
-	s.endWeb(ctx)
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		s.wg.Wait()
-	}()
-	var err error
-	select {
-	case <-over:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	s.mu.Lock()
-	left := slices.Collect(maps.Keys(s.sessions))
-	s.mu.Unlock()
-	for _, session := range left {
-		session.end(ErrShutdown)
-	}
-	<-over
-	return err
+	s.sessions.refuseNew()
+	s.web.endAll(ctx)
+	return s.sessions.wait(ctx)
 }
 
-// enter notes work that Shutdown must wait for, unless the server is closing already;
-// the caller ends it with wg.Done.
-func (s *Server) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		return ErrShutdown
-	}
-	s.wg.Add(1)
-	return nil
-}
-
+// forget removes what the parts of the server keep for a session that has ended.
 func (s *Server) forget(session *Session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.sessions, session)
-	s.unwatch(session)
-	s.forgetDeferred(session)
+	s.sessions.remove(session)
+	s.subscriptions.forget(session)
+	s.deferrals.forget(session)
 }

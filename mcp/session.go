@@ -36,18 +36,28 @@ type Session struct {
 
 	receipts receipts // of results that the client may not have
 
-	mu      sync.Mutex
-	peer    *peer                              // guarded by mu: the client that can be asked; nil where it cannot
-	via     string                             // guarded by mu: transport; empty for one of this process
-	hangUp  func()                             // guarded by mu: ends its connection; nil where its end does
-	cause   error                              // guarded by mu: why it ended
-	client  string                             // guarded by mu
-	version string                             // guarded by mu
-	calls   map[string]context.CancelCauseFunc // guarded by mu: running calls by Call.ID
-	empty   chan struct{}                      // guarded by mu: closed when calls becomes empty; nil while nobody waits
-	ended   bool                               // guarded by mu
-	ran     bool                               // guarded by mu: the functions of onEnd were taken
-	onEnd   []func()                           // guarded by mu
+	mu    sync.Mutex
+	conn  connection                         // guarded by mu
+	life  life                               // guarded by mu
+	calls map[string]context.CancelCauseFunc // guarded by mu: running calls by Call.ID
+	empty chan struct{}                      // guarded by mu: closed when calls becomes empty; nil while nobody waits
+}
+
+// connection is what a session knows of its client.
+type connection struct {
+	transport string // "stdio" or "http"; empty for a session of this process
+	client    string // its own name, which proves nothing
+	version   string
+	peer      *peer  // the client that can be asked; nil where it cannot
+	hangUp    func() // ends the connection; nil where the session's end does
+}
+
+// life is how far a session is on its way to its end.
+type life struct {
+	ended bool
+	cause error // why it ended
+	ran   bool  // the functions of onEnd were taken
+	onEnd []func()
 }
 
 // Open starts a session for calls made in this process; the caller closes it. It lives
@@ -58,26 +68,20 @@ func (s *Server) Open(ctx context.Context) (*Session, error) {
 
 func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	tenant := s.tenantOf(ctx)
+	tenant := s.cfg.tenantOf(ctx)
 	session := &Session{
 		id: id, tenant: tenant, server: s, done: ctx.Done(), cancel: cancel,
-		over: make(chan struct{}), door: s.doorOf(tenant), began: time.Now(),
+		over: make(chan struct{}), door: s.sessions.doorOf(tenant), began: time.Now(),
 		calls: make(map[string]context.CancelCauseFunc),
 	}
 	session.lastCall.Store(session.began.UnixNano())
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		cancel(ErrShutdown)
-		return nil, ErrShutdown
+	if err := s.sessions.add(session); err != nil {
+		cancel(err)
+		return nil, err
 	}
-	s.sessions[session] = struct{}{}
-	if _, known := s.hidden[tenant]; !known {
-		s.hidden[tenant] = s.hiddenFrom(tenant)
-	}
-	s.mu.Unlock()
-	if s.keeper != nil { // the first that is added is the last that is called
-		session.OnEnd(func() { s.keeper.Release(context.WithoutCancel(ctx), session) })
+	s.tools.opened(tenant)
+	if s.deferrals.keeper != nil { // the first that is added is the last that is called
+		session.OnEnd(func() { s.deferrals.keeper.Release(context.WithoutCancel(ctx), session) })
 	}
 	if s.cfg.OnSession != nil {
 		s.cfg.OnSession(ctx, session)
@@ -96,13 +100,13 @@ func (s *Session) Tenant() string { return s.tenant }
 func (s *Session) Client() (name, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.client, s.version
+	return s.conn.client, s.conn.version
 }
 
 func (s *Session) setClient(name, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client, s.version = name, version
+	s.conn.client, s.conn.version = name, version
 }
 
 // OnEnd registers f to be called when the session has ended and its last call has
@@ -111,8 +115,8 @@ func (s *Session) setClient(name, version string) {
 // functions are called one by one, the last added first.
 func (s *Session) OnEnd(f func()) {
 	s.mu.Lock()
-	if !s.ran {
-		s.onEnd = append(s.onEnd, f)
+	if !s.life.ran {
+		s.life.onEnd = append(s.life.onEnd, f)
 		s.mu.Unlock()
 		return
 	}
@@ -134,9 +138,9 @@ func (s *Session) begin(ctx context.Context, id string) (_ context.Context, fini
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		cancel(s.cause)
-		return nil, nil, s.cause
+	if s.life.ended {
+		cancel(s.life.cause)
+		return nil, nil, s.life.cause
 	}
 	s.lastCall.Store(time.Now().UnixNano())
 	s.calls[id] = cancel
@@ -199,12 +203,12 @@ func (s *Session) cancelCalls(cause error) {
 
 func (s *Session) end(cause error) {
 	s.mu.Lock()
-	if s.ended {
+	if s.life.ended {
 		s.mu.Unlock()
 		<-s.over
 		return
 	}
-	s.ended, s.cause = true, cause
+	s.life.ended, s.life.cause = true, cause
 	s.cancel(cause)
 	for _, cancel := range s.calls {
 		cancel(cause)
@@ -229,9 +233,9 @@ func (s *Session) end(cause error) {
 	}
 	s.receipts.end()
 	s.mu.Lock()
-	s.ran = true
-	fns := s.onEnd
-	s.onEnd = nil
+	s.life.ran = true
+	fns := s.life.onEnd
+	s.life.onEnd = nil
 	s.mu.Unlock()
 	for _, f := range slices.Backward(fns) {
 		f()

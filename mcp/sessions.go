@@ -2,13 +2,13 @@ package mcp
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	"belljar.dev/mcp/wire"
 )
 
 // SessionInfo is a session in the operator's view.
@@ -23,10 +23,109 @@ type SessionInfo struct {
 	Calls     int       `json:"calls"` // that run
 }
 
+// sessionTable is the sessions of a server that are open, and the admission of those
+// tenants that have limits of their own.
+type sessionTable struct {
+	cfg  *Config
+	quit chan struct{}  // closed by refuseNew
+	wg   sync.WaitGroup // connections and HTTP sessions, until they are over
+
+	mu      sync.Mutex
+	live    map[*Session]struct{} // guarded by mu
+	doors   map[string]*admission // guarded by mu: of tenants with limits of their own
+	closing bool                  // guarded by mu
+}
+
+func newSessionTable(cfg *Config) *sessionTable {
+	return &sessionTable{cfg: cfg, quit: make(chan struct{}), live: make(map[*Session]struct{}), doors: make(map[string]*admission)}
+}
+
+// enter notes work that Shutdown must wait for, unless the server is closing already;
+// the caller ends it with wg.Done.
+func (st *sessionTable) enter() error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closing {
+		return ErrShutdown
+	}
+	st.wg.Add(1)
+	return nil
+}
+
+// add notes a session that is open, unless the server is closing already.
+func (st *sessionTable) add(session *Session) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closing {
+		return ErrShutdown
+	}
+	st.live[session] = struct{}{}
+	return nil
+}
+
+func (st *sessionTable) remove(session *Session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	delete(st.live, session)
+}
+
+// over reports whether the server is closing.
+func (st *sessionTable) over() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.closing
+}
+
+// tenants returns the tenants that have sessions.
+func (st *sessionTable) tenants() []string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	all := make(map[string]struct{})
+	for session := range st.live {
+		all[session.tenant] = struct{}{}
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// refuseNew makes enter and add fail from now on. It may be called twice.
+func (st *sessionTable) refuseNew() {
+	st.mu.Lock()
+	first := !st.closing
+	st.closing = true
+	st.mu.Unlock()
+	if first {
+		close(st.quit)
+	}
+}
+
+// wait waits for what has entered. When ctx ends, it ends the sessions that are left, and
+// returns the error of ctx.
+func (st *sessionTable) wait(ctx context.Context) error {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		st.wg.Wait()
+	}()
+	var err error
+	select {
+	case <-over:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	st.mu.Lock()
+	left := slices.Collect(maps.Keys(st.live))
+	st.mu.Unlock()
+	for _, session := range left {
+		session.end(ErrShutdown)
+	}
+	<-over
+	return err
+}
+
 // Sessions returns the open sessions, the oldest first.
 func (s *Server) Sessions() []SessionInfo {
 	all := []SessionInfo{}
-	for _, session := range s.opened(func(SessionInfo) bool { return true }) {
+	for _, session := range s.sessions.chosen(func(SessionInfo) bool { return true }) {
 		all = append(all, session.info())
 	}
 	return all
@@ -43,12 +142,9 @@ func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
 	}
 	ended := []SessionInfo{}
 	var ending sync.WaitGroup // together: each may wait for a call that takes its time
-	for _, session := range s.opened(which) {
+	for _, session := range s.sessions.chosen(which) {
 		ended = append(ended, session.info())
-		s.mu.Lock()
-		s.web.ended = append(s.web.ended, endedSession{session.id, session.tenant, cause})
-		s.web.ended = s.web.ended[max(0, len(s.web.ended)-maxEnded):]
-		s.mu.Unlock()
+		s.web.remember(endedSession{session.id, session.tenant, cause})
 		ending.Go(func() { session.close(cause) })
 	}
 	ending.Wait()
@@ -59,20 +155,20 @@ func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
 func (s *Session) close(cause error) {
 	s.end(cause)
 	s.mu.Lock()
-	hangUp := s.hangUp
+	hangUp := s.conn.hangUp
 	s.mu.Unlock()
 	if hangUp != nil {
 		hangUp()
 	}
 }
 
-// opened returns the sessions that which chooses, the oldest first.
-func (s *Server) opened(which func(SessionInfo) bool) (all []*Session) {
-	s.mu.Lock()
-	for session := range s.sessions {
+// chosen returns the sessions that which chooses, the oldest first.
+func (st *sessionTable) chosen(which func(SessionInfo) bool) (all []*Session) {
+	st.mu.Lock()
+	for session := range st.live {
 		all = append(all, session)
 	}
-	s.mu.Unlock()
+	st.mu.Unlock()
 	all = slices.DeleteFunc(all, func(session *Session) bool { return !which(session.info()) })
 	slices.SortFunc(all, func(a, b *Session) int {
 		return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.id, b.id))
@@ -85,7 +181,7 @@ func (s *Session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return SessionInfo{
-		ID: s.id, Tenant: s.tenant, Transport: s.via, Client: s.client, Version: s.version,
+		ID: s.id, Tenant: s.tenant, Transport: s.conn.transport, Client: s.conn.client, Version: s.conn.version,
 		Began: s.began, Used: time.Unix(0, s.lastCall.Load()), Calls: len(s.calls),
 	}
 }
@@ -94,22 +190,10 @@ func (s *Session) info() SessionInfo {
 func (s *Session) by(transport string, hangUp func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.via, s.hangUp = transport, hangUp
+	s.conn.transport, s.conn.hangUp = transport, hangUp
 }
 
 // sessionOver reports whether a call was cancelled because its session has ended.
 func sessionOver(cause error) bool {
 	return errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrEnded)
-}
-
-// noSession is the answer to a request for a session that does not exist.
-func (s *Server) noSession(id, tenant string) *wire.Error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.web.ended {
-		if e.id == id && e.tenant == tenant {
-			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin another one", e.why)
-		}
-	}
-	return wire.Errorf(wire.InvalidRequest, "there is no such session; send initialize")
 }

@@ -19,10 +19,10 @@ import (
 // handler that ignores its context, does not keep ServeStdio from returning;
 // a goroutine then stays behind.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	if err := s.enter(); err != nil {
+	if err := s.sessions.enter(); err != nil {
 		return err
 	}
-	defer s.wg.Done()
+	defer s.sessions.wg.Done()
 	session, err := s.Open(ctx)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	calls := context.WithoutCancel(ctx)
 	g.serve = func(e *entry) bool { return s.direct(calls, g, e) }
 	calls = context.WithValue(calls, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error { return g.Write(calls, r) }))
-	ss, err := s.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
+	ss, err := s.adapter.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
 	if err != nil {
 		return errors.Join(err, in.Close())
 	}
@@ -72,7 +72,7 @@ func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) erro
 		g.shut(evError)
 		return fmt.Errorf("write to the client: %w", g.out.Err())
 	case <-ctx.Done():
-	case <-s.quit:
+	case <-s.sessions.quit:
 	case <-g.session.done: // Server.End
 	}
 	if err != nil {

@@ -22,13 +22,13 @@ const structuredKey = "belljar.dev/structured"
 
 // structures reports whether the answer to a request has structured content.
 // meta is that of the request; session may be nil.
-func (s *Server) structures(session *Session, meta sdk.Meta) bool {
+func (c *Config) structures(session *Session, meta sdk.Meta) bool {
 	if asked, ok := meta[structuredKey].(bool); ok {
 		return asked
 	}
 	capabilities, _ := meta[capabilitiesKey].(map[string]any)
 	experimental, _ := capabilities["experimental"].(map[string]any)
-	return declaresStructure(experimental) || session.structures() || s.cfg.Structured
+	return declaresStructure(experimental) || session.structures() || c.Structured
 }
 
 // declaresStructure reports whether experimental capabilities ask for structured
@@ -63,19 +63,4 @@ func (r *Result) shown(structured bool) (*Result, error) {
 		out.Content = []Content{{Text: string(raw)}}
 	}
 	return &out, nil
-}
-
-// withSchemas adds a tool's schemas to its entry in the sdk's list. Only clients
-// that ask for structured results get the output schema.
-func (s *Server) withSchemas(t *sdk.Tool, structured bool) *sdk.Tool {
-	own, ok := s.tool(t.Name)
-	if !ok {
-		return t // the sdk has it whole
-	}
-	out, of := *t, own.schemas()
-	out.InputSchema = of.input
-	if structured && of.output != nil {
-		out.OutputSchema = of.output
-	}
-	return &out
 }

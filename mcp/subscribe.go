@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,11 +23,20 @@ const (
 // forKey is the member of a message that names its recipient, until the message leaves.
 const forKey = "belljar.dev/for"
 
-// watches are the subscriptions of all clients. The server's mu guards it.
-type watches struct {
-	bySDK map[*sdk.ServerSession]*watch
-	news  map[news]struct{} // changes to notify about
-	busy  bool              // a goroutine sends the notifications
+// subscriptions are what clients have subscribed to, and the changes to notify them of.
+type subscriptions struct {
+	cfg      *Config
+	sessions *sessionTable
+	sdk      *sdk.Server
+
+	mu    sync.Mutex
+	bySDK map[*sdk.ServerSession]*watch // guarded by mu
+	news  map[news]struct{}             // guarded by mu: changes to notify about
+	busy  bool                          // guarded by mu: a goroutine sends the notifications
+}
+
+func newSubscriptions(cfg *Config, sessions *sessionTable, server *sdk.Server) *subscriptions {
+	return &subscriptions{cfg: cfg, sessions: sessions, sdk: server, bySDK: make(map[*sdk.ServerSession]*watch), news: make(map[news]struct{})}
 }
 
 // watch is what one client has subscribed to.
@@ -50,51 +60,53 @@ func (n news) concerns(s *Session) bool {
 	return n.tenant == s.tenant
 }
 
-func newWatches() watches {
-	return watches{bySDK: make(map[*sdk.ServerSession]*watch), news: make(map[news]struct{})}
-}
-
 // Updated notifies the session's client that the resource changed, if it has
 // subscribed to it. It does not wait; changes that follow each other fast are sent
 // as one.
-func (s *Session) Updated(uri string) { s.server.tell(news{session: s, uri: uri}) }
+func (s *Session) Updated(uri string) { s.server.subscriptions.notify(news{session: s, uri: uri}) }
 
 // Updated notifies the clients of all sessions of a tenant that the resource
 // changed. It does not wait; changes that follow each other fast are sent as one.
-func (s *Server) Updated(tenant, uri string) { s.tell(news{tenant: tenant, uri: uri}) }
+func (s *Server) Updated(tenant, uri string) { s.subscriptions.notify(news{tenant: tenant, uri: uri}) }
 
 // ResourcesChanged notifies clients that they should list resources again.
 func (s *Server) ResourcesChanged() {
-	for _, r := range s.families() {
-		s.offerResource(r) // adding it again makes the sdk notify clients, and changes nothing else
+	for _, r := range s.resources.all() {
+		s.adapter.offerResource(r) // adding it again makes the sdk notify clients, and changes nothing else
 		return
 	}
 }
 
 // PromptsChanged notifies clients that they should list prompts again.
-func (s *Server) PromptsChanged() { s.sdk.AddPrompt(&sdk.Prompt{Name: ownPrompt}, nil) }
+func (s *Server) PromptsChanged() { s.adapter.sdk.AddPrompt(&sdk.Prompt{Name: ownPrompt}, nil) }
 
 // ownPrompt is a prompt that the sdk has so that it can notify clients of changes;
 // no list shows it.
 const ownPrompt = "belljar.dev/none"
 
-// tell queues a notification, and makes sure that a goroutine sends it.
-func (s *Server) tell(n news) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing || len(s.watches.news) >= newsMost || !s.wanted(n) {
+// notify queues a notification, and makes sure that a goroutine sends it.
+func (subs *subscriptions) notify(n news) {
+	subs.mu.Lock()
+	defer subs.mu.Unlock()
+	if subs.sessions.over() || len(subs.news) >= newsMost || !subs.wanted(n) {
 		return
 	}
-	s.watches.news[n] = struct{}{}
-	if !s.watches.busy {
-		s.watches.busy = true
-		s.wg.Go(s.tellAll)
+	if !subs.busy {
+		if subs.sessions.enter() != nil {
+			return
+		}
+		subs.busy = true
+		go func() {
+			defer subs.sessions.wg.Done()
+			subs.sendAll()
+		}()
 	}
+	subs.news[n] = struct{}{}
 }
 
 // wanted reports whether anybody subscribed to a resource; mu is held.
-func (s *Server) wanted(n news) bool {
-	for _, w := range s.watches.bySDK {
+func (subs *subscriptions) wanted(n news) bool {
+	for _, w := range subs.bySDK {
 		if _, ok := w.uris[n.uri]; ok && n.concerns(w.session) {
 			return true
 		}
@@ -102,37 +114,83 @@ func (s *Server) wanted(n news) bool {
 	return false
 }
 
-// tellAll sends notifications until the queue is empty. A client that does not read
+// sendAll sends notifications until the queue is empty. A client that does not read
 // delays the others for as long as the sdk waits for it.
-func (s *Server) tellAll() {
+func (subs *subscriptions) sendAll() {
 	for {
-		s.mu.Lock()
+		subs.mu.Lock()
 		var next *news
-		for n := range s.watches.news {
+		for n := range subs.news {
 			next = &n
 			break
 		}
-		if next == nil || s.closing {
-			clear(s.watches.news)
-			s.watches.busy = false
-			s.mu.Unlock()
+		if next == nil || subs.sessions.over() {
+			clear(subs.news)
+			subs.busy = false
+			subs.mu.Unlock()
 			return
 		}
-		delete(s.watches.news, *next)
-		s.mu.Unlock()
+		delete(subs.news, *next)
+		subs.mu.Unlock()
 		//nolint:forbidigo // it belongs to no request, and the sdk bounds it
-		err := s.sdk.ResourceUpdated(context.Background(), &sdk.ResourceUpdatedNotificationParams{
+		err := subs.sdk.ResourceUpdated(context.Background(), &sdk.ResourceUpdatedNotificationParams{
 			URI: next.uri, Meta: sdk.Meta{forKey: *next},
 		})
 		if err != nil {
-			s.cfg.Log.Debug("an update was not told", "uri", next.uri, "error", err)
+			subs.cfg.Log.Debug("an update was not told", "uri", next.uri, "error", err)
+		}
+	}
+}
+
+// add notes that the client of a session wants to be notified of a resource.
+func (subs *subscriptions) add(ss *sdk.ServerSession, session *Session, uri string) error {
+	subs.mu.Lock()
+	defer subs.mu.Unlock()
+	w := subs.bySDK[ss]
+	if w == nil {
+		w = &watch{session: session, uris: make(map[string]struct{})}
+		subs.bySDK[ss] = w
+	}
+	if _, known := w.uris[uri]; !known && len(w.uris) >= watchMost {
+		return wire.Errorf(wire.InvalidParams, "subscribe to %.200s: %d resources are watched already; unsubscribe from one", uri, watchMost)
+	}
+	w.uris[uri] = struct{}{}
+	return nil
+}
+
+func (subs *subscriptions) remove(ss *sdk.ServerSession, uri string) {
+	subs.mu.Lock()
+	defer subs.mu.Unlock()
+	if w := subs.bySDK[ss]; w != nil {
+		delete(w.uris, uri)
+		if len(w.uris) == 0 {
+			delete(subs.bySDK, ss)
+		}
+	}
+}
+
+// concern reports whether a change concerns a client that has subscribed to something.
+func (subs *subscriptions) concern(ss *sdk.ServerSession, n news) bool {
+	subs.mu.Lock()
+	defer subs.mu.Unlock()
+	w := subs.bySDK[ss]
+	return w != nil && n.concerns(w.session)
+}
+
+// forget removes the subscriptions of a session's client.
+func (subs *subscriptions) forget(session *Session) {
+	subs.mu.Lock()
+	defer subs.mu.Unlock()
+	for ss, w := range subs.bySDK {
+		if w.session == session {
+			delete(subs.bySDK, ss)
 		}
 	}
 }
 
 // notifyMiddleware wraps every message that the sdk sends: a notification about a
 // resource goes only to the clients that it is for.
-func (s *Server) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
+func (a *adapter) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if l, ok := ctx.Value(listenKey{}).(*listener); ok && method == methodAcked {
 			return ackTasks(ctx, l, req, func(ctx context.Context, req sdk.Request) (sdk.Result, error) { return next(ctx, method, req) })
@@ -146,10 +204,7 @@ func (s *Server) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 		if !ours || !server {
 			return next(ctx, method, req)
 		}
-		s.mu.Lock()
-		w := s.watches.bySDK[ss]
-		s.mu.Unlock()
-		if w == nil || !n.concerns(w.session) {
+		if !a.server.subscriptions.concern(ss, n) {
 			return nil, nil
 		}
 		params := &sdk.ResourceUpdatedNotificationParams{URI: n.uri}
@@ -167,8 +222,8 @@ func (s *Server) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 }
 
 // subscribe notes a subscription, of either era.
-func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
-	session, err := s.sessionOf(ctx, req.Session)
+func (a *adapter) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
+	session, err := a.sessionOf(ctx, req.Session)
 	if err != nil {
 		return err
 	}
@@ -176,37 +231,10 @@ func (s *Server) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error
 	if uri == "" || len(uri) > queryMost {
 		return wire.Errorf(wire.InvalidParams, "uri: got %d bytes, want 1 to %d", len(uri), queryMost)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.watches.bySDK[req.Session]
-	if w == nil {
-		w = &watch{session: session, uris: make(map[string]struct{})}
-		s.watches.bySDK[req.Session] = w
-	}
-	if _, known := w.uris[uri]; !known && len(w.uris) >= watchMost {
-		return wire.Errorf(wire.InvalidParams, "subscribe to %.200s: %d resources are watched already; unsubscribe from one", uri, watchMost)
-	}
-	w.uris[uri] = struct{}{}
-	return nil
+	return a.server.subscriptions.add(req.Session, session, uri)
 }
 
-func (s *Server) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.watches.bySDK[req.Session]; w != nil {
-		delete(w.uris, req.Params.URI)
-		if len(w.uris) == 0 {
-			delete(s.watches.bySDK, req.Session)
-		}
-	}
+func (a *adapter) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) error {
+	a.server.subscriptions.remove(req.Session, req.Params.URI)
 	return nil
-}
-
-// unwatch removes the subscriptions of a session's client; mu is held.
-func (s *Server) unwatch(session *Session) {
-	for ss, w := range s.watches.bySDK {
-		if w.session == session {
-			delete(s.watches.bySDK, ss)
-		}
-	}
 }

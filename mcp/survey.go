@@ -14,14 +14,14 @@ type Surveyor interface {
 
 // SurveyWith makes questions to people show what a Surveyor sees, and binds their
 // answers to that. It must be called before the server serves.
-func (s *Server) SurveyWith(v Surveyor) { s.surveyor = v }
+func (s *Server) SurveyWith(v Surveyor) { s.gate.surveyor = v }
 
 // survey returns what the command of a call that is asked about would meet; nil for
 // other calls.
-func (s *Server) survey(ctx context.Context, c Call, f policies.Facts, d policies.Decision) *policies.Scene {
-	if s.surveyor == nil || f.Command == "" || d.Verdict != policies.Ask {
+func (g *callGate) survey(ctx context.Context, c Call, f policies.Facts, d policies.Decision) *policies.Scene {
+	if g.surveyor == nil || f.Command == "" || d.Verdict != policies.Ask {
 		return nil
 	}
 	c.Grant = d.Offers()
-	return s.surveyor.Survey(ctx, c, f)
+	return g.surveyor.Survey(ctx, c, f)
 }

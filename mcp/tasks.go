@@ -56,4 +56,4 @@ type Tasks interface {
 
 // KeepTasks makes calls whose clients do not wait tasks. Without it all clients wait. It
 // must be called before the first ServeStdio or Handler.
-func (s *Server) KeepTasks(t Tasks) { s.keeper = t }
+func (s *Server) KeepTasks(t Tasks) { s.deferrals.keeper = t }

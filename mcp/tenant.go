@@ -33,22 +33,22 @@ type TenantLimits struct {
 type tenantKey struct{}
 
 // tenantOf is the tenant of a request.
-func (s *Server) tenantOf(ctx context.Context) string {
+func (c *Config) tenantOf(ctx context.Context) string {
 	if tenant, ok := ctx.Value(tenantKey{}).(string); ok {
 		return tenant
 	}
-	return s.cfg.Tenant
+	return c.Tenant
 }
 
 // tenanted reports whether there are tenants. Then each has its own share of the
 // limits.
-func (s *Server) tenanted() bool { return s.cfg.Tenants != nil && s.cfg.Tenants.Named() }
+func (c *Config) tenanted() bool { return c.Tenants != nil && c.Tenants.Named() }
 
 // login finds the tenant of a request. Where it has none, the answer has been
 // sent, and ok is false.
 func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
 	t := w.server.cfg.Tenants
-	if !w.server.tenanted() {
+	if !w.server.cfg.tenanted() {
 		return r, true
 	}
 	challenge := `Bearer realm="belljar"`
@@ -73,29 +73,29 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 
 // doorOf is the admission of a new session: one that all sessions of its tenant
 // share, if the tenant has limits of its own.
-func (s *Server) doorOf(tenant string) *admission {
-	limits, shared := s.limitsOf(tenant)
+func (st *sessionTable) doorOf(tenant string) *admission {
+	limits, shared := st.cfg.limitsOf(tenant)
 	if !shared {
 		return newAdmission(limits)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	door := s.doors[tenant]
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	door := st.doors[tenant]
 	if door == nil {
 		door = newAdmission(limits)
-		s.doors[tenant] = door
+		st.doors[tenant] = door
 	}
 	return door
 }
 
 // limitsOf are the limits of a tenant's sessions; shared says that they hold
 // for all of them together.
-func (s *Server) limitsOf(tenant string) (_ Limits, shared bool) {
-	l := s.cfg.Limits
-	if s.cfg.Tenants == nil {
+func (c *Config) limitsOf(tenant string) (_ Limits, shared bool) {
+	l := c.Limits
+	if c.Tenants == nil {
 		return l, false
 	}
-	own, ok := s.cfg.Tenants.Limits(tenant)
+	own, ok := c.Tenants.Limits(tenant)
 	if !ok {
 		return l, false
 	}
@@ -103,23 +103,28 @@ func (s *Server) limitsOf(tenant string) (_ Limits, shared bool) {
 	return l.withDefaults(), true
 }
 
-// Reloaded is to be called after the Gate or the Tenants have changed. Where the
-// set of tools that is hidden from a tenant is another one now, its clients are
-// notified to list the tools again. Tenants get their new limits.
-func (s *Server) Reloaded() {
-	s.mu.Lock()
-	doors := maps.Clone(s.doors)
-	s.mu.Unlock()
+// reload gives tenants the limits that they have now.
+func (st *sessionTable) reload() {
+	st.mu.Lock()
+	doors := maps.Clone(st.doors)
+	st.mu.Unlock()
 	for tenant, door := range doors {
-		limits, shared := s.limitsOf(tenant)
+		limits, shared := st.cfg.limitsOf(tenant)
 		if shared {
 			door.set(limits)
 			continue
 		}
 		// Sessions that are open keep it; later ones get one of their own.
-		s.mu.Lock()
-		delete(s.doors, tenant)
-		s.mu.Unlock()
+		st.mu.Lock()
+		delete(st.doors, tenant)
+		st.mu.Unlock()
 	}
-	s.relist()
+}
+
+// Reloaded is to be called after the Gate or the Tenants have changed. Where the
+// set of tools that is hidden from a tenant is another one now, its clients are
+// notified to list the tools again. Tenants get their new limits.
+func (s *Server) Reloaded() {
+	s.sessions.reload()
+	s.tools.relist()
 }

@@ -141,7 +141,7 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 	if !toolName.MatchString(t.Name) {
 		panic(fmt.Sprintf("mcp: add tool %q: the name must be 1 to 64 letters, digits, _ or -", t.Name))
 	}
-	s.addTool(&tool{
+	s.tools.add(&tool{
 		info: t,
 		schemas: sync.OnceValue(func() schemas {
 			all, err := describe(t, reflect.TypeFor[In]())

@@ -110,10 +110,10 @@ type trace struct {
 }
 
 // traced begins the trace of a call, if anybody wants it.
-func (s *Server) traced(ctx context.Context, c *Call) TraceParent {
+func (g *callGate) traced(ctx context.Context, c *Call) TraceParent {
 	parent, _ := ctx.Value(parentKey{}).(TraceParent)
 	c.TraceID = parent.TraceID
-	if s.cfg.Trace != nil {
+	if g.cfg.Trace != nil {
 		c.trace = new(trace)
 		if c.TraceID == "" {
 			id := make([]byte, 16)
@@ -141,7 +141,7 @@ func (c Call) Phase(name string) (end func()) {
 }
 
 // traceDone tells the tracer of a call that is over.
-func (s *Server) traceDone(t Traced) {
+func (g *callGate) traceDone(t Traced) {
 	if t.Call.trace == nil {
 		return
 	}
@@ -152,5 +152,5 @@ func (s *Server) traceDone(t Traced) {
 	if bad, ok := errors.AsType[*wire.Error](t.Err); ok {
 		t.Code = int(bad.Kind.Code(wire.Legacy))
 	}
-	s.cfg.Trace.Traced(t)
+	g.cfg.Trace.Traced(t)
 }

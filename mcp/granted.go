@@ -1,0 +1,65 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+)
+
+// judge returns the decision of the policy and of the session's own layer.
+func (g *callGate) judge(session *Session, f policies.Facts) policies.Decision {
+	d := g.cfg.Gate.Decide(f)
+	if l := session.layer.Load(); l != nil {
+		d = l.Narrow(d, f)
+	}
+	return d
+}
+
+// plainly runs only what the policy allows without a question: nobody is asked about
+// what a client looks for while a person types.
+func (g *callGate) plainly(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
+	judged := f
+	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
+	if d := g.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
+		return nil
+	}
+	_, err := g.granted(ctx, Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}, f, run)
+	return err
+}
+
+// granted runs the gate, run and the audit for a request that is not a tools/call
+// but touches what a tool would.
+func (g *callGate) granted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
+	started := time.Now()
+	if c.Tool = f.Tool; c.Tool == "" {
+		return policies.Decision{}, wire.Errorf(wire.InternalError, "the facts of a resource name no tool")
+	}
+	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
+	if t, ok := g.tools.find(f.Tool); ok {
+		f.Annotations = t.info.annotations()
+	}
+	d, asked, refusal, leave := g.let(ctx, c, &f)
+	defer leave()
+	d = g.decided(ctx, c, started, f, g.cleanable(d), asked)
+	switch {
+	case refusal != nil:
+		return d, refusedRead(*refusal)
+	case d.Verdict != policies.Allow:
+		return d, refusedRead(d.Denied(c.ID))
+	}
+	c.Grant, c.Audit = d.Grant, d.Audit
+	err := run(c)
+	if g.cfg.Audit != nil {
+		g.cfg.Audit.Finished(Finished{Call: c, Result: &Result{IsError: err != nil}, Err: err, Took: time.Since(started), Decision: d})
+	}
+	return d, err
+}
+
+// refusedRead returns a refusal as the error of a request.
+func refusedRead(r policies.Refusal) *wire.Error {
+	e := wire.Errorf(wire.InvalidRequest, "%s", r.Text())
+	e.Data = map[string]any{"reason": "refused", "refusal": r}
+	return e
+}
