@@ -114,7 +114,7 @@ fuzz:
 # that it requires of two revisions. They are fetched by npm for this only.
 conformance: build
 	@scripts/need npm openssl
-	scripts/conformance bin/belljar
+	GO="$(GO)" scripts/conformance bin/belljar
 
 # Agents that people use, run as a whole against a scripted model, with belljar as
 # their only tools: what the model is given is compared with golden files below

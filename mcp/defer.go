@@ -55,8 +55,7 @@ type deferred struct {
 type deferrals struct {
 	cfg      *Config
 	sessions *sessionTable
-	keeper   Tasks                   // nil where all clients wait
-	fixtures map[string]*fixtureTask // of the conformance suite, by name
+	keeper   Tasks // nil where all clients wait
 
 	mu        sync.Mutex
 	running   map[string]*deferred   // guarded by mu: by the id of the task

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/conformance"
 	"belljar.dev/mcp"
 )
 
@@ -165,7 +166,7 @@ func TestNotDeferred(t *testing.T) {
 
 // A panic is the failure of the task, an error result is its result.
 func TestDeferredFails(t *testing.T) {
-	ty := newToy(t, func(c *mcp.Config) { c.Fixtures = true })
+	ty := newToy(t, func(c *mcp.Config) { c.Suite = new(conformance.Suite) })
 	c := ty.connect(t)
 	for name, want := range map[string]string{
 		"protocol_error_job": `"status":"failed"`, "slow_compute": `"status":"completed"`,
@@ -188,7 +189,7 @@ func TestDeferredFails(t *testing.T) {
 // Questions of a task come with tasks/get and are answered by tasks/update.
 func TestDeferredAsks(t *testing.T) {
 	ty := newToy(t, func(c *mcp.Config) {
-		c.Fixtures = true
+		c.Suite = new(conformance.Suite)
 		c.Limits.Burst, c.Limits.Rate = 1e6, 1e6
 	})
 	c := ty.connect(t)

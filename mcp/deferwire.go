@@ -203,17 +203,20 @@ func (a *adapter) callDeferring(ctx context.Context, ss *sdk.ServerSession, req 
 	if eraOf(req) != wire.Modern || a.server.deferrals.keeper == nil {
 		return nil, nil //nolint:nilnil // as above
 	}
-	fixture := a.server.deferrals.fixtures[req.Params.Name]
+	var suite Deferral
+	if a.server.cfg.Suite != nil {
+		suite = a.server.cfg.Suite.Defers(req.Params.Name, req)
+	}
 	if err := declares(req.Params.Meta); err != nil {
-		if fixture != nil && fixture.required {
+		if suite.Required {
 			return nil, err
 		}
 		return nil, nil //nolint:nilnil // as above
 	}
 	wait := a.server.cfg.Patience
 	switch {
-	case fixture != nil:
-		if fixture.early != nil && fixture.early(req) {
+	case suite.Always:
+		if suite.Asks {
 			return nil, nil //nolint:nilnil // as above
 		}
 		wait = 0

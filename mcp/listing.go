@@ -189,7 +189,7 @@ func (a *adapter) completions(ctx context.Context, session *Session, p *sdk.Comp
 		switch {
 		case err != nil:
 			return nil, err
-		case !known && !a.server.cfg.Fixtures:
+		case !known && a.server.cfg.Suite == nil:
 			return nil, a.server.prompts.unknown(ctx, session, p.Ref.Name)
 		case prompt.from.Complete == nil:
 			return nil, nil

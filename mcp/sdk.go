@@ -35,7 +35,7 @@ func newAdapter(s *Server) *adapter {
 		Experimental: map[string]any{methodSearch: map[string]any{}, structuredKey: map[string]any{}},
 		Extensions:   map[string]any{tasksExtension: map[string]any{}},
 	}
-	if s.cfg.Fixtures {
+	if s.cfg.Suite != nil {
 		capabilities.Logging = &sdk.LoggingCapabilities{} //nolint:staticcheck // the suite tries what is deprecated
 	}
 	server := sdk.NewServer(
@@ -95,7 +95,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		}
 		if r, ok := req.(*sdk.CallToolRequest); ok {
-			if _, known := a.server.tools.find(r.Params.Name); !known && !a.server.cfg.Fixtures {
+			if _, known := a.server.tools.find(r.Params.Name); !known && a.server.cfg.Suite == nil {
 				hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.tenantOf(ctx), tool) }
 				return nil, forSDK(a.server.tools.unknown(r.Params.Name, hides), eraOf(req))
 			}
@@ -157,7 +157,7 @@ func (a *adapter) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Reque
 			switch {
 			case err != nil:
 				return nil, err
-			case res == nil && a.server.cfg.Fixtures && r.Params.Name != ownPrompt:
+			case res == nil && a.server.cfg.Suite != nil && r.Params.Name != ownPrompt:
 				return nil, nil //nolint:nilnil // it may be a prompt of the suite
 			case res == nil:
 				return nil, a.server.prompts.unknown(ctx, session, r.Params.Name)

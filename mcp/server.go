@@ -59,9 +59,8 @@ type Config struct {
 	// to in the Host header, without port. Without the check a web page could
 	// reach a loopback server through a name of its own (DNS rebinding).
 	Hosts []string
-	// Fixtures adds the tools, resources and prompts that the protocol's conformance
-	// suite calls by name. No server in use has them.
-	Fixtures bool
+	// Suite adds what the protocol's conformance suite calls by name; nil adds nothing.
+	Suite Suite
 	// OnSession is called when a session opens, before its first call, and
 	// OnSessionEnd after its last one has returned. ctx ends with the session.
 	OnSession    func(ctx context.Context, s *Session)
@@ -111,8 +110,8 @@ func New(cfg Config) (*Server, error) {
 	s.adapter = newAdapter(s)
 	s.tools.offer = s.adapter.offerTool
 	s.subscriptions = newSubscriptions(&cfg, s.sessions, s.adapter.sdk)
-	if cfg.Fixtures {
-		s.addFixtures()
+	if cfg.Suite != nil {
+		cfg.Suite.Register(s, s.adapter.sdk)
 	}
 	return s, nil
 }

@@ -155,8 +155,6 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().BoolVar(&watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.trust, "trust-client", false, "take what a client answers to a question sooner than a person can read it")
 	c.Flags().BoolVar(&s.structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
-	c.Flags().BoolVar(&s.fixtures, "conformance", false, "serve what the protocol's conformance suite calls, too")
-	_ = c.Flags().MarkHidden("conformance") // it is there
 	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback `address`, such as 127.0.0.1:8930")
 	return c
 }

@@ -46,7 +46,6 @@ type setup struct {
 	calls     bool   // a checkpoint after each call
 	tenant    string // whose calls those over stdio and of `call` and `run` are
 	http      bool   // clients come over HTTP
-	fixtures  bool   // for the protocol's conformance suite
 	hostEnv   []string
 	logs      logging // of a server; other commands log warnings
 
@@ -71,7 +70,6 @@ type works struct {
 	policy     *policies.Policy // as it was at the start
 	tenant     string           // whose calls are those that come without a token
 	http       bool             // clients come over HTTP
-	fixtures   bool             // for the protocol's conformance suite
 	structured bool             // results for every client, beside the texts
 	trust      bool             // clients answer questions without a person
 	hostEnv    []string         // further variables of programs outside boxes
@@ -116,7 +114,7 @@ func (w *works) close() {
 func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 	w := &works{
 		calls: s.calls, goesOn: s.command == serveName, tenant: cmp.Or(s.tenant, localTenant), http: s.http,
-		fixtures: s.fixtures, structured: s.structured, trust: s.trust, hostEnv: s.hostEnv,
+		structured: s.structured, trust: s.trust, hostEnv: s.hostEnv,
 	}
 	var err error
 	if w.log, err = s.logs.logger(errs, s.http); err != nil {
@@ -311,7 +309,7 @@ func (w *works) server() (*mcp.Server, error) {
 		Tenant:       w.tenant,
 		Tenants:      w.gate,
 		Redact:       audit.Clean,
-		Fixtures:     w.fixtures,
+		Suite:        suite(),
 		Structured:   w.structured,
 		TrustClients: w.trust,
 		Log:          w.log,

@@ -1,4 +1,4 @@
-package mcp
+package conformance
 
 import (
 	"context"
@@ -10,11 +10,12 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/mcp"
 	"belljar.dev/mcp/wire"
 )
 
-// fixtureTask is a tool of the suite whose answer is always deferred.
-type fixtureTask struct {
+// task is a tool of the suite whose answer is always deferred.
+type task struct {
 	required bool // a client without the extension cannot call it
 	// early reports whether the tool has something to ask before it is deferred.
 	early func(req *sdk.CallToolRequest) bool
@@ -27,16 +28,14 @@ func sdkText(format string, args ...any) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}
 }
 
-func (s *Server) taskFixtures() {
-	s.deferrals.fixtures = make(map[string]*fixtureTask)
-	add := func(name, description, schema string, f fixtureTask) {
-		s.deferrals.fixtures[name] = &f
-		s.adapter.sdk.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)},
-			func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				return f.run(ctx, req)
-			})
+// taskTools registers the tools whose answers are deferred, and returns them by name.
+func taskTools(server *sdk.Server) map[string]task {
+	all := make(map[string]task)
+	add := func(name, description, schema string, t task) {
+		all[name] = t
+		server.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}, t.run)
 	}
-	add("slow_compute", "takes so many seconds", `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"}}}`, fixtureTask{
+	add("slow_compute", "takes so many seconds", `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"}}}`, task{
 		run: func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			var in struct {
 				Seconds float64 `json:"seconds"`
@@ -51,7 +50,7 @@ func (s *Server) taskFixtures() {
 			return sdkText("computed %s", in.Label), nil
 		},
 	})
-	add("failing_job", "fails after a second", anyObject, fixtureTask{
+	add("failing_job", "fails after a second", anyObject, task{
 		required: true,
 		run: func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			if err := pause(ctx, time.Second); err != nil {
@@ -62,10 +61,10 @@ func (s *Server) taskFixtures() {
 			return res, nil
 		},
 	})
-	add("protocol_error_job", "panics", anyObject, fixtureTask{
+	add("protocol_error_job", "panics", anyObject, task{
 		run: func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { panic("as the suite wants") },
 	})
-	add("confirm_delete", "asks before it does nothing", `{"type":"object","properties":{"filename":{"type":"string"}}}`, fixtureTask{
+	add("confirm_delete", "asks before it does nothing", `{"type":"object","properties":{"filename":{"type":"string"}}}`, task{
 		run: func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			said, err := askLater(ctx, form1("Delete it?", "confirm", "boolean"))
 			if err != nil {
@@ -74,8 +73,8 @@ func (s *Server) taskFixtures() {
 			return sdkText("confirmed: %v", said["confirm"]), nil
 		},
 	})
-	add("multi_input", "asks two things at once", anyObject, fixtureTask{run: askTwo})
-	add("test_tool_with_task", "asks, and then takes its time", anyObject, fixtureTask{
+	add("multi_input", "asks two things at once", anyObject, task{run: askTwo})
+	add("test_tool_with_task", "asks, and then takes its time", anyObject, task{
 		required: true,
 		early: func(req *sdk.CallToolRequest) bool {
 			return accepted(req.Params.InputResponses, "user_name") == nil
@@ -87,18 +86,16 @@ func (s *Server) taskFixtures() {
 			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"user_name": form1("What is your name?", "name", "string")}}, nil
 		},
 	})
+	return all
 }
 
 // askLater asks the client of a deferred call.
 func askLater(ctx context.Context, form *sdk.ElicitParams) (map[string]any, error) {
-	d, _ := ctx.Value(deferredKey{}).(*deferred)
-	if d == nil {
-		return nil, errors.New("the client cannot be asked")
-	}
-	got, err := d.ask(ctx, form)
+	answer, err := mcp.AskByTask(ctx, form)
 	if err != nil {
 		return nil, err
 	}
+	got, _ := answer.(sdk.InputResponse)
 	return accepted(sdk.InputResponseMap{"it": got}, "it"), nil
 }
 

@@ -1,6 +1,7 @@
-package mcp
+package conformance
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -13,27 +14,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/mcp"
 	"belljar.dev/mcp/wire"
 )
 
-// fixtureTool is a tool of the suite that only the sdk can say.
-type fixtureTool struct {
+// tool is a tool of the suite that only the sdk can say.
+type tool struct {
 	name, description, schema string
 	run                       sdk.ToolHandler
 }
 
-// sdkFixtures registers what the suite wants and our own tools never do: sound,
+// addTools registers what the suite wants and our own tools never do: sound,
 // embedded resources, logging, sampling, roots, and questions of all kinds.
-func (s *Server) sdkFixtures() {
-	for _, all := range [][]fixtureTool{contentFixtures(), s.clientFixtures(), askingFixtures()} {
+func addTools(s *mcp.Server, server *sdk.Server) {
+	for _, all := range [][]tool{contentTools(), clientTools(s, server), askingTools()} {
 		for _, f := range all {
-			schema := f.schema
-			if schema == "" {
-				schema = anyObject
-			}
-			s.adapter.sdk.AddTool(&sdk.Tool{Name: f.name, Description: f.description, InputSchema: json.RawMessage(schema)}, f.run)
+			f.addTo(server)
 		}
 	}
+}
+
+func (f tool) addTo(server *sdk.Server) {
+	server.AddTool(&sdk.Tool{Name: f.name, Description: f.description, InputSchema: json.RawMessage(cmp.Or(f.schema, anyObject))}, f.run)
 }
 
 func embedded(uri, text string) *sdk.EmbeddedResource {
@@ -47,13 +49,13 @@ func always(contents ...sdk.Content) sdk.ToolHandler {
 	}
 }
 
-func contentFixtures() []fixtureTool {
-	return []fixtureTool{
-		{"test_audio_content", "answers a sound", "", always(&sdk.AudioContent{Data: bits(fixtureWAV), MIMEType: "audio/wav"})},
+func contentTools() []tool {
+	return []tool{
+		{"test_audio_content", "answers a sound", "", always(&sdk.AudioContent{Data: bits(silenceWAV), MIMEType: "audio/wav"})},
 		{"test_embedded_resource", "answers a resource", "", always(embedded("test://embedded-resource", "This is an embedded resource content."))},
 		{"test_multiple_content_types", "answers a text, a picture and a resource", "", always(
 			&sdk.TextContent{Text: "Multiple content types test:"},
-			&sdk.ImageContent{Data: bits(fixturePNG), MIMEType: "image/png"},
+			&sdk.ImageContent{Data: bits(dotPNG), MIMEType: "image/png"},
 			embedded("test://mixed-content-resource", `{"test":"data","value":123}`))},
 		{
 			"json_schema_2020_12_tool", "has a schema with all that JSON Schema 2020-12 knows", `{
@@ -86,8 +88,8 @@ func contentFixtures() []fixtureTool {
 	}
 }
 
-// clientFixtures use what the client can do, and lists that change.
-func (s *Server) clientFixtures() []fixtureTool {
+// clientTools use what the client can do, and lists that change.
+func clientTools(s *mcp.Server, server *sdk.Server) []tool {
 	logs := func(pauses time.Duration, lines ...string) sdk.ToolHandler {
 		return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			for _, line := range lines {
@@ -110,7 +112,7 @@ func (s *Server) clientFixtures() []fixtureTool {
 			return sdkText("Elicitation result: action=%s, content=%v", res.Action, res.Content), nil
 		}
 	}
-	return []fixtureTool{
+	return []tool{
 		{"test_tool_with_logging", "logs three lines to the client", "", logs(50*time.Millisecond, "Tool execution started", "Tool processing data", "Tool execution completed")},
 		{"test_logging_tool", "logs a line, if the client wants any", "", logs(0, "test_logging_tool executed")},
 		{"test_sampling", "has the client's model say something", `{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"]}`, sample},
@@ -149,7 +151,8 @@ func (s *Server) clientFixtures() []fixtureTool {
 		{
 			"test_trigger_tool_change", "has the list of tools change", "",
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				s.tools.announceIf(func(string) bool { return true })
+				// The sdk notifies clients when a tool is added, even one that it has.
+				contentTools()[0].addTo(server)
 				return sdkText("changed"), nil
 			},
 		},
@@ -205,8 +208,8 @@ func sampling(prompt string) *sdk.CreateMessageParams { //nolint:staticcheck // 
 	}
 }
 
-// askingFixtures ask by their answer, and are called again with what was said.
-func askingFixtures() []fixtureTool {
+// askingTools ask by their answer, and are called again with what was said.
+func askingTools() []tool {
 	name := form1("What is your name?", "name", "string")
 	confirm := form1("Do you confirm?", "ok", "boolean")
 	once := func(state string, ask sdk.InputRequestMap, done func(sdk.InputResponseMap) (string, bool)) sdk.ToolHandler {
@@ -228,7 +231,7 @@ func askingFixtures() []fixtureTool {
 	confirmed := func(r sdk.InputResponseMap) (string, bool) {
 		return "state-ok: confirmed", accepted(r, "confirm") != nil
 	}
-	return []fixtureTool{
+	return []tool{
 		{"test_input_required_result_elicitation", "asks for a name", "", once("", sdk.InputRequestMap{"user_name": name}, greeted)},
 		{"test_input_required_result_sampling", "has the client's model say something", "", once("", sdk.InputRequestMap{"capital_question": sampling("What is the capital of France?")}, func(r sdk.InputResponseMap) (string, bool) {
 			text, ok := sampledText(r, "capital_question")

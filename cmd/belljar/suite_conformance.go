@@ -1,0 +1,11 @@
+//go:build conformance
+
+package main
+
+import (
+	"belljar.dev/internal/conformance"
+	"belljar.dev/mcp"
+)
+
+// suite is what the protocol's conformance suite calls by name.
+func suite() mcp.Suite { return new(conformance.Suite) }
