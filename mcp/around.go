@@ -37,8 +37,8 @@ type Outcome struct {
 // errPanicked is the outcome of a handler that panicked.
 var errPanicked = errors.New("the tool stopped unexpectedly")
 
-// handle runs the handler of an allowed call, between Around's Before and After.
-func (g *callGate) handle(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
+// runBetweenHooks runs the handler of an allowed call, between Around's Before and After.
+func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f policies.Facts, in Gated) (res *Result, err error) {
 	around := g.cfg.Around
 	if around == nil {
 		return t.run(ctx, c, in)

@@ -82,11 +82,11 @@ type Approver interface {
 // triesToUse is how often a call asks again because another call used its yes.
 const triesToUse = 3
 
-// let decides a call, counts it and, where the policy asks, waits for a person.
+// decide decides a call, counts it and, where the policy asks, waits for a person.
 // refusal is the answer to the agent where no person said yes; the caller calls
 // leave when the call has ended. After a yes, f.Scene is the scene that the person
 // saw.
-func (g *callGate) let(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
+func (g *callGate) decide(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
 	none, by := func() {}, time.Time{}
 	for range triesToUse {
 		judged := c.Phase(PhaseDecide)
@@ -104,7 +104,7 @@ func (g *callGate) let(ctx context.Context, c Call, f *policies.Facts) (d polici
 		got, r, err := g.ask(ctx, q, time.Until(by))
 		switch {
 		case err != nil:
-			return g.unasked(ctx, c, err), nil, nil, none
+			return g.denyUnasked(ctx, c, err), nil, nil, none
 		case got == nil:
 			return d, nil, nil, none // nobody can be asked
 		case r != nil:
@@ -132,10 +132,10 @@ func (g *callGate) let(ctx context.Context, c Call, f *policies.Facts) (d polici
 		}
 		leave()
 		if err != nil {
-			return g.unasked(ctx, c, err), nil, nil, none
+			return g.denyUnasked(ctx, c, err), nil, nil, none
 		}
 	}
-	return g.unasked(ctx, c, fmt.Errorf("another call used the approval, %d times", triesToUse)), nil, nil, none
+	return g.denyUnasked(ctx, c, fmt.Errorf("another call used the approval, %d times", triesToUse)), nil, nil, none
 }
 
 // ask puts a question and waits for the answer, at most as long as most. The
@@ -183,8 +183,8 @@ func (g *callGate) ask(ctx context.Context, q Question, most time.Duration) (*Ap
 	return &a, &r, nil
 }
 
-// unasked denies a call whose question could not be put.
-func (g *callGate) unasked(ctx context.Context, c Call, err error) policies.Decision {
+// denyUnasked denies a call whose question could not be put.
+func (g *callGate) denyUnasked(ctx context.Context, c Call, err error) policies.Decision {
 	if ctx.Err() == nil { // one that was cancelled meanwhile says nothing
 		g.cfg.Log.Warn("a call is refused: its approval could not be asked for or used", "call", c.ID, "tool", c.Tool, "error", err)
 	}

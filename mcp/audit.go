@@ -77,9 +77,9 @@ const (
 	RuleAudit     = "audit"     // the decision could not be written down
 )
 
-// decided writes the decision to the audit log and returns it. If it cannot be
+// recordDecision writes the decision to the audit log and returns it. If it cannot be
 // written, the call is refused instead.
-func (g *callGate) decided(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision, a *Approval) policies.Decision {
+func (g *callGate) recordDecision(ctx context.Context, c Call, started time.Time, f policies.Facts, d policies.Decision, a *Approval) policies.Decision {
 	if g.cfg.Audit == nil {
 		return d
 	}
@@ -97,10 +97,10 @@ func (g *callGate) decided(ctx context.Context, c Call, started time.Time, f pol
 	}
 }
 
-// misread writes the record of a call whose arguments cannot be read. The call is
+// recordUnreadable writes the record of a call whose arguments cannot be read. The call is
 // refused in any case.
-func (g *callGate) misread(ctx context.Context, c Call, started time.Time, err error) {
-	g.decided(ctx, c, started,
+func (g *callGate) recordUnreadable(ctx context.Context, c Call, started time.Time, err error) {
+	g.recordDecision(ctx, c, started,
 		policies.Facts{Tenant: c.Session.tenant, Session: c.Session.id, Tool: c.Tool},
 		policies.Decision{Verdict: policies.Deny, Rule: RuleArguments, Reason: err.Error()}, nil)
 }

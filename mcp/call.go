@@ -49,11 +49,11 @@ func (g *callGate) call(ctx context.Context, session *Session, name string, args
 	defer finish()
 	started := time.Now()
 	c.Progress = progress.until(ctx)
-	parent := g.traced(ctx, &c)
+	parent := g.startTrace(ctx, &c)
 
-	res, d, err := g.gated(ctx, t, c, args)
+	res, d, err := g.decodeAndRun(ctx, t, c, args)
 
-	g.traceDone(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: parent})
+	g.endTrace(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: parent})
 	if g.cfg.Audit != nil && d.Verdict == policies.Allow {
 		g.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}
@@ -67,11 +67,11 @@ func (g *callGate) call(ctx context.Context, session *Session, name string, args
 		res.lost(ctx)
 		return &Result{needs: g.sealer.needsOf(c, args)}, nil
 	case err != nil:
-		return warned(g.redacted(failure(ctx, name, c.ID, err), d), d), nil
+		return addWarnings(g.redactResult(failure(ctx, name, c.ID, err), d), d), nil
 	case res == nil:
 		return &Result{}, nil
 	}
-	clean := g.redacted(res, d)
+	clean := g.redactResult(res, d)
 	if clean.Receipts == nil { // it is another result, which says why
 		res.lost(ctx)
 	}
@@ -80,7 +80,7 @@ func (g *callGate) call(ctx context.Context, session *Session, name string, args
 	} else {
 		out.add(ctx, clean.Receipts)
 	}
-	return warned(clean, d), nil
+	return addWarnings(clean, d), nil
 }
 
 // lost notifies the receipts of a result that it is not sent.
@@ -88,8 +88,8 @@ func (r *Result) lost(ctx context.Context) {
 	tell(ctx, r.Receipts, false)
 }
 
-// warned returns r with the policy's warnings about a call that it allowed.
-func warned(r *Result, d policies.Decision) *Result {
+// addWarnings returns r with the policy's warnings about a call that it allowed.
+func addWarnings(r *Result, d policies.Decision) *Result {
 	if len(d.Warnings) == 0 || d.Verdict != policies.Allow {
 		return r
 	}
@@ -101,8 +101,8 @@ func warned(r *Result, d policies.Decision) *Result {
 	return &with
 }
 
-// gated decodes, decides and runs. A panic in any of these fails this call alone.
-func (g *callGate) gated(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
+// decodeAndRun decodes, decides and runs. A panic in any of these fails this call alone.
+func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
@@ -116,14 +116,14 @@ func (g *callGate) gated(ctx context.Context, t *tool, c Call, args json.RawMess
 	case err == nil:
 		f = in.Facts()
 	case !g.tools.hides(c.Session, c.Tool): // such a tool is denied whatever it is asked
-		g.misread(ctx, c, started, err)
+		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations, f.Now = all, t.info.annotations(), started
-	d, asked, refusal, leave := g.let(ctx, c, &f)
+	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()
-	d = g.decided(ctx, c, started, f, g.cleanable(d), asked)
+	d = g.recordDecision(ctx, c, started, f, g.refuseUnredactable(d), asked)
 	switch {
 	case refusal != nil:
 		return Refused(*refusal), d, nil
@@ -131,8 +131,8 @@ func (g *callGate) gated(ctx context.Context, t *tool, c Call, args json.RawMess
 		return Refused(d.Denied(c.ID)), d, nil
 	}
 	c.Grant, c.Audit, c.Scene, c.facts, c.allow = d.Grant, d.Audit, f.Scene, f, d
-	c.Progress = quietly(c.Progress, d)
-	res, err = g.handle(ctx, t, c, f, in)
+	c.Progress = withoutMessages(c.Progress, d)
+	res, err = g.runBetweenHooks(ctx, t, c, f, in)
 	if err == nil && res == nil {
 		res = &Result{}
 	}

@@ -41,7 +41,7 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 		}
 		return v, nil, &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
 	}
-	d := decoder{}
+	d := argumentDecoder{}
 	if err := json.Unmarshal(raw, &all); err != nil {
 		d.wrong("", raw, "an object with the tool's arguments")
 	} else {
@@ -139,15 +139,15 @@ func shapeOf(t reflect.Type) (*shape, error) {
 	return s, nil
 }
 
-type decoder struct{ faults []string }
+type argumentDecoder struct{ faults []string }
 
-func (d *decoder) fault(format string, args ...any) {
+func (d *argumentDecoder) fault(format string, args ...any) {
 	if len(d.faults) < mostFaults {
 		d.faults = append(d.faults, fmt.Sprintf(format, args...))
 	}
 }
 
-func (d *decoder) wrong(path string, raw []byte, want string) {
+func (d *argumentDecoder) wrong(path string, raw []byte, want string) {
 	if path == "" {
 		d.fault("the arguments are %s; they must be %s", kindOf(raw), want)
 		return
@@ -155,7 +155,7 @@ func (d *decoder) wrong(path string, raw []byte, want string) {
 	d.fault("argument %q is %s; it must be %s", path, kindOf(raw), want)
 }
 
-func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
+func (d *argumentDecoder) object(path string, raw []byte, s *shape, v reflect.Value) {
 	seen := make(map[string]bool, len(s.fields))
 	wire.Members(raw, func(quoted, value []byte) bool {
 		name := wire.Unquote(quoted)
@@ -187,7 +187,7 @@ func (d *decoder) object(path string, raw []byte, s *shape, v reflect.Value) {
 	}
 }
 
-func (d *decoder) unknown(path, name string, s *shape) {
+func (d *argumentDecoder) unknown(path, name string, s *shape) {
 	switch near := nearest(name, s.names); {
 	case len(s.names) == 0:
 		d.fault("argument %q is not known; the tool takes none", path)
@@ -198,7 +198,7 @@ func (d *decoder) unknown(path, name string, s *shape) {
 	}
 }
 
-func (d *decoder) value(path string, raw []byte, v reflect.Value) {
+func (d *argumentDecoder) value(path string, raw []byte, v reflect.Value) {
 	t := v.Type()
 	if t.Kind() == reflect.Pointer {
 		v.Set(reflect.New(t.Elem())) // null, too, is decoded as what it points to, and refused
@@ -258,7 +258,7 @@ func (d *decoder) value(path string, raw []byte, v reflect.Value) {
 }
 
 // custom lets a type decode itself; json.RawMessage, for example, does.
-func (d *decoder) custom(path string, raw []byte, v reflect.Value) bool {
+func (d *argumentDecoder) custom(path string, raw []byte, v reflect.Value) bool {
 	switch u := v.Addr().Interface().(type) {
 	case json.Unmarshaler:
 		if err := u.UnmarshalJSON(raw); err != nil {
@@ -276,7 +276,7 @@ func (d *decoder) custom(path string, raw []byte, v reflect.Value) bool {
 	return true
 }
 
-func (d *decoder) slice(path string, raw []byte, v reflect.Value) {
+func (d *argumentDecoder) slice(path string, raw []byte, v reflect.Value) {
 	if raw[0] != '[' {
 		d.wrong(path, raw, "an array")
 		return
@@ -293,7 +293,7 @@ func (d *decoder) slice(path string, raw []byte, v reflect.Value) {
 
 // mapping reads a map of texts, which is an array of names and values or an object:
 // see pairs.
-func (d *decoder) mapping(path string, raw []byte, v reflect.Value) {
+func (d *argumentDecoder) mapping(path string, raw []byte, v reflect.Value) {
 	out := make(map[string]string)
 	text := func(path string, raw []byte) (s string) {
 		d.value(path, raw, reflect.ValueOf(&s).Elem())

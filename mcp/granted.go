@@ -17,21 +17,21 @@ func (g *callGate) judge(session *Session, f policies.Facts) policies.Decision {
 	return d
 }
 
-// plainly runs only what the policy allows without a question: nobody is asked about
+// runIfAllowed runs only what the policy allows without a question: nobody is asked about
 // what a client looks for while a person types.
-func (g *callGate) plainly(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
+func (g *callGate) runIfAllowed(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
 	judged := f
 	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
 	if d := g.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
 		return nil
 	}
-	_, err := g.granted(ctx, Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}, f, run)
+	_, err := g.runGranted(ctx, Call{ID: newCallID(), Session: session, Progress: func(float64, float64, string) {}}, f, run)
 	return err
 }
 
-// granted runs the gate, run and the audit for a request that is not a tools/call
+// runGranted runs the gate, run and the audit for a request that is not a tools/call
 // but touches what a tool would.
-func (g *callGate) granted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
+func (g *callGate) runGranted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
 	started := time.Now()
 	if c.Tool = f.Tool; c.Tool == "" {
 		return policies.Decision{}, wire.Errorf(wire.InternalError, "the facts of a resource name no tool")
@@ -40,9 +40,9 @@ func (g *callGate) granted(ctx context.Context, c Call, f policies.Facts, run fu
 	if t, ok := g.tools.find(f.Tool); ok {
 		f.Annotations = t.info.annotations()
 	}
-	d, asked, refusal, leave := g.let(ctx, c, &f)
+	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()
-	d = g.decided(ctx, c, started, f, g.cleanable(d), asked)
+	d = g.recordDecision(ctx, c, started, f, g.refuseUnredactable(d), asked)
 	switch {
 	case refusal != nil:
 		return d, refusedRead(*refusal)

@@ -11,9 +11,9 @@ import (
 // ruleRedact is the rule of a refusal because the result cannot be redacted.
 const ruleRedact = "redact"
 
-// cleanable returns d, or a refusal where d demands a redaction that this server
+// refuseUnredactable returns d, or a refusal where d demands a redaction that this server
 // cannot do.
-func (g *callGate) cleanable(d policies.Decision) policies.Decision {
+func (g *callGate) refuseUnredactable(d policies.Decision) policies.Decision {
 	if len(d.Redact) == 0 || d.Verdict != policies.Allow || g.cfg.Redact != nil {
 		return d
 	}
@@ -24,18 +24,18 @@ func (g *callGate) cleanable(d policies.Decision) policies.Decision {
 	}
 }
 
-// quietly is progress without the tool's messages, if the result is to be redacted: the
+// withoutMessages is progress without the tool's messages, if the result is to be redacted: the
 // text to redact could come in two pieces.
-func quietly(progress func(done, total float64, message string), d policies.Decision) func(done, total float64, message string) {
+func withoutMessages(progress func(done, total float64, message string), d policies.Decision) func(done, total float64, message string) {
 	if len(d.Redact) == 0 {
 		return progress
 	}
 	return func(done, total float64, _ string) { progress(done, total, "") }
 }
 
-// redacted returns a result without the texts that the policy wants taken out, also in
+// redactResult returns a result without the texts that the policy wants taken out, also in
 // its structured part.
-func (g *callGate) redacted(r *Result, d policies.Decision) *Result {
+func (g *callGate) redactResult(r *Result, d policies.Decision) *Result {
 	if len(d.Redact) == 0 || g.cfg.Redact == nil {
 		return r
 	}
@@ -58,23 +58,23 @@ func (g *callGate) redacted(r *Result, d policies.Decision) *Result {
 	if err := dec.Decode(&v); err != nil {
 		return Failed("the result cannot be given: the policy wants something taken out of it, and it cannot be read: %v", err)
 	}
-	with.Structured = cleaned(v, clean)
+	with.Structured = redactTexts(v, clean)
 	return &with
 }
 
-// cleaned returns a JSON value with all its texts redacted. Names of members stay: they
+// redactTexts returns a JSON value with all its texts redacted. Names of members stay: they
 // are the tool's.
-func cleaned(v any, clean func(string) string) any {
+func redactTexts(v any, clean func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return clean(v)
 	case []any:
 		for i := range v {
-			v[i] = cleaned(v[i], clean)
+			v[i] = redactTexts(v[i], clean)
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = cleaned(v[key], clean)
+			v[key] = redactTexts(v[key], clean)
 		}
 	}
 	return v

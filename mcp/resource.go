@@ -172,7 +172,7 @@ func (rs *resources) readGated(ctx context.Context, r *Resource, c Call, uri str
 		return nil, "", err
 	}
 	f.Args = map[string]any{"uri": uri}
-	d, err := rs.gate.granted(ctx, c, f, func(c Call) error {
+	d, err := rs.gate.runGranted(ctx, c, f, func(c Call) error {
 		data, mime, err = r.ReadGranted(ctx, c, uri)
 		return err
 	})
@@ -186,7 +186,7 @@ func (rs *resources) readGated(ctx context.Context, r *Resource, c Call, uri str
 func (rs *resources) searchGated(ctx context.Context, r *Resource, session *Session, query string) (found []Entry, err error) {
 	f := r.SearchFacts(query)
 	f.Args = map[string]any{"query": query}
-	err = rs.gate.plainly(ctx, session, f, func(c Call) error {
+	err = rs.gate.runIfAllowed(ctx, session, f, func(c Call) error {
 		found, err = r.SearchGranted(ctx, c, query)
 		return err
 	})
@@ -205,7 +205,7 @@ func (rs *resources) completeGated(ctx context.Context, r *Resource, session *Se
 	}
 	defer finish()
 	f.Args = map[string]any{variable: typed}
-	err = rs.gate.plainly(ctx, session, f, func(c Call) error {
+	err = rs.gate.runIfAllowed(ctx, session, f, func(c Call) error {
 		values, err = r.CompleteGranted(ctx, c, variable, typed)
 		return err
 	})

@@ -109,8 +109,8 @@ type trace struct {
 	phases []Phase // guarded by mu
 }
 
-// traced begins the trace of a call, if anybody wants it.
-func (g *callGate) traced(ctx context.Context, c *Call) TraceParent {
+// startTrace begins the trace of a call, if anybody wants it.
+func (g *callGate) startTrace(ctx context.Context, c *Call) TraceParent {
 	parent, _ := ctx.Value(parentKey{}).(TraceParent)
 	c.TraceID = parent.TraceID
 	if g.cfg.Trace != nil {
@@ -140,8 +140,8 @@ func (c Call) Phase(name string) (end func()) {
 	}
 }
 
-// traceDone tells the tracer of a call that is over.
-func (g *callGate) traceDone(t Traced) {
+// endTrace tells the tracer of a call that is over.
+func (g *callGate) endTrace(t Traced) {
 	if t.Call.trace == nil {
 		return
 	}
