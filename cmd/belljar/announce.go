@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/printable"
@@ -51,7 +52,7 @@ func (a announcing) open(to *approver, errs io.Writer) *announcer {
 	if !a.on {
 		return nil
 	}
-	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), state: stateArgument(to.state), left: announceBurst, filled: time.Now()}
+	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), state: config.StateArgument(to.state), left: announceBurst, filled: time.Now()}
 	go func() {
 		defer close(n.over)
 		for line := range n.lines {

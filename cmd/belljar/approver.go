@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/mcp"
@@ -42,7 +43,7 @@ type approver struct {
 // question.
 func (w *works) openApprover() (*approver, error) {
 	a := &approver{gate: w.gate, place: w.workspace, questions: question.New(w.store, w.workspace, nil)}
-	usual, err := findState("")
+	usual, err := config.FindState("")
 	if err != nil || usual != w.state {
 		a.state = w.state
 	}

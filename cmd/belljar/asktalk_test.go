@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/golden"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/testenv"
@@ -33,7 +34,7 @@ func (k *chat) say(t *testing.T, typed string, args ...string) {
 	cmd := k.command(t.Context(), append(append([]string{"ask"}, args...), "--state", k.state)...)
 	cmd.Stdin = strings.NewReader(typed)
 	out, err := cmd.CombinedOutput()
-	fmt.Fprintf(&k.text, "$ belljar ask %s\n%s", quote(args), out)
+	fmt.Fprintf(&k.text, "$ belljar ask %s\n%s", config.Quote(args), out)
 	if len(out) > 0 && out[len(out)-1] != '\n' {
 		k.text.WriteByte('\n')
 	}

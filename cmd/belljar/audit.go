@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 )
@@ -65,7 +66,7 @@ func (a *auditing) filters(c *cobra.Command) {
 func (a *auditing) dir() (string, error) {
 	dir := a.log
 	if dir == "" {
-		_, p, err := findPolicy(a.policy, "")
+		_, p, err := config.FindPolicy(a.policy, "")
 		if err != nil {
 			return "", failure(err)
 		}
@@ -73,7 +74,7 @@ func (a *auditing) dir() (string, error) {
 		dir = said.Path
 	}
 	if dir == "" {
-		state, err := findState(a.state)
+		state, err := config.FindState(a.state)
 		if err != nil {
 			return "", failure(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
@@ -40,7 +41,7 @@ func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) 
 		c.OK = true
 		return c
 	}
-	state, err := findState(stateName)
+	state, err := config.FindState(stateName)
 	dir := a.Path
 	if dir == "" {
 		dir = auditDir(state)
@@ -118,7 +119,7 @@ func sameDir(a, b string) bool {
 // directory.
 func freeBytes(dir string) (uint64, error) {
 	var s unix.Statfs_t
-	if err := unix.Statfs(realPath(dir), &s); err != nil {
+	if err := unix.Statfs(config.RealPath(dir), &s); err != nil {
 		return 0, err
 	}
 	return s.Bavail * uint64(max(s.Bsize, 0)), nil

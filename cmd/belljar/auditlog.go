@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
@@ -76,7 +78,7 @@ func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
 // outOfReach checks that no box of a policy can write to the directory of the
 // log.
 func outOfReach(dir, workspace string, policy *policies.Policy) error {
-	place, profile := reached(dir, workspace, policy, func(m policies.Mount) bool { return m.Writable })
+	place, profile := config.Reached(dir, workspace, policy, func(m policies.Mount) bool { return m.Writable })
 	switch {
 	case profile != "":
 		return fmt.Errorf("%s lies in %s, which boxes of the profile %s can write; narrow that, or choose audit: {path: ...}", dir, place, profile)
@@ -84,17 +86,6 @@ func outOfReach(dir, workspace string, policy *policies.Policy) error {
 		return fmt.Errorf("%s lies in the workspace %s, where an agent can change it; choose a narrower --workspace, or audit: {path: ...} in the policy", dir, place)
 	}
 	return nil
-}
-
-// realPath is a path without symbolic links, as far as it exists.
-func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	if dir := filepath.Dir(path); dir != path {
-		return filepath.Join(realPath(dir), filepath.Base(path))
-	}
-	return path
 }
 
 // close writes what waits.
@@ -309,7 +300,7 @@ func (l *ledger) server(event, transport string, w *works) {
 	}
 	p := l.gate.now.Load()
 	l.append(audit.Server{
-		Event: event, Version: version(), Command: l.command, Transport: transport,
+		Event: event, Version: buildinfo.Version(), Command: l.command, Transport: transport,
 		Workspace: w.workspace, Policy: w.policyName, SHA256: p.Hash(), Level: l.log.Level().String(),
 	})
 }

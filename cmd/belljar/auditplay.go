@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 )
@@ -102,7 +103,7 @@ func (a *auditing) cast(ctx context.Context, callID string) ([]byte, error) {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
 	defer f.Close()
-	text, err := readBounded(f, castMost)
+	text, err := config.ReadBounded(f, castMost)
 	if err != nil {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies/audit"
 )
 
@@ -84,7 +85,7 @@ func readSmall(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := readBounded(f, smallMost)
+	text, err := config.ReadBounded(f, smallMost)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}

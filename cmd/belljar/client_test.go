@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/mcptest"
 	"belljar.dev/internal/testenv"
 )
@@ -184,7 +185,7 @@ func (s *serving) end(how os.Signal) {
 // reload has the server read its policy again, and returns when it holds.
 func (s *serving) reload(t *testing.T, p *place) {
 	t.Helper()
-	want, err := readPolicy(p.policy, "")
+	want, err := config.ReadPolicy(p.policy, "")
 	if err == nil {
 		err = s.cmd.Process.Signal(syscall.SIGHUP)
 	}

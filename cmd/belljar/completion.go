@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
@@ -219,11 +220,11 @@ func bundledPolicies(context.Context, *cobra.Command, []string) (all []string) {
 
 // policyOf is the policy that the command would use; nil where that has faults.
 func policyOf(c *cobra.Command) *policies.Policy {
-	place, err := findWorkspace(flagText(c, "workspace"))
+	place, err := config.FindWorkspace(flagText(c, "workspace"))
 	if err != nil {
 		return nil
 	}
-	_, p, err := findPolicy(flagText(c, "policy"), place)
+	_, p, err := config.FindPolicy(flagText(c, "policy"), place)
 	if err != nil {
 		return nil
 	}
@@ -308,7 +309,7 @@ func ports(ctx context.Context, c *cobra.Command, _ []string) (all []string) {
 
 // keptIn is a directory below the state, if it is there: to open a store makes it.
 func keptIn(c *cobra.Command, name string) (string, bool) {
-	state, err := findState(flagText(c, stateName))
+	state, err := config.FindState(flagText(c, stateName))
 	dir := filepath.Join(state, name)
 	return dir, err == nil && unix.Access(dir, unix.W_OK) == nil
 }

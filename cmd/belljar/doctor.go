@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
@@ -46,18 +47,18 @@ Exit status: 0 boxes can run here, and with --probe all probes held;
 			if probe.on {
 				return probe.run(c, &set, asJSON)
 			}
-			workspace, err := findWorkspace(set.workspace)
+			workspace, err := config.FindWorkspace(set.workspace)
 			if err != nil {
 				return failure(err)
 			}
 			// On standard error, so that what a program reads stays JSON.
 			tellHeldBack(c.Context(), c.ErrOrStderr(), set.state, "")
-			name, policy, err := findPolicy(set.policy, workspace)
+			name, policy, err := config.FindPolicy(set.policy, workspace)
 			here := err
 			if err != nil && !c.Flags().Changed("workspace") {
 				// The policy may well be for another directory than the one in which
 				// somebody looks at it.
-				name, policy, err = findPolicy(set.policy, "")
+				name, policy, err = config.FindPolicy(set.policy, "")
 			}
 			if err != nil {
 				return failure(err)

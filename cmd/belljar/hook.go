@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/policies"
 )
@@ -103,7 +104,7 @@ func initHooks(out io.Writer, args []string) error {
 	dir := ""
 	if len(args) == 1 {
 		dir = args[0]
-	} else if config := userConfig(); config != "" {
+	} else if config := config.UserDir(); config != "" {
 		dir = filepath.Join(config, "hooks")
 	}
 	if dir == "" {
@@ -256,7 +257,7 @@ func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (al
 		text := []byte(args[1])
 		if args[1] == "-" {
 			var err error
-			if text, err = readBounded(c.InOrStdin(), 1<<20); err != nil {
+			if text, err = config.ReadBounded(c.InOrStdin(), 1<<20); err != nil {
 				return nil, nil, failure(fmt.Errorf("hook: standard input: %w", err))
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
@@ -27,7 +28,7 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	facts := policies.Facts{Tenant: c.Tenant, Session: c.Session, Tool: "Bash", Profile: b.profile(c.Session), Now: started}
 	facts.Command = c.Script
 	if c.Argv[0] != "bash" && c.Argv[0] != "sh" {
-		facts.Command = quote(c.Argv[:len(c.Argv)-hookArguments])
+		facts.Command = config.Quote(c.Argv[:len(c.Argv)-hookArguments])
 	}
 	facts.Args = map[string]any{"command": facts.Command}
 	if facts.Tenant == "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/image"
 )
@@ -39,7 +40,7 @@ it.
 
 // store opens the store of images.
 func (i *imaging) store() (*image.Store, error) {
-	state, err := findState(i.state)
+	state, err := config.FindState(i.state)
 	if err != nil {
 		return nil, failure(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
@@ -121,7 +122,7 @@ only what a policy grants. "belljar serve" is what an MCP client starts.
 docs/commands.md has the exit statuses, what scripts can rely on, completion and
 manual pages.
 ` + exitHelp,
-		Version:           version(),
+		Version:           buildinfo.Version(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
@@ -131,7 +132,7 @@ manual pages.
 	root.AddCommand(serveCommand(), callCommand(), runCommand(), doctorCommand(), policyCommand(),
 		workspaceCommand(), imageCommand(), portsCommand(), psCommand(), sessionCommand(), jobCommand(), approveCommand(), askCommand(), auditCommand(), searchCommand(), readCommand(), browserCommand(), hookCommand(),
 		versionCommand(), completionCommand(), manCommand())
-	root.SetVersionTemplate(built().String())
+	root.SetVersionTemplate(buildinfo.Read().String())
 	complete(root)
 	return root
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"belljar.dev/internal/buildinfo"
 )
 
 func manCommand() *cobra.Command {
@@ -41,7 +43,7 @@ func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(
 func manPage(c *cobra.Command) string {
 	var b strings.Builder
 	// No date: it would differ from build to build.
-	fmt.Fprintf(&b, ".TH %q 1 \"\" \"belljar %s\" \"belljar\"\n", strings.ToUpper(manName(c)), release)
+	fmt.Fprintf(&b, ".TH %q 1 \"\" \"belljar %s\" \"belljar\"\n", strings.ToUpper(manName(c)), buildinfo.Release)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(c)), roff(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(c.UseLine()))
 	b.WriteString(".SH DESCRIPTION\n")

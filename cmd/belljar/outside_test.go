@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/testenv"
@@ -246,7 +247,7 @@ profiles:
 // asHook is a program as a hook's script runs it, in the language of the hook. At
 // its end it says whether a bait was taken, because in a box nobody else sees it.
 func (p trap) asHook(r *rand.Rand, argv []string) (name, text string) {
-	quoted := quote(argv)
+	quoted := config.Quote(argv)
 	look := "\n[ -e " + p.witness + " ] && echo TAKEN; true\n"
 	switch r.IntN(4) {
 	case 0:
@@ -299,7 +300,7 @@ func TestNoBaitIsTaken(t *testing.T) {
 		said := ""
 		switch caller {
 		case "secret":
-			said, _ = readSecret(t.Context(), "s", policies.Secret{Command: row.argv}, base)
+			said, _ = config.ReadSecret(t.Context(), "s", policies.Secret{Command: row.argv}, base)
 		default:
 			said = p.hook(r, w, row.argv, caller == "hook on the host", env)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
 
@@ -214,7 +215,7 @@ func eachPolicy(c *cobra.Command, names []string, use func(name string, p *polic
 func policiesFor(c *cobra.Command, names []string, workspace string, use func(name string, p *policies.Policy)) error {
 	faulty := 0
 	for _, name := range names {
-		p, err := checkStack(name, workspace)
+		p, err := config.CheckPolicy(name, workspace)
 		if err != nil {
 			faulty++
 			fmt.Fprintln(c.ErrOrStderr(), err)
@@ -227,4 +228,19 @@ func policiesFor(c *cobra.Command, names []string, workspace string, use func(na
 		return failure(fmt.Errorf("read policies: %d of %d cannot be used; the lines above say why", faulty, len(names)))
 	}
 	return nil
+}
+
+// showBelow prints what layers say to a part.
+func showBelow(w io.Writer, below []policies.Said) {
+	for _, s := range below {
+		fmt.Fprintf(w, "  %s by %s%s\n", s.Verdict, by(s.Rule, s.Source), ofLayer(s.Layer))
+	}
+}
+
+// ofLayer names a layer below the system's.
+func ofLayer(layer string) string {
+	if layer == "" || layer == policies.LayerSystem {
+		return ""
+	}
+	return " of the " + layer
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
 
@@ -43,7 +44,7 @@ func checkJSON(c *cobra.Command, names []string) error {
 	faulty := 0
 	for _, name := range names {
 		one := checkedPolicy{Policy: name, OK: true, Tests: []testedCall{}, Faults: []faultInfo{}}
-		p, err := checkStack(name, "")
+		p, err := config.CheckPolicy(name, "")
 		var faults *policies.ParseError
 		switch {
 		case errors.As(err, &faults):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 )
@@ -85,14 +86,14 @@ func (l *linting) run(c *cobra.Command, names []string) error {
 
 // lint looks at one policy, as each of its projects has it.
 func (l *linting) lint(ctx context.Context, name string) ([]policies.Finding, error) {
-	p, err := checkStack(name, "")
+	p, err := config.CheckPolicy(name, "")
 	if err != nil {
 		return nil, err
 	}
-	r := stackReader{real: make(map[string]string)}
+	files := config.Files("")
 	text := []byte(policies.BundledText(name))
-	if !isBundled(name) {
-		if text, err = r.read(name); err != nil {
+	if !config.IsBundled(name) {
+		if text, err = files.Read(name); err != nil {
 			return nil, err
 		}
 	}
@@ -102,10 +103,10 @@ func (l *linting) lint(ctx context.Context, name string) ([]policies.Finding, er
 	}
 	var all []policies.Finding
 	for _, workspace := range append([]string{""}, p.Projects()...) {
-		if workspace != "" {
-			workspace = realPath(workspace)
+		if files.Workspace = workspace; workspace != "" {
+			files.Workspace = config.RealPath(workspace)
 		}
-		found, err := policies.Lint(name, text, policies.Files{Read: r.read, Workspace: workspace, Real: realPath}, use)
+		found, err := policies.Lint(name, text, files, use)
 		if err != nil {
 			return nil, err
 		}

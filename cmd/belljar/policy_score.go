@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
@@ -41,7 +42,7 @@ Exit status: 0; 1 a policy has faults; 2 the command line makes no sense.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			host := sandbox.SoundHost()
 			if here {
-				dir, err := findWorkspace(workspace)
+				dir, err := config.FindWorkspace(workspace)
 				if err != nil {
 					return failure(err)
 				}

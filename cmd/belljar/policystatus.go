@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
 
@@ -39,7 +40,7 @@ func (s *policyStatus) hold(name string, p *policies.Policy) {
 		return
 	}
 	file := name
-	if name != builtinPolicy && !isBundled(name) {
+	if name != config.BuiltinPolicy && !config.IsBundled(name) {
 		if abs, err := filepath.Abs(name); err == nil {
 			file = abs
 		}
@@ -87,7 +88,7 @@ func flagText(c *cobra.Command, name string) string {
 // read before: those of a file that has faults, or of any file that they found
 // some in where name is empty. Servers that do not answer have ended.
 func tellHeldBack(ctx context.Context, w io.Writer, state, name string) {
-	dir, err := findState(state)
+	dir, err := config.FindState(state)
 	if err != nil {
 		return
 	}
@@ -101,7 +102,7 @@ func tellHeldBack(ctx context.Context, w io.Writer, state, name string) {
 			continue
 		}
 		abs, err := filepath.Abs(name)
-		if name == "" && i.Refused != "" || name != "" && err == nil && realPath(abs) == realPath(i.File) {
+		if name == "" && i.Refused != "" || name != "" && err == nil && config.RealPath(abs) == config.RealPath(i.File) {
 			fmt.Fprintln(w, i)
 		}
 	}

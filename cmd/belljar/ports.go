@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/sandbox"
 )
 
@@ -121,7 +122,7 @@ background jobs run in it.
 
 // findBoxes are the boxes of all servers with a state directory.
 func findBoxes(ctx context.Context, state string) ([]boxInfo, []*controlClient, error) {
-	dir, err := knownState(state)
+	dir, err := config.KnownState(state)
 	if err != nil {
 		return nil, nil, err
 	}

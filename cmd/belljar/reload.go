@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/term"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
 
@@ -78,8 +79,8 @@ func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
 func (r *reloader) files() []string {
 	switch {
 	case r.file == "":
-		return []string{userPolicy()}
-	case isBundled(r.file):
+		return []string{config.UserPolicy()}
+	case config.IsBundled(r.file):
 		return nil
 	}
 	names := []string{r.file}
@@ -106,23 +107,23 @@ func (r *reloader) reload(ctx context.Context) {
 	began := time.Now()
 	r.watch.begin(r.files())
 	defer func() { r.watch.also(r.files(), began) }()
-	name, p, err := findPolicy(r.file, r.workspace)
+	name, p, err := config.FindPolicy(r.file, r.workspace)
 	if err == nil {
 		err = r.audit.bears(p, r.workspace)
 	}
 	if err == nil && r.state != "" {
-		err = unseen(r.state, r.workspace, p)
+		err = config.Unseen(r.state, r.workspace, p)
 	}
 	same := err == nil && p.Hash() == r.gate.now.Load().Hash()
 	var tokens []tenantToken
 	if err == nil && r.http && !same {
-		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), boxesOf(p, r.workspace, r.state))
+		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, r.workspace, r.state))
 	}
 	if err != nil {
 		r.status.refuse(firstLine(err))
 		r.tried = nil
 		holds := r.gate.now.Load()
-		r.audit.policy("refused", cmp.Or(r.file, builtinPolicy), holds, holds, firstLine(err))
+		r.audit.policy("refused", cmp.Or(r.file, config.BuiltinPolicy), holds, holds, firstLine(err))
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
 		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
 			r.tried = parse.Files
@@ -141,7 +142,7 @@ func (r *reloader) reload(ctx context.Context) {
 		r.rotate(ctx)
 		return
 	}
-	if name != builtinPolicy {
+	if name != config.BuiltinPolicy {
 		r.file = name
 	}
 	before := r.gate.now.Load()

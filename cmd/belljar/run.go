@@ -10,12 +10,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/printable"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -129,7 +129,7 @@ func (l leftSet) tell(w io.Writer) {
 	}
 	fmt.Fprintf(w, "belljar: run: %s in the set %s, and not in the workspace\n", what, l.id)
 	for _, do := range [][2]string{{"diff", "shows them"}, {"apply", "takes them over"}, {"discard", "throws them away"}} {
-		fmt.Fprintf(w, "  belljar workspace %s %s%s  %s\n", do[0], l.id, stateArgument(l.state), do[1])
+		fmt.Fprintf(w, "  belljar workspace %s %s%s  %s\n", do[0], l.id, config.StateArgument(l.state), do[1])
 	}
 }
 
@@ -155,8 +155,8 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	// To the policy this is what the agent's Bash would be.
 	started := time.Now()
 	d, call, err := w.decide(c.Context(), policies.Facts{
-		Tenant: w.tenant, Session: "run", Tool: "Bash", Profile: profile, Command: quote(argv),
-		Args: map[string]any{"command": quote(argv)}, Now: started,
+		Tenant: w.tenant, Session: "run", Tool: "Bash", Profile: profile, Command: config.Quote(argv),
+		Args: map[string]any{"command": config.Quote(argv)}, Now: started,
 	})
 	if err != nil {
 		return 0, left, err
@@ -215,7 +215,7 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 				return 0, left, err
 			}
 			if w.calls {
-				w.checkpoint(ctx, box, quote(argv))
+				w.checkpoint(ctx, box, config.Quote(argv))
 			}
 			code, err = exitOf(c, result, d.Grant.Limits())
 			return code, left, err
@@ -253,16 +253,4 @@ func exitOf(c *cobra.Command, r sandbox.Result, limits policies.Limits) (int, er
 	case sandbox.Running, sandbox.Exited:
 	}
 	return r.Code, nil
-}
-
-// quote is argv as a shell would read it back, for the policy's eyes.
-func quote(argv []string) string {
-	words := make([]string, len(argv))
-	for i, a := range argv {
-		words[i] = a
-		if a == "" || strings.Trim(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") != "" {
-			words[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/search"
@@ -34,7 +35,7 @@ func enginesDir() string {
 func (w *works) openSearch() error {
 	dir := enginesDir()
 	if dir != "" {
-		if place, _ := reached(dir, w.workspace, w.policy, func(m policies.Mount) bool { return m.Writable }); place != "" {
+		if place, _ := config.Reached(dir, w.workspace, w.policy, func(m policies.Mount) bool { return m.Writable }); place != "" {
 			return errors.New("engines " + dir + ": lie in " + place + ", where an agent could change them; move them, or choose a narrower --workspace")
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+
+	"belljar.dev/internal/config"
 )
 
 // seenBy is a server of this user and what it said.
@@ -36,7 +38,7 @@ func askEach[T any](ctx context.Context, state, path string) (found []seenBy[T],
 // all is set. Servers with one state directory see the same. The error, which names
 // the command that asks, may be that no server runs.
 func askServers[T any](ctx context.Context, command, stateFlag, path string, all bool) (found []seenBy[T], err error) {
-	state, err := findState(stateFlag)
+	state, err := config.FindState(stateFlag)
 	if err != nil {
 		return nil, failure(err)
 	}

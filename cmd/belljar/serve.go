@@ -19,6 +19,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -88,7 +90,7 @@ server starts, can be connected to, reads the policy again and stops.
 			if listener != nil {
 				transport = "http"
 			}
-			w.log.Info("the server starts", "version", version(), "pid", os.Getpid(), "transport", transport, "workspace", w.workspace, "policy", w.policyName, "hash", w.policy.Hash(), "state", w.state)
+			w.log.Info("the server starts", "version", buildinfo.Version(), "pid", os.Getpid(), "transport", transport, "workspace", w.workspace, "policy", w.policyName, "hash", w.policy.Hash(), "state", w.state)
 			defer func() {
 				w.close()
 				w.log.Info("the server has stopped", "pid", os.Getpid())
@@ -163,7 +165,7 @@ server starts, can be connected to, reads the policy again and stops.
 func (w *works) reloader(ctx context.Context, server *mcp.Server) *reloader {
 	r := &reloader{gate: w.gate, file: w.policyName, workspace: w.workspace, state: w.state, http: w.http, log: w.log, status: &policyStatus{}}
 	r.status.hold(w.policyName, w.policy)
-	if r.file == builtinPolicy {
+	if r.file == config.BuiltinPolicy {
 		r.file = ""
 	}
 	r.changed = func(p *policies.Policy) {

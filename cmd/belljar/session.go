@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
 
@@ -93,7 +94,7 @@ func (o *operating) flags(c *cobra.Command) {
 // lists asks each server of a state directory for a list, and leaves out what is not
 // wanted.
 func lists[T any](ctx context.Context, state, path string, want func(T) bool) ([]seenBy[[]T], error) {
-	dir, err := knownState(state)
+	dir, err := config.KnownState(state)
 	if err != nil {
 		return nil, failure(err)
 	}

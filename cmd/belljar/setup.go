@@ -3,19 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/store"
@@ -29,12 +25,6 @@ import (
 	"belljar.dev/sandbox"
 	"belljar.dev/search"
 )
-
-// policyMost bounds a policy file, in bytes.
-const policyMost = 1 << 20
-
-// builtinPolicy is what people read instead of a file's name.
-const builtinPolicy = "built-in default"
 
 // setup is the flags that serve, call and run share.
 type setup struct {
@@ -125,10 +115,10 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*works, error) {
 			return nil, usage("--host-env: %w", err)
 		}
 	}
-	if w.workspace, err = findWorkspace(s.workspace); err != nil {
+	if w.workspace, err = config.FindWorkspace(s.workspace); err != nil {
 		return nil, failure(err)
 	}
-	if w.policyName, w.policy, err = findPolicy(s.policy, w.workspace); err != nil {
+	if w.policyName, w.policy, err = config.FindPolicy(s.policy, w.workspace); err != nil {
 		return nil, failure(err)
 	}
 	w.gate = &gate{mode: s.mode}
@@ -192,12 +182,12 @@ func (w *works) spool() (string, error) {
 // sockets answer whoever reaches them, through a read-only mount as well. The
 // user's own one is done without where it cannot be used.
 func (w *works) openState(name string) error {
-	state, err := findState(name)
+	state, err := config.FindState(name)
 	if err == nil {
-		err = unseen(state, w.workspace, w.policy)
+		err = config.Unseen(state, w.workspace, w.policy)
 	}
 	if err == nil {
-		err = writable(state)
+		err = config.Writable(state)
 	}
 	switch {
 	case err == nil:
@@ -210,89 +200,13 @@ func (w *works) openState(name string) error {
 	return nil
 }
 
-// writable checks that this user can write a directory, or make it where it is not
-// there, and changes nothing. Later each part that keeps something there would fail
-// in words of its own.
-func writable(dir string) error {
-	at := dir
-	for {
-		info, err := os.Stat(at)
-		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
-			at = filepath.Dir(at)
-			continue
-		}
-		if err == nil && !info.IsDir() {
-			err = unix.ENOTDIR
-		}
-		if err == nil {
-			err = unix.Faccessat(unix.AT_FDCWD, at, unix.W_OK|unix.X_OK, unix.AT_EACCESS)
-		}
-		if err != nil {
-			return fmt.Errorf("state %s: this user cannot write %s: %w; choose another --state", dir, at, err)
-		}
-		return nil
-	}
-}
-
-// knownState is the state directory of servers that a command asks about. One that
-// the command line names must be there: nothing would be found in it.
-func knownState(name string) (string, error) {
-	state, err := findState(name)
-	if err == nil && name != "" {
-		_, err = os.Stat(state)
-		if err != nil {
-			err = fmt.Errorf("state %s: %w; --state names the directory that `belljar serve` was given", name, errors.Unwrap(err))
-		}
-	}
-	return state, err
-}
-
-// stateArgument is --state with a directory, to go behind a command that is shown;
-// empty for no directory.
-func stateArgument(dir string) string {
-	if dir == "" {
-		return ""
-	}
-	return " --state " + quote([]string{dir})
-}
-
-// unseen checks that no box of a policy can see the state directory.
-func unseen(dir, workspace string, policy *policies.Policy) error {
-	place, profile := reached(dir, workspace, policy, func(policies.Mount) bool { return true })
-	switch {
-	case profile != "":
-		return fmt.Errorf("state %s lies in %s, which boxes of the profile %s can see; narrow that, or choose another --state", dir, place, profile)
-	case place != "":
-		return fmt.Errorf("state %s lies in the workspace %s, where an agent could change it; choose another --state, or a narrower --workspace", dir, place)
-	}
-	return nil
-}
-
-// reached returns the place by which boxes of a policy reach a directory, or a
-// link on the way to it: the workspace, which belongs to no profile, or a mount
-// that counts, with its profile. Both are empty if boxes do not reach it.
-func reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string) {
-	if hostexec.WrittenIn(workspace).Check(dir) != nil {
-		return workspace, ""
-	}
-	for _, name := range policy.Profiles() {
-		p, _ := policy.Profile(name)
-		for _, m := range p.Mounts {
-			if counts(m) && hostexec.WrittenIn(m.Source).Check(dir) != nil {
-				return m.Source, name
-			}
-		}
-	}
-	return "", ""
-}
-
 // secret is the value of a secret of the policy that holds.
 func (w *works) secret(ctx context.Context, name string) (string, error) {
 	s, ok := w.gate.now.Load().Secret(name)
 	if !ok {
 		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
 	}
-	value, err := readSecret(ctx, name, s, w.hostProgram())
+	value, err := config.ReadSecret(ctx, name, s, w.hostProgram())
 	if err == nil && w.audit != nil {
 		w.audit.log.Hide(name, value)
 	}
@@ -303,7 +217,7 @@ func (w *works) secret(ctx context.Context, name string) (string, error) {
 func (w *works) server() (*mcp.Server, error) {
 	cfg := mcp.Config{
 		Name:         "belljar",
-		Version:      version(),
+		Version:      buildinfo.Version(),
 		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         w.gate,
 		Tenant:       w.tenant,
@@ -359,134 +273,4 @@ func (w *works) server() (*mcp.Server, error) {
 	}
 	w.operator = tools.Add(s, backends)
 	return s, nil
-}
-
-// findWorkspace is the directory that a name means, or says why it cannot be
-// a workspace.
-func findWorkspace(name string) (string, error) {
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return "", fmt.Errorf("workspace %s: %w", name, err)
-	}
-	real, err := filepath.EvalSymlinks(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("workspace %s: no such directory; make it, or name another one with --workspace", name)
-	case err != nil:
-		return "", fmt.Errorf("workspace %s: %w", name, err)
-	}
-	info, err := os.Stat(real)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("workspace %s: %w", name, err)
-	case !info.IsDir():
-		return "", fmt.Errorf("workspace %s: not a directory; name one with --workspace", name)
-	case real == "/":
-		return "", errors.New("workspace /: the whole machine would be in the box; name a directory with --workspace")
-	}
-	// Every box would fail on it later, and this host would look like the cause.
-	if err := unix.Faccessat(unix.AT_FDCWD, real, unix.R_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return "", fmt.Errorf("workspace %s: this user cannot read it: %w; run chmod u+rx on it as its owner, or name another one with --workspace", name, err)
-	}
-	return real, nil
-}
-
-// findState is the directory for what outlives the program: the named one,
-// else that of the user (XDG Base Directory Specification). It need not exist.
-func findState(name string) (string, error) {
-	if name == "" {
-		name = os.Getenv("XDG_STATE_HOME")
-		if !filepath.IsAbs(name) { // a relative one is to be ignored
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", fmt.Errorf("state: %w; name a directory with --state", err)
-			}
-			name = filepath.Join(home, ".local", "state")
-		}
-		name = filepath.Join(name, "belljar")
-	}
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return "", fmt.Errorf("state %s: %w", name, err)
-	}
-	return path, nil
-}
-
-// findPolicy reads the policy that holds: the bundled one or the file that is
-// named, else the user's file, else the built-in one. A file in the workspace is
-// refused: an agent can write there, and would write its own rules.
-func findPolicy(name, workspace string) (string, *policies.Policy, error) {
-	if isBundled(name) {
-		p, err := policies.OpenBundled(name)
-		return name, p, err
-	}
-	if name == "" {
-		name = userPolicy()
-		if _, err := os.Stat(name); err != nil {
-			// Only a file that is not there may be passed over: one that
-			// cannot be read may hold the rule that counts.
-			if errors.Is(err, fs.ErrNotExist) || name == "" {
-				return builtinPolicy, policies.Default(), nil
-			}
-			return "", nil, fmt.Errorf("policy %s: %w; correct its permissions, or name another one with --policy", name, err)
-		}
-	}
-	abs, err := filepath.Abs(name)
-	if err == nil {
-		_, err = filepath.EvalSymlinks(abs)
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy%s", name, err, orBundled(name, err))
-	}
-	// A link there leads elsewhere tomorrow.
-	if hostexec.WrittenIn(workspace).Check(abs) != nil {
-		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
-	}
-	p, err := readPolicy(name, workspace)
-	if err != nil {
-		return "", nil, fmt.Errorf("policy %s cannot be used:\n%w", name, err)
-	}
-	return name, p, nil
-}
-
-// inside reports whether path lies in dir; both are absolute and real.
-func inside(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-}
-
-// isBundled reports whether the name is that of a bundled policy and not of a
-// file: a file of the same name is written ./NAME.
-func isBundled(name string) bool { return slices.Contains(policies.Bundled(), name) }
-
-// orBundled goes on in the message about a policy file that is not there, where
-// a bundled policy may have been meant.
-func orBundled(name string, err error) string {
-	if !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(name, "./") {
-		return ""
-	}
-	return "; those without a file are " + strings.Join(policies.Bundled(), ", ")
-}
-
-// readPolicy parses a policy file with those that it names for a workspace, or
-// a bundled policy.
-func readPolicy(name, workspace string) (*policies.Policy, error) {
-	if isBundled(name) {
-		return policies.OpenBundled(name)
-	}
-	p, err := loadStack(name, workspace)
-	if err != nil && orBundled(name, err) != "" {
-		return nil, fmt.Errorf("%w%s", err, orBundled(name, err))
-	}
-	return p, err
-}
-
-// readBounded is all of r, or an error where that is more than limit bytes.
-func readBounded(r io.Reader, limit int64) ([]byte, error) {
-	var b strings.Builder
-	n, err := io.Copy(&b, io.LimitReader(r, limit+1))
-	if err == nil && n > limit {
-		err = fmt.Errorf("longer than %d bytes", limit)
-	}
-	return []byte(b.String()), err
 }

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
@@ -75,12 +76,12 @@ func TestSwapsUnderLoad(t *testing.T) {
 	file, layer := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "layer.yaml")
 	put(t, layer, swapL)
 	put(t, file, swapB)
-	b, err := readPolicy(file, "")
+	b, err := config.ReadPolicy(file, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, file, swapA)
-	a, err := readPolicy(file, "")
+	a, err := config.ReadPolicy(file, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -60,7 +61,7 @@ func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (
 }
 
 func readToken(ctx context.Context, tenant string, from policies.Secret, boxes hostexec.Boxes) (t tenantToken, err error) {
-	text, err := readSecret(ctx, "token of tenant "+tenant, from, hostexec.Program{Boxes: boxes})
+	text, err := config.ReadSecret(ctx, "token of tenant "+tenant, from, hostexec.Program{Boxes: boxes})
 	if err != nil {
 		return t, err
 	}
@@ -112,7 +113,7 @@ func (r *reloader) rotate(ctx context.Context) {
 	if !r.http || len(holds.Tenants()) == 0 {
 		return
 	}
-	now, faults := readTokens(ctx, holds, boxesOf(holds, r.workspace, r.state))
+	now, faults := readTokens(ctx, holds, config.Boxes(holds, r.workspace, r.state))
 	for _, f := range faults {
 		r.log.Error("the token of a tenant is not known, so no client can connect as it", "tenant", f.tenant, "err", f.err)
 	}
@@ -129,7 +130,7 @@ func (r *reloader) hold(now []tenantToken) {
 		tenants := strings.Join(changed, ", ")
 		r.log.Info("tenants have another token from now on, or none", "tenants", tenants)
 		p := r.gate.now.Load()
-		r.audit.policy("tokens", cmp.Or(r.file, builtinPolicy), p, p, "changed or taken away: "+tenants)
+		r.audit.policy("tokens", cmp.Or(r.file, config.BuiltinPolicy), p, p, "changed or taken away: "+tenants)
 	}
 }
 
@@ -178,7 +179,7 @@ func (w *works) openTenants(ctx context.Context, overHTTP bool) error {
 	if w.tenant != localTenant {
 		return errors.New("--tenant goes with stdio: over HTTP a client's token says whose it is")
 	}
-	tokens, err := tenantTokens(ctx, w.policy, boxesOf(w.policy, w.workspace, w.state))
+	tokens, err := tenantTokens(ctx, w.policy, config.Boxes(w.policy, w.workspace, w.state))
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", w.policyName, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/otlp"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -34,7 +35,7 @@ func (w *works) openTracer(ctx context.Context, stdio bool) (*tracer, error) {
 	if a.OTLP == "" {
 		return nil, nil //nolint:nilnil // a nil tracer traces nothing
 	}
-	cfg := otlp.Config{Scope: "belljar.dev", ScopeVersion: version(), Log: w.log}
+	cfg := otlp.Config{Scope: "belljar.dev", ScopeVersion: buildinfo.Version(), Log: w.log}
 	var err error
 	if a.OTLP == policies.OTLPStandard {
 		err = collector(&cfg, os.Getenv)
@@ -46,7 +47,7 @@ func (w *works) openTracer(ctx context.Context, stdio bool) (*tracer, error) {
 	}
 	cfg.Resource = []otlp.Attr{
 		{Key: "service.name", Value: serviceName(os.Getenv)},
-		{Key: "service.version", Value: version()},
+		{Key: "service.version", Value: buildinfo.Version()},
 		{Key: "process.pid", Value: int64(os.Getpid())},
 		{Key: "telemetry.sdk.name", Value: "belljar"},
 		{Key: "telemetry.sdk.language", Value: "go"},

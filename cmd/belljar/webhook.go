@@ -26,6 +26,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
@@ -122,7 +124,7 @@ func (h *hooking) read(ctx context.Context, boxes hostexec.Boxes) (string, error
 	default:
 		return "", errors.New("--webhook-secret: want env:NAME or file:/ABSOLUTE/PATH; the requests must be signed")
 	}
-	text, err := readSecret(ctx, "of the webhook", s, hostexec.Program{Boxes: boxes})
+	text, err := config.ReadSecret(ctx, "of the webhook", s, hostexec.Program{Boxes: boxes})
 	if err == nil && len(text) < hookSecret {
 		err = fmt.Errorf("secret of the webhook: %d bytes, want at least %d", len(text), hookSecret)
 	}
@@ -216,7 +218,7 @@ func (k *hook) post(ctx context.Context, id string, text []byte) (again bool, er
 	}
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "belljar/"+version())
+	req.Header.Set("User-Agent", "belljar/"+buildinfo.Version())
 	req.Header.Set("Belljar-Delivery", id)
 	req.Header.Set("Belljar-Signature", "t="+now+",v1="+k.sign("webhook", now+"."+string(text)))
 	resp, err := k.client.Do(req)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/skills"
 	"belljar.dev/internal/work/callback"
@@ -77,7 +78,7 @@ func (w *works) openSkills() {
 		sources = w.addSkills(sources, name, dir, filepath.Join(dir, "required_skills.txt"))
 	}
 	builtin := skills.Builtin()
-	if dir := userConfig(); dir != "" {
+	if dir := config.UserDir(); dir != "" {
 		builtin.Required = filepath.Join(dir, "required_skills.txt")
 	}
 	sources = append(sources, builtin)
@@ -87,11 +88,11 @@ func (w *works) openSkills() {
 // addSkills adds a folder of the operator's. One that a box can write, or one in
 // the workspace, is not believed.
 func (w *works) addSkills(sources []skills.Source, name, dir, required string) []skills.Source {
-	real := realPath(dir)
-	if real == realPath(filepath.Join(w.workspace, ".claude", "skills")) {
+	real := config.RealPath(dir)
+	if real == config.RealPath(filepath.Join(w.workspace, ".claude", "skills")) {
 		return sources // it is that of the workspace
 	}
-	if w.state != "" && inside(realPath(w.state), real) {
+	if w.state != "" && config.Inside(config.RealPath(w.state), real) {
 		w.log.Error("a folder of skills is not used: the state lies in it, which no box may see", "folder", dir)
 		return sources
 	}
@@ -105,7 +106,7 @@ func (w *works) addSkills(sources []skills.Source, name, dir, required string) [
 
 // onlyMine reports whether no box can write a directory.
 func (w *works) onlyMine(dir string) bool {
-	place, _ := reached(dir, w.workspace, w.policy, func(m policies.Mount) bool { return m.Writable })
+	place, _ := config.Reached(dir, w.workspace, w.policy, func(m policies.Mount) bool { return m.Writable })
 	return place == ""
 }
 
@@ -142,14 +143,6 @@ func listOf(text string) (all []string) {
 		}
 	}
 	return all
-}
-
-// userConfig is where the user's own configuration is; empty for nowhere.
-func userConfig() string {
-	if file := userPolicy(); file != "" {
-		return filepath.Dir(file)
-	}
-	return ""
 }
 
 // openFlow opens hooks and callbacks, for calls that come.
@@ -197,8 +190,8 @@ func (w *works) openHooks(ctx context.Context, f *workflow) error {
 	if len(f.trusted) > 0 {
 		return fmt.Errorf("--trust-hooks %s: name each hook that runs outside a box, for example --hooks %[1]s --trust-hook EVENT/NAME; `belljar hook list --hooks %[1]s` has the names", f.trusted[0])
 	}
-	if dir := userConfig(); dir != "" && len(f.hooks) == 0 {
-		folders = append(folders, w.folderAt(realPath(filepath.Join(dir, "hooks"))))
+	if dir := config.UserDir(); dir != "" && len(f.hooks) == 0 {
+		folders = append(folders, w.folderAt(config.RealPath(filepath.Join(dir, "hooks"))))
 	}
 	for _, dir := range f.hooks {
 		folder, err := w.hookFolder(dir)
@@ -264,7 +257,7 @@ func (w *works) hookFolder(dir string) (hooks.Folder, error) {
 // folderAt is the folder at a path without links: one in the workspace is not left
 // by links, which an agent could make.
 func (w *works) folderAt(path string) hooks.Folder {
-	if rel, err := filepath.Rel(w.workspace, path); err == nil && inside(path, w.workspace) {
+	if rel, err := filepath.Rel(w.workspace, path); err == nil && config.Inside(path, w.workspace) {
 		return hooks.Folder{Dir: cmp.Or(rel, "."), Beneath: w.workspace}
 	}
 	return hooks.Folder{Dir: path}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/workspace"
@@ -47,7 +48,7 @@ func (k *kept) flags(c *cobra.Command) {
 
 // with opens the store of workspaces for one command.
 func (k *kept) with(use func(s *workspace.Store) error) error {
-	state, err := knownState(k.state)
+	state, err := config.KnownState(k.state)
 	if err != nil {
 		return failure(err)
 	}

@@ -1,9 +1,8 @@
-package main
+package config
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,7 +24,7 @@ func loadStack(name, workspace string) (*policies.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := policies.Load(name, text, policies.Files{Read: r.read, Workspace: workspace, Real: realPath})
+	p, err := policies.Load(name, text, policies.Files{Read: r.read, Workspace: workspace, Real: RealPath})
 	if err != nil || workspace == "" || workspace == "/" { // which no box has
 		return p, err
 	}
@@ -35,6 +34,12 @@ func loadStack(name, workspace string) (*policies.Policy, error) {
 		}
 	}
 	return p, nil
+}
+
+// Files returns what reads the files of a policy for a workspace, which may be empty.
+func Files(workspace string) policies.Files {
+	r := stackReader{real: make(map[string]string)}
+	return policies.Files{Read: r.read, Workspace: workspace, Real: RealPath}
 }
 
 func (r stackReader) read(name string) ([]byte, error) {
@@ -54,7 +59,7 @@ func (r stackReader) read(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	text, err := readBounded(f, policyMost)
+	text, err := ReadBounded(f, policyMost)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
@@ -72,7 +77,7 @@ func (r stackReader) outOfReach(f policies.File, workspace string, p *policies.P
 	}
 	// One outside may be reached by a link in the workspace, which leads elsewhere
 	// tomorrow.
-	in := inside(real, workspace)
+	in := Inside(real, workspace)
 	if in && f.Layer != policies.LayerProject || !in && hostexec.WrittenIn(workspace).Check(abs) != nil {
 		return fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", f.Name, workspace)
 	}
@@ -94,52 +99,5 @@ func (r stackReader) outOfReach(f policies.File, workspace string, p *policies.P
 // protects reports whether a file of the workspace is, or lies in, one of the
 // paths that boxes cannot write.
 func protects(p policies.Protect, file, workspace string) bool {
-	return slices.ContainsFunc(p.Also, func(also string) bool { return inside(file, filepath.Join(workspace, also)) })
-}
-
-// userPolicy is the policy file of this user, which need not exist; empty where
-// there can be none.
-func userPolicy() string {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "belljar", "policy.yaml")
-}
-
-// checkStack reads a policy as each of its projects has it, and is the one of a
-// workspace.
-func checkStack(name, workspace string) (*policies.Policy, error) {
-	if workspace != "" {
-		abs, err := filepath.Abs(workspace)
-		if err != nil {
-			return nil, fmt.Errorf("workspace %s: %w", workspace, err)
-		}
-		workspace = realPath(abs)
-	}
-	p, err := readPolicy(name, workspace)
-	if err != nil {
-		return nil, err
-	}
-	for _, project := range p.Projects() {
-		if _, err := readPolicy(name, realPath(project)); err != nil {
-			return nil, fmt.Errorf("for the workspace %s:\n%w", project, err)
-		}
-	}
-	return p, nil
-}
-
-// showBelow prints what layers say to a part.
-func showBelow(w io.Writer, below []policies.Said) {
-	for _, s := range below {
-		fmt.Fprintf(w, "  %s by %s%s\n", s.Verdict, by(s.Rule, s.Source), ofLayer(s.Layer))
-	}
-}
-
-// ofLayer names a layer below the system's.
-func ofLayer(layer string) string {
-	if layer == "" || layer == policies.LayerSystem {
-		return ""
-	}
-	return " of the " + layer
+	return slices.ContainsFunc(p.Also, func(also string) bool { return Inside(file, filepath.Join(workspace, also)) })
 }

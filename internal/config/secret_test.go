@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"context"
@@ -94,7 +94,7 @@ func TestReadSecret(t *testing.T) {
 			if tt.name == "a command that is killed" && os.Geteuid() == 0 && base.Cgroup == "" {
 				t.Skip("process 1 of a pid namespace cannot kill itself")
 			}
-			got, err := readSecret(t.Context(), "token", tt.secret, base)
+			got, err := ReadSecret(t.Context(), "token", tt.secret, base)
 			switch {
 			case tt.want == "" && (err != nil || got != hidden):
 				t.Errorf("got %q, %v", got, err)
@@ -117,7 +117,7 @@ func TestReadSecretHasPatience(t *testing.T) {
 	testenv.Need(t, testenv.Bash)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := readSecret(ctx, "token", policies.Secret{Command: []string{"bash", "-c", "echo " + hidden + "; exec sleep 60"}}, onHost(t))
+	_, err := ReadSecret(ctx, "token", policies.Secret{Command: []string{"bash", "-c", "echo " + hidden + "; exec sleep 60"}}, onHost(t))
 	if err == nil || strings.Contains(err.Error(), hidden) || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
@@ -133,7 +133,7 @@ func TestReadSecretOfAnotherUser(t *testing.T) {
 	if err := os.Chown(path, 61234, 61234); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := readSecret(t.Context(), "token", policies.Secret{File: path}, onHost(t)); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+	if got, err := ReadSecret(t.Context(), "token", policies.Secret{File: path}, onHost(t)); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

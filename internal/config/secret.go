@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -22,12 +22,12 @@ const (
 	secretPatience = 10 * time.Second
 )
 
-// readSecret is the value of a secret, from where the operator keeps it. The
+// ReadSecret is the value of a secret, from where the operator keeps it. The
 // end of its last line is not part of it. No box can write the place: an agent
 // would choose which of the operator's files goes out as a secret, or what runs
 // on the host. base is how programs run there. Errors name the secret and never
 // hold a part of it.
-func readSecret(ctx context.Context, name string, s policies.Secret, base hostexec.Program) (string, error) {
+func ReadSecret(ctx context.Context, name string, s policies.Secret, base hostexec.Program) (string, error) {
 	text, err := secretText(ctx, s, base)
 	if err != nil {
 		return "", fmt.Errorf("secret %s: %w", name, err)
@@ -81,7 +81,7 @@ func secretFile(name string) (string, error) {
 	case !ours(info):
 		return "", fmt.Errorf("%s belongs to another user, who could put something else there", name)
 	}
-	text, err := readBounded(f, secretMost)
+	text, err := ReadBounded(f, secretMost)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}

@@ -1,0 +1,83 @@
+package buildinfo
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"golang.org/x/mod/module"
+)
+
+// Release is the version this source leads to.
+const Release = "0.1.0"
+
+// Info is what is known of this binary. Its JSON is an interface: keys may come,
+// none goes or changes its meaning.
+type Info struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // the commit; empty where the build was not told
+	Time     string `json:"time,omitempty"`     // of the commit, RFC 3339
+	Dirty    bool   `json:"dirty"`              // files differed from the commit
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+// Read is what is known of this binary.
+func Read() Info {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return buildOf(info)
+}
+
+// buildOf reads what the linker wrote down: of the working tree for `go build`,
+// of the module for `go install belljar.dev/cmd/belljar@VERSION`.
+func buildOf(info *debug.BuildInfo) Info {
+	b := Info{Version: info.Main.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Dirty = s.Value == "true"
+		}
+	}
+	if b.Version == "" || b.Version == "(devel)" || module.IsPseudoVersion(b.Version) {
+		// No release: the one it leads to, and the commit as build metadata (semver 10).
+		if rev, err := module.PseudoVersionRev(b.Version); err == nil && b.Revision == "" {
+			b.Revision = rev
+		}
+		b.Version = Release + "-dev"
+		if b.Revision != "" {
+			b.Version += "+g" + b.Revision[:min(12, len(b.Revision))]
+			if b.Dirty {
+				b.Version += ".dirty"
+			}
+		}
+	}
+	return b
+}
+
+// Version is what serverInfo and `belljar version` say.
+func Version() string { return Read().Version }
+
+// String is all that can be said of a binary: the first line for programs that
+// read words, the second where the commit is known.
+func (b Info) String() string {
+	text := fmt.Sprintf("belljar %s %s %s/%s\n", b.Version, b.Go, b.OS, b.Arch)
+	if b.Revision == "" {
+		return text + "commit unknown: the build was not told\n"
+	}
+	text += "commit " + b.Revision
+	if b.Time != "" {
+		text += " of " + b.Time
+	}
+	if b.Dirty {
+		text += ", with changes that are in no commit"
+	}
+	return text + "\n"
+}

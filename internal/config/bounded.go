@@ -1,0 +1,17 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ReadBounded is all of r, or an error where that is more than limit bytes.
+func ReadBounded(r io.Reader, limit int64) ([]byte, error) {
+	var b strings.Builder
+	n, err := io.Copy(&b, io.LimitReader(r, limit+1))
+	if err == nil && n > limit {
+		err = fmt.Errorf("longer than %d bytes", limit)
+	}
+	return []byte(b.String()), err
+}

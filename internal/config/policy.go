@@ -1,0 +1,105 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"belljar.dev/internal/hostexec"
+	"belljar.dev/policies"
+)
+
+// CheckPolicy reads a policy as each of its projects has it, and is the one of a
+// workspace.
+func CheckPolicy(name, workspace string) (*policies.Policy, error) {
+	if workspace != "" {
+		abs, err := filepath.Abs(workspace)
+		if err != nil {
+			return nil, fmt.Errorf("workspace %s: %w", workspace, err)
+		}
+		workspace = RealPath(abs)
+	}
+	p, err := ReadPolicy(name, workspace)
+	if err != nil {
+		return nil, err
+	}
+	for _, project := range p.Projects() {
+		if _, err := ReadPolicy(name, RealPath(project)); err != nil {
+			return nil, fmt.Errorf("for the workspace %s:\n%w", project, err)
+		}
+	}
+	return p, nil
+}
+
+// policyMost bounds a policy file, in bytes.
+const policyMost = 1 << 20
+
+// BuiltinPolicy is what people read instead of a file's name.
+const BuiltinPolicy = "built-in default"
+
+// FindPolicy reads the policy that holds: the bundled one or the file that is
+// named, else the user's file, else the built-in one. A file in the workspace is
+// refused: an agent can write there, and would write its own rules.
+func FindPolicy(name, workspace string) (string, *policies.Policy, error) {
+	if IsBundled(name) {
+		p, err := policies.OpenBundled(name)
+		return name, p, err
+	}
+	if name == "" {
+		name = UserPolicy()
+		if _, err := os.Stat(name); err != nil {
+			// Only a file that is not there may be passed over: one that
+			// cannot be read may hold the rule that counts.
+			if errors.Is(err, fs.ErrNotExist) || name == "" {
+				return BuiltinPolicy, policies.Default(), nil
+			}
+			return "", nil, fmt.Errorf("policy %s: %w; correct its permissions, or name another one with --policy", name, err)
+		}
+	}
+	abs, err := filepath.Abs(name)
+	if err == nil {
+		_, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy%s", name, err, orBundled(name, err))
+	}
+	// A link there leads elsewhere tomorrow.
+	if hostexec.WrittenIn(workspace).Check(abs) != nil {
+		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
+	}
+	p, err := ReadPolicy(name, workspace)
+	if err != nil {
+		return "", nil, fmt.Errorf("policy %s cannot be used:\n%w", name, err)
+	}
+	return name, p, nil
+}
+
+// IsBundled reports whether the name is that of a bundled policy and not of a
+// file: a file of the same name is written ./NAME.
+func IsBundled(name string) bool { return slices.Contains(policies.Bundled(), name) }
+
+// orBundled goes on in the message about a policy file that is not there, where
+// a bundled policy may have been meant.
+func orBundled(name string, err error) string {
+	if !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(name, "./") {
+		return ""
+	}
+	return "; those without a file are " + strings.Join(policies.Bundled(), ", ")
+}
+
+// ReadPolicy parses a policy file with those that it names for a workspace, or
+// a bundled policy.
+func ReadPolicy(name, workspace string) (*policies.Policy, error) {
+	if IsBundled(name) {
+		return policies.OpenBundled(name)
+	}
+	p, err := loadStack(name, workspace)
+	if err != nil && orBundled(name, err) != "" {
+		return nil, fmt.Errorf("%w%s", err, orBundled(name, err))
+	}
+	return p, err
+}
