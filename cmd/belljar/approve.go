@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
 )
@@ -60,26 +61,26 @@ is a no. It asks the servers of this user that run, and they answer nobody else.
 }
 
 // desks are the servers that can be asked, each with the approvals that it sees.
-type desks []seenBy[approvalsInfo]
+type desks []control.From[control.Approvals]
 
 // open asks all servers.
 func (a *approving) open(ctx context.Context, all bool) (desks, error) {
-	return askServers[approvalsInfo](ctx, "approve", a.state, "/approvals", all)
+	return askServers[control.Approvals](ctx, "approve", a.state, "/approvals", all)
 }
 
 // of returns the server to ask about an approval: the one whose call it is for.
-func (d desks) of(id string) (*controlClient, error) {
+func (d desks) of(id string) (*control.Client, error) {
 	for _, at := range d {
-		for _, one := range at.said.All {
+		for _, one := range at.Said.All {
 			if one.ID != id {
 				continue
 			}
 			for _, other := range d {
-				if other.said.Place == one.Place {
-					return other.client, nil
+				if other.Said.Place == one.Place {
+					return other.Client, nil
 				}
 			}
-			return at.client, nil
+			return at.Client, nil
 		}
 	}
 	return nil, failure(fmt.Errorf("approve: approval %q does not exist; `belljar approve list --all` lists those that do", policies.Clip(id, 64)))
@@ -90,7 +91,7 @@ func (a *approving) list(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	all := found[0].said.All
+	all := found[0].Said.All
 	if a.asJSON {
 		return failure(printJSON(c.OutOrStdout(), all))
 	}
@@ -126,7 +127,7 @@ func (a *approving) show(c *cobra.Command, id string) error {
 }
 
 // get is an approval and the server to ask about it.
-func (a *approving) get(ctx context.Context, id string) (one approval.Approval, at *controlClient, err error) {
+func (a *approving) get(ctx context.Context, id string) (one approval.Approval, at *control.Client, err error) {
 	found, err := a.open(ctx, true)
 	if err != nil {
 		return one, nil, err
@@ -134,7 +135,7 @@ func (a *approving) get(ctx context.Context, id string) (one approval.Approval, 
 	if at, err = found.of(id); err != nil {
 		return one, nil, err
 	}
-	return one, at, failure(at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one))
+	return one, at, failure(at.Ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one))
 }
 
 // printApproval shows a question with all that a person needs for the answer.
@@ -162,14 +163,14 @@ func printApproval(out io.Writer, a approval.Approval) error {
 }
 
 func (a *approving) answer(c *cobra.Command, id string, yes bool) error {
-	if _, _, err := scopeOf(a.scope); err != nil {
+	if _, _, err := control.ParseScope(a.scope); err != nil {
 		return usage("approve yes: --for: %w", err)
 	}
 	_, at, err := a.get(c.Context(), id)
 	if err != nil {
 		return err
 	}
-	one, err := say(c.Context(), at, id, answerInfo{Yes: yes, Scope: a.scope, Note: a.note})
+	one, err := say(c.Context(), at, id, control.Answer{Yes: yes, Scope: a.scope, Note: a.note})
 	if err != nil {
 		return failure(err)
 	}
@@ -178,8 +179,8 @@ func (a *approving) answer(c *cobra.Command, id string, yes bool) error {
 }
 
 // say sends an answer.
-func say(ctx context.Context, at *controlClient, id string, said answerInfo) (one approval.Approval, err error) {
-	return one, at.ask(ctx, http.MethodPost, "/approvals/"+id+"/answer", said, &one)
+func say(ctx context.Context, at *control.Client, id string, said control.Answer) (one approval.Approval, err error) {
+	return one, at.Ask(ctx, http.MethodPost, "/approvals/"+id+"/answer", said, &one)
 }
 
 // outcomeLine says what an answer has done, for the person.
@@ -207,7 +208,7 @@ func (a *approving) revoke(c *cobra.Command, id string) error {
 		return err
 	}
 	var one approval.Approval
-	if err := at.ask(c.Context(), http.MethodPost, "/approvals/"+id+"/revoke", struct{}{}, &one); err != nil {
+	if err := at.Ask(c.Context(), http.MethodPost, "/approvals/"+id+"/revoke", struct{}{}, &one); err != nil {
 		return failure(err)
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), outcomeLine(one))

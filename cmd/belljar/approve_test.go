@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/testenv"
 )
@@ -244,7 +245,7 @@ func TestAnAgentCannotApproveItself(t *testing.T) {
 	a := startAsking(t, "5m")
 	testenv.Need(t, testenv.Python)
 	id := a.waits(t, "echo publish it")
-	socket := filepath.Join(controlDir(a.state), strconv.Itoa(a.cmd.Process.Pid)+".sock")
+	socket := filepath.Join(control.Dir(a.state), strconv.Itoa(a.cmd.Process.Pid)+".sock")
 	err := os.Link(socket, filepath.Join(a.ws, "hard.sock"))
 	if err == nil {
 		err = os.Symlink(socket, filepath.Join(a.ws, "link"))
@@ -290,25 +291,4 @@ func TestAnAgentCannotApproveItself(t *testing.T) {
 		t.Errorf("after the attack the approval is %s, %v", out, err)
 	}
 	a.approved(t, "yes, for once", "yes", id) // the owner still can
-}
-
-// Whoever connects is judged by what the kernel says of them.
-func TestCallers(t *testing.T) {
-	for _, tt := range []struct {
-		caller caller
-		want   string
-	}{
-		{caller{uid: uint32(os.Geteuid()), pid: int32(os.Getpid())}, ""},
-		{caller{uid: 0, pid: int32(os.Getpid())}, ""},
-		{caller{uid: uint32(os.Geteuid()) + 12345, pid: int32(os.Getpid())}, "is not the user of this server"},
-		{caller{uid: uint32(os.Geteuid()), pid: 0}, "cannot be looked at"},
-	} {
-		err := tt.caller.check()
-		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%+v: %v, want %q", tt.caller, err, tt.want)
-		}
-	}
-	if got := callerOf(nil); got.err == nil {
-		t.Error("what is no unix socket may ask")
-	}
 }

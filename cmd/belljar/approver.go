@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/mcp"
@@ -167,26 +167,11 @@ func request(q mcp.Question) approval.Request {
 func (l *ledger) approval(e approval.Event) {
 	a := e.Approval
 	r := audit.Approval{
-		ID: a.ID, CallID: e.CallID, Tenant: a.Tenant, Session: shortID(a.Session), Event: e.Kind,
+		ID: a.ID, CallID: e.CallID, Tenant: a.Tenant, Session: control.ShortID(a.Session), Event: e.Kind,
 		By: a.By, Via: a.Via, Scope: string(a.Scope),
 	}
 	if !a.Answered.IsZero() {
 		r.WaitedMS = a.Waited(time.Now()).Milliseconds()
 	}
 	l.append(r)
-}
-
-// scopeOf reads the scope that a person gives a yes: empty, "session", or a time.
-func scopeOf(text string) (approval.Scope, time.Duration, error) {
-	switch text {
-	case "", string(approval.Once):
-		return approval.Once, 0, nil
-	case string(approval.Session):
-		return approval.Session, 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return "", 0, fmt.Errorf("a yes for %q: want once, session, or a time as 2h", text)
-	}
-	return approval.Hours, d, nil
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
 )
@@ -55,7 +56,7 @@ type watching struct {
 	keys  *keyboard       // nil where nobody can type
 	shown map[string]bool // questions that wait and were printed, in full or in a line
 	now   approval.Approval
-	at    *controlClient // that has now, the question that is asked; nil while none is
+	at    *control.Client // that has now, the question that is asked; nil while none is
 }
 
 // run looks for questions and takes answers until ctx or the input ends.
@@ -110,7 +111,7 @@ func (w *watching) look(ctx context.Context) error {
 	}
 	var waiting []approval.Approval // the oldest first: it has the least time left
 	pending := make(map[string]bool)
-	for _, one := range slices.Backward(found[0].said.All) {
+	for _, one := range slices.Backward(found[0].Said.All) {
 		if one.State == approval.Pending {
 			waiting = append(waiting, one)
 			pending[one.ID] = true
@@ -156,7 +157,7 @@ func (w *watching) gone(ctx context.Context) error {
 	var one approval.Approval
 	at, id := w.at, w.now.ID
 	w.at = nil
-	if err := at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
+	if err := at.Ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
 		return failure(err)
 	}
 	what := string(one.State)
@@ -174,7 +175,7 @@ func (w *watching) show(ctx context.Context, found desks, id string) error {
 		return err
 	}
 	var one approval.Approval
-	if err := at.ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
+	if err := at.Ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one); err != nil {
 		return err
 	}
 	if err := printApproval(w.out, one); err != nil || w.keys == nil {
@@ -227,18 +228,18 @@ func answerWords(a approval.Approval) string {
 }
 
 // readAnswer reads what was typed.
-func readAnswer(a approval.Approval, line string) (answerInfo, error) {
+func readAnswer(a approval.Approval, line string) (control.Answer, error) {
 	text := strings.TrimSpace(line)
 	switch text {
 	case "no":
-		return answerInfo{}, nil
+		return control.Answer{}, nil
 	case "yes":
-		return answerInfo{Yes: true, Scope: string(approval.Once)}, nil
+		return control.Answer{Yes: true, Scope: string(approval.Once)}, nil
 	}
-	if scope, most, err := scopeOf(text); err == nil && text != "" && slices.Contains(a.Scopes, scope) && (scope != approval.Hours || most <= a.For) {
-		return answerInfo{Yes: true, Scope: text}, nil
+	if scope, most, err := control.ParseScope(text); err == nil && text != "" && slices.Contains(a.Scopes, scope) && (scope != approval.Hours || most <= a.For) {
+		return control.Answer{Yes: true, Scope: text}, nil
 	}
-	return answerInfo{}, fmt.Errorf("%q is not an answer here", policies.Clip(text, 40))
+	return control.Answer{}, fmt.Errorf("%q is not an answer here", policies.Clip(text, 40))
 }
 
 func errorText(err error) string {

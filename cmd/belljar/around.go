@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/work/job"
@@ -88,7 +89,7 @@ func eventOf(name string, c mcp.Call, f policies.Facts) hooks.Event {
 			data[member] = all
 		}
 	}
-	return hooks.Event{Name: name, Session: shortID(c.Session.ID()), Tenant: c.Session.Tenant(), Time: time.Now(), Data: data}
+	return hooks.Event{Name: name, Session: control.ShortID(c.Session.ID()), Tenant: c.Session.Tenant(), Time: time.Now(), Data: data}
 }
 
 // began and ended run the hooks for the beginning and the end of a session.

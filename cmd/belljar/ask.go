@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/policies"
 )
@@ -58,7 +59,7 @@ this user that run, and they answer nobody else.
 }
 
 // open asks all servers.
-func (a *questioning) open(ctx context.Context, all bool) ([]seenBy[[]question.Asked], error) {
+func (a *questioning) open(ctx context.Context, all bool) ([]control.From[[]question.Asked], error) {
 	return askServers[[]question.Asked](ctx, "ask", a.state, "/questions", all)
 }
 
@@ -67,7 +68,7 @@ func (a *questioning) list(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	all := found[0].said
+	all := found[0].Said
 	if a.asJSON {
 		return failure(printJSON(c.OutOrStdout(), all))
 	}
@@ -104,7 +105,7 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	said := questionAnswer{Decline: a.decline, Note: a.note}
+	said := control.QuestionAnswer{Decline: a.decline, Note: a.note}
 	switch n, given := len(one.Sheet.Questions), len(args)-1; {
 	case a.decline && given > 0:
 		return usage("ask answer: either an answer or --decline")
@@ -126,10 +127,10 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 }
 
 // each goes through all that waits.
-func (a *questioning) each(c *cobra.Command, found []seenBy[[]question.Asked]) error {
+func (a *questioning) each(c *cobra.Command, found []control.From[[]question.Asked]) error {
 	lines := bufio.NewReader(c.InOrStdin())
 	waited := false
-	for _, brief := range slices.Backward(found[0].said) { // the oldest has the least time left
+	for _, brief := range slices.Backward(found[0].Said) { // the oldest has the least time left
 		if brief.State != question.Waiting {
 			continue
 		}
@@ -151,8 +152,8 @@ func (a *questioning) each(c *cobra.Command, found []seenBy[[]question.Asked]) e
 
 // ask asks a person, by a form where the terminal shows one and in lines elsewhere,
 // and sends what they say; left says that they go away without a word.
-func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.Asked, at *controlClient) (left bool, err error) {
-	said := questionAnswer{Note: a.note}
+func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.Asked, at *control.Client) (left bool, err error) {
+	said := control.QuestionAnswer{Note: a.note}
 	if s := newScreen(c); s.formed() {
 		ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 		defer cancel()
@@ -173,11 +174,11 @@ func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.As
 
 // get is a whole question, and a server that takes the answer: all of one state
 // directory do, and the one that waits hears of it.
-func (a *questioning) get(ctx context.Context, found []seenBy[[]question.Asked], id string) (one question.Asked, at *controlClient, err error) {
+func (a *questioning) get(ctx context.Context, found []control.From[[]question.Asked], id string) (one question.Asked, at *control.Client, err error) {
 	for _, seen := range found {
-		for _, brief := range seen.said {
+		for _, brief := range seen.Said {
 			if brief.ID == id {
-				return one, seen.client, failure(seen.client.ask(ctx, http.MethodGet, "/questions/"+id, nil, &one))
+				return one, seen.Client, failure(seen.Client.Ask(ctx, http.MethodGet, "/questions/"+id, nil, &one))
 			}
 		}
 	}
@@ -185,9 +186,9 @@ func (a *questioning) get(ctx context.Context, found []seenBy[[]question.Asked],
 }
 
 // send answers a question.
-func (a *questioning) send(c *cobra.Command, at *controlClient, id string, said questionAnswer) error {
+func (a *questioning) send(c *cobra.Command, at *control.Client, id string, said control.QuestionAnswer) error {
 	var done question.Asked
-	if err := at.ask(c.Context(), http.MethodPost, "/questions/"+id+"/answer", said, &done); err != nil {
+	if err := at.Ask(c.Context(), http.MethodPost, "/questions/"+id+"/answer", said, &done); err != nil {
 		return failure(err)
 	}
 	what := "answered"

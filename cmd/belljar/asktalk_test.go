@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/golden"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/testenv"
@@ -264,7 +265,7 @@ func TestAnAgentCannotAnswerItself(t *testing.T) {
 	k := &chat{place: newPlace(t)}
 	s := k.start(t, w)
 	id, heard := k.asks(t, s.connect(t, w, nil), 0, askOne)
-	socket := filepath.Join(controlDir(k.state), fmt.Sprint(s.cmd.Process.Pid)+".sock")
+	socket := filepath.Join(control.Dir(k.state), fmt.Sprint(s.cmd.Process.Pid)+".sock")
 	err := errors.Join(os.Link(socket, filepath.Join(k.ws, "hard.sock")), os.Symlink(socket, filepath.Join(k.ws, "link")), os.Chmod(socket, 0o777))
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/printable"
 	"belljar.dev/policies/audit"
 )
@@ -78,7 +79,7 @@ func (a *auditing) dir() (string, error) {
 		if err != nil {
 			return "", failure(err)
 		}
-		dir = auditDir(state)
+		dir = config.AuditDir(state)
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -92,7 +93,7 @@ func (a *auditing) dir() (string, error) {
 
 // filter is what the flags mean.
 func (a *auditing) filter(now time.Time) (audit.Filter, error) {
-	f := audit.Filter{Tenant: a.tenant, Session: shortID(a.session), Tool: a.tool, Verdict: a.verdict}
+	f := audit.Filter{Tenant: a.tenant, Session: control.ShortID(a.session), Tool: a.tool, Verdict: a.verdict}
 	switch a.verdict {
 	case "", "allow", "ask", "deny":
 	default:

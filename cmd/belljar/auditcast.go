@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
@@ -30,7 +31,7 @@ type recording struct {
 
 // record is what records the output of a call, where its level is full.
 func (l *ledger) record(call mcp.Call) io.WriteCloser {
-	about := audit.JobCast{CallID: call.ID, Tenant: call.Session.Tenant(), Session: shortID(call.Session.ID()), Tool: call.Tool}
+	about := audit.JobCast{CallID: call.ID, Tenant: call.Session.Tenant(), Session: control.ShortID(call.Session.ID()), Tool: call.Tool}
 	if r := l.cast(about, call.Audit, audit.Screen{}); r != nil {
 		return r
 	}

@@ -13,22 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 )
 
-// auditHealth is what a server says of its audit log.
-type auditHealth struct {
-	Dir string `json:"dir"` // empty where it keeps none
-	audit.Health
-}
-
-func (l *ledger) health() auditHealth {
+func (l *ledger) health() control.Audit {
 	if l == nil {
-		return auditHealth{}
+		return control.Audit{}
 	}
-	return auditHealth{Dir: l.dir, Health: l.log.Health()}
+	return control.Audit{Dir: l.dir, Health: l.log.Health()}
 }
 
 // auditCheck checks the audit log of a policy: whether it can be written, and which
@@ -44,7 +39,7 @@ func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) 
 	state, err := config.FindState(stateName)
 	dir := a.Path
 	if dir == "" {
-		dir = auditDir(state)
+		dir = config.AuditDir(state)
 	}
 	if dir == "" || err != nil && a.Path == "" {
 		c.Detail, c.Mend = "no state directory was found", "name a state directory with --state"
@@ -91,17 +86,17 @@ func losses(ctx context.Context, state, dir string) []string {
 	if state == "" {
 		return nil
 	}
-	clients, err := servers(state)
+	clients, err := control.Clients(state)
 	if err != nil {
 		return nil // commands that need the servers report it
 	}
 	var all []string
 	for _, s := range clients {
-		var h auditHealth
-		if s.ask(ctx, http.MethodGet, "/audit", nil, &h) != nil || h.Lost == 0 || h.Stated || !sameDir(h.Dir, dir) {
+		var h control.Audit
+		if s.Ask(ctx, http.MethodGet, "/audit", nil, &h) != nil || h.Lost == 0 || h.Stated || !sameDir(h.Dir, dir) {
 			continue
 		}
-		all = append(all, fmt.Sprintf("server %d cannot write it and has lost %d records since %s: %s", s.pid, h.Lost, h.Since.UTC().Format(time.RFC3339), h.Why))
+		all = append(all, fmt.Sprintf("server %d cannot write it and has lost %d records since %s: %s", s.PID, h.Lost, h.Since.UTC().Format(time.RFC3339), h.Why))
 	}
 	return all
 }

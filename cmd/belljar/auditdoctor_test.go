@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 )
@@ -25,13 +28,16 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 		t.Errorf("before the first server: %+v", c)
 	}
 	log := slog.New(slog.DiscardHandler)
-	w := &works{policy: p, workspace: t.TempDir(), state: state, gate: &gate{}, log: log}
-	w.gate.now.Store(p)
-	l, err := w.openLedger("call")
+	a, _ := p.Audit()
+	dir := config.AuditDir(state)
+	l, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	control, err := openControl(t.Context(), state, nil, &policyStatus{}, l, nil, nil, log)
+	answer := func(w http.ResponseWriter, _ *http.Request) {
+		control.Respond(w, http.StatusOK, control.Audit{Dir: dir, Health: l.Health()})
+	}
+	server, err := control.Listen(t.Context(), state, http.HandlerFunc(answer), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,14 +45,14 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 		t.Errorf("a server that writes: %+v", c)
 	}
 	// The current file goes where none can be made in its place.
-	current := filepath.Join(l.dir, "audit.jsonl")
+	current := filepath.Join(dir, "audit.jsonl")
 	if err := os.Rename(current, current+".away"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(current, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.log.Write(t.Context(), audit.Session{Event: "start"}); err == nil {
+	if err := l.Write(t.Context(), audit.Session{Event: "start"}); err == nil {
 		t.Error("a directory was written to")
 	}
 	if c := auditCheck(t.Context(), p, state); !strings.Contains(c.Degraded, "cannot write it and has lost 1 records") {
@@ -55,14 +61,14 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 	if err := errors.Join(os.Remove(current), os.Rename(current+".away", current)); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.log.Write(t.Context(), audit.Session{Event: "start"}); err != nil {
+	if err := l.Write(t.Context(), audit.Session{Event: "start"}); err != nil {
 		t.Fatal(err)
 	}
 	if c := auditCheck(t.Context(), p, state); strings.Contains(c.Degraded, "server") || !strings.Contains(c.Degraded, "it says that 1 records were lost since") {
 		t.Errorf("once it can be written: %+v", c)
 	}
-	control.close()
-	if err := l.close(); err != nil {
+	server.Close(t.Context())
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	none, err := policies.Parse("p.yaml", []byte("version: 1\nprofiles: {a: {}}\naudit: {level: none}\n"))

@@ -8,21 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/egress"
 )
-
-// auditDir is the directory of the log if the policy gives no path.
-func auditDir(state string) string { return filepath.Join(state, "audit") }
 
 // ledger writes calls, sessions, boxes' connections and policies down. A nil
 // one writes nothing.
@@ -63,7 +60,7 @@ func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
 		if w.state == "" {
 			return nil, errors.New("open audit log: no state directory is known; name one with --state")
 		}
-		dir = auditDir(w.state)
+		dir = config.AuditDir(w.state)
 	}
 	if err := outOfReach(dir, w.workspace, w.policy); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
@@ -146,7 +143,7 @@ func keep(d policies.Decision) policies.AuditLevel {
 func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	f, v := d.Facts, d.Decision
 	r := audit.Decision{
-		CallID: d.Call.ID, Tenant: f.Tenant, Session: shortID(f.Session), Tool: f.Tool, Args: f.Args,
+		CallID: d.Call.ID, Tenant: f.Tenant, Session: control.ShortID(f.Session), Tool: f.Tool, Args: f.Args,
 		Facts:   audit.Facts{Profile: f.Profile, Command: f.Command, Env: f.Env, Paths: f.Paths, Hosts: f.Hosts, URLs: f.URLs, Upstream: f.Upstream},
 		Verdict: v.Verdict.String(), Part: v.Part, PartNo: v.PartNo, Parts: v.Parts, Reason: v.Reason,
 		Policy: cmp.Or(v.Policy, l.gate.now.Load().Hash()), Profile: v.Grant.Profile(), Took: d.Took,
@@ -180,7 +177,7 @@ func (l *ledger) Finished(f mcp.Finished) {
 	}
 	o := audit.Outcome{
 		Level:  keep(f.Decision),
-		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Session: shortID(f.Call.Session.ID()), Tool: f.Call.Tool,
+		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Session: control.ShortID(f.Call.Session.ID()), Tool: f.Call.Tool,
 		Failed: f.Err != nil || f.Result.IsError, DurMS: f.Took.Milliseconds(),
 	}
 	if f.Err != nil {
@@ -210,10 +207,6 @@ func (l *ledger) Finished(f mcp.Finished) {
 	}
 	l.append(o)
 }
-
-// shortID is the beginning of a session's id: enough to recognise it, and too little to
-// use the session, which needs the whole id over HTTP.
-func shortID(id string) string { return id[:min(len(id), 12)] }
 
 // resultText is what an agent reads of a result.
 func resultText(r *mcp.Result) string {
@@ -251,7 +244,7 @@ func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error
 // egress writes down what met the door of a box.
 func (l *ledger) egress(box string, r egress.Record) {
 	e := audit.Egress{
-		Box: shortID(box), Tenant: r.Tenant, Profile: r.Profile, Proto: r.Proto, Host: r.Host.String(), Port: r.Port, Method: r.Method, Path: r.Path,
+		Box: control.ShortID(box), Tenant: r.Tenant, Profile: r.Profile, Proto: r.Proto, Host: r.Host.String(), Port: r.Port, Method: r.Method, Path: r.Path,
 		Verdict: policies.Deny.String(), Rule: r.Rule, Reason: r.Reason, Sent: r.Sent, Received: r.Received,
 		DurMS: r.Took.Milliseconds(), Secret: r.Secret, Count: r.Count,
 	}
@@ -266,7 +259,7 @@ func (l *ledger) egress(box string, r egress.Record) {
 
 // session writes down that a session began or ended.
 func (l *ledger) session(event string, s *mcp.Session) {
-	r := audit.Session{Event: event, Tenant: s.Tenant(), Session: shortID(s.ID())}
+	r := audit.Session{Event: event, Tenant: s.Tenant(), Session: control.ShortID(s.ID())}
 	r.Client.Name, r.Client.Version = s.Client()
 	l.append(r)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/browser"
+	"belljar.dev/internal/control"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
@@ -115,7 +116,7 @@ box's id, whose it is, the profile that its door goes by, and its memory.
 			if err != nil {
 				return failure(err)
 			}
-			list := []boxInfo{}
+			list := []control.Box{}
 			for _, b := range boxes {
 				if b.Browser {
 					list = append(list, b)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/testenv"
 )
 
@@ -37,7 +38,7 @@ profiles:
 		t.Fatal(got)
 	}
 	text, err := p.run(t, "browser", "ps", "--json")
-	var list []boxInfo
+	var list []control.Box
 	if err != nil || json.Unmarshal([]byte(text), &list) != nil || len(list) != 1 {
 		t.Fatalf("%v: %s; want one browser", err, text)
 	}

@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/mcptest"
 	"belljar.dev/internal/testenv"
 )
@@ -192,16 +193,16 @@ func (s *serving) reload(t *testing.T, p *place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for held := (policyInfo{}); held.SHA256 != want.Hash(); {
-		all, err := servers(p.state)
+	for held := (control.Policy{}); held.SHA256 != want.Hash(); {
+		all, err := control.Clients(p.state)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, one := range all {
-			if one.pid != s.cmd.Process.Pid {
+			if one.PID != s.cmd.Process.Pid {
 				continue
 			}
-			if err := one.ask(t.Context(), http.MethodGet, "/policy", nil, &held); err != nil {
+			if err := one.Ask(t.Context(), http.MethodGet, "/policy", nil, &held); err != nil {
 				t.Fatal(err)
 			}
 		}

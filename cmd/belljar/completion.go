@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
@@ -246,9 +247,9 @@ func tenants(_ context.Context, c *cobra.Command, _ []string) []string {
 }
 
 func approvals(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
-	found, _ := askServers[approvalsInfo](ctx, c.Name(), flagText(c, stateName), "/approvals", false)
+	found, _ := askServers[control.Approvals](ctx, c.Name(), flagText(c, stateName), "/approvals", false)
 	for _, at := range found {
-		for _, a := range at.said.All {
+		for _, a := range at.Said.All {
 			// A yes that holds is what can be taken back, and nothing else.
 			if (c.Name() == "revoke") == (a.State == approval.Approved) {
 				ids = append(ids, a.ID+"\t"+a.Tool)
@@ -261,7 +262,7 @@ func approvals(ctx context.Context, c *cobra.Command, _ []string) (ids []string)
 func questions(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
 	found, _ := askServers[[]question.Asked](ctx, c.Name(), flagText(c, stateName), "/questions", false)
 	for _, at := range found {
-		for _, q := range at.said {
+		for _, q := range at.Said {
 			ids = append(ids, q.ID)
 		}
 	}

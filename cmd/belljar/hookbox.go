@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
@@ -112,7 +113,7 @@ func (b *boxRunner) profile(session string) string {
 		return ""
 	}
 	for _, box := range b.works.sandbox.Boxes() {
-		if shortID(box.ID()) == session {
+		if control.ShortID(box.ID()) == session {
 			return box.Grant().Profile()
 		}
 	}

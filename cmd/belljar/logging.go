@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+
+	"belljar.dev/internal/control"
 )
 
 // logging is the flags of what a server logs, on standard error. The zero value
@@ -54,7 +56,7 @@ func (l logging) logger(errs io.Writer, http bool) (*slog.Logger, error) {
 // withShortIDs cuts the ids of sessions and of their boxes, whichever room logs them.
 func withShortIDs(_ []string, a slog.Attr) slog.Attr {
 	if (a.Key == "session" || a.Key == "box") && a.Value.Kind() == slog.KindString {
-		a.Value = slog.StringValue(shortID(a.Value.String()))
+		a.Value = slog.StringValue(control.ShortID(a.Value.String()))
 	}
 	return a
 }

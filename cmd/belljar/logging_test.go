@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"belljar.dev/internal/control"
 )
 
 // Over HTTP the whole id of a session is what opens it, and more people read a log than
@@ -17,8 +19,8 @@ func TestLogCutsIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.With("session", id).Warn("w", "box", id+"-p")
-		if got := out.String(); strings.Contains(got, id) || strings.Count(got, shortID(id)) != 2 {
-			t.Errorf("%s: got %s, want %s twice", format, got, shortID(id))
+		if got := out.String(); strings.Contains(got, id) || strings.Count(got, control.ShortID(id)) != 2 {
+			t.Errorf("%s: got %s, want %s twice", format, got, control.ShortID(id))
 		}
 	}
 }

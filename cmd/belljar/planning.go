@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/work/job"
 	"belljar.dev/internal/work/plan"
 	"belljar.dev/mcp"
@@ -46,7 +47,7 @@ func (w *works) began(ctx context.Context, s *mcp.Session) {
 		return // it does not go on with an earlier session, or nothing was planned yet
 	}
 	if err := tools.Resume(ctx, w.plans, s); err != nil {
-		w.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", shortID(s.ID()), "err", err)
+		w.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", control.ShortID(s.ID()), "err", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,24 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/policies"
 )
-
-// policyInfo is which policy a server holds, as the other commands see it.
-type policyInfo struct {
-	Server    int       `json:"server"` // process id
-	File      string    `json:"file"`   // absolute, or the name of a bundled policy
-	SHA256    string    `json:"sha256"`
-	Since     time.Time `json:"since"`             // when it was read last
-	Refused   string    `json:"refused,omitempty"` // why what the file is now cannot be used
-	RefusedAt time.Time `json:"refused_at,omitzero"`
-}
 
 // policyStatus is what a server says of its policy. It is safe for concurrent
 // use.
 type policyStatus struct {
 	mu  sync.Mutex
-	now policyInfo // guarded by mu
+	now control.Policy // guarded by mu
 }
 
 // hold notes the policy that holds from now on.
@@ -47,7 +37,7 @@ func (s *policyStatus) hold(name string, p *policies.Policy) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.now = policyInfo{Server: os.Getpid(), File: file, SHA256: p.Hash(), Since: time.Now()}
+	s.now = control.Policy{Server: os.Getpid(), File: file, SHA256: p.Hash(), Since: time.Now()}
 }
 
 // refuse notes why the policy of the file cannot take the place of the one that
@@ -61,16 +51,10 @@ func (s *policyStatus) refuse(reason string) {
 	s.now.Refused, s.now.RefusedAt = policies.Clip(reason, 1000), time.Now()
 }
 
-func (s *policyStatus) info() policyInfo {
+func (s *policyStatus) info() control.Policy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
-}
-
-// String says what a server does with a file that it cannot use.
-func (i policyInfo) String() string {
-	return fmt.Sprintf("server %d keeps the policy that it read at %s (%s): %s",
-		i.Server, i.Since.Format(time.DateTime), i.SHA256[:min(len(i.SHA256), 12)], cmp.Or(i.Refused, "it has not read the file again"))
 }
 
 // stateName is the flag of the directory for what outlives the program.
@@ -92,13 +76,13 @@ func tellHeldBack(ctx context.Context, w io.Writer, state, name string) {
 	if err != nil {
 		return
 	}
-	clients, err := servers(dir)
+	clients, err := control.Clients(dir)
 	if err != nil {
 		return // no server can be asked
 	}
 	for _, c := range clients {
-		var i policyInfo
-		if c.ask(ctx, http.MethodGet, "/policy", nil, &i) != nil || i.File == "" {
+		var i control.Policy
+		if c.Ask(ctx, http.MethodGet, "/policy", nil, &i) != nil || i.File == "" {
 			continue
 		}
 		abs, err := filepath.Abs(name)

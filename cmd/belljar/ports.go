@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/sandbox"
 )
 
@@ -48,7 +49,7 @@ open until "ports close" or the end of the box.
 ` + exitHelp,
 		Example: "  belljar ports open 3000\n  belljar ports open 3000 --at 127.0.0.1:8080",
 		RunE: func(c *cobra.Command, args []string) error {
-			if _, err := hostPort(at); err != nil {
+			if _, err := control.HostPort(at); err != nil {
 				return usage("%w", err)
 			}
 			info, err := askPort(c.Context(), state, "/publish", box, args[0], at)
@@ -121,15 +122,15 @@ background jobs run in it.
 }
 
 // findBoxes are the boxes of all servers with a state directory.
-func findBoxes(ctx context.Context, state string) ([]boxInfo, []*controlClient, error) {
+func findBoxes(ctx context.Context, state string) ([]control.Box, []*control.Client, error) {
 	dir, err := config.KnownState(state)
 	if err != nil {
 		return nil, nil, err
 	}
-	return allBoxes(ctx, dir)
+	return control.Boxes(ctx, dir)
 }
 
-func listPorts(to io.Writer, boxes []boxInfo) error {
+func listPorts(to io.Writer, boxes []control.Box) error {
 	t := newTable(to)
 	fmt.Fprintln(t, "BOX\tPROFILE\tPORT\tON THIS MACHINE")
 	for _, b := range boxes {
@@ -154,39 +155,39 @@ func listPorts(to io.Writer, boxes []boxInfo) error {
 }
 
 // askPort asks the server that has the box to do something with a port of it.
-func askPort(ctx context.Context, state, what, box, port, at string) (publishInfo, error) {
+func askPort(ctx context.Context, state, what, box, port, at string) (control.Published, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return publishInfo{}, usage("port %q: want a number from 1 to 65535", port)
+		return control.Published{}, usage("port %q: want a number from 1 to 65535", port)
 	}
 	boxes, clients, err := findBoxes(ctx, state)
 	if err != nil {
-		return publishInfo{}, failure(err)
+		return control.Published{}, failure(err)
 	}
 	chosen, err := choose(boxes, box, uint16(n))
 	if err != nil {
-		return publishInfo{}, failure(err)
+		return control.Published{}, failure(err)
 	}
 	for _, c := range clients {
-		if c.pid != chosen.Server {
+		if c.PID != chosen.Server {
 			continue
 		}
-		var info publishInfo
-		err := c.ask(ctx, http.MethodPost, what, publishInfo{Box: chosen.ID, Port: uint16(n), At: at}, &info)
+		var info control.Published
+		err := c.Ask(ctx, http.MethodPost, what, control.Published{Box: chosen.ID, Port: uint16(n), At: at}, &info)
 		return info, failure(err)
 	}
-	return publishInfo{}, failure(fmt.Errorf("server %d has gone", chosen.Server))
+	return control.Published{}, failure(fmt.Errorf("server %d has gone", chosen.Server))
 }
 
 // choose is the box that a port is meant of: the named one, the one that
 // listens on the port or publishes it, or the only one.
-func choose(boxes []boxInfo, id string, port uint16) (boxInfo, error) {
-	var named, has []boxInfo
+func choose(boxes []control.Box, id string, port uint16) (control.Box, error) {
+	var named, has []control.Box
 	for _, b := range boxes {
 		if b.ID == id || id == "" {
 			named = append(named, b)
 		}
-		open := slices.ContainsFunc(b.Published, func(p publishInfo) bool { return p.Port == port })
+		open := slices.ContainsFunc(b.Published, func(p control.Published) bool { return p.Port == port })
 		if (b.ID == id || id == "") && (open || slices.Contains(b.Listening, port)) {
 			has = append(has, b)
 		}
@@ -195,32 +196,15 @@ func choose(boxes []boxInfo, id string, port uint16) (boxInfo, error) {
 	case len(has) == 1:
 		return has[0], nil
 	case len(has) > 1:
-		return boxInfo{}, fmt.Errorf("%d boxes have port %d; name one with --box (`belljar ports` lists them)", len(has), port)
+		return control.Box{}, fmt.Errorf("%d boxes have port %d; name one with --box (`belljar ports` lists them)", len(has), port)
 	case len(named) == 1:
 		return named[0], nil
 	case id != "":
-		return boxInfo{}, fmt.Errorf("no box %q; `belljar ps` lists them", id)
+		return control.Box{}, fmt.Errorf("no box %q; `belljar ps` lists them", id)
 	case len(boxes) == 0:
-		return boxInfo{}, errors.New("no server with a box is running; a box is opened by the first command of a session")
+		return control.Box{}, errors.New("no server with a box is running; a box is opened by the first command of a session")
 	}
-	return boxInfo{}, fmt.Errorf("none of %d boxes listens on port %d; name one with --box", len(boxes), port)
-}
-
-// hostPort reads a loopback address with a port, or either of them: the
-// default is 127.0.0.1 and a free port.
-func hostPort(s string) (netip.AddrPort, error) {
-	local := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if s == "" {
-		return netip.AddrPortFrom(local, 0), nil
-	}
-	if port, err := strconv.ParseUint(s, 10, 16); err == nil {
-		return netip.AddrPortFrom(local, uint16(port)), nil
-	}
-	at, err := netip.ParseAddrPort(s)
-	if err != nil || !at.Addr().IsLoopback() {
-		return at, fmt.Errorf("%q is not a loopback address with a port; write 127.0.0.1:8080 or 8080", s)
-	}
-	return at, nil
+	return control.Box{}, fmt.Errorf("none of %d boxes listens on port %d; name one with --box", len(boxes), port)
 }
 
 // portMap is one -p of run: a port of the box and where it is on this machine.
@@ -244,7 +228,7 @@ func readPortMaps(flags []string) ([]portMap, error) {
 		if host == "" {
 			host = inside
 		}
-		at, err := hostPort(host)
+		at, err := control.HostPort(host)
 		if err != nil {
 			return nil, fmt.Errorf("-p %q: %w", f, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/policies"
 )
@@ -41,34 +42,27 @@ func (a asker) Command(id string) string { return a.approver.command("belljar as
 // Channel is what the policy says of these ways.
 func (a asker) Channel() policies.Channel { return a.approver.gate.now.Load().Channel() }
 
-// questionAnswer is what a person says to a question.
-type questionAnswer struct {
-	Words   map[string][]string `json:"words,omitempty"`
-	Decline bool                `json:"decline,omitempty"`
-	Note    string              `json:"note,omitempty"`
-}
-
 // handleQuestions adds what `belljar ask` asks for.
 func handleQuestions(mux *http.ServeMux, desk *question.Desk) {
 	mux.HandleFunc("GET /questions", func(w http.ResponseWriter, r *http.Request) {
 		list, err := desk.List(r.Context(), r.URL.Query().Get("all") != "")
 		if err != nil {
-			respond(w, http.StatusInternalServerError, err.Error())
+			control.Respond(w, http.StatusInternalServerError, err.Error())
 			return
 		}
-		respond(w, http.StatusOK, briefly(list))
+		control.Respond(w, http.StatusOK, briefly(list))
 	})
 	mux.HandleFunc("GET /questions/{id}", func(w http.ResponseWriter, r *http.Request) {
 		got, err := desk.Get(r.Context(), r.PathValue("id"))
 		questionAnswered(w, got, err)
 	})
 	mux.HandleFunc("POST /questions/{id}/answer", func(w http.ResponseWriter, r *http.Request) {
-		var said questionAnswer
+		var said control.QuestionAnswer
 		if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
-			respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
 			return
 		}
-		reply := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: answerer(r), Via: wayCommand}
+		reply := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: control.Caller(r), Via: wayCommand}
 		if said.Decline {
 			reply.State = question.Declined
 		}
@@ -96,12 +90,12 @@ func briefly(list []question.Asked) []question.Asked {
 func questionAnswered(w http.ResponseWriter, a question.Asked, err error) {
 	switch {
 	case err == nil:
-		respond(w, http.StatusOK, a)
+		control.Respond(w, http.StatusOK, a)
 	case errors.Is(err, question.ErrUnknown):
-		respond(w, http.StatusNotFound, err.Error())
+		control.Respond(w, http.StatusNotFound, err.Error())
 	case errors.Is(err, question.ErrOver), errors.Is(err, question.ErrAnswer):
-		respond(w, http.StatusConflict, err.Error())
+		control.Respond(w, http.StatusConflict, err.Error())
 	default:
-		respond(w, http.StatusInternalServerError, err.Error())
+		control.Respond(w, http.StatusInternalServerError, err.Error())
 	}
 }

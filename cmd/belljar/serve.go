@@ -192,7 +192,7 @@ func (w *works) control(ctx context.Context, policy *policyStatus, server *mcp.S
 	if w.approver != nil {
 		w.approver.open(wayCommand)
 	}
-	return c.close
+	return func() { c.Close(ctx) }
 }
 
 // serveStdio serves until the end of input or of ctx.

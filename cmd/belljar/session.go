@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/policies"
 )
 
@@ -93,34 +94,34 @@ func (o *operating) flags(c *cobra.Command) {
 
 // lists asks each server of a state directory for a list, and leaves out what is not
 // wanted.
-func lists[T any](ctx context.Context, state, path string, want func(T) bool) ([]seenBy[[]T], error) {
+func lists[T any](ctx context.Context, state, path string, want func(T) bool) ([]control.From[[]T], error) {
 	dir, err := config.KnownState(state)
 	if err != nil {
 		return nil, failure(err)
 	}
-	found, err := askEach[[]T](ctx, dir, path)
+	found, err := control.Each[[]T](ctx, dir, path)
 	for i := range found {
-		found[i].said = slices.DeleteFunc(found[i].said, func(t T) bool { return !want(t) })
+		found[i].Said = slices.DeleteFunc(found[i].Said, func(t T) bool { return !want(t) })
 	}
 	return found, failure(err)
 }
 
 // flat are the lists of all servers.
-func flat[T any](found []seenBy[[]T]) []T {
+func flat[T any](found []control.From[[]T]) []T {
 	all := []T{}
 	for _, at := range found {
-		all = append(all, at.said...)
+		all = append(all, at.Said...)
 	}
 	return all
 }
 
-func (o *operating) sessions(ctx context.Context) ([]seenBy[[]sessionInfo], error) {
-	return lists(ctx, o.state, "/sessions", func(s sessionInfo) bool { return o.tenant == "" || s.Tenant == o.tenant })
+func (o *operating) sessions(ctx context.Context) ([]control.From[[]control.Session], error) {
+	return lists(ctx, o.state, "/sessions", func(s control.Session) bool { return o.tenant == "" || s.Tenant == o.tenant })
 }
 
-func (o *operating) jobs(ctx context.Context) ([]seenBy[[]jobInfo], error) {
-	return lists(ctx, o.state, "/jobs", func(j jobInfo) bool {
-		return (o.tenant == "" || j.Tenant == o.tenant) && (o.session == "" || j.Session == shortID(o.session))
+func (o *operating) jobs(ctx context.Context) ([]control.From[[]control.Job], error) {
+	return lists(ctx, o.state, "/jobs", func(j control.Job) bool {
+		return (o.tenant == "" || j.Tenant == o.tenant) && (o.session == "" || j.Session == control.ShortID(o.session))
 	})
 }
 
@@ -136,7 +137,7 @@ func (o *operating) listSessions(c *cobra.Command) error {
 	return printSessions(c.OutOrStdout(), all)
 }
 
-func printSessions(out io.Writer, all []sessionInfo) error {
+func printSessions(out io.Writer, all []control.Session) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "No session is open.")
 		return failure(err)
@@ -163,7 +164,7 @@ func (o *operating) listJobs(c *cobra.Command) error {
 	return printJobs(c.OutOrStdout(), all)
 }
 
-func printJobs(out io.Writer, all []jobInfo) error {
+func printJobs(out io.Writer, all []control.Job) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "No background task runs.")
 		return failure(err)
@@ -198,23 +199,23 @@ func (o *operating) endSessions(c *cobra.Command, args []string) error {
 	}
 	known := flat(found)
 	for _, id := range args {
-		if !slices.ContainsFunc(known, func(s sessionInfo) bool { return s.ID == shortID(id) }) {
+		if !slices.ContainsFunc(known, func(s control.Session) bool { return s.ID == control.ShortID(id) }) {
 			return failure(fmt.Errorf("session end: no session %q is open; `belljar session list` shows those that are. Nothing was ended", policies.Clip(id, 64)))
 		}
 	}
-	ended := []sessionInfo{}
+	ended := []control.Session{}
 	for _, at := range found {
-		want := endInfo{Note: o.note}
-		for _, s := range at.said {
-			if len(args) == 0 || slices.ContainsFunc(args, func(id string) bool { return shortID(id) == s.ID }) {
+		want := control.End{Note: o.note}
+		for _, s := range at.Said {
+			if len(args) == 0 || slices.ContainsFunc(args, func(id string) bool { return control.ShortID(id) == s.ID }) {
 				want.Sessions = append(want.Sessions, s.ID)
 			}
 		}
 		if len(want.Sessions) == 0 {
 			continue
 		}
-		var done []sessionInfo
-		if err := at.client.ask(c.Context(), http.MethodPost, "/sessions/end", want, &done); err != nil {
+		var done []control.Session
+		if err := at.Client.Ask(c.Context(), http.MethodPost, "/sessions/end", want, &done); err != nil {
 			return failure(err)
 		}
 		ended = append(ended, done...)
@@ -260,17 +261,17 @@ func (o *operating) endJobs(c *cobra.Command, args []string) error {
 		}
 		ids = append(ids, id)
 	}
-	ended := []jobInfo{}
+	ended := []control.Job{}
 	for _, at := range found {
 		want := map[string][]int64{} // tasks by session
-		for _, j := range at.said {
+		for _, j := range at.Said {
 			if len(args) == 0 || slices.Contains(ids, j.ID) {
 				want[j.Session] = append(want[j.Session], j.ID)
 			}
 		}
 		for session, tasks := range want {
-			var done []jobInfo
-			if err := at.client.ask(c.Context(), http.MethodPost, "/jobs/end", endInfo{Session: session, Tasks: tasks}, &done); err != nil {
+			var done []control.Job
+			if err := at.Client.Ask(c.Context(), http.MethodPost, "/jobs/end", control.End{Session: session, Tasks: tasks}, &done); err != nil {
 				return failure(err)
 			}
 			ended = append(ended, done...)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies/audit"
 )
@@ -77,7 +79,7 @@ func listed[T any](o *operated, args ...string) (all []T) {
 // boxes are the tenants that have a box.
 func (o *operated) boxes() string {
 	var tenants []string
-	for _, b := range listed[boxInfo](o, "ps") {
+	for _, b := range listed[control.Box](o, "ps") {
 		tenants = append(tenants, b.Tenant)
 	}
 	return strings.Join(tenants, " ")
@@ -96,15 +98,15 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 		}
 	}
 	o.says("TENANT", "session", "list")
-	sessions := listed[sessionInfo](o, "session", "list")
+	sessions := listed[control.Session](o, "session", "list")
 	if len(sessions) != 2 || sessions[0].Tenant != "a" || sessions[0].Jobs != 1 || sessions[0].Transport != "http" || sessions[0].Client == "" || strings.Contains(a["Mcp-Session-Id"], " ") || a["Mcp-Session-Id"] == sessions[0].ID {
 		t.Fatalf("sessions: %+v", sessions)
 	}
-	if got := listed[sessionInfo](o, "session", "list", "--tenant", "b"); len(got) != 1 || got[0].Tenant != "b" {
+	if got := listed[control.Session](o, "session", "list", "--tenant", "b"); len(got) != 1 || got[0].Tenant != "b" {
 		t.Errorf("sessions of b: %+v", got)
 	}
 	o.says("sleep "+long, "job", "list", "--tenant", "b")
-	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 2 || jobs[0].Command != "sleep "+long || !strings.HasPrefix(jobs[1].Box, jobs[1].Session) {
+	if jobs := listed[control.Job](o, "job", "list"); len(jobs) != 2 || jobs[0].Command != "sleep "+long || !strings.HasPrefix(jobs[1].Box, jobs[1].Session) {
 		t.Errorf("jobs: %+v", jobs)
 	}
 
@@ -129,7 +131,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	if n := testenv.Sleeping(t, long); n != both/2 {
 		t.Errorf("%d of %d processes run after one of two tasks was ended", n, both)
 	}
-	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 1 || jobs[0].Tenant != "b" {
+	if jobs := listed[control.Job](o, "job", "list"); len(jobs) != 1 || jobs[0].Tenant != "b" {
 		t.Errorf("jobs after the end of one: %+v", jobs)
 	}
 
@@ -137,7 +139,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	told := make(chan string)
 	go func() { told <- o.tool(b, "Bash", `{"command":"touch /workspace/runs; sleep 1000"}`) }()
 	for running := false; !running; {
-		for _, s := range listed[sessionInfo](o, "session", "list", "--tenant", "b") {
+		for _, s := range listed[control.Session](o, "session", "list", "--tenant", "b") {
 			running = running || s.Calls == 1
 		}
 	}
@@ -175,7 +177,7 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 	if res, text := o.post(c, strings.Replace(hello, `"test"`, `"\u001b[2J\ns-X\tfake"`, 1)); res.StatusCode != http.StatusOK {
 		t.Fatal(text)
 	}
-	all := listed[sessionInfo](o, "session", "list")
+	all := listed[control.Session](o, "session", "list")
 	if len(all) != 3 {
 		t.Fatalf("sessions: %+v", all)
 	}
@@ -206,7 +208,7 @@ func (o *operated) recorded(event string, want int, by string) {
 	o.t.Helper()
 	o.end()
 	found := 0
-	err := audit.Read(o.t.Context(), auditDir(o.state), audit.Filter{Kind: audit.KindSession}, func(e audit.Entry) error {
+	err := audit.Read(o.t.Context(), config.AuditDir(o.state), audit.Filter{Kind: audit.KindSession}, func(e audit.Entry) error {
 		if e.Event == event && strings.Contains(string(e.Raw), `"by":"`) && strings.Contains(string(e.Raw), by) {
 			found++
 		}
@@ -229,19 +231,19 @@ func TestTenantThatIsTakenOutEnds(t *testing.T) {
 	told := make(chan string)
 	go func() { told <- o.tool(b, "Bash", `{"command":"sleep 1000"}`) }()
 	for running := false; !running; {
-		for _, s := range listed[sessionInfo](o, "session", "list", "--tenant", "b") {
+		for _, s := range listed[control.Session](o, "session", "list", "--tenant", "b") {
 			running = running || s.Calls == 1
 		}
 	}
 	put(t, o.policy, tenantsPolicy)
-	o.wait(`msg="a session was ended, with its box and its background tasks" session=` + shortID(b["Mcp-Session-Id"]) + " tenant=b")
+	o.wait(`msg="a session was ended, with its box and its background tasks" session=` + control.ShortID(b["Mcp-Session-Id"]) + " tenant=b")
 	if text := <-told; !strings.Contains(text, "the policy does not name its tenant any more") {
 		t.Errorf("the call that ran gets %s", text)
 	}
 	if got := o.boxes(); got != "a" {
 		t.Errorf("boxes of %q are left", got)
 	}
-	if jobs := listed[jobInfo](o, "job", "list"); len(jobs) != 1 || jobs[0].Tenant != "a" {
+	if jobs := listed[control.Job](o, "job", "list"); len(jobs) != 1 || jobs[0].Tenant != "a" {
 		t.Errorf("jobs: %+v", jobs)
 	}
 	if res, _ := o.post(b, hello); res.StatusCode != http.StatusUnauthorized {
@@ -259,9 +261,9 @@ func TestOperatorEndsStdio(t *testing.T) {
 	a := startAsking(t, "1m")
 	o := &operated{web: &web{t: t}, state: a.state}
 	a.send(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"sleep 1000"}}}`)
-	var sessions []sessionInfo
+	var sessions []control.Session
 	for len(sessions) != 1 || sessions[0].Calls == 0 {
-		sessions = listed[sessionInfo](o, "session", "list")
+		sessions = listed[control.Session](o, "session", "list")
 	}
 	if sessions[0].Transport != "stdio" || sessions[0].Tenant != "local" {
 		t.Errorf("the session: %+v", sessions[0])

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies/audit"
 )
@@ -107,7 +108,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 
 	w.end() // all records are written then
 	told := 0
-	err = audit.Read(t.Context(), auditDir(state), audit.Filter{Kind: audit.KindPolicy}, func(e audit.Entry) error {
+	err = audit.Read(t.Context(), config.AuditDir(state), audit.Filter{Kind: audit.KindPolicy}, func(e audit.Entry) error {
 		if e.Event == "tokens" {
 			told++
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/otlp"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -148,7 +149,7 @@ func (t *tracer) attributes(c mcp.Traced) []otlp.Attr {
 		{Key: "mcp.method.name", Value: "tools/call"},
 		{Key: "gen_ai.operation.name", Value: "execute_tool"},
 		{Key: "gen_ai.tool.name", Value: c.Call.Tool},
-		{Key: "mcp.session.id", Value: shortID(c.Call.Session.ID())},
+		{Key: "mcp.session.id", Value: control.ShortID(c.Call.Session.ID())},
 		{Key: "network.transport", Value: transport},
 		{Key: "belljar.call.id", Value: c.Call.ID},
 		{Key: "belljar.tenant", Value: c.Call.Session.Tenant()},

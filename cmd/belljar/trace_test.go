@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/otlp"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -73,7 +74,7 @@ audit: {otlp: "`+collector.URL+`"}
 		`{"key":"belljar.verdict","value":{"stringValue":"deny"}}`:               1,
 		`{"key":"error.type","value":{"stringValue":"tool_error"}}`:              1,
 		`"status":{"code":2}`: 1, `{"key":"service.name","value":{"stringValue":"belljar"}}`: 1,
-		"greeting": 0, session.ID(): 0, shortID(session.ID()): 2,
+		"greeting": 0, session.ID(): 0, control.ShortID(session.ID()): 2,
 	} {
 		if c := strings.Count(text, want); c != n {
 			t.Errorf("%s stands there %d times, want %d:\n%s", want, c, n, text)

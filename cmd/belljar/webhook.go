@@ -28,6 +28,7 @@ import (
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
@@ -40,6 +41,9 @@ const (
 	hookPause    = time.Second      // before the second try; each further pause is twice as long
 	hookPatience = 10 * time.Second // for an answer to one try
 	hookSecret   = 16               // bytes that a secret has at least
+
+	answerMost     = 64 << 10        // bytes of an answer
+	answerPatience = 5 * time.Second // for its request
 )
 
 // hooking has the flags of the webhook that gets questions.
@@ -261,17 +265,17 @@ func (k *hook) take(l net.Listener, a *approver) {
 	mux.HandleFunc("POST /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
 		var said hookAnswer
-		if err := json.NewDecoder(io.LimitReader(r.Body, controlMost)).Decode(&said); err != nil {
-			respond(w, http.StatusBadRequest, fmt.Sprintf("read answer: %v", err))
+		if err := json.NewDecoder(io.LimitReader(r.Body, answerMost)).Decode(&said); err != nil {
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read answer: %v", err))
 			return
 		}
 		if !hmac.Equal([]byte(said.Token), []byte(k.token(id))) {
-			respond(w, http.StatusForbidden, "the token is not that of this approval")
+			control.Respond(w, http.StatusForbidden, "the token is not that of this approval")
 			return
 		}
-		scope, most, err := scopeOf(said.Scope)
+		scope, most, err := control.ParseScope(said.Scope)
 		if err != nil {
-			respond(w, http.StatusBadRequest, err.Error())
+			control.Respond(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		got, err := a.desk.Answer(r.Context(), id, approval.Reply{
@@ -280,8 +284,8 @@ func (k *hook) take(l net.Listener, a *approver) {
 		answered(w, got, err)
 	})
 	k.server = http.Server{
-		Handler: mux, ReadTimeout: controlPatience, WriteTimeout: 2 * controlPatience, IdleTimeout: controlPatience,
-		MaxHeaderBytes: controlMost, ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelWarn),
+		Handler: mux, ReadTimeout: answerPatience, WriteTimeout: 2 * answerPatience, IdleTimeout: answerPatience,
+		MaxHeaderBytes: answerMost, ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelWarn),
 	}
 	k.wg.Go(func() {
 		if err := k.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

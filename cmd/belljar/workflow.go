@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/skills"
 	"belljar.dev/internal/work/callback"
@@ -273,6 +274,6 @@ func (f *flow) close() {
 // later has the hooks of an event run, and waits for none.
 func (f *flow) later(event, session, tenant string, data map[string]any) {
 	if f.hooks != nil {
-		f.hooks.Later(hooks.Event{Name: event, Session: shortID(session), Tenant: tenant, Time: time.Now(), Data: data})
+		f.hooks.Later(hooks.Event{Name: event, Session: control.ShortID(session), Tenant: tenant, Time: time.Now(), Data: data})
 	}
 }

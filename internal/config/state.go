@@ -107,3 +107,6 @@ func Quote(argv []string) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// AuditDir is the directory of the log if the policy gives no path.
+func AuditDir(state string) string { return filepath.Join(state, "audit") }

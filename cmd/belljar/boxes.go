@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/sandbox"
+)
+
+// boxHandlers answer what other commands ask about boxes.
+type boxHandlers struct{ sandbox *sandbox.Supervisor }
+
+// openControl begins to answer the other commands, in the state directory. The caller
+// closes the listener.
+func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, kept *ledger, approver *approver, ops *operations, log *slog.Logger) (*control.Listener, error) {
+	c := &boxHandlers{s}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /boxes", c.list)
+	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, policy.info()) })
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, kept.health()) })
+	mux.HandleFunc("POST /publish", c.publish)
+	mux.HandleFunc("POST /unpublish", c.unpublish)
+	if ops != nil {
+		ops.handle(mux)
+	}
+	if approver != nil {
+		approver.handle(mux, approver.place)
+	}
+	return control.Listen(ctx, state, mux, log)
+}
+
+func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {
+	infos := []control.Box{}
+	for _, b := range c.sandbox.Boxes() {
+		info := control.Box{
+			Server: os.Getpid(), ID: b.ID(), Tenant: b.Grant().Tenant(), Profile: b.Grant().Profile(),
+			Listening: []uint16{}, Published: published(b),
+		}
+		for _, j := range b.Jobs() {
+			if j.Status() == sandbox.Running {
+				info.Jobs++
+			}
+		}
+		if ports, err := b.Listening(); err == nil { // a box that ends meanwhile has none
+			info.Listening = append(info.Listening, ports...)
+		}
+		if info.Browser = b.Grant().OfBrowser(); info.Browser {
+			info.Memory = b.MemoryUsed()
+		}
+		infos = append(infos, info)
+	}
+	control.Respond(w, http.StatusOK, infos)
+}
+
+func published(b *sandbox.Box) []control.Published {
+	infos := []control.Published{}
+	for _, p := range b.Published() {
+		infos = append(infos, control.Published{Box: b.ID(), Port: p.Port, At: p.At.String()})
+	}
+	return infos
+}
+
+// publish makes a port of a box one of the host.
+func (c *boxHandlers) publish(w http.ResponseWriter, r *http.Request) {
+	want, box, err := c.wanted(r)
+	if err != nil {
+		control.Respond(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	at, err := control.HostPort(want.At)
+	if err != nil {
+		control.Respond(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	p, err := box.Publish(r.Context(), want.Port, at)
+	if err != nil {
+		control.Respond(w, http.StatusConflict, err.Error())
+		return
+	}
+	control.Respond(w, http.StatusOK, control.Published{Box: box.ID(), Port: p.Port, At: p.At.String()})
+}
+
+// unpublish takes it back.
+func (c *boxHandlers) unpublish(w http.ResponseWriter, r *http.Request) {
+	want, box, err := c.wanted(r)
+	if err != nil {
+		control.Respond(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	for _, p := range box.Published() {
+		if p.Port == want.Port && (want.At == "" || want.At == p.At.String()) {
+			p.Close()
+			control.Respond(w, http.StatusOK, control.Published{Box: box.ID(), Port: p.Port, At: p.At.String()})
+			return
+		}
+	}
+	control.Respond(w, http.StatusConflict, fmt.Sprintf("port %d of box %s is not published", want.Port, box.ID()))
+}
+
+// wanted is what a request asks for, and the box it is about.
+func (c *boxHandlers) wanted(r *http.Request) (want control.Published, box *sandbox.Box, err error) {
+	if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
+		return want, nil, fmt.Errorf("read request: %w", err)
+	}
+	for _, b := range c.sandbox.Boxes() {
+		if b.ID() == want.Box {
+			return want, b, nil
+		}
+	}
+	return want, nil, fmt.Errorf("no box %q; `belljar ps` lists them", want.Box)
+}

@@ -1,0 +1,146 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Client asks one server.
+type Client struct {
+	PID  int // of the server
+	http http.Client
+}
+
+// Clients are the servers of this user, at most maxServers. One that was killed may be
+// among them: see gone.
+func Clients(state string) ([]*Client, error) {
+	dir, err := os.Open(Dir(state))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	defer dir.Close()
+	entries, err := dir.ReadDir(maxServers)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	var found []*Client
+	for _, e := range entries {
+		pid, err := strconv.Atoi(strings.TrimSuffix(e.Name(), ".sock"))
+		if err != nil || pid <= 0 {
+			continue
+		}
+		c := &Client{PID: pid, http: http.Client{Timeout: 2 * patience}}
+		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			dir, err := os.Open(Dir(state))
+			if err != nil {
+				return nil, err
+			}
+			defer dir.Close()
+			return (&net.Dialer{}).DialContext(ctx, "unix", socketPath(dir, e.Name()))
+		}
+		c.http.Transport = &http.Transport{DialContext: dial, DisableKeepAlives: true}
+		found = append(found, c)
+	}
+	slices.SortFunc(found, func(a, b *Client) int { return cmp.Compare(a.PID, b.PID) })
+	return found, nil
+}
+
+// Ask sends a request and reads the answer into out.
+func (c *Client) Ask(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://belljar"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask server %d: %w", c.PID, err)
+	}
+	defer resp.Body.Close()
+	text := io.LimitReader(resp.Body, 16*maxMessage)
+	if resp.StatusCode != http.StatusOK {
+		var why string
+		if json.NewDecoder(text).Decode(&why) != nil || why == "" {
+			why = resp.Status
+		}
+		return errors.New(why)
+	}
+	if err := json.NewDecoder(text).Decode(out); err != nil {
+		return fmt.Errorf("ask server %d: %w", c.PID, err)
+	}
+	return nil
+}
+
+// gone reports whether an error says that no server has the socket any more.
+func gone(err error) bool {
+	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
+
+// Boxes are the boxes of all servers of this user, and the servers.
+func Boxes(ctx context.Context, state string) ([]Box, []*Client, error) {
+	clients, err := Clients(state)
+	if err != nil {
+		return nil, nil, err
+	}
+	boxes := []Box{}
+	for _, c := range clients {
+		var of []Box
+		err := c.Ask(ctx, http.MethodGet, "/boxes", nil, &of)
+		if gone(err) {
+			_ = os.Remove(filepath.Join(Dir(state), strconv.Itoa(c.PID)+".sock"))
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		boxes = append(boxes, of...)
+	}
+	return boxes, clients, nil
+}
+
+// From is a server of this user and what it said.
+type From[T any] struct {
+	Client *Client
+	Said   T
+}
+
+// Each asks every server of a state directory for what it has at a path. One that
+// has gone is passed over.
+func Each[T any](ctx context.Context, state, path string) (found []From[T], err error) {
+	clients, err := Clients(state)
+	if err != nil {
+		return nil, err
+	}
+	for _, client := range clients {
+		one := From[T]{Client: client}
+		switch err := client.Ask(ctx, http.MethodGet, path, nil, &one.Said); {
+		case gone(err):
+		case err != nil:
+			return nil, err
+		default:
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}

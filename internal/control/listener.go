@@ -1,0 +1,93 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Bounds of the conversation.
+const (
+	maxMessage = 64 << 10        // bytes
+	patience   = 5 * time.Second // for an answer
+	linger     = 2 * time.Second // for the answers that are being written at the end
+	maxServers = 64              // that are asked
+)
+
+// Listener answers the other commands.
+type Listener struct {
+	server http.Server
+	path   string
+	dir    *os.File
+	wg     sync.WaitGroup
+}
+
+// Listen begins to answer in a state directory. Only requests of callers that may ask
+// reach the handler: processes of this user, or of root, that are in no box. The caller
+// closes the listener.
+func Listen(ctx context.Context, state string, handler http.Handler, log *slog.Logger) (*Listener, error) {
+	name := Dir(state)
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return nil, fmt.Errorf("state: %w; name another directory with --state", err)
+	}
+	dir, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	l := &Listener{dir: dir, path: filepath.Join(name, strconv.Itoa(os.Getpid())+".sock")}
+	_ = os.Remove(l.path) // of a process that had our number and was killed
+	socket, err := (&net.ListenConfig{}).Listen(ctx, "unix", socketPath(dir, filepath.Base(l.path)))
+	if err != nil {
+		dir.Close()
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	l.server = http.Server{
+		Handler: http.MaxBytesHandler(known(handler), maxMessage), ConnContext: withCaller, ReadTimeout: patience, WriteTimeout: 2 * patience, IdleTimeout: patience,
+		MaxHeaderBytes: maxMessage, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	l.wg.Go(func() {
+		if err := l.server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("control socket", "err", err)
+		}
+	})
+	return l, nil
+}
+
+// Close stops answering. Requests that run have a moment for their answers, also where
+// ctx has ended: one of them may have ended this server's only session, and so the
+// server. Then they are ended.
+func (l *Listener) Close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
+	defer cancel()
+	if l.server.Shutdown(ctx) != nil {
+		l.server.Close()
+	}
+	l.wg.Wait()
+	_ = os.Remove(l.path)
+	l.dir.Close()
+}
+
+// Dir is where servers have their sockets.
+func Dir(state string) string { return filepath.Join(state, "servers") }
+
+// socketPath names a socket in a directory that is open: its own path may be
+// longer than the 108 bytes an address has room for (unix(7)).
+func socketPath(dir *os.File, name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
+}
+
+// Respond sends an answer.
+func Respond(w http.ResponseWriter, status int, what any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(what) // a client that has gone hears nothing
+}

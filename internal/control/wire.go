@@ -1,0 +1,134 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies/audit"
+)
+
+// Box is one box, as the other commands see it.
+type Box struct {
+	Server    int         `json:"server"` // process id
+	ID        string      `json:"id"`
+	Tenant    string      `json:"tenant"`
+	Profile   string      `json:"profile"`
+	Jobs      int         `json:"jobs"` // in the background, that run
+	Listening []uint16    `json:"listening"`
+	Published []Published `json:"published"`
+	Browser   bool        `json:"browser,omitempty"` // a Chrome runs in it
+	Memory    int64       `json:"memory,omitempty"`  // bytes, of such a box
+}
+
+// Published is a port of a box that the host has.
+type Published struct {
+	Box  string `json:"box"`
+	Port uint16 `json:"port"`
+	At   string `json:"at"` // address on the host
+}
+
+// Session is a session, as the other commands see it. Its id is cut: over HTTP
+// the whole of it is what opens the session.
+type Session struct {
+	Server int `json:"server"` // process id
+	mcp.SessionInfo
+	Jobs int `json:"jobs"` // in the background, that run
+}
+
+// Job is a background task that runs, as the other commands see it.
+type Job struct {
+	Server int `json:"server"` // process id
+	tools.JobInfo
+}
+
+// End asks for the end of sessions, or of tasks of one session.
+type End struct {
+	Sessions []string `json:"sessions,omitempty"` // cut ids
+	Session  string   `json:"session,omitempty"`  // whose tasks are meant
+	Tasks    []int64  `json:"tasks,omitempty"`
+	Note     string   `json:"note,omitempty"` // for the agent
+}
+
+// Approvals has the approvals that a server sees, and the server's place.
+type Approvals struct {
+	Place string              `json:"place"`
+	All   []approval.Approval `json:"approvals"`
+}
+
+// Answer is a person's answer to a question.
+type Answer struct {
+	Yes   bool   `json:"yes"`
+	Scope string `json:"scope,omitempty"` // as ParseScope reads it
+	Note  string `json:"note,omitempty"`
+}
+
+// QuestionAnswer is what a person says to a question.
+type QuestionAnswer struct {
+	Words   map[string][]string `json:"words,omitempty"`
+	Decline bool                `json:"decline,omitempty"`
+	Note    string              `json:"note,omitempty"`
+}
+
+// Policy is which policy a server holds, as the other commands see it.
+type Policy struct {
+	Server    int       `json:"server"` // process id
+	File      string    `json:"file"`   // absolute, or the name of a bundled policy
+	SHA256    string    `json:"sha256"`
+	Since     time.Time `json:"since"`             // when it was read last
+	Refused   string    `json:"refused,omitempty"` // why what the file is now cannot be used
+	RefusedAt time.Time `json:"refused_at,omitzero"`
+}
+
+// String says what a server does with a file that it cannot use.
+func (i Policy) String() string {
+	return fmt.Sprintf("server %d keeps the policy that it read at %s (%s): %s",
+		i.Server, i.Since.Format(time.DateTime), i.SHA256[:min(len(i.SHA256), 12)], cmp.Or(i.Refused, "it has not read the file again"))
+}
+
+// Audit is what a server says of its audit log.
+type Audit struct {
+	Dir string `json:"dir"` // empty where it keeps none
+	audit.Health
+}
+
+// ShortID is the beginning of a session's id: enough to recognise it, and too little to
+// use the session, which needs the whole id over HTTP.
+func ShortID(id string) string { return id[:min(len(id), 12)] }
+
+// HostPort reads a loopback address with a port, or either of them: the
+// default is 127.0.0.1 and a free port.
+func HostPort(s string) (netip.AddrPort, error) {
+	local := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if s == "" {
+		return netip.AddrPortFrom(local, 0), nil
+	}
+	if port, err := strconv.ParseUint(s, 10, 16); err == nil {
+		return netip.AddrPortFrom(local, uint16(port)), nil
+	}
+	at, err := netip.ParseAddrPort(s)
+	if err != nil || !at.Addr().IsLoopback() {
+		return at, fmt.Errorf("%q is not a loopback address with a port; write 127.0.0.1:8080 or 8080", s)
+	}
+	return at, nil
+}
+
+// ParseScope reads the scope that a person gives a yes: empty, "session", or a time.
+func ParseScope(text string) (approval.Scope, time.Duration, error) {
+	switch text {
+	case "", string(approval.Once):
+		return approval.Once, 0, nil
+	case string(approval.Session):
+		return approval.Session, 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return "", 0, fmt.Errorf("a yes for %q: want once, session, or a time as 2h", text)
+	}
+	return approval.Hours, d, nil
+}
