@@ -27,7 +27,7 @@ rules:
 
 // asking is a server whose calls are asked about, and its directories.
 type asking struct {
-	*server
+	*process
 	ws, state, policy string
 	calls             int
 }
@@ -55,7 +55,7 @@ func (a *asking) policyIs(t *testing.T, timeout string) {
 
 func (a *asking) start(t *testing.T, flags ...string) {
 	t.Helper()
-	a.server = serve(t, os.Args[0], append([]string{"belljar", "serve", "--workspace", a.ws, "--policy", a.policy, "--state", a.state}, flags...)...)
+	a.process = serve(t, os.Args[0], append([]string{"belljar", "serve", "--workspace", a.ws, "--policy", a.policy, "--state", a.state}, flags...)...)
 	a.send(t, hello)
 	a.receive(t)
 	a.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)

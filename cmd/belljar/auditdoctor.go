@@ -19,13 +19,6 @@ import (
 	"belljar.dev/sandbox"
 )
 
-func (l *ledger) health() control.Audit {
-	if l == nil {
-		return control.Audit{}
-	}
-	return control.Audit{Dir: l.dir, Health: l.log.Health()}
-}
-
 // auditCheck checks the audit log of a policy: whether it can be written, and which
 // losses the running servers and the log itself report.
 func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) sandbox.Check {

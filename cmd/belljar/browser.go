@@ -79,7 +79,7 @@ func examineBrowser(ctx context.Context, program string) ([]sandbox.Check, error
 	if err != nil {
 		return nil, err
 	}
-	d := policy.Decide(policies.Facts{Tenant: localTenant, Tool: "ReadDocs"})
+	d := policy.Decide(policies.Facts{Tenant: policies.LocalTenant, Tool: "ReadDocs"})
 	s, err := sandbox.New(sandbox.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)

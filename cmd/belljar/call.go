@@ -7,20 +7,21 @@ import (
 	"fmt"
 	"os/signal"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/server"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 )
 
 func callCommand() *cobra.Command {
 	var (
-		s      = setup{command: "call"}
+		s = setup{Config: server.Config{
+			Command: "call", Tools: &server.Tools{}, Hooks: &server.Hooks{}, Callbacks: &server.Callbacks{}, Trace: true,
+		}}
 		asJSON bool
-		flow   workflow
 	)
 	c := &cobra.Command{
 		Use:   "call TOOL [JSON | KEY=VALUE...]",
@@ -53,47 +54,31 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
-			w, err := s.open(ctx, c.ErrOrStderr())
+			srv, err := s.open(ctx, c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			defer w.close()
-			if w.tracer, err = w.openTracer(ctx, true); err != nil {
-				return failure(err)
-			}
-			defer w.tracer.close(ctx, w.log)
-			if err := w.openFlow(ctx, &flow); err != nil {
-				return failure(err)
-			}
-			w.flow.jobOver = make(chan struct{}, 1)
-			server, err := w.server()
-			if err != nil {
-				return err
-			}
-			var running sync.WaitGroup
-			running.Go(func() { w.flow.run(ctx, server) })
-			defer running.Wait()
-			defer cancel() // first, or it would not end
-			session, err := server.Open(ctx)
+			defer srv.Close()
+			session, err := srv.MCP().Open(ctx)
 			if err != nil {
 				return failure(fmt.Errorf("call %s: %w", args[0], err))
 			}
 			defer session.Close()
-			result, err := server.Call(ctx, session, args[0], arguments)
+			result, err := srv.MCP().Call(ctx, session, args[0], arguments)
 			if err != nil {
 				return failure(fmt.Errorf("call %s: %w", args[0], err))
 			}
 			if err := show(c, result, asJSON); err != nil {
 				return err
 			}
-			return w.outlast(ctx, server, session, result, func(r *mcp.Result) error { return show(c, r, asJSON) })
+			return outlast(ctx, srv, session, result, func(r *mcp.Result) error { return show(c, r, asJSON) })
 		},
 	}
 	s.flags(c)
 	s.mode.flag(c)
 	s.callsFlag(c)
 	s.tenantFlag(c)
-	flow.hookFlags(c)
+	hookFlags(c, s.Hooks)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the structured result as JSON")
 	c.Flags().SetInterspersed(true)
 	return c
@@ -118,12 +103,12 @@ const endKept = 5 * time.Second
 // outlast waits for the task that a call has left running in the background, since
 // the session ends with this process, and shows the rest of its output by
 // ReadBgOutput. The profile bounds how long the task runs; the end of ctx ends it.
-func (w *works) outlast(ctx context.Context, server *mcp.Server, session *mcp.Session, of *mcp.Result, show func(*mcp.Result) error) error {
+func outlast(ctx context.Context, srv *server.Server, session *mcp.Session, of *mcp.Result, show func(*mcp.Result) error) error {
 	id, runs := taskOf(of)
 	if !runs {
 		return nil
 	}
-	for _, box := range w.sandbox.Boxes() {
+	for _, box := range srv.Sandbox().Boxes() {
 		for _, running := range box.Jobs() {
 			select {
 			case <-running.Done():
@@ -136,13 +121,13 @@ func (w *works) outlast(ctx context.Context, server *mcp.Server, session *mcp.Se
 	patience := time.NewTimer(endKept)
 	defer patience.Stop()
 	select {
-	case <-w.flow.jobOver:
+	case <-srv.JobOver():
 	case <-patience.C:
 	}
 	// What it wrote is shown after Ctrl-C as well. The tool may see the end of the
 	// task a moment later, and waits for it.
 	for n := 0; runs && n < 3; n++ {
-		rest, err := server.Call(context.WithoutCancel(ctx), session, "ReadBgOutput", fmt.Appendf(nil, `{"task_id":%d,"wait_ms":1000}`, id))
+		rest, err := srv.MCP().Call(context.WithoutCancel(ctx), session, "ReadBgOutput", fmt.Appendf(nil, `{"task_id":%d,"wait_ms":1000}`, id))
 		if err != nil {
 			return failure(fmt.Errorf("read the output of task %d: %w", id, err))
 		}

@@ -241,7 +241,7 @@ func profiles(_ context.Context, c *cobra.Command, _ []string) []string {
 
 func tenants(_ context.Context, c *cobra.Command, _ []string) []string {
 	if p := policyOf(c); p != nil {
-		return append([]string{localTenant}, p.Tenants()...)
+		return append([]string{policies.LocalTenant}, p.Tenants()...)
 	}
 	return nil
 }

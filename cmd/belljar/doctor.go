@@ -47,27 +47,27 @@ Exit status: 0 boxes can run here, and with --probe all probes held;
 			if probe.on {
 				return probe.run(c, &set, asJSON)
 			}
-			workspace, err := config.FindWorkspace(set.workspace)
+			workspace, err := config.FindWorkspace(set.Workspace)
 			if err != nil {
 				return failure(err)
 			}
 			// On standard error, so that what a program reads stays JSON.
-			tellHeldBack(c.Context(), c.ErrOrStderr(), set.state, "")
-			name, policy, err := config.FindPolicy(set.policy, workspace)
+			tellHeldBack(c.Context(), c.ErrOrStderr(), set.State, "")
+			name, policy, err := config.FindPolicy(set.Policy, workspace)
 			here := err
 			if err != nil && !c.Flags().Changed("workspace") {
 				// The policy may well be for another directory than the one in which
 				// somebody looks at it.
-				name, policy, err = config.FindPolicy(set.policy, "")
+				name, policy, err = config.FindPolicy(set.Policy, "")
 			}
 			if err != nil {
 				return failure(err)
 			}
 			d := examine(workspace, name, policy)
 			if here != nil {
-				d.Checks = append(d.Checks, sandbox.Check{Name: "policy", OK: true, Degraded: "no server with the workspace " + workspace + " takes it", Detail: firstLine(here)})
+				d.Checks = append(d.Checks, sandbox.Check{Name: "policy", OK: true, Degraded: "no server with the workspace " + workspace + " takes it", Detail: config.FirstLine(here)})
 			}
-			d.Checks = append(d.Checks, auditCheck(c.Context(), policy, set.state), browserCheck())
+			d.Checks = append(d.Checks, auditCheck(c.Context(), policy, set.State), browserCheck())
 			return doctor(c.OutOrStdout(), d, asJSON)
 		},
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"belljar.dev/internal/server"
 )
 
 // X2: what a person is told to put into a client's configuration names the
@@ -15,7 +17,7 @@ import (
 // or in WSL, or is given the address of HTTP.
 func TestClientConfigurationIsFound(t *testing.T) {
 	var out bytes.Buffer
-	explainStdio(&out, &works{workspace: "/w s", policyName: "p"})
+	explainStdio(&out, server.Place{Workspace: "/w s", PolicyName: "p"})
 	_, text, _ := strings.Cut(out.String(), "{")
 	var got struct {
 		McpServers map[string]struct {
@@ -26,12 +28,12 @@ func TestClientConfigurationIsFound(t *testing.T) {
 	if err := json.Unmarshal([]byte("{"+text), &got); err != nil {
 		t.Fatalf("%v in %s", err, out.String())
 	}
-	server := got.McpServers["belljar"]
-	info, err := os.Stat(server.Command)
-	if err != nil || !filepath.IsAbs(server.Command) || info.Mode()&0o111 == 0 {
-		t.Errorf("the command is %q: %v", server.Command, err)
+	entry := got.McpServers["belljar"]
+	info, err := os.Stat(entry.Command)
+	if err != nil || !filepath.IsAbs(entry.Command) || info.Mode()&0o111 == 0 {
+		t.Errorf("the command is %q: %v", entry.Command, err)
 	}
-	if want := []string{"serve", "--workspace", "/w s"}; !slices.Equal(server.Args, want) {
-		t.Errorf("the arguments are %q, want %q", server.Args, want)
+	if want := []string{"serve", "--workspace", "/w s"}; !slices.Equal(entry.Args, want) {
+		t.Errorf("the arguments are %q, want %q", entry.Args, want)
 	}
 }

@@ -16,18 +16,18 @@ import (
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/server"
 	"belljar.dev/policies"
 )
 
 // hookTool is the flags that the hook commands share.
 type hookTool struct {
 	setup  setup
-	flow   workflow
 	asJSON bool
 }
 
 func hookCommand() *cobra.Command {
-	t := hookTool{setup: setup{command: "hook"}}
+	t := hookTool{setup: setup{Config: server.Config{Command: "hook", Hooks: &server.Hooks{}}}}
 	c := &cobra.Command{
 		Use:   "hook",
 		Short: "programs of yours that belljar runs at events",
@@ -65,7 +65,7 @@ no sense.`,
 	}
 	for _, sub := range []*cobra.Command{list, try, emit} {
 		t.setup.flags(sub)
-		t.flow.hookFlags(sub)
+		hookFlags(sub, t.setup.Hooks)
 		sub.Flags().BoolVar(&t.asJSON, "json", false, "print JSON")
 	}
 	c.AddCommand(initialise, list, try, emit)
@@ -193,15 +193,12 @@ func ranInfos(all []hooks.Ran, off []hooks.Hook) []ranInfo {
 }
 
 func (t *hookTool) list(c *cobra.Command) error {
-	w, err := t.setup.open(c.Context(), c.ErrOrStderr())
+	srv, err := t.setup.open(c.Context(), c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	if err := w.openHooks(c.Context(), &t.flow); err != nil {
-		return failure(err)
-	}
-	all, err := w.flow.hooks.List()
+	defer srv.Close()
+	all, err := srv.Hooks().List()
 	if err != nil {
 		return failure(err)
 	}
@@ -268,19 +265,16 @@ func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (al
 	}
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
-	w, err := t.setup.open(ctx, c.ErrOrStderr())
+	srv, err := t.setup.open(ctx, c.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
 	}
-	defer w.close()
-	if err := w.openHooks(ctx, &t.flow); err != nil {
-		return nil, nil, failure(err)
-	}
-	if off, err = w.flow.hooks.List(); err != nil {
+	defer srv.Close()
+	if off, err = srv.Hooks().List(); err != nil {
 		return nil, nil, failure(err)
 	}
 	off = slices.DeleteFunc(off, func(h hooks.Hook) bool { return !h.Off || h.Event != args[0] })
-	all, err = w.flow.hooks.Test(ctx, hooks.Event{Name: args[0], Tenant: w.tenant, Time: time.Now(), Data: data})
+	all, err = srv.Hooks().Test(ctx, hooks.Event{Name: args[0], Tenant: srv.Tenant, Time: time.Now(), Data: data})
 	return all, off, failure(err)
 }
 

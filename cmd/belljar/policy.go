@@ -117,7 +117,7 @@ makes no sense.`,
 	}
 	c.Flags().StringVar(&f.Tool, "tool", "Bash", "the `name` of the tool that is called")
 	c.Flags().StringVar(&f.Profile, "profile", "", "the profile that the call asks for, by `name`")
-	c.Flags().StringVar(&f.Tenant, "as", localTenant, "whose call it is: the `name` of a tenant")
+	c.Flags().StringVar(&f.Tenant, "as", policies.LocalTenant, "whose call it is: the `name` of a tenant")
 	c.Flags().StringVar(&workspace, "workspace", "", "the `directory` that is the workspace, for what the policy says of projects")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	c.Flags().StringVar(&given, "args", "", "further arguments of the call, as a `JSON` object")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/server"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/escape"
 	"belljar.dev/sandbox/limit"
@@ -65,24 +66,24 @@ func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 	defer cancel()
 	own := *set
 	if !c.Flags().Changed("workspace") {
-		if own.workspace, err = os.MkdirTemp("", "belljar-workspace-"); err != nil {
+		if own.Workspace, err = os.MkdirTemp("", "belljar-workspace-"); err != nil {
 			return failure(fmt.Errorf("make a workspace for the probes: %w", err))
 		}
-		defer os.RemoveAll(own.workspace)
-		if err := escape.NewWorkspace(own.workspace); err != nil {
+		defer os.RemoveAll(own.Workspace)
+		if err := escape.NewWorkspace(own.Workspace); err != nil {
 			return failure(fmt.Errorf("make a workspace for the probes: %w", err))
 		}
 	}
-	w, err := own.open(c.Context(), c.ErrOrStderr())
+	srv, err := own.open(c.Context(), c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer w.sandbox.Close()
-	report := probed{Policy: w.policyName, Categories: []tally{}, Findings: []finding{}}
+	defer srv.Close()
+	report := probed{Policy: srv.PolicyName, Categories: []tally{}, Findings: []finding{}}
 	if c.Flags().Changed("workspace") {
-		report.Workspace = w.workspace
+		report.Workspace = srv.Workspace
 	}
-	if err := report.fill(ctx, w, p.profile); err != nil {
+	if err := report.fill(ctx, srv, p.profile); err != nil {
 		return failure(err)
 	}
 	if err := report.print(c.OutOrStdout(), asJSON); err != nil {
@@ -95,17 +96,17 @@ func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 }
 
 // fill tries the probes in boxes that a profile grants to two tenants.
-func (r *probed) fill(ctx context.Context, w *works, profile string) error {
+func (r *probed) fill(ctx context.Context, srv *server.Server, profile string) error {
 	var grants [2]policies.Grant
 	for i, tenant := range []string{"probe", "probe-neighbour"} {
-		d := w.policy.Decide(policies.Facts{Tenant: tenant, Session: "probe", Tool: "Bash", Profile: profile, Command: "true"})
+		d := srv.Policy.Decide(policies.Facts{Tenant: tenant, Session: "probe", Tool: "Bash", Profile: profile, Command: "true"})
 		if d.Verdict != policies.Allow {
 			return errors.New(d.Refusal(""))
 		}
 		grants[i] = d.Grant
 	}
 	r.Profile = grants[0].Profile()
-	suite, err := escape.Open(ctx, escape.Config{Supervisor: w.sandbox, Workspace: w.workspace, Attacker: grants[0], Neighbour: grants[1]})
+	suite, err := escape.Open(ctx, escape.Config{Supervisor: srv.Sandbox(), Workspace: srv.Workspace, Attacker: grants[0], Neighbour: grants[1]})
 	if err != nil {
 		return explain(err)
 	}

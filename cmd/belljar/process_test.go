@@ -19,21 +19,21 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// server is a belljar that runs as a process of its own, over its pipes.
-type server struct {
+// process is a belljar that runs as a process of its own, over its pipes.
+type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
 // serve starts a program as a server; args[0] is what it is called.
-func serve(t testing.TB, program string, args ...string) *server {
+func serve(t testing.TB, program string, args ...string) *process {
 	t.Helper()
 	return serveTo(t, nil, program, args...)
 }
 
 // serveTo is serve with a standard error, which may be read once the program ended.
-func serveTo(t testing.TB, errs io.Writer, program string, args ...string) *server {
+func serveTo(t testing.TB, errs io.Writer, program string, args ...string) *process {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, program)
@@ -55,10 +55,10 @@ func serveTo(t testing.TB, errs io.Writer, program string, args ...string) *serv
 		stop()
 		_ = cmd.Wait()
 	})
-	return &server{cmd, in, bufio.NewReaderSize(out, 1<<20)}
+	return &process{cmd, in, bufio.NewReaderSize(out, 1<<20)}
 }
 
-func (s *server) send(t testing.TB, line string) {
+func (s *process) send(t testing.TB, line string) {
 	t.Helper()
 	if _, err := io.WriteString(s.in, line+"\n"); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ type reply struct {
 	Error  *struct{ Code int }
 }
 
-func (s *server) receive(t testing.TB) reply {
+func (s *process) receive(t testing.TB) reply {
 	t.Helper()
 	line, err := s.out.ReadBytes('\n')
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *server) receive(t testing.TB) reply {
 
 const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"belljar.dev/structured":{}}},"clientInfo":{"name":"test","version":"1"}}}`
 
-func (s *server) resident(t testing.TB) int64 {
+func (s *process) resident(t testing.TB) int64 {
 	t.Helper()
 	return testenv.Resident(t, s.cmd.Process.Pid)
 }
@@ -159,12 +159,12 @@ func TestServerEnds(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	for _, tt := range []struct {
 		name    string
-		end     func(*server) error
+		end     func(*process) error
 		answers bool
 	}{
-		{"the client goes", func(s *server) error { return s.in.Close() }, true},
-		{"SIGTERM", func(s *server) error { return s.cmd.Process.Signal(syscall.SIGTERM) }, true},
-		{"SIGKILL", func(s *server) error { return s.cmd.Process.Kill() }, false},
+		{"the client goes", func(s *process) error { return s.in.Close() }, true},
+		{"SIGTERM", func(s *process) error { return s.cmd.Process.Signal(syscall.SIGTERM) }, true},
+		{"SIGKILL", func(s *process) error { return s.cmd.Process.Kill() }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belljar.dev/browser/page"
+	"belljar.dev/internal/server"
 )
 
 // readOptions are what the flags of `belljar read` say.
@@ -28,7 +29,7 @@ type readOptions struct {
 
 func readCommand() *cobra.Command {
 	var o readOptions
-	fetched := fetchOptions{setup: setup{command: "read"}}
+	fetched := fetchOptions{setup: setup{Config: server.Config{Command: "read", Tools: &server.Tools{}}}}
 	c := &cobra.Command{
 		Use:   "read [URL]",
 		Short: "turn a page of the web into markdown",

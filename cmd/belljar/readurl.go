@@ -81,16 +81,12 @@ func (f *fetchOptions) arguments(o readOptions) map[string]any {
 func readURL(c *cobra.Command, o readOptions, f *fetchOptions) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
-	w, err := f.open(ctx, c.ErrOrStderr())
+	srv, err := f.open(ctx, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer w.close()
-	server, err := w.server()
-	if err != nil {
-		return err
-	}
-	session, err := server.Open(ctx)
+	defer srv.Close()
+	session, err := srv.MCP().Open(ctx)
 	if err != nil {
 		return failure(err)
 	}
@@ -98,7 +94,7 @@ func readURL(c *cobra.Command, o readOptions, f *fetchOptions) error {
 	args := f.arguments(o)
 	var refs []string
 	for first := true; ; first = false {
-		result, p, err := readPart(ctx, server, session, args)
+		result, p, err := readPart(ctx, srv.MCP(), session, args)
 		if err != nil {
 			return err
 		}

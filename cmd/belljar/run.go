@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/printable"
-	"belljar.dev/mcp"
+	"belljar.dev/internal/server"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/workspace"
@@ -32,7 +31,7 @@ const exitTimedOut = 124
 
 func runCommand() *cobra.Command {
 	var (
-		s       = setup{command: "run"}
+		s       = setup{Config: server.Config{Command: "run"}}
 		profile string
 		set     string
 		ports   []string
@@ -141,21 +140,21 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
 	defer signal.Stop(signals)
 
-	w, err := s.open(c.Context(), c.ErrOrStderr())
+	srv, err := s.open(c.Context(), c.ErrOrStderr())
 	if err != nil {
 		return 0, left, err
 	}
 	id := "" // of the set that the box writes to
 	defer func() {
-		w.close()
+		srv.Close()
 		if id != "" {
-			left = leftBy(context.WithoutCancel(c.Context()), id, w.state, s.state)
+			left = leftBy(context.WithoutCancel(c.Context()), id, srv.State, s.State)
 		}
 	}()
 	// To the policy this is what the agent's Bash would be.
 	started := time.Now()
-	d, call, err := w.decide(c.Context(), policies.Facts{
-		Tenant: w.tenant, Session: "run", Tool: "Bash", Profile: profile, Command: config.Quote(argv),
+	d, call, err := srv.Decide(c.Context(), policies.Facts{
+		Tenant: srv.Tenant, Session: "run", Tool: "Bash", Profile: profile, Command: config.Quote(argv),
 		Args: map[string]any{"command": config.Quote(argv)}, Now: started,
 	})
 	if err != nil {
@@ -165,10 +164,10 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 		return 0, left, errors.New(d.Refusal(""))
 	}
 	var result sandbox.Result
-	defer func() { w.audit.ran(call, d, result, err, time.Since(started)) }()
+	defer func() { srv.Ran(call, d, result, err, time.Since(started)) }()
 	ctx := c.Context()
 	screen := newScreen(c)
-	box, err := w.sandbox.Open(ctx, set, d.Grant)
+	box, err := srv.Sandbox().Open(ctx, set, d.Grant)
 	if err != nil {
 		return 0, left, err
 	}
@@ -176,14 +175,14 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	if err := publishAll(ctx, c.ErrOrStderr(), box, ports); err != nil {
 		return 0, left, err
 	}
-	shows := w.audit.recordRun(call, d, screen.shape())
-	defer shows.end()
+	shows := srv.Record(call, d, screen.shape())
+	defer shows.End()
 	job, err := box.Start(ctx, sandbox.Cmd{
 		Grant: d.Grant, Argv: argv,
 		// A person waits here and can end it: the longer of the two limits.
 		Timeout: d.Grant.Limits().Background, Background: true,
 		// What it writes is its own: with a terminal this is a session on it.
-		In: c.InOrStdin(), Out: shows.through(printable.Raw(c.OutOrStdout())), Err: shows.through(printable.Raw(c.ErrOrStderr())), Terminal: screen.size(), Alone: true,
+		In: c.InOrStdin(), Out: shows.Through(printable.Raw(c.OutOrStdout())), Err: shows.Through(printable.Raw(c.ErrOrStderr())), Terminal: screen.size(), Alone: true,
 		Env: screen.env(),
 	})
 	if err != nil {
@@ -201,37 +200,28 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 			if got == syscall.SIGWINCH {
 				if size := screen.size(); size != nil {
 					_ = job.Resize(*size) // a command that ends meanwhile has no size
-					shows.resize(size.Columns, size.Rows)
+					shows.Resized(size.Columns, size.Rows)
 				}
 				continue
 			}
 			if sig, ok := got.(syscall.Signal); ok {
 				if err := job.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-					w.log.Warn("pass signal on", "signal", sig, "err", err)
+					srv.Log.Warn("pass signal on", "signal", sig, "err", err)
 				}
 			}
 		case <-job.Done():
 			if result, err = job.Wait(ctx); err != nil {
 				return 0, left, err
 			}
-			if w.calls {
-				w.checkpoint(ctx, box, config.Quote(argv))
+			if s.Checkpoints {
+				if _, err := box.Checkpoint(ctx, config.Quote(argv)); err != nil {
+					srv.Log.Warn("no checkpoint was made", "err", err)
+				}
 			}
 			code, err = exitOf(c, result, d.Grant.Limits())
 			return code, left, err
 		}
 	}
-}
-
-// decide asks the policy and writes down what it says, with the id of the call.
-func (w *works) decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
-	started, id := time.Now(), "c-"+rand.Text()[:8]
-	d := w.gate.Decide(f)
-	if w.audit == nil {
-		return d, id, nil
-	}
-	err := w.audit.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
-	return d, id, err
 }
 
 // exitOf is the exit status a result leads to, with a word where it was not the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/search/engine"
 )
 
@@ -15,7 +16,7 @@ import (
 // that of the configuration, where it exists.
 func loadEngines(dir string) (*engine.Set, error) {
 	if dir == "" {
-		dir = enginesDir()
+		dir = config.EnginesDir()
 	}
 	return engine.Load(dir)
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/server"
 	"belljar.dev/mcp"
 )
 
 // searchQuery has a command ask the engines what its arguments say.
 func searchQuery(c *cobra.Command) {
 	var (
-		s       = setup{command: "search"}
+		s       = setup{Config: server.Config{Command: "search", Tools: &server.Tools{}}}
 		asJSON  bool
 		options = make(map[string]any)
 		engines []string
@@ -71,21 +72,17 @@ func (s *setup) callOnce(c *cobra.Command, tool string, options map[string]any) 
 	}
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
-	w, err := s.open(ctx, c.ErrOrStderr())
+	srv, err := s.open(ctx, c.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
-	defer w.close()
-	server, err := w.server()
-	if err != nil {
-		return nil, err
-	}
-	session, err := server.Open(ctx)
+	defer srv.Close()
+	session, err := srv.MCP().Open(ctx)
 	if err != nil {
 		return nil, failure(err)
 	}
 	defer session.Close()
-	result, err := server.Call(ctx, session, tool, arguments)
+	result, err := srv.MCP().Call(ctx, session, tool, arguments)
 	if err != nil {
 		return nil, failure(err)
 	}

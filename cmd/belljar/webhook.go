@@ -1,320 +1,35 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
-	"net"
-	"net/http"
-	"net/netip"
-	"net/url"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/buildinfo"
-	"belljar.dev/internal/config"
-	"belljar.dev/internal/control"
-	"belljar.dev/internal/hostexec"
-	"belljar.dev/internal/people/approval"
-	"belljar.dev/policies"
+	"belljar.dev/internal/server"
 )
 
-// Bounds of telling a webhook.
-const (
-	hookQueue    = 64               // questions that wait to be told; a further one is not
-	hookTries    = 5                // of one question
-	hookPause    = time.Second      // before the second try; each further pause is twice as long
-	hookPatience = 10 * time.Second // for an answer to one try
-	hookSecret   = 16               // bytes that a secret has at least
+// webhookFlags are the flags of the webhook that gets questions.
+type webhookFlags server.Webhook
 
-	answerMost     = 64 << 10        // bytes of an answer
-	answerPatience = 5 * time.Second // for its request
-)
-
-// hooking has the flags of the webhook that gets questions.
-type hooking struct {
-	url, secret, answers string
-	private              bool
+func (h *webhookFlags) flags(c *cobra.Command) {
+	c.Flags().StringVar(&h.URL, "webhook", "", "`URL` that gets each question to a person")
+	c.Flags().StringVar(&h.Secret, "webhook-secret", "", "`secret` that signs that: env:NAME or file:PATH")
+	c.Flags().StringVar(&h.Answers, "webhook-answers", "", "loopback `address` that takes answers to it, such as 127.0.0.1:8931")
+	c.Flags().BoolVar(&h.Private, "webhook-private", false, "the webhook may be on this machine or in a private network")
 }
 
-func (h *hooking) flags(c *cobra.Command) {
-	c.Flags().StringVar(&h.url, "webhook", "", "`URL` that gets each question to a person")
-	c.Flags().StringVar(&h.secret, "webhook-secret", "", "`secret` that signs that: env:NAME or file:PATH")
-	c.Flags().StringVar(&h.answers, "webhook-answers", "", "loopback `address` that takes answers to it, such as 127.0.0.1:8931")
-	c.Flags().BoolVar(&h.private, "webhook-private", false, "the webhook may be on this machine or in a private network")
-}
-
-// hook tells a URL of questions, and takes the answers.
-type hook struct {
-	to      *url.URL
-	secret  []byte
-	answers string // URL that takes answers; empty where none does
-	client  http.Client
-	pause   time.Duration
-	queue   chan approval.Approval
-	log     *slog.Logger
-	wg      sync.WaitGroup
-	stop    context.CancelFunc
-	server  http.Server
-}
-
-// open begins to tell, and to take answers for the approver; nil without a URL.
-// The caller closes the hook.
-func (h *hooking) open(ctx context.Context, a *approver, boxes hostexec.Boxes, log *slog.Logger) (*hook, error) {
-	if h.url == "" {
-		if h.secret != "" || h.answers != "" || h.private {
-			return nil, usage("serve: --webhook-... without --webhook URL")
-		}
-		return nil, nil //nolint:nilnil // a nil hook tells nobody
-	}
-	to, err := url.Parse(h.url)
-	if err != nil || to.Scheme != "https" && (to.Scheme != "http" || !h.private) || to.Host == "" || to.User != nil {
-		return nil, usage("serve: --webhook %q: want https://HOST/PATH, or http with --webhook-private", h.url)
-	}
-	secret, err := h.read(ctx, boxes)
-	if err != nil {
-		return nil, failure(err)
-	}
-	dialer := &net.Dialer{Timeout: hookPatience}
-	if !h.private {
-		dialer.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error { return publicOnly(address) }
-	}
-	k := &hook{to: to, secret: []byte(secret), pause: hookPause, queue: make(chan approval.Approval, hookQueue), log: log}
-	k.client = http.Client{
-		Timeout: hookPatience, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: hookPatience},
-		// Elsewhere is not where the operator said.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	if h.answers != "" {
-		l, err := listen(ctx, h.answers)
-		if err != nil {
-			return nil, failure(fmt.Errorf("webhook answers: %w", err))
-		}
-		k.answers = "http://" + l.Addr().String()
-		k.take(l, a)
-	}
-	ctx, k.stop = context.WithCancel(ctx)
-	k.wg.Go(func() { k.run(ctx) })
-	a.tell(k.told)
-	a.open(wayWebhook)
-	return k, nil
-}
-
-// read is the secret that the flag refers to: never the value itself, which
-// every process of the machine could read on the command line.
-func (h *hooking) read(ctx context.Context, boxes hostexec.Boxes) (string, error) {
-	kind, name, _ := strings.Cut(h.secret, ":")
-	var s policies.Secret
+// webhook is what the flags say; nil without a URL.
+func (h *webhookFlags) webhook() (*server.Webhook, error) {
+	w := server.Webhook(*h)
+	err := w.Check()
 	switch {
-	case kind == "env" && name != "":
-		s.Env = name
-	case kind == "file" && filepath.IsAbs(name):
-		s.File = name
-	default:
-		return "", errors.New("--webhook-secret: want env:NAME or file:/ABSOLUTE/PATH; the requests must be signed")
+	case w == server.Webhook{}:
+		return nil, nil //nolint:nilnil // a nil webhook is none
+	case w.URL == "":
+		err = errors.New("--webhook-... without --webhook URL")
 	}
-	text, err := config.ReadSecret(ctx, "of the webhook", s, hostexec.Program{Boxes: boxes})
-	if err == nil && len(text) < hookSecret {
-		err = fmt.Errorf("secret of the webhook: %d bytes, want at least %d", len(text), hookSecret)
-	}
-	return text, err
-}
-
-// close stops telling and taking. What waits is not told any more: the questions
-// stand, and the command line has them.
-func (k *hook) close() {
-	if k == nil {
-		return
-	}
-	k.stop()
-	k.server.Close()
-	k.wg.Wait()
-}
-
-// told queues a new question.
-func (k *hook) told(e approval.Event) {
-	if e.Kind != "asked" {
-		return
-	}
-	select {
-	case k.queue <- e.Approval:
-	default:
-		k.log.Warn("the webhook is not told of a question: too many wait to be told", "approval", e.Approval.ID)
-	}
-}
-
-// hookBody is what the webhook gets.
-type hookBody struct {
-	Event    string            `json:"event"` // approval.asked
-	Approval approval.Approval `json:"approval"`
-	Text     []string          `json:"text"`              // what the call does, a line each
-	Answer   string            `json:"answer,omitempty"`  // URL that takes the answer
-	Token    string            `json:"token,omitempty"`   // for that, and for this approval only
-	Command  string            `json:"command,omitempty"` // that answers on the machine
-	Deadline time.Time         `json:"deadline"`          // when no answer is a no
-}
-
-func (k *hook) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case a := <-k.queue:
-			k.deliver(ctx, a)
-		}
-	}
-}
-
-// deliver posts a question, and tries again a few times where that fails.
-func (k *hook) deliver(ctx context.Context, a approval.Approval) {
-	body := hookBody{
-		Event: "approval.asked", Approval: a, Text: a.Shown.Lines(), Command: "belljar approve show " + a.ID, Deadline: a.Expires,
-	}
-	if k.answers != "" {
-		body.Answer, body.Token = k.answers+"/approvals/"+a.ID, k.token(a.ID)
-	}
-	text, err := json.Marshal(body)
 	if err != nil {
-		k.log.Error("the webhook is not told of a question", "approval", a.ID, "err", err)
-		return
+		return nil, usage("serve: %w", err)
 	}
-	pause := k.pause
-	for try := 1; ; try++ {
-		again, err := k.post(ctx, a.ID, text)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if !again || try == hookTries || time.Now().After(a.Expires) {
-			k.log.Warn("the webhook was not told of a question; `belljar approve` has it", "approval", a.ID, "tries", try, "err", err)
-			return
-		}
-		wait := time.NewTimer(pause)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-			return
-		}
-		pause *= 2
-	}
-}
-
-// post is one try. again says that another may do better.
-func (k *hook) post(ctx context.Context, id string, text []byte) (again bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.to.String(), bytes.NewReader(text))
-	if err != nil {
-		return false, err
-	}
-	now := strconv.FormatInt(time.Now().Unix(), 10)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "belljar/"+buildinfo.Version())
-	req.Header.Set("Belljar-Delivery", id)
-	req.Header.Set("Belljar-Signature", "t="+now+",v1="+k.sign("webhook", now+"."+string(text)))
-	resp, err := k.client.Do(req)
-	if err != nil {
-		return !errors.Is(err, errNotPublic), err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 == 2 {
-		return false, nil
-	}
-	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, fmt.Errorf("it answered %s", resp.Status)
-}
-
-// sign is the HMAC-SHA256 of a text. Texts of different kinds are never equal.
-func (k *hook) sign(kind, text string) string {
-	m := hmac.New(sha256.New, k.secret)
-	if kind != "webhook" { // whose receivers sign the text alone
-		text = kind + "\x00" + text
-	}
-	m.Write([]byte(text))
-	return hex.EncodeToString(m.Sum(nil))
-}
-
-// token is the permission to answer one approval; only the receiver of the question
-// has it. It is good once, since the first answer counts, and survives a restart.
-func (k *hook) token(id string) string { return k.sign("answer", id) }
-
-// hookAnswer is what comes back.
-type hookAnswer struct {
-	Token string `json:"token"`
-	Yes   bool   `json:"yes"`
-	Scope string `json:"scope"` // as scopeOf reads it
-	By    string `json:"by"`    // who it was, as the webhook knows them
-	Note  string `json:"note"`
-}
-
-// take serves the answers.
-func (k *hook) take(l net.Listener, a *approver) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
-		id := r.PathValue("id")
-		var said hookAnswer
-		if err := json.NewDecoder(io.LimitReader(r.Body, answerMost)).Decode(&said); err != nil {
-			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read answer: %v", err))
-			return
-		}
-		if !hmac.Equal([]byte(said.Token), []byte(k.token(id))) {
-			control.Respond(w, http.StatusForbidden, "the token is not that of this approval")
-			return
-		}
-		scope, most, err := control.ParseScope(said.Scope)
-		if err != nil {
-			control.Respond(w, http.StatusBadRequest, err.Error())
-			return
-		}
-		got, err := a.desk.Answer(r.Context(), id, approval.Reply{
-			Yes: said.Yes, Scope: scope, For: most, By: cmp.Or(said.By, "the webhook"), Via: wayWebhook, Note: said.Note,
-		})
-		answered(w, got, err)
-	})
-	k.server = http.Server{
-		Handler: mux, ReadTimeout: answerPatience, WriteTimeout: 2 * answerPatience, IdleTimeout: answerPatience,
-		MaxHeaderBytes: answerMost, ErrorLog: slog.NewLogLogger(k.log.Handler(), slog.LevelWarn),
-	}
-	k.wg.Go(func() {
-		if err := k.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			k.log.Error("webhook answers", "err", err)
-		}
-	})
-}
-
-var errNotPublic = errors.New("it leads to this machine or to a private network; --webhook-private allows that")
-
-// closed are the networks that are not public besides those that netip knows:
-// shared address space, protocol assignments, benchmarks and the forms of IPv6
-// that carry an IPv4 address (RFC 6890, RFC 6052).
-var closed = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"),
-}
-
-// publicOnly refuses an address that is about to be dialled, unless it is one
-// of the public network.
-func publicOnly(address string) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	ip := at.Addr().Unmap().WithZone("")
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || slices.ContainsFunc(closed, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		return errNotPublic
-	}
-	return nil
+	return &w, nil
 }

@@ -2,34 +2,37 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
-	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/people/approval"
 )
 
 const hookKey = "a secret of some length"
 
+// webhookBody is what the webhook gets.
+type webhookBody struct {
+	Event    string
+	Approval approval.Approval
+	Text     []string
+	Answer   string
+	Token    string
+}
+
 // receiver is a webhook that checks what it gets.
-func receiver(t *testing.T, answer func(n int64) int) (*httptest.Server, <-chan hookBody, *atomic.Int64) {
+func receiver(t *testing.T) (*httptest.Server, <-chan webhookBody) {
 	t.Helper()
-	got, tries := make(chan hookBody, 10), &atomic.Int64{}
+	got := make(chan webhookBody, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -41,25 +44,19 @@ func receiver(t *testing.T, answer func(n int64) int) (*httptest.Server, <-chan 
 		if want := hex.EncodeToString(m.Sum(nil)); mac != want {
 			t.Errorf("it is signed %q, want %q", mac, want)
 		}
-		status := answer(tries.Add(1))
-		w.WriteHeader(status)
-		if status/100 != 2 {
-			return
-		}
-		var body hookBody
+		w.WriteHeader(http.StatusNoContent)
+		var body webhookBody
 		if err := json.Unmarshal(text, &body); err != nil {
 			t.Error(err)
 		}
 		got <- body
 	}))
 	t.Cleanup(s.Close)
-	return s, got, tries
+	return s, got
 }
 
-func ok(int64) int { return http.StatusNoContent }
-
 func TestApproveByWebhook(t *testing.T) {
-	s, got, _ := receiver(t, ok)
+	s, got := receiver(t)
 	a := startAsking(t, "1m")
 	a.in.Close()
 	key := filepath.Join(t.TempDir(), "key")
@@ -76,7 +73,7 @@ func TestApproveByWebhook(t *testing.T) {
 		t.Errorf("the webhook got %+v", body)
 	}
 	answer := func(token string, yes bool) int {
-		text, err := json.Marshal(hookAnswer{Token: token, Yes: yes, By: "ann"})
+		text, err := json.Marshal(map[string]any{"token": token, "yes": yes, "by": "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,91 +101,18 @@ func TestApproveByWebhook(t *testing.T) {
 	a.approved(t, "ann answered by webhook", "show", body.Approval.ID)
 }
 
-// hookTo is a hook that tells a URL, with short pauses.
-func hookTo(t *testing.T, h hooking, log io.Writer) (*hook, error) {
-	t.Helper()
-	t.Setenv("BELLJAR_TEST_HOOK", hookKey)
-	h.secret = "env:BELLJAR_TEST_HOOK"
-	k, err := h.open(t.Context(), &approver{}, hostexec.WrittenIn(), slog.New(slog.NewTextHandler(log, nil)))
-	if err == nil {
-		k.pause = time.Millisecond
-		t.Cleanup(k.close)
-	}
-	return k, err
-}
-
-func TestWebhookTries(t *testing.T) {
-	open := approval.Approval{ID: "ap-1", Expires: time.Now().Add(time.Hour)}
-	for name, tt := range map[string]struct {
-		answer func(int64) int
-		tries  int64
-		says   string
-	}{
-		"at once":         {ok, 1, ""},
-		"after a failure": {func(n int64) int { return map[bool]int{true: 200, false: 503}[n == 3] }, 3, ""},
-		"never":           {func(int64) int { return 500 }, hookTries, "was not told"},
-		"refused":         {func(int64) int { return 404 }, 1, "was not told"},
-		"elsewhere":       {func(int64) int { return 307 }, 1, "was not told"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, _, tries := receiver(t, tt.answer)
-			var log bytes.Buffer
-			k, err := hookTo(t, hooking{url: s.URL, private: true}, &log)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.deliver(t.Context(), open)
-			if got := tries.Load(); got != tt.tries || (tt.says == "") != (log.Len() == 0) || !strings.Contains(log.String(), tt.says) {
-				t.Errorf("%d tries and %q, want %d and %q", got, log.String(), tt.tries, tt.says)
-			}
-		})
-	}
-}
-
-func TestWebhookStaysOutside(t *testing.T) {
-	s, _, tries := receiver(t, ok)
-	to, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	k, err := hookTo(t, hooking{url: "https://" + to.Host}, &log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.deliver(t.Context(), approval.Approval{ID: "ap-1", Expires: time.Now().Add(time.Hour)})
-	if tries.Load() != 0 || !strings.Contains(log.String(), "private network") {
-		t.Errorf("%d requests reached this machine; the log says %q", tries.Load(), log.String())
-	}
-	for address, want := range map[string]bool{
-		"93.184.216.34:443": true, "[2606:2800:220:1::1]:443": true,
-		"127.0.0.1:443": false, "10.1.2.3:443": false, "169.254.169.254:80": false, "100.64.1.1:443": false, "[::1]:443": false, "[::ffff:127.0.0.1]:443": false,
-		"[fe80::1%eth0]:443": false, "[fd00::1]:443": false, "[64:ff9b::7f00:1]:443": false, "0.0.0.0:443": false, "224.0.0.1:443": false, "x": false,
-	} {
-		if err := publicOnly(address); (err == nil) != want {
-			t.Errorf("%s: %v, want public: %v", address, err, want)
-		}
-	}
-}
-
+// The flags of the webhook go together, and are refused before anything is opened.
 func TestWebhookFlags(t *testing.T) {
-	t.Setenv("BELLJAR_TEST_SHORT", "short")
-	for want, h := range map[string]hooking{
-		"without --webhook URL":  {secret: "env:X"},
-		"want https://HOST/PATH": {url: "http://hook.example/", secret: "env:X"},
-		"want https://HOST":      {url: "https://u:p@hook.example/", secret: "env:X"},
-		"want env:NAME or file:": {url: "https://hook.example/"},
-		"want env:NAME":          {url: "https://hook.example/", secret: "the secret itself"},
-		"no variable":            {url: "https://hook.example/", secret: "env:BELLJAR_TEST_NOTHING"},
-		"want at least 16":       {url: "https://hook.example/", secret: "env:BELLJAR_TEST_SHORT"},
+	for want, h := range map[string]webhookFlags{
+		"without --webhook URL":  {Secret: "env:X"},
+		"want https://HOST/PATH": {URL: "http://hook.example/", Secret: "env:X"},
 	} {
-		k, err := h.open(context.Background(), &approver{}, hostexec.WrittenIn(), slog.New(slog.DiscardHandler))
-		if err == nil {
-			k.close()
-			err = errors.New("it is taken")
-		}
-		if !strings.Contains(err.Error(), want) {
+		var status *statusError
+		if _, err := h.webhook(); !errors.As(err, &status) || status.code != exitUsage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", h, err, want)
 		}
+	}
+	if w, err := (&webhookFlags{}).webhook(); w != nil || err != nil {
+		t.Errorf("without a flag: %v, %v", w, err)
 	}
 }

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/policies"
-	"belljar.dev/sandbox"
+	"belljar.dev/internal/server"
 )
 
-// workspaceMode is --workspace-mode: what a person allows at most of what a
-// profile says about the workspace. The zero value is all of it.
-type workspaceMode string
+// workspaceMode is --workspace-mode.
+type workspaceMode server.Mode
 
 const modes = "bind, overlay or none"
 
@@ -28,51 +25,10 @@ func (m *workspaceMode) Type() string { return "MODE" }
 
 // Set reads the flag.
 func (m *workspaceMode) Set(text string) error {
-	switch text {
-	case "bind", "overlay", "none":
-		*m = workspaceMode(text)
+	switch mode := server.Mode(text); mode {
+	case server.ModeBind, server.ModeOverlay, server.ModeNone:
+		*m = workspaceMode(mode)
 		return nil
 	}
 	return fmt.Errorf("got %q, want %s", text, modes)
-}
-
-// narrow is a decision under the mode: a grant that the mode would widen is
-// refused.
-func (m *workspaceMode) narrow(d policies.Decision) policies.Decision {
-	if *m == "" {
-		return d
-	}
-	narrowed, err := d.With(func(g policies.Grant) (policies.Grant, error) {
-		to := g.Workspace()
-		switch *m {
-		case "none":
-			to = policies.AccessNone
-		case "overlay":
-			to = policies.AccessOverlay
-		case "bind":
-			if to != policies.AccessRead {
-				to = policies.AccessWrite
-			}
-		}
-		return g.Narrow(to)
-	})
-	if err != nil {
-		return policies.Decision{
-			Verdict: policies.Deny, Rule: "workspace-mode", Reason: err.Error(),
-			Instead: "Tell the person you work for to start belljar without --workspace-mode " + string(*m) + ", or with a profile that allows it.",
-		}
-	}
-	return narrowed
-}
-
-// callsFlag is --checkpoint-calls.
-func (s *setup) callsFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&s.calls, "checkpoint-calls", false, "with an overlay workspace, make a checkpoint after each command that changed it, named call-1, call-2 and so on; belljar workspace rollback returns to one")
-}
-
-// checkpoint makes the checkpoint of a command that ran by itself.
-func (w *works) checkpoint(ctx context.Context, box *sandbox.Box, command string) {
-	if _, err := box.Checkpoint(ctx, command); err != nil {
-		w.log.Warn("no checkpoint was made", "err", err)
-	}
 }

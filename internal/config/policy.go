@@ -103,3 +103,9 @@ func ReadPolicy(name, workspace string) (*policies.Policy, error) {
 	}
 	return p, err
 }
+
+// FirstLine is what an error says before it lists faults.
+func FirstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return strings.TrimSuffix(line, ":")
+}

@@ -110,3 +110,17 @@ func Quote(argv []string) string {
 
 // AuditDir is the directory of the log if the policy gives no path.
 func AuditDir(state string) string { return filepath.Join(state, "audit") }
+
+// EnginesDir is where files of engines lie that replace those of belljar or
+// add to them: beside the user's policy, out of the agent's reach.
+func EnginesDir() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	dir = filepath.Join(dir, "belljar", "engines")
+	if _, err := os.Stat(dir); err != nil {
+		return "" // the engines that come with belljar do
+	}
+	return dir
+}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -18,37 +18,45 @@ import (
 
 // openPlans is the book of plans of the workspace. Nothing is opened before the
 // first of them.
-func (w *works) openPlans() (*plan.Book, error) {
-	cfg := plan.Config{Store: w.store, Place: w.workspace, Self: processName(os.Getpid()), Alive: alive}
-	if w.state != "" {
-		sum := sha256.Sum256([]byte(w.workspace))
-		cfg.Dir = filepath.Join(w.state, "plans", filepath.Base(w.workspace)+"-"+hex.EncodeToString(sum[:4]))
+func (s *Server) openPlans() (*plan.Book, error) {
+	cfg := plan.Config{Store: s.store, Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive}
+	if s.State != "" {
+		sum := sha256.Sum256([]byte(s.Workspace))
+		cfg.Dir = filepath.Join(s.State, "plans", filepath.Base(s.Workspace)+"-"+hex.EncodeToString(sum[:4]))
 	}
 	return plan.New(cfg)
 }
 
 // openJobs is the book of what goes on in the background in the workspace.
 // Nothing is opened before the first of it.
-func (w *works) openJobs() (*job.Book, error) {
-	cfg := job.Config{Store: w.store, Place: w.workspace, Self: processName(os.Getpid()), Alive: alive, Ended: w.flow.jobEnded, Log: w.log}
-	if w.state != "" {
-		cfg.Dir = filepath.Join(w.state, "jobs")
+func (s *Server) openJobs() (*job.Book, error) {
+	cfg := job.Config{Store: s.store, Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive, Ended: s.flow.jobEnded, Log: s.Log}
+	if s.State != "" {
+		cfg.Dir = filepath.Join(s.State, "jobs")
 	}
 	return job.New(cfg)
 }
 
 // began is called when a session opens.
-func (w *works) began(ctx context.Context, s *mcp.Session) {
-	if w.audit != nil {
-		w.audit.session("start", s)
+func (s *Server) began(ctx context.Context, session *mcp.Session) {
+	if s.audit != nil {
+		s.audit.session("start", session)
 	}
-	w.flow.began(s)
-	if !w.goesOn || w.plans == nil || !w.store.Made() {
+	s.flow.began(session)
+	if s.cfg.Service == nil || s.plans == nil || !s.store.Made() {
 		return // it does not go on with an earlier session, or nothing was planned yet
 	}
-	if err := tools.Resume(ctx, w.plans, s); err != nil {
-		w.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", control.ShortID(s.ID()), "err", err)
+	if err := tools.Resume(ctx, s.plans, session); err != nil {
+		s.Log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", control.ShortID(session.ID()), "err", err)
 	}
+}
+
+// ended is called when a session has closed.
+func (s *Server) ended(session *mcp.Session) {
+	if s.audit != nil {
+		s.audit.session("end", session)
+	}
+	s.flow.ended(session)
 }
 
 // processName is a name of a process that no later one has: its number, and when

@@ -1,10 +1,9 @@
-package main
+package server
 
 import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -16,46 +15,39 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// enginesDir is where files of engines lie that replace those of belljar or
-// add to them: beside the user's policy, out of the agent's reach.
-func enginesDir() string {
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return ""
-	}
-	dir = filepath.Join(dir, "belljar", "engines")
-	if _, err := os.Stat(dir); err != nil {
-		return "" // the engines that come with belljar do
-	}
-	return dir
-}
-
 // openSearch starts the fan of WebSearch. Files of engines with faults stop
 // the program, since the engines would not be those that were meant.
-func (w *works) openSearch() error {
-	dir := enginesDir()
+func (s *Server) openSearch(ctx context.Context) error {
+	dir := config.EnginesDir()
 	if dir != "" {
-		if place, _ := config.Reached(dir, w.workspace, w.policy, func(m policies.Mount) bool { return m.Writable }); place != "" {
+		if place, _ := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable }); place != "" {
 			return errors.New("engines " + dir + ": lie in " + place + ", where an agent could change them; move them, or choose a narrower --workspace")
 		}
 	}
-	loader, err := engine.NewLoader(dir, w.log)
+	loader, err := engine.NewLoader(dir, s.Log)
 	if err != nil {
 		return err
 	}
-	cfg := search.Config{Engines: loader.Engines, Log: w.log}
+	cfg := search.Config{Engines: loader.Engines, Log: s.Log}
 	// Once: a secret may be the output of a command.
-	cfg.Keys = sync.OnceValue(func() engine.Keys { return w.searchKeys(loader.Engines()) })
-	if w.state != "" {
-		cfg.State = filepath.Join(w.state, "search")
+	cfg.Keys = sync.OnceValue(func() engine.Keys { return s.searchKeys(context.WithoutCancel(ctx), loader.Engines()) })
+	if s.State != "" {
+		cfg.State = filepath.Join(s.State, "search")
 	}
-	if w.audit != nil {
+	if s.audit != nil {
 		// No box has such an id.
-		cfg.Record = func(_ string, r egress.Record) { w.audit.egress("WebSearch", r) }
+		cfg.Record = func(_ string, r egress.Record) { s.audit.egress("WebSearch", r) }
 	}
-	cfg.Browser = searchLane{w.reading.chrome}
-	w.search, err = search.New(cfg)
-	return err
+	cfg.Browser = searchLane{s.reading.chrome}
+	if s.search, err = search.New(cfg); err != nil {
+		return err
+	}
+	s.cleanup.add(func() {
+		if err := s.search.Close(); err != nil {
+			s.Log.Error("what was learned of search engines is lost", "err", err)
+		}
+	})
+	return nil
 }
 
 // searchLane is the pool of browsers as the second lane of a search.
@@ -85,17 +77,17 @@ func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) 
 }
 
 // searchKeys are the secrets of the policy that engines ask for by name.
-func (w *works) searchKeys(engines *engine.Set) engine.Keys {
+func (s *Server) searchKeys(ctx context.Context, engines *engine.Set) engine.Keys {
 	keys := make(engine.Keys)
-	policy := w.gate.now.Load()
+	policy := s.gate.now.Load()
 	for _, e := range engines.All() {
 		for _, name := range e.Secrets() {
 			if _, known := policy.Secret(name); !known || keys[name] != "" {
 				continue
 			}
-			value, err := w.secret(context.Background(), name)
+			value, err := s.secret(ctx, name)
 			if err != nil {
-				w.log.Warn("a search engine is done without: its secret cannot be read", "engine", e.Name, "secret", name, "err", err)
+				s.Log.Warn("a search engine is done without: its secret cannot be read", "engine", e.Name, "secret", name, "err", err)
 				continue
 			}
 			keys[name] = value

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"cmp"
@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
@@ -163,27 +161,22 @@ func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
 // tool.
 func (g *gate) Hidden(tenant, tool string) bool { return g.now.Load().HiddenFrom(tenant, tool) }
 
-// tenantFlag is --tenant.
-func (s *setup) tenantFlag(c *cobra.Command) {
-	c.Flags().StringVar(&s.tenant, "tenant", localTenant, "whose calls these are: a tenant of the policy, by `NAME`, or local")
-}
-
 // openTenants checks --tenant, and for a server over HTTP reads the tokens.
-func (w *works) openTenants(ctx context.Context, overHTTP bool) error {
-	if _, known := w.policy.Tenant(w.tenant); !known && w.tenant != localTenant {
-		return fmt.Errorf("tenant %s: the policy %s has none of that name; name another one with --tenant, or add it under tenants", w.tenant, w.policyName)
+func (s *Server) openTenants(ctx context.Context) error {
+	if _, known := s.Policy.Tenant(s.Tenant); !known && s.Tenant != policies.LocalTenant {
+		return fmt.Errorf("tenant %s: the policy %s has none of that name; name another one with --tenant, or add it under tenants", s.Tenant, s.PolicyName)
 	}
-	if !overHTTP || len(w.policy.Tenants()) == 0 {
+	if !s.cfg.http() || len(s.Policy.Tenants()) == 0 {
 		return nil
 	}
-	if w.tenant != localTenant {
+	if s.Tenant != policies.LocalTenant {
 		return errors.New("--tenant goes with stdio: over HTTP a client's token says whose it is")
 	}
-	tokens, err := tenantTokens(ctx, w.policy, config.Boxes(w.policy, w.workspace, w.state))
+	tokens, err := tenantTokens(ctx, s.Policy, config.Boxes(s.Policy, s.Workspace, s.State))
 	if err != nil {
-		return fmt.Errorf("policy %s: %w", w.policyName, err)
+		return fmt.Errorf("policy %s: %w", s.PolicyName, err)
 	}
-	w.gate.tokens.Store(&tokens)
+	s.gate.tokens.Store(&tokens)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -30,13 +30,27 @@ type tracer struct {
 	stdio    bool
 }
 
-// openTracer is what the policy asks for under audit.otlp, or nil.
-func (w *works) openTracer(ctx context.Context, stdio bool) (*tracer, error) {
-	a, _ := w.policy.Audit()
+// openTracer opens what the policy asks for under audit.otlp.
+func (s *Server) openTracer(ctx context.Context) error {
+	if !s.cfg.Trace {
+		return nil
+	}
+	t, err := newTracer(ctx, s.Policy, !s.cfg.http(), s.Log)
+	if err != nil || t == nil {
+		return err
+	}
+	s.tracer = t
+	s.cleanup.add(func() { t.close(ctx, s.Log) })
+	return nil
+}
+
+// newTracer is the tracer that a policy asks for, or nil.
+func newTracer(ctx context.Context, policy *policies.Policy, stdio bool, log *slog.Logger) (*tracer, error) {
+	a, _ := policy.Audit()
 	if a.OTLP == "" {
 		return nil, nil //nolint:nilnil // a nil tracer traces nothing
 	}
-	cfg := otlp.Config{Scope: "belljar.dev", ScopeVersion: buildinfo.Version(), Log: w.log}
+	cfg := otlp.Config{Scope: "belljar.dev", ScopeVersion: buildinfo.Version(), Log: log}
 	var err error
 	if a.OTLP == policies.OTLPStandard {
 		err = collector(&cfg, os.Getenv)
@@ -99,9 +113,6 @@ func serviceName(getenv func(string) string) string {
 
 // close sends what waits.
 func (t *tracer) close(ctx context.Context, log *slog.Logger) {
-	if t == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushing)
 	defer cancel()
 	if err := t.exporter.Close(ctx); err != nil {

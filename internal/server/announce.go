@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/people/approval"
@@ -24,13 +22,6 @@ const (
 	announceEnd   = time.Second     // how long close waits for a reader
 )
 
-// announcing is the flag that says whether questions are announced.
-type announcing struct{ on bool }
-
-func (a *announcing) flags(c *cobra.Command) {
-	c.Flags().BoolVar(&a.on, "announce", true, "say on standard error, once, that a question waits for a person")
-}
-
 // announcer reports on standard error that a person is asked, and how they answer: a
 // client shows its agent that a call waits, but perhaps not its user.
 type announcer struct {
@@ -46,12 +37,9 @@ type announcer struct {
 	closed bool      // guarded by mu
 }
 
-// open begins to announce the questions of an approver. The caller closes the announcer.
-// If the flag is off, it is nil and announces nothing.
-func (a announcing) open(to *approver, errs io.Writer) *announcer {
-	if !a.on {
-		return nil
-	}
+// announce begins to announce the questions of an approver. The caller closes the
+// announcer.
+func announce(to *approver, errs io.Writer) *announcer {
 	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), state: config.StateArgument(to.state), left: announceBurst, filled: time.Now()}
 	go func() {
 		defer close(n.over)
@@ -69,9 +57,6 @@ func (a announcing) open(to *approver, errs io.Writer) *announcer {
 // close has the lines that wait written, and waits at most announceEnd for their
 // reader.
 func (n *announcer) close() {
-	if n == nil {
-		return
-	}
 	n.mu.Lock()
 	n.closed = true
 	close(n.lines)

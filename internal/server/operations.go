@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"encoding/json"
@@ -25,8 +25,8 @@ type operations struct {
 	log    *slog.Logger
 }
 
-func (w *works) operations(server *mcp.Server) *operations {
-	return &operations{server, w.operator, w.audit, w.log}
+func (s *Server) operations() *operations {
+	return &operations{s.mcp, s.operator, s.audit, s.Log}
 }
 
 // endGrace is how long a task has after SIGTERM.
@@ -115,7 +115,7 @@ func (o *operations) endGone(p *policies.Policy, byToken bool) {
 	named := len(p.Tenants()) > 0
 	gone := func(s mcp.SessionInfo) bool {
 		_, known := p.Tenant(s.Tenant)
-		return !known && (s.Tenant != localTenant || byToken && named)
+		return !known && (s.Tenant != policies.LocalTenant || byToken && named)
 	}
 	o.end(gone, "the policy, which does not name the tenant any more", "the policy does not name its tenant any more")
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -39,22 +39,42 @@ type approver struct {
 	tells []func(approval.Event) // guarded by mu: the webhook; empty without one
 }
 
-// openApprover makes the approver of a server. Nothing is opened before the first
-// question.
-func (w *works) openApprover() (*approver, error) {
-	a := &approver{gate: w.gate, place: w.workspace, questions: question.New(w.store, w.workspace, nil)}
+// openApprover opens the desk for questions of a server's calls, and what tells people
+// of them. Nothing is opened on the disk before the first question.
+func (s *Server) openApprover(ctx context.Context) error {
+	if s.cfg.Service == nil {
+		return nil
+	}
+	a := &approver{gate: s.gate, place: s.Workspace, questions: question.New(s.store, s.Workspace, nil)}
 	usual, err := config.FindState("")
-	if err != nil || usual != w.state {
-		a.state = w.state
+	if err != nil || usual != s.State {
+		a.state = s.State
 	}
 	a.desk, err = approval.New(approval.Config{
-		Store: w.store, Place: w.workspace, Event: func(e approval.Event) {
-			w.audit.approval(e)
+		Store: s.store, Place: s.Workspace, Event: func(e approval.Event) {
+			s.audit.approval(e)
 			a.happened(e)
 		},
-		Policy: func() string { return w.gate.now.Load().Hash() },
+		Policy: func() string { return s.gate.now.Load().Hash() },
 	})
-	return a, err
+	if err != nil {
+		return err
+	}
+	s.approver = a
+	// A call that waits for a person then returns at once, and says that it waits.
+	forget := context.AfterFunc(ctx, a.stop)
+	s.cleanup.add(func() { forget() })
+	if s.cfg.Service.Webhook != nil {
+		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, a, s.boxes(), s.Log)
+		if err != nil {
+			return err
+		}
+		s.cleanup.add(hook.close)
+	}
+	if s.cfg.Service.Announce != nil {
+		s.cleanup.add(announce(a, s.cfg.Service.Announce).close)
+	}
+	return nil
 }
 
 // stop makes the calls that wait for an answer go on without one. Their questions

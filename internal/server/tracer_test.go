@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bytes"
@@ -40,13 +40,13 @@ audit: {otlp: "`+collector.URL+`"}
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	w := &works{policy: p, gate: &gate{}, log: log}
-	w.gate.now.Store(p)
-	tr, err := w.openTracer(t.Context(), true)
+	g := &gate{}
+	g.now.Store(p)
+	tr, err := newTracer(t.Context(), p, true, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := mcp.New(mcp.Config{Gate: w.gate, Trace: tr})
+	server, err := mcp.New(mcp.Config{Gate: g, Trace: tr})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,8 @@
-package main
+package server
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 
@@ -15,23 +13,11 @@ import (
 // boxHandlers answer what other commands ask about boxes.
 type boxHandlers struct{ sandbox *sandbox.Supervisor }
 
-// openControl begins to answer the other commands, in the state directory. The caller
-// closes the listener.
-func openControl(ctx context.Context, state string, s *sandbox.Supervisor, policy *policyStatus, kept *ledger, approver *approver, ops *operations, log *slog.Logger) (*control.Listener, error) {
-	c := &boxHandlers{s}
-	mux := http.NewServeMux()
+// handle adds what `belljar ps` and `belljar ports` ask for.
+func (c *boxHandlers) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /boxes", c.list)
-	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, policy.info()) })
-	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, kept.health()) })
 	mux.HandleFunc("POST /publish", c.publish)
 	mux.HandleFunc("POST /unpublish", c.unpublish)
-	if ops != nil {
-		ops.handle(mux)
-	}
-	if approver != nil {
-		approver.handle(mux, approver.place)
-	}
-	return control.Listen(ctx, state, mux, log)
 }
 
 func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {

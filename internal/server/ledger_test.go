@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"errors"
@@ -33,14 +33,16 @@ audit: {`+text+`}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &works{policy: p, workspace: t.TempDir(), state: t.TempDir(), gate: &gate{}, log: slog.New(slog.DiscardHandler)}
-	w.gate.now.Store(p)
-	l, err := w.openLedger("call")
-	if err != nil {
+	s := &Server{
+		Place: Place{Policy: p, Workspace: t.TempDir(), State: t.TempDir(), Log: slog.New(slog.DiscardHandler)},
+		cfg:   Config{Command: "call"}, gate: &gate{},
+	}
+	s.gate.now.Store(p)
+	if err := s.openLedger(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.close() })
-	return l, p
+	t.Cleanup(s.Close)
+	return s.audit, p
 }
 
 func decided(p *policies.Policy, profile string) mcp.Decided {

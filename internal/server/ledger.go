@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"cmp"
@@ -35,41 +35,50 @@ type ledger struct {
 
 // openLedger opens the log of the policy. If the policy asks for none, a server keeps
 // one all the same, if it can: it may be the only witness.
-func (w *works) openLedger(command string) (*ledger, error) {
-	a, asked := w.policy.Audit()
+func (s *Server) openLedger(context.Context) error {
+	a, asked := s.Policy.Audit()
 	if !asked {
-		if command != serveName {
-			return nil, nil //nolint:nilnil // a nil ledger writes nothing
+		if s.cfg.Service == nil {
+			return nil // and a nil ledger writes nothing
 		}
 		a = policies.DefaultAudit(policies.AuditRequest)
 	}
-	if command == "" || a.Level == policies.AuditNone {
-		return nil, nil //nolint:nilnil // as above
+	if s.cfg.Command == "" || a.Level == policies.AuditNone {
+		return nil
 	}
-	l, err := w.ledger(a, command)
-	if err != nil && !asked {
-		w.log.Warn("no audit log is kept", "err", err)
-		return nil, nil //nolint:nilnil // as above
+	l, err := s.newLedger(a)
+	switch {
+	case err != nil && !asked:
+		s.Log.Warn("no audit log is kept", "err", err)
+		return nil
+	case err != nil:
+		return err
 	}
-	return l, err
+	s.audit = l
+	s.cleanup.add(func() {
+		if err := l.close(); err != nil {
+			s.Log.Error("the end of the audit log was not written", "err", err)
+		}
+	})
+	return nil
 }
 
-func (w *works) ledger(a policies.Audit, command string) (*ledger, error) {
+func (s *Server) newLedger(a policies.Audit) (*ledger, error) {
 	dir := a.Path
 	if dir == "" {
-		if w.state == "" {
+		if s.State == "" {
 			return nil, errors.New("open audit log: no state directory is known; name one with --state")
 		}
-		dir = config.AuditDir(w.state)
+		dir = config.AuditDir(s.State)
 	}
-	if err := outOfReach(dir, w.workspace, w.policy); err != nil {
+	if err := outOfReach(dir, s.Workspace, s.Policy); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: w.log})
+	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: s.Log})
 	if err != nil {
 		return nil, err
 	}
-	return &ledger{log: log, dir: dir, gate: w.gate, command: command, out: w.log}, nil
+	return &ledger{log: log, dir: dir, gate: s.gate, command: s.cfg.Command, out: s.Log}, nil
 }
 
 // outOfReach checks that no box of a policy can write to the directory of the
@@ -221,7 +230,11 @@ func resultText(r *mcp.Result) string {
 	return b.String()
 }
 
-// ran writes down how a command of `belljar run` ended, or why it did not run.
+// Ran writes down how a command of `belljar run` ended, or why it did not run.
+func (s *Server) Ran(id string, d policies.Decision, r sandbox.Result, err error, took time.Duration) {
+	s.audit.ran(id, d, r, err, took)
+}
+
 func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error, took time.Duration) {
 	if leftOut(d) {
 		return
@@ -287,13 +300,20 @@ func (l *ledger) policy(event, file string, before, holds *policies.Policy, reas
 }
 
 // server writes down that a server began or ends.
-func (l *ledger) server(event, transport string, w *works) {
+func (l *ledger) server(event, transport string, at Place) {
 	if l == nil {
 		return
 	}
 	p := l.gate.now.Load()
 	l.append(audit.Server{
 		Event: event, Version: buildinfo.Version(), Command: l.command, Transport: transport,
-		Workspace: w.workspace, Policy: w.policyName, SHA256: p.Hash(), Level: l.log.Level().String(),
+		Workspace: at.Workspace, Policy: at.PolicyName, SHA256: p.Hash(), Level: l.log.Level().String(),
 	})
+}
+
+func (l *ledger) health() control.Audit {
+	if l == nil {
+		return control.Audit{}
+	}
+	return control.Audit{Dir: l.dir, Health: l.log.Health()}
 }

@@ -1,17 +1,12 @@
-package main
+package server
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/term"
 
 	"belljar.dev/internal/config"
 	"belljar.dev/policies"
@@ -22,7 +17,7 @@ import (
 type gate struct {
 	now    atomic.Pointer[policies.Policy]
 	tokens atomic.Pointer[[]tenantToken] // of the tenants, for clients over HTTP
-	mode   workspaceMode
+	mode   Mode
 }
 
 // Decide makes a gate what a server asks.
@@ -39,7 +34,6 @@ type reloader struct {
 	state     string                 // the state directory, which no policy may show to a box; empty without one
 	changed   func(*policies.Policy) // called with each new policy; the next signal waits until it returns
 	http      bool                   // tenants come with tokens
-	looks     <-chan time.Time       // when to look whether a file has changed; nil is never
 	watch     watcher
 	tried     []string      // files that a policy with faults names
 	status    *policyStatus // for the commands that ask
@@ -47,30 +41,27 @@ type reloader struct {
 	log       *slog.Logger
 }
 
-// run reads the policy at each signal, and when its files have changed, until
-// ctx ends. SIGHUP is also what a
-// process gets whose terminal goes away: that ends the server, by end.
-func (r *reloader) run(ctx context.Context, hup <-chan os.Signal, end func()) {
-	gone := func(fd int) bool { return !term.IsTerminal(fd) }
-	terminals := slices.DeleteFunc([]int{0, 1, 2}, gone) // the standard streams
+// run reads the policy when it is asked to, and if watch is set when its files have
+// changed, until ctx ends.
+func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
+	var looks <-chan time.Time // never
+	if watch {
+		look := time.NewTicker(watchEvery)
+		defer look.Stop()
+		looks = look.C
+	}
 	r.watch.begin(r.files())
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.looks:
+		case <-looks:
 			if r.watch.look(r.files()) {
 				r.reload(ctx)
 			}
-			continue
-		case <-hup:
+		case <-asked:
+			r.reload(ctx)
 		}
-		// One that was hung up answers every ioctl with an error.
-		if slices.ContainsFunc(terminals, gone) {
-			end()
-			return
-		}
-		r.reload(ctx)
 	}
 }
 
@@ -120,11 +111,11 @@ func (r *reloader) reload(ctx context.Context) {
 		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, r.workspace, r.state))
 	}
 	if err != nil {
-		r.status.refuse(firstLine(err))
+		r.status.refuse(config.FirstLine(err))
 		r.tried = nil
 		holds := r.gate.now.Load()
-		r.audit.policy("refused", cmp.Or(r.file, config.BuiltinPolicy), holds, holds, firstLine(err))
-		r.log.Error("the policy cannot be read again; the one before holds on", "err", firstLine(err))
+		r.audit.policy("refused", cmp.Or(r.file, config.BuiltinPolicy), holds, holds, config.FirstLine(err))
+		r.log.Error("the policy cannot be read again; the one before holds on", "err", config.FirstLine(err))
 		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
 			r.tried = parse.Files
 			// Without the source lines: a log is no place for what they may hold.
@@ -155,10 +146,4 @@ func (r *reloader) reload(ctx context.Context) {
 		r.log.Warn("what the policy says about the audit log holds from the next start on")
 	}
 	r.log.Info("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
-}
-
-// firstLine is what an error says before it lists faults.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.TrimSuffix(line, ":")
 }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"io"
@@ -14,11 +14,12 @@ import (
 // recordings are those of the calls that run.
 type recordings struct {
 	mu  sync.Mutex
-	all map[string]*recording // by call; guarded by mu
+	all map[string]*Recording // by call; guarded by mu
 }
 
-// recording is that of a call, or of the background job that it leaves.
-type recording struct {
+// Recording is that of the output of a call, or of the background job that it leaves. A
+// nil one records nothing.
+type Recording struct {
 	*audit.Cast
 	ledger *ledger
 	about  audit.JobCast
@@ -39,7 +40,7 @@ func (l *ledger) record(call mcp.Call) io.WriteCloser {
 }
 
 // cast begins a recording, or is nil where none is wanted or can be made.
-func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *recording {
+func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *Recording {
 	if l == nil {
 		return nil
 	}
@@ -55,18 +56,18 @@ func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *
 		l.out.Warn("a call is not recorded", "call", about.CallID, "err", err)
 		return nil
 	}
-	r := &recording{Cast: c, ledger: l, about: about, began: time.Now()}
+	r := &Recording{Cast: c, ledger: l, about: about, began: time.Now()}
 	l.recordings.mu.Lock()
 	defer l.recordings.mu.Unlock()
 	if l.recordings.all == nil {
-		l.recordings.all = make(map[string]*recording)
+		l.recordings.all = make(map[string]*Recording)
 	}
 	l.recordings.all[about.CallID] = r
 	return r
 }
 
 // Close ends the recording. That of a background job gets a record of its own.
-func (r *recording) Close() error {
+func (r *Recording) Close() error {
 	err := r.Cast.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +79,7 @@ func (r *recording) Close() error {
 }
 
 // tell writes down what became of a recording whose call is over. r.mu is held.
-func (r *recording) tell() {
+func (r *Recording) tell() {
 	r.about.Recorded, _ = r.Cast.Recorded()
 	r.about.DurMS = time.Since(r.began).Milliseconds()
 	r.ledger.append(r.about)
@@ -110,7 +111,7 @@ func (l *ledger) recorded(callID string) *audit.Recorded {
 // shown is a writer that also records what it is written.
 type shown struct {
 	io.Writer
-	r *recording
+	r *Recording
 }
 
 func (s shown) Write(p []byte) (int, error) {
@@ -118,28 +119,29 @@ func (s shown) Write(p []byte) (int, error) {
 	return s.Writer.Write(p)
 }
 
-// recordRun records a command of `belljar run`.
-func (l *ledger) recordRun(id string, d policies.Decision, s audit.Screen) *recording {
-	return l.cast(audit.JobCast{CallID: id, Tenant: localTenant, Session: "run", Tool: "Bash"}, d.Audit, s)
+// Record records the output of a command of `belljar run`; it returns nil where none is
+// wanted or can be made. The caller ends it.
+func (s *Server) Record(id string, d policies.Decision, screen audit.Screen) *Recording {
+	return s.audit.cast(audit.JobCast{CallID: id, Tenant: policies.LocalTenant, Session: "run", Tool: "Bash"}, d.Audit, screen)
 }
 
-// through is w with what is written to it recorded, if it is.
-func (r *recording) through(w io.Writer) io.Writer {
+// Through is w with what is written to it recorded, if it is.
+func (r *Recording) Through(w io.Writer) io.Writer {
 	if r == nil {
 		return w
 	}
 	return shown{w, r}
 }
 
-// end is Close of a recording that there may be.
-func (r *recording) end() {
+// End is Close of a recording that there may be.
+func (r *Recording) End() {
 	if r != nil {
 		_ = r.Close()
 	}
 }
 
-// resize records the terminal's new size.
-func (r *recording) resize(width, height int) {
+// Resized records the terminal's new size.
+func (r *Recording) Resized(width, height int) {
 	if r != nil {
 		r.Resize(width, height)
 	}

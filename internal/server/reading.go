@@ -1,7 +1,8 @@
-package main
+package server
 
 import (
 	"cmp"
+	"context"
 
 	"belljar.dev/browser"
 	"belljar.dev/browser/fetch"
@@ -18,31 +19,34 @@ type reading struct {
 
 // openReading prepares what pages are read with. It starts nothing: a host
 // without a Chrome learns that at the first page that needs one.
-func (w *works) openReading() error {
-	cfg := fetch.Config{Log: w.log}
-	if w.audit != nil {
+func (s *Server) openReading(context.Context) error {
+	cfg := fetch.Config{Log: s.Log}
+	if s.audit != nil {
 		// No box has such an id.
-		cfg.Record = func(_ string, r egress.Record) { w.audit.egress("ReadDocs", r) }
+		cfg.Record = func(_ string, r egress.Record) { s.audit.egress("ReadDocs", r) }
 	}
-	r := &w.reading
+	r := &s.reading
 	r.fetch = fetch.New(cfg)
 	var err error
-	if r.chrome, err = browser.New(browser.Config{Supervisor: w.sandbox, Check: func(path string) error { return w.boxes().Check(path) }, Log: w.log}); err != nil {
+	if r.chrome, err = browser.New(browser.Config{Supervisor: s.sandbox, Check: func(path string) error { return s.boxes().Check(path) }, Log: s.Log}); err != nil {
 		r.fetch.Close()
 		return err
 	}
-	r.reader, err = reader.New(reader.Config{Fetch: r.fetch, Browser: r.chrome, Log: w.log})
+	r.reader, err = reader.New(reader.Config{Fetch: r.fetch, Browser: r.chrome, Log: s.Log})
 	if err != nil {
 		r.close()
+		return err
 	}
-	return err
+	s.cleanup.add(func() {
+		if err := r.close(); err != nil {
+			s.Log.Error("what pages are read with did not end in order", "err", err)
+		}
+	})
+	return nil
 }
 
 // close ends the browsers and the connections. The supervisor of their boxes
 // is closed after that.
 func (r *reading) close() error {
-	if r.fetch == nil {
-		return nil
-	}
 	return cmp.Or(r.chrome.Close(), r.fetch.Close())
 }

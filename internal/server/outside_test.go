@@ -1,10 +1,10 @@
-package main
+package server
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -153,12 +153,12 @@ func (p trap) lay(seen string, names []string) {
 			write("tracked", "changed\n")
 		}
 	}
-	config := "" // several baits have a part of it
+	gitConfig := "" // several baits have a part of it
 	for _, name := range names {
 		for file, text := range baits[name].files {
 			if file == ".git/config" {
-				config += text
-				text = config
+				gitConfig += text
+				text = gitConfig
 			}
 			write(file, p.fill(text, seen))
 		}
@@ -204,7 +204,7 @@ func needed(t *testing.T) {
 
 // openTrap opens what a server works with, in a workspace for baits. Its profile
 // has variables of the same kind as baits have on the host.
-func openTrap(t *testing.T) (trap, *works) {
+func openTrap(t *testing.T) (trap, *Server) {
 	t.Helper()
 	dir := t.TempDir()
 	p := trap{t: t, ws: filepath.Join(dir, "ws"), witness: filepath.Join(os.TempDir(), "belljar-witness-"+strconv.FormatUint(rand.Uint64(), 36))}
@@ -235,12 +235,11 @@ profiles:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := setup{workspace: p.ws, state: filepath.Join(dir, "state"), policy: policy}
-	w, err := s.open(t.Context(), io.Discard)
+	w, err := Open(t.Context(), Config{Workspace: p.ws, State: filepath.Join(dir, "state"), Policy: policy, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.close)
+	t.Cleanup(w.Close)
 	return p, w
 }
 
@@ -312,7 +311,7 @@ func TestNoBaitIsTaken(t *testing.T) {
 }
 
 // hook runs a program by a hook and is what that says.
-func (p trap) hook(r *rand.Rand, w *works, argv []string, onHost bool, env []string) string {
+func (p trap) hook(r *rand.Rand, w *Server, argv []string, onHost bool, env []string) string {
 	p.t.Helper()
 	folder := filepath.Join(filepath.Dir(p.ws), "hooks")
 	if err := os.RemoveAll(folder); err != nil {
@@ -327,7 +326,7 @@ func (p trap) hook(r *rand.Rand, w *works, argv []string, onHost bool, env []str
 	}
 	cfg := hooks.Config{
 		Folders: []hooks.Folder{{Dir: folder}}, Box: &boxRunner{w},
-		Host: hooks.Host{Workspace: w.workspace, Program: func() hostexec.Program {
+		Host: hooks.Host{Workspace: w.Workspace, Program: func() hostexec.Program {
 			base := w.hostProgram()
 			base.Inherit = env
 			return base
@@ -341,7 +340,7 @@ func (p trap) hook(r *rand.Rand, w *works, argv []string, onHost bool, env []str
 		p.t.Fatal(err)
 	}
 	defer s.Close()
-	ran, err := s.Test(p.t.Context(), hooks.Event{Name: hooks.ToolUse, Tenant: localTenant, Time: time.Now()})
+	ran, err := s.Test(p.t.Context(), hooks.Event{Name: hooks.ToolUse, Tenant: policies.LocalTenant, Time: time.Now()})
 	if err != nil || len(ran) != 1 {
 		p.t.Fatalf("got %v, %v", ran, err)
 	}

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"io"
+	"log/slog"
+
+	"belljar.dev/mcp"
+)
+
+// Config says what a command needs. Zero values ask for less: a command that runs
+// something in a box needs only the first part.
+type Config struct {
+	Command     string   // the name of the command, for the audit log; empty for one that keeps none
+	Workspace   string   // the directory that boxes see as /workspace
+	Policy      string   // a file, or the name of a bundled policy; empty for the user's own
+	State       string   // the directory for what outlives the program; empty for the user's own
+	Mode        Mode     // what boxes get of the workspace at most
+	Tenant      string   // whose calls those are that come without a token; empty for the local one
+	HostEnv     []string // names of further variables of programs outside boxes
+	Checkpoints bool     // a checkpoint after each call
+	Log         *slog.Logger
+
+	Tools     *Tools     // an MCP server with all tools; nil for none
+	Hooks     *Hooks     // hooks around calls; nil runs none
+	Callbacks *Callbacks // skills and callbacks with results, which need tools and hooks; nil adds none
+	Trace     bool       // calls are traced, if the policy says where to
+	Service   *Service   // for a server that goes on until it is told to stop; nil for a command that makes one call
+}
+
+// Tools says how the MCP server answers.
+type Tools struct {
+	Structured   bool      // results for every client, beside the texts
+	TrustClients bool      // clients answer questions without a person
+	Suite        mcp.Suite // what the protocol's conformance suite calls; nil for none
+}
+
+// Hooks says which hooks run.
+type Hooks struct {
+	Folders []string // empty for the user's own
+	OnHost  []string // the hooks, as EVENT/NAME, that run outside a box
+	Trusted []string // folders; an error, since nobody can trust one as a whole any more
+}
+
+// Callbacks says where messages of callbacks go.
+type Callbacks struct {
+	Inbox string // a directory that gets a file for each message; empty for none
+}
+
+// Service says what a server does beside answering calls.
+type Service struct {
+	HTTP     bool      // clients come over HTTP, and where the policy names tenants, with tokens
+	Watch    bool      // the policy is read again when its files change
+	Announce io.Writer // is told that a question waits for a person; nil for nobody
+	Webhook  *Webhook  // is told of questions too; nil for none
+}
+
+func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP }

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"belljar.dev/internal/control"
+	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/skills"
+	"belljar.dev/internal/work/callback"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
+)
+
+// flow is what a command has of skills, hooks and callbacks.
+type flow struct {
+	skills    *skills.Catalog
+	shared    []policies.Mount // the skills' folders, for every box
+	hooks     *hooks.Set       // nil where none are run
+	callbacks *callback.Book   // nil where none are kept
+	aside     *tools.Aside     // nil as well
+	around    *around          // nil as well
+	jobOver   chan struct{}    // is sent to at the end of a job; nil where nobody waits
+}
+
+// openCallbacks opens callbacks, and what adds them and skills to the results of calls.
+func (s *Server) openCallbacks(context.Context) error {
+	if s.cfg.Callbacks == nil {
+		return nil
+	}
+	inbox := callback.Inbox{Place: s.Workspace}
+	if s.cfg.Callbacks.Inbox != "" {
+		dir, err := filepath.Abs(s.cfg.Callbacks.Inbox)
+		if err != nil {
+			return fmt.Errorf("inbox %s: %w", s.cfg.Callbacks.Inbox, err)
+		}
+		if !s.onlyMine(dir) {
+			return fmt.Errorf("inbox %s: a box can write there, and would be believed; name another directory with --inbox", dir)
+		}
+		inbox.Dir = dir
+	}
+	var err error
+	s.flow.callbacks, err = callback.New(callback.Config{
+		Store: s.store, Place: s.Workspace, Log: s.Log, Self: processName(os.Getpid()), Alive: alive,
+		Post: func(d callback.Delivery) error {
+			s.flow.later(hooks.Callback, d.Session, d.Tenant, map[string]any{
+				"callback_id": d.Slot, "message": d.Message, "times": d.Times, "left": d.Left,
+			})
+			return inbox.Put(d)
+		},
+		Changed: func(tenant string) {
+			if server := s.flow.around.server.Load(); server != nil {
+				tools.CallbacksChanged(server, tenant)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.flow.aside = tools.NewAside(s.flow.callbacks, s.flow.skills, s.Log)
+	s.flow.around = newAround(&s.flow)
+	s.flow.jobOver = make(chan struct{}, 1)
+	return nil
+}
+
+// later has the hooks of an event run, and waits for none.
+func (f *flow) later(event, session, tenant string, data map[string]any) {
+	if f.hooks != nil {
+		f.hooks.Later(hooks.Event{Name: event, Session: control.ShortID(session), Tenant: tenant, Time: time.Now(), Data: data})
+	}
+}

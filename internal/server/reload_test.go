@@ -1,0 +1,302 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/hostexec"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// Two policies that answer the same call in two ways, by a rule of their own,
+// and one with a fault. The second has a layer, whose file changes as well.
+const (
+	swapA = "version: 1\nprofiles: {p: {fs: {system: true}}}\nrules:\n  - {id: a, match: {tool: \"*\"}, decision: allow}\n"
+	swapB = "version: 1\nprofiles: {p: {fs: {system: true}}}\ntenants: {local: {rules: [layer.yaml]}}\nrules:\n  - {id: a, match: {tool: \"*\"}, decision: allow}\n"
+	swapL = "version: 1\nrules:\n  - {id: b, match: {tool: \"*\"}, decision: deny}\n"
+	swapX = "version: 1\nprofiles: {p: {fs: {sistem: true}}}\n"
+)
+
+// put writes a file as editors do: at once.
+func put(t testing.TB, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// digest is what a policy says of a token.
+func digest(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// A policy that would show the state directory to boxes changes nothing.
+func TestReloadKeepsTheState(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) string {
+		name := filepath.Join(dir, "policy.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	state := filepath.Join(dir, "up", "state")
+	name := write("version: 1\nprofiles: {p: {fs: {read: [" + state + ":/state]}}}\n")
+	var log strings.Builder
+	r := &reloader{gate: &gate{}, file: name, workspace: t.TempDir(), state: state, log: slog.New(slog.NewTextHandler(&log, nil))}
+	before := policies.Default()
+	r.gate.now.Store(before)
+	r.changed = func(*policies.Policy) {}
+	r.reload(t.Context())
+	if r.gate.now.Load() != before || !strings.Contains(log.String(), "which boxes of the profile p can see") {
+		t.Errorf("got another policy: %t; log %q", r.gate.now.Load() != before, log.String())
+	}
+	write("version: 1\nprofiles: {p: {}}\n")
+	r.reload(t.Context())
+	if r.gate.now.Load() == before {
+		t.Errorf("a policy that shows nothing of it does not hold: %q", log.String())
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Facts() policies.Facts { return policies.Facts{} }
+
+// judged keeps what calls were judged by.
+type judged struct {
+	mu   sync.Mutex
+	seen map[string]int // by policy, rule and verdict
+}
+
+func (j *judged) Decided(_ context.Context, d mcp.Decided) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.seen[d.Decision.Policy+" "+d.Decision.Rule+" "+d.Decision.Verdict.String()]++
+	return nil
+}
+
+func (j *judged) Finished(mcp.Finished) {}
+
+// A thousand policies take each other's place while 16 sessions call: each call
+// is judged by exactly one of them, and one with faults judges none.
+func TestSwapsUnderLoad(t *testing.T) {
+	const swaps, sessions = 1000, 16
+	dir := t.TempDir()
+	file, layer := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "layer.yaml")
+	put(t, layer, swapL)
+	put(t, file, swapB)
+	b, err := config.ReadPolicy(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, file, swapA)
+	a, err := config.ReadPolicy(file, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{}
+	g.now.Store(a)
+	seen := &judged{seen: make(map[string]int)}
+	server, err := mcp.New(mcp.Config{Gate: g, Tenants: g, Tenant: policies.LocalTenant, Audit: seen, Limits: mcp.Limits{Rate: 1e9, Burst: 1 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mcp.AddTool(server, mcp.Tool{Name: "say", Description: "says hi"}, func(_ context.Context, c mcp.Call, _ nothing) (*mcp.Result, error) {
+		if c.Grant.IsZero() {
+			t.Error("a call runs without a grant")
+		}
+		return mcp.Text("hi"), nil
+	})
+	var log bytes.Buffer
+	r := &reloader{gate: g, file: file, workspace: t.TempDir(), status: &policyStatus{}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	r.changed = func(*policies.Policy) { server.Reloaded() }
+
+	var stop atomic.Bool
+	var calls atomic.Int64
+	var wg sync.WaitGroup
+	for range sessions {
+		s, err := server.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			defer s.Close()
+			for !stop.Load() {
+				res, err := server.Call(t.Context(), s, "say", nil)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case res.Content[0].Text != "hi" && !strings.HasPrefix(res.Content[0].Text, "DENIED by policy rule b ("):
+					t.Errorf("a call is answered %q", res.Content[0].Text)
+				}
+				calls.Add(1)
+				runtime.Gosched() // or who swaps gets no turn among so many
+			}
+		})
+	}
+	for i := range swaps {
+		before := g.now.Load().Hash()
+		want := before
+		switch i % 4 {
+		case 0:
+			put(t, file, swapB)
+			want = b.Hash()
+		case 1:
+			put(t, file, swapX)
+		case 2:
+			put(t, file, swapA)
+			want = a.Hash()
+		case 3: // the policy is well, and its layer is not
+			put(t, layer, swapX)
+			put(t, file, swapB)
+		}
+		r.reload(t.Context())
+		if got := g.now.Load().Hash(); got != want {
+			t.Fatalf("swap %d: the policy is %.8s, want %.8s:\n%s", i, got, want, log.String())
+		}
+		if refused := r.status.info().Refused; (refused != "") != (i%2 == 1) {
+			t.Fatalf("swap %d: the status says %q", i, refused)
+		}
+		put(t, layer, swapL)
+		log.Reset()
+		// Some calls between any two swaps.
+		for seen := calls.Load(); calls.Load() < seen+sessions; {
+			if t.Failed() {
+				break
+			}
+			runtime.Gosched()
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	known := map[string]bool{a.Hash() + " a allow": true, b.Hash() + " b deny": true}
+	for what, n := range seen.seen {
+		if !known[what] {
+			t.Errorf("%d calls were judged by %s", n, what)
+		}
+		delete(known, what)
+	}
+	if len(known) > 0 {
+		t.Errorf("no calls were judged by %v", known)
+	}
+	t.Logf("%d calls in %d swaps", calls.Load(), swaps)
+}
+
+func TestWatcher(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "link.yaml")
+	names := []string{file, link}
+	var w watcher
+	w.begin(names)
+	looks := func(step string, want ...bool) {
+		t.Helper()
+		for i, want := range want {
+			if got := w.look(names); got != want {
+				t.Errorf("%s, look %d: got %t, want %t", step, i, got, want)
+			}
+		}
+	}
+	looks("nothing", false, false, false, false)
+	further := filepath.Join(dir, "layer.yaml")
+	began := time.Now().Add(time.Hour) // after what is written below
+	put(t, further, "one")
+	names = append(names, further)
+	w.also(names, began)
+	looks("a further file that was read", false, false, false)
+	put(t, further, "two")
+	looks("it changes", false, false, true)
+	w.begin(names[:2])
+	w.also(names, time.Now().Add(-time.Hour))
+	looks("one that was written since", false, true)
+	w.begin(names)
+	put(t, file, "one")
+	looks("a new file", false, false, true)
+	w.begin(names)
+	looks("it was read", false, false)
+	put(t, file, "two") // of the same size
+	looks("an exchange", false, false)
+	put(t, file, "2wo")
+	looks("another before it was read", false, false, true)
+	w.begin(names)
+	put(t, file, "three")
+	looks("a change", false)
+	put(t, file, "two")
+	looks("and another", false, false, true)
+	w.begin(names)
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	looks("a link", false, false, true)
+	w.begin(names)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	looks("a file that goes", false, false, true)
+}
+
+func TestTenantTokens(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	t.Setenv("TOKEN_A", digest("a"))
+	t.Setenv("TOKEN_PLAIN", "a")
+	good := write("good", strings.ToUpper(digest("b"))+"\n")
+	read := func(tenants string) ([]tenantToken, error) {
+		p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {p: {}}\n"+tenants))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tenantTokens(t.Context(), p, hostexec.WrittenIn())
+	}
+	all, err := read("tenants: {a: {token: \"${env:TOKEN_A}\"}, b: {token: \"${file:" + good + "}\"}, none: {}}")
+	if err != nil || len(all) != 2 {
+		t.Fatalf("got %v, %v", all, err)
+	}
+	g := &gate{}
+	g.now.Store(policies.Default())
+	if _, known := g.Bearer("a"); known {
+		t.Error("a token is known before there are any")
+	}
+	g.tokens.Store(&all)
+	for token, want := range map[string]string{"a": "a", "b": "b", "": "", "c": "", digest("a"): "", "none": ""} {
+		if got, known := g.Bearer(token); got != want || known != (want != "") {
+			t.Errorf("the token %q is %q's, %t; want %q's", token, got, known, want)
+		}
+	}
+	for tenants, want := range map[string]string{
+		"tenants: {a: {}}": "no tenant of the policy has a token",
+		"tenants: {a: {token: \"${env:TOKEN_PLAIN}\"}}":                             "want the SHA-256 of the token in 64 hexadecimal digits",
+		"tenants: {a: {token: \"${env:TOKEN_NOT_SET}\"}}":                           "belljar's environment has no variable TOKEN_NOT_SET",
+		"tenants: {a: {token: \"${env:TOKEN_A}\"}, b: {token: \"${env:TOKEN_A}\"}}": "token of tenant b: tenant a has the same",
+		"tenants: {a: {token: \"${file:" + filepath.Join(dir, "nosuch") + "}\"}}":   "no such file",
+	} {
+		if _, err := read(tenants); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), digest("a")) {
+			t.Errorf("%s: got %v, want %s", tenants, err, want)
+		}
+	}
+	if all, err := read(""); err != nil || len(all) > 0 {
+		t.Errorf("without tenants: %v, %v", all, err)
+	}
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
+	"belljar.dev/policies"
+)
+
+// drain is how long running requests may take to end once the server stops (W12);
+// linger is how long the connections may take after that.
+const (
+	drain  = 30 * time.Second
+	linger = 2 * time.Second
+)
+
+// begin says that a server starts, and at its end that it stops.
+func (s *Server) begin(context.Context) error {
+	if s.cfg.Service == nil {
+		return nil
+	}
+	transport := "stdio"
+	if s.cfg.Service.HTTP {
+		transport = "http"
+	}
+	s.started = true
+	s.Log.Info("the server starts", "version", buildinfo.Version(), "pid", os.Getpid(), "transport", transport, "workspace", s.Workspace, "policy", s.PolicyName, "hash", s.Policy.Hash(), "state", s.State)
+	s.audit.server("start", transport, s.Place)
+	s.cleanup.add(func() { s.audit.server("stop", transport, s.Place) })
+	return nil
+}
+
+// run starts what goes on while calls are answered: callbacks and skills, and in a
+// server that stays, the reloader and the answers to other commands.
+func (s *Server) run(ctx context.Context) error {
+	if s.mcp == nil {
+		return nil
+	}
+	if s.cfg.Service != nil {
+		if err := s.jobs.Settle(ctx); err != nil {
+			s.Log.Error("what an earlier server has left is not known", "err", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	s.cleanup.add(func() {
+		cancel()
+		running.Wait()
+	})
+	if s.flow.around != nil {
+		running.Go(func() { s.flow.run(ctx, s.mcp) })
+	}
+	if s.cfg.Service != nil {
+		r := s.newReloader(ctx)
+		running.Go(func() { r.run(ctx, s.reload, s.cfg.Service.Watch) })
+		s.openControl(ctx, r.status)
+	}
+	return nil
+}
+
+// newReloader reads the policy again for the server and the boxes that are open.
+func (s *Server) newReloader(ctx context.Context) *reloader {
+	r := &reloader{
+		gate: s.gate, file: s.PolicyName, workspace: s.Workspace, state: s.State, http: s.cfg.http(),
+		status: &policyStatus{}, audit: s.audit, log: s.Log,
+	}
+	r.status.hold(s.PolicyName, s.Policy)
+	if r.file == config.BuiltinPolicy {
+		r.file = ""
+	}
+	r.changed = func(p *policies.Policy) {
+		s.mcp.Reloaded()
+		s.operations().endGone(p, s.cfg.http())
+		// Boxes that are open get the egress that their profiles have now.
+		s.sandbox.Regrant(ctx, p)
+	}
+	return r
+}
+
+// Reload has the policy read again, and does not wait for that.
+func (s *Server) Reload() {
+	select {
+	case s.reload <- struct{}{}:
+	default: // one that waits stands for all that came
+	}
+}
+
+// NamesTenants reports whether the policy that holds names tenants, whose clients need
+// tokens over HTTP.
+func (s *Server) NamesTenants() bool { return s.gate.Named() }
+
+// ServeStdio serves one client until the end of input or of ctx.
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := s.mcp.ServeStdio(ctx, io.NopCloser(in), out)
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		return nil // the client has gone, which is how it ends a session
+	case err != nil && ctx.Err() == nil:
+		return fmt.Errorf("serve stdio: %w", err)
+	}
+	return nil
+}
+
+// Listen opens a port that only this machine reaches.
+func Listen(ctx context.Context, addr string) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: want HOST:PORT, for example 127.0.0.1:8930", addr)
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("listen on %q: not a loopback address, so others could run commands here; use 127.0.0.1:%s, and a tunnel such as ssh -L to reach it from elsewhere", addr, port)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that listens there, or choose another port with --http", addr)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// Serve serves clients over HTTP until the end of ctx, and then waits for requests that
+// run. It calls ready with the address once clients can connect.
+func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func(url string)) error {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", s.mcp.Handler())
+	front := &http.Server{
+		Handler: mux,
+		// A client that dribbles its header holds a connection for so long.
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+	}
+	url := "http://" + listener.Addr().String() + "/mcp"
+	s.Log.Info("clients can connect", "url", url)
+	ready(url)
+
+	ended := make(chan error, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() { ended <- front.Serve(listener) })
+	defer serving.Wait()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve %s: %w", url, err)
+	case <-ctx.Done():
+	}
+	// The server drains first: its open streams would keep the listener's
+	// Shutdown waiting.
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	err := s.mcp.Shutdown(patience)
+	patience, cancel = context.WithTimeout(context.WithoutCancel(ctx), linger)
+	defer cancel()
+	if front.Shutdown(patience) != nil {
+		front.Close()
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stop %s: %w", url, err)
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/work/todo"
+	"belljar.dev/mcp"
+	"belljar.dev/mcp/tools"
+	"belljar.dev/policies"
+	"belljar.dev/policies/audit"
+	"belljar.dev/sandbox"
+	"belljar.dev/search"
+)
+
+// Place is what the names on a command line led to. Nothing changes it once a Server is
+// open.
+type Place struct {
+	Workspace  string           // absolute, without symbolic links
+	PolicyName string           // for people
+	Policy     *policies.Policy // as it was at the start
+	State      string           // directory for what outlives the program; empty where none can be used
+	Tenant     string           // whose calls those are that come without a token
+	Log        *slog.Logger
+}
+
+// Server is what a command works with.
+type Server struct {
+	Place
+	cfg     Config
+	cleanup cleanup
+
+	gate     *gate        // the policy that holds
+	store    *store.Store // the state that outlives the program; in memory without a state directory
+	audit    *ledger      // nil where no log is kept
+	sandbox  *sandbox.Supervisor
+	reading  reading
+	search   *search.Fan
+	tracer   *tracer   // nil where no call is traced
+	approver *approver // nil where nobody is asked
+	flow     flow
+	mcp      *mcp.Server // nil without tools, as are the next three
+	plans    *plan.Book
+	jobs     *job.Book
+	operator *tools.Operator
+	started  bool          // it is logged that the server starts
+	reload   chan struct{} // asks for the policy to be read again
+}
+
+// Open opens what a command asks for. The caller closes the server; where Open returns
+// an error, nothing is left open. Much of a server ends with ctx: it takes no more
+// questions to people, and does not read its policy again.
+func Open(ctx context.Context, cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg, reload: make(chan struct{}, 1)}
+	s.Tenant, s.Log = cmp.Or(cfg.Tenant, policies.LocalTenant), cfg.Log
+	if err := s.open(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open is the one order of opening: each step may use those above it. A step that holds
+// something notes at once how it is released.
+func (s *Server) open(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		s.openPolicy, s.openState, s.openLedger, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
+		s.begin, s.openTracer, s.openApprover, s.openHooks, s.openCallbacks, s.openTools, s.run,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends what is open, the last of it first: what answers others, then hooks,
+// browsers and boxes, and then the log of what they did. It waits until all of it has
+// ended. A second call does nothing.
+func (s *Server) Close() {
+	s.cleanup.run()
+	if s.started {
+		s.started = false
+		s.Log.Info("the server has stopped", "pid", os.Getpid())
+	}
+}
+
+// MCP is the server with all tools; nil if Config did not ask for tools.
+func (s *Server) MCP() *mcp.Server { return s.mcp }
+
+// Sandbox opens boxes.
+func (s *Server) Sandbox() *sandbox.Supervisor { return s.sandbox }
+
+// Hooks are the hooks; nil if Config did not ask for any.
+func (s *Server) Hooks() *hooks.Set { return s.flow.hooks }
+
+// JobOver is sent to at the end of a background job, unless it is full.
+func (s *Server) JobOver() <-chan struct{} { return s.flow.jobOver }
+
+// Decide asks the policy and writes down what it says, with the id of the call.
+func (s *Server) Decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
+	started, id := time.Now(), "c-"+rand.Text()[:8]
+	d := s.gate.Decide(f)
+	if s.audit == nil {
+		return d, id, nil
+	}
+	err := s.audit.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
+	return d, id, err
+}
+
+// openPolicy finds the workspace and the policy for it, and whose calls are made.
+func (s *Server) openPolicy(ctx context.Context) (err error) {
+	if s.Workspace, err = config.FindWorkspace(s.cfg.Workspace); err != nil {
+		return err
+	}
+	if s.PolicyName, s.Policy, err = config.FindPolicy(s.cfg.Policy, s.Workspace); err != nil {
+		return err
+	}
+	s.gate = &gate{mode: s.cfg.Mode}
+	s.gate.now.Store(s.Policy)
+	return s.openTenants(ctx)
+}
+
+// openState finds the directory for what outlives the program. No box may see it: what
+// it holds is believed, and its sockets answer whoever reaches them, through a read-only
+// mount as well. The user's own one is done without where it cannot be used.
+func (s *Server) openState(context.Context) error {
+	state, err := config.FindState(s.cfg.State)
+	if err == nil {
+		err = config.Unseen(state, s.Workspace, s.Policy)
+	}
+	if err == nil {
+		err = config.Writable(state)
+	}
+	switch {
+	case err == nil:
+		s.State = state
+	case s.cfg.State != "":
+		return err
+	case state != "":
+		s.Log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
+	}
+	s.store = store.New(s.State)
+	s.cleanup.add(func() {
+		if err := s.store.Close(); err != nil {
+			s.Log.Error("the state was not closed", "err", err)
+		}
+	})
+	return nil
+}
+
+// openSandbox starts the supervisor of boxes.
+func (s *Server) openSandbox(context.Context) error {
+	spool, err := s.spool()
+	if err != nil {
+		return err
+	}
+	cfg := sandbox.Config{Workspace: s.Workspace, State: s.State, Spool: spool, Shared: s.flow.shared, Checkpoints: s.cfg.Checkpoints, Secret: s.secret, Log: s.Log}
+	if s.audit != nil {
+		cfg.Egress = s.audit.egress
+	}
+	if s.sandbox, err = sandbox.New(cfg); err != nil {
+		return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
+	}
+	s.cleanup.add(func() { s.sandbox.Close() })
+	return nil
+}
+
+// spool is the directory for what boxes store and print while they run: that of
+// temporary files, unless an agent works there. It would see what other boxes
+// store.
+func (s *Server) spool() (string, error) {
+	dir := os.TempDir()
+	err := s.boxes().Check(dir)
+	if err == nil {
+		return dir, nil
+	}
+	if dir = "/tmp"; s.boxes().Check(dir) != nil {
+		return "", fmt.Errorf("TMPDIR: %w; name another directory", err)
+	}
+	s.Log.Warn("temporary files go into /tmp and not into TMPDIR", "err", err)
+	return dir, nil
+}
+
+// secret is the value of a secret of the policy that holds.
+func (s *Server) secret(ctx context.Context, name string) (string, error) {
+	from, ok := s.gate.now.Load().Secret(name)
+	if !ok {
+		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
+	}
+	value, err := config.ReadSecret(ctx, name, from, s.hostProgram())
+	if err == nil && s.audit != nil {
+		s.audit.log.Hide(name, value)
+	}
+	return value, err
+}
+
+// openTools makes the MCP server with all tools.
+func (s *Server) openTools(context.Context) error {
+	if s.cfg.Tools == nil {
+		return nil
+	}
+	cfg := mcp.Config{
+		Name:         "belljar",
+		Version:      buildinfo.Version(),
+		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
+		Gate:         s.gate,
+		Tenant:       s.Tenant,
+		Tenants:      s.gate,
+		Redact:       audit.Clean,
+		Suite:        s.cfg.Tools.Suite,
+		Structured:   s.cfg.Tools.Structured,
+		TrustClients: s.cfg.Tools.TrustClients,
+		Log:          s.Log,
+		OnSession:    s.began,
+		OnSessionEnd: s.ended,
+	}
+	// An interface that holds a nil pointer is not nil.
+	if s.audit != nil {
+		cfg.Audit = s.audit
+	}
+	if s.flow.around != nil {
+		cfg.Around = s.flow.around
+	}
+	if s.approver != nil {
+		cfg.Approver = s.approver
+	}
+	if s.tracer != nil {
+		cfg.Trace = s.tracer
+	}
+	var err error
+	if s.mcp, err = mcp.New(cfg); err != nil {
+		return fmt.Errorf("start the server: %w", err)
+	}
+	if s.plans, err = s.openPlans(); err != nil {
+		return err
+	}
+	if s.jobs, err = s.openJobs(); err != nil {
+		return err
+	}
+	backends := tools.Backends{
+		Sandbox: s.sandbox, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: s.Log,
+		Place: s.Workspace, Todos: todo.New(s.store, nil), Made: s.store.Made, CheckCommands: approval.CheckCommands,
+		Plans: s.plans, Jobs: s.jobs, Skills: s.flow.skills, Callbacks: s.flow.callbacks, Aside: s.flow.aside,
+	}
+	if s.audit != nil {
+		backends.Record = s.audit.record
+	}
+	if s.approver != nil {
+		backends.Approvals = s.approver
+		backends.Questions = asker{s.approver.questions, s.approver}
+	}
+	s.operator = tools.Add(s.mcp, backends)
+	return nil
+}
