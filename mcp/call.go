@@ -19,7 +19,20 @@ import (
 // an error only for a tool that does not exist or a session that has ended. A call
 // that is refused or fails is a Result.
 func (s *Server) Call(ctx context.Context, session *Session, name string, args json.RawMessage) (*Result, error) {
-	return s.gate.call(ctx, session, name, args, 0, nil)
+	return s.gate.call(ctx, session, toolCall{name: name, args: args, structured: true})
+}
+
+// toolCall is a tools/call as every transport gives it to the gate. The zero value of
+// each field but name is that of a call of this process.
+type toolCall struct {
+	name       string
+	args       json.RawMessage // the object of the arguments; empty stands for none
+	patience   time.Duration   // how long the client waits for the answer; zero means no limit
+	progress   progressFunc    // nil where the client wants none
+	parent     TraceParent     // the span that the call belongs to
+	input      *input          // nil in the legacy era
+	structured bool            // the client gets the structured part of the result
+	out        *outgoing       // the answer, for the receipts of its result; nil for none
 }
 
 // callGate is the gate round a call: no tool runs, and no resource that the policy
@@ -32,15 +45,25 @@ type callGate struct {
 	surveyor Surveyor // nil where questions show what calls say, and no more
 }
 
-// call runs one tools/call, whatever its transport: find, decode, gate, run,
-// answer. wait is how long the client waits for the answer; zero means no limit.
-func (g *callGate) call(ctx context.Context, session *Session, name string, args json.RawMessage, wait time.Duration, progress progressFunc) (*Result, error) {
+// call runs one tools/call, whatever its transport: find, decode, gate, run, answer. The
+// result has the form that the client asked for. After an error, the caller must report
+// the answer as lost to call.out.
+func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*Result, error) {
+	res, err := g.answer(ctx, session, call)
+	if err != nil {
+		return nil, err
+	}
+	return res.shown(call.structured)
+}
+
+// answer is call, with the structured part in every result.
+func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) (*Result, error) {
+	name, args, out := call.name, call.args, call.out
 	t, ok := g.tools.find(name)
 	if !ok {
 		return nil, g.tools.unknown(name, func(tool string) bool { return g.tools.hides(session, tool) })
 	}
-	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: wait, Later: laterKey(ctx), input: inputOf(ctx)}
-	out := outgoingOf(ctx)
+	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, Later: laterKey(ctx), input: call.input}
 	out.called()
 	ctx, finish, err := session.begin(ctx, c.ID)
 	if err != nil {
@@ -48,12 +71,12 @@ func (g *callGate) call(ctx context.Context, session *Session, name string, args
 	}
 	defer finish()
 	started := time.Now()
-	c.Progress = progress.until(ctx)
-	parent := g.startTrace(ctx, &c)
+	c.Progress = call.progress.until(ctx)
+	g.startTrace(&c, call.parent)
 
 	res, d, err := g.decodeAndRun(ctx, t, c, args)
 
-	g.endTrace(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: parent})
+	g.endTrace(Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
 	if g.cfg.Audit != nil && d.Verdict == policies.Allow {
 		g.cfg.Audit.Finished(Finished{Call: c, Result: res, Err: err, Took: time.Since(started), Decision: d})
 	}

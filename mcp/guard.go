@@ -32,7 +32,7 @@ type guard struct {
 	in      io.Reader
 	out     *wire.LineWriter
 	serve   func(*entry) bool // answers a request without the sdk, or declines
-	direct  sync.WaitGroup    // of what serve has started
+	calls   sync.WaitGroup    // those that serve has started
 
 	mu      sync.Mutex
 	arrived sync.Cond // over mu: inbox or closed changed

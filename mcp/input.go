@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -39,19 +38,6 @@ type input struct {
 	client  string // name and version
 	brought map[string]FormAnswer
 	wants   map[string]Form
-}
-
-// inputKey is where the context of a modern request holds its input.
-type inputKey struct{}
-
-func withInput(ctx context.Context, in *input) context.Context {
-	return context.WithValue(ctx, inputKey{}, in)
-}
-
-// inputOf returns the input of a call; nil for legacy calls and those of this process.
-func inputOf(ctx context.Context) *input {
-	in, _ := ctx.Value(inputKey{}).(*input)
-	return in
 }
 
 // want adds a question to the client.

@@ -183,19 +183,6 @@ func (o *outgoing) Done(written bool) {
 	}
 }
 
-// outgoingKey is where the context of a request holds its *outgoing.
-type outgoingKey struct{}
-
-func withOutgoing(ctx context.Context, o *outgoing) context.Context {
-	return context.WithValue(ctx, outgoingKey{}, o)
-}
-
-// outgoingOf is nil for a call of this process.
-func outgoingOf(ctx context.Context) *outgoing {
-	o, _ := ctx.Value(outgoingKey{}).(*outgoing)
-	return o
-}
-
 // outgoingHeader carries the name of a request's *outgoing through the sdk, which gives
 // a handler the headers of its request but not the context. It is set for each request,
 // whatever the client sent.

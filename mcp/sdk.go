@@ -260,70 +260,65 @@ func sdkTool(info Tool) *sdk.Tool {
 	return t
 }
 
-// call is a tools/call that came through the sdk.
-func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+// call is a tools/call that came through the go-sdk: all over HTTP, and those over stdio
+// that readCall leaves to it.
+func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.CallToolResult, err error) {
 	session, err := a.sessionOf(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
-	var progress progressFunc
-	stop := func() {}
+	s, meta := a.server, req.Params.Meta
+	c := toolCall{name: req.Params.Name, args: req.Params.Arguments, patience: s.cfg.Patience, structured: s.cfg.structures(session, meta)}
 	later, _ := ctx.Value(deferredKey{}).(*deferred)
-	wait := a.server.cfg.Patience
 	if later != nil {
-		wait = 0 // the client does not
+		c.patience = 0 // the client does not wait
 	}
-	if token := req.Params.Meta["progressToken"]; token != nil {
-		progress = func(done, total float64, message string) {
-			if later.told() {
-				return
-			}
-			err := req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-				ProgressToken: token, Progress: done, Total: total, Message: message,
-			})
-			if err != nil {
-				a.server.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)
-			}
-		}
-		if ctx.Value(webKey{}) != nil {
-			progress, stop = pumped(progress)
-		}
+	if parent, ok := meta["traceparent"].(string); ok {
+		state, _ := meta["tracestate"].(string)
+		c.parent = readTraceParent(parent, state)
 	}
-	if parent, ok := req.Params.Meta["traceparent"].(string); ok {
-		state, _ := req.Params.Meta["tracestate"].(string)
-		ctx = withParent(ctx, parent, state)
-	}
-	in, err := a.server.sealer.inputFor(session, req)
-	if err != nil {
-		stop()
+	if c.input, err = s.sealer.inputFor(session, req); err != nil {
 		return nil, err
 	}
-	if in != nil {
-		ctx = withInput(ctx, in)
+	if c.out = session.receipts.in(req.Extra); c.out == nil { // the client gave it up meanwhile, or gets the answer later
+		c.out = &outgoing{to: &session.receipts, over: true}
 	}
-	out := session.receipts.in(req.Extra)
-	if out == nil { // the client gave it up meanwhile, or gets the answer later
-		out = &outgoing{to: &session.receipts, over: true}
-	}
-	ctx = withOutgoing(ctx, out)
-	res, err := a.server.gate.call(ctx, session, req.Params.Name, req.Params.Arguments, wait, progress)
-	stop() // progress comes before the answer
 	defer func() {
 		if err != nil {
-			out.Done(false)
+			c.out.Done(false)
 		}
 	}()
+	stop := func() {}
+	if token := meta["progressToken"]; token != nil {
+		c.progress = a.progress(ctx, req.Session, session, token, later)
+		if ctx.Value(webKey{}) != nil {
+			c.progress, stop = pumped(c.progress)
+		}
+	}
+	res, err := s.gate.call(ctx, session, c)
+	stop() // progress comes before the answer
 	if err != nil {
 		return nil, err
 	}
-	if res, err = res.shown(a.server.cfg.structures(session, req.Params.Meta)); err != nil {
-		return nil, err
-	}
-	sent, err := sdkResult(res, a.server.cfg.Limits.Response)
+	sent, err := sdkResult(res, s.cfg.Limits.Response)
 	if err == nil && res.Task != "" && eraOf(req) == wire.Modern {
 		sent.Meta = sdk.Meta{relatedKey: map[string]any{"taskId": res.Task}}
 	}
 	return sent, err
+}
+
+// progress returns what sends the progress of a call through the go-sdk, as long as the
+// client has no handle for the answer.
+func (a *adapter) progress(ctx context.Context, ss *sdk.ServerSession, session *Session, token any, later *deferred) progressFunc {
+	return func(done, total float64, message string) {
+		if later.told() {
+			return
+		}
+		err := ss.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message})
+		if err != nil {
+			a.server.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)
+		}
+	}
 }
 
 // pumped is p behind a goroutine, for transports where sending waits for the client.

@@ -30,7 +30,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	g := newGuard(session, in, out)
 	// Calls must not see ctx end: they drain.
 	calls := context.WithoutCancel(ctx)
-	g.serve = func(e *entry) bool { return s.direct(calls, g, e) }
+	g.serve = func(e *entry) bool { return s.serveCall(calls, g, e) }
 	calls = context.WithValue(calls, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error { return g.Write(calls, r) }))
 	ss, err := s.adapter.sdk.Connect(context.WithValue(calls, sessionKey{}, session), g, nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		if err := ss.Wait(); err != nil {
 			s.cfg.Log.Debug("end of a connection", "session", session.id, "error", err)
 		}
-		g.direct.Wait()
+		g.calls.Wait()
 	}()
 	patiently(over)
 	g.out.Close()

@@ -41,12 +41,6 @@ func declaresStructure(experimental map[string]any) bool {
 // structures reports whether the session's initialize asked for structured results.
 func (s *Session) structures() bool { return s != nil && s.structured.Load() }
 
-// asksStructure reports whether the _meta of a call says anything about structured
-// results.
-func asksStructure(meta, capabilities []byte) bool {
-	return wire.Member(meta, structuredKey) != nil || wire.Member(wire.Member(capabilities, "experimental"), structuredKey) != nil
-}
-
 // shown returns the result in the form for a client, with its structured part or
 // without. If a result has only a structured part, it gets that as text.
 func (r *Result) shown(structured bool) (*Result, error) {

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -88,21 +87,6 @@ func readTraceParent(text, state string) TraceParent {
 	return TraceParent{TraceID: trace, SpanID: span, Sampled: bits[0]&1 != 0, State: state}
 }
 
-// parentKey is the key of a request's TraceParent in its context.
-type parentKey struct{}
-
-// withParent is ctx with the span that a request belongs to, if it names one.
-func withParent(ctx context.Context, parent, state string) context.Context {
-	if parent == "" {
-		return ctx
-	}
-	p := readTraceParent(parent, state)
-	if p.TraceID == "" {
-		return ctx
-	}
-	return context.WithValue(ctx, parentKey{}, p)
-}
-
 // trace gathers the phases of a call. A nil one gathers none.
 type trace struct {
 	mu     sync.Mutex
@@ -110,8 +94,7 @@ type trace struct {
 }
 
 // startTrace begins the trace of a call, if anybody wants it.
-func (g *callGate) startTrace(ctx context.Context, c *Call) TraceParent {
-	parent, _ := ctx.Value(parentKey{}).(TraceParent)
+func (g *callGate) startTrace(c *Call, parent TraceParent) {
 	c.TraceID = parent.TraceID
 	if g.cfg.Trace != nil {
 		c.trace = new(trace)
@@ -121,7 +104,6 @@ func (g *callGate) startTrace(ctx context.Context, c *Call) TraceParent {
 			c.TraceID = hex.EncodeToString(id)
 		}
 	}
-	return parent
 }
 
 // Phase begins a part of the call, for whoever traces it, and returns what ends

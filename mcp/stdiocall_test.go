@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDirectIsAsThroughTheSDK sends each call twice, once with a member that
-// the direct way does not know, which makes the go-sdk answer it.
-func TestDirectIsAsThroughTheSDK(t *testing.T) {
+// TestStdioReadsCallsAsTheSDK sends each call twice, once with a member that readCall
+// does not know, which makes the go-sdk answer it.
+func TestStdioReadsCallsAsTheSDK(t *testing.T) {
 	callID := regexp.MustCompile(`c-[A-Z2-7]{8}`)
 	old, young := newToy(t).connect(t), newToy(t).connect(t)
 	old.greet(revLegacy)
@@ -22,7 +22,8 @@ func TestDirectIsAsThroughTheSDK(t *testing.T) {
 		for a.Method != "" {
 			a = c.next()
 		}
-		if err := json.Unmarshal([]byte(callID.ReplaceAllString(a.raw, "c-X")), &out); err != nil {
+		raw := strings.ReplaceAll(a.raw, `\\\"another\\\":1,`, "") // errors of the go-sdk quote the parameters
+		if err := json.Unmarshal([]byte(callID.ReplaceAllString(raw, "c-X")), &out); err != nil {
 			t.Fatalf("%s: %v", a.raw, err)
 		}
 		return out
@@ -38,6 +39,17 @@ func TestDirectIsAsThroughTheSDK(t *testing.T) {
 		`"name":"steps","arguments":{}`,
 		`"name":"steps","_meta":{"progressToken":7}`,
 		`"name":"steps","_meta":{"progressToken":1.5}`,
+		`"name":"echo","arguments":{"text":"x"},"_meta":{"belljar.dev/structured":true}`,
+		`"name":"echo","arguments":{"text":"forbidden"},"_meta":{"belljar.dev/structured":true}`,
+		`"name":"echo","arguments":{"text":"x"},"_meta":{"belljar.dev/structured":"true"}`,
+		`"name":"echo","arguments":{"text":"x"},"_meta":{"traceparent":7,"tracestate":[]}`,
+		`"name":"echo","arguments":{"text":"x"},"requestState":"x"`,
+		`"name":"echo","arguments":{"text":"x"},"requestState":7`,
+		`"name":"echo","arguments":{"text":"x"},"inputResponses":{"a":{"action":"accept"}}`,
+		`"name":"echo","arguments":{"text":"x"},"inputResponses":{}`,
+		`"name":"echo","arguments":{"text":"x"},"inputResponses":{"a":7}`,
+		`"name":"echo","arguments":{"text":"x"},"inputResponses":[]`,
+		`"name":"echo","arguments":{"text":"x"},"inputResponses":null`,
 		`"name":"fail","arguments":{}`,
 		`"name":"panic","arguments":{}`,
 		`"name":"ecko","arguments":{}`,
@@ -50,10 +62,10 @@ func TestDirectIsAsThroughTheSDK(t *testing.T) {
 			calls[young] = modern("1", "tools/call", "@"+params+",")
 		}
 		for c, call := range calls {
-			direct := ask(c, strings.Replace(call, "@", "", 1))
+			own := ask(c, strings.Replace(call, "@", "", 1))
 			throughSDK := ask(c, strings.Replace(call, "@", `"another":1,`, 1))
-			if diff := cmp.Diff(throughSDK, direct); diff != "" {
-				t.Errorf("%s: the go-sdk (-) and the direct way (+) answer differently:\n%s", call, diff)
+			if diff := cmp.Diff(throughSDK, own); diff != "" {
+				t.Errorf("%s: the go-sdk (-) and stdiocall.go (+) answer differently:\n%s", call, diff)
 			}
 		}
 	}

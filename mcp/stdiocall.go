@@ -9,32 +9,40 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"belljar.dev/mcp/wire"
 )
 
-// This file answers tools/call on a stream without the go-sdk, which decodes each
-// message several times and allocates 32 KiB for each. It takes calls of the usual
-// form; any other call goes through the sdk, so that only one place judges unusual
-// messages. Both ways end in Server.call and give the same answers; a test compares
-// them.
+// A tools/call has one path: a transport reads it into a toolCall, callGate.call takes it
+// through the gate, and the transport writes the Result. There are two ways of reading and
+// writing, and Server.serveCall in this file chooses between them:
+//
+//   - Over stdio, this file reads the parameters and writes the answer. That takes about a
+//     tenth of the CPU and a thirtieth of the memory that the go-sdk needs, since the
+//     go-sdk decodes each message several times (bench_test.go).
+//   - Over HTTP, and over stdio for what readCall declines, the go-sdk reads and writes
+//     (adapter.call in sdk.go). It owns the streams of HTTP, the errors about parameters
+//     that do not have the form of the protocol, and the answers that are deferred.
+//
+// docs/decisions/2026-11-23-one-path-of-a-call.md says why the second way stays. A test
+// compares the answers of both.
 
-// toolCall is the parameters of a tools/call. Its slices point into the line.
-type toolCall struct {
-	name  string
-	args  []byte
-	token []byte // progressToken as the client wrote it; nil for none
-
-	parent, state []byte // traceparent and tracestate in JSON; nil for none
-
-	input *input // nil in the legacy era
+// stdioCall is a tools/call with what only its transport needs. The slices point into the
+// line.
+type stdioCall struct {
+	toolCall
+	token   []byte               // progressToken as the client wrote it; nil for none
+	state   string               // requestState, which came with answers to questions of an earlier call
+	answers sdk.InputResponseMap // inputResponses
 }
 
-// plainCall reads a tools/call, or reports that the sdk must read it.
-func plainCall(m *wire.Message) (c toolCall, plain bool) {
+// readCall reads a tools/call, or reports that the go-sdk must read it.
+func (s *Server) readCall(session *Session, m *wire.Message) (c *stdioCall, ok bool) {
 	if m.Method != "tools/call" || m.Params == nil {
-		return c, false
+		return nil, false
 	}
-	plain = true
+	c, ok = new(stdioCall), true
 	var name, meta []byte
 	wire.Members(m.Params, func(quoted, value []byte) bool {
 		switch wire.Unquote(quoted) {
@@ -44,35 +52,45 @@ func plainCall(m *wire.Message) (c toolCall, plain bool) {
 			c.args = value
 		case "_meta":
 			meta = value
-		default: // inputResponses, for example, which continue an earlier call
-			plain = false
+		case "requestState":
+			c.state = wire.Text(value)
+			ok = m.Era() == wire.Modern && c.state != ""
+		case "inputResponses":
+			ok = m.Era() == wire.Modern && json.Unmarshal(value, &c.answers) == nil
+		default:
+			ok = false
 		}
-		return plain
+		return ok
 	})
-	if !plain || len(name) == 0 || name[0] != '"' {
-		return c, false
+	if !ok || len(name) == 0 || name[0] != '"' {
+		return nil, false
 	}
-	c.name = wire.Unquote(name)
-	return c, c.readMeta(meta, m)
+	c.name, c.patience = wire.Unquote(name), s.cfg.Patience
+	return c, c.readMeta(meta, m, session.structures() || s.cfg.Structured)
 }
 
-func (c *toolCall) readMeta(meta []byte, m *wire.Message) (plain bool) {
+// readMeta reads the _meta of a call. structured is the form of results that the session
+// has.
+func (c *stdioCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok bool) {
+	c.structured = structured
 	if meta == nil {
 		return m.Era() == wire.Legacy
 	}
-	var client, capabilities []byte
+	var parent, state, client, capabilities, asked []byte
 	wire.Members(meta, func(quoted, value []byte) bool {
 		switch wire.Unquote(quoted) {
 		case "progressToken":
 			c.token = value
 		case "traceparent":
-			c.parent = value
+			parent = value
 		case "tracestate":
-			c.state = value
-		case "io.modelcontextprotocol/clientInfo":
+			state = value
+		case clientKey:
 			client = value
-		case "io.modelcontextprotocol/clientCapabilities":
+		case capabilitiesKey:
 			capabilities = value
+		case structuredKey:
+			asked = value
 		}
 		return true
 	})
@@ -81,8 +99,16 @@ func (c *toolCall) readMeta(meta []byte, m *wire.Message) (plain bool) {
 			return false
 		}
 	}
-	if asksStructure(meta, capabilities) {
-		return false
+	if parent != nil {
+		c.parent = readTraceParent(wire.Text(parent), wire.Text(state))
+	}
+	switch {
+	case string(asked) == "true":
+		c.structured = true
+	case string(asked) == "false":
+		c.structured = false
+	case wire.Member(wire.Member(capabilities, "experimental"), structuredKey) != nil:
+		c.structured = true
 	}
 	if m.Era() == wire.Legacy {
 		return meta[0] == '{'
@@ -105,11 +131,11 @@ func (c *toolCall) readMeta(meta []byte, m *wire.Message) (plain bool) {
 	return m.Revision == wire.ModernRevision && capabilities != nil && capabilities[0] == '{'
 }
 
-// direct runs a plain tools/call in a goroutine, and reports false for any
-// other request. ctx is that of all calls of the connection.
-func (s *Server) direct(ctx context.Context, g *guard, e *entry) bool {
-	c, plain := plainCall(e.msg)
-	if !plain {
+// serveCall runs a tools/call in a goroutine, and reports false for a request that the
+// go-sdk must read. ctx is that of all calls of the connection.
+func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
+	c, ok := s.readCall(g.session, e.msg)
+	if !ok {
 		return false
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -119,15 +145,15 @@ func (s *Server) direct(ctx context.Context, g *guard, e *entry) bool {
 		cancel()
 	}
 	g.mu.Unlock()
-	g.direct.Go(func() {
+	g.calls.Go(func() {
 		defer cancel()
-		g.finish(e, s.directFrame(ctx, g, e, c))
+		g.finish(e, s.callFrame(ctx, g, e, c))
 	})
 	return true
 }
 
-// directFrame is the answer to a call.
-func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall) (frame []byte) {
+// callFrame is the answer to a call.
+func (s *Server) callFrame(ctx context.Context, g *guard, e *entry, c *stdioCall) (frame []byte) {
 	in := e.msg.Era()
 	defer func() {
 		if p := recover(); p != nil { // of a MarshalJSON in a result
@@ -136,24 +162,21 @@ func (s *Server) directFrame(ctx context.Context, g *guard, e *entry, c toolCall
 			frame = wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause").Frame(e.msg.ID, in)
 		}
 	}()
-	var progress progressFunc
+	c.out = e.out
 	if c.token != nil {
-		progress = func(done, total float64, message string) {
+		c.progress = func(done, total float64, message string) {
 			if err := g.out.Offer(progressFrame(c.token, done, total, message)); err != nil {
 				s.cfg.Log.Debug("progress was not sent", "session", g.session.id, "error", err)
 			}
 		}
 	}
-	if c.parent != nil {
-		ctx = withParent(ctx, wire.Text(c.parent), wire.Text(c.state))
-	}
+	var res *Result
+	var err error
 	if c.input != nil {
-		ctx = withInput(ctx, c.input)
+		err = s.sealer.bring(c.input, Call{Session: g.session, Tool: c.name}, c.args, c.state, c.answers)
 	}
-	res, err := s.gate.call(withOutgoing(ctx, e.out), g.session, c.name, c.args, s.cfg.Patience, progress)
 	if err == nil {
-		// Calls that ask for another form go through the sdk.
-		res, err = res.shown(s.cfg.structures(g.session, nil))
+		res, err = s.gate.call(ctx, g.session, c.toolCall)
 	}
 	if err == nil {
 		frame, err = s.resultFrame(e.msg.ID, res, in)
@@ -220,6 +243,7 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 
 const (
 	serverInfoKey = "io.modelcontextprotocol/serverInfo"
+	clientKey     = "io.modelcontextprotocol/clientInfo"
 	relatedKey    = "io.modelcontextprotocol/related-task"
 )
 
