@@ -19,8 +19,8 @@ import (
 type Suite struct{ tasks map[string]task }
 
 // Defers implements [mcp.Suite].
-func (s *Suite) Defers(name string, call any) (deferral mcp.Deferral) {
-	t, ours := s.tasks[name]
+func (suite *Suite) Defers(name string, call any) (deferral mcp.Deferral) {
+	t, ours := suite.tasks[name]
 	if !ours {
 		return deferral
 	}
