@@ -149,12 +149,12 @@ requirements:
 VM_GUESTS ?= 6.12/v2/root 6.12/v2/delegated 6.12/v2/plain
 VM_MATRIX ?= 6.1/v1/root 6.1/v2/root 6.12/v2/root 6.12/v2/delegated
 VM_RUN    ?= .
-VM_SKIP   ?= ^(TestFilterAgainstLibseccomp|TestBypassLimits)$$
+VM_SKIP   ?= ^TestBypassLimits$$
 .PHONY: test-vm test-vm-matrix test-vm-power vm
 test-vm: test-vm-power
 test-vm: GUESTS = $(VM_GUESTS)
 test-vm-matrix: GUESTS = $(VM_MATRIX)
-test-vm-matrix: VM_SKIP = ^(TestFilterAgainstLibseccomp|TestToolsWork|TestClients.*|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit|TestBypassLimits)$$
+test-vm-matrix: VM_SKIP = ^(TestToolsWork|TestClients.*|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit|TestBypassLimits)$$
 test-vm test-vm-matrix: vm
 	@$(GO) test -c -o bin/cgroup.test ./sandbox/cgroup
 	@$(GO) test -c -o bin/sandbox.test ./sandbox

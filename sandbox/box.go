@@ -22,6 +22,7 @@ import (
 	"belljar.dev/sandbox/cgroup"
 	images "belljar.dev/sandbox/image"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/seccomp"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -221,7 +222,7 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 	if err == nil && b.execs != nil {
 		b.execs.renew(newExecFiles(p, b.sup.cfg.Workspace, b.sup.cfg.State))
 		p.ours = b.execs.ours
-		p.watcher, err = execFilter(p.ours)
+		p.watcher, err = seccomp.ExecFilter(p.ours)
 	}
 	if err != nil {
 		boxinit.CloseAll(p.passed())

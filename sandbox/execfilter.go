@@ -1,18 +1,15 @@
 package sandbox
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"sync"
 	"unsafe"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/seccomp"
 )
 
 // How the programs that a box starts are seen, in order:
@@ -28,47 +25,7 @@ import (
 //
 // There is one listener for each box, even if commands have namespaces of their
 // own: the kernel allows only one for a process (seccomp(2), EBUSY). It is in a
-// separate filter below that of seccomp.go, whose refusals take precedence.
-
-// actNotify makes a call wait for the listener's answer.
-const actNotify = uint32(unix.SECCOMP_RET_USER_NOTIF)
-
-// execFilter returns the program for this machine. Execs that carry ours pass.
-func execFilter(ours uint64) ([]byte, error) {
-	i := slices.IndexFunc(abis, func(a abi) bool { return a.name == runtime.GOARCH })
-	if i < 0 {
-		return nil, fmt.Errorf("no system call filter for %s", runtime.GOARCH)
-	}
-	const mark = offArgs + 5*8 // the sixth argument
-	return assemble([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: offArch, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: abis[i].audit, SkipTrue: 7}, // the other filter kills it
-		bpf.LoadAbsolute{Off: offNumber, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_EXECVEAT, SkipTrue: 6},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_EXECVE, SkipTrue: 4},
-		bpf.LoadAbsolute{Off: mark, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(ours), SkipTrue: 3},
-		bpf.LoadAbsolute{Off: mark + 4, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(ours >> 32), SkipTrue: 1},
-		bpf.RetConstant{Val: actAllow},
-		bpf.RetConstant{Val: actNotify},
-	})
-}
-
-// assemble encodes a program for the kernel: struct sock_filter, seccomp(2).
-func assemble(program []bpf.Instruction) ([]byte, error) {
-	raw, err := bpf.Assemble(program)
-	if err != nil {
-		return nil, fmt.Errorf("assemble system call filter: %w", err)
-	}
-	var out []byte
-	for _, in := range raw {
-		out = binary.NativeEndian.AppendUint16(out, in.Op)
-		out = append(out, in.Jt, in.Jf)
-		out = binary.NativeEndian.AppendUint32(out, in.K)
-	}
-	return out, nil
-}
+// separate filter below that of seccomp.Filter, whose refusals take precedence.
 
 // watch adds the calls that make the kernel report the commands' execs to the
 // supervisor.
@@ -125,48 +82,12 @@ var execSupport = sync.OnceValue(func() listens {
 	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, 0)
 	l.killable = errors.Is(errno, unix.EFAULT)
-	l.err = tryListener()
+	l.err = seccomp.TryListener()
 	return l
 })
 
 // notifySizes is struct seccomp_notif_sizes.
 type notifySizes struct{ notif, reply, data uint16 }
-
-// tryListener makes a listener, on a thread that then ends. It fails if belljar
-// itself runs below a listener, for example in some containers and in a box of
-// belljar: a process can have only one.
-func tryListener() error {
-	program, err := assemble([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: offNumber, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: 1<<30 - 1, SkipTrue: 1}, // no call has this number
-		bpf.RetConstant{Val: actNotify},
-		bpf.RetConstant{Val: actAllow},
-	})
-	if err != nil {
-		return err
-	}
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this
-		const sizeofFilter = 8
-		p := unix.SockFprog{Len: uint16(len(program) / sizeofFilter), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
-		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-			result <- err
-			return
-		}
-		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&p)))
-		switch {
-		case errors.Is(errno, unix.EBUSY):
-			result <- errors.New("seccomp: belljar runs where somebody else listens already, and there can be one listener only")
-		case errno != 0:
-			result <- fmt.Errorf("seccomp, SECCOMP_FILTER_FLAG_NEW_LISTENER: %w", errno)
-		default:
-			unix.Close(int(fd))
-			result <- nil
-		}
-	}()
-	return <-result
-}
 
 // checkExecs reports whether the programs that boxes start can be seen.
 func checkExecs(a around) Check {

@@ -50,7 +50,7 @@ const (
 // newExecFiles is for a box with that plan. Where each command has mounts of its
 // own nothing can be kept: those of one that is gone fall apart, so that what was
 // mounted over a file does not hide it any more. A browser's sandbox may change
-// its root, chroot(2). No other process of a box may, see seccomp.go.
+// its root, chroot(2). No other process of a box may, see package seccomp.
 func newExecFiles(p *plan, written ...string) *execFiles {
 	f := &execFiles{one: !p.nested && p.nests == 0, root: -1}
 	if f.one {

@@ -16,7 +16,7 @@ import (
 // (Linux: file_remove_privs is called by write(2) and not by a page fault), and
 // a box works with the rights of the workspace's owner. So such a file is
 // pinned. They are looked for when a server starts; a box can make none itself
-// (seccomp.go).
+// (package seccomp).
 
 const (
 	maxSetIDs = 64     // files; more are reported

@@ -24,6 +24,7 @@ import (
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/netlink"
+	"belljar.dev/sandbox/seccomp"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -154,11 +155,11 @@ func New(cfg Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := filter(filterOptions{leaves: groups.Dir() != "", watched: groups.Version(policies.LimitMemory) == 0})
+	program, err := seccomp.Filter(seccomp.Options{Leaves: groups.Dir() != "", Watched: groups.Version(policies.LimitMemory) == 0})
 	if err != nil {
 		return nil, errors.Join(err, groups.Close())
 	}
-	nesting, err := filter(filterOptions{leaves: groups.Dir() != "", watched: groups.Version(policies.LimitMemory) == 0, nests: true})
+	nesting, err := seccomp.Filter(seccomp.Options{Leaves: groups.Dir() != "", Watched: groups.Version(policies.LimitMemory) == 0, Nests: true})
 	if err != nil {
 		return nil, errors.Join(err, groups.Close())
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"slices"
@@ -8,16 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filterOptions are where the filters of two boxes may differ.
-type filterOptions struct {
-	leaves  bool // commands are born in a cgroup, which takes clone3
-	watched bool // no cgroup holds the memory, so none may belong to no process
-	trace   bool // commands may trace each other: strace, gdb
-	nests   bool // a browser's sandbox makes namespaces of its own: seccomp_nest.go
-}
-
 // denied are the calls that Docker's profile allows and a box does not get.
-// testdata/seccomp-allowed.txt lists the calls that it gets, and why.
+// testdata/allowed.txt lists the calls that it gets, and why.
 //
 // EPERM is for calls that an untrusted program does not need. ENOSYS is for calls
 // that programs try first and can do without: they then use an older call.
@@ -65,7 +57,7 @@ var denied = map[string]uint32{
 // calls is the whole filter as a table: a fate for each call that the
 // architecture has. Docker's profile for a program without any capability
 // says what is allowed, denied and the rules by argument say what is not.
-func calls(a abi, opt filterOptions) map[uint32]call {
+func calls(a abi, opt Options) map[uint32]call {
 	table, numbers := map[uint32]call{}, map[string]uint32{}
 	for _, c := range a.calls {
 		table[c.number], numbers[c.name] = call{action: actEPERM}, c.number
@@ -92,22 +84,22 @@ func calls(a abi, opt filterOptions) map[uint32]call {
 	// clone3 passes its flags in memory. Where the init needs it, namespaces
 	// are closed by the box's own limits of zero (user.max_*_namespaces).
 	set("clone3", call{action: actENOSYS})
-	if opt.leaves {
+	if opt.Leaves {
 		set("clone3", call{action: actAllow})
 	}
-	if opt.watched {
+	if opt.Watched {
 		// A watchdog adds up what processes have. What lies in a file of memory or
 		// a segment of System V belongs to none of them.
 		for _, name := range []string{"memfd_create", "shmget"} {
 			set(name, call{action: actENOSYS})
 		}
 	}
-	if opt.nests {
-		for name, c := range nesting() {
+	if opt.Nests {
+		for name, c := range nesting(sockets()) {
 			set(name, c)
 		}
 	}
-	if opt.trace {
+	if opt.Trace {
 		for _, name := range []string{"ptrace", "process_vm_readv", "process_vm_writev"} {
 			set(name, call{action: actAllow})
 		}
@@ -131,7 +123,7 @@ const cloneNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP | unix.CLONE_NEWTIME
 
 // byArgument are the calls that are allowed in part.
-func byArgument(opt filterOptions) map[string]call {
+func byArgument(opt Options) map[string]call {
 	rules := map[string]call{
 		"clone": only(without(0, cloneNamespaces)),
 		// Linux, its address-compatible form, and the question (personality(2)).
@@ -140,7 +132,7 @@ func byArgument(opt filterOptions) map[string]call {
 		"socketpair":  only(values(0, unix.AF_UNIX)...),
 		"ioctl":       but(values(1, ioctls...)...),
 		"fcntl":       but(values(1, fcntls...)...),
-		"prctl":       but(values(0, prctls(opt.trace)...)...),
+		"prctl":       but(values(0, prctls(opt.Trace)...)...),
 		// The limits of oneself only: the kernel lets a command set those of
 		// any process of its user, and RLIMIT_CPU kills even the init.
 		"prlimit64": only(values(0, 0)...),
@@ -259,29 +251,3 @@ func prctls(trace bool) []uint32 {
 	}
 	return options
 }
-
-// only allows a call that passes one of the alternatives.
-func only(alternatives ...[]test) call { return call{clauses(actAllow, alternatives), actEPERM} }
-
-// but allows a call that passes none of the exceptions.
-func but(exceptions ...[]test) call { return call{clauses(actEPERM, exceptions), actAllow} }
-
-func clauses(action uint32, alternatives [][]test) []clause {
-	var out []clause
-	for _, tests := range alternatives {
-		out = append(out, clause{tests, action})
-	}
-	return out
-}
-
-// values are the alternatives of an argument that is one of some values.
-func values(arg int, some ...uint32) [][]test {
-	var out [][]test
-	for _, v := range some {
-		out = append(out, []test{{arg: arg, is: v}})
-	}
-	return out
-}
-
-// without matches an argument in which none of the bits is set.
-func without(arg int, bits uint32) []test { return []test{{arg: arg, mask: bits}} }

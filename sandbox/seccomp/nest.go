@@ -1,10 +1,6 @@
-package sandbox
+package seccomp
 
-import (
-	"strconv"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // A browser has a sandbox of its own: its renderers give up the network and
 // all files by namespaces that they make inside the box. That takes calls that
@@ -17,17 +13,18 @@ import (
 // others (sandbox/linux/services/namespace_sandbox.cc).
 const nestKinds = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// netfilterOptions are socket options by which a process with CAP_NET_ADMIN sets
+// netOptions are socket options by which a process with CAP_NET_ADMIN sets
 // up tables of the kernel. They had holes (CVE-2016-4997, CVE-2021-22555). Their
 // numbers are the same in IPv4 and IPv6 (uapi/linux/netfilter_ipv4/ip_tables.h).
-var netfilterOptions = []uint32{
+var netOptions = []uint32{
 	64, 65, // IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS
 	96, 97, // ARPT_SO_SET_*
 	128, 129, // EBT_SO_SET_*
 }
 
-// nesting is what the filter of such a box says in place of byArgument.
-func nesting() map[string]call {
+// nesting is what the filter of such a box says in place of byArgument, whose
+// sockets are all.
+func nesting(all [][]test) map[string]call {
 	table := map[string]call{
 		"clone":   only(without(0, cloneNamespaces&^nestKinds)),
 		"unshare": only(values(0, unix.CLONE_NEWUSER)...),
@@ -36,11 +33,11 @@ func nesting() map[string]call {
 		"chroot": {action: actAllow},
 		// A process with capabilities in a network namespace of its own gets no
 		// raw socket by CAP_NET_RAW, and cannot use CAP_NET_ADMIN to set it up.
-		"socket": only(inner(sockets())...),
+		"socket": only(inner(all)...),
 	}
 	bad := [][]test{{{arg: 1, is: unix.SOL_TCP}, {arg: 2, is: unix.TCP_ULP}}}
 	for _, level := range []uint32{unix.SOL_IP, unix.SOL_IPV6} {
-		for _, option := range netfilterOptions {
+		for _, option := range netOptions {
 			bad = append(bad, []test{{arg: 1, is: level}, {arg: 2, is: option}})
 		}
 	}
@@ -64,19 +61,4 @@ func inner(all [][]test) [][]test {
 		}
 	}
 	return out
-}
-
-// Bounds of what is made inside: a browser makes one user and one network
-// namespace for all its renderers, and a few to see whether it can.
-const mostNested = 32
-
-// nestKnobs bounds the namespaces of a box that nests. Each of its processes
-// may have a pid namespace of its own.
-func (p *plan) nestKnobs(b *builder) {
-	if p.nests == 0 {
-		return
-	}
-	b.knob("/proc/sys/user/max_user_namespaces", strconv.Itoa(mostNested), unix.ENOENT)
-	b.knob("/proc/sys/user/max_net_namespaces", strconv.Itoa(mostNested), unix.ENOENT)
-	b.knob("/proc/sys/user/max_pid_namespaces", strconv.FormatInt(p.nests, 10), unix.ENOENT)
 }

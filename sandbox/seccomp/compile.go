@@ -1,83 +1,14 @@
-package sandbox
+package seccomp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 
 	"golang.org/x/net/bpf"
-	"golang.org/x/sys/unix"
 )
-
-//go:generate go run gen_syscalls.go
-
-// Actions of a filter, seccomp(2).
-const (
-	actAllow = uint32(unix.SECCOMP_RET_ALLOW)
-	actKill  = uint32(unix.SECCOMP_RET_KILL_PROCESS)
-	actEPERM = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
-	// actENOSYS makes programs fall back to an older call, as for a number
-	// that the kernel does not know.
-	actENOSYS = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
-)
-
-// abi is how one architecture numbers its system calls.
-type abi struct {
-	name  string // as Go and Docker's profile call it
-	audit uint32 // AUDIT_ARCH_*, which the kernel shows a filter
-	calls []syscallName
-}
-
-type syscallName struct {
-	number uint32
-	name   string
-}
-
-// abis are the architectures that belljar runs on. All are in every build, so
-// that the tests on one of them read the filters of all.
-var abis = []abi{
-	{"amd64", unix.AUDIT_ARCH_X86_64, amd64Calls},
-	{"arm64", unix.AUDIT_ARCH_AARCH64, arm64Calls},
-}
-
-// call is what becomes of one system call: the action of the first clause
-// that fits, or else its own.
-type call struct {
-	clauses []clause
-	action  uint32
-}
-
-// clause is an action for the calls that pass all tests.
-type clause struct {
-	tests  []test
-	action uint32
-}
-
-// test compares the low word of one argument. All arguments that the filter
-// looks at are 32 bits wide in the kernel, which ignores what stands above
-// (bubblewrap's CVE-2019-10063 compared all 64 and was bypassed with a high
-// bit in the number of an ioctl).
-type test struct {
-	arg  int
-	mask uint32 // the bits that count; 0 means all of them
-	is   uint32
-}
-
-func (c call) equal(d call) bool {
-	return c.action == d.action && len(c.clauses) == 0 && len(d.clauses) == 0
-}
-
-// filter is the program for this machine: the bytes of a struct sock_filter
-// array, seccomp(2).
-func filter(opt filterOptions) ([]byte, error) {
-	i := slices.IndexFunc(abis, func(a abi) bool { return a.name == runtime.GOARCH })
-	if i < 0 {
-		return nil, fmt.Errorf("no system call filter for %s", runtime.GOARCH)
-	}
-	return assemble(compile(abis[i].audit, calls(abis[i], opt)))
-}
 
 // Offsets in struct seccomp_data of the fields that the filter reads
 // (seccomp(2)). All of abis are little-endian, so the low half of an argument
@@ -172,4 +103,19 @@ func clauseCode(c clause) []bpf.Instruction {
 		code = append(one, code...)
 	}
 	return code
+}
+
+// assemble encodes a program for the kernel: struct sock_filter, seccomp(2).
+func assemble(program []bpf.Instruction) ([]byte, error) {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, fmt.Errorf("assemble system call filter: %w", err)
+	}
+	var out []byte
+	for _, in := range raw {
+		out = binary.NativeEndian.AppendUint16(out, in.Op)
+		out = append(out, in.Jt, in.Jf)
+		out = binary.NativeEndian.AppendUint32(out, in.K)
+	}
+	return out, nil
 }

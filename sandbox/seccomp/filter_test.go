@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"encoding/binary"
@@ -75,10 +75,10 @@ func numbersOf(a abi) map[string]uint32 {
 }
 
 var (
-	withLeaves = filterOptions{leaves: true}
-	withWatch  = filterOptions{watched: true}
-	withTrace  = filterOptions{leaves: true, trace: true}
-	withNests  = filterOptions{leaves: true, nests: true}
+	withLeaves = Options{Leaves: true}
+	withWatch  = Options{Watched: true}
+	withTrace  = Options{Leaves: true, Trace: true}
+	withNests  = Options{Leaves: true, Nests: true}
 )
 
 func TestFilter(t *testing.T) {
@@ -86,7 +86,7 @@ func TestFilter(t *testing.T) {
 	const high = 1 << 32 // the kernel does not look at it
 	tests := []struct {
 		name string
-		opt  filterOptions
+		opt  Options
 		call string
 		args []uint64
 		want uint32
@@ -247,8 +247,8 @@ func TestFilterBytes(t *testing.T) {
 		if a.name != runtime.GOARCH {
 			continue
 		}
-		for _, opt := range []filterOptions{withLeaves, withWatch, withTrace, withNests} {
-			code, err := filter(opt)
+		for _, opt := range []Options{withLeaves, withWatch, withTrace, withNests} {
+			code, err := Filter(opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,9 +267,9 @@ func TestFilterBytes(t *testing.T) {
 }
 
 // A call that Docker's profile comes to allow is read by somebody before a box
-// gets it: testdata/seccomp-allowed.txt lists what is allowed, with reasons.
+// gets it: testdata/allowed.txt lists what is allowed, with reasons.
 func TestAllowed(t *testing.T) {
-	text, err := os.ReadFile("testdata/seccomp-allowed.txt")
+	text, err := os.ReadFile("testdata/allowed.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

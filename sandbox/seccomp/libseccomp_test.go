@@ -1,4 +1,4 @@
-package sandbox
+package seccomp
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func TestFilterAgainstLibseccomp(t *testing.T) {
 	testenv.Need(t, testenv.Libseccomp)
 	other := buildLibseccomp(t)
 	for _, a := range abis {
-		for _, opt := range []filterOptions{withLeaves, withWatch, withTrace, withNests} {
+		for _, opt := range []Options{withLeaves, withWatch, withTrace, withNests} {
 			t.Run(fmt.Sprintf("%s/%+v", a.name, opt), func(t *testing.T) {
 				compareFilters(t, a, calls(a, opt), other)
 			})
