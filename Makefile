@@ -40,7 +40,7 @@ man: build
 # one of them fails, and names at the end all that failed. As root on Debian it
 # offers first to install the programs that tests need (INSTALL=no: never).
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
-AS_USER := sandbox sandbox/cgroup sandbox/image mcp/tools internal/config internal/control internal/server cmd/belljar
+AS_USER := sandbox sandbox/cgroup sandbox/image sandbox/protect mcp/tools internal/config internal/control internal/server cmd/belljar
 test:
 	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	@GO="$(GO)" scripts/test $(AS_USER)
@@ -52,7 +52,7 @@ lint:
 # Figures against the peers that are installed, and the limit of each.
 bench:
 	@scripts/peers bin/peers
-	PATH="$(CURDIR)/bin/peers/node_modules/.bin:$$PATH" $(GO) test -run '^$$' -bench . -benchtime 300x ./sandbox
+	PATH="$(CURDIR)/bin/peers/node_modules/.bin:$$PATH" $(GO) test -run '^$$' -bench . -benchtime 300x ./sandbox ./sandbox/protect
 	$(GO) test -run '^$$' -bench . -benchtime 20000x ./mcp
 	$(GO) test -run '^$$' -bench . -benchtime 50x ./cmd/belljar
 	$(GO) test -run '^$$' -bench . ./policies ./policies/audit
@@ -88,11 +88,11 @@ PROPERTIES ?= \
 	mcp/tools:TestProfilesHaveBoxes \
 	sandbox:TestCommandsApart|TestCommandsApartByNamespace|TestCommandsApartButForSignals \
 	sandbox:TestJobMovesNoCommand|TestJobMovesNoCommandByNamespace \
-	sandbox:TestApplyProperty \
-	sandbox:TestRandomCommandsNeverReachARepository \
-	sandbox:TestRandomDeepRepositoriesNeverRun \
 	sandbox:TestRandomExecs|TestRandomExecsChange \
 	sandbox/egress:TestRandomSecretDoesNotComeBack \
+	sandbox/protect:TestApplyProperty \
+	sandbox/protect:TestRandomCommandsNeverReachARepository \
+	sandbox/protect:TestRandomDeepRepositoriesNeverRun \
 	internal/people/approval:TestWhatIsShownIsWhatIsBound \
 	policies/shell:TestNoVariableStartsMore
 .PHONY: properties
@@ -140,12 +140,13 @@ REQUIREMENTS ?= $(firstword $(wildcard ../shared/REQUIREMENTS.md) docs/requireme
 requirements:
 	@scripts/requirements $(REQUIREMENTS)
 
-# The tests of the sandbox and of its control groups in virtual machines with
-# another kernel and other control groups (internal/vmtest says how guests are
-# named). It skips with one line where qemu or a kernel cannot be had, and fails
-# under TEST_REQUIRE=vm.
-# VM_RUN names the tests: make test-vm VM_RUN='^TestEscape$$'. Left out is what
-# no kernel changes, and from the matrix what takes long for one answer.
+# The sandbox's tests in virtual machines with another kernel and other control
+# groups (internal/vmtest says how guests are named). It skips with one line
+# where qemu or a kernel cannot be had, and fails under TEST_REQUIRE=vm. VM_ROOMS
+# names the packages, and VM_RUN the tests: make test-vm VM_RUN='^TestEscape$$'.
+# Left out is what no kernel changes, and from the matrix what takes long for one
+# answer.
+VM_ROOMS  ?= sandbox sandbox/cgroup sandbox/protect
 VM_GUESTS ?= 6.12/v2/root 6.12/v2/delegated 6.12/v2/plain
 VM_MATRIX ?= 6.1/v1/root 6.1/v2/root 6.12/v2/root 6.12/v2/delegated
 VM_RUN    ?= .
@@ -156,10 +157,10 @@ test-vm: GUESTS = $(VM_GUESTS)
 test-vm-matrix: GUESTS = $(VM_MATRIX)
 test-vm-matrix: VM_SKIP = ^(TestToolsWork|TestClients.*|TestOrdinaryGit.*|TestGitReads.*|TestSwaps.*|TestManyRepositories|TestLyingInit|TestBypassLimits)$$
 test-vm test-vm-matrix: vm
-	@$(GO) test -c -o bin/cgroup.test ./sandbox/cgroup
-	@$(GO) test -c -o bin/sandbox.test ./sandbox
-	@bin/vmtest -guests "$(GUESTS)" -timeout 11m -tally -dir sandbox/cgroup bin/cgroup.test -test.v -test.run '$(VM_RUN)' -test.timeout 10m
-	@bin/vmtest -guests "$(GUESTS)" -timeout 31m -tally -dir sandbox bin/sandbox.test -test.v -test.run '$(VM_RUN)' -test.skip '$(VM_SKIP)' -test.timeout 30m
+	@status=0; for room in $(VM_ROOMS); do echo "$$room:"; \
+		$(GO) test -c -o bin/$$(basename $$room).test ./$$room && \
+		bin/vmtest -guests "$(GUESTS)" -timeout 31m -tally -dir $$room bin/$$(basename $$room).test -test.v -test.run '$(VM_RUN)' -test.skip '$(VM_SKIP)' -test.timeout 30m || status=$$?; \
+	done; exit $$status
 
 # Writers of every room that keeps something, from whose guest the power is
 # taken VM_CUTS times: nothing that they said is kept may be lost. A seed that

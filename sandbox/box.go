@@ -22,6 +22,7 @@ import (
 	"belljar.dev/sandbox/cgroup"
 	images "belljar.dev/sandbox/image"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/protect"
 	"belljar.dev/sandbox/seccomp"
 	"belljar.dev/sandbox/workspace"
 )
@@ -57,19 +58,19 @@ type Box struct {
 	process   *os.Process // its init; process and conn are set with waking and mu held
 	conn      *wire
 	uid       int
-	env       []string         // what every command gets, "NAME=value", sorted
-	image     *images.Tree     // below its root, or nil
-	shell     string           // runs scripts
-	nested    bool             // each command gets a pid namespace of its own
-	guard     *protector       // of the workspace, or nil
-	ward      ward             // guard's view of the box
-	area      *storage         // the place on disk of /tmp and home, or nil if they are in memory
-	lease     *workspace.Lease // of an overlay workspace, or nil
-	calls     *workspace.Calls // its checkpoints, or nil
-	door      *door            // the way out
-	null      *os.File         // os.DevNull to read from, for commands without stdin
-	execs     *execView        // the programs that its commands start, or nil if exec is not watched
-	sockets   socketRequests   // the sockets that the init was asked for
+	env       []string           // what every command gets, "NAME=value", sorted
+	image     *images.Tree       // below its root, or nil
+	shell     string             // runs scripts
+	nested    bool               // each command gets a pid namespace of its own
+	guard     *protect.Protector // of the workspace, or nil
+	ward      protect.BoxState   // guard's view of the box
+	area      *storage           // the place on disk of /tmp and home, or nil if they are in memory
+	lease     *workspace.Lease   // of an overlay workspace, or nil
+	calls     *workspace.Calls   // its checkpoints, or nil
+	door      *door              // the way out
+	null      *os.File           // os.DevNull to read from, for commands without stdin
+	execs     *execView          // the programs that its commands start, or nil if exec is not watched
+	sockets   socketRequests     // the sockets that the init was asked for
 	held      limit.Enforcements
 	deaf      func()             // ends the watch for out-of-memory kills
 	answers   chan boxinit.Reply // OpIdle replies of the init
@@ -236,7 +237,7 @@ func (b *Box) design(ctx context.Context) (*boxinit.Script, []int, error) {
 		return nil, nil, err
 	}
 	if b.guard, err = b.sup.protector(b.grant); err == nil && b.guard != nil {
-		p.pins, err = b.guard.pins()
+		p.pins, err = b.guard.Pins()
 	}
 	if err == nil {
 		b.sup.useTemplate(ctx, p)

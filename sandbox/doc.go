@@ -23,12 +23,13 @@
 //	glance.go, entrance.go          waiting no longer than needed
 //	watchdog.go                     memory, where no cgroup limits it
 //	storage.go                      what a box stores, if not in memory
-//	protect.go, protect_*.go        what of a workspace a box cannot change
 //	host.go, exposure.go            what this machine offers, and what a box can reach of it
 //
 // Limits, totals and the kill are package cgroup; the words for limits, which this
 // package shares with its callers, are package limit. Package seccomp writes the
-// system call filters. Package escape tries to get out.
+// system call filters, package protect keeps what of a workspace a box cannot
+// change, and package kernel says how new the kernel is. Package escape tries to get
+// out.
 //
 // A command ends when its main process ends, even if another process keeps its
 // output open; the processes that it left are then killed. How well a limit is

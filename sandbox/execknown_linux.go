@@ -88,7 +88,7 @@ func (p *plan) unwritten(written ...string) []string {
 	for _, m := range p.mounts {
 		dir := m.target
 		if m.dir && !m.writable && m.source == dir && policies.OfSystem(dir+"/x") && path.Dir(dir) == "/" &&
-			!slices.ContainsFunc(written, func(w string) bool { return w == "/" || within(w, dir) || within(dir, w) }) &&
+			!slices.ContainsFunc(written, func(w string) bool { return w == "/" || inTree(w, dir) || inTree(dir, w) }) &&
 			!slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == dir && o.source != dir }) {
 			trees = append(trees, dir)
 		}
@@ -219,3 +219,6 @@ func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, e
 	f.known[at.name] = k
 	return head, target, nil
 }
+
+// inTree reports whether a path is a directory or lies in it.
+func inTree(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }

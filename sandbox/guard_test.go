@@ -11,7 +11,7 @@ import (
 )
 
 // A box's init pins the protected paths of a workspace, and the supervisor
-// takes back what appeared there. protect_test.go has the rules one by one.
+// takes back what appeared there. package protect has the rules one by one.
 func TestProtectedWorkspace(t *testing.T) {
 	s, dir := world(t)
 	for _, d := range []string{".git/hooks", ".vscode"} {

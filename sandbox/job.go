@@ -20,6 +20,7 @@ import (
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/protect"
 )
 
 // Job is a command that was started. It ends when its main process ends, even if
@@ -39,12 +40,12 @@ type Job struct {
 	stop     chan stopRequest   // how to end it; room for one
 	extend   chan time.Duration
 	readers  sync.WaitGroup
-	pipes    []*pipe                    // our ends of its output
-	input    *os.File                   // write end of a streamed stdin
-	terminal *os.File                   // our end of its terminal; also in pipes
-	watched  atomic.Pointer[watch]      // by the workspace's protector, or nil
-	refused  uint64                     // position in the door's refusals when the job began
-	warming  atomic.Pointer[time.Timer] // starts the next warm shell if the job runs for a while
+	pipes    []*pipe                       // our ends of its output
+	input    *os.File                      // write end of a streamed stdin
+	terminal *os.File                      // our end of its terminal; also in pipes
+	watched  atomic.Pointer[protect.Watch] // by the workspace's protector, or nil
+	refused  uint64                        // position in the door's refusals when the job began
+	warming  atomic.Pointer[time.Timer]    // starts the next warm shell if the job runs for a while
 	done     chan struct{}
 	oom      atomic.Bool  // the watchdog killed it
 	pid      atomic.Int64 // in the box, as the init reports; 0 until it runs
@@ -287,7 +288,7 @@ func (j *Job) guard() error {
 		return nil
 	}
 	lost := func(err error) { j.breakBox(err.Error()) }
-	w, err := j.box.guard.begin(&j.box.ward, lost)
+	w, err := j.box.guard.Begin(&j.box.ward, lost)
 	if err != nil {
 		return &limit.Refusal{Message: "the workspace could not be checked for what a box may not change, so nothing runs in it", Err: err}
 	}
@@ -297,12 +298,12 @@ func (j *Job) guard() error {
 
 // unguard takes back the command's changes of protected paths. If that fails it
 // ends the box, because the workspace is not protected any more.
-func (j *Job) unguard() []Reverted {
+func (j *Job) unguard() []protect.Reverted {
 	w := j.watched.Load()
 	if w == nil {
 		return nil
 	}
-	told, err := w.end()
+	told, err := w.End()
 	if err != nil {
 		j.breakBox(err.Error())
 	}
@@ -679,12 +680,12 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 
 // Reverted returns the changes of protected paths that were taken back so far
 // while the job ran: see Result.Reverted.
-func (j *Job) Reverted() []Reverted {
+func (j *Job) Reverted() []protect.Reverted {
 	if j.Status() != Running {
 		return j.result.Reverted
 	}
 	if w := j.watched.Load(); w != nil {
-		return w.told()
+		return w.Reverted()
 	}
 	return nil
 }

@@ -80,17 +80,6 @@ func ioctlNow(fd int, request uintptr, at unsafe.Pointer) error {
 	return nil
 }
 
-// statNow is fstat(2) on a local file system.
-func statNow(fd int, st *unix.Stat_t) error {
-	_, err := now(unix.SYS_FSTAT, fd, unsafe.Pointer(st), 0)
-	return err
-}
-
-// lockNow is flock(2) with LOCK_NB, on a local file system.
-func lockNow(fd, how int) error {
-	return plainNow(unix.SYS_FLOCK, fd, uintptr(how|unix.LOCK_NB), 0)
-}
-
 // sendNow is sendmsg(2). It returns EAGAIN if the socket has no room.
 func sendNow(socket int, text, rights []byte) error {
 	var iov unix.Iovec

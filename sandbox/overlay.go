@@ -14,6 +14,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/kernel"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/workspace"
 )
@@ -282,7 +283,7 @@ func tryLayers() error {
 // of the attempt.
 func checkLayers(a around, err error) Check {
 	c := Check{Name: "overlay workspace", OK: true, Detail: "an overlay can be mounted in a user namespace"}
-	if err == nil && a.root && !kernelSince(5, 19) {
+	if err == nil && a.root && !kernel.Since(5, 19) {
 		err = errors.New("layers with a mapped owner need Linux 5.19")
 	}
 	if err == nil {

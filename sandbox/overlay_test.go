@@ -18,6 +18,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/protect"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -294,7 +295,7 @@ func TestOverlayKeepsTheOwner(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
-		r, err := store.Apply(t.Context(), sandbox.SetID("box-"+tenant, dir), workspace.Options{Guard: sandbox.ProtectedPaths})
+		r, err := store.Apply(t.Context(), sandbox.SetID("box-"+tenant, dir), workspace.Options{Guard: protect.Changes})
 		if err != nil || !r.Emptied {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -338,7 +339,7 @@ func TestApplyGuardsWhatRuns(t *testing.T) {
 	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
 	must(err)
 	defer store.Close()
-	r, err := store.Apply(t.Context(), sandbox.SetID("box", dir), workspace.Options{Guard: sandbox.ProtectedPaths})
+	r, err := store.Apply(t.Context(), sandbox.SetID("box", dir), workspace.Options{Guard: protect.Changes})
 	must(err)
 	skipped := map[string]bool{}
 	for _, c := range r.Skipped {

@@ -12,6 +12,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/protect"
 )
 
 // shop is a workspace that several servers work in, one after the other, with
@@ -220,7 +221,7 @@ func TestWhatAJobMakesIsTakenAwayWhileItRuns(t *testing.T) {
 			continue
 		}
 		next, _ := shell(t, s.box, "true")
-		for what, told := range map[string][]sandbox.Reverted{"the job": job.Reverted(), "the next command": next.Reverted, "its end": job.Kill(0).Reverted} {
+		for what, told := range map[string][]protect.Reverted{"the job": job.Reverted(), "the next command": next.Reverted, "its end": job.Kill(0).Reverted} {
 			if len(told) != 4 {
 				t.Errorf("%s tells %v, want 4 things", what, told)
 			}

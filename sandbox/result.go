@@ -8,6 +8,7 @@ import (
 
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/protect"
 )
 
 // Status says whether a command runs, or how it ended. It follows from what the
@@ -53,7 +54,7 @@ type Result struct {
 	// command, or one that ran at the same time, made, and what was done about
 	// them. If other commands of the box were running when this one began, the
 	// list starts with earlier changes that no result of the box has reported.
-	Reverted []Reverted
+	Reverted []protect.Reverted
 	// Blocked lists what the egress door refused while the command ran, to it or
 	// to one that ran at the same time. It keeps the newest refusals
 	// (egress.Door.Blocked).

@@ -14,6 +14,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/protect"
 )
 
 // The box's storage is one file system, so that one size limits all of it. Its
@@ -52,7 +53,7 @@ var (
 // plan describes how a box is built.
 type plan struct {
 	mounts    []mount
-	pins      []pin             // protected paths of the workspace
+	pins      []protect.Pin     // protected paths of the workspace
 	links     map[string]string // path in the box -> target
 	files     map[string]string // small read-only files: path in the box -> content
 	base      int               // template that is the box's root, or -1: the init makes one

@@ -24,11 +24,12 @@ import (
 	"belljar.dev/sandbox/cgroup"
 	images "belljar.dev/sandbox/image"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/workspace"
 )
 
 // Places and names inside every box.
 const (
-	Workspace = "/workspace" // where the workspace is, if the grant gives one
+	Workspace = workspace.InBox // where the workspace is, if the grant gives one
 	boxUID    = 1000
 	boxGID    = 1000
 	boxUser   = "agent"

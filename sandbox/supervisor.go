@@ -17,13 +17,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/egress"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/netlink"
+	"belljar.dev/sandbox/protect"
 	"belljar.dev/sandbox/seccomp"
 	"belljar.dev/sandbox/workspace"
 )
@@ -107,7 +106,7 @@ type Supervisor struct {
 	templates templates // of roots
 
 	guarding sync.Mutex
-	guard    *protector // of the workspace, for all profiles; nil until one needs it; guarded by guarding
+	guard    *protect.Protector // of the workspace, for all profiles; nil until one needs it; guarded by guarding
 
 	mu      sync.Mutex
 	closed  bool
@@ -326,7 +325,7 @@ func (s *Supervisor) uid(tenant string) (int, error) {
 // nothing must be protected. All profiles share one, which protects the paths of
 // all of them: with two, each would take for a person's work what a command in a
 // box of the other made.
-func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
+func (s *Supervisor) protector(g policies.Grant) (*protect.Protector, error) {
 	if g.Workspace() != policies.AccessWrite || g.Protect().Off {
 		return nil, nil //nolint:nilnil // documented
 	}
@@ -334,22 +333,24 @@ func (s *Supervisor) protector(g policies.Grant) (*protector, error) {
 	s.guarding.Lock()
 	defer s.guarding.Unlock()
 	if s.guard != nil {
-		return s.guard, s.guard.add(also)
+		return s.guard, s.guard.Add(also)
 	}
-	dir, err := os.OpenFile(s.cfg.Workspace, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, fmt.Errorf("protect the workspace: %w", err)
+	p, err := protect.Open(protect.Config{
+		Workspace: s.cfg.Workspace,
+		State:     s.cfg.State,
+		Also:      also,
+		Report: func(r protect.Reverted) {
+			s.cfg.Log.Warn("a command changed a protected path of the workspace", "path", r.Path, "done", r.What)
+		},
+	})
+	if unreadable, ok := errors.AsType[*protect.Unreadable](err); ok {
+		return nil, &Refusal{Message: unreadable.Error(), Err: unreadable.Err}
 	}
-	defer dir.Close()
-	p, err := newProtector(dir, also, recordFile(s.cfg.State, s.cfg.Workspace))
 	if err != nil {
 		return nil, err
 	}
-	for _, remark := range p.remarks() {
+	for _, remark := range p.Remarks() {
 		s.cfg.Log.Warn("workspace", "remark", remark)
-	}
-	p.report = func(r Reverted) {
-		s.cfg.Log.Warn("a command changed a protected path of the workspace", "path", r.Path, "done", r.What)
 	}
 	s.guard = p
 	return p, nil
@@ -416,7 +417,7 @@ func (s *Supervisor) close() error {
 		f.Close()
 	}
 	if s.guard != nil {
-		if err := s.guard.close(); err != nil {
+		if err := s.guard.Close(); err != nil {
 			s.cfg.Log.Error("look at the workspace a last time", "err", err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/protect"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -37,7 +37,7 @@ agents, stay in the set; docs/protected-paths.md names them.
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
-			opts.Paths, opts.Guard = args[1:], sandbox.ProtectedPaths
+			opts.Paths, opts.Guard = args[1:], protect.Changes
 			return k.with(func(s *workspace.Store) error {
 				r, err := s.Apply(ctx, args[0], opts)
 				if err != nil && !errors.Is(err, workspace.ErrConflict) {

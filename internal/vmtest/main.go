@@ -219,7 +219,7 @@ func runGuest(ctx context.Context, m machine, o options, v variant) (int, error)
 		m.out = os.Stdout
 		return m.boot(ctx, w, o.program)
 	}
-	log := filepath.Join(o.cache, strings.ReplaceAll(v.String(), "/", "-")+".log")
+	log := filepath.Join(o.cache, strings.ReplaceAll(v.String(), "/", "-")+"-"+filepath.Base(o.program)+".log")
 	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}

@@ -16,6 +16,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/protect"
 )
 
 const (
@@ -469,7 +470,7 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 }
 
 // reverted returns the sentences about changes that were taken back.
-func reverted(all []sandbox.Reverted) []string {
+func reverted(all []protect.Reverted) []string {
 	var said []string
 	for _, v := range all {
 		said = append(said, v.String())

@@ -26,3 +26,6 @@
 // Files that a box could have made are opened by descriptor, beneath an open
 // directory, and no link is ever followed.
 package workspace
+
+// InBox is where a box has its workspace.
+const InBox = "/workspace"

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"fmt"
@@ -74,25 +74,26 @@ func (p *pulse) close() {
 	p.beats.Wait()
 }
 
-// ward is the protector's view of a box. The protector's mu guards its fields.
-type ward struct {
+// BoxState is what a Protector remembers of one box; the zero value is ready. The
+// Protector guards its fields.
+type BoxState struct {
 	running int // commands
-	told    int // protector.taken when a command of the box last ended
+	told    int // Protector.taken when a command of the box last ended
 }
 
-// watch is the protector's view of one command.
-type watch struct {
-	p     *protector
-	ward  *ward
-	since int         // protector.taken when the box last got a report; the command gets one of later changes
+// Watch is the Protector's view of one command.
+type Watch struct {
+	p     *Protector
+	ward  *BoxState
+	since int         // Protector.taken when the box last got a report; the command gets one of later changes
 	lost  func(error) // ends its box
 }
 
-// begin is called before a command starts in a box. Where none runs, what
+// Begin is called before a command starts in a box. Where none runs, what
 // changed in the meantime is a person's work, and becomes what is protected.
-// The caller must call end. If the workspace cannot be protected any more while
+// The caller must call Watch.End. If the workspace cannot be protected any more while
 // the command runs, lost is called, in a goroutine of the protector.
-func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
+func (p *Protector) Begin(w *BoxState, lost func(error)) (*Watch, error) {
 	if err := p.refresh(); err != nil {
 		return nil, err
 	}
@@ -118,22 +119,22 @@ func (p *protector) begin(w *ward, lost func(error)) (*watch, error) {
 	p.running++
 	p.begun++
 	p.idle = 0
-	one := &watch{p: p, ward: w, since: w.told, lost: lost}
+	one := &Watch{p: p, ward: w, since: w.told, lost: lost}
 	p.watches = append(p.watches, one)
 	p.pulse.start(lookEvery)
 	return one, nil
 }
 
-// end is called after a command ended, and with it all its processes, even if
+// End is called after a command ended, and with it all its processes, even if
 // others still run. It takes back what must not be, and tells what was taken
 // back since the command began, or since the last time that its box was told.
-func (w *watch) end() ([]Reverted, error) {
+func (w *Watch) End() ([]Reverted, error) {
 	p := w.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := p.again(p.running == 1, false)
 	told := p.since(w.since)
-	p.watches = slices.DeleteFunc(p.watches, func(other *watch) bool { return other == w })
+	p.watches = slices.DeleteFunc(p.watches, func(other *Watch) bool { return other == w })
 	w.ward.running--
 	w.ward.told = p.taken
 	if p.running--; p.running == 0 {
@@ -144,15 +145,15 @@ func (w *watch) end() ([]Reverted, error) {
 	return told, err
 }
 
-// told is what was taken back so far while the command ran.
-func (w *watch) told() []Reverted {
+// Reverted is what was taken back so far while the command ran.
+func (w *Watch) Reverted() []Reverted {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	return w.p.since(w.since)
 }
 
 // again looks and takes back, and remembers it for all that run. p.mu is held.
-func (p *protector) again(last, short bool) error {
+func (p *Protector) again(last, short bool) error {
 	told, err := p.judge(last, short)
 	p.taken += len(told)
 	p.news = append(p.news, told...)
@@ -166,12 +167,12 @@ func (p *protector) again(last, short bool) error {
 }
 
 // since is what was taken back after the first n things. p.mu is held.
-func (p *protector) since(n int) []Reverted {
+func (p *Protector) since(n int) []Reverted {
 	return slices.Clone(p.news[max(0, len(p.news)-(p.taken-n)):])
 }
 
 // beat looks and walks while commands run, and walks on after the last one.
-func (p *protector) beat() {
+func (p *Protector) beat() {
 	if p.lookNow() {
 		_, _ = p.walkFor(walkStep) // what fails is tried again with the next look, which closes the boxes
 		return
@@ -184,7 +185,7 @@ func (p *protector) beat() {
 }
 
 // lookNow looks, unless no command runs.
-func (p *protector) lookNow() bool {
+func (p *Protector) lookNow() bool {
 	p.mu.Lock()
 	if p.running == 0 {
 		p.mu.Unlock()
@@ -198,7 +199,7 @@ func (p *protector) lookNow() bool {
 		p.whole = time.Now().Add(lookShare * took)
 		took = 0
 	}
-	var lost []*watch
+	var lost []*Watch
 	if p.failed++; err == nil {
 		p.failed = 0
 	} else if p.failed >= maxFailed {
@@ -213,18 +214,18 @@ func (p *protector) lookNow() bool {
 }
 
 // walking reports whether a walk is to go on though no command runs.
-func (p *protector) walking() bool {
+func (p *Protector) walking() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running == 0 && !p.pulse.closed && p.unwalked()
 }
 
 // unwalked reports whether there is something that no walk has seen. p.mu is held.
-func (p *protector) unwalked() bool { return p.partial || !p.unseen.IsZero() && !p.failing }
+func (p *Protector) unwalked() bool { return p.partial || !p.unseen.IsZero() && !p.failing }
 
 // refresh walks for a moment before the first command after a while, so that
 // what a person has made is known before a command works in it.
-func (p *protector) refresh() error {
+func (p *Protector) refresh() error {
 	p.mu.Lock()
 	idle := p.running == 0 && p.unseen.IsZero() && !p.partial && time.Since(p.ended) >= idleFor
 	p.mu.Unlock()

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ type lair struct {
 	done chan struct{}
 }
 
-func newLair(dir string, pins []pin) (*lair, error) {
+func newLair(dir string, pins []Pin) (*lair, error) {
 	l := &lair{do: make(chan func()), done: make(chan struct{})}
 	mounted := make(chan error)
 	go func() {
@@ -45,7 +45,7 @@ type siege struct {
 	r            *rand.Rand
 	dir, witness string
 	record       string
-	p            *protector // nil in the control
+	p            *Protector // nil in the control
 	box          *lair
 	homes        []string // where a person has repositories, and goes
 	log          []string
@@ -156,9 +156,9 @@ func (s *siege) command(t *testing.T) {
 		}
 		return
 	}
-	var w *watch
+	var w *Watch
 	var err error
-	if w, err = s.p.begin(&ward{}, func(error) {}); err != nil {
+	if w, err = s.p.Begin(&BoxState{}, func(error) {}); err != nil {
 		t.Fatalf("begin: %v\n%s", err, strings.Join(s.log, "\n"))
 	}
 	for i := range 1 + s.r.IntN(4) {
@@ -172,14 +172,14 @@ func (s *siege) command(t *testing.T) {
 		s.ask(t, "while a command runs")
 		s.box.run(s.step)
 	}
-	if _, err := w.end(); err != nil { // its box is closed, as a job does
+	if _, err := w.End(); err != nil { // its box is closed, as a job does
 		s.log = append(s.log, "closed: "+err.Error())
 		s.reopen(t, false)
 	}
 }
 
 // lookAll is a look that is not cut short, however slow the machine is.
-func (p *protector) lookAll() {
+func (p *Protector) lookAll() {
 	p.mu.Lock()
 	p.whole = time.Time{}
 	p.mu.Unlock()
@@ -206,13 +206,13 @@ func (s *siege) reopen(t *testing.T, anew bool) {
 		s.box = nil
 	}
 	if s.p != nil && anew {
-		_ = s.p.close()
+		_ = s.p.Close()
 		s.p = nil
 	}
 	if s.p == nil {
 		s.open(t)
 	}
-	pins, err := s.p.pins()
+	pins, err := s.p.Pins()
 	if err == nil {
 		s.box, err = newLair(s.dir, pins)
 	}
@@ -278,7 +278,7 @@ func (s *siege) run(t *testing.T, protected bool) bool {
 		close(s.box.do)
 	}
 	if s.p != nil {
-		_ = s.p.close()
+		_ = s.p.Close()
 	}
 	_, err := os.Stat(s.witness)
 	return err == nil

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"os"
@@ -39,7 +39,7 @@ func TestAStrategyIsNotAPath(t *testing.T) {
 func TestARebaseMergesByNoProgramOfABox(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	run := func(protected bool) bool {
-		var p *protector
+		var p *Protector
 		var dir string
 		prepare := func(dir string) {
 			git(t, dir, "init", "-q", "-b", "main")
@@ -85,7 +85,7 @@ func TestARebaseMergesByNoProgramOfABox(t *testing.T) {
 func TestARebaseRunsNothingOfABox(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	run := func(protected bool) (witness, own bool) {
-		var p *protector
+		var p *Protector
 		var dir string
 		prepare := func(dir string) {
 			git(t, dir, "init", "-q", "-b", "main")

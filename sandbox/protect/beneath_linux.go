@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"bytes"
@@ -10,8 +10,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/kernel"
 )
 
 // Everything here works beneath a directory that is held open, in a tree that
@@ -85,7 +88,7 @@ type trust struct {
 
 // trustOf is trust in the file system of a file in the workspace, which is open:
 // another one may be mounted there.
-func (p *protector) trustOf(fd int, st *unix.Stat_t) trust {
+func (p *Protector) trustOf(fd int, st *unix.Stat_t) trust {
 	if st.Dev == p.dev {
 		return p.trust
 	}
@@ -93,7 +96,7 @@ func (p *protector) trustOf(fd int, st *unix.Stat_t) trust {
 }
 
 // trustAt is the same of a file at a path.
-func (p *protector) trustAt(at string, st *unix.Stat_t) trust {
+func (p *Protector) trustAt(at string, st *unix.Stat_t) trust {
 	if st.Dev == p.dev {
 		return p.trust
 	}
@@ -115,27 +118,15 @@ func trustIn(fd int) trust {
 	}
 	switch fs.Type {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
-		return trust{near: true, times: true, fine: kernelSince(6, 13), mapped: true}
+		return trust{near: true, times: true, fine: kernel.Since(6, 13), mapped: true}
 	case unix.TMPFS_MAGIC:
-		return trust{near: true, times: true, fine: kernelSince(6, 13)}
+		return trust{near: true, times: true, fine: kernel.Since(6, 13)}
 	case unix.F2FS_SUPER_MAGIC:
 		return trust{near: true, times: true, mapped: true}
 	case unix.OVERLAYFS_SUPER_MAGIC:
 		return trust{times: true}
 	}
 	return trust{}
-}
-
-func kernelSince(major, minor int) bool {
-	var u unix.Utsname
-	var hasMajor, hasMinor int
-	if unix.Uname(&u) != nil {
-		return false
-	}
-	if n, _ := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &hasMajor, &hasMinor); n != 2 {
-		return false
-	}
-	return hasMajor > major || hasMajor == major && hasMinor >= minor
 }
 
 func kindOf(st *unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }
@@ -595,4 +586,22 @@ func syncDir(path string) error {
 	}
 	defer f.Close()
 	return f.Sync()
+}
+
+// statNow is fstat(2), and lockNow flock(2) with LOCK_NB, on a local file system.
+// Neither blocks there, so the runtime is not told of them: before an ordinary
+// system call an idle program wakes its monitor thread, on the CPU on which the
+// command of a box should run.
+func statNow(fd int, st *unix.Stat_t) error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_FSTAT, uintptr(fd), uintptr(unsafe.Pointer(st)), 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func lockNow(fd, how int) error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_FLOCK, uintptr(fd), uintptr(how|unix.LOCK_NB), 0); errno != 0 {
+		return errno
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 )
 
 // recorded is a protector of a server that knows what earlier ones knew.
-func recorded(t *testing.T, dir, record string) (*protector, error) {
+func recorded(t *testing.T, dir, record string) (*Protector, error) {
 	t.Helper()
 	f, err := os.Open(dir)
 	must(t, err)
@@ -73,7 +73,7 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 			}
 			must(t, p.start())
 			tt.command(dir)
-			must(t, p.close()) // its locks end, as with the process
+			must(t, p.Close()) // its locks end, as with the process
 			p, err = recorded(t, dir, record)
 			if tt.want == "" {
 				must(t, err)
@@ -87,7 +87,7 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 				p, err = recorded(t, dir, record)
 				must(t, err)
 			}
-			defer p.close()
+			defer p.Close()
 			during(t, p, func() {})
 			if left := runningMarks(t, record); len(left) != 1 {
 				t.Errorf("before the walk after the last command: %q", left)
@@ -109,7 +109,7 @@ func TestASecondServerTakesNothingOfACommand(t *testing.T) {
 	older(t, dir)
 	first, err := recorded(t, dir, record)
 	must(t, err)
-	defer first.close()
+	defer first.Close()
 	must(t, first.start())
 	put(t, dir+"/.envrc", "evil")
 	repository(dir+"/a/b/r", evilConfig)
@@ -117,7 +117,7 @@ func TestASecondServerTakesNothingOfACommand(t *testing.T) {
 		t.Helper()
 		second, err := recorded(t, dir, record)
 		if err == nil {
-			second.close()
+			second.Close()
 		}
 		if (err == nil) != (len(names) == 0) {
 			t.Fatalf("%s: got %v, want an error that names %q", when, err, names)
@@ -155,14 +155,14 @@ func TestALivingServerFollowsAKilledOne(t *testing.T) {
 	put(t, dir+"/a/b/x", "")
 	living, err := recorded(t, dir, record)
 	must(t, err)
-	defer living.close()
+	defer living.Close()
 	older(t, dir)
 	killed := func(command func()) {
 		p, err := recorded(t, dir, record)
 		must(t, err)
 		must(t, p.start())
 		command()
-		must(t, p.close())
+		must(t, p.Close())
 	}
 	killed(func() { put(t, dir+"/.envrc", "evil") })
 	if err := living.start(); err == nil || !strings.Contains(err.Error(), ".envrc") {
@@ -191,7 +191,7 @@ func TestAFurtherProfileIsProtectedToo(t *testing.T) {
 	})
 	must(t, p.start())
 	put(t, dir+"/.envrc", "evil")
-	must(t, p.add([]string{"deploy/", "proj"}))
+	must(t, p.Add([]string{"deploy/", "proj"}))
 	put(t, dir+"/deploy/x", "evil")
 	put(t, dir+"/deploy/y", "evil")
 	put(t, dir+"/proj/file", "evil")
@@ -207,8 +207,8 @@ func TestAFurtherProfileIsProtectedToo(t *testing.T) {
 			t.Errorf("%s is not pinned", one)
 		}
 	}
-	if p.add([]string{"../x"}) == nil {
+	if p.Add([]string{"../x"}) == nil {
 		t.Error("a path outside was taken")
 	}
-	must(t, p.add([]string{"deploy"}))
+	must(t, p.Add([]string{"deploy"}))
 }

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ import (
 )
 
 // guarded is a workspace with a protector, after prepare ran in it.
-func guarded(t testing.TB, prepare func(dir string), also ...string) (*protector, string) {
+func guarded(t testing.TB, prepare func(dir string), also ...string) (*Protector, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "workspace")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -36,7 +36,7 @@ func guarded(t testing.TB, prepare func(dir string), also ...string) (*protector
 	return protect(t, dir, also...), dir
 }
 
-func protect(t testing.TB, dir string, also ...string) *protector {
+func protect(t testing.TB, dir string, also ...string) *Protector {
 	t.Helper()
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -49,20 +49,25 @@ func protect(t testing.TB, dir string, also ...string) *protector {
 		t.Fatal(err)
 	}
 	p.pulse.closed = true // a test says when there is a look
-	t.Cleanup(func() { p.close() })
+	t.Cleanup(func() { p.Close() })
 	return p
+}
+
+// newProtector is Open for an open directory and a file for what is known.
+func newProtector(workspace *os.File, also []string, record string) (*Protector, error) {
+	return open(workspace, Config{Also: also}, record, true)
 }
 
 // begun are the commands that run in workspaces.
 var begun = struct {
 	sync.Mutex
-	watches map[*protector][]*watch
-}{watches: map[*protector][]*watch{}}
+	watches map[*Protector][]*Watch
+}{watches: map[*Protector][]*Watch{}}
 
 // start begins a command, and stop ends the oldest one, each of a box of its
 // own.
-func (p *protector) start() error {
-	w, err := p.begin(&ward{}, func(error) {})
+func (p *Protector) start() error {
+	w, err := p.Begin(&BoxState{}, func(error) {})
 	if err == nil {
 		begun.Lock()
 		defer begun.Unlock()
@@ -71,23 +76,23 @@ func (p *protector) start() error {
 	return err
 }
 
-func (p *protector) stop() ([]Reverted, error) {
+func (p *Protector) stop() ([]Reverted, error) {
 	begun.Lock()
 	w := begun.watches[p][0]
 	begun.watches[p] = begun.watches[p][1:]
 	begun.Unlock()
-	return w.end()
+	return w.End()
 }
 
 // check is what end does to a workspace, while commands run on.
-func (p *protector) check() ([]Reverted, error) {
+func (p *Protector) check() ([]Reverted, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.judge(p.running <= 1, false)
 }
 
 // during runs what a command would do, between begin and end.
-func during(t testing.TB, p *protector, command func()) []Reverted {
+func during(t testing.TB, p *Protector, command func()) []Reverted {
 	t.Helper()
 	if err := p.start(); err != nil {
 		t.Fatalf("begin: %v", err)
@@ -113,11 +118,11 @@ func put(t testing.TB, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-func pinned(t testing.TB, p *protector) map[string]pin {
+func pinned(t testing.TB, p *Protector) map[string]Pin {
 	t.Helper()
-	all, err := p.pins()
+	all, err := p.Pins()
 	must(t, err)
-	byPath := map[string]pin{}
+	byPath := map[string]Pin{}
 	for _, one := range all {
 		byPath[one.Path] = one
 	}
@@ -314,9 +319,9 @@ func TestPinsOfARepository(t *testing.T) {
 		must(t, os.Symlink("real.idea", dir+"/.idea"))
 		put(t, dir+"/ops/run", "")
 	}, "ops/run")
-	got, err := p.pins()
+	got, err := p.Pins()
 	must(t, err)
-	want := []pin{
+	want := []Pin{
 		{".git", true, true},
 		{".git/config", false, false},
 		{".git/hooks", true, false},
@@ -346,7 +351,7 @@ func TestPinsOfARepository(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("pins, wanted (-) and got (+):\n%s", diff)
 	}
-	notes := strings.Join(p.remarks(), "\n")
+	notes := strings.Join(p.Remarks(), "\n")
 	for _, part := range []string{"include.path", "alias.x"} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("the remarks do not name %s:\n%s", part, notes)
@@ -361,7 +366,7 @@ func TestManySubmodulesArePinnedAsAWhole(t *testing.T) {
 			put(t, fmt.Sprintf("%s/.git/modules/m%d/HEAD", dir, i), "")
 		}
 	})
-	if got := pinned(t, p)[".git/modules"]; got != (pin{".git/modules", true, false}) {
+	if got := pinned(t, p)[".git/modules"]; got != (Pin{".git/modules", true, false}) {
 		t.Errorf("got %+v", got)
 	}
 	if told := during(t, p, func() {}); len(told) > 0 {
@@ -600,7 +605,7 @@ func TestNothingIsAdoptedWhileACommandRuns(t *testing.T) {
 	must(t, p.start())
 	put(t, dir+"/.envrc", "evil\n")
 	must(t, p.start()) // a second command, and a box that is made
-	if _, err := p.pins(); err != nil {
+	if _, err := p.Pins(); err != nil {
 		t.Fatal(err)
 	}
 	put(t, dir+"/.envrc", "evil\n")
@@ -1008,9 +1013,9 @@ func TestEveryChangeOfADirectoryShows(t *testing.T) {
 // inPins runs a command as a box would see the workspace: with the pins of the
 // protector mounted as an init mounts them. The mounts are those of one thread,
 // which ends with it.
-func inPins(t *testing.T, p *protector, dir string, command func()) {
+func inPins(t *testing.T, p *Protector, dir string, command func()) {
 	t.Helper()
-	all, err := p.pins()
+	all, err := p.Pins()
 	must(t, err)
 	done := make(chan error)
 	go func() {
@@ -1024,7 +1029,7 @@ func inPins(t *testing.T, p *protector, dir string, command func()) {
 	must(t, <-done)
 }
 
-func mountPins(dir string, all []pin) error {
+func mountPins(dir string, all []Pin) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return err
 	}
@@ -1047,7 +1052,7 @@ func mountPins(dir string, all []pin) error {
 	return nil
 }
 
-func mountPin(root int, one pin) error {
+func mountPin(root int, one Pin) error {
 	at, err := openBeneath(root, one.Path, unix.O_PATH, 0)
 	if err != nil {
 		return err
@@ -1167,7 +1172,7 @@ func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
 
 // The table of docs/protected-paths.md is the one of the code.
 func TestProtectedNamesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/protected-paths.md")
+	text, err := os.ReadFile("../../docs/protected-paths.md")
 	must(t, err)
 	_, what, _ := strings.Cut(string(text), "\n## What\n")
 	what, _, _ = strings.Cut(what, "\nIn the repository in `.git`")
@@ -1220,7 +1225,7 @@ func TestAWorkspaceIsLookedAtWhileACommandRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := protect(t, dir)
 		p.pulse.closed = false
-		w, err := p.begin(&ward{}, func(error) {})
+		w, err := p.Begin(&BoxState{}, func(error) {})
 		must(t, err)
 		put(t, dir+"/.envrc", "evil\n")
 		late := time.NewTimer(2 * lookEvery)
@@ -1229,10 +1234,10 @@ func TestAWorkspaceIsLookedAtWhileACommandRuns(t *testing.T) {
 		if _, err := os.Lstat(dir + "/.envrc"); err == nil {
 			t.Error(".envrc is there after two seconds")
 		}
-		if told := w.told(); len(told) != 1 {
+		if told := w.Reverted(); len(told) != 1 {
 			t.Errorf("told %v while the command runs, want one thing", told)
 		}
-		if told, err := w.end(); err != nil || len(told) != 1 {
+		if told, err := w.End(); err != nil || len(told) != 1 {
 			t.Errorf("told %v, %v at the end, want one thing", told, err)
 		}
 	})
@@ -1244,7 +1249,7 @@ func TestALostWorkspaceEndsItsBoxes(t *testing.T) {
 	put(t, dir+"/.husky/pre-commit", "mine\n")
 	p := protect(t, dir)
 	lost := 0
-	_, err := p.begin(&ward{}, func(error) { lost++ })
+	_, err := p.Begin(&BoxState{}, func(error) { lost++ })
 	must(t, err)
 	must(t, os.Rename(dir+"/.husky", dir+"/old"))
 	put(t, dir+"/.husky/pre-commit", "whose?\n")

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"fmt"
@@ -105,7 +105,7 @@ func BenchmarkWalk(b *testing.B) {
 			p, err := newProtector(f, nil, "")
 			must(b, err)
 			p.pulse.closed = true
-			must(b, p.close())
+			must(b, p.Close())
 		}
 	})
 	b.Run("later", func(b *testing.B) {
@@ -116,6 +116,6 @@ func BenchmarkWalk(b *testing.B) {
 		for b.Loop() {
 			p.walkAll(b)
 		}
-		must(b, p.close())
+		must(b, p.Close())
 	})
 }

@@ -1,4 +1,4 @@
-package sandbox_test
+package protect_test
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belljar.dev/internal/testenv"
-	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/protect"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -367,7 +367,7 @@ func applied(t *testing.T, top string, seed uint64, i int, guarded, git bool) (h
 	var err error
 	c.store, err = workspace.Open(filepath.Join(dir, "store"))
 	c.must(err)
-	harm = c.run(workspace.Options{Guard: sandbox.ProtectedPaths, Protected: !guarded})
+	harm = c.run(workspace.Options{Guard: protect.Changes, Protected: !guarded})
 	ran = git && witnessed(t, c.base)
 	c.must(c.store.Close())
 	c.must(os.RemoveAll(dir))
@@ -385,7 +385,7 @@ func TestApplyGuardsOtherSpellings(t *testing.T) {
 	for _, path := range append(paths, "bare/HEAD", "fine/config", "hooks/useUser.ts") {
 		changes = append(changes, workspace.Change{Path: path, Kind: workspace.Added, Type: "file"})
 	}
-	why, err := sandbox.ProtectedPaths(base, workspace.Protect{}, changes)
+	why, err := protect.Changes(base, workspace.Protect{}, changes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestApplyFollowsDeepConfiguration(t *testing.T) {
 		{Path: "a/b/app/shared.conf", Kind: workspace.Added, Type: "file"},
 		{Path: "a/b/app/main.go", Kind: workspace.Added, Type: "file"},
 	}
-	why, err := sandbox.ProtectedPaths(base, workspace.Protect{}, changes)
+	why, err := protect.Changes(base, workspace.Protect{}, changes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,7 @@ func TestApplyFollowsLinksOfARepository(t *testing.T) {
 		changes = append(changes, workspace.Change{Path: path, Kind: workspace.Modified, Type: "file"})
 	}
 	changes = append(changes, workspace.Change{Path: "a/b/app/new", Kind: workspace.Added, Type: "file"})
-	why, err := sandbox.ProtectedPaths(base, workspace.Protect{}, changes)
+	why, err := protect.Changes(base, workspace.Protect{}, changes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"crypto/rand"
@@ -75,7 +75,7 @@ func recordFile(state, workspace string) string {
 
 // load takes over what earlier servers knew. What is not where it was is looked
 // for; where that does not come to an end, nobody may work in the workspace.
-func (p *protector) load() error {
+func (p *Protector) load() error {
 	if p.record == "" {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (p *protector) load() error {
 }
 
 // recall makes the directory at a path a home, if it is the one of an entry.
-func (p *protector) recall(at string, e recordEntry) bool {
+func (p *Protector) recall(at string, e recordEntry) bool {
 	dir, err := openDir(p.root, at, unix.O_PATH)
 	if err != nil {
 		return false
@@ -124,7 +124,7 @@ func (p *protector) recall(at string, e recordEntry) bool {
 
 // search looks through the workspace for homes that are not where they were.
 // One that is nowhere was removed.
-func (p *protector) search(missing map[uint64]recordEntry) error {
+func (p *Protector) search(missing map[uint64]recordEntry) error {
 	queue := []string{"."}
 	for n := 0; n < len(queue) && len(missing) > 0; n++ {
 		at := queue[n]
@@ -165,7 +165,7 @@ func (p *protector) search(missing map[uint64]recordEntry) error {
 
 // save writes down what is known, if it has changed. Another server in the
 // workspace may know more: what is still where it says stays.
-func (p *protector) save() error {
+func (p *Protector) save() error {
 	if p.record == "" || !p.unsaved {
 		return nil
 	}
@@ -222,7 +222,7 @@ func (p *protector) save() error {
 // hold the lock of its file: that of the workspace a box can take, too.
 
 // soil is called before a command, if no other runs here.
-func (p *protector) soil() error {
+func (p *Protector) soil() error {
 	now := fileClock()
 	if p.unseen.IsZero() {
 		p.unseen = now
@@ -256,7 +256,7 @@ func (p *protector) soil() error {
 }
 
 // ownGit tells the ".git" of the workspace itself from any other.
-func (p *protector) ownGit() string {
+func (p *Protector) ownGit() string {
 	dir, err := openDir(p.root, ".git", unix.O_PATH)
 	if err != nil {
 		return "none"
@@ -275,7 +275,7 @@ const runningSuffix = ".running"
 
 // clean is called when nothing is left that a command made and that was not
 // looked at, by this server or by one that was killed.
-func (p *protector) clean() error {
+func (p *Protector) clean() error {
 	for _, mark := range append(p.dead, p.mark) {
 		if mark == "" {
 			continue
@@ -290,7 +290,7 @@ func (p *protector) clean() error {
 }
 
 // unlock lets others know that this server runs no command.
-func (p *protector) unlock() {
+func (p *Protector) unlock() {
 	if p.lock != nil {
 		p.lock.Close()
 		p.lock = nil
@@ -307,7 +307,7 @@ type doubt struct {
 	made  bool      // the workspace itself has another ".git" than when they began
 }
 
-func (p *protector) doubt() (d doubt, err error) {
+func (p *Protector) doubt() (d doubt, err error) {
 	if p.record == "" {
 		return d, nil
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"fmt"
@@ -143,7 +143,7 @@ func (b *burrow) command(t *testing.T) {
 		}
 		return
 	}
-	w, err := b.p.begin(&ward{}, func(error) {})
+	w, err := b.p.Begin(&BoxState{}, func(error) {})
 	if err != nil {
 		t.Fatalf("begin: %v\n%s", err, strings.Join(b.log, "\n"))
 	}
@@ -167,7 +167,7 @@ func (b *burrow) command(t *testing.T) {
 		b.ask(t, "while a command runs")
 		b.box.run(b.step)
 	}
-	if _, err := w.end(); err != nil { // its box is closed, as a job does
+	if _, err := w.End(); err != nil { // its box is closed, as a job does
 		b.log = append(b.log, "closed: "+err.Error())
 		b.reopen(t, false)
 	}
@@ -282,11 +282,11 @@ func (b *burrow) run(t *testing.T, protected bool) bool {
 	}
 	if b.p != nil {
 		if b.r.IntN(2) == 0 { // before the walk is at its end, perhaps: the next server goes on
-			must(t, b.p.close())
+			must(t, b.p.Close())
 			b.open(t)
 		}
 		b.p.walkAll(t)
-		must(t, b.p.close())
+		must(t, b.p.Close())
 	}
 	return b.ask(t, "at the end")
 }

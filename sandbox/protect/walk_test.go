@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 )
 
 // walkAll walks until everything was looked at that a command has made.
-func (p *protector) walkAll(t testing.TB) {
+func (p *Protector) walkAll(t testing.TB) {
 	t.Helper()
 	for {
 		whole, err := p.walkFor(time.Minute)
@@ -64,7 +64,7 @@ func TestADeepRepositoryIsFound(t *testing.T) {
 		}, "a/b/c/.git/config"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var p *protector
+			var p *Protector
 			var dir string
 			p, dir = guarded(t, func(dir string) { put(t, dir+"/a/b/c/file", "") })
 			harm := filepath.Join(dir, tt.harm)

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"fmt"
@@ -77,12 +77,12 @@ func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 }
 
 // twoServers protect one workspace, with one record.
-func twoServers(t *testing.T, dir, record string) (first, second *protector) {
+func twoServers(t *testing.T, dir, record string) (first, second *Protector) {
 	t.Helper()
-	for _, p := range []**protector{&first, &second} {
+	for _, p := range []**Protector{&first, &second} {
 		made, err := recorded(t, dir, record)
 		must(t, err)
-		t.Cleanup(func() { must(t, made.close()) })
+		t.Cleanup(func() { must(t, made.Close()) })
 		*p = made
 	}
 	return first, second
@@ -167,10 +167,10 @@ func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 			must(t, err)
 			must(t, p.start())
 			tt.command(dir)
-			must(t, p.close()) // its locks end, as with the process
+			must(t, p.Close()) // its locks end, as with the process
 			p, err = recorded(t, dir, record)
 			if err == nil {
-				must(t, p.close())
+				must(t, p.Close())
 			}
 			switch {
 			case tt.want == "" && err != nil:

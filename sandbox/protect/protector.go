@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"errors"
@@ -14,37 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"belljar.dev/sandbox/limit"
 )
 
-// What a box writes into a workspace stays there when the box is gone. Some of
-// it runs by itself as soon as a person uses the directory: git's hooks, what
-// an editor starts, what another agent reads. A protector keeps that part of
-// a workspace as it was, in two ways:
-//
-//   - what exists is pinned: pins lists what an init binds over itself, so that
-//     no command can write to it, move it away or put something in its place;
-//   - what does not exist, or cannot be mounted, is looked at while commands
-//     run and after each, and what appeared there is taken away again. There is
-//     never a placeholder.
-//
-// A git repository that a command makes is accepted, as far as it is harmless.
-// docs/protected-paths.md says what is protected, why, and where this ends.
-//
-// The files, each calling those below it: protect_watch.go looks again while
-// commands run; protect_walk.go finds repositories at any depth; protect.go says
-// when a look adopts and when it takes back; protect_look.go walks;
-// protect_names.go, protect_git.go, protect_home.go, protect_index.go,
-// protect_rebase.go and protect_setid.go say what is looked at; protect_restore.go
-// makes one path what it was, with the system calls of protect_linux.go.
-// protect_record.go keeps what the next server must know.
-//
-// The order of calls: newProtector before the first box; pins for each box that
-// is made; begin and end around each command (protect_watch.go); close after
-// the last box. What changes while no command runs is the person's own work and
-// is taken as it is; what changes while one runs is taken for the command's.
-
-// Bounds of a protector.
+// Bounds of a Protector.
 //
 // What a box can drive up never ends a look: what is new beyond such a bound
 // is taken away as long as it is new, and the paths that were there when no
@@ -63,7 +35,7 @@ const (
 	maxTold      = 64     // changes that one look reports, and as many errors and notes
 )
 
-// errUnprotected is wrapped by what begin and end return where the workspace
+// errUnprotected is wrapped by what Begin and End return where the workspace
 // may hold what a box put there, or where a pin is lost: the box must be closed.
 var errUnprotected = errors.New("the workspace is not protected")
 
@@ -74,19 +46,30 @@ type Reverted struct {
 	What string // what was done and why; together with Path a sentence
 }
 
-// String is the sentence.
+// String returns the sentence.
 func (r Reverted) String() string { return "`" + r.Path + "` " + r.What }
 
-// pin is a path that an init binds over itself.
-type pin struct {
+// Unreadable is the error for a workspace that its owner has closed to belljar.
+type Unreadable struct{ Err error }
+
+// Error says what happened and what to do.
+func (e *Unreadable) Error() string {
+	return "the workspace cannot be read any more: " + e.Err.Error() + "; its owner has to let the user that runs belljar read it"
+}
+
+// Unwrap returns the cause.
+func (e *Unreadable) Unwrap() error { return e.Err }
+
+// Pin is a path that an init binds over itself.
+type Pin struct {
 	Path     string // relative to the workspace, no link in any part of it
 	Dir      bool
 	Writable bool // only held in its place, and as it was otherwise
 }
 
-// protector guards one workspace, for all boxes that work in it. Its methods
+// Protector guards one workspace, for all boxes that work in it. Its methods
 // are safe for concurrent use.
-type protector struct {
+type Protector struct {
 	root   *os.File // the workspace
 	where  string   // its path on the host
 	walk   walk
@@ -97,7 +80,7 @@ type protector struct {
 
 	mu      sync.Mutex
 	running int
-	watches []*watch   // of the commands that run
+	watches []*Watch   // of the commands that run
 	taken   int        // number of changes that were ever taken back
 	news    []Reverted // the last of these changes, while commands run
 	failed  int        // number of looks that failed in a row
@@ -164,33 +147,46 @@ type mark struct {
 	sum  uint64        // of its text
 }
 
-// newProtector protects the directory that workspace is, and the paths also in
-// it. What it knows is kept in the file record, unless that is empty. It closes
-// nothing; close the protector.
-func newProtector(workspace *os.File, also []string, record string) (*protector, error) {
-	return openProtector(workspace, also, record, true)
+// Config is what a Protector needs to know.
+type Config struct {
+	Workspace string         // directory of the host
+	State     string         // directory for what the next server must know; empty for none
+	Also      []string       // further paths of the workspace, which a profile names
+	Report    func(Reverted) // tells the operator; nil for nobody
 }
 
-// openProtector is newProtector; one that is not deep knows no repository more
-// than one directory down.
-func openProtector(workspace *os.File, also []string, record string, deep bool) (*protector, error) {
+// Open protects a workspace, and the paths Also in it. The error is an
+// [Unreadable] if the directory cannot be listed. Close the Protector.
+func Open(cfg Config) (*Protector, error) {
+	dir, err := os.OpenFile(cfg.Workspace, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("protect the workspace: %w", err)
+	}
+	defer dir.Close()
+	return open(dir, cfg, recordFile(cfg.State, cfg.Workspace), true)
+}
+
+// open is Open for the directory that workspace is, which stays the caller's. What
+// is known of it is kept in the file record, unless that is empty. A Protector that
+// is not deep knows no repository more than one directory down.
+func open(workspace *os.File, cfg Config, record string, deep bool) (*Protector, error) {
 	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, &limit.Refusal{Message: "the workspace cannot be read any more: " + err.Error() + "; its owner has to let the user that runs belljar read it", Err: err}
+		return nil, &Unreadable{err}
 	}
-	p := &protector{
-		root: os.NewFile(uintptr(fd), "workspace"), guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, seed: maphash.MakeSeed(), record: record,
+	p := &Protector{
+		root: os.NewFile(uintptr(fd), "workspace"), report: cfg.Report, guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, seed: maphash.MakeSeed(), record: record,
 	}
 	p.pulse.mu, p.pulse.look = &p.mu, p.beat
-	err = p.prepare(also, deep)
+	err = p.prepare(cfg.Also, deep)
 	if err != nil {
-		_ = p.close()
+		_ = p.Close()
 		return nil, fmt.Errorf("protect the workspace: %w", err)
 	}
 	return p, nil
 }
 
-func (p *protector) prepare(also []string, deep bool) (err error) {
+func (p *Protector) prepare(also []string, deep bool) (err error) {
 	if p.where, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", p.root.Fd())); err != nil {
 		return err
 	}
@@ -233,7 +229,7 @@ func (p *protector) prepare(also []string, deep bool) (err error) {
 }
 
 // name notes paths that a policy names.
-func (p *protector) name(also []string) error {
+func (p *Protector) name(also []string) error {
 	if len(also) > maxExtra {
 		return fmt.Errorf("the profile names %d paths, at most %d are taken; name a directory that holds several of them", len(also), maxExtra)
 	}
@@ -252,9 +248,9 @@ func (p *protector) name(also []string) error {
 	return nil
 }
 
-// add protects the paths of a further profile. Their present state is taken as
+// Add protects the paths of a further profile. Their present state is taken as
 // given, even while commands run: no box was kept from changing it so far.
-func (p *protector) add(also []string) error {
+func (p *Protector) Add(also []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.also
@@ -285,7 +281,7 @@ func (p *protector) add(also []string) error {
 }
 
 // take takes the present state as given. p.mu is held, and no command runs here.
-func (p *protector) take(alone, first bool) (err error) {
+func (p *Protector) take(alone, first bool) (err error) {
 	l := p.look(true)
 	l.first, l.keep = first, alone
 	others, err := p.doubt()
@@ -314,9 +310,9 @@ func (p *protector) take(alone, first bool) (err error) {
 	return nil
 }
 
-// close waits for a look that is under way, and for a walk after the last
+// Close waits for a look that is under way, and for a walk after the last
 // command, and lets go of the workspace. No method may be called after it.
-func (p *protector) close() error {
+func (p *Protector) Close() error {
 	p.pulse.close()
 	var err error
 	if p.settled && p.running == 0 && !p.unseen.IsZero() {
@@ -330,17 +326,17 @@ func (p *protector) close() error {
 	return errors.Join(err, p.root.Close())
 }
 
-// remarks are what the operator should know: configuration that is not
+// Remarks are what the operator should know: configuration that is not
 // followed, or programs in the workspace that it names.
-func (p *protector) remarks() []string {
+func (p *Protector) Remarks() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.notes)
 }
 
-// pins are the paths that the init of a new box binds over themselves, in the
+// Pins are the paths that the init of a new box binds over themselves, in the
 // order of mounting: a directory before what is in it.
-func (p *protector) pins() ([]pin, error) {
+func (p *Protector) Pins() ([]Pin, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running == 0 {
@@ -352,10 +348,10 @@ func (p *protector) pins() ([]pin, error) {
 	return p.list()
 }
 
-// list is pins, from what is known. p.mu is held. What is held in every box
+// list is Pins, from what is known. p.mu is held. What is held in every box
 // comes before what boxes that are older do not hold.
-func (p *protector) list() ([]pin, error) {
-	var all []pin
+func (p *Protector) list() ([]Pin, error) {
+	var all []Pin
 	closed := "" // the last directory that is pinned as a whole
 	for _, name := range slices.SortedFunc(maps.Keys(p.guards), byParts) {
 		if closed != "" && strings.HasPrefix(name, closed+"/") {
@@ -375,14 +371,14 @@ func (p *protector) list() ([]pin, error) {
 		if err != nil || !isDir(&st) && !isRegular(&st) || g.through && !isDir(&st) {
 			continue
 		}
-		one := pin{Path: name, Dir: isDir(&st), Writable: isDir(&st) && (g.dir || g.through)}
+		one := Pin{Path: name, Dir: isDir(&st), Writable: isDir(&st) && (g.dir || g.through)}
 		if one.Dir && !one.Writable {
 			closed = name
 		}
 		all = append(all, one)
 	}
 	chosen := map[string]bool{}
-	choose := func(one pin) {
+	choose := func(one Pin) {
 		for at := one.Path; at != "."; at = path.Dir(at) {
 			if g := p.guards[at]; g != nil && !g.loose && !g.watched {
 				chosen[at] = true // with the directories that it lies in: to move one would move the pin along
@@ -402,7 +398,7 @@ func (p *protector) list() ([]pin, error) {
 			choose(one)
 		}
 	}
-	all = slices.DeleteFunc(all, func(one pin) bool { return !chosen[one.Path] })
+	all = slices.DeleteFunc(all, func(one Pin) bool { return !chosen[one.Path] })
 	if len(all) > maxPins+maxWay {
 		return nil, fmt.Errorf("%w: more than %d paths of the workspace are to be pinned, %s among them", errUnprotected, maxPins, plain(all[maxPins].Path))
 	}
@@ -416,7 +412,7 @@ func byParts(a, b string) int {
 
 // judge looks and takes back. The last look is the one after which no command
 // runs, and a short one leaves out the directories at the top. p.mu is held.
-func (p *protector) judge(last, short bool) ([]Reverted, error) {
+func (p *Protector) judge(last, short bool) ([]Reverted, error) {
 	if p.unchanged() {
 		return nil, nil
 	}
@@ -431,7 +427,7 @@ func (p *protector) judge(last, short bool) ([]Reverted, error) {
 
 // adopt is take, unless another server runs a command in the same workspace. The
 // caller holds p.mu, and no command of this server runs.
-func (p *protector) adopt() error {
+func (p *Protector) adopt() error {
 	if !p.alone() || p.unchanged() {
 		return nil
 	}
@@ -446,11 +442,11 @@ func (p *protector) adopt() error {
 // directory, which leaves nothing behind. A box may take that lock as well: then
 // what a person changes meanwhile is not adopted, and the files beside the record
 // say which servers run commands.
-func (p *protector) alone() bool { return p.flock(unix.LOCK_EX) == nil }
-func (p *protector) share()      { _ = p.flock(unix.LOCK_SH) }
+func (p *Protector) alone() bool { return p.flock(unix.LOCK_EX) == nil }
+func (p *Protector) share()      { _ = p.flock(unix.LOCK_SH) }
 
 // release is called when no command runs here.
-func (p *protector) release() {
+func (p *Protector) release() {
 	if !p.unseen.IsZero() {
 		p.share()
 		return
@@ -458,7 +454,7 @@ func (p *protector) release() {
 	_ = p.flock(unix.LOCK_UN)
 }
 
-func (p *protector) flock(how int) error {
+func (p *Protector) flock(how int) error {
 	if p.near {
 		return lockNow(int(p.root.Fd()), how)
 	}
@@ -470,7 +466,7 @@ func (p *protector) flock(how int) error {
 // file that a box may write, only its text does: a write through a shared
 // mapping does not show in its times (mmap(2), "Timestamps changes for
 // file-backed mappings").
-func (p *protector) unchanged() bool {
+func (p *Protector) unchanged() bool {
 	if p.seen == nil || !p.times {
 		return false
 	}
@@ -482,7 +478,7 @@ func (p *protector) unchanged() bool {
 	return true
 }
 
-func (p *protector) same(m *mark) bool {
+func (p *Protector) same(m *mark) bool {
 	if m.text {
 		text, err := readAt(p.root, m.path, maxConfigText)
 		return err == nil && maphash.Bytes(p.seed, text) == m.sum

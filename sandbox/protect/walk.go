@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ import (
 // It has no depth or number of directories at which it ends, as a command could
 // make one more. It takes a bounded share of the time while commands run, and
 // goes on when the last has ended, until it has been everywhere once after
-// that. Up to then, protector.unseen says when the first of these commands began
+// that. Up to then, Protector.unseen says when the first of these commands began
 // and no repository that is found is taken for a person's unless it is older.
 
 const (
@@ -56,7 +56,7 @@ type walk struct {
 	kids  int // names in known
 	round int // the ways begun so far
 	stack []frame
-	begun int // protector.begun when this way began; -1 if a command ran then
+	begun int // Protector.begun when this way began; -1 if a command ran then
 	buf   []byte
 	err   error // why a directory could not be looked at, for want of resources
 	most  int   // directories and names that are remembered; zero for maxMarked
@@ -141,7 +141,7 @@ func (f *find) within() bool { return f.marks&markOther != 0 }
 
 // step walks until a time, and reports the repositories that it found, and
 // whether it has been everywhere. w.mu is held.
-func (w *walk) step(p *protector, until time.Time) (finds []find, done bool) {
+func (w *walk) step(p *Protector, until time.Time) (finds []find, done bool) {
 	for {
 		switch f := len(w.stack) - 1; {
 		case f < 0:
@@ -166,7 +166,7 @@ func (w *walk) step(p *protector, until time.Time) (finds []find, done bool) {
 }
 
 // start begins a new way. w.mu is held.
-func (w *walk) start(p *protector, begun int) {
+func (w *walk) start(p *Protector, begun int) {
 	if w.known == nil {
 		w.known, w.buf = map[string]*listing{}, make([]byte, listed)
 	}
@@ -196,7 +196,7 @@ func (w *walk) drop(at string, known *listing) {
 
 // enter begins with one directory. What cannot be opened is gone, no directory,
 // or has a path that no program could be given (PATH_MAX, path_resolution(7)).
-func (w *walk) enter(p *protector, at string) {
+func (w *walk) enter(p *Protector, at string) {
 	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		w.miss(err)
@@ -235,7 +235,7 @@ func (w *walk) miss(err error) {
 
 // reopen gives the owner of a directory the right to list it that a command has
 // taken: a person or a link that names an entry could still go there.
-func (p *protector) reopen(fd int, st *unix.Stat_t) {
+func (p *Protector) reopen(fd int, st *unix.Stat_t) {
 	p.mu.Lock()
 	since := p.unseen
 	p.mu.Unlock()
@@ -245,7 +245,7 @@ func (p *protector) reopen(fd int, st *unix.Stat_t) {
 }
 
 // list reads on in a directory, and reports whether it has a repository.
-func (w *walk) list(p *protector, f *frame) bool {
+func (w *walk) list(p *Protector, f *frame) bool {
 	f.more = false
 	dir, err := openDir(p.root, f.at, 0)
 	if err != nil {
@@ -299,7 +299,7 @@ func (w *walk) list(p *protector, f *frame) bool {
 
 // walkFor walks for some time, and reports whether the walk has been everywhere
 // since the last command ended.
-func (p *protector) walkFor(some time.Duration) (whole bool, err error) {
+func (p *Protector) walkFor(some time.Duration) (whole bool, err error) {
 	w := &p.walk
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -340,7 +340,7 @@ func (p *protector) walkFor(some time.Duration) (whole bool, err error) {
 
 // walked says that nothing of a command is left that was not looked at. p.mu is
 // held.
-func (p *protector) walked() error {
+func (p *Protector) walked() error {
 	if !p.settled {
 		return nil // the protector is being made
 	}
@@ -362,7 +362,7 @@ func (p *protector) walked() error {
 // found takes over what a walk has found: as a person's where no command ran
 // since it was made, and otherwise as a command's. It returns what it has not come
 // to: commands wait for p.mu, which is held.
-func (p *protector) found(finds []find, b *budget) (rest []find, err error) {
+func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 	if len(finds) == 0 {
 		return nil, nil
 	}
@@ -454,7 +454,7 @@ func (l *look) lookDeep() {
 // late takes a repository for a person's that is found after a command has
 // begun, if all that git would run of it is older than that, and reports whether
 // it did. A command cannot set the time of a change back (inode(7), ctime).
-func (p *protector) late(at string, since time.Time, b *budget) bool {
+func (p *Protector) late(at string, since time.Time, b *budget) bool {
 	dir, err := openDir(p.root, at, unix.O_PATH)
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// ProtectedPaths is the workspace.Guard of what docs/protected-paths.md names:
+// Changes is the workspace.Guard of what docs/protected-paths.md names:
 // a change of it waits in the set until a person asks for it by name. It is
 // stricter than for a workspace that is written at once, where what git itself
 // writes can be told from what a command writes: here no configuration of git
@@ -29,7 +29,7 @@ import (
 //     nothing is applied that git runs or is led elsewhere by;
 //   - a HEAD, or what else makes a directory a git directory, is applied only
 //     where git would run nothing of what is in it already.
-func ProtectedPaths(base string, p workspace.Protect, changes []workspace.Change) (func(c *workspace.Change) string, error) {
+func Changes(base string, p workspace.Protect, changes []workspace.Change) (func(c *workspace.Change) string, error) {
 	if p.Off {
 		return func(*workspace.Change) string { return "" }, nil
 	}
@@ -39,11 +39,11 @@ func ProtectedPaths(base string, p workspace.Protect, changes []workspace.Change
 	}
 	defer dir.Close()
 	// What the person's own configuration adds, such as core.hooksPath.
-	known, err := openProtector(dir, p.Also, "", false)
+	known, err := open(dir, Config{Also: p.Also}, "", false)
 	if err != nil {
 		return nil, err
 	}
-	defer known.close()
+	defer known.Close()
 	g := guarding{
 		known: known, guards: map[string]rule{}, adds: map[string]map[string]bool{},
 		dirs: map[string]gitState{}, led: map[string]string{}, clean: map[string]bool{},
@@ -53,7 +53,7 @@ func ProtectedPaths(base string, p workspace.Protect, changes []workspace.Change
 
 // guarding is one judgement of a set.
 type guarding struct {
-	known  *protector
+	known  *Protector
 	guards map[string]rule            // of known, by folded path
 	adds   map[string]map[string]bool // folded directory -> folded names that the set adds to it or changes
 	dirs   map[string]gitState        // by path

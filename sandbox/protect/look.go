@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 // look is one pass over all protected paths. It takes back the changes that a
 // command made, or adopts the present state.
 type look struct {
-	p           *protector
+	p           *Protector
 	adopt       bool
 	last        bool      // no command is left that could change anything
 	first, keep bool      // adopting for the first time; the present state may be restored later
@@ -68,7 +68,7 @@ func newBudget() *budget {
 }
 
 // look begins one. p.mu is held, or p not yet known to anybody.
-func (p *protector) look(adopt bool) *look {
+func (p *Protector) look(adopt bool) *look {
 	return &look{
 		p: p, adopt: adopt, home: ".", begun: fileClock(), budget: newBudget(), left: maxRemoved, done: map[string]bool{}, marked: map[string]bool{}, repos: map[string]bool{}, extra: maps.Clone(p.also),
 	}
@@ -413,7 +413,7 @@ const maxLinks = 40
 
 // trail is the links of the workspace that a path goes over, and what it ends
 // at; "." is a place outside, where no box can write.
-func (p *protector) trail(at string) (links []string, end string) {
+func (p *Protector) trail(at string) (links []string, end string) {
 	done, left := ".", strings.Split(at, "/")
 	for len(left) > 0 {
 		here := path.Join(done, left[0])
@@ -443,7 +443,7 @@ func (p *protector) trail(at string) (links []string, end string) {
 }
 
 // readlink is what a link of the workspace says.
-func (p *protector) readlink(at string) (string, error) {
+func (p *Protector) readlink(at string) (string, error) {
 	dir, err := openDir(p.root, path.Dir(at), unix.O_PATH)
 	if err != nil {
 		return "", err

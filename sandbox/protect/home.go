@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"errors"
@@ -158,7 +158,7 @@ func (l *look) atHome(dir *os.File, at string) {
 }
 
 // find opens a home where it is now; nil if it is no more in the workspace.
-func (p *protector) find(h *home) (*os.File, error) {
+func (p *Protector) find(h *home) (*os.File, error) {
 	const tries = 8 // a command may move it while we look
 	for range tries {
 		if dir, err := p.openHome(h.path, h.id.ident); err != nil || dir != nil {
@@ -201,7 +201,7 @@ func (p *protector) find(h *home) (*os.File, error) {
 
 // openHome opens the directory at a path; nil unless it is the one that is
 // wanted.
-func (p *protector) openHome(at string, want ident) (*os.File, error) {
+func (p *Protector) openHome(at string, want ident) (*os.File, error) {
 	dir, err := openDir(p.root, at, unix.O_PATH)
 	if err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EXDEV) {
@@ -219,14 +219,14 @@ func (p *protector) openHome(at string, want ident) (*os.File, error) {
 
 // moved renames what is known of the paths at and below a directory that was
 // moved.
-func (p *protector) moved(from, to string) {
+func (p *Protector) moved(from, to string) {
 	p.guards = renamed(p.guards, from, to)
 	p.repos = renamed(p.repos, from, to)
 	p.extra = renamed(p.extra, from, to)
 }
 
 // forget drops what is known at and below a path.
-func (p *protector) forget(at string) {
+func (p *Protector) forget(at string) {
 	for name := range p.guards {
 		if within(at, name) {
 			delete(p.guards, name)

@@ -1,4 +1,4 @@
-package sandbox
+package protect
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/workspace"
 )
 
 // git looks at the repository of the workspace, at the workspace as a bare
@@ -312,9 +314,9 @@ func (l *look) gitTarget(from, to string) bool {
 
 // place is a path that configuration names, from a directory of the workspace,
 // and whether it leads into the workspace.
-func (p *protector) place(from, to string) (string, bool) {
+func (p *Protector) place(from, to string) (string, bool) {
 	if path.IsAbs(to) {
-		for _, top := range []string{p.where, Workspace} {
+		for _, top := range []string{p.where, workspace.InBox} {
 			if rel, err := filepath.Rel(top, to); err == nil && inside(rel) {
 				return rel, true
 			}

@@ -1,0 +1,38 @@
+// Package protect keeps a part of a workspace as it was.
+//
+// What a box writes into a workspace stays there when the box is gone. Some of
+// it runs by itself as soon as a person uses the directory: git's hooks, what
+// an editor starts, what another agent reads. A [Protector] keeps that part of
+// a workspace as it was, in two ways:
+//
+//   - what exists is pinned: [Protector.Pins] lists what an init binds over itself,
+//     so that no command can write to it, move it away or put something in its place;
+//   - what does not exist, or cannot be mounted, is looked at while commands
+//     run and after each, and what appeared there is taken away again. There is
+//     never a placeholder.
+//
+// A git repository that a command makes is accepted, as far as it is harmless.
+// docs/protected-paths.md says what is protected, why, and where this ends.
+//
+// The order of calls: [Open] before the first box; [Protector.Pins] for each box that
+// is made; [Protector.Begin] and [Watch.End] around each command; [Protector.Close]
+// after the last box. What changes while no command runs is the person's own work and
+// is taken as it is; what changes while one runs is taken for the command's.
+//
+// [Changes] judges the same of a set of changes that a person applies later.
+//
+// The package is used by the sandbox, and knows nothing of boxes but that each binds
+// its pins. The files, each calling those below it as far as a look that finds one
+// repository in another allows:
+//
+//	protector.go      when a look adopts and when it takes back
+//	watch.go          looks again while commands run
+//	walk.go           finds repositories at any depth
+//	look.go           walks
+//	names.go, git.go, home.go, index.go, rebase.go, setid.go
+//	                  what is looked at
+//	restore.go        makes one path what it was
+//	record.go         what the next server must know
+//	gitconfig.go      git's configuration, read as git reads it
+//	beneath_linux.go  system calls beneath a directory
+package protect
