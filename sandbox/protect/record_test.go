@@ -67,7 +67,7 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 			during(t, p, func() {})
 			put(t, dir+"/.claude/settings.json", "of a person")
 			var mine unix.Stat_t
-			must(t, unix.Stat(dir+"/.claude", &mine))
+			must(t, unix.Stat(dir+"/.claude/settings.json", &mine))
 			for !fileClock().After(time.Unix(mine.Ctim.Unix())) {
 				runtime.Gosched() // a file of the same tick would be in doubt, too
 			}
