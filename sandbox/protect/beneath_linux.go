@@ -9,12 +9,9 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"belljar.dev/sandbox/kernel"
 )
 
 // Everything here works beneath a directory that is held open, in a tree that
@@ -74,59 +71,6 @@ func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
 		return nil, err
 	}
 	return &st, nil
-}
-
-// trust says which properties of a file system can be relied on.
-type trust struct {
-	near  bool // it is local, so reading what is in memory does not block
-	times bool // every change of a directory shows in its time (ctime, which cannot be set: inode(7)), by this machine's clock
-	fine  bool // so does a change that follows another one at once
-	// The first write through a new mapping shows in the time of a file
-	// (page_mkwrite; tmpfs has none).
-	mapped bool
-}
-
-// trustOf is trust in the file system of a file in the workspace, which is open:
-// another one may be mounted there.
-func (p *Protector) trustOf(fd int, st *unix.Stat_t) trust {
-	if st.Dev == p.dev {
-		return p.trust
-	}
-	return trustIn(fd)
-}
-
-// trustAt is the same of a file at a path.
-func (p *Protector) trustAt(at string, st *unix.Stat_t) trust {
-	if st.Dev == p.dev {
-		return p.trust
-	}
-	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH, 0)
-	if err != nil {
-		return trust{}
-	}
-	defer unix.Close(fd)
-	return trustIn(fd)
-}
-
-// trustIn is what is known of the file system of a file. Times are fine
-// once they were asked for since Linux 6.13 (multigrain timestamps). Of FUSE
-// and network file systems nothing is known; below an overlay there may be one.
-func trustIn(fd int) trust {
-	var fs unix.Statfs_t
-	if unix.Fstatfs(fd, &fs) != nil {
-		return trust{}
-	}
-	switch fs.Type {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
-		return trust{near: true, times: true, fine: kernel.Since(6, 13), mapped: true}
-	case unix.TMPFS_MAGIC:
-		return trust{near: true, times: true, fine: kernel.Since(6, 13)}
-	case unix.F2FS_SUPER_MAGIC:
-		return trust{near: true, times: true, mapped: true}
-	case unix.OVERLAYFS_SUPER_MAGIC:
-		return trust{times: true}
-	}
-	return trust{}
 }
 
 func kindOf(st *unix.Stat_t) uint32 { return st.Mode & unix.S_IFMT }
@@ -384,125 +328,6 @@ func gone(err error) error {
 // renamed or removed before the look ends.
 func scratchName() string { return ".belljar-" + rand.Text() }
 
-// entry is the saved state of a file or directory, to restore it. A nil entry
-// means that the path did not exist.
-type entry struct {
-	mode, uid, gid uint32
-	id             ident
-	link           string
-	text           []byte
-	kids           map[string]*entry
-	bare           bool // a directory that was saved without its content
-}
-
-// copier takes entries, up to its bounds.
-type copier struct {
-	files   int
-	bytes   int64
-	samples bool // of a directory that is taken, files named *.sample are left out: they are never run, and may come and go
-}
-
-// take is what name in dir is now.
-func (k *copier) take(dir *os.File, name string, depth int) (*entry, error) {
-	st, err := statAt(dir, name)
-	if st == nil || err != nil {
-		return nil, err
-	}
-	e := &entry{mode: st.Mode, uid: st.Uid, gid: st.Gid, id: identOf(st)}
-	if depth > 0 || !isDir(st) {
-		k.files--
-	}
-	e.bare = k.files < 0 || depth > maxKeptDepth
-	switch {
-	case isLink(st):
-		e.link, err = readlinkAt(dir, name)
-	case e.bare:
-	case isRegular(st):
-		e.text, err = readAt(dir, name, min(k.bytes, maxConfigText))
-		k.bytes -= int64(len(e.text))
-		e.bare = err != nil
-		err = nil // what cannot be read cannot be put back, and is compared by its identity
-	case isDir(st):
-		err = k.takeKids(e, dir, name, depth)
-	default:
-		e.bare = true
-	}
-	return e, gone(err)
-}
-
-func (k *copier) takeKids(e *entry, dir *os.File, name string, depth int) error {
-	d, err := openDir(dir, name, 0)
-	if err != nil {
-		e.bare = true
-		return nil // as with a file that cannot be read
-	}
-	defer d.Close()
-	var names []string
-	err = eachEntry(d, func(entry dirent) bool {
-		if k.samples && depth == 0 && strings.HasSuffix(entry.name, ".sample") {
-			if st, err := statAt(d, entry.name); err == nil && isRegular(st) {
-				return true
-			}
-		}
-		names = append(names, entry.name)
-		return len(names) <= max(k.files, 0)
-	})
-	if err != nil || len(names) > max(k.files, 0) {
-		e.bare = true
-		return nil
-	}
-	e.kids = make(map[string]*entry, len(names))
-	for _, n := range names {
-		kid, err := k.take(d, n, depth+1)
-		if err != nil {
-			return err
-		}
-		if kid != nil {
-			e.kids[n] = kid
-		}
-	}
-	return nil
-}
-
-// put makes name in dir, which is absent, what it was.
-func (e *entry) put(dir *os.File, name string) error {
-	switch e.mode & unix.S_IFMT {
-	case unix.S_IFLNK:
-		err := mayWrite(dir, func() error { return unix.Symlinkat(e.link, int(dir.Fd()), name) })
-		if err != nil {
-			return err
-		}
-		return own(unix.Fchownat(int(dir.Fd()), name, int(e.uid), int(e.gid), unix.AT_SYMLINK_NOFOLLOW))
-	case unix.S_IFREG:
-		if e.bare {
-			return errBound
-		}
-		return replaceAt(dir, name, e.text, e.mode, e.uid, e.gid)
-	case unix.S_IFDIR:
-		if e.bare {
-			return errBound
-		}
-		if err := mayWrite(dir, func() error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) }); err != nil {
-			return err
-		}
-		d, err := openDir(dir, name, 0)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		for n, kid := range e.kids {
-			if err := kid.put(d, n); err != nil {
-				return err
-			}
-		}
-		if err := own(unix.Fchown(int(d.Fd()), int(e.uid), int(e.gid))); err != nil {
-			return err
-		}
-		return unix.Fchmod(int(d.Fd()), e.mode&0o7777)
-	}
-	return errBound // a socket or FIFO is not made again
-}
-
 // replaceAt puts a file in the place of name, whatever was there but a
 // directory.
 func replaceAt(dir *os.File, name string, text []byte, mode, uid, gid uint32) error {
@@ -604,4 +429,24 @@ func lockNow(fd, how int) error {
 		return errno
 	}
 	return nil
+}
+
+// birth tells one file from another for good: the number of an inode is given
+// again once it is free, its time of birth is not, and cannot be set
+// (statx(2), stx_btime; zero on a file system that does not keep it).
+type birth struct {
+	ident
+	born int64 // nanoseconds
+}
+
+func birthOf(f *os.File) (birth, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(int(f.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_SYNC_AS_STAT, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return birth{}, fmt.Errorf("statx: %w", err)
+	}
+	b := birth{ident: ident{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino}}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		b.born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return b, nil
 }

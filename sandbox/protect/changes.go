@@ -6,11 +6,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
-	"belljar.dev/internal/printable"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -309,32 +307,4 @@ func inRepository(c *workspace.Change) string {
 		}
 	}
 	return ""
-}
-
-// ligatures are what a directory that folds case (chattr +F, ext4(5)) takes for
-// letters of ASCII: the full case folding of Unicode.
-var ligatures = strings.NewReplacer("\u00df", "ss", "\u1e9e", "ss", "\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")
-
-// folded is a path in the one spelling of all that a file system could take for
-// it: without case, and without characters that it ignores.
-func folded(at string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 0x80 && !printable.Rune(r) {
-			return -1
-		}
-		least := r
-		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-			least = min(least, next)
-		}
-		return least
-	}, ligatures.Replace(at))
-}
-
-// foldedSet is a set of names, folded.
-func foldedSet(names ...string) map[string]bool {
-	set := map[string]bool{}
-	for _, name := range names {
-		set[folded(name)] = true
-	}
-	return set
 }

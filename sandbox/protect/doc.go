@@ -22,17 +22,30 @@
 // [Changes] judges the same of a set of changes that a person applies later.
 //
 // The package is used by the sandbox, and knows nothing of boxes but that each binds
-// its pins. The files, each calling those below it as far as a look that finds one
-// repository in another allows:
+// its pins. The files, each calling those below it:
 //
-//	protector.go      when a look adopts and when it takes back
-//	watch.go          looks again while commands run
-//	walk.go           finds repositories at any depth
-//	look.go           walks
-//	names.go, git.go, home.go, index.go, rebase.go, setid.go
-//	                  what is looked at
-//	restore.go        makes one path what it was
+//	changes.go        whether a set of changes may be applied
+//	protector.go      what a Protector knows, Open to Close, and the pins
+//	watch.go          Begin and End, and looks while commands run
+//	walk.go           repositories at any depth
+//	judge.go          when a look adopts and when it takes back
 //	record.go         what the next server must know
+//	look.go           one look
+//	setid.go          files that give rights away
+//	repository.go     where repositories are
+//	home.go           those that are known, wherever they were moved
+//	git.go, index.go, rebase.go
+//	                  what git runs of one
+//	names.go          paths by their names
+//	restore.go        makes one path what it was
+//	doubt.go          what may be a command's of another server
+//	note.go           what a look notes
+//	trust.go          what the times of files say
+//	entry.go          files that are kept to be put back
 //	gitconfig.go      git's configuration, read as git reads it
+//	paths.go          where a path leads
 //	beneath_linux.go  system calls beneath a directory
+//
+// Two calls go up, since what is protected can lead to more of it: a path of
+// restore.go to what its link ends at, and an index to the repositories it names.
 package protect

@@ -6,143 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"belljar.dev/sandbox/workspace"
 )
-
-// git looks at the repository of the workspace, at the workspace as a bare
-// repository, at the repositories that are known, and at those one directory
-// down.
-func (l *look) git() {
-	l.gitAt(l.p.root, ".git")
-	l.bareAt(l.p.root, "")
-	l.config(l.p.root, ".gitmodules", rule{why: byGit, loose: true}, func(s *gitSetting) bool { return harmless(s, moduleKeys) })
-	l.findHomes()
-	if l.short {
-		return
-	}
-	without, skipped := make(map[string]mark), make(map[string]bool)
-	known := make(map[string]bool, len(l.p.homes))
-	for _, h := range l.p.homes {
-		known[h.path] = true
-	}
-	dirs, named := 0, time.Now()
-	err := eachEntry(l.p.root, func(e dirent) bool {
-		if !l.adopt && time.Since(named) >= lookEvery {
-			l.names() // a command chooses how long this takes
-			named = time.Now()
-		}
-		if why := patternAs(e.name); why != "" {
-			l.seal(l.p.root, e.name, rule{why: why})
-			return true
-		}
-		if !e.mayBeDir() || known[e.name] || e.name == ".git" {
-			return true
-		}
-		if g := l.p.guards[e.name]; g != nil && g.used && !g.through && !g.dir {
-			return true
-		}
-		st, err := statAt(l.p.root, e.name)
-		if err != nil || !isDir(st) {
-			return true
-		}
-		if l.p.skipped[e.name] && !l.adopt {
-			return true
-		}
-		if dirs++; dirs > maxMarked {
-			l.young = true // nothing is remembered of it
-			l.below(e.name, skipped)
-			return true
-		}
-		if m, ok := l.p.plain[e.name]; ok && l.p.times && m.id == identOf(st) && m.time == st.Ctim {
-			l.mark(e.name, st)
-			without[e.name] = m
-			return true
-		}
-		if !l.below(e.name, skipped) && !l.mayHide(e.name, st) {
-			without[e.name] = mark{id: identOf(st), time: st.Ctim}
-		}
-		return true
-	})
-	if err != nil {
-		l.fail(".", err)
-	}
-	for _, one := range topPatterns {
-		l.gone(l.p.root, "", one.pattern, one.why)
-	}
-	l.p.plain = without
-	l.lookDeep()
-	if l.adopt {
-		l.p.skipped = skipped
-	}
-	if l.adopt && len(skipped) > 0 {
-		l.note("%d repositories of the workspace are not looked at: there are more than %d", len(skipped), maxHomes)
-	}
-}
-
-// below looks for a repository in one directory of the workspace, and reports
-// whether there may be one.
-func (l *look) below(name string, skipped map[string]bool) bool {
-	dir, err := openDir(l.p.root, name, unix.O_PATH)
-	if err != nil {
-		return true // moved or replaced this moment: the workspace's time tells
-	}
-	defer dir.Close()
-	l.watchSome(dir, name)
-	if any, _ := lies(dir); !any {
-		return false
-	}
-	if l.adopt {
-		if !l.settle(dir, name) {
-			skipped[name] = true
-		}
-		return true
-	}
-	var st unix.Stat_t
-	if l.repositoryIn(dir, name) && unix.Fstat(int(dir.Fd()), &st) == nil && len(l.p.made) < maxHomes {
-		l.p.made[identOf(&st)] = true
-	}
-	if !l.room() {
-		for _, other := range otherRepositories {
-			if st, err := statAt(dir, other); err == nil && st != nil {
-				l.remove(dir, path.Join(name, other), other, &rule{why: fmt.Sprintf("the workspace has %d repositories already, and programs run what they say", l.dirs)})
-			}
-		}
-	}
-	l.inHome(dir, name)
-	return true
-}
-
-// lies reports whether there may be a repository in a directory, and whether it
-// is more than the directory itself.
-func lies(dir *os.File) (any, within bool) {
-	for name, m := range repositoryMarks {
-		if m != markOther && m != markHead {
-			continue
-		}
-		// Without the right to search a directory nobody finds a repository in
-		// it; giving it changes the directory's time.
-		if st, err := statAt(dir, name); err == nil && st != nil {
-			any, within = true, within || m == markOther
-		}
-	}
-	return any, within
-}
-
-// inHome looks at the repositories that lie in a directory.
-func (l *look) inHome(dir *os.File, at string) {
-	l.gitAt(dir, at+"/.git")
-	l.bareAt(dir, at)
-	if l.others(dir, at) {
-		l.dirs++
-	}
-}
 
 // bareAt looks at a directory that git would take for a repository without a
 // ".git" (git: setup.c, is_git_directory): made of innocent names, it runs what
@@ -310,21 +178,6 @@ func (l *look) gitTarget(from, to string) bool {
 	}
 	l.gitDir(dir, target, path.Base(path.Dir(target)) == "worktrees", 0)
 	return true
-}
-
-// place is a path that configuration names, from a directory of the workspace,
-// and whether it leads into the workspace.
-func (p *Protector) place(from, to string) (string, bool) {
-	if path.IsAbs(to) {
-		for _, top := range []string{p.where, workspace.InBox} {
-			if rel, err := filepath.Rel(top, to); err == nil && inside(rel) {
-				return rel, true
-			}
-		}
-		return "", false
-	}
-	to = path.Join(from, to)
-	return to, inside(to)
 }
 
 // gitDir looks at a git directory: what git runs of it, and what makes git look

@@ -344,6 +344,3 @@ func harmless(s *gitSetting, list map[string][]string) bool {
 func moduleWorktree(gitDir string, s *gitSetting) bool {
 	return s.name() == "core.worktree" && !path.IsAbs(s.value) && inside(path.Join(gitDir, s.value))
 }
-
-// inside reports whether a clean path relative to the workspace stays in it.
-func inside(p string) bool { return p != ".." && !strings.HasPrefix(p, "../") && !path.IsAbs(p) }

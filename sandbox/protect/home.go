@@ -239,9 +239,6 @@ func (p *Protector) forget(at string) {
 	}
 }
 
-// within reports whether a path is a directory or lies in it.
-func within(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
-
 // renamed returns known with the keys at and below from moved to to. What was
 // known at and below to is dropped.
 func renamed[V any](known map[string]V, from, to string) map[string]V {
@@ -257,4 +254,13 @@ func renamed[V any](known map[string]V, from, to string) map[string]V {
 		}
 	}
 	return all
+}
+
+// inHome looks at the repositories that lie in a directory.
+func (l *look) inHome(dir *os.File, at string) {
+	l.gitAt(dir, at+"/.git")
+	l.bareAt(dir, at)
+	if l.others(dir, at) {
+		l.dirs++
+	}
 }

@@ -128,15 +128,6 @@ func (l *look) link(dir *os.File, at, name string) {
 	l.gitAt(sub, here+"/.git")
 }
 
-// watchSome is watch within a bound that a command can reach.
-func (l *look) watchSome(dir *os.File, at string) {
-	if len(l.marked) >= 2*maxMarked {
-		l.young = true
-		return
-	}
-	l.watch(dir, at)
-}
-
 // hashSize is the size of an object's name in a repository, which its
 // configuration says (gitformat-index(5) does not).
 func hashSize(git *os.File) int {

@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -130,4 +131,79 @@ func protectedAs(at string) string {
 		return byVCS
 	}
 	return ""
+}
+
+// names looks at the paths that are protected by their names. Patterns are left
+// to git, which lists the workspace, where they are of names in it.
+func (l *look) names() {
+	for why, names := range protectedNames {
+		for _, name := range names {
+			switch dir, last := path.Split(name); {
+			case dir == "" && isPattern(last):
+			case dir == "":
+				l.seal(l.p.root, name, rule{why: why})
+			default:
+				l.named(l.p.root, "", name, why)
+			}
+		}
+	}
+	l.others(l.p.root, "")
+}
+
+// named looks at a path of several parts beneath dir, which is at a path of the
+// workspace.
+func (l *look) named(dir *os.File, at, name, why string) {
+	way, last := path.Split(name)
+	sub := l.way(dir, at, way, rule{why: why, through: true})
+	if sub == nil {
+		return
+	}
+	defer sub.Close()
+	at = path.Join(at, path.Clean(way))
+	if !isPattern(last) {
+		l.seal(sub, path.Join(at, last), rule{why: why})
+		return
+	}
+	list, err := openToList(sub, ".")
+	if err != nil {
+		l.fail(at, err)
+		return
+	}
+	defer list.Close()
+	err = eachEntry(list, func(e dirent) bool {
+		if matches(last, e.name) {
+			l.seal(sub, path.Join(at, e.name), rule{why: why})
+		}
+		return true
+	})
+	if err != nil {
+		l.fail(at, err)
+	}
+	l.gone(sub, at, last, why)
+}
+
+// gone looks at what a pattern matched when no command ran, and is not there.
+func (l *look) gone(dir *os.File, at, pattern, why string) {
+	for name, g := range l.p.guards {
+		if !g.used && (path.Dir(name) == at || at == "" && !strings.Contains(name, "/")) && matches(pattern, path.Base(name)) {
+			l.seal(dir, name, rule{why: why})
+		}
+	}
+}
+
+// others looks at the repositories in a directory that are not git's.
+func (l *look) others(dir *os.File, at string) bool {
+	found, last, there := false, "", false
+	for _, name := range repositoryNames {
+		top, _, _ := strings.Cut(name, "/")
+		if top != last {
+			st, err := statAt(dir, top)
+			last, there = top, err == nil && st != nil
+			found = found || there
+		}
+		if there {
+			l.named(dir, at, name, byVCS)
+		}
+	}
+	return found
 }

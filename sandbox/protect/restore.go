@@ -221,16 +221,30 @@ func (l *look) restoreKids(dir *os.File, at, name string, kids map[string]*entry
 	}
 }
 
-// allowed reports whether a rule lets something be where nothing was.
-func (l *look) allowed(dir *os.File, name string, st *unix.Stat_t, r *rule, depth int) bool {
-	switch {
-	case isDir(st):
-		return r.dir || r.samples && depth == 0
-	case r.samples:
-		return isRegular(st) && strings.HasSuffix(name, ".sample")
-	case r.text != nil && isRegular(st):
-		text, err := readAt(dir, name, 4096)
-		return err == nil && r.text(text)
+// way looks at the directories on a way beneath dir, and opens the last of them:
+// nil where it is absent, or protected as a whole. The caller must close it.
+func (l *look) way(dir *os.File, at, way string, r rule) *os.File {
+	var last *os.File
+	for part := range strings.SplitSeq(path.Clean(way), "/") {
+		at = path.Join(at, part)
+		if g := l.p.guards[at]; g == nil || !g.used {
+			l.seal(dir, at, r)
+		} else if !g.dir && !g.through {
+			dir = nil // protected as a whole
+		} else if r.dir && !g.dir {
+			g.dir, g.through = true, false
+		}
+		var sub *os.File
+		if dir != nil {
+			sub = l.enter(dir, at)
+		}
+		if last != nil {
+			last.Close()
+		}
+		if sub == nil {
+			return nil
+		}
+		dir, last = sub, sub
 	}
-	return false
+	return last
 }

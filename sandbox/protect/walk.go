@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -408,47 +407,6 @@ func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 		p.idle += p.taken - taken
 	}
 	return rest, err
-}
-
-// lookDeep looks at what the walk has found. When none of them runs, what a
-// look has judged while commands ran is taken as it is.
-func (l *look) lookDeep() {
-	skipped := map[string]bool{}
-	defer func(doubt time.Time) { l.doubt = doubt }(l.doubt)
-	l.doubt = l.deepDoubt
-	for _, at := range slices.Sorted(maps.Keys(l.p.deep)) {
-		dir, err := openDir(l.p.root, at, unix.O_PATH)
-		if err != nil {
-			delete(l.p.deep, at) // where it is now, the walk finds it
-			continue
-		}
-		any, there := lies(dir)
-		dir.Close()
-		errs := len(l.errs)
-		switch {
-		case !any:
-			delete(l.p.deep, at)
-		case l.done[at] && !there:
-			l.p.deep[at] = true // part of another repository
-		case !l.adopt:
-			l.below(at, nil)
-			l.p.deep[at] = len(l.errs) == errs
-		case l.p.deep[at] || l.p.unseen.IsZero() || l.first:
-			l.below(at, skipped)
-			delete(l.p.deep, at)
-		}
-	}
-	if len(skipped) > 0 {
-		l.note("%d repositories deep in the workspace are only looked at when they change: there are more than %d", len(skipped), maxHomes)
-	}
-	for at, judged := range l.p.deep {
-		if len(l.p.deep) <= maxFound {
-			break
-		}
-		if judged {
-			delete(l.p.deep, at)
-		}
-	}
 }
 
 // late takes a repository for a person's that is found after a command has

@@ -152,20 +152,6 @@ func (w *Watch) Reverted() []Reverted {
 	return w.p.since(w.since)
 }
 
-// again looks and takes back, and remembers it for all that run. p.mu is held.
-func (p *Protector) again(last, short bool) error {
-	told, err := p.judge(last, short)
-	p.taken += len(told)
-	p.news = append(p.news, told...)
-	p.news = p.news[max(0, len(p.news)-maxNews):]
-	if p.report != nil {
-		for _, r := range told {
-			p.report(r)
-		}
-	}
-	return err
-}
-
 // since is what was taken back after the first n things. p.mu is held.
 func (p *Protector) since(n int) []Reverted {
 	return slices.Clone(p.news[max(0, len(p.news)-(p.taken-n)):])

@@ -1,0 +1,106 @@
+package protect
+
+import (
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/printable"
+	"belljar.dev/sandbox/workspace"
+)
+
+// place is a path that configuration names, from a directory of the workspace,
+// and whether it leads into the workspace.
+func (p *Protector) place(from, to string) (string, bool) {
+	if path.IsAbs(to) {
+		for _, top := range []string{p.where, workspace.InBox} {
+			if rel, err := filepath.Rel(top, to); err == nil && inside(rel) {
+				return rel, true
+			}
+		}
+		return "", false
+	}
+	to = path.Join(from, to)
+	return to, inside(to)
+}
+
+// trail is the links of the workspace that a path goes over, and what it ends
+// at; "." is a place outside, where no box can write.
+func (p *Protector) trail(at string) (links []string, end string) {
+	done, left := ".", strings.Split(at, "/")
+	for len(left) > 0 {
+		here := path.Join(done, left[0])
+		left = left[1:]
+		if !inside(here) {
+			return links, "."
+		}
+		to, err := p.readlink(here)
+		if err != nil {
+			done = here
+			continue
+		}
+		if links = append(links, here); len(links) > maxLinks {
+			return links, "."
+		}
+		from := path.Dir(here)
+		if path.IsAbs(to) {
+			rel, ok := p.place(".", to)
+			if !ok {
+				return links, "."
+			}
+			from, to = ".", rel
+		}
+		done, left = from, append(strings.Split(to, "/"), left...)
+	}
+	return links, done
+}
+
+// maxLinks is how many links the kernel follows in one path (path_resolution(7)).
+const maxLinks = 40
+
+// readlink is what a link of the workspace says.
+func (p *Protector) readlink(at string) (string, error) {
+	dir, err := openDir(p.root, path.Dir(at), unix.O_PATH)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	return readlinkAt(dir, path.Base(at))
+}
+
+// within reports whether a path is a directory or lies in it.
+func within(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
+
+// inside reports whether a clean path relative to the workspace stays in it.
+func inside(p string) bool { return p != ".." && !strings.HasPrefix(p, "../") && !path.IsAbs(p) }
+
+// folded is a path in the one spelling of all that a file system could take for
+// it: without case, and without characters that it ignores.
+func folded(at string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 0x80 && !printable.Rune(r) {
+			return -1
+		}
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, ligatures.Replace(at))
+}
+
+// foldedSet is a set of names, folded.
+func foldedSet(names ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, name := range names {
+		set[folded(name)] = true
+	}
+	return set
+}
+
+// ligatures are what a directory that folds case (chattr +F, ext4(5)) takes for
+// letters of ASCII: the full case folding of Unicode.
+var ligatures = strings.NewReplacer("\u00df", "ss", "\u1e9e", "ss", "\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")
