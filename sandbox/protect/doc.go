@@ -30,6 +30,7 @@
 //	walk.go           repositories at any depth
 //	judge.go          when a look adopts and when it takes back
 //	record.go         what the next server must know
+//	servers.go        which servers run commands, and which died
 //	look.go           one look
 //	setid.go          files that give rights away
 //	repository.go     where repositories are

@@ -44,7 +44,7 @@ func (p *Protector) adopt() error {
 	if !p.alone() || p.unchanged() {
 		return nil
 	}
-	if others, err := p.doubt(); err != nil || others.alive {
+	if others, err := p.servers.others(); err != nil || others.alive {
 		return err
 	}
 	return p.take(true, false)
@@ -54,7 +54,7 @@ func (p *Protector) adopt() error {
 func (p *Protector) take(alone, first bool) (err error) {
 	l := p.look(true)
 	l.first, l.keep = first, alone
-	others, err := p.doubt()
+	others, err := p.servers.others()
 	if err != nil {
 		return fmt.Errorf("%w: look for what other servers left: %w", errUnprotected, err)
 	}
@@ -70,7 +70,7 @@ func (p *Protector) take(alone, first bool) (err error) {
 	}
 	if alone && len(others.marks) > 0 {
 		// What the dead server's command made in the depth is the walk's to judge.
-		p.dead = append(p.dead, others.marks...)
+		p.servers.dead = append(p.servers.dead, others.marks...)
 		p.begun++
 		p.unseen = earlier(p.unseen, others.first)
 	}

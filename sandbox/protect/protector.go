@@ -106,9 +106,7 @@ type Protector struct {
 	ended   time.Time       // when the last one ended
 	idle    int             // of taken, since then
 	settled bool            // prepare is over
-	mark    string          // our file that says that commands run; empty while it does not exist
-	lock    *os.File        // the same, open and locked
-	dead    []string        // those of servers that were killed, which have been followed
+	servers servers         // that run commands here
 	repos   map[string]bool // git directories that were there when no command ran
 	seed    maphash.Seed
 }
@@ -177,6 +175,7 @@ func open(workspace *os.File, cfg Config, record string, deep bool) (*Protector,
 	p := &Protector{
 		root: os.NewFile(uintptr(fd), "workspace"), report: cfg.Report, guards: map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, seed: maphash.MakeSeed(), record: record,
 	}
+	p.servers = servers{root: p.root, record: record}
 	p.pulse.mu, p.pulse.look = &p.mu, p.beat
 	err = p.prepare(cfg.Also, deep)
 	if err != nil {
@@ -203,7 +202,7 @@ func (p *Protector) prepare(also []string, deep bool) (err error) {
 		return err
 	}
 	whole := true
-	others, err := p.doubt()
+	others, err := p.servers.others()
 	if err != nil {
 		return err
 	}
@@ -225,7 +224,7 @@ func (p *Protector) prepare(also []string, deep bool) (err error) {
 		return nil
 	}
 	p.unseen = time.Time{}
-	return p.clean()
+	return p.servers.end()
 }
 
 // name notes paths that a policy names.
@@ -289,7 +288,7 @@ func (p *Protector) Close() error {
 		// Where it does not come to its end, the next server goes on.
 		_, err = p.walkFor(firstWalk)
 	}
-	p.unlock()
+	p.servers.unlock()
 	for _, h := range p.homes {
 		h.dir.Close()
 	}

@@ -1,19 +1,16 @@
 package protect
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -194,149 +191,3 @@ func (p *Protector) save() error {
 	p.unsaved = false
 	return nil
 }
-
-// A server that is killed while a command runs cannot take back what that made.
-// So each server has a file beside the record while commands run, and until a
-// walk has seen what they left. One that finds the file of another knows that
-// what changed since may be a box's work. The other one is dead where it does not
-// hold the lock of its file: that of the workspace a box can take, too.
-
-// soil is called before a command, if no other runs here.
-func (p *Protector) soil() error {
-	now := fileClock()
-	if p.unseen.IsZero() {
-		p.unseen = now
-	}
-	if p.record == "" {
-		return nil
-	}
-	if p.mark != "" {
-		return os.Chtimes(p.mark, now, now)
-	}
-	if err := os.MkdirAll(filepath.Dir(p.record), 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(p.record), ".new-*")
-	if err != nil {
-		return err
-	}
-	mark := p.record + runningSuffix + "-" + rand.Text()
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		_, err = f.WriteString(p.unseen.Format(time.RFC3339Nano) + " " + p.ownGit())
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), mark)
-	}
-	if err != nil {
-		return errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	p.mark, p.lock = mark, f
-	return nil
-}
-
-// ownGit tells the ".git" of the workspace itself from any other.
-func (p *Protector) ownGit() string {
-	dir, err := openDir(p.root, ".git", unix.O_PATH)
-	if err != nil {
-		return "none"
-	}
-	defer dir.Close()
-	id, err := birthOf(dir)
-	if err != nil {
-		return "none"
-	}
-	return fmt.Sprint(id.ino, "-", id.born)
-}
-
-// runningSuffix is between the name of a record and what tells the files of two
-// servers from each other.
-const runningSuffix = ".running"
-
-// clean is called when nothing is left that a command made and that was not
-// looked at, by this server or by one that was killed.
-func (p *Protector) clean() error {
-	for _, mark := range append(p.dead, p.mark) {
-		if mark == "" {
-			continue
-		}
-		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	p.mark, p.dead = "", nil
-	p.unlock()
-	return nil
-}
-
-// unlock lets others know that this server runs no command.
-func (p *Protector) unlock() {
-	if p.lock != nil {
-		p.lock.Close()
-		p.lock = nil
-	}
-}
-
-// doubt is what is known of commands of other servers that were not seen to
-// end.
-type doubt struct {
-	marks []string  // their files
-	alive bool      // one of these servers is
-	last  time.Time // when they began, one at least; zero without such commands
-	first time.Time // when the first of those began after which no walk has been everywhere
-	made  bool      // the workspace itself has another ".git" than when they began
-}
-
-func (p *Protector) doubt() (d doubt, err error) {
-	if p.record == "" {
-		return d, nil
-	}
-	entries, err := os.ReadDir(filepath.Dir(p.record))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return d, err
-	}
-	for _, e := range entries {
-		mark := filepath.Join(filepath.Dir(p.record), e.Name())
-		if !strings.HasPrefix(e.Name(), filepath.Base(p.record)+runningSuffix) || mark == p.mark || slices.Contains(p.dead, mark) {
-			continue
-		}
-		info, err := e.Info()
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // that server has just seen all
-		case err != nil:
-			return d, err
-		}
-		first := info.ModTime()
-		if text, locked, err := readMark(mark); err == nil {
-			d.alive = d.alive || locked
-			began, git, _ := strings.Cut(text, " ")
-			if t, err := time.Parse(time.RFC3339Nano, began); err == nil && t.Before(first) {
-				first = t
-			}
-			d.made = d.made || git != p.ownGit()
-		}
-		d.marks = append(d.marks, mark)
-		d.last, d.first = earlier(d.last, info.ModTime()), earlier(d.first, first)
-	}
-	return d, nil
-}
-
-// readMark reads the file of a server, and reports whether that lives.
-func readMark(name string) (text string, locked bool, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", false, err
-	}
-	defer f.Close()
-	locked = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
-	all := make([]byte, maxMarkText)
-	n, err := f.Read(all)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return string(all[:n]), locked, err
-}
-
-// maxMarkText is more bytes than such a file has.
-const maxMarkText = 256

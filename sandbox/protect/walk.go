@@ -353,7 +353,7 @@ func (p *Protector) walked() error {
 			return err
 		}
 	}
-	err := p.clean()
+	err := p.servers.end()
 	p.release()
 	return err
 }
@@ -373,7 +373,7 @@ func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 	since, fresh := p.unseen, false
 	if p.settled {
 		// A command of another server may have begun before ours.
-		others, err := p.doubt()
+		others, err := p.servers.others()
 		if err != nil {
 			return nil, fmt.Errorf("look for what other servers left: %w", err)
 		}

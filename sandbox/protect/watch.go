@@ -105,7 +105,11 @@ func (p *Protector) Begin(w *BoxState, lost func(error)) (*Watch, error) {
 			return nil, err
 		}
 		p.share()
-		if err := p.soil(); err != nil {
+		now := fileClock()
+		if p.unseen.IsZero() {
+			p.unseen = now
+		}
+		if err := p.servers.begin(now, p.unseen); err != nil {
 			p.release()
 			return nil, fmt.Errorf("%w: keep that commands run in it: %w", errUnprotected, err)
 		}

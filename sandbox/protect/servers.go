@@ -1,0 +1,171 @@
+package protect
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A server that is killed while a command runs cannot take back what that made.
+// So each server has a file beside the record while commands run, and until a
+// walk has seen what they left. One that finds the file of another knows that
+// what changed since may be a box's work. The other one is dead where it does not
+// hold the lock of its file: that of the workspace a box can take, too.
+
+// servers are those that run commands in a workspace, this one and others. The
+// Protector's mu guards it.
+type servers struct {
+	root   *os.File // the workspace
+	record string   // each server has its file beside this one; empty for none
+	own    string   // our file, which says that commands run; empty while it does not exist
+	lock   *os.File // the same, open and locked
+	dead   []string // those of servers that were killed, which have been followed
+}
+
+// begin is called before a command, if no other runs here. unseen is when the first
+// command began after which no walk has been everywhere, this one included.
+func (s *servers) begin(now, unseen time.Time) error {
+	if s.record == "" {
+		return nil
+	}
+	if s.own != "" {
+		return os.Chtimes(s.own, now, now)
+	}
+	if err := os.MkdirAll(filepath.Dir(s.record), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(s.record), ".new-*")
+	if err != nil {
+		return err
+	}
+	mark := s.record + runningSuffix + "-" + rand.Text()
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		_, err = f.WriteString(unseen.Format(time.RFC3339Nano) + " " + s.ownGit())
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), mark)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	s.own, s.lock = mark, f
+	return nil
+}
+
+// ownGit tells the ".git" of the workspace itself from any other.
+func (s *servers) ownGit() string {
+	dir, err := openDir(s.root, ".git", unix.O_PATH)
+	if err != nil {
+		return "none"
+	}
+	defer dir.Close()
+	id, err := birthOf(dir)
+	if err != nil {
+		return "none"
+	}
+	return fmt.Sprint(id.ino, "-", id.born)
+}
+
+// runningSuffix is between the name of a record and what tells the files of two
+// servers from each other.
+const runningSuffix = ".running"
+
+// end is called when nothing is left that a command made and that was not
+// looked at, by this server or by one that was killed.
+func (s *servers) end() error {
+	for _, mark := range append(s.dead, s.own) {
+		if mark == "" {
+			continue
+		}
+		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	s.own, s.dead = "", nil
+	s.unlock()
+	return nil
+}
+
+// unlock lets others know that this server runs no command.
+func (s *servers) unlock() {
+	if s.lock != nil {
+		s.lock.Close()
+		s.lock = nil
+	}
+}
+
+// doubt is what is known of commands of other servers that were not seen to
+// end.
+type doubt struct {
+	marks []string  // their files
+	alive bool      // one of these servers is
+	last  time.Time // when they began, one at least; zero without such commands
+	first time.Time // when the first of those began after which no walk has been everywhere
+	made  bool      // the workspace itself has another ".git" than when they began
+}
+
+// others reports what other servers run in the workspace, or ran when they were
+// killed.
+func (s *servers) others() (d doubt, err error) {
+	if s.record == "" {
+		return d, nil
+	}
+	entries, err := os.ReadDir(filepath.Dir(s.record))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d, err
+	}
+	for _, e := range entries {
+		mark := filepath.Join(filepath.Dir(s.record), e.Name())
+		if !strings.HasPrefix(e.Name(), filepath.Base(s.record)+runningSuffix) || mark == s.own || slices.Contains(s.dead, mark) {
+			continue
+		}
+		info, err := e.Info()
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // that server has just seen all
+		case err != nil:
+			return d, err
+		}
+		first := info.ModTime()
+		if text, locked, err := readMark(mark); err == nil {
+			d.alive = d.alive || locked
+			began, git, _ := strings.Cut(text, " ")
+			if t, err := time.Parse(time.RFC3339Nano, began); err == nil && t.Before(first) {
+				first = t
+			}
+			d.made = d.made || git != s.ownGit()
+		}
+		d.marks = append(d.marks, mark)
+		d.last, d.first = earlier(d.last, info.ModTime()), earlier(d.first, first)
+	}
+	return d, nil
+}
+
+// readMark reads the file of a server, and reports whether that lives.
+func readMark(name string) (text string, locked bool, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	locked = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
+	all := make([]byte, maxMarkText)
+	n, err := f.Read(all)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return string(all[:n]), locked, err
+}
+
+// maxMarkText is more bytes than such a file has.
+const maxMarkText = 256
