@@ -344,7 +344,7 @@ func (s *Supervisor) protector(g policies.Grant) (*protect.Protector, error) {
 		},
 	})
 	if unreadable, ok := errors.AsType[*protect.Unreadable](err); ok {
-		return nil, &Refusal{Message: unreadable.Error(), Err: unreadable.Err}
+		return nil, &limit.Refusal{Message: unreadable.Error(), Err: unreadable.Err}
 	}
 	if err != nil {
 		return nil, err
