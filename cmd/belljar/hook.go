@@ -104,8 +104,8 @@ func initHooks(out io.Writer, args []string) error {
 	dir := ""
 	if len(args) == 1 {
 		dir = args[0]
-	} else if config := config.UserDir(); config != "" {
-		dir = filepath.Join(config, "hooks")
+	} else if own := config.UserDir(); own != "" {
+		dir = filepath.Join(own, "hooks")
 	}
 	if dir == "" {
 		return failure(errors.New("hook init: there is no place for your configuration; name a folder"))

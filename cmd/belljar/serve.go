@@ -167,8 +167,8 @@ Put this into the configuration of your client:
 }
 
 // clientConfig is the object most clients read, with one server in it.
-func clientConfig(server map[string]any) string {
-	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"belljar": server}}, "", "  ")
+func clientConfig(entry map[string]any) string {
+	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"belljar": entry}}, "", "  ")
 	if err != nil {
 		return err.Error()
 	}

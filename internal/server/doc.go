@@ -1,18 +1,22 @@
 // Package server is belljar's application: what lives longer than one command of the
-// command line. It opens everything that a command works with, in one order, and closes
-// it in the reverse order.
+// command line. Open opens everything that a command works with, in one order; Close
+// releases it in the reverse order. The commands use it through Config and Server, parse
+// their flags themselves and print.
 //
-// The files, from the top down:
+// From the top down:
 //
-//	server.go      Open and Close
-//	config.go      what a command may ask for
-//	serve.go       what goes on while a server runs; its transports
-//	control.go     what other commands ask a server: operations, boxHandlers, approvals, questions
-//	reloader.go    the policy is read again: watcher, policystatus, gate with tenants
-//	approver.go    questions to people, on the ways by which they are told: webhook, announcer
-//	flow.go        skills, hooks and callbacks around calls
-//	ledger.go      the audit log, with recordings; tracer.go has the spans
-//	reading.go, search.go, books.go  what the tools work with
-//
-// The commands use it through Config and Server, and parse their flags themselves.
+//	server, config, cleanup    opening and closing
+//	serve                      what goes on while a server runs, and its transports
+//	control, operations, boxes, approvals, questions
+//	                           what other commands ask a server that runs
+//	reload, watcher, policystatus
+//	                           the policy is read again
+//	approver, webhook, announce
+//	                           questions to people, and what tells people of them
+//	flow, around, hooks, hookbox, skills
+//	                           skills, hooks and callbacks around calls
+//	reading, search, books, hostprogram
+//	                           what the tools work with
+//	gate, tenants, mode        the policy that holds, and who may come
+//	ledger, recording, tracer  what is written down of calls
 package server

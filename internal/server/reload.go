@@ -5,25 +5,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
-
-// gate decides calls by the policy that holds now. Swapping it is atomic: a
-// call is decided by one policy as a whole, the one before or the one after.
-type gate struct {
-	now    atomic.Pointer[policies.Policy]
-	tokens atomic.Pointer[[]tenantToken] // of the tenants, for clients over HTTP
-	mode   Mode
-}
-
-// Decide makes a gate what a server asks.
-func (g *gate) Decide(f policies.Facts) policies.Decision {
-	return g.mode.narrow(g.now.Load().Decide(f))
-}
 
 // reloader reads the policy file again while a server runs. It is used by one
 // goroutine.

@@ -3,11 +3,9 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
-	"time"
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/config"
@@ -108,17 +106,6 @@ func (s *Server) Hooks() *hooks.Set { return s.flow.hooks }
 
 // JobOver is sent to at the end of a background job, unless it is full.
 func (s *Server) JobOver() <-chan struct{} { return s.flow.jobOver }
-
-// Decide asks the policy and writes down what it says, with the id of the call.
-func (s *Server) Decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
-	started, id := time.Now(), "c-"+rand.Text()[:8]
-	d := s.gate.Decide(f)
-	if s.audit == nil {
-		return d, id, nil
-	}
-	err := s.audit.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
-	return d, id, err
-}
 
 // openPolicy finds the workspace and the policy for it, and whose calls are made.
 func (s *Server) openPolicy(ctx context.Context) (err error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
-	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
 
@@ -131,35 +129,6 @@ func (r *reloader) hold(now []tenantToken) {
 		r.audit.policy("tokens", cmp.Or(r.file, config.BuiltinPolicy), p, p, "changed or taken away: "+tenants)
 	}
 }
-
-// Named reports whether the policy that holds names tenants.
-func (g *gate) Named() bool { return len(g.now.Load().Tenants()) > 0 }
-
-// Bearer is the tenant that a token belongs to. It compares digests, and all of
-// them: how long it takes says nothing about any.
-func (g *gate) Bearer(token string) (tenant string, known bool) {
-	all := g.tokens.Load()
-	if all == nil {
-		return "", false
-	}
-	sum := sha256.Sum256([]byte(token))
-	for i := range *all {
-		if t := &(*all)[i]; subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1 {
-			tenant, known = t.tenant, true
-		}
-	}
-	return tenant, known
-}
-
-// Limits are what the policy that holds lets a tenant send.
-func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
-	t, ok := g.now.Load().Tenant(tenant)
-	return mcp.TenantLimits{Rate: t.Rate, Burst: t.Burst, InFlight: t.InFlight}, ok
-}
-
-// Hidden reports whether the policy that holds lets a tenant have no call of a
-// tool.
-func (g *gate) Hidden(tenant, tool string) bool { return g.now.Load().HiddenFrom(tenant, tool) }
 
 // openTenants checks --tenant, and for a server over HTTP reads the tokens.
 func (s *Server) openTenants(ctx context.Context) error {

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"belljar.dev/internal/testenv"
+)
+
+func TestCleanup(t *testing.T) {
+	var c cleanup
+	var done []string
+	for _, name := range []string{"store", "log", "boxes"} {
+		c.add(func() { done = append(done, name) })
+	}
+	c.run()
+	c.run()
+	if want := []string{"boxes", "log", "store"}; !slices.Equal(done, want) {
+		t.Errorf("undone were %q, want %q", done, want)
+	}
+}
+
+// An Open that fails at a late step ends what the steps before it opened, in the order
+// of Close: the log of what was done ends last. TestMain sees what else is left behind.
+func TestOpenThatFailsLeavesNothing(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	for want, change := range map[string]func(*Config){
+		"no variable": func(c *Config) {
+			c.Service.Webhook = &Webhook{URL: "https://hook.example/", Secret: "env:BELLJAR_NONE"}
+		},
+		"no such folder":                func(c *Config) { c.Hooks = &Hooks{Folders: []string{"/no/such/folder"}} },
+		"a box can write there":         func(c *Config) { c.Callbacks = &Callbacks{Inbox: filepath.Join(c.Workspace, "inbox")} },
+		"":                              func(*Config) {},
+		"name each hook that runs outs": func(c *Config) { c.Hooks = &Hooks{Trusted: []string{"/x"}} },
+	} {
+		var log bytes.Buffer
+		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+		state := t.TempDir()
+		cfg := Config{
+			Command: "serve", Workspace: t.TempDir(), State: state, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Tools: &Tools{}, Hooks: &Hooks{}, Callbacks: &Callbacks{}, Service: &Service{},
+		}
+		change(&cfg)
+		s, err := Open(t.Context(), cfg)
+		switch {
+		case want == "" && err != nil, want != "" && (err == nil || s != nil || !strings.Contains(err.Error(), want)):
+			t.Fatalf("got %v, want %q", err, want)
+		case err == nil:
+			s.Close()
+			s.Close()
+		}
+		if n := strings.Count(log.String(), "the server has stopped"); n != 1 {
+			t.Errorf("%q: the log says %d times that the server has stopped: %s", want, n, log.String())
+		}
+		if left, err := filepath.Glob(filepath.Join(state, "servers", "*.sock")); err != nil || len(left) > 0 {
+			t.Errorf("%q: left are %q, %v", want, left, err)
+		}
+		text, err := os.ReadFile(filepath.Join(state, "audit", "audit.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, stop := bytes.Index(text, []byte(`"event":"start"`)), bytes.Index(text, []byte(`"event":"stop"`))
+		if start < 0 || stop < start {
+			t.Errorf("%q: the audit log has no start and then a stop: %s", want, text)
+		}
+	}
+}
