@@ -24,7 +24,7 @@ func (h *webhookFlags) webhook() (*server.Webhook, error) {
 	err := w.Check()
 	switch {
 	case w == server.Webhook{}:
-		return nil, nil //nolint:nilnil // a nil webhook is none
+		return nil, nil //nolint:nilnil // without a URL there is nothing to open
 	case w.URL == "":
 		err = errors.New("--webhook-... without --webhook URL")
 	}

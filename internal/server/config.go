@@ -24,7 +24,7 @@ type Config struct {
 	Hooks     *Hooks     // hooks around calls; nil runs none
 	Callbacks *Callbacks // skills and callbacks with results, which need tools and hooks; nil adds none
 	Trace     bool       // calls are traced, if the policy says where to
-	Service   *Service   // for a server that goes on until it is told to stop; nil for a command that makes one call
+	Service   *Service   // a server that stays until its context ends; nil for a command that makes one call
 }
 
 // Tools says how the MCP server answers.
@@ -37,7 +37,7 @@ type Tools struct {
 // Hooks says which hooks run.
 type Hooks struct {
 	Folders []string // empty for the user's own
-	OnHost  []string // the hooks, as EVENT/NAME, that run outside a box
+	OnHost  []string // EVENT/NAME of each hook that runs outside a box
 	Trusted []string // folders; an error, since nobody can trust one as a whole any more
 }
 
@@ -50,8 +50,8 @@ type Callbacks struct {
 type Service struct {
 	HTTP     bool      // clients come over HTTP, and where the policy names tenants, with tokens
 	Watch    bool      // the policy is read again when its files change
-	Announce io.Writer // is told that a question waits for a person; nil for nobody
-	Webhook  *Webhook  // is told of questions too; nil for none
+	Announce io.Writer // gets a line for each question that waits for a person; nil for none
+	Webhook  *Webhook  // gets the questions as well; nil for none
 }
 
 func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP }
