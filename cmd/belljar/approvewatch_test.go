@@ -101,7 +101,7 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	p.sees(two + " waits too: echo publish two")
 	p.sees("\r\nMay " + one + " run? ") // again, below the line
 	p.sees(a.waits(t, "echo publish three") + " waits too: echo publish three")
-	if n := strings.Count(string(p.all), two+" waits too"); n != 1 {
+	if n := strings.Count(p.all, two+" waits too"); n != 1 {
 		t.Errorf("%d looks told of %s:\n%s", n, two, p.all)
 	}
 	p.types("ye")
