@@ -35,26 +35,27 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	if err := b.stay(ctx); err != nil {
+	if err := b.life.stay(ctx); err != nil {
 		return nil, err
 	}
-	defer b.waking.RUnlock()
-	dir, err := unix.Open(fmt.Sprintf("/proc/%d/root", b.process.Pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	defer b.life.waking.RUnlock()
+	dir, err := unix.Open(fmt.Sprintf("/proc/%d/root", b.init.process.Pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, b.goneOr(name, err)
+		return nil, b.init.goneOr(name, err)
 	}
 	defer func() { unix.Close(dir) }()
 	// The pid is still that of the init: only we reap it.
 	select {
-	case <-b.gone:
+	case <-b.init.gone:
 		return nil, ErrClosed
 	default:
 	}
-	if errors.Is(b.process.Signal(unix.Signal(0)), os.ErrProcessDone) {
+	if errors.Is(b.init.process.Signal(unix.Signal(0)), os.ErrProcessDone) {
 		return nil, ErrClosed
 	}
+	u := rights{b.sup.root, b.means.uid}
 	for _, part := range parts[:len(parts)-1] {
-		next, err := b.step(dir, part, unix.O_PATH|unix.O_DIRECTORY, unix.S_IFDIR, 1)
+		next, err := u.step(dir, part, unix.O_PATH|unix.O_DIRECTORY, unix.S_IFDIR, 1)
 		if err != nil {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 		}
@@ -63,12 +64,12 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 	}
 	last := parts[len(parts)-1]
 	// Look at it before opening it: opening a device or a FIFO may have effects.
-	looked, err := b.step(dir, last, unix.O_PATH, unix.S_IFREG, 4)
+	looked, err := u.step(dir, last, unix.O_PATH, unix.S_IFREG, 4)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	unix.Close(looked)
-	fd, err := b.step(dir, last, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, unix.S_IFREG, 4)
+	fd, err := u.step(dir, last, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, unix.S_IFREG, 4)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -76,9 +77,9 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 }
 
 // goneOr returns ErrClosed if the box has ended, and otherwise the error.
-func (b *Box) goneOr(name string, err error) error {
+func (i *initProc) goneOr(name string, err error) error {
 	select {
-	case <-b.gone:
+	case <-i.gone:
 		return ErrClosed
 	default:
 		return &fs.PathError{Op: "open", Path: name, Err: err}
@@ -107,9 +108,15 @@ func insideRoot(name string) ([]string, error) {
 	return parts, nil
 }
 
+// rights are those of a box's user.
+type rights struct {
+	root bool // the supervisor is root, so the kernel asks nobody
+	uid  int
+}
+
 // step opens one name in a directory, if it is of a kind and the box's user has
 // the right (4 to read, 1 to pass) to it.
-func (b *Box) step(dir int, name string, flags int, kind, right uint32) (int, error) {
+func (u rights) step(dir int, name string, flags int, kind, right uint32) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
@@ -138,7 +145,7 @@ func (b *Box) step(dir int, name string, flags int, kind, right uint32) (int, er
 		err = ErrLink
 	case st.Mode&unix.S_IFMT != kind:
 		err = ErrNotPlain
-	case !b.hasRight(&st, right):
+	case !u.have(&st, right):
 		err = unix.EACCES
 	}
 	if err != nil {
@@ -154,13 +161,13 @@ func isLinkAt(dir int, name string) bool {
 	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 }
 
-// hasRight reports whether the box's user has a right to a file: the kernel
+// have reports whether the box's user has a right to a file: the kernel
 // lets root pass, and asks whoever else is the box's user already.
-func (b *Box) hasRight(st *unix.Stat_t, right uint32) bool {
-	if !b.sup.root {
+func (u rights) have(st *unix.Stat_t, right uint32) bool {
+	if !u.root {
 		return true
 	}
-	switch uid := uint32(b.uid); {
+	switch uid := uint32(u.uid); {
 	case st.Uid == uid:
 		right <<= 6
 	case st.Gid == uid: // its group has the same number

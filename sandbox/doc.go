@@ -16,11 +16,16 @@
 //
 //	supervisor.go, spawn_linux.go   make a box
 //	root.go, landlock.go            what it looks like, as a script for its init
-//	box.go, job.go, warm.go         run a command and see it through
+//	box.go, cmd.go                  what it can be asked for
+//	means.go, closers.go            what is kept for it, and released in reverse
+//	life.go, park.go                when it has an init
+//	initproc.go, late.go, wire.go   that init: what it is asked for and answers
+//	table.go, job.go, streams.go    its commands, each seen through to its end
+//	warm.go, glance.go              a shell that is started before it is needed
 //	overlay.go, imageroot.go        an overlay for its workspace, an image for its root
-//	door.go, socket.go, trust.go    its network, from outside
+//	door.go, entrance.go, socket.go its network, from outside
+//	trust.go                        the authority of its door
 //	publish.go                      its ports, on the host
-//	glance.go, entrance.go          waiting no longer than needed
 //	watchdog.go                     memory, where no cgroup limits it
 //	storage.go                      what a box stores, if not in memory
 //	host.go, exposure.go            what this machine offers, and what a box can reach of it

@@ -144,16 +144,15 @@ type door struct {
 	opened bool           // the supervisor has the sockets of the box
 }
 
-// openDoor opens the way out of a box whose init sent these sockets. It takes
-// them over.
-func (b *Box) openDoor(files []int) (err error) {
+// take opens the way out of a box whose init sent these sockets. It takes them over.
+func (d *door) take(files []int) (err error) {
 	defer func() {
 		boxinit.CloseAll(files)
 		if err != nil {
 			err = fmt.Errorf("open the egress door: %w", err)
 		}
 	}()
-	network, d := b.grant.Network(), b.door
+	network := d.box.grant.Network()
 	if d.opened || len(files) != socketCount(network) {
 		return fmt.Errorf("its init sent %d sockets", len(files))
 	}
@@ -244,7 +243,7 @@ func (d *door) served(err error) {
 // the ports that the policy names, and so gets the connections to these ports of
 // every address. A server in the box cannot use these ports.
 func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
-	if d.box.parked { // regrant and live see to it that it stays so
+	if d.box.life.parked { // regrant and live see to it that it stays so
 		d.mu.Lock()
 		d.again = union(d.again, ports)
 		d.mu.Unlock()
@@ -260,7 +259,7 @@ func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 		if known {
 			continue
 		}
-		fd, err := d.box.socket(ctx)
+		fd, err := d.box.init.socket(ctx)
 		if err != nil {
 			return err
 		}
@@ -283,7 +282,7 @@ func (b *Box) regrant(ctx context.Context) {
 	b.regranting.Lock()
 	defer b.regranting.Unlock()
 	b.sup.mu.Lock()
-	p := b.sup.policy
+	p := b.sup.known.policy
 	b.sup.mu.Unlock()
 	if p == nil {
 		return
@@ -295,15 +294,15 @@ func (b *Box) regrant(ctx context.Context) {
 			e = g.Egress()
 		}
 	}
-	b.waking.RLock() // the door of a parked box is set now, and opened when the box wakes
-	if err := b.door.set(ctx, e); err != nil {
+	b.life.waking.RLock() // the door of a parked box is set now, and opened when the box wakes
+	if err := b.means.door.set(ctx, e); err != nil {
 		b.sup.cfg.Log.Error("change the egress of a box; it is closed", "box", b.id, "err", err)
-		_ = b.door.set(ctx, &policies.Egress{}) // an empty policy is always valid
+		_ = b.means.door.set(ctx, &policies.Egress{}) // an empty policy is always valid
 	}
-	b.waking.RUnlock()
-	b.mu.Lock()
-	b.publish = publish
-	b.mu.Unlock()
+	b.life.waking.RUnlock()
+	b.table.mu.Lock()
+	b.ports.allowed = publish
+	b.table.mu.Unlock()
 	for _, p := range b.Published() {
 		if !covers(publish, p.Port) {
 			_ = p.Close()

@@ -56,9 +56,9 @@ type execLog struct {
 	lastKey string
 }
 
-// started1 records one exec and the program that was started in its place. The
+// started records one exec of a job and the program that was started in its place. The
 // caller holds v.mu.
-func (j *Job) started1(v *execView, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
+func (v *execView) started(j *Job, pid int, call policies.Exec, readErr error, d policies.Decision, jobs []*Job) {
 	l := &j.execLog
 	l.Mode = v.mode
 	seen := execOf(call, readErr)
@@ -168,43 +168,43 @@ func (s StoppedExec) Refusal() policies.Refusal { return s.Decision.Stopped(s.Co
 // Execs returns the programs that the job started since the last call of Execs.
 // It lists at most 64, the first ones with different words.
 func (j *Job) Execs() Execs {
-	v := j.box.execs
+	v := j.box.means.execs
 	if v == nil {
 		return Execs{}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	all := j.untold()
+	all := v.untold(j)
 	j.execLog = execLog{lastPid: j.execLog.lastPid, lastKey: j.execLog.lastKey}
 	return all
 }
 
 // untold returns the programs that Execs has not returned yet. The caller holds
 // v.mu.
-func (j *Job) untold() Execs {
+func (v *execView) untold(j *Job) Execs {
 	all := j.execLog.Execs
-	all.Mode = j.box.execs.mode
+	all.Mode = v.mode
 	all.List = slices.Clip(all.List)
 	return all
 }
 
-// execsAtEnd returns those of a job that has ended, and keeps them for Execs.
-func (j *Job) execsAtEnd() Execs {
-	v := j.box.execs
+// toTell returns those of a job that has ended, and keeps them for Execs. A nil v has
+// none.
+func (v *execView) toTell(j *Job) Execs {
 	if v == nil {
 		return Execs{}
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return j.untold()
+	return v.untold(j)
 }
 
-// startedBy returns the commands that a process may belong to. If several run,
+// startedBy returns the commands of a box that a process may belong to. If several run,
 // that is the one whose cgroup has the process, or all of them if the cgroups do
 // not show it.
-func (b *Box) startedBy(pid int) []*Job {
-	jobs := b.alive()
-	if len(jobs) < 2 || !b.group.Leaves() {
+func startedBy(b *Box, pid int) []*Job {
+	jobs := b.table.alive()
+	if len(jobs) < 2 || !b.means.group.Leaves() {
 		return jobs
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))

@@ -98,9 +98,8 @@ func refuseExec(profile string, err error) error {
 	}
 }
 
-// watchExecs takes over the listener that the init sent and begins to answer.
-func (b *Box) watchExecs(files []int) error {
-	v := b.execs
+// watch takes over the listener that the init sent and begins to answer.
+func (v *execView) watch(files []int) error {
 	if v == nil || v.begun || len(files) != 1 {
 		boxinit.CloseAll(files)
 		return errors.New("watch what is executed: its init sent what it was not asked for")
@@ -125,8 +124,8 @@ func (b *Box) watchExecs(files []int) error {
 		defer close(v.done)
 		if err := v.serve(); err != nil && !v.closing.Load() && !errors.Is(err, io.EOF) {
 			// Every further exec in the box would fail.
-			b.sup.cfg.Log.Error("box is killed", "box", b.id, "reason", "what it executes cannot be seen any more", "err", err)
-			_ = b.process.Kill()
+			v.box.sup.cfg.Log.Error("box is killed", "box", v.box.id, "reason", "what it executes cannot be seen any more", "err", err)
+			v.box.init.kill()
 		}
 	}()
 	return nil
@@ -253,7 +252,7 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	reply := notifyReply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-	jobs := v.box.startedBy(int(n.pid))
+	jobs := startedBy(v.box, int(n.pid))
 	var d policies.Decision
 	if v.mode == policies.ExecEnforce {
 		d = v.decide(jobs, call, readErr, fileErr)
@@ -276,7 +275,7 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 		return
 	}
 	for _, j := range jobs {
-		j.started1(v, int(n.pid), call, readErr, d, jobs)
+		v.started(j, int(n.pid), call, readErr, d, jobs)
 	}
 }
 
@@ -297,7 +296,7 @@ func (v *execView) decide(jobs []*Job, call policies.Exec, readErr, fileErr erro
 	}
 	sup := v.box.sup
 	sup.mu.Lock()
-	now := sup.policy
+	now := sup.known.policy
 	sup.mu.Unlock()
 	if len(jobs) == 0 {
 		return v.box.grant.DecideExec(now, call)

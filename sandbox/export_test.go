@@ -31,22 +31,22 @@ func (b *Box) WaitWarm() bool {
 		return true // for a moment: all is tried without
 	}
 	return testenv.Until(5*time.Second, func() bool {
-		b.mu.Lock()
-		w := b.warm
+		b.table.mu.Lock()
+		w := b.table.warm
 		ready := w != nil && w.ready
-		b.mu.Unlock()
+		b.table.mu.Unlock()
 		return ready && asleep(w.job.leaf)
 	})
 }
 
 // WarmPid is the number of the warm shell in the box, or 0 where none waits.
 func (b *Box) WarmPid() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.warm == nil || !b.warm.ready {
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	if b.table.warm == nil || !b.table.warm.ready {
 		return 0
 	}
-	return int(b.warm.job.pid.Load())
+	return int(b.table.warm.job.pid.Load())
 }
 
 // SetLandlock has boxes to come use no later version of Landlock's interface, as
@@ -77,9 +77,9 @@ func asleep(l *cgroup.Leaf) bool {
 // SetInit has boxes start another program for their init, which finds the file
 // at descriptor 4.
 func (s *Supervisor) SetInit(program string, file *os.File) {
-	s.image.path = program
-	s.image.exe.Close()
-	s.image.exe = file
+	s.spawner.image.path = program
+	s.spawner.image.exe.Close()
+	s.spawner.image.exe = file
 }
 
 // ByPort has boxes do without redirection, as on a kernel without nf_tables.
@@ -94,16 +94,16 @@ func (s *Supervisor) SetRest(d time.Duration) { s.restAfter = d }
 // whether that was possible before the deadline.
 func (b *Box) Park(most time.Duration) bool {
 	return testenv.Until(most, func() bool {
-		b.coolDown()
-		return b.Parked() || b.park()
+		b.table.coolDown()
+		return b.Parked() || b.life.park()
 	})
 }
 
 // Parked reports whether the box is parked.
 func (b *Box) Parked() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.parked
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	return b.life.parked
 }
 
 // SetPatience sets how long inits are waited for.
@@ -118,26 +118,27 @@ func (s *Supervisor) SetRoots(roots *x509.CertPool) { s.roots = roots }
 // It is what that command heard.
 func Listen(socket int, process *os.Process) []boxinit.Reply {
 	s := &Supervisor{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
-	b := newBox(s, "fuzz", "fuzz", policies.Grant{})
-	b.process = process
+	b := newBox(s, "fuzz", policies.Grant{})
+	b.init.process = process
 	var err error
-	if b.conn, err = wireOf(socket); err != nil {
+	if b.init.conn, err = wireOf(socket); err != nil {
 		panic(err)
 	}
-	j := newJob(b, 1)
-	b.running[1] = j
+	j := newJob(b)
+	j.wire = 1
+	b.table.running[1] = j
 	var waiting sync.WaitGroup
 	waiting.Go(func() { // as who starts a command does
 		for {
 			select {
-			case <-b.gone:
+			case <-b.init.gone:
 				return
 			default:
-				b.attend(j)
+				b.init.attend(j)
 			}
 		}
 	})
-	b.listen()
+	b.life.serve()
 	waiting.Wait()
 	close(j.replies)
 	var heard []boxinit.Reply
@@ -148,15 +149,15 @@ func Listen(socket int, process *os.Process) []boxinit.Reply {
 }
 
 // InitPid is the box's init on the host.
-func (b *Box) InitPid() int { return b.process.Pid }
+func (b *Box) InitPid() int { return b.init.process.Pid }
 
 // Processes are the command lines of what runs in the box, without a warm
 // shell and without what has no memory any more, which is about to be gone.
 func (b *Box) Processes() []string {
 	testenv.Until(5*time.Second, func() bool { return !b.warmingUp() })
-	b.coolDown()
+	b.table.coolDown()
 	var lines []string
-	queue := cgroup.Children(b.process.Pid)
+	queue := cgroup.Children(b.init.process.Pid)
 	for n := 0; n < len(queue); n++ {
 		queue = append(queue, cgroup.Children(queue[n])...)
 		if size, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", queue[n])); err != nil || strings.HasPrefix(string(size), "0 ") {
@@ -169,35 +170,35 @@ func (b *Box) Processes() []string {
 }
 
 func (b *Box) warmingUp() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.warming
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	return b.table.warming
 }
 
 // SetEgress gives the box's door something else to let through, as Regrant does
 // with what a policy says.
 func (b *Box) SetEgress(ctx context.Context, e *policies.Egress) error {
-	b.waking.RLock()
-	defer b.waking.RUnlock()
-	return b.door.set(ctx, e)
+	b.life.waking.RLock()
+	defer b.life.waking.RUnlock()
+	return b.means.door.set(ctx, e)
 }
 
 // Spool is where output is kept that is too much for memory.
 func (s *Supervisor) Spool() string { return s.cfg.Spool }
 
 // HasLeaves reports whether each command of the box has a cgroup of its own.
-func (b *Box) HasLeaves() bool { return b.group.Leaves() }
+func (b *Box) HasLeaves() bool { return b.means.group.Leaves() }
 
 // LoseListener has the box's execs find nobody who answers.
 func (b *Box) LoseListener() {
-	b.kept.able = false // or another init would bring another
-	b.execs.close()
+	b.life.kept.able = false // or another init would bring another
+	b.means.execs.close()
 }
 
 // KnownExecs ends the view of what the box executes, and returns the names that it
 // remembered. No name can be where each command has mounts of its own.
 func (b *Box) KnownExecs() (known []string, can bool) {
-	v := b.execs
+	v := b.means.execs
 	v.closing.Store(true)
 	v.bell.Close()
 	<-v.done

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -13,8 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
@@ -28,60 +25,40 @@ import (
 // killed. Its methods are safe for concurrent use.
 type Job struct {
 	box     *Box
-	wire    uint64 // number on the wire to the init
+	wire    uint64 // number on the wire to the init; 0 until the table gives it one
 	command string
 	grant   policies.Grant
 	started time.Time
-	output  *Output
-	record  io.WriteCloser // gets a copy of the output; nil for none
-	leaf    *cgroup.Leaf   // its cgroup, or nil
+	streams streams
+	leaf    *cgroup.Leaf // its cgroup, or nil
 
-	replies  chan boxinit.Reply // from Box.hear; room for both replies of a job
-	stop     chan stopRequest   // how to end it; room for one
-	extend   chan time.Duration
-	readers  sync.WaitGroup
-	pipes    []*pipe                       // our ends of its output
-	input    *os.File                      // write end of a streamed stdin
-	terminal *os.File                      // our end of its terminal; also in pipes
-	watched  atomic.Pointer[protect.Watch] // by the workspace's protector, or nil
-	refused  uint64                        // position in the door's refusals when the job began
-	warming  atomic.Pointer[time.Timer]    // starts the next warm shell if the job runs for a while
-	done     chan struct{}
-	oom      atomic.Bool  // the watchdog killed it
-	pid      atomic.Int64 // in the box, as the init reports; 0 until it runs
+	replies replies          // from initProc.hear; room for both replies of a job
+	stop    chan stopRequest // how to end it; room for one
+	extend  chan time.Duration
+	watched atomic.Pointer[protect.Watch] // by the workspace's protector, or nil
+	refused uint64                        // position in the door's refusals when the job began
+	warming atomic.Pointer[time.Timer]    // starts the next warm shell if the job runs for a while
+	done    chan struct{}
+	oom     atomic.Bool  // the watchdog killed it
+	pid     atomic.Int64 // in the box, as the init reports; 0 until it runs
 
-	execLog execLog // guarded by box.execs.mu
+	execLog execLog // guarded by the mu of box.means.execs
 
 	mu     sync.Mutex
-	id     int64 // task_id; 0 for a foreground command; set under box.mu too
+	id     int64 // task_id; 0 for a foreground command; set with table.mu held too
 	result Result
 }
 
-// pipe is our end of what a command writes to.
-type pipe struct {
-	fd   int      // non-blocking; -1 if the stream has no pipe
-	file *os.File // the same, made when the runtime must wait for it: most commands end before
-}
+// replies are those of the init about one command.
+type replies chan boxinit.Reply
 
-// wait returns the pipe as a file for which the runtime waits.
-func (p *pipe) wait() *os.File {
-	if p.file == nil {
-		p.file = os.NewFile(uintptr(p.fd), "pipe")
-	}
-	return p.file
-}
-
-// noPipe stands for a stream without a pipe.
-var noPipe = pipe{fd: -1}
-
-// close closes the pipe. It may be called twice.
-func (p *pipe) close() {
-	switch {
-	case p.file != nil:
-		p.file.Close()
-	case p.fd >= 0:
-		closeNow(p.fd)
-		p.fd = -1
+// put adds a reply, and reports whether there was room for it.
+func (c replies) put(r boxinit.Reply) bool {
+	select {
+	case c <- r:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -91,10 +68,10 @@ type stopRequest struct {
 	grace  time.Duration // time between SIGTERM and SIGKILL; 0 for SIGKILL at once
 }
 
-func newJob(b *Box, wire uint64) *Job {
+func newJob(b *Box) *Job {
 	return &Job{
-		box: b, wire: wire,
-		replies: make(chan boxinit.Reply, 2), stop: make(chan stopRequest, 1), extend: make(chan time.Duration, 1),
+		box:     b,
+		replies: make(replies, 2), stop: make(chan stopRequest, 1), extend: make(chan time.Duration, 1),
 		done: make(chan struct{}),
 	}
 }
@@ -105,9 +82,9 @@ func (j *Job) assign(c *Cmd) {
 	if c.Shell == "" {
 		j.command = strings.Join(c.Argv, " ")
 	}
-	j.grant, j.started, j.record = c.Grant, time.Now(), c.Record
-	j.output = newOutput(c.Grant.Limits().Output, j.box.sup.spool)
-	_, j.refused = j.box.door.Blocked(math.MaxUint64)
+	j.grant, j.started, j.streams.record = c.Grant, time.Now(), c.Record
+	j.streams.output = newOutput(c.Grant.Limits().Output, j.box.sup.reading.spool)
+	_, j.refused = j.box.means.door.Blocked(math.MaxUint64)
 }
 
 // ID returns the number of a background job in its box, from 1, or 0 for a
@@ -125,7 +102,7 @@ func (j *Job) Command() string { return j.command }
 func (j *Job) Started() time.Time { return j.started }
 
 // Output returns what the job has written so far.
-func (j *Job) Output() *Output { return j.output }
+func (j *Job) Output() *Output { return j.streams.output }
 
 // Done returns a channel that is closed when the job has ended and its output is
 // complete.
@@ -178,7 +155,7 @@ func (j *Job) Signal(sig syscall.Signal) error {
 	if j.Status() != Running {
 		return fmt.Errorf("signal command: %w", os.ErrProcessDone)
 	}
-	return j.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: sig})
+	return j.box.init.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: sig})
 }
 
 // Promote turns a foreground command into a background job, which may run for
@@ -188,32 +165,22 @@ func (j *Job) Promote(timeout time.Duration) error {
 		return &limit.Refusal{Message: fmt.Sprintf("a background task may run for up to %s in profile %q, not %s", most, j.grant.Profile(), timeout), Ran: true}
 	}
 	b := j.box
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.running[j.wire] == nil {
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	if b.table.running[j.wire] == nil {
 		return fmt.Errorf("promote command: %w", os.ErrProcessDone)
 	}
 	if j.ID() != 0 {
 		return fmt.Errorf("promote command: it is background task %d already", j.ID())
 	}
-	if err := b.roomForJob(j.grant); err != nil {
+	if err := b.table.roomForJob(j.grant); err != nil {
 		return err
 	}
 	j.extend <- timeout // there is room: it is promoted once
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	b.list(j)
+	b.table.list(j)
 	return nil
-}
-
-// hear takes a reply of the init, and reports whether there was room for it.
-func (j *Job) hear(r boxinit.Reply) bool {
-	select {
-	case j.replies <- r:
-		return true
-	default:
-		return false
-	}
 }
 
 // launch makes the pipes and the leaf, asks the init to start the command, and
@@ -223,7 +190,7 @@ func (j *Job) launch(c *Cmd) error {
 		j.abandon()
 		return err
 	}
-	files, err := j.connect(c)
+	files, err := j.streams.connect(j.box, c)
 	if err != nil {
 		boxinit.CloseAll(files)
 		j.abandon()
@@ -240,7 +207,7 @@ func (j *Job) launch(c *Cmd) error {
 			j.replies <- r // for watch; there is room, because no reply came before
 		} else {
 			j.conclude(Exited, r, true)
-			j.box.wg.Done() // Box.enter added it
+			j.box.table.wg.Done() // table.enter added it
 			return nil
 		}
 	}
@@ -262,7 +229,7 @@ func (j *Job) request(c *Cmd, req *boxinit.Request, files []int) (r boxinit.Repl
 // while the command starts.
 func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
 	defer closeNow(files...)
-	if j.leaf, err = j.box.takeLeaf(); err != nil {
+	if j.leaf, err = j.box.table.takeLeaf(j.box.means.group); err != nil {
 		return err
 	}
 	given := slices.Clip(files)
@@ -273,9 +240,9 @@ func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
 		req.Flags |= boxinit.FlagLeaf
 		given = append(given, j.leaf.FD())
 	}
-	j.box.ask(j)
-	if err := j.box.send(req, given...); err != nil {
-		j.box.answered(j)
+	j.box.init.ask(j)
+	if err := j.box.init.send(req, given...); err != nil {
+		j.box.init.answered(j)
 		return err
 	}
 	return nil
@@ -284,11 +251,11 @@ func (j *Job) tell(c *Cmd, req *boxinit.Request, files []int) (err error) {
 // guard makes the workspace's protector watch the command. It is called before the
 // command runs.
 func (j *Job) guard() error {
-	if j.box.guard == nil {
+	if j.box.means.guard == nil {
 		return nil
 	}
-	lost := func(err error) { j.breakBox(err.Error()) }
-	w, err := j.box.guard.Begin(&j.box.ward, lost)
+	lost := func(err error) { j.box.life.fail(err.Error()) }
+	w, err := j.box.means.guard.Begin(&j.box.means.ward, lost)
 	if err != nil {
 		return &limit.Refusal{Message: "the workspace could not be checked for what a box may not change, so nothing runs in it", Err: err}
 	}
@@ -305,7 +272,7 @@ func (j *Job) unguard() []protect.Reverted {
 	}
 	told, err := w.End()
 	if err != nil {
-		j.breakBox(err.Error())
+		j.box.life.fail(err.Error())
 	}
 	return told
 }
@@ -313,224 +280,58 @@ func (j *Job) unguard() []protect.Reverted {
 // follow starts the goroutines that serve a running command until its end.
 func (j *Job) follow(c *Cmd) {
 	if !c.streams() {
-		// Read stdout before stderr: a glance ends at the first byte on stderr,
-		// so what is in stdout was most likely written earlier.
-		for i, p := range j.pipes {
-			_ = j.box.sup.drainNow(p.fd, j.keep(i))
-		}
+		j.streams.readNow(&j.box.sup.reading.buffers)
 	}
-	j.relay(c)
+	j.streams.relay(c, &j.box.sup.reading.buffers)
 	go func() {
-		defer j.box.wg.Done() // Box.enter added it
+		defer j.box.table.wg.Done() // table.enter added it
 		j.watch(c.Timeout)
 	}()
 }
 
 // begun waits until the init reports that the command runs. A caller's context does
 // not end this wait: the command might then start with nobody to watch it. An init
-// that is silent for too long is killed (see Box.silence).
+// that is silent for too long is killed (see initProc.silence).
 func (j *Job) begun(c *Cmd, req *boxinit.Request) (r boxinit.Reply, err error) {
-	j.box.attend(j)
+	j.box.init.attend(j)
 	select {
 	case r = <-j.replies:
-		j.box.answered(j)
+		j.box.init.answered(j)
 		switch r.Op {
 		case boxinit.OpStarted, boxinit.OpRan:
 			j.pid.Store(int64(r.Pid))
 			return r, nil
 		case boxinit.OpFailed:
-			return r, j.box.explainFailure(r, c, req)
+			return r, c.explain(j.box.means.image, r, req)
 		case boxinit.OpStart, boxinit.OpSignal, boxinit.OpSocket, boxinit.OpListener, boxinit.OpKept, boxinit.OpIdle, boxinit.OpReady, boxinit.OpEnded:
 		}
-		_ = j.box.process.Kill() // an init that breaks the protocol may be under a command's control
+		j.box.init.kill() // an init that breaks the protocol may be under a command's control
 		return r, errors.New("start command: the init spoke out of order")
-	case <-j.box.gone:
-		if j.box.answered(j) {
+	case <-j.box.init.gone:
+		if j.box.init.answered(j) {
 			return r, fmt.Errorf("start command: the init did not answer within %s", j.box.sup.patience.start)
 		}
-		j.box.mu.Lock()
-		defer j.box.mu.Unlock()
-		return r, j.box.goneErr()
+		j.box.table.mu.Lock()
+		defer j.box.table.mu.Unlock()
+		return r, j.box.table.goneErr()
 	}
 }
 
 // abandon frees what was made for a command or a warm shell that does not run.
 func (j *Job) abandon() {
-	for _, p := range j.pipes {
-		p.close()
-	}
-	if j.input != nil {
-		j.input.Close()
-	}
+	j.streams.close()
 	if j.leaf != nil {
 		j.leaf.Kill(time.Now().Add(j.box.sup.patience.kill))
-		j.box.giveLeaf(j.leaf)
+		j.box.table.giveLeaf(j.leaf)
 	}
-	if j.output == nil {
+	if j.streams.output == nil {
 		return // a warm shell that was given no command
 	}
 	j.unguard()
-	j.output.end()
+	j.streams.output.end()
 	// A caller that found the job in the list may wait for it.
-	j.result = Result{Status: Killed, Output: j.output}
+	j.result = Result{Status: Killed, Output: j.streams.output}
 	close(j.done)
-}
-
-// connect makes stdin, stdout and stderr and returns the command's ends.
-func (j *Job) connect(c *Cmd) ([]int, error) {
-	if c.Terminal != nil {
-		master, slave, err := j.box.openTerminal(c.Alone, *c.Terminal)
-		if err != nil {
-			return nil, err
-		}
-		j.terminal, j.pipes = master, []*pipe{{fd: -1, file: master}}
-		return []int{slave}, nil
-	}
-	var files []int
-	in, err := j.stdin(c)
-	if err != nil {
-		return nil, err
-	}
-	files = append(files, in)
-	for range 2 {
-		var p [2]int
-		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-			return files, fmt.Errorf("make pipe: %w", err)
-		}
-		files = append(files, p[1])
-		// A program may open its own output again by its name, /dev/stdout. Then
-		// the owner of the pipe counts.
-		if err := chownNow(p[1], j.box.uid); err != nil {
-			unix.Close(p[0])
-			return files, fmt.Errorf("hand out pipe: %w", err)
-		}
-		// Only our end: a program does not expect its output to be
-		// non-blocking.
-		if err := unblockNow(p[0]); err != nil {
-			unix.Close(p[0])
-			return files, fmt.Errorf("make pipe: %w", err)
-		}
-		j.pipes = append(j.pipes, &pipe{fd: p[0]})
-	}
-	for _, f := range c.Files {
-		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return files, fmt.Errorf("hand out a file: %w", err)
-		}
-		files = append(files, fd)
-	}
-	return files, nil
-}
-
-// stdin returns the file that the command reads from.
-func (j *Job) stdin(c *Cmd) (int, error) {
-	switch {
-	case c.In != nil:
-		var p [2]int
-		if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
-			return -1, fmt.Errorf("make pipe: %w", err)
-		}
-		if err := errors.Join(unix.Fchown(p[0], j.box.uid, -1), unix.SetNonblock(p[1], true)); err != nil {
-			boxinit.CloseAll(p[:])
-			return -1, fmt.Errorf("hand out pipe: %w", err)
-		}
-		j.input = os.NewFile(uintptr(p[1]), "pipe")
-		return p[0], nil
-	case len(c.Stdin) > 0:
-		return sealed("stdin", c.Stdin) // a pipe would need a goroutine that writes to it
-	}
-	fd, err := copyNow(int(j.box.null.Fd()))
-	if err != nil {
-		return -1, fmt.Errorf("hand out %s: %w", os.DevNull, err)
-	}
-	return fd, nil
-}
-
-// relay starts to read the command's output and to write its input.
-func (j *Job) relay(c *Cmd) {
-	to := []io.Writer{c.Out, c.Err}
-	for i, p := range j.pipes {
-		w := j.keep(i)
-		if to[i] != nil {
-			w = to[i]
-		}
-		f := p.wait()
-		j.readers.Go(func() { j.box.sup.drain(f, w) })
-	}
-	if j.terminal != nil {
-		// Nobody waits for this goroutine, as below. It needs no copy of the
-		// descriptor: finish closes the file, and the next write fails.
-		go func() { _, _ = io.Copy(j.terminal, c.In) }()
-	}
-	if j.input != nil {
-		// Nobody waits for this goroutine: a read from a terminal cannot be
-		// interrupted. The copy ends with the next byte, or with the program.
-		go func() {
-			_, _ = io.Copy(j.input, c.In)
-			j.input.Close()
-		}()
-	}
-}
-
-// keep returns a writer that adds the bytes of the i-th pipe to the output.
-func (j *Job) keep(i int) io.Writer {
-	return writerFunc(func(b []byte) {
-		j.output.add(Stdout+Stream(i), b)
-		if j.record != nil {
-			_, _ = j.record.Write(b) // its failure must not fail the command
-		}
-	})
-}
-
-type writerFunc func([]byte)
-
-func (f writerFunc) Write(p []byte) (int, error) {
-	f(p)
-	return len(p), nil
-}
-
-// pipeBuffer is half of the capacity of a pipe (pipe(7)).
-const pipeBuffer = 32 << 10
-
-// drain copies a pipe until its end or its deadline. If the writer fails, drain
-// continues to read without it, so that the command does not hang on a full pipe.
-func (s *Supervisor) drain(p *os.File, w io.Writer) {
-	buf := s.buffer()
-	defer s.buffers.Put(buf)
-	for {
-		n, err := p.Read(buf[:])
-		if n > 0 && w != nil {
-			if _, werr := w.Write(buf[:n]); werr != nil {
-				w = nil
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// drainNow copies the bytes that are in a pipe, and reports whether it has reached
-// the end of the pipe.
-func (s *Supervisor) drainNow(fd int, w io.Writer) bool {
-	buf := s.buffer()
-	defer s.buffers.Put(buf)
-	const most = 64 // reads: a pipe holds up to 1 MiB, and a process may keep writing
-	for range most {
-		n, err := readNow(fd, buf[:])
-		if n <= 0 {
-			return err == nil
-		}
-		_, _ = w.Write(buf[:n])
-	}
-	return false
-}
-
-func (s *Supervisor) buffer() *[pipeBuffer]byte {
-	if buf, ok := s.buffers.Get().(*[pipeBuffer]byte); ok {
-		return buf
-	}
-	return new([pipeBuffer]byte)
 }
 
 // watch serves a job to its end: it enforces the time limit, kills the processes
@@ -554,7 +355,7 @@ func (j *Job) watch(timeout time.Duration) {
 			if stopping != nil {
 				status = asked
 			}
-		case <-j.box.gone:
+		case <-j.box.init.gone:
 			status, waiting = Killed, false
 		case <-timer.C:
 			status, waiting = TimedOut, false
@@ -566,7 +367,7 @@ func (j *Job) watch(timeout time.Duration) {
 				continue
 			}
 			asked = s.status
-			_ = j.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGTERM})
+			_ = j.box.init.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGTERM})
 			stopping = time.After(s.grace)
 		case <-stopping:
 			status, waiting = asked, false
@@ -588,11 +389,11 @@ func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 	deadline := time.Now().Add(j.box.sup.patience.kill)
 	if j.leaf != nil {
 		if !j.leaf.Kill(deadline) {
-			j.breakBox("what it ran could not be killed")
+			j.box.life.fail("what it ran could not be killed")
 			return
 		}
 	} else if !*ended {
-		_ = j.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
+		_ = j.box.init.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
 	}
 	if *ended {
 		return
@@ -606,51 +407,23 @@ func (j *Job) killAll(end *boxinit.Reply, ended *bool) {
 				*end, *ended = r, true
 				return
 			}
-		case <-j.box.gone:
+		case <-j.box.init.gone:
 			return
 		case <-late.C:
-			j.breakBox("its init did not tell the end of a command")
+			j.box.life.fail("its init did not tell the end of a command")
 			return
 		}
 	}
-}
-
-// breakBox ends a box that no longer works as it must.
-func (j *Job) breakBox(why string) {
-	j.box.sup.cfg.Log.Error("box is killed", "box", j.box.id, "reason", why)
-	_ = j.box.process.Kill()
-	<-j.box.gone
 }
 
 // finish reads the rest of the output, makes the Result and frees the job's
 // resources.
 func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Duration) {
-	// The writers are dead, so at most one pipe's content is left to read. The
-	// deadline is for a descriptor that was passed to another command.
-	for i, p := range j.pipes {
-		if p.file == nil && !j.box.sup.drainNow(p.fd, j.keep(i)) {
-			f := p.wait()
-			j.readers.Go(func() { j.box.sup.drain(f, j.keep(i)) })
-		}
-		if p.file != nil {
-			_ = p.file.SetReadDeadline(time.Now().Add(drainDeadline))
-		}
-	}
-	j.readers.Wait()
-	for _, p := range j.pipes {
-		p.close()
-	}
-	if j.input != nil {
-		j.input.Close()
-	}
-	j.output.end()
-	if j.record != nil {
-		_ = j.record.Close()
-	}
-	r := Result{Status: status, Wall: wall, Output: j.output, Reverted: j.unguard()}
-	j.box.door.settle()
-	r.Blocked, _ = j.box.door.Blocked(j.refused)
-	r.Execs = j.execsAtEnd()
+	j.streams.finish(&j.box.sup.reading.buffers)
+	r := Result{Status: status, Wall: wall, Output: j.streams.output, Reverted: j.unguard()}
+	j.box.means.door.settle()
+	r.Blocked, _ = j.box.means.door.Blocked(j.refused)
+	r.Execs = j.box.means.execs.toTell(j)
 	if ended {
 		r.Code, r.Dir = end.Status.ExitStatus(), end.Dir
 		if end.Status.Signaled() {
@@ -664,13 +437,13 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	// The kernel counts out-of-memory kills for the whole box. A command that was
 	// not killed itself did not run out of memory.
 	killed := r.Signal == syscall.SIGKILL || r.Code == 128+int(syscall.SIGKILL)
-	if status == Exited && (j.oom.Load() || killed && j.box.ranOut()) {
+	if status == Exited && (j.oom.Load() || killed && j.box.table.ranOut(j.box.means.group)) {
 		r.Status = OOM
 	}
 	if j.leaf != nil {
-		j.box.giveLeaf(j.leaf)
+		j.box.table.giveLeaf(j.leaf)
 	}
-	j.box.leave(j, true)
+	j.box.life.leave(j, true)
 	j.result = r
 	close(j.done)
 	if t := j.warming.Load(); t != nil && t.Stop() {

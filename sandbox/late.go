@@ -6,47 +6,47 @@ import "time"
 // patience.start to answer. One timer serves all commands of a box and is not set
 // again for each: setting a timer wakes a thread, which costs a quick command more
 // than everything else here.
-func (b *Box) ask(j *Job) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.asked[j] = time.Now()
-	switch patience := b.sup.patience.start; {
-	case b.armed || b.closed:
-	case b.late == nil:
-		b.late = time.AfterFunc(patience, b.silence)
+func (i *initProc) ask(j *Job) {
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
+	i.asked[j] = time.Now()
+	switch patience := i.patience.start; {
+	case i.armed || i.table.cause != nil:
+	case i.late == nil:
+		i.late = time.AfterFunc(patience, i.silence)
 	default:
-		b.late.Reset(patience)
+		i.late.Reset(patience)
 	}
-	b.armed = !b.closed
+	i.armed = i.table.cause == nil
 }
 
 // answered notes that the init has answered, and reports whether that took too
 // long.
-func (b *Box) answered(j *Job) (late bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	late = time.Since(b.asked[j]) >= b.sup.patience.start
-	delete(b.asked, j)
+func (i *initProc) answered(j *Job) (late bool) {
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
+	late = time.Since(i.asked[j]) >= i.patience.start
+	delete(i.asked, j)
 	return late
 }
 
 // silence kills an init that did not answer in time. If the init still has time
 // for an answer, silence sets the timer again.
-func (b *Box) silence() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.armed = false
-	if b.closed || len(b.asked) == 0 {
+func (i *initProc) silence() {
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
+	i.armed = false
+	if i.table.cause != nil || len(i.asked) == 0 {
 		return
 	}
-	left := b.sup.patience.start
-	for _, at := range b.asked {
-		left = min(left, b.sup.patience.start-time.Since(at))
+	left := i.patience.start
+	for _, at := range i.asked {
+		left = min(left, i.patience.start-time.Since(at))
 	}
 	if left <= 0 {
-		_ = b.process.Kill()
+		i.kill()
 		return
 	}
-	b.armed = true
-	b.late.Reset(left)
+	i.armed = true
+	i.late.Reset(left)
 }

@@ -90,38 +90,6 @@ func (s *Supervisor) lease(id string, g policies.Grant) (*workspace.Lease, error
 	return l, nil
 }
 
-// overlay adds the layers of the box's set to its plan, where the grant wants
-// them.
-func (b *Box) overlay(p *plan) error {
-	if b.grant.Workspace() != policies.AccessOverlay {
-		return nil
-	}
-	var err error
-	if b.kept.overlay >= 0 {
-		p.tree, err = unix.FcntlInt(uintptr(b.kept.overlay), unix.F_DUPFD_CLOEXEC, 0)
-		return err
-	}
-	if b.lease == nil {
-		if b.lease, err = b.sup.lease(b.id, b.grant); err != nil {
-			return err
-		}
-		if b.sup.cfg.Checkpoints {
-			b.calls = b.lease.Calls()
-		}
-	}
-	dirs := b.lease.Dirs()
-	files := append([]*os.File{b.lease.Top}, b.lease.Frozen...)
-	if len(p.passed())+len(files)+1 > boxinit.MaxFiles {
-		return &limit.Refusal{Message: fmt.Sprintf("profile %q mounts too many paths for an overlay of %d layers; apply or discard the set %s", b.grant.Profile(), len(files), b.lease.ID)}
-	}
-	for i, f := range files {
-		if err := b.sup.addLayer(p, f, dirs[i], i == 0, b.uid); err != nil {
-			return err
-		}
-	}
-	return b.sup.addLayer(p, b.lease.Base, b.sup.cfg.Workspace, false, b.uid)
-}
-
 // addLayer adds one directory that is a layer. As root it is cloned here, with
 // the owner of the workspace as the box's user, so all layers belong to that
 // owner whoever worked in them.
@@ -198,7 +166,7 @@ func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
 }
 
 // attachOverlay puts it into the new root, which is the working directory.
-func (p *plan) attachOverlay(b *builder, tree boxinit.Slot) {
+func attachOverlay(b *builder, tree boxinit.Slot) {
 	b.Step("attach " + Workspace)
 	b.dir(Workspace)
 	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, in(Workspace), unix.MOVE_MOUNT_F_EMPTY_PATH)

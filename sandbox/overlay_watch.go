@@ -21,10 +21,10 @@ type Watch struct{ mark *workspace.Mark }
 // Set is the name of the set that holds what the box writes into its overlay
 // workspace; empty where it has none.
 func (b *Box) Set() string {
-	if b.lease == nil {
+	if b.means.lease == nil {
 		return ""
 	}
-	return b.lease.ID
+	return b.means.lease.ID
 }
 
 // Checkpoint saves the present state of the box's overlay workspace, if a command
@@ -35,20 +35,20 @@ func (b *Box) Set() string {
 // workspace.ErrSkipped if it would take over 2 seconds or 256 MiB. It may be
 // called concurrently.
 func (b *Box) Checkpoint(ctx context.Context, note string) (string, error) {
-	if b.calls == nil {
+	if b.means.calls == nil {
 		return "", ErrNoOverlay
 	}
-	return b.calls.Checkpoint(ctx, note)
+	return b.means.calls.Checkpoint(ctx, note)
 }
 
 // Watch records the state of the box's overlay workspace, to report later what
 // changed. It looks at all files that this box and those before it changed. It
 // fails with ErrNoOverlay if the box has no such workspace.
 func (b *Box) Watch() (*Watch, error) {
-	if b.lease == nil {
+	if b.means.lease == nil {
 		return nil, ErrNoOverlay
 	}
-	m, err := b.lease.Mark()
+	m, err := b.means.lease.Mark()
 	if err != nil {
 		return nil, err
 	}

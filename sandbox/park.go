@@ -1,15 +1,12 @@
 package sandbox
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 )
 
@@ -30,10 +27,6 @@ import (
 // A box that has more than that is not parked: for example a command or another
 // process, a System V object, a published port, or a directory of its storage
 // that a command has moved. It is not parked either if this cannot be found out.
-//
-// Box.waking orders all this. A goroutine that needs the init holds the lock for
-// reading, from before it checks that the box is awake until its command is in
-// the table. A goroutine that parks or wakes the box holds the lock for writing.
 
 // restAfter is how long a box is left alone after its last command before it
 // gives up its warm shell, and once more before it is parked: a person or a
@@ -47,7 +40,7 @@ type kept struct {
 	overlay int      // the mount of its overlay workspace, or -1
 	storage int      // that of its storage in memory, or -1
 	want    int      // how many mounts the init has yet to hand over
-	places  []uint64 // see Box.places
+	places  []uint64 // see kept.find
 }
 
 // keep makes a mount outlive the init: it is handed over to the supervisor, and
@@ -104,15 +97,15 @@ func (k *kept) again(p *plan, area *storage) (err error) {
 	return err
 }
 
-// keep takes over the mounts that the init of a new box sent.
-func (b *Box) keep(files []int) error {
-	k := &b.kept
+// take takes over the mounts that an init sent: that of its overlay workspace, if it
+// has one, and that of its storage in memory.
+func (k *kept) take(files []int, overlaid bool) error {
 	if k.want == 0 || len(files) != k.want {
 		boxinit.CloseAll(files)
 		return fmt.Errorf("its init sent %d mounts", len(files))
 	}
 	k.want = 0
-	if b.grant.Workspace() == policies.AccessOverlay {
+	if overlaid {
 		k.overlay, files = files[0], files[1:]
 	}
 	if len(files) > 0 {
@@ -121,22 +114,12 @@ func (b *Box) keep(files []int) error {
 	return nil
 }
 
-// close lets go of the mounts.
-func (k *kept) close() {
-	for _, fd := range []*int{&k.overlay, &k.storage} {
-		if *fd >= 0 {
-			unix.Close(*fd)
-			*fd = -1
-		}
-	}
-}
-
-// places are the directories of the storage, by their numbers, as they are
-// named now.
-func (b *Box) places() ([]uint64, error) {
-	fd := b.kept.storage
-	if b.area != nil {
-		fd = b.area.fd
+// find returns the directories of the storage, by their numbers, as they are named
+// now. area is that of a disk, or nil.
+func (k *kept) find(area *storage) ([]uint64, error) {
+	fd := k.storage
+	if area != nil {
+		fd = area.fd
 	}
 	var all []uint64
 	for _, dir := range storageDirs {
@@ -149,197 +132,83 @@ func (b *Box) places() ([]uint64, error) {
 	return all, nil
 }
 
+// close lets go of the mounts.
+func (k *kept) close() {
+	for _, fd := range []*int{&k.overlay, &k.storage} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
 // rest is what a box does that was left alone for a while.
-func (b *Box) rest() {
-	b.mu.Lock()
-	if b.closed || b.parked {
-		b.mu.Unlock()
+func (l *life) rest() {
+	b := l.box
+	b.table.mu.Lock()
+	if b.table.cause != nil || l.parked {
+		b.table.mu.Unlock()
 		return
 	}
-	if left := b.sup.restAfter - time.Since(b.used); left > 0 {
-		b.resting.Reset(left)
-		b.mu.Unlock()
+	if left := b.sup.restAfter - time.Since(l.used); left > 0 {
+		l.resting.Reset(left)
+		b.table.mu.Unlock()
 		return
 	}
-	b.waits = false
-	b.wg.Add(1) // Close has not begun to wait
-	b.mu.Unlock()
-	defer b.wg.Done()
-	if !b.coolDown() && (!b.kept.able || b.park()) {
+	l.waits = false
+	b.table.wg.Add(1) // Close has not begun to wait
+	b.table.mu.Unlock()
+	defer b.table.wg.Done()
+	if !b.table.coolDown() && (!l.kept.able || l.park()) {
 		return
 	}
-	b.restLater()
+	l.restLater()
 }
 
 // restLater begins to wait anew for the box to be left alone. The timer is not
-// set anew for each command: see Box.ask.
-func (b *Box) restLater() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.used = time.Now()
+// set anew for each command: see initProc.ask.
+func (l *life) restLater() {
+	b := l.box
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	l.used = time.Now()
 	switch {
-	case b.closed || b.parked || b.waits:
+	case b.table.cause != nil || l.parked || l.waits:
 		return
-	case b.resting == nil:
-		b.resting = time.AfterFunc(b.sup.restAfter, b.rest)
+	case l.resting == nil:
+		l.resting = time.AfterFunc(b.sup.restAfter, l.rest)
 	default:
-		b.resting.Reset(b.sup.restAfter)
+		l.resting.Reset(b.sup.restAfter)
 	}
-	b.waits = true
+	l.waits = true
 }
 
 // park lets the init of an idle box go, and reports whether it did: not where a
 // command is being started, nor where something would be lost.
-func (b *Box) park() bool {
-	if !b.waking.TryLock() {
+func (l *life) park() bool {
+	b := l.box
+	if !l.waking.TryLock() {
 		return false
 	}
-	defer b.waking.Unlock()
-	if !b.idle() || !b.holdsNothing() {
+	defer l.waking.Unlock()
+	if !l.idle() || !b.init.holdsNothing() {
 		return false
 	}
-	if now, err := b.places(); err != nil || !slices.Equal(now, b.kept.places) {
+	if now, err := l.kept.find(b.means.area); err != nil || !slices.Equal(now, l.kept.places) {
 		return false
 	}
-	if !b.letGo() {
+	if !l.letGo() {
 		return false
 	}
-	b.mu.Lock()
-	spare := b.spare
-	b.spare = nil
-	b.mu.Unlock()
-	for _, l := range spare {
-		l.Remove()
-	}
+	b.table.dropSpare()
 	return true
 }
 
 // idle reports whether nothing runs in the box that the supervisor knows of.
-// b.waking is held for writing.
-func (b *Box) idle() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !b.closed && !b.parked && len(b.running) == 0 && b.warm == nil && len(b.published) == 0
-}
-
-// holdsNothing asks the init whether something would be lost with it.
-func (b *Box) holdsNothing() bool {
-	select {
-	case <-b.answers: // to a question that was given up
-	default:
-	}
-	b.mu.Lock()
-	b.lastID++
-	id := b.lastID
-	b.mu.Unlock()
-	if b.send(&boxinit.Request{Op: boxinit.OpIdle, ID: id}) != nil {
-		return false
-	}
-	late := time.NewTimer(b.sup.patience.start)
-	defer late.Stop()
-	select {
-	case r := <-b.answers:
-		return r.ID == id && r.Errno == 0
-	case <-b.gone:
-	case <-late.C:
-	}
-	return false
-}
-
-// letGo ends the init and what serves it, and reports whether the box is parked
-// now: not if it was closed, or broke, before. b.waking is held for writing.
-func (b *Box) letGo() bool {
-	b.mu.Lock()
-	b.parked = !b.closed
-	parked, ended := b.parked, b.ended
-	b.mu.Unlock()
-	if !parked {
-		return false
-	}
-	_ = b.process.Kill()
-	b.conn.Close()
-	<-ended
-	b.door.leave()
-	b.execs.close()
-	return true
-}
-
-// stay wakes the box if it is parked, and locks b.waking for reading, which
-// keeps it awake. If stay returns no error, the caller must unlock it.
-func (b *Box) stay(ctx context.Context) error {
-	for {
-		b.waking.RLock()
-		if !b.parked {
-			return nil
-		}
-		b.waking.RUnlock()
-		if err := b.wake(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// wake builds a parked box again. If that fails it stays parked, and nothing of
-// it is lost.
-func (b *Box) wake(ctx context.Context) error {
-	b.waking.Lock()
-	defer b.waking.Unlock()
-	b.mu.Lock()
-	parked, closed := b.parked, b.closed
-	err := b.goneErr()
-	b.mu.Unlock()
-	switch {
-	case closed:
-		return err
-	case !parked:
-		return nil // somebody else was first
-	}
-	if err := b.group.Room(); err != nil {
-		return err
-	}
-	if err := b.live(ctx); err != nil {
-		return fmt.Errorf("wake box %s: %w", b.id, err)
-	}
-	return nil
-}
-
-// live begins a life of the box: from its init to the init's end. Where it
-// fails the box is as it was.
-func (b *Box) live(ctx context.Context) error {
-	if err := b.begin(ctx); err != nil {
-		b.door.leave()
-		b.execs.close()
-		return err
-	}
-	_ = b.conn.expect(time.Time{})
-	ended := make(chan struct{})
-	b.mu.Lock()
-	closed := b.closed
-	if !closed {
-		b.parked, b.ended = false, ended
-		b.wg.Go(func() {
-			defer close(ended)
-			b.listen()
-		})
-	}
-	b.mu.Unlock()
-	if closed {
-		b.endInit()
-		b.door.leave()
-		b.execs.close()
-		return errors.New("it is being closed")
-	}
-	if err := b.door.listenAgain(ctx); err != nil {
-		b.letGo()
-		return fmt.Errorf("open the egress door: %w", err)
-	}
-	b.restLater()
-	return nil
-}
-
-// endInit ends an init that nobody listens to.
-func (b *Box) endInit() {
-	b.conn.Close()
-	_ = b.process.Kill()
-	_, _ = b.process.Wait()
+// l.waking is held for writing.
+func (l *life) idle() bool {
+	b := l.box
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	return b.table.cause == nil && !l.parked && len(b.table.running) == 0 && b.table.warm == nil && len(b.ports.open) == 0
 }

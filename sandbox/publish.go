@@ -49,9 +49,9 @@ func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Pub
 	if !at.Addr().IsLoopback() {
 		return nil, &limit.Refusal{Message: fmt.Sprintf("port %d can be published only on a loopback address of the host, for example 127.0.0.1, and not on %s", port, at.Addr())}
 	}
-	b.mu.Lock()
-	err := b.mayPublish(port)
-	b.mu.Unlock()
+	b.table.mu.Lock()
+	err := b.ports.may(b, port)
+	b.table.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +61,12 @@ func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Pub
 		return nil, fmt.Errorf("publish port %d: %w", port, err)
 	}
 	p := &Published{Port: port, At: netip.MustParseAddrPort(l.Addr().String()), box: b, l: l, open: map[net.Conn]struct{}{}}
-	b.mu.Lock()
-	if err = b.mayPublish(port); err == nil { // the policy may have changed since
-		b.published = append(b.published, p)
+	b.table.mu.Lock()
+	if err = b.ports.may(b, port); err == nil { // the policy may have changed since
+		b.ports.open = append(b.ports.open, p)
 		p.wg.Go(p.serve)
 	}
-	b.mu.Unlock()
+	b.table.mu.Unlock()
 	if err != nil {
 		l.Close()
 		return nil, err
@@ -74,15 +74,21 @@ func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Pub
 	return p, nil
 }
 
-// mayPublish says why a port of the box cannot be published, if so. b.mu is
-// held.
-func (b *Box) mayPublish(port uint16) error {
+// ports are those of a box that can be published, and those that are. Guarded by
+// the mu of the box's table.
+type ports struct {
+	allowed []policies.PortRange
+	open    []*Published
+}
+
+// may says why a port of the box cannot be published, if so.
+func (p *ports) may(b *Box, port uint16) error {
 	switch {
-	case b.closed:
-		return b.goneErr()
-	case !covers(b.publish, port):
+	case b.table.cause != nil:
+		return b.table.goneErr()
+	case !covers(p.allowed, port):
 		return &limit.Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, as in publish: [%d]", b.grant.Profile(), port, port)}
-	case len(b.published) >= maxPublished:
+	case len(p.open) >= maxPublished:
 		return &limit.Refusal{Message: fmt.Sprintf("%d ports of the box are published; close one first", maxPublished), Err: limit.ErrTooMany}
 	}
 	return nil
@@ -94,9 +100,9 @@ func covers(ranges []policies.PortRange, port uint16) bool {
 
 // Published are the ports of the box that can be reached, oldest first.
 func (b *Box) Published() []*Published {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.published)
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	return slices.Clone(b.ports.open)
 }
 
 // Close ends the port and the connections through it, and waits for them.
@@ -110,9 +116,9 @@ func (p *Published) Close() error {
 	p.mu.Unlock()
 	p.l.Close()
 	p.wg.Wait()
-	p.box.mu.Lock()
-	p.box.published = slices.DeleteFunc(p.box.published, func(other *Published) bool { return other == p })
-	p.box.mu.Unlock()
+	p.box.table.mu.Lock()
+	p.box.ports.open = slices.DeleteFunc(p.box.ports.open, func(other *Published) bool { return other == p })
+	p.box.table.mu.Unlock()
 	return nil
 }
 
@@ -125,7 +131,7 @@ func (p *Published) serve() {
 		if err != nil {
 			p.box.sup.cfg.Log.Warn("publish a port", "box", p.box.id, "port", p.Port, "err", err)
 			select {
-			case <-p.box.gone:
+			case <-p.box.init.gone:
 				return
 			case <-time.After(100 * time.Millisecond): // out of descriptors, as a rule
 			}
@@ -193,14 +199,14 @@ func pass(to, from net.Conn) {
 // Listening are the TCP ports on which something in the box listens, in
 // order; the door's own are not among them.
 func (b *Box) Listening() ([]uint16, error) {
-	b.waking.RLock()
-	defer b.waking.RUnlock()
-	if b.parked {
+	b.life.waking.RLock()
+	defer b.life.waking.RUnlock()
+	if b.life.parked {
 		return nil, nil
 	}
 	var ports []uint16
 	for _, name := range []string{"tcp", "tcp6"} {
-		found, err := listening(fmt.Sprintf("/proc/%d/net/%s", b.process.Pid, name))
+		found, err := listening(fmt.Sprintf("/proc/%d/net/%s", b.init.process.Pid, name))
 		if err != nil {
 			return nil, fmt.Errorf("find ports of box %s: %w", b.id, err)
 		}

@@ -62,19 +62,24 @@ type plan struct {
 	kept      bool              // tree, and area unless it is on disk, were kept from an earlier init
 	tree      int               // detached mount that is the overlay workspace, or -1
 	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
-	tmp       int64             // bytes of such a tmpfs
-	tmpFiles  int64             // inodes of the same
-	filter    []byte            // seccomp program, struct sock_filter each
-	watcher   []byte            // seccomp program that reports execs
-	ours      uint64            // marks the init's own execs if execs are watched, or 0
-	nested    bool              // each command gets a pid namespace of its own, to isolate it and to kill it with
-	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
-	openFiles uint64            // RLIMIT_NOFILE
-	fileSize  uint64            // RLIMIT_FSIZE, 0 for none
-	procs     uint64            // RLIMIT_NPROC, or 0 if a cgroup limits the processes
+	limits    planLimits
+	filter    []byte // seccomp program, struct sock_filter each
+	watcher   []byte // seccomp program that reports execs
+	ours      uint64 // marks the init's own execs if execs are watched, or 0
+	nested    bool   // each command gets a pid namespace of its own, to isolate it and to kill it with
+	nests     int64  // pid namespaces that a browser may make, 0 for none of any kind
 	network   policies.Network
 	authority []byte // certificate of the egress door, if the box is to trust one
 	hostFacts
+}
+
+// planLimits are the limits that hold without a cgroup.
+type planLimits struct {
+	tmp       int64  // bytes of the tmpfs that is the box's storage
+	tmpFiles  int64  // inodes of the same
+	openFiles uint64 // RLIMIT_NOFILE
+	fileSize  uint64 // RLIMIT_FSIZE, 0 for none
+	procs     uint64 // RLIMIT_NPROC, or 0 if a cgroup limits the processes
 }
 
 // hostFacts are the facts about the host that the plans of all boxes need.
@@ -266,7 +271,7 @@ func (p *plan) trees(b *builder) {
 		}
 	}
 	if p.overlaid() {
-		p.attachOverlay(b, overlay)
+		attachOverlay(b, overlay)
 	}
 	for i, m := range p.mounts {
 		if m.root || m.layer {
@@ -369,7 +374,7 @@ func (p *plan) bound(b *builder) {
 	size, files := int64(1<<20), int64(512)
 	if p.together() {
 		page := int64(os.Getpagesize())
-		size, files = p.tmp, p.tmpFiles+int64(len(b.made))
+		size, files = p.limits.tmp, p.limits.tmpFiles+int64(len(b.made))
 		for _, text := range p.files {
 			size += (int64(len(text)) + page - 1) / page * page
 		}
@@ -395,7 +400,7 @@ func (p *plan) storage(b *builder) {
 		attach(area, storageRoot)
 		b.attr(in(storageRoot), 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
 	default:
-		_, area := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.FormatInt(p.tmp, 10)}, [2]string{"nr_inodes", strconv.FormatInt(p.tmpFiles, 10)})
+		_, area := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.FormatInt(p.limits.tmp, 10)}, [2]string{"nr_inodes", strconv.FormatInt(p.limits.tmpFiles, 10)})
 		attach(p.keep(b, area), storageRoot)
 	}
 	for _, s := range storageDirs {
@@ -550,9 +555,9 @@ func (p *plan) lock(b *builder) {
 		unset bool
 	}{
 		{unix.RLIMIT_CORE, 0, false},
-		{unix.RLIMIT_NOFILE, p.openFiles, p.openFiles == 0},
-		{unix.RLIMIT_FSIZE, p.fileSize, p.fileSize == 0},
-		{unix.RLIMIT_NPROC, p.procs, p.procs == 0},
+		{unix.RLIMIT_NOFILE, p.limits.openFiles, p.limits.openFiles == 0},
+		{unix.RLIMIT_FSIZE, p.limits.fileSize, p.limits.fileSize == 0},
+		{unix.RLIMIT_NPROC, p.limits.procs, p.limits.procs == 0},
 	} {
 		if !l.unset {
 			b.Call(unix.SYS_PRLIMIT64, 0, l.what, b.Words(l.value, l.value), 0)

@@ -34,17 +34,17 @@ const socketIDs = 1 << 63
 
 // socket is a new TCP socket of the box's network. The caller closes it, and
 // sees to it that the box is awake.
-func (b *Box) socket(ctx context.Context) (int, error) {
+func (i *initProc) socket(ctx context.Context) (int, error) {
 	if err := context.Cause(ctx); err != nil {
 		return -1, err
 	}
-	b.mu.Lock()
-	closed := b.closed
-	b.mu.Unlock()
+	i.table.mu.Lock()
+	closed := i.table.cause != nil
+	i.table.mu.Unlock()
 	if closed {
-		return -1, fmt.Errorf("box %s: %w", b.id, ErrClosed)
+		return -1, fmt.Errorf("box %s: %w", i.table.box, ErrClosed)
 	}
-	s := &b.sockets
+	s := &i.sockets
 	answer := make(chan socketAnswer, 1)
 	s.mu.Lock()
 	if len(s.waiting) >= maxSockets {
@@ -58,23 +58,23 @@ func (b *Box) socket(ctx context.Context) (int, error) {
 	id := socketIDs + s.last
 	s.waiting[id] = answer
 	s.mu.Unlock()
-	if err := b.send(&boxinit.Request{Op: boxinit.OpSocket, ID: id}); err != nil {
+	if err := i.send(&boxinit.Request{Op: boxinit.OpSocket, ID: id}); err != nil {
 		s.mu.Lock()
 		delete(s.waiting, id) // nothing will come
 		s.mu.Unlock()
 		return -1, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.sup.patience.start)
+	ctx, cancel := context.WithTimeout(ctx, i.patience.start)
 	defer cancel()
 	select {
 	case a := <-answer:
 		return a.fd, a.err
-	case <-b.gone:
+	case <-i.gone:
 		s.forget(id, answer)
-		return -1, fmt.Errorf("box %s: %w", b.id, ErrClosed)
+		return -1, fmt.Errorf("box %s: %w", i.table.box, ErrClosed)
 	case <-ctx.Done():
 		s.forget(id, answer)
-		return -1, fmt.Errorf("the init of box %s made no socket: %w", b.id, context.Cause(ctx))
+		return -1, fmt.Errorf("the init of box %s made no socket: %w", i.table.box, context.Cause(ctx))
 	}
 }
 
@@ -127,11 +127,11 @@ const maxConnect = 5
 // 127.0.0.1. The caller closes the connection. It fails where nothing listens
 // there.
 func (b *Box) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
-	if err := b.stay(ctx); err != nil {
+	if err := b.life.stay(ctx); err != nil {
 		return nil, err
 	}
-	fd, err := b.socket(ctx)
-	b.waking.RUnlock()
+	fd, err := b.init.socket(ctx)
+	b.life.waking.RUnlock()
 	if err != nil {
 		return nil, err
 	}

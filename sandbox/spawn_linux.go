@@ -65,19 +65,73 @@ var systemFiles = []string{
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// startInit starts the init of a box and gives it its user. It returns the
+// spawner starts inits from one thread that lives as long as the supervisor. The
+// signal that an init gets at our death is sent when the thread that made it ends
+// (PR_SET_PDEATHSIG(2const), "parent thread"), and an init starts in the cgroups
+// of that thread.
+type spawner struct {
+	root   bool // it maps users of the host's private range
+	image  *image
+	null   *os.File // os.DevNull, for inits
+	place  *os.File // os.DevNull, except while an init starts: then its connection; for the thread only
+	work   chan func()
+	done   chan struct{}
+	opened closers
+}
+
+func newSpawner() (_ *spawner, err error) {
+	s := &spawner{root: os.Geteuid() == 0, work: make(chan func()), done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.opened.close())
+		}
+	}()
+	if s.image, err = newImage(); err != nil {
+		return nil, err
+	}
+	s.opened.do(s.image.close)
+	for _, f := range []**os.File{&s.null, &s.place} {
+		if *f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+			return nil, err
+		}
+		s.opened.add((*f).Close)
+	}
+	go func() {
+		defer close(s.done)
+		runtime.LockOSThread() // never unlocked: the thread ends with this
+		for f := range s.work {
+			f()
+		}
+	}()
+	s.opened.do(func() {
+		close(s.work)
+		<-s.done
+	})
+	return s, nil
+}
+
+func (s *spawner) close() error { return s.opened.close() }
+
+// do runs f on the thread and waits for it.
+func (s *spawner) do(f func() error) error {
+	result := make(chan error, 1)
+	s.work <- func() { result <- f() }
+	return <-result
+}
+
+// start starts the init of a box and gives it its user. It returns the
 // process and the connection, over which it waits for its script.
-func (s *Supervisor) startInit(g *cgroup.Group, uid int) (*os.Process, *wire, error) {
+func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *wire, error) {
 	conn, theirs, err := newWire()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
 	defer runtime.KeepAlive(theirs)
-	calls, keep := s.beginInit()
+	calls, keep := s.begin()
 	defer runtime.KeepAlive(keep)
 	var process *os.Process
-	err = s.spawner.do(func() error {
+	err = s.do(func() error {
 		if err := unix.Dup3(int(theirs.Fd()), int(s.place.Fd()), unix.O_CLOEXEC); err != nil {
 			return fmt.Errorf("make connection to init: %w", err)
 		}
@@ -106,7 +160,7 @@ func (s *Supervisor) startInit(g *cgroup.Group, uid int) (*os.Process, *wire, er
 	return process, conn, nil
 }
 
-// beginInit are the calls by which a new child becomes an init: its parent's
+// begin are the calls by which a new child becomes an init: its parent's
 // death is to be its own, it keeps through the exec what building a box takes,
 // and has the five descriptors that an init begins with, its connection from
 // s.place. What they point at must be kept.
@@ -114,7 +168,7 @@ func (s *Supervisor) startInit(g *cgroup.Group, uid int) (*os.Process, *wire, er
 // The child shares our table of descriptors until it has a copy of its
 // beginning: the whole would be copied, with thousands of boxes a long one, and
 // held for as long as the init lives.
-func (s *Supervisor) beginInit() ([]boxinit.SpawnCall, []any) {
+func (s *spawner) begin() ([]boxinit.SpawnCall, []any) {
 	text := func(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 	name, page, empty := text(boxinit.InitName), text(s.image.path), new(uintptr)
 	argv := []*byte{name, nil}
@@ -152,7 +206,7 @@ func (s *Supervisor) beginInit() ([]boxinit.SpawnCall, []any) {
 
 // mapUsers makes uid of the host the one user of a new user namespace
 // (user_namespaces(7)).
-func (s *Supervisor) mapUsers(pid, uid int) error {
+func (s *spawner) mapUsers(pid, uid int) error {
 	// Only root may keep setgroups, and needs it to drop its own groups; an
 	// ordinary user's groups cannot be dropped.
 	gid, setgroups := uid, "allow"
@@ -224,17 +278,17 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 	l := g.Limits()
 	p := &plan{
 		links: map[string]string{}, files: boxFiles(shellOf(image)),
-		base: -1, tree: -1, area: -1, tmp: l.Tmp, tmpFiles: l.TmpFiles, filter: s.filter, nested: s.nested(),
-		openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize), network: g.Network(), hostFacts: s.host,
+		base: -1, tree: -1, area: -1, filter: s.filters.plain, nested: s.nested(),
+		limits: planLimits{tmp: l.Tmp, tmpFiles: l.TmpFiles, openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize)}, network: g.Network(), hostFacts: s.host,
 	}
 	if g.NestsNamespaces() {
-		p.filter, p.nests = s.nesting, l.Pids
+		p.filter, p.nests = s.filters.nesting, l.Pids
 	}
 	if g.Network() != policies.NetworkNone {
 		p.files["/etc/resolv.conf"] = resolvConf
 	}
 	if s.groups.Version(policies.LimitPids) == 0 {
-		p.procs = uint64(cgroup.Processes(l.Pids))
+		p.limits.procs = uint64(cgroup.Processes(l.Pids))
 	}
 	for _, d := range devices {
 		p.mounts = append(p.mounts, mount{source: d, target: d, devices: true, file: -1})

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -78,49 +77,63 @@ func Init() { tryFirst() }
 // Supervisor owns the boxes of a program. Its methods are safe for concurrent
 // use.
 type Supervisor struct {
-	cfg     Config
-	groups  *cgroup.Tree
-	filter  []byte
-	nesting []byte // the filter of boxes that nest namespaces
-	image   *image
-	null    *os.File // os.DevNull, for inits and commands
-	place   *os.File // os.DevNull, except while an init starts: then its connection; for the spawner only
-	spawner *spawner
-	spool   *spool
-	glance  *glance   // at warm shells' commands
-	buffers sync.Pool // of *[pipeBuffer]byte: new ones for each command would keep the collector busy
-	root    bool      // boxes run as users of a private range, not as our own user
-
-	disk limit.Enforcement // of storage on disk
-	host hostFacts
+	cfg       Config
+	root      bool              // boxes run as users of a private range, not as our own user
+	disk      limit.Enforcement // of storage on disk
+	host      hostFacts
+	groups    *cgroup.Tree
+	filters   filters
+	spawner   *spawner
+	reading   reading
+	opened    closers      // what New opened
+	closeOnce func() error // once; every caller waits
 
 	patience  patience       // with inits
 	restAfter time.Duration  // constant, except in tests
 	roots     *x509.CertPool // authorities by which doors verify servers; nil for the host's
 	redirect  func(netfilter int, to netip.AddrPort) error
 
-	opening sync.WaitGroup // calls of Open under way; added to under mu
-	shut    sync.Once
-	shutErr error // of the one Close
-
 	templates templates // of roots
+	guarding  sharedProtector
 
-	guarding sync.Mutex
-	guard    *protect.Protector // of the workspace, for all profiles; nil until one needs it; guarded by guarding
+	mu     sync.Mutex
+	known  register
+	idmaps map[idmapKey]*os.File
+	store  *workspace.Store // of overlay workspaces, nil until one is needed
+}
 
-	mu      sync.Mutex
-	closed  bool
-	policy  *policies.Policy // that Regrant was last called with, or nil
+// filters are the seccomp programs of boxes.
+type filters struct {
+	plain   []byte
+	nesting []byte // of boxes that nest namespaces
+}
+
+// reading is what the outputs of all commands are read and kept with.
+type reading struct {
+	spool   *spool
+	glance  *glance // at warm shells' commands
+	buffers buffers
+}
+
+// register is what a supervisor knows of its boxes. Guarded by the supervisor's mu.
+type register struct {
+	closed  bool // no box is opened any more
 	boxes   map[string]*Box
-	count   int            // names for cgroups
-	tenants map[string]int // tenant -> index in the uid range
-	idmaps  map[idmapKey]*os.File
-	store   *workspace.Store // of overlay workspaces, nil until one is needed
+	opening sync.WaitGroup   // calls of Open under way; added to with mu held
+	policy  *policies.Policy // that Regrant was last called with, or nil
+	count   int              // names for cgroups
+	tenants map[string]int   // tenant -> index in the uid range
+}
+
+// sharedProtector is the protector of the workspace.
+type sharedProtector struct {
+	mu        sync.Mutex
+	protector *protect.Protector // for all profiles; nil until one needs it
 }
 
 // New prepares to run boxes. Its error says what the host lacks. The caller must
 // Close the Supervisor.
-func New(cfg Config) (*Supervisor, error) {
+func New(cfg Config) (_ *Supervisor, err error) {
 	if cfg.Boxes == 0 {
 		cfg.Boxes = 64
 	}
@@ -150,46 +163,41 @@ func New(cfg Config) (*Supervisor, error) {
 	if err := lacking(); err != nil {
 		return nil, err
 	}
-	groups, err := cgroup.New(cfg.Workspace)
-	if err != nil {
+	s := &Supervisor{
+		cfg: cfg, root: os.Geteuid() == 0, disk: diskHeld(cfg.Spool), host: readHost(),
+		patience: patience{startDeadline, killDeadline}, restAfter: restAfter, redirect: netlink.Redirect,
+		reading: reading{spool: newSpool(cfg.Spool, cfg.SpoolSize)}, templates: templates{made: map[[sha256.Size]byte]*template{}},
+		known: register{boxes: map[string]*Box{}, tenants: map[string]int{}}, idmaps: map[idmapKey]*os.File{},
+	}
+	s.closeOnce = sync.OnceValue(s.end)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.opened.close())
+		}
+	}()
+	if s.groups, err = cgroup.New(cfg.Workspace); err != nil {
 		return nil, err
 	}
-	program, err := seccomp.Filter(seccomp.Options{Leaves: groups.Dir() != "", Watched: groups.Version(policies.LimitMemory) == 0})
-	if err != nil {
-		return nil, errors.Join(err, groups.Close())
+	s.opened.add(s.groups.Close)
+	options := seccomp.Options{Leaves: s.groups.Dir() != "", Watched: s.groups.Version(policies.LimitMemory) == 0}
+	if s.filters.plain, err = seccomp.Filter(options); err != nil {
+		return nil, err
 	}
-	nesting, err := seccomp.Filter(seccomp.Options{Leaves: groups.Dir() != "", Watched: groups.Version(policies.LimitMemory) == 0, Nests: true})
-	if err != nil {
-		return nil, errors.Join(err, groups.Close())
+	options.Nests = true
+	if s.filters.nesting, err = seccomp.Filter(options); err != nil {
+		return nil, err
 	}
-	image, err := newImage()
-	if err != nil {
-		return nil, errors.Join(err, groups.Close())
+	if s.reading.glance, err = newGlance(); err != nil {
+		return nil, err
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		image.close()
-		return nil, errors.Join(err, groups.Close())
+	s.opened.do(s.reading.glance.close)
+	if s.spawner, err = newSpawner(); err != nil {
+		return nil, err
 	}
-	place, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		image.close()
-		null.Close()
-		return nil, errors.Join(err, groups.Close())
-	}
-	look, err := newGlance()
-	if err != nil {
-		image.close()
-		null.Close()
-		place.Close()
-		return nil, errors.Join(err, groups.Close())
-	}
-	return &Supervisor{
-		cfg: cfg, groups: groups, spool: newSpool(cfg.Spool, cfg.SpoolSize), filter: program, nesting: nesting, spawner: newSpawner(), root: os.Geteuid() == 0,
-		patience: patience{startDeadline, killDeadline}, restAfter: restAfter, image: image, null: null, place: place, redirect: netlink.Redirect, glance: look, disk: diskHeld(cfg.Spool), host: readHost(),
-		boxes: map[string]*Box{}, tenants: map[string]int{}, idmaps: map[idmapKey]*os.File{},
-		templates: templates{made: map[[sha256.Size]byte]*template{}},
-	}, nil
+	s.opened.add(s.spawner.close)
+	s.opened.do(s.templates.close)
+	s.opened.add(s.closeFirstUsed)
+	return s, nil
 }
 
 // patience is how long the supervisor waits for an init.
@@ -197,6 +205,12 @@ type patience struct {
 	start time.Duration // to do what it was asked for
 	kill  time.Duration // to report the end of a killed command
 }
+
+// The patience of a supervisor, except in tests.
+const (
+	startDeadline = 10 * time.Second // for an init to build its box, and for a command to start
+	killDeadline  = 5 * time.Second  // for a killed process to end, and its end to be reported
+)
 
 // Limits says how each limit is held in the boxes of this host.
 func (s *Supervisor) Limits() limit.Enforcements { return s.held() }
@@ -214,12 +228,12 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 	if err := s.admit(g); err != nil {
 		return nil, err
 	}
-	b, uid, err := s.reserve(id, g)
+	b, name, uid, err := s.reserve(id, g)
 	if err != nil {
 		return nil, err
 	}
-	defer s.opening.Done()
-	if err := b.start(ctx, uid); err != nil {
+	defer s.known.opening.Done()
+	if err := b.start(ctx, name, uid); err != nil {
 		s.forget(id)
 		return nil, err
 	}
@@ -258,39 +272,42 @@ func (s *Supervisor) admit(g policies.Grant) error {
 }
 
 // reserve enters a box into the table, so that it counts and has its name while
-// it is being made.
-func (s *Supervisor) reserve(id string, g policies.Grant) (*Box, int, error) {
+// it is being made. It returns the name of the box's cgroups and the user of its
+// processes on the host.
+func (s *Supervisor) reserve(id string, g policies.Grant) (b *Box, name string, uid int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closed:
-		return nil, 0, fmt.Errorf("open box %s: %w", id, ErrClosed)
-	case s.boxes[id] != nil:
-		return nil, 0, fmt.Errorf("open box %s: the name is in use", id)
-	case len(s.boxes) >= s.cfg.Boxes:
-		return nil, 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.boxes), limit.ErrTooMany)
+	case s.known.closed:
+		return nil, "", 0, fmt.Errorf("open box %s: %w", id, ErrClosed)
+	case s.known.boxes[id] != nil:
+		return nil, "", 0, fmt.Errorf("open box %s: the name is in use", id)
+	case len(s.known.boxes) >= s.cfg.Boxes:
+		return nil, "", 0, fmt.Errorf("open box %s: %d boxes are open: %w", id, len(s.known.boxes), limit.ErrTooMany)
 	}
 	open, most := 0, g.Totals().Boxes
-	for _, b := range s.boxes {
-		if b.grant.Tenant() == g.Tenant() {
+	for _, other := range s.known.boxes {
+		if other.grant.Tenant() == g.Tenant() {
 			open++
 		}
 	}
 	if open >= most {
-		return nil, 0, &limit.Refusal{
+		return nil, "", 0, &limit.Refusal{
 			Message: fmt.Sprintf("%d boxes of tenant %q are open, as many as the totals of the policy allow; end another session first, or have the operator raise boxes", open, g.Tenant()),
 			Err:     limit.ErrTooMany,
 		}
 	}
-	uid, err := s.uid(g.Tenant())
-	if err != nil {
-		return nil, 0, err
+	uid = os.Geteuid()
+	if s.root {
+		if uid, err = s.known.user(g.Tenant()); err != nil {
+			return nil, "", 0, err
+		}
 	}
-	s.count++
-	b := newBox(s, id, "box-"+strconv.Itoa(s.count), g)
-	s.boxes[id] = b
-	s.opening.Add(1)
-	return b, uid, nil
+	s.known.count++
+	b = newBox(s, id, g)
+	s.known.boxes[id] = b
+	s.known.opening.Add(1)
+	return b, "box-" + strconv.Itoa(s.known.count), uid, nil
 }
 
 const (
@@ -302,21 +319,17 @@ const (
 	maxTenants = 1 << 16
 )
 
-// uid returns the user as which a tenant's boxes run on the host. It belongs to no
+// user returns the user as which a tenant's boxes run on the host. It belongs to no
 // account and to no other tenant of this supervisor, and is never 0. Another
-// supervisor uses the same numbers; namespaces separate its boxes from ours. If
-// an ordinary user runs the supervisor, it is that user. The caller holds s.mu.
-func (s *Supervisor) uid(tenant string) (int, error) {
-	if !s.root {
-		return os.Geteuid(), nil
-	}
-	index, ok := s.tenants[tenant]
+// supervisor uses the same numbers; namespaces separate its boxes from ours.
+func (r *register) user(tenant string) (int, error) {
+	index, ok := r.tenants[tenant]
 	if !ok {
-		if len(s.tenants) >= maxTenants {
-			return 0, fmt.Errorf("open box: %d tenants are known: %w", len(s.tenants), limit.ErrTooMany)
+		if len(r.tenants) >= maxTenants {
+			return 0, fmt.Errorf("open box: %d tenants are known: %w", len(r.tenants), limit.ErrTooMany)
 		}
-		index = len(s.tenants)
-		s.tenants[tenant] = index
+		index = len(r.tenants)
+		r.tenants[tenant] = index
 	}
 	return firstUID + index, nil
 }
@@ -330,10 +343,10 @@ func (s *Supervisor) protector(g policies.Grant) (*protect.Protector, error) {
 		return nil, nil //nolint:nilnil // documented
 	}
 	also := g.Protect().Also
-	s.guarding.Lock()
-	defer s.guarding.Unlock()
-	if s.guard != nil {
-		return s.guard, s.guard.Add(also)
+	s.guarding.mu.Lock()
+	defer s.guarding.mu.Unlock()
+	if s.guarding.protector != nil {
+		return s.guarding.protector, s.guarding.protector.Add(also)
 	}
 	p, err := protect.Open(protect.Config{
 		Workspace: s.cfg.Workspace,
@@ -352,7 +365,7 @@ func (s *Supervisor) protector(g policies.Grant) (*protect.Protector, error) {
 	for _, remark := range p.Remarks() {
 		s.cfg.Log.Warn("workspace", "remark", remark)
 	}
-	s.guard = p
+	s.guarding.protector = p
 	return p, nil
 }
 
@@ -360,8 +373,8 @@ func (s *Supervisor) protector(g policies.Grant) (*protect.Protector, error) {
 func (s *Supervisor) Boxes() []*Box {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	boxes := make([]*Box, 0, len(s.boxes))
-	for _, b := range s.boxes {
+	boxes := make([]*Box, 0, len(s.known.boxes))
+	for _, b := range s.known.boxes {
 		if b.open {
 			boxes = append(boxes, b)
 		}
@@ -377,7 +390,7 @@ func (s *Supervisor) Boxes() []*Box {
 // over.
 func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) {
 	s.mu.Lock()
-	s.policy = p
+	s.known.policy = p
 	s.mu.Unlock()
 	for _, b := range s.Boxes() {
 		b.regrant(ctx)
@@ -387,24 +400,22 @@ func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) {
 func (s *Supervisor) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.boxes, id)
+	delete(s.known.boxes, id)
 }
 
 // Close closes all boxes, waits until nothing of them is left, and makes Open
 // fail. It may be called twice and concurrently; every caller waits.
-func (s *Supervisor) Close() error {
-	s.shut.Do(func() { s.shutErr = s.close() })
-	return s.shutErr
-}
+func (s *Supervisor) Close() error { return s.closeOnce() }
 
-func (s *Supervisor) close() error {
+// end is Close, called once.
+func (s *Supervisor) end() error {
 	s.mu.Lock()
-	s.closed = true
+	s.known.closed = true
 	s.mu.Unlock()
-	s.opening.Wait() // a box that is being made can be closed once it is
+	s.known.opening.Wait() // a box that is being made can be closed once it is
 	s.mu.Lock()
-	boxes := make([]*Box, 0, len(s.boxes))
-	for _, b := range s.boxes {
+	boxes := make([]*Box, 0, len(s.known.boxes))
+	for _, b := range s.known.boxes {
 		boxes = append(boxes, b)
 	}
 	s.mu.Unlock()
@@ -413,57 +424,21 @@ func (s *Supervisor) close() error {
 		wg.Go(func() { _ = b.Close() })
 	}
 	wg.Wait()
-	for _, f := range s.idmaps {
-		f.Close()
-	}
-	if s.guard != nil {
-		if err := s.guard.Close(); err != nil {
-			s.cfg.Log.Error("look at the workspace a last time", "err", err)
-		}
-	}
+	return s.opened.close()
+}
+
+// closeFirstUsed closes what is opened when a box first needs it. No box may be
+// open.
+func (s *Supervisor) closeFirstUsed() error {
+	var opened closers
 	if s.store != nil {
-		if err := s.store.Close(); err != nil {
-			s.cfg.Log.Error("close the workspaces", "err", err)
-		}
+		opened.add(logged(s.cfg.Log, "close the workspaces", s.store.Close))
 	}
-	s.spawner.close()
-	s.templates.close()
-	s.image.close()
-	s.null.Close()
-	s.place.Close()
-	s.glance.close()
-	return s.groups.Close()
-}
-
-// spawner starts boxes from one thread that lives as long as the supervisor. The
-// signal that an init gets at our death is sent when the thread that made it ends
-// (PR_SET_PDEATHSIG(2const), "parent thread"), and an init starts in the cgroups
-// of that thread.
-type spawner struct {
-	work chan func()
-	done chan struct{}
-}
-
-func newSpawner() *spawner {
-	s := &spawner{work: make(chan func()), done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		runtime.LockOSThread() // never unlocked: the thread ends with this
-		for f := range s.work {
-			f()
-		}
-	}()
-	return s
-}
-
-// do runs f on the thread and waits for it.
-func (s *spawner) do(f func() error) error {
-	result := make(chan error, 1)
-	s.work <- func() { result <- f() }
-	return <-result
-}
-
-func (s *spawner) close() {
-	close(s.work)
-	<-s.done
+	if s.guarding.protector != nil {
+		opened.add(logged(s.cfg.Log, "look at the workspace a last time", s.guarding.protector.Close))
+	}
+	for _, f := range s.idmaps {
+		opened.add(f.Close)
+	}
+	return opened.close()
 }

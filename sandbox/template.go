@@ -196,7 +196,7 @@ func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {
 	if !s.root {
 		uid = unix.Geteuid()
 	}
-	process, conn, err := s.startInit(&cgroup.Group{}, uid)
+	process, conn, err := s.spawner.start(&cgroup.Group{}, uid)
 	if err != nil {
 		return -1, err
 	}

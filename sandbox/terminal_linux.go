@@ -12,7 +12,7 @@ import (
 // Size is the size of a terminal, in characters.
 type Size struct{ Rows, Columns int }
 
-// openTerminal makes a pseudo-terminal (pty(7)) for a command and returns our end
+// openTerminal makes a pseudo-terminal (pty(7)) for a command of the box and returns our end
 // and the command's.
 //
 // The pair is the host's, so the command has a terminal without a name: nothing in
@@ -20,8 +20,8 @@ type Size struct{ Rows, Columns int }
 // A command that has the box alone gets a pair of the box's own /dev/pts: then
 // ttyname(3) finds its name, and a program can open it again. Commands of one box
 // have one user, and a name would let each of them read what is typed for another.
-func (b *Box) openTerminal(alone bool, size Size) (*os.File, int, error) {
-	master, err := b.openMultiplexer(alone)
+func openTerminal(b *Box, alone bool, size Size) (*os.File, int, error) {
+	master, err := openMultiplexer(b, alone)
 	if err != nil {
 		return nil, -1, fmt.Errorf("open terminal: %w", err)
 	}
@@ -43,29 +43,29 @@ func (b *Box) openTerminal(alone bool, size Size) (*os.File, int, error) {
 	}
 	// Its group as well: the box's file system knows no group of the host, and
 	// refuses every change of an inode that has one.
-	if err := unix.Fchown(int(slave), b.uid, b.gid(alone)); err != nil {
+	if err := unix.Fchown(int(slave), b.means.uid, terminalGroup(b.means.uid, alone)); err != nil {
 		boxinit.CloseAll([]int{int(slave)})
 		return fail("hand out", err)
 	}
 	return os.NewFile(uintptr(master), "terminal"), int(slave), nil
 }
 
-// gid is the group of a terminal: that of the box's user, whose number is the same,
-// or the one that it has.
-func (b *Box) gid(alone bool) int {
-	if alone && b.uid != os.Geteuid() {
-		return b.uid
+// terminalGroup is the group of a terminal: that of the box's user, whose number is
+// the same, or -1 for the one that it has.
+func terminalGroup(uid int, alone bool) int {
+	if alone && uid != os.Geteuid() {
+		return uid
 	}
 	return -1
 }
 
 // openMultiplexer opens /dev/ptmx of the host, or of a box.
-func (b *Box) openMultiplexer(own bool) (int, error) {
+func openMultiplexer(b *Box, own bool) (int, error) {
 	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	if !own {
 		return unix.Open("/dev/ptmx", flags, 0)
 	}
-	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", b.process.Pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	root, err := unix.Open(fmt.Sprintf("/proc/%d/root", b.init.process.Pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, err
 	}
@@ -96,10 +96,10 @@ func setSize(master int, size Size) error {
 // Resize gives the command's terminal another size. It does nothing for a job
 // without a terminal.
 func (j *Job) Resize(size Size) error {
-	if j.terminal == nil || j.Status() != Running {
+	if j.streams.terminal == nil || j.Status() != Running {
 		return nil
 	}
-	conn, err := j.terminal.SyscallConn()
+	conn, err := j.streams.terminal.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("size terminal: %w", err)
 	}

@@ -70,7 +70,7 @@ func (p *plan) trust(b *builder) {
 
 // Pin returns the pin of the key with which the door of the box opens TLS, or "" if
 // it opens none: see egress.Door.Pin.
-func (b *Box) Pin() string { return b.door.Pin() }
+func (b *Box) Pin() string { return b.means.door.Pin() }
 
 // javaStore returns a Java trust store (JKS, version 2) with one authority, given
 // in PEM. It leaves out those of the host: a TLS client in the box only ever meets

@@ -82,7 +82,7 @@ func (c *Cmd) warms() bool {
 // way.
 func (b *Box) warmSoon(j *Job) {
 	switch {
-	case b.sup.cfg.Cold || !b.follows():
+	case b.sup.cfg.Cold || !follows(b.grant):
 	case j.Status() != Running:
 		b.warmUp()
 	default:
@@ -92,28 +92,28 @@ func (b *Box) warmSoon(j *Job) {
 
 // warmUp starts a warm shell unless the box has one. It does not wait for it.
 func (b *Box) warmUp() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed || b.parked || b.warm != nil || b.warming || !b.waking.TryRLock() {
+	b.table.mu.Lock()
+	defer b.table.mu.Unlock()
+	if b.table.cause != nil || b.life.parked || b.table.warm != nil || b.table.warming || !b.life.waking.TryRLock() {
 		return
 	}
-	b.warming = true
-	b.lastID++
-	w := &warmShell{job: newJob(b, b.lastID), control: noPipe, status: noPipe, held: -1}
-	b.warm = w // so that its replies find it
-	b.wg.Go(func() {
-		defer b.waking.RUnlock()
+	b.table.warming = true
+	w := &warmShell{job: newJob(b), control: noPipe, status: noPipe, held: -1}
+	w.job.wire = b.table.nextID()
+	b.table.warm = w // so that its replies find it
+	b.table.wg.Go(func() {
+		defer b.life.waking.RUnlock()
 		err := w.start()
-		b.mu.Lock()
-		b.warming = false
-		w.ready = err == nil && !b.closed && b.warm == w
-		if !w.ready && b.warm == w {
-			b.warm = nil
+		b.table.mu.Lock()
+		b.table.warming = false
+		w.ready = err == nil && b.table.cause == nil && b.table.warm == w
+		if !w.ready && b.table.warm == w {
+			b.table.warm = nil
 		}
 		keep := w.ready
-		b.mu.Unlock()
+		b.table.mu.Unlock()
 		if keep {
-			b.restLater()
+			b.life.restLater()
 		} else {
 			w.drop()
 		}
@@ -123,7 +123,7 @@ func (b *Box) warmUp() {
 // start starts the shell and waits until the init says that it runs.
 func (w *warmShell) start() error {
 	j := w.job
-	files, err := j.connect(&Cmd{})
+	files, err := j.streams.connect(j.box, &Cmd{})
 	defer func() { boxinit.CloseAll(files) }() // but for what request closes
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (w *warmShell) start() error {
 	}
 	files, w.control.fd = append(files, control[0]), control[1]
 	// It is opened again, by way of /dev/fd.
-	if err := unix.Fchown(control[0], j.box.uid, -1); err != nil {
+	if err := unix.Fchown(control[0], j.box.means.uid, -1); err != nil {
 		return fmt.Errorf("hand out pipe: %w", err)
 	}
 	if err := unix.Pipe2(status[:], unix.O_CLOEXEC); err != nil {
@@ -150,10 +150,10 @@ func (w *warmShell) start() error {
 		return fmt.Errorf("make pipe: %w", err)
 	}
 	req := &boxinit.Request{
-		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt | boxinit.FlagDir, ID: j.wire, Dir: "/tmp", Env: j.box.env,
+		Op: boxinit.OpStart, Flags: boxinit.FlagControl | boxinit.FlagPrompt | boxinit.FlagDir, ID: j.wire, Dir: "/tmp", Env: j.box.means.env,
 		Paths: []string{shellPath}, Argv: []string{"bash", "-c", warmMain},
 	}
-	if j.box.nested {
+	if j.box.means.nested {
 		req.Flags |= boxinit.FlagNested
 	}
 	given := files
@@ -171,24 +171,25 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	if !c.warms() {
 		return nil, nil //nolint:nilnil // documented
 	}
-	b.mu.Lock()
-	w := b.warm
+	b.table.mu.Lock()
+	w := b.table.warm
 	if w == nil || !w.ready {
-		b.mu.Unlock()
+		b.table.mu.Unlock()
 		return nil, nil //nolint:nilnil // documented
 	}
-	j, err := b.enter(c, w.job)
+	j := w.job
+	err := b.table.enter(c, j)
 	if err == nil {
-		b.warm = nil
+		b.table.warm = nil
 	}
-	b.mu.Unlock()
+	b.table.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	if err := j.guard(); err != nil {
 		w.drop()
-		b.leave(j, false)
-		b.wg.Done()
+		b.life.leave(j, false)
+		b.table.wg.Done()
 		return nil, err
 	}
 	end, over := w.tell(c)
@@ -202,7 +203,7 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 		w.close()
 		if over {
 			j.conclude(Exited, end, true)
-			b.wg.Done() // enter added it
+			b.table.wg.Done() // table.enter added it
 			return j, nil
 		}
 		j.follow(c)
@@ -213,14 +214,14 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 		word = w.lastWord(b.sup.patience.kill)
 	}
 	w.close()
-	b.leave(j, false)
-	b.wg.Done()
+	b.life.leave(j, false)
+	b.table.wg.Done()
 	switch word {
 	case 'r':
 		return nil, &limit.Refusal{Message: "the command was begun and had to be ended at once, since its start took too long; look at what it did before you run it again", Ran: true}
 	case 'd':
 		r := boxinit.Reply{Op: boxinit.OpFailed, Step: boxinit.StepDirectory, Errno: syscall.ENOENT}
-		return nil, b.explainFailure(r, c, &boxinit.Request{Dir: c.dir(b)})
+		return nil, c.explain(b.means.image, r, &boxinit.Request{Dir: c.dir(b)})
 	}
 	return nil, nil //nolint:nilnil // documented
 }
@@ -241,12 +242,12 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 		w.release()
 		return end, false
 	}
-	g := j.box.sup.glance
-	look := g.begin(j.pipes[1].fd)
+	g := j.box.sup.reading.glance
+	look := g.begin(j.streams.pipes[1].fd)
 	select {
 	case end = <-j.replies: // OpEnded: that it started was told before
 		over = true
-	case <-j.box.gone:
+	case <-j.box.init.gone:
 	case <-look.over:
 	}
 	g.end(look)
@@ -275,15 +276,15 @@ func (w *warmShell) lastWord(patience time.Duration) byte {
 }
 
 // coolDown ends the warm shell, and reports whether there was one.
-func (b *Box) coolDown() bool {
-	b.mu.Lock()
-	w := b.warm
+func (t *table) coolDown() bool {
+	t.mu.Lock()
+	w := t.warm
 	if w == nil || !w.ready {
-		b.mu.Unlock()
+		t.mu.Unlock()
 		return false
 	}
-	b.warm = nil
-	b.mu.Unlock()
+	t.warm = nil
+	t.mu.Unlock()
 	w.drop()
 	return true
 }
@@ -311,7 +312,7 @@ func (w *warmShell) release() {
 // kill ends the shell and frees what it holds.
 func (w *warmShell) kill() {
 	if w.job.leaf == nil {
-		_ = w.job.box.send(&boxinit.Request{Op: boxinit.OpSignal, ID: w.job.wire, Signal: syscall.SIGKILL})
+		_ = w.job.box.init.send(&boxinit.Request{Op: boxinit.OpSignal, ID: w.job.wire, Signal: syscall.SIGKILL})
 	}
 	w.job.abandon()
 }

@@ -19,46 +19,46 @@ const watchdogBeat = 50 * time.Millisecond
 // watchMemory replaces a memory cgroup. While commands run, it adds up the box's
 // resident memory; if that is over the limit, it kills the command with the most.
 // It ends with the box.
-func (b *Box) watchMemory() {
+func watchMemory(b *Box) {
 	tick := time.NewTicker(watchdogBeat)
 	defer tick.Stop()
 	for {
 		select {
-		case <-b.gone:
+		case <-b.init.gone:
 			return
 		case <-tick.C:
 		}
-		b.weigh()
+		weigh(b)
 	}
 }
 
 // weigh kills the command with the most memory if all together use too much.
-func (b *Box) weigh() {
-	b.waking.RLock() // no command runs in a box that is being parked or woken
-	defer b.waking.RUnlock()
-	b.mu.Lock()
-	jobs := make(map[int]*Job, len(b.running))
-	for _, j := range b.running {
+func weigh(b *Box) {
+	b.life.waking.RLock() // no command runs in a box that is being parked or woken
+	defer b.life.waking.RUnlock()
+	b.table.mu.Lock()
+	jobs := make(map[int]*Job, len(b.table.running))
+	for _, j := range b.table.running {
 		jobs[int(j.pid.Load())] = j
 	}
-	b.mu.Unlock()
+	b.table.mu.Unlock()
 	if len(jobs) == 0 {
 		return
 	}
-	if worst := cgroup.Overweight(b.process.Pid, b.grant.Limits().Memory); worst != 0 {
+	if worst := cgroup.Overweight(b.init.process.Pid, b.grant.Limits().Memory); worst != 0 {
 		if j := jobs[boxPid(worst)]; j != nil {
 			j.oom.Store(true)
-			_ = b.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
+			_ = b.init.send(&boxinit.Request{Op: boxinit.OpSignal, ID: j.wire, Signal: syscall.SIGKILL})
 		}
 	}
 }
 
-// resident returns how many bytes the command has in memory.
-func (j *Job) resident() int64 {
+// memoryOf returns how many bytes a command has in memory.
+func memoryOf(j *Job) int64 {
 	if j.leaf != nil {
 		return j.leaf.Resident()
 	}
-	for _, pid := range cgroup.Children(j.box.process.Pid) {
+	for _, pid := range cgroup.Children(j.box.init.process.Pid) {
 		if int64(boxPid(pid)) == j.pid.Load() {
 			return cgroup.MemoryOf(pid)
 		}

@@ -1,0 +1,142 @@
+package house
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"testing"
+)
+
+// A type with more than this has several jobs.
+const (
+	maxFields  = 20
+	maxMethods = 30
+)
+
+// size is what a type has of its own: fields if it is a struct, and methods.
+type size struct{ fields, methods int }
+
+// large are the types that are larger, with the size that they may not exceed. One
+// that has become smaller has its number lowered here, or is taken out. A record
+// (a struct with fields and hardly a method) may be as long as what it records.
+var large = map[string]size{
+	"browser.chrome":                    {21, 9},
+	"browser.tab":                       {35, 50},
+	"internal/people/approval.Approval": {28, 4},
+	"internal/server.Server":            {18, 46},
+	"mcp.Config":                        {21, 5},
+	"mcp/tools.bashOutput":              {29, 1},
+	"mcp/tools.docsOutput":              {26, 0},
+	"mcp/tools.shells":                  {6, 44},
+	"policies.Decision":                 {26, 19},
+	"policies.Grant":                    {27, 36},
+	"policies.Policy":                   {21, 39},
+	"policies.decoder":                  {6, 91},
+	"policies.form":                     {33, 1},
+	"policies/audit.Outcome":            {24, 3},
+	"policies/shell.reader":             {14, 47},
+	"sandbox/protect.Protector":         {38, 43},
+	"sandbox/protect.look":              {31, 71},
+	"sandbox/boxinit.bareMemory":        {23, 0},
+	"sandbox/egress.Door":               {17, 37},
+	"sandbox/escape.Victim":             {24, 8},
+	"sandbox/workspace.Store":           {5, 51},
+	"search/engine.Engine":              {28, 15},
+}
+
+func TestTypesAreSmall(t *testing.T) {
+	sizes := map[string]size{}
+	for _, name := range sources(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		count(file, path.Dir(filepath.ToSlash(name)), sizes)
+	}
+	for name, is := range sizes {
+		most, listed := large[name]
+		switch {
+		case !listed && is.fields > maxFields:
+			t.Errorf("%s has %d fields, want at most %d: it has several jobs", name, is.fields, maxFields)
+		case !listed && is.methods > maxMethods:
+			t.Errorf("%s has %d methods, want at most %d: it has several jobs", name, is.methods, maxMethods)
+		case listed && (is.fields > most.fields || is.methods > most.methods):
+			t.Errorf("%s has %d fields and %d methods, want at most the %d and %d that it had: it has several jobs already",
+				name, is.fields, is.methods, most.fields, most.methods)
+		}
+	}
+	for name := range large {
+		if is, ok := sizes[name]; !ok || is.fields <= maxFields && is.methods <= maxMethods {
+			t.Errorf("%s is not large (any more): take it out of the list", name)
+		}
+	}
+}
+
+// count adds the fields and methods of the types of one file to sizes, by the
+// directory and the name of the type.
+func count(file *ast.File, dir string, sizes map[string]size) {
+	for _, decl := range file.Decls {
+		switch d := decl.(type) {
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				named, ok := spec.(*ast.TypeSpec)
+				if !ok {
+					continue
+				}
+				if s, ok := named.Type.(*ast.StructType); ok {
+					is := sizes[dir+"."+named.Name.Name]
+					is.fields = s.Fields.NumFields()
+					sizes[dir+"."+named.Name.Name] = is
+				}
+			}
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				continue
+			}
+			if name := receiver(d.Recv.List[0].Type); name != "" {
+				is := sizes[dir+"."+name]
+				is.methods++
+				sizes[dir+"."+name] = is
+			}
+		}
+	}
+}
+
+// receiver returns the name of the type that a method belongs to.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr: // of a generic type
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+func TestCountsFieldsAndMethods(t *testing.T) {
+	const text = `package p
+type s struct { a, b int; *c; d struct{ x, y int } }
+func (s) one() {}
+func (x *s) two() {}
+type g[T any] struct{ v T }
+func (g[T]) three() {}
+`
+	file, err := parser.ParseFile(token.NewFileSet(), "p.go", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]size{}
+	count(file, "p", got)
+	for name, want := range map[string]size{"p.s": {4, 2}, "p.g": {1, 1}} {
+		if got[name] != want {
+			t.Errorf("%s: got %+v, want %+v", name, got[name], want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/limit"
+)
+
+// initProc is the init of a box as the supervisor sees it: its process, what it was
+// asked for, and what it answers. A box that was parked gets another process and
+// connection. Every message of an init is taken for that of an attacker.
+type initProc struct {
+	table    *table    // whose commands it runs
+	patience *patience // with it
+
+	process *os.Process // set with conn, table.mu and life.waking held; nil before the first
+	conn    *wire
+	strays  uint64             // messages that nobody waited for; guarded by the turn at conn
+	answers chan boxinit.Reply // OpIdle replies
+	sockets socketRequests     // the sockets that it was asked for
+	gone    chan struct{}      // closed when the box has ended
+	end     func()             // closes gone
+
+	// Guarded by table.mu; see late.go.
+	asked map[*Job]time.Time // start requests without an answer yet, and when each was sent
+	late  *time.Timer        // looks at asked, while it is armed
+	armed bool
+}
+
+func newInitProc(t *table, p *patience) initProc {
+	gone := make(chan struct{})
+	return initProc{
+		table: t, patience: p, answers: make(chan boxinit.Reply, 1), asked: map[*Job]time.Time{},
+		gone: gone, end: sync.OnceFunc(func() { close(gone) }),
+	}
+}
+
+// kill ends the init, and with it all processes of the box. What waits for replies
+// learns of it.
+func (i *initProc) kill() { _ = i.process.Kill() }
+
+// reap ends the init, if it has not ended, and waits for its end.
+func (i *initProc) reap() *os.ProcessState {
+	i.conn.Close()
+	i.kill()
+	state, _ := i.process.Wait()
+	return state
+}
+
+// send sends one request to the init. It waits until the deadline for an init
+// that does not read.
+func (i *initProc) send(r *boxinit.Request, files ...int) error {
+	text, err := r.Encode()
+	if errors.Is(err, unix.EMSGSIZE) {
+		return &limit.Refusal{Message: "the command with its arguments and environment is too long; put long text into a file or stdin", Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	if err := i.conn.send(text, files, i.patience.start); err != nil {
+		i.table.mu.Lock()
+		defer i.table.mu.Unlock()
+		if i.table.cause != nil {
+			return i.table.goneErr()
+		}
+		return fmt.Errorf("tell the init of box %s: %w", i.table.box, err)
+	}
+	return nil
+}
+
+// receive waits for one message of the init.
+func (i *initProc) receive() (boxinit.Reply, []int, error) {
+	text, files, err := i.conn.receive()
+	if err != nil {
+		return boxinit.Reply{}, nil, err
+	}
+	return parseReply(text, files)
+}
+
+// parseReply checks only the form of a message. Files may come only with OpSocket,
+// OpListener or OpKept, and the caller owns them.
+func parseReply(text []byte, files []int) (r boxinit.Reply, _ []int, err error) {
+	if err = io.EOF; len(text) > 0 {
+		r, err = boxinit.ParseReply(text)
+	}
+	if err != nil || !bringsFiles(r.Op) {
+		boxinit.CloseAll(files) // not ours to keep
+		files = nil
+	}
+	return r, files, err
+}
+
+func bringsFiles(op boxinit.Op) bool {
+	return op == boxinit.OpSocket || op == boxinit.OpListener || op == boxinit.OpKept
+}
+
+// listen receives the init's messages until the init ends, and returns how and why
+// it did.
+func (i *initProc) listen() (*os.ProcessState, error) {
+	err := i.conn.listen(i.hear)
+	// An init ends by itself when the connection ends; the kill is for one that
+	// hangs.
+	return i.reap(), err
+}
+
+// attend receives the init's messages instead of listen until one is for the
+// job. It returns at once if another goroutine has the turn. On an error it
+// closes the connection, and listen then ends the box.
+func (i *initProc) attend(j *Job) {
+	if len(j.replies) > 0 || !i.conn.takeTurn() {
+		return
+	}
+	defer i.conn.endTurn()
+	for len(j.replies) == 0 {
+		text, files, err := i.conn.receive()
+		if err == nil {
+			err = i.hear(text, files)
+		}
+		if err != nil {
+			i.conn.fail(err)
+			return
+		}
+	}
+}
+
+// hear passes a message of the init to the job or request that waits for it.
+// The error says that the init sent a message that nobody asked for, or has
+// ended. The caller has the turn at the connection.
+func (i *initProc) hear(text []byte, files []int) error {
+	r, files, err := parseReply(text, files)
+	if err != nil {
+		return err
+	}
+	if i.sockets.hear(r, files) {
+		return nil
+	}
+	if r.Op == boxinit.OpIdle {
+		select {
+		case i.answers <- r:
+			return nil
+		default:
+		}
+	}
+	j, asked := i.table.find(r.ID)
+	if j != nil && r.Op != boxinit.OpReady && j.replies.put(r) {
+		return nil
+	}
+	// A job may stop waiting for its command. The init reports the end of each
+	// command once, so it sends at most one such message per command.
+	if i.strays++; r.Op == boxinit.OpReady || bringsFiles(r.Op) || r.Op == boxinit.OpIdle || r.ID > asked || i.strays > asked {
+		return errors.New("it speaks of what it was not asked for")
+	}
+	return nil
+}
+
+// holdsNothing asks the init whether something would be lost with it.
+func (i *initProc) holdsNothing() bool {
+	select {
+	case <-i.answers: // to a question that was given up
+	default:
+	}
+	i.table.mu.Lock()
+	id := i.table.nextID()
+	i.table.mu.Unlock()
+	if i.send(&boxinit.Request{Op: boxinit.OpIdle, ID: id}) != nil {
+		return false
+	}
+	late := time.NewTimer(i.patience.start)
+	defer late.Stop()
+	select {
+	case r := <-i.answers:
+		return r.ID == id && r.Errno == 0
+	case <-i.gone:
+	case <-late.C:
+	}
+	return false
+}

@@ -1,0 +1,160 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/policies"
+	"belljar.dev/sandbox/boxinit"
+	"belljar.dev/sandbox/cgroup"
+	images "belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/limit"
+	"belljar.dev/sandbox/protect"
+	"belljar.dev/sandbox/seccomp"
+	"belljar.dev/sandbox/workspace"
+)
+
+// means are what the supervisor keeps for one box, and what its commands get. They
+// outlive the box's inits. Each is put on the stack of closers when it is opened:
+// some by open, some for the first init. Then they do not change.
+type means struct {
+	uid    int // of its processes, on the host
+	group  *cgroup.Group
+	held   limit.Enforcements
+	null   *os.File           // os.DevNull to read from, for commands without stdin
+	area   *storage           // the place on disk of /tmp and home, or nil if they are in memory
+	image  *images.Tree       // below its root, or nil
+	door   *door              // the way out
+	execs  *execView          // the programs that its commands start, or nil if exec is not watched
+	env    []string           // what every command gets, "NAME=value", sorted
+	shell  string             // runs scripts
+	nested bool               // each command gets a pid namespace of its own
+	lease  *workspace.Lease   // of an overlay workspace, or nil
+	calls  *workspace.Calls   // its checkpoints, or nil
+	guard  *protect.Protector // of the workspace, or nil
+	ward   protect.BoxState   // guard's view of the box
+
+	opened    closers
+	releasing sync.Once
+}
+
+// open opens what the box needs before its init: cgroups of that name, limited by
+// the grant, for processes that are uid on the host, and its storage.
+func (m *means) open(b *Box, name string, uid int) (err error) {
+	m.uid = uid
+	log := b.sup.cfg.Log.With("box", b.id)
+	if m.group, err = b.sup.groups.Open(name, b.grant, m.uid); err != nil {
+		return err
+	}
+	m.opened.do(m.group.Close)
+	m.held = b.sup.heldFor(b.grant)
+	if m.null, err = os.Open(os.DevNull); err != nil {
+		return err
+	}
+	m.opened.add(m.null.Close)
+	if b.grant.Storage() == policies.StorageDisk {
+		l := b.grant.Limits()
+		if m.area, err = openStorage(b.sup.cfg.Spool, l.Tmp, l.TmpFiles, m.uid); err != nil {
+			return err
+		}
+		m.opened.add(logged(log, "free storage", m.area.close))
+	}
+	if m.image, err = b.sup.useImage(b.grant); err != nil {
+		return err
+	}
+	if m.image != nil {
+		m.opened.add(logged(log, "let go of the image", m.image.Close))
+	}
+	deaf, err := m.group.WatchOOM(func() {
+		if !b.grant.OfBrowser() { // a browser loses one page, and knows it
+			b.table.outOfMemory(m.group, b.init.gone)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	m.opened.do(deaf)
+	return nil
+}
+
+// connect makes the door of a box and what its commands get, for its first init.
+func (m *means) connect(b *Box, p *plan) (err error) {
+	if m.door, err = b.sup.newDoor(b); err != nil {
+		return err
+	}
+	m.opened.do(m.door.close)
+	if m.execs, err = b.sup.newExecView(b); err != nil {
+		return err
+	}
+	m.opened.do(m.execs.close)
+	m.env, m.nested, m.shell = boxEnv(b.grant, m.image, len(m.door.Authority()) > 0), p.nested, shellOf(m.image)
+	return nil
+}
+
+// watch adds to the plan of an init what the door and the view of execs need in the
+// box.
+func (m *means) watch(b *Box, p *plan) (err error) {
+	if p.authority = m.door.Authority(); len(p.authority) > 0 {
+		p.files[authorityFile] = string(p.authority)
+		store, err := javaStore(p.authority)
+		if err != nil {
+			return err
+		}
+		p.files[storeFile] = string(store)
+	}
+	if m.execs == nil {
+		return nil
+	}
+	m.execs.renew(newExecFiles(p, b.sup.cfg.Workspace, b.sup.cfg.State))
+	p.ours = m.execs.ours
+	p.watcher, err = seccomp.ExecFilter(p.ours)
+	return err
+}
+
+// overlay adds the layers of the box's set to its plan, where the grant wants
+// them.
+func (m *means) overlay(b *Box, p *plan) error {
+	if b.grant.Workspace() != policies.AccessOverlay {
+		return nil
+	}
+	var err error
+	if b.life.kept.overlay >= 0 {
+		p.tree, err = unix.FcntlInt(uintptr(b.life.kept.overlay), unix.F_DUPFD_CLOEXEC, 0)
+		return err
+	}
+	if m.lease == nil {
+		if m.lease, err = b.sup.lease(b.id, b.grant); err != nil {
+			return err
+		}
+		m.opened.add(logged(b.sup.cfg.Log.With("box", b.id), "give back the workspace's layers", m.lease.Close))
+		if b.sup.cfg.Checkpoints {
+			m.calls = m.lease.Calls()
+		}
+	}
+	dirs := m.lease.Dirs()
+	files := append([]*os.File{m.lease.Top}, m.lease.Frozen...)
+	if len(p.passed())+len(files)+1 > boxinit.MaxFiles {
+		return &limit.Refusal{Message: fmt.Sprintf("profile %q mounts too many paths for an overlay of %d layers; apply or discard the set %s", b.grant.Profile(), len(files), m.lease.ID)}
+	}
+	for i, f := range files {
+		if err := b.sup.addLayer(p, f, dirs[i], i == 0, m.uid); err != nil {
+			return err
+		}
+	}
+	return b.sup.addLayer(p, m.lease.Base, b.sup.cfg.Workspace, false, m.uid)
+}
+
+// leave closes what of the means leads into an init that has ended. The next init
+// gets the same.
+func (m *means) leave() {
+	m.door.leave()
+	m.execs.close()
+}
+
+// release closes the means, once. The init of the box has ended.
+func (m *means) release() {
+	m.releasing.Do(func() { _ = m.opened.close() }) // what matters is logged
+}
