@@ -69,6 +69,23 @@ func TestLinksResolve(t *testing.T) {
 	}
 }
 
+// A link whose words are a path leads there, or to a file of that directory. A tool that renames
+// words in all files makes such links of ordinary ones: "a [hook](hooks.md)".
+func TestLinksLeadWhereTheirWordsSay(t *testing.T) {
+	labelled := regexp.MustCompile(`\[((?:cmd|mcp|sandbox|policies|browser|search|internal|docs|scripts)/[^\]\s]*)\]\(([^)#\s]+)`)
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".md") {
+			continue
+		}
+		for _, m := range labelled.FindAllStringSubmatch(prose(read(t, name)), -1) {
+			to, says := filepath.Join(filepath.Dir(name), m[2]), filepath.Clean(m[1])
+			if to != says && filepath.Dir(to) != says {
+				t.Errorf("%s: the link says %s and leads to %s", name, m[1], to)
+			}
+		}
+	}
+}
+
 func TestEveryDecisionHasItsDate(t *testing.T) {
 	shape := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}-[a-z0-9-]+\.md$`)
 	entries, err := os.ReadDir(filepath.Join(root, "docs", "decisions"))
