@@ -133,7 +133,7 @@ func (i *importer) readDir(ctx context.Context, src Source) (Image, error) {
 	}
 	defer root.Close()
 	if _, err := root.Lstat("index.json"); errors.Is(err, fs.ErrNotExist) {
-		return Image{}, fmt.Errorf("%s has no index.json, so it is no OCI image layout; a root file system is imported as an archive: tar -C %[1]s -c . | belljar image import NAME -", src.Path)
+		return Image{}, fmt.Errorf("%s has no index.json, so it is not an OCI image layout; a root file system is imported as an archive: tar -C %[1]s -c . | belljar image import NAME -", src.Path)
 	}
 	return i.readLayers(ctx, layoutDir{root}, src.Ref)
 }

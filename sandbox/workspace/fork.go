@@ -275,7 +275,7 @@ func (s *Store) discard(id string, mine *lock) error {
 	}
 	dir, err := openDir(s.root, setsDir+"/"+id)
 	if errors.Is(err, unix.ENOENT) {
-		return ErrNotFound
+		return fmt.Errorf("%w; `belljar workspace list` lists the sets", ErrNotFound)
 	}
 	if err != nil {
 		return err
