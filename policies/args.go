@@ -72,6 +72,9 @@ func ToolArgs(tool string) (cond.Args, bool) {
 	return maps.Clone(a), ok
 }
 
+// TakesText reports whether an argument of a tool of this server is a text.
+func TakesText(tool, argument string) bool { return toolArgs[tool][argument] == cond.Text }
+
 // argsOf returns the arguments that a condition of the match may read: those of
 // all tools of this server that the match names. It is nil if the match may speak
 // about another tool, whose arguments are not known.

@@ -93,7 +93,7 @@ func (a *approving) list(c *cobra.Command) error {
 	}
 	all := found[0].Said.All
 	if a.asJSON {
-		return failure(printJSON(c.OutOrStdout(), all))
+		return failure(printJSON(c.OutOrStdout(), append([]approval.Approval{}, all...)))
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing waits for an answer.")
@@ -145,7 +145,11 @@ func printApproval(out io.Writer, a approval.Approval) error {
 	for _, line := range a.Shown.Lines() {
 		b.WriteString("  " + line + "\n")
 	}
-	fmt.Fprintf(&b, "workspace: %s\nprofile:   %s\nrule:      %s\nreason:    %s\n", approval.Plain(a.Place, 200), a.Profile, a.Rule, a.Reason)
+	fmt.Fprintf(&b, "workspace: %s\n", approval.Plain(a.Place, 200))
+	if a.Profile != "" { // the end of plan mode has none
+		fmt.Fprintf(&b, "profile:   %s\n", a.Profile)
+	}
+	fmt.Fprintf(&b, "rule:      %s\nreason:    %s\n", a.Rule, a.Reason)
 	switch a.State {
 	case approval.Pending:
 		fmt.Fprintf(&b, "waits for %s more; a yes can be for: %s\n", policies.Spoken(time.Until(a.Expires)), a.Offers())

@@ -70,7 +70,7 @@ func (a *questioning) list(c *cobra.Command) error {
 	}
 	all := found[0].Said
 	if a.asJSON {
-		return failure(printJSON(c.OutOrStdout(), all))
+		return failure(printJSON(c.OutOrStdout(), append([]question.Asked{}, all...)))
 	}
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(c.OutOrStdout(), "No question waits for an answer.")
@@ -116,7 +116,7 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 		_, err := a.ask(c, bufio.NewReader(c.InOrStdin()), one, at)
 		return err
 	case given != n:
-		return usage("ask answer: %s has %d questions, and %d answers were given", one.ID, n, given)
+		return usage("ask answer: %s has %s, and got %s; give one for each, and '' for a question to pass over", one.ID, numbered(uint64(n), "question"), numbered(uint64(given), "answer"))
 	default:
 		said.Words = make(map[string][]string)
 		for i, q := range one.Sheet.Questions {

@@ -112,7 +112,7 @@ func (a *auditing) filter(now time.Time) (audit.Filter, error) {
 			return f, nil
 		}
 	}
-	return f, usage("audit: --since %q: want a time as 2h, 2006-01-02 or 2006-01-02T15:04:05Z", a.since)
+	return f, usage("audit: --since %q: want a time such as 2h, 2006-01-02 or 2006-01-02T15:04:05Z", a.since)
 }
 
 func auditShowCommand() *cobra.Command {

@@ -92,9 +92,17 @@ func readSmall(name string) ([]byte, error) {
 	return text, nil
 }
 
+// numbered is a number of things, in words.
+func numbered(n uint64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // verified prints that a log is unchanged since it was written.
 func verified(out io.Writer, dir string, r audit.Report) {
-	fmt.Fprintf(out, "%s: as it was written: %d records in %d files\n", dir, r.Records, r.Files)
+	fmt.Fprintf(out, "%s: as it was written: %s in %s\n", dir, numbered(r.Records, "record"), numbered(uint64(r.Files), "file"))
 	fmt.Fprintf(out, "records     %d to %d\n", r.First, r.Last)
 	if r.Removed > 0 {
 		fmt.Fprintf(out, "removed     1 to %d, in files that the log states it removed as old\n", r.Removed)

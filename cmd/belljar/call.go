@@ -13,6 +13,7 @@ import (
 
 	"belljar.dev/internal/server"
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
@@ -28,9 +29,9 @@ func callCommand() *cobra.Command {
 		Short: "call one tool, as a client would",
 		Long: `call makes one call through the same checks as a client's, in a session of its
 own, prints the text of the result and ends. Arguments are one JSON object, or
-pairs such as command=ls timeout=5000; a value that is a JSON number, boolean,
-array or object counts as that, and KEY:=VALUE takes any JSON, so that a
-string of digits is written command:='"123"'.
+pairs such as command=ls timeout=5000. Where the tool takes a text, the value is
+that text; elsewhere a value that is a JSON number, boolean, array or object
+counts as that. KEY:=VALUE takes any JSON.
 
 A session that is over takes along what it runs and plans. So call waits for a
 task that BackgroundBash or on_timeout=background leaves running, and prints the
@@ -45,7 +46,7 @@ next call there. Ctrl-C ends the command and shows what it wrote until then.
 Exit status: 0 the tool did its work, whatever the status of the command it
 ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			arguments, err := parseArguments(args[1:])
+			arguments, err := parseArguments(args[0], args[1:])
 			if err != nil {
 				return usage("call %s: %w", args[0], err)
 			}
@@ -156,7 +157,7 @@ func taskOf(r *mcp.Result) (id int64, runs bool) {
 }
 
 // parseArguments is the arguments of a tool from the command line.
-func parseArguments(args []string) (json.RawMessage, error) {
+func parseArguments(tool string, args []string) (json.RawMessage, error) {
 	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
 		if !json.Valid([]byte(args[0])) {
 			var v any
@@ -175,7 +176,7 @@ func parseArguments(args []string) (json.RawMessage, error) {
 			if key = exact; !json.Valid(raw) {
 				return nil, fmt.Errorf("argument %q: what follows := is not JSON", a)
 			}
-		} else if !json.Valid(raw) || strings.HasPrefix(value, `"`) || value == "null" {
+		} else if policies.TakesText(tool, key) || !json.Valid(raw) || strings.HasPrefix(value, `"`) || value == "null" {
 			text, err := json.Marshal(value)
 			if err != nil {
 				return nil, err

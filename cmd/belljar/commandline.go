@@ -22,7 +22,7 @@ func complete(root *cobra.Command) {
 		_, err := fmt.Fprint(c.OutOrStderr(), usageText(c, helpWidth))
 		return err
 	})
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &statusError{exitUsage, flagFault(c, err)} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return &statusError{code: exitUsage, err: flagFault(c, err)} })
 	root.InitDefaultHelpCmd()
 	root.InitDefaultVersionFlag()
 	root.Flags().Lookup("version").Usage = "print the version"
@@ -134,7 +134,7 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 // misused is a mistake in a command's arguments, with the command's usage line.
 func misused(c *cobra.Command, format string, args ...any) error {
 	text := fmt.Errorf(format, args...)
-	return &statusError{exitUsage, fmt.Errorf("%s: %w; usage: %s", title(c), text, c.UseLine())}
+	return &statusError{code: exitUsage, err: fmt.Errorf("%s: %w; usage: %s", title(c), text, c.UseLine())}
 }
 
 // unknownCommand says that a command has no subcommand of a name.
@@ -145,7 +145,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	return &statusError{exitUsage, fmt.Errorf("unknown command %q%s; see `%s --help`", strings.TrimSpace(title(c)+" "+name), didYouMean("", name, known), c.CommandPath())}
+	return &statusError{code: exitUsage, err: fmt.Errorf("unknown command %q%s; see `%s --help`", strings.TrimSpace(title(c)+" "+name), didYouMean("", name, known), c.CommandPath())}
 }
 
 // wanted says what values of pflag's own types are, in place of strconv's errors.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,8 +16,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/workspace"
 )
 
 // everyCommand is every command that is shown, with the words that name it.
@@ -131,6 +136,44 @@ func TestArgumentsOfEveryCommand(t *testing.T) {
 	}
 	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
 		t.Errorf("the state has %v, %v, want nothing made", left, err)
+	}
+}
+
+// A script whose variable is empty is told so, and gets no help for a page.
+func TestReadAndSearchNeedWords(t *testing.T) {
+	for command, want := range map[string]string{"read": "URL", "search": "QUERY"} {
+		code, out, errs := ran(command)
+		if code != exitUsage || out != "" || !strings.Contains(errs, "the argument "+want+" is missing") {
+			t.Errorf("belljar %s: got status %d, %q and %q", command, code, out, errs)
+		}
+	}
+}
+
+// A mistake in a command line is answered with the help of its command.
+func TestMistakesNameTheirHelp(t *testing.T) {
+	for _, line := range []string{"serve --log-level loud", "audit show --verdict maybe", "hook emit Nightly", "ports open 0", "job end one", "search doctor nosuch"} {
+		args := strings.Fields(line)
+		c, _, err := commands().Find(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errs := ran(args...); code != exitUsage || !strings.HasSuffix(errs, "; see `"+c.CommandPath()+" --help`\n") {
+			t.Errorf("belljar %s: got status %d and %q", line, code, errs)
+		}
+	}
+}
+
+// A path that cannot be followed is not said to lie in the workspace.
+func TestPathsThatCannotBeFollowed(t *testing.T) {
+	loop := filepath.Join(t.TempDir(), "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	for name, check := range map[string]func(dir, workspace string, p *policies.Policy) error{"state": unseen, "log": outOfReach} {
+		err := check(filepath.Join(loop, "x"), t.TempDir(), policies.Default())
+		if err == nil || strings.Contains(err.Error(), "lies in") || !strings.Contains(err.Error(), "too many levels of symbolic links") {
+			t.Errorf("%s: got %v, want that the links lead nowhere", name, err)
+		}
 	}
 }
 
@@ -323,6 +366,46 @@ func TestJSONIsDocumented(t *testing.T) {
 	}
 	if len(listed) > 0 {
 		t.Errorf("docs/commands.md names %v, which are not commands", listed)
+	}
+}
+
+// printed is what commands print with --json, but for those whose keys their help or
+// docs/results.md has.
+var printed = map[string]any{
+	"approve list": approval.Approval{}, "ask list": question.Asked{}, "ps": boxInfo{}, "doctor": diagnosis{},
+	"hook list": hookInfo{}, "hook test": cameInfo{}, "image import": image.Report{}, "image list": image.Image{},
+	"policy explain": explained{}, "policy list": bundledInfo{}, "ports": boxInfo{}, "ports open": publishInfo{},
+	"search doctor": examinedInfo{}, "search engines": engineInfo{}, "session list": sessionInfo{}, "job list": jobInfo{},
+	"version": build{}, "workspace list": countedSet{}, "workspace diff": workspace.Diff{}, "workspace apply": workspace.Report{},
+	"read": savedRead{}, "policy check": checkedPolicy{},
+}
+
+// The table of docs/commands.md has every key that a program finds at the top of what
+// a command prints, or at the top of each entry of a list.
+func TestJSONKeysAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, value := range printed {
+		row := regexp.MustCompile("(?m)^\\|[^|]*`" + command + "`[^|]*\\|(.*)$").FindSubmatch(text)
+		if row == nil {
+			t.Errorf("docs/commands.md has no row for %s", command)
+			continue
+		}
+		var keys func(of reflect.Type)
+		keys = func(of reflect.Type) {
+			for f := range of.Fields() {
+				name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+				switch {
+				case f.Anonymous && name == "":
+					keys(f.Type)
+				case f.IsExported() && name != "-" && !bytes.Contains(row[1], []byte("`"+name+"`")):
+					t.Errorf("docs/commands.md: the row of %s lacks the key %s", command, name)
+				}
+			}
+		}
+		keys(reflect.TypeOf(value))
 	}
 }
 

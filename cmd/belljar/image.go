@@ -38,9 +38,9 @@ it.
 	return c
 }
 
-// store opens the store of images.
-func (i *imaging) store() (*image.Store, error) {
-	state, err := config.FindState(i.state)
+// store opens the store of images in the directory that find makes of --state.
+func (i *imaging) store(find func(string) (string, error)) (*image.Store, error) {
+	state, err := find(i.state)
 	if err != nil {
 		return nil, failure(err)
 	}
@@ -66,7 +66,7 @@ list.
 ` + exitHelp,
 		Args: exactly(2, "the image's name and its source, as in `belljar image import debian:12 debian.tar`"),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := i.store()
+			s, err := i.store(config.FindState)
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func (i *imaging) listCommand() *cobra.Command {
 		Long:  "list prints the images by name; with --json an array of objects.\n" + exitHelp,
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := i.store()
+			s, err := i.store(config.KnownState)
 			if err != nil {
 				return err
 			}
@@ -157,7 +157,7 @@ image that a box uses is not removed.
 ` + exitHelp,
 		Args: exactly(1, "the image's name"),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := i.store()
+			s, err := i.store(config.KnownState)
 			if err != nil {
 				return err
 			}
@@ -175,7 +175,7 @@ prints them; with --json an array of objects.
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := i.store()
+			s, err := i.store(config.KnownState)
 			if err != nil {
 				return err
 			}

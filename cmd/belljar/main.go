@@ -90,7 +90,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(said)
 
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if shown, ok := out.(*printable.Writer); ok {
 		err = errors.Join(err, shown.Flush())
 	}
@@ -107,7 +107,11 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		status = &statusError{code: exitUsage, err: err}
 	}
 	if status.err != nil {
-		fmt.Fprintf(said, "belljar: %s\n", strings.TrimSpace(status.err.Error()))
+		more := ""
+		if status.help {
+			more = fmt.Sprintf("; see `%s --help`", called.CommandPath())
+		}
+		fmt.Fprintf(said, "belljar: %s%s\n", strings.TrimSpace(status.err.Error()), more)
 	}
 	return status.code
 }
@@ -148,6 +152,7 @@ func isTerminal(w io.Writer) bool {
 type statusError struct {
 	code int
 	err  error
+	help bool // the help of the command says more
 }
 
 func (e *statusError) Error() string {
@@ -161,7 +166,7 @@ func (e *statusError) Unwrap() error { return e.err }
 
 // usage is a mistake in the command line.
 func usage(format string, args ...any) error {
-	return &statusError{code: exitUsage, err: fmt.Errorf(format+"; see `belljar help`", args...)}
+	return &statusError{code: exitUsage, err: fmt.Errorf(format, args...), help: true}
 }
 
 // exactly is cobra.ExactArgs that says what is wanted.

@@ -68,7 +68,8 @@ open until "ports close" or the end of the box.
 	shut := &cobra.Command{
 		Use:   "close PORT",
 		Short: "take a published port back",
-		Long: `close ends a published port and the connections through it.
+		Long: `close ends a published port, at each address where it was opened, and the
+connections through it.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			info, err := askPort(c.Context(), state, "/unpublish", box, args[0], "")
@@ -223,7 +224,7 @@ func readPortMaps(flags []string) ([]portMap, error) {
 		}
 		n, err := strconv.ParseUint(inside, 10, 16)
 		if err != nil || n == 0 {
-			return nil, fmt.Errorf("-p %q: want PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT, as -p 8080:3000", f)
+			return nil, fmt.Errorf("-p %q: want PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT, for example -p 8080:3000", f)
 		}
 		if host == "" {
 			host = inside

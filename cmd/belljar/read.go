@@ -50,7 +50,7 @@ network; --url says where that came from, so that its links become absolute.
 			case o.file != "":
 				return readFile(c, o, fetched.asJSON)
 			case o.url == "":
-				return c.Help()
+				return misused(c, "the argument URL is missing: want the address of a page, or --html with a file")
 			}
 			return readURL(c, o, &fetched)
 		},

@@ -24,7 +24,7 @@ func searchQuery(c *cobra.Command) {
 	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(c *cobra.Command, words []string) error {
 		if len(words) == 0 {
-			return c.Help()
+			return misused(c, "the argument QUERY is missing: want the words to search for")
 		}
 		options["query"] = strings.Join(words, " ")
 		if len(engines) > 0 {

@@ -12,7 +12,7 @@ import (
 // all is set. Servers with one state directory see the same. The error, which names
 // the command that asks, may be that no server runs.
 func askServers[T any](ctx context.Context, command, stateFlag, path string, all bool) (found []control.From[T], err error) {
-	state, err := config.FindState(stateFlag)
+	state, err := config.KnownState(stateFlag)
 	if err != nil {
 		return nil, failure(err)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 const tenantsPolicy = `version: 1
-profiles: {p: {fs: {system: true, workspace: rw}}}
+profiles: {p: {fs: {system: true, workspace: rw}, publish: [3000]}}
 defaults: {decision: allow, profile: p}
 tenants:
   a: {token: "${env:TOKEN_A}"}
@@ -162,6 +162,33 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.says("No session is open.", "session", "list")
 	o.recorded("ended", 3, "uid ")
 	o.recorded("job-ended", 1, "uid ")
+}
+
+// A port that is taken back is open at no address any more.
+func TestPortsCloseTakesBackEachAddress(t *testing.T) {
+	o := operate(t)
+	if text := o.tool(o.session("token-a"), "Bash", `{"command":"true"}`); !strings.Contains(text, "exit=0") {
+		t.Fatal(text)
+	}
+	first := strings.TrimSpace(o.says("127.0.0.1:", "ports", "open", "3000"))
+	second := strings.TrimSpace(o.says("127.0.0.1:", "ports", "open", "3000"))
+	o.says(first+" "+second, "ports")
+	o.says(first+" "+second, "ports", "close", "3000", "--json")
+	if boxes := listed[boxInfo](o, "ports"); len(boxes) != 1 || len(boxes[0].Published) != 0 {
+		t.Errorf("got %+v, want one box that publishes nothing", boxes)
+	}
+	o.says("! is not published", "ports", "close", "3000")
+}
+
+// What is empty is a list for programs, too.
+func TestNothingIsAnEmptyList(t *testing.T) {
+	o := operate(t)
+	for _, list := range [][]string{{"approve", "list"}, {"ask", "list"}, {"session", "list"}, {"job", "list"}, {"ps"}, {"ports"}, {"browser", "ps"}, {"workspace", "list"}, {"image", "list"}} {
+		if text := o.says("", append(list, "--json")...); strings.TrimSpace(text) != "[]" {
+			t.Errorf("%v: got %s, want []", list, text)
+		}
+	}
+	o.says("There are no sets.", "workspace", "list")
 }
 
 // A shell completes the sessions and tasks there are. What agents wrote of them adds no

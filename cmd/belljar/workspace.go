@@ -101,6 +101,10 @@ with what the calls were that they were made after.
 				if k.asJSON {
 					return printJSON(c.OutOrStdout(), sets)
 				}
+				if len(sets) == 0 {
+					_, err := fmt.Fprintln(c.OutOrStdout(), "There are no sets.")
+					return failure(err)
+				}
 				w := newTable(c.OutOrStdout())
 				for _, i := range sets {
 					changes := "?"
@@ -176,7 +180,7 @@ func state(i workspace.Info) string {
 		words = append(words, "@"+p.Name)
 	}
 	if calls > 0 {
-		words = append(words, fmt.Sprintf("(%d checkpoints of calls)", calls))
+		words = append(words, fmt.Sprintf("(%s of calls)", numbered(uint64(calls), "checkpoint")))
 	}
 	if len(words) == 0 {
 		return "-"

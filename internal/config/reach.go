@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -11,26 +13,41 @@ import (
 
 // Reached returns the place by which boxes of a policy reach a directory, or a
 // link on the way to it: the workspace, which belongs to no profile, or a mount
-// that counts, with its profile. Both are empty if boxes do not reach it.
-func Reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string) {
-	if hostexec.WrittenIn(workspace).Check(dir) != nil {
-		return workspace, ""
+// that counts, with its profile. Both are empty if boxes do not reach it. The error is
+// that of a path that this user cannot follow, of which nothing is known.
+func Reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string, err error) {
+	if in, err := leadsInto(workspace, dir); in || err != nil {
+		return workspace, "", err
 	}
 	for _, name := range policy.Profiles() {
 		p, _ := policy.Profile(name)
 		for _, m := range p.Mounts {
-			if counts(m) && hostexec.WrittenIn(m.Source).Check(dir) != nil {
-				return m.Source, name
+			if !counts(m) {
+				continue
+			}
+			if in, err := leadsInto(m.Source, dir); in || err != nil {
+				return m.Source, name, err
 			}
 		}
 	}
-	return "", ""
+	return "", "", nil
+}
+
+// leadsInto reports whether a path lies in a directory, or a link on the way to it.
+func leadsInto(dir, path string) (bool, error) {
+	err := hostexec.WrittenIn(dir).Check(path)
+	if unknown, ok := errors.AsType[*fs.PathError](err); ok {
+		return false, unknown.Err
+	}
+	return err != nil, nil
 }
 
 // Unseen checks that no box of a policy can see the state directory.
 func Unseen(dir, workspace string, policy *policies.Policy) error {
-	place, profile := Reached(dir, workspace, policy, func(policies.Mount) bool { return true })
+	place, profile, err := Reached(dir, workspace, policy, func(policies.Mount) bool { return true })
 	switch {
+	case err != nil:
+		return fmt.Errorf("state %s: %w; choose another --state", dir, err)
 	case profile != "":
 		return fmt.Errorf("state %s lies in %s, which boxes of the profile %s can see; narrow that, or choose another --state", dir, place, profile)
 	case place != "":

@@ -128,7 +128,7 @@ func ParseScope(text string) (approval.Scope, time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return "", 0, fmt.Errorf("a yes for %q: want once, session, or a time as 2h", text)
+		return "", 0, fmt.Errorf("a yes for %q: want once, session, or a time such as 2h", text)
 	}
 	return approval.Hours, d, nil
 }

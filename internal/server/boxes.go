@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	"belljar.dev/internal/control"
 	"belljar.dev/sandbox"
@@ -78,12 +79,17 @@ func (c *boxHandlers) unpublish(w http.ResponseWriter, r *http.Request) {
 		control.Respond(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	// A person who takes a port back means all addresses at which it was opened.
+	var closed []string
 	for _, p := range box.Published() {
 		if p.Port == want.Port && (want.At == "" || want.At == p.At.String()) {
 			p.Close()
-			control.Respond(w, http.StatusOK, control.Published{Box: box.ID(), Port: p.Port, At: p.At.String()})
-			return
+			closed = append(closed, p.At.String())
 		}
+	}
+	if len(closed) > 0 {
+		control.Respond(w, http.StatusOK, control.Published{Box: box.ID(), Port: want.Port, At: strings.Join(closed, " ")})
+		return
 	}
 	control.Respond(w, http.StatusConflict, fmt.Sprintf("port %d of box %s is not published", want.Port, box.ID()))
 }

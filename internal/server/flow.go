@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/skills"
@@ -36,6 +37,9 @@ func (s *Server) openCallbacks(context.Context) error {
 		dir, err := filepath.Abs(s.cfg.Callbacks.Inbox)
 		if err != nil {
 			return fmt.Errorf("inbox %s: %w", s.cfg.Callbacks.Inbox, err)
+		}
+		if _, _, err := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable }); err != nil {
+			return fmt.Errorf("inbox %s: %w; name another directory with --inbox", dir, err)
 		}
 		if !s.onlyMine(dir) {
 			return fmt.Errorf("inbox %s: a box can write there, and would be believed; name another directory with --inbox", dir)

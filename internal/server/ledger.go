@@ -84,8 +84,10 @@ func (s *Server) newLedger(a policies.Audit) (*ledger, error) {
 // outOfReach checks that no box of a policy can write to the directory of the
 // log.
 func outOfReach(dir, workspace string, policy *policies.Policy) error {
-	place, profile := config.Reached(dir, workspace, policy, func(m policies.Mount) bool { return m.Writable })
+	place, profile, err := config.Reached(dir, workspace, policy, func(m policies.Mount) bool { return m.Writable })
 	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w; choose audit: {path: ...} in the policy, or another --state", dir, err)
 	case profile != "":
 		return fmt.Errorf("%s lies in %s, which boxes of the profile %s can write; narrow that, or choose audit: {path: ...}", dir, place, profile)
 	case place != "":

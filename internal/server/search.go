@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"sync"
@@ -20,7 +21,11 @@ import (
 func (s *Server) openSearch(ctx context.Context) error {
 	dir := config.EnginesDir()
 	if dir != "" {
-		if place, _ := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable }); place != "" {
+		place, _, err := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable })
+		if err != nil {
+			return fmt.Errorf("engines %s: %w", dir, err)
+		}
+		if place != "" {
 			return errors.New("engines " + dir + ": lie in " + place + ", where an agent could change them; move them, or choose a narrower --workspace")
 		}
 	}

@@ -67,8 +67,8 @@ func (s *Server) addSkills(sources []skills.Source, name, dir, required string) 
 
 // onlyMine reports whether no box can write a directory.
 func (s *Server) onlyMine(dir string) bool {
-	place, _ := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable })
-	return place == ""
+	place, _, err := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable })
+	return err == nil && place == ""
 }
 
 // offName is the variable that switches a skill off.
