@@ -100,7 +100,8 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	two := a.waits(t, "echo publish two")
 	p.sees(two + " waits too: echo publish two")
 	p.sees("\r\nMay " + one + " run? ") // again, below the line
-	p.sees(a.waits(t, "echo publish three") + " waits too: echo publish three")
+	three := a.waits(t, "echo publish three")
+	p.sees(three + " waits too: echo publish three")
 	if n := strings.Count(p.all, two+" waits too"); n != 1 {
 		t.Errorf("%d looks told of %s:\n%s", n, two, p.all)
 	}
@@ -112,6 +113,7 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	p.sees(`"s" is not an answer here`)
 	p.types("yes\n")
 	p.sees(two + ": yes, for once.")
+	p.sees("May " + three + " run? ") // what is typed before is forgotten
 	p.ends("\x04")
 	if got := a.stateOf(t, one); got != "declined" {
 		t.Errorf("%s is %s", one, got)

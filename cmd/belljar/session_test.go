@@ -174,7 +174,7 @@ func TestPortsCloseTakesBackEachAddress(t *testing.T) {
 	second := strings.TrimSpace(o.says("127.0.0.1:", "ports", "open", "3000"))
 	o.says(first+" "+second, "ports")
 	o.says(first+" "+second, "ports", "close", "3000", "--json")
-	if boxes := listed[boxInfo](o, "ports"); len(boxes) != 1 || len(boxes[0].Published) != 0 {
+	if boxes := listed[control.Box](o, "ports"); len(boxes) != 1 || len(boxes[0].Published) != 0 {
 		t.Errorf("got %+v, want one box that publishes nothing", boxes)
 	}
 	o.says("! is not published", "ports", "close", "3000")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/config"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
@@ -160,5 +161,19 @@ func TestReloadKeepsTheLogOutOfReach(t *testing.T) {
 	}
 	if err := (*ledger)(nil).bears(wide, t.TempDir()); err != nil {
 		t.Errorf("without a log: %v", err)
+	}
+}
+
+// A path that cannot be followed is not said to lie in the workspace.
+func TestPathsThatCannotBeFollowed(t *testing.T) {
+	loop := filepath.Join(t.TempDir(), "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	for name, check := range map[string]func(dir, workspace string, p *policies.Policy) error{"state": config.Unseen, "log": outOfReach} {
+		err := check(filepath.Join(loop, "x"), t.TempDir(), policies.Default())
+		if err == nil || strings.Contains(err.Error(), "lies in") || !strings.Contains(err.Error(), "too many levels of symbolic links") {
+			t.Errorf("%s: got %v, want that the links lead nowhere", name, err)
+		}
 	}
 }
