@@ -40,7 +40,7 @@ man: build
 # one of them fails, and names at the end all that failed. As root on Debian it
 # offers first to install the programs that tests need (INSTALL=no: never).
 # TEST_REQUIRE=all makes a test that lacks something fail instead of skip.
-AS_USER := sandbox sandbox/cgroup sandbox/image sandbox/protect mcp/tools internal/config internal/control internal/server cmd/belljar
+AS_USER := sandbox sandbox/cgroup sandbox/images sandbox/protect mcp/tools internal/config internal/control internal/server cmd/belljar
 test:
 	@scripts/need bash curl git mke2fs mount node npm perl ps python3 setpriv chromium-headless-shell gcc /usr/include/stdio.h /usr/include/seccomp.h || test -z "$(TEST_REQUIRE)"
 	@GO="$(GO)" scripts/test $(AS_USER)

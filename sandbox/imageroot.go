@@ -10,7 +10,7 @@ import (
 
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
-	images "belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/images"
 	"belljar.dev/sandbox/limit"
 )
 

@@ -11,20 +11,20 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
 	"belljar.dev/sandbox"
-	"belljar.dev/sandbox/image"
-	"belljar.dev/sandbox/image/imagetest"
+	"belljar.dev/sandbox/images"
+	"belljar.dev/sandbox/images/imagetest"
 	"belljar.dev/sandbox/limit"
 )
 
 // imageWorld is a supervisor whose store has the image "test".
-func imageWorld(t testing.TB, r imagetest.Runtime, layers ...[]byte) (*sandbox.Supervisor, *image.Store) {
+func imageWorld(t testing.TB, r imagetest.Runtime, layers ...[]byte) (*sandbox.Supervisor, *images.Store) {
 	t.Helper()
 	state := filepath.Join(t.TempDir(), "state")
-	store, err := image.Open(image.Config{Dir: filepath.Join(state, "images")})
+	store, err := images.Open(images.Config{Dir: filepath.Join(state, "images")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Import(t.Context(), "test", image.Source{Path: imagetest.Layout(t, r, layers...)}); err != nil {
+	if _, err := store.Import(t.Context(), "test", images.Source{Path: imagetest.Layout(t, r, layers...)}); err != nil {
 		t.Fatal(err)
 	}
 	s, _ := worldOf(t, sandbox.Config{State: state})
@@ -100,7 +100,7 @@ func TestImageHidesHost(t *testing.T) {
 		t.Errorf("without a workspace it starts in\n%s", out)
 	}
 	// A box holds its image.
-	if err := store.Remove(t.Context(), "test"); !errors.Is(err, image.ErrInUse) {
+	if err := store.Remove(t.Context(), "test"); !errors.Is(err, images.ErrInUse) {
 		t.Errorf("the image of an open box is removed: %v", err)
 	}
 	if err := b.Close(); err != nil {

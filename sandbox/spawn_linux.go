@@ -22,7 +22,7 @@ import (
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/cgroup"
-	images "belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/images"
 	"belljar.dev/sandbox/limit"
 	"belljar.dev/sandbox/workspace"
 )

@@ -18,7 +18,7 @@ import (
 	"belljar.dev/internal/people/question"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
-	"belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/images"
 	"belljar.dev/sandbox/workspace"
 )
 
@@ -174,7 +174,7 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 		case "belljar policy show":
 			return bundledPolicies, neither
 		case "belljar image rm":
-			return images, neither
+			return imageNames, neither
 		case "belljar workspace rollback":
 			return checkpoints, neither
 		}
@@ -347,12 +347,12 @@ func eachSet(c *cobra.Command, f func(workspace.Info)) {
 	}
 }
 
-func images(_ context.Context, c *cobra.Command, _ []string) (names []string) {
+func imageNames(_ context.Context, c *cobra.Command, _ []string) (names []string) {
 	dir, ok := keptIn(c, sandbox.ImagesDir)
 	if !ok {
 		return nil
 	}
-	s, err := image.Open(image.Config{Dir: dir})
+	s, err := images.Open(images.Config{Dir: dir})
 	if err != nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"belljar.dev/internal/config"
 	"belljar.dev/sandbox"
-	"belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/images"
 )
 
 // imaging is what the image commands share.
@@ -39,12 +39,12 @@ it.
 }
 
 // store opens the store of images in the directory that find makes of --state.
-func (i *imaging) store(find func(string) (string, error)) (*image.Store, error) {
+func (i *imaging) store(find func(string) (string, error)) (*images.Store, error) {
 	state, err := find(i.state)
 	if err != nil {
 		return nil, failure(err)
 	}
-	s, err := image.Open(image.Config{Dir: filepath.Join(state, sandbox.ImagesDir)})
+	s, err := images.Open(images.Config{Dir: filepath.Join(state, sandbox.ImagesDir)})
 	return s, failure(err)
 }
 
@@ -70,7 +70,7 @@ list.
 			if err != nil {
 				return err
 			}
-			src := image.Source{Path: args[1], Ref: ref}
+			src := images.Source{Path: args[1], Ref: ref}
 			if args[1] == "-" {
 				src.Reader = c.InOrStdin()
 			}
@@ -86,7 +86,7 @@ list.
 }
 
 // imported tells people what came of an import.
-func imported(w io.Writer, r image.Report) {
+func imported(w io.Writer, r images.Report) {
 	if r.Known {
 		fmt.Fprintf(w, "%s is %s, which was here already\n", r.Name, r.Digest)
 	} else {
@@ -95,7 +95,7 @@ func imported(w io.Writer, r image.Report) {
 	if r.Replaced != "" {
 		fmt.Fprintf(w, "before it was %s; `belljar image prune` removes images without a name\n", r.Replaced)
 	}
-	if d := r.Dropped; d != (image.Dropped{}) {
+	if d := r.Dropped; d != (images.Dropped{}) {
 		fmt.Fprintf(w, "left out: %d entries of /dev, %d setuid or setgid bits, %d extended attributes\n", d.Devices, d.Setuid, d.Xattrs)
 	}
 	if user := r.Runtime.User; user != "" {

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/internal/testenv"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/escape"
-	"belljar.dev/sandbox/image/imagetest"
+	"belljar.dev/sandbox/images/imagetest"
 )
 
 func TestMain(m *testing.M) {

@@ -126,6 +126,9 @@ func TestArchitectureIsTheImportGraph(t *testing.T) {
 		for _, spec := range file.Imports {
 			if path, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "belljar.dev/"); ours {
 				imports[from] = append(imports[from], path)
+				if spec.Name != nil {
+					t.Errorf("%s imports %s as %s: a package that needs another name has a wrong one", name, path, spec.Name)
+				}
 			}
 		}
 	}

@@ -134,7 +134,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 
 	bg := task{r.kept, r}
 	state := bg.look()
-	page, err := s.read(bg, bg.Cursor, state.ended, reading{show: outputShown})
+	part, err := s.read(bg, bg.Cursor, state.ended, reading{show: outputShown})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		Status:     string(state.status),
 		ExitCode:   state.code,
 		DurationMS: milliseconds(state.runtime),
-		Output:     page.text,
+		Output:     part.text,
 		OutputURI:  outputURI(bg.Output),
 		Cwd:        dir,
 		Limits:     held(box.Limits()),
@@ -155,7 +155,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	out.Stopped = out.starts.stopped
 	var t text
 	t.line("%s", bracket(notice))
-	t.body(page.text)
+	t.body(part.text)
 	state.tell(&t)
 	out.starts.tell(&t)
 	if state.ended {
@@ -164,11 +164,11 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		t.line("Task %d runs in the background. ReadBgOutput shows what it writes, KillBgTask ends it.", bg.ID)
 	}
 	res := &mcp.Result{
-		Content:    []mcp.Content{{Text: t.status(append(append(state.pairs(bg.ID), "cwd", out.Cwd), page.rest(out.OutputURI)...)...)}},
+		Content:    []mcp.Content{{Text: t.status(append(append(state.pairs(bg.ID), "cwd", out.Cwd), part.rest(out.OutputURI)...)...)}},
 		Structured: out,
 		Task:       bg.Handle,
 	}
-	return res, s.shown(ctx, bg, page, res)
+	return res, s.shown(ctx, bg, part, res)
 }
 
 // state is the state of a job at one moment.
@@ -369,7 +369,7 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		<-bg.live.over
 	}
 	now := bg.look()
-	page, err := s.read(bg, bg.Cursor, true, reading{show: outputShown})
+	part, err := s.read(bg, bg.Cursor, true, reading{show: outputShown})
 	if err != nil {
 		return nil, err
 	}
@@ -380,7 +380,7 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		Signal:     now.signal,
 		DurationMS: milliseconds(now.runtime),
 		Command:    clip(bg.Command, commandShown),
-		Output:     page.text,
+		Output:     part.text,
 		OutputURI:  outputURI(bg.Output),
 		Reverted:   now.reverted,
 		Blocked:    now.blocked,
@@ -391,7 +391,7 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		out.ExitCode = *now.code
 	}
 	var t text
-	t.body(page.text)
+	t.body(part.text)
 	now.tell(&t)
 	out.starts.tell(&t)
 	if already {
@@ -400,8 +400,8 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		t.line("Task %d was killed, with all it had started.", bg.ID)
 	}
 	res := &mcp.Result{
-		Content:    []mcp.Content{{Text: t.status(append(now.pairs(bg.ID), page.rest(out.OutputURI)...)...)}},
+		Content:    []mcp.Content{{Text: t.status(append(now.pairs(bg.ID), part.rest(out.OutputURI)...)...)}},
 		Structured: out,
 	}
-	return res, s.shown(ctx, bg, page, res)
+	return res, s.shown(ctx, bg, part, res)
 }

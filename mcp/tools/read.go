@@ -112,7 +112,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	patience, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var now state
-	var p page
+	var p part
 	var skipped, lost int64
 	at := t.Cursor
 	if in.Offset != nil {
@@ -147,7 +147,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 }
 
 // readResult is a part of a job's output in words and as a structure.
-func readResult(bg task, now state, p page, skipped, lost int64) *mcp.Result {
+func readResult(bg task, now state, p part, skipped, lost int64) *mcp.Result {
 	out := readOutput{
 		TaskID:       bg.ID,
 		Status:       string(now.status),
@@ -186,8 +186,8 @@ func readResult(bg task, now state, p page, skipped, lost int64) *mcp.Result {
 	}
 }
 
-// page is a part of an output that was read.
-type page struct {
+// part is a part of an output that was read.
+type part struct {
 	text    string
 	next    int64 // offset of the first byte not read
 	seen    int64 // offset up to which bytes were there, next and an unfinished line
@@ -196,9 +196,9 @@ type page struct {
 	unread  int64
 }
 
-// rest returns the pairs of a status line that say how much of an output a page does
-// not show, and where that is; nil if the page shows all.
-func (p page) rest(uri string) []string {
+// rest returns the pairs of a status line that say how much of an output a part does
+// not show, and where that is; nil if the part shows all.
+func (p part) rest(uri string) []string {
 	if p.unread == 0 {
 		return nil
 	}
@@ -207,15 +207,15 @@ func (p page) rest(uri string) []string {
 
 // read takes a part of a job's output. Where lines are chosen, an unfinished last line
 // of a running job is left for the next read, which will know all of it.
-func (s *shells) read(t task, at int64, ended bool, r reading) (page, error) {
+func (s *shells) read(t task, at int64, ended bool, r reading) (part, error) {
 	from, done, err := s.output(t)
 	if err != nil {
-		return page{}, err
+		return part{}, err
 	}
 	defer done()
-	p, err := readPage(from, at, ended, r)
+	p, err := takePart(from, at, ended, r)
 	if err != nil {
-		return page{}, fmt.Errorf("read output of task %d: %w", t.ID, err)
+		return part{}, fmt.Errorf("read output of task %d: %w", t.ID, err)
 	}
 	return p, nil
 }
@@ -223,7 +223,7 @@ func (s *shells) read(t task, at int64, ended bool, r reading) (page, error) {
 // shown moves the cursor of those who see a job behind what a result shows. Where that
 // result is lost the cursor goes back: what came after is then shown twice, and nothing
 // never.
-func (s *shells) shown(ctx context.Context, t task, p page, in *mcp.Result) error {
+func (s *shells) shown(ctx context.Context, t task, p part, in *mcp.Result) error {
 	if p.next == t.Cursor {
 		return nil
 	}
@@ -249,30 +249,30 @@ type source interface {
 	Read(offset int64, limit int) (text []byte, next, skipped int64, err error)
 }
 
-// readPage reads from an offset to the present end of the output.
-func readPage(o source, from int64, ended bool, r reading) (page, error) {
+// takePart reads from an offset to the present end of the output.
+func takePart(o source, from int64, ended bool, r reading) (part, error) {
 	size := o.Size()
 	from = min(from, size)
 	if r.filter == nil && r.tail == 0 {
 		text, next, lost, err := o.Read(from, r.show)
 		if err != nil {
-			return page{}, err
+			return part{}, err
 		}
 		if next < size || !ended {
 			whole := wholeRunes(text)
 			next -= int64(len(text) - len(whole))
 			text = whole
 		}
-		return page{text: valid(text), next: next, seen: size, lost: lost, skipped: lost, unread: max(0, size-next)}, nil
+		return part{text: valid(text), next: next, seen: size, lost: lost, skipped: lost, unread: max(0, size-next)}, nil
 	}
 
 	l := lines{r: r}
 	at, rest := from, []byte(nil)
-	p := page{next: from, seen: size}
+	p := part{next: from, seen: size}
 	for at < size && !l.full {
 		text, next, lost, err := o.Read(at, int(min(readPiece, size-at)))
 		if err != nil {
-			return page{}, err
+			return part{}, err
 		}
 		if lost > 0 {
 			// What was unfinished ends where bytes are missing.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"belljar.dev/browser"
-	web "belljar.dev/browser/page"
+	"belljar.dev/browser/page"
 	"belljar.dev/browser/reader"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -64,7 +64,7 @@ func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, 
 			return q, 0, 0, fmt.Errorf("%s: got %q, want one of %s", o.name, policies.Clip(o.got, 60), strings.Join(o.words[1:], ", "))
 		}
 	}
-	q.Format, q.Until, q.Render = web.Format(in.Format), browser.Until(in.WaitUntil), in.Render
+	q.Format, q.Until, q.Render = page.Format(in.Format), browser.Until(in.WaitUntil), in.Render
 	if q.Wait, err = within("wait_ms", in.WaitMS, 0, 0, browser.MaxWait, ""); err != nil {
 		return q, 0, 0, err
 	}

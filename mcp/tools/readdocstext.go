@@ -11,7 +11,7 @@ import (
 
 	"belljar.dev/browser"
 	"belljar.dev/browser/fetch"
-	web "belljar.dev/browser/page"
+	"belljar.dev/browser/page"
 	"belljar.dev/browser/reader"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -65,7 +65,7 @@ type docsRedirect struct {
 
 // shown is the result for one part of a page. cut says that the call had less time
 // than it wanted; empty if it had not.
-func (t *docs) shown(res *reader.Result, part web.Part, cut string) *mcp.Result {
+func (t *docs) shown(res *reader.Result, part page.Part, cut string) *mcp.Result {
 	p := res.Page
 	out := docsOutput{
 		URL: res.URL, Status: res.Status, Type: string(p.Kind), Rendered: res.Rendered, Why: res.Why, Title: p.Title, Language: p.Language,
@@ -77,7 +77,7 @@ func (t *docs) shown(res *reader.Result, part web.Part, cut string) *mcp.Result 
 		out.Next = part.Next
 	}
 	var words, x text
-	words.body(p.FrontMatter(web.Meta{Status: res.Status, Fetched: res.Fetched, Rendered: res.Rendered, Partial: res.Partial != ""}))
+	words.body(p.FrontMatter(page.Meta{Status: res.Status, Fetched: res.Fetched, Rendered: res.Rendered, Partial: res.Partial != ""}))
 	words.body("\n")
 	if part.Offset == 0 {
 		for i, h := range p.Headings {
@@ -108,7 +108,7 @@ func (t *docs) shown(res *reader.Result, part web.Part, cut string) *mcp.Result 
 			x.line("%s", bracket(cut))
 		}
 	}
-	x.body(web.Untrusted(words.b.String(), res.URL))
+	x.body(page.Untrusted(words.b.String(), res.URL))
 	x.line("%s", bracket(part.More()))
 	if part.Next >= part.Total && p.Truncated {
 		x.line("%s", bracket("the page is longer than the most that is read; this is the end of what was read"))
@@ -169,7 +169,7 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string)
 		return nil, context.Cause(ctx)
 	}
 	e, _ := errors.AsType[*fetch.Error](err)
-	var bad *web.UnsupportedError
+	var bad *page.UnsupportedError
 	var chrome *browser.Error
 	switch {
 	case e != nil && e.Refused != nil:
@@ -192,7 +192,7 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string)
 		return failedRead(e.Message, instead, e.Redirects), nil
 	case errors.As(err, &bad) && bad.Why != "":
 		return failedRead(fmt.Sprintf("what the server sends is %s, which cannot be read: %s", policies.Clip(bad.Type, 80), policies.Clip(bad.Why, 200)), bad.Hint, nil), nil
-	case errors.Is(err, web.ErrNoMatch):
+	case errors.Is(err, page.ErrNoMatch):
 		return mcp.Failed("%s. Nothing is shown. Instead: leave selector out, and look at what the page has.", policies.Clip(strings.ToUpper(err.Error()[:1])+err.Error()[1:], 500)), nil
 	case errors.As(err, &bad):
 		return failedRead(fmt.Sprintf("what the server sends is %s, which is not text", policies.Clip(bad.Type, 80)), bad.Hint, nil), nil

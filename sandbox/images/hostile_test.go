@@ -1,4 +1,4 @@
-package image_test
+package images_test
 
 import (
 	"archive/tar"
@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"belljar.dev/sandbox/image"
-	"belljar.dev/sandbox/image/imagetest"
+	"belljar.dev/sandbox/images"
+	"belljar.dev/sandbox/images/imagetest"
 )
 
 // hostile are archives that want what no image may have. Each names the entry
@@ -79,15 +79,15 @@ func hostile(t testing.TB) []struct {
 func TestHostile(t *testing.T) {
 	for _, tt := range hostile(t) {
 		archive := imagetest.Tar(t, tt.entries...)
-		sources := map[string]func() image.Source{
-			"plain":  func() image.Source { return image.Source{Path: file(t, archive)} },
-			"gzip":   func() image.Source { return image.Source{Reader: bytes.NewReader(imagetest.Gzip(t, archive))} },
-			"layout": func() image.Source { return image.Source{Path: imagetest.Layout(t, imagetest.Runtime{}, archive)} },
+		sources := map[string]func() images.Source{
+			"plain":  func() images.Source { return images.Source{Path: file(t, archive)} },
+			"gzip":   func() images.Source { return images.Source{Reader: bytes.NewReader(imagetest.Gzip(t, archive))} },
+			"layout": func() images.Source { return images.Source{Path: imagetest.Layout(t, imagetest.Runtime{}, archive)} },
 		}
 		for kind, source := range sources {
 			t.Run(tt.name+"/"+kind, func(t *testing.T) {
 				s, dir := store(t)
-				if _, err := s.Import(t.Context(), "good", image.Source{Path: file(t, imagetest.Tar(t, imagetest.File("a", "good", 0o644)))}); err != nil {
+				if _, err := s.Import(t.Context(), "good", images.Source{Path: file(t, imagetest.Tar(t, imagetest.File("a", "good", 0o644)))}); err != nil {
 					t.Fatal(err)
 				}
 				around := filepath.Dir(dir)
@@ -105,7 +105,7 @@ func TestHostile(t *testing.T) {
 // refused checks that err names the entry and says why.
 func refused(t testing.TB, err error, entry, want string) {
 	t.Helper()
-	var e *image.EntryError
+	var e *images.EntryError
 	switch {
 	case !errors.As(err, &e):
 		t.Errorf("got %v, want an error about entry %q", err, entry)
@@ -161,9 +161,9 @@ func TestBombs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, dir := storeOf(t, image.Config{Dir: filepath.Join(t.TempDir(), "images")}) // with the bounds of a real one
+			s, dir := storeOf(t, images.Config{Dir: filepath.Join(t.TempDir(), "images")}) // with the bounds of a real one
 			before := picture(t, dir)
-			_, err := s.Import(t.Context(), "bomb", image.Source{Reader: bytes.NewReader(tt.archive)})
+			_, err := s.Import(t.Context(), "bomb", images.Source{Reader: bytes.NewReader(tt.archive)})
 			refused(t, err, tt.entry, tt.want)
 			if after := picture(t, dir); after != before && !strings.HasPrefix(after, "-rw------- import.lock") {
 				t.Errorf("the store was\n%s\nand is\n%s", before, after)
@@ -174,7 +174,7 @@ func TestBombs(t *testing.T) {
 
 // A million entries are refused at the first that is too many.
 func TestMillionEntries(t *testing.T) {
-	s, _ := storeOf(t, image.Config{Dir: filepath.Join(t.TempDir(), "images"), Entries: 1000})
+	s, _ := storeOf(t, images.Config{Dir: filepath.Join(t.TempDir(), "images"), Entries: 1000})
 	r, w := newPipe(t)
 	go func() {
 		defer w.Close()
@@ -185,7 +185,7 @@ func TestMillionEntries(t *testing.T) {
 			}
 		}
 	}()
-	_, err := s.Import(t.Context(), "many", image.Source{Reader: r})
+	_, err := s.Import(t.Context(), "many", images.Source{Reader: r})
 	r.Close()
 	refused(t, err, "f1000", "more than 1000 entries")
 }
@@ -229,7 +229,7 @@ func TestForged(t *testing.T) {
 				}
 				s, at := store(t)
 				before := picture(t, at)
-				if _, err = s.Import(t.Context(), "forged", image.Source{Path: dir}); err == nil {
+				if _, err = s.Import(t.Context(), "forged", images.Source{Path: dir}); err == nil {
 					t.Fatal("a forged image was taken")
 				}
 				t.Log(err)
@@ -258,7 +258,7 @@ func TestLayoutLeadsOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			s, _ := store(t)
-			if _, err := s.Import(t.Context(), "out", image.Source{Path: dir}); err == nil {
+			if _, err := s.Import(t.Context(), "out", images.Source{Path: dir}); err == nil {
 				t.Fatal("it was taken")
 			}
 		})
@@ -271,7 +271,7 @@ func TestImportIsEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	cancel(cause)
-	_, err := s.Import(ctx, "late", image.Source{Reader: bytes.NewReader(imagetest.Tar(t, imagetest.Dir("a")))})
+	_, err := s.Import(ctx, "late", images.Source{Reader: bytes.NewReader(imagetest.Tar(t, imagetest.Dir("a")))})
 	if !errors.Is(err, cause) {
 		t.Errorf("got %v, want %v", err, cause)
 	}

@@ -1,4 +1,4 @@
-package image_test
+package images_test
 
 import (
 	"archive/tar"
@@ -15,14 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
-	"belljar.dev/sandbox/image"
-	"belljar.dev/sandbox/image/imagetest"
+	"belljar.dev/sandbox/images"
+	"belljar.dev/sandbox/images/imagetest"
 )
 
 func mkfifo(name string) error { return syscall.Mkfifo(name, 0o600) }
 
 // imported imports and fails the test where that fails.
-func imported(t testing.TB, s *image.Store, name string, src image.Source) image.Report {
+func imported(t testing.TB, s *images.Store, name string, src images.Source) images.Report {
 	t.Helper()
 	r, err := s.Import(t.Context(), name, src)
 	if err != nil {
@@ -32,7 +32,7 @@ func imported(t testing.TB, s *image.Store, name string, src image.Source) image
 }
 
 // treeOf is what was unpacked for a name.
-func treeOf(t testing.TB, s *image.Store, name string) string {
+func treeOf(t testing.TB, s *images.Store, name string) string {
 	t.Helper()
 	tree, err := s.Use(name)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestLayers(t *testing.T) {
 		file("gone2/x", "x", 0o644), file(".wh.gone2", "", 0o644), // of its own layer: stays
 		file(".wh..wh.plnk", "", 0o644))
 	s, _ := store(t)
-	r := imported(t, s, "two", image.Source{Path: imagetest.Layout(t, imagetest.Runtime{}, base, top)})
+	r := imported(t, s, "two", images.Source{Path: imagetest.Layout(t, imagetest.Runtime{}, base, top)})
 	want := strings.Join([]string{
 		"L--------- abs -> /etc/passwd",
 		`-rw-r--r-- becomes "a file now"`,
@@ -124,7 +124,7 @@ func TestSources(t *testing.T) {
 	docker := imagetest.Tar(t,
 		imagetest.File(id+".json", string(config), 0o644), imagetest.File("abc/layer.tar", string(root), 0o644),
 		imagetest.File("manifest.json", `[{"Config":"`+id+`.json","RepoTags":["x:1"],"Layers":["abc/layer.tar"]}]`, 0o644))
-	for name, src := range map[string]image.Source{
+	for name, src := range map[string]images.Source{
 		"layout":      {Path: layout},
 		"layout.tar":  {Path: file(t, packed("oci-layout", "index.json"))},
 		"blobs.first": {Reader: bytes.NewReader(imagetest.Gzip(t, packed("index.json")))},
@@ -153,10 +153,10 @@ func TestDropped(t *testing.T) {
 	dir := imagetest.Dir("bin")
 	dir.ModTime = time.Unix(2e9, 0)
 	s, _ := store(t)
-	r := imported(t, s, "dropped", image.Source{Path: file(t, imagetest.Tar(t, dir, suid,
+	r := imported(t, s, "dropped", images.Source{Path: file(t, imagetest.Tar(t, dir, suid,
 		imagetest.Entry{Header: tar.Header{Typeflag: tar.TypeChar, Name: "dev/null"}},
 		imagetest.Entry{Header: tar.Header{Typeflag: tar.TypeFifo, Name: "./dev/initctl"}}, imagetest.File("etc/shadow", "s", 0o000)))})
-	want := image.Dropped{Devices: 2, Setuid: 1, Xattrs: 1}
+	want := images.Dropped{Devices: 2, Setuid: 1, Xattrs: 1}
 	if d := cmp.Diff(want, r.Dropped); d != "" {
 		t.Error(d)
 	}
@@ -183,8 +183,8 @@ func TestDropped(t *testing.T) {
 func TestRuntime(t *testing.T) {
 	layer := imagetest.Tar(t, imagetest.Dir("a"))
 	s, _ := store(t)
-	r := imported(t, s, "runtime", image.Source{Path: imagetest.Layout(t, imagetest.Runtime{Env: []string{"PATH=/x", "E="}, User: "web", WorkingDir: "/srv//app/"}, layer)})
-	if d := cmp.Diff(image.Runtime{Env: []string{"PATH=/x", "E="}, User: "web", Dir: "/srv/app"}, r.Runtime); d != "" {
+	r := imported(t, s, "runtime", images.Source{Path: imagetest.Layout(t, imagetest.Runtime{Env: []string{"PATH=/x", "E="}, User: "web", WorkingDir: "/srv//app/"}, layer)})
+	if d := cmp.Diff(images.Runtime{Env: []string{"PATH=/x", "E="}, User: "web", Dir: "/srv/app"}, r.Runtime); d != "" {
 		t.Error(d)
 	}
 	if want := "drwxr-xr-x srv/app\n"; !strings.Contains(treeOf(t, s, "runtime"), want) {
@@ -200,7 +200,7 @@ func TestRuntime(t *testing.T) {
 		"dir nul":   {WorkingDir: "/a\x00"},
 		"user line": {User: "a\nb"},
 	} {
-		if _, err := s.Import(t.Context(), "bad", image.Source{Path: imagetest.Layout(t, bad, layer)}); err == nil {
+		if _, err := s.Import(t.Context(), "bad", images.Source{Path: imagetest.Layout(t, bad, layer)}); err == nil {
 			t.Errorf("%s: it was taken", name)
 		}
 	}
@@ -208,8 +208,8 @@ func TestRuntime(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	s, _ := store(t)
-	one := image.Source{Path: file(t, imagetest.Tar(t, imagetest.File("one", "1", 0o644)))}
-	two := image.Source{Path: file(t, imagetest.Tar(t, imagetest.File("two", "2", 0o644)))}
+	one := images.Source{Path: file(t, imagetest.Tar(t, imagetest.File("one", "1", 0o644)))}
+	two := images.Source{Path: file(t, imagetest.Tar(t, imagetest.File("two", "2", 0o644)))}
 	a := imported(t, s, "a", one)
 	if b := imported(t, s, "b/c:1", one); !b.Known || b.Digest != a.Digest {
 		t.Errorf("the second import is %+v", b)
@@ -221,14 +221,14 @@ func TestNames(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].Name != "a" || list[1].Name != "b/c:1" || list[1].Digest != a.Digest {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	if err := s.Remove(t.Context(), "nosuch"); !errors.Is(err, image.ErrUnknown) {
+	if err := s.Remove(t.Context(), "nosuch"); !errors.Is(err, images.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 	tree, err := s.Use("b/c:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Remove(t.Context(), "b/c:1"); !errors.Is(err, image.ErrInUse) {
+	if err := s.Remove(t.Context(), "b/c:1"); !errors.Is(err, images.ErrInUse) {
 		t.Errorf("while it is used it is removed: %v", err)
 	}
 	again, err := s.Use("b/c:1")
@@ -239,7 +239,7 @@ func TestNames(t *testing.T) {
 	if gone, err := s.Prune(t.Context()); err != nil || len(gone) != 0 {
 		t.Errorf("pruned %v, %v while it is used", gone, err)
 	}
-	for _, u := range []*image.Tree{tree, again, again} {
+	for _, u := range []*images.Tree{tree, again, again} {
 		if err := u.Close(); err != nil {
 			t.Error(err)
 		}
@@ -251,7 +251,7 @@ func TestNames(t *testing.T) {
 		if err := s.Remove(t.Context(), name); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Use(name); !errors.Is(err, image.ErrUnknown) {
+		if _, err := s.Use(name); !errors.Is(err, images.ErrUnknown) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -259,7 +259,7 @@ func TestNames(t *testing.T) {
 		if _, err := s.Import(t.Context(), bad, one); err == nil {
 			t.Errorf("the name %q was taken", bad)
 		}
-		if _, err := s.Use(bad); !errors.Is(err, image.ErrUnknown) {
+		if _, err := s.Use(bad); !errors.Is(err, images.ErrUnknown) {
 			t.Errorf("using the name %q: %v", bad, err)
 		}
 	}
@@ -269,7 +269,7 @@ func TestNames(t *testing.T) {
 // import is at work.
 func TestLeftovers(t *testing.T) {
 	s, dir := store(t)
-	imported(t, s, "a", image.Source{Path: file(t, imagetest.Tar(t, imagetest.Dir("a")))})
+	imported(t, s, "a", images.Source{Path: file(t, imagetest.Tar(t, imagetest.Dir("a")))})
 	before := picture(t, dir)
 	left := filepath.Join(dir, "tmp", "import-1", "tree", "root")
 	plant := func() {
@@ -288,12 +288,12 @@ func TestLeftovers(t *testing.T) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	storeOf(t, image.Config{Dir: dir})
+	storeOf(t, images.Config{Dir: dir})
 	if _, err := os.Lstat(left); err != nil {
 		t.Error("what somebody is working at was removed")
 	}
 	lock.Close()
-	storeOf(t, image.Config{Dir: dir})
+	storeOf(t, images.Config{Dir: dir})
 	if after := picture(t, dir); after != before {
 		t.Errorf("the store was\n%s\nand is\n%s", before, after)
 	}
@@ -305,7 +305,7 @@ func TestConcurrentImports(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, name := range []string{"a", "b", "a", "c"} {
 		wg.Go(func() {
-			if _, err := s.Import(t.Context(), name, image.Source{Path: path}); err != nil {
+			if _, err := s.Import(t.Context(), name, images.Source{Path: path}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -323,8 +323,8 @@ func TestOpenRefuses(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, cfg := range []image.Config{{Dir: dir}, {Dir: "relative"}, {}, {Dir: filepath.Join(dir, "x"), Bytes: -1}} {
-		if _, err := image.Open(cfg); err == nil {
+	for _, cfg := range []images.Config{{Dir: dir}, {Dir: "relative"}, {}, {Dir: filepath.Join(dir, "x"), Bytes: -1}} {
+		if _, err := images.Open(cfg); err == nil {
 			t.Errorf("%+v was opened", cfg)
 		}
 	}
@@ -333,7 +333,7 @@ func TestOpenRefuses(t *testing.T) {
 // Programs are found as a box would find them.
 func TestRuns(t *testing.T) {
 	s, _ := store(t)
-	imported(t, s, "a", image.Source{Path: file(t, imagetest.Tar(t,
+	imported(t, s, "a", images.Source{Path: file(t, imagetest.Tar(t,
 		imagetest.File("usr/bin/sh", "x", 0o755), imagetest.Link("bin", "/usr/bin"), imagetest.Link("out", "/../../../../../../bin/sh"),
 		imagetest.File("text", "x", 0o644)))})
 	tree, err := s.Use("a")

@@ -1,4 +1,4 @@
-package image_test
+package images_test
 
 import (
 	"crypto/sha256"
@@ -10,20 +10,20 @@ import (
 	"testing"
 
 	"belljar.dev/internal/testenv"
-	"belljar.dev/sandbox/image"
+	"belljar.dev/sandbox/images"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // store is an empty store with small bounds.
-func store(t testing.TB) (*image.Store, string) {
+func store(t testing.TB) (*images.Store, string) {
 	t.Helper()
-	return storeOf(t, image.Config{Dir: filepath.Join(t.TempDir(), "images"), Bytes: 1 << 20, Entries: 200})
+	return storeOf(t, images.Config{Dir: filepath.Join(t.TempDir(), "images"), Bytes: 1 << 20, Entries: 200})
 }
 
-func storeOf(t testing.TB, cfg image.Config) (*image.Store, string) {
+func storeOf(t testing.TB, cfg images.Config) (*images.Store, string) {
 	t.Helper()
-	s, err := image.Open(cfg)
+	s, err := images.Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package image keeps root file systems for boxes: it takes them from OCI
+// Package images keeps root file systems for boxes: it takes them from OCI
 // image layouts, from what `docker save` writes and from plain tar archives,
 // and unpacks each once.
 //
@@ -19,7 +19,7 @@
 // A tree is moved into trees by one rename, so it is either complete or absent. A
 // process that uses a tree holds a shared flock on its directory; the lock ends
 // with the process.
-package image
+package images
 
 import (
 	"context"
