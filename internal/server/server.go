@@ -74,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // something notes at once how it is released.
 func (s *Server) open(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		s.openPolicy, s.openState, s.openLedger, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
+		s.openPolicy, s.openState, s.openTenants, s.openLedger, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openApprover, s.openHooks, s.openCallbacks, s.openTools, s.run,
 	} {
 		if err := step(ctx); err != nil {
@@ -107,8 +107,8 @@ func (s *Server) Hooks() *hooks.Set { return s.flow.hooks }
 // JobOver is sent to at the end of a background job, unless it is full.
 func (s *Server) JobOver() <-chan struct{} { return s.flow.jobOver }
 
-// openPolicy finds the workspace and the policy for it, and whose calls are made.
-func (s *Server) openPolicy(ctx context.Context) (err error) {
+// openPolicy finds the workspace and the policy for it.
+func (s *Server) openPolicy(context.Context) (err error) {
 	if s.Workspace, err = config.FindWorkspace(s.cfg.Workspace); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *Server) openPolicy(ctx context.Context) (err error) {
 	}
 	s.gate = &gate{mode: s.cfg.Mode}
 	s.gate.now.Store(s.Policy)
-	return s.openTenants(ctx)
+	return nil
 }
 
 // openState finds the directory for what outlives the program. No box may see it: what

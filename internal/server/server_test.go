@@ -70,3 +70,29 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A box writes into the state too, in overlay workspaces: a token is read from there
+// neither at the start nor at a reload.
+func TestTokenInTheStateIsRefused(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	state, policy := t.TempDir(), filepath.Join(t.TempDir(), "policy.yaml")
+	token := filepath.Join(state, "token")
+	for name, text := range map[string]string{
+		token:  strings.Repeat("0", 64) + "\n",
+		policy: "version: 1\nprofiles: {p: {}}\ndefaults: {profile: p}\ntenants: {a: {token: \"${file:" + token + "}\"}}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Open(t.Context(), Config{
+		Command: "serve", Workspace: t.TempDir(), State: state, Policy: policy, Log: slog.New(slog.DiscardHandler),
+		Tools: &Tools{}, Service: &Service{HTTP: true},
+	})
+	if err == nil {
+		s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "token of tenant a") || !strings.Contains(err.Error(), state) {
+		t.Errorf("got %v, want that the token lies where a box can write", err)
+	}
+}
