@@ -17,6 +17,7 @@ import (
 // many, unless it calls itself an article. The document is changed.
 func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	mass := paragraphs(doc)
+	dropLinkColumns(doc)
 	enumerate(doc)
 	whole := clone(doc)
 	dropFurniture(doc, mass)
@@ -42,6 +43,47 @@ func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	}
 	trim(found, base, top)
 	return found
+}
+
+// dropLinkColumns empties the cells of links beside the cell that has most of the
+// page's text. A table with such a cell places the parts of a page: no cell of data is
+// most of one. Tables in that cell may do the same.
+func dropLinkColumns(doc *html.Node) {
+	const levels = 8 // each is measured anew
+	total, linked := measure(doc)
+	most := max(400, (total-linked)*6/10)
+	for level, at := 0, doc; level < levels && at != nil; level++ {
+		var text *html.Node
+		walk(at, func(n *html.Node) bool {
+			if is(n, "table") && text == nil {
+				text = placed(n, most)
+			}
+			return !is(n, "table")
+		})
+		at = text
+	}
+}
+
+// placed is the cell of a table that has most of the text, or nil. The cells of links
+// beside it are empty then.
+func placed(table *html.Node, most int) (text *html.Node) {
+	var columns []*html.Node
+	for _, tr := range rowsOf(table) {
+		for _, cell := range cellsOf(tr) {
+			switch total, linked := measure(cell); {
+			case total-linked > most:
+				text = cell
+			case linked*2 > total:
+				columns = append(columns, cell)
+			}
+		}
+	}
+	for _, cell := range columns {
+		for text != nil && cell.FirstChild != nil {
+			cell.RemoveChild(cell.FirstChild)
+		}
+	}
+	return text
 }
 
 // numberAttr numbers the elements of a page, so that those which readability

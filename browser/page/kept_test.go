@@ -91,3 +91,26 @@ func TestArticleDrops(t *testing.T) {
 		}
 	}
 }
+
+// A table may place the parts of a page: then its columns of links are no part of the
+// text. A table of data keeps every cell, and so does one in the text.
+func TestColumnsOfLinks(t *testing.T) {
+	links := strings.Repeat(`<a href="/a">Harbour reopens after the storm</a><br><a href="/b">Five walks for a wet Sunday</a><br>`, 4)
+	data := `<table><tr><th>Ship</th><th>Papers</th></tr><tr><td>Lantern</td><td><a href="/l">the log of its first year</a></td></tr></table>`
+	text := strings.Repeat("The boats went out at dawn, and all of them came back before noon, with nets that were heavier than those of any day of that year.<br><br>", 10)
+	for name, page := range map[string]string{
+		"beside": `<table><tr><td>` + links + `</td><td>` + text + data + `</td></tr></table>`,
+		"above":  `<table><tr><td colspan=2>` + links + `</td></tr><tr><td>` + text + data + `</td><td>2026</td></tr></table>`,
+		"within": `<table><tr><td><table><tr><td>` + links + `</td><td>` + text + data + `</td></tr></table></td></tr></table>`,
+		"around": `<table><tr><td colspan="3"><a href="/">Home</a> | <a href="/n">News</a></td></tr><tr><td>` + links + `</td><td><font><b>At sea</b><br><br>` + text + data + `</font></td><td>Best viewed with any browser.</td></tr></table>`,
+		"none":   `<article>` + text + data + `</article>`,
+	} {
+		p, err := Convert(t.Context(), []byte("<html><body>"+page+"</body></html>"), Options{URL: "https://lantern.example/", ContentType: "text/html"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(p.Content, "Five walks") || !strings.Contains(p.Content, "the log of its first year") || strings.Count(p.Content, "at dawn") != 10 {
+			t.Errorf("%s: links are kept, or text is lost:\n%s", name, p.Content)
+		}
+	}
+}

@@ -94,21 +94,7 @@ func readGzip(t *testing.T, name string) []byte {
 // TestArticleQuality needs a directory of saved articles with their text:
 // html/<id>.html.gz and ground-truth.json.
 func TestArticleQuality(t *testing.T) {
-	dir := os.Getenv("BELLJAR_QUALITY_ARTICLES")
-	if _, err := os.Stat(dir); dir == "" || err != nil {
-		t.Skip("BELLJAR_QUALITY_ARTICLES names no directory of articles")
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "ground-truth.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var truth map[string]struct {
-		Body string `json:"articleBody"`
-		URL  string `json:"url"`
-	}
-	if err := json.Unmarshal(text, &truth); err != nil {
-		t.Fatal(err)
-	}
+	dir, truth := os.Getenv("BELLJAR_QUALITY_ARTICLES"), articles(t)
 	ids := make([]string, 0, len(truth))
 	for id := range truth {
 		ids = append(ids, id)
@@ -301,4 +287,81 @@ func kept(sum *[2]float64, parts []string, text string, n int) {
 			}
 		}
 	}
+}
+
+// TestSkeletonQuality puts the texts of the articles into pages that the rules were
+// not made with: each skeleton of testdata has menus, teasers, forms or comments
+// around a place for the text.
+func TestSkeletonQuality(t *testing.T) {
+	truth := articles(t)
+	names, err := filepath.Glob("testdata/skeletons/*.html")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no skeletons: %v", err)
+	}
+	for _, name := range names {
+		skeleton, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var scores []score
+		for id, a := range truth {
+			p, err := Convert(t.Context(), a.in(string(skeleton)), Options{URL: a.URL, Format: Text, ContentType: "text/html; charset=utf-8"})
+			if err != nil {
+				t.Errorf("%s in %s: %v", id, name, err)
+				continue
+			}
+			s := compare(a.Body, p.Content)
+			if s.p < 0.9 || s.r < 0.9 {
+				t.Logf("%s in %s: p %.3f r %.3f %s", id[:8], name, s.p, s.r, p.Extraction)
+			}
+			scores = append(scores, s)
+		}
+		f, p, r := mean(scores)
+		t.Logf("%-36s %d pages F1 %.3f precision %.3f recall %.3f", name, len(scores), f, p, r)
+		if f < 0.97 {
+			t.Errorf("%s: got F1 %.3f, want at least 0.97", name, f)
+		}
+	}
+}
+
+// article is the text of a saved page, and where that was.
+type article struct {
+	Body string `json:"articleBody"`
+	URL  string `json:"url"`
+}
+
+// articles are those of the directory in BELLJAR_QUALITY_ARTICLES, by their ids.
+func articles(t *testing.T) (all map[string]article) {
+	t.Helper()
+	dir := os.Getenv("BELLJAR_QUALITY_ARTICLES")
+	if _, err := os.Stat(dir); dir == "" || err != nil {
+		t.Skip("BELLJAR_QUALITY_ARTICLES names no directory of articles")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "ground-truth.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// in is the article in a skeleton: in paragraphs, in blocks or with breaks of lines,
+// whole or in two halves.
+func (a article) in(skeleton string) []byte {
+	var lines []string
+	for line := range strings.Lines(a.Body) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, html.EscapeString(line))
+		}
+	}
+	within := func(lines []string, before, after string) string {
+		return before + strings.Join(lines, after+"\n"+before) + after
+	}
+	half := len(lines) / 2
+	return []byte(strings.NewReplacer(
+		"{{TITLE}}", "A report of this week", "{{P}}", within(lines, "<p>", "</p>"), "{{DIV}}", within(lines, "<div>", "</div>"),
+		"{{BR}}", within(lines, "", "<br><br>"), "{{HALF1}}", within(lines[:half], "<p>", "</p>"), "{{HALF2}}", within(lines[half:], "<p>", "</p>"),
+	).Replace(skeleton))
 }
