@@ -198,8 +198,8 @@ func (t *tame) text(s string) string {
 	return string(out)
 }
 
-// shape is r, or -1 for a character beyond ASCII that has no shape: a C1 control,
-// which begins a sequence too, or a mark that hides or reorders text.
+// shape is r, or -1 for characters beyond ASCII without a shape. These are C1 controls,
+// with which a sequence may begin too, and marks that hide or reorder text.
 func shape(r rune) rune {
 	if r >= 0x80 && !printable.Rune(r) {
 		return -1

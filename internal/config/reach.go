@@ -13,8 +13,8 @@ import (
 
 // Reached returns the place by which boxes of a policy reach a directory, or a
 // link on the way to it: the workspace, which belongs to no profile, or a mount
-// that counts, with its profile. Both are empty if boxes do not reach it. The error is
-// that of a path that this user cannot follow, of which nothing is known.
+// that counts, with its profile. Both are empty if boxes do not reach it. A path that
+// this user cannot follow is an error: nothing is known about it.
 func Reached(dir, workspace string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string, err error) {
 	if in, err := leadsInto(workspace, dir); in || err != nil {
 		return workspace, "", err

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/callback"
+	"belljar.dev/internal/job"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/plan"
 	"belljar.dev/internal/store"
-	"belljar.dev/internal/work/callback"
-	"belljar.dev/internal/work/job"
-	"belljar.dev/internal/work/plan"
-	"belljar.dev/internal/work/todo"
+	"belljar.dev/internal/todo"
 	"belljar.dev/policies"
 	"belljar.dev/policies/audit"
 )

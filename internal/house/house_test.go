@@ -203,10 +203,10 @@ func exportedReceiver(recv *ast.FieldList) bool {
 
 // ownPaths are paths of a developer's machine, put together here so that this
 // file does not hold them.
-var ownPaths = regexp.MustCompile(`(?:internal)?/(?:wor` + `k|far` + `m|hom` + `e/[a-z]+|Use` + `rs/[A-Za-z]+)/`)
+var ownPaths = regexp.MustCompile(`/(?:wor` + `k|far` + `m|hom` + `e/[a-z]+|Use` + `rs/[A-Za-z]+)/`)
 
-// anybody are the homes that examples use, and a directory of ours.
-var anybody = []string{"internal/work/", "/home/u/", "/home/me/", "/home/user/", "/Users/me/"}
+// anybody are the homes that examples use.
+var anybody = []string{"/home/u/", "/home/me/", "/home/user/", "/Users/me/"}
 
 // undated is a comment that starts with a task for later.
 var undated = regexp.MustCompile(`(?://|#|<!--)\s*(?:TODO|FIXME|XXX)\b`)

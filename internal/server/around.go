@@ -8,8 +8,8 @@ import (
 
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/job"
 	"belljar.dev/internal/people/approval"
-	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"

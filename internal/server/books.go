@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"belljar.dev/internal/control"
-	"belljar.dev/internal/work/job"
-	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/job"
+	"belljar.dev/internal/plan"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 )

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"belljar.dev/internal/callback"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/skills"
-	"belljar.dev/internal/work/callback"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
 )

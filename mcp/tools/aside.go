@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"sync"
 
+	"belljar.dev/internal/callback"
 	"belljar.dev/internal/skills"
-	"belljar.dev/internal/work/callback"
 	"belljar.dev/mcp"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/internal/work/callback"
+	"belljar.dev/internal/callback"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )

@@ -12,10 +12,10 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/callback"
 	"belljar.dev/internal/golden"
 	"belljar.dev/internal/skills"
 	"belljar.dev/internal/store"
-	"belljar.dev/internal/work/callback"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strings"
 
-	"belljar.dev/internal/work/plan"
-	"belljar.dev/internal/work/todo"
+	"belljar.dev/internal/plan"
+	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
 )
 

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"belljar.dev/internal/golden"
-	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 )

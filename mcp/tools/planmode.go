@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/internal/work/plan"
+	"belljar.dev/internal/plan"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -18,7 +18,7 @@ type planInput struct {
 	Action   string   `json:"action" jsonschema:"enter, exit, status, json or reset"`
 	Goal     string   `json:"goal,omitempty" jsonschema:"enter: what is planned"`
 	PlanFile string   `json:"plan_file,omitempty" jsonschema:"name of the plan, such as release.md"`
-	Plan     string   `json:"plan,omitempty" jsonschema:"exit: the plan, as markdown"`
+	Plan     string   `json:"plan,omitempty" jsonschema:"exit: the plan, in markdown"`
 	Commands []string `json:"commands,omitempty" jsonschema:"exit: patterns of commands to approve too, such as git push *"`
 }
 

@@ -32,8 +32,8 @@ var published = []struct{ tool, text, file string }{
 	{"SetCallback", "Error: all callback slots full (max 8)\n", "testdata/callbacks.golden"},
 	{"SetCallback", "Active callbacks (2/8):\n  [0] \"look\" - fires in 1m00s (20 left)\n  [5] \"again\" - fires in 0m01s (infinite)", "testdata/callbacks.golden"},
 	{"SetCallback", "No active callbacks.", "testdata/callbacks.golden"},
-	{"SetCallback", `Cancelled callback slot 0: "check the build"`, "../../internal/work/callback/testdata/texts.golden"},
-	{"SetCallback", "Cancelled 2 callbacks.", "../../internal/work/callback/testdata/texts.golden"},
+	{"SetCallback", `Cancelled callback slot 0: "check the build"`, "../../internal/callback/testdata/texts.golden"},
+	{"SetCallback", "Cancelled 2 callbacks.", "../../internal/callback/testdata/texts.golden"},
 }
 
 // TestPublishedTexts: what agents know by its words, they find by its words.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"belljar.dev/internal/work/job"
+	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"

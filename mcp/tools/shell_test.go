@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/job"
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
-	"belljar.dev/internal/work/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"

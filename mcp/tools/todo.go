@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"belljar.dev/internal/work/todo"
+	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )

@@ -15,9 +15,9 @@ import (
 	"belljar.dev/internal/golden"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/plan"
 	"belljar.dev/internal/store"
-	"belljar.dev/internal/work/plan"
-	"belljar.dev/internal/work/todo"
+	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
