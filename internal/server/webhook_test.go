@@ -41,7 +41,7 @@ func webhookTo(t *testing.T, h Webhook, log io.Writer) (*webhook, error) {
 	return k, err
 }
 
-func TestWebwebhookTries(t *testing.T) {
+func TestWebhookTries(t *testing.T) {
 	open := approval.Approval{ID: "ap-1", Expires: time.Now().Add(time.Hour)}
 	for name, tt := range map[string]struct {
 		answer func(int64) int
