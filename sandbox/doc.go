@@ -17,7 +17,7 @@
 //	supervisor.go, spawn_linux.go   make a box
 //	root.go, landlock.go            what it looks like, as a script for its init
 //	box.go, cmd.go                  what it can be asked for
-//	means.go, closers.go            what is kept for it, and released in reverse
+//	means.go                        what is kept for it, and released in reverse
 //	life.go, park.go                when it has an init
 //	initproc.go, late.go, wire.go   that init: what it is asked for and answers
 //	table.go, job.go, streams.go    its commands, each seen through to its end

@@ -173,7 +173,7 @@ func (l *life) design(ctx context.Context) (_ *boxinit.Script, _ []int, err erro
 		return nil, nil, err
 	}
 	if first {
-		m.opened.do(l.kept.close) // above the lease: its mounts are of the layers
+		m.opened.Do(l.kept.close) // above the lease: its mounts are of the layers
 	}
 	if m.guard, err = b.sup.protector(b.grant); err != nil {
 		return nil, nil, err

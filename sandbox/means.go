@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/closers"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
 	"belljar.dev/sandbox/cgroup"
@@ -37,7 +38,7 @@ type means struct {
 	guard  *protect.Protector // of the workspace, or nil
 	ward   protect.BoxState   // guard's view of the box
 
-	opened    closers
+	opened    closers.Stack
 	releasing sync.Once
 }
 
@@ -49,24 +50,24 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 	if m.group, err = b.sup.groups.Open(name, b.grant, m.uid); err != nil {
 		return err
 	}
-	m.opened.do(m.group.Close)
+	m.opened.Do(m.group.Close)
 	m.held = b.sup.heldFor(b.grant)
 	if m.null, err = os.Open(os.DevNull); err != nil {
 		return err
 	}
-	m.opened.add(m.null.Close)
+	m.opened.Add(m.null.Close)
 	if b.grant.Storage() == policies.StorageDisk {
 		l := b.grant.Limits()
 		if m.area, err = openStorage(b.sup.cfg.Spool, l.Tmp, l.TmpFiles, m.uid); err != nil {
 			return err
 		}
-		m.opened.add(logged(log, "free storage", m.area.close))
+		m.opened.Add(closers.Logged(log, "free storage", m.area.close))
 	}
 	if m.image, err = b.sup.useImage(b.grant); err != nil {
 		return err
 	}
 	if m.image != nil {
-		m.opened.add(logged(log, "let go of the image", m.image.Close))
+		m.opened.Add(closers.Logged(log, "let go of the image", m.image.Close))
 	}
 	deaf, err := m.group.WatchOOM(func() {
 		if !b.grant.OfBrowser() { // a browser loses one page, and knows it
@@ -76,7 +77,7 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 	if err != nil {
 		return err
 	}
-	m.opened.do(deaf)
+	m.opened.Do(deaf)
 	return nil
 }
 
@@ -85,11 +86,11 @@ func (m *means) connect(b *Box, p *plan) (err error) {
 	if m.door, err = b.sup.newDoor(b); err != nil {
 		return err
 	}
-	m.opened.do(m.door.close)
+	m.opened.Do(m.door.close)
 	if m.execs, err = b.sup.newExecView(b); err != nil {
 		return err
 	}
-	m.opened.do(m.execs.close)
+	m.opened.Do(m.execs.close)
 	m.env, m.nested, m.shell = boxEnv(b.grant, m.image, len(m.door.Authority()) > 0), p.nested, shellOf(m.image)
 	return nil
 }
@@ -129,7 +130,7 @@ func (m *means) overlay(b *Box, p *plan) error {
 		if m.lease, err = b.sup.lease(b.id, b.grant); err != nil {
 			return err
 		}
-		m.opened.add(logged(b.sup.cfg.Log.With("box", b.id), "give back the workspace's layers", m.lease.Close))
+		m.opened.Add(closers.Logged(b.sup.cfg.Log.With("box", b.id), "give back the workspace's layers", m.lease.Close))
 		if b.sup.cfg.Checkpoints {
 			m.calls = m.lease.Calls()
 		}
@@ -156,5 +157,5 @@ func (m *means) leave() {
 
 // release closes the means, once. The init of the box has ended.
 func (m *means) release() {
-	m.releasing.Do(func() { _ = m.opened.close() }) // what matters is logged
+	m.releasing.Do(func() { _ = m.opened.Close() }) // what matters is logged
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belljar.dev/internal/closers"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
@@ -76,25 +77,25 @@ type spawner struct {
 	place  *os.File // os.DevNull, except while an init starts: then its connection; for the thread only
 	work   chan func()
 	done   chan struct{}
-	opened closers
+	opened closers.Stack
 }
 
 func newSpawner() (_ *spawner, err error) {
 	s := &spawner{root: os.Geteuid() == 0, work: make(chan func()), done: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.opened.close())
+			err = errors.Join(err, s.opened.Close())
 		}
 	}()
 	if s.image, err = newImage(); err != nil {
 		return nil, err
 	}
-	s.opened.do(s.image.close)
+	s.opened.Do(s.image.close)
 	for _, f := range []**os.File{&s.null, &s.place} {
 		if *f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 			return nil, err
 		}
-		s.opened.add((*f).Close)
+		s.opened.Add((*f).Close)
 	}
 	go func() {
 		defer close(s.done)
@@ -103,14 +104,14 @@ func newSpawner() (_ *spawner, err error) {
 			f()
 		}
 	}()
-	s.opened.do(func() {
+	s.opened.Do(func() {
 		close(s.work)
 		<-s.done
 	})
 	return s, nil
 }
 
-func (s *spawner) close() error { return s.opened.close() }
+func (s *spawner) close() error { return s.opened.Close() }
 
 // do runs f on the thread and waits for it.
 func (s *spawner) do(f func() error) error {

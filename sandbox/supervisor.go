@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/closers"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/cgroup"
 	"belljar.dev/sandbox/egress"
@@ -85,8 +86,8 @@ type Supervisor struct {
 	filters   filters
 	spawner   *spawner
 	reading   reading
-	opened    closers      // what New opened
-	closeOnce func() error // once; every caller waits
+	opened    closers.Stack // what New opened
+	closeOnce func() error  // once; every caller waits
 
 	patience  patience       // with inits
 	restAfter time.Duration  // constant, except in tests
@@ -172,13 +173,13 @@ func New(cfg Config) (_ *Supervisor, err error) {
 	s.closeOnce = sync.OnceValue(s.end)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.opened.close())
+			err = errors.Join(err, s.opened.Close())
 		}
 	}()
 	if s.groups, err = cgroup.New(cfg.Workspace); err != nil {
 		return nil, err
 	}
-	s.opened.add(s.groups.Close)
+	s.opened.Add(s.groups.Close)
 	options := seccomp.Options{Leaves: s.groups.Dir() != "", Watched: s.groups.Version(policies.LimitMemory) == 0}
 	if s.filters.plain, err = seccomp.Filter(options); err != nil {
 		return nil, err
@@ -190,13 +191,13 @@ func New(cfg Config) (_ *Supervisor, err error) {
 	if s.reading.glance, err = newGlance(); err != nil {
 		return nil, err
 	}
-	s.opened.do(s.reading.glance.close)
+	s.opened.Do(s.reading.glance.close)
 	if s.spawner, err = newSpawner(); err != nil {
 		return nil, err
 	}
-	s.opened.add(s.spawner.close)
-	s.opened.do(s.templates.close)
-	s.opened.add(s.closeFirstUsed)
+	s.opened.Add(s.spawner.close)
+	s.opened.Do(s.templates.close)
+	s.opened.Add(s.closeFirstUsed)
 	return s, nil
 }
 
@@ -424,21 +425,21 @@ func (s *Supervisor) end() error {
 		wg.Go(func() { _ = b.Close() })
 	}
 	wg.Wait()
-	return s.opened.close()
+	return s.opened.Close()
 }
 
 // closeFirstUsed closes what is opened when a box first needs it. No box may be
 // open.
 func (s *Supervisor) closeFirstUsed() error {
-	var opened closers
+	var opened closers.Stack
 	if s.store != nil {
-		opened.add(logged(s.cfg.Log, "close the workspaces", s.store.Close))
+		opened.Add(closers.Logged(s.cfg.Log, "close the workspaces", s.store.Close))
 	}
 	if s.guarding.protector != nil {
-		opened.add(logged(s.cfg.Log, "look at the workspace a last time", s.guarding.protector.Close))
+		opened.Add(closers.Logged(s.cfg.Log, "look at the workspace a last time", s.guarding.protector.Close))
 	}
 	for _, f := range s.idmaps {
-		opened.add(f.Close)
+		opened.Add(f.Close)
 	}
-	return opened.close()
+	return opened.Close()
 }

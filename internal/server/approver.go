@@ -63,16 +63,16 @@ func (s *Server) openApprover(ctx context.Context) error {
 	s.approver = a
 	// A call that waits for a person then returns at once, and says that it waits.
 	forget := context.AfterFunc(ctx, a.stop)
-	s.cleanup.add(func() { forget() })
+	s.opened.Do(func() { forget() })
 	if s.cfg.Service.Webhook != nil {
 		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, a, s.boxes(), s.Log)
 		if err != nil {
 			return err
 		}
-		s.cleanup.add(hook.close)
+		s.opened.Do(hook.close)
 	}
 	if s.cfg.Service.Announce != nil {
-		s.cleanup.add(announce(a, s.cfg.Service.Announce).close)
+		s.opened.Do(announce(a, s.cfg.Service.Announce).close)
 	}
 	return nil
 }

@@ -23,6 +23,6 @@ func (s *Server) openControl(ctx context.Context, policy *policyStatus) {
 		s.Log.Warn("`belljar approve`, `ports` and `ps` will not see this server", "err", err)
 		return
 	}
-	s.cleanup.add(func() { l.Close(ctx) })
+	s.opened.Do(func() { l.Close(ctx) })
 	s.approver.open(wayCommand)
 }

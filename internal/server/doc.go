@@ -5,7 +5,7 @@
 //
 // From the top down:
 //
-//	server, config, cleanup    opening and closing
+//	server, config             opening and closing
 //	serve                      what goes on while a server runs, and its transports
 //	control, operations, boxes, approvals, questions
 //	                           what other commands ask a server that runs

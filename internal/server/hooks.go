@@ -52,7 +52,7 @@ func (s *Server) openHooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.cleanup.add(s.flow.hooks.Close) // which waits for hooks that run
+	s.opened.Do(s.flow.hooks.Close) // which waits for hooks that run
 	if s.approver != nil {
 		s.approver.tell(s.flow.approval)
 	}

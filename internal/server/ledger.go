@@ -55,7 +55,7 @@ func (s *Server) openLedger(context.Context) error {
 		return err
 	}
 	s.audit = l
-	s.cleanup.add(func() {
+	s.opened.Do(func() {
 		if err := l.close(); err != nil {
 			s.Log.Error("the end of the audit log was not written", "err", err)
 		}

@@ -37,7 +37,7 @@ func (s *Server) openReading(context.Context) error {
 		r.close()
 		return err
 	}
-	s.cleanup.add(func() {
+	s.opened.Do(func() {
 		if err := r.close(); err != nil {
 			s.Log.Error("what pages are read with did not end in order", "err", err)
 		}

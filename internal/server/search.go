@@ -47,7 +47,7 @@ func (s *Server) openSearch(ctx context.Context) error {
 	if s.search, err = search.New(cfg); err != nil {
 		return err
 	}
-	s.cleanup.add(func() {
+	s.opened.Do(func() {
 		if err := s.search.Close(); err != nil {
 			s.Log.Error("what was learned of search engines is lost", "err", err)
 		}

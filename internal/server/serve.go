@@ -38,7 +38,7 @@ func (s *Server) begin(context.Context) error {
 	s.started = true
 	s.Log.Info("the server starts", "version", buildinfo.Version(), "pid", os.Getpid(), "transport", transport, "workspace", s.Workspace, "policy", s.PolicyName, "hash", s.Policy.Hash(), "state", s.State)
 	s.audit.server("start", transport, s.Place)
-	s.cleanup.add(func() { s.audit.server("stop", transport, s.Place) })
+	s.opened.Do(func() { s.audit.server("stop", transport, s.Place) })
 	return nil
 }
 
@@ -55,7 +55,7 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	s.cleanup.add(func() {
+	s.opened.Do(func() {
 		cancel()
 		running.Wait()
 	})

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/closers"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/job"
@@ -37,8 +38,8 @@ type Place struct {
 // Server is what a command works with.
 type Server struct {
 	Place
-	cfg     Config
-	cleanup cleanup
+	cfg    Config
+	opened closers.Stack
 
 	gate     *gate        // the policy that holds
 	store    *store.Store // the state that outlives the program; in memory without a state directory
@@ -88,7 +89,7 @@ func (s *Server) open(ctx context.Context) error {
 // browsers and boxes, and then the log of what they did. It waits until all of it has
 // ended. A second call does nothing.
 func (s *Server) Close() {
-	s.cleanup.run()
+	_ = s.opened.Close() // each step logs what fails
 	if s.started {
 		s.started = false
 		s.Log.Info("the server has stopped", "pid", os.Getpid())
@@ -140,7 +141,7 @@ func (s *Server) openState(context.Context) error {
 		s.Log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
 	}
 	s.store = store.New(s.State)
-	s.cleanup.add(func() {
+	s.opened.Do(func() {
 		if err := s.store.Close(); err != nil {
 			s.Log.Error("the state was not closed", "err", err)
 		}
@@ -161,7 +162,7 @@ func (s *Server) openSandbox(context.Context) error {
 	if s.sandbox, err = sandbox.New(cfg); err != nil {
 		return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 	}
-	s.cleanup.add(func() { s.sandbox.Close() })
+	s.opened.Do(func() { s.sandbox.Close() })
 	return nil
 }
 

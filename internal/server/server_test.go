@@ -5,25 +5,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"belljar.dev/internal/testenv"
 )
-
-func TestCleanup(t *testing.T) {
-	var c cleanup
-	var done []string
-	for _, name := range []string{"store", "log", "boxes"} {
-		c.add(func() { done = append(done, name) })
-	}
-	c.run()
-	c.run()
-	if want := []string{"boxes", "log", "store"}; !slices.Equal(done, want) {
-		t.Errorf("undone were %q, want %q", done, want)
-	}
-}
 
 // An Open that fails at a late step ends what the steps before it opened, in the order
 // of Close: the log of what was done ends last. TestMain sees what else is left behind.

@@ -40,7 +40,7 @@ func (s *Server) openTracer(ctx context.Context) error {
 		return err
 	}
 	s.tracer = t
-	s.cleanup.add(func() { t.close(ctx, s.Log) })
+	s.opened.Do(func() { t.close(ctx, s.Log) })
 	return nil
 }
 

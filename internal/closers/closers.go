@@ -1,0 +1,46 @@
+// Package closers releases what was opened in reverse, so that each thing goes before
+// what it was made with. The sandbox and the server open in many steps, each of which may
+// fail, and put the release of each on a stack at once.
+package closers
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+)
+
+// Stack is what was opened. The zero value is empty. It is not safe for concurrent use.
+type Stack struct{ releases []func() error }
+
+// Add puts the release of what was just opened on top.
+func (s *Stack) Add(release func() error) { s.releases = append(s.releases, release) }
+
+// Do is Add for a release that cannot fail.
+func (s *Stack) Do(release func()) {
+	s.Add(func() error {
+		release()
+		return nil
+	})
+}
+
+// Close releases everything, once, and returns what failed. A second call does nothing.
+func (s *Stack) Close() error {
+	releases := s.releases
+	s.releases = nil
+	var all []error
+	for _, release := range slices.Backward(releases) {
+		all = append(all, release())
+	}
+	return errors.Join(all...)
+}
+
+// Logged returns a release whose failure is logged and not returned: nobody can do
+// more about it, and the rest must go as well.
+func Logged(log *slog.Logger, what string, release func() error) func() error {
+	return func() error {
+		if err := release(); err != nil {
+			log.Error(what, "err", err)
+		}
+		return nil
+	}
+}
