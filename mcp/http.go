@@ -34,12 +34,12 @@ const (
 
 // Handler serves MCP over Streamable HTTP, both eras on one URL; it is to be
 // mounted at /mcp. A legacy client gets a session of its own by initialize.
-// Modern requests carry no session, so those of a tenant share one Session and its
+// Modern requests carry no session, so those of a principal share one Session and its
 // limits: a resource that belongs to one of several modern clients needs a handle in
 // its arguments.
 //
 // It answers only requests for loopback names and Config.Hosts, and none from web
-// pages of other origins. With Config.Tenants it answers only to the tenants' tokens.
+// pages of other origins. With Config.Auth it answers only to those whose tokens that knows.
 // Call it once: each Handler has sessions of its own.
 func (s *Server) Handler() http.Handler {
 	options := sdk.StreamableHTTPOptions{
@@ -51,9 +51,9 @@ func (s *Server) Handler() http.Handler {
 		PropagateRequestCancellation: true,
 	}
 	server := func(*http.Request) *sdk.Server { return s.adapter.sdk }
-	w := &web{server: s, stateful: sdk.NewStreamableHTTPHandler(server, &options), held: make(map[string]int)}
+	w := &web{server: s, stateful: carryCaller(sdk.NewStreamableHTTPHandler(server, &options)), held: make(map[string]int)}
 	options.Stateless = true
-	w.stateless = sdk.NewStreamableHTTPHandler(server, &options)
+	w.stateless = carryCaller(sdk.NewStreamableHTTPHandler(server, &options))
 	w.origins = http.NewCrossOriginProtection()
 	return w
 }
@@ -85,7 +85,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	session, done, ok := w.server.web.use(r.Header.Get(sessionHeader), w.server.cfg.tenantOf(r.Context()))
+	session, done, ok := w.server.web.use(r.Header.Get(sessionHeader), w.server.cfg.callerOf(r.Context()).owner())
 	defer done()
 	switch {
 	case !ok:
@@ -252,7 +252,7 @@ func exactID(id []byte) *wire.Error {
 	return nil
 }
 
-// route lets a request into its session: the one that it names, its tenant's, or the
+// route lets a request into its session: the one that it names, its principal's, or the
 // one that it begins.
 func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p posted) {
 	s := w.server
@@ -260,16 +260,17 @@ func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p
 	handler := w.stateful
 	switch named := r.Header.Get(sessionHeader) != ""; {
 	case p.era == wire.Modern:
-		shared, err := s.web.sharedOf(ctx)
-		if err != nil {
-			w.busy(rw, http.StatusServiceUnavailable, p, wire.OverLimit("shutdown", queueRetry, "%v", err))
+		shared, done, bad := s.web.sharedOf(ctx)
+		if bad != nil {
+			w.busy(rw, http.StatusServiceUnavailable, p, bad)
 			return
 		}
+		defer done()
 		session, handler = shared, w.stateless
 		ctx = context.WithValue(ctx, sessionKey{}, shared)
 	case named:
 		if session == nil {
-			w.refuse(rw, http.StatusNotFound, p.id, wire.Legacy, s.web.noSession(r.Header.Get(sessionHeader), s.cfg.tenantOf(ctx)))
+			w.refuse(rw, http.StatusNotFound, p.id, wire.Legacy, s.web.noSession(r.Header.Get(sessionHeader), s.cfg.callerOf(ctx).owner()))
 			return
 		}
 	case p.method != "initialize":

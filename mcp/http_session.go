@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,25 +18,26 @@ type webSessions struct {
 	server *Server
 
 	mu     sync.Mutex
-	byID   map[string]*webSession // guarded by mu: by Mcp-Session-Id
-	places map[string]int         // guarded by mu: taken by each tenant, also by an initialize that is on its way
-	named  map[string]int         // guarded by mu: those taken by each name of a client, where there are no tenants
-	shared map[string]*Session    // guarded by mu: of all modern requests of a tenant
-	uses   int64                  // guarded by mu: requests that have ended, in all sessions
-	ended  []endedSession         // guarded by mu: by End, the latest last; at most maxEnded
+	byID   map[string]*webSession   // guarded by mu: by Mcp-Session-Id
+	places map[string]int           // guarded by mu: taken by each tenant, also by an initialize that is on its way
+	named  map[string]int           // guarded by mu: those taken by each name of a client, where there are no tenants
+	shared map[owner]*sharedSession // guarded by mu: of all modern requests of a principal
+	uses   int64                    // guarded by mu: requests that have ended, in all sessions
+	ended  []endedSession           // guarded by mu: by End, the latest last; at most maxEnded
 }
 
 func newWebSessions(s *Server) *webSessions {
 	return &webSessions{
 		server: s, byID: make(map[string]*webSession), places: make(map[string]int),
-		named: make(map[string]int), shared: make(map[string]*Session),
+		named: make(map[string]int), shared: make(map[owner]*sharedSession),
 	}
 }
 
 // endedSession is a session that was ended, whose client may not know it yet.
 type endedSession struct {
-	id, tenant string
-	why        error
+	id    string
+	owner owner
+	why   error
 }
 
 // maxEnded is how many of them are remembered.
@@ -48,11 +47,16 @@ const maxEnded = 256
 // without calls: calls go on when the client's connection is cut.
 type webSession struct {
 	*Session
+	usage
 	sdk   *sdk.ServerSession // to end it
 	place *place
-	busy  int           // requests that are not over, open streams among them
-	used  int64         // which of all uses the last was
 	gone  chan struct{} // closed when its place is free
+}
+
+// usage is whether a session is in use. It is guarded by webSessions.mu.
+type usage struct {
+	busy int   // requests that are not over, open streams among them
+	used int64 // which of all uses the last was
 }
 
 // place is room for one session, taken before the sdk makes it.
@@ -69,7 +73,7 @@ type place struct {
 // and sessions that their clients forgot keep nobody out. The caller must pass the
 // place to leavePlace.
 func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *wire.Error) {
-	p := &place{tenant: ws.server.cfg.tenantOf(ctx), client: policies.Clip(client, maxClientName), byName: true}
+	p := &place{tenant: ws.server.cfg.callerOf(ctx).Tenant, client: policies.Clip(client, maxClientName), byName: true}
 	most, whose := ws.server.cfg.Limits.Sessions, "of this server"
 	if ws.server.cfg.tenanted() {
 		most, whose, p.byName = ws.server.cfg.Limits.TenantSessions, "of tenant "+p.tenant, false
@@ -133,7 +137,7 @@ func (ws *webSessions) leavePlace(p *place) {
 		ws.freePlace(p)
 		return
 	}
-	ws.unused(p.session)
+	ws.unused(&p.session.usage)
 }
 
 // freePlace releases a place; mu is held.
@@ -150,30 +154,30 @@ func (ws *webSessions) freePlace(p *place) {
 }
 
 // unused notes that a request in a session is over; mu is held.
-func (ws *webSessions) unused(session *webSession) {
-	session.busy--
+func (ws *webSessions) unused(of *usage) {
+	of.busy--
 	ws.uses++
-	session.used = ws.uses
+	of.used = ws.uses
 }
 
 // use returns the session that a request names, or nil. The session is not idle
-// until done is called. ok is false if the session belongs to another tenant: to this
-// one it does not exist.
-func (ws *webSessions) use(id, tenant string) (_ *Session, done func(), ok bool) {
+// until done is called. ok is false if the session belongs to somebody else: to this
+// caller it does not exist.
+func (ws *webSessions) use(id string, caller owner) (_ *Session, done func(), ok bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	session := ws.byID[id]
 	switch {
 	case session == nil:
 		return nil, func() {}, true
-	case session.tenant != tenant:
+	case session.owner != caller:
 		return nil, func() {}, false
 	}
 	session.busy++
 	return session.Session, func() {
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
-		ws.unused(session)
+		ws.unused(&session.usage)
 	}, true
 }
 
@@ -214,7 +218,7 @@ func (ws *webSessions) open(ctx context.Context, ss *sdk.ServerSession) error {
 		ss.Close()
 	})
 	ws.mu.Lock()
-	p.session = &webSession{Session: session, sdk: ss, place: p, busy: 1, gone: make(chan struct{})}
+	p.session = &webSession{Session: session, sdk: ss, place: p, usage: usage{busy: 1}, gone: make(chan struct{})}
 	ws.byID[session.id] = p.session
 	ws.mu.Unlock()
 	late := ws.server.sessions.over() // Shutdown may have looked before the session was there
@@ -235,44 +239,111 @@ func (ws *webSessions) open(ctx context.Context, ss *sdk.ServerSession) error {
 	return nil
 }
 
-// sharedOf returns the one Session of all modern requests of a tenant over
-// HTTP: they carry no session, and what they say of themselves proves nothing.
-func (ws *webSessions) sharedOf(ctx context.Context) (*Session, error) {
-	tenant := ws.server.cfg.tenantOf(ctx)
-	ws.mu.Lock()
-	shared := ws.shared[tenant]
-	ws.mu.Unlock()
-	if shared != nil {
-		return shared, nil
+// sharedSession is the one Session of all modern requests of a principal over HTTP: they
+// carry no session, and what they say of themselves proves nothing.
+type sharedSession struct {
+	*Session
+	usage
+}
+
+// sharedOf returns the shared session of the caller. It is not idle until done is
+// called. A tenant has at most Limits.TenantSessions of them: where its principals are
+// more, the session that was idle the longest ends.
+func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _ *wire.Error) {
+	whose := ws.server.cfg.callerOf(ctx).owner()
+	for {
+		ws.mu.Lock()
+		if shared := ws.shared[whose]; shared != nil {
+			shared.busy++
+			ws.mu.Unlock()
+			return shared.Session, func() {
+				ws.mu.Lock()
+				defer ws.mu.Unlock()
+				ws.unused(&shared.usage)
+			}, nil
+		}
+		idle, full := ws.crowded(whose.tenant)
+		if idle != nil {
+			delete(ws.shared, idle.owner) // no request finds it any more
+		}
+		ws.mu.Unlock()
+		switch {
+		case idle != nil:
+			ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", whose.tenant, "most", ws.server.cfg.Limits.TenantSessions)
+			idle.close(ErrEnded)
+			continue
+		case full:
+			return nil, nil, wire.OverLimit("sessions", time.Minute, "all %d sessions of tenant %s are in use; try again when a call of another principal has ended", ws.server.cfg.Limits.TenantSessions, whose.tenant)
+		}
+		if err := ws.share(ctx, whose); err != nil {
+			return nil, nil, wire.OverLimit("shutdown", queueRetry, "%v", err)
+		}
 	}
+}
+
+// crowded reports whether a tenant has as many shared sessions as it may, and which of
+// them was idle the longest, if any is; mu is held.
+func (ws *webSessions) crowded(tenant string) (idle *sharedSession, full bool) {
+	count := 0
+	for whose, session := range ws.shared {
+		if whose.tenant != tenant {
+			continue
+		}
+		count++
+		if session.busy == 0 && !session.calling() && (idle == nil || session.used < idle.used) {
+			idle = session
+		}
+	}
+	if count < ws.server.cfg.Limits.TenantSessions {
+		return nil, false
+	}
+	return idle, true
+}
+
+// share opens a shared session, unless another request has done it meanwhile.
+func (ws *webSessions) share(ctx context.Context, whose owner) error {
 	made, err := ws.server.Open(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	made.by("http", func() {
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
-		if ws.shared[tenant] == made {
-			delete(ws.shared, tenant) // the next request begins another one
+		if held := ws.shared[whose]; held != nil && held.Session == made {
+			delete(ws.shared, whose) // the next request begins another one
 		}
 	})
-	ws.mu.Lock()
-	if ws.shared[tenant] == nil {
-		ws.shared[tenant] = made
-	}
-	shared = ws.shared[tenant]
-	ws.mu.Unlock()
-	if shared != made {
+	if !ws.keep(whose, made) {
 		made.Close()
 	}
-	return shared, nil
+	return nil
+}
+
+// keep makes a session the shared one of an owner, unless there is one already or the
+// session has ended.
+func (ws *webSessions) keep(whose owner, made *Session) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	select {
+	case <-made.Done(): // by End, which did not find it here
+		return false
+	default:
+	}
+	if ws.shared[whose] != nil {
+		return false
+	}
+	ws.shared[whose] = &sharedSession{Session: made}
+	return true
 }
 
 // endAll lets the calls of HTTP sessions return until ctx ends, cancels the
 // rest, and ends the sessions.
 func (ws *webSessions) endAll(ctx context.Context) {
 	ws.mu.Lock()
-	all := slices.Collect(maps.Values(ws.shared))
+	all := make([]*Session, 0, len(ws.shared)+len(ws.byID))
+	for _, session := range ws.shared {
+		all = append(all, session.Session)
+	}
 	for _, session := range ws.byID {
 		all = append(all, session.Session)
 	}
@@ -306,11 +377,11 @@ func (s *Session) written() <-chan struct{} {
 }
 
 // noSession is the answer to a request for a session that does not exist.
-func (ws *webSessions) noSession(id, tenant string) *wire.Error {
+func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for _, e := range ws.ended {
-		if e.id == id && e.tenant == tenant {
+		if e.id == id && e.owner == caller {
 			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin another one", e.why)
 		}
 	}

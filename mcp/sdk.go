@@ -88,6 +88,9 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				res, err = nil, forSDK(wire.Errorf(wire.InternalError, "internal error in %s; the log has the cause", method), wire.Legacy)
 			}
 		}()
+		if extra := req.GetExtra(); extra != nil {
+			ctx = withCaller(ctx, extra.TokenInfo)
+		}
 		ss, _ := req.GetSession().(*sdk.ServerSession)
 		if method == "initialize" {
 			if err := a.greet(ctx, ss, req); err != nil {
@@ -96,7 +99,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		if r, ok := req.(*sdk.CallToolRequest); ok {
 			if _, known := a.server.tools.find(r.Params.Name); !known && a.server.cfg.Suite == nil {
-				hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.tenantOf(ctx), tool) }
+				hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.callerOf(ctx).Tenant, tool) }
 				return nil, forSDK(a.server.tools.unknown(r.Params.Name, hides), eraOf(req))
 			}
 		}
@@ -121,7 +124,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 // shown returns a list of tools with their schemas, without the tools that are
 // hidden from the caller. meta is the request's _meta.
 func (a *adapter) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
-	hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.tenantOf(ctx), tool) }
+	hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.callerOf(ctx).Tenant, tool) }
 	session, err := a.sessionOf(ctx, ss)
 	if err == nil {
 		hides = func(tool string) bool { return a.server.tools.hides(session, tool) }

@@ -26,14 +26,14 @@ type Gated interface {
 // Config is the configuration of a Server. The zero value of each field but Gate
 // is the default that its comment names.
 type Config struct {
-	Gate         Gate    // required: a server needs a policy
-	Name         string  // serverInfo.name; "belljar"
-	Version      string  // serverInfo.version; "dev"
-	Instructions string  // for the agent, sent with the handshake; default none
-	Tenant       string  // whose calls these are; "local"
-	Tenants      Tenants // whose calls those over HTTP are; nil means Tenant for all
-	Audit        Audit   // records each call; nil records nothing
-	Trace        Tracer  // traces each call that has ended; nil traces nothing
+	Gate         Gate          // required: a server needs a policy
+	Name         string        // serverInfo.name; "belljar"
+	Version      string        // serverInfo.version; "dev"
+	Instructions string        // for the agent, sent with the handshake; default none
+	Tenant       string        // whose calls these are; "local"
+	Auth         Authenticator // who calls over HTTP; nil means Tenant for all
+	Audit        Audit         // records each call; nil records nothing
+	Trace        Tracer        // traces each call that has ended; nil traces nothing
 	// Approver asks people where the policy says ask; without it that is a denial.
 	Approver Approver
 	// Around is called before and after each call that the policy allows; nil is not called.

@@ -16,10 +16,10 @@ const patience = 2 * time.Second
 
 // Session is one conversation with a client: a connection over stdio, an Mcp-Session-Id
 // over HTTP, or one that Open made. Modern requests over HTTP have no conversation, so
-// those of one tenant share one Session. Its methods are safe for concurrent use.
+// those of one principal share one Session. Its methods are safe for concurrent use.
 type Session struct {
+	owner
 	id     string
-	tenant string
 	server *Server
 	done   <-chan struct{}
 	cancel context.CancelCauseFunc
@@ -68,10 +68,10 @@ func (s *Server) Open(ctx context.Context) (*Session, error) {
 
 func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	tenant := s.cfg.tenantOf(ctx)
+	whose := s.cfg.callerOf(ctx).owner()
 	session := &Session{
-		id: id, tenant: tenant, server: s, done: ctx.Done(), cancel: cancel,
-		over: make(chan struct{}), door: s.sessions.doorOf(tenant), began: time.Now(),
+		owner: whose, id: id, server: s, done: ctx.Done(), cancel: cancel,
+		over: make(chan struct{}), door: s.sessions.doorOf(whose.tenant), began: time.Now(),
 		calls: make(map[string]context.CancelCauseFunc),
 	}
 	session.lastCall.Store(session.began.UnixNano())
@@ -79,7 +79,7 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 		cancel(err)
 		return nil, err
 	}
-	s.tools.opened(tenant)
+	s.tools.opened(whose.tenant)
 	if s.deferrals.keeper != nil { // the first that is added is the last that is called
 		session.OnEnd(func() { s.deferrals.keeper.Release(context.WithoutCancel(ctx), session) })
 	}
@@ -92,8 +92,12 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 // ID names the session. It cannot be guessed.
 func (s *Session) ID() string { return s.id }
 
-// Tenant returns the owner of the session.
+// Tenant returns the tenant that the session belongs to.
 func (s *Session) Tenant() string { return s.tenant }
+
+// Principal returns the Identity.Principal of the caller that the session belongs to;
+// empty over stdio, in this process and where there are no tenants.
+func (s *Session) Principal() string { return s.principal }
 
 // Client returns the client's own name, which proves nothing; empty before
 // the handshake.

@@ -15,8 +15,9 @@ import (
 type SessionInfo struct {
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant"`
-	Transport string    `json:"transport"`        // stdio or http; empty for a session of this process
-	Client    string    `json:"client,omitempty"` // what it calls itself, which proves nothing
+	Principal string    `json:"principal,omitempty"` // see Identity
+	Transport string    `json:"transport"`           // stdio or http; empty for a session of this process
+	Client    string    `json:"client,omitempty"`    // what it calls itself, which proves nothing
 	Version   string    `json:"client_version,omitempty"`
 	Began     time.Time `json:"began"`
 	Used      time.Time `json:"used"`  // when the last call began or ended
@@ -144,7 +145,7 @@ func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
 	var ending sync.WaitGroup // together: each may wait for a call that takes its time
 	for _, session := range s.sessions.chosen(which) {
 		ended = append(ended, session.info())
-		s.web.remember(endedSession{session.id, session.tenant, cause})
+		s.web.remember(endedSession{session.id, session.owner, cause})
 		ending.Go(func() { session.close(cause) })
 	}
 	ending.Wait()
@@ -181,7 +182,7 @@ func (s *Session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return SessionInfo{
-		ID: s.id, Tenant: s.tenant, Transport: s.conn.transport, Client: s.conn.client, Version: s.conn.version,
+		ID: s.id, Tenant: s.tenant, Principal: s.principal, Transport: s.conn.transport, Client: s.conn.client, Version: s.conn.version,
 		Began: s.began, Used: time.Unix(0, s.lastCall.Load()), Calls: len(s.calls),
 	}
 }

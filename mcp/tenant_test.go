@@ -2,7 +2,9 @@ package mcp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +15,7 @@ import (
 )
 
 // office is a gate of real policies, with tenants whose tokens are their names
-// behind "token-".
+// behind "token-", and before the name of a principal, if any.
 type office struct {
 	now atomic.Pointer[policies.Policy]
 }
@@ -23,10 +25,21 @@ func (o *office) Hidden(tenant, tool string) bool           { return o.now.Load(
 
 func (o *office) Named() bool { return len(o.now.Load().Tenants()) > 0 }
 
-func (o *office) Bearer(token string) (string, bool) {
+func (o *office) Authenticate(_ context.Context, token string) (mcp.Identity, error) {
 	name, ok := strings.CutPrefix(token, "token-")
-	_, known := o.now.Load().Tenant(name)
-	return name, ok && known
+	name, principal, _ := strings.Cut(name, "/")
+	principal, _, _ = strings.Cut(principal, "#") // which only tells the tokens of one apart
+	if _, known := o.now.Load().Tenant(name); !ok || !known {
+		return mcp.Identity{}, errors.New("nobody's")
+	}
+	return mcp.Identity{Tenant: name, Principal: principal}, nil
+}
+
+func (o *office) Challenge(err error) string {
+	if errors.Is(err, mcp.ErrNoToken) {
+		return `Bearer realm="belljar"`
+	}
+	return `Bearer realm="belljar", error="invalid_token"`
 }
 
 func (o *office) Limits(tenant string) (mcp.TenantLimits, bool) {
@@ -46,7 +59,7 @@ func (o *office) set(t testing.TB, text string) {
 func newOffice(t testing.TB, text string) (*office, func(*mcp.Config)) {
 	o := &office{}
 	o.set(t, text)
-	return o, func(c *mcp.Config) { c.Gate, c.Tenants = o, o }
+	return o, func(c *mcp.Config) { c.Gate, c.Auth = o, o }
 }
 
 const twoTenants = "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 3}}}\n"
@@ -125,6 +138,84 @@ func TestTenantsOverHTTP(t *testing.T) {
 	if r := s.do("POST", call("7", "echo", `{"text":"hi"}`), a...); r.status != 401 {
 		t.Errorf("a tenant that is gone: %d %s", r.status, r.raw)
 	}
+}
+
+// To another principal of the same tenant a session does not exist either, and the same
+// principal keeps it with each new token.
+func TestPrincipalsOverHTTP(t *testing.T) {
+	_, with := newOffice(t, twoTenants)
+	s := newSite(t, with)
+	login := func(token string) []string { return []string{"Authorization", "Bearer token-" + token} }
+	r := s.do("POST", fmt.Sprintf(hello, revLegacy), login("a/ann#0")...)
+	if r.status != 200 {
+		t.Fatalf("initialize: %d %s", r.status, r.raw)
+	}
+	session := []string{"Mcp-Session-Id", r.header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", revLegacy}
+	for i := range 100 {
+		token := append(login(fmt.Sprintf("a/ann#%d", i)), session...)
+		if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), token...); r.last().text() != "hi" {
+			t.Fatalf("a call with token %d of ann: %d %s", i, r.status, r.raw)
+		}
+	}
+	for _, other := range []string{"a/bob", "a", "b/ann"} {
+		for _, method := range []string{"POST", "GET", "DELETE"} {
+			if r := s.do(method, call("2", "echo", `{"text":"hi"}`), append(login(other), session...)...); r.status != 404 {
+				t.Errorf("%s in the session of a/ann by %s: %d %s", method, other, r.status, r.raw)
+			}
+		}
+	}
+	if r := s.do("POST", call("3", "echo", `{"text":"hi"}`), append(login("a/ann#9"), session...)...); r.last().text() != "hi" {
+		t.Errorf("afterwards: %d %s", r.status, r.raw)
+	}
+}
+
+// Modern requests share a session with those of their principal only. A tenant cannot
+// have any number of them.
+func TestModernPrincipals(t *testing.T) {
+	_, with := newOffice(t, twoTenants)
+	s := newSite(t, with, func(c *mcp.Config) { c.Limits.TenantSessions = 2 })
+	say := func(token string) {
+		t.Helper()
+		headers := append(modernHeaders("tools/call", "echo"), "Authorization", "Bearer token-"+token)
+		if r := s.do("POST", modern("1", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), headers...); !strings.Contains(r.raw, `"text":"hi"`) {
+			t.Fatalf("a call of %s: %d %s", token, r.status, r.raw)
+		}
+	}
+	whose := func() (all []string) {
+		for _, info := range s.Sessions() {
+			all = append(all, info.Tenant+"/"+info.Principal)
+		}
+		slices.Sort(all)
+		return all
+	}
+	say("a/ann")
+	say("a/bob")
+	say("a/ann#2")
+	say("b/cat")
+	if got, want := whose(), []string{"a/ann", "a/bob", "b/cat"}; !slices.Equal(got, want) {
+		t.Errorf("sessions of %v, want %v", got, want)
+	}
+	say("a/dan") // in the place of bob, who was idle longer than ann
+	if got, want := whose(), []string{"a/ann", "a/dan", "b/cat"}; !slices.Equal(got, want) {
+		t.Errorf("then sessions of %v, want %v", got, want)
+	}
+}
+
+// A login that cannot be checked is not one that failed: the client must not throw its
+// token away.
+func TestLoginUnavailable(t *testing.T) {
+	o, _ := newOffice(t, twoTenants)
+	s := newSite(t, func(c *mcp.Config) { c.Gate, c.Auth = o, unavailable{o} })
+	r := s.do("POST", fmt.Sprintf(hello, revLegacy), "Authorization", "Bearer token-a")
+	if r.status != 503 || r.header.Get("Retry-After") == "" || r.header.Get("WWW-Authenticate") != "" {
+		t.Errorf("got %d %v %s", r.status, r.header, r.raw)
+	}
+}
+
+type unavailable struct{ *office }
+
+func (unavailable) Authenticate(context.Context, string) (mcp.Identity, error) {
+	return mcp.Identity{}, fmt.Errorf("%w: no keys", mcp.ErrUnavailable)
 }
 
 func TestHiddenTools(t *testing.T) {

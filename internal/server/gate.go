@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -28,20 +29,34 @@ func (g *gate) Decide(f policies.Facts) policies.Decision {
 // Named reports whether the policy that holds names tenants.
 func (g *gate) Named() bool { return len(g.now.Load().Tenants()) > 0 }
 
-// Bearer is the tenant that a token belongs to. It compares digests, and all of
-// them: how long it takes says nothing about any.
-func (g *gate) Bearer(token string) (tenant string, known bool) {
+// errUnknown is the error of a token that belongs to nobody.
+var errUnknown = errors.New("the token belongs to no tenant")
+
+// Authenticate finds the tenant that a token belongs to. It compares digests, and all of
+// them: how long it takes says nothing about any. All who have the token of a tenant are
+// one principal, which keeps its sessions when the operator changes the token.
+func (g *gate) Authenticate(_ context.Context, token string) (id mcp.Identity, err error) {
+	err = errUnknown
 	all := g.tokens.Load()
 	if all == nil {
-		return "", false
+		return id, err
 	}
 	sum := sha256.Sum256([]byte(token))
 	for i := range *all {
 		if t := &(*all)[i]; subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1 {
-			tenant, known = t.tenant, true
+			id, err = mcp.Identity{Tenant: t.tenant, Principal: "tenant:" + t.tenant}, nil
 		}
 	}
-	return tenant, known
+	return id, err
+}
+
+// Challenge is the header WWW-Authenticate of a refusal.
+func (g *gate) Challenge(err error) string {
+	const challenge = `Bearer realm="belljar"`
+	if errors.Is(err, mcp.ErrNoToken) {
+		return challenge
+	}
+	return challenge + `, error="invalid_token"`
 }
 
 // Limits are what the policy that holds lets a tenant send.

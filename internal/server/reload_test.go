@@ -114,7 +114,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 	g := &gate{}
 	g.now.Store(a)
 	seen := &judged{seen: make(map[string]int)}
-	server, err := mcp.New(mcp.Config{Gate: g, Tenants: g, Tenant: policies.LocalTenant, Audit: seen, Limits: mcp.Limits{Rate: 1e9, Burst: 1 << 30}})
+	server, err := mcp.New(mcp.Config{Gate: g, Auth: g, Tenant: policies.LocalTenant, Audit: seen, Limits: mcp.Limits{Rate: 1e9, Burst: 1 << 30}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,13 +276,13 @@ func TestTenantTokens(t *testing.T) {
 	}
 	g := &gate{}
 	g.now.Store(policies.Default())
-	if _, known := g.Bearer("a"); known {
+	if _, err := g.Authenticate(t.Context(), "a"); err == nil {
 		t.Error("a token is known before there are any")
 	}
 	g.tokens.Store(&all)
 	for token, want := range map[string]string{"a": "a", "b": "b", "": "", "c": "", digest("a"): "", "none": ""} {
-		if got, known := g.Bearer(token); got != want || known != (want != "") {
-			t.Errorf("the token %q is %q's, %t; want %q's", token, got, known, want)
+		if got, err := g.Authenticate(t.Context(), token); got.Tenant != want || (err == nil) != (want != "") {
+			t.Errorf("the token %q is %q's, %v; want %q's", token, got.Tenant, err, want)
 		}
 	}
 	for tenants, want := range map[string]string{

@@ -206,7 +206,7 @@ func (s *Server) openTools(context.Context) error {
 		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         s.gate,
 		Tenant:       s.Tenant,
-		Tenants:      s.gate,
+		Auth:         s.gate,
 		Redact:       audit.Clean,
 		Suite:        s.cfg.Tools.Suite,
 		Structured:   s.cfg.Tools.Structured,
