@@ -118,7 +118,7 @@ makes no sense.`,
 	c.Flags().StringVar(&f.Tool, "tool", "Bash", "the `name` of the tool that is called")
 	c.Flags().StringVar(&f.Profile, "profile", "", "the profile that the call asks for, by `name`")
 	c.Flags().StringVar(&f.Tenant, "as", policies.LocalTenant, "whose call it is: the `name` of a tenant")
-	c.Flags().StringVar(&workspace, "workspace", "", "the `directory` that is the workspace, for what the policy says of projects")
+	c.Flags().StringVar(&workspace, "workspace", "", "the `directory` that is the workspace, for what the policy says of projects (default: the current one)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON for programs")
 	c.Flags().StringVar(&given, "args", "", "further arguments of the call, as a `JSON` object")
 	return c
@@ -211,7 +211,8 @@ func eachPolicy(c *cobra.Command, names []string, use func(name string, p *polic
 	return policiesFor(c, names, "", use)
 }
 
-// policiesFor is eachPolicy with what the policies say of a workspace.
+// policiesFor is eachPolicy with what the policies say of a workspace, or of the
+// current directory where workspace is empty.
 func policiesFor(c *cobra.Command, names []string, workspace string, use func(name string, p *policies.Policy)) error {
 	faulty := 0
 	for _, name := range names {

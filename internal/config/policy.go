@@ -13,26 +13,32 @@ import (
 	"belljar.dev/policies"
 )
 
-// CheckPolicy reads a policy as each of its projects has it, and is the one of a
-// workspace.
+// CheckPolicy reads a policy as each of its projects has it, and returns the one of
+// a workspace. Without a workspace it is that of the current directory, in which the
+// policy may lie, since no box is opened there.
 func CheckPolicy(name, workspace string) (*policies.Policy, error) {
+	abs, err := filepath.Abs(workspace) // of "" it is the current directory
+	if err != nil {
+		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
+	}
+	here := RealPath(abs)
 	if workspace != "" {
-		abs, err := filepath.Abs(workspace)
-		if err != nil {
-			return nil, fmt.Errorf("workspace %s: %w", workspace, err)
-		}
-		workspace = RealPath(abs)
+		workspace = here
 	}
 	p, err := ReadPolicy(name, workspace)
 	if err != nil {
 		return nil, err
 	}
-	for _, project := range p.Projects() {
+	projects := p.Projects()
+	for _, project := range projects {
 		if _, err := ReadPolicy(name, RealPath(project)); err != nil {
 			return nil, fmt.Errorf("for the workspace %s:\n%w", project, err)
 		}
 	}
-	return p, nil
+	if workspace == "" && len(projects) > 0 {
+		p, _, err = readStack(name, here)
+	}
+	return p, err
 }
 
 // policyMost bounds a policy file, in bytes.

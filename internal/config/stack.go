@@ -19,12 +19,7 @@ type stackReader struct{ real map[string]string }
 // loadStack reads a policy file and all that it names for a workspace, whose
 // boxes must be able to write none of them; an empty one has no boxes.
 func loadStack(name, workspace string) (*policies.Policy, error) {
-	r := stackReader{real: make(map[string]string)}
-	text, err := r.read(name)
-	if err != nil {
-		return nil, err
-	}
-	p, err := policies.Load(name, text, policies.Files{Read: r.read, Workspace: workspace, Real: RealPath})
+	p, r, err := readStack(name, workspace)
 	if err != nil || workspace == "" || workspace == "/" { // which no box has
 		return p, err
 	}
@@ -34,6 +29,17 @@ func loadStack(name, workspace string) (*policies.Policy, error) {
 		}
 	}
 	return p, nil
+}
+
+// readStack is loadStack wherever the files lie.
+func readStack(name, workspace string) (*policies.Policy, stackReader, error) {
+	r := stackReader{real: make(map[string]string)}
+	text, err := r.read(name)
+	if err != nil {
+		return nil, r, err
+	}
+	p, err := policies.Load(name, text, policies.Files{Read: r.read, Workspace: workspace, Real: RealPath})
+	return p, r, err
 }
 
 // Files returns what reads the files of a policy for a workspace, which may be empty.
