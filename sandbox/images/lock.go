@@ -14,8 +14,8 @@ import (
 // errBusy is that somebody else holds a lock.
 var errBusy = errors.New("it is locked")
 
-// flock takes a lock on an open file, or is errBusy. Closing the file gives it
-// back, and so does the end of the process (flock(2)).
+// flock takes a lock on an open file, or is errBusy. unlock gives it back, and so does
+// the end of the process (flock(2)).
 func flock(f *os.File, how int) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
@@ -28,6 +28,15 @@ func flock(f *os.File, how int) error {
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
 	}
+}
+
+// unlock gives a lock back and closes the file. Closing alone would give it back late: a
+// program that another goroutine starts has a copy of the descriptor until its execve.
+func unlock(f *os.File) error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); err != nil && !errors.Is(err, unix.EBADF) {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
 }
 
 // tryLock takes the lock of that name, or is errBusy.

@@ -62,7 +62,7 @@ func same(f *os.File, path string) bool {
 
 // Close lets go of the tree. Twice is fine.
 func (t *Tree) Close() error {
-	if err := t.dir.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {
+	if err := unlock(t.dir); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return fmt.Errorf("close image: %w", err)
 	}
 	return nil

@@ -170,8 +170,11 @@ func CheckName(name string) error {
 // lock is a flock(2) that is held.
 type lock struct{ f *os.File }
 
+// free gives the lock back. Closing alone would not: a program that another goroutine
+// starts has a copy of the descriptor from its fork to its execve (flock(2)).
 func (l *lock) free() {
 	if l != nil && l.f != nil {
+		_ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN)
 		l.f.Close()
 	}
 }
