@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +27,7 @@ type Client struct {
 }
 
 // Clients are the servers of this user, at most maxServers. One that was killed may be
-// among them: see gone.
+// among them, until Each asks it: see gone.
 func Clients(state string) ([]*Client, error) {
 	dir, err := os.Open(Dir(state))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,26 +97,43 @@ func gone(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
+// sweep removes the socket of a server that has gone, and reports whether it did. The
+// name may be that of a new server by now, which got the number of the one that went.
+// So the socket is put aside first, and asked once more under a name that no server
+// takes.
+func sweep(ctx context.Context, state string, pid int) bool {
+	dir, err := os.Open(Dir(state))
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	name := socketName(pid)
+	aside := name + "." + rand.Text()
+	fd := int(dir.Fd())
+	if unix.Renameat(fd, name, fd, aside) != nil {
+		return false
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socketPath(dir, aside))
+	if gone(err) {
+		return unix.Unlinkat(fd, aside, 0) == nil
+	}
+	if err == nil {
+		conn.Close()
+	}
+	if unix.Renameat2(fd, aside, fd, name, unix.RENAME_NOREPLACE) != nil {
+		_ = unix.Unlinkat(fd, aside, 0) // a yet newer one has the name
+	}
+	return false
+}
+
 // Boxes are the boxes of all servers of this user, and the servers.
 func Boxes(ctx context.Context, state string) ([]Box, []*Client, error) {
-	clients, err := Clients(state)
-	if err != nil {
-		return nil, nil, err
+	found, err := Each[[]Box](ctx, state, "/boxes")
+	boxes, clients := []Box{}, []*Client{}
+	for _, at := range found {
+		boxes, clients = append(boxes, at.Said...), append(clients, at.Client)
 	}
-	boxes := []Box{}
-	for _, c := range clients {
-		var of []Box
-		err := c.Ask(ctx, http.MethodGet, "/boxes", nil, &of)
-		if gone(err) {
-			_ = os.Remove(filepath.Join(Dir(state), strconv.Itoa(c.PID)+".sock"))
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		boxes = append(boxes, of...)
-	}
-	return boxes, clients, nil
+	return boxes, clients, err
 }
 
 // From is a server of this user and what it said.
@@ -125,22 +142,30 @@ type From[T any] struct {
 	Said   T
 }
 
-// Each asks every server of a state directory for what it has at a path. One that
-// has gone is passed over.
-func Each[T any](ctx context.Context, state, path string) (found []From[T], err error) {
-	clients, err := Clients(state)
-	if err != nil {
-		return nil, err
-	}
-	for _, client := range clients {
-		one := From[T]{Client: client}
-		switch err := client.Ask(ctx, http.MethodGet, path, nil, &one.Said); {
-		case gone(err):
-		case err != nil:
+// Each asks every server of a state directory for what it has at a path. One that has
+// gone is passed over, and its socket removed.
+func Each[T any](ctx context.Context, state, path string) ([]From[T], error) {
+	for {
+		clients, err := Clients(state)
+		if err != nil {
 			return nil, err
-		default:
-			found = append(found, one)
 		}
+		var found []From[T]
+		swept := false
+		for _, client := range clients {
+			one := From[T]{Client: client}
+			switch err := client.Ask(ctx, http.MethodGet, path, nil, &one.Said); {
+			case gone(err):
+				swept = sweep(ctx, state, client.PID) || swept
+			case err != nil:
+				return nil, err
+			default:
+				found = append(found, one)
+			}
+		}
+		if !swept || len(clients) < maxServers {
+			return found, nil
+		}
+		// Those that have gone took the places of others.
 	}
-	return found, nil
 }

@@ -43,9 +43,8 @@ func Listen(ctx context.Context, state string, handler http.Handler, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	l := &Listener{dir: dir, path: filepath.Join(name, strconv.Itoa(os.Getpid())+".sock")}
-	_ = os.Remove(l.path) // of a process that had our number and was killed
-	socket, err := (&net.ListenConfig{}).Listen(ctx, "unix", socketPath(dir, filepath.Base(l.path)))
+	l := &Listener{dir: dir, path: filepath.Join(name, socketName(os.Getpid()))}
+	socket, err := l.listen()
 	if err != nil {
 		dir.Close()
 		return nil, fmt.Errorf("state: %w", err)
@@ -60,6 +59,26 @@ func Listen(ctx context.Context, state string, handler http.Handler, log *slog.L
 		}
 	})
 	return l, nil
+}
+
+// listen makes the socket. It gets its name once somebody listens: before, it refuses
+// connections as the socket of a server that was killed does, and would be removed as
+// one. The name may be that of a process that had our number and was killed.
+func (l *Listener) listen() (*net.UnixListener, error) {
+	early := l.path + ".new"
+	_ = os.Remove(early)
+	addr := &net.UnixAddr{Name: socketPath(l.dir, filepath.Base(early)), Net: "unix"}
+	socket, err := net.ListenUnix("unix", addr)
+	if err != nil {
+		return nil, err
+	}
+	socket.SetUnlinkOnClose(false) // by the early name
+	if err := os.Rename(early, l.path); err != nil {
+		socket.Close()
+		_ = os.Remove(early)
+		return nil, err
+	}
+	return socket, nil
 }
 
 // Close stops answering. Requests that run have a moment for their answers, also where
@@ -78,6 +97,9 @@ func (l *Listener) Close(ctx context.Context) {
 
 // Dir is where servers have their sockets.
 func Dir(state string) string { return filepath.Join(state, "servers") }
+
+// socketName is the name of a server's socket.
+func socketName(pid int) string { return strconv.Itoa(pid) + ".sock" }
 
 // socketPath names a socket in a directory that is open: its own path may be
 // longer than the 108 bytes an address has room for (unix(7)).

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// serve answers in a state directory, with no boxes.
+func serve(t *testing.T, state string) *Listener {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /boxes", func(w http.ResponseWriter, _ *http.Request) { Respond(w, http.StatusOK, []Box{}) })
+	l, err := Listen(t.Context(), state, mux, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// killed leaves the socket of a server that was killed.
+func killed(t *testing.T, state string, pid int) {
+	t.Helper()
+	if err := os.MkdirAll(Dir(state), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(Dir(state), socketName(pid))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name + ".early", Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	if err := os.Rename(name+".early", name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever asks removes the sockets of servers that were killed, and not that of one
+// that begins to answer at this moment.
+func TestNoServerIsLost(t *testing.T) {
+	state := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	rounds := make(chan struct{}) // is sent to after each
+	asking.Go(func() {
+		for ctx.Err() == nil {
+			_, _, _ = Boxes(ctx, state) // a server that ends meanwhile is an error
+			select {
+			case rounds <- struct{}{}:
+			default:
+			}
+		}
+	})
+	lost := 0
+	const starts = 300
+	for range starts {
+		killed(t, state, os.Getpid())
+		l := serve(t, state)
+		<-rounds // who met the killed one has put aside what there was, and back
+		if _, err := os.Stat(l.path); err != nil {
+			lost++
+		}
+		l.Close(t.Context())
+	}
+	cancel()
+	asking.Wait()
+	if lost > 0 {
+		t.Errorf("%d of %d servers cannot be found", lost, starts)
+	}
+}
+
+// Servers that were killed do not take the places of those that run.
+func TestKilledServersAreForgotten(t *testing.T) {
+	state := t.TempDir()
+	for pid := range 3 * maxServers {
+		killed(t, state, 1<<30+pid)
+	}
+	defer serve(t, state).Close(t.Context())
+	found, err := Each[[]Box](t.Context(), state, "/boxes")
+	if err != nil || len(found) != 1 {
+		t.Errorf("found %d servers, %v, want 1", len(found), err)
+	}
+	if left, err := os.ReadDir(Dir(state)); err != nil || len(left) != 1 {
+		t.Errorf("%d sockets are left, %v, want 1", len(left), err)
+	}
+}
