@@ -6,7 +6,6 @@ package closers
 import (
 	"errors"
 	"log/slog"
-	"slices"
 )
 
 // Stack is what was opened. The zero value is empty. It is not safe for concurrent use.
@@ -24,14 +23,20 @@ func (s *Stack) Do(release func()) {
 }
 
 // Close releases everything, once, and returns what failed. A second call does nothing.
+// A release that panics does not keep the rest from being released.
 func (s *Stack) Close() error {
 	releases := s.releases
 	s.releases = nil
-	var all []error
-	for _, release := range slices.Backward(releases) {
-		all = append(all, release())
+	return closeAll(releases)
+}
+
+func closeAll(releases []func() error) (err error) {
+	if len(releases) == 0 {
+		return nil
 	}
-	return errors.Join(all...)
+	top := len(releases) - 1
+	defer func() { err = errors.Join(err, closeAll(releases[:top])) }()
+	return releases[top]()
 }
 
 // Logged returns a release whose failure is logged and not returned: nobody can do

@@ -27,3 +27,23 @@ func TestStack(t *testing.T) {
 		t.Errorf("the second close: got %v and released %d, want nothing more", err, order.Len()-3)
 	}
 }
+
+// As with defer, what panics is not all that is released, and the panic goes on.
+func TestStackReleasesAllInAPanic(t *testing.T) {
+	var c Stack
+	order := ""
+	c.Do(func() { order += "1" })
+	c.Do(func() { panic("two") })
+	c.Do(func() { order += "3" })
+	func() {
+		defer func() {
+			if p := recover(); p != "two" {
+				t.Errorf("close panicked with %v, want two", p)
+			}
+		}()
+		_ = c.Close()
+	}()
+	if order != "31" {
+		t.Errorf("released %s, want 31", order)
+	}
+}
