@@ -65,22 +65,28 @@ func dropLinkColumns(doc *html.Node) {
 }
 
 // placed is the cell of a table that has most of the text, or nil. The cells of links
-// beside it are empty then.
+// beside it are empty then, but for one that is longer than the text: the page is a
+// list, and the text is about it.
 func placed(table *html.Node, most int) (text *html.Node) {
-	var columns []*html.Node
+	type column struct {
+		cell *html.Node
+		size int
+	}
+	var columns []column
+	longest := 0
 	for _, tr := range rowsOf(table) {
 		for _, cell := range cellsOf(tr) {
 			switch total, linked := measure(cell); {
 			case total-linked > most:
-				text = cell
+				text, longest = cell, total
 			case linked*2 > total:
-				columns = append(columns, cell)
+				columns = append(columns, column{cell, total})
 			}
 		}
 	}
-	for _, cell := range columns {
-		for text != nil && cell.FirstChild != nil {
-			cell.RemoveChild(cell.FirstChild)
+	for _, c := range columns {
+		for c.size <= longest && c.cell.FirstChild != nil {
+			c.cell.RemoveChild(c.cell.FirstChild)
 		}
 	}
 	return text

@@ -114,3 +114,18 @@ func TestColumnsOfLinks(t *testing.T) {
 		}
 	}
 }
+
+// A page may be a list of links that a table places beside a text about it. The list is
+// no column of links then.
+func TestListBesideText(t *testing.T) {
+	list := strings.Repeat(`<p><a href="/walk">Five walks for a wet Sunday</a></p>`, 60)
+	about := strings.Repeat("These are the walks that members of the harbour club liked best, in the order of their votes. ", 6)
+	page := `<table><tr><td>` + list + `</td><td>` + about + `</td></tr></table>`
+	p, err := Convert(t.Context(), []byte("<html><body>"+page+"</body></html>"), Options{URL: "https://lantern.example/", ContentType: "text/html"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(p.Content, "Five walks"); got != 60 {
+		t.Errorf("%d of 60 links are kept, by %s:\n%s", got, p.Extraction, p.Content)
+	}
+}
