@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -299,6 +300,15 @@ func randomLayer(r *rand.Rand) string {
 	return b.String()
 }
 
+// number is a limit as a number.
+func number(l policies.Limits, name string) float64 {
+	f := reflect.ValueOf(l).FieldByName(name)
+	if f.CanFloat() {
+		return f.Float()
+	}
+	return float64(f.Int())
+}
+
 // wider says what a has that b has not; empty if nothing.
 func wider(a, b policies.Grant) string {
 	x, y := a.Limits(), b.Limits()
@@ -315,11 +325,13 @@ func wider(a, b policies.Grant) string {
 		return "the network"
 	case len(a.Publish()) > len(b.Publish()):
 		return "ports"
-	case x.Memory > y.Memory || x.Pids > y.Pids || x.CPU > y.CPU || x.Tmp > y.Tmp || x.TmpFiles > y.TmpFiles || x.OpenFiles > y.OpenFiles ||
-		x.FileSize > y.FileSize || x.IO > y.IO || x.Wall > y.Wall || x.Background > y.Background || x.Jobs > y.Jobs || x.Output > y.Output:
-		return "a limit"
-	case x.Memory <= 0 || x.Pids <= 0 || x.CPU <= 0 || x.Wall <= 0 || x.Jobs <= 0:
-		return "no limit"
+	case x.Unset() != "":
+		return "no limit of " + x.Unset()
+	}
+	for f := range reflect.TypeFor[policies.Limits]().Fields() {
+		if number(x, f.Name) > number(y, f.Name) {
+			return "the limit " + f.Name
+		}
 	}
 	for i, m := range a.Mounts() {
 		if o := b.Mounts()[i]; m.Source != o.Source || m.Target != o.Target || m.Writable && !o.Writable {

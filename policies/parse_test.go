@@ -274,12 +274,16 @@ totals: {memory: 65MiB, pids: 8, cpu: 0.75, boxes: 2}
 		Env             map[string]string
 		Require         []policies.Limit
 	}
+	limits := emptyProfile(t).Limits()
+	limits.Memory, limits.Pids, limits.CPU = 64<<20, 7, 0.5
+	limits.Tmp, limits.TmpFiles, limits.OpenFiles, limits.FileSize, limits.IO = 1000, 9, 10, 7<<20, 5_000_000
+	limits.Wall, limits.Background, limits.Jobs, limits.Output = 90*time.Second, 90*time.Minute, 3, 2_000_000
 	want := seen{
 		"acme", "full", policies.AccessRead, true,
 		[]policies.Mount{{Source: "/opt/go", Target: "/opt/go"}, {Source: "/srv/data", Target: "/data"}, {Source: "/srv/out", Target: "/out", Writable: true}},
 		policies.NetworkNone, policies.StorageDisk,
 		policies.Protect{Also: []string{".env", "deploy"}},
-		policies.Limits{Memory: 64 << 20, Pids: 7, CPU: 0.5, Tmp: 1000, TmpFiles: 9, OpenFiles: 10, FileSize: 7 << 20, IO: 5_000_000, Wall: 90 * time.Second, Background: 90 * time.Minute, Jobs: 3, Output: 2_000_000},
+		limits,
 		policies.Totals{Memory: 65 << 20, Pids: 8, CPU: 0.75, Boxes: 2},
 		map[string]string{"CI": "true", "N": "010", "EMPTY": "", "TEXT": "a b"},
 		[]policies.Limit{policies.LimitMemory, policies.LimitCPU, policies.LimitIO, policies.LimitDisk},
@@ -290,19 +294,24 @@ totals: {memory: 65MiB, pids: 8, cpu: 0.75, boxes: 2}
 	}
 }
 
+// emptyProfile is the grant of a profile that names nothing.
+func emptyProfile(t *testing.T) policies.Grant {
+	t.Helper()
+	return parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\n").Decide(bash("ls")).Grant
+}
+
+// Which limits a profile has that names none stands in the documentation.
 func TestAnEmptyProfileIsClosedAndBounded(t *testing.T) {
-	g := parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\n").Decide(bash("ls")).Grant
+	g := emptyProfile(t)
 	if g.IsZero() || g.Workspace() != policies.AccessNone || g.System() || len(g.Mounts()) != 0 || g.Network() != policies.NetworkNone || g.Protect().Off {
 		t.Errorf("got a grant with more than nothing: %+v", g)
 	}
-	want := policies.Limits{
-		Memory: policies.DefaultMemory, Pids: policies.DefaultPids, CPU: policies.DefaultCPU,
-		Tmp: policies.DefaultTmp, TmpFiles: policies.DefaultTmpFiles, OpenFiles: policies.DefaultOpenFiles,
-		FileSize: policies.DefaultFileSize, IO: policies.DefaultIO,
-		Wall: policies.DefaultWall, Background: policies.DefaultBackground, Jobs: policies.DefaultJobs, Output: policies.DefaultOutput,
+	if unset := g.Limits().Unset(); unset != "" {
+		t.Errorf("there is no limit of %s", unset)
 	}
-	if diff := cmp.Diff(want, g.Limits()); diff != "" {
-		t.Errorf("limits (-want +got):\n%s", diff)
+	documented := parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {limits: {"+documentedLimits+"}}}\n").Decide(bash("ls")).Grant
+	if diff := cmp.Diff(documented.Limits(), g.Limits()); diff != "" {
+		t.Errorf("limits (-docs/policy.md +got):\n%s", diff)
 	}
 }
 
