@@ -62,24 +62,16 @@ type plan struct {
 	kept      bool              // tree, and area unless it is on disk, were kept from an earlier init
 	tree      int               // detached mount that is the overlay workspace, or -1
 	area      int               // detached mount that is the box's storage, or -1 for a tmpfs
-	limits    planLimits
-	filter    []byte // seccomp program, struct sock_filter each
-	watcher   []byte // seccomp program that reports execs
-	ours      uint64 // marks the init's own execs if execs are watched, or 0
-	nested    bool   // each command gets a pid namespace of its own, to isolate it and to kill it with
-	nests     int64  // pid namespaces that a browser may make, 0 for none of any kind
+	limits    policies.Limits   // those that hold without a cgroup count; a zero is not set
+	procs     uint64            // RLIMIT_NPROC, or 0 if a cgroup limits the processes
+	filter    []byte            // seccomp program, struct sock_filter each
+	watcher   []byte            // seccomp program that reports execs
+	ours      uint64            // marks the init's own execs if execs are watched, or 0
+	nested    bool              // each command gets a pid namespace of its own, to isolate it and to kill it with
+	nests     int64             // pid namespaces that a browser may make, 0 for none of any kind
 	network   policies.Network
 	authority []byte // certificate of the egress door, if the box is to trust one
 	hostFacts
-}
-
-// planLimits are the limits that hold without a cgroup.
-type planLimits struct {
-	tmp       int64  // bytes of the tmpfs that is the box's storage
-	tmpFiles  int64  // inodes of the same
-	openFiles uint64 // RLIMIT_NOFILE
-	fileSize  uint64 // RLIMIT_FSIZE, 0 for none
-	procs     uint64 // RLIMIT_NPROC, or 0 if a cgroup limits the processes
 }
 
 // hostFacts are the facts about the host that the plans of all boxes need.
@@ -374,7 +366,7 @@ func (p *plan) bound(b *builder) {
 	size, files := int64(1<<20), int64(512)
 	if p.together() {
 		page := int64(os.Getpagesize())
-		size, files = p.limits.tmp, p.limits.tmpFiles+int64(len(b.made))
+		size, files = p.limits.Tmp, p.limits.TmpFiles+int64(len(b.made))
 		for _, text := range p.files {
 			size += (int64(len(text)) + page - 1) / page * page
 		}
@@ -400,7 +392,7 @@ func (p *plan) storage(b *builder) {
 		attach(area, storageRoot)
 		b.attr(in(storageRoot), 0, mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE})
 	default:
-		_, area := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.FormatInt(p.limits.tmp, 10)}, [2]string{"nr_inodes", strconv.FormatInt(p.limits.tmpFiles, 10)})
+		_, area := b.fileSystem("tmpfs", [2]string{"mode", "755"}, [2]string{"size", strconv.FormatInt(p.limits.Tmp, 10)}, [2]string{"nr_inodes", strconv.FormatInt(p.limits.TmpFiles, 10)})
 		attach(p.keep(b, area), storageRoot)
 	}
 	for _, s := range storageDirs {
@@ -555,9 +547,9 @@ func (p *plan) lock(b *builder) {
 		unset bool
 	}{
 		{unix.RLIMIT_CORE, 0, false},
-		{unix.RLIMIT_NOFILE, p.limits.openFiles, p.limits.openFiles == 0},
-		{unix.RLIMIT_FSIZE, p.limits.fileSize, p.limits.fileSize == 0},
-		{unix.RLIMIT_NPROC, p.limits.procs, p.limits.procs == 0},
+		{unix.RLIMIT_NOFILE, uint64(p.limits.OpenFiles), p.limits.OpenFiles == 0},
+		{unix.RLIMIT_FSIZE, uint64(p.limits.FileSize), p.limits.FileSize == 0},
+		{unix.RLIMIT_NPROC, p.procs, p.procs == 0},
 	} {
 		if !l.unset {
 			b.Call(unix.SYS_PRLIMIT64, 0, l.what, b.Words(l.value, l.value), 0)

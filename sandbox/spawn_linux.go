@@ -280,7 +280,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 	p := &plan{
 		links: map[string]string{}, files: boxFiles(shellOf(image)),
 		base: -1, tree: -1, area: -1, filter: s.filters.plain, nested: s.nested(),
-		limits: planLimits{tmp: l.Tmp, tmpFiles: l.TmpFiles, openFiles: uint64(l.OpenFiles), fileSize: uint64(l.FileSize)}, network: g.Network(), hostFacts: s.host,
+		limits: l, network: g.Network(), hostFacts: s.host,
 	}
 	if g.NestsNamespaces() {
 		p.filter, p.nests = s.filters.nesting, l.Pids
@@ -289,7 +289,7 @@ func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree) (*plan,
 		p.files["/etc/resolv.conf"] = resolvConf
 	}
 	if s.groups.Version(policies.LimitPids) == 0 {
-		p.limits.procs = uint64(cgroup.Processes(l.Pids))
+		p.procs = uint64(cgroup.Processes(l.Pids))
 	}
 	for _, d := range devices {
 		p.mounts = append(p.mounts, mount{source: d, target: d, devices: true, file: -1})
