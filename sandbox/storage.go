@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"belljar.dev/internal/procfs"
+	"belljar.dev/internal/claim"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/limit"
 )
@@ -93,7 +93,7 @@ func (s *Supervisor) heldFor(g policies.Grant) limit.Enforcements {
 // supervisor which supervisor made it. If it does not exist, areasOf makes it
 // and removes the directories of supervisors that were killed.
 func areasOf(dir string) (string, error) {
-	self, err := procfs.Self()
+	self, err := claim.Process()
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +130,7 @@ func sweepStorage(dir string) {
 		if len(p) != 3 || p[0] != "belljar" || !ours(filepath.Join(dir, e.Name())) {
 			continue
 		}
-		if procfs.Alive(p[1] + "." + p[2]) {
+		if claim.Runs(p[1] + "." + p[2]) {
 			continue
 		}
 		areas := filepath.Join(dir, e.Name())
@@ -139,7 +139,12 @@ func sweepStorage(dir string) {
 			continue
 		}
 		for _, area := range left {
-			_ = removeArea(filepath.Join(areas, area.Name()))
+			// The supervisor may be in another PID namespace, and alive.
+			path := filepath.Join(areas, area.Name())
+			if f, yes := claim.Abandoned(path); yes {
+				_ = removeArea(path)
+				f.Close()
+			}
 		}
 		_ = os.Remove(areas)
 	}

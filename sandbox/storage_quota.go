@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/claim"
 )
 
 // Project quotas of ext4 and xfs (quotactl(2), "XFS quota commands", which the
@@ -92,8 +94,8 @@ func openQuota(dir string, bytes, inodes int64, uid int) (_ *storage, err error)
 		return nil, fmt.Errorf("make storage: %w", err)
 	}
 	release := func() error {
-		err := removeArea(area)
-		_ = os.Remove(filepath.Dir(area)) // stays while it holds other areas
+		err := errors.Join(removeArea(area.Name()), area.Close())
+		_ = os.Remove(filepath.Dir(area.Name())) // stays while it holds other areas
 		return err
 	}
 	defer func() {
@@ -101,11 +103,7 @@ func openQuota(dir string, bytes, inodes int64, uid int) (_ *storage, err error)
 			err = errors.Join(err, release())
 		}
 	}()
-	fd, err := openArea(area)
-	if err != nil {
-		return nil, fmt.Errorf("make storage: %w", err)
-	}
-	defer unix.Close(fd)
+	fd := int(area.Fd())
 	if err := setQuota(fd, bytes, inodes); err != nil {
 		return nil, fmt.Errorf("bound storage: %w", err)
 	}
@@ -126,21 +124,21 @@ func openQuota(dir string, bytes, inodes int64, uid int) (_ *storage, err error)
 
 // makeArea makes an empty directory among ours. The directory above is removed
 // with the last area, so it may disappear between two steps.
-func makeArea(dir string) (string, error) {
+func makeArea(dir string) (*os.File, error) {
 	const tries = 10
 	var last error
 	for range tries {
 		areas, err := areasOf(dir)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		area, err := os.MkdirTemp(areas, "area-")
+		area, err := claim.Make(filepath.Join(areas, "area-"+rand.Text()), 0o700)
 		if err == nil {
 			return area, nil
 		}
 		last = err
 	}
-	return "", last
+	return nil, last
 }
 
 func openArea(area string) (int, error) {

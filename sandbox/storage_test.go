@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"belljar.dev/internal/procfs"
+	"belljar.dev/internal/claim"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
@@ -301,7 +301,7 @@ func TestQuotaOfTheKilled(t *testing.T) {
 // A directory that an attacker put where ours would be is not used, nor swept.
 func TestAreasOfOthersAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
-	self, err := procfs.Self()
+	self, err := claim.Process()
 	if err != nil {
 		t.Fatal(err)
 	}

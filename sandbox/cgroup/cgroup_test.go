@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/claim"
 	"belljar.dev/internal/testenv"
 	"belljar.dev/policies"
 	"belljar.dev/policies/policytest"
@@ -49,6 +50,31 @@ func open(t *testing.T, c *Tree, name string, g policies.Grant) *Group {
 	closed := sync.OnceFunc(made.Close)
 	t.Cleanup(closed)
 	return made
+}
+
+// A supervisor in another PID namespace is not seen in /proc, and its directories stay
+// until it has ended.
+func TestSweepSparesTheLiving(t *testing.T) {
+	for _, dir := range groupsOf(t, "").dirs() {
+		if f, yes := claim.Abandoned(dir); yes {
+			f.Close()
+			t.Errorf("%s is not locked", dir)
+		}
+		unseen := filepath.Join(filepath.Dir(dir), "belljar.0.0."+strconv.Itoa(os.Getpid()))
+		f, err := claim.Make(unseen, 0o755)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sweep(filepath.Dir(dir))
+		if _, err := os.Stat(unseen); err != nil {
+			t.Errorf("what is held was removed: %v", err)
+		}
+		f.Close()
+		sweep(filepath.Dir(dir))
+		if _, err := os.Stat(unseen); err == nil {
+			t.Errorf("%s is left", unseen)
+		}
+	}
 }
 
 // A tenant's directories hold its totals, follow a change of the policy, and

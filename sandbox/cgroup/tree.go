@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"belljar.dev/internal/claim"
 	"belljar.dev/internal/procfs"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox/boxinit"
@@ -31,6 +32,7 @@ type Tree struct {
 	watch  bool              // the watchdog can find the processes of a box
 	ooms   oomWatch
 	keeper *keeper
+	claims []*os.File // of our directories, open and locked
 
 	mu        sync.Mutex
 	shares    map[string]*share // by tenant
@@ -60,7 +62,7 @@ func New(workspace string) (*Tree, error) {
 		v1: map[string]string{}, own: map[string]string{}, v2ctl: map[string]bool{},
 		disk: diskOf(workspace), shares: map[string]*share{}, kept: keptShares,
 	}
-	self, err := procfs.Self()
+	self, err := claim.Process()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func New(workspace string) (*Tree, error) {
 			ctl = ctlIO
 		}
 		dir := filepath.Join(h.dir, name)
-		if !slices.Contains(controllers, ctl) || os.Mkdir(dir, 0o755) != nil {
+		if !slices.Contains(controllers, ctl) || !t.claim(dir) {
 			continue
 		}
 		t.v1[ctl], t.own[ctl] = dir, h.dir
@@ -127,7 +129,7 @@ func (t *Tree) openV2(h hierarchy, name string) {
 		}
 		sweep(top)
 		dir := filepath.Join(top, name)
-		if os.Mkdir(dir, 0o755) != nil {
+		if !t.claim(dir) {
 			continue
 		}
 		t.v2 = dir
@@ -140,8 +142,18 @@ func (t *Tree) openV2(h hierarchy, name string) {
 	}
 }
 
+// claim makes a directory that no sweep takes for that of a dead supervisor.
+func (t *Tree) claim(dir string) bool {
+	f, err := claim.Make(dir, 0o755)
+	if err == nil {
+		t.claims = append(t.claims, f)
+	}
+	return err == nil
+}
+
 // sweep removes the directories of dead supervisors in dir. Usually a supervisor's
-// keeper has removed them, unless it was killed too.
+// keeper has removed them, unless it was killed too. One that lives may be in another
+// PID namespace, as in a container that sees these cgroups.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -152,10 +164,14 @@ func sweep(dir string) {
 		if len(p) != 4 || p[0] != "belljar" {
 			continue
 		}
-		if procfs.Alive(p[1] + "." + p[2]) {
+		if claim.Runs(p[1] + "." + p[2]) {
 			continue
 		}
-		boxinit.RemoveCgroups(filepath.Join(dir, e.Name()))
+		left := filepath.Join(dir, e.Name())
+		if f, yes := claim.Abandoned(left); yes {
+			boxinit.RemoveCgroups(left)
+			f.Close()
+		}
 	}
 }
 
@@ -177,6 +193,9 @@ func (t *Tree) Close() error {
 	t.ooms.close()
 	for _, dir := range t.dirs() {
 		boxinit.RemoveCgroups(dir)
+	}
+	for _, f := range t.claims {
+		f.Close()
 	}
 	return t.keeper.close()
 }

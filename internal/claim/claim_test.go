@@ -1,0 +1,102 @@
+package claim
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// A process runs by its own name, and neither after its end nor by the name of
+// another that had its pid.
+func TestRuns(t *testing.T) {
+	self, err := Process()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Runs(self) {
+		t.Errorf("this process does not run by its name %q", self)
+	}
+	for _, other := range []string{self + "1", strconv.Itoa(os.Getpid()) + ".1", strconv.Itoa(os.Getpid()), "", "self", "0.0", "x.y"} {
+		if Runs(other) {
+			t.Errorf("a process runs by the name %q", other)
+		}
+	}
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := strconv.Itoa(cmd.Process.Pid)
+	start, err := startTime(pid)
+	if err != nil || !Runs(pid+"."+start) {
+		t.Errorf("a process that runs since %q does not run: %v", start, err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if Runs(pid + "." + start) {
+		t.Error("a process that was waited for runs")
+	}
+}
+
+// What a process made is abandoned once it has ended, and not before.
+func TestAbandoned(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	f, err := Make(dir, 0o700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, yes := Abandoned(dir); yes {
+		t.Error("what this process holds is abandoned")
+	}
+	if _, err := Make(dir, 0o700); !os.IsExist(err) {
+		t.Errorf("made twice: %v", err)
+	}
+	f.Close()
+	first, yes := Abandoned(dir)
+	if !yes {
+		t.Fatal("what nobody holds is not abandoned")
+	}
+	if _, yes := Abandoned(dir); yes {
+		t.Error("two were told so")
+	}
+	first.Close()
+	for _, path := range []string{dir + "/absent", "/proc/self/exe"} {
+		if _, yes := Abandoned(path); yes {
+			t.Errorf("%s is abandoned", path)
+		}
+	}
+}
+
+// Who makes a directory while others remove all that is abandoned has it in the end.
+func TestMakeWhileOthersSweep(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	ended := make(chan struct{})
+	var sweeping sync.WaitGroup
+	defer sweeping.Wait()
+	defer close(ended)
+	sweeping.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if f, yes := Abandoned(dir); yes {
+				_ = os.Remove(dir)
+				f.Close()
+			}
+		}
+	})
+	for range 2000 {
+		f, err := Make(dir, 0o700)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(dir); err != nil {
+			t.Fatalf("what was made is gone: %v", err)
+		}
+		f.Close()
+	}
+}
