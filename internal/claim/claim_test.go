@@ -89,7 +89,7 @@ func TestMakeWhileOthersSweep(t *testing.T) {
 			}
 		}
 	})
-	for range 2000 {
+	for range 500 {
 		f, err := Make(dir, 0o700)
 		if err != nil {
 			t.Fatal(err)
