@@ -147,6 +147,25 @@ func TestArchitectureIsTheImportGraph(t *testing.T) {
 	}
 }
 
+// The table of rooms has an arrow from cmd/belljar to internal/conformance, which is of
+// the suite's belljar alone: the one that people install has none of its tools.
+func TestFixturesNeedTheirBuildTag(t *testing.T) {
+	found := 0
+	for _, name := range sources(t) {
+		text := read(t, name)
+		if !strings.Contains(text, `"belljar.dev/internal/conformance"`) {
+			continue
+		}
+		found++
+		if !strings.HasPrefix(text, "//go:build conformance\n") {
+			t.Errorf("%s imports internal/conformance without the build tag conformance", name)
+		}
+	}
+	if found == 0 {
+		t.Error("nothing imports internal/conformance, so nothing was looked at")
+	}
+}
+
 func TestNoDependencyInExportedSignatures(t *testing.T) {
 	for _, name := range sources(t) {
 		if strings.HasPrefix(filepath.ToSlash(name), "internal/mcptest/") {
