@@ -3,7 +3,6 @@ package policies
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"belljar.dev/policies/cond"
 )
@@ -74,44 +73,3 @@ func ToolArgs(tool string) (cond.Args, bool) {
 
 // TakesText reports whether an argument of a tool of this server is a text.
 func TakesText(tool, argument string) bool { return toolArgs[tool][argument] == cond.Text }
-
-// argsOf returns the arguments that a condition of the match may read: those of
-// all tools of this server that the match names. It is nil if the match may speak
-// about another tool, whose arguments are not known.
-func (m *match) argsOf() cond.Args {
-	var all cond.Args
-	for _, e := range m.tools {
-		found := false
-		for _, name := range knownTools {
-			if e.match(name) && !e.any && !slices.Contains(e.choice, "*") {
-				all, found = union(all, toolArgs[name]), true
-			}
-		}
-		if !found {
-			return nil
-		}
-		// Of several texts each must be one that is known.
-		for _, c := range e.choice {
-			if !strings.Contains(c, "*") && toolArgs[c] == nil {
-				return nil
-			}
-		}
-	}
-	return all
-}
-
-// union returns the arguments of either of two tools. An argument that has
-// different types in the two has the type any.
-func union(a, b cond.Args) cond.Args {
-	all := maps.Clone(a)
-	if all == nil {
-		all = make(cond.Args)
-	}
-	for name, t := range b {
-		if have, ok := all[name]; ok && have != t {
-			t = cond.Any
-		}
-		all[name] = t
-	}
-	return all
-}

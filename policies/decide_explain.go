@@ -44,24 +44,6 @@ type Match struct {
 	Redact  []Redaction
 }
 
-// explained returns a rule as an explanation shows it, and whether the
-// explanation shows it at all. with says how sure it is that the rule speaks about
-// the part, without its condition.
-func (c *inquiry) explained(r *rule, verdict Verdict, with, sure proof) (Match, bool) {
-	m := Match{
-		Rule: r.id, Source: r.source, Verdict: verdict, Maybe: sure == may, Passes: sure == may && r.passes, Mode: r.mode, Silent: sure == no,
-		Limit: r.terms.limit.String(), Redact: r.terms.redact,
-	}
-	if r.when == nil || with == no {
-		return m, sure != no
-	}
-	m.When = r.when.String()
-	if s := c.evaluate(r); s.err != nil {
-		m.Failed = s.err.Error()
-	}
-	return m, true
-}
-
 // Explain is Decide with the decision about each part, for a person who writes or
 // reads a policy.
 func (p *Policy) Explain(f Facts) (Decision, []Part) {

@@ -81,3 +81,18 @@ func (c *inquiry) among(p *Policy, pc *piece) []*rule {
 	}
 	return c.few
 }
+
+// on returns the rules of a policy that may speak about the call: their tool and
+// their profile are compared once for the call, and not for each of its parts.
+func (c *inquiry) on(p *Policy) []*rule {
+	if c.of == p {
+		return c.rules
+	}
+	c.of, c.rules, c.numbers = p, make([]*rule, 0, len(p.rules)), make([]int, 0, len(p.rules))
+	for i := range p.rules {
+		if r := &p.rules[i]; r.match.onTool(c.tool) && r.match.on(c) {
+			c.rules, c.numbers = append(c.rules, r), append(c.numbers, i)
+		}
+	}
+	return c.rules
+}

@@ -213,3 +213,44 @@ func (e element) hides(s string) bool {
 		return false
 	})
 }
+
+// onTool reports whether the match speaks about the tool.
+func (m *match) onTool(tool string) bool {
+	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool { return e.match(tool) })
+}
+
+// aboutHost says whether one of the hosts is that of a piece. As under net, "*"
+// is every public name to a match that lets through, and everything to one that
+// does not.
+func (m *match) aboutHost(pc *piece, trust bool) proof {
+	for _, h := range m.hosts {
+		if trust && h.allows(pc.host) || !trust && h.denies(pc.host) {
+			return must
+		}
+	}
+	return no
+}
+
+// from reports whether the call is of one of the upstreams and its tool has the
+// annotations.
+func (m *match) from(f *Facts) bool {
+	if len(m.upstreams) > 0 && !slices.ContainsFunc(m.upstreams, func(e element) bool { return f.Upstream != "" && e.match(f.Upstream) }) {
+		return false
+	}
+	for _, h := range m.hints {
+		have, said := f.Annotations[h.key]
+		if !said {
+			have = hints[h.key]
+		}
+		if have != h.want {
+			return false
+		}
+	}
+	return true
+}
+
+// everyCommand reports whether the match speaks about each command, whatever it
+// is.
+func (m *match) everyCommand() bool {
+	return !m.typed() || slices.ContainsFunc(m.commands, glob.everything)
+}

@@ -87,3 +87,33 @@ func (p *Policy) openness(profile, tool string) Openness {
 	}
 	return o
 }
+
+// Hidden reports whether no call of a tool can be allowed or asked about,
+// whatever its arguments: a list of tools leaves it out. It looks at the tool's
+// name only, so a tool that is denied under every profile may still be listed.
+func (p *Policy) Hidden(tool string) bool {
+	open := p.fallback != Deny
+	for _, r := range p.rules {
+		if r.mode != ModeEnforce || !r.match.onTool(tool) {
+			continue
+		}
+		if r.verdict == Deny && !r.match.narrow() && r.when == nil && r.unless.isZero() {
+			return true
+		}
+		open = open || r.verdict != Deny
+	}
+	return !open
+}
+
+// HiddenFrom reports whether no call of a tool by a tenant can be allowed or
+// asked about. Unlike Hidden, it looks at the layers of that tenant too.
+func (p *Policy) HiddenFrom(tenantName, tool string) bool {
+	if !p.serves(tenantName) || p.Hidden(tool) {
+		return true
+	}
+	return slices.ContainsFunc(p.layersOf(tenantName), func(l *Layer) bool { return l.Hidden(tool) })
+}
+
+// Hidden reports whether the layer lets no call of a tool be allowed or asked
+// about. A nil layer hides none.
+func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.Hidden(tool) }

@@ -23,15 +23,3 @@ func (l RateLimit) Beyond(d Decision, retry time.Duration) Decision {
 	no.Instead = fmt.Sprintf("Retry in %s, and go on with other work until then.", inWords(retry))
 	return no
 }
-
-// inWords is a time for a sentence, rounded up.
-func inWords(d time.Duration) string {
-	up := func(unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
-	switch {
-	case d <= 2*time.Minute:
-		return fmt.Sprintf("%d s", max(up(time.Second), 1))
-	case d <= 2*time.Hour:
-		return fmt.Sprintf("%d min", up(time.Minute))
-	}
-	return fmt.Sprintf("%d h", up(time.Hour))
-}

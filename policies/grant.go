@@ -6,97 +6,6 @@ import (
 	"slices"
 )
 
-// Access says what a box may do with its workspace. The zero value is the closed
-// one.
-type Access int
-
-// The accesses, from the closed one up.
-const (
-	AccessNone    Access = iota // no workspace is mounted
-	AccessRead                  // mounted read-only
-	AccessOverlay               // what is written lands in a layer of its own, beside the workspace
-	AccessWrite                 // mounted read-write
-)
-
-// String is the access as policies spell it.
-func (a Access) String() string {
-	switch a {
-	case AccessRead:
-		return "ro"
-	case AccessOverlay:
-		return "overlay"
-	case AccessWrite:
-		return "rw"
-	case AccessNone:
-	}
-	return "none"
-}
-
-// Network says what may leave a box. The zero value is nothing.
-type Network int
-
-// The networks, from the closed one up.
-const (
-	NetworkNone Network = iota // a loopback interface of its own only
-	NetworkDoor                // the egress door besides: what the Egress of the grant lets through
-)
-
-// PortRange is a range of ports of a box that may be published on the host's
-// loopback, from First to Last.
-type PortRange struct{ First, Last uint16 }
-
-// Mount is one host directory or file that a box sees besides its system
-// directories and its workspace.
-type Mount struct {
-	Source   string // absolute path on the host
-	Target   string // absolute path in the box
-	Writable bool
-}
-
-// Storage says what holds what a box writes outside its workspace: /tmp,
-// /dev/shm, /run and its home. The zero value is memory.
-type Storage int
-
-// The storages.
-const (
-	StorageMemory Storage = iota // a tmpfs, which counts as the box's memory
-	StorageDisk                  // an area of a disk, held by a quota
-)
-
-// Protect says which paths of a writable workspace a box cannot write. The zero
-// value is the default set: files that the host runs by itself, for example
-// those in .git/hooks.
-type Protect struct {
-	Off  bool     // not even the default set
-	Also []string // further paths, relative to the workspace, in order
-}
-
-func (p Protect) equal(other Protect) bool {
-	return p.Off == other.Off && slices.Equal(p.Also, other.Also)
-}
-
-// Totals bound all boxes of one tenant together, above the Limits of each.
-// Every field must be above zero.
-type Totals struct {
-	Memory int64   // bytes, with what the boxes store in memory
-	Pids   int64   // processes and threads
-	CPU    float64 // CPUs' worth of time
-	Boxes  int     // boxes open at once
-}
-
-// Limit names a bound that a host may or may not be able to enforce; profiles
-// list them under require.
-type Limit string
-
-// The limits that depend on what the host offers.
-const (
-	LimitMemory Limit = "memory"
-	LimitPids   Limit = "pids"
-	LimitCPU    Limit = "cpu"
-	LimitIO     Limit = "io"
-	LimitDisk   Limit = "disk"
-)
-
 // Grant is all that one call may use. Only a Policy makes one that allows
 // anything: the zero Grant is refused by every room that takes a Grant.
 // A Grant is immutable; its methods return copies and are safe for concurrent
@@ -245,25 +154,35 @@ func (g Grant) sameNetwork(other Grant) bool {
 	return g.network == NetworkNone && slices.Equal(g.publish, other.publish)
 }
 
-// Regrant is what the tenant and the profile of an earlier grant have under
-// this policy: for boxes that are open when a policy takes the place of
-// another. What a box keeps as it was made with stays in it; its egress and
-// what it may publish are to become those of the new grant. False says that
-// this policy has no such profile for the tenant: nothing may leave such a box
-// any more.
-func (p *Policy) Regrant(g Grant) (Grant, bool) {
-	_, ok := p.profiles[g.profile]
-	own := p.tenants[g.tenant]
-	if !ok || g.IsZero() || !p.serves(g.tenant) || own != nil && !own.may(g.profile) {
-		return Grant{}, false
+// Exec is what is done about the programs that the box's commands start.
+func (g Grant) Exec() ExecMode { return g.exec }
+
+// ReadOnly reports whether a layer has taken from the grant that anything of the
+// host can be written.
+func (g Grant) ReadOnly() bool { return g.clip.readOnly }
+
+// judgedBy returns the grant of a policy's decision about a call. The same policy
+// later decides about each program that the call starts and about each URL that
+// its pages lead to.
+func (g Grant) judgedBy(p *Policy, f Facts) Grant {
+	if !g.IsZero() {
+		g.asked = f.Profile
+		f.Command, f.Env, f.Values, f.Paths, f.Hosts, f.URLs, f.Exec, f.Profile = "", nil, nil, nil, nil, nil, nil, g.profile
+		f.Stdin, f.Scene = "", nil
+		g.policy, g.call = p, &f
 	}
-	now := p.grant(g.profile, g.tenant).clipped(g.clip)
-	if g.browserBox {
-		offline := g.network == NetworkNone && now.network != NetworkNone
-		var err error
-		if now, err = now.ForBrowser(BrowserBox{Nested: g.nests, Offline: offline}); err != nil {
-			return Grant{}, false // no browser any more
-		}
+	return g
+}
+
+// judgedUnder returns the grant under one more layer.
+func (g Grant) judgedUnder(l *Layer) Grant {
+	if !g.IsZero() {
+		g.below = append(slices.Clip(g.below), l)
 	}
-	return now, true
+	return g
+}
+
+// SameCall reports whether DecideExec says the same for both grants.
+func (g Grant) SameCall(other Grant) bool {
+	return g.policy == other.policy && g.call == other.call && g.approved == other.approved && slices.Equal(g.below, other.below)
 }

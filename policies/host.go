@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -91,4 +92,15 @@ func (h Host) String() string {
 		return h.addr.String()
 	}
 	return h.name
+}
+
+// ownNames are the domains that contain no public names: RFC 6761, 6762, 7686 and
+// 8375, and the top level that ICANN has reserved for private use.
+var ownNames = []string{".localhost", ".local", ".internal", ".home.arpa", ".onion"}
+
+// public reports whether "*" matches the host: a name that anybody may resolve. A
+// name of one label is not public: a search list decides what it means.
+func public(h Host) bool {
+	return strings.Contains(h.name, ".") &&
+		!slices.ContainsFunc(ownNames, func(own string) bool { return strings.HasSuffix("."+h.name, own) })
 }

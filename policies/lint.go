@@ -3,7 +3,6 @@ package policies
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -87,20 +86,6 @@ func Lint(name string, text []byte, files Files, use *Use) ([]Finding, error) {
 	return found, nil
 }
 
-// layerNamed is the layer that was read from a file, or nil.
-func (p *Policy) layerNamed(name string) *Layer {
-	all := slices.Clone(p.layers)
-	for _, t := range p.Tenants() {
-		all = append(all, p.tenants[t].below...)
-	}
-	for _, l := range all {
-		if l.Name() == name {
-			return l
-		}
-	}
-	return nil
-}
-
 // linter looks at the rules of one file.
 type linter struct {
 	p        *Policy
@@ -138,78 +123,4 @@ func (l *linter) all() {
 		l.unaskable()
 	}
 	l.used()
-}
-
-// add notes a finding about a rule, at one of its places.
-func (l *linter) add(i int, at *yaml.Node, check string, severity Severity, message, why, instead string) {
-	l.note(at, Finding{Check: check, Severity: severity, Rule: l.rules[i].id, Message: message, Why: why, Instead: instead})
-}
-
-func (l *linter) note(at *yaml.Node, f Finding) {
-	if at == nil {
-		at = l.root
-	}
-	f.File, f.Line, f.Col = l.file, at.Line, at.Column
-	if f.Line <= len(l.lines) {
-		f.Text = strings.TrimSuffix(l.lines[f.Line-1], "\r")
-	}
-	l.found = append(l.found, f)
-}
-
-// entry is the mapping of a rule.
-func (l *linter) entry(i int) *yaml.Node {
-	rules := valueOf(l.root, "rules")
-	if rules == nil || i >= len(rules.Content) {
-		return nil
-	}
-	return rules.Content[i]
-}
-
-// at is the place of a key of a rule, or of an entry in its list. If the rule
-// has no such key, it is the place of the rule.
-func (l *linter) at(i, number int, keys ...string) *yaml.Node {
-	n := l.entry(i)
-	for _, k := range keys {
-		below := valueOf(n, k)
-		if below == nil {
-			return n
-		}
-		n = below
-	}
-	if n != nil && n.Kind == yaml.SequenceNode && number >= 0 && number < len(n.Content) {
-		return n.Content[number]
-	}
-	return n
-}
-
-// where names a rule for a message about another one of the same file.
-func (r *rule) where() string {
-	return fmt.Sprintf("rule %s on line %d", r.id, r.source.Line)
-}
-
-// program is what a pattern of commands says of the program, and false where
-// that is any.
-func (g glob) program() (element, bool) {
-	if len(g.elements) == 0 || g.elements[0].any {
-		return element{}, false
-	}
-	return g.elements[0], true
-}
-
-// names reports whether the element stands for a program, by its bare name or
-// its path.
-func (e element) names(program string) bool {
-	return slices.ContainsFunc(e.choice, func(c string) bool {
-		return star(c, program) || !strings.HasSuffix(c, "*") && star(path.Base(c), program)
-	})
-}
-
-// open reports whether the words behind the program may be, or hold, any option.
-func (g glob) open() bool {
-	for _, e := range g.elements[1:] {
-		if e.any || slices.ContainsFunc(e.choice, func(c string) bool { return strings.HasPrefix(c, "*") || c == "-*" || c == "--*" }) {
-			return true
-		}
-	}
-	return false
 }

@@ -85,12 +85,6 @@ func (r *rule) lets(o *rule) bool {
 	return r.verdict != Allow || len(o.match.env) == 0 || r.match.everyCommand()
 }
 
-// everyCommand reports whether the match speaks about each command, whatever it
-// is.
-func (m *match) everyCommand() bool {
-	return !m.typed() || slices.ContainsFunc(m.commands, glob.everything)
-}
-
 // same reports whether the rule says nothing to a call that s does not say too.
 func (r *rule) same(s *rule) bool {
 	own := r.reason+r.instead == "" || r.reason == s.reason && r.instead == s.instead
@@ -222,4 +216,26 @@ func (g glob) noCommand() string {
 func assignment(s string) bool {
 	name, _, ok := strings.Cut(s, "=")
 	return ok && variable.MatchString(name)
+}
+
+// unaskable notes rules about questions that nobody can put.
+func (l *linter) unaskable() {
+	if l.p.channel != ChannelDeny {
+		return
+	}
+	for i := range l.rules {
+		r := &l.rules[i]
+		if r.verdict == Deny || len(r.match.tools) == 0 {
+			continue
+		}
+		only := true
+		for _, e := range r.match.tools {
+			only = only && len(e.choice) == 1 && e.choice[0] == askTool
+		}
+		if only {
+			l.add(i, l.at(i, -1, "match"), "no-questions", LintError,
+				fmt.Sprintf("rule %s can decide nothing: ask is deny, which refuses %s whatever rules say", r.id, askTool),
+				"the call is refused before a rule is looked at", "write ask: console or ask: elicit, or remove the rule")
+		}
+	}
 }

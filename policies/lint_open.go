@@ -172,11 +172,3 @@ func (l *linter) opensHost(i int, at *yaml.Node, ruleID, profile string, m hostM
 	}
 	l.note(at, f)
 }
-
-// firstOf is the first of some texts that fits, or "".
-func firstOf(all []string, fits func(string) bool) string {
-	if i := slices.IndexFunc(all, fits); i >= 0 {
-		return all[i]
-	}
-	return ""
-}

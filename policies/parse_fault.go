@@ -34,9 +34,6 @@ func newParseError(faults []Fault) *ParseError {
 	return &ParseError{Report: strictyaml.NewReport(faults)}
 }
 
-// shown is a text of a policy in quotes, for a message.
-func shown(s string) string { return `"` + Clip(s, maxShown) + `"` }
-
 // suggest returns a hint with the known word that was probably meant by name, or
 // with all known words.
 func suggest(name string, known []string) string {
@@ -90,4 +87,12 @@ func distance(a, b string) int {
 		before, last = last, row
 	}
 	return last[len(y)]
+}
+
+// near is a hint that names the word that was probably meant, or "".
+func near(name string, known []string) string {
+	if best := Nearest(name, known); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	return ""
 }

@@ -295,3 +295,22 @@ func (d *decoder) word(n *yaml.Node, what string, words ...string) int {
 	}
 	return i
 }
+
+// list reads a list of texts that may be empty; it is nil where n is.
+func (d *decoder) list(n *yaml.Node, what string, most int, use func(*yaml.Node, string)) []string {
+	if n == nil {
+		return nil
+	}
+	all := []string{}
+	for _, entry := range d.items(n, what, most) {
+		s, ok := d.text(entry, "an entry of "+what)
+		if !ok {
+			continue
+		}
+		if use != nil {
+			use(entry, s)
+		}
+		all = append(all, s)
+	}
+	return all
+}

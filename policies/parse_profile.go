@@ -2,14 +2,11 @@ package policies
 
 import (
 	"fmt"
-	"maps"
-	"math"
+	"net/http"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -22,6 +19,8 @@ const (
 	maxEnv      = 256
 	maxEnvBytes = 64 << 10 // execve counts the environment against its argument space
 )
+
+var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // profile reads one entry of profiles.
 func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
@@ -204,101 +203,6 @@ func mount(s string) (Mount, error) {
 	return Mount{Source: source, Target: target}, nil
 }
 
-var units = map[string]int64{
-	"": 1, "B": 1,
-	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-	"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
-}
-
-var quantity = regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`)
-
-// Bounds of a number of CPUs. A cgroup gives out time in slices of a 100 ms
-// period, of at least 1 ms: a limit below 0.01 of a CPU cannot be enforced.
-const leastCPU, mostCPU = 0.01, 65536
-
-// cpus reads a number of CPUs.
-func (d *decoder) cpus(n *yaml.Node) (float64, bool) {
-	return d.number(n, "cpu", "write a number of CPUs, for example 2 or 0.5", leastCPU, mostCPU)
-}
-
-// number reads a number, which may have a fraction.
-func (d *decoder) number(n *yaml.Node, key, hint string, least, most float64) (float64, bool) {
-	value, err := strconv.ParseFloat(n.Value, 64)
-	switch {
-	case n.Kind == yaml.AliasNode:
-	case n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(value):
-		d.Fault(n, hint, "%s must be a number, not %s", key, kind(n))
-	case value < least || value > most:
-		d.Fault(n, "a limit cannot be switched off; remove the key for the default", "%s is %s, outside %v to %v", key, n.Value, least, most)
-	default:
-		return value, true
-	}
-	return 0, false
-}
-
-// count reads a whole number above zero, or a size.
-func (d *decoder) count(n *yaml.Node, key string, most int64, size bool) (int64, bool) {
-	hint := "write a whole number, for example 512"
-	if size {
-		hint = "write a size, for example 512MiB, 2GiB or a number of bytes"
-	}
-	if n.Kind == yaml.AliasNode {
-		return 0, false
-	}
-	m := quantity.FindStringSubmatch(n.Value)
-	if n.Kind != yaml.ScalarNode || m == nil || m[2] != "" && !size {
-		d.Fault(n, hint, "%s cannot be %s", key, quoted(n))
-		return 0, false
-	}
-	unit, known := units[m[2]]
-	if !known {
-		d.Fault(n, suggest(m[2], []string{"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"}), "%s has the unknown unit %q", key, m[2])
-		return 0, false
-	}
-	value, err := strconv.ParseInt(m[1], 10, 64)
-	switch {
-	case err == nil && value <= 0:
-		d.Fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
-		return 0, false
-	case err != nil || value > most/unit:
-		d.Fault(n, "", "%s is %s, more than the %d that can be given", key, n.Value, most)
-		return 0, false
-	}
-	return value * unit, true
-}
-
-// duration reads a time in Go's spelling.
-func (d *decoder) duration(n *yaml.Node, key string) (time.Duration, bool) {
-	const most = 30 * 24 * time.Hour
-	if n.Kind == yaml.AliasNode {
-		return 0, false
-	}
-	value, err := time.ParseDuration(n.Value)
-	switch {
-	case n.Kind != yaml.ScalarNode || err != nil:
-		hint := "write a time with its unit, for example 30s, 10m or 1h30m"
-		if _, err := strconv.Atoi(n.Value); err == nil {
-			hint = fmt.Sprintf("write its unit: %ss for seconds, %sm for minutes", n.Value, n.Value)
-		}
-		d.Fault(n, hint, "%s cannot be %s", key, quoted(n))
-	case value <= 0:
-		d.Fault(n, "a limit cannot be switched off; remove the key for the default", "%s must be above zero", key)
-	case value < time.Millisecond || value > most:
-		d.Fault(n, "", "%s is %v, outside 1ms to %v", key, value, most)
-	default:
-		return value, true
-	}
-	return 0, false
-}
-
-// quoted is a node's value for a message, or its kind.
-func quoted(n *yaml.Node) string {
-	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
-		return kind(n)
-	}
-	return strconv.Quote(n.Value)
-}
-
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // env reads the environment a profile adds to every command.
@@ -334,7 +238,61 @@ func (d *decoder) env(n *yaml.Node) map[string]string {
 	return env
 }
 
-// names are the keys of a map in order.
-func names[V any](m map[string]V) []string {
-	return slices.Sorted(maps.Keys(m))
+// exec reads the mode of a profile.
+func (d *decoder) exec(n *yaml.Node) ExecMode {
+	// An unknown word leaves a fault and counts as off.
+	return ExecMode(max(d.word(n, "exec", ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), 0))
+}
+
+// browser reads the value of a profile.
+func (d *decoder) browser(n *yaml.Node) Browser {
+	// An unknown word leaves a fault and counts as off.
+	return Browser(max(d.word(n, "browser", BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), 0))
+}
+
+// maxReadHeaders bounds the headers that a call may choose.
+const maxReadHeaders = 32
+
+// neverHeaders are headers that say what the connection is, or whom it is for:
+// a call that could set them would speak for another than itself.
+var neverHeaders = []string{
+	"Host", "Connection", "Content-Length", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Keep-Alive", "Proxy-Authorization",
+	"Proxy-Connection", "Expect", "Accept-Encoding", "Range", "If-Range", "If-None-Match", "If-Modified-Since", "Http2-Settings",
+}
+
+// reading reads how pages are read.
+func (d *decoder) reading(n *yaml.Node) Reading {
+	r := defaultReading()
+	o, ok := d.mapping(n, "read", readShape)
+	if !ok {
+		return r
+	}
+	if v := o.get("render"); v != nil {
+		r.Render = Render(max(d.word(v, "render", renders...), 0)) // an unknown word leaves a fault and counts as never
+	}
+	if v := o.get("redirects"); v != nil {
+		r.Redirects = d.word(v, "redirects", "report", "follow") == 1
+	}
+	if v := o.get("robots"); v != nil {
+		r.Robots = d.word(v, "robots", "ignore", "respect") == 1
+	}
+	if v := o.get("headers"); v != nil {
+		d.texts(v, "headers", func(n *yaml.Node, s string) {
+			name := http.CanonicalHeaderKey(s)
+			switch {
+			case !token(s):
+				d.Fault(n, "write the name of a header, for example Accept-Language", "%s is not a valid name of a header", shown(s))
+			case slices.Contains(neverHeaders, name):
+				d.Fault(n, "remove it; belljar sets it where it is needed", "no call may choose the header %s", name)
+			case slices.Contains(r.Headers, name):
+				d.Fault(n, "remove one", "headers name %s twice", name)
+			case len(r.Headers) == maxReadHeaders:
+				d.Fault(n, "name those that are needed", "headers has more than %d entries", maxReadHeaders)
+			default:
+				r.Headers = append(r.Headers, name)
+			}
+		})
+		slices.Sort(r.Headers)
+	}
+	return r
 }

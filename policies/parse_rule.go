@@ -1,14 +1,13 @@
 package policies
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"belljar.dev/policies/cond"
 )
 
 // Bounds of a policy's rules.
@@ -17,70 +16,31 @@ const (
 	maxSaid  = 2000 // bytes of a reason
 )
 
-// The ids that a decision carries where no rule made it.
-const (
-	ruleDefault    = "default"         // no rule spoke about a part
-	ruleProfile    = "unknown-profile" // the profile asked for does not exist
-	ruleMixed      = "mixed-profiles"  // the parts are allowed, but not in one profile
-	ruleUnreadable = "unreadable"      // a part that no rule can judge
-	ruleTenant     = "unknown-tenant"  // the policy names tenants, and not this one
-	ruleRequest    = "may-request"     // the tenant may not have the profile
-	ruleQuestions  = "no-questions"    // agents may ask nobody
-)
-
-var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleQuestions}
-
-// rule is one entry of rules.
-type rule struct {
-	id      string
-	source  Source
-	verdict Verdict
-	mode    Mode
-	match   match
-	unless  match // has no keys if the rule has no exception
-	reason  string
-	instead string
-	passes  bool       // it is silent about a part that it only may speak about
-	profile string     // what an allow grants; empty for the profile asked for
-	node    *yaml.Node // of profile, to check the name once all are read
-	terms   terms
-	when    cond.Condition // nil for none
-}
-
-// match says which calls a rule speaks about. A key that is absent matches
-// everything. command, path, url and host each judge their own kind of part; a match
-// with any of them says nothing about the other kinds.
-type match struct {
-	tools    []element
-	commands []glob
-	paths    []glob
-	urls     []urlGlob
-	hosts    []hostMatch // of URLs too
-	flags    []element   // the options that a command may have
-	anyFlag  []element   // a command has at least one of these options
-	env      []element   // the variables that may be set for a command
-	profiles []named
-	// Of the tool that is called.
-	upstreams []element
-	hints     []hint
-}
-
-// named is a profile's name and where it stands.
-type named struct {
-	name string
-	node *yaml.Node
-}
-
-// isZero reports whether the match has no keys.
-func (m *match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
-
-// narrow reports whether the match looks at more than the tool.
-func (m *match) narrow() bool { return len(m.profiles)+len(m.upstreams)+len(m.hints) > 0 || m.typed() }
-
-// typed reports whether the match speaks about some kinds of part only.
-func (m *match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts) > 0 }
-
 var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+func (d *decoder) rules(n *yaml.Node, p *Policy) {
+	first := make(map[string]Source)
+	for _, entry := range d.items(n, "rules", maxRules) {
+		r, ok := d.rule(entry, p)
+		if !ok {
+			continue
+		}
+		if before, twice := first[r.id]; twice && r.id != "" {
+			d.Fault(entry, "give each rule its own", "the id %s is taken by the rule on line %d", r.id, before.Line)
+		} else {
+			first[r.id] = r.source
+		}
+		for _, name := range slices.Concat(r.match.profiles, r.unless.profiles) {
+			d.known(p, name.node, name.name)
+		}
+		if r.node != nil {
+			d.known(p, r.node, r.profile)
+		}
+		p.rules = append(p.rules, r)
+		p.shadows = p.shadows || r.mode != ModeEnforce
+	}
+	p.index = newIndex(p.rules)
+}
 
 // rule reads one entry of rules.
 func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
@@ -158,6 +118,12 @@ func (d *decoder) verdict(n *yaml.Node, what string) Verdict {
 	return max(Verdict(d.word(n, what, Deny.String(), Ask.String(), Allow.String())), Deny)
 }
 
+// mode reads the mode of a rule. An unknown word leaves a fault and counts as
+// enforce.
+func (d *decoder) mode(n *yaml.Node) Mode {
+	return Mode(max(d.word(n, "mode", modes...), 0))
+}
+
 // match reads match or unless.
 func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 	var m match
@@ -226,5 +192,25 @@ func collect[T any](d *decoder, to *[]T, key string, compile func(string) (T, er
 			return
 		}
 		*to = append(*to, g)
+	}
+}
+
+// origin reads upstream and annotations of a match.
+func (d *decoder) origin(o object, m *match) {
+	if v := o.get("upstream"); v != nil {
+		d.texts(v, "upstream", collect(d, &m.upstreams, "upstream", func(s string) (element, error) {
+			return compileElement(strings.ReplaceAll(s, "**", "*"))
+		}))
+	}
+	v := o.get("annotations")
+	if v == nil {
+		return
+	}
+	all, ok := d.mapping(v, "annotations", annotationsShape)
+	if ok && len(v.Content) == 0 {
+		d.Fault(v, "write annotations: {readOnlyHint: true}", "annotations must not be empty")
+	}
+	for _, key := range all.keys {
+		m.hints = append(m.hints, hint{key.Value, d.truth(all.get(key.Value), fmt.Sprintf("annotation %s", key.Value))})
 	}
 }

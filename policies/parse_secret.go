@@ -20,22 +20,6 @@ const (
 	maxArgument      = 4096 // bytes
 )
 
-// Secret says where the operator keeps a secret. Exactly one field is set. The
-// policy knows only the place, never the value.
-type Secret struct {
-	Env     string   // variable of belljar's own environment
-	File    string   // absolute path on the host
-	Command []string // program on the host that prints it, and its arguments
-}
-
-// Secret says where the secret of a name is kept; false says that the policy
-// defines no secret of that name.
-func (p *Policy) Secret(name string) (Secret, bool) {
-	s, ok := p.secrets[name]
-	s.Command = slices.Clone(s.Command)
-	return s, ok
-}
-
 // secrets reads where the operator keeps secrets. The result has a secret with a
 // faulty definition too, so that the fault is reported once and not at each use.
 func (d *decoder) secrets(n *yaml.Node) map[string]Secret {
@@ -97,11 +81,6 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 		s.Command = d.command(v)
 	}
 	return s
-}
-
-// control reports whether a text holds a control character.
-func control(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // command reads a program of the host and its arguments.

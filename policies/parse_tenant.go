@@ -1,24 +1,11 @@
 package policies
 
 import (
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
-
-// LocalTenant is the tenant of the calls of a person at this machine: the only
-// tenant that a policy need not name.
-const LocalTenant = "local"
-
-// What a tenant may send where the policy does not say.
-const (
-	DefaultTenantRate     = 100.0 // calls in a second
-	DefaultTenantBurst    = 1000  // calls at once before the rate counts
-	DefaultTenantInFlight = 128   // calls that run at once
 )
 
 // Bounds of tenants.
@@ -29,115 +16,6 @@ const (
 	maxBurst       = 1_000_000
 	maxInFlight    = 100_000
 )
-
-// Tenant is what a policy says of one tenant.
-type Tenant struct {
-	Name string
-	// Token says where the SHA-256 of the tenant's bearer token is kept, in
-	// hexadecimal digits: a variable or a file. If it is zero, no token is
-	// accepted.
-	Token      Secret
-	Profile    string   // for calls that ask for none
-	MayRequest []string // further profiles that calls may ask for, in order
-	// Approvers are the people who may answer the questions of the tenant's calls.
-	// It is nil if the policy does not say who may, and empty if nobody may.
-	Approvers []string
-	Rate      float64 // calls in a second, after Burst
-	Burst     int     // calls at once before the rate counts
-	InFlight  int     // calls that run at once
-}
-
-// tenant is a Tenant with the layers that hold for it.
-type tenant struct {
-	Tenant
-
-	node  *yaml.Node
-	files []*yaml.Node // of its layers
-	below []*Layer
-}
-
-// Tenants are the names of the policy's tenants, in order.
-func (p *Policy) Tenants() []string { return names(p.tenants) }
-
-// Tenant is what the policy says of a tenant; false says that it has none of
-// that name.
-func (p *Policy) Tenant(name string) (Tenant, bool) {
-	t, ok := p.tenants[name]
-	if !ok {
-		return Tenant{}, false
-	}
-	own := t.Tenant
-	own.MayRequest, own.Approvers = slices.Clone(t.MayRequest), slices.Clone(t.Approvers)
-	return own, true
-}
-
-// serves reports whether calls may be made for a tenant. A policy that names
-// tenants serves only these and the person at this machine.
-func (p *Policy) serves(name string) bool {
-	_, ok := p.tenants[name]
-	return ok || len(p.tenants) == 0 || name == "" || name == LocalTenant
-}
-
-// asked returns the profile that a call is judged under, or the Decision that
-// refuses the call.
-func (p *Policy) asked(f Facts) (string, Decision) {
-	no := Decision{Verdict: Deny, Source: Source{File: p.name}, Parts: 1, Layer: LayerSystem}
-	if !p.serves(f.Tenant) {
-		no.Rule = ruleTenant
-		no.Reason = fmt.Sprintf("The policy has no tenant %s any more.", shown(f.Tenant))
-		no.Instead = "Tell the person you work for that this client's tenant was removed from the policy."
-		return "", no
-	}
-	own, standard := p.tenants[f.Tenant], p.profile
-	if own != nil {
-		standard = own.Profile
-	}
-	profile := f.Profile
-	if profile == "" {
-		profile = standard
-	}
-	switch {
-	case own != nil && !own.may(profile):
-		no.Rule, no.Source.Line, no.Source.Col = ruleRequest, own.node.Line, own.node.Column
-		no.Reason = fmt.Sprintf("Calls of tenant %s may not ask for the profile \"%s\".", own.Name, Clip(profile, 64))
-		no.Instead = own.offer()
-	case p.profiles[profile].IsZero():
-		no.Rule = ruleProfile
-		no.Reason = fmt.Sprintf("Profile \"%s\" does not exist.", Clip(profile, 64))
-		no.Instead = fmt.Sprintf("Repeat the call with one of the profiles %s, or without a profile for %s.", list(p.Profiles()), standard)
-	default:
-		return profile, Decision{}
-	}
-	return "", no
-}
-
-// may reports whether calls of the tenant may have a profile.
-func (t *tenant) may(profile string) bool {
-	return profile == t.Profile || slices.Contains(t.MayRequest, profile)
-}
-
-// offer says which profiles a tenant's calls may have.
-func (t *tenant) offer() string {
-	if len(t.MayRequest) == 0 {
-		return fmt.Sprintf("Repeat the call without a profile; it then gets %s.", t.Profile)
-	}
-	return fmt.Sprintf("Repeat the call without a profile for %s, or with %s.", t.Profile, strings.Join(t.MayRequest, " or "))
-}
-
-// outside refuses a grant that the rules made from a profile the tenant may
-// not have.
-func (p *Policy) outside(d Decision, tenantName string) (Decision, bool) {
-	own := p.tenants[tenantName]
-	if own == nil || d.Verdict == Deny || own.may(d.offered().profile) {
-		return d, false
-	}
-	return Decision{
-		Verdict: Deny, Rule: ruleRequest, Source: Source{File: p.name, Line: own.node.Line, Col: own.node.Column},
-		Parts: d.Parts, Layer: LayerSystem, Profile: d.Profile,
-		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.offered().profile, own.Name),
-		Instead: own.offer(),
-	}, true
-}
 
 // tenants reads whose calls are served.
 func (d *decoder) tenants(n *yaml.Node, p *Policy) {
@@ -188,25 +66,6 @@ func (d *decoder) tenant(key, n *yaml.Node, p *Policy) *tenant {
 		d.tenantLimit(v, &t.Tenant)
 	}
 	return t
-}
-
-// list reads a list of texts that may be empty; it is nil where n is.
-func (d *decoder) list(n *yaml.Node, what string, most int, use func(*yaml.Node, string)) []string {
-	if n == nil {
-		return nil
-	}
-	all := []string{}
-	for _, entry := range d.items(n, what, most) {
-		s, ok := d.text(entry, "an entry of "+what)
-		if !ok {
-			continue
-		}
-		if use != nil {
-			use(entry, s)
-		}
-		all = append(all, s)
-	}
-	return all
 }
 
 var tokenReference = regexp.MustCompile(`^\$\{(env|file):([^${}]+)\}$`)

@@ -13,20 +13,6 @@ import (
 // maxTests bounds the tests that a policy carries.
 const maxTests = 10_000
 
-// TestResult is one test that a policy carries, and its result. Parse refuses a
-// policy with a failed test, so all tests of a Policy have passed.
-type TestResult struct {
-	Source  Source
-	Call    string  // the call in short, for example "Bash git push"
-	Want    Verdict // what the test says
-	Got     Verdict // what the policy says
-	Rule    string  // the rule that decided
-	Profile string  // profile granted; empty where none was
-}
-
-// Tests are the results of the tests that the policy carries, in their order.
-func (p *Policy) Tests() []TestResult { return slices.Clone(p.tests) }
-
 // inlineTest is one entry of tests.
 type inlineTest struct {
 	node  *yaml.Node
@@ -136,14 +122,6 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	return t, true
 }
 
-// near is a hint that names the word that was probably meant, or "".
-func near(name string, known []string) string {
-	if best := Nearest(name, known); best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
-	}
-	return ""
-}
-
 // call reads what the call of a test shows the policy.
 func (d *decoder) call(n *yaml.Node, f *Facts) {
 	o, ok := d.mapping(n, "call", callShape)
@@ -209,4 +187,47 @@ func (f *Facts) agree() {
 			f.Args[key] = (*to)[0]
 		}
 	}
+}
+
+// testArgs reads the arguments of a test's call as they would come in JSON.
+func (d *decoder) testArgs(n *yaml.Node) map[string]any {
+	o, ok := d.mapping(n, "args", nil)
+	if !ok {
+		return nil
+	}
+	all := make(map[string]any, len(o.keys))
+	for _, key := range o.keys {
+		all[key.Value] = d.json(o.get(key.Value))
+	}
+	return all
+}
+
+// json is a node as JSON would give it: numbers are floats.
+func (d *decoder) json(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return d.testArgs(n)
+	case yaml.SequenceNode:
+		all := make([]any, 0, len(n.Content))
+		for _, e := range n.Content {
+			all = append(all, d.json(e))
+		}
+		return all
+	case yaml.ScalarNode:
+		switch n.ShortTag() {
+		case "!!null":
+			return nil
+		case "!!bool":
+			return n.Value == "true"
+		case "!!int", "!!float":
+			var f float64
+			if err := n.Decode(&f); err != nil {
+				d.Fault(n, "put it in quotes, or write it as JSON does", "%s is not a JSON number", quoted(n))
+			}
+			return f
+		}
+		return n.Value
+	case yaml.AliasNode, yaml.DocumentNode:
+	}
+	return nil // plain has refused it
 }

@@ -6,15 +6,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The totals of a policy that does not name them: four boxes with the default
-// limits can use what they have at once.
-const (
-	DefaultTotalMemory = 8 << 30 // bytes
-	DefaultTotalPids   = 4096    // processes and threads
-	DefaultTotalCPU    = 4.0     // CPUs' worth of time
-	DefaultTotalBoxes  = 16      // open at once
-)
-
 // totals reads what all boxes of one tenant may use together; n is nil where
 // the policy does not say. A total below the limit of one box would be that box's
 // limit under another name, so it is a fault. A total that is not named is at

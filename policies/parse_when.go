@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -37,6 +38,47 @@ func (d *decoder) when(n *yaml.Node, m match) cond.Condition {
 		d.FaultAt(line, col, "when: "+f.Message, hint)
 	}
 	return c
+}
+
+// argsOf returns the arguments that a condition of the match may read: those of
+// all tools of this server that the match names. It is nil if the match may speak
+// about another tool, whose arguments are not known.
+func (m *match) argsOf() cond.Args {
+	var all cond.Args
+	for _, e := range m.tools {
+		found := false
+		for _, name := range knownTools {
+			if e.match(name) && !e.any && !slices.Contains(e.choice, "*") {
+				all, found = union(all, toolArgs[name]), true
+			}
+		}
+		if !found {
+			return nil
+		}
+		// Of several texts each must be one that is known.
+		for _, c := range e.choice {
+			if !strings.Contains(c, "*") && toolArgs[c] == nil {
+				return nil
+			}
+		}
+	}
+	return all
+}
+
+// union returns the arguments of either of two tools. An argument that has
+// different types in the two has the type any.
+func union(a, b cond.Args) cond.Args {
+	all := maps.Clone(a)
+	if all == nil {
+		all = make(cond.Args)
+	}
+	for name, t := range b {
+		if have, ok := all[name]; ok && have != t {
+			t = cond.Any
+		}
+		all[name] = t
+	}
+	return all
 }
 
 // within returns the line and column in the policy of a place in a text. YAML
@@ -117,132 +159,4 @@ func escape(runes []rune) (size int, blank bool) {
 		return 10, false
 	}
 	return 2, strings.ContainsRune("tnvfr N_LP", runes[1])
-}
-
-// inquiry is a call while it is decided, in one profile.
-type inquiry struct {
-	tool     string
-	profile  string // in which it is judged
-	facts    *Facts
-	pieces   []piece
-	input    *cond.Input // nil until a condition asks
-	whens    map[*rule]said
-	profiles []string // the profile alone
-	of       *Policy  // whose rules these are; see on
-	rules    []*rule
-	numbers  []int    // of the rules, in the policy
-	few      []*rule  // see among
-	seen     *[]Match // gets the rules that speak about a piece; nil if nobody wants to know
-}
-
-// said is what a condition says to a call.
-type said struct {
-	holds bool
-	err   error
-}
-
-// when says how sure it is that the condition of a rule holds. trust is as in
-// match.about.
-//
-// If the condition cannot be worked out, that counts against the call: a rule that
-// refuses then holds, and a rule that lets through does not. The same is true if
-// the condition looks at commands and the script is not known in full.
-func (c *inquiry) when(r *rule, trust bool) proof {
-	s := c.evaluate(r)
-	vague := r.when.Uses(cond.Commands) && c.vague()
-	switch {
-	case s.err != nil && trust, s.err == nil && !s.holds && !vague:
-		return no
-	case s.err != nil:
-		return must
-	case trust && !s.holds:
-		return no
-	case vague && (trust || !s.holds):
-		return may
-	}
-	return must
-}
-
-// evaluate asks the condition of a rule once for the call.
-func (c *inquiry) evaluate(r *rule) said {
-	if s, ok := c.whens[r]; ok {
-		return s
-	}
-	if c.input == nil {
-		c.input = c.facts.input(c.profile, c.pieces)
-	}
-	var s said
-	s.holds, s.err = r.when.Holds(c.input)
-	if c.whens == nil {
-		c.whens = make(map[*rule]said)
-	}
-	c.whens[r] = s
-	return s
-}
-
-// vague reports whether the commands of the call are not known in full.
-func (c *inquiry) vague() bool {
-	return slices.ContainsFunc(c.pieces, func(pc piece) bool { return pc.kind == aCommand && (pc.vague || pc.opaque || pc.swayed || pc.unread) })
-}
-
-// input is what conditions see of a call.
-func (f *Facts) input(profile string, pieces []piece) *cond.Input {
-	in := &cond.Input{
-		Tool: f.Tool, Tenant: f.Tenant, Session: f.Session, Profile: profile, Upstream: f.Upstream,
-		Args: f.Args, Paths: f.Paths, URLs: f.URLs, Annotations: f.Annotations, Now: f.Now,
-	}
-	for i := range pieces {
-		if h := pieces[i].host; !h.IsZero() && !slices.Contains(in.Hosts, h.String()) {
-			in.Hosts = append(in.Hosts, h.String())
-		}
-	}
-	in.Commands = func() [][]string {
-		var all [][]string
-		for i := range pieces {
-			if pieces[i].kind != aCommand || pieces[i].unread {
-				continue
-			}
-			words := make([]string, len(pieces[i].words))
-			for k, w := range pieces[i].words {
-				words[k] = w.text // as far as it is known
-			}
-			all = append(all, words)
-		}
-		return all
-	}
-	return in
-}
-
-// own returns a list of the profile of the call. The caller must not change it.
-func (c *inquiry) own() []string {
-	if c.profiles == nil {
-		c.profiles = []string{c.profile}
-	}
-	return c.profiles[:1:1]
-}
-
-// on returns the rules of a policy that may speak about the call: their tool and
-// their profile are compared once for the call, and not for each of its parts.
-func (c *inquiry) on(p *Policy) []*rule {
-	if c.of == p {
-		return c.rules
-	}
-	c.of, c.rules, c.numbers = p, make([]*rule, 0, len(p.rules)), make([]int, 0, len(p.rules))
-	for i := range p.rules {
-		if r := &p.rules[i]; r.match.onTool(c.tool) && r.match.on(c) {
-			c.rules, c.numbers = append(c.rules, r), append(c.numbers, i)
-		}
-	}
-	return c.rules
-}
-
-// butForOptions is a rule that would let a piece through if it had other options
-// or variables, or nil.
-func (c *inquiry) butForOptions(p *Policy, pc *piece) *rule {
-	for _, r := range c.among(p, pc) {
-		if r.verdict == Allow && r.mode == ModeEnforce && r.when == nil && r.match.butForOptions(c, pc) {
-			return r
-		}
-	}
-	return nil
 }

@@ -5,67 +5,69 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
-// A policy is a stack of files. The first is the system's: it alone has
-// profiles and so grants, names the tenants, and says which further files are
-// read. Those are layers. Each call gets the strictest verdict of all files, and
-// each layer clips what the system's file granted.
+// Policy is a parsed policy. It never changes; all its methods are safe for
+// concurrent use.
+type Policy struct {
+	name     string
+	hash     string
+	fallback Verdict // where no rule matches a part
+	// unparsable is the most for a script that cannot be read, where no rule matches it.
+	unparsable Verdict
+	source     Source // of fallback
+	asking     asking
+	channel    Channel
+	asksAt     Source // of channel
+	profile    string // granted where a call asks for none
+	profiles   map[string]Grant
+	secrets    map[string]Secret
+	totals     Totals
+	audit      Audit
+	audited    bool // the policy has an audit block
+	rules      []rule
+	index      *index // of the rules; nil if they are few
+	shadows    bool   // some of the rules are not enforced
+	tenants    map[string]*tenant
+	layers     []*Layer // that hold for every tenant, the upper ones first
+	dirs       []string // workspaces of projects
+	tests      []TestResult
+}
 
-// Bounds of a stack.
-const (
-	maxProjects     = 256
-	maxProjectFiles = 16
-	maxStackFiles   = 256
-)
-
-// Files is how Load gets at the files that a policy names.
-type Files struct {
-	// Read returns the text of a file, at most MaxText+1 bytes of it. name is the
-	// name in the policy: relative to the directory of the policy, or absolute.
-	// If Read is nil, a policy that names files has a fault.
-	Read func(name string) ([]byte, error)
-	// Workspace is the directory whose projects hold; empty for none. It is
-	// absolute and without symbolic links.
-	Workspace string
-	// Real is a directory without symbolic links; nil leaves them.
-	Real func(dir string) string
+// TestResult is one test that a policy carries, and its result. Parse refuses a
+// policy with a failed test, so all tests of a Policy have passed.
+type TestResult struct {
+	Source  Source
+	Call    string  // the call in short, for example "Bash git push"
+	Want    Verdict // what the test says
+	Got     Verdict // what the policy says
+	Rule    string  // the rule that decided
+	Profile string  // profile granted; empty where none was
 }
 
 // File is one file of a stack.
 type File struct{ Layer, Name string }
 
-// project is a workspace and the files that hold for it.
-type project struct {
-	dir   string
-	files []*yaml.Node
-}
+// Name is the name that Parse was given.
+func (p *Policy) Name() string { return p.name }
 
-// Load reads a policy with all the files that it names. A fault in any of them
-// is a fault of the whole.
-func Load(name string, text []byte, files Files) (*Policy, error) {
-	d := newDecoder(name, text)
-	d.stack = &files
-	p := &Policy{name: name, hash: textHash(text), source: Source{File: name}, unparsable: Ask, asking: defaultAsking(), channel: ChannelElicit, profiles: make(map[string]Grant)}
-	root := d.root(text)
-	if root != nil {
-		d.policy(root, p)
-	}
-	if len(d.Faults) > 0 {
-		e := newParseError(d.Faults)
-		e.Files = d.read
-		return nil, e
-	}
-	return p, nil
-}
+// Hash is the SHA-256 of the policy's text in hexadecimal digits, or of the
+// hashes of its files where it has several, for logs and for whatever must not
+// outlive a change of the policy.
+func (p *Policy) Hash() string { return p.hash }
+
+// Profiles are the names of the policy's profiles, in order.
+func (p *Policy) Profiles() []string { return names(p.profiles) }
 
 // Projects are the workspaces that the policy has files for, in its order.
 func (p *Policy) Projects() []string { return slices.Clone(p.dirs) }
+
+// Tests are the results of the tests that the policy carries, in their order.
+func (p *Policy) Tests() []TestResult { return slices.Clone(p.tests) }
+
+// Asking says how a person is asked, for questions that no decision has caused.
+func (p *Policy) Asking() Asking { return p.asking.Asking }
 
 // Files are the files of the stack: the system's first, and then those of
 // tenants and projects.
@@ -121,61 +123,6 @@ func (p *Policy) layersOf(tenantName string) []*Layer {
 	return slices.Concat(own.below, p.layers)
 }
 
-// Decide answers one call. It reads nothing but the policy and the facts, so
-// equal calls get equal answers.
-func (p *Policy) Decide(f Facts) Decision {
-	d := p.decide(f)
-	d.Policy = p.hash
-	d.offer(d.offered().judgedBy(p, f))
-	return d
-}
-
-func (p *Policy) decide(f Facts) Decision {
-	profile, refused := p.asked(f)
-	if profile == "" {
-		return refused
-	}
-	if no, refuse := p.unasked(f, profile); refuse {
-		return no
-	}
-	pieces := pieces(f)
-	d := p.alone(f, profile, pieces)
-	d.Layer, d.Profile = LayerSystem, profile
-	if no, outside := p.outside(d, f.Tenant); outside {
-		return no
-	}
-	for _, l := range p.layersOf(f.Tenant) {
-		d = l.narrow(d, f, pieces)
-	}
-	return d
-}
-
-// grant is what the profile of a name gives to a tenant: with less wherever a
-// layer takes from it.
-func (p *Policy) grant(profile, tenantName string) Grant {
-	g := p.profiles[profile]
-	g.tenant, g.totals = tenantName, p.totals
-	for _, l := range p.layersOf(tenantName) {
-		g = g.clipped(l.clip)
-	}
-	return g
-}
-
-// sayBelow is what the layers of a tenant say to one part of its call.
-func (p *Policy) sayBelow(c inquiry, pc *piece) []Said {
-	var all []Said
-	c.seen = nil
-	for _, l := range p.layersOf(c.facts.Tenant) {
-		o := l.rules.weigh(&c, pc)
-		if o.skip || o.rule == nil && o.verdict == Allow {
-			continue // it does not object
-		}
-		one := l.rules.decision(c.tool, pc, o)
-		all = append(all, Said{Layer: l.kind, Verdict: one.Verdict, Rule: one.Rule, Source: one.Source})
-	}
-	return all
-}
-
 // ruleIDs are the ids of the rules of all layers.
 func (p *Policy) ruleIDs() []string {
 	var ids []string
@@ -196,21 +143,6 @@ func (p *Policy) ruleIDs() []string {
 	return ids
 }
 
-// HiddenFrom reports whether no call of a tool by a tenant can be allowed or
-// asked about. Unlike Hidden, it looks at the layers of that tenant too.
-func (p *Policy) HiddenFrom(tenantName, tool string) bool {
-	if !p.serves(tenantName) || p.Hidden(tool) {
-		return true
-	}
-	return slices.ContainsFunc(p.layersOf(tenantName), func(l *Layer) bool { return l.Hidden(tool) })
-}
-
-// textHash is the SHA-256 of a file.
-func textHash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
-}
-
 // stackHash is the hash of a stack with one more layer.
 func stackHash(upper string, l *Layer) string {
 	h := sha256.New()
@@ -220,105 +152,27 @@ func stackHash(upper string, l *Layer) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// tenantFiles reads the layers of all tenants, and reports whether all are
-// there: the tests may name their rules.
-func (d *decoder) tenantFiles(p *Policy) bool {
-	complete, sound := true, len(d.Faults) == 0
-	for _, name := range p.Tenants() {
-		t := p.tenants[name]
-		for _, n := range t.files {
-			var l *Layer
-			if sound { // on half a policy their tests would fail
-				l = d.further(n, LayerTenant, p, name)
-			}
-			if l == nil {
-				complete = false
-				continue
-			}
-			t.below = append(t.below, l)
-			p.hash = stackHash(p.hash, l)
-		}
-	}
-	return complete
+// Profile describes a profile of the policy; false says that the policy has no
+// profile of that name.
+func (p *Policy) Profile(name string) (Profile, bool) {
+	g, ok := p.profiles[name]
+	return Profile{
+		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network, Egress: g.Egress(), Publish: g.Publish(), Image: g.image,
+		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
+		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(), Browser: g.browser,
+	}, ok
 }
 
-// projects reads which files hold for which workspaces, and those that hold
-// for this one.
-func (d *decoder) projects(n *yaml.Node) []project {
-	o, ok := d.mapping(n, "projects", nil)
-	if !ok {
-		return nil
+// layerNamed is the layer that was read from a file, or nil.
+func (p *Policy) layerNamed(name string) *Layer {
+	all := slices.Clone(p.layers)
+	for _, t := range p.Tenants() {
+		all = append(all, p.tenants[t].below...)
 	}
-	if len(n.Content) == 0 || len(o.keys) > maxProjects {
-		d.Fault(n, "write projects: {/srv/app: [./app.yaml]}, or remove the key", "projects must name 1 to %d workspaces", maxProjects)
-		return nil
-	}
-	var all []project
-	for _, key := range o.keys {
-		if !path.IsAbs(key.Value) || path.Clean(key.Value) != key.Value || control(key.Value) {
-			d.Fault(key, "write the absolute path of a directory in its shortest form", "%s cannot be a workspace", shown(key.Value))
-			continue
-		}
-		one := project{dir: key.Value}
-		d.list(o.get(key.Value), "files of a project", maxProjectFiles, func(n *yaml.Node, _ string) { one.files = append(one.files, n) })
-		all = append(all, one)
-	}
-	return all
-}
-
-// projectFiles reads the layers of the projects that share a directory with
-// the workspace. Of two nested ones both hold: narrowing more is never wrong.
-func (d *decoder) projectFiles(projects []project, p *Policy) {
-	for _, one := range projects {
-		dir := one.dir
-		if d.stack.Real != nil {
-			dir = d.stack.Real(dir)
-		}
-		if w := d.stack.Workspace; w == "" || !within(w, dir) && !within(dir, w) {
-			continue
-		}
-		for _, n := range one.files {
-			if l := d.further(n, LayerProject, p, ""); l != nil {
-				*p = *p.With(l)
-			}
+	for _, l := range all {
+		if l.Name() == name {
+			return l
 		}
 	}
-}
-
-// within reports whether a path is a directory, or is below it.
-func within(name, dir string) bool {
-	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
-}
-
-// further reads a file that the policy names at n. Its faults become the
-// policy's.
-func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName string) *Layer {
-	name := n.Value
-	if !path.IsAbs(name) {
-		name = path.Join(path.Dir(d.File), name)
-	}
-	switch {
-	case control(name):
-		d.Fault(n, "remove it", "the name of a file holds a control character")
-		return nil
-	case d.stack == nil || d.stack.Read == nil:
-		d.Fault(n, "name the policy by its file", "the file %s cannot be read here", shown(name))
-		return nil
-	case len(d.read) == maxStackFiles:
-		d.Fault(n, "put what several tenants share into the rules of the policy", "the policy names more than %d files", maxStackFiles)
-		return nil
-	}
-	d.read = append(d.read, name)
-	text, err := d.stack.Read(name)
-	if err != nil {
-		d.Fault(n, "correct its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))
-		return nil
-	}
-	below := newDecoder(name, text)
-	l := below.layer(kind, text, p, tenantName)
-	if len(below.Faults) > 0 {
-		d.Faults = append(d.Faults, below.Faults...)
-		return nil
-	}
-	return l
+	return nil
 }

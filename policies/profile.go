@@ -23,13 +23,102 @@ type Profile struct {
 	Browser   Browser
 }
 
-// Profile describes a profile of the policy; false says that the policy has no
-// profile of that name.
-func (p *Policy) Profile(name string) (Profile, bool) {
-	g, ok := p.profiles[name]
-	return Profile{
-		Name: g.profile, Workspace: g.access, System: g.system, Mounts: g.Mounts(), Network: g.network, Egress: g.Egress(), Publish: g.Publish(), Image: g.image,
-		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
-		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(), Browser: g.browser,
-	}, ok
+// Access says what a box may do with its workspace. The zero value is the closed
+// one.
+type Access int
+
+// The accesses, from the closed one up.
+const (
+	AccessNone    Access = iota // no workspace is mounted
+	AccessRead                  // mounted read-only
+	AccessOverlay               // what is written lands in a layer of its own, beside the workspace
+	AccessWrite                 // mounted read-write
+)
+
+// String is the access as policies spell it.
+func (a Access) String() string {
+	switch a {
+	case AccessRead:
+		return "ro"
+	case AccessOverlay:
+		return "overlay"
+	case AccessWrite:
+		return "rw"
+	case AccessNone:
+	}
+	return "none"
 }
+
+// Network says what may leave a box. The zero value is nothing.
+type Network int
+
+// The networks, from the closed one up.
+const (
+	NetworkNone Network = iota // a loopback interface of its own only
+	NetworkDoor                // the egress door besides: what the Egress of the grant lets through
+)
+
+// PortRange is a range of ports of a box that may be published on the host's
+// loopback, from First to Last.
+type PortRange struct{ First, Last uint16 }
+
+// Mount is one host directory or file that a box sees besides its system
+// directories and its workspace.
+type Mount struct {
+	Source   string // absolute path on the host
+	Target   string // absolute path in the box
+	Writable bool
+}
+
+// Storage says what holds what a box writes outside its workspace: /tmp,
+// /dev/shm, /run and its home. The zero value is memory.
+type Storage int
+
+// The storages.
+const (
+	StorageMemory Storage = iota // a tmpfs, which counts as the box's memory
+	StorageDisk                  // an area of a disk, held by a quota
+)
+
+// Protect says which paths of a writable workspace a box cannot write. The zero
+// value is the default set: files that the host runs by itself, for example
+// those in .git/hooks.
+type Protect struct {
+	Off  bool     // not even the default set
+	Also []string // further paths, relative to the workspace, in order
+}
+
+func (p Protect) equal(other Protect) bool {
+	return p.Off == other.Off && slices.Equal(p.Also, other.Also)
+}
+
+// Totals bound all boxes of one tenant together, above the Limits of each.
+// Every field must be above zero.
+type Totals struct {
+	Memory int64   // bytes, with what the boxes store in memory
+	Pids   int64   // processes and threads
+	CPU    float64 // CPUs' worth of time
+	Boxes  int     // boxes open at once
+}
+
+// The totals of a policy that does not name them: four boxes with the default
+// limits can use what they have at once.
+const (
+	DefaultTotalMemory = 8 << 30 // bytes
+	DefaultTotalPids   = 4096    // processes and threads
+	DefaultTotalCPU    = 4.0     // CPUs' worth of time
+	DefaultTotalBoxes  = 16      // open at once
+)
+
+// Limit names a bound that a host may or may not be able to enforce; profiles
+// list them under require.
+type Limit string
+
+// The limits that depend on what the host offers.
+const (
+	LimitMemory Limit = "memory"
+	LimitPids   Limit = "pids"
+	LimitCPU    Limit = "cpu"
+	LimitIO     Limit = "io"
+	LimitDisk   Limit = "disk"
+)

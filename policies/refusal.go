@@ -4,12 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-
-	"belljar.dev/internal/printable"
 )
 
 // maxPart bounds what a refusal repeats of a call, in characters.
@@ -256,40 +252,23 @@ func byCall(id string) string {
 	return " Call id " + id + "."
 }
 
-// Spoken returns a time in words, in whole hours, minutes or seconds.
-func Spoken(d time.Duration) string {
-	switch d = d.Round(time.Second); {
-	case d >= 2*time.Hour:
-		return fmt.Sprintf("%d h", (d+time.Hour/2)/time.Hour)
-	case d >= 2*time.Minute:
-		return fmt.Sprintf("%d min", (d+time.Minute/2)/time.Minute)
+// Stopped is the one line that the agent reads about a program that was not
+// allowed to start; times is how often that happened.
+func (d Decision) Stopped(times int) Refusal {
+	switch d.Verdict {
+	case Allow:
+		return Refusal{}
+	case Deny:
+	case Ask:
+		d.Reason, d.Instead = "A person must be asked about it.", "Send it as a call of its own, in plain words."
 	}
-	return fmt.Sprintf("%d s", max(d, 0)/time.Second)
-}
-
-// Clip makes one line of s, cut to most characters, in which everything can be
-// seen: the text of a call must not be able to add lines to a refusal or a
-// question, or to hide in it. Characters without a shape are escaped, and so is
-// every space but the usual one.
-func Clip(s string, most int) string {
+	r := d.refusal(Blocked, "")
 	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n == most {
-			b.WriteString("...")
-			break
-		}
-		n++
-		if legible(r) {
-			b.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRuneToASCII(r)
-		b.WriteString(quoted[1 : len(quoted)-1])
+	b.WriteString("BLOCKED by policy" + d.byRule() + ": " + Clip(d.Part, maxPart) + " was not started")
+	if times > 1 {
+		fmt.Fprintf(&b, ", %d times", times)
 	}
-	return b.String()
+	fmt.Fprintf(&b, ". %s %s", r.Reason, r.Instead)
+	r.text = Clip(b.String(), maxBlock)
+	return r
 }
-
-// legible reports whether a reader sees a character for what it is: it has a shape,
-// or is the usual space.
-func legible(r rune) bool { return r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) }

@@ -67,13 +67,6 @@ var askShape = &shape{
 	},
 }
 
-// aRemember is what remember reads.
-func aRemember() *form {
-	f := someTexts(textLike("^(once|session|"+timePattern+")$", "once", "session", "1h"))
-	f.Examples = []any{[]string{"once", "session"}, []string{"once", "1h"}}
-	return f
-}
-
 var totalsShape = &shape{
 	name: "totals", doc: "What all boxes of one tenant may use together. Not less than a profile gives to one box.",
 	keys: []key{
@@ -148,9 +141,4 @@ var callShape = &shape{
 		{"upstream", aText(), "The server that a proxied tool belongs to.", false},
 		{"annotations", annotationsShape.ref(), "What the tool says of itself.", false},
 	},
-}
-
-// toolName is the name of a tool: those of belljar are offered.
-func toolName() *form {
-	return &form{AnyOf: []*form{aWord(knownTools...), aText()}}
 }

@@ -154,3 +154,15 @@ func hasOne(keys ...string) *form { return lacks(keys...).Not }
 
 // when is what holds of a mapping where something else does.
 func whenForm(is, then *form) *form { return &form{If: is, Then: then} }
+
+// aRemember is what remember reads.
+func aRemember() *form {
+	f := someTexts(textLike("^(once|session|"+timePattern+")$", "once", "session", "1h"))
+	f.Examples = []any{[]string{"once", "session"}, []string{"once", "1h"}}
+	return f
+}
+
+// toolName is the name of a tool: those of belljar are offered.
+func toolName() *form {
+	return &form{AnyOf: []*form{aWord(knownTools...), aText()}}
+}

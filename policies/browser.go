@@ -1,10 +1,6 @@
 package policies
 
-import (
-	"fmt"
-
-	"go.yaml.in/yaml/v3"
-)
+import "fmt"
 
 // Browser says whether pages may be loaded in a Chrome for calls of a profile,
 // and behind which walls. The zero value means no Chrome.
@@ -27,12 +23,6 @@ func (b Browser) String() string {
 	case BrowserOff:
 	}
 	return "off"
-}
-
-// browser reads the value of a profile.
-func (d *decoder) browser(n *yaml.Node) Browser {
-	// An unknown word leaves a fault and counts as off.
-	return Browser(max(d.word(n, "browser", BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), 0))
 }
 
 // Browser is whether pages may be loaded in a Chrome for the call.

@@ -1,0 +1,136 @@
+package policies
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"belljar.dev/policies/shell"
+)
+
+// The kinds of part that a call has. Decision.Subject has the same spelling.
+const (
+	wholeCall = ""
+	aCommand  = "command"
+	aPath     = "path"
+	aURL      = "URL"
+	aHost     = "host"
+)
+
+// piece is one thing that a call does. The call gets the verdict of its
+// strictest piece.
+type piece struct {
+	kind    string
+	text    string
+	start   int      // of a command, in bytes of the script
+	end     int      // of a command; equal to start for any other piece
+	via     []string // the programs that start a command, the outermost first
+	words   []word   // of a command or a path
+	loose   []word   // the same, the program also by the last segment of its path
+	files   [][]word // the files that a command's redirections open, each as its segments
+	env     []string // variables that are set for a command
+	address address
+	host    Host   // of a URL or a host
+	doubt   string // why the words do not say all; empty if they do
+	vague   bool   // some of the words are not known
+	opaque  bool   // it may do more than the words say
+	swayed  bool   // and so it may by variables that are set for it
+	unread  bool   // it is what could not be read of a script
+	wrapper bool   // it only starts the pieces behind it
+	fault   string // why no rule can judge it; empty if one can
+}
+
+// pieces takes a call apart.
+func pieces(f Facts) []piece {
+	var all []piece
+	if len(f.Paths)+len(f.URLs)+len(f.Hosts) > maxParts {
+		return []piece{{kind: wholeCall, fault: fmt.Sprintf("it names more than %d paths, URLs and hosts", maxParts)}}
+	}
+	if why := envFault(f); why != "" {
+		return []piece{{kind: wholeCall, fault: why, env: f.Env}}
+	}
+	if f.Exec != nil {
+		all = append(all, execPiece(*f.Exec))
+	}
+	if f.Command != "" {
+		all = commandPieces(f)
+	}
+	for _, s := range f.Paths {
+		all = append(all, readPath(s))
+	}
+	var named []string
+	for _, s := range f.URLs {
+		a, err := readURL(s)
+		pc := piece{kind: aURL, text: s, address: a}
+		switch {
+		case err != nil:
+			pc.fault = err.Error()
+		case a.vague:
+			pc.doubt = "servers read its path in different ways"
+		}
+		pc.host, _ = ParseHost(a.host) // none where the URL cannot be read
+		named = append(named, a.host)
+		all = append(all, pc)
+	}
+	for _, s := range f.Hosts {
+		host, err := hostname(s)
+		switch {
+		case err != nil:
+			all = append(all, piece{kind: aHost, text: s, fault: err.Error()})
+		case !slices.Contains(named, host): // else judged with its URL
+			pc := piece{kind: aHost, text: host}
+			pc.host, _ = ParseHost(host)
+			all = append(all, pc)
+		}
+	}
+	if len(all) == 0 {
+		all = []piece{{kind: wholeCall}}
+	}
+	return all
+}
+
+// readPath makes a piece of a path.
+func readPath(s string) piece {
+	pc := piece{kind: aPath, text: s}
+	switch {
+	case strings.ContainsRune(s, 0):
+		pc.fault = "it contains a NUL byte"
+	case !path.IsAbs(s):
+		pc.doubt, pc.opaque = "it is not absolute", true
+	case slices.Contains(strings.Split(s, "/"), ".."):
+		// After a symlink the kernel's .. is another than the text's.
+		pc.doubt, pc.opaque = "it has .. in it", true
+	default:
+		pc.words = literals(segments(path.Clean(s)))
+		pc.loose = pc.words
+	}
+	return pc
+}
+
+// execPiece is a program as a piece of a call. Rules see a program of the system
+// under its bare name, as in a script, and under its path. A rule that allows
+// sees any other program only under its path; a rule that refuses also sees it
+// under its bare name.
+func execPiece(e Exec) piece {
+	pc := piece{kind: aCommand, text: e.text()}
+	first := word{text: e.Path}
+	base := path.Base(e.Path)
+	dir := strings.TrimSuffix(e.Path, base)
+	if dir == "" {
+		first.text = "./" + e.Path // the kernel looks in no other place
+	}
+	pc.words = append(pc.words, first)
+	if len(e.Argv) > 1 {
+		pc.words = append(pc.words, literals(e.Argv[1:])...)
+	}
+	if e.Cut {
+		pc.words = append(pc.words, word{sure: shell.Any})
+		pc.doubt, pc.vague = "it has more arguments than are looked at", true
+	}
+	pc.loose = loose(pc.words)
+	if OfSystem(e.Path) {
+		pc.words[0].text, pc.words[0].also = base, e.Path
+	}
+	return pc
+}

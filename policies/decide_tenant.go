@@ -1,0 +1,63 @@
+package policies
+
+import "fmt"
+
+// asked returns the profile that a call is judged under, or the Decision that
+// refuses the call.
+func (p *Policy) asked(f Facts) (string, Decision) {
+	no := Decision{Verdict: Deny, Source: Source{File: p.name}, Parts: 1, Layer: LayerSystem}
+	if !p.serves(f.Tenant) {
+		no.Rule = ruleTenant
+		no.Reason = fmt.Sprintf("The policy has no tenant %s any more.", shown(f.Tenant))
+		no.Instead = "Tell the person you work for that this client's tenant was removed from the policy."
+		return "", no
+	}
+	own, standard := p.tenants[f.Tenant], p.profile
+	if own != nil {
+		standard = own.Profile
+	}
+	profile := f.Profile
+	if profile == "" {
+		profile = standard
+	}
+	switch {
+	case own != nil && !own.may(profile):
+		no.Rule, no.Source.Line, no.Source.Col = ruleRequest, own.node.Line, own.node.Column
+		no.Reason = fmt.Sprintf("Calls of tenant %s may not ask for the profile \"%s\".", own.Name, Clip(profile, 64))
+		no.Instead = own.offer()
+	case p.profiles[profile].IsZero():
+		no.Rule = ruleProfile
+		no.Reason = fmt.Sprintf("Profile \"%s\" does not exist.", Clip(profile, 64))
+		no.Instead = fmt.Sprintf("Repeat the call with one of the profiles %s, or without a profile for %s.", list(p.Profiles()), standard)
+	default:
+		return profile, Decision{}
+	}
+	return "", no
+}
+
+// outside refuses a grant that the rules made from a profile the tenant may
+// not have.
+func (p *Policy) outside(d Decision, tenantName string) (Decision, bool) {
+	own := p.tenants[tenantName]
+	if own == nil || d.Verdict == Deny || own.may(d.offered().profile) {
+		return d, false
+	}
+	return Decision{
+		Verdict: Deny, Rule: ruleRequest, Source: Source{File: p.name, Line: own.node.Line, Col: own.node.Column},
+		Parts: d.Parts, Layer: LayerSystem, Profile: d.Profile,
+		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.offered().profile, own.Name),
+		Instead: own.offer(),
+	}, true
+}
+
+// unasked refuses a question if the policy lets no agent ask one.
+func (p *Policy) unasked(f Facts, profile string) (Decision, bool) {
+	if f.Tool != askTool || p.channel != ChannelDeny {
+		return Decision{}, false
+	}
+	return Decision{
+		Verdict: Deny, Rule: ruleQuestions, Source: p.asksAt, Parts: 1, Layer: LayerSystem, Profile: profile,
+		Reason:  "Nobody is there to answer questions of agents.",
+		Instead: "Decide yourself where that does no harm, say in your answer what you assumed, and leave the rest undone.",
+	}, true
+}

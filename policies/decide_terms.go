@@ -1,0 +1,126 @@
+package policies
+
+import "slices"
+
+// bind puts the terms of rules into a decision.
+func (d *Decision) bind(rules []*rule) {
+	for _, r := range rules {
+		if l := r.terms.limit; !l.isZero() && !slices.ContainsFunc(d.Limits, func(have RateLimit) bool { return have.Rule == l.Rule }) {
+			d.Limits = append(d.Limits, l)
+		}
+		for _, s := range r.terms.redact {
+			if !slices.Contains(d.Redact, s) {
+				d.Redact = append(d.Redact, s)
+			}
+		}
+	}
+}
+
+// join adds what binds the same call by another decision.
+func (d *Decision) join(other Decision) {
+	d.Audit = d.Audit.wider(other.Audit)
+	for _, l := range other.Limits {
+		if !slices.ContainsFunc(d.Limits, func(have RateLimit) bool { return have.Rule == l.Rule }) {
+			d.Limits = append(d.Limits, l)
+		}
+	}
+	for _, s := range other.Redact {
+		if !slices.Contains(d.Redact, s) {
+			d.Redact = append(d.Redact, s)
+		}
+	}
+	for _, s := range other.Shadow {
+		if len(d.Shadow) < maxShadows && !slices.ContainsFunc(d.Shadow, func(have Shadow) bool { return have.Rule == s.Rule }) {
+			d.Shadow = append(d.Shadow, s)
+		}
+	}
+}
+
+// bindAll adds what binds the call by another layer: every limit holds, all is
+// taken out that one of them names, and an approval lasts no longer than each
+// that asks lets it.
+func (d *Decision) bindAll(other Decision) {
+	if d.Verdict == Ask && other.Verdict == Ask {
+		d.Remember = d.Remember.narrow(other.Remember)
+	}
+	for _, s := range other.Shadow {
+		if len(d.Shadow) < maxShadows && !slices.Contains(d.Shadow, s) {
+			d.Shadow = append(slices.Clip(d.Shadow), s)
+		}
+	}
+	if d.Verdict == Deny {
+		return
+	}
+	for _, l := range other.Limits {
+		if !slices.Contains(d.Limits, l) {
+			d.Limits = append(slices.Clip(d.Limits), l)
+		}
+	}
+	for _, s := range other.Redact {
+		if !slices.Contains(d.Redact, s) {
+			d.Redact = append(slices.Clip(d.Redact), s)
+		}
+	}
+	for _, s := range other.Warnings {
+		if len(d.Warnings) < maxWarnings && !slices.Contains(d.Warnings, s) {
+			d.Warnings = append(slices.Clip(d.Warnings), s)
+		}
+	}
+}
+
+// remembers is what a rule that asks says about approvals. A deny rule that may or
+// may not match a part also asks; its approval covers only the call.
+func (r *rule) remembers(p *Policy) Remember {
+	switch {
+	case r.verdict == Deny:
+		return Remember{}
+	case r.terms.remember != nil:
+		return *r.terms.remember
+	}
+	return p.asking.remember
+}
+
+// keeping finds how much is kept of a call: of each part what the rules that
+// speak about it say, the most of several, and of all parts together the most.
+type keeping struct {
+	p     *Policy
+	begun bool
+	kept  Kept
+}
+
+// add takes in a part and the rules with terms that speak about it.
+func (k *keeping) add(rules []*rule) {
+	var of Kept
+	for _, r := range rules {
+		if said := r.terms.audit; said.Said {
+			of = Kept{true, max(of.Level, said.Level)}
+		}
+	}
+	switch {
+	case !k.begun:
+		k.kept = of
+	case k.kept.Said != of.Said:
+		// What the log keeps of any call counts like what a rule says.
+		k.kept = Kept{true, max(k.kept.Level, of.Level, k.p.logLevel())}
+	default:
+		k.kept.Level = max(k.kept.Level, of.Level)
+	}
+	k.begun = true
+}
+
+// of returns how much is kept of the call. A refusal or a question is always
+// recorded.
+func (k *keeping) of(v Verdict) Kept {
+	if k.kept.Said && v != Allow {
+		k.kept.Level = max(k.kept.Level, AuditMeta)
+	}
+	return k.kept
+}
+
+// logLevel is what the log keeps of a call about which no rule says more.
+func (p *Policy) logLevel() AuditLevel {
+	if p.audited {
+		return p.audit.Level
+	}
+	return AuditRequest
+}

@@ -1,0 +1,124 @@
+package policies
+
+import (
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of a stack.
+const (
+	maxProjects     = 256
+	maxProjectFiles = 16
+	maxStackFiles   = 256
+)
+
+// project is a workspace and the files that hold for it.
+type project struct {
+	dir   string
+	files []*yaml.Node
+}
+
+// tenantFiles reads the layers of all tenants, and reports whether all are
+// there: the tests may name their rules.
+func (d *decoder) tenantFiles(p *Policy) bool {
+	complete, sound := true, len(d.Faults) == 0
+	for _, name := range p.Tenants() {
+		t := p.tenants[name]
+		for _, n := range t.files {
+			var l *Layer
+			if sound { // on half a policy their tests would fail
+				l = d.further(n, LayerTenant, p, name)
+			}
+			if l == nil {
+				complete = false
+				continue
+			}
+			t.below = append(t.below, l)
+			p.hash = stackHash(p.hash, l)
+		}
+	}
+	return complete
+}
+
+// projects reads which files hold for which workspaces, and those that hold
+// for this one.
+func (d *decoder) projects(n *yaml.Node) []project {
+	o, ok := d.mapping(n, "projects", nil)
+	if !ok {
+		return nil
+	}
+	if len(n.Content) == 0 || len(o.keys) > maxProjects {
+		d.Fault(n, "write projects: {/srv/app: [./app.yaml]}, or remove the key", "projects must name 1 to %d workspaces", maxProjects)
+		return nil
+	}
+	var all []project
+	for _, key := range o.keys {
+		if !path.IsAbs(key.Value) || path.Clean(key.Value) != key.Value || control(key.Value) {
+			d.Fault(key, "write the absolute path of a directory in its shortest form", "%s cannot be a workspace", shown(key.Value))
+			continue
+		}
+		one := project{dir: key.Value}
+		d.list(o.get(key.Value), "files of a project", maxProjectFiles, func(n *yaml.Node, _ string) { one.files = append(one.files, n) })
+		all = append(all, one)
+	}
+	return all
+}
+
+// projectFiles reads the layers of the projects that share a directory with
+// the workspace. Of two nested ones both hold: narrowing more is never wrong.
+func (d *decoder) projectFiles(projects []project, p *Policy) {
+	for _, one := range projects {
+		dir := one.dir
+		if d.stack.Real != nil {
+			dir = d.stack.Real(dir)
+		}
+		if w := d.stack.Workspace; w == "" || !within(w, dir) && !within(dir, w) {
+			continue
+		}
+		for _, n := range one.files {
+			if l := d.further(n, LayerProject, p, ""); l != nil {
+				*p = *p.With(l)
+			}
+		}
+	}
+}
+
+// within reports whether a path is a directory, or is below it.
+func within(name, dir string) bool {
+	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
+}
+
+// further reads a file that the policy names at n. Its faults become the
+// policy's.
+func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName string) *Layer {
+	name := n.Value
+	if !path.IsAbs(name) {
+		name = path.Join(path.Dir(d.File), name)
+	}
+	switch {
+	case control(name):
+		d.Fault(n, "remove it", "the name of a file holds a control character")
+		return nil
+	case d.stack == nil || d.stack.Read == nil:
+		d.Fault(n, "name the policy by its file", "the file %s cannot be read here", shown(name))
+		return nil
+	case len(d.read) == maxStackFiles:
+		d.Fault(n, "put what several tenants share into the rules of the policy", "the policy names more than %d files", maxStackFiles)
+		return nil
+	}
+	d.read = append(d.read, name)
+	text, err := d.stack.Read(name)
+	if err != nil {
+		d.Fault(n, "correct its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))
+		return nil
+	}
+	below := newDecoder(name, text)
+	l := below.layer(kind, text, p, tenantName)
+	if len(below.Faults) > 0 {
+		d.Faults = append(d.Faults, below.Faults...)
+		return nil
+	}
+	return l
+}

@@ -1,0 +1,80 @@
+package policies
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/policies/cond"
+)
+
+// The ids that a decision carries where no rule made it.
+const (
+	ruleDefault    = "default"         // no rule spoke about a part
+	ruleProfile    = "unknown-profile" // the profile asked for does not exist
+	ruleMixed      = "mixed-profiles"  // the parts are allowed, but not in one profile
+	ruleUnreadable = "unreadable"      // a part that no rule can judge
+	ruleTenant     = "unknown-tenant"  // the policy names tenants, and not this one
+	ruleRequest    = "may-request"     // the tenant may not have the profile
+	ruleQuestions  = "no-questions"    // agents may ask nobody
+)
+
+var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleQuestions}
+
+// rule is one entry of rules.
+type rule struct {
+	id      string
+	source  Source
+	verdict Verdict
+	mode    Mode
+	match   match
+	unless  match // has no keys if the rule has no exception
+	reason  string
+	instead string
+	passes  bool       // it is silent about a part that it only may speak about
+	profile string     // what an allow grants; empty for the profile asked for
+	node    *yaml.Node // of profile, to check the name once all are read
+	terms   terms
+	when    cond.Condition // nil for none
+}
+
+// match says which calls a rule speaks about. A key that is absent matches
+// everything. command, path, url and host each judge their own kind of part; a match
+// with any of them says nothing about the other kinds.
+type match struct {
+	tools    []element
+	commands []glob
+	paths    []glob
+	urls     []urlGlob
+	hosts    []hostMatch // of URLs too
+	flags    []element   // the options that a command may have
+	anyFlag  []element   // a command has at least one of these options
+	env      []element   // the variables that may be set for a command
+	profiles []named
+	// Of the tool that is called.
+	upstreams []element
+	hints     []hint
+}
+
+// named is a profile's name and where it stands.
+type named struct {
+	name string
+	node *yaml.Node
+}
+
+// isZero reports whether the match has no keys.
+func (m *match) isZero() bool { return len(m.tools) == 0 && !m.narrow() }
+
+// narrow reports whether the match looks at more than the tool.
+func (m *match) narrow() bool { return len(m.profiles)+len(m.upstreams)+len(m.hints) > 0 || m.typed() }
+
+// typed reports whether the match speaks about some kinds of part only.
+func (m *match) typed() bool { return len(m.commands)+len(m.paths)+len(m.urls)+len(m.hosts) > 0 }
+
+// hint is an annotation of a tool and the value that a match wants.
+type hint struct {
+	key  string
+	want bool
+}
+
+// hints are the annotations of tools, with the default of each for tools that
+// lack it (MCP 2025-11-25, ToolAnnotations).
+var hints = map[string]bool{"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}

@@ -1,0 +1,81 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// LocalTenant is the tenant of the calls of a person at this machine: the only
+// tenant that a policy need not name.
+const LocalTenant = "local"
+
+// What a tenant may send where the policy does not say.
+const (
+	DefaultTenantRate     = 100.0 // calls in a second
+	DefaultTenantBurst    = 1000  // calls at once before the rate counts
+	DefaultTenantInFlight = 128   // calls that run at once
+)
+
+// Tenant is what a policy says of one tenant.
+type Tenant struct {
+	Name string
+	// Token says where the SHA-256 of the tenant's bearer token is kept, in
+	// hexadecimal digits: a variable or a file. If it is zero, no token is
+	// accepted.
+	Token      Secret
+	Profile    string   // for calls that ask for none
+	MayRequest []string // further profiles that calls may ask for, in order
+	// Approvers are the people who may answer the questions of the tenant's calls.
+	// It is nil if the policy does not say who may, and empty if nobody may.
+	Approvers []string
+	Rate      float64 // calls in a second, after Burst
+	Burst     int     // calls at once before the rate counts
+	InFlight  int     // calls that run at once
+}
+
+// tenant is a Tenant with the layers that hold for it.
+type tenant struct {
+	Tenant
+
+	node  *yaml.Node
+	files []*yaml.Node // of its layers
+	below []*Layer
+}
+
+// Tenants are the names of the policy's tenants, in order.
+func (p *Policy) Tenants() []string { return names(p.tenants) }
+
+// Tenant is what the policy says of a tenant; false says that it has none of
+// that name.
+func (p *Policy) Tenant(name string) (Tenant, bool) {
+	t, ok := p.tenants[name]
+	if !ok {
+		return Tenant{}, false
+	}
+	own := t.Tenant
+	own.MayRequest, own.Approvers = slices.Clone(t.MayRequest), slices.Clone(t.Approvers)
+	return own, true
+}
+
+// serves reports whether calls may be made for a tenant. A policy that names
+// tenants serves only these and the person at this machine.
+func (p *Policy) serves(name string) bool {
+	_, ok := p.tenants[name]
+	return ok || len(p.tenants) == 0 || name == "" || name == LocalTenant
+}
+
+// may reports whether calls of the tenant may have a profile.
+func (t *tenant) may(profile string) bool {
+	return profile == t.Profile || slices.Contains(t.MayRequest, profile)
+}
+
+// offer says which profiles a tenant's calls may have.
+func (t *tenant) offer() string {
+	if len(t.MayRequest) == 0 {
+		return fmt.Sprintf("Repeat the call without a profile; it then gets %s.", t.Profile)
+	}
+	return fmt.Sprintf("Repeat the call without a profile for %s, or with %s.", t.Profile, strings.Join(t.MayRequest, " or "))
+}

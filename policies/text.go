@@ -1,0 +1,79 @@
+package policies
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"belljar.dev/internal/printable"
+)
+
+// Clip makes one line of s, cut to most characters, in which everything can be
+// seen: the text of a call must not be able to add lines to a refusal or a
+// question, or to hide in it. Characters without a shape are escaped, and so is
+// every space but the usual one.
+func Clip(s string, most int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == most {
+			b.WriteString("...")
+			break
+		}
+		n++
+		if legible(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRuneToASCII(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// legible reports whether a reader sees a character for what it is: it has a shape,
+// or is the usual space.
+func legible(r rune) bool { return r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) }
+
+// Spoken returns a time in words, in whole hours, minutes or seconds.
+func Spoken(d time.Duration) string {
+	switch d = d.Round(time.Second); {
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%d h", (d+time.Hour/2)/time.Hour)
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%d min", (d+time.Minute/2)/time.Minute)
+	}
+	return fmt.Sprintf("%d s", max(d, 0)/time.Second)
+}
+
+// inWords is a time for a sentence, rounded up.
+func inWords(d time.Duration) string {
+	up := func(unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
+	switch {
+	case d <= 2*time.Minute:
+		return fmt.Sprintf("%d s", max(up(time.Second), 1))
+	case d <= 2*time.Hour:
+		return fmt.Sprintf("%d min", up(time.Minute))
+	}
+	return fmt.Sprintf("%d h", up(time.Hour))
+}
+
+// shown is a text of a policy in quotes, for a message.
+func shown(s string) string { return `"` + Clip(s, maxShown) + `"` }
+
+// list joins names for a message.
+func list(names []string) string { return strings.Join(names, ", ") }
+
+// names are the keys of a map in order.
+func names[V any](m map[string]V) []string {
+	return slices.Sorted(maps.Keys(m))
+}
+
+// control reports whether a text holds a control character.
+func control(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
