@@ -1,10 +1,85 @@
 // Package policies decides what an agent's call may do.
 //
-// A policy is a YAML file. Parse reads it and reports every fault at once;
-// Decide answers one call, described by Facts, with a Decision: the strictest
-// verdict of all rules that match any part of the call, and, where it is
-// allow, the Grant that every room of belljar asks for before it works.
+// A policy is a YAML file. [Parse] reads it and reports every fault at once;
+// [Policy.Decide] answers one call, described by [Facts], with a [Decision]: the
+// strictest verdict of all rules that match any part of the call, and, where it is
+// allow, the [Grant] that every room of belljar asks for before it works.
 //
 // The package knows no kernel, network, clock or file: a decision is a pure
 // function of the policy and the facts.
+//
+// The files, each calling only those below it:
+//
+//	bundled.go             the policies that are part of the program
+//
+//	lint.go                what is hardly intended in a policy
+//	lint_dead.go           rules that decide nothing
+//	lint_text.go           denials that only look at text
+//	lint_open.go           rules that open more than their reader sees
+//	lint_use.go            rules that no test or call speaks about
+//	lint_cover.go          whether a match contains another
+//	lint_risk.go           programs, variables and hosts that are known to open more
+//	lint_find.go           notes a finding at its place
+//
+//	schema.go              the JSON Schema of a policy
+//	schema_policy.go       the keys of a policy and a layer
+//	schema_profile.go      the keys of a profile
+//	schema_rule.go         the keys of a rule
+//
+//	parse.go               a policy, with the files that it names
+//	parse_stack.go         which further files hold
+//	parse_layer.go         one of those files
+//	parse_tests.go         the tests that a policy carries
+//	parse_tenant.go        tenants
+//	parse_audit.go         the audit log
+//	parse_totals.go        what a tenant's boxes may use together
+//	parse_extends.go       what a profile takes over from another
+//	parse_profile.go       a profile
+//	parse_net.go           its network
+//	parse_secret.go        secrets, and the headers that carry them
+//	parse_target.go        hosts, ports and requests of network rules
+//	parse_rule.go          a rule
+//	parse_terms.go         its limit and obligations
+//	parse_when.go          its condition
+//	parse_ask.go           how a person is asked
+//
+//	decide_explain.go      a decision, part by part
+//	decide_openness.go     what the rules let through at all
+//	decide_redirect.go     decides about a URL that a page leads to
+//	decide_exec.go         decides about a program that a command starts
+//	decide.go              decides about a call
+//	decide_layer.go        narrows a decision by a layer
+//	decide_tenant.go       which profile a tenant's call gets
+//	decide_grant.go        what a profile grants under the layers
+//	decide_rules.go        what the rules of one file say
+//	decide_terms.go        the obligations of a decision
+//	decide_mode.go         rules that are not enforced
+//	decide_inquiry.go      a call while it is decided; conditions
+//	decide_index.go        which rules may speak about a part
+//	decide_match.go        whether a match speaks about a part
+//	decide_pieces.go       takes a call apart
+//	decide_script.go       takes a script apart
+//	decide_rate.go         refuses a call beyond a rule's limit
+//	decide_egress.go       decides about a connection or a request
+//	decide_egressmatch.go  the matches of network rules
+//	decide_url.go          the matches of URLs
+//	decide_glob.go         the patterns of all matches
+//
+//	policy.go, layer.go, tenant.go, rule.go, terms.go
+//	                       what was parsed
+//	facts.go, scene.go, exec.go
+//	                       what is asked about
+//	refusal.go, block.go, decision.go, mode.go
+//	                       what is answered
+//	browser.go, grant.go, reading.go, profile.go, channel.go, audit.go, secret.go
+//	                       what is granted
+//	host.go                a host
+//	args.go                the arguments of tools
+//	limits.go              the limits of a box
+//
+//	parse_value.go         numbers, sizes, times
+//	parse_node.go          texts, lists, mappings
+//	schema_shape.go        describes these for the schema
+//	parse_fault.go         what is wrong, and what was probably meant
+//	text.go                texts that people and agents read
 package policies
