@@ -26,12 +26,10 @@ type Files struct {
 // Load reads a policy with all the files that it names. A fault in any of them
 // is a fault of the whole.
 func Load(name string, text []byte, files Files) (*Policy, error) {
-	d := newDecoder(name, text)
-	d.stack = &files
 	p := &Policy{name: name, hash: textHash(text), source: Source{File: name}, unparsable: Ask, asking: defaultAsking(), channel: ChannelElicit, profiles: make(map[string]Grant)}
-	root := d.root(text)
-	if root != nil {
-		d.policy(root, p)
+	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files}
+	if root := d.root(text); root != nil {
+		d.policy(root)
 	}
 	if len(d.Faults) > 0 {
 		e := newParseError(d.Faults)
@@ -41,8 +39,18 @@ func Load(name string, text []byte, files Files) (*Policy, error) {
 	return p, nil
 }
 
-// policy reads the top mapping into p.
-func (d *decoder) policy(root *yaml.Node, p *Policy) {
+// policyDecoder reads a policy but for its profiles, its rules and its tests.
+type policyDecoder struct {
+	*decoder
+
+	p     *Policy  // what was read so far
+	files Files    // how further files are read
+	read  []string // further files that were read, or could not be
+}
+
+// policy reads the top mapping.
+func (d *policyDecoder) policy(root *yaml.Node) {
+	p := d.p
 	o, ok := d.mapping(root, "a policy", policyShape)
 	if !ok {
 		return
@@ -54,21 +62,21 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 	if v := o.get("profiles"); v == nil {
 		d.Fault(root, "an allowed call needs one: profiles: {offline: {fs: {system: true, workspace: rw}}}", "the policy has no profiles")
 	} else {
-		d.profiles(v, p)
+		d.profiles(v)
 	}
-	d.defaults(o.get("defaults"), o, p)
+	d.defaults(o.get("defaults"), o)
 	if v := o.get("ask"); v != nil {
 		p.channel, p.asksAt = d.channelOf(v), d.source(v)
 	}
-	p.totals = d.totals(o.get("totals"), p.profiles)
+	p.totals = d.totals(o.get("totals"))
 	if v := o.get("audit"); v != nil {
 		p.audit, p.audited = d.audit(v), true
 	}
 	if v := o.get("rules"); v != nil {
-		d.rules(v, p)
+		(&ruleDecoder{decoder: d.decoder, p: p}).rules(v)
 	}
 	if v := o.get("tenants"); v != nil {
-		d.tenants(v, p)
+		d.tenants(v)
 	}
 	var projects []project
 	if v := o.get("projects"); v != nil {
@@ -77,15 +85,17 @@ func (d *decoder) policy(root *yaml.Node, p *Policy) {
 			p.dirs = append(p.dirs, one.dir)
 		}
 	}
-	if v := o.get("tests"); d.tenantFiles(p) && v != nil {
-		p.tests = d.tests(v, p, "") // before the projects' files, which may be other people's
+	if v := o.get("tests"); d.tenantFiles() && v != nil {
+		p.tests = (&testDecoder{decoder: d.decoder, p: p}).tests(v) // before the projects' files, which may be other people's
 	}
 	if len(d.Faults) == 0 {
-		d.projectFiles(projects, p)
+		d.projectFiles(projects)
 	}
 }
 
-func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
+// defaults reads what holds where neither a call nor a rule says more.
+func (d *policyDecoder) defaults(n *yaml.Node, top object) {
+	p := d.p
 	var o object
 	if n != nil {
 		var ok bool
@@ -108,7 +118,7 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 	switch v := o.get("profile"); {
 	case v != nil:
 		if s, ok := d.text(v, "profile"); ok {
-			d.known(p, v, s)
+			d.known(p.profiles, v, s)
 			p.profile = s
 		}
 	case len(p.profiles) == 1:
@@ -122,7 +132,8 @@ func (d *decoder) defaults(n *yaml.Node, top object, p *Policy) {
 	}
 }
 
-func (d *decoder) profiles(n *yaml.Node, p *Policy) {
+// profiles reads what boxes hold.
+func (d *policyDecoder) profiles(n *yaml.Node) {
 	o, ok := d.mapping(n, "profiles", nil)
 	switch {
 	case !ok:
@@ -133,12 +144,12 @@ func (d *decoder) profiles(n *yaml.Node, p *Policy) {
 		d.Fault(n, "", "there are %d profiles, more than the %d that are read", len(o.keys), maxProfiles)
 		return
 	}
-	h := heir{d: d, o: o, whole: make(map[string]*yaml.Node), depth: make(map[string]int)}
+	h := heir{d: &profileDecoder{decoder: d.decoder, secrets: d.p.secrets}, o: o, whole: make(map[string]*yaml.Node), depth: make(map[string]int)}
 	for _, key := range o.keys {
 		if !profileName.MatchString(key.Value) {
 			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a profile", key.Value)
 			continue
 		}
-		p.profiles[key.Value] = h.profile(key.Value, p.secrets)
+		d.p.profiles[key.Value] = h.profile(key.Value)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // ask reads defaults.ask.
-func (d *decoder) ask(n *yaml.Node) asking {
+func (d *policyDecoder) ask(n *yaml.Node) asking {
 	a := defaultAsking()
 	o, ok := d.mapping(n, "ask", askShape)
 	if !ok {
@@ -76,6 +76,6 @@ func (d *decoder) remember(n *yaml.Node, most time.Duration) Remember {
 }
 
 // channelOf reads ask. If ask cannot be read, nobody is asked.
-func (d *decoder) channelOf(n *yaml.Node) Channel {
+func (d *policyDecoder) channelOf(n *yaml.Node) Channel {
 	return Channel(max(d.word(n, "ask", channels...), int(ChannelDeny)))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // audit reads how the log is kept.
-func (d *decoder) audit(n *yaml.Node) Audit {
+func (d *policyDecoder) audit(n *yaml.Node) Audit {
 	a := DefaultAudit(AuditRequest)
 	o, ok := d.mapping(n, "audit", auditShape)
 	if !ok {
@@ -63,7 +63,7 @@ func (d *decoder) audit(n *yaml.Node) Audit {
 }
 
 // redact reads what is taken out of records.
-func (d *decoder) redact(n *yaml.Node, a *Audit) {
+func (d *policyDecoder) redact(n *yaml.Node, a *Audit) {
 	a.PlainSecrets, a.PlainEnv = true, true
 	words, none := 0, false
 	d.texts(n, "redact", func(n *yaml.Node, _ string) {
@@ -88,7 +88,7 @@ func (d *decoder) redact(n *yaml.Node, a *Audit) {
 
 // otlp reads where spans go: a collector's URL, or true for what the
 // environment says.
-func (d *decoder) otlp(n *yaml.Node) string {
+func (d *policyDecoder) otlp(n *yaml.Node) string {
 	const hint = "write the URL of a collector, for example http://127.0.0.1:4318, or true for what the environment says"
 	if n.Kind != yaml.ScalarNode {
 		d.Fault(n, hint, "otlp cannot be %s", kind(n))

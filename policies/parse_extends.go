@@ -18,7 +18,7 @@ var inherited = map[string][]string{"fs": nil, "net": {"limits"}, "limits": nil,
 
 // heir reads profiles that take over what others say.
 type heir struct {
-	d     *decoder
+	d     *profileDecoder
 	o     object                // profiles
 	whole map[string]*yaml.Node // profiles with all that they take over
 	depth map[string]int        // how many profiles stand behind one
@@ -64,10 +64,10 @@ func (h *heir) resolved(name string) *yaml.Node {
 
 // profile reads the profile of a name. A fault of its parent is reported once,
 // however many profiles extend it.
-func (h *heir) profile(name string, secrets map[string]Secret) Grant {
+func (h *heir) profile(name string) Grant {
 	whole := h.resolved(name)
 	before := len(h.d.Faults)
-	g := h.d.profile(name, whole, secrets)
+	g := h.d.profile(name, whole)
 	if whole != h.o.get(name) || before > 0 {
 		known := h.d.Faults[:before]
 		h.d.Faults = append(known, slices.DeleteFunc(h.d.Faults[before:], func(f Fault) bool {

@@ -10,17 +10,26 @@ import (
 // profiles of the policy. It is for a layer that a program makes by itself, for
 // example for a session. It returns a *ParseError with all faults, or the Layer.
 func ParseLayer(kind, name string, text []byte, upper *Policy) (*Layer, error) {
-	d := newDecoder(name, text)
-	l := d.layer(kind, text, upper, "")
+	d := &layerDecoder{decoder: newDecoder(name, text), upper: upper}
+	l := d.layer(kind, text)
 	if len(d.Faults) > 0 {
 		return nil, newParseError(d.Faults)
 	}
 	return l, nil
 }
 
+// layerDecoder reads a layer.
+type layerDecoder struct {
+	*decoder
+
+	upper  *Policy // that it holds below
+	tenant string  // that it holds for; empty for all
+}
+
 // layer reads the text of a layer. Its tests are run on upper with the layer
-// below it, with calls that a tenant makes.
-func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName string) *Layer {
+// below it, with calls that the tenant makes.
+func (d *layerDecoder) layer(kind string, text []byte) *Layer {
+	upper := d.upper
 	l := &Layer{kind: kind, rules: Policy{
 		name: d.File, hash: textHash(text), source: Source{File: d.File},
 		fallback: Allow, unparsable: Allow, // a layer that says nothing does not object
@@ -51,7 +60,7 @@ func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName stri
 		l.clip = d.clip(v)
 	}
 	if v := o.get("rules"); v != nil {
-		d.rules(v, &l.rules)
+		(&ruleDecoder{decoder: d.decoder, p: &l.rules}).rules(v)
 	}
 	for _, r := range l.rules.rules {
 		if r.node != nil {
@@ -59,13 +68,13 @@ func (d *decoder) layer(kind string, text []byte, upper *Policy, tenantName stri
 		}
 	}
 	if v := o.get("tests"); v != nil {
-		d.tests(v, upper.below(tenantName, l), tenantName)
+		(&testDecoder{decoder: d.decoder, p: upper.below(d.tenant, l), tenant: d.tenant}).tests(v)
 	}
 	return l
 }
 
 // powerless refuses the keys of a policy that a layer cannot have.
-func (d *decoder) powerless(root *yaml.Node) {
+func (d *layerDecoder) powerless(root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
 		return
 	}
@@ -79,7 +88,7 @@ func (d *decoder) powerless(root *yaml.Node) {
 }
 
 // clip reads what a layer takes away from grants.
-func (d *decoder) clip(n *yaml.Node) clip {
+func (d *layerDecoder) clip(n *yaml.Node) clip {
 	var c clip
 	o, ok := d.mapping(n, "narrow", narrowShape)
 	if !ok {

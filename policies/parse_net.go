@@ -27,8 +27,15 @@ const (
 // none: those of HTTP and HTTPS.
 func defaultPorts() []uint16 { return []uint16{80, 443} }
 
+// netDecoder reads what may leave a box, and which of its ports may be opened.
+type netDecoder struct {
+	*decoder
+
+	secrets map[string]Secret // that net may name
+}
+
 // network reads what may leave a box.
-func (d *decoder) network(n *yaml.Node, g *Grant, secrets map[string]Secret) {
+func (d *netDecoder) network(n *yaml.Node, g *Grant) {
 	o, ok := d.mapping(n, "net", netShape)
 	if !ok {
 		return
@@ -46,12 +53,12 @@ func (d *decoder) network(n *yaml.Node, g *Grant, secrets map[string]Secret) {
 			}
 		}
 	case 1:
-		g.network, g.egress = NetworkDoor, d.egress(n, o, secrets)
+		g.network, g.egress = NetworkDoor, d.egress(n, o)
 	}
 }
 
 // egress reads the keys of net in mode proxy.
-func (d *decoder) egress(n *yaml.Node, o object, secrets map[string]Secret) *Egress {
+func (d *netDecoder) egress(n *yaml.Node, o object) *Egress {
 	e := &Egress{Limits: EgressLimits{
 		Conns: DefaultConns, Rate: DefaultConnRate, Bytes: DefaultEgressBytes, Idle: DefaultConnIdle, Life: DefaultConnLife,
 	}}
@@ -84,13 +91,13 @@ func (d *decoder) egress(n *yaml.Node, o object, secrets map[string]Secret) *Egr
 		d.egressLimits(v, &e.Limits)
 	}
 	if v := o.get("secrets"); v != nil {
-		d.secretHeaders(v, e, secrets)
+		d.secretHeaders(v, e)
 	}
 	return e
 }
 
 // egressRules reads allow or deny, and where each rule stands.
-func (d *decoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]EgressRule, []*yaml.Node) {
+func (d *netDecoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]EgressRule, []*yaml.Node) {
 	if n.Kind == yaml.ScalarNode || n.Kind == yaml.MappingNode {
 		n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
 	}
@@ -120,7 +127,7 @@ func (r *EgressRule) same(o *EgressRule) bool {
 }
 
 // egressRule reads one entry of allow or deny: a host, or a mapping.
-func (d *decoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRule, bool) {
+func (d *netDecoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRule, bool) {
 	r := EgressRule{Source: d.source(n)}
 	before := len(d.Faults)
 	if n.Kind == yaml.ScalarNode {
@@ -156,7 +163,7 @@ func (d *decoder) egressRule(n *yaml.Node, key string, ports []uint16) (EgressRu
 
 // private reads allow_private. A host without a port that allow does not name
 // is reached on the ports of net.
-func (d *decoder) private(n *yaml.Node, e *Egress, ports []uint16) {
+func (d *netDecoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 	d.texts(n, "allow_private", func(n *yaml.Node, s string) {
 		host, port, err := splitTarget(s)
 		var h Host
@@ -192,7 +199,7 @@ func unreachable(a netip.Addr) bool {
 }
 
 // reachable notes a fault where a rule of allow cannot let anything through.
-func (d *decoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
+func (d *netDecoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 	m := r.ready()
 	for i := range e.Deny {
 		if no := e.Deny[i].ready(); no.all && m.host.within(no.host) && coverPorts(no.ports, m.ports) {
@@ -211,7 +218,7 @@ func (d *decoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 }
 
 // egressLimits reads the limits of net over the defaults in l.
-func (d *decoder) egressLimits(n *yaml.Node, l *EgressLimits) {
+func (d *netDecoder) egressLimits(n *yaml.Node, l *EgressLimits) {
 	o, ok := d.mapping(n, "limits of net", netLimitsShape)
 	if !ok {
 		return
@@ -241,7 +248,7 @@ func (d *decoder) egressLimits(n *yaml.Node, l *EgressLimits) {
 }
 
 // publish reads the ports of a box that may be opened on the host.
-func (d *decoder) publish(n *yaml.Node) []PortRange {
+func (d *netDecoder) publish(n *yaml.Node) []PortRange {
 	entries := []*yaml.Node{n}
 	if n.Kind != yaml.ScalarNode {
 		entries = d.items(n, "publish", maxPublish)

@@ -20,14 +20,10 @@ const MaxText = 1 << 20
 // maxTexts bounds a list of texts.
 const maxTexts = 1000
 
-// decoder reads YAML nodes strictly and gathers faults instead of stopping at
-// the first.
-type decoder struct {
-	strictyaml.Reader
-	stack *Files   // how further files are read; nil in those
-	read  []string // further files that were read, or could not be
-	whens int      // conditions so far
-}
+// decoder reads the nodes of one file strictly and gathers faults instead of
+// stopping at the first. The decoders of the parts of a policy share it: what each
+// of them reads is a matter of its own type.
+type decoder struct{ strictyaml.Reader }
 
 func newDecoder(file string, text []byte) *decoder {
 	return &decoder{Reader: strictyaml.NewReader(file, text)}

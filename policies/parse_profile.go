@@ -22,8 +22,15 @@ const (
 
 var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
+// profileDecoder reads profiles but for their networks.
+type profileDecoder struct {
+	*decoder
+
+	secrets map[string]Secret // that profiles may name
+}
+
 // profile reads one entry of profiles.
-func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) Grant {
+func (d *profileDecoder) profile(name string, n *yaml.Node) Grant {
 	g := Grant{profile: name, limits: defaultLimits(), exec: DefaultExec, reading: defaultReading()}
 	o, ok := d.mapping(n, "profile "+name, profileShape)
 	if !ok {
@@ -32,11 +39,12 @@ func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) 
 	if fs := o.get("fs"); fs != nil {
 		d.files(fs, &g)
 	}
+	door := &netDecoder{decoder: d.decoder, secrets: d.secrets}
 	if net := o.get("net"); net != nil {
-		d.network(net, &g, secrets)
+		door.network(net, &g)
 	}
 	if publish := o.get("publish"); publish != nil {
-		g.publish = d.publish(publish)
+		g.publish = door.publish(publish)
 	}
 	if limits := o.get("limits"); limits != nil {
 		d.limits(limits, &g.limits)
@@ -73,7 +81,7 @@ func (d *decoder) profile(name string, n *yaml.Node, secrets map[string]Secret) 
 }
 
 // files reads what a box sees of the host.
-func (d *decoder) files(n *yaml.Node, g *Grant) {
+func (d *profileDecoder) files(n *yaml.Node, g *Grant) {
 	o, ok := d.mapping(n, "fs", filesShape)
 	if !ok {
 		return
@@ -126,7 +134,7 @@ func (d *decoder) files(n *yaml.Node, g *Grant) {
 var imageName = regexp.MustCompile(`^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
 
 // image reads the name of the image that is the box's root file system.
-func (d *decoder) image(n *yaml.Node, system bool) string {
+func (d *profileDecoder) image(n *yaml.Node, system bool) string {
 	const most = 200
 	s, ok := d.text(n, "image")
 	switch {
@@ -140,7 +148,7 @@ func (d *decoder) image(n *yaml.Node, system bool) string {
 }
 
 // protect reads which paths of a writable workspace cannot be written.
-func (d *decoder) protect(n *yaml.Node) Protect {
+func (d *profileDecoder) protect(n *yaml.Node) Protect {
 	var p Protect
 	if n.Kind == yaml.ScalarNode {
 		p.Off = d.word(n, "protect", "default", "none") == 1
@@ -206,7 +214,7 @@ func mount(s string) (Mount, error) {
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // env reads the environment a profile adds to every command.
-func (d *decoder) env(n *yaml.Node) map[string]string {
+func (d *profileDecoder) env(n *yaml.Node) map[string]string {
 	o, ok := d.mapping(n, "env", nil)
 	if !ok {
 		return nil
@@ -239,13 +247,13 @@ func (d *decoder) env(n *yaml.Node) map[string]string {
 }
 
 // exec reads the mode of a profile.
-func (d *decoder) exec(n *yaml.Node) ExecMode {
+func (d *profileDecoder) exec(n *yaml.Node) ExecMode {
 	// An unknown word leaves a fault and counts as off.
 	return ExecMode(max(d.word(n, "exec", ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), 0))
 }
 
 // browser reads the value of a profile.
-func (d *decoder) browser(n *yaml.Node) Browser {
+func (d *profileDecoder) browser(n *yaml.Node) Browser {
 	// An unknown word leaves a fault and counts as off.
 	return Browser(max(d.word(n, "browser", BrowserOff.String(), BrowserSandboxed.String(), BrowserDegraded.String()), 0))
 }
@@ -261,7 +269,7 @@ var neverHeaders = []string{
 }
 
 // reading reads how pages are read.
-func (d *decoder) reading(n *yaml.Node) Reading {
+func (d *profileDecoder) reading(n *yaml.Node) Reading {
 	r := defaultReading()
 	o, ok := d.mapping(n, "read", readShape)
 	if !ok {

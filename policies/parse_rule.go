@@ -18,10 +18,20 @@ const (
 
 var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-func (d *decoder) rules(n *yaml.Node, p *Policy) {
+// ruleDecoder reads the rules of a policy or a layer.
+type ruleDecoder struct {
+	*decoder
+
+	p     *Policy // that gets the rules, and has the profiles that they may name
+	whens int     // conditions so far
+}
+
+// rules reads all rules.
+func (d *ruleDecoder) rules(n *yaml.Node) {
+	p := d.p
 	first := make(map[string]Source)
 	for _, entry := range d.items(n, "rules", maxRules) {
-		r, ok := d.rule(entry, p)
+		r, ok := d.rule(entry)
 		if !ok {
 			continue
 		}
@@ -31,10 +41,10 @@ func (d *decoder) rules(n *yaml.Node, p *Policy) {
 			first[r.id] = r.source
 		}
 		for _, name := range slices.Concat(r.match.profiles, r.unless.profiles) {
-			d.known(p, name.node, name.name)
+			d.known(p.profiles, name.node, name.name)
 		}
 		if r.node != nil {
-			d.known(p, r.node, r.profile)
+			d.known(p.profiles, r.node, r.profile)
 		}
 		p.rules = append(p.rules, r)
 		p.shadows = p.shadows || r.mode != ModeEnforce
@@ -43,7 +53,7 @@ func (d *decoder) rules(n *yaml.Node, p *Policy) {
 }
 
 // rule reads one entry of rules.
-func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
+func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 	r := rule{source: d.source(n)}
 	o, ok := d.mapping(n, "a rule", ruleShape)
 	if !ok {
@@ -99,12 +109,12 @@ func (d *decoder) rule(n *yaml.Node, p *Policy) (rule, bool) {
 	if v := o.get("mode"); v != nil {
 		r.mode = d.mode(v)
 	}
-	d.terms(o, &r, p.asking.most)
+	d.terms(o, &r)
 	return r, true
 }
 
 // said reads a text that an agent will see.
-func (d *decoder) said(n *yaml.Node, key string) string {
+func (d *ruleDecoder) said(n *yaml.Node, key string) string {
 	s, ok := d.text(n, key)
 	if ok && len(s) > maxSaid {
 		d.Fault(n, "an agent reads it with every refusal", "%s has %d bytes, more than %d", key, len(s), maxSaid)
@@ -112,20 +122,14 @@ func (d *decoder) said(n *yaml.Node, key string) string {
 	return strings.Join(strings.Fields(s), " ") // a refusal gives it one line
 }
 
-// verdict reads allow, ask or deny.
-func (d *decoder) verdict(n *yaml.Node, what string) Verdict {
-	// An unknown word leaves a fault and counts as deny.
-	return max(Verdict(d.word(n, what, Deny.String(), Ask.String(), Allow.String())), Deny)
-}
-
 // mode reads the mode of a rule. An unknown word leaves a fault and counts as
 // enforce.
-func (d *decoder) mode(n *yaml.Node) Mode {
+func (d *ruleDecoder) mode(n *yaml.Node) Mode {
 	return Mode(max(d.word(n, "mode", modes...), 0))
 }
 
 // match reads match or unless.
-func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
+func (d *ruleDecoder) match(n *yaml.Node, what string, s *shape) match {
 	var m match
 	o, ok := d.mapping(n, what, s)
 	if !ok {
@@ -151,16 +155,16 @@ func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 		})
 	}
 	if v := o.get("command"); v != nil {
-		d.texts(v, "command", collect(d, &m.commands, "command", compileCommand))
+		d.texts(v, "command", collect(d.decoder, &m.commands, "command", compileCommand))
 	}
 	if v := o.get("path"); v != nil {
-		d.texts(v, "path", collect(d, &m.paths, "path", compilePath))
+		d.texts(v, "path", collect(d.decoder, &m.paths, "path", compilePath))
 	}
 	if v := o.get("url"); v != nil {
-		d.texts(v, "url", collect(d, &m.urls, "url", compileURL))
+		d.texts(v, "url", collect(d.decoder, &m.urls, "url", compileURL))
 	}
 	if v := o.get("host"); v != nil {
-		d.texts(v, "host", collect(d, &m.hosts, "host", compileHost))
+		d.texts(v, "host", collect(d.decoder, &m.hosts, "host", compileHost))
 	}
 	d.origin(o, &m)
 	for key, to := range map[string]*[]element{"flags": &m.flags, "any_flag": &m.anyFlag, "env": &m.env} {
@@ -168,7 +172,7 @@ func (d *decoder) match(n *yaml.Node, what string, s *shape) match {
 		if v == nil {
 			continue
 		}
-		d.texts(v, key, collect(d, to, key, compileElement))
+		d.texts(v, key, collect(d.decoder, to, key, compileElement))
 		if len(m.commands) == 0 {
 			if what == "match" {
 				d.Fault(v, `write the commands too: command: "git log **"`, "%s says more about commands, and the match names none", key)
@@ -196,9 +200,9 @@ func collect[T any](d *decoder, to *[]T, key string, compile func(string) (T, er
 }
 
 // origin reads upstream and annotations of a match.
-func (d *decoder) origin(o object, m *match) {
+func (d *ruleDecoder) origin(o object, m *match) {
 	if v := o.get("upstream"); v != nil {
-		d.texts(v, "upstream", collect(d, &m.upstreams, "upstream", func(s string) (element, error) {
+		d.texts(v, "upstream", collect(d.decoder, &m.upstreams, "upstream", func(s string) (element, error) {
 			return compileElement(strings.ReplaceAll(s, "**", "*"))
 		}))
 	}
@@ -213,4 +217,10 @@ func (d *decoder) origin(o object, m *match) {
 	for _, key := range all.keys {
 		m.hints = append(m.hints, hint{key.Value, d.truth(all.get(key.Value), fmt.Sprintf("annotation %s", key.Value))})
 	}
+}
+
+// verdict reads allow, ask or deny.
+func (d *decoder) verdict(n *yaml.Node, what string) Verdict {
+	// An unknown word leaves a fault and counts as deny.
+	return max(Verdict(d.word(n, what, Deny.String(), Ask.String(), Allow.String())), Deny)
 }

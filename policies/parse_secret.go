@@ -22,7 +22,7 @@ const (
 
 // secrets reads where the operator keeps secrets. The result has a secret with a
 // faulty definition too, so that the fault is reported once and not at each use.
-func (d *decoder) secrets(n *yaml.Node) map[string]Secret {
+func (d *policyDecoder) secrets(n *yaml.Node) map[string]Secret {
 	all := make(map[string]Secret)
 	o, ok := d.mapping(n, "secrets", nil)
 	switch {
@@ -44,7 +44,7 @@ func (d *decoder) secrets(n *yaml.Node) map[string]Secret {
 }
 
 // secret reads one entry of secrets.
-func (d *decoder) secret(key, n *yaml.Node) Secret {
+func (d *policyDecoder) secret(key, n *yaml.Node) Secret {
 	var s Secret
 	const hint = "write {env: VARIABLE}, {file: /path} or {command: [program, argument]}: a policy says where a secret is kept, never what it is"
 	if n.Kind == yaml.ScalarNode {
@@ -84,7 +84,7 @@ func (d *decoder) secret(key, n *yaml.Node) Secret {
 }
 
 // command reads a program of the host and its arguments.
-func (d *decoder) command(n *yaml.Node) []string {
+func (d *policyDecoder) command(n *yaml.Node) []string {
 	var words []string
 	if n.Kind == yaml.ScalarNode {
 		d.Fault(n, "write each word apart, as [vault, read, secret/x]: no shell reads it", "command must be a list, not %s", kind(n))
@@ -111,14 +111,14 @@ func (d *decoder) command(n *yaml.Node) []string {
 }
 
 // secretHeaders reads the secrets that the door adds to requests.
-func (d *decoder) secretHeaders(n *yaml.Node, e *Egress, secrets map[string]Secret) {
+func (d *netDecoder) secretHeaders(n *yaml.Node, e *Egress) {
 	entries := d.items(n, "secrets of net", maxSecretHeaders)
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
 		d.Fault(n, "name at least one, or remove the key", "secrets of net must not be empty")
 	}
 	for _, entry := range entries {
 		before := len(d.Faults)
-		s, ok := d.secretHeader(entry, e, secrets)
+		s, ok := d.secretHeader(entry, e)
 		if !ok || len(d.Faults) > before {
 			continue
 		}
@@ -135,7 +135,7 @@ func (d *decoder) secretHeaders(n *yaml.Node, e *Egress, secrets map[string]Secr
 }
 
 // secretHeader reads one entry of the secrets of net.
-func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secret) (SecretHeader, bool) {
+func (d *netDecoder) secretHeader(n *yaml.Node, e *Egress) (SecretHeader, bool) {
 	var s SecretHeader
 	o, ok := d.mapping(n, "a secret of net", netSecretShape)
 	if !ok {
@@ -148,9 +148,9 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 	}
 	if v := o.get("secret"); v != nil {
 		s.Secret, _ = d.text(v, "secret")
-		if _, defined := secrets[s.Secret]; s.Secret != "" && !defined {
+		if _, defined := d.secrets[s.Secret]; s.Secret != "" && !defined {
 			hint := fmt.Sprintf("define it at the top of the policy, for example secrets: {%s: {env: VARIABLE}}", Clip(s.Secret, 64))
-			if near := Nearest(s.Secret, names(secrets)); near != "" {
+			if near := Nearest(s.Secret, names(d.secrets)); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			d.Fault(v, hint, "secret %q does not exist", Clip(s.Secret, 64))
@@ -180,7 +180,7 @@ func (d *decoder) secretHeader(n *yaml.Node, e *Egress, secrets map[string]Secre
 }
 
 // secretHost reads the host of a secret, which allow must be able to reach.
-func (d *decoder) secretHost(n *yaml.Node, text string, e *Egress) string {
+func (d *netDecoder) secretHost(n *yaml.Node, text string, e *Egress) string {
 	host, port := d.target(n, "host", text)
 	if host == "" {
 		return ""
@@ -238,7 +238,7 @@ var ownHeaders = []string{
 }
 
 // header reads the name of a header that carries a secret.
-func (d *decoder) header(n *yaml.Node, s string) string {
+func (d *netDecoder) header(n *yaml.Node, s string) string {
 	name := textproto.CanonicalMIMEHeaderKey(s)
 	switch {
 	case !token(s):
@@ -252,7 +252,7 @@ func (d *decoder) header(n *yaml.Node, s string) string {
 var reference = regexp.MustCompile(`\$\{secret:([^}]*)\}`)
 
 // headerValue checks the value of a header, which holds its secret once.
-func (d *decoder) headerValue(n *yaml.Node, s, secret string) {
+func (d *netDecoder) headerValue(n *yaml.Node, s, secret string) {
 	hint := fmt.Sprintf(`write "Bearer ${secret:%s}"`, Clip(secret, 64))
 	found := reference.FindAllStringSubmatch(s, -1)
 	switch {

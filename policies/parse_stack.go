@@ -22,14 +22,15 @@ type project struct {
 
 // tenantFiles reads the layers of all tenants, and reports whether all are
 // there: the tests may name their rules.
-func (d *decoder) tenantFiles(p *Policy) bool {
+func (d *policyDecoder) tenantFiles() bool {
+	p := d.p
 	complete, sound := true, len(d.Faults) == 0
 	for _, name := range p.Tenants() {
 		t := p.tenants[name]
 		for _, n := range t.files {
 			var l *Layer
 			if sound { // on half a policy their tests would fail
-				l = d.further(n, LayerTenant, p, name)
+				l = d.further(n, LayerTenant, name)
 			}
 			if l == nil {
 				complete = false
@@ -44,7 +45,7 @@ func (d *decoder) tenantFiles(p *Policy) bool {
 
 // projects reads which files hold for which workspaces, and those that hold
 // for this one.
-func (d *decoder) projects(n *yaml.Node) []project {
+func (d *policyDecoder) projects(n *yaml.Node) []project {
 	o, ok := d.mapping(n, "projects", nil)
 	if !ok {
 		return nil
@@ -68,18 +69,18 @@ func (d *decoder) projects(n *yaml.Node) []project {
 
 // projectFiles reads the layers of the projects that share a directory with
 // the workspace. Of two nested ones both hold: narrowing more is never wrong.
-func (d *decoder) projectFiles(projects []project, p *Policy) {
+func (d *policyDecoder) projectFiles(projects []project) {
 	for _, one := range projects {
 		dir := one.dir
-		if d.stack.Real != nil {
-			dir = d.stack.Real(dir)
+		if d.files.Real != nil {
+			dir = d.files.Real(dir)
 		}
-		if w := d.stack.Workspace; w == "" || !within(w, dir) && !within(dir, w) {
+		if w := d.files.Workspace; w == "" || !within(w, dir) && !within(dir, w) {
 			continue
 		}
 		for _, n := range one.files {
-			if l := d.further(n, LayerProject, p, ""); l != nil {
-				*p = *p.With(l)
+			if l := d.further(n, LayerProject, ""); l != nil {
+				*d.p = *d.p.With(l)
 			}
 		}
 	}
@@ -92,7 +93,7 @@ func within(name, dir string) bool {
 
 // further reads a file that the policy names at n. Its faults become the
 // policy's.
-func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName string) *Layer {
+func (d *policyDecoder) further(n *yaml.Node, kind, tenantName string) *Layer {
 	name := n.Value
 	if !path.IsAbs(name) {
 		name = path.Join(path.Dir(d.File), name)
@@ -101,7 +102,7 @@ func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName strin
 	case control(name):
 		d.Fault(n, "remove it", "the name of a file holds a control character")
 		return nil
-	case d.stack == nil || d.stack.Read == nil:
+	case d.files.Read == nil:
 		d.Fault(n, "name the policy by its file", "the file %s cannot be read here", shown(name))
 		return nil
 	case len(d.read) == maxStackFiles:
@@ -109,13 +110,13 @@ func (d *decoder) further(n *yaml.Node, kind string, p *Policy, tenantName strin
 		return nil
 	}
 	d.read = append(d.read, name)
-	text, err := d.stack.Read(name)
+	text, err := d.files.Read(name)
 	if err != nil {
 		d.Fault(n, "correct its name or its permissions, or remove it from the list", "the file cannot be read: %s", Clip(err.Error(), maxSaid))
 		return nil
 	}
-	below := newDecoder(name, text)
-	l := below.layer(kind, text, p, tenantName)
+	below := &layerDecoder{decoder: newDecoder(name, text), upper: d.p, tenant: tenantName}
+	l := below.layer(kind, text)
 	if len(below.Faults) > 0 {
 		d.Faults = append(d.Faults, below.Faults...)
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // target reads the host of a rule, and its port or 0.
-func (d *decoder) target(n *yaml.Node, key, s string) (string, uint16) {
+func (d *netDecoder) target(n *yaml.Node, key, s string) (string, uint16) {
 	host, port, err := splitTarget(s)
 	var m hostMatch
 	if err == nil {
@@ -74,7 +74,7 @@ func readPort(s string) (uint16, error) {
 }
 
 // ports reads one port or a list of them.
-func (d *decoder) ports(n *yaml.Node, what string) []uint16 {
+func (d *netDecoder) ports(n *yaml.Node, what string) []uint16 {
 	entries := []*yaml.Node{n}
 	if n.Kind != yaml.ScalarNode {
 		entries = d.items(n, what, maxPorts)
@@ -102,7 +102,7 @@ func (d *decoder) ports(n *yaml.Node, what string) []uint16 {
 }
 
 // requests reads the methods and paths of a rule.
-func (d *decoder) requests(o object) (methods, paths []string) {
+func (d *netDecoder) requests(o object) (methods, paths []string) {
 	if v := o.get("methods"); v != nil {
 		d.texts(v, "methods", func(n *yaml.Node, s string) {
 			upper := strings.ToUpper(s)

@@ -18,7 +18,7 @@ const (
 )
 
 // tenants reads whose calls are served.
-func (d *decoder) tenants(n *yaml.Node, p *Policy) {
+func (d *policyDecoder) tenants(n *yaml.Node) {
 	o, ok := d.mapping(n, "tenants", nil)
 	switch {
 	case !ok:
@@ -29,17 +29,19 @@ func (d *decoder) tenants(n *yaml.Node, p *Policy) {
 		d.Fault(n, "", "there are %d tenants, more than the %d that are read", len(o.keys), maxTenants)
 		return
 	}
-	p.tenants = make(map[string]*tenant)
+	d.p.tenants = make(map[string]*tenant)
 	for _, key := range o.keys {
 		if !profileName.MatchString(key.Value) {
 			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a tenant", key.Value)
 			continue
 		}
-		p.tenants[key.Value] = d.tenant(key, o.get(key.Value), p)
+		d.p.tenants[key.Value] = d.tenant(key, o.get(key.Value))
 	}
 }
 
-func (d *decoder) tenant(key, n *yaml.Node, p *Policy) *tenant {
+// tenant reads one entry of tenants.
+func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
+	p := d.p
 	t := &tenant{node: key, Tenant: Tenant{
 		Name: key.Value, Profile: p.profile,
 		Rate: DefaultTenantRate, Burst: DefaultTenantBurst, InFlight: DefaultTenantInFlight,
@@ -53,11 +55,11 @@ func (d *decoder) tenant(key, n *yaml.Node, p *Policy) *tenant {
 	}
 	if v := o.get("profile"); v != nil {
 		if s, ok := d.text(v, "profile"); ok {
-			d.known(p, v, s)
+			d.known(p.profiles, v, s)
 			t.Profile = s
 		}
 	}
-	t.MayRequest = d.list(o.get("may_request"), "may_request", maxProfiles, func(n *yaml.Node, s string) { d.known(p, n, s) })
+	t.MayRequest = d.list(o.get("may_request"), "may_request", maxProfiles, func(n *yaml.Node, s string) { d.known(p.profiles, n, s) })
 	slices.Sort(t.MayRequest)
 	t.MayRequest = slices.Compact(t.MayRequest)
 	t.Approvers = d.list(o.get("approvers"), "approvers", maxApprovers, nil)
@@ -71,7 +73,7 @@ func (d *decoder) tenant(key, n *yaml.Node, p *Policy) *tenant {
 var tokenReference = regexp.MustCompile(`^\$\{(env|file):([^${}]+)\}$`)
 
 // token reads where the digest of a bearer token is kept.
-func (d *decoder) token(n *yaml.Node) Secret {
+func (d *policyDecoder) token(n *yaml.Node) Secret {
 	s, ok := d.text(n, "token")
 	if !ok {
 		return Secret{}
@@ -94,7 +96,7 @@ func (d *decoder) token(n *yaml.Node) Secret {
 }
 
 // tenantLimit reads how much a tenant may send.
-func (d *decoder) tenantLimit(n *yaml.Node, t *Tenant) {
+func (d *policyDecoder) tenantLimit(n *yaml.Node, t *Tenant) {
 	o, ok := d.mapping(n, "limit of a tenant", tenantLimitShape)
 	if !ok {
 		return

@@ -2,13 +2,12 @@ package policies
 
 import (
 	"slices"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // limit reads the limit of a rule.
-func (d *decoder) limit(n *yaml.Node) RateLimit {
+func (d *ruleDecoder) limit(n *yaml.Node) RateLimit {
 	var l RateLimit
 	o, ok := d.mapping(n, "limit", limitShape)
 	if !ok {
@@ -31,7 +30,7 @@ func (d *decoder) limit(n *yaml.Node) RateLimit {
 }
 
 // terms reads limit, obligations and remember of a rule.
-func (d *decoder) terms(o object, r *rule, most time.Duration) {
+func (d *ruleDecoder) terms(o object, r *rule) {
 	at := o.get("limit")
 	if at != nil {
 		r.terms.limit = d.limit(at)
@@ -40,7 +39,7 @@ func (d *decoder) terms(o object, r *rule, most time.Duration) {
 		d.obligations(v, r, at != nil)
 	}
 	if v := o.get("remember"); v != nil {
-		remember := d.remember(v, most)
+		remember := d.remember(v, d.p.asking.most)
 		r.terms.remember = &remember
 		if decision := o.get("decision"); decision != nil && r.verdict != Ask {
 			d.Fault(v, "remove it", "only a rule that asks has an approval to remember")
@@ -56,7 +55,7 @@ func (d *decoder) terms(o object, r *rule, most time.Duration) {
 }
 
 // obligations reads what a call that passes is bound to.
-func (d *decoder) obligations(n *yaml.Node, r *rule, limited bool) {
+func (d *ruleDecoder) obligations(n *yaml.Node, r *rule, limited bool) {
 	o, ok := d.mapping(n, "obligations", obligationsShape)
 	if !ok {
 		return
@@ -85,7 +84,7 @@ func (d *decoder) obligations(n *yaml.Node, r *rule, limited bool) {
 }
 
 // kept reads how much is kept of the calls of a rule.
-func (d *decoder) kept(n *yaml.Node, r *rule, decided bool) Kept {
+func (d *ruleDecoder) kept(n *yaml.Node, r *rule, decided bool) Kept {
 	word := d.word(n, "audit", auditLevels...)
 	k := Kept{Said: true, Level: AuditLevel(max(0, word))}
 	if word == int(AuditNone) && decided && r.verdict != Allow {

@@ -21,15 +21,22 @@ type inlineTest struct {
 	rule  string // empty: any
 }
 
-// tests reads the policy's tests, and runs them if the policy has no fault: a
-// faulty policy would fail many tests, which would hide the cause.
-// Calls that name no tenant are those of the given one.
-func (d *decoder) tests(n *yaml.Node, p *Policy, tenantName string) []TestResult {
+// testDecoder reads the tests that a policy or a layer carries.
+type testDecoder struct {
+	*decoder
+
+	p      *Policy // that is tested
+	tenant string  // of calls that name none
+}
+
+// tests reads the tests, and runs them if the policy has no fault: a faulty policy
+// would fail many tests, which would hide the cause.
+func (d *testDecoder) tests(n *yaml.Node) []TestResult {
 	var all []inlineTest
 	for _, entry := range d.items(n, "tests", maxTests) {
-		t, ok := d.test(entry, p)
+		t, ok := d.test(entry)
 		if t.facts.Tenant == "" {
-			t.facts.Tenant = tenantName
+			t.facts.Tenant = d.tenant
 		}
 		if ok {
 			all = append(all, t)
@@ -40,7 +47,7 @@ func (d *decoder) tests(n *yaml.Node, p *Policy, tenantName string) []TestResult
 	}
 	var results []TestResult
 	for _, t := range all {
-		got := p.Decide(t.facts)
+		got := d.p.Decide(t.facts)
 		results = append(results, TestResult{
 			Source: d.source(t.node), Call: Clip(callText(t.facts), maxShown),
 			Want: t.want, Got: got.Verdict, Rule: got.Rule, Profile: got.Grant.Profile(),
@@ -71,7 +78,7 @@ func callText(f Facts) string {
 }
 
 // test reads one entry of tests.
-func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
+func (d *testDecoder) test(n *yaml.Node) (inlineTest, bool) {
 	t := inlineTest{node: n}
 	o, ok := d.mapping(n, "a test", testShape)
 	if !ok {
@@ -91,8 +98,8 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	}
 	if v := o.get("as"); v != nil {
 		if s, ok := d.text(v, "as"); ok {
-			if _, known := p.tenants[s]; !known && s != LocalTenant {
-				d.Fault(v, cmp.Or(near(s, p.Tenants()), "name one of tenants"), "tenant %q does not exist", s)
+			if _, known := d.p.tenants[s]; !known && s != LocalTenant {
+				d.Fault(v, cmp.Or(near(s, d.p.Tenants()), "name one of tenants"), "tenant %q does not exist", s)
 			}
 			t.facts.Tenant = s
 		}
@@ -113,7 +120,7 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 	}
 	if v := o.get("rule"); v != nil {
 		if t.rule, ok = d.text(v, "rule"); ok {
-			ids := slices.Concat(reserved, p.ruleIDs())
+			ids := slices.Concat(reserved, d.p.ruleIDs())
 			if !slices.Contains(ids, t.rule) {
 				d.Fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "rule %q does not exist", t.rule)
 			}
@@ -123,7 +130,7 @@ func (d *decoder) test(n *yaml.Node, p *Policy) (inlineTest, bool) {
 }
 
 // call reads what the call of a test shows the policy.
-func (d *decoder) call(n *yaml.Node, f *Facts) {
+func (d *testDecoder) call(n *yaml.Node, f *Facts) {
 	o, ok := d.mapping(n, "call", callShape)
 	if !ok {
 		return
@@ -158,7 +165,7 @@ func (d *decoder) call(n *yaml.Node, f *Facts) {
 }
 
 // moment reads when the call of a test comes.
-func (d *decoder) moment(n *yaml.Node) time.Time {
+func (d *testDecoder) moment(n *yaml.Node) time.Time {
 	if n.Kind == yaml.AliasNode {
 		return time.Time{}
 	}
@@ -190,7 +197,7 @@ func (f *Facts) agree() {
 }
 
 // testArgs reads the arguments of a test's call as they would come in JSON.
-func (d *decoder) testArgs(n *yaml.Node) map[string]any {
+func (d *testDecoder) testArgs(n *yaml.Node) map[string]any {
 	o, ok := d.mapping(n, "args", nil)
 	if !ok {
 		return nil
@@ -203,7 +210,7 @@ func (d *decoder) testArgs(n *yaml.Node) map[string]any {
 }
 
 // json is a node as JSON would give it: numbers are floats.
-func (d *decoder) json(n *yaml.Node) any {
+func (d *testDecoder) json(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return d.testArgs(n)

@@ -10,7 +10,8 @@ import (
 // the policy does not say. A total below the limit of one box would be that box's
 // limit under another name, so it is a fault. A total that is not named is at
 // least the limit of the largest profile.
-func (d *decoder) totals(n *yaml.Node, profiles map[string]Grant) Totals {
+func (d *policyDecoder) totals(n *yaml.Node) Totals {
+	profiles := d.p.profiles
 	var memory, pids, cpu promise
 	for _, name := range names(profiles) {
 		l := profiles[name].limits
@@ -73,7 +74,7 @@ func (p *promise) raise(value float64, profile, what string) {
 }
 
 // keeps notes a fault where a total is below what one box was promised.
-func (d *decoder) keeps(n *yaml.Node, total float64, p promise) {
+func (d *policyDecoder) keeps(n *yaml.Node, total float64, p promise) {
 	if total < p.most {
 		d.Fault(n, "raise the total, or lower the limit of the profile", "the total is %s, less than profile %s gives to one box: %s", n.Value, p.profile, p.what)
 	}

@@ -149,8 +149,8 @@ func (d *decoder) version(root *yaml.Node, o object) {
 }
 
 // known notes a fault where no profile has the name.
-func (d *decoder) known(p *Policy, n *yaml.Node, name string) {
-	if _, ok := p.profiles[name]; !ok {
-		d.Fault(n, suggest(name, names(p.profiles)), "profile %q does not exist", name)
+func (d *decoder) known(profiles map[string]Grant, n *yaml.Node, name string) {
+	if _, ok := profiles[name]; !ok {
+		d.Fault(n, suggest(name, names(profiles)), "profile %q does not exist", name)
 	}
 }
