@@ -29,5 +29,11 @@ func (c Channel) String() string {
 // askTool is the tool whose questions have a channel.
 const askTool = "AskUserQuestion"
 
+// questions is what a policy says about the questions of agents.
+type questions struct {
+	channel Channel
+	source  Source // of channel
+}
+
 // Channel is how questions of agents reach a person.
-func (p *Policy) Channel() Channel { return p.channel }
+func (p *Policy) Channel() Channel { return p.questions.channel }

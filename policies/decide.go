@@ -16,13 +16,13 @@ func (p *Policy) decide(f Facts) Decision {
 	if profile == "" {
 		return refused
 	}
-	if no, refuse := p.unasked(f, profile); refuse {
+	if no, refuse := p.questions.unasked(f, profile); refuse {
 		return no
 	}
 	pieces := pieces(f)
 	d := p.alone(f, profile, pieces)
 	d.Layer, d.Profile = LayerSystem, profile
-	if no, outside := p.outside(d, f.Tenant); outside {
+	if no, outside := p.tenants[f.Tenant].outside(d, p.name); outside {
 		return no
 	}
 	for _, l := range p.layersOf(f.Tenant) {

@@ -84,17 +84,17 @@ func (g Grant) askExec(p *Policy, e Exec) Decision {
 }
 
 // letsStarted reports whether a program that no rule speaks about does nothing
-// but start what the policy allows.
-func (p *Policy) letsStarted(f Facts) bool {
+// but start what the rules allow.
+func (s *ruleset) letsStarted(f Facts) bool {
 	if f.Exec.Cut || !OfSystem(f.Exec.Path) {
 		return false
 	}
 	words := append([]string{path.Base(f.Exec.Path)}, f.Exec.Argv[min(1, len(f.Exec.Argv)):]...)
-	s, err := shell.Program(words)
-	if err != nil || len(s.Commands) < 2 || !s.Commands[0].Wrapper || s.Doubt() != "" {
+	script, err := shell.Program(words)
+	if err != nil || len(script.Commands) < 2 || !script.Commands[0].Wrapper || script.Doubt() != "" {
 		return false
 	}
-	all := scriptPieces(s, nil)
-	d, grants := p.judge(f, f.Profile, all[1:])
+	all := scriptPieces(script, nil)
+	d, grants := s.judge(f, f.Profile, all[1:])
 	return d.Verdict == Allow && slices.Contains(grants, f.Profile)
 }

@@ -66,7 +66,7 @@ func (p *Policy) Explain(f Facts) (Decision, []Part) {
 			one := p.decision(f.Tool, &pc, o)
 			part.Verdict, part.Rule, part.Source = one.Verdict, one.Rule, one.Source
 		}
-		part.Below = p.sayBelow(*c, &pc)
+		part.Below = sayBelow(p.layersOf(f.Tenant), *c, &pc)
 		parts = append(parts, part)
 	}
 	return d, parts

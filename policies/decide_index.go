@@ -66,16 +66,16 @@ func (m *match) programs() ([]string, bool) {
 
 // among are the rules that may speak about a piece, of those that may speak
 // about the call. It is valid until the next call of among.
-func (c *inquiry) among(p *Policy, pc *piece) []*rule {
-	all := c.on(p)
-	if p.index == nil || pc.kind != aCommand || pc.opaque || pc.swayed || len(pc.words) == 0 || pc.loose[0].sure != shell.Exact {
+func (c *inquiry) among(s *ruleset, pc *piece) []*rule {
+	all := c.on(s)
+	if s.index == nil || pc.kind != aCommand || pc.opaque || pc.swayed || len(pc.words) == 0 || pc.loose[0].sure != shell.Exact {
 		return all
 	}
-	named, also := p.index.programs[pc.loose[0].text], p.index.programs[pc.loose[0].also]
+	named, also := s.index.programs[pc.loose[0].text], s.index.programs[pc.loose[0].also]
 	c.few = c.few[:0]
 	for k, r := range all {
 		i := c.numbers[k]
-		if p.index.wild.has(i) || named != nil && named.has(i) || also != nil && also.has(i) {
+		if s.index.wild.has(i) || named != nil && named.has(i) || also != nil && also.has(i) {
 			c.few = append(c.few, r)
 		}
 	}
@@ -84,13 +84,13 @@ func (c *inquiry) among(p *Policy, pc *piece) []*rule {
 
 // on returns the rules of a policy that may speak about the call: their tool and
 // their profile are compared once for the call, and not for each of its parts.
-func (c *inquiry) on(p *Policy) []*rule {
-	if c.of == p {
+func (c *inquiry) on(s *ruleset) []*rule {
+	if c.of == s {
 		return c.rules
 	}
-	c.of, c.rules, c.numbers = p, make([]*rule, 0, len(p.rules)), make([]int, 0, len(p.rules))
-	for i := range p.rules {
-		if r := &p.rules[i]; r.match.onTool(c.tool) && r.match.on(c) {
+	c.of, c.rules, c.numbers = s, make([]*rule, 0, len(s.rules)), make([]int, 0, len(s.rules))
+	for i := range s.rules {
+		if r := &s.rules[i]; r.match.onTool(c.tool) && r.match.on(c) {
 			c.rules, c.numbers = append(c.rules, r), append(c.numbers, i)
 		}
 	}

@@ -15,7 +15,7 @@ type inquiry struct {
 	input    *cond.Input // nil until a condition asks
 	whens    map[*rule]said
 	profiles []string // the profile alone
-	of       *Policy  // whose rules these are; see on
+	of       *ruleset // whose rules these are; see on
 	rules    []*rule
 	numbers  []int    // of the rules, in the policy
 	few      []*rule  // see among
@@ -110,8 +110,8 @@ func (c *inquiry) own() []string {
 
 // butForOptions is a rule that would let a piece through if it had other options
 // or variables, or nil.
-func (c *inquiry) butForOptions(p *Policy, pc *piece) *rule {
-	for _, r := range c.among(p, pc) {
+func (c *inquiry) butForOptions(s *ruleset, pc *piece) *rule {
+	for _, r := range c.among(s, pc) {
 		if r.verdict == Allow && r.mode == ModeEnforce && r.when == nil && r.match.butForOptions(c, pc) {
 			return r
 		}

@@ -35,11 +35,11 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	return d
 }
 
-// sayBelow is what the layers of a tenant say to one part of its call.
-func (p *Policy) sayBelow(c inquiry, pc *piece) []Said {
+// sayBelow is what layers say to one part of a call.
+func sayBelow(layers []*Layer, c inquiry, pc *piece) []Said {
 	var all []Said
 	c.seen = nil
-	for _, l := range p.layersOf(c.facts.Tenant) {
+	for _, l := range layers {
 		o := l.rules.weigh(&c, pc)
 		if o.skip || o.rule == nil && o.verdict == Allow {
 			continue // it does not object

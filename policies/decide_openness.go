@@ -39,11 +39,12 @@ func (p *Policy) Openness(profile string) []Openness {
 	return all
 }
 
-func (p *Policy) openness(profile, tool string) Openness {
+// openness is Openness of one tool.
+func (s *ruleset) openness(profile, tool string) Openness {
 	var allows, some, asks, denies, but []string
 	o := Openness{Tool: tool}
-	for i := range p.rules {
-		r := &p.rules[i]
+	for i := range s.rules {
+		r := &s.rules[i]
 		here := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == profile })
 		if !here || r.mode != ModeEnforce || !r.match.onTool(tool) || tool != OtherTools && len(r.match.upstreams) > 0 {
 			continue
@@ -76,11 +77,11 @@ func (p *Policy) openness(profile, tool string) Openness {
 		o.Unasked, o.By, o.But = UnaskedAsks, asks, but
 	case len(allows) > 0:
 		o.Unasked, o.By, o.But = UnaskedAny, allows, but
-	case p.fallback == Allow:
+	case s.fallback == Allow:
 		o.Unasked, o.By, o.But = UnaskedAny, append(byDefault, some...), but
 	case len(some) > 0:
 		o.Unasked, o.By, o.But = UnaskedSome, some, but
-	case p.fallback == Ask:
+	case s.fallback == Ask:
 		o.Unasked, o.By, o.But = UnaskedAsks, byDefault, but
 	default:
 		o.Unasked, o.By = UnaskedNone, byDefault
@@ -91,9 +92,12 @@ func (p *Policy) openness(profile, tool string) Openness {
 // Hidden reports whether no call of a tool can be allowed or asked about,
 // whatever its arguments: a list of tools leaves it out. It looks at the tool's
 // name only, so a tool that is denied under every profile may still be listed.
-func (p *Policy) Hidden(tool string) bool {
-	open := p.fallback != Deny
-	for _, r := range p.rules {
+func (p *Policy) Hidden(tool string) bool { return p.hides(tool) }
+
+// hides is Hidden for the rules of one file.
+func (s *ruleset) hides(tool string) bool {
+	open := s.fallback != Deny
+	for _, r := range s.rules {
 		if r.mode != ModeEnforce || !r.match.onTool(tool) {
 			continue
 		}
@@ -116,4 +120,4 @@ func (p *Policy) HiddenFrom(tenantName, tool string) bool {
 
 // Hidden reports whether the layer lets no call of a tool be allowed or asked
 // about. A nil layer hides none.
-func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.Hidden(tool) }
+func (l *Layer) Hidden(tool string) bool { return l != nil && l.rules.hides(tool) }

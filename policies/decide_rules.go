@@ -8,16 +8,16 @@ import (
 
 // judge finds the strictest verdict over all pieces, and the profiles in
 // which every piece is allowed.
-func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []string) {
+func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []string) {
 	c := &inquiry{tool: f.Tool, profile: profile, facts: &f, pieces: pieces}
 	var worst Decision
 	var grants []string
 	var bound []*rule
 	var shadows []shadowing
-	begun, remember, kept := false, anyRemember, keeping{p: p}
+	begun, remember, kept := false, anyRemember, keeping{logged: s.logged}
 	for i := range pieces {
-		o := p.weigh(c, &pieces[i])
-		if p.shadows {
+		o := s.weigh(c, &pieces[i])
+		if s.shadows {
 			before := Allow
 			if begun {
 				before = worst.Verdict
@@ -37,7 +37,7 @@ func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []str
 			}
 		}
 		if !begun || o.verdict < worst.Verdict {
-			worst = p.decision(c.tool, &pieces[i], o)
+			worst = s.decision(c.tool, &pieces[i], o)
 			worst.Part, worst.PartNo, worst.Parts, worst.Subject = Clip(pieces[i].text, maxPart), i+1, len(pieces), pieces[i].kind
 			worst.Via = strings.Join(pieces[i].via, " > ")
 			worst.PartStart, worst.PartEnd, worst.PartArgv = pieces[i].start, pieces[i].end, pieces[i].argv(worst.Verdict)
@@ -48,13 +48,13 @@ func (p *Policy) judge(f Facts, profile string, pieces []piece) (Decision, []str
 			grants = slices.DeleteFunc(grants, func(g string) bool { return !slices.Contains(o.grants, g) })
 		}
 		begun = true
-		if worst.Verdict == Deny && !p.shadows {
+		if worst.Verdict == Deny && !s.shadows {
 			break
 		}
 	}
 	if worst.Verdict != Deny {
 		worst.bind(bound)
-		worst.Ask = p.asking.Asking // of an allowed call too: its tool may ask, like PlanMode
+		worst.Ask = s.asking.Asking // of an allowed call too: its tool may ask, like PlanMode
 	}
 	if worst.Verdict == Ask {
 		worst.Remember = remember
@@ -86,12 +86,12 @@ type outcome struct {
 // piece through a rule must be proved to speak about it, and to stop it, it is
 // enough that the rule may. The same holds for exceptions, the other way
 // round. Where a deny only may speak about a piece, a person is asked.
-func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
+func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
 	profile := c.profile
 	var strict, lenient *rule
 	asks := false // a rule wants a question, and none that denies only may
 	o := outcome{verdict: Allow, remember: anyRemember}
-	for _, r := range c.among(p, pc) {
+	for _, r := range c.among(s, pc) {
 		lets := r.verdict == Allow
 		sure := r.match.about(c, pc, lets)
 		if sure != no && !r.unless.isZero() {
@@ -151,7 +151,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 		}
 		asks = asks || r.verdict == Ask
 		if verdict == Ask {
-			o.remember = o.remember.narrow(r.remembers(p))
+			o.remember = o.remember.narrow(r.remembers(s))
 		}
 		// If two verdicts are equal, the sure one gives the better reason.
 		if verdict < o.verdict || verdict == o.verdict && o.maybe && sure == must {
@@ -161,7 +161,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 	switch {
 	case pc.fault != "":
 		return outcome{verdict: Deny} // enforced or not, no rule can speak about it
-	case strict != nil && o.maybe && !asks && lenient == nil && p.fallback == Deny:
+	case strict != nil && o.maybe && !asks && lenient == nil && s.fallback == Deny:
 		// A rule that denies may make a question of what is allowed, and none of
 		// what is denied without it.
 		o.verdict, o.maybe = Deny, false
@@ -172,14 +172,14 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 	case pc.wrapper && len(pc.files) == 0:
 		o.skip = true
 	default:
-		o.verdict = p.fallback
+		o.verdict = s.fallback
 		if pc.unread {
-			o.verdict = min(o.verdict, p.unparsable)
+			o.verdict = min(o.verdict, s.unparsable)
 		}
 		o.grants = c.own()
-		o.remember = p.asking.remember
+		o.remember = s.asking.remember
 		if o.near == nil && o.verdict != Allow {
-			o.near = c.butForOptions(p, pc)
+			o.near = c.butForOptions(s, pc)
 			o.options = o.near != nil
 		}
 	}
@@ -190,7 +190,7 @@ func (p *Policy) weigh(c *inquiry, pc *piece) outcome {
 }
 
 // decision puts an outcome into words for the agent.
-func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
+func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 	subject := pc.kind
 	if subject == wholeCall {
 		subject = "call"
@@ -206,7 +206,7 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 	if pc.kind != aCommand {
 		plainly = fmt.Sprintf("Name the %s in its plain, absolute form.", subject)
 	}
-	d := Decision{Verdict: o.verdict, Rule: ruleDefault, Source: p.source}
+	d := Decision{Verdict: o.verdict, Rule: ruleDefault, Source: s.source}
 	if o.rule != nil {
 		d.Rule, d.Source = o.rule.id, o.rule.source
 		d.Reason, d.Instead = o.rule.reason, o.rule.instead
@@ -216,7 +216,7 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 	case o.verdict == Allow:
 		return d
 	case pc.fault != "":
-		d.Rule, d.Source = ruleUnreadable, Source{File: p.name}
+		d.Rule, d.Source = ruleUnreadable, Source{File: s.name}
 		reason = fmt.Sprintf("No rule can judge this %s: %s.", subject, pc.fault)
 		instead = fmt.Sprintf("Name the %s in its plain form.", subject)
 		switch pc.kind {
@@ -251,7 +251,7 @@ func (p *Policy) decision(tool string, pc *piece, o outcome) Decision {
 		if pc.kind == wholeCall && tool != "" {
 			reason = fmt.Sprintf("No rule of the policy allows %s.", Clip(tool, 64))
 		}
-		instead = fmt.Sprintf("Use what the policy allows, or tell the person you work for that %s has no rule for it.", p.name)
+		instead = fmt.Sprintf("Use what the policy allows, or tell the person you work for that %s has no rule for it.", s.name)
 	}
 	if d.Reason == "" {
 		d.Reason = reason

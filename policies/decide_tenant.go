@@ -35,28 +35,27 @@ func (p *Policy) asked(f Facts) (string, Decision) {
 	return "", no
 }
 
-// outside refuses a grant that the rules made from a profile the tenant may
-// not have.
-func (p *Policy) outside(d Decision, tenantName string) (Decision, bool) {
-	own := p.tenants[tenantName]
-	if own == nil || d.Verdict == Deny || own.may(d.offered().profile) {
+// outside refuses a grant that the rules of a file made from a profile the tenant
+// may not have. A nil tenant may have every profile.
+func (t *tenant) outside(d Decision, file string) (Decision, bool) {
+	if t == nil || d.Verdict == Deny || t.may(d.offered().profile) {
 		return d, false
 	}
 	return Decision{
-		Verdict: Deny, Rule: ruleRequest, Source: Source{File: p.name, Line: own.node.Line, Col: own.node.Column},
+		Verdict: Deny, Rule: ruleRequest, Source: Source{File: file, Line: t.node.Line, Col: t.node.Column},
 		Parts: d.Parts, Layer: LayerSystem, Profile: d.Profile,
-		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.offered().profile, own.Name),
-		Instead: own.offer(),
+		Reason:  fmt.Sprintf("Rule %s allows this call in the profile \"%s\" only, which tenant %s may not have.", d.Rule, d.offered().profile, t.Name),
+		Instead: t.offer(),
 	}, true
 }
 
 // unasked refuses a question if the policy lets no agent ask one.
-func (p *Policy) unasked(f Facts, profile string) (Decision, bool) {
-	if f.Tool != askTool || p.channel != ChannelDeny {
+func (q questions) unasked(f Facts, profile string) (Decision, bool) {
+	if f.Tool != askTool || q.channel != ChannelDeny {
 		return Decision{}, false
 	}
 	return Decision{
-		Verdict: Deny, Rule: ruleQuestions, Source: p.asksAt, Parts: 1, Layer: LayerSystem, Profile: profile,
+		Verdict: Deny, Rule: ruleQuestions, Source: q.source, Parts: 1, Layer: LayerSystem, Profile: profile,
 		Reason:  "Nobody is there to answer questions of agents.",
 		Instead: "Decide yourself where that does no harm, say in your answer what you assumed, and leave the rest undone.",
 	}, true

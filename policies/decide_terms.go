@@ -70,22 +70,22 @@ func (d *Decision) bindAll(other Decision) {
 
 // remembers is what a rule that asks says about approvals. A deny rule that may or
 // may not match a part also asks; its approval covers only the call.
-func (r *rule) remembers(p *Policy) Remember {
+func (r *rule) remembers(s *ruleset) Remember {
 	switch {
 	case r.verdict == Deny:
 		return Remember{}
 	case r.terms.remember != nil:
 		return *r.terms.remember
 	}
-	return p.asking.remember
+	return s.asking.remember
 }
 
 // keeping finds how much is kept of a call: of each part what the rules that
 // speak about it say, the most of several, and of all parts together the most.
 type keeping struct {
-	p     *Policy
-	begun bool
-	kept  Kept
+	logged AuditLevel // as in ruleset
+	begun  bool
+	kept   Kept
 }
 
 // add takes in a part and the rules with terms that speak about it.
@@ -101,7 +101,7 @@ func (k *keeping) add(rules []*rule) {
 		k.kept = of
 	case k.kept.Said != of.Said:
 		// What the log keeps of any call counts like what a rule says.
-		k.kept = Kept{true, max(k.kept.Level, of.Level, k.p.logLevel())}
+		k.kept = Kept{true, max(k.kept.Level, of.Level, k.logged)}
 	default:
 		k.kept.Level = max(k.kept.Level, of.Level)
 	}
@@ -115,12 +115,4 @@ func (k *keeping) of(v Verdict) Kept {
 		k.kept.Level = max(k.kept.Level, AuditMeta)
 	}
 	return k.kept
-}
-
-// logLevel is what the log keeps of a call about which no rule says more.
-func (p *Policy) logLevel() AuditLevel {
-	if p.audited {
-		return p.audit.Level
-	}
-	return AuditRequest
 }

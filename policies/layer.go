@@ -1,10 +1,5 @@
 package policies
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-)
-
 // A policy is a stack of files. The first is the system's: it alone has
 // profiles and so grants, names the tenants, and says which further files are
 // read. Those are layers. Each call gets the strictest verdict of all files, and
@@ -25,7 +20,7 @@ const (
 // safe for concurrent use.
 type Layer struct {
 	kind  string
-	rules Policy // only its rules and its default are used
+	rules ruleset
 	clip  clip
 }
 
@@ -41,7 +36,7 @@ type clip struct {
 func ReadOnly(name string) *Layer {
 	return &Layer{
 		kind: LayerSession, clip: clip{readOnly: true, offline: true},
-		rules: Policy{name: name, hash: textHash([]byte(name)), source: Source{File: name}, fallback: Allow, unparsable: Allow},
+		rules: newRuleset(name, []byte(name), Allow, Allow, asking{}),
 	}
 }
 
@@ -53,10 +48,4 @@ func (l *Layer) Name() string { return l.rules.name }
 
 func (c clip) and(o clip) clip {
 	return clip{readOnly: c.readOnly || o.readOnly, offline: c.offline || o.offline, limits: c.limits.least(o.limits)}
-}
-
-// textHash is the SHA-256 of a file.
-func textHash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }

@@ -72,7 +72,7 @@ func Lint(name string, text []byte, files Files, use *Use) ([]Finding, error) {
 	l.all()
 	found := l.found
 	for _, f := range p.Files()[1:] {
-		layer := p.layerNamed(f.Name)
+		layer := layerNamed(p, f.Name)
 		if layer == nil {
 			continue
 		}

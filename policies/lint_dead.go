@@ -75,7 +75,7 @@ func (l *linter) fallback() Verdict {
 	if l.granting {
 		return l.p.fallback
 	}
-	return l.p.layerNamed(l.file).rules.fallback
+	return layerNamed(l.p, l.file).rules.fallback
 }
 
 // lets reports whether the rule also lets through what o lets through besides the
@@ -220,7 +220,7 @@ func assignment(s string) bool {
 
 // unaskable notes rules about questions that nobody can put.
 func (l *linter) unaskable() {
-	if l.p.channel != ChannelDeny {
+	if l.p.questions.channel != ChannelDeny {
 		return
 	}
 	for i := range l.rules {

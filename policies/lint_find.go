@@ -90,3 +90,13 @@ func firstOf(all []string, fits func(string) bool) string {
 	}
 	return ""
 }
+
+// layerNamed is the layer of a policy that was read from a file, or nil.
+func layerNamed(p *Policy, name string) *Layer {
+	for _, l := range p.allLayers() {
+		if l.Name() == name {
+			return l
+		}
+	}
+	return nil
+}

@@ -64,11 +64,11 @@ func (p *Policy) Speaks(f Facts) []string {
 	}
 	var ids []string
 	known := make(map[string]bool)
-	of := func(q *Policy, parts []piece) {
+	of := func(s *ruleset, parts []piece) {
 		var seen []Match
 		c := &inquiry{tool: f.Tool, profile: profile, facts: &f, pieces: parts, seen: &seen}
 		for i := range parts {
-			q.weigh(c, &parts[i])
+			s.weigh(c, &parts[i])
 		}
 		for _, m := range seen {
 			if !m.Silent && !known[m.Rule] {
@@ -78,7 +78,7 @@ func (p *Policy) Speaks(f Facts) []string {
 		}
 	}
 	parts := pieces(f)
-	of(p, parts)
+	of(&p.ruleset, parts)
 	for _, l := range p.layersOf(f.Tenant) {
 		of(&l.rules, parts)
 	}

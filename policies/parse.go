@@ -26,7 +26,11 @@ type Files struct {
 // Load reads a policy with all the files that it names. A fault in any of them
 // is a fault of the whole.
 func Load(name string, text []byte, files Files) (*Policy, error) {
-	p := &Policy{name: name, hash: textHash(text), source: Source{File: name}, unparsable: Ask, asking: defaultAsking(), channel: ChannelElicit, profiles: make(map[string]Grant)}
+	p := &Policy{
+		ruleset:   newRuleset(name, text, Deny, Ask, defaultAsking()),
+		questions: questions{channel: ChannelElicit},
+		profiles:  make(map[string]Grant),
+	}
 	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files}
 	if root := d.root(text); root != nil {
 		d.policy(root)
@@ -66,14 +70,15 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 	}
 	d.defaults(o.get("defaults"), o)
 	if v := o.get("ask"); v != nil {
-		p.channel, p.asksAt = d.channelOf(v), d.source(v)
+		p.questions = questions{d.channelOf(v), d.source(v)}
 	}
 	p.totals = d.totals(o.get("totals"))
 	if v := o.get("audit"); v != nil {
 		p.audit, p.audited = d.audit(v), true
+		p.logged = p.audit.Level
 	}
 	if v := o.get("rules"); v != nil {
-		(&ruleDecoder{decoder: d.decoder, p: p}).rules(v)
+		(&ruleDecoder{decoder: d.decoder, to: &p.ruleset, profiles: p.profiles}).rules(v)
 	}
 	if v := o.get("tenants"); v != nil {
 		d.tenants(v)

@@ -29,12 +29,8 @@ type layerDecoder struct {
 // layer reads the text of a layer. Its tests are run on upper with the layer
 // below it, with calls that the tenant makes.
 func (d *layerDecoder) layer(kind string, text []byte) *Layer {
-	upper := d.upper
-	l := &Layer{kind: kind, rules: Policy{
-		name: d.File, hash: textHash(text), source: Source{File: d.File},
-		fallback: Allow, unparsable: Allow, // a layer that says nothing does not object
-		profile: upper.profile, profiles: upper.profiles, asking: upper.asking,
-	}}
+	// A layer that says nothing does not object.
+	l := &Layer{kind: kind, rules: newRuleset(d.File, text, Allow, Allow, d.upper.asking)}
 	root := d.root(text)
 	if root == nil {
 		return l
@@ -60,7 +56,7 @@ func (d *layerDecoder) layer(kind string, text []byte) *Layer {
 		l.clip = d.clip(v)
 	}
 	if v := o.get("rules"); v != nil {
-		(&ruleDecoder{decoder: d.decoder, p: &l.rules}).rules(v)
+		(&ruleDecoder{decoder: d.decoder, to: &l.rules, profiles: d.upper.profiles}).rules(v)
 	}
 	for _, r := range l.rules.rules {
 		if r.node != nil {
@@ -68,7 +64,7 @@ func (d *layerDecoder) layer(kind string, text []byte) *Layer {
 		}
 	}
 	if v := o.get("tests"); v != nil {
-		(&testDecoder{decoder: d.decoder, p: upper.below(d.tenant, l), tenant: d.tenant}).tests(v)
+		(&testDecoder{decoder: d.decoder, p: d.upper.below(d.tenant, l), tenant: d.tenant}).tests(v)
 	}
 	return l
 }

@@ -22,13 +22,13 @@ var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 type ruleDecoder struct {
 	*decoder
 
-	p     *Policy // that gets the rules, and has the profiles that they may name
-	whens int     // conditions so far
+	to       *ruleset         // that gets the rules
+	profiles map[string]Grant // that rules may name
+	whens    int              // conditions so far
 }
 
 // rules reads all rules.
 func (d *ruleDecoder) rules(n *yaml.Node) {
-	p := d.p
 	first := make(map[string]Source)
 	for _, entry := range d.items(n, "rules", maxRules) {
 		r, ok := d.rule(entry)
@@ -41,15 +41,15 @@ func (d *ruleDecoder) rules(n *yaml.Node) {
 			first[r.id] = r.source
 		}
 		for _, name := range slices.Concat(r.match.profiles, r.unless.profiles) {
-			d.known(p.profiles, name.node, name.name)
+			d.known(d.profiles, name.node, name.name)
 		}
 		if r.node != nil {
-			d.known(p.profiles, r.node, r.profile)
+			d.known(d.profiles, r.node, r.profile)
 		}
-		p.rules = append(p.rules, r)
-		p.shadows = p.shadows || r.mode != ModeEnforce
+		d.to.rules = append(d.to.rules, r)
+		d.to.shadows = d.to.shadows || r.mode != ModeEnforce
 	}
-	p.index = newIndex(p.rules)
+	d.to.index = newIndex(d.to.rules)
 }
 
 // rule reads one entry of rules.

@@ -39,7 +39,7 @@ func (d *ruleDecoder) terms(o object, r *rule) {
 		d.obligations(v, r, at != nil)
 	}
 	if v := o.get("remember"); v != nil {
-		remember := d.remember(v, d.p.asking.most)
+		remember := d.remember(v, d.to.asking.most)
 		r.terms.remember = &remember
 		if decision := o.get("decision"); decision != nil && r.verdict != Ask {
 			d.Fault(v, "remove it", "only a rule that asks has an approval to remember")

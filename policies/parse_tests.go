@@ -120,7 +120,10 @@ func (d *testDecoder) test(n *yaml.Node) (inlineTest, bool) {
 	}
 	if v := o.get("rule"); v != nil {
 		if t.rule, ok = d.text(v, "rule"); ok {
-			ids := slices.Concat(reserved, d.p.ruleIDs())
+			ids := slices.Concat(reserved, d.p.ids())
+			for _, l := range d.p.allLayers() {
+				ids = append(ids, l.rules.ids()...)
+			}
 			if !slices.Contains(ids, t.rule) {
 				d.Fault(v, cmp.Or(near(t.rule, ids), "it names the id of a rule, or default"), "rule %q does not exist", t.rule)
 			}

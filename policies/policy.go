@@ -11,28 +11,19 @@ import (
 // Policy is a parsed policy. It never changes; all its methods are safe for
 // concurrent use.
 type Policy struct {
-	name     string
-	hash     string
-	fallback Verdict // where no rule matches a part
-	// unparsable is the most for a script that cannot be read, where no rule matches it.
-	unparsable Verdict
-	source     Source // of fallback
-	asking     asking
-	channel    Channel
-	asksAt     Source // of channel
-	profile    string // granted where a call asks for none
-	profiles   map[string]Grant
-	secrets    map[string]Secret
-	totals     Totals
-	audit      Audit
-	audited    bool // the policy has an audit block
-	rules      []rule
-	index      *index // of the rules; nil if they are few
-	shadows    bool   // some of the rules are not enforced
-	tenants    map[string]*tenant
-	layers     []*Layer // that hold for every tenant, the upper ones first
-	dirs       []string // workspaces of projects
-	tests      []TestResult
+	ruleset // of the system's file; its hash is that of all files
+
+	questions questions
+	profile   string // granted where a call asks for none
+	profiles  map[string]Grant
+	secrets   map[string]Secret
+	totals    Totals
+	audit     Audit
+	audited   bool // the policy has an audit block
+	tenants   map[string]*tenant
+	layers    []*Layer // that hold for every tenant, the upper ones first
+	dirs      []string // workspaces of projects
+	tests     []TestResult
 }
 
 // TestResult is one test that a policy carries, and its result. Parse refuses a
@@ -73,20 +64,21 @@ func (p *Policy) Asking() Asking { return p.asking.Asking }
 // tenants and projects.
 func (p *Policy) Files() []File {
 	all := []File{{LayerSystem, p.name}}
-	add := func(l *Layer) {
+	for _, l := range p.allLayers() {
 		if f := (File{l.kind, l.Name()}); !slices.Contains(all, f) {
 			all = append(all, f)
 		}
 	}
-	for _, name := range p.Tenants() {
-		for _, l := range p.tenants[name].below {
-			add(l)
-		}
-	}
-	for _, l := range p.layers {
-		add(l)
-	}
 	return all
+}
+
+// allLayers are the layers of all tenants, and then those that hold for every one.
+func (p *Policy) allLayers() []*Layer {
+	var all []*Layer
+	for _, name := range p.Tenants() {
+		all = append(all, p.tenants[name].below...)
+	}
+	return append(all, p.layers...)
 }
 
 // With is the policy with further layers below it, as a session has them. p
@@ -123,26 +115,6 @@ func (p *Policy) layersOf(tenantName string) []*Layer {
 	return slices.Concat(own.below, p.layers)
 }
 
-// ruleIDs are the ids of the rules of all layers.
-func (p *Policy) ruleIDs() []string {
-	var ids []string
-	add := func(rules []rule) {
-		for _, r := range rules {
-			ids = append(ids, r.id)
-		}
-	}
-	add(p.rules)
-	for _, t := range p.tenants {
-		for _, l := range t.below {
-			add(l.rules.rules)
-		}
-	}
-	for _, l := range p.layers {
-		add(l.rules.rules)
-	}
-	return ids
-}
-
 // stackHash is the hash of a stack with one more layer.
 func stackHash(upper string, l *Layer) string {
 	h := sha256.New()
@@ -161,18 +133,4 @@ func (p *Policy) Profile(name string) (Profile, bool) {
 		Storage: g.storage, Protect: g.Protect(), Limits: g.limits, Totals: p.totals,
 		Env: names(g.env), Require: slices.Clone(g.require), Exec: g.exec, Reading: g.Reading(), Browser: g.browser,
 	}, ok
-}
-
-// layerNamed is the layer that was read from a file, or nil.
-func (p *Policy) layerNamed(name string) *Layer {
-	all := slices.Clone(p.layers)
-	for _, t := range p.Tenants() {
-		all = append(all, p.tenants[t].below...)
-	}
-	for _, l := range all {
-		if l.Name() == name {
-			return l
-		}
-	}
-	return nil
 }

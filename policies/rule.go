@@ -1,6 +1,9 @@
 package policies
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	"go.yaml.in/yaml/v3"
 
 	"belljar.dev/policies/cond"
@@ -18,6 +21,38 @@ const (
 )
 
 var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleQuestions}
+
+// ruleset is what one file says: its rules, and what holds where none of them speaks.
+type ruleset struct {
+	name     string // of the file
+	hash     string
+	fallback Verdict // where no rule matches a part
+	// unparsable is the most for a script that cannot be read, where no rule matches it.
+	unparsable Verdict
+	source     Source // of fallback
+	asking     asking
+	logged     AuditLevel // what the log keeps of a call about which no rule says more
+	rules      []rule
+	index      *index // of the rules; nil if they are few
+	shadows    bool   // some of the rules are not enforced
+}
+
+// newRuleset returns the ruleset of a file without rules.
+func newRuleset(name string, text []byte, fallback, unparsable Verdict, asks asking) ruleset {
+	return ruleset{
+		name: name, hash: textHash(text), source: Source{File: name},
+		fallback: fallback, unparsable: unparsable, asking: asks, logged: AuditRequest,
+	}
+}
+
+// ids are the ids of the rules.
+func (s *ruleset) ids() []string {
+	all := make([]string, len(s.rules))
+	for i := range s.rules {
+		all[i] = s.rules[i].id
+	}
+	return all
+}
 
 // rule is one entry of rules.
 type rule struct {
@@ -78,3 +113,9 @@ type hint struct {
 // hints are the annotations of tools, with the default of each for tools that
 // lack it (MCP 2025-11-25, ToolAnnotations).
 var hints = map[string]bool{"readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true}
+
+// textHash is the SHA-256 of a file.
+func textHash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

@@ -32,7 +32,6 @@ var large = map[string]size{
 	"mcp/tools.shells":                  {6, 44},
 	"policies.Decision":                 {26, 19},
 	"policies.Grant":                    {27, 36},
-	"policies.Policy":                   {21, 39},
 	"policies.form":                     {33, 1},
 	"policies/audit.Outcome":            {24, 3},
 	"policies/shell.reader":             {14, 47},
