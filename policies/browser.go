@@ -26,7 +26,7 @@ func (b Browser) String() string {
 }
 
 // Browser is whether pages may be loaded in a Chrome for the call.
-func (g Grant) Browser() Browser { return g.browser }
+func (g profileGrant) Browser() Browser { return g.browser }
 
 // NestsNamespaces reports whether what runs in the box may make user, pid and
 // network namespaces of its own below the box's: Chrome's own sandbox is made of

@@ -23,24 +23,24 @@ func (g Grant) DecideExec(now *Policy, e Exec) Decision {
 	if g.policy == nil || g.call == nil || g.IsZero() {
 		return Decision{Rule: ruleDefault, Part: Clip(e.text(), maxPart), Reason: "The call has no grant.", Instead: "Repeat the call."}
 	}
-	d := g.decideExec(g.policy, e)
+	d := g.decideBy(g.policy, e)
 	if now != nil && now != g.policy && now.hash != g.policy.hash && d.Verdict == Allow {
-		d = g.decideExec(now, e)
+		d = g.decideBy(now, e)
 	}
 	d.Grant, d.pending = Grant{}, Grant{}
 	return d
 }
 
-// decideExec asks one policy. Besides the file, the program has other names: the
+// decideBy asks one policy about a program. Besides the file, the program has other names: the
 // name that the caller chose, because some programs do what their name says
 // (busybox), the name of the file that a link leads to, and the program that is
 // started in its place. A rule about one of these names counts if it is
 // stricter. The default is applied only to the file.
-func (g Grant) decideExec(p *Policy, e Exec) Decision {
-	d := g.askExec(p, e)
+func (j judging) decideBy(p *Policy, e Exec) Decision {
+	d := j.ask(p, e)
 	stricter := func(e Exec) {
 		if d.Verdict != Deny {
-			if as := g.askExec(p, e); as.Verdict < d.Verdict && as.Rule != ruleDefault {
+			if as := j.ask(p, e); as.Verdict < d.Verdict && as.Rule != ruleDefault {
 				d = as
 			}
 		}
@@ -60,23 +60,24 @@ func (g Grant) decideExec(p *Policy, e Exec) Decision {
 	return d
 }
 
-func (g Grant) askExec(p *Policy, e Exec) Decision {
-	f := *g.call
+// ask asks one policy about a program under one name.
+func (j judging) ask(p *Policy, e Exec) Decision {
+	f := *j.call
 	f.Exec = &e
 	d := p.Decide(f)
 	if d.Verdict != Allow && d.Rule == ruleDefault && d.Layer == LayerSystem && p.letsStarted(f) {
-		d = Decision{Verdict: Allow, Rule: ruleDefault, Profile: g.profile, Parts: 1}
+		d = Decision{Verdict: Allow, Rule: ruleDefault, Profile: f.Profile, Parts: 1}
 	}
-	for _, l := range g.below {
+	for _, l := range j.below {
 		d = l.Narrow(d, f)
 	}
-	if d.Verdict == Ask && g.approved {
+	if d.Verdict == Ask && j.approved {
 		d = d.Approved()
 	}
-	if granted := d.Grant.profile; d.Verdict == Allow && granted != "" && granted != g.profile {
+	if granted := d.Grant.profile; d.Verdict == Allow && granted != "" && granted != f.Profile {
 		d = Decision{
 			Verdict: Deny, Rule: d.Rule, Source: d.Source, Part: d.Part, PartNo: 1, Parts: 1, Subject: aCommand,
-			Reason:  fmt.Sprintf("Rule %s allows it in profile %s, and this box has profile %s.", d.Rule, granted, g.profile),
+			Reason:  fmt.Sprintf("Rule %s allows it in profile %s, and this box has profile %s.", d.Rule, granted, f.Profile),
 			Instead: "Send it as a call of its own.",
 		}
 	}

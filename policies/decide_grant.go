@@ -5,8 +5,7 @@ import "slices"
 // grant is what the profile of a name gives to a tenant: with less wherever a
 // layer takes from it.
 func (p *Policy) grant(profile, tenantName string) Grant {
-	g := p.profiles[profile]
-	g.tenant, g.totals = tenantName, p.totals
+	g := Grant{tenant: tenantName, totals: p.totals, profileGrant: p.profiles[profile]}
 	for _, l := range p.layersOf(tenantName) {
 		g = g.clipped(l.clip)
 	}

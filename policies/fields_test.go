@@ -30,11 +30,14 @@ func field(v any, name string) reflect.Value {
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 }
 
-// fieldNames are the names of the fields of a struct.
+// fieldNames are the names of the fields of a struct, with those of the structs that
+// are embedded in it.
 func fieldNames(v any) []string {
 	var all []string
-	for f := range reflect.TypeOf(v).Fields() {
-		all = append(all, f.Name)
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		if !f.Anonymous {
+			all = append(all, f.Name)
+		}
 	}
 	return all
 }
@@ -78,11 +81,14 @@ func limitsOf(n float64) Limits {
 // covered is a grant that has something in each field that Covers looks at.
 func covered() Grant {
 	return Grant{
-		tenant: "t", profile: "p", access: AccessRead, system: true,
-		mounts: []Mount{{Source: "/a", Target: "/a"}}, network: NetworkNone,
-		publish: []PortRange{{80, 81}}, image: "i", storage: StorageMemory,
-		protect: Protect{Also: []string{"x"}}, limits: limitsOf(10), totals: Totals{1, 1, 1, 1},
-		env: map[string]string{"A": "1"}, exec: ExecObserve,
+		tenant: "t", totals: Totals{1, 1, 1, 1},
+		profileGrant: profileGrant{
+			profile: "p", access: AccessRead, system: true,
+			mounts: []Mount{{Source: "/a", Target: "/a"}}, network: NetworkNone,
+			publish: []PortRange{{80, 81}}, image: "i", storage: StorageMemory,
+			protect: Protect{Also: []string{"x"}}, limits: limitsOf(10),
+			env: map[string]string{"A": "1"}, exec: ExecObserve,
+		},
 	}
 }
 

@@ -11,50 +11,26 @@ import (
 // A Grant is immutable; its methods return copies and are safe for concurrent
 // use.
 type Grant struct {
-	tenant  string
-	profile string
-	access  Access
-	system  bool
-	mounts  []Mount
-	network Network
-	egress  *Egress // nil for nothing
-	publish []PortRange
-	image   string
-	storage Storage
-	protect Protect
-	limits  Limits
-	totals  Totals
-	env     map[string]string
-	require []Limit
-	clip    clip // what layers took away
-	audited bool
-	exec    ExecMode
-	reading Reading
-	browser Browser
+	profileGrant
+	judging
 
-	// The policy, the layers and the call that decide about the programs that its
-	// commands start and about the URLs that its pages lead to.
-	policy   *Policy
-	below    []*Layer // of the session
-	call     *Facts   // without its parts
-	approved bool     // by a person
-	asked    string   // the profile that the call asked for by name; may be empty
+	tenant string
+	totals Totals
+	clip   clip // what layers took away
 
 	browserBox bool // the grant is for the box that a browser runs in
 	nests      bool // that browser makes namespaces of its own
 }
 
-// IsZero reports whether the grant allows nothing.
-func (g Grant) IsZero() bool { return g.profile == "" }
-
 // Tenant is whose work the grant is for.
 func (g Grant) Tenant() string { return g.tenant }
 
-// Profile is the name of the profile the grant was made from.
-func (g Grant) Profile() string { return g.profile }
+// Totals are the bounds of all boxes of the grant's tenant together.
+func (g Grant) Totals() Totals { return g.totals }
 
-// Workspace is what the box may do with the workspace.
-func (g Grant) Workspace() Access { return g.access }
+// ReadOnly reports whether a layer has taken from the grant that anything of the
+// host can be written.
+func (g Grant) ReadOnly() bool { return g.clip.readOnly }
 
 // Narrow returns the grant with the same or less access to the workspace. It
 // refuses more access than the grant has.
@@ -65,56 +41,6 @@ func (g Grant) Narrow(to Access) (Grant, error) {
 	g.access = to
 	return g, nil
 }
-
-// AuditRequired reports whether a call must not run if its decision cannot be
-// written to the audit log.
-func (g Grant) AuditRequired() bool { return g.audited }
-
-// System reports whether the host's system directories (/usr, /bin, /lib and
-// the like) are visible, read-only.
-func (g Grant) System() bool { return g.system }
-
-// Mounts are the further host paths the box sees.
-func (g Grant) Mounts() []Mount { return slices.Clone(g.mounts) }
-
-// Network is what may leave the box.
-func (g Grant) Network() Network { return g.network }
-
-// Egress is what the door lets through, never nil. It is shared and must not
-// be changed.
-func (g Grant) Egress() *Egress {
-	if g.egress == nil {
-		return &Egress{}
-	}
-	return g.egress
-}
-
-// Publish are the ports of the box that a person may open on the host.
-func (g Grant) Publish() []PortRange { return slices.Clone(g.publish) }
-
-// Image is the name of the image that is the box's root file system; empty for
-// a root of its own.
-func (g Grant) Image() string { return g.image }
-
-// Storage is what holds what the box writes outside its workspace.
-func (g Grant) Storage() Storage { return g.storage }
-
-// Protect is what of a writable workspace the box cannot write.
-func (g Grant) Protect() Protect {
-	return Protect{Off: g.protect.Off, Also: slices.Clone(g.protect.Also)}
-}
-
-// Limits are the bounds of the box and of each command.
-func (g Grant) Limits() Limits { return g.limits }
-
-// Totals are the bounds of all boxes of the grant's tenant together.
-func (g Grant) Totals() Totals { return g.totals }
-
-// Env is the environment the profile adds to every command.
-func (g Grant) Env() map[string]string { return maps.Clone(g.env) }
-
-// Require are the limits that the host must be able to enforce.
-func (g Grant) Require() []Limit { return slices.Clone(g.require) }
 
 // Covers reports whether a box opened under g can serve a call granted other:
 // the same tenant, files, image, network and environment, and no limit above
@@ -129,37 +55,14 @@ func (g Grant) Require() []Limit { return slices.Clone(g.require) }
 // only the other may. Whether TLS is opened must be the same, since a box gets
 // the authority it trusts when it is made.
 func (g Grant) Covers(other Grant) bool {
-	return !g.IsZero() && !other.IsZero() &&
-		g.tenant == other.tenant && g.access == other.access && g.system == other.system &&
-		g.image == other.image && slices.Equal(g.mounts, other.mounts) && g.sameNetwork(other) &&
-		g.storage == other.storage && g.browserBox == other.browserBox && g.nests == other.nests && g.sameExec(other) && g.protect.equal(other.protect) &&
-		maps.Equal(g.env, other.env) && other.limits.within(g.limits)
+	return !g.IsZero() && !other.IsZero() && g.tenant == other.tenant &&
+		g.browserBox == other.browserBox && g.nests == other.nests && g.covers(other.profileGrant)
 }
 
-// sameExec is the part of Covers about the programs that commands start: a box
-// either reports them or does not, for its whole life, and the questions about
-// them are asked for one profile.
-func (g Grant) sameExec(other Grant) bool {
-	return g.exec == other.exec && (g.exec != ExecEnforce || g.profile == other.profile)
+// SameCall reports whether DecideExec says the same for both grants.
+func (g Grant) SameCall(other Grant) bool {
+	return g.policy == other.policy && g.call == other.call && g.approved == other.approved && slices.Equal(g.below, other.below)
 }
-
-// sameNetwork is the part of Covers that is about the network.
-func (g Grant) sameNetwork(other Grant) bool {
-	switch {
-	case g.network != other.network || g.Egress().Intercept != other.Egress().Intercept:
-		return false
-	case g.profile == other.profile:
-		return true
-	}
-	return g.network == NetworkNone && slices.Equal(g.publish, other.publish)
-}
-
-// Exec is what is done about the programs that the box's commands start.
-func (g Grant) Exec() ExecMode { return g.exec }
-
-// ReadOnly reports whether a layer has taken from the grant that anything of the
-// host can be written.
-func (g Grant) ReadOnly() bool { return g.clip.readOnly }
 
 // judgedBy returns the grant of a policy's decision about a call. The same policy
 // later decides about each program that the call starts and about each URL that
@@ -182,7 +85,117 @@ func (g Grant) judgedUnder(l *Layer) Grant {
 	return g
 }
 
-// SameCall reports whether DecideExec says the same for both grants.
-func (g Grant) SameCall(other Grant) bool {
-	return g.policy == other.policy && g.call == other.call && g.approved == other.approved && slices.Equal(g.below, other.below)
+// judging is what decides about the programs that the commands of a call start and
+// about the URLs that its pages lead to: the policy, the layers and the call.
+type judging struct {
+	policy   *Policy
+	below    []*Layer // of the session
+	call     *Facts   // without its parts; it asks for the profile that it got
+	approved bool     // by a person
+	asked    string   // the profile that the call asked for by name; may be empty
+}
+
+// profileGrant is what a profile gives to a call.
+type profileGrant struct {
+	profile string // its name
+	access  Access
+	system  bool
+	mounts  []Mount
+	network Network
+	egress  *Egress // nil for nothing
+	publish []PortRange
+	image   string
+	storage Storage
+	protect Protect
+	limits  Limits
+	env     map[string]string
+	require []Limit
+	audited bool
+	exec    ExecMode
+	reading Reading
+	browser Browser
+}
+
+// IsZero reports whether the grant allows nothing.
+func (g profileGrant) IsZero() bool { return g.profile == "" }
+
+// Profile is the name of the profile the grant was made from.
+func (g profileGrant) Profile() string { return g.profile }
+
+// Workspace is what the box may do with the workspace.
+func (g profileGrant) Workspace() Access { return g.access }
+
+// System reports whether the host's system directories (/usr, /bin, /lib and
+// the like) are visible, read-only.
+func (g profileGrant) System() bool { return g.system }
+
+// Mounts are the further host paths the box sees.
+func (g profileGrant) Mounts() []Mount { return slices.Clone(g.mounts) }
+
+// Network is what may leave the box.
+func (g profileGrant) Network() Network { return g.network }
+
+// Egress is what the door lets through, never nil. It is shared and must not
+// be changed.
+func (g profileGrant) Egress() *Egress {
+	if g.egress == nil {
+		return &Egress{}
+	}
+	return g.egress
+}
+
+// Publish are the ports of the box that a person may open on the host.
+func (g profileGrant) Publish() []PortRange { return slices.Clone(g.publish) }
+
+// Image is the name of the image that is the box's root file system; empty for
+// a root of its own.
+func (g profileGrant) Image() string { return g.image }
+
+// Storage is what holds what the box writes outside its workspace.
+func (g profileGrant) Storage() Storage { return g.storage }
+
+// Protect is what of a writable workspace the box cannot write.
+func (g profileGrant) Protect() Protect {
+	return Protect{Off: g.protect.Off, Also: slices.Clone(g.protect.Also)}
+}
+
+// Limits are the bounds of the box and of each command.
+func (g profileGrant) Limits() Limits { return g.limits }
+
+// Env is the environment the profile adds to every command.
+func (g profileGrant) Env() map[string]string { return maps.Clone(g.env) }
+
+// Require are the limits that the host must be able to enforce.
+func (g profileGrant) Require() []Limit { return slices.Clone(g.require) }
+
+// AuditRequired reports whether a call must not run if its decision cannot be
+// written to the audit log.
+func (g profileGrant) AuditRequired() bool { return g.audited }
+
+// Exec is what is done about the programs that the box's commands start.
+func (g profileGrant) Exec() ExecMode { return g.exec }
+
+// covers is the part of Covers that is about what profiles give.
+func (g profileGrant) covers(other profileGrant) bool {
+	return g.access == other.access && g.system == other.system && g.image == other.image &&
+		slices.Equal(g.mounts, other.mounts) && g.sameNetwork(other) && g.storage == other.storage && g.sameExec(other) &&
+		g.protect.equal(other.protect) && maps.Equal(g.env, other.env) && other.limits.within(g.limits)
+}
+
+// sameExec is the part of Covers about the programs that commands start: a box
+// either reports them or does not, for its whole life, and the questions about
+// them are asked for one profile.
+func (g profileGrant) sameExec(other profileGrant) bool {
+	return g.exec == other.exec && (g.exec != ExecEnforce || g.profile == other.profile)
+}
+
+// sameNetwork is the part of Covers that is about the network.
+func (g profileGrant) sameNetwork(other profileGrant) bool {
+	switch {
+	case g.network != other.network || g.Egress().Intercept != other.Egress().Intercept:
+		return false
+	case g.profile == other.profile:
+		return true
+	}
+	return g.network == NetworkNone && slices.Equal(g.publish, other.publish)
 }

@@ -14,7 +14,7 @@ func (l *linter) textOnly(i int) {
 		return // it says itself that no wall rests on it
 	}
 	if len(r.match.paths) > 0 && (len(r.match.tools) == 0 || r.match.onTool("Bash") || r.match.onTool("BackgroundBash")) {
-		if profile := l.lacking(r, func(g Grant) bool { return false }); profile != "" {
+		if profile := l.lacking(r, func(g profileGrant) bool { return false }); profile != "" {
 			l.add(i, l.at(i, 0, "match", "path"), "text-only", LintNote,
 				fmt.Sprintf("rule %s cannot keep a command of Bash from these paths", r.id),
 				"of a command it sees redirections and the directory only: that cat x reads a file, cat alone knows",
@@ -41,8 +41,8 @@ func (l *linter) textOnly(i int) {
 
 // lacking returns a profile that the rule speaks about, in which commands run and
 // whose boxes do not prevent what the rule denies; or "". held reports whether the
-// boxes of a grant prevent it.
-func (l *linter) lacking(r *rule, held func(Grant) bool) string {
+// boxes of a profile prevent it.
+func (l *linter) lacking(r *rule, held func(profileGrant) bool) string {
 	for _, name := range l.p.Profiles() {
 		applies := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == name })
 		if g := l.p.profiles[name]; applies && l.runs(name) && !held(g) {
@@ -66,24 +66,24 @@ func (l *linter) runs(profile string) bool {
 }
 
 // wall says what can prevent the commands of a pattern, what to do, and whether a
-// grant does prevent them.
-func (g glob) wall() (what, instead string, held func(Grant) bool) {
-	enforced := func(g Grant) bool { return g.exec == ExecEnforce }
+// profile does prevent them.
+func (g glob) wall() (what, instead string, held func(profileGrant) bool) {
+	enforced := func(g profileGrant) bool { return g.exec == ExecEnforce }
 	e, ok := g.program()
 	for _, word := range g.elements[min(1, len(g.elements)):] {
 		if slices.ContainsFunc(word.choice, func(c string) bool {
 			return strings.Contains(c, "/") && c != "/" || strings.HasPrefix(c, ".") || strings.HasPrefix(c, "~")
 		}) {
-			return "a file has many names, and a shell makes more", "leave the file out of fs of the profile, or write it under protect", func(Grant) bool { return false }
+			return "a file has many names, and a shell makes more", "leave the file out of fs of the profile, or write it under protect", func(profileGrant) bool { return false }
 		}
 	}
 	switch {
 	case ok && firstOf(strings.Fields(netPrograms), e.names) != "":
 		return "what may leave is for net of the profile", "name under net what may be reached, or write mode: none",
-			func(g Grant) bool { return g.network == NetworkNone || enforced(g) }
+			func(g profileGrant) bool { return g.network == NetworkNone || enforced(g) }
 	case ok && firstOf(strings.Fields(writers), e.names) != "":
 		return "what may be written is for fs of the profile", "write workspace: ro or overlay, or name under protect what stays",
-			func(g Grant) bool {
+			func(g profileGrant) bool {
 				writable := slices.ContainsFunc(g.mounts, func(m Mount) bool { return m.Writable })
 				return g.access != AccessWrite && !writable || enforced(g)
 			}

@@ -29,7 +29,7 @@ func Load(name string, text []byte, files Files) (*Policy, error) {
 	p := &Policy{
 		ruleset:   newRuleset(name, text, Deny, Ask, defaultAsking()),
 		questions: questions{channel: ChannelElicit},
-		profiles:  make(map[string]Grant),
+		profiles:  make(map[string]profileGrant),
 	}
 	d := &policyDecoder{decoder: newDecoder(name, text), p: p, files: files}
 	if root := d.root(text); root != nil {

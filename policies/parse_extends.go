@@ -64,7 +64,7 @@ func (h *heir) resolved(name string) *yaml.Node {
 
 // profile reads the profile of a name. A fault of its parent is reported once,
 // however many profiles extend it.
-func (h *heir) profile(name string) Grant {
+func (h *heir) profile(name string) profileGrant {
 	whole := h.resolved(name)
 	before := len(h.d.Faults)
 	g := h.d.profile(name, whole)

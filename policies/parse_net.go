@@ -35,7 +35,7 @@ type netDecoder struct {
 }
 
 // network reads what may leave a box.
-func (d *netDecoder) network(n *yaml.Node, g *Grant) {
+func (d *netDecoder) network(n *yaml.Node, g *profileGrant) {
 	o, ok := d.mapping(n, "net", netShape)
 	if !ok {
 		return

@@ -30,8 +30,8 @@ type profileDecoder struct {
 }
 
 // profile reads one entry of profiles.
-func (d *profileDecoder) profile(name string, n *yaml.Node) Grant {
-	g := Grant{profile: name, limits: defaultLimits(), exec: DefaultExec, reading: defaultReading()}
+func (d *profileDecoder) profile(name string, n *yaml.Node) profileGrant {
+	g := profileGrant{profile: name, limits: defaultLimits(), exec: DefaultExec, reading: defaultReading()}
 	o, ok := d.mapping(n, "profile "+name, profileShape)
 	if !ok {
 		return g
@@ -81,7 +81,7 @@ func (d *profileDecoder) profile(name string, n *yaml.Node) Grant {
 }
 
 // files reads what a box sees of the host.
-func (d *profileDecoder) files(n *yaml.Node, g *Grant) {
+func (d *profileDecoder) files(n *yaml.Node, g *profileGrant) {
 	o, ok := d.mapping(n, "fs", filesShape)
 	if !ok {
 		return

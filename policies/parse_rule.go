@@ -22,9 +22,9 @@ var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 type ruleDecoder struct {
 	*decoder
 
-	to       *ruleset         // that gets the rules
-	profiles map[string]Grant // that rules may name
-	whens    int              // conditions so far
+	to       *ruleset                // that gets the rules
+	profiles map[string]profileGrant // that rules may name
+	whens    int                     // conditions so far
 }
 
 // rules reads all rules.

@@ -149,7 +149,7 @@ func (d *decoder) version(root *yaml.Node, o object) {
 }
 
 // known notes a fault where no profile has the name.
-func (d *decoder) known(profiles map[string]Grant, n *yaml.Node, name string) {
+func (d *decoder) known(profiles map[string]profileGrant, n *yaml.Node, name string) {
 	if _, ok := profiles[name]; !ok {
 		d.Fault(n, suggest(name, names(profiles)), "profile %q does not exist", name)
 	}

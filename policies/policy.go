@@ -15,7 +15,7 @@ type Policy struct {
 
 	questions questions
 	profile   string // granted where a call asks for none
-	profiles  map[string]Grant
+	profiles  map[string]profileGrant
 	secrets   map[string]Secret
 	totals    Totals
 	audit     Audit

@@ -42,7 +42,7 @@ type Reading struct {
 func defaultReading() Reading { return Reading{Render: RenderAuto} }
 
 // Reading is how pages are read for the call.
-func (g Grant) Reading() Reading {
+func (g profileGrant) Reading() Reading {
 	r := g.reading
 	r.Headers = slices.Clone(r.Headers)
 	return r

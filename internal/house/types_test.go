@@ -31,7 +31,6 @@ var large = map[string]size{
 	"mcp/tools.docsOutput":              {26, 0},
 	"mcp/tools.shells":                  {6, 44},
 	"policies.Decision":                 {26, 19},
-	"policies.Grant":                    {27, 36},
 	"policies.form":                     {33, 1},
 	"policies/audit.Outcome":            {24, 3},
 	"policies/shell.reader":             {14, 47},
