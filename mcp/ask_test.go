@@ -76,7 +76,7 @@ func (j *judged) set(d policies.Decision) {
 }
 
 func TestAsk(t *testing.T) {
-	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Ask: policies.Asking{ReturnAfter: 7 * time.Second}}
+	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Obligations: policies.Obligations{Ask: policies.Asking{ReturnAfter: 7 * time.Second}}}
 	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Left: 10 * time.Minute}
 	with := func(state string) mcp.Approval {
 		a := pending
@@ -212,7 +212,7 @@ func TestAYesHoldsForThePolicyThatAsked(t *testing.T) {
 
 // A call that is over its rate does not use up the approval that it has.
 func TestACallOverItsRateUsesNoApproval(t *testing.T) {
-	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Limits: []policies.RateLimit{{Rule: "publish", Calls: 1, Per: time.Hour}}}}
+	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Obligations: policies.Obligations{Limits: []policies.RateLimit{{Rule: "publish", Calls: 1, Per: time.Hour}}}}}
 	p := &person{ways: []string{"command line"}, asked: mcp.Approval{ID: "ap-1", State: mcp.ApprovalApproved}, used: []bool{true, true}}
 	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = gate, p })
 	session, err := ty.Open(t.Context())

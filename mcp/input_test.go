@@ -26,7 +26,7 @@ func TestAModernClientIsAskedByAResult(t *testing.T) {
 	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Scopes: []string{"once"}, Shown: []string{"runs: x"}, Left: time.Minute}
 	yes := pending
 	yes.State = mcp.ApprovalApproved
-	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Reason: "A person decides.", Ask: policies.Asking{ReturnAfter: time.Millisecond}}}
+	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Reason: "A person decides.", Obligations: policies.Obligations{Ask: policies.Asking{ReturnAfter: time.Millisecond}}}}
 	p := &person{asked: pending, waited: yes, used: []bool{true}}
 	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.TrustClients = gate, p, true }) // this test is quick
 	c := ty.connect(t)

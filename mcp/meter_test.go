@@ -15,7 +15,7 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time { return c.at }
 
 func limited(limits ...policies.RateLimit) policies.Decision {
-	return policies.Decision{Verdict: policies.Allow, Rule: "all", Limits: limits}
+	return policies.Decision{Verdict: policies.Allow, Rule: "all", Obligations: policies.Obligations{Limits: limits}}
 }
 
 func rated(rule string, calls int, per time.Duration) policies.RateLimit {

@@ -11,7 +11,7 @@ import (
 // running call ends.
 func (l RateLimit) Beyond(d Decision, retry time.Duration) Decision {
 	no := Decision{
-		Verdict: Deny, Rule: l.Rule, Source: l.Source, Parts: d.Parts, PartNo: d.PartNo, Part: d.Part, Subject: d.Subject, Via: d.Via,
+		Verdict: Deny, Rule: l.Rule, Source: l.Source, Parts: d.Parts, PartNo: d.PartNo, Part: d.Part, Subject: d.Subject, ScriptPart: ScriptPart{Via: d.Via},
 		Layer: d.Layer, Profile: d.Profile, Policy: d.Policy, Retry: max(retry, time.Second),
 	}
 	if retry <= 0 {

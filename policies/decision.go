@@ -43,13 +43,8 @@ type Decision struct {
 	PartNo  int    // number of that part, from 1; 0 where no single part decided
 	Parts   int    // parts of the call
 
-	// The position of that part in the script of the call, in bytes, and its
-	// words. Both positions are zero if the part is not a command; PartArgv is nil
-	// if not every word is known, or if there are too many.
-	PartStart, PartEnd int
-	PartArgv           []string
+	ScriptPart // where that part stands, if it is a command
 
-	Via     string // programs that start that part, for example "env > timeout"; empty if the script itself starts it
 	Reason  string // why, for the agent; never empty unless Verdict is Allow
 	Instead string // one allowed alternative, for the agent; never empty unless Verdict is Allow
 	Grant   Grant  // zero unless Verdict is Allow
@@ -61,17 +56,7 @@ type Decision struct {
 	// it; zero if waiting does not help.
 	Retry time.Duration
 
-	// The obligations of a call that this verdict, or the person who is asked, lets
-	// through. Empty if Verdict is Deny.
-	Limits []RateLimit // all of them hold; of every rule that speaks about the call
-	Redact []Redaction // to be taken out of the result before the agent gets it
-
-	// How much the audit log keeps of the call, where a rule says so.
-	Audit Kept
-
-	// How a person is asked, by the policy or by the tool. Zero where Verdict is Deny.
-	Ask      Asking
-	Remember Remember // the most that an approval may be given for; zero unless Verdict is Ask
+	Obligations
 
 	// What rules that are not enforced would have said; the strictest first, at
 	// most 32. It changes nothing.
@@ -79,6 +64,31 @@ type Decision struct {
 	Warnings []string // of Shadow, one line each for the agent, at most 4: the call passes, and will not for ever
 
 	pending Grant // what the call may use if a person says yes; zero unless Verdict is Ask
+}
+
+// ScriptPart is where a part of a call stands in the script of the call.
+type ScriptPart struct {
+	// The position in bytes and the words of the part. Both positions are zero if
+	// the part is not a command; PartArgv is nil if not every word is known, or if
+	// there are too many.
+	PartStart, PartEnd int
+	PartArgv           []string
+
+	Via string // programs that start the part, for example "env > timeout"; empty if the script itself starts it
+}
+
+// Obligations are what binds a call that the verdict, or the person who is asked,
+// lets through. All but Audit are empty if the verdict is Deny.
+type Obligations struct {
+	Limits []RateLimit // all of them hold; of every rule that speaks about the call
+	Redact []Redaction // to be taken out of the result before the agent gets it
+
+	// Audit is how much the audit log keeps of the call, where a rule says so.
+	Audit Kept
+
+	// Ask is how a person is asked, by the policy or by the tool.
+	Ask      Asking
+	Remember Remember // the most that an approval may be given for; zero unless the verdict is Ask
 }
 
 // offer puts a grant where the verdict wants it.
