@@ -24,35 +24,30 @@ func Schema() []byte { return schemaOf(policyShape, schemaPolicy, "belljar polic
 // LayerSchema is Schema for a file of rules that a policy names.
 func LayerSchema() []byte { return schemaOf(layerShape, schemaLayer, "belljar layer, version 1") }
 
+// document is a form that stands by itself, with all that it refers to.
+type document struct {
+	Schema string `json:"$schema"`
+	ID     string `json:"$id"`
+	Title  string `json:"title"`
+	*form
+	Defs members `json:"$defs"`
+}
+
 // form is a JSON Schema, as far as policies need one.
 type form struct {
-	Schema      string   `json:"$schema,omitempty"`
-	ID          string   `json:"$id,omitempty"`
 	Ref         string   `json:"$ref,omitempty"`
-	Title       string   `json:"title,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Type        any      `json:"type,omitempty"` // a name, or several
 	Const       any      `json:"const,omitempty"`
 	Enum        []string `json:"enum,omitempty"`
-	Default     any      `json:"default,omitempty"`
 	Examples    []any    `json:"examples,omitempty"`
 	Pattern     string   `json:"pattern,omitempty"`
 	MaxLength   int      `json:"maxLength,omitempty"`
 	Minimum     *float64 `json:"minimum,omitempty"`
 	Maximum     float64  `json:"maximum,omitempty"`
 
-	Items       *form `json:"items,omitempty"`
-	MinItems    int   `json:"minItems,omitempty"`
-	MaxItems    int   `json:"maxItems,omitempty"`
-	UniqueItems bool  `json:"uniqueItems,omitempty"`
-
-	Properties        members             `json:"properties,omitempty"`
-	Required          []string            `json:"required,omitempty"`
-	DependentRequired map[string][]string `json:"dependentRequired,omitempty"`
-	Additional        any                 `json:"additionalProperties,omitempty"` // a form, or false
-	PropertyNames     *form               `json:"propertyNames,omitempty"`
-	MinProperties     int                 `json:"minProperties,omitempty"`
-	MaxProperties     int                 `json:"maxProperties,omitempty"`
+	listForm
+	mappingForm
 
 	AllOf []*form `json:"allOf,omitempty"`
 	AnyOf []*form `json:"anyOf,omitempty"`
@@ -61,9 +56,25 @@ type form struct {
 	If    *form   `json:"if,omitempty"`
 	Then  *form   `json:"then,omitempty"`
 
-	Defs members `json:"$defs,omitempty"`
-
 	of []*shape // that it refers to
+}
+
+// listForm is what a schema says of a list.
+type listForm struct {
+	Items    *form `json:"items,omitempty"`
+	MinItems int   `json:"minItems,omitempty"`
+	MaxItems int   `json:"maxItems,omitempty"`
+}
+
+// mappingForm is what a schema says of a mapping.
+type mappingForm struct {
+	Properties        members             `json:"properties,omitempty"`
+	Required          []string            `json:"required,omitempty"`
+	DependentRequired map[string][]string `json:"dependentRequired,omitempty"`
+	Additional        any                 `json:"additionalProperties,omitempty"` // a form, or false
+	PropertyNames     *form               `json:"propertyNames,omitempty"`
+	MinProperties     int                 `json:"minProperties,omitempty"`
+	MaxProperties     int                 `json:"maxProperties,omitempty"`
 }
 
 // member is a schema with its name.
@@ -112,8 +123,7 @@ func plainJSON(v any) ([]byte, error) {
 
 // schemaOf is the schema of a file of a shape, with all shapes that it needs.
 func schemaOf(top *shape, id, title string) []byte {
-	root := top.form()
-	root.Schema, root.ID, root.Title = schemaDialect, id, title
+	root := document{Schema: schemaDialect, ID: id, Title: title, form: top.form()}
 	defined := map[string]bool{top.name: true}
 	// Grows while it is gone through: shapes refer to further ones.
 	for waiting := root.shapes(nil); len(waiting) > 0; waiting = waiting[1:] {

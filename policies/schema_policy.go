@@ -126,7 +126,7 @@ var testShape = &shape{
 		{"want", aWord(Deny.String(), Ask.String(), Allow.String()), "What the call must get.", true},
 		{"rule", aText(), "The rule that must have decided, or default.", false},
 	},
-	also: func(f *form) { f.OneOf = []*form{{Required: []string{"bash"}}, {Required: []string{"call"}}} },
+	also: func(f *form) { f.OneOf = []*form{has("bash", nil), has("call", nil)} },
 }
 
 var callShape = &shape{

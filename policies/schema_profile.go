@@ -8,10 +8,10 @@ var profileShape = &shape{
 		{"net", netShape.ref(), "What may leave a box. Without it: nothing.", false},
 		{"publish", oneOrMore(aPortRange(), maxPublish), "Ports of a box that a person may open on this machine's loopback.", false},
 		{"limits", limitsShape.ref(), "What a box may use. Each is above zero: a limit cannot be switched off.", false},
-		{"env", &form{
-			Type: "object", PropertyNames: &form{Pattern: variable.String()}, MaxProperties: maxEnv,
+		{"env", &form{Type: "object", mappingForm: mappingForm{
+			PropertyNames: &form{Pattern: variable.String()}, MaxProperties: maxEnv,
 			Additional: &form{Type: []string{"string", "number", "boolean"}},
-		}, "Variables that every command gets.", false},
+		}}, "Variables that every command gets.", false},
 		{"require", someTexts(aWord(string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk))), "Limits that the host must be able to enforce, or no box is opened.", false},
 		{"audit", aWord("required"), "None of its calls runs whose decision cannot be written down.", false},
 		{"exec", aWord(ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), "What is done about each program that a command starts: nothing, writing it down, or asking the policy. Without it: observe.", false},
@@ -33,10 +33,11 @@ var filesShape = &shape{
 		{"read", someTexts(textLike("^/.", "/opt/tools", "/srv/models:/models")), "Further paths of the host, and after a colon their place in the box.", false},
 		{"write", someTexts(textLike("^/.", "/srv/cache")), "As read; the box can write them.", false},
 		{"storage", aWord("memory", "disk"), "What holds what a box writes elsewhere: memory, or an area of the host's disk. Without it: memory.", false},
-		{"protect", &form{AnyOf: []*form{aWord("default", "none"), {Type: "array", MinItems: 1, MaxItems: maxTexts, Items: textLike(`^\s*[^/\s]`, "deploy/")}}}, "What a box cannot write in a writable workspace: the default paths, none, or a list of paths besides the default ones.", false},
+		{"protect", &form{AnyOf: []*form{aWord("default", "none"), aFullList(textLike(`^\s*[^/\s]`, "deploy/"), maxTexts)}}, "What a box cannot write in a writable workspace: the default paths, none, or a list of paths besides the default ones.", false},
 	},
 	also: func(f *form) {
-		f.Not = &form{Properties: members{{"system", &form{Const: true}}}, Required: []string{"image", "system"}}
+		f.Not = has("system", true)
+		f.Not.Required = []string{"image", "system"}
 	},
 }
 
@@ -60,12 +61,12 @@ var netShape = &shape{
 		{"ports", oneOrMore(aPort(), maxPorts), "Of each entry of allow and allow_private that names none. Without it: 80 and 443.", false},
 		{"tls", aWord("pass", "intercept"), "Whether TLS is opened at the door, with an authority that only this box trusts. Without it: pass.", false},
 		{"limits", netLimitsShape.ref(), "How much may leave.", false},
-		{"secrets", &form{Type: "array", Items: netSecretShape.ref(), MinItems: 1, MaxItems: maxSecretHeaders}, "Headers with secrets that the door adds to requests. The box never sees the values.", false},
+		{"secrets", aFullList(netSecretShape.ref(), maxSecretHeaders), "Headers with secrets that the door adds to requests. The box never sees the values.", false},
 	},
 	also: func(f *form) {
 		f.AllOf = append(
 			f.AllOf,
-			whenForm(has("mode", "none"), &form{MaxProperties: 1}),
+			whenForm(has("mode", "none"), &form{mappingForm: mappingForm{MaxProperties: 1}}),
 			whenForm(has("mode", "proxy"), hasOne("allow", "allow_private")),
 		)
 	},
@@ -119,7 +120,7 @@ var secretShape = &shape{
 	keys: []key{
 		{"env", textLike(variable.String(), "GITHUB_TOKEN"), "A variable of belljar's own environment.", false},
 		{"file", textLike("^/.", "/etc/belljar/token"), "A file of the host, by its absolute path.", false},
-		{"command", &form{Type: "array", Items: aText(), MinItems: 1, MaxItems: maxArguments}, "A program of the host that prints it, and its arguments.", false},
+		{"command", aFullList(aText(), maxArguments), "A program of the host that prints it, and its arguments.", false},
 	},
 	also: func(f *form) { f.MinProperties, f.MaxProperties = 1, 1 },
 }

@@ -44,7 +44,7 @@ func (s *shape) without(name, doc string, keys ...string) *shape {
 
 // form is the schema of the shape.
 func (s *shape) form() *form {
-	f := &form{Description: s.doc, Type: "object", Additional: false}
+	f := &form{Description: s.doc, Type: "object", mappingForm: mappingForm{Additional: false}}
 	for _, k := range s.keys {
 		is := *k.is
 		is.Description = k.doc
@@ -76,11 +76,20 @@ func textLike(pattern string, examples ...any) *form {
 func someTexts(one *form) *form {
 	bare := *one
 	bare.Examples = nil
-	return &form{AnyOf: []*form{one, {Type: "array", Items: &bare, MinItems: 1, MaxItems: maxTexts}}, Examples: one.Examples}
+	return &form{AnyOf: []*form{one, aFullList(&bare, maxTexts)}, Examples: one.Examples}
 }
 
 // aList is what items reads.
-func aList(one *form, most int) *form { return &form{Type: "array", Items: one, MaxItems: most} }
+func aList(one *form, most int) *form {
+	return &form{Type: "array", listForm: listForm{Items: one, MaxItems: most}}
+}
+
+// aFullList is a list that is not empty.
+func aFullList(one *form, most int) *form {
+	list := aList(one, most)
+	list.MinItems = 1
+	return list
+}
 
 // aWord is what word reads.
 func aWord(words ...string) *form { return &form{Type: "string", Enum: words} }
@@ -127,24 +136,28 @@ func aPort() *form {
 
 // oneOrMore is one of a kind, or a list of them that is not empty.
 func oneOrMore(one *form, most int) *form {
-	return &form{AnyOf: []*form{one, {Type: "array", Items: one, MinItems: 1, MaxItems: most}}}
+	return &form{AnyOf: []*form{one, aFullList(one, most)}}
 }
 
 // byName is a mapping whose keys are names that the policy chooses.
 func byName(pattern string, value *form, most int) *form {
-	return &form{Type: "object", PropertyNames: &form{Pattern: pattern}, Additional: value, MinProperties: 1, MaxProperties: most}
+	return &form{Type: "object", mappingForm: mappingForm{PropertyNames: &form{Pattern: pattern}, Additional: value, MinProperties: 1, MaxProperties: most}}
 }
 
-// has is a mapping in which a key has a value.
+// has is a mapping in which a key has a value; any value if it is nil.
 func has(key string, value any) *form {
-	return &form{Properties: members{{key, &form{Const: value}}}, Required: []string{key}}
+	f := &form{mappingForm: mappingForm{Required: []string{key}}}
+	if value != nil {
+		f.Properties = members{{key, &form{Const: value}}}
+	}
+	return f
 }
 
 // lacks is a mapping without the keys.
 func lacks(keys ...string) *form {
 	none := &form{}
 	for _, k := range keys {
-		none.AnyOf = append(none.AnyOf, &form{Required: []string{k}})
+		none.AnyOf = append(none.AnyOf, has(k, nil))
 	}
 	return &form{Not: none}
 }
