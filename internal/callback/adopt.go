@@ -13,7 +13,7 @@ import (
 // first that writes gets them.
 func (b *Book) adopt(ctx context.Context) error {
 	var gone []string
-	err := b.tables.Read(ctx, func(tx *sql.Tx) (err error) {
+	err := b.kept.Read(ctx, func(tx *sql.Tx) (err error) {
 		gone, err = b.gone(ctx, tx)
 		return err
 	})
@@ -21,19 +21,19 @@ func (b *Book) adopt(ctx context.Context) error {
 		return err
 	}
 	var left []Delivery
-	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		left = nil
 		gone, err := b.gone(ctx, tx) // another may have been faster
 		for _, self := range gone {
-			if _, err := tx.ExecContext(ctx, "UPDATE callbacks_armed SET self = ? WHERE place = ? AND self = ?", b.cfg.Self, b.cfg.Place, self); err != nil {
+			if _, err := tx.ExecContext(ctx, "UPDATE callbacks_armed SET self = ? WHERE place = ? AND self = ?", b.kept.Self, b.kept.Place, self); err != nil {
 				return err
 			}
-			some, err := fired(ctx, tx, "UPDATE callbacks_fired SET self = ? WHERE place = ? AND self = ? AND posted = 0 RETURNING "+firedColumns, b.cfg.Self, b.cfg.Place, self)
+			some, err := fired(ctx, tx, "UPDATE callbacks_fired SET self = ? WHERE place = ? AND self = ? AND posted = 0 RETURNING "+firedColumns, b.kept.Self, b.kept.Place, self)
 			if err != nil {
 				return err
 			}
 			left = append(left, some...)
-			if _, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET self = ? WHERE place = ? AND self = ? AND taken = 0", b.cfg.Self, b.cfg.Place, self); err != nil {
+			if _, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET self = ? WHERE place = ? AND self = ? AND taken = 0", b.kept.Self, b.kept.Place, self); err != nil {
 				return err
 			}
 		}
@@ -47,28 +47,14 @@ func (b *Book) adopt(ctx context.Context) error {
 	b.untaken, b.next = true, time.Time{} // what was adopted may be due before all else
 	b.mu.Unlock()
 	for _, d := range left {
-		b.cfg.Changed(d.Tenant)
-		b.post(ctx, d)
+		b.changed(d.Tenant)
+		b.deliver(ctx, d)
 	}
 	return nil
 }
 
 // gone returns the processes that left something and do not run any more.
-func (b *Book) gone(ctx context.Context, tx *sql.Tx) (all []string, _ error) {
-	rows, err := tx.QueryContext(ctx, `SELECT self FROM callbacks_armed WHERE place = ?1 AND self <> ?2
-		UNION SELECT self FROM callbacks_fired WHERE place = ?1 AND self <> ?2 AND (taken = 0 OR posted = 0)`, b.cfg.Place, b.cfg.Self)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var self string
-		if err := rows.Scan(&self); err != nil {
-			return nil, err
-		}
-		if !b.cfg.Alive(self) {
-			all = append(all, self)
-		}
-	}
-	return all, rows.Err()
+func (b *Book) gone(ctx context.Context, tx *sql.Tx) ([]string, error) {
+	return b.kept.Gone(ctx, tx, `SELECT self FROM callbacks_armed WHERE place = ?1 AND self <> ?2
+		UNION SELECT self FROM callbacks_fired WHERE place = ?1 AND self <> ?2 AND (taken = 0 OR posted = 0)`, b.kept.Place, b.kept.Self)
 }

@@ -5,9 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -15,33 +13,27 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Config is the configuration of a Book.
+// Config is the configuration of a Book. As long as a process runs, only that one fires
+// the callbacks that it set.
 type Config struct {
-	Store *store.Store // required; callbacks last as long as it does
-	Place string       // the workspace: callbacks of another one are not seen
+	store.Config
 	// Post delivers to a further place, for example an inbox. After an error, the
 	// process that takes over from this one tries again. It is called by one goroutine
 	// at a time, and the same delivery may come twice after a crash; nil posts nothing.
 	Post func(Delivery) error
 	// Changed reports that the callbacks waiting for a tenant have changed; it must not block.
 	Changed func(tenant string)
-	// Self names this process, and Alive reports whether a process of a name still
-	// runs. As long as it does, only the process that set a callback fires it. Nil
-	// means that no other process runs.
-	Self  string
-	Alive func(self string) bool
-	Now   func() time.Time // the clock; nil is time.Now
-	Log   *slog.Logger     // nil logs nothing
 }
 
 // Book holds callbacks. Several processes may have one over the same store.
 // Its methods are safe for concurrent use; it has nothing to close, and Run
 // returns when its context ends.
 type Book struct {
-	cfg    Config
-	tables *store.Tables
-	posts  sync.Mutex  // held while Post runs, which may be slow: nobody else waits for it
-	watch  store.Watch // of what waits to be taken, by tenant
+	kept    store.Book
+	post    func(Delivery) error
+	changed func(tenant string)
+	posts   sync.Mutex  // held while post runs, which may be slow: nobody else waits for it
+	watch   store.Watch // of what waits to be taken, by tenant
 
 	mu      sync.Mutex
 	onWay   map[int64]bool // guarded by mu: deliveries that were taken and not told yet, by id
@@ -50,14 +42,8 @@ type Book struct {
 	last    time.Time      // guarded by mu: when something fired last
 }
 
-// New is the book over a store. Nothing is opened.
-func New(cfg Config) (*Book, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("callback: Config.Store is missing")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
+// New is the book in a store. Nothing is opened.
+func New(cfg Config) *Book {
 	if cfg.Post == nil {
 		cfg.Post = func(Delivery) error { return nil }
 	}
@@ -65,28 +51,24 @@ func New(cfg Config) (*Book, error) {
 		cfg.Changed = func(string) {}
 	}
 	cfg.Self = cmp.Or(cfg.Self, rand.Text())
-	if cfg.Alive == nil {
-		cfg.Alive = func(string) bool { return false }
+	return &Book{
+		kept: store.NewBook(cfg.Config, schema), post: cfg.Post, changed: cfg.Changed, onWay: make(map[int64]bool),
+		untaken: true, // what an earlier program left may wait
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	// What an earlier program left may wait.
-	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema), onWay: make(map[int64]bool), untaken: true}, nil
 }
 
 // Now is the time by which callbacks are due.
-func (b *Book) Now() time.Time { return b.cfg.Now() }
+func (b *Book) Now() time.Time { return b.kept.Now() }
 
 // Set arms a callback. When it returns nil, the callback is on the disk. ErrFull
 // and ErrTaken say that it got no slot.
-func (b *Book) Set(ctx context.Context, tenant string, r Request) (c Callback, err error) {
+func (b *Book) Set(ctx context.Context, o store.Owner, r Request) (c Callback, err error) {
 	if err := r.check(); err != nil {
 		return c, err
 	}
-	now := b.cfg.Now()
-	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
-		all, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE tenant = ? AND place = ?", tenant, b.cfg.Place)
+	now := b.kept.Now()
+	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
+		all, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE tenant = ? AND place = ?", o.Tenant, b.kept.Place)
 		if err != nil {
 			return err
 		}
@@ -94,9 +76,9 @@ func (b *Book) Set(ctx context.Context, tenant string, r Request) (c Callback, e
 		if err != nil {
 			return err
 		}
-		c = Callback{Tenant: tenant, Slot: slot, Message: r.Message, Delay: r.Delay, Left: r.Repeat, Due: now.Add(r.Delay), Session: r.Session}
+		c = Callback{Owner: o, Slot: slot, Message: r.Message, Delay: r.Delay, Left: r.Repeat, Due: now.Add(r.Delay)}
 		res, err := tx.ExecContext(ctx, "INSERT INTO callbacks_armed (tenant, place, slot, message, delay, left, due, session, self) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			tenant, b.cfg.Place, slot, c.Message, c.Delay.Milliseconds(), c.Left, c.Due.UnixMilli(), c.Session, b.cfg.Self)
+			o.Tenant, b.kept.Place, slot, c.Message, c.Delay.Milliseconds(), c.Left, c.Due.UnixMilli(), c.Session, b.kept.Self)
 		if err != nil {
 			return err
 		}
@@ -131,8 +113,8 @@ func freeSlot(all []Callback, want *int) (int, error) {
 
 // List returns the armed callbacks of a tenant, by slot.
 func (b *Book) List(ctx context.Context, tenant string) (all []Callback, err error) {
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		all, err = armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE tenant = ? AND place = ? ORDER BY slot", tenant, b.cfg.Place)
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
+		all, err = armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE tenant = ? AND place = ? ORDER BY slot", tenant, b.kept.Place)
 		return err
 	})
 	return all, err
@@ -144,8 +126,8 @@ func (b *Book) Cancel(ctx context.Context, tenant string, slot *int) (gone []Cal
 	if err := checkSlot(slot); err != nil {
 		return nil, err
 	}
-	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
-		where, args := "tenant = ? AND place = ?", []any{tenant, b.cfg.Place}
+	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
+		where, args := "tenant = ? AND place = ?", []any{tenant, b.kept.Place}
 		if slot != nil {
 			where, args = where+" AND slot = ?", append(args, *slot)
 		}

@@ -82,7 +82,7 @@ func TestBadRequests(t *testing.T) {
 		{"a slot that is none", Request{Message: "m", Delay: time.Minute, Slot: &nine}},
 		{"a slot in use", Request{Message: "m", Delay: time.Minute, Slot: &three}},
 	} {
-		_, err := b.Set(t.Context(), "local", tt.r)
+		_, err := b.Set(t.Context(), me, tt.r)
 		fmt.Fprintf(&got, "%s: %v\n", tt.name, err)
 		if err == nil {
 			t.Errorf("%s was set", tt.name)
@@ -100,7 +100,7 @@ func TestBadRequests(t *testing.T) {
 	if err != nil || !slices.Equal(before, after) {
 		t.Errorf("after bad requests: got %v, %v, want %v", after, err, before)
 	}
-	if _, err := b.Set(t.Context(), "other", Request{Message: strings.Repeat("ä", MaxMessage), Delay: MaxDelay, Repeat: Forever}); err != nil {
+	if _, err := b.Set(t.Context(), store.Owner{Tenant: "other"}, Request{Message: strings.Repeat("ä", MaxMessage), Delay: MaxDelay, Repeat: Forever}); err != nil {
 		t.Errorf("the longest message, in the slots of another tenant: %v", err)
 	}
 }
@@ -109,10 +109,7 @@ func TestBadRequests(t *testing.T) {
 func running(t *testing.T, idle func(string) bool) (b *Book, stop func()) {
 	t.Helper()
 	s := store.New("")
-	b, err := New(Config{Store: s, Place: place})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b = New(Config{Config: store.Config{Store: s, Place: place}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { b.Run(ctx, idle) })
@@ -199,18 +196,18 @@ func TestWait(t *testing.T) {
 		defer stop()
 		set(t, b, "m", 20*time.Second, 1)
 		began := time.Now()
-		got, err := b.Wait(t.Context(), "local", "s-1", nil, time.Minute)
+		got, err := b.Wait(t.Context(), me, nil, time.Minute)
 		if took := time.Since(began).Round(time.Second); err != nil || messages(got) != "0 m x1 left 0\n" || took > 22*time.Second {
 			t.Errorf("got %q, %v after %v, want the message after 20 s", messages(got), err, took)
 		}
 		began = time.Now()
-		got, err = b.Wait(t.Context(), "local", "s-1", nil, time.Minute)
+		got, err = b.Wait(t.Context(), me, nil, time.Minute)
 		if took := time.Since(began); err != nil || len(got) != 0 || took != time.Minute {
 			t.Errorf("got %q, %v after %v, want nothing after a minute", messages(got), err, took)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err = b.Wait(ctx, "local", "s-1", nil, time.Minute); !errors.Is(err, context.Canceled) {
+		if _, err = b.Wait(ctx, me, nil, time.Minute); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: got %v, want %v", err, context.Canceled)
 		}
 	})
@@ -242,11 +239,7 @@ func TestWhoIsTold(t *testing.T) {
 	defer s.Close()
 	books := make([]*Book, 2)
 	for i, at := range []string{place, "/elsewhere"} {
-		b, err := New(Config{Store: s, Place: at, Now: func() time.Time { return clock }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		books[i] = b
+		books[i] = New(Config{Config: store.Config{Store: s, Place: at, Now: func() time.Time { return clock }}})
 	}
 	b := books[0]
 	set(t, b, "m", time.Second, 1)
@@ -351,12 +344,9 @@ func TestPostedAgain(t *testing.T) {
 func BenchmarkSet(b *testing.B) {
 	s := store.New(filepath.Join(b.TempDir(), "st"))
 	defer s.Close()
-	book, err := New(Config{Store: s, Place: place})
-	if err != nil {
-		b.Fatal(err)
-	}
+	book := New(Config{Config: store.Config{Store: s, Place: place}})
 	for n := 0; b.Loop(); n++ {
-		if _, err := book.Set(b.Context(), fmt.Sprint(n/Slots), Request{Message: "m", Delay: time.Minute}); err != nil {
+		if _, err := book.Set(b.Context(), store.Owner{Tenant: fmt.Sprint(n / Slots)}, Request{Message: "m", Delay: time.Minute}); err != nil {
 			b.Fatal(err)
 		}
 	}

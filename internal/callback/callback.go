@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"belljar.dev/internal/store"
 )
 
 // Bounds of callbacks.
@@ -37,9 +39,8 @@ var (
 type Request struct {
 	Message string
 	Delay   time.Duration
-	Repeat  int    // times it fires; Forever, or 0 for DefaultRepeat
-	Slot    *int   // where to put it; nil for the first that is free
-	Session string // the session that sets it: it gets the delivery first, while it is open
+	Repeat  int  // times it fires; Forever, or 0 for DefaultRepeat
+	Slot    *int // where to put it; nil for the first that is free
 }
 
 // check says what is wrong with a request, for the agent.
@@ -70,25 +71,24 @@ func checkSlot(slot *int) error {
 	return nil
 }
 
-// Callback is one that is armed.
+// Callback is one that is armed. Its owner's session, which asked for it, gets the
+// delivery first, while it is open.
 type Callback struct {
+	store.Owner
 	ID      int64 // never used again
-	Tenant  string
 	Slot    int
 	Message string
 	Delay   time.Duration
 	Left    int       // times it will fire; Forever
 	Due     time.Time // when it fires next, if its tenant is idle
-	Session string    // that asked for it
 }
 
 // Delivery is a callback that has fired.
 type Delivery struct {
+	store.Owner
 	ID      int64
-	Tenant  string
 	Slot    int
 	Message string
-	Session string    // that asked for it
 	Fired   time.Time // the last time
 	Times   int       // how often it has fired since the last delivery was received
 	Left    int       // times it will fire yet; Forever

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
 const (
@@ -28,7 +30,7 @@ func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 		case <-t.C:
 		}
 		if err := b.Tick(ctx, idle); err != nil && ctx.Err() == nil {
-			b.cfg.Log.Error("callbacks cannot be fired", "err", err)
+			b.kept.Log.Error("callbacks cannot be fired", "err", err)
 		}
 	}
 }
@@ -37,10 +39,10 @@ func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 // processes that are gone have left. It does nothing within a second of its last
 // firing.
 func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
-	if !b.cfg.Store.Made() {
+	if !b.kept.Store.Made() {
 		return nil // nobody has set anything yet
 	}
-	now := b.cfg.Now()
+	now := b.kept.Now()
 	b.mu.Lock()
 	// A clock that was set back must not keep callbacks waiting.
 	early := now.Before(b.next) && b.next.Sub(now) <= lookAgain || now.Sub(b.last) < tick && !now.Before(b.last)
@@ -77,9 +79,9 @@ func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 // process may fire, and when to look again.
 func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next time.Time, err error) {
 	next = now.Add(lookAgain)
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		all, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE place = ? AND self = ? AND (due <= ? OR due > ? + delay) ORDER BY due, id",
-			b.cfg.Place, b.cfg.Self, now.UnixMilli(), now.UnixMilli())
+			b.kept.Place, b.kept.Self, now.UnixMilli(), now.UnixMilli())
 		if err != nil {
 			return err
 		}
@@ -91,11 +93,11 @@ func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next tim
 			}
 		}
 		var first sql.NullInt64
-		if err := tx.QueryRowContext(ctx, "SELECT min(due) FROM callbacks_armed WHERE place = ? AND self = ?", b.cfg.Place, b.cfg.Self).Scan(&first); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT min(due) FROM callbacks_armed WHERE place = ? AND self = ?", b.kept.Place, b.kept.Self).Scan(&first); err != nil {
 			return err
 		}
-		if first.Valid && at(first.Int64).Before(next) {
-			next = at(first.Int64)
+		if due := store.Time(first.Int64); first.Valid && due.Before(next) {
+			next = due
 		}
 		return nil
 	})
@@ -106,9 +108,9 @@ func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next tim
 // time. False means that another process was faster, that the clock went back, or that
 // too many deliveries wait.
 func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery, ok bool, err error) {
-	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		ok = false
-		again, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE id = ? AND due = ? AND self = ?", c.ID, c.Due.UnixMilli(), b.cfg.Self)
+		again, err := armed(ctx, tx, "SELECT "+armedColumns+" FROM callbacks_armed WHERE id = ? AND due = ? AND self = ?", c.ID, c.Due.UnixMilli(), b.kept.Self)
 		if err != nil || len(again) == 0 {
 			return err
 		}
@@ -117,7 +119,7 @@ func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery,
 			return err
 		}
 		var waiting int
-		err = tx.QueryRowContext(ctx, "SELECT count(*) FROM callbacks_fired WHERE place = ? AND tenant = ? AND taken = 0 AND callback <> ?", b.cfg.Place, c.Tenant, c.ID).Scan(&waiting)
+		err = tx.QueryRowContext(ctx, "SELECT count(*) FROM callbacks_fired WHERE place = ? AND tenant = ? AND taken = 0 AND callback <> ?", b.kept.Place, c.Tenant, c.ID).Scan(&waiting)
 		if err != nil || waiting >= maxPending {
 			return err
 		}
@@ -135,7 +137,7 @@ func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery,
 		}
 		all, err := fired(ctx, tx, `INSERT INTO callbacks_fired (callback, tenant, place, slot, message, session, fired, times, left, self) VALUES (?, ?, ?, ?, ?, ?, ?, 1, ?, ?)
 			ON CONFLICT (callback) WHERE taken = 0 DO UPDATE SET fired = excluded.fired, times = times + 1, left = excluded.left, posted = 0, self = excluded.self
-			RETURNING `+firedColumns, c.ID, c.Tenant, b.cfg.Place, c.Slot, c.Message, c.Session, now.UnixMilli(), left, b.cfg.Self)
+			RETURNING `+firedColumns, c.ID, c.Tenant, b.kept.Place, c.Slot, c.Message, c.Session, now.UnixMilli(), left, b.kept.Self)
 		if err != nil {
 			return err
 		}
@@ -151,22 +153,22 @@ func (b *Book) announce(ctx context.Context, d Delivery) {
 	b.untaken, b.last = true, d.Fired
 	b.mu.Unlock()
 	b.watch.Wake(d.Tenant)
-	b.cfg.Changed(d.Tenant)
-	b.post(ctx, d)
+	b.changed(d.Tenant)
+	b.deliver(ctx, d)
 }
 
-// post carries a delivery further and notes that it did.
-func (b *Book) post(ctx context.Context, d Delivery) {
+// deliver carries a delivery further and notes that it did.
+func (b *Book) deliver(ctx context.Context, d Delivery) {
 	b.posts.Lock()
 	defer b.posts.Unlock()
-	err := b.cfg.Post(d)
+	err := b.post(d)
 	if err == nil {
-		err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+		err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET posted = times WHERE id = ?", d.ID)
 			return err
 		})
 	}
 	if err != nil {
-		b.cfg.Log.Error("a callback was not carried further; the server that takes over from this one tries again", "slot", d.Slot, "err", err)
+		b.kept.Log.Error("a callback was not carried further; the server that takes over from this one tries again", "slot", d.Slot, "err", err)
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
 func TestInbox(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "inbox")
 	in := Inbox{Dir: dir, Place: place}
-	d := Delivery{ID: 7, Tenant: "local", Slot: 3, Message: strings.Repeat("<", MaxMessage), Fired: time.Unix(1, 0), Times: 1, Left: Forever}
+	d := Delivery{Owner: store.Owner{Tenant: "local"}, ID: 7, Slot: 3, Message: strings.Repeat("<", MaxMessage), Fired: time.Unix(1, 0), Times: 1, Left: Forever}
 	for i := range 2 {
 		d.Times = i + 1
 		if err := in.Put(d); err != nil {

@@ -23,22 +23,21 @@ func opened(t *testing.T, dir string, change func(*Config)) *Book {
 			t.Errorf("close: %v", err)
 		}
 	})
-	cfg := Config{Store: s, Place: place}
+	cfg := Config{Config: store.Config{Store: s, Place: place}}
 	if change != nil {
 		change(&cfg)
 	}
-	b, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return New(cfg)
 }
+
+// me is whose callbacks most tests set.
+var me = store.Owner{Tenant: "local", Session: "s-1"}
 
 func always(string) bool { return true }
 
 func set(t *testing.T, b *Book, message string, delay time.Duration, repeat int) Callback {
 	t.Helper()
-	c, err := b.Set(t.Context(), "local", Request{Message: message, Delay: delay, Repeat: repeat, Session: "s-1"})
+	c, err := b.Set(t.Context(), me, Request{Message: message, Delay: delay, Repeat: repeat})
 	if err != nil {
 		t.Fatalf("set %q: %v", message, err)
 	}
@@ -57,7 +56,7 @@ func messages(all []Delivery) string {
 // tell takes what waits and tells it.
 func tell(t *testing.T, b *Book, tenant, session string, alive func(string) bool) ([]Delivery, error) {
 	t.Helper()
-	all, err := b.Take(t.Context(), tenant, session, alive)
+	all, err := b.Take(t.Context(), store.Owner{Tenant: tenant, Session: session}, alive)
 	if err == nil && len(all) > 0 {
 		err = b.Told(t.Context(), all)
 	}

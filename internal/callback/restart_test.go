@@ -15,10 +15,7 @@ func TestARestartKeepsCallbacks(t *testing.T) {
 	clock := time.Now()
 	now := func(c *Config) { c.Now = func() time.Time { return clock } }
 	first := store.New(dir)
-	b, err := New(Config{Store: first, Place: place, Now: func() time.Time { return clock }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := New(Config{Config: store.Config{Store: first, Place: place, Now: func() time.Time { return clock }}})
 	for _, m := range []string{"a", "b", "c"} {
 		set(t, b, m, 10*time.Second, 5)
 	}

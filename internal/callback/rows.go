@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
 const (
@@ -12,47 +14,21 @@ const (
 )
 
 // armed are the callbacks that a query finds.
-func armed(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []Callback, _ error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var c Callback
+func armed(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]Callback, error) {
+	return store.Rows(ctx, tx, func(row *sql.Rows) (c Callback, err error) {
 		var delay, due int64
-		if err := rows.Scan(&c.ID, &c.Tenant, &c.Slot, &c.Message, &delay, &c.Left, &due, &c.Session); err != nil {
-			return nil, err
-		}
-		c.Delay, c.Due = time.Duration(delay)*time.Millisecond, at(due)
-		all = append(all, c)
-	}
-	return all, rows.Err()
+		err = row.Scan(&c.ID, &c.Tenant, &c.Slot, &c.Message, &delay, &c.Left, &due, &c.Session)
+		c.Delay, c.Due = time.Duration(delay)*time.Millisecond, store.Time(due)
+		return c, err
+	}, query, args...)
 }
 
 // fired are the deliveries that a query finds.
-func fired(ctx context.Context, tx *sql.Tx, query string, args ...any) (all []Delivery, _ error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var d Delivery
+func fired(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]Delivery, error) {
+	return store.Rows(ctx, tx, func(row *sql.Rows) (d Delivery, err error) {
 		var when, taken int64
-		if err := rows.Scan(&d.ID, &d.Tenant, &d.Slot, &d.Message, &d.Session, &when, &d.Times, &d.Left, &taken, &d.self); err != nil {
-			return nil, err
-		}
-		d.Fired, d.Told = at(when), at(taken)
-		all = append(all, d)
-	}
-	return all, rows.Err()
-}
-
-// at is a time that the tables hold.
-func at(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
+		err = row.Scan(&d.ID, &d.Tenant, &d.Slot, &d.Message, &d.Session, &when, &d.Times, &d.Left, &taken, &d.self)
+		d.Fired, d.Told = store.Time(when), store.Time(taken)
+		return d, err
+	}, query, args...)
 }

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
-// Take returns the deliveries that wait for a tenant, oldest first, for the caller to
+// Take returns the deliveries that wait for an owner, oldest first, for the caller to
 // pass on: no other caller gets them until it says by Told that the agent has them,
 // or by Untold that they may be lost. Those that another session asked for are left
 // to it while alive says that it lives, and those of another process to that one. A
 // process that ends in between leaves them waiting.
-func (b *Book) Take(ctx context.Context, tenant, session string, alive func(session string) bool) (all []Delivery, err error) {
+func (b *Book) Take(ctx context.Context, o store.Owner, alive func(session string) bool) (all []Delivery, err error) {
 	b.mu.Lock()
 	untaken := b.untaken
 	b.untaken = false // before the look: what fires from now on sets it again
@@ -21,12 +23,12 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 	if !untaken {
 		return nil, nil
 	}
-	if !b.cfg.Store.Made() {
+	if !b.kept.Store.Made() {
 		b.remember()
 		return nil, nil
 	}
 	waiting, err := b.untold(ctx)
-	left := func(d Delivery) bool { return d.self != b.cfg.Self && !b.cfg.Alive(d.self) }
+	left := func(d Delivery) bool { return d.self != b.kept.Self && !b.kept.Alive(d.self) }
 	if err == nil && slices.ContainsFunc(waiting, left) {
 		if err = b.adopt(ctx); err == nil {
 			waiting, err = b.untold(ctx)
@@ -35,7 +37,7 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 	others := err != nil
 	for _, d := range waiting {
 		// What another process fired, that process delivers.
-		if d.self == b.cfg.Self && d.Tenant == tenant && (d.Session == session || alive == nil || !alive(d.Session)) {
+		if d.self == b.kept.Self && d.Tenant == o.Tenant && (d.Session == o.Session || alive == nil || !alive(d.Session)) {
 			all = append(all, d)
 		} else {
 			others = true
@@ -55,8 +57,8 @@ func (b *Book) Take(ctx context.Context, tenant, session string, alive func(sess
 
 // untold returns the deliveries that no agent is known to have, oldest first.
 func (b *Book) untold(ctx context.Context) (all []Delivery, err error) {
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		all, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND taken = 0 ORDER BY fired, id", b.cfg.Place)
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
+		all, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND taken = 0 ORDER BY fired, id", b.kept.Place)
 		return err
 	})
 	return all, err
@@ -93,13 +95,13 @@ func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err e
 // Told notes that the agent has deliveries that were taken, so that they wait no
 // longer. One that fired again meanwhile waits on with what came since.
 func (b *Book) Told(ctx context.Context, all []Delivery) error {
-	now := b.cfg.Now()
-	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
+	now := b.kept.Now()
+	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
 		for _, d := range all {
 			if err := told(ctx, tx, d, now); err != nil {
 				return err
 			}
-			if err := forget(ctx, tx, d.Tenant, b.cfg.Place); err != nil {
+			if err := forget(ctx, tx, d.Tenant, b.kept.Place); err != nil {
 				return err
 			}
 		}
@@ -112,7 +114,7 @@ func (b *Book) Told(ctx context.Context, all []Delivery) error {
 	b.release(all)
 	b.remember() // one may have fired again
 	for _, tenant := range tenantsOf(all) {
-		b.cfg.Changed(tenant)
+		b.changed(tenant)
 	}
 	return nil
 }
@@ -178,12 +180,12 @@ func forget(ctx context.Context, tx *sql.Tx, tenant, place string) error {
 	return err
 }
 
-// Wait takes what waits for a tenant, and where that is nothing, waits until
+// Wait takes what waits for an owner, and where that is nothing, waits until
 // something fires, so much time has passed, or ctx ends.
-func (b *Book) Wait(ctx context.Context, tenant, session string, alive func(session string) bool, most time.Duration) (all []Delivery, err error) {
-	err = b.watch.Until(ctx, tenant, min(most, MaxWait), func() (done bool, err error) {
+func (b *Book) Wait(ctx context.Context, o store.Owner, alive func(session string) bool, most time.Duration) (all []Delivery, err error) {
+	err = b.watch.Until(ctx, o.Tenant, min(most, MaxWait), func() (done bool, err error) {
 		b.remember() // another process may have fired
-		all, err = b.Take(ctx, tenant, session, alive)
+		all, err = b.Take(ctx, o, alive)
 		return len(all) > 0, err
 	})
 	return all, err
@@ -192,11 +194,11 @@ func (b *Book) Wait(ctx context.Context, tenant, session string, alive func(sess
 // Fired returns the deliveries of a tenant, the newest first: those that wait, and the
 // last that were received. It takes none.
 func (b *Book) Fired(ctx context.Context, tenant string) (all []Delivery, err error) {
-	if !b.cfg.Store.Made() {
+	if !b.kept.Store.Made() {
 		return nil, nil
 	}
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		all, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND tenant = ? ORDER BY fired DESC, id DESC LIMIT ?", b.cfg.Place, tenant, maxPending+keptTaken)
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
+		all, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND tenant = ? ORDER BY fired DESC, id DESC LIMIT ?", b.kept.Place, tenant, maxPending+keptTaken)
 		return err
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ func TestToldAgainUntilItArrived(t *testing.T) {
 	}
 	take := func(want string) []Delivery {
 		t.Helper()
-		all, err := b.Take(t.Context(), "local", "s-1", nil)
+		all, err := b.Take(t.Context(), me, nil)
 		if err != nil || messages(all) != want {
 			t.Errorf("got %q, %v, want %q", messages(all), err, want)
 		}
@@ -99,7 +99,7 @@ func TestManyTellers(t *testing.T) {
 		for range cap(got) {
 			go func() {
 				b.remember() // as what fires meanwhile has it
-				all, err := b.Take(t.Context(), "local", "s-1", nil)
+				all, err := b.Take(t.Context(), me, nil)
 				if err != nil {
 					t.Error(err)
 				}

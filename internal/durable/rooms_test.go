@@ -30,6 +30,9 @@ type place struct {
 	power bool // what was said before was said before a power cut
 }
 
+// books are what the books of a place have in common.
+func (p place) books() store.Config { return store.Config{Store: p.store, Place: "/p"} }
+
 // room is a part of belljar that promises to keep what it has acknowledged.
 type room struct {
 	// write has one thing after the other kept, and says each step that is
@@ -64,10 +67,10 @@ func without(said []string, have map[string]bool) (lost []string) {
 }
 
 // A todo is made, gets a step, and both are done.
-var owner = todo.Owner{Tenant: "t", Place: "/p", Session: "s"}
+var owner = store.Owner{Tenant: "t", Session: "s"}
 
 func writeTodos(ctx context.Context, at place, tag string, say func(string)) error {
-	b := todo.New(at.store, nil)
+	b := todo.New(at.books())
 	for {
 		one, err := b.Create(ctx, owner, tag)
 		if err != nil {
@@ -91,7 +94,7 @@ func writeTodos(ctx context.Context, at place, tag string, say func(string)) err
 }
 
 func missingTodos(ctx context.Context, at place, said []string) ([]string, error) {
-	all, err := todo.New(at.store, nil).List(ctx, owner)
+	all, err := todo.New(at.books()).List(ctx, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -108,17 +111,16 @@ func missingTodos(ctx context.Context, at place, said []string) ([]string, error
 }
 
 // A session begins to plan, and saves a plan, in the store and as a file.
-func plans(at place) (*plan.Book, error) {
-	return plan.New(plan.Config{Store: at.store, Dir: filepath.Join(at.dir, "plans"), Place: "/p", Self: "x"})
+func plans(at place) *plan.Book {
+	cfg := plan.Config{Config: at.books(), Dir: filepath.Join(at.dir, "plans")}
+	cfg.Self = "x"
+	return plan.New(cfg)
 }
 
 func writePlans(ctx context.Context, at place, tag string, say func(string)) error {
-	b, err := plans(at)
-	if err != nil {
-		return err
-	}
+	b := plans(at)
 	for n := 0; ; n++ {
-		o := plan.Owner{Tenant: fmt.Sprint(tag, n/100), Session: fmt.Sprint("s", n)} // a tenant's oldest make room
+		o := store.Owner{Tenant: fmt.Sprint(tag, n/100), Session: fmt.Sprint("s", n)} // a tenant's oldest make room
 		m, err := b.Enter(ctx, o, "g", "")
 		if err != nil {
 			return err
@@ -132,13 +134,10 @@ func writePlans(ctx context.Context, at place, tag string, say func(string)) err
 }
 
 func missingPlans(ctx context.Context, at place, said []string) (lost []string, err error) {
-	b, err := plans(at)
-	if err != nil {
-		return nil, err
-	}
+	b := plans(at)
 	for _, line := range said {
 		step := strings.Fields(line)
-		kind, o := step[0], plan.Owner{Tenant: step[1], Session: step[2]}
+		kind, o := step[0], store.Owner{Tenant: step[1], Session: step[2]}
 		if kind == "enter" {
 			_, err = b.Mode(ctx, o)
 		} else if _, err = b.Read(ctx, o.Tenant, o.Session); err == nil {
@@ -157,13 +156,13 @@ func missingPlans(ctx context.Context, at place, said []string) (lost []string, 
 
 // A question is put and answered.
 func writeQuestions(ctx context.Context, at place, tag string, say func(string)) error {
-	d := question.New(at.store, "/p", nil)
+	d := question.New(at.books())
 	for n := 0; ; n++ {
 		sheet, err := question.Parse(fmt.Sprintf(`[{"text":"%s-%d?"}]`, tag, n))
 		if err != nil {
 			return err
 		}
-		a, err := d.Ask(ctx, tag, "s", sheet)
+		a, err := d.Ask(ctx, store.Owner{Tenant: tag, Session: "s"}, sheet)
 		if err != nil {
 			return err
 		}
@@ -176,7 +175,7 @@ func writeQuestions(ctx context.Context, at place, tag string, say func(string))
 }
 
 func missingQuestions(ctx context.Context, at place, said []string) (lost []string, _ error) {
-	d := question.New(at.store, "/p", nil)
+	d := question.New(at.books())
 	for _, step := range said {
 		kind, id, _ := strings.Cut(step, " ")
 		if a, err := d.Get(ctx, id); err != nil || kind == "answered" && a.State != question.Accepted {
@@ -187,12 +186,12 @@ func missingQuestions(ctx context.Context, at place, said []string) (lost []stri
 }
 
 // Eight callbacks are set for a tenant, then eight for the next.
-func writeCallbacks(ctx context.Context, at place, tag string, say func(string)) error {
-	b, err := callback.New(callback.Config{Store: at.store, Place: "/p"})
+func writeCallbacks(ctx context.Context, at place, tag string, say func(string)) (err error) {
+	b := callback.New(callback.Config{Config: at.books()})
 	for n := 0; err == nil; n++ {
 		tenant := fmt.Sprint(tag, n/callback.Slots)
 		var c callback.Callback
-		if c, err = b.Set(ctx, tenant, callback.Request{Message: "again", Delay: time.Hour, Repeat: 3}); err == nil {
+		if c, err = b.Set(ctx, store.Owner{Tenant: tenant}, callback.Request{Message: "again", Delay: time.Hour, Repeat: 3}); err == nil {
 			say(fmt.Sprint(tenant, " ", c.ID))
 		}
 	}
@@ -200,10 +199,7 @@ func writeCallbacks(ctx context.Context, at place, tag string, say func(string))
 }
 
 func missingCallbacks(ctx context.Context, at place, said []string) ([]string, error) {
-	b, err := callback.New(callback.Config{Store: at.store, Place: "/p"})
-	if err != nil {
-		return nil, err
-	}
+	b := callback.New(callback.Config{Config: at.books()})
 	have := make(map[string]bool)
 	last := ""
 	for _, step := range said {
@@ -226,19 +222,16 @@ func missingCallbacks(ctx context.Context, at place, said []string) ([]string, e
 // A job begins and writes. Of three one runs on; the others end, and their calls
 // are answered. While somebody writes the others that do are alive; afterwards
 // nobody is.
-func jobs(at place, self string, alive bool) (*job.Book, error) {
-	return job.New(job.Config{
-		Store: at.store, Dir: filepath.Join(at.dir, "jobs"), Place: "/p", Self: self, Alive: func(string) bool { return alive },
-	})
+func jobs(at place, self string, alive bool) *job.Book {
+	cfg := job.Config{Config: at.books(), Dir: filepath.Join(at.dir, "jobs")}
+	cfg.Self, cfg.Alive = self, func(string) bool { return alive }
+	return job.New(cfg)
 }
 
 func writeJobs(ctx context.Context, at place, tag string, say func(string)) error {
-	b, err := jobs(at, tag, true)
-	if err != nil {
-		return err
-	}
+	b := jobs(at, tag, true)
 	for n := 0; ; n++ {
-		o := job.Owner{Tenant: fmt.Sprint(tag, n/40), Session: "s"} // a tenant's oldest make room
+		o := store.Owner{Tenant: fmt.Sprint(tag, n/40), Session: "s"} // a tenant's oldest make room
 		j, err := b.Open(ctx, o, job.Job{Tool: "Bash", Command: "make", Output: fmt.Sprintf("output%sx%d", tag, n)})
 		if err != nil {
 			return err
@@ -273,13 +266,10 @@ func writeJobs(ctx context.Context, at place, tag string, say func(string)) erro
 }
 
 func missingJobs(ctx context.Context, at place, said []string) (lost []string, _ error) {
-	b, err := jobs(at, "after", false)
-	if err != nil {
-		return nil, err
-	}
+	b := jobs(at, "after", false)
 	for _, line := range said {
 		step := strings.Fields(line)
-		j, err := b.ByHandle(ctx, job.Owner{Tenant: step[1], Session: "next"}, step[3])
+		j, err := b.ByHandle(ctx, store.Owner{Tenant: step[1], Session: "next"}, step[3])
 		ok := err == nil
 		switch step[0] {
 		case "begun":
@@ -329,7 +319,7 @@ func writeApprovals(ctx context.Context, at place, tag string, say func(string))
 	if err != nil {
 		return err
 	}
-	d, err := approval.New(approval.Config{Store: at.store, Place: "/p", Event: func(e approval.Event) {
+	d := approval.New(approval.Config{Config: at.books(), Event: func(e approval.Event) {
 		if e.Kind != "expired" { // nothing that somebody did
 			say(e.Kind + " " + e.Approval.ID)
 		}
@@ -351,10 +341,7 @@ func writeApprovals(ctx context.Context, at place, tag string, say func(string))
 }
 
 func missingApprovals(ctx context.Context, at place, said []string) (lost []string, err error) {
-	d, err := approval.New(approval.Config{Store: at.store, Place: "/p"})
-	if err != nil {
-		return nil, err
-	}
+	d := approval.New(approval.Config{Config: at.books()})
 	// What may have become of an approval after each step. A yes that was used
 	// must not be one that can be used.
 	after := map[string][]approval.State{

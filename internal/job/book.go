@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -16,20 +15,13 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Config is the configuration of a Book.
+// Config is the configuration of a Book. What ran in a process that is gone is lost.
 type Config struct {
-	Store *store.Store // required; jobs last as long as it does
-	Dir   string       // where outputs are kept, made when needed; empty keeps none
-	Place string       // the workspace
-	// Self names this process, and Alive says whether a process of such a name
-	// still runs: what ran in one that is gone is lost.
-	Self  string
-	Alive func(self string) bool
+	store.Config
+	Dir string // where outputs are kept, made when needed; empty keeps none
 	// Ended gets each job with a command that has ended, whatever ended it, once its
 	// end is on the disk. It must not block.
 	Ended func(Job)
-	Now   func() time.Time // the clock; nil is time.Now
-	Log   *slog.Logger     // nil logs nothing
 }
 
 // Book keeps the records of jobs. Several processes may have one over the same store.
@@ -39,50 +31,39 @@ type Config struct {
 // A session sees its own jobs, and those of its tenant in its workspace whose session
 // is over. For others they do not exist.
 type Book struct {
-	cfg    Config
-	tables *store.Tables
+	kept  store.Book
+	dir   string
+	ended func(Job)
 }
 
 // New is the book in a store. Nothing is opened.
-func New(cfg Config) (*Book, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("job: Config.Store is missing")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Alive == nil {
-		cfg.Alive = func(self string) bool { return self == cfg.Self }
-	}
+func New(cfg Config) *Book {
 	if cfg.Ended == nil {
 		cfg.Ended = func(Job) {}
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema)}, nil
+	return &Book{store.NewBook(cfg.Config, schema), cfg.Dir, cfg.Ended}
 }
 
 // seen is the condition on what a session sees, for the arguments of seenBy.
 const seen = "tenant = ? AND place = ? AND (session = ? OR released = 1)"
 
-func (b *Book) seenBy(o Owner) []any { return []any{o.Tenant, b.cfg.Place, o.Session} }
+func (b *Book) seenBy(o store.Owner) []any { return []any{o.Tenant, b.kept.Place, o.Session} }
 
 // Open records a job that runs: Tool, Command, Description, Output and Started are taken
 // from j; a zero Started means now. The error wraps ErrMany if too many jobs run.
-func (b *Book) Open(ctx context.Context, o Owner, j Job) (Job, error) {
+func (b *Book) Open(ctx context.Context, o store.Owner, j Job) (Job, error) {
 	if err := b.settle(ctx); err != nil {
 		return Job{}, err
 	}
 	j.Owner, j.Status = o, Running
 	j.Command, j.Description = head(j.Command, maxCommand), head(j.Description, maxAbout)
 	if j.Started.IsZero() {
-		j.Started = b.cfg.Now()
+		j.Started = b.kept.Now()
 	}
 	var gone []Job
-	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
+	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
 		var running int
-		err := tx.QueryRowContext(ctx, "SELECT count(*) FROM jobs_all WHERE tenant = ? AND place = ? AND ended = 0", o.Tenant, b.cfg.Place).Scan(&running)
+		err := tx.QueryRowContext(ctx, "SELECT count(*) FROM jobs_all WHERE tenant = ? AND place = ? AND ended = 0", o.Tenant, b.kept.Place).Scan(&running)
 		switch {
 		case err != nil:
 			return err
@@ -90,14 +71,14 @@ func (b *Book) Open(ctx context.Context, o Owner, j Job) (Job, error) {
 			return fmt.Errorf("%w: %d", ErrMany, running)
 		}
 		err = tx.QueryRowContext(ctx, `INSERT INTO jobs_last (tenant, place, id) VALUES (?, ?, 1)
-			ON CONFLICT DO UPDATE SET id = id + 1 RETURNING id`, o.Tenant, b.cfg.Place).Scan(&j.ID)
+			ON CONFLICT DO UPDATE SET id = id + 1 RETURNING id`, o.Tenant, b.kept.Place).Scan(&j.ID)
 		if err != nil {
 			return err
 		}
 		j.Handle = strconv.FormatInt(j.ID, 10) + "-" + strings.ToLower(rand.Text())
 		_, err = tx.ExecContext(ctx, `INSERT INTO jobs_all (tenant, place, id, handle, session, self, tool, command, about, output, started, status)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			o.Tenant, b.cfg.Place, j.ID, j.Handle, o.Session, b.cfg.Self, j.Tool, j.Command, j.Description, j.Output, j.Started.UnixMilli(), Running)
+			o.Tenant, b.kept.Place, j.ID, j.Handle, o.Session, b.kept.Self, j.Tool, j.Command, j.Description, j.Output, j.Started.UnixMilli(), Running)
 		if err == nil {
 			gone, err = b.forget(ctx, tx, o.Tenant)
 		}
@@ -120,14 +101,14 @@ func (b *Book) Run(ctx context.Context, j Job) (Job, error) {
 // End records that the command of a job has ended, and how. Only the first end counts:
 // after it the error wraps ErrUnknown.
 func (b *Book) End(ctx context.Context, j Job, s Status, e End, size int64) error {
-	j.Status, j.End, j.Size, j.Ended = s, e, size, b.cfg.Now()
+	j.Status, j.End, j.Size, j.Ended = s, e, size, b.kept.Now()
 	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("job %d: its end: %w", j.ID, err)
 	}
 	err = b.change(ctx, j, "UPDATE jobs_all SET status = ?, end_json = ?, size = ?, ended = ?", string(s), string(text), size, j.Ended.UnixMilli())
 	if err == nil {
-		b.cfg.Ended(j)
+		b.ended(j)
 	}
 	return err
 }
@@ -138,10 +119,10 @@ func (b *Book) Answer(ctx context.Context, handle, word string, a Answer) error 
 	if len(a) > MaxAnswer {
 		return fmt.Errorf("%w: %d bytes, and %d are kept", ErrLarge, len(a), MaxAnswer)
 	}
-	return b.tables.Write(ctx, func(tx *sql.Tx) error {
+	return b.kept.Write(ctx, func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, `UPDATE jobs_all SET answered = ?1, answer = ?2,
 			status = iif(command = '' AND ended = 0, ?3, status), ended = iif(command = '' AND ended = 0, ?4, ended)
-			WHERE handle = ?5 AND answered = ''`, word, string(a), Over, b.cfg.Now().UnixMilli(), handle)
+			WHERE handle = ?5 AND answered = ''`, word, string(a), Over, b.kept.Now().UnixMilli(), handle)
 		return changed(r, err)
 	})
 }
@@ -157,7 +138,7 @@ func (b *Book) Back(ctx context.Context, j Job, cursor int64) error {
 }
 
 func (b *Book) setCursor(ctx context.Context, j Job, to string, cursor int64) error {
-	return b.tables.Write(ctx, func(tx *sql.Tx) error {
+	return b.kept.Write(ctx, func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, "UPDATE jobs_all SET cursor = "+to+" WHERE handle = ?", cursor, j.Handle)
 		return changed(r, err)
 	})
@@ -165,7 +146,7 @@ func (b *Book) setCursor(ctx context.Context, j Job, to string, cursor int64) er
 
 // change is an UPDATE of a job that runs.
 func (b *Book) change(ctx context.Context, j Job, update string, args ...any) error {
-	return b.tables.Write(ctx, func(tx *sql.Tx) error {
+	return b.kept.Write(ctx, func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, update+" WHERE handle = ? AND ended = 0", append(args, j.Handle)...)
 		return changed(r, err)
 	})
@@ -184,14 +165,14 @@ func changed(r sql.Result, err error) error {
 
 // List returns the jobs with a command that a session sees, oldest first, and the count
 // of those that were removed. It does not create the database.
-func (b *Book) List(ctx context.Context, o Owner) (all []Job, f Forgotten, err error) {
+func (b *Book) List(ctx context.Context, o store.Owner) (all []Job, f Forgotten, err error) {
 	err = b.look(ctx, func(tx *sql.Tx) error {
 		all, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE "+seen+" AND command <> '' ORDER BY id", b.seenBy(o)...)
 		if err != nil {
 			return err
 		}
 		var at int64
-		err = tx.QueryRowContext(ctx, "SELECT forgotten, forgotten_at FROM jobs_last WHERE tenant = ? AND place = ?", o.Tenant, b.cfg.Place).Scan(&f.Jobs, &at)
+		err = tx.QueryRowContext(ctx, "SELECT forgotten, forgotten_at FROM jobs_last WHERE tenant = ? AND place = ?", o.Tenant, b.kept.Place).Scan(&f.Jobs, &at)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -203,17 +184,17 @@ func (b *Book) List(ctx context.Context, o Owner) (all []Job, f Forgotten, err e
 
 // Find is the job with a command that a session knows by its number. The error
 // wraps ErrUnknown.
-func (b *Book) Find(ctx context.Context, o Owner, id int64) (Job, error) {
+func (b *Book) Find(ctx context.Context, o store.Owner, id int64) (Job, error) {
 	return b.find(ctx, "id = ? AND command <> '' AND "+seen, append([]any{id}, b.seenBy(o)...))
 }
 
 // ByHandle is the job that a client knows by its handle. The error wraps ErrUnknown.
-func (b *Book) ByHandle(ctx context.Context, o Owner, handle string) (Job, error) {
+func (b *Book) ByHandle(ctx context.Context, o store.Owner, handle string) (Job, error) {
 	return b.find(ctx, "handle = ? AND "+seen, append([]any{handle}, b.seenBy(o)...))
 }
 
 // ByOutput is the job whose output has the id. The error wraps ErrUnknown.
-func (b *Book) ByOutput(ctx context.Context, o Owner, id string) (Job, error) {
+func (b *Book) ByOutput(ctx context.Context, o store.Owner, id string) (Job, error) {
 	if id == "" {
 		return Job{}, ErrUnknown
 	}
@@ -236,7 +217,7 @@ func (b *Book) find(ctx context.Context, where string, args []any) (j Job, err e
 
 // AnswerOf returns the answer of a job's call; nil if it was not recorded.
 func (b *Book) AnswerOf(ctx context.Context, j Job) (a Answer, err error) {
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, "SELECT answer FROM jobs_all WHERE handle = ?", j.Handle).Scan((*[]byte)(&a))
 	})
 	if len(a) == 0 {
@@ -247,13 +228,13 @@ func (b *Book) AnswerOf(ctx context.Context, j Job) (a Answer, err error) {
 
 // look runs a read of the database if it exists, after jobs that were lost are recorded.
 func (b *Book) look(ctx context.Context, f func(tx *sql.Tx) error) error {
-	if !b.cfg.Store.Made() {
+	if !b.kept.Store.Made() {
 		return nil
 	}
 	if err := b.settle(ctx); err != nil {
 		return err
 	}
-	return b.tables.Read(ctx, f)
+	return b.kept.Read(ctx, f)
 }
 
 // head is the beginning of a text, cut between two characters.

@@ -20,9 +20,9 @@ import (
 const place = "/project"
 
 var (
-	one   = Owner{Tenant: "local", Session: "s-1"}
-	two   = Owner{Tenant: "local", Session: "s-2"}
-	other = Owner{Tenant: "other", Session: "s-3"}
+	one   = store.Owner{Tenant: "local", Session: "s-1"}
+	two   = store.Owner{Tenant: "local", Session: "s-2"}
+	other = store.Owner{Tenant: "other", Session: "s-3"}
 )
 
 // opened is a book that ends with the test, as process self sees it.
@@ -34,19 +34,15 @@ func opened(t testing.TB, dir, self string, change ...func(*Config)) *Book {
 			t.Errorf("close: %v", err)
 		}
 	})
-	cfg := Config{Store: s, Dir: filepath.Join(dir, "jobs"), Place: place, Self: self}
+	cfg := Config{Config: store.Config{Store: s, Place: place, Self: self}, Dir: filepath.Join(dir, "jobs")}
 	for _, f := range change {
 		f(&cfg)
 	}
-	b, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return New(cfg)
 }
 
 // begin opens a job that has written a text.
-func begin(t testing.TB, b *Book, o Owner, output, text string) Job {
+func begin(t testing.TB, b *Book, o store.Owner, output, text string) Job {
 	t.Helper()
 	j, err := b.Open(t.Context(), o, Job{Tool: "BackgroundBash", Command: "make " + output, Description: "builds", Output: output})
 	if err != nil {
@@ -89,7 +85,7 @@ func content(t testing.TB, b *Book, j Job) string {
 }
 
 // ids are the jobs that somebody sees, with how they stand.
-func ids(t testing.TB, b *Book, o Owner) string {
+func ids(t testing.TB, b *Book, o store.Owner) string {
 	t.Helper()
 	all, _, err := b.List(t.Context(), o)
 	if err != nil {
@@ -132,12 +128,12 @@ func TestWhoSees(t *testing.T) {
 	if err := b.End(t.Context(), first, "killed", End{}, 0); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a second end: got %v, want %v", err, ErrUnknown)
 	}
-	for o, want := range map[Owner]string{one: "1 exited, 2 running", two: "", other: "1 running"} {
+	for o, want := range map[store.Owner]string{one: "1 exited, 2 running", two: "", other: "1 running"} {
 		if got := ids(t, b, o); got != want {
 			t.Errorf("%v sees %q, want %q", o, got, want)
 		}
 	}
-	unseen := func(o Owner, j Job) {
+	unseen := func(o store.Owner, j Job) {
 		t.Helper()
 		_, byID := b.Find(t.Context(), o, j.ID+1000)
 		_, byHandle := b.ByHandle(t.Context(), o, j.Handle)

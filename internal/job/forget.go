@@ -12,7 +12,7 @@ import (
 // forget removes the oldest jobs from the tables to make room, and returns them. Their
 // outputs must be discarded once the transaction is on the disk.
 func (b *Book) forget(ctx context.Context, tx *sql.Tx, tenant string) (gone []Job, err error) {
-	now := b.cfg.Now()
+	now := b.kept.Now()
 	gone, err = query(ctx, tx, `DELETE FROM jobs_all WHERE handle IN (
 		SELECT handle FROM (
 			SELECT handle, ended,
@@ -21,12 +21,12 @@ func (b *Book) forget(ctx context.Context, tx *sql.Tx, tenant string) (gone []Jo
 			FROM jobs_all WHERE tenant = ?2 AND place = ?3 AND ended <> 0
 			WINDOW newest AS (ORDER BY ended DESC, id DESC)
 		) WHERE n > ?4 OR bytes > ?5 OR ended < ?6
-	) RETURNING `+columns, MaxOutput, tenant, b.cfg.Place, MaxEnded, MaxBytes, now.Add(-MaxAge).UnixMilli())
+	) RETURNING `+columns, MaxOutput, tenant, b.kept.Place, MaxEnded, MaxBytes, now.Add(-MaxAge).UnixMilli())
 	if err != nil || len(gone) == 0 {
 		return nil, err
 	}
 	_, err = tx.ExecContext(ctx, "UPDATE jobs_last SET forgotten = forgotten + ?, forgotten_at = ? WHERE tenant = ? AND place = ?",
-		len(gone), now.UnixMilli(), tenant, b.cfg.Place)
+		len(gone), now.UnixMilli(), tenant, b.kept.Place)
 	return gone, err
 }
 
@@ -44,13 +44,13 @@ func (b *Book) discard(gone []Job) {
 		if j.Ended.After(last) {
 			last = j.Ended
 		}
-		if j.Output == "" || b.cfg.Dir == "" {
+		if j.Output == "" || b.dir == "" {
 			continue
 		}
 		bytes += min(j.Size, MaxOutput)
 		if err := os.Remove(b.file(j.Output)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			b.cfg.Log.Error("the output of a job that is kept no longer stays behind", "err", err)
+			b.kept.Log.Error("the output of a job that is kept no longer stays behind", "err", err)
 		}
 	}
-	b.cfg.Log.Info("jobs that have ended are kept no longer", "tenant", gone[0].Owner.Tenant, "jobs", len(gone), "bytes", bytes, "ended", first, "to", last)
+	b.kept.Log.Info("jobs that have ended are kept no longer", "tenant", gone[0].Owner.Tenant, "jobs", len(gone), "bytes", bytes, "ended", first, "to", last)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
 // Bounds of what is kept of one tenant in one workspace. What has ended makes
@@ -30,17 +32,11 @@ const (
 	Over    Status = "answered" // a call without a command has returned
 )
 
-// Owner is the owner of jobs.
-type Owner struct {
-	Tenant  string
-	Session string
-}
-
 // Job is a command in the background, or a call that goes on, or both.
 type Job struct {
 	ID          int64  // of its tenant in its workspace, from 1, and never given again
 	Handle      string // names it too, and cannot be guessed
-	Owner       Owner
+	Owner       store.Owner
 	Tool        string // what was called
 	Command     string // the beginning of it; empty for a call that runs none
 	Description string

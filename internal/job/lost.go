@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
 // Settle records what was lost: the jobs of processes that are gone. Every method does
@@ -21,22 +23,10 @@ func (b *Book) Settle(ctx context.Context) error {
 // settle is Settle of a database that exists. It writes only if a job was lost.
 func (b *Book) settle(ctx context.Context) error {
 	var gone []string
-	err := b.tables.Read(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, "SELECT DISTINCT self FROM jobs_all WHERE place = ? AND released = 0 AND self <> ?", b.cfg.Place, b.cfg.Self)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var self string
-			if err := rows.Scan(&self); err != nil {
-				return err
-			}
-			if !b.cfg.Alive(self) {
-				gone = append(gone, self)
-			}
-		}
-		return rows.Err()
+	err := b.kept.Read(ctx, func(tx *sql.Tx) error {
+		var err error
+		gone, err = b.kept.Gone(ctx, tx, "SELECT DISTINCT self FROM jobs_all WHERE place = ? AND released = 0 AND self <> ?", b.kept.Place, b.kept.Self)
+		return err
 	})
 	if err != nil || len(gone) == 0 {
 		return err
@@ -52,8 +42,8 @@ func (b *Book) settle(ctx context.Context) error {
 
 // Release gives the jobs of a session to its tenant: the tenant's next session sees
 // them. Jobs that still run are lost.
-func (b *Book) Release(ctx context.Context, o Owner) error {
-	if !b.cfg.Store.Made() {
+func (b *Book) Release(ctx context.Context, o store.Owner) error {
+	if !b.kept.Store.Made() {
 		return nil
 	}
 	return b.lose(ctx, slog.LevelInfo, "session = ?", o.Session)
@@ -62,9 +52,9 @@ func (b *Book) Release(ctx context.Context, o Owner) error {
 // lose releases jobs, and ends those that run, which it logs.
 func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any) error {
 	var lost []Job
-	err := b.tables.Write(ctx, func(tx *sql.Tx) error {
+	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
 		var err error
-		lost, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE place = ? AND released = 0 AND ended = 0 AND "+which, b.cfg.Place, arg)
+		lost, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE place = ? AND released = 0 AND ended = 0 AND "+which, b.kept.Place, arg)
 		if err != nil {
 			return err
 		}
@@ -72,7 +62,7 @@ func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any
 			j := &lost[i]
 			j.Status = Lost
 			if j.Size, j.Ended = b.spooled(j.Output); j.Ended.IsZero() {
-				j.Ended = b.cfg.Now()
+				j.Ended = b.kept.Now()
 			}
 			j.End.Wall = max(0, j.Ended.Sub(j.Started))
 			text, err := json.Marshal(j.End)
@@ -84,7 +74,7 @@ func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, "UPDATE jobs_all SET released = 1 WHERE place = ? AND released = 0 AND "+which, b.cfg.Place, arg)
+		_, err = tx.ExecContext(ctx, "UPDATE jobs_all SET released = 1 WHERE place = ? AND released = 0 AND "+which, b.kept.Place, arg)
 		return err
 	})
 	if err != nil {
@@ -92,8 +82,8 @@ func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any
 	}
 	for _, j := range lost {
 		if j.Command != "" {
-			b.cfg.Log.Log(ctx, level, "a background task was lost: what ran it has ended", "task", j.ID, "tenant", j.Owner.Tenant, "started", j.Started, "last_seen", j.Ended)
-			b.cfg.Ended(j)
+			b.kept.Log.Log(ctx, level, "a background task was lost: what ran it has ended", "task", j.ID, "tenant", j.Owner.Tenant, "started", j.Started, "last_seen", j.Ended)
+			b.ended(j)
 		}
 	}
 	return nil
@@ -102,7 +92,7 @@ func (b *Book) lose(ctx context.Context, level slog.Level, which string, arg any
 // spooled returns the size of an output and the time of the last write; zero if they
 // are not known.
 func (b *Book) spooled(output string) (size int64, last time.Time) {
-	if output == "" || b.cfg.Dir == "" {
+	if output == "" || b.dir == "" {
 		return 0, last
 	}
 	o, err := b.open(output, os.O_RDONLY)
@@ -119,10 +109,10 @@ func (b *Book) spooled(output string) (size int64, last time.Time) {
 // sweep removes outputs without a record. A process leaves one if it is killed
 // between forgetting a job and removing the job's output.
 func (b *Book) sweep(ctx context.Context) error {
-	if b.cfg.Dir == "" {
+	if b.dir == "" {
 		return nil
 	}
-	dir, err := os.Open(b.cfg.Dir)
+	dir, err := os.Open(b.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -134,20 +124,9 @@ func (b *Book) sweep(ctx context.Context) error {
 		return err
 	}
 	var known []string
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, "SELECT output FROM jobs_all WHERE output <> ''")
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var one string
-			if err := rows.Scan(&one); err != nil {
-				return err
-			}
-			known = append(known, one)
-		}
-		return rows.Err()
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
+		known, err = store.Rows(ctx, tx, store.Text, "SELECT output FROM jobs_all WHERE output <> ''")
+		return err
 	})
 	if err != nil {
 		return err
@@ -157,7 +136,7 @@ func (b *Book) sweep(ctx context.Context) error {
 		// A job's record is written before its output, so an output without a record is left over.
 		if _, found := slices.BinarySearch(known, name); !found && outputName.MatchString(name) {
 			if err := os.Remove(b.file(name)); err == nil {
-				b.cfg.Log.Info("the output of a job that is kept no longer was removed", "output", name)
+				b.kept.Log.Info("the output of a job that is kept no longer was removed", "output", name)
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"sync"
 	"syscall"
+
+	"belljar.dev/internal/store"
 )
 
 // An output is a file: a header, and a ring in which the byte at offset n of the
@@ -36,16 +38,16 @@ type Output struct {
 	from int64
 }
 
-func (b *Book) file(output string) string { return filepath.Join(b.cfg.Dir, output) }
+func (b *Book) file(output string) string { return filepath.Join(b.dir, output) }
 
 // Spool is the output of a job that begins to write. The caller closes it.
 func (b *Book) Spool(j Job) (*Output, error) {
-	if b.cfg.Dir == "" {
+	if b.dir == "" {
 		return nil, errors.New("keep output: no directory is configured")
 	}
-	err := os.Mkdir(b.cfg.Dir, 0o700)
+	err := os.Mkdir(b.dir, 0o700)
 	if err == nil {
-		err = syncDir(filepath.Dir(b.cfg.Dir))
+		err = store.SyncDir(filepath.Dir(b.dir))
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("keep output: %w", err)
@@ -54,7 +56,7 @@ func (b *Book) Spool(j Job) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.dir = b.cfg.Dir
+	o.dir = b.dir
 	if err := o.mark(); err != nil {
 		o.Close()
 		return nil, err
@@ -62,20 +64,10 @@ func (b *Book) Spool(j Job) (*Output, error) {
 	return o, nil
 }
 
-// syncDir syncs a directory, so that its names are on the disk.
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
 // Output opens the output of a job. The error wraps fs.ErrNotExist if none was kept.
 // The caller closes it.
 func (b *Book) Output(j Job) (*Output, error) {
-	if b.cfg.Dir == "" || j.Output == "" {
+	if b.dir == "" || j.Output == "" {
 		return nil, fmt.Errorf("output of job %d: %w", j.ID, fs.ErrNotExist)
 	}
 	return b.open(j.Output, os.O_RDONLY)
@@ -96,7 +88,7 @@ func (b *Book) open(output string, flags int) (*Output, error) {
 func (o *Output) Close() error {
 	var err error
 	if o.dir != "" {
-		err = errors.Join(o.f.Sync(), syncDir(o.dir))
+		err = errors.Join(o.f.Sync(), store.SyncDir(o.dir))
 	}
 	if err = errors.Join(err, o.f.Close()); err != nil {
 		return fmt.Errorf("keep output: %w", err)

@@ -74,7 +74,7 @@ func FuzzOutput(f *testing.F) {
 	f.Add([]byte("\x62\x6c\x6a\x6f\x75\x74\x00\x01\x7f\xff\xff\xff\xff\xff\xff\xff\x00\x00\x00\x00\x00\x00\x00\x09hello"), int64(-3))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, file []byte, offset int64) {
-		b := &Book{cfg: Config{Dir: dir}}
+		b := &Book{dir: dir}
 		if err := os.WriteFile(b.file("aaaaaaaa"), file, 0o600); err != nil {
 			t.Fatal(err)
 		}

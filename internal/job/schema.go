@@ -32,29 +32,19 @@ var schema = store.Schema{Name: "jobs", Steps: []string{`
 const columns = "id, handle, tenant, session, tool, command, about, output, started, ended, status, end_json, size, cursor, answered"
 
 // query is the jobs that a query names by columns.
-func query(ctx context.Context, tx *sql.Tx, text string, args ...any) (all []Job, err error) {
-	rows, err := tx.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var j Job
+func query(ctx context.Context, tx *sql.Tx, text string, args ...any) ([]Job, error) {
+	return store.Rows(ctx, tx, func(row *sql.Rows) (j Job, err error) {
 		var started, ended int64
 		var end []byte
-		err := rows.Scan(&j.ID, &j.Handle, &j.Owner.Tenant, &j.Owner.Session, &j.Tool, &j.Command, &j.Description, &j.Output,
+		err = row.Scan(&j.ID, &j.Handle, &j.Owner.Tenant, &j.Owner.Session, &j.Tool, &j.Command, &j.Description, &j.Output,
 			&started, &ended, &j.Status, &end, &j.Size, &j.Cursor, &j.Answered)
 		if err != nil {
-			return nil, err
+			return j, err
 		}
 		if err := json.Unmarshal(end, &j.End); err != nil {
-			return nil, fmt.Errorf("job %d: its end: %w", j.ID, err)
+			return j, fmt.Errorf("job %d: its end: %w", j.ID, err)
 		}
-		j.Started = time.UnixMilli(started)
-		if ended != 0 {
-			j.Ended = time.UnixMilli(ended)
-		}
-		all = append(all, j)
-	}
-	return all, rows.Err()
+		j.Started, j.Ended = time.UnixMilli(started), store.Time(ended)
+		return j, nil
+	}, text, args...)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,12 +21,6 @@ const (
 	maxSaved  = 200       // plans of one tenant in one workspace; the oldest make room
 	maxOrphan = 24 * time.Hour
 )
-
-// Owner is whose plans they are.
-type Owner struct {
-	Tenant  string
-	Session string
-}
 
 // Mode is a session that plans.
 type Mode struct {
@@ -52,25 +47,19 @@ var (
 	ErrUnknown  = errors.New("no such plan")
 )
 
-// Config says how a Book is made.
+// Config is the configuration of a Book. A session that plans and whose process has gone
+// is taken over by the next one.
 type Config struct {
-	Store *store.Store // required
-	Dir   string       // the plans directory of a workspace, made when needed; empty keeps no files
-	Place string       // the workspace
-	// Self names this process, and Alive says whether a process of such a name
-	// still runs: a session that plans and whose process has gone is taken over
-	// by the next one.
-	Self  string
-	Alive func(self string) bool
-	Now   func() time.Time // the clock; nil is time.Now
+	store.Config
+	Dir string // the plans directory of a workspace, made when needed; empty keeps no files
 }
 
 // Book is where plans stand. Several processes may have one over the same store.
 // Its methods are safe for concurrent use; it has nothing to close. What a method
 // that writes has returned without an error is on the disk.
 type Book struct {
-	cfg    Config
-	tables *store.Tables
+	kept store.Book
+	dir  string
 }
 
 // schema is the tables of plans. Times are milliseconds since 1970.
@@ -88,21 +77,10 @@ var schema = store.Schema{Name: "plans", Steps: []string{`
 `}}
 
 // New is the book in a store. Nothing is opened.
-func New(cfg Config) (*Book, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("plan: Config.Store is missing")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Alive == nil {
-		cfg.Alive = func(self string) bool { return self == cfg.Self }
-	}
-	return &Book{cfg: cfg, tables: cfg.Store.Tables(schema)}, nil
-}
+func New(cfg Config) *Book { return &Book{store.NewBook(cfg.Config, schema), cfg.Dir} }
 
 // Enter notes that a session plans.
-func (b *Book) Enter(ctx context.Context, o Owner, goal, file string) (m Mode, err error) {
+func (b *Book) Enter(ctx context.Context, o store.Owner, goal, file string) (m Mode, err error) {
 	goal = oneLine(goal)
 	if n := utf8.RuneCountInString(goal); n > MaxGoal {
 		return m, fmt.Errorf("%w: the goal has %d characters, and %d are kept", ErrText, n, MaxGoal)
@@ -112,37 +90,37 @@ func (b *Book) Enter(ctx context.Context, o Owner, goal, file string) (m Mode, e
 			return m, err
 		}
 	}
-	m = Mode{Goal: goal, File: file, Started: b.cfg.Now().Truncate(time.Millisecond)}
-	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+	m = Mode{Goal: goal, File: file, Started: b.kept.Now().Truncate(time.Millisecond)}
+	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		if _, err := b.active(ctx, tx, o); !errors.Is(err, ErrInactive) {
 			if err == nil {
 				err = ErrActive
 			}
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO plans_active VALUES (?, ?, ?, ?, ?, ?, ?)", o.Tenant, b.cfg.Place, o.Session, b.cfg.Self, goal, file, m.Started.UnixMilli())
+		_, err := tx.ExecContext(ctx, "INSERT INTO plans_active VALUES (?, ?, ?, ?, ?, ?, ?)", o.Tenant, b.kept.Place, o.Session, b.kept.Self, goal, file, m.Started.UnixMilli())
 		if err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM plans_active WHERE tenant = ?1 AND place = ?2 AND session IN (
-			SELECT session FROM plans_active WHERE tenant = ?1 AND place = ?2 ORDER BY started DESC, session LIMIT -1 OFFSET ?3)`, o.Tenant, b.cfg.Place, maxActive)
+			SELECT session FROM plans_active WHERE tenant = ?1 AND place = ?2 ORDER BY started DESC, session LIMIT -1 OFFSET ?3)`, o.Tenant, b.kept.Place, maxActive)
 		return err
 	})
 	return m, err
 }
 
 // Mode is how a session plans, or ErrInactive.
-func (b *Book) Mode(ctx context.Context, o Owner) (m Mode, err error) {
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+func (b *Book) Mode(ctx context.Context, o store.Owner) (m Mode, err error) {
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		m, err = b.active(ctx, tx, o)
 		return err
 	})
 	return m, err
 }
 
-func (b *Book) active(ctx context.Context, tx *sql.Tx, o Owner) (m Mode, err error) {
+func (b *Book) active(ctx context.Context, tx *sql.Tx, o store.Owner) (m Mode, err error) {
 	var started int64
-	err = tx.QueryRowContext(ctx, "SELECT goal, file, started FROM plans_active WHERE tenant = ? AND place = ? AND session = ?", o.Tenant, b.cfg.Place, o.Session).
+	err = tx.QueryRowContext(ctx, "SELECT goal, file, started FROM plans_active WHERE tenant = ? AND place = ? AND session = ?", o.Tenant, b.kept.Place, o.Session).
 		Scan(&m.Goal, &m.File, &started)
 	if errors.Is(err, sql.ErrNoRows) {
 		return m, ErrInactive
@@ -154,13 +132,13 @@ func (b *Book) active(ctx context.Context, tx *sql.Tx, o Owner) (m Mode, err err
 // Adopt lets a new session take over the plan of a session whose process has gone:
 // the conversation goes on, with what the agent knows of it. It returns ErrInactive
 // if no such session was planning.
-func (b *Book) Adopt(ctx context.Context, o Owner) (m Mode, err error) {
-	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+func (b *Book) Adopt(ctx context.Context, o store.Owner) (m Mode, err error) {
+	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		session, err := b.orphan(ctx, tx, o)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "UPDATE plans_active SET session = ?, self = ? WHERE tenant = ? AND place = ? AND session = ?", o.Session, b.cfg.Self, o.Tenant, b.cfg.Place, session); err != nil {
+		if _, err := tx.ExecContext(ctx, "UPDATE plans_active SET session = ?, self = ? WHERE tenant = ? AND place = ? AND session = ?", o.Session, b.kept.Self, o.Tenant, b.kept.Place, session); err != nil {
 			return err
 		}
 		m, err = b.active(ctx, tx, o)
@@ -171,61 +149,54 @@ func (b *Book) Adopt(ctx context.Context, o Owner) (m Mode, err error) {
 
 // orphan is the session that began to plan last, within a day, of those whose
 // process has gone.
-func (b *Book) orphan(ctx context.Context, tx *sql.Tx, o Owner) (session string, err error) {
-	rows, err := tx.QueryContext(ctx, "SELECT session, self FROM plans_active WHERE tenant = ? AND place = ? AND started > ? ORDER BY started DESC, session",
-		o.Tenant, b.cfg.Place, b.cfg.Now().Add(-maxOrphan).UnixMilli())
+func (b *Book) orphan(ctx context.Context, tx *sql.Tx, o store.Owner) (session string, err error) {
+	type planner struct{ session, self string }
+	all, err := store.Rows(ctx, tx, func(row *sql.Rows) (p planner, err error) {
+		err = row.Scan(&p.session, &p.self)
+		return p, err
+	}, "SELECT session, self FROM plans_active WHERE tenant = ? AND place = ? AND started > ? ORDER BY started DESC, session",
+		o.Tenant, b.kept.Place, b.kept.Now().Add(-maxOrphan).UnixMilli())
 	if err != nil {
 		return "", err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var one, self string
-		if err := rows.Scan(&one, &self); err != nil {
-			return "", err
-		}
-		if session == "" && self != b.cfg.Self && !b.cfg.Alive(self) {
-			session = one
+	for _, p := range all {
+		if p.self != b.kept.Self && !b.kept.Alive(p.self) {
+			return p.session, nil
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return "", err
-	}
-	if session == "" {
-		return "", ErrInactive
-	}
-	return session, nil
+	return "", ErrInactive
 }
 
 // Leave ends the plan mode of a session.
-func (b *Book) Leave(ctx context.Context, o Owner) error {
-	return b.tables.Write(ctx, func(tx *sql.Tx) error {
+func (b *Book) Leave(ctx context.Context, o store.Owner) error {
+	return b.kept.Write(ctx, func(tx *sql.Tx) error {
 		if _, err := b.active(ctx, tx, o); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "DELETE FROM plans_active WHERE tenant = ? AND place = ? AND session = ?", o.Tenant, b.cfg.Place, o.Session)
+		_, err := tx.ExecContext(ctx, "DELETE FROM plans_active WHERE tenant = ? AND place = ? AND session = ?", o.Tenant, b.kept.Place, o.Session)
 		return err
 	})
 }
 
 // Save keeps a plan, in place of one of the same name. file may be empty: then
 // the mode has said it, or the plan is named after the goal.
-func (b *Book) Save(ctx context.Context, o Owner, m Mode, file, text string) (p Plan, err error) {
+func (b *Book) Save(ctx context.Context, o store.Owner, m Mode, file, text string) (p Plan, err error) {
 	if p, err = b.Draft(m, file, text); err != nil {
 		return p, err
 	}
-	p.Saved = b.cfg.Now().Truncate(time.Millisecond)
-	err = b.tables.Write(ctx, func(tx *sql.Tx) error {
+	p.Saved = b.kept.Now().Truncate(time.Millisecond)
+	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO plans_saved VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET goal = excluded.goal, text = excluded.text, saved = excluded.saved",
-			o.Tenant, b.cfg.Place, p.File, p.Goal, p.Text, p.Saved.UnixMilli())
+			o.Tenant, b.kept.Place, p.File, p.Goal, p.Text, p.Saved.UnixMilli())
 		if err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM plans_saved WHERE tenant = ?1 AND place = ?2 AND file IN (
-			SELECT file FROM plans_saved WHERE tenant = ?1 AND place = ?2 ORDER BY saved DESC, file LIMIT -1 OFFSET ?3)`, o.Tenant, b.cfg.Place, maxSaved)
+			SELECT file FROM plans_saved WHERE tenant = ?1 AND place = ?2 ORDER BY saved DESC, file LIMIT -1 OFFSET ?3)`, o.Tenant, b.kept.Place, maxSaved)
 		return err
 	})
-	if err == nil && b.cfg.Dir != "" {
-		err = writeFile(b.cfg.Dir, o.Tenant, p.File, p.Text)
+	if err == nil && b.dir != "" {
+		err = writeFile(b.dir, o.Tenant, p.File, p.Text)
 	}
 	return p, err
 }
@@ -256,8 +227,8 @@ func (b *Book) Read(ctx context.Context, tenant, file string) (p Plan, err error
 		return p, err
 	}
 	var saved int64
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, "SELECT file, goal, text, saved FROM plans_saved WHERE tenant = ? AND place = ? AND file = ?", tenant, b.cfg.Place, file).
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, "SELECT file, goal, text, saved FROM plans_saved WHERE tenant = ? AND place = ? AND file = ?", tenant, b.kept.Place, file).
 			Scan(&p.File, &p.Goal, &p.Text, &saved)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -269,34 +240,21 @@ func (b *Book) Read(ctx context.Context, tenant, file string) (p Plan, err error
 
 // List are the saved plans of a tenant without their texts, the newest first.
 func (b *Book) List(ctx context.Context, tenant string) (all []Plan, err error) {
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, "SELECT file, goal, saved FROM plans_saved WHERE tenant = ? AND place = ? ORDER BY saved DESC, file", tenant, b.cfg.Place)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var p Plan
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
+		all, err = store.Rows(ctx, tx, func(row *sql.Rows) (p Plan, err error) {
 			var saved int64
-			if err := rows.Scan(&p.File, &p.Goal, &saved); err != nil {
-				return err
-			}
+			err = row.Scan(&p.File, &p.Goal, &saved)
 			p.Saved = time.UnixMilli(saved)
-			all = append(all, p)
-		}
-		return rows.Err()
+			return p, err
+		}, "SELECT file, goal, saved FROM plans_saved WHERE tenant = ? AND place = ? ORDER BY saved DESC, file", tenant, b.kept.Place)
+		return err
 	})
 	return all, err
 }
 
 // Told reports whether the text of an error is for the agent.
 func Told(err error) bool {
-	for _, e := range []error{ErrActive, ErrInactive, ErrFile, ErrText, ErrUnknown} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]error{ErrActive, ErrInactive, ErrFile, ErrText, ErrUnknown}, func(e error) bool { return errors.Is(err, e) })
 }
 
 func oneLine(text string) string {

@@ -13,17 +13,13 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-var me = Owner{Tenant: "t", Session: "s1"}
+var me = store.Owner{Tenant: "t", Session: "s1"}
 
 func opened(t testing.TB, dir, self string, alive bool) *Book {
 	t.Helper()
 	s := store.New(filepath.Join(dir, "st"))
 	t.Cleanup(func() { s.Close() })
-	b, err := New(Config{Store: s, Dir: filepath.Join(dir, "plans"), Place: "/p", Self: self, Alive: func(string) bool { return alive }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return New(Config{Config: store.Config{Store: s, Place: "/p", Self: self, Alive: func(string) bool { return alive }}, Dir: filepath.Join(dir, "plans")})
 }
 
 // A session whose process was killed is taken over by the next one, and one
@@ -33,12 +29,12 @@ func TestRestart(t *testing.T) {
 	if _, err := opened(t, dir, "1", true).Enter(t.Context(), me, "a  goal", "x"); err != nil {
 		t.Fatal(err)
 	}
-	next := Owner{Tenant: "t", Session: "s2"}
+	next := store.Owner{Tenant: "t", Session: "s2"}
 	if _, err := opened(t, dir, "2", true).Adopt(t.Context(), next); !errors.Is(err, ErrInactive) {
 		t.Errorf("beside a process that lives: %v", err)
 	}
 	b := opened(t, dir, "2", false)
-	if _, err := b.Adopt(t.Context(), Owner{Tenant: "u", Session: "s2"}); !errors.Is(err, ErrInactive) {
+	if _, err := b.Adopt(t.Context(), store.Owner{Tenant: "u", Session: "s2"}); !errors.Is(err, ErrInactive) {
 		t.Errorf("another tenant: %v", err)
 	}
 	m, err := b.Adopt(t.Context(), next)

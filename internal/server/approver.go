@@ -45,21 +45,18 @@ func (s *Server) openApprover(ctx context.Context) error {
 	if s.cfg.Service == nil {
 		return nil
 	}
-	a := &approver{gate: s.gate, place: s.Workspace, questions: question.New(s.store, s.Workspace, nil)}
+	a := &approver{gate: s.gate, place: s.Workspace, questions: question.New(s.kept)}
 	usual, err := config.FindState("")
 	if err != nil || usual != s.State {
 		a.state = s.State
 	}
-	a.desk, err = approval.New(approval.Config{
-		Store: s.store, Place: s.Workspace, Event: func(e approval.Event) {
+	a.desk = approval.New(approval.Config{
+		Config: s.kept, Event: func(e approval.Event) {
 			s.audit.approval(e)
 			a.happened(e)
 		},
 		Policy: func() string { return s.gate.now.Load().Hash() },
 	})
-	if err != nil {
-		return err
-	}
 	s.approver = a
 	// A call that waits for a person then returns at once, and says that it waits.
 	forget := context.AfterFunc(ctx, a.stop)

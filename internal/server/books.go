@@ -18,8 +18,8 @@ import (
 
 // openPlans is the book of plans of the workspace. Nothing is opened before the
 // first of them.
-func (s *Server) openPlans() (*plan.Book, error) {
-	cfg := plan.Config{Store: s.store, Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive}
+func (s *Server) openPlans() *plan.Book {
+	cfg := plan.Config{Config: s.kept}
 	if s.State != "" {
 		sum := sha256.Sum256([]byte(s.Workspace))
 		cfg.Dir = filepath.Join(s.State, "plans", filepath.Base(s.Workspace)+"-"+hex.EncodeToString(sum[:4]))
@@ -29,8 +29,8 @@ func (s *Server) openPlans() (*plan.Book, error) {
 
 // openJobs is the book of what goes on in the background in the workspace.
 // Nothing is opened before the first of it.
-func (s *Server) openJobs() (*job.Book, error) {
-	cfg := job.Config{Store: s.store, Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive, Ended: s.flow.jobEnded, Log: s.Log}
+func (s *Server) openJobs() *job.Book {
+	cfg := job.Config{Config: s.kept, Ended: s.flow.jobEnded}
 	if s.State != "" {
 		cfg.Dir = filepath.Join(s.State, "jobs")
 	}
@@ -43,7 +43,7 @@ func (s *Server) began(ctx context.Context, session *mcp.Session) {
 		s.audit.session("start", session)
 	}
 	s.flow.began(session)
-	if s.cfg.Service == nil || s.plans == nil || !s.store.Made() {
+	if s.cfg.Service == nil || s.plans == nil || !s.kept.Store.Made() {
 		return // it does not go on with an earlier session, or nothing was planned yet
 	}
 	if err := tools.Resume(ctx, s.plans, session); err != nil {

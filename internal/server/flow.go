@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -46,9 +45,8 @@ func (s *Server) openCallbacks(context.Context) error {
 		}
 		inbox.Dir = dir
 	}
-	var err error
-	s.flow.callbacks, err = callback.New(callback.Config{
-		Store: s.store, Place: s.Workspace, Log: s.Log, Self: processName(os.Getpid()), Alive: alive,
+	s.flow.callbacks = callback.New(callback.Config{
+		Config: s.kept,
 		Post: func(d callback.Delivery) error {
 			s.flow.later(hooks.Callback, d.Session, d.Tenant, map[string]any{
 				"callback_id": d.Slot, "message": d.Message, "times": d.Times, "left": d.Left,
@@ -61,9 +59,6 @@ func (s *Server) openCallbacks(context.Context) error {
 			}
 		},
 	})
-	if err != nil {
-		return err
-	}
 	s.flow.aside = tools.NewAside(s.flow.callbacks, s.flow.skills, s.Log)
 	s.flow.around = newAround(&s.flow)
 	s.flow.jobOver = make(chan struct{}, 1)

@@ -10,6 +10,7 @@ import (
 
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/store"
 	"belljar.dev/policies"
 )
 
@@ -27,8 +28,8 @@ func (a asker) Ways(tenant string) (ways []string, may bool) {
 }
 
 // Ask puts a question.
-func (a asker) Ask(ctx context.Context, tenant, session string, s question.Sheet) (question.Asked, error) {
-	got, err := a.Desk.Ask(ctx, tenant, session, s)
+func (a asker) Ask(ctx context.Context, o store.Owner, s question.Sheet) (question.Asked, error) {
+	got, err := a.Desk.Ask(ctx, o, s)
 	if err == nil && got.New && a.approver.asked != nil {
 		a.approver.asked(got)
 	}

@@ -42,7 +42,7 @@ type Server struct {
 	opened closers.Stack
 
 	gate     *gate        // the policy that holds
-	store    *store.Store // the state that outlives the program; in memory without a state directory
+	kept     store.Config // of the books: the state that outlives the program, in memory without a state directory
 	audit    *ledger      // nil where no log is kept
 	sandbox  *sandbox.Supervisor
 	reading  reading
@@ -140,9 +140,9 @@ func (s *Server) openState(context.Context) error {
 	case state != "":
 		s.Log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
 	}
-	s.store = store.New(s.State)
+	s.kept = store.Config{Store: store.New(s.State), Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive, Log: s.Log}
 	s.opened.Do(func() {
-		if err := s.store.Close(); err != nil {
+		if err := s.kept.Store.Close(); err != nil {
 			s.Log.Error("the state was not closed", "err", err)
 		}
 	})
@@ -232,15 +232,10 @@ func (s *Server) openTools(context.Context) error {
 	if s.mcp, err = mcp.New(cfg); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	if s.plans, err = s.openPlans(); err != nil {
-		return err
-	}
-	if s.jobs, err = s.openJobs(); err != nil {
-		return err
-	}
+	s.plans, s.jobs = s.openPlans(), s.openJobs()
 	backends := tools.Backends{
 		Sandbox: s.sandbox, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: s.Log,
-		Place: s.Workspace, Todos: todo.New(s.store, nil), Made: s.store.Made, CheckCommands: approval.CheckCommands,
+		Todos: todo.New(s.kept), Made: s.kept.Store.Made, CheckCommands: approval.CheckCommands,
 		Plans: s.plans, Jobs: s.jobs, Skills: s.flow.skills, Callbacks: s.flow.callbacks, Aside: s.flow.aside,
 	}
 	if s.audit != nil {

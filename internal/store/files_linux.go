@@ -31,7 +31,7 @@ func prepare(state string) error {
 	switch {
 	case err == nil:
 		// A database whose name a crash takes away keeps no promise.
-		if err := errors.Join(f.Close(), syncDir(dir), syncDir(state), syncDir(filepath.Dir(state))); err != nil {
+		if err := errors.Join(f.Close(), SyncDir(dir), SyncDir(state), SyncDir(filepath.Dir(state))); err != nil {
 			return fmt.Errorf("make state: %w", err)
 		}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -66,8 +66,8 @@ func owned(path string, kind fs.FileMode, never fs.FileMode) error {
 	return nil
 }
 
-// syncDir has the names in a directory on the disk.
-func syncDir(path string) error {
+// SyncDir returns once the names in a directory are on the disk.
+func SyncDir(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err

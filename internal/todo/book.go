@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"time"
 
 	"belljar.dev/internal/store"
 )
@@ -12,22 +11,13 @@ import (
 // Book is where todos stand. Several processes may have one over the same
 // store. Its methods are safe for concurrent use; it has nothing to close. What
 // a method that writes has returned without an error is on the disk.
-type Book struct {
-	tables *store.Tables
-	now    func() time.Time
-}
+type Book struct{ kept store.Book }
 
-// New is the book in a store; now is the clock, nil for time.Now. Nothing is
-// opened.
-func New(kept *store.Store, now func() time.Time) *Book {
-	if now == nil {
-		now = time.Now
-	}
-	return &Book{tables: kept.Tables(schema), now: now}
-}
+// New is the book in a store. Nothing is opened.
+func New(cfg store.Config) *Book { return &Book{store.NewBook(cfg, schema)} }
 
 // Create makes a todo, which becomes the session's current one.
-func (b *Book) Create(ctx context.Context, o Owner, name string) (t Todo, err error) {
+func (b *Book) Create(ctx context.Context, o store.Owner, name string) (t Todo, err error) {
 	if name, err = clean("the name of the task", name); err != nil {
 		return t, err
 	}
@@ -52,7 +42,7 @@ func (b *Book) Create(ctx context.Context, o Owner, name string) (t Todo, err er
 }
 
 // Add adds a step to a todo; id 0 is the session's current one.
-func (b *Book) Add(ctx context.Context, o Owner, id int64, text string) (t Todo, s Step, err error) {
+func (b *Book) Add(ctx context.Context, o store.Owner, id int64, text string) (t Todo, s Step, err error) {
 	if text, err = clean("the text of the step", text); err != nil {
 		return t, s, err
 	}
@@ -81,7 +71,7 @@ func (b *Book) Add(ctx context.Context, o Owner, id int64, text string) (t Todo,
 
 // SetTodo gives a todo a status; id 0 is the session's current one. One that is
 // over is no longer current, and one in progress is.
-func (b *Book) SetTodo(ctx context.Context, o Owner, id int64, status Status) (before, after Todo, err error) {
+func (b *Book) SetTodo(ctx context.Context, o store.Owner, id int64, status Status) (before, after Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
 		if before, err = w.wanted(ctx, id); err != nil {
 			return err
@@ -110,7 +100,7 @@ func (b *Book) SetTodo(ctx context.Context, o Owner, id int64, status Status) (b
 
 // SetStep gives a step a status. The todo is the one that the step must be of; 0
 // is any.
-func (b *Book) SetStep(ctx context.Context, o Owner, todo, step int64, status Status) (before, after Todo, err error) {
+func (b *Book) SetStep(ctx context.Context, o store.Owner, todo, step int64, status Status) (before, after Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
 		if before, err = w.ofStep(ctx, todo, step); err != nil {
 			return err
@@ -134,7 +124,7 @@ func (b *Book) SetStep(ctx context.Context, o Owner, todo, step int64, status St
 }
 
 // Switch makes a todo the session's current one.
-func (b *Book) Switch(ctx context.Context, o Owner, id int64) (t Todo, err error) {
+func (b *Book) Switch(ctx context.Context, o store.Owner, id int64) (t Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
 		if t, err = w.todo(ctx, id); err != nil {
 			return err
@@ -157,8 +147,8 @@ func (b *Book) Switch(ctx context.Context, o Owner, id int64) (t Todo, err error
 }
 
 // List are all todos of the owner, the oldest first.
-func (b *Book) List(ctx context.Context, o Owner) (all []Todo, err error) {
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+func (b *Book) List(ctx context.Context, o store.Owner) (all []Todo, err error) {
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		w := b.work(tx, o)
 		all, err = w.todos(ctx, "")
 		return err
@@ -169,12 +159,12 @@ func (b *Book) List(ctx context.Context, o Owner) (all []Todo, err error) {
 	return all, nil
 }
 
-func (b *Book) work(tx *sql.Tx, o Owner) *work {
-	return &work{tx: tx, owner: o, now: b.now().UnixMilli()}
+func (b *Book) work(tx *sql.Tx, o store.Owner) *work {
+	return &work{tx: tx, owner: o, place: b.kept.Place, now: b.kept.Now().UnixMilli()}
 }
 
-func (b *Book) write(ctx context.Context, o Owner, f func(w *work) error) error {
-	err := b.tables.Write(ctx, func(tx *sql.Tx) error { return f(b.work(tx, o)) })
+func (b *Book) write(ctx context.Context, o store.Owner, f func(w *work) error) error {
+	err := b.kept.Write(ctx, func(tx *sql.Tx) error { return f(b.work(tx, o)) })
 	if err != nil && !Told(err) {
 		return fmt.Errorf("write todos: %w", err)
 	}
@@ -183,14 +173,14 @@ func (b *Book) write(ctx context.Context, o Owner, f func(w *work) error) error 
 
 // Count returns how many todos of the owner are open and how many over, and the id of
 // the session's current one; 0 without one.
-func (b *Book) Count(ctx context.Context, o Owner) (open, over int, current int64, err error) {
-	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
+func (b *Book) Count(ctx context.Context, o store.Owner) (open, over int, current int64, err error) {
+	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		w := b.work(tx, o)
 		if current, err = w.current(ctx); err != nil {
 			return err
 		}
 		return tx.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE status NOT IN ('completed', 'cancelled')), count(*) FILTER (WHERE status IN ('completed', 'cancelled')) FROM todos_all WHERE tenant = ? AND place = ?",
-			o.Tenant, o.Place).Scan(&open, &over)
+			o.Tenant, w.place).Scan(&open, &over)
 	})
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("count todos: %w", err)

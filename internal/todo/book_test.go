@@ -10,13 +10,13 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-var me = Owner{Tenant: "t", Place: "/p", Session: "s1"}
+var me = store.Owner{Tenant: "t", Session: "s1"}
 
 func opened(t testing.TB, dir string) *Book {
 	t.Helper()
 	s := store.New(dir)
 	t.Cleanup(func() { s.Close() })
-	return New(s, nil)
+	return New(store.Config{Store: s, Place: "/p"})
 }
 
 // A restart in the middle keeps todos, the current one, and the ids that were
@@ -24,7 +24,7 @@ func opened(t testing.TB, dir string) *Book {
 func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	first := store.New(dir)
-	b := New(first, nil)
+	b := New(store.Config{Store: first, Place: "/p"})
 	one, err := b.Create(t.Context(), me, "one")
 	if err != nil {
 		t.Fatal(err)

@@ -8,19 +8,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
-// work is one transaction on the todos of one owner.
+// work is one transaction on the todos of one owner in one workspace.
 type work struct {
 	tx    *sql.Tx
-	owner Owner
+	owner store.Owner
+	place string
 	now   int64
 }
 
 // exec runs a statement whose first two arguments are the owner's tenant and
 // place.
 func (w *work) exec(ctx context.Context, statement string, args ...any) error {
-	_, err := w.tx.ExecContext(ctx, statement, append([]any{w.owner.Tenant, w.owner.Place}, args...)...)
+	_, err := w.tx.ExecContext(ctx, statement, append([]any{w.owner.Tenant, w.place}, args...)...)
 	return err
 }
 
@@ -35,14 +38,14 @@ func (w *work) next(ctx context.Context, kind string) (id int64, err error) {
 	}
 	err = w.tx.QueryRowContext(ctx, `INSERT INTO todos_next VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET `+column+` = `+column+` + 1 RETURNING `+column+` - 1`,
-		w.owner.Tenant, w.owner.Place, todo, step).Scan(&id)
+		w.owner.Tenant, w.place, todo, step).Scan(&id)
 	return id, err
 }
 
 // room makes sure that one more todo fits: the oldest that are over make way.
 func (w *work) room(ctx context.Context) error {
 	var n int
-	if err := w.tx.QueryRowContext(ctx, "SELECT count(*) FROM todos_all WHERE tenant = ? AND place = ?", w.owner.Tenant, w.owner.Place).Scan(&n); err != nil {
+	if err := w.tx.QueryRowContext(ctx, "SELECT count(*) FROM todos_all WHERE tenant = ? AND place = ?", w.owner.Tenant, w.place).Scan(&n); err != nil {
 		return err
 	}
 	if n < MaxTodos {
@@ -50,7 +53,7 @@ func (w *work) room(ctx context.Context) error {
 	}
 	var oldest int64
 	err := w.tx.QueryRowContext(ctx, "SELECT id FROM todos_all WHERE tenant = ? AND place = ? AND status IN ('completed', 'cancelled') ORDER BY changed, id LIMIT 1",
-		w.owner.Tenant, w.owner.Place).Scan(&oldest)
+		w.owner.Tenant, w.place).Scan(&oldest)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return wrong(ErrFull, "%d tasks are open, and more are not kept; complete or cancel some", n)
@@ -65,7 +68,7 @@ func (w *work) room(ctx context.Context) error {
 // current is the id of the session's current todo, or 0.
 func (w *work) current(ctx context.Context) (id int64, err error) {
 	err = w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_current WHERE tenant = ? AND place = ? AND session IN (?, '') ORDER BY session DESC LIMIT 1",
-		w.owner.Tenant, w.owner.Place, w.owner.Session).Scan(&id)
+		w.owner.Tenant, w.place, w.owner.Session).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -129,7 +132,7 @@ func (w *work) unknown(ctx context.Context, what string, id int64) error {
 // ofStep is the todo that has a step.
 func (w *work) ofStep(ctx context.Context, todo, step int64) (Todo, error) {
 	var of int64
-	err := w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_steps WHERE tenant = ? AND place = ? AND id = ?", w.owner.Tenant, w.owner.Place, step).Scan(&of)
+	err := w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_steps WHERE tenant = ? AND place = ? AND id = ?", w.owner.Tenant, w.place, step).Scan(&of)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return Todo{}, w.unknown(ctx, "step", step)
@@ -153,50 +156,31 @@ func (w *work) todos(ctx context.Context, and string, args ...any) ([]Todo, erro
 	if err != nil {
 		return nil, err
 	}
-	args = append([]any{w.owner.Tenant, w.owner.Place}, args...)
-	rows, err := w.tx.QueryContext(ctx, "SELECT id, name, status, created, changed FROM todos_all WHERE tenant = ? AND place = ? "+and+" ORDER BY id", args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []Todo
-	at := make(map[int64]int)
-	for rows.Next() {
-		var t Todo
+	args = append([]any{w.owner.Tenant, w.place}, args...)
+	all, err := store.Rows(ctx, w.tx, func(row *sql.Rows) (t Todo, err error) {
 		var created, changed int64
-		if err := rows.Scan(&t.ID, &t.Name, &t.Status, &created, &changed); err != nil {
-			return nil, err
-		}
+		err = row.Scan(&t.ID, &t.Name, &t.Status, &created, &changed)
 		t.Created, t.Changed = time.UnixMilli(created), time.UnixMilli(changed)
 		if t.Current = t.ID == current; t.Current && t.Status == Pending {
 			t.Status = InProgress
 		}
-		at[t.ID] = len(all)
-		all = append(all, t)
-	}
-	if err := rows.Err(); err != nil || len(all) == 0 {
+		return t, err
+	}, "SELECT id, name, status, created, changed FROM todos_all WHERE tenant = ? AND place = ? "+and+" ORDER BY id", args...)
+	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	return all, w.steps(ctx, all, at)
-}
-
-// steps reads the steps of todos; at is where each of them stands.
-func (w *work) steps(ctx context.Context, all []Todo, at map[int64]int) error {
-	rows, err := w.tx.QueryContext(ctx, "SELECT todo, id, text, status FROM todos_steps WHERE tenant = ? AND place = ? AND todo BETWEEN ? AND ? ORDER BY todo, id",
-		w.owner.Tenant, w.owner.Place, all[0].ID, all[len(all)-1].ID)
-	if err != nil {
-		return err
+	at := make(map[int64]*Todo, len(all))
+	for i := range all {
+		at[all[i].ID] = &all[i]
 	}
-	defer rows.Close()
-	for rows.Next() {
+	_, err = store.Rows(ctx, w.tx, func(row *sql.Rows) (s Step, err error) {
 		var todo int64
-		var s Step
-		if err := rows.Scan(&todo, &s.ID, &s.Text, &s.Status); err != nil {
-			return err
+		err = row.Scan(&todo, &s.ID, &s.Text, &s.Status)
+		if t, known := at[todo]; known {
+			t.Steps = append(t.Steps, s)
 		}
-		if i, known := at[todo]; known {
-			all[i].Steps = append(all[i].Steps, s)
-		}
-	}
-	return rows.Err()
+		return s, err
+	}, "SELECT todo, id, text, status FROM todos_steps WHERE tenant = ? AND place = ? AND todo BETWEEN ? AND ? ORDER BY todo, id",
+		w.owner.Tenant, w.place, all[0].ID, all[len(all)-1].ID)
+	return all, err
 }

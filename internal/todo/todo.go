@@ -28,13 +28,6 @@ var Statuses = []Status{Pending, InProgress, Completed, Blocked, Cancelled}
 // Open reports whether there is something left to do.
 func (s Status) Open() bool { return s != Completed && s != Cancelled }
 
-// Owner is whose todos they are, and in which session they are looked at.
-type Owner struct {
-	Tenant  string
-	Place   string // the workspace
-	Session string
-}
-
 // Step is a part of a todo.
 type Step struct {
 	ID     int64

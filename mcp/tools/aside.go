@@ -83,7 +83,7 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, told bool) (more mcp.Besi
 	}
 	// Callbacks fire for an agent between two of its calls; the end of a call is such a time.
 	err := a.callbacks.Tick(ctx, a.Idle)
-	all, takeErr := a.callbacks.Take(ctx, tenant, c.Session.ID(), a.alive)
+	all, takeErr := a.callbacks.Take(ctx, owner(c.Session), a.alive)
 	if err != nil || takeErr != nil {
 		a.log.Error("callbacks were not told", "fire", err, "take", takeErr)
 	}

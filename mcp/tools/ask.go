@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/people/question"
+	"belljar.dev/internal/store"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -24,7 +25,7 @@ type Questions interface {
 	Command(id string) string
 	// Channel returns the policy's settings for these ways.
 	Channel() policies.Channel
-	Ask(ctx context.Context, tenant, session string, s question.Sheet) (question.Asked, error)
+	Ask(ctx context.Context, o store.Owner, s question.Sheet) (question.Asked, error)
 	Wait(ctx context.Context, id string, most time.Duration) (question.Asked, error)
 	Answer(ctx context.Context, id string, r question.Reply) (question.Asked, error)
 	Told(ctx context.Context, id string) error
@@ -94,7 +95,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 	case !may || len(ways) == 0 && (!forms || !call.Shows()):
 		return notAsked(sheet, "not asked: no interactive channel"), nil
 	}
-	a, err := desk.Ask(ctx, tenant, call.Session.ID(), sheet)
+	a, err := desk.Ask(ctx, owner(call.Session), sheet)
 	if errors.Is(err, question.ErrTooMany) {
 		return mcp.Failed("Nobody was asked: %s. Go on without an answer, or wait until they have been answered.", err), nil
 	}

@@ -60,14 +60,7 @@ func newWhole(t *testing.T) *whole {
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 	kept := store.New(filepath.Join(t.TempDir(), "st"))
 	t.Cleanup(func() { kept.Close() })
-	book, err := plan.New(plan.Config{Store: kept, Place: "/p", Self: "1", Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	later, err := callback.New(callback.Config{Store: kept, Place: "/p", Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	books := store.Config{Store: kept, Place: "/p", Self: "1", Now: clock}
 	mocks, err := searchtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -88,10 +81,8 @@ func newWhole(t *testing.T) *whole {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := job.New(job.Config{Store: kept, Dir: filepath.Join(t.TempDir(), "jobs"), Place: bench.workspace, Self: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := job.New(job.Config{Config: store.Config{Store: kept, Place: bench.workspace, Self: "1"}, Dir: filepath.Join(t.TempDir(), "jobs")})
+	plans, callbacks := plan.New(plan.Config{Config: books}), callback.New(callback.Config{Config: books})
 	w := &whole{t: t}
 	for _, tenant := range []string{"own", "foreign"} {
 		server, err := mcp.New(mcp.Config{Gate: policy, Tenant: tenant})
@@ -100,8 +91,8 @@ func newWhole(t *testing.T) *whole {
 		}
 		t.Cleanup(func() { server.Shutdown(t.Context()) })
 		Add(server, Backends{
-			Sandbox: sup, Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler), Place: "/p",
-			Todos: todo.New(kept, clock), Plans: book, Questions: &desk{Desk: question.New(kept, "/p", nil)}, Callbacks: later,
+			Sandbox: sup, Jobs: jobs, Search: fan, Reader: read, Log: slog.New(slog.DiscardHandler),
+			Todos: todo.New(books), Plans: plans, Questions: &desk{Desk: question.New(books)}, Callbacks: callbacks,
 			Skills: skills.New(skills.Config{Sources: []skills.Source{{Name: "workspace", Dir: ".claude/skills", Beneath: bench.workspace}}}),
 		})
 		if tenant == "own" {

@@ -130,7 +130,7 @@ func (c *callbacks) call(ctx context.Context, call mcp.Call, in callbackInput) (
 
 // set arms a callback.
 func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
-	r := callback.Request{Message: in.Message, Session: call.Session.ID()}
+	r := callback.Request{Message: in.Message}
 	if in.DelaySeconds == nil {
 		return nil, errors.New("delay_seconds: it is missing; say after how many seconds you want to be told, 1 to 3600")
 	}
@@ -143,7 +143,7 @@ func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*
 		r.Repeat = int(max(-2, min(*in.RepeatCount, 1<<31-1)))
 	}
 	r.Slot = slotOf(in.CallbackID)
-	set, err := c.backends.Callbacks.Set(ctx, call.Session.Tenant(), r)
+	set, err := c.backends.Callbacks.Set(ctx, owner(call.Session), r)
 	if errors.Is(err, callback.ErrFull) {
 		// The first line is the published text.
 		return mcp.Failed("Error: %s\nNothing was changed. Cancel one first; action list shows them.", err), nil
@@ -192,7 +192,7 @@ func (c *callbacks) wait(ctx context.Context, call mcp.Call, in callbackInput) (
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.backends.Callbacks.Wait(ctx, call.Session.Tenant(), call.Session.ID(), c.backends.Aside.alive, most)
+	all, err := c.backends.Callbacks.Wait(ctx, owner(call.Session), c.backends.Aside.alive, most)
 	if err != nil {
 		return nil, err
 	}

@@ -45,18 +45,15 @@ func newLater(t *testing.T, state, folder string) *later {
 	l := &later{clock: time.Now(), ended: make(chan struct{}, 16)}
 	kept := store.New(state)
 	t.Cleanup(func() { kept.Close() })
-	var err error
-	l.book, err = callback.New(callback.Config{
-		Store: kept, Place: "/p", Now: func() time.Time { return l.clock },
+	l.book = callback.New(callback.Config{
+		Config:  store.Config{Store: kept, Place: "/p", Now: func() time.Time { return l.clock }},
 		Changed: func(tenant string) { CallbacksChanged(l.server, tenant) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	catalog := skills.New(skills.Config{Sources: []skills.Source{{
 		Name: "user", Dir: folder, Required: filepath.Join(folder, "required_skills.txt"), Trusted: true,
 	}}})
 	aside := NewAside(l.book, catalog, nil)
+	var err error
 	if l.server, err = mcp.New(mcp.Config{Gate: policies.Default(), Around: beside{aside}, OnSessionEnd: func(*mcp.Session) { l.ended <- struct{}{} }}); err != nil {
 		t.Fatal(err)
 	}

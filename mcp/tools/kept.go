@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"belljar.dev/internal/plan"
-	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
 )
 
@@ -33,7 +32,7 @@ func (t *todos) resource() mcp.Resource {
 			if uri != todoList || t.backends.Todos == nil {
 				return nil, "", fmt.Errorf("%.80s: %w: the list of tasks is %s", uri, mcp.ErrNotFound, todoList)
 			}
-			all, err := t.backends.Todos.List(ctx, todo.Owner{Tenant: s.Tenant(), Place: t.backends.Place, Session: s.ID()})
+			all, err := t.backends.Todos.List(ctx, owner(s))
 			if err != nil {
 				return nil, "", err
 			}

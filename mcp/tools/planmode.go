@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/plan"
+	"belljar.dev/internal/store"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 )
@@ -64,7 +65,7 @@ func (t *plans) mode(ctx context.Context, call mcp.Call, in planInput) (*mcp.Res
 	if t.backends.Plans == nil {
 		return mcp.Failed("PlanMode is not set up on this server. Nothing was changed."), nil
 	}
-	o := plan.Owner{Tenant: call.Session.Tenant(), Session: call.Session.ID()}
+	o := owner(call.Session)
 	var res *mcp.Result
 	var err error
 	switch in.Action {
@@ -92,7 +93,7 @@ func (t *plans) mode(ctx context.Context, call mcp.Call, in planInput) (*mcp.Res
 }
 
 // enter begins plan mode: from here on the session's calls are narrowed.
-func (t *plans) enter(ctx context.Context, call mcp.Call, o plan.Owner, in planInput) (*mcp.Result, error) {
+func (t *plans) enter(ctx context.Context, call mcp.Call, o store.Owner, in planInput) (*mcp.Result, error) {
 	m, err := t.backends.Plans.Enter(ctx, o, in.Goal, in.PlanFile)
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func planned(call mcp.Call, ran string) *mcp.Result {
 // Resume narrows a new session if it goes on with the plan of a session whose process
 // has gone. It is to be called when the session opens.
 func Resume(ctx context.Context, book *plan.Book, session *mcp.Session) error {
-	_, err := book.Adopt(ctx, plan.Owner{Tenant: session.Tenant(), Session: session.ID()})
+	_, err := book.Adopt(ctx, owner(session))
 	switch {
 	case errors.Is(err, plan.ErrInactive):
 		return nil
@@ -140,7 +141,7 @@ func planResult(text string, out planOutput) *mcp.Result {
 }
 
 // status reports the state of plan mode.
-func (t *plans) status(ctx context.Context, o plan.Owner, asJSON bool) (*mcp.Result, error) {
+func (t *plans) status(ctx context.Context, o store.Owner, asJSON bool) (*mcp.Result, error) {
 	var out planOutput
 	m, err := t.backends.Plans.Mode(ctx, o)
 	said := "Plan mode: INACTIVE"
@@ -175,7 +176,7 @@ func (t *plans) status(ctx context.Context, o plan.Owner, asJSON bool) (*mcp.Res
 
 // last returns the text of the newest plan, or in plan mode that of the plan that is
 // being made. Outside plan mode it sets the name in out as well.
-func (t *plans) last(ctx context.Context, o plan.Owner, out *planOutput) (string, error) {
+func (t *plans) last(ctx context.Context, o store.Owner, out *planOutput) (string, error) {
 	file := out.PlanFile
 	if file == "" && !out.Active {
 		all, err := t.backends.Plans.List(ctx, o.Tenant)
@@ -208,7 +209,7 @@ func spell(d time.Duration) string {
 }
 
 // exit asks for approval of the plan, saves it and ends plan mode.
-func (t *plans) exit(ctx context.Context, call mcp.Call, o plan.Owner, in planInput) (*mcp.Result, error) {
+func (t *plans) exit(ctx context.Context, call mcp.Call, o store.Owner, in planInput) (*mcp.Result, error) {
 	m, err := t.backends.Plans.Mode(ctx, o)
 	if err != nil {
 		return nil, err
@@ -257,7 +258,7 @@ func (t *plans) exit(ctx context.Context, call mcp.Call, o plan.Owner, in planIn
 
 // draft returns the plan of an exit: the text of the call, or else the text that was
 // saved under the name before.
-func (t *plans) draft(ctx context.Context, o plan.Owner, m plan.Mode, in planInput) (plan.Plan, error) {
+func (t *plans) draft(ctx context.Context, o store.Owner, m plan.Mode, in planInput) (plan.Plan, error) {
 	d, err := t.backends.Plans.Draft(m, in.PlanFile, in.Plan)
 	if err != nil || in.Plan != "" {
 		return d, err
@@ -271,7 +272,7 @@ func (t *plans) draft(ctx context.Context, o plan.Owner, m plan.Mode, in planInp
 }
 
 // save saves a plan and notifies clients.
-func (t *plans) save(ctx context.Context, o plan.Owner, m plan.Mode, d plan.Plan) (plan.Plan, error) {
+func (t *plans) save(ctx context.Context, o store.Owner, m plan.Mode, d plan.Plan) (plan.Plan, error) {
 	_, before := t.backends.Plans.Read(ctx, o.Tenant, d.File)
 	saved, err := t.backends.Plans.Save(ctx, o, m, d.File, d.Text)
 	if err != nil {
@@ -317,7 +318,7 @@ func feedback(note string) string {
 }
 
 // leave ends plan mode, and the box that was opened for it.
-func (t *plans) leave(ctx context.Context, call mcp.Call, o plan.Owner) error {
+func (t *plans) leave(ctx context.Context, call mcp.Call, o store.Owner) error {
 	if err := t.backends.Plans.Leave(ctx, o); err != nil {
 		return err
 	}
@@ -328,7 +329,7 @@ func (t *plans) leave(ctx context.Context, call mcp.Call, o plan.Owner) error {
 
 // reset ends plan mode without a plan. A person is asked, as for exit: otherwise reset
 // would be a way around the question.
-func (t *plans) reset(ctx context.Context, call mcp.Call, o plan.Owner) (*mcp.Result, error) {
+func (t *plans) reset(ctx context.Context, call mcp.Call, o store.Owner) (*mcp.Result, error) {
 	m, err := t.backends.Plans.Mode(ctx, o)
 	if errors.Is(err, plan.ErrInactive) {
 		return planResult("Plan mode reset. No plan saved.", planOutput{}), nil

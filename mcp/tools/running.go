@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/job"
+	"belljar.dev/internal/store"
 	"belljar.dev/mcp"
 	"belljar.dev/sandbox"
 	"belljar.dev/sandbox/limit"
@@ -40,8 +41,8 @@ type running struct {
 	byOperator atomic.Bool // the operator wants it ended
 }
 
-// owner returns the owner of a session's jobs.
-func owner(s *mcp.Session) job.Owner { return job.Owner{Tenant: s.Tenant(), Session: s.ID()} }
+// owner returns the owner of what a session keeps.
+func owner(s *mcp.Session) store.Owner { return store.Owner{Tenant: s.Tenant(), Session: s.ID()} }
 
 // keepWait bounds the time to write a record.
 const keepWait = 10 * time.Second

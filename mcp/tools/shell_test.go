@@ -69,9 +69,10 @@ func boxes(t *testing.T, policy string, change ...func(*mcp.Config)) *bench {
 	t.Cleanup(func() { b.server.Shutdown(context.Background()) })
 	b.store = store.New(b.state)
 	t.Cleanup(func() { b.store.Close() })
-	if b.jobs, err = job.New(job.Config{Store: b.store, Dir: filepath.Join(b.state, "jobs"), Place: b.workspace, Self: "me", Ended: func(j job.Job) { b.ended <- j }}); err != nil {
-		t.Fatal(err)
-	}
+	b.jobs = job.New(job.Config{
+		Config: store.Config{Store: b.store, Place: b.workspace, Self: "me"},
+		Dir:    filepath.Join(b.state, "jobs"), Ended: func(j job.Job) { b.ended <- j },
+	})
 	b.shells = newShells(Backends{Sandbox: sup, Log: slog.New(slog.DiscardHandler), Jobs: b.jobs})
 	addShells(b.server, b.shells)
 	b.session = b.open()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/store"
 	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -75,7 +76,7 @@ func (t *todos) manage(ctx context.Context, call mcp.Call, in todoInput) (*mcp.R
 	if t.backends.Todos == nil {
 		return mcp.Failed("TaskManager is not set up on this server. Nothing was changed."), nil
 	}
-	o := todo.Owner{Tenant: call.Session.Tenant(), Place: t.backends.Place, Session: call.Session.ID()}
+	o := owner(call.Session)
 	res, err := t.act(ctx, o, in)
 	switch {
 	case err == nil:
@@ -93,7 +94,7 @@ func (t *todos) manage(ctx context.Context, call mcp.Call, in todoInput) (*mcp.R
 }
 
 // act does what the action says.
-func (t *todos) act(ctx context.Context, o todo.Owner, in todoInput) (*mcp.Result, error) {
+func (t *todos) act(ctx context.Context, o store.Owner, in todoInput) (*mcp.Result, error) {
 	book := t.backends.Todos
 	id, step := int64(0), int64(0)
 	for _, arg := range []struct {
@@ -147,7 +148,7 @@ func (t *todos) act(ctx context.Context, o todo.Owner, in todoInput) (*mcp.Resul
 }
 
 // complete gives a step or a task the status that is asked for.
-func (t *todos) complete(ctx context.Context, o todo.Owner, id, step int64, status string) (*mcp.Result, error) {
+func (t *todos) complete(ctx context.Context, o store.Owner, id, step int64, status string) (*mcp.Result, error) {
 	s := todo.Status(status)
 	if s == "" {
 		s = todo.Completed
@@ -195,7 +196,7 @@ func progressed(t todo.Todo) string {
 }
 
 // one is the result about a single todo.
-func (t *todos) one(ctx context.Context, o todo.Owner, now todo.Todo, before *todo.Todo, step int64, said string) (*mcp.Result, error) {
+func (t *todos) one(ctx context.Context, o store.Owner, now todo.Todo, before *todo.Todo, step int64, said string) (*mcp.Result, error) {
 	out := todoOutput{Tasks: []todoTask{taskOf(now)}, StepID: step}
 	if before != nil {
 		was := taskOf(*before)

@@ -41,7 +41,6 @@ type Backends struct {
 	Record    func(call mcp.Call) io.WriteCloser
 	Log       *slog.Logger // gets what an operator should know of a refusal; default: discard
 	Approvals Approvals    // whose answers ReadBgOutput tells; nil where nobody is asked
-	Place     string       // the workspace, whose todos TaskManager keeps
 	Todos     *todo.Book   // nil: TaskManager refuses every call
 	Plans     *plan.Book   // nil: PlanMode refuses every call
 	Made      func() bool  // whether anything is kept yet; nil says that it is

@@ -77,20 +77,18 @@ func newFlow(t *testing.T, person *nod) *flow {
 	now := func() time.Time { return f.clock }
 	kept := store.New(filepath.Join(t.TempDir(), "st"))
 	t.Cleanup(func() { kept.Close() })
-	book, err := plan.New(plan.Config{Store: kept, Place: "/p", Self: "1", Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.desk = &desk{Desk: question.New(kept, "/p", nil), may: true, channel: policies.ChannelElicit}
+	books := store.Config{Store: kept, Place: "/p", Self: "1", Now: now}
+	f.desk = &desk{Desk: question.New(store.Config{Store: kept, Place: "/p"}), may: true, channel: policies.ChannelElicit}
 	cfg := mcp.Config{Gate: policies.Default()}
 	if person != nil {
 		cfg.Approver = person
 	}
+	var err error
 	if f.server, err = mcp.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.server.Shutdown(context.Background()) })
-	b := Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(kept, now), Plans: book, Questions: f.desk, CheckCommands: approval.CheckCommands}
+	b := Backends{Log: slog.New(slog.DiscardHandler), Todos: todo.New(books), Plans: plan.New(plan.Config{Config: books}), Questions: f.desk, CheckCommands: approval.CheckCommands}
 	f.shells = &shells{backends: b, open: make(map[string][]*shell)}
 	addTodos(f.server, &todos{backends: b})
 	addPlans(f.server, &plans{backends: b, shells: f.shells, now: now})
@@ -306,7 +304,7 @@ func BenchmarkTaskManager(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	addTodos(server, &todos{backends: Backends{Log: slog.New(slog.DiscardHandler), Place: "/p", Todos: todo.New(kept, nil)}})
+	addTodos(server, &todos{backends: Backends{Log: slog.New(slog.DiscardHandler), Todos: todo.New(store.Config{Store: kept, Place: "/p"})}})
 	session, err := server.Open(b.Context())
 	if err != nil {
 		b.Fatal(err)

@@ -17,10 +17,10 @@ import (
 // When Answer returns, the answer is on the disk.
 func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Approval, err error) {
 	r.By, r.Via, r.Note = Plain(r.By, maxWho), Plain(r.Via, maxWho), Plain(r.Note, maxNote)
-	now := d.cfg.Now()
+	now := d.kept.Now()
 	var ended []Approval
 	first := false
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
 		if ended, err = sweep(ctx, tx, now); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Approval, err 
 		if r.Yes {
 			kind = "given"
 		}
-		d.cfg.Event(Event{Kind: kind, Approval: a, CallID: a.CallID})
+		d.event(Event{Kind: kind, Approval: a, CallID: a.CallID})
 	}
 	return a, nil
 }
@@ -82,7 +82,7 @@ func (d *Desk) settle(a *Approval, r Reply, now time.Time) (set string, args []a
 	if !r.Yes {
 		return "state = 'declined', by_whom = ?, via = ?, note = ?, answered = ?", []any{r.By, r.Via, r.Note, now.UnixMilli()}, nil
 	}
-	if now := d.cfg.Policy(); now != "" && a.Place == d.cfg.Place && a.Policy != now {
+	if now := d.policy(); now != "" && a.Place == d.kept.Place && a.Policy != now {
 		return "", nil, fmt.Errorf("%w; the call has to be made again", ErrPolicy)
 	}
 	until, err := a.until(r, now)
@@ -123,13 +123,13 @@ func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 // not run. When it reports true, the use is on the disk, so a yes for one call is
 // used once, whatever happens to this process.
 func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
-	digest, canon, err := bind(d.cfg.Place, r)
+	digest, canon, err := bind(d.kept.Place, r)
 	if err != nil {
 		return false, err
 	}
-	now := d.cfg.Now().UnixMilli()
+	now := d.kept.Now().UnixMilli()
 	var used []Approval
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
 		used, err = changed(ctx, tx, `uses = uses + 1, state = CASE scope WHEN 'once' THEN 'used' ELSE state END
 			WHERE id = ? AND state = 'approved' AND until > ? AND policy = ?
 			AND (scope = 'once' AND digest = ? OR canon = ? AND canon <> '' AND (scope = 'hours' OR scope = 'session' AND session = ?))`,
@@ -143,7 +143,7 @@ func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 		return false, fmt.Errorf("use approval %s: %w", Plain(id, maxWho), err)
 	}
 	for _, a := range used {
-		d.cfg.Event(Event{Kind: "used", Approval: a, CallID: r.CallID})
+		d.event(Event{Kind: "used", Approval: a, CallID: r.CallID})
 	}
 	return len(used) == 1, nil
 }
@@ -152,7 +152,7 @@ func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 // an error.
 func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err error) {
 	var done []Approval
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
 		if a, err = one(ctx, tx, "id = ?", id); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err 
 			return fmt.Errorf("%w: it is %s", ErrOver, a.State)
 		}
 		done, err = changed(ctx, tx, "state = 'revoked', by_whom = ?, via = ?, answered = ? WHERE id = ?",
-			Plain(by, maxWho), Plain(via, maxWho), d.cfg.Now().UnixMilli(), id)
+			Plain(by, maxWho), Plain(via, maxWho), d.kept.Now().UnixMilli(), id)
 		return err
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err 
 	for _, done := range done {
 		a = done
 		d.wake(id)
-		d.cfg.Event(Event{Kind: "revoked", Approval: a, CallID: a.CallID})
+		d.event(Event{Kind: "revoked", Approval: a, CallID: a.CallID})
 	}
 	return a, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,8 +14,7 @@ import (
 
 // Config says how a Desk is made.
 type Config struct {
-	Store *store.Store // required; approvals last as long as it does
-	Place string       // where calls have their effect, for example the workspace: a yes holds in no other
+	store.Config // Place is where calls have their effect: a yes holds in no other
 	// Policy returns the hash of the policy that holds now; it is nil if the policy
 	// never changes. A question that another policy has asked accepts no answer.
 	Policy func() string
@@ -24,50 +22,40 @@ type Config struct {
 	// goroutines; it may be nil. An event of another process is reported by the
 	// Desk of that process.
 	Event func(Event)
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
 }
 
 // Desk receives the questions of calls and the answers of people. Several
 // processes may have a Desk over the same store. Its methods are safe for
 // concurrent use; it has nothing to close.
 type Desk struct {
-	cfg    Config
-	tables *store.Tables
+	kept   store.Book
+	policy func() string
+	event  func(Event)
 	watch  store.Watch // of approvals by their ids
 }
 
 // New is the desk over a store. Nothing is opened.
-func New(cfg Config) (*Desk, error) {
-	if cfg.Store == nil {
-		return nil, errors.New("approval: Config.Store is missing")
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
+func New(cfg Config) *Desk {
 	if cfg.Event == nil {
 		cfg.Event = func(Event) {}
 	}
 	if cfg.Policy == nil {
 		cfg.Policy = func() string { return "" }
 	}
-	return &Desk{cfg: cfg, tables: cfg.Store.Tables(schema)}, nil
+	return &Desk{kept: store.NewBook(cfg.Config, schema), policy: cfg.Policy, event: cfg.Event}
 }
-
-// Durable reports whether questions outlive the program.
-func (d *Desk) Durable() bool { return d.cfg.Store.Durable() }
 
 // Ask puts a question, or finds the question that an equal call has put. The
 // Approval has the answer if there is one that holds for this call. Ask does not
 // wait. asked says that the question is new.
 func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err error) {
-	digest, canon, err := bind(d.cfg.Place, r)
+	digest, canon, err := bind(d.kept.Place, r)
 	if err != nil {
 		return Approval{}, false, err
 	}
-	now := d.cfg.Now()
+	now := d.kept.Now()
 	var ended []Approval
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
 		var known bool
 		if ended, err = sweep(ctx, tx, now); err != nil {
 			return err
@@ -75,7 +63,7 @@ func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err 
 		if a, known, err = answered(ctx, tx, r, digest, canon, now); err != nil || known {
 			return err
 		}
-		if a, known, err = planned(ctx, tx, d.cfg.Place, r, now); err != nil || known {
+		if a, known, err = planned(ctx, tx, d.kept.Place, r, now); err != nil || known {
 			return err
 		}
 		if err := room(ctx, tx, r.Facts.Tenant); err != nil {
@@ -90,7 +78,7 @@ func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err 
 	}
 	d.ended(ended)
 	if asked {
-		d.cfg.Event(Event{Kind: "asked", Approval: a, CallID: r.CallID})
+		d.event(Event{Kind: "asked", Approval: a, CallID: r.CallID})
 	}
 	return a, asked, nil
 }
@@ -125,7 +113,7 @@ func (d *Desk) question(r Request, digest, canon string, now time.Time) Approval
 		timeout = policies.DefaultAskTimeout
 	}
 	a := Approval{
-		ID: newID(), Tenant: r.Facts.Tenant, Principal: r.Principal, Place: d.cfg.Place, Tool: r.Facts.Tool, CallID: r.CallID,
+		ID: newID(), Tenant: r.Facts.Tenant, Principal: r.Principal, Place: d.kept.Place, Tool: r.Facts.Tool, CallID: r.CallID,
 		Digest: digest, Profile: r.Decision.Offers().Profile(), Rule: r.Decision.Rule, Reason: Plain(r.Decision.Reason, maxLine),
 		Policy: r.Decision.Policy, Shown: shown(r.Facts, r.Commands), Commands: r.Commands, Created: now, Expires: now.Add(timeout), State: Pending,
 		sessionID: r.Facts.Session, canon: canon,
@@ -159,14 +147,14 @@ func (d *Desk) Stop() { d.watch.Stop() }
 
 // Get is an approval as it is now, or ErrUnknown.
 func (d *Desk) Get(ctx context.Context, id string) (a Approval, err error) {
-	err = d.tables.Read(ctx, func(tx *sql.Tx) error {
+	err = d.kept.Read(ctx, func(tx *sql.Tx) error {
 		a, err = one(ctx, tx, "id = ?", id)
 		return err
 	})
 	if err != nil {
 		return Approval{}, fmt.Errorf("approval %s: %w", Plain(id, maxWho), err)
 	}
-	now := d.cfg.Now()
+	now := d.kept.Now()
 	if a.State == Pending && !a.Expires.After(now) || a.State == Approved && !a.Until.After(now) {
 		return d.expire(ctx, a)
 	}
@@ -176,8 +164,8 @@ func (d *Desk) Get(ctx context.Context, id string) (a Approval, err error) {
 // expire stores that an approval has ended.
 func (d *Desk) expire(ctx context.Context, a Approval) (Approval, error) {
 	var ended []Approval
-	err := d.tables.Write(ctx, func(tx *sql.Tx) (err error) {
-		ended, err = sweep(ctx, tx, d.cfg.Now())
+	err := d.kept.Write(ctx, func(tx *sql.Tx) (err error) {
+		ended, err = sweep(ctx, tx, d.kept.Now())
 		return err
 	})
 	if err != nil {
@@ -192,7 +180,7 @@ func (d *Desk) expire(ctx context.Context, a Approval) (Approval, error) {
 func (d *Desk) ended(all []Approval) {
 	for _, a := range all {
 		d.wake(a.ID)
-		d.cfg.Event(Event{Kind: "expired", Approval: a, CallID: a.CallID})
+		d.event(Event{Kind: "expired", Approval: a, CallID: a.CallID})
 	}
 }
 
@@ -204,8 +192,8 @@ func (d *Desk) List(ctx context.Context, all bool) (list []Approval, err error) 
 		where = "true"
 	}
 	var ended []Approval
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
-		if ended, err = sweep(ctx, tx, d.cfg.Now()); err != nil {
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
+		if ended, err = sweep(ctx, tx, d.kept.Now()); err != nil {
 			return err
 		}
 		list, err = some(ctx, tx, where+" ORDER BY created DESC, id LIMIT ?", maxListed)

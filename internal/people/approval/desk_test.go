@@ -64,7 +64,7 @@ func opened(t testing.TB, dir string, change ...func(*Config)) *desk {
 	d := &desk{store: store.New(dir), policy: parsed(t, policyText)}
 	t.Cleanup(func() { d.store.Close() })
 	cfg := Config{
-		Store: d.store, Place: "/home/u/project", Now: func() time.Time { return start.Add(time.Duration(d.clock.Load())) },
+		Config: store.Config{Store: d.store, Place: "/home/u/project", Now: func() time.Time { return start.Add(time.Duration(d.clock.Load())) }},
 		Event: func(e Event) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -74,10 +74,7 @@ func opened(t testing.TB, dir string, change ...func(*Config)) *desk {
 	for _, f := range change {
 		f(&cfg)
 	}
-	var err error
-	if d.Desk, err = New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	d.Desk = New(cfg)
 	return d
 }
 
@@ -440,10 +437,7 @@ func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := store.New("")
 		defer kept.Close()
-		d, err := New(Config{Store: kept, Place: "/p"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := New(Config{Config: store.Config{Store: kept, Place: "/p"}})
 		base := opened(t, "")
 		call := base.wants("git push")
 		a, asked, err := d.Ask(t.Context(), call)

@@ -124,8 +124,8 @@ func planned(ctx context.Context, tx *sql.Tx, place string, r Request, now time.
 
 // usePlanned counts a call that runs by the approval of a plan.
 func (d *Desk) usePlanned(ctx context.Context, id string, r Request) (used []Approval, err error) {
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
-		a, ok, err := planned(ctx, tx, d.cfg.Place, r, d.cfg.Now())
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
+		a, ok, err := planned(ctx, tx, d.kept.Place, r, d.kept.Now())
 		if err != nil || !ok || a.ID != id {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"belljar.dev/internal/store"
 )
 
 // columns are those of approvals_all in the order of scan.
@@ -27,27 +29,12 @@ func one(ctx context.Context, tx *sql.Tx, where string, args ...any) (Approval, 
 
 // some are the approvals that a query finds.
 func some(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]Approval, error) {
-	return scanned(tx.QueryContext(ctx, "SELECT "+columns+" FROM approvals_all WHERE "+where, args...))
+	return store.Rows(ctx, tx, scan, "SELECT "+columns+" FROM approvals_all WHERE "+where, args...)
 }
 
 // changed are the approvals that an update changed, as they are now.
 func changed(ctx context.Context, tx *sql.Tx, set string, args ...any) ([]Approval, error) {
-	return scanned(tx.QueryContext(ctx, "UPDATE approvals_all SET "+set+" RETURNING "+columns, args...))
-}
-
-func scanned(rows *sql.Rows, err error) (all []Approval, _ error) {
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		a, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, a)
-	}
-	return all, rows.Err()
+	return store.Rows(ctx, tx, scan, "UPDATE approvals_all SET "+set+" RETURNING "+columns, args...)
 }
 
 func scan(rows *sql.Rows) (Approval, error) {
@@ -68,7 +55,7 @@ func scan(rows *sql.Rows) (Approval, error) {
 			return a, fmt.Errorf("read approval %s: %w", a.ID, err)
 		}
 	}
-	a.Created, a.Expires, a.Answered, a.Until = at(created), at(expires), at(answered), at(until)
+	a.Created, a.Expires, a.Answered, a.Until = store.Time(created), store.Time(expires), store.Time(answered), store.Time(until)
 	a.Session = a.sessionID[:min(len(a.sessionID), shortSession)]
 	a.offer(session, time.Duration(longest)*time.Millisecond)
 	return a, nil
@@ -138,14 +125,6 @@ func room(ctx context.Context, tx *sql.Tx, tenant string) error {
 	_, err = tx.ExecContext(ctx, `DELETE FROM approvals_all WHERE id IN (
 		SELECT id FROM approvals_all WHERE state NOT IN ('pending', 'approved') ORDER BY created LIMIT ?)`, all-maxKept+1)
 	return err
-}
-
-// at is a time that the table holds.
-func at(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
 }
 
 // found returns nil for the error that says that no row was found.

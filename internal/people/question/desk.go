@@ -76,35 +76,27 @@ type Reply struct {
 // processes may have one over the same store. Its methods are safe for
 // concurrent use; it has nothing to close.
 type Desk struct {
-	tables *store.Tables
-	place  string
-	now    func() time.Time
-	watch  store.Watch
+	kept  store.Book
+	watch store.Watch
 }
 
-// New is the desk in a store, for one workspace; now is the clock, nil for
-// time.Now. Nothing is opened.
-func New(kept *store.Store, place string, now func() time.Time) *Desk {
-	if now == nil {
-		now = time.Now
-	}
-	return &Desk{tables: kept.Tables(schema), place: place, now: now}
-}
+// New is the desk in a store. Nothing is opened.
+func New(cfg store.Config) *Desk { return &Desk{kept: store.NewBook(cfg, schema)} }
 
 // Ask puts a sheet, or finds an equal one of the tenant that waits or whose answer has
 // not been delivered yet. It does not wait.
-func (d *Desk) Ask(ctx context.Context, tenant, session string, s Sheet) (a Asked, err error) {
+func (d *Desk) Ask(ctx context.Context, o store.Owner, s Sheet) (a Asked, err error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return a, fmt.Errorf("ask: %w", err)
 	}
-	owner, err := json.Marshal([]string{tenant, d.place})
+	owner, err := json.Marshal([]string{o.Tenant, d.kept.Place})
 	if err != nil {
 		return a, fmt.Errorf("ask: %w", err)
 	}
 	sum := sha256.Sum256(append(owner, text...))
-	digest, now := hex.EncodeToString(sum[:]), d.now().Truncate(time.Millisecond)
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+	digest, now := hex.EncodeToString(sum[:]), d.kept.Now().Truncate(time.Millisecond)
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
 		if err := sweep(ctx, tx, now); err != nil {
 			return err
 		}
@@ -117,18 +109,18 @@ func (d *Desk) Ask(ctx context.Context, tenant, session string, s Sheet) (a Aske
 			return nil
 		}
 		var waiting int
-		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM questions_all WHERE state = 'waiting' AND tenant = ?", tenant).Scan(&waiting); err != nil {
+		if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM questions_all WHERE state = 'waiting' AND tenant = ?", o.Tenant).Scan(&waiting); err != nil {
 			return err
 		}
 		if waiting >= maxWaiting {
 			return fmt.Errorf("%w: %d", ErrTooMany, waiting)
 		}
 		a = Asked{
-			ID: "q-" + strings.ToLower(rand.Text()[:8]), Tenant: tenant, Place: d.place, Session: session[:min(len(session), 12)], Sheet: s, New: true,
+			ID: "q-" + strings.ToLower(rand.Text()[:8]), Tenant: o.Tenant, Place: d.kept.Place, Session: o.Session[:min(len(o.Session), 12)], Sheet: s, New: true,
 			Created: now, Expires: now.Add(s.Life), State: Waiting,
 		}
 		_, err = tx.ExecContext(ctx, "INSERT INTO questions_all (id, tenant, place, session, digest, sheet, created, expires, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			a.ID, tenant, d.place, a.Session, digest, string(text), a.Created.UnixMilli(), a.Expires.UnixMilli(), string(Waiting))
+			a.ID, o.Tenant, d.kept.Place, a.Session, digest, string(text), a.Created.UnixMilli(), a.Expires.UnixMilli(), string(Waiting))
 		return err
 	})
 	if err != nil {
@@ -140,8 +132,8 @@ func (d *Desk) Ask(ctx context.Context, tenant, session string, s Sheet) (a Aske
 // Answer records what a person does. The first answer counts; later ones get ErrOver.
 // When it returns, the answer is on the disk.
 func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Asked, err error) {
-	now := d.now().Truncate(time.Millisecond)
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
+	now := d.kept.Now().Truncate(time.Millisecond)
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
 		if err := sweep(ctx, tx, now); err != nil {
 			return err
 		}
@@ -199,7 +191,7 @@ func (a Asked) Over() string {
 // Told records that the agent has received the answer: from then on an equal question is
 // a new one.
 func (d *Desk) Told(ctx context.Context, id string) error {
-	err := d.tables.Write(ctx, func(tx *sql.Tx) error {
+	err := d.kept.Write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE questions_all SET told = 1 WHERE id = ?", id)
 		return err
 	})
@@ -227,14 +219,14 @@ func (d *Desk) Stop() { d.watch.Stop() }
 
 // Get is a question as it is now, or ErrUnknown.
 func (d *Desk) Get(ctx context.Context, id string) (a Asked, err error) {
-	err = d.tables.Read(ctx, func(tx *sql.Tx) error {
+	err = d.kept.Read(ctx, func(tx *sql.Tx) error {
 		a, err = one(ctx, tx, id)
 		return err
 	})
 	if err != nil {
 		return Asked{}, fmt.Errorf("question %s: %w", clip(Clean(id, false), maxLabel), err)
 	}
-	if a.State == Waiting && !a.Expires.After(d.now()) {
+	if a.State == Waiting && !a.Expires.After(d.kept.Now()) {
 		a.State = TimedOut // already true; the next question or answer records it
 	}
 	return a, nil
@@ -246,8 +238,8 @@ func (d *Desk) List(ctx context.Context, all bool) (list []Asked, err error) {
 	if all {
 		where = "true"
 	}
-	err = d.tables.Write(ctx, func(tx *sql.Tx) error {
-		if err := sweep(ctx, tx, d.now()); err != nil {
+	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
+		if err := sweep(ctx, tx, d.kept.Now()); err != nil {
 			return err
 		}
 		list, err = some(ctx, tx, where+" ORDER BY created DESC, id LIMIT ?", maxListed)
@@ -271,29 +263,20 @@ func one(ctx context.Context, tx *sql.Tx, id string) (Asked, error) {
 }
 
 func some(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]Asked, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT id, tenant, place, session, sheet, created, expires, state, answers, by_whom, via, note, answered FROM questions_all WHERE "+where, args...)
-	if err != nil {
-		return nil, err
+	return store.Rows(ctx, tx, scan, "SELECT id, tenant, place, session, sheet, created, expires, state, answers, by_whom, via, note, answered FROM questions_all WHERE "+where, args...)
+}
+
+func scan(row *sql.Rows) (a Asked, err error) {
+	var sheet, answers string
+	var created, expires, answered int64
+	if err := row.Scan(&a.ID, &a.Tenant, &a.Place, &a.Session, &sheet, &created, &expires, &a.State, &answers, &a.By, &a.Via, &a.Note, &answered); err != nil {
+		return a, err
 	}
-	defer rows.Close()
-	var all []Asked
-	for rows.Next() {
-		var a Asked
-		var sheet, answers string
-		var created, expires, answered int64
-		if err := rows.Scan(&a.ID, &a.Tenant, &a.Place, &a.Session, &sheet, &created, &expires, &a.State, &answers, &a.By, &a.Via, &a.Note, &answered); err != nil {
-			return nil, err
-		}
-		if err := errors.Join(json.Unmarshal([]byte(sheet), &a.Sheet), json.Unmarshal([]byte(answers), &a.Answers)); err != nil {
-			return nil, fmt.Errorf("read question %s: %w", a.ID, err)
-		}
-		a.Created, a.Expires = time.UnixMilli(created), time.UnixMilli(expires)
-		if answered != 0 {
-			a.Answered = time.UnixMilli(answered)
-		}
-		all = append(all, a)
+	if err := errors.Join(json.Unmarshal([]byte(sheet), &a.Sheet), json.Unmarshal([]byte(answers), &a.Answers)); err != nil {
+		return a, fmt.Errorf("read question %s: %w", a.ID, err)
 	}
-	return all, rows.Err()
+	a.Created, a.Expires, a.Answered = store.Time(created), store.Time(expires), store.Time(answered)
+	return a, nil
 }
 
 // sweep ends the questions that nobody answered in time, and removes old ones.

@@ -20,7 +20,7 @@ func opened(t testing.TB, dir string) *Desk {
 	t.Helper()
 	s := store.New(dir)
 	t.Cleanup(func() { s.Close() })
-	return New(s, "/p", nil)
+	return New(store.Config{Store: s, Place: "/p"})
 }
 
 func sheet(t testing.TB, text string) Sheet {
@@ -37,19 +37,19 @@ const twoQuestions = `{"questions":[{"text":"Which?","options":["A","B"]},{"id":
 func TestTheFirstAnswerHolds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	kept := store.New(dir)
-	d := New(kept, "/p", nil)
+	d := New(store.Config{Store: kept, Place: "/p"})
 	s := sheet(t, twoQuestions)
-	a, err := d.Ask(t.Context(), "t", "s", s)
+	a, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, s)
 	if err != nil || !a.New {
 		t.Fatalf("ask: %+v, %v", a, err)
 	}
-	if b, err := d.Ask(t.Context(), "u", "s", s); err != nil || b.ID == a.ID {
+	if b, err := d.Ask(t.Context(), store.Owner{Tenant: "u", Session: "s"}, s); err != nil || b.ID == a.ID {
 		t.Errorf("another tenant joins the question: %+v, %v", b, err)
 	}
 	kept.Close()
 
 	d = opened(t, dir) // a restart in the middle
-	if b, err := d.Ask(t.Context(), "t", "other", s); err != nil || b.ID != a.ID || b.New {
+	if b, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "other"}, s); err != nil || b.ID != a.ID || b.New {
 		t.Errorf("the same again: %+v, %v", b, err)
 	}
 	for _, words := range []map[string][]string{{"q1": {"A", "B"}}, {"q9": {"A"}}, {}, {"who": {"x", "y"}}} {
@@ -64,13 +64,13 @@ func TestTheFirstAnswerHolds(t *testing.T) {
 	if _, err := d.Answer(t.Context(), a.ID, Reply{State: Declined}); !errors.Is(err, ErrOver) {
 		t.Errorf("a second answer: %v, want %v", err, ErrOver)
 	}
-	if b, err := d.Ask(t.Context(), "t", "s", s); err != nil || b.ID != a.ID || b.State != Accepted {
+	if b, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, s); err != nil || b.ID != a.ID || b.State != Accepted {
 		t.Errorf("an answer that was not told: %+v, %v", b, err)
 	}
 	if err := d.Told(t.Context(), a.ID); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := d.Ask(t.Context(), "t", "s", s); err != nil || b.ID == a.ID {
+	if b, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, s); err != nil || b.ID == a.ID {
 		t.Errorf("after it was told: %+v, %v, want another question", b, err)
 	}
 }
@@ -79,8 +79,8 @@ func TestNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.New("")
 		defer s.Close()
-		d := New(s, "/p", nil)
-		a, err := d.Ask(t.Context(), "t", "s", sheet(t, `{"questions":[{"text":"?"}],"afkTimeoutMs":60000}`))
+		d := New(store.Config{Store: s, Place: "/p"})
+		a, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, sheet(t, `{"questions":[{"text":"?"}],"afkTimeoutMs":60000}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,11 +114,11 @@ func TestWhatDoesNotFit(t *testing.T) {
 func TestBounds(t *testing.T) {
 	d := opened(t, "")
 	for i := range maxWaiting {
-		if _, err := d.Ask(t.Context(), "t", "s", sheet(t, fmt.Sprintf(`[{"text":"%d?"}]`, i))); err != nil {
+		if _, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, sheet(t, fmt.Sprintf(`[{"text":"%d?"}]`, i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.Ask(t.Context(), "t", "s", sheet(t, `[{"text":"more?"}]`)); !errors.Is(err, ErrTooMany) {
+	if _, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, sheet(t, `[{"text":"more?"}]`)); !errors.Is(err, ErrTooMany) {
 		t.Errorf("one too many: %v, want %v", err, ErrTooMany)
 	}
 }
