@@ -185,11 +185,11 @@ func askPort(ctx context.Context, state, what, box, port, at string) (control.Pu
 func choose(boxes []control.Box, id string, port uint16) (control.Box, error) {
 	var named, has []control.Box
 	for _, b := range boxes {
-		if b.ID == id || id == "" {
-			named = append(named, b)
+		if id != "" && b.ID != control.ShortBox(id) {
+			continue
 		}
-		open := slices.ContainsFunc(b.Published, func(p control.Published) bool { return p.Port == port })
-		if (b.ID == id || id == "") && (open || slices.Contains(b.Listening, port)) {
+		named = append(named, b)
+		if open := slices.ContainsFunc(b.Published, func(p control.Published) bool { return p.Port == port }); open || slices.Contains(b.Listening, port) {
 			has = append(has, b)
 		}
 	}

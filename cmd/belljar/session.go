@@ -199,8 +199,17 @@ func (o *operating) endSessions(c *cobra.Command, args []string) error {
 	}
 	known := flat(found)
 	for _, id := range args {
-		if !slices.ContainsFunc(known, func(s control.Session) bool { return s.ID == control.ShortID(id) }) {
+		n := 0
+		for _, s := range known {
+			if s.ID == control.ShortID(id) {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
 			return failure(fmt.Errorf("session end: no session %q is open; `belljar session list` shows those that are. Nothing was ended", policies.Clip(id, 64)))
+		case n > 1:
+			return failure(fmt.Errorf("session end: %d sessions have ids that begin with %q; end them with --tenant or --all. Nothing was ended", n, control.ShortID(id)))
 		}
 	}
 	ended := []control.Session{}

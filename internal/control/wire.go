@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"belljar.dev/internal/people/approval"
@@ -16,7 +17,7 @@ import (
 // Box is one box, as the other commands see it.
 type Box struct {
 	Server    int         `json:"server"` // process id
-	ID        string      `json:"id"`
+	ID        string      `json:"id"`     // cut, like a session's
 	Tenant    string      `json:"tenant"`
 	Profile   string      `json:"profile"`
 	Jobs      int         `json:"jobs"` // in the background, that run
@@ -100,6 +101,20 @@ type Audit struct {
 // ShortID is the beginning of a session's id: enough to recognise it, and too little to
 // use the session, which needs the whole id over HTTP.
 func ShortID(id string) string { return id[:min(len(id), 12)] }
+
+// ShortBox is the id of a box with the session's id in it cut like one: further boxes of
+// a session have something behind it, such as -2. Ids of other boxes stay whole.
+func ShortBox(id string) string {
+	session, whole := strings.CutPrefix(id, "s-")
+	if !whole {
+		return id
+	}
+	session, further, more := strings.Cut(session, "-")
+	if id = ShortID("s-" + session); more {
+		id += "-" + further
+	}
+	return id
+}
 
 // HostPort reads a loopback address with a port, or either of them: the
 // default is 127.0.0.1 and a free port.

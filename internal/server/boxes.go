@@ -25,7 +25,7 @@ func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {
 	infos := []control.Box{}
 	for _, b := range c.sandbox.Boxes() {
 		info := control.Box{
-			Server: os.Getpid(), ID: b.ID(), Tenant: b.Grant().Tenant(), Profile: b.Grant().Profile(),
+			Server: os.Getpid(), ID: control.ShortBox(b.ID()), Tenant: b.Grant().Tenant(), Profile: b.Grant().Profile(),
 			Listening: []uint16{}, Published: published(b),
 		}
 		for _, j := range b.Jobs() {
@@ -47,7 +47,7 @@ func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {
 func published(b *sandbox.Box) []control.Published {
 	infos := []control.Published{}
 	for _, p := range b.Published() {
-		infos = append(infos, control.Published{Box: b.ID(), Port: p.Port, At: p.At.String()})
+		infos = append(infos, control.Published{Box: control.ShortBox(b.ID()), Port: p.Port, At: p.At.String()})
 	}
 	return infos
 }
@@ -69,7 +69,7 @@ func (c *boxHandlers) publish(w http.ResponseWriter, r *http.Request) {
 		control.Respond(w, http.StatusConflict, err.Error())
 		return
 	}
-	control.Respond(w, http.StatusOK, control.Published{Box: box.ID(), Port: p.Port, At: p.At.String()})
+	control.Respond(w, http.StatusOK, control.Published{Box: control.ShortBox(box.ID()), Port: p.Port, At: p.At.String()})
 }
 
 // unpublish takes it back.
@@ -88,10 +88,10 @@ func (c *boxHandlers) unpublish(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(closed) > 0 {
-		control.Respond(w, http.StatusOK, control.Published{Box: box.ID(), Port: want.Port, At: strings.Join(closed, " ")})
+		control.Respond(w, http.StatusOK, control.Published{Box: control.ShortBox(box.ID()), Port: want.Port, At: strings.Join(closed, " ")})
 		return
 	}
-	control.Respond(w, http.StatusConflict, fmt.Sprintf("port %d of box %s is not published", want.Port, box.ID()))
+	control.Respond(w, http.StatusConflict, fmt.Sprintf("port %d of box %s is not published", want.Port, control.ShortBox(box.ID())))
 }
 
 // wanted is what a request asks for, and the box it is about.
@@ -99,10 +99,20 @@ func (c *boxHandlers) wanted(r *http.Request) (want control.Published, box *sand
 	if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
 		return want, nil, fmt.Errorf("read request: %w", err)
 	}
+	var found []*sandbox.Box
 	for _, b := range c.sandbox.Boxes() {
 		if b.ID() == want.Box {
 			return want, b, nil
 		}
+		if control.ShortBox(b.ID()) == control.ShortBox(want.Box) {
+			found = append(found, b)
+		}
 	}
-	return want, nil, fmt.Errorf("no box %q; `belljar ps` lists them", want.Box)
+	switch len(found) {
+	case 0:
+		return want, nil, fmt.Errorf("no box %q; `belljar ps` lists them", want.Box)
+	case 1:
+		return want, found[0], nil
+	}
+	return want, nil, fmt.Errorf("%d boxes have ids that begin with %q, so none is meant", len(found), want.Box)
 }

@@ -51,15 +51,10 @@ func (o *operations) sessions() []control.Session {
 func (o *operations) tasks(all []tools.JobInfo) []control.Job {
 	infos := []control.Job{}
 	for _, j := range all {
-		j.Session, j.Box, j.Command = control.ShortID(j.Session), shortBox(j), policies.Clip(j.Command, 500)
+		j.Session, j.Box, j.Command = control.ShortID(j.Session), control.ShortBox(j.Box), policies.Clip(j.Command, 500)
 		infos = append(infos, control.Job{Server: os.Getpid(), JobInfo: j})
 	}
 	return infos
-}
-
-// shortBox is the id of a task's box without the part that opens its session.
-func shortBox(j tools.JobInfo) string {
-	return control.ShortID(j.Session) + j.Box[min(len(j.Session), len(j.Box)):]
 }
 
 // handle adds what `belljar session` and `belljar job` ask for.
