@@ -25,7 +25,6 @@ var large = map[string]size{
 	"browser.chrome":                    {21, 9},
 	"browser.tab":                       {35, 50},
 	"internal/people/approval.Approval": {28, 4},
-	"internal/server.Server":            {18, 46},
 	"mcp.Config":                        {21, 5},
 	"mcp/tools.bashOutput":              {29, 1},
 	"mcp/tools.docsOutput":              {26, 0},

@@ -45,13 +45,13 @@ func (s *Server) openApprover(ctx context.Context) error {
 	if s.cfg.Service == nil {
 		return nil
 	}
-	a := &approver{gate: s.gate, place: s.Workspace, questions: question.New(s.kept)}
+	a := &approver{gate: s.gate, place: s.Workspace, questions: question.New(s.books.kept)}
 	usual, err := config.FindState("")
 	if err != nil || usual != s.State {
 		a.state = s.State
 	}
 	a.desk = approval.New(approval.Config{
-		Config: s.kept, Event: func(e approval.Event) {
+		Config: s.books.kept, Event: func(e approval.Event) {
 			s.audit.approval(e)
 			a.happened(e)
 		},
@@ -62,7 +62,7 @@ func (s *Server) openApprover(ctx context.Context) error {
 	forget := context.AfterFunc(ctx, a.stop)
 	s.opened.Do(func() { forget() })
 	if s.cfg.Service.Webhook != nil {
-		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, a, s.boxes(), s.Log)
+		hook, err := openWebhook(ctx, *s.cfg.Service.Webhook, a, s.host.boxes(), s.Log)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,47 +13,57 @@ import (
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/job"
 	"belljar.dev/internal/plan"
+	"belljar.dev/internal/store"
+	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 )
 
-// openPlans is the book of plans of the workspace. Nothing is opened before the
-// first of them.
-func (s *Server) openPlans() *plan.Book {
-	cfg := plan.Config{Config: s.kept}
-	if s.State != "" {
-		sum := sha256.Sum256([]byte(s.Workspace))
-		cfg.Dir = filepath.Join(s.State, "plans", filepath.Base(s.Workspace)+"-"+hex.EncodeToString(sum[:4]))
-	}
-	return plan.New(cfg)
+// books are what agents keep from one session to the next. Nothing is opened before the
+// first of it.
+type books struct {
+	kept  store.Config // in memory without a state directory
+	todos *todo.Book   // nil without tools, as are the next two
+	plans *plan.Book
+	jobs  *job.Book
 }
 
-// openJobs is the book of what goes on in the background in the workspace.
-// Nothing is opened before the first of it.
-func (s *Server) openJobs() *job.Book {
-	cfg := job.Config{Config: s.kept, Ended: s.flow.jobEnded}
-	if s.State != "" {
-		cfg.Dir = filepath.Join(s.State, "jobs")
+// open makes the books that tools write. ended gets each background job that has ended.
+func (b *books) open(at Place, ended func(job.Job)) {
+	plans, jobs := plan.Config{Config: b.kept}, job.Config{Config: b.kept, Ended: ended}
+	if at.State != "" {
+		sum := sha256.Sum256([]byte(at.Workspace))
+		plans.Dir = filepath.Join(at.State, "plans", filepath.Base(at.Workspace)+"-"+hex.EncodeToString(sum[:4]))
+		jobs.Dir = filepath.Join(at.State, "jobs")
 	}
-	return job.New(cfg)
+	b.todos, b.plans, b.jobs = todo.New(b.kept), plan.New(plans), job.New(jobs)
+}
+
+// sessions is what a server does when a session begins and when it ends.
+type sessions struct {
+	audit   *ledger // nil where no log is kept
+	flow    *flow
+	books   *books
+	resumes bool // a session goes on with what an earlier one of the tenant planned
+	log     *slog.Logger
 }
 
 // began is called when a session opens.
-func (s *Server) began(ctx context.Context, session *mcp.Session) {
+func (s *sessions) began(ctx context.Context, session *mcp.Session) {
 	if s.audit != nil {
 		s.audit.session("start", session)
 	}
 	s.flow.began(session)
-	if s.cfg.Service == nil || s.plans == nil || !s.kept.Store.Made() {
+	if !s.resumes || !s.books.kept.Store.Made() {
 		return // it does not go on with an earlier session, or nothing was planned yet
 	}
-	if err := tools.Resume(ctx, s.plans, session); err != nil {
-		s.Log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", control.ShortID(session.ID()), "err", err)
+	if err := tools.Resume(ctx, s.books.plans, session); err != nil {
+		s.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", control.ShortID(session.ID()), "err", err)
 	}
 }
 
 // ended is called when a session has closed.
-func (s *Server) ended(session *mcp.Session) {
+func (s *sessions) ended(session *mcp.Session) {
 	if s.audit != nil {
 		s.audit.session("end", session)
 	}

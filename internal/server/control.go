@@ -5,24 +5,36 @@ import (
 	"net/http"
 
 	"belljar.dev/internal/control"
+	"belljar.dev/sandbox"
 )
 
-// openControl answers the commands that ask about this server. A server can do without.
-func (s *Server) openControl(ctx context.Context, policy *policyStatus) {
-	if s.State == "" {
-		return
+// controller answers the commands that ask about this server.
+type controller struct {
+	at         Place
+	policy     *policyStatus
+	audit      *ledger // nil where no log is kept
+	sandbox    *sandbox.Supervisor
+	operations *operations
+	approver   *approver
+}
+
+// listen begins to answer, and opens the way by which the command line answers
+// questions. It returns what ends that; a server can do without, and then it is nil.
+func (c *controller) listen(ctx context.Context) (end func()) {
+	if c.at.State == "" {
+		return nil
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, policy.info()) })
-	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, s.audit.health()) })
-	(&boxHandlers{s.sandbox}).handle(mux)
-	s.operations().handle(mux)
-	s.approver.handle(mux, s.Workspace)
-	l, err := control.Listen(ctx, s.State, mux, s.Log)
+	mux.HandleFunc("GET /policy", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.policy.info()) })
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, c.audit.health()) })
+	(&boxHandlers{c.sandbox}).handle(mux)
+	c.operations.handle(mux)
+	c.approver.handle(mux, c.at.Workspace)
+	l, err := control.Listen(ctx, c.at.State, mux, c.at.Log)
 	if err != nil {
-		s.Log.Warn("`belljar approve`, `ports` and `ps` will not see this server", "err", err)
-		return
+		c.at.Log.Warn("`belljar approve`, `ports` and `ps` will not see this server", "err", err)
+		return nil
 	}
-	s.opened.Do(func() { l.Close(ctx) })
-	s.approver.open(wayCommand)
+	c.approver.open(wayCommand)
+	return func() { l.Close(ctx) }
 }

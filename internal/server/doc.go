@@ -15,7 +15,7 @@
 //	                           questions to people, and what tells people of them
 //	flow, around, hooks, hookbox, skills
 //	                           skills, hooks and callbacks around calls
-//	reading, search, books, hostprogram
+//	reading, search, books, host
 //	                           what the tools work with
 //	gate, tenants, mode        the policy that holds, and who may come
 //	ledger, recording, tracer  what is written down of calls

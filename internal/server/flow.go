@@ -40,13 +40,13 @@ func (s *Server) openCallbacks(context.Context) error {
 		if _, _, err := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable }); err != nil {
 			return fmt.Errorf("inbox %s: %w; name another directory with --inbox", dir, err)
 		}
-		if !s.onlyMine(dir) {
+		if !s.host.onlyMine(dir) {
 			return fmt.Errorf("inbox %s: a box can write there, and would be believed; name another directory with --inbox", dir)
 		}
 		inbox.Dir = dir
 	}
 	s.flow.callbacks = callback.New(callback.Config{
-		Config: s.kept,
+		Config: s.books.kept,
 		Post: func(d callback.Delivery) error {
 			s.flow.later(hooks.Callback, d.Session, d.Tenant, map[string]any{
 				"callback_id": d.Slot, "message": d.Message, "times": d.Times, "left": d.Left,

@@ -86,7 +86,7 @@ func (b *boxRunner) environ(boxed []string, grant policies.Grant, c hooks.Comman
 	if grant.Workspace() != policies.AccessNone {
 		workspace = sandbox.Workspace
 	}
-	outside := b.server.boxes()
+	outside := b.server.host.boxes()
 	for _, m := range grant.Mounts() {
 		if m.Writable || outside.Check(m.Source) != nil {
 			dirs = append(dirs, m.Target)

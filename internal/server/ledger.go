@@ -46,7 +46,7 @@ func (s *Server) openLedger(context.Context) error {
 	if s.cfg.Command == "" || a.Level == policies.AuditNone {
 		return nil
 	}
-	l, err := s.newLedger(a)
+	l, err := auditLog(a, s.Place, s.gate, s.cfg.Command)
 	switch {
 	case err != nil && !asked:
 		s.Log.Warn("no audit log is kept", "err", err)
@@ -63,22 +63,23 @@ func (s *Server) openLedger(context.Context) error {
 	return nil
 }
 
-func (s *Server) newLedger(a policies.Audit) (*ledger, error) {
+// auditLog opens the log that a policy asks for, where no box can write it.
+func auditLog(a policies.Audit, at Place, g *gate, command string) (*ledger, error) {
 	dir := a.Path
 	if dir == "" {
-		if s.State == "" {
+		if at.State == "" {
 			return nil, errors.New("open audit log: no state directory is known; name one with --state")
 		}
-		dir = config.AuditDir(s.State)
+		dir = config.AuditDir(at.State)
 	}
-	if err := outOfReach(dir, s.Workspace, s.Policy); err != nil {
+	if err := outOfReach(dir, at.Workspace, at.Policy); err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: s.Log})
+	log, err := audit.Open(audit.Config{Dir: dir, Audit: a, Log: at.Log})
 	if err != nil {
 		return nil, err
 	}
-	return &ledger{log: log, dir: dir, gate: s.gate, command: s.cfg.Command, out: s.Log}, nil
+	return &ledger{log: log, dir: dir, gate: g, command: command, out: at.Log}, nil
 }
 
 // outOfReach checks that no box of a policy can write to the directory of the

@@ -25,10 +25,6 @@ type operations struct {
 	log    *slog.Logger
 }
 
-func (s *Server) operations() *operations {
-	return &operations{s.mcp, s.operator, s.audit, s.Log}
-}
-
 // endGrace is how long a task has after SIGTERM.
 const endGrace = 2 * time.Second
 

@@ -294,7 +294,7 @@ func TestNoBaitIsTaken(t *testing.T) {
 			seen = "/workspace"
 		}
 		p.lay(seen, names)
-		base := w.hostProgram()
+		base := w.host.program()
 		base.Inherit = env
 		said := ""
 		switch caller {
@@ -327,7 +327,7 @@ func (p trap) hook(r *rand.Rand, w *Server, argv []string, onHost bool, env []st
 	cfg := hooks.Config{
 		Folders: []hooks.Folder{{Dir: folder}}, Box: &boxRunner{w},
 		Host: hooks.Host{Workspace: w.Workspace, Program: func() hostexec.Program {
-			base := w.hostProgram()
+			base := w.host.program()
 			base.Inherit = env
 			return base
 		}},

@@ -28,7 +28,7 @@ func (s *Server) openReading(context.Context) error {
 	r := &s.reading
 	r.fetch = fetch.New(cfg)
 	var err error
-	if r.chrome, err = browser.New(browser.Config{Supervisor: s.sandbox, Check: func(path string) error { return s.boxes().Check(path) }, Log: s.Log}); err != nil {
+	if r.chrome, err = browser.New(browser.Config{Supervisor: s.sandbox, Check: func(path string) error { return s.host.boxes().Check(path) }, Log: s.Log}); err != nil {
 		r.fetch.Close()
 		return err
 	}

@@ -19,6 +19,7 @@ type reloader struct {
 	workspace string
 	state     string                 // the state directory, which no policy may show to a box; empty without one
 	changed   func(*policies.Policy) // called with each new policy; the next signal waits until it returns
+	asked     chan struct{}          // holds one while the policy is to be read again
 	http      bool                   // tenants come with tokens
 	watch     watcher
 	tried     []string      // files that a policy with faults names
@@ -27,9 +28,30 @@ type reloader struct {
 	log       *slog.Logger
 }
 
+// newReloader reads the policy of a place again for the gate. The caller sets changed.
+func newReloader(g *gate, at Place, l *ledger, http bool) *reloader {
+	r := &reloader{
+		gate: g, file: at.PolicyName, workspace: at.Workspace, state: at.State, http: http,
+		asked: make(chan struct{}, 1), status: &policyStatus{}, audit: l, log: at.Log,
+	}
+	r.status.hold(at.PolicyName, at.Policy)
+	if r.file == config.BuiltinPolicy {
+		r.file = ""
+	}
+	return r
+}
+
+// ask has the policy read again, and does not wait for that.
+func (r *reloader) ask() {
+	select {
+	case r.asked <- struct{}{}:
+	default: // one that waits stands for all that came
+	}
+}
+
 // run reads the policy when it is asked to, and if watch is set when its files have
 // changed, until ctx ends.
-func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
+func (r *reloader) run(ctx context.Context, watch bool) {
 	var looks <-chan time.Time // never
 	if watch {
 		look := time.NewTicker(watchEvery)
@@ -45,7 +67,7 @@ func (r *reloader) run(ctx context.Context, asked <-chan struct{}, watch bool) {
 			if r.watch.look(r.files()) {
 				r.reload(ctx)
 			}
-		case <-asked:
+		case <-r.asked:
 			r.reload(ctx)
 		}
 	}

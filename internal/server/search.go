@@ -35,7 +35,7 @@ func (s *Server) openSearch(ctx context.Context) error {
 	}
 	cfg := search.Config{Engines: loader.Engines, Log: s.Log}
 	// Once: a secret may be the output of a command.
-	cfg.Keys = sync.OnceValue(func() engine.Keys { return s.searchKeys(context.WithoutCancel(ctx), loader.Engines()) })
+	cfg.Keys = sync.OnceValue(func() engine.Keys { return s.host.keys(context.WithoutCancel(ctx), loader.Engines()) })
 	if s.State != "" {
 		cfg.State = filepath.Join(s.State, "search")
 	}
@@ -79,24 +79,4 @@ func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) 
 		Status: page.Status, Header: header, Body: []byte(page.HTML), FinalURL: page.URL,
 		Truncated: page.Partial != "" || page.HTMLSize > len(page.HTML),
 	}, nil
-}
-
-// searchKeys are the secrets of the policy that engines ask for by name.
-func (s *Server) searchKeys(ctx context.Context, engines *engine.Set) engine.Keys {
-	keys := make(engine.Keys)
-	policy := s.gate.now.Load()
-	for _, e := range engines.All() {
-		for _, name := range e.Secrets() {
-			if _, known := policy.Secret(name); !known || keys[name] != "" {
-				continue
-			}
-			value, err := s.secret(ctx, name)
-			if err != nil {
-				s.Log.Warn("a search engine is done without: its secret cannot be read", "engine", e.Name, "secret", name, "err", err)
-				continue
-			}
-			keys[name] = value
-		}
-	}
-	return keys
 }

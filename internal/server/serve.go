@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"belljar.dev/internal/buildinfo"
-	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
 
@@ -49,7 +48,7 @@ func (s *Server) run(ctx context.Context) error {
 		return nil
 	}
 	if s.cfg.Service != nil {
-		if err := s.jobs.Settle(ctx); err != nil {
+		if err := s.books.jobs.Settle(ctx); err != nil {
 			s.Log.Error("what an earlier server has left is not known", "err", err)
 		}
 	}
@@ -62,44 +61,27 @@ func (s *Server) run(ctx context.Context) error {
 	if s.flow.around != nil {
 		running.Go(func() { s.flow.run(ctx, s.mcp) })
 	}
-	if s.cfg.Service != nil {
-		r := s.newReloader(ctx)
-		running.Go(func() { r.run(ctx, s.reload, s.cfg.Service.Watch) })
-		s.openControl(ctx, r.status)
+	if s.cfg.Service == nil {
+		return nil
+	}
+	operations := &operations{s.mcp, s.operator, s.audit, s.Log}
+	s.reloader = newReloader(s.gate, s.Place, s.audit, s.cfg.http())
+	s.reloader.changed = func(p *policies.Policy) {
+		s.mcp.Reloaded()
+		operations.endGone(p, s.cfg.http())
+		// Boxes that are open get the egress that their profiles have now.
+		s.sandbox.Regrant(ctx, p)
+	}
+	running.Go(func() { s.reloader.run(ctx, s.cfg.Service.Watch) })
+	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.approver}
+	if end := c.listen(ctx); end != nil {
+		s.opened.Do(end)
 	}
 	return nil
 }
 
-// newReloader reads the policy again for the server and the boxes that are open.
-func (s *Server) newReloader(ctx context.Context) *reloader {
-	r := &reloader{
-		gate: s.gate, file: s.PolicyName, workspace: s.Workspace, state: s.State, http: s.cfg.http(),
-		status: &policyStatus{}, audit: s.audit, log: s.Log,
-	}
-	r.status.hold(s.PolicyName, s.Policy)
-	if r.file == config.BuiltinPolicy {
-		r.file = ""
-	}
-	r.changed = func(p *policies.Policy) {
-		s.mcp.Reloaded()
-		s.operations().endGone(p, s.cfg.http())
-		// Boxes that are open get the egress that their profiles have now.
-		s.sandbox.Regrant(ctx, p)
-	}
-	return r
-}
-
-// Reload has the policy read again, and does not wait for that.
-func (s *Server) Reload() {
-	select {
-	case s.reload <- struct{}{}:
-	default: // one that waits stands for all that came
-	}
-}
-
-// NamesTenants reports whether the policy that holds names tenants, whose clients need
-// tokens over HTTP.
-func (s *Server) NamesTenants() bool { return s.gate.Named() }
+// Reload has a server that stays read its policy again, and does not wait for that.
+func (s *Server) Reload() { s.reloader.ask() }
 
 // ServeStdio serves one client until the end of input or of ctx.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {

@@ -11,11 +11,8 @@ import (
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hooks"
-	"belljar.dev/internal/job"
 	"belljar.dev/internal/people/approval"
-	"belljar.dev/internal/plan"
 	"belljar.dev/internal/store"
-	"belljar.dev/internal/todo"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
 	"belljar.dev/policies"
@@ -41,28 +38,27 @@ type Server struct {
 	cfg    Config
 	opened closers.Stack
 
-	gate     *gate        // the policy that holds
-	kept     store.Config // of the books: the state that outlives the program, in memory without a state directory
-	audit    *ledger      // nil where no log is kept
+	gate     *gate // the policy that holds
+	books    books
+	audit    *ledger // nil where no log is kept
+	host     *host
 	sandbox  *sandbox.Supervisor
 	reading  reading
 	search   *search.Fan
 	tracer   *tracer   // nil where no call is traced
 	approver *approver // nil where nobody is asked
 	flow     flow
-	mcp      *mcp.Server // nil without tools, as are the next three
-	plans    *plan.Book
-	jobs     *job.Book
-	operator *tools.Operator
-	started  bool          // it is logged that the server starts
-	reload   chan struct{} // asks for the policy to be read again
+	mcp      *mcp.Server     // nil without tools
+	operator *tools.Operator // nil as well
+	reloader *reloader       // nil for a command that makes one call
+	started  bool            // it is logged that the server starts
 }
 
 // Open opens what a command asks for. The caller closes the server; where Open returns
 // an error, nothing is left open. Much of a server ends with ctx: it takes no more
 // questions to people, and does not read its policy again.
 func Open(ctx context.Context, cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg, reload: make(chan struct{}, 1)}
+	s := &Server{cfg: cfg}
 	s.Tenant, s.Log = cmp.Or(cfg.Tenant, policies.LocalTenant), cfg.Log
 	if err := s.open(ctx); err != nil {
 		s.Close()
@@ -75,7 +71,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // something notes at once how it is released.
 func (s *Server) open(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		s.openPolicy, s.openState, s.openTenants, s.openLedger, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
+		s.openPolicy, s.openState, s.openTenants, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openApprover, s.openHooks, s.openCallbacks, s.openTools, s.run,
 	} {
 		if err := step(ctx); err != nil {
@@ -140,9 +136,9 @@ func (s *Server) openState(context.Context) error {
 	case state != "":
 		s.Log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
 	}
-	s.kept = store.Config{Store: store.New(s.State), Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive, Log: s.Log}
+	s.books.kept = store.Config{Store: store.New(s.State), Place: s.Workspace, Self: processName(os.Getpid()), Alive: alive, Log: s.Log}
 	s.opened.Do(func() {
-		if err := s.kept.Store.Close(); err != nil {
+		if err := s.books.kept.Store.Close(); err != nil {
 			s.Log.Error("the state was not closed", "err", err)
 		}
 	})
@@ -151,48 +147,20 @@ func (s *Server) openState(context.Context) error {
 
 // openSandbox starts the supervisor of boxes.
 func (s *Server) openSandbox(context.Context) error {
-	spool, err := s.spool()
+	spool, err := s.host.spool()
 	if err != nil {
 		return err
 	}
-	cfg := sandbox.Config{Workspace: s.Workspace, State: s.State, Spool: spool, Shared: s.flow.shared, Checkpoints: s.cfg.Checkpoints, Secret: s.secret, Log: s.Log}
+	cfg := sandbox.Config{Workspace: s.Workspace, State: s.State, Spool: spool, Shared: s.flow.shared, Checkpoints: s.cfg.Checkpoints, Secret: s.host.secret, Log: s.Log}
 	if s.audit != nil {
 		cfg.Egress = s.audit.egress
 	}
 	if s.sandbox, err = sandbox.New(cfg); err != nil {
 		return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 	}
+	s.host.sandbox = s.sandbox
 	s.opened.Do(func() { s.sandbox.Close() })
 	return nil
-}
-
-// spool is the directory for what boxes store and print while they run: that of
-// temporary files, unless an agent works there. It would see what other boxes
-// store.
-func (s *Server) spool() (string, error) {
-	dir := os.TempDir()
-	err := s.boxes().Check(dir)
-	if err == nil {
-		return dir, nil
-	}
-	if dir = "/tmp"; s.boxes().Check(dir) != nil {
-		return "", fmt.Errorf("TMPDIR: %w; name another directory", err)
-	}
-	s.Log.Warn("temporary files go into /tmp and not into TMPDIR", "err", err)
-	return dir, nil
-}
-
-// secret is the value of a secret of the policy that holds.
-func (s *Server) secret(ctx context.Context, name string) (string, error) {
-	from, ok := s.gate.now.Load().Secret(name)
-	if !ok {
-		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
-	}
-	value, err := config.ReadSecret(ctx, name, from, s.hostProgram())
-	if err == nil && s.audit != nil {
-		s.audit.log.Hide(name, value)
-	}
-	return value, err
 }
 
 // openTools makes the MCP server with all tools.
@@ -200,6 +168,8 @@ func (s *Server) openTools(context.Context) error {
 	if s.cfg.Tools == nil {
 		return nil
 	}
+	s.books.open(s.Place, s.flow.jobEnded)
+	seen := &sessions{audit: s.audit, flow: &s.flow, books: &s.books, resumes: s.cfg.Service != nil, log: s.Log}
 	cfg := mcp.Config{
 		Name:         "belljar",
 		Version:      buildinfo.Version(),
@@ -212,8 +182,8 @@ func (s *Server) openTools(context.Context) error {
 		Structured:   s.cfg.Tools.Structured,
 		TrustClients: s.cfg.Tools.TrustClients,
 		Log:          s.Log,
-		OnSession:    s.began,
-		OnSessionEnd: s.ended,
+		OnSession:    seen.began,
+		OnSessionEnd: seen.ended,
 	}
 	// An interface that holds a nil pointer is not nil.
 	if s.audit != nil {
@@ -232,11 +202,10 @@ func (s *Server) openTools(context.Context) error {
 	if s.mcp, err = mcp.New(cfg); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	s.plans, s.jobs = s.openPlans(), s.openJobs()
 	backends := tools.Backends{
 		Sandbox: s.sandbox, Search: s.search, Reader: s.reading.reader, Browser: s.reading.chrome, Checkpoints: s.cfg.Checkpoints, Log: s.Log,
-		Todos: todo.New(s.kept), Made: s.kept.Store.Made, CheckCommands: approval.CheckCommands,
-		Plans: s.plans, Jobs: s.jobs, Skills: s.flow.skills, Callbacks: s.flow.callbacks, Aside: s.flow.aside,
+		Todos: s.books.todos, Made: s.books.kept.Store.Made, CheckCommands: approval.CheckCommands,
+		Plans: s.books.plans, Jobs: s.books.jobs, Skills: s.flow.skills, Callbacks: s.flow.callbacks, Aside: s.flow.aside,
 	}
 	if s.audit != nil {
 		backends.Record = s.audit.record

@@ -24,7 +24,7 @@ func (s *Server) openSkills(context.Context) error {
 	}}
 	if home, err := os.UserHomeDir(); err == nil {
 		dir := filepath.Join(home, ".claude", "skills")
-		sources = s.addSkills(sources, "user", dir, filepath.Join(home, ".claude", "required_skills.txt"))
+		sources = s.flow.addSkills(s.host, sources, "user", dir, filepath.Join(home, ".claude", "required_skills.txt"))
 	}
 	for i, dir := range filepath.SplitList(os.Getenv("ADDITIONAL_SKILLS")) {
 		name := "additional"
@@ -35,7 +35,7 @@ func (s *Server) openSkills(context.Context) error {
 			s.Log.Error("a folder of ADDITIONAL_SKILLS is not used: its path does not begin with /", "folder", dir)
 			continue
 		}
-		sources = s.addSkills(sources, name, dir, filepath.Join(dir, "required_skills.txt"))
+		sources = s.flow.addSkills(s.host, sources, name, dir, filepath.Join(dir, "required_skills.txt"))
 	}
 	builtin := skills.Builtin()
 	if dir := config.UserDir(); dir != "" {
@@ -48,27 +48,21 @@ func (s *Server) openSkills(context.Context) error {
 
 // addSkills adds a folder of the operator's. One that a box can write, or one in
 // the workspace, is not believed.
-func (s *Server) addSkills(sources []skills.Source, name, dir, required string) []skills.Source {
+func (f *flow) addSkills(h *host, sources []skills.Source, name, dir, required string) []skills.Source {
 	real := config.RealPath(dir)
-	if real == config.RealPath(filepath.Join(s.Workspace, ".claude", "skills")) {
+	if real == config.RealPath(filepath.Join(h.Workspace, ".claude", "skills")) {
 		return sources // it is that of the workspace
 	}
-	if s.State != "" && config.Inside(config.RealPath(s.State), real) {
-		s.Log.Error("a folder of skills is not used: the state lies in it, which no box may see", "folder", dir)
+	if h.State != "" && config.Inside(config.RealPath(h.State), real) {
+		h.Log.Error("a folder of skills is not used: the state lies in it, which no box may see", "folder", dir)
 		return sources
 	}
-	one := skills.Source{Name: name, Dir: dir, Required: required, Trusted: s.onlyMine(dir) && s.onlyMine(filepath.Dir(required))}
+	one := skills.Source{Name: name, Dir: dir, Required: required, Trusted: h.onlyMine(dir) && h.onlyMine(filepath.Dir(required))}
 	if info, err := os.Stat(real); err == nil && info.IsDir() {
 		one.Box = skillsBelow + "/" + name
-		s.flow.shared = append(s.flow.shared, policies.Mount{Source: real, Target: one.Box})
+		f.shared = append(f.shared, policies.Mount{Source: real, Target: one.Box})
 	}
 	return append(sources, one)
-}
-
-// onlyMine reports whether no box can write a directory.
-func (s *Server) onlyMine(dir string) bool {
-	place, _, err := config.Reached(dir, s.Workspace, s.Policy, func(m policies.Mount) bool { return m.Writable })
-	return err == nil && place == ""
 }
 
 // offName is the variable that switches a skill off.

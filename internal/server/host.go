@@ -1,0 +1,124 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/hooks"
+	"belljar.dev/internal/hostexec"
+	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+	"belljar.dev/search/engine"
+)
+
+// host is what a server uses of the machine outside of boxes: programs, secrets and
+// directories of the operator, as far as no box could have written them.
+type host struct {
+	Place
+	gate    *gate
+	pass    []string            // names of further variables of programs
+	audit   *ledger             // nil where no log is kept
+	sandbox *sandbox.Supervisor // nil before it is open
+}
+
+// openHost notes what is outside of boxes, for the steps after it.
+func (s *Server) openHost(context.Context) error {
+	s.host = &host{Place: s.Place, gate: s.gate, pass: s.cfg.HostEnv, audit: s.audit}
+	return nil
+}
+
+// boxes are the places that boxes can write under the policy that holds now.
+func (h *host) boxes() hostexec.Boxes { return config.Boxes(h.gate.now.Load(), h.Workspace, h.State) }
+
+// program is what all programs of the operator have in common that run outside a box:
+// they begin in "/", where no box writes.
+func (h *host) program() hostexec.Program {
+	p := hostexec.Program{Dir: "/", Boxes: h.boxes(), Inherit: os.Environ(), Pass: h.pass}
+	if h.sandbox != nil {
+		p.Cgroup = h.sandbox.Cgroup()
+	}
+	return p
+}
+
+// secret is the value of a secret of the policy that holds.
+func (h *host) secret(ctx context.Context, name string) (string, error) {
+	from, ok := h.gate.now.Load().Secret(name)
+	if !ok {
+		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
+	}
+	value, err := config.ReadSecret(ctx, name, from, h.program())
+	if err == nil && h.audit != nil {
+		h.audit.log.Hide(name, value)
+	}
+	return value, err
+}
+
+// keys are the secrets of the policy that engines ask for by name.
+func (h *host) keys(ctx context.Context, engines *engine.Set) engine.Keys {
+	keys := make(engine.Keys)
+	policy := h.gate.now.Load()
+	for _, e := range engines.All() {
+		for _, name := range e.Secrets() {
+			if _, known := policy.Secret(name); !known || keys[name] != "" {
+				continue
+			}
+			value, err := h.secret(ctx, name)
+			if err != nil {
+				h.Log.Warn("a search engine is done without: its secret cannot be read", "engine", e.Name, "secret", name, "err", err)
+				continue
+			}
+			keys[name] = value
+		}
+	}
+	return keys
+}
+
+// spool is the directory for what boxes store and print while they run: that of
+// temporary files, unless an agent works there. It would see what other boxes
+// store.
+func (h *host) spool() (string, error) {
+	dir := os.TempDir()
+	err := h.boxes().Check(dir)
+	if err == nil {
+		return dir, nil
+	}
+	if dir = "/tmp"; h.boxes().Check(dir) != nil {
+		return "", fmt.Errorf("TMPDIR: %w; name another directory", err)
+	}
+	h.Log.Warn("temporary files go into /tmp and not into TMPDIR", "err", err)
+	return dir, nil
+}
+
+// onlyMine reports whether no box can write a directory.
+func (h *host) onlyMine(dir string) bool {
+	place, _, err := config.Reached(dir, h.Workspace, h.Policy, func(m policies.Mount) bool { return m.Writable })
+	return err == nil && place == ""
+}
+
+// hookFolder is a folder that the command line names, which must be there.
+func (h *host) hookFolder(dir string) (hooks.Folder, error) {
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return hooks.Folder{}, fmt.Errorf("hooks %s: no such folder; `belljar hook init %s` makes it", dir, dir)
+	} else if err != nil {
+		return hooks.Folder{}, fmt.Errorf("hooks %s: %w", dir, err)
+	}
+	return h.folderAt(path), nil
+}
+
+// folderAt is the folder at a path without links: one in the workspace is not left
+// by links, which an agent could make.
+func (h *host) folderAt(path string) hooks.Folder {
+	if rel, err := filepath.Rel(h.Workspace, path); err == nil && config.Inside(path, h.Workspace) {
+		return hooks.Folder{Dir: cmp.Or(rel, "."), Beneath: h.Workspace}
+	}
+	return hooks.Folder{Dir: path}
+}
