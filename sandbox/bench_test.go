@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
@@ -140,29 +141,35 @@ func boxRun(b *testing.B, box *sandbox.Box, c sandbox.Cmd) {
 }
 
 // BenchmarkOpen is the making of a box, from nothing to a ready init, and its
-// end.
+// end: of one whose workspace is bound, and of one that changes a workspace beside
+// it, in a set that is new each time.
 func BenchmarkOpen(b *testing.B) {
-	const rounds, limit = 300, 3 * time.Millisecond
-	s, _ := world(b)
-	g := grant(b)
-	var open, shut sample
-	for n := range rounds {
-		begin := time.Now()
-		opened, err := s.Open(context.Background(), fmt.Sprint(n), g)
-		if err != nil {
-			b.Fatal(err)
+	const rounds = 300
+	s, _, _ := overlaid(b)
+	for _, kind := range []struct {
+		name  string
+		grant policies.Grant
+		limit time.Duration
+	}{{"", grant(b), 3 * time.Millisecond}, {"overlay-", overlayGrant(b), 6 * time.Millisecond}} {
+		var open, shut sample
+		for n := range rounds {
+			begin := time.Now()
+			opened, err := s.Open(context.Background(), fmt.Sprint(n), kind.grant)
+			if err != nil {
+				b.Fatal(err)
+			}
+			ready := time.Now()
+			if err := opened.Close(); err != nil {
+				b.Fatal(err)
+			}
+			open, shut = append(open, ready.Sub(begin)), append(shut, time.Since(ready))
 		}
-		ready := time.Now()
-		if err := opened.Close(); err != nil {
-			b.Fatal(err)
-		}
-		open, shut = append(open, ready.Sub(begin)), append(shut, time.Since(ready))
+		b.Run(kind.name+"open", func(b *testing.B) {
+			figures(b, open)
+			b.ReportMetric(float64(kind.limit.Microseconds()), "us-p50-limit")
+		})
+		b.Run(kind.name+"close", func(b *testing.B) { figures(b, shut) })
 	}
-	b.Run("open", func(b *testing.B) {
-		figures(b, open)
-		b.ReportMetric(float64(limit.Microseconds()), "us-p50-limit")
-	})
-	b.Run("close", func(b *testing.B) { figures(b, shut) })
 }
 
 // unwilling is a tree of 121 processes that do not want to end: deaf to

@@ -56,6 +56,9 @@ func (b *Box) start(ctx context.Context, name string, uid int) error {
 		b.shut()
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
+	if b.means.lease != nil {
+		b.means.lease.Settle() // the box was built meanwhile
+	}
 	if b.means.held[policies.LimitMemory] == limit.Watchdog {
 		b.table.wg.Go(func() { watchMemory(b) })
 	}

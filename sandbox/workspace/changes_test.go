@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,5 +150,30 @@ func TestLayersHide(t *testing.T) {
 	h.close()
 	if d := cmp.Diff(want, diff(t, s, "set")); d != "" {
 		t.Errorf("merged: want (-), got (+):\n%s", d)
+	}
+}
+
+// TestTimeOfASetDivides tells changes of the base apart that are as close to the
+// making of a set as can be: files have the time of a tick of the clock, and many
+// changes fit between two.
+func TestTimeOfASetDivides(t *testing.T) {
+	s, base := store(t)
+	changed := func(name string) int64 {
+		put(t, base+"/"+name, "x")
+		var st unix.Stat_t
+		must(t, unix.Stat(base+"/"+name, &st))
+		return st.Ctim.Nano()
+	}
+	for i := range 100 {
+		id := fmt.Sprint("set", i)
+		before := changed(id + "-before")
+		l, err := s.Use(id, "", base, Protect{})
+		must(t, err)
+		l.Settle()
+		after := changed(id + "-after")
+		if since := l.held.meta.Since.UnixNano(); before >= since || after < since {
+			t.Errorf("%s is of %d: a change before it is of %d, and one after it of %d", id, since, before-since, after-since)
+		}
+		must(t, l.Close())
 	}
 }

@@ -23,13 +23,15 @@ type Lease struct {
 
 	store *Store
 	held  *held
+	pass  func() // see Settle
 	once  sync.Once
 	turn  chan struct{} // held while a checkpoint of a call is made
 	gone  chan struct{} // closed when the lease is
 	loose bool          // a checkpoint of a call was made; guarded by turn
 }
 
-// Use leases a set. It makes the set if it does not exist. It fails with ErrLive
+// Use leases a set. It makes the set if it does not exist; Settle says from when on
+// changes of the base count as later. It fails with ErrLive
 // if the set is leased already, and with another error if it belongs to another
 // base or tenant.
 func (s *Store) Use(id, tenant, base string, protect Protect) (*Lease, error) {
@@ -46,26 +48,35 @@ func (s *Store) use(id, tenant, base string, protect Protect) (*Lease, error) {
 		return nil, err
 	}
 	defer all.free()
+	pass := func() {}
 	h, err := s.hold(id)
-	if errors.Is(err, ErrNotFound) {
-		if err = s.begin(id, tenant, base, protect); err == nil {
+	fresh := errors.Is(err, ErrNotFound)
+	if fresh {
+		if pass, err = s.begin(id, tenant, base, protect); err == nil {
 			h, err = s.hold(id)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	l := &Lease{ID: id, store: s, held: h, turn: make(chan struct{}, 1), gone: make(chan struct{})}
-	if err := l.open(tenant, base); err != nil {
+	l := &Lease{ID: id, store: s, held: h, pass: pass, turn: make(chan struct{}, 1), gone: make(chan struct{})}
+	if err := l.open(tenant, base, fresh); err != nil {
 		l.drop()
 		return nil, err
 	}
 	return l, nil
 }
 
-// open takes the set and opens its base and layers. The caller holds the store's
+// Settle waits until what is changed in the base counts as changed after the set
+// was made: at most one tick of the kernel's clock after Use. Until then Apply can
+// take a file that a person has just changed for one that the box saw. So nothing
+// may run in the set before Settle has returned.
+func (l *Lease) Settle() { l.pass() }
+
+// open takes the set and opens its base and layers. No other set can have the layer
+// of a fresh one, so no other is looked at for it. The caller holds the store's
 // lock.
-func (l *Lease) open(tenant, base string) error {
+func (l *Lease) open(tenant, base string, fresh bool) error {
 	h, s := l.held, l.store
 	if h.meta.Tenant != tenant && h.meta.Tenant != "" { // which sets of earlier versions do not have
 		return fmt.Errorf("it is one of tenant %s, not of %s; choose another name", h.meta.Tenant, tenant)
@@ -80,11 +91,15 @@ func (l *Lease) open(tenant, base string) error {
 	if live {
 		return fmt.Errorf("%w; end the session or the `belljar run` that uses it, or fork the set", ErrLive)
 	}
-	ids, err := s.ids()
-	if err != nil {
-		return err
+	users := map[string]int{}
+	if !fresh {
+		ids, err := s.ids()
+		if err != nil {
+			return err
+		}
+		users = s.users(ids)
 	}
-	if err := s.whole(&h.meta, s.users(ids)); err != nil {
+	if err := s.whole(&h.meta, users); err != nil {
 		return err
 	}
 	if l.Base, err = openBase(&h.meta, false); err != nil {

@@ -289,32 +289,34 @@ func (s *Store) create(id, base string, protect Protect) error {
 	if err != nil {
 		return err
 	}
-	defer l.free()
-	return s.begin(id, "", base, protect)
+	pass, err := s.begin(id, "", base, protect)
+	l.free()
+	pass()
+	return err
 }
 
-// begin is Create with the store's lock held.
-func (s *Store) begin(id, tenant, base string, protect Protect) error {
+// begin is Create with the store's lock held. Changes of the base count as later
+// than the set from when pass has returned: see settle.
+func (s *Store) begin(id, tenant, base string, protect Protect) (pass func(), err error) {
+	pass = func() {}
 	if err := s.room(id); err != nil {
-		return err
+		return pass, err
 	}
 	m := meta{Version: metaVersion, Base: base, Tenant: tenant, Created: time.Now().UTC(), Protect: protect}
 	dir, err := openBase(&m, true)
 	if err != nil {
-		return err
+		return pass, err
 	}
 	dir.Close()
-	var pass func()
 	m.Since, pass = settle()
-	defer pass()
 	if m.Top, err = s.newLayer(&m); err != nil {
-		return err
+		return pass, err
 	}
 	if err := s.enter(id, &m, nil); err != nil {
 		_ = s.trash(layersDir, m.Top)
-		return err
+		return pass, err
 	}
-	return nil
+	return pass, nil
 }
 
 // room says whether there may be one more set, of that name. The store's lock
@@ -415,27 +417,25 @@ func openBase(m *meta, fresh bool) (*os.File, error) {
 	return dir, nil
 }
 
-// settle gives a time that divides: what was changed before the call has an
-// earlier one, what is changed after pass has returned has that or a later one.
-// Files have the time of the last tick of the clock, or of a finer one, and the
-// next tick is soon: what else has to be done can be done until pass is called.
+// settle returns a time that divides: what was changed before the call has an
+// earlier time, and what is changed after pass has returned has a later one. Files
+// get the time of the last tick of the clock or, since Linux 6.13, a finer one, but
+// never one that is still to come. So what is changed after the call can have an
+// earlier time until the next tick, which pass waits for. The caller does meanwhile
+// what else has to be done.
 func settle() (divides time.Time, pass func()) {
-	now, tick := time.Now(), unix.Timespec{}
-	if unix.ClockGetres(unix.CLOCK_REALTIME_COARSE, &tick) != nil {
-		return now.UTC(), func() {}
-	}
-	divides = now.Add(time.Duration(tick.Nano())).UTC()
+	divides = time.Now().UTC()
 	return divides, func() {
 		for {
-			var at unix.Timespec
-			if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &at) != nil {
+			var at, tick unix.Timespec
+			if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &at) != nil || unix.ClockGetres(unix.CLOCK_REALTIME_COARSE, &tick) != nil {
 				return
 			}
-			late := divides.Sub(time.Unix(at.Unix()))
-			if late <= 0 {
+			last := time.Unix(at.Unix())
+			if !last.Before(divides) {
 				return
 			}
-			<-time.After(late)
+			<-time.After(time.Until(last.Add(time.Duration(tick.Nano()))))
 		}
 	}
 }
