@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,8 +125,14 @@ type tool struct {
 	run    func(ctx context.Context, call Call, in Gated) (*Result, error)
 }
 
-// toolName is what all known clients take.
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// isToolName reports whether all known clients take a name: 1 to 64 letters, digits, _
+// and -.
+func isToolName(s string) bool {
+	other := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, other)
+}
 
 // AddTool registers a tool. The input schema is made from In, which must be a
 // struct: its fields by their json tags, required unless omitempty or
@@ -138,7 +144,7 @@ func AddTool[In Gated](s *Server, t Tool, h Handler[In]) {
 	if err != nil {
 		panic(fmt.Sprintf("mcp: add tool %s: input type: %v", t.Name, err))
 	}
-	if !toolName.MatchString(t.Name) {
+	if !isToolName(t.Name) {
 		panic(fmt.Sprintf("mcp: add tool %q: the name must be 1 to 64 letters, digits, _ or -", t.Name))
 	}
 	s.tools.add(&tool{

@@ -215,7 +215,7 @@ func (g glob) noCommand() string {
 // assignment reports whether a word in front of a command sets a variable.
 func assignment(s string) bool {
 	name, _, ok := strings.Cut(s, "=")
-	return ok && variable.MatchString(name)
+	return ok && variable().MatchString(name)
 }
 
 // unaskable notes rules about questions that nobody can put.

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -19,8 +20,6 @@ const (
 	maxEnv      = 256
 	maxEnvBytes = 64 << 10 // execve counts the environment against its argument space
 )
-
-var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // profileDecoder reads profiles but for their networks.
 type profileDecoder struct {
@@ -131,7 +130,9 @@ func (d *profileDecoder) files(n *yaml.Node, g *profileGrant) {
 	}
 }
 
-var imageName = regexp.MustCompile(`^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+const imagePattern = `^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`
+
+var imageName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(imagePattern) })
 
 // image reads the name of the image that is the box's root file system.
 func (d *profileDecoder) image(n *yaml.Node, system bool) string {
@@ -139,7 +140,7 @@ func (d *profileDecoder) image(n *yaml.Node, system bool) string {
 	s, ok := d.text(n, "image")
 	switch {
 	case !ok:
-	case len(s) > most || !imageName.MatchString(s):
+	case len(s) > most || !imageName().MatchString(s):
 		d.Fault(n, "write the name that it was imported under, for example debian or tools/go:1.26", "%s cannot be the name of an image", shown(s))
 	case system:
 		d.Fault(n, "an image brings its own: remove system, or the image", "fs has an image and the host's system directories")
@@ -211,7 +212,9 @@ func mount(s string) (Mount, error) {
 	return Mount{Source: source, Target: target}, nil
 }
 
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+const variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
+
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(variablePattern) })
 
 // env reads the environment a profile adds to every command.
 func (d *profileDecoder) env(n *yaml.Node) map[string]string {
@@ -227,7 +230,7 @@ func (d *profileDecoder) env(n *yaml.Node) map[string]string {
 	for _, key := range o.keys {
 		value := o.get(key.Value)
 		switch {
-		case !variable.MatchString(key.Value):
+		case !variable().MatchString(key.Value):
 			d.Fault(key, "use letters, digits and underscores, not a digit first", "%q is not a valid name of a variable", key.Value)
 		case value.Kind == yaml.AliasNode:
 		case value.Kind != yaml.ScalarNode || value.ShortTag() == "!!null":

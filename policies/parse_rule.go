@@ -2,7 +2,6 @@ package policies
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +14,6 @@ const (
 	maxRules = 2000
 	maxSaid  = 2000 // bytes of a reason
 )
-
-var ruleID = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // ruleDecoder reads the rules of a policy or a layer.
 type ruleDecoder struct {
@@ -63,7 +60,7 @@ func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 		d.Fault(n, "give it one, for example id: no-force-push; refusals and logs name it", "the rule has no id")
 	} else if s, ok := d.text(v, "id"); ok {
 		switch {
-		case !ruleID.MatchString(s):
+		case !isName(s):
 			d.Fault(v, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the id of a rule", s)
 		case slices.Contains(reserved, s):
 			d.Fault(v, "choose another", "%q is what a decision says that no rule made", s)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -34,7 +35,7 @@ func (d *policyDecoder) secrets(n *yaml.Node) map[string]Secret {
 		d.Fault(n, "", "there are %d secrets, more than the %d that are read", len(o.keys), maxSecrets)
 	}
 	for _, key := range o.keys {
-		if !profileName.MatchString(key.Value) {
+		if !isName(key.Value) {
 			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a secret", key.Value)
 			continue
 		}
@@ -63,7 +64,7 @@ func (d *policyDecoder) secret(key, n *yaml.Node) Secret {
 	}
 	if v := o.get("env"); v != nil {
 		if text, ok := d.text(v, "env"); ok {
-			if !variable.MatchString(text) {
+			if !variable().MatchString(text) {
 				d.Fault(v, "name a variable of belljar's own environment, for example GITHUB_TOKEN", "%s is not a valid name of a variable", shown(text))
 			}
 			s.Env = text
@@ -249,12 +250,12 @@ func (d *netDecoder) header(n *yaml.Node, s string) string {
 	return name
 }
 
-var reference = regexp.MustCompile(`\$\{secret:([^}]*)\}`)
+var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{secret:([^}]*)\}`) })
 
 // headerValue checks the value of a header, which holds its secret once.
 func (d *netDecoder) headerValue(n *yaml.Node, s, secret string) {
 	hint := fmt.Sprintf(`write "Bearer ${secret:%s}"`, Clip(secret, 64))
-	found := reference.FindAllStringSubmatch(s, -1)
+	found := reference().FindAllStringSubmatch(s, -1)
 	switch {
 	case len(s) > maxHeaderValue:
 		d.Fault(n, "", "value has %d bytes, more than %d", len(s), maxHeaderValue)

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -31,7 +32,7 @@ func (d *policyDecoder) tenants(n *yaml.Node) {
 	}
 	d.p.tenants = make(map[string]*tenant)
 	for _, key := range o.keys {
-		if !profileName.MatchString(key.Value) {
+		if !isName(key.Value) {
 			d.Fault(key, "use small letters, digits, dots, hyphens and underscores, 64 at most", "%q cannot be the name of a tenant", key.Value)
 			continue
 		}
@@ -70,7 +71,9 @@ func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
 	return t
 }
 
-var tokenReference = regexp.MustCompile(`^\$\{(env|file):([^${}]+)\}$`)
+const tokenPattern = `^\$\{(env|file):([^${}]+)\}$`
+
+var tokenReference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(tokenPattern) })
 
 // token reads where the digest of a bearer token is kept.
 func (d *policyDecoder) token(n *yaml.Node) Secret {
@@ -79,11 +82,11 @@ func (d *policyDecoder) token(n *yaml.Node) Secret {
 		return Secret{}
 	}
 	const hint = `write "${env:TOKEN_SHA256}" or "${file:/etc/belljar/token}": a policy says where the SHA-256 of the token is kept, never what it is`
-	m := tokenReference.FindStringSubmatch(s)
+	m := tokenReference().FindStringSubmatch(s)
 	switch {
 	case m == nil:
 		d.Fault(n, hint, "the token is not a reference") // whose text may be a token, and is not repeated
-	case m[1] == "env" && !variable.MatchString(m[2]):
+	case m[1] == "env" && !variable().MatchString(m[2]):
 		d.Fault(n, "name a variable of belljar's own environment, for example TOKEN_CI_SHA256", "%s is not a valid name of a variable", shown(m[2]))
 	case m[1] == "env":
 		return Secret{Env: m[2]}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -16,7 +17,7 @@ var units = map[string]int64{
 	"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 }
 
-var quantity = regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`)
+var quantity = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`) })
 
 // Bounds of a number of CPUs. A cgroup gives out time in slices of a 100 ms
 // period, of at least 1 ms: a limit below 0.01 of a CPU cannot be enforced.
@@ -51,7 +52,7 @@ func (d *decoder) count(n *yaml.Node, key string, most int64, size bool) (int64,
 	if n.Kind == yaml.AliasNode {
 		return 0, false
 	}
-	m := quantity.FindStringSubmatch(n.Value)
+	m := quantity().FindStringSubmatch(n.Value)
 	if n.Kind != yaml.ScalarNode || m == nil || m[2] != "" && !size {
 		d.Fault(n, hint, "%s cannot be %s", key, quoted(n))
 		return 0, false
@@ -97,14 +98,14 @@ func (d *decoder) duration(n *yaml.Node, key string) (time.Duration, bool) {
 	return 0, false
 }
 
-var ratePattern = regexp.MustCompile(`^([0-9]+) ?/ ?([A-Za-z]+)$`)
+var ratePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+) ?/ ?([A-Za-z]+)$`) })
 
 // rate reads a number of calls in a time, for example 30/h.
 func (d *decoder) rate(n *yaml.Node, key string) (calls int, per time.Duration, ok bool) {
 	if n.Kind == yaml.AliasNode {
 		return 0, 0, false
 	}
-	m := ratePattern.FindStringSubmatch(n.Value)
+	m := ratePattern().FindStringSubmatch(n.Value)
 	if n.Kind != yaml.ScalarNode || m == nil {
 		hint := "write a number of calls in a time, for example 10/s, 120/min, 30/h or 500/day"
 		if _, err := strconv.Atoi(n.Value); err == nil && n.Kind == yaml.ScalarNode {
@@ -154,3 +155,13 @@ func (d *decoder) known(profiles map[string]profileGrant, n *yaml.Node, name str
 		d.Fault(n, suggest(name, names(profiles)), "profile %q does not exist", name)
 	}
 }
+
+// namePattern is what isName takes.
+const namePattern = `^[a-z0-9][a-z0-9._-]{0,63}$`
+
+// nameStart is namePattern without its bound: the compiler would copy the class 64 times.
+var nameStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) })
+
+// isName reports whether a text can be the name of a profile, a secret or a tenant, or
+// the id of a rule.
+func isName(s string) bool { return len(s) <= 64 && nameStart().MatchString(s) }

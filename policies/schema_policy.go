@@ -7,11 +7,11 @@ var policyShape = &shape{
 		{"version", aVersion(), "The version of this format: 1.", true},
 		{"defaults", defaultsShape.ref(), "What holds where neither a call nor a rule says more.", false},
 		{"ask", aWord(ChannelElicit.String(), ChannelConsole.String(), ChannelDefault.String(), ChannelDeny.String()), "How AskUserQuestion reaches a person: by a form of the client and by belljar ask; by belljar ask alone; not at all, so that the agent is told what it recommended itself; or deny, which refuses the call. Without it: elicit.", false},
-		{"secrets", byName(profileName.String(), secretShape.ref(), maxSecrets), "Where the operator keeps secrets, by name; never what they are.", false},
-		{"profiles", byName(profileName.String(), profileShape.ref(), maxProfiles), "What boxes hold, by name. The sandbox is the wall; a profile is where it stands.", true},
+		{"secrets", byName(namePattern, secretShape.ref(), maxSecrets), "Where the operator keeps secrets, by name; never what they are.", false},
+		{"profiles", byName(namePattern, profileShape.ref(), maxProfiles), "What boxes hold, by name. The sandbox is the wall; a profile is where it stands.", true},
 		{"totals", totalsShape.ref(), "What all boxes of one tenant may use together.", false},
 		{"audit", auditShape.ref(), "What is written down of each call.", false},
-		{"tenants", byName(profileName.String(), tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
+		{"tenants", byName(namePattern, tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
 		{"projects", byName("^/", aList(aText(), maxProjectFiles), maxProjects), "Files of rules for one workspace, by its absolute path.", false},
 		{"rules", aList(ruleShape.ref(), maxRules), "Who may do what. Their order has no meaning: the strictest that speaks about a part of a call wins.", false},
 		{"tests", aList(testShape.ref(), maxTests), "Calls and what they must get. They run whenever the file is read, and one that fails is a fault.", false},
@@ -97,7 +97,7 @@ var auditShape = &shape{
 var tenantShape = &shape{
 	name: "tenant", doc: "Whose calls are served.",
 	keys: []key{
-		{"token", textLike(tokenReference.String(), "${env:TOKEN_SHA256}", "${file:/etc/belljar/token.sha256}"), "Where the SHA-256 of the tenant's bearer token is kept. Without it none of its calls come in by HTTP.", false},
+		{"token", textLike(tokenPattern, "${env:TOKEN_SHA256}", "${file:/etc/belljar/token.sha256}"), "Where the SHA-256 of the tenant's bearer token is kept. Without it none of its calls come in by HTTP.", false},
 		{"profile", aText(), "For calls that ask for none. Without it: that of defaults.", false},
 		{"may_request", aList(aText(), maxProfiles), "Further profiles that its calls may ask for, and that rules may grant them.", false},
 		{"rules", aList(aText(), maxTenantRules), "Files of rules that hold for this tenant and can only narrow.", false},

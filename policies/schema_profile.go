@@ -9,7 +9,7 @@ var profileShape = &shape{
 		{"publish", oneOrMore(aPortRange(), maxPublish), "Ports of a box that a person may open on this machine's loopback.", false},
 		{"limits", limitsShape.ref(), "What a box may use. Each is above zero: a limit cannot be switched off.", false},
 		{"env", &form{Type: "object", mappingForm: mappingForm{
-			PropertyNames: &form{Pattern: variable.String()}, MaxProperties: maxEnv,
+			PropertyNames: &form{Pattern: variablePattern}, MaxProperties: maxEnv,
 			Additional: &form{Type: []string{"string", "number", "boolean"}},
 		}}, "Variables that every command gets.", false},
 		{"require", someTexts(aWord(string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk))), "Limits that the host must be able to enforce, or no box is opened.", false},
@@ -28,7 +28,7 @@ var filesShape = &shape{
 	name: "fs", doc: "What a box sees of the host's files.",
 	keys: []key{
 		{"system", aTruth(), "The host's /usr, /bin, /lib and the like are visible, read-only. Most programs need them.", false},
-		{"image", textLike(imageName.String(), "debian", "tools/go:1.26"), "The name of an image that is the box's root file system. Not together with system.", false},
+		{"image", textLike(imagePattern, "debian", "tools/go:1.26"), "The name of an image that is the box's root file system. Not together with system.", false},
 		{"workspace", aWord("rw", "ro", "overlay", "none"), "The workspace: written, read, written in a layer beside it, or not there. Without it: none.", false},
 		{"read", someTexts(textLike("^/.", "/opt/tools", "/srv/models:/models")), "Further paths of the host, and after a colon their place in the box.", false},
 		{"write", someTexts(textLike("^/.", "/srv/cache")), "As read; the box can write them.", false},
@@ -118,7 +118,7 @@ var netSecretShape = &shape{
 var secretShape = &shape{
 	name: "secret", doc: "Where a secret is kept: exactly one place.",
 	keys: []key{
-		{"env", textLike(variable.String(), "GITHUB_TOKEN"), "A variable of belljar's own environment.", false},
+		{"env", textLike(variablePattern, "GITHUB_TOKEN"), "A variable of belljar's own environment.", false},
 		{"file", textLike("^/.", "/etc/belljar/token"), "A file of the host, by its absolute path.", false},
 		{"command", aFullList(aText(), maxArguments), "A program of the host that prints it, and its arguments.", false},
 	},

@@ -3,7 +3,7 @@ package policies
 var ruleShape = &shape{
 	name: "rule", doc: "What is said to the calls that it matches.",
 	keys: []key{
-		{"id", textLike(ruleID.String(), "no-force-push"), "Its name, which refusals and logs have. Unique.", true},
+		{"id", textLike(namePattern, "no-force-push"), "Its name, which refusals and logs have. Unique.", true},
 		{"match", matchShape.ref(), "What a call must look like. All that is named must fit.", true},
 		{"unless", unlessShape.ref(), "The rule does not hold where all of this fits.", false},
 		{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "What the call gets. Of all rules that match, the strictest wins.", true},

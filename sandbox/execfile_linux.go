@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -116,7 +117,9 @@ func headOfOpen(fd int, readable bool) (head []byte, target string, err error) {
 }
 
 // ownFile matches names that lead each process to its own files.
-var ownFile = regexp.MustCompile(`^(?:/proc/(?:self|thread-self)/(exe|fd/\d+)|/dev/(fd/\d+))$`)
+var ownFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:/proc/(?:self|thread-self)/(exe|fd/\d+)|/dev/(fd/\d+))$`)
+})
 
 // openFor opens a file as a process would.
 func (f *execFiles) openFor(pid, dir int, name string) (fd int, readable bool, err error) {
@@ -126,7 +129,7 @@ func (f *execFiles) openFor(pid, dir int, name string) (fd int, readable bool, e
 			return unix.Open(fmt.Sprintf("%sfd/%d", proc, dir), int(flags), 0)
 		})
 	}
-	if own := ownFile.FindStringSubmatch(name); own != nil {
+	if own := ownFile().FindStringSubmatch(name); own != nil {
 		return openEither(func(flags uint64) (int, error) { return unix.Open(proc+own[1]+own[2], int(flags), 0) })
 	}
 	root, own, err := f.rootOf(pid)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -69,12 +70,14 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 
 // sensitive finds scripts that could tell a warm shell from a new one: a trace
 // shows each command with one more "+".
-var sensitive = regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|verbose|SHELLOPTS|BASHOPTS|BASH_ENV|BASH_ARGV|BASH_LINENO`)
+var sensitive = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|verbose|SHELLOPTS|BASHOPTS|BASH_ENV|BASH_ARGV|BASH_LINENO`)
+})
 
 // warms reports whether a warm shell can run the command as a new one would.
 func (c *Cmd) warms() bool {
 	return c.Shell != "" && len(c.Shell) <= warmScript && len(c.Env) == 0 && len(c.Stdin) == 0 && !c.Background &&
-		!c.streams() && len(c.Files) == 0 && !sensitive.MatchString(c.Shell)
+		!c.streams() && len(c.Files) == 0 && !sensitive().MatchString(c.Shell)
 }
 
 // warmSoon starts the next warm shell when the command has ended (see finish),

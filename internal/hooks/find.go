@@ -83,7 +83,7 @@ func (f Folder) find(event string) ([]Hook, error) {
 	}
 	var all []Hook
 	for _, name := range events {
-		if !eventName.MatchString(name) {
+		if !isEvent(name) {
 			continue
 		}
 		found, err := f.findIn(root, name)

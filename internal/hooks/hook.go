@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -50,7 +51,10 @@ const (
 	maxText   = 4 << 10
 )
 
-var eventName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+var eventName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]*$`) })
+
+// isEvent reports whether an event can have a name.
+func isEvent(name string) bool { return len(name) <= 64 && eventName().MatchString(name) }
 
 // Event is something that happened.
 type Event struct {

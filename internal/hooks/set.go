@@ -66,7 +66,7 @@ func New(ctx context.Context, cfg Config) (*Set, error) {
 // named is the one hook that is to run outside a box under a name.
 func (s *Set) named(name string) (Hook, error) {
 	event, file, ok := strings.Cut(name, "/")
-	if !ok || !eventName.MatchString(event) || file == "" || strings.Contains(file, "/") {
+	if !ok || !isEvent(event) || file == "" || strings.Contains(file, "/") {
 		return Hook{}, errors.New("want EVENT/NAME, for example tool_use/sync-10-check.sh")
 	}
 	all, err := s.found(event)
@@ -242,7 +242,7 @@ func (s *Set) log(r Ran) {
 
 // CheckEvent says what is wrong with the name of an event.
 func CheckEvent(name string) error {
-	if !eventName.MatchString(name) {
+	if !isEvent(name) {
 		return fmt.Errorf("event %.80q: want small letters, digits, dashes and underscores, for example tool_use", name)
 	}
 	return nil

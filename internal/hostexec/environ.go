@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Passed are the variables of this process that a program outside a box gets, if
@@ -23,19 +24,21 @@ var Passed = []string{
 // carries matches variables by which code gets into a program: of the dynamic
 // linker (ld.so(8)), shells, interpreters, git, make, pagers and editors. No
 // caller can have one of them passed.
-var carries = regexp.MustCompile(`^(LD_.*|GCONV_PATH|LOCPATH|GLIBC_TUNABLES|` +
-	`BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|ZDOTDIR|` +
-	`PYTHON.*|NODE_OPTIONS|NODE_PATH|NODE_REPL.*|PERL.*|RUBY.*|GEM_.*|BUNDLE_.*|LUA_.*|PHPRC|PHP_INI_SCAN_DIR|R_(PROFILE|ENVIRON|LIBS).*|` +
-	`JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH|` +
-	`GIT_.*|MAKEFLAGS|MAKEFILES|GNUMAKEFLAGS|GOFLAGS|npm_config_.*|NPM_CONFIG_.*|OPENSSL_(CONF|MODULES|ENGINES)|` +
-	`EDITOR|VISUAL|PAGER|.*_PAGER|MANPAGER|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|TERMINFO.*|TERMCAP|TERMPATH)$`)
+var carries = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(LD_.*|GCONV_PATH|LOCPATH|GLIBC_TUNABLES|` +
+		`BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|ZDOTDIR|` +
+		`PYTHON.*|NODE_OPTIONS|NODE_PATH|NODE_REPL.*|PERL.*|RUBY.*|GEM_.*|BUNDLE_.*|LUA_.*|PHPRC|PHP_INI_SCAN_DIR|R_(PROFILE|ENVIRON|LIBS).*|` +
+		`JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH|` +
+		`GIT_.*|MAKEFLAGS|MAKEFILES|GNUMAKEFLAGS|GOFLAGS|npm_config_.*|NPM_CONFIG_.*|OPENSSL_(CONF|MODULES|ENGINES)|` +
+		`EDITOR|VISUAL|PAGER|.*_PAGER|MANPAGER|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|TERMINFO.*|TERMCAP|TERMPATH)$`)
+})
 
 // CheckPass says why a variable cannot be passed to a program.
 func CheckPass(name string) error {
 	switch {
 	case name == "" || strings.ContainsAny(name, "=*\x00"):
 		return fmt.Errorf("%q is not the name of a variable", name)
-	case carries.MatchString(name):
+	case carries().MatchString(name):
 		return fmt.Errorf("the variable %s can hold code, or say where code is, so no program outside a box gets it; use a small program that sets it and starts yours", name)
 	}
 	return nil

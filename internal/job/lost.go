@@ -134,7 +134,7 @@ func (b *Book) sweep(ctx context.Context) error {
 	slices.Sort(known)
 	for _, name := range names {
 		// A job's record is written before its output, so an output without a record is left over.
-		if _, found := slices.BinarySearch(known, name); !found && outputName.MatchString(name) {
+		if _, found := slices.BinarySearch(known, name); !found && outputName().MatchString(name) {
 			if err := os.Remove(b.file(name)); err == nil {
 				b.kept.Log.Info("the output of a job that is kept no longer was removed", "output", name)
 			}

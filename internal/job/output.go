@@ -25,7 +25,7 @@ const (
 	magic       = 0x626c6a6f75740001 // "bljout", and the version
 )
 
-var outputName = regexp.MustCompile(`^[a-z0-9]{8,64}$`)
+var outputName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]{8,64}$`) })
 
 // Output is the record of what a job has written. One Output of a job writes it, while
 // others may read it; the methods of one Output are safe for concurrent use.
@@ -74,7 +74,7 @@ func (b *Book) Output(j Job) (*Output, error) {
 }
 
 func (b *Book) open(output string, flags int) (*Output, error) {
-	if !outputName.MatchString(output) {
+	if !outputName().MatchString(output) {
 		return nil, fmt.Errorf("keep output: %q is not the name of an output", output)
 	}
 	f, err := os.OpenFile(b.file(output), flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)

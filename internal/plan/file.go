@@ -11,11 +11,12 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // part is one name of the path of a plan: no dot first, so neither ".." nor what
 // is hidden.
-var part = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}$`)
+var part = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}$`) })
 
 // maxDepth bounds the directories of a plan's name.
 const maxDepth = 4
@@ -26,7 +27,7 @@ func fileName(name string) (string, error) {
 	clean := strings.TrimPrefix(strings.TrimPrefix(name, "./"), "plans/")
 	parts := strings.Split(clean, "/")
 	for _, p := range parts {
-		if path.IsAbs(name) || len(parts) > maxDepth || !part.MatchString(p) {
+		if path.IsAbs(name) || len(parts) > maxDepth || !part().MatchString(p) {
 			return "", fmt.Errorf("%w: %.120q is not a name inside the plans directory; want one such as release.md, with letters, digits, spaces, _, - and ., and at most %d folders", ErrFile, name, maxDepth-1)
 		}
 	}
@@ -56,7 +57,7 @@ func slug(goal string) string {
 
 // tenantDir is the directory of a tenant's plans. Its name may be any text.
 func tenantDir(tenant string) string {
-	if part.MatchString(tenant) {
+	if part().MatchString(tenant) {
 		return tenant
 	}
 	sum := sha256.Sum256([]byte(tenant))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -65,16 +64,15 @@ func (f *flow) addSkills(h *host, sources []skills.Source, name, dir, required s
 	return append(sources, one)
 }
 
-// offName is the variable that switches a skill off.
-var offName = regexp.MustCompile(`^SKILL_([A-Z0-9_]+)=0$`)
-
 // skillsOff returns whether SKILL_NAME=0 switches a skill off. NAME is the skill's
 // name in capitals, with _ for other characters.
 func skillsOff(environ []string) (off func(string) bool) {
 	names := make(map[string]bool)
 	for _, v := range environ {
-		if m := offName.FindStringSubmatch(v); m != nil {
-			names[m[1]] = true
+		if name, ok := strings.CutPrefix(v, "SKILL_"); ok {
+			if name, ok = strings.CutSuffix(name, "=0"); ok {
+				names[name] = true
+			}
 		}
 	}
 	return func(skill string) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,8 +19,10 @@ import (
 type head struct{ name, description string }
 
 // skillName is the form of a skill's name, which is used in lists, in paths and in
-// environment variables.
-var skillName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// environment variables: 1 to 64 letters, digits, dots, dashes and underscores.
+var skillName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`) })
+
+func isName(s string) bool { return len(s) <= 64 && skillName().MatchString(s) }
 
 // parse takes a SKILL.md apart. A skill without a name has that of its folder.
 func parse(text []byte, folder string) (h head, body string, err error) {
@@ -39,7 +42,7 @@ func parse(text []byte, folder string) (h head, body string, err error) {
 		h.name = folder
 	}
 	switch {
-	case !skillName.MatchString(h.name):
+	case !isName(h.name):
 		return h, "", fmt.Errorf("name %.80q: want 1 to 64 letters, digits, dots, dashes and underscores, a letter or digit first", h.name)
 	case h.description == "":
 		return h, "", errors.New("the frontmatter has no description; write one line that says when the skill is of use")

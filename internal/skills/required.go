@@ -45,7 +45,7 @@ func (s *Source) required() (names []string, err error) {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "" || strings.HasPrefix(line, "#"):
-		case !skillName.MatchString(line):
+		case !isName(line):
 			return names, fmt.Errorf("%s: line %d: %.80q: want the name of a skill", path.Base(name), n+1, line)
 		case len(names) == maxRequired:
 			return names, fmt.Errorf("%s: line %d: at most %d skills can be required", path.Base(name), n+1, maxRequired)

@@ -352,7 +352,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !skillName.MatchString(h.name) || h.description == "" || strings.ContainsAny(h.description, "\n\x1b") {
+		if !isName(h.name) || h.description == "" || strings.ContainsAny(h.description, "\n\x1b") {
 			t.Errorf("got %q, %q of %q", h.name, h.description, text)
 		}
 		if len(body) > len(text) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 )
 
 // Schema is the tables of one room. Each domain has its own version, so rooms
@@ -23,13 +24,13 @@ type Tables struct {
 	schema Schema
 }
 
-var domainName = regexp.MustCompile(`^[a-z][a-z_]{0,30}$`)
+var domainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z_]{0,30}$`) })
 
 // Tables are those of a schema in the store; nothing is opened yet. It panics
 // where the schema has no proper name or no steps, which is a mistake of this
 // program.
 func (s *Store) Tables(schema Schema) *Tables {
-	if !domainName.MatchString(schema.Name) || schema.Name == "state" || len(schema.Steps) == 0 {
+	if !domainName().MatchString(schema.Name) || schema.Name == "state" || len(schema.Steps) == 0 {
 		panic(fmt.Sprintf("state: the schema %q needs a name in small letters, and steps", schema.Name))
 	}
 	return &Tables{store: s, schema: schema}

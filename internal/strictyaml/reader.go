@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -36,13 +37,13 @@ func (r *Reader) Fault(n *yaml.Node, hint, format string, args ...any) {
 	r.FaultAt(n.Line, n.Column, fmt.Sprintf(format, args...), hint)
 }
 
-var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+var yamlError = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`) })
 
 // SyntaxError returns the line and the message of an error of the YAML package,
 // which reports only the line where the broken construct starts. The line is 1
 // if the error names none.
 func SyntaxError(err error) (line int, message string) {
-	m := yamlError.FindStringSubmatch(err.Error())
+	m := yamlError().FindStringSubmatch(err.Error())
 	if m == nil {
 		return 1, err.Error()
 	}

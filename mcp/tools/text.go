@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -52,10 +53,10 @@ func (t *text) status(pairs ...string) string {
 }
 
 // plain are the values that need no quotes in a status line.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`)
+var plain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`) })
 
 func word(s string) string {
-	if plain.MatchString(s) {
+	if plain().MatchString(s) {
 		return s
 	}
 	return strconv.Quote(s)

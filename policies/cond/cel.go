@@ -180,10 +180,14 @@ func (c *condition) walk(tree *ast.AST) []Fault {
 }
 
 var (
-	noField    = regexp.MustCompile(`^undefined field '([^']*)'$`)
-	noVariable = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
-	notRead    = regexp.MustCompile(`^Syntax error: (?:mismatched input|extraneous input|no viable alternative at input|token recognition error at:) ' ?(.*?) ?'(?: expecting .*)?$`)
-	noOverload = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	noField    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^undefined field '([^']*)'$`) })
+	noVariable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^undeclared reference to '([^']*)'`) })
+	notRead    = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^Syntax error: (?:mismatched input|extraneous input|no viable alternative at input|token recognition error at:) ' ?(.*?) ?'(?: expecting .*)?$`)
+	})
+	noOverload = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
+	})
 )
 
 // faults are what the compiler says, in words of policies.
@@ -191,14 +195,14 @@ func faults(issues *cel.Issues, a Args) []Fault {
 	var all []Fault
 	for _, e := range issues.Errors() {
 		f := Fault{Line: max(e.Location.Line(), 1), Col: max(e.Location.Column(), 0) + 1, Message: oneLine(e.Message)}
-		if m := noField.FindStringSubmatch(f.Message); m != nil {
+		if m := noField().FindStringSubmatch(f.Message); m != nil {
 			f.Message, f.Name, f.Known = fmt.Sprintf("the tool has no argument %q", m[1]), m[1], a.names()
 			f.Col++ // behind the dot
-		} else if m := noVariable.FindStringSubmatch(f.Message); m != nil {
+		} else if m := noVariable().FindStringSubmatch(f.Message); m != nil {
 			f.Message, f.Name, f.Known = fmt.Sprintf("there is no %q", m[1]), m[1], known()
-		} else if m := noOverload.FindStringSubmatch(f.Message); m != nil {
+		} else if m := noOverload().FindStringSubmatch(f.Message); m != nil {
 			f.Message = fmt.Sprintf("%s cannot be applied to %s", operator(m[1]), m[2])
-		} else if m := notRead.FindStringSubmatch(f.Message); m != nil {
+		} else if m := notRead().FindStringSubmatch(f.Message); m != nil {
 			f.Message, f.Hint = fmt.Sprintf("%q is not expected here", m[1]), instead[m[1]]
 			if m[1] == "<EOF>" {
 				f.Message = "ends where something is expected"

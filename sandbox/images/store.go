@@ -34,6 +34,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -145,11 +146,13 @@ func (s *Store) sweep() error {
 }
 
 // nameForm is the form of names, the one that policies take as fs.image.
-var nameForm = regexp.MustCompile(`^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
+})
 
 // CheckName says what is wrong with a name of an image.
 func CheckName(name string) error {
-	if len(name) > maxNameOf || !nameForm.MatchString(name) {
+	if len(name) > maxNameOf || !nameForm().MatchString(name) {
 		return fmt.Errorf("image name %.80q: a name is up to %d small letters and digits, with single dots, dashes, slashes and underscores between them and perhaps a tag, as in debian or tools/go:1.26", name, maxNameOf)
 	}
 	return nil

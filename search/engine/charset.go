@@ -5,13 +5,16 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
 )
 
 // declared finds the character set that a page says it is in.
-var declared = regexp.MustCompile(`(?i)(?:charset|encoding)\s*=\s*["']?\s*([a-z0-9_:-]{2,40})`)
+var declared = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:charset|encoding)\s*=\s*["']?\s*([a-z0-9_:-]{2,40})`)
+})
 
 // decoded is a body as a string of UTF-8. Engines write UTF-8 almost always;
 // another body is converted from the set that it names (WHATWG Encoding,
@@ -30,7 +33,7 @@ func decoded(body []byte, header http.Header) string {
 		return string(body)
 	default:
 		for _, said := range []string{header.Get("Content-Type"), string(body[:min(len(body), 2<<10)])} {
-			if found := declared.FindStringSubmatch(said); found != nil {
+			if found := declared().FindStringSubmatch(said); found != nil {
 				name = found[1]
 				break
 			}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -38,11 +39,13 @@ func parseDate(s string) time.Time {
 }
 
 // leading finds a date that an engine puts before a snippet: "2 Sep 2014 ... ".
-var leading = regexp.MustCompile(`^(\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4})\s*(?:\.\.\.|…|·|—|–|-)\s*`)
+var leading = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4})\s*(?:\.\.\.|…|·|—|–|-)\s*`)
+})
 
 // leadingDate takes a date from before a snippet.
 func leadingDate(snippet string) (time.Time, string) {
-	m := leading.FindStringSubmatch(snippet)
+	m := leading().FindStringSubmatch(snippet)
 	if m == nil {
 		return time.Time{}, snippet
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -16,7 +17,7 @@ var engineKeys = []string{
 	"timeout", "key", "optional_key", "url", "query", "requests", "answers", "unwrap", "drop_urls", "status", "location",
 }
 
-var engineName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`)
+var engineName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`) })
 
 // engine compiles an engine file; nil says that it has no engine at all.
 func (r *reader) engine(text []byte) *Engine {
@@ -55,7 +56,7 @@ func (r *reader) identity(e *Engine, f fields) {
 	v := f.values
 	if n := v["name"]; n == nil {
 		r.Fault(f.node, "start the file with name:", "the engine has no name")
-	} else if e.Name = r.text(n, "name"); !engineName.MatchString(e.Name) {
+	} else if e.Name = r.text(n, "name"); !engineName().MatchString(e.Name) {
 		r.Fault(n, "use small letters, digits, dots, hyphens and underscores, 32 at most", "%q cannot be the name of an engine", e.Name)
 	}
 	for key, to := range map[string]*string{"about": &e.About, "family": &e.Family} {
@@ -123,7 +124,9 @@ func (r *reader) limits(e *Engine, f fields) {
 	}
 }
 
-var hostName = regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`)
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`)
+})
 
 // places reads where the engine is and what its addresses mean.
 func (r *reader) places(e *Engine, f fields) {
@@ -131,7 +134,7 @@ func (r *reader) places(e *Engine, f fields) {
 	hosts := func(key string) (all []string) {
 		if n := v[key]; n != nil {
 			r.each(n, key, func(n *yaml.Node, s string) {
-				if !hostName.MatchString(s) {
+				if !hostName().MatchString(s) {
 					r.Fault(n, "write one like www.example.com or *.example.com", "%s: %q is not a host", key, s)
 				}
 				all = append(all, s)

@@ -3,6 +3,7 @@ package engine
 import (
 	"net/url"
 	"strings"
+	"sync"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -104,7 +105,7 @@ func skipped(n *html.Node, skip []proof) bool {
 }
 
 // anchors are all links of a page.
-var anchors = cascadia.MustCompile("a[href]")
+var anchors = sync.OnceValue(func() cascadia.Selector { return cascadia.MustCompile("a[href]") })
 
 // links counts what may be titles of results: links with a text that lead
 // elsewhere, those to one host a few times only, and all links in a
@@ -115,7 +116,7 @@ func (t *page) links(b *body) int {
 	}
 	t.counted = true
 	hosts := make(map[string]int)
-	for _, n := range cascadia.QueryAll(t.top, anchors) {
+	for _, n := range cascadia.QueryAll(t.top, anchors()) {
 		host, heading := b.elsewhere(n), headed(n)
 		if _, result := b.engine.result(attribute(n, "href"), b.base); !result || host == "" && !heading {
 			continue

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/andybalholm/cascadia"
@@ -77,7 +78,7 @@ func newBody(e *Engine, r Response) *body {
 // fine reports whether the status is one of an answer.
 func (b *body) fine() bool { return b.resp.Status == 0 || b.resp.Status >= 200 && b.resp.Status < 300 }
 
-var feedStart = regexp.MustCompile(`(?i)<(rss|feed|rdf:rdf|opensearchdescription)[\s>]`)
+var feedStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(rss|feed|rdf:rdf|opensearchdescription)[\s>]`) })
 
 // sniff says what a body is written in, by how it starts: engines and what
 // stands before them say what they like in headers.
@@ -88,7 +89,7 @@ func sniff(text string) format {
 		return formatHTML
 	case start[0] == '{' || start[0] == '[':
 		return formatJSON
-	case strings.HasPrefix(start, "<") && feedStart.MatchString(start) && !strings.Contains(strings.ToLower(start), "<html"):
+	case strings.HasPrefix(start, "<") && feedStart().MatchString(start) && !strings.Contains(strings.ToLower(start), "<html"):
 		return formatXML
 	}
 	return formatHTML
@@ -279,7 +280,7 @@ func (b *body) titles(n *html.Node) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(cascadia.QueryAll(n, anchors), func(a *html.Node) bool { return b.elsewhere(a) != "" })
+	return slices.ContainsFunc(cascadia.QueryAll(n, anchors()), func(a *html.Node) bool { return b.elsewhere(a) != "" })
 }
 
 // cut reports whether the body ends before its end.
@@ -296,7 +297,9 @@ func (b *body) cut() bool {
 	return b.tree().unended
 }
 
-var waitSeconds = regexp.MustCompile(`(?i)(?:in|after|for) (\d{1,6}) ?(?:seconds|secs|s)\b`)
+var waitSeconds = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:in|after|for) (\d{1,6}) ?(?:seconds|secs|s)\b`)
+})
 
 // maxWait bounds what an engine can ask to wait.
 const maxWait = 24 * time.Hour
@@ -331,7 +334,7 @@ func waitOf(object map[string]any) time.Duration {
 		}
 	}
 	for _, key := range []string{"error_message", "message", "error", "detail"} {
-		if m := waitSeconds.FindStringSubmatch(literal(object[key])); m != nil {
+		if m := waitSeconds().FindStringSubmatch(literal(object[key])); m != nil {
 			n, err := strconv.Atoi(m[1])
 			if err == nil {
 				return time.Duration(n) * time.Second

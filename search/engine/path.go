@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // path leads to a part of a JSON value: names with dots between
@@ -32,7 +33,7 @@ const (
 	stepWhere
 )
 
-var pathPiece = regexp.MustCompile(`^([^.\[\]{}\s]*)((?:\[[^\[\]]*\])*)$`)
+var pathPiece = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^.\[\]{}\s]*)((?:\[[^\[\]]*\])*)$`) })
 
 // newPath reads a path.
 func newPath(s string) (path, error) {
@@ -41,7 +42,7 @@ func newPath(s string) (path, error) {
 	}
 	var p path
 	for i, piece := range splitPath(s) {
-		m := pathPiece.FindStringSubmatch(piece)
+		m := pathPiece().FindStringSubmatch(piece)
 		if m == nil || m[1] == "" && (i > 0 || m[2] == "") {
 			return nil, fmt.Errorf("read the path %q: %q is not a name with brackets", s, piece)
 		}

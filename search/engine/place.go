@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -25,12 +26,12 @@ type place struct {
 // maxAfter is how many siblings a place with a + looks at.
 const maxAfter = 3
 
-var attrName = regexp.MustCompile(`^[a-z][a-z0-9_:-]*$`)
+var attrName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_:-]*$`) })
 
 // newPlace reads "h2 a@href".
 func newPlace(s string) (place, error) {
 	var p place
-	if at := strings.LastIndexByte(s, '@'); at >= 0 && attrName.MatchString(s[at+1:]) {
+	if at := strings.LastIndexByte(s, '@'); at >= 0 && attrName().MatchString(s[at+1:]) {
 		s, p.attr = s[:at], s[at+1:]
 	}
 	s, p.after = strings.CutPrefix(strings.TrimSpace(s), "+")

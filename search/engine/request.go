@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -105,7 +106,7 @@ func (r *reader) template(n *yaml.Node, what string) template {
 	return t
 }
 
-var tokenHeader = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+var tokenHeader = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]+$`) })
 
 // sending reads one entry of requests.
 func (r *reader) sending(n *yaml.Node, e *Engine) *sending {
@@ -131,7 +132,7 @@ func (r *reader) sending(n *yaml.Node, e *Engine) *sending {
 		if v[key] != nil {
 			of := r.mapping(v[key], key)
 			for _, k := range of.keys {
-				if key == "headers" && !tokenHeader.MatchString(k.Value) {
+				if key == "headers" && !tokenHeader().MatchString(k.Value) {
 					r.Fault(k, "", "%q cannot be the name of a header", k.Value)
 				}
 				*to = append(*to, param{name: k.Value, value: r.template(of.values[k.Value], key)})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -154,7 +155,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-var goodID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var goodID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
 
 func (r rawQuestion) question(i int) (Question, error) {
 	q := Question{
@@ -168,7 +169,7 @@ func (r rawQuestion) question(i int) (Question, error) {
 		q.Text = Clean(r.Text, true)
 	}
 	switch n := utf8.RuneCountInString(q.Text); {
-	case !goodID.MatchString(q.ID):
+	case !goodID().MatchString(q.ID):
 		return q, fmt.Errorf("the id %.80q is not 1 to 64 letters, digits, _ and -", q.ID)
 	case n == 0:
 		return q, errors.New(`it has no text: give it as "question" or "text"`)
