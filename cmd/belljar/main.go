@@ -48,7 +48,7 @@ func main() {
 
 // Values of GOGC, see runtime: a program that starts keeps most of what it makes,
 // and to collect garbage after each of the first MiBs is a fifth of the work until
-// a server answers. A server takes the runtime's default from then on.
+// a server answers. A server takes the runtime's default when it has settled.
 const (
 	gcStarting = 400
 	gcServing  = 100

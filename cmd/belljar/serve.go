@@ -81,8 +81,8 @@ server starts, can be connected to, reads the policy again and stops.
 			var watching sync.WaitGroup
 			watching.Go(func() { hangUps(ctx, hup, srv.Reload, cancel) })
 			defer watching.Wait()
-			defer cancel() // first, or hangUps would not end
-			collect(gcServing)
+			watching.Go(func() { settle(ctx) })
+			defer cancel() // first, or neither would end
 			if listener != nil {
 				return failure(srv.Serve(ctx, listener, func(url string) {
 					if atTerminal(c.ErrOrStderr()) {
