@@ -7,40 +7,11 @@ import (
 	"belljar.dev/policies/cond"
 )
 
-// toolTable are this server's tools in the order of its list, with their arguments
-// for conditions. All that this package knows of tools follows from it; a test
-// beside the tools compares it with what they take.
-var toolTable = []struct {
+// tool is a row of toolTable: a tool of this server, with its arguments for
+// conditions.
+type tool struct {
 	name string
 	args cond.Args
-}{
-	{"Bash", cond.Args{
-		"command": cond.Text, "timeout": cond.Int, "description": cond.Text, "cwd": cond.Text, "env": cond.Named, "stdin": cond.Text,
-		"max_output_bytes": cond.Int, "changes": cond.Bool, "on_timeout": cond.Text,
-	}},
-	{"BackgroundBash", cond.Args{
-		"command": cond.Text, "description": cond.Text, "cwd": cond.Text, "env": cond.Named, "stdin": cond.Text,
-		"timeout_ms": cond.Int, "delay_ms": cond.Int,
-	}},
-	{"ReadBgOutput", cond.Args{"task_id": cond.Int, "id": cond.Text, "wait_ms": cond.Int, "filter": cond.Text, "tail_lines": cond.Int, "offset": cond.Int}},
-	{"ListBgTasks", cond.Args{}},
-	{"KillBgTask", cond.Args{"task_id": cond.Int, "grace_ms": cond.Int}},
-	{"ReadImage", cond.Args{"file_path": cond.Text, "region": cond.Text, "max_pixels": cond.Int}},
-	{"ReadDocs", cond.Args{
-		"url": cond.Text, "format": cond.Text, "wait_ms": cond.Int, "selector": cond.Text, "wait_until": cond.Text, "offset": cond.Int,
-		"max_chars": cond.Int, "main_content": cond.Bool, "include_links": cond.Bool, "full_links": cond.Bool, "include_images": cond.Bool, "screenshot": cond.Bool,
-		"timeout_ms": cond.Int, "headers": cond.Named, "render": cond.Text,
-	}},
-	{"WebSearch", cond.Args{
-		"query": cond.Text, "max_results": cond.Int, "engines": cond.Texts, "category": cond.Text, "language": cond.Text, "region": cond.Text,
-		"safesearch": cond.Text, "time_range": cond.Text, "page": cond.Int, "allowed_domains": cond.Texts, "blocked_domains": cond.Texts, "timeout_ms": cond.Int,
-	}},
-	{"TaskManager", cond.Args{"action": cond.Text, "query": cond.Text, "task_id": cond.Int, "step_id": cond.Int, "text": cond.Text, "status": cond.Text}},
-	{"PlanMode", cond.Args{"action": cond.Text, "goal": cond.Text, "plan_file": cond.Text, "plan": cond.Text, "commands": cond.Texts}},
-	{"AskUserQuestion", cond.Args{"questions_json": cond.Text}},
-	{"InvokeSkill", cond.Args{"skill_name": cond.Text, "arguments": cond.Text}},
-	{"SearchSkills", cond.Args{"pattern": cond.Text, "flags": cond.Text}},
-	{"SetCallback", cond.Args{"action": cond.Text, "message": cond.Text, "delay_seconds": cond.Int, "repeat_count": cond.Int, "callback_id": cond.Int, "wait_ms": cond.Int}},
 }
 
 // knownTools are the tools whose names a rule may misspell: those of this
@@ -61,7 +32,7 @@ var toolArgs = func() map[string]cond.Args {
 	return all
 }()
 
-// KnownTools are the names of this server's tools, in the order of its list.
+// KnownTools are the names of this server's tools, sorted.
 func KnownTools() []string { return slices.Clone(knownTools) }
 
 // ToolArgs are the arguments that conditions know of a tool of this server;

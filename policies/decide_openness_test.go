@@ -30,10 +30,10 @@ func TestOpenness(t *testing.T) {
 	}
 	want := []string{
 		"offline Bash: any by [shell] but [push] in []",
-		"offline ReadImage: some by [images] but [] in []",
-		"offline ReadDocs: some by [docs] but [] in [net]",
-		"offline WebSearch: any by [search] but [] in [net]",
 		"offline PlanMode: denied by [no-plan] but [] in []",
+		"offline ReadDocs: some by [docs] but [] in [net]",
+		"offline ReadImage: some by [images] but [] in []",
+		"offline WebSearch: any by [search] but [] in [net]",
 		"offline other tools: some by [mail] but [] in []",
 	}
 	for i := range want {

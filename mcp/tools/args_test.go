@@ -2,64 +2,71 @@ package tools
 
 import (
 	"encoding/json"
+	"fmt"
+	"go/format"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	"belljar.dev/internal/golden"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
-	"belljar.dev/policies/cond"
 )
 
-// A policy knows the tools of this server, and no others: of their names it offers
-// one for a name that is misspelt.
-//
-// Its conditions know the arguments that the tools take: an argument
-// that is missing there cannot be spoken about, and one too many never comes.
-func TestConditionsKnowArguments(t *testing.T) {
-	s, err := mcp.New(mcp.Config{Gate: policies.Default()})
+// A policy knows the tools of this server and no others: it suggests one of these names
+// for a name that is misspelt, and its conditions know the arguments that each tool
+// takes. policies cannot import the tools, so its table of them is written here.
+func TestPoliciesKnowTheTools(t *testing.T) {
+	s, err := mcp.New(mcp.Config{Gate: new(policies.Policy)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	Add(s, Backends{})
-	var names []string
+	var b strings.Builder
+	b.WriteString("// Code generated from the tools by go test ./mcp/tools -run TestPoliciesKnowTheTools -update; DO NOT EDIT.\n\n" +
+		"package policies\n\nimport \"belljar.dev/policies/cond\"\n\n" +
+		"// toolTable is this server's tools by name, with their arguments for\n// conditions. All that this package knows of tools follows from it.\n" +
+		"var toolTable = []tool{\n")
 	for _, info := range s.Tools() {
-		names = append(names, info.Name)
-	}
-	known := policies.KnownTools()
-	slices.Sort(known)
-	slices.Sort(names)
-	if !slices.Equal(names, known) {
-		t.Errorf("toolTable of policies/args.go has the tools %q, and the server %q", known, names)
-	}
-	for _, info := range s.Tools() {
-		var schema struct {
-			Properties map[string]struct {
-				Type  string
-				Items struct{ Type string }
-			}
+		fmt.Fprintf(&b, "{%q, cond.Args{\n", info.Name)
+		for _, a := range arguments(t, info) {
+			fmt.Fprintf(&b, "%q: cond.%s,\n", a[0], a[1])
 		}
-		if err := json.Unmarshal(info.InputSchema, &schema); err != nil {
-			t.Fatal(err)
+		b.WriteString("}},\n")
+	}
+	b.WriteString("}\n")
+	code, err := format.Source([]byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.File(t, "../../policies/args_tools.go", string(code))
+}
+
+// arguments are the arguments of a tool in their order, each with the constant of cond
+// that is its type.
+func arguments(t *testing.T, info mcp.ToolInfo) (all [][2]string) {
+	t.Helper()
+	var schema struct {
+		Properties map[string]struct {
+			Type  string
+			Items struct{ Type string }
 		}
-		known, ok := policies.ToolArgs(info.Name)
+	}
+	if err := json.Unmarshal(info.InputSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]string{"string": "Text", "integer": "Int", "boolean": "Bool", "array": "Texts"}
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
+		p := schema.Properties[name]
+		kind, ok := types[p.Type]
+		if p.Items.Type == "object" {
+			kind = "Named" // names and values, which conditions see as a map
+		}
 		if !ok {
-			t.Errorf("%s: its arguments do not stand in toolTable of policies/args.go", info.Name)
-			continue
+			t.Errorf("%s: conditions know no type for the argument %s, which is %q", info.Name, name, p.Type)
 		}
-		types := map[string]cond.Type{"string": cond.Text, "integer": cond.Int, "boolean": cond.Bool, "array": cond.Texts}
-		for name, p := range schema.Properties {
-			want := types[p.Type]
-			if p.Items.Type == "object" {
-				want = cond.Named // names and values, which conditions see as a map
-			}
-			if got, ok := known[name]; !ok || got != want {
-				t.Errorf("%s: argument %s, of type %q, does not stand in toolTable of policies/args.go or has another type there", info.Name, name, p.Type)
-			}
-		}
-		for name := range known {
-			if _, ok := schema.Properties[name]; !ok {
-				t.Errorf("%s: toolTable of policies/args.go has %s, which the tool does not take", info.Name, name)
-			}
-		}
+		all = append(all, [2]string{name, kind})
 	}
+	return all
 }
