@@ -40,8 +40,8 @@ func TestBundledEnginesAreComplete(t *testing.T) {
 			}
 		}
 	}
-	if uses[UseDefault] != 11 || uses[UseReserve] != 16 {
-		t.Errorf("%d engines are asked and %d stand in for them, want 11 and 16", uses[UseDefault], uses[UseReserve])
+	if uses[UseDefault] != 11 || uses[UseReserve] < 11 {
+		t.Errorf("%d engines are asked, want the 11 that README.md and docs/search.md say; %d stand in for them, want as many at least", uses[UseDefault], uses[UseReserve])
 	}
 }
 

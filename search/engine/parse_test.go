@@ -3,6 +3,7 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,10 +51,30 @@ func readShared(t testing.TB, file string) []byte {
 	return text
 }
 
+// Of each engine that can be asked without its name a page of results is recorded and an
+// answer without any, and no body is left out of the index.
 func TestOwnBodies(t *testing.T) {
-	all, err := load(t).ExamineOwn()
+	s := load(t)
+	all, err := s.ExamineOwn()
 	if err != nil {
 		t.Fatal(err)
+	}
+	has := func(engine string, outcome Outcome) bool {
+		return slices.ContainsFunc(all, func(e Examined) bool { return e.Engine == engine && e.Parsed.Outcome == outcome })
+	}
+	for _, e := range s.All() {
+		if e.Use != UseOff && (!has(e.Name, OK) || !has(e.Name, Empty)) {
+			t.Errorf("%s: testdata/bodies/%s lists no page of results of it, or no answer without any", e.Name, indexFile)
+		}
+	}
+	files, err := own.ReadDir("testdata/bodies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f.Name() != indexFile && !slices.ContainsFunc(all, func(e Examined) bool { return e.File == f.Name() }) {
+			t.Errorf("testdata/bodies/%s is not in %s", f.Name(), indexFile)
+		}
 	}
 	for _, e := range all {
 		if e.Wrong != "" {
