@@ -52,7 +52,15 @@ func (b *Box) WarmPid() int {
 // SetLandlock has boxes to come use no later version of Landlock's interface, as
 // on an older kernel; 0 is none.
 func (s *Supervisor) SetLandlock(version int) {
+	s.mustPrepare()
 	s.host.landlock = min(s.host.landlock, landlock(version))
+}
+
+// mustPrepare makes what a test changes.
+func (s *Supervisor) mustPrepare() {
+	if err := s.Prepare(); err != nil {
+		panic(err)
+	}
 }
 
 // asleep reports whether all that is in a leaf waits for something.
@@ -77,6 +85,7 @@ func asleep(l *cgroup.Leaf) bool {
 // SetInit has boxes start another program for their init, which finds the file
 // at descriptor 4.
 func (s *Supervisor) SetInit(program string, file *os.File) {
+	s.mustPrepare()
 	s.spawner.image.path = program
 	s.spawner.image.exe.Close()
 	s.spawner.image.exe = file

@@ -36,13 +36,16 @@ var unheld = map[policies.Limit]map[limit.Enforcement]string{
 // by starting a supervisor as it would be.
 func checkLimits(a around, workspace string) (limit.Enforcements, []Check) {
 	s, err := New(Config{Workspace: workspace})
+	if err == nil {
+		defer s.Close()
+		err = s.Prepare()
+	}
 	if err != nil {
 		return nil, []Check{{
 			Name: "supervisor", Required: true, Detail: err.Error(),
 			Degraded: "no box can be made", Mend: a.mendCgroups(),
 		}}
 	}
-	defer s.Close()
 	held := s.Limits()
 	var checks []Check
 	for _, name := range []policies.Limit{policies.LimitMemory, policies.LimitPids, policies.LimitCPU, policies.LimitIO} {

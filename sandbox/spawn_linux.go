@@ -269,7 +269,9 @@ func (s *Supervisor) nested() bool { return s.groups.Dir() == "" || s.host.landl
 // SignalsApart reports whether no command can signal another of its box. Landlock
 // scopes signals since Linux 6.12. A pid namespace for each command would keep them
 // apart before, for two to three times the price of a command.
-func (s *Supervisor) SignalsApart() bool { return signalsApart(s.nested(), s.host.landlock) }
+func (s *Supervisor) SignalsApart() bool {
+	return s.Prepare() == nil && signalsApart(s.nested(), s.host.landlock)
+}
 
 func signalsApart(nested bool, v landlock) bool { return nested || v >= landlockNewest }
 

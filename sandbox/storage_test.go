@@ -325,7 +325,7 @@ func TestStorageIsRefusedToUsers(t *testing.T) {
 	if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "storage: memory") {
 		t.Errorf("got %v, want a refusal that says what to do", err)
 	}
-	s := &Supervisor{groups: &cgroup.Tree{}, disk: diskHeld(t.TempDir())}
+	s := &Supervisor{ground: ground{groups: &cgroup.Tree{}, disk: diskHeld(t.TempDir())}}
 	if got := s.held()[policies.LimitDisk]; got != limit.NotEnforced {
 		t.Errorf("disk is %q here", got)
 	}

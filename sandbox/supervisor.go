@@ -79,15 +79,11 @@ func Init() { tryFirst() }
 // use.
 type Supervisor struct {
 	cfg       Config
-	root      bool              // boxes run as users of a private range, not as our own user
-	disk      limit.Enforcement // of storage on disk
-	host      hostFacts
-	groups    *cgroup.Tree
-	filters   filters
-	spawner   *spawner
+	root      bool // boxes run as users of a private range, not as our own user
+	ground         // set by Prepare
 	reading   reading
-	opened    closers.Stack // what New opened
-	closeOnce func() error  // once; every caller waits
+	prepare   func() error // once; every caller waits
+	closeOnce func() error // once; every caller waits
 
 	patience  patience       // with inits
 	restAfter time.Duration  // constant, except in tests
@@ -103,6 +99,17 @@ type Supervisor struct {
 	store  *workspace.Store // of overlay workspaces, nil until one is needed
 }
 
+// ground is what all boxes of a supervisor stand on.
+type ground struct {
+	disk    limit.Enforcement // of storage on disk
+	host    hostFacts
+	groups  *cgroup.Tree
+	filters filters
+	spawner *spawner
+	glance  *glance // at warm shells' commands
+	opened  closers.Stack
+}
+
 // filters are the seccomp programs of boxes.
 type filters struct {
 	plain   []byte
@@ -112,7 +119,6 @@ type filters struct {
 // reading is what the outputs of all commands are read and kept with.
 type reading struct {
 	spool   *spool
-	glance  *glance // at warm shells' commands
 	buffers buffers
 }
 
@@ -132,9 +138,9 @@ type sharedProtector struct {
 	protector *protect.Protector // for all profiles; nil until one needs it
 }
 
-// New prepares to run boxes. Its error says what the host lacks. The caller must
-// Close the Supervisor.
-func New(cfg Config) (_ *Supervisor, err error) {
+// New makes a Supervisor. Its error says what the host lacks. What takes long is left
+// to Prepare. The caller must Close the Supervisor.
+func New(cfg Config) (*Supervisor, error) {
 	if cfg.Boxes == 0 {
 		cfg.Boxes = 64
 	}
@@ -165,40 +171,57 @@ func New(cfg Config) (_ *Supervisor, err error) {
 		return nil, err
 	}
 	s := &Supervisor{
-		cfg: cfg, root: os.Geteuid() == 0, disk: diskHeld(cfg.Spool), host: readHost(),
+		cfg: cfg, root: os.Geteuid() == 0,
 		patience: patience{startDeadline, killDeadline}, restAfter: restAfter, redirect: netlink.Redirect,
 		reading: reading{spool: newSpool(cfg.Spool, cfg.SpoolSize)}, templates: templates{made: map[[sha256.Size]byte]*template{}},
 		known: register{boxes: map[string]*Box{}, tenants: map[string]int{}}, idmaps: map[idmapKey]*os.File{},
 	}
 	s.closeOnce = sync.OnceValue(s.end)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.opened.Close())
+	s.prepare = sync.OnceValue(func() error {
+		s.mu.Lock()
+		if s.known.closed {
+			s.mu.Unlock()
+			return fmt.Errorf("prepare boxes: %w", ErrClosed)
 		}
-	}()
-	if s.groups, err = cgroup.New(cfg.Workspace); err != nil {
-		return nil, err
+		s.known.opening.Add(1) // Close waits
+		s.mu.Unlock()
+		defer s.known.opening.Done()
+		return s.lay(s.cfg)
+	})
+	return s, nil
+}
+
+// Prepare makes what all boxes need: control groups, filters of system calls, and the
+// process and the threads that start boxes. Open does it first, so nobody has to call
+// Prepare. It is for a caller that wants its error before the first box, or the first
+// box sooner. It may be called twice and concurrently; every caller waits.
+func (s *Supervisor) Prepare() error { return s.prepare() }
+
+// lay makes the ground for the boxes of a supervisor. What it opened before an error is
+// closed with the rest.
+func (g *ground) lay(cfg Config) (err error) {
+	g.disk, g.host = diskHeld(cfg.Spool), readHost()
+	if g.groups, err = cgroup.New(cfg.Workspace); err != nil {
+		return err
 	}
-	s.opened.Add(s.groups.Close)
-	options := seccomp.Options{Leaves: s.groups.Dir() != "", Watched: s.groups.Version(policies.LimitMemory) == 0}
-	if s.filters.plain, err = seccomp.Filter(options); err != nil {
-		return nil, err
+	g.opened.Add(g.groups.Close)
+	options := seccomp.Options{Leaves: g.groups.Dir() != "", Watched: g.groups.Version(policies.LimitMemory) == 0}
+	if g.filters.plain, err = seccomp.Filter(options); err != nil {
+		return err
 	}
 	options.Nests = true
-	if s.filters.nesting, err = seccomp.Filter(options); err != nil {
-		return nil, err
+	if g.filters.nesting, err = seccomp.Filter(options); err != nil {
+		return err
 	}
-	if s.reading.glance, err = newGlance(); err != nil {
-		return nil, err
+	if g.glance, err = newGlance(); err != nil {
+		return err
 	}
-	s.opened.Do(s.reading.glance.close)
-	if s.spawner, err = newSpawner(); err != nil {
-		return nil, err
+	g.opened.Do(g.glance.close)
+	if g.spawner, err = newSpawner(); err != nil {
+		return err
 	}
-	s.opened.Add(s.spawner.close)
-	s.opened.Do(s.templates.close)
-	s.opened.Add(s.closeFirstUsed)
-	return s, nil
+	g.opened.Add(g.spawner.close)
+	return nil
 }
 
 // patience is how long the supervisor waits for an init.
@@ -213,19 +236,33 @@ const (
 	killDeadline  = 5 * time.Second  // for a killed process to end, and its end to be reported
 )
 
-// Limits says how each limit is held in the boxes of this host.
-func (s *Supervisor) Limits() limit.Enforcements { return s.held() }
+// Limits says how each limit is held in the boxes of this host. It is empty where
+// Prepare fails.
+func (s *Supervisor) Limits() limit.Enforcements {
+	if s.Prepare() != nil {
+		return nil
+	}
+	return s.held()
+}
 
 // Cgroup returns the cgroup v2 directory in which a caller may make cgroups for
-// programs that run outside of boxes, or "" without cgroup v2. Processes in these
-// cgroups are killed when the Supervisor ends, even if it is killed.
-func (s *Supervisor) Cgroup() string { return s.groups.Dir() }
+// programs that run outside of boxes, or "" without cgroup v2 and where Prepare fails.
+// Processes in these cgroups are killed when the Supervisor ends, even if it is killed.
+func (s *Supervisor) Cgroup() string {
+	if s.Prepare() != nil {
+		return ""
+	}
+	return s.groups.Dir()
+}
 
 // Open makes a box with what g grants. The id is the caller's name for it and
 // must not be in use. Open fails if the host cannot enforce what the grant
 // requires, and with limit.ErrTooMany if Config.Boxes boxes are open. The caller must
 // Close the Box.
 func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
+	if err := s.Prepare(); err != nil {
+		return nil, fmt.Errorf("open box %s: %w", id, err)
+	}
 	if err := s.admit(g); err != nil {
 		return nil, err
 	}
@@ -425,21 +462,16 @@ func (s *Supervisor) end() error {
 		wg.Go(func() { _ = b.Close() })
 	}
 	wg.Wait()
-	return s.opened.Close()
-}
-
-// closeFirstUsed closes what is opened when a box first needs it. No box may be
-// open.
-func (s *Supervisor) closeFirstUsed() error {
-	var opened closers.Stack
+	// What was opened when a box first needed it, and then what it stood on.
+	s.opened.Do(s.templates.close)
 	if s.store != nil {
-		opened.Add(closers.Logged(s.cfg.Log, "close the workspaces", s.store.Close))
+		s.opened.Add(closers.Logged(s.cfg.Log, "close the workspaces", s.store.Close))
 	}
 	if s.guarding.protector != nil {
-		opened.Add(closers.Logged(s.cfg.Log, "look at the workspace a last time", s.guarding.protector.Close))
+		s.opened.Add(closers.Logged(s.cfg.Log, "look at the workspace a last time", s.guarding.protector.Close))
 	}
 	for _, f := range s.idmaps {
-		opened.Add(f.Close)
+		s.opened.Add(f.Close)
 	}
-	return opened.Close()
+	return s.opened.Close()
 }

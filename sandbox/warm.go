@@ -245,7 +245,7 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 		w.release()
 		return end, false
 	}
-	g := j.box.sup.reading.glance
+	g := j.box.sup.glance
 	look := g.begin(j.streams.pipes[1].fd)
 	select {
 	case end = <-j.replies: // OpEnded: that it started was told before

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
 )
 
 // drain is how long running requests may take to end once the server stops (W12);
@@ -83,9 +85,30 @@ func (s *Server) run(ctx context.Context) error {
 // Reload has a server that stays read its policy again, and does not wait for that.
 func (s *Server) Reload() { s.reloader.ask() }
 
+// preparing makes what boxes need, while the caller serves: the first answer does not
+// wait for it. The context ends if that fails. The caller waits for the error, which
+// says why no box can be made.
+func preparing(ctx context.Context, s *sandbox.Supervisor) (_ context.Context, wait func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	prepared := make(chan error, 1)
+	go func() {
+		err := prepare(s)
+		if err != nil {
+			cancel()
+		}
+		prepared <- err
+	}()
+	return ctx, func() error {
+		defer cancel()
+		return <-prepared
+	}
+}
+
 // ServeStdio serves one client until the end of input or of ctx.
-func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	err := s.mcp.ServeStdio(ctx, io.NopCloser(in), out)
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	ctx, prepared := preparing(ctx, s.sandbox)
+	defer func() { err = cmp.Or(prepared(), err) }()
+	err = s.mcp.ServeStdio(ctx, io.NopCloser(in), out)
 	switch {
 	case errors.Is(err, syscall.EPIPE):
 		return nil // the client has gone, which is how it ends a session
@@ -117,7 +140,9 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 
 // Serve serves clients over HTTP until the end of ctx, and then waits for requests that
 // run. It calls ready with the address once clients can connect.
-func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func(url string)) error {
+func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func(url string)) (err error) {
+	ctx, prepared := preparing(ctx, s.sandbox)
+	defer func() { err = cmp.Or(prepared(), err) }()
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", s.mcp.Handler())
 	front := &http.Server{
@@ -145,7 +170,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func(ur
 	// Shutdown waiting.
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	err := s.mcp.Shutdown(patience)
+	err = s.mcp.Shutdown(patience)
 	patience, cancel = context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	if front.Shutdown(patience) != nil {

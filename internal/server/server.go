@@ -145,7 +145,8 @@ func (s *Server) openState(context.Context) error {
 	return nil
 }
 
-// openSandbox starts the supervisor of boxes.
+// openSandbox opens the supervisor of boxes. A command needs its first box at once. A
+// server that stays answers its client first, see preparing.
 func (s *Server) openSandbox(context.Context) error {
 	spool, err := s.host.spool()
 	if err != nil {
@@ -156,11 +157,26 @@ func (s *Server) openSandbox(context.Context) error {
 		cfg.Egress = s.audit.egress
 	}
 	if s.sandbox, err = sandbox.New(cfg); err != nil {
-		return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
+		return unprepared(err)
 	}
 	s.host.sandbox = s.sandbox
 	s.opened.Do(func() { s.sandbox.Close() })
+	if s.cfg.Service == nil {
+		return prepare(s.sandbox)
+	}
 	return nil
+}
+
+// prepare makes what all boxes need, unless that is done.
+func prepare(s *sandbox.Supervisor) error {
+	if err := s.Prepare(); err != nil {
+		return unprepared(err)
+	}
+	return nil
+}
+
+func unprepared(err error) error {
+	return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 }
 
 // openTools makes the MCP server with all tools.
