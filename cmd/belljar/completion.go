@@ -186,6 +186,8 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 			return questions, neither
 		case "session":
 			return openSessions, neither
+		case "token":
+			return tokenIDs, neither
 		}
 		return approvals, neither
 	case "BOX", "SESSION":
@@ -278,6 +280,14 @@ func openSessions(ctx context.Context, c *cobra.Command, _ []string) (ids []stri
 	found, _ := operatedBy(c).sessions(ctx)
 	for _, s := range flat(found) {
 		ids = append(ids, s.ID+"\t"+s.Tenant+" "+s.Client)
+	}
+	return ids
+}
+
+func tokenIDs(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
+	all, _ := (&tokens{state: flagText(c, stateName), tenant: flagText(c, "tenant")}).list(ctx)
+	for _, t := range all {
+		ids = append(ids, t.ID+"\t"+t.Tenant+" "+t.Note)
 	}
 	return ids
 }

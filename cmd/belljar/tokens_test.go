@@ -1,8 +1,11 @@
 package main
 
 import (
+	"io"
+	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,5 +122,86 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	})
 	if err != nil || told < 10 {
 		t.Errorf("the audit log tells of %d changes, %v", told, err)
+	}
+}
+
+// A token is made, used and revoked while a server runs. The session and the stream that it
+// opened end within a second.
+func TestTokensRevoked(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	dir, state := t.TempDir(), t.TempDir()
+	policy := filepath.Join(dir, "policy.yaml")
+	put(t, policy, "version: 1\nprofiles: {p: {fs: {system: true, workspace: ro}}}\ndefaults: {decision: allow, profile: p}\ntenants: {a: {}, b: {}}\n")
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Args = append([]string{"belljar"}, args...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v %s", args, err, errs.String())
+		}
+		return strings.TrimSpace(string(out))
+	}
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", state)
+	token := run("token", "create", "--tenant", "a", "--state", state, "--policy", policy)
+	other := run("token", "create", "--tenant", "a", "--state", state, "--policy", policy)
+	w.wait(`msg="another token holds from now on"`)
+	w.wait(`msg="another token holds from now on"`)
+	session, others := w.session(token), w.session(other)
+
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range session {
+		req.Header.Set(k, v)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	stream, err := http.DefaultClient.Do(req)
+	if err != nil || stream.StatusCode != http.StatusOK {
+		t.Fatal(stream, err)
+	}
+	defer stream.Body.Close()
+
+	// Another token of the same tenant is another principal.
+	stolen := maps.Clone(session)
+	stolen["Authorization"] = others["Authorization"]
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	if res, text := w.post(stolen, list); res.StatusCode != http.StatusNotFound {
+		t.Errorf("the session of one token with another: %s %s", res.Status, text)
+	}
+
+	began := time.Now()
+	run("token", "revoke", token, "--state", state)
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
+		t.Errorf("the stream ends with %v", err)
+	}
+	if took := time.Since(began); took > time.Second+testenv.Patience(t)/10 {
+		t.Errorf("the stream of a revoked token ended after %v", took)
+	}
+	if res, text := w.post(session, list); res.StatusCode != http.StatusUnauthorized || !strings.Contains(res.Header.Get("WWW-Authenticate"), "invalid_token") {
+		t.Errorf("a revoked token: %s %s", res.Status, text)
+	}
+	if res, text := w.post(others, list); res.StatusCode != http.StatusOK {
+		t.Errorf("the other token: %s %s", res.Status, text)
+	}
+	w.end()
+	seen := make(map[string]int)
+	err = audit.Read(t.Context(), config.AuditDir(state), audit.Filter{}, func(e audit.Entry) error {
+		if e.Kind == audit.KindLogin {
+			seen[e.Event]++
+		}
+		if strings.Contains(string(e.Raw), token) || strings.Contains(string(e.Raw), other) {
+			t.Errorf("the audit log has a token: %s", e.Raw)
+		}
+		return nil
+	})
+	if err != nil || seen["created"] != 2 || seen["revoked"] != 1 || seen["refused"] != 1 {
+		t.Errorf("the audit log has %v, %v", seen, err)
+	}
+	if text := run("token", "list", "--all", "--json", "--state", state); strings.Count(text, `"used": "`) != 2 {
+		t.Errorf("it is not known when the tokens were last used: %s", text)
 	}
 }

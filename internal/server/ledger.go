@@ -275,7 +275,7 @@ func (l *ledger) egress(box string, r egress.Record) {
 
 // session writes down that a session began or ended.
 func (l *ledger) session(event string, s *mcp.Session) {
-	r := audit.Session{Event: event, Tenant: s.Tenant(), Session: control.ShortID(s.ID())}
+	r := audit.Session{Event: event, Tenant: s.Tenant(), Principal: s.Principal(), Session: control.ShortID(s.ID())}
 	r.Client.Name, r.Client.Version = s.Client()
 	l.append(r)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"belljar.dev/internal/auth"
 	"belljar.dev/internal/control"
 	"belljar.dev/mcp"
 	"belljar.dev/mcp/tools"
@@ -93,11 +94,31 @@ func (o *operations) end(chosen func(mcp.SessionInfo) bool, by, note string) []c
 		s.ID = control.ShortID(s.ID)
 		ended = append(ended, control.Session{Server: os.Getpid(), SessionInfo: s})
 		o.log.Info("a session was ended, with its box and its background tasks", "session", s.ID, "tenant", s.Tenant, "client", s.Client, "by", by)
-		r := audit.Session{Event: "ended", Tenant: s.Tenant, Session: s.ID, By: by}
+		r := audit.Session{Event: "ended", Tenant: s.Tenant, Principal: s.Principal, Session: s.ID, By: by}
 		r.Client.Name, r.Client.Version = s.Client, s.Version
 		o.audit.append(r)
 	}
 	return ended
+}
+
+// tokensChanged ends the sessions of tokens that do not hold any more, and writes down
+// which tokens came and went.
+func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
+	for _, t := range added {
+		o.log.Info("another token holds from now on", "token", t.ID, "tenant", t.Tenant)
+		o.audit.append(audit.Login{Event: "created", Tenant: t.Tenant, Principal: t.Principal()})
+	}
+	if len(over) == 0 {
+		return
+	}
+	for _, t := range over {
+		o.log.Info("a token does not hold any more, and its sessions end", "token", t.ID, "tenant", t.Tenant, "why", string(t.Why))
+		o.audit.append(audit.Login{Event: string(t.Why), Tenant: t.Tenant, Principal: t.Principal()})
+	}
+	of := func(s mcp.SessionInfo) bool {
+		return slices.ContainsFunc(over, func(t auth.Ended) bool { return t.Principal() == s.Principal })
+	}
+	o.end(of, "the token, which does not hold any more", "its token was revoked or has expired")
 }
 
 // endGone ends the sessions of tenants that a policy does not name any more: nobody

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
 	"belljar.dev/policies"
 )
@@ -114,9 +115,9 @@ func (r *reloader) reload(ctx context.Context) {
 		err = config.Unseen(r.state, r.workspace, p)
 	}
 	same := err == nil && p.Hash() == r.gate.now.Load().Hash()
-	var tokens []tenantToken
+	var tokens []auth.Digest
 	if err == nil && r.http && !same {
-		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, r.workspace, r.state))
+		tokens, err = tokensFor(ctx, p, r.gate.now.Load(), config.Boxes(p, r.workspace, r.state), r.state == "")
 	}
 	if err != nil {
 		r.status.refuse(config.FirstLine(err))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/mcp"
@@ -263,23 +264,22 @@ func TestTenantTokens(t *testing.T) {
 	t.Setenv("TOKEN_A", digest("a"))
 	t.Setenv("TOKEN_PLAIN", "a")
 	good := write("good", strings.ToUpper(digest("b"))+"\n")
-	read := func(tenants string) ([]tenantToken, error) {
+	read := func(tenants string) ([]auth.Digest, error) {
 		p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {p: {}}\n"+tenants))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return tenantTokens(t.Context(), p, hostexec.WrittenIn())
+		return tenantTokens(t.Context(), p, hostexec.WrittenIn(), true)
 	}
 	all, err := read("tenants: {a: {token: \"${env:TOKEN_A}\"}, b: {token: \"${file:" + good + "}\"}, none: {}}")
 	if err != nil || len(all) != 2 {
 		t.Fatalf("got %v, %v", all, err)
 	}
-	g := &gate{}
-	g.now.Store(policies.Default())
+	g := auth.New(auth.Config{Known: func(string) bool { return true }})
 	if _, err := g.Authenticate(t.Context(), "a"); err == nil {
 		t.Error("a token is known before there are any")
 	}
-	g.tokens.Store(&all)
+	g.SetDigests(all)
 	for token, want := range map[string]string{"a": "a", "b": "b", "": "", "c": "", digest("a"): "", "none": ""} {
 		if got, err := g.Authenticate(t.Context(), token); got.Tenant != want || (err == nil) != (want != "") {
 			t.Errorf("the token %q is %q's, %v; want %q's", token, got.Tenant, err, want)

@@ -75,6 +75,9 @@ func (s *Server) run(ctx context.Context) error {
 		s.sandbox.Regrant(ctx, p)
 	}
 	running.Go(func() { s.reloader.run(ctx, s.cfg.Service.Watch) })
+	if s.cfg.http() {
+		running.Go(func() { s.gate.login.Follow(ctx, operations.tokensChanged) })
+	}
 	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.approver}
 	if end := c.listen(ctx); end != nil {
 		s.opened.Do(end)

@@ -10,16 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"belljar.dev/internal/auth"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/policies"
 )
-
-// tenantToken is whose bearer token has a digest.
-type tenantToken struct {
-	tenant string
-	sum    [sha256.Size]byte
-}
 
 // tokenFault is why the token of a tenant is not known.
 type tokenFault struct {
@@ -30,7 +25,7 @@ type tokenFault struct {
 // readTokens reads the digests of the tokens of a policy's tenants, from where the
 // operator keeps them. Of two tenants with one token neither is known: it would
 // open the work of the other.
-func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (all []tenantToken, faults []tokenFault) {
+func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (all []auth.Digest, faults []tokenFault) {
 	for _, name := range p.Tenants() {
 		t, _ := p.Tenant(name)
 		if t.Token.Env == "" && t.Token.File == "" {
@@ -46,17 +41,17 @@ func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (
 	owners := make(map[[sha256.Size]byte]string, len(all))
 	twice := make(map[[sha256.Size]byte]bool)
 	for _, one := range all {
-		if other, taken := owners[one.sum]; taken {
-			twice[one.sum] = true
-			faults = append(faults, tokenFault{one.tenant, fmt.Errorf("token of tenant %s: tenant %s has the same; give each its own", one.tenant, other)})
+		if other, taken := owners[one.Sum]; taken {
+			twice[one.Sum] = true
+			faults = append(faults, tokenFault{one.Tenant, fmt.Errorf("token of tenant %s: tenant %s has the same; give each its own", one.Tenant, other)})
 			continue
 		}
-		owners[one.sum] = one.tenant
+		owners[one.Sum] = one.Tenant
 	}
-	return slices.DeleteFunc(all, func(t tenantToken) bool { return twice[t.sum] }), faults
+	return slices.DeleteFunc(all, func(t auth.Digest) bool { return twice[t.Sum] }), faults
 }
 
-func readToken(ctx context.Context, tenant string, from policies.Secret, boxes hostexec.Boxes) (t tenantToken, err error) {
+func readToken(ctx context.Context, tenant string, from policies.Secret, boxes hostexec.Boxes) (t auth.Digest, err error) {
 	text, err := config.ReadSecret(ctx, "token of tenant "+tenant, from, hostexec.Program{Boxes: boxes})
 	if err != nil {
 		return t, err
@@ -66,43 +61,44 @@ func readToken(ctx context.Context, tenant string, from policies.Secret, boxes h
 		// Without what it is: that may be the token itself.
 		return t, fmt.Errorf("token of tenant %s: want the SHA-256 of the token in 64 hexadecimal digits, which `printf %%s TOKEN | sha256sum` prints", tenant)
 	}
-	return tenantToken{tenant: tenant, sum: [sha256.Size]byte(sum)}, nil
+	return auth.Digest{Tenant: tenant, Sum: [sha256.Size]byte(sum)}, nil
 }
 
 // tenantTokens are the tokens of a policy's tenants, or why one of them is not
 // known. It is for servers over HTTP: no one else needs them, or has to have them.
-func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) ([]tenantToken, error) {
+// without says that clients have no other way to log in.
+func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
 	all, faults := readTokens(ctx, p, boxes)
 	switch {
 	case len(faults) > 0:
 		return nil, faults[0].err
-	case len(all) == 0 && len(p.Tenants()) > 0:
-		return nil, errors.New("no tenant of the policy has a token, so nobody could connect; write one under tenants, such as token: \"${env:TOKEN_SHA256}\"")
+	case without && len(all) == 0 && len(p.Tenants()) > 0:
+		return nil, errors.New("no tenant of the policy has a token, and without a state directory none can be made, so nobody could connect; write one under tenants, such as token: \"${env:TOKEN_SHA256}\"")
 	}
 	return all, nil
 }
 
 // changedTokens are the tenants that have another token than before, or none.
-func changedTokens(before, now []tenantToken) (changed []string) {
-	had := make(map[tenantToken]bool, len(before))
+func changedTokens(before, now []auth.Digest) (changed []string) {
+	had := make(map[auth.Digest]bool, len(before))
 	for _, t := range before {
 		had[t] = true
 	}
 	for _, t := range now {
 		if !had[t] {
-			changed = append(changed, t.tenant)
+			changed = append(changed, t.Tenant)
 		}
 		delete(had, t)
 	}
 	for t := range had {
-		changed = append(changed, t.tenant)
+		changed = append(changed, t.Tenant)
 	}
 	slices.Sort(changed)
 	return slices.Compact(changed)
 }
 
-// rotate puts the tokens into the gate that the tenants of the policy that holds
-// have now. One that cannot be read is nobody's: it may have been taken away. The
+// rotate has those tokens accepted that the tenants of the policy that holds have
+// now. One that cannot be read is nobody's: it may have been taken away. The
 // log says what changed, and never what it is.
 func (r *reloader) rotate(ctx context.Context) {
 	holds := r.gate.now.Load()
@@ -116,12 +112,12 @@ func (r *reloader) rotate(ctx context.Context) {
 	r.hold(now)
 }
 
-// hold puts tokens into the gate, and says whose they are.
-func (r *reloader) hold(now []tenantToken) {
-	var before []tenantToken
-	if held := r.gate.tokens.Swap(&now); held != nil {
-		before = *held
+// hold has other tokens accepted, and says whose they are.
+func (r *reloader) hold(now []auth.Digest) {
+	if !r.http {
+		return
 	}
+	before := r.gate.login.SetDigests(now)
 	if changed := changedTokens(before, now); len(changed) > 0 {
 		tenants := strings.Join(changed, ", ")
 		r.log.Info("tenants have another token from now on, or none", "tenants", tenants)
@@ -135,25 +131,29 @@ func (s *Server) openTenants(ctx context.Context) error {
 	if _, known := s.Policy.Tenant(s.Tenant); !known && s.Tenant != policies.LocalTenant {
 		return fmt.Errorf("tenant %s: the policy %s has none of that name; name another one with --tenant, or add it under tenants", s.Tenant, s.PolicyName)
 	}
+	s.gate.login = newLogin(s)
 	if !s.cfg.http() || len(s.Policy.Tenants()) == 0 {
 		return nil
 	}
 	if s.Tenant != policies.LocalTenant {
 		return errors.New("--tenant goes with stdio: over HTTP a client's token says whose it is")
 	}
-	tokens, err := tenantTokens(ctx, s.Policy, config.Boxes(s.Policy, s.Workspace, s.State))
+	tokens, err := tenantTokens(ctx, s.Policy, config.Boxes(s.Policy, s.Workspace, s.State), s.State == "")
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", s.PolicyName, err)
 	}
-	s.gate.tokens.Store(&tokens)
+	s.gate.login.SetDigests(tokens)
+	if err := s.gate.login.Load(ctx); err != nil {
+		return fmt.Errorf("read the tokens in the state directory: %w", err)
+	}
 	return nil
 }
 
 // tokensFor are the tokens of a policy that takes the place of another in a
 // server over HTTP, or why it cannot.
-func tokensFor(ctx context.Context, p, before *policies.Policy, boxes hostexec.Boxes) ([]tenantToken, error) {
+func tokensFor(ctx context.Context, p, before *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
 	if len(p.Tenants()) == 0 && len(before.Tenants()) > 0 {
 		return nil, fmt.Errorf("policy %s: it names no tenants any more, and would let in every client without a token; start the server anew if that is meant", p.Name())
 	}
-	return tenantTokens(ctx, p, boxes)
+	return tenantTokens(ctx, p, boxes, without)
 }

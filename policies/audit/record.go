@@ -19,6 +19,7 @@ const (
 	KindPolicy   Kind = "policy"   // another policy holds, or could not be read
 	KindSession  Kind = "session"  // a session began or ended
 	KindServer   Kind = "server"   // a server began or ended
+	KindLogin    Kind = "login"    // a token was not accepted, was made, or holds no more
 	KindCast     Kind = "cast"     // the recording of a background job has ended
 
 	KindFile       Kind = "file"       // a file begins, after another one
@@ -296,12 +297,14 @@ func (p PolicyChange) prepared(r *redactor) any {
 
 // Session says that a session began or ended.
 type Session struct {
-	Event   string `json:"event"` // start or end; ended or job-ended before what an operator ends
-	Tenant  string `json:"tenant"`
-	Session string `json:"session"`
-	TaskID  int64  `json:"task_id,omitempty"` // of job-ended
-	By      string `json:"by,omitempty"`      // the operator, or why
-	Client  Client `json:"client,omitzero"`   // as it was known then
+	Event  string `json:"event"` // start or end; ended or job-ended before what an operator ends
+	Tenant string `json:"tenant"`
+	// Principal is who of the tenant it belongs to; empty over stdio.
+	Principal string `json:"principal,omitempty"`
+	Session   string `json:"session"`
+	TaskID    int64  `json:"task_id,omitempty"` // of job-ended
+	By        string `json:"by,omitempty"`      // the operator, or why
+	Client    Client `json:"client,omitzero"`   // as it was known then
 }
 
 // Kind is KindSession.
@@ -310,6 +313,24 @@ func (Session) Kind() Kind { return KindSession }
 func (s Session) prepared(r *redactor) any {
 	s.Client = Client{clip(r.text(s.Client.Name), maxName), clip(r.text(s.Client.Version), maxName)}
 	return s
+}
+
+// Login says that a token was not accepted, was made, or does not hold any more.
+type Login struct {
+	Event     string `json:"event"` // refused, created, revoked or expired
+	Tenant    string `json:"tenant,omitempty"`
+	Principal string `json:"principal,omitempty"` // whose token it is, where that is known
+	Reason    string `json:"reason,omitempty"`    // of refused, in one word
+	Detail    string `json:"detail,omitempty"`    // the reason in full
+	Count     int    `json:"count,omitempty"`     // further ones since the record before
+}
+
+// Kind is KindLogin.
+func (Login) Kind() Kind { return KindLogin }
+
+func (l Login) prepared(r *redactor) any {
+	l.Principal, l.Detail = clip(r.text(l.Principal), maxName), clip(r.text(l.Detail), maxText)
+	return l
 }
 
 // Server says that a server began or ended.

@@ -14,6 +14,7 @@ type token struct {
 // issuers document. A regular expression over all of them would cost more than
 // the rest of a record; nearly every text contains none of the prefixes.
 var tokens = []token{
+	{"belljar-token", "bj_", 60, word, false},
 	{"github-token", "ghp_", 30, word, false},
 	{"github-token", "gho_", 30, word, false},
 	{"github-token", "ghu_", 30, word, false},

@@ -1,0 +1,251 @@
+package auth
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"belljar.dev/mcp"
+)
+
+// Times of an Authenticator.
+const (
+	lookEvery = 500 * time.Millisecond // how often it looks at the book
+	// trustFor is how long it believes what it read last, if the book cannot be read. A
+	// token that was revoked meanwhile would hold.
+	trustFor = 10 * time.Second
+	useEvery = time.Minute // how often the last uses are written
+)
+
+// Config is the configuration of an Authenticator.
+type Config struct {
+	Book  *Book                    // the tokens of our own; nil for none
+	Known func(tenant string) bool // whether the policy that holds names a tenant
+	// Needed reports whether there are tenants, so that tokens matter. While it is false,
+	// Follow does not look at the book; nil means that it always does.
+	Needed func() bool
+	Log    *slog.Logger     // required
+	Now    func() time.Time // the clock; nil is time.Now
+}
+
+// Authenticator finds out whose a token is. Its methods are safe for concurrent use.
+type Authenticator struct {
+	cfg     Config
+	digests atomic.Pointer[[]Digest]
+	tokens  atomic.Pointer[snapshot]
+	read    atomic.Pointer[time.Time] // when the book was last read; with a monotonic clock
+
+	mu   sync.Mutex
+	uses map[string]time.Time // guarded by mu: last uses that are not in the book
+}
+
+// New is an Authenticator that knows no token yet.
+func New(cfg Config) *Authenticator {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Authenticator{cfg: cfg, uses: make(map[string]time.Time)}
+}
+
+// SetDigests puts other tokens of tenants in the place of those before, and returns those.
+func (a *Authenticator) SetDigests(all []Digest) (before []Digest) {
+	if held := a.digests.Swap(&all); held != nil {
+		return *held
+	}
+	return nil
+}
+
+// Authenticate returns whose token it is. Its errors are a *Refusal, or wrap
+// mcp.ErrUnavailable.
+func (a *Authenticator) Authenticate(_ context.Context, token string) (id mcp.Identity, err error) {
+	if isToken(token) {
+		id, err = a.own(token)
+	} else {
+		id, err = a.digest(token)
+	}
+	switch {
+	case err != nil:
+		return mcp.Identity{}, err
+	case !a.cfg.Known(id.Tenant):
+		return mcp.Identity{}, refuse(NoTenant, id.Principal, "the policy names no tenant %s", id.Tenant)
+	}
+	return id, nil
+}
+
+// digest is Authenticate for a token of which the operator keeps the digest. All who have
+// the token of a tenant are one principal, which keeps its sessions when the operator
+// changes the token.
+func (a *Authenticator) digest(token string) (id mcp.Identity, err error) {
+	var all []Digest
+	if held := a.digests.Load(); held != nil {
+		all = *held
+	}
+	tenant, known := tenantOf(all, token)
+	if !known {
+		return id, refuse(Unknown, "", "it is the token of no tenant")
+	}
+	return mcp.Identity{Tenant: tenant, Principal: "tenant:" + tenant}, nil
+}
+
+// unknownMAC is compared with the secrets of unknown ids, so that these take as long as
+// others.
+var unknownMAC = make([]byte, sha256.Size)
+
+// own is Authenticate for a token of ours.
+func (a *Authenticator) own(token string) (none mcp.Identity, err error) {
+	id, secret, err := parseToken(token)
+	if err != nil {
+		return none, refuse(Malformed, "", "%v", err)
+	}
+	if a.cfg.Book == nil {
+		return none, refuse(Unknown, "", "this server keeps no tokens: it has no state directory")
+	}
+	s, read := a.tokens.Load(), a.read.Load()
+	if s == nil || read == nil || time.Since(*read) > trustFor {
+		return none, fmt.Errorf("%w: the tokens in the state directory cannot be read", mcp.ErrUnavailable)
+	}
+	t, known := s.byID[id]
+	mac := t.mac
+	if !known {
+		mac = unknownMAC
+	}
+	if !hmac.Equal(macOf(s.key, id, secret), mac) || !known {
+		return none, refuse(Unknown, "", "it is none of the tokens that were made here")
+	}
+	now := a.cfg.Now()
+	if why := t.State(now); why != "" {
+		return none, refuse(why, t.Principal(), "")
+	}
+	a.note(id, now)
+	return mcp.Identity{Tenant: t.Tenant, Principal: t.Principal(), Scopes: t.Scopes, Expires: t.Expires}, nil
+}
+
+// note keeps when a token was used, to the minute.
+func (a *Authenticator) note(id string, now time.Time) {
+	now = now.Truncate(time.Minute)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.uses[id].Before(now) {
+		a.uses[id] = now
+	}
+}
+
+// Challenge is the header WWW-Authenticate of a refusal.
+func (a *Authenticator) Challenge(err error) string {
+	const challenge = `Bearer realm="belljar"`
+	if errors.Is(err, mcp.ErrNoToken) {
+		return challenge
+	}
+	return challenge + `, error="invalid_token"`
+}
+
+// Load reads the book, which must be done once before the first Authenticate.
+func (a *Authenticator) Load(ctx context.Context) error {
+	if a.cfg.Book == nil {
+		return nil
+	}
+	began := time.Now()
+	after, err := a.cfg.Book.since(ctx, a.tokens.Load())
+	if err != nil {
+		return err
+	}
+	if after != nil {
+		a.tokens.Store(after)
+	}
+	a.read.Store(&began)
+	return nil
+}
+
+// Ended is a token that held until now.
+type Ended struct {
+	Token
+	Why Reason
+}
+
+// Follow keeps up with the book until ctx ends: it calls changed with the tokens that were
+// added and those that do not hold any more, whose sessions the caller ends. It writes when
+// tokens were last used.
+func (a *Authenticator) Follow(ctx context.Context, changed func(added []Token, over []Ended)) {
+	if a.cfg.Book == nil {
+		return
+	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	written, failed := time.Now(), false
+	holding := make(map[string]Token)
+	a.settle(holding)
+	for {
+		select {
+		case <-ctx.Done():
+			a.writeUses(context.WithoutCancel(ctx))
+			return
+		case <-look.C:
+		}
+		if a.cfg.Needed != nil && !a.cfg.Needed() {
+			continue
+		}
+		err := a.Load(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil && !failed:
+			a.cfg.Log.Error("the tokens in the state directory cannot be read; soon none of them is accepted until they can", "err", err)
+		case err == nil && failed:
+			a.cfg.Log.Info("the tokens in the state directory can be read again")
+		}
+		failed = err != nil
+		if added, over := a.settle(holding); len(added)+len(over) > 0 {
+			changed(added, over)
+		}
+		if time.Since(written) >= useEvery {
+			written = time.Now()
+			a.writeUses(ctx)
+		}
+	}
+}
+
+// settle brings the tokens that hold up to date, and returns those that were added and
+// those that do not hold any more.
+func (a *Authenticator) settle(holding map[string]Token) (added []Token, over []Ended) {
+	s := a.tokens.Load()
+	if s == nil {
+		return nil, nil
+	}
+	now := a.cfg.Now()
+	for id, t := range holding {
+		why := Revoked // and removed since
+		if held, known := s.byID[id]; known {
+			why = held.State(now)
+		}
+		if why != "" {
+			delete(holding, id)
+			over = append(over, Ended{t, why})
+		}
+	}
+	for id, t := range s.byID {
+		if _, known := holding[id]; !known && t.State(now) == "" {
+			holding[id] = t.Token
+			added = append(added, t.Token)
+		}
+	}
+	return added, over
+}
+
+// writeUses writes when tokens were last used.
+func (a *Authenticator) writeUses(ctx context.Context) {
+	a.mu.Lock()
+	uses := maps.Clone(a.uses)
+	clear(a.uses)
+	a.mu.Unlock()
+	if len(uses) == 0 {
+		return
+	}
+	if err := a.cfg.Book.used(ctx, uses); err != nil {
+		a.cfg.Log.Warn("the last uses of tokens were not written", "err", err)
+	}
+}

@@ -1,0 +1,75 @@
+package auth
+
+import (
+	"crypto/rand"
+	"fmt"
+	"hash/crc32"
+	"math/big"
+	"strings"
+)
+
+// The form of a token is bj_ID_SECRET_CHECK. People and scanners of source code recognize
+// it by the prefix and the check, without asking anybody.
+const (
+	tokenPrefix = "bj_"
+	idLength    = 10
+	secretBytes = 32
+	// secretLength and checkLength are the longest that base 62 makes of 32 and 4 bytes;
+	// shorter ones get zeros in front.
+	secretLength = 43
+	checkLength  = 6
+	tokenLength  = len(tokenPrefix) + idLength + 1 + secretLength + 1 + checkLength
+)
+
+// isToken reports whether a text is meant to be a token of ours.
+func isToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
+
+// IDOf returns the id in a token, or the text itself if that is not a token of ours: it may
+// be an id.
+func IDOf(text string) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(text, tokenPrefix), "_")
+	return id
+}
+
+// newToken makes a token with an id of its own.
+func newToken() (id, secret, token string) {
+	id = strings.ToLower(rand.Text()[:idLength])
+	var raw [secretBytes]byte
+	rand.Read(raw[:])
+	secret = base62(new(big.Int).SetBytes(raw[:]), secretLength)
+	return id, secret, tokenPrefix + id + "_" + secret + "_" + check(id, secret)
+}
+
+// parseToken returns the parts of a token. The check says whether it was copied whole; it
+// keeps nothing secret.
+func parseToken(token string) (id, secret string, err error) {
+	if len(token) != tokenLength {
+		return "", "", fmt.Errorf("the token has %d characters, and not %d", len(token), tokenLength)
+	}
+	parts := strings.Split(strings.TrimPrefix(token, tokenPrefix), "_")
+	if len(parts) != 3 || len(parts[0]) != idLength || len(parts[1]) != secretLength {
+		return "", "", fmt.Errorf("the token is not of the form %sID_SECRET_CHECK", tokenPrefix)
+	}
+	if strings.IndexFunc(parts[0], notID) >= 0 {
+		return "", "", fmt.Errorf("the id of the token has other characters than an id")
+	}
+	if check(parts[0], parts[1]) != parts[2] {
+		return "", "", fmt.Errorf("the token was not copied whole: its check does not match")
+	}
+	return parts[0], parts[1], nil
+}
+
+func notID(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') }
+
+// check is the last part of a token: the CRC-32 of the others.
+func check(id, secret string) string {
+	sum := crc32.ChecksumIEEE([]byte(tokenPrefix + id + "_" + secret))
+	return base62(new(big.Int).SetUint64(uint64(sum)), checkLength)
+}
+
+// base62 writes a number with digits and letters only, so that a double click selects all
+// of it.
+func base62(n *big.Int, length int) string {
+	text := n.Text(62)
+	return strings.Repeat("0", length-len(text)) + text
+}

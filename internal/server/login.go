@@ -1,0 +1,64 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"belljar.dev/internal/auth"
+	"belljar.dev/mcp"
+	"belljar.dev/policies/audit"
+)
+
+// Refused logins are recorded one by one as long as they are few. A client that sends bad
+// tokens without end writes one record a second, which counts the others.
+const (
+	refusalsPerSecond = 1
+	refusalBurst      = 100
+)
+
+// login finds out who clients over HTTP are, and records what it refuses.
+type login struct {
+	*auth.Authenticator
+	server *Server // for its logs, which are opened later
+
+	mu     sync.Mutex
+	few    *rate.Limiter
+	missed int // guarded by mu: refusals since the last one that was recorded
+}
+
+// newLogin is the login of a server. Nothing is read yet.
+func newLogin(s *Server) *login {
+	known := func(tenant string) bool {
+		_, named := s.gate.now.Load().Tenant(tenant)
+		return named
+	}
+	cfg := auth.Config{Known: known, Needed: s.gate.Named, Log: s.Log}
+	if s.State != "" {
+		cfg.Book = auth.NewBook(s.State, s.books.kept.Store, nil)
+	}
+	return &login{Authenticator: auth.New(cfg), server: s, few: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
+}
+
+// authenticate returns whose token it is, and records a refusal.
+func (l *login) authenticate(ctx context.Context, token string) (mcp.Identity, error) {
+	id, err := l.Authenticator.Authenticate(ctx, token)
+	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {
+		l.refused(refusal)
+	}
+	return id, err
+}
+
+func (l *login) refused(r *auth.Refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.few.Allow() {
+		l.missed++
+		return
+	}
+	l.server.Log.Warn("a client was not let in", "reason", string(r.Reason), "whose", r.Whose, "detail", r.Detail, "more", l.missed)
+	l.server.audit.append(audit.Login{Event: "refused", Principal: r.Whose, Reason: string(r.Reason), Detail: r.Detail, Count: l.missed})
+	l.missed = 0
+}
