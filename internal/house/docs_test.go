@@ -86,6 +86,44 @@ func TestLinksLeadWhereTheirWordsSay(t *testing.T) {
 	}
 }
 
+// elsewhere are paths in documents that are none of this tree, and where they are.
+var elsewhere = map[string]string{
+	"search/engines.json": "in the state directory",
+	"scripts/check.sh":    "in an example of a skill",
+}
+
+// A file, a directory or a test that a document names exists. Decisions and the changelog
+// also name what there was once, and NAME stands for any name.
+func TestWhatDocumentsNameExists(t *testing.T) {
+	tests := make(map[string]bool)
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
+	for _, name := range files(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			for _, m := range declared.FindAllStringSubmatch(read(t, name), -1) {
+				tests[m[1]] = true
+			}
+		}
+	}
+	path := regexp.MustCompile("`((?:cmd|mcp|sandbox|policies|browser|search|internal|docs|scripts)/[\\w./-]+)`")
+	test := regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`)
+	for _, name := range files(t) {
+		if !strings.HasSuffix(name, ".md") || strings.Contains(name, "/decisions/") || strings.Contains(name, "testdata/") || name == "docs/changelog.md" {
+			continue
+		}
+		text := read(t, name)
+		for _, m := range path.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil && elsewhere[m[1]] == "" && !strings.Contains(m[1], "NAME") {
+				t.Errorf("%s names %s, which does not exist", name, m[1])
+			}
+		}
+		for _, m := range test.FindAllString(text, -1) {
+			if !tests[m] {
+				t.Errorf("%s names the test %s, which does not exist", name, m)
+			}
+		}
+	}
+}
+
 func TestEveryDecisionHasItsDate(t *testing.T) {
 	shape := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}-[a-z0-9-]+\.md$`)
 	entries, err := os.ReadDir(filepath.Join(root, "docs", "decisions"))
