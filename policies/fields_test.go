@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -260,7 +261,8 @@ func TestEveryLimitHasAKey(t *testing.T) {
 	for _, name := range fieldNames(Limits{}) {
 		keys = append(keys, keyOf(name))
 		value, three := "3", 3.0
-		want := defaultLimits()
+		var want Limits
+		profileLimits.usual(&want)
 		f := field(&want, name)
 		if asNumber(f) <= 0 {
 			t.Errorf("%s has no default above zero", name)
@@ -357,4 +359,45 @@ func spoil(v reflect.Value) (changed bool) {
 		}
 	}
 	return changed
+}
+
+// The tables of docs/policy.md have each limit, with its default.
+func TestEveryLimitIsDocumentedWithItsDefault(t *testing.T) {
+	doc, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for section, shape := range map[string]*shape{"profiles": limitsShape, "net": netLimitsShape, "totals": totalsShape} {
+		_, text, _ := strings.Cut(string(doc), "\n### "+section+"\n")
+		text, _, _ = strings.Cut(text, "\n### ")
+		for _, k := range shape.keys {
+			_, usual, _ := strings.Cut(strings.TrimSuffix(k.doc, "."), " Without it: ")
+			if row := "\n| `" + k.name + "` | " + usual + " |"; usual == "" || !strings.Contains(text, row) {
+				t.Errorf("section %s of docs/policy.md lacks %q", section, row)
+			}
+		}
+	}
+	for _, k := range tenantLimitShape.keys {
+		_, usual, _ := strings.Cut(strings.TrimSuffix(k.doc, "."), " Without it: ")
+		if row := regexp.MustCompile("(?m)^\\| .*`limit." + k.name + "`.* \\| .*\\b" + regexp.QuoteMeta(usual) + "\\b.* \\|"); !row.Match(doc) {
+			t.Errorf("docs/policy.md lacks the default %s of limit.%s", usual, k.name)
+		}
+	}
+}
+
+// A field that no row of its table has would be zero, which nothing may use.
+func TestTablesHaveEveryField(t *testing.T) {
+	var limits Limits
+	profileLimits.usual(&limits)
+	var door EgressLimits
+	netLimits.usual(&door)
+	var totals Totals
+	totalLimits.usual(&totals)
+	for _, v := range []any{&limits, &door, &totals} {
+		for f, value := range reflect.ValueOf(v).Elem().Fields() {
+			if value.IsZero() {
+				t.Errorf("%T has no default for %s", v, f.Name)
+			}
+		}
+	}
 }

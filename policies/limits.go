@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -40,92 +41,143 @@ const (
 	DefaultOutput     = 64 << 20         // bytes kept of one command
 )
 
-// limitTable has a row for each field of Limits. All that this package does with
-// limits follows from it: how they are read, their schema and its text, their
-// defaults, Covers, and what layers take away.
+// The tables of limits. Each has a row for each field that bounds something, and all
+// that this package does with limits follows from them: how they are read, their schema
+// and its text, their defaults, Covers, and what layers take away.
 //
 // The upper ends are those of the kernel where it has one (pid_max, nr_open) and
 // otherwise far above what a profile means, so that a slip of the pen is caught.
-var limitTable = []limit{
-	size("memory", ofBox, DefaultMemory, 1<<50, func(l *Limits) *int64 { return &l.Memory }, "Of the box, without its /tmp."),
-	count("pids", ofBox, DefaultPids, 4<<20, func(l *Limits) *int64 { return &l.Pids }, "Processes and threads of the box."),
-	cpus("cpu", ofBox, DefaultCPU, func(l *Limits) *float64 { return &l.CPU }, "CPUs' worth of time of the box."),
-	size("tmp", ofBox, DefaultTmp, 1<<50, func(l *Limits) *int64 { return &l.Tmp }, "Of the box's /tmp and its other storage outside the workspace."),
-	count("tmp_files", ofBox, DefaultTmpFiles, 1<<32, func(l *Limits) *int64 { return &l.TmpFiles }, "Files in the same."),
-	count("open_files", ofBox, DefaultOpenFiles, 1<<20, func(l *Limits) *int64 { return &l.OpenFiles }, "Of each process."),
-	size("file_size", ofBox, DefaultFileSize, 1<<50, func(l *Limits) *int64 { return &l.FileSize }, "The largest file that a process may write."),
-	size("io", ofBox, DefaultIO, 1<<50, func(l *Limits) *int64 { return &l.IO }, "Bytes a second, read and written each, on the workspace's device."),
-	lasting("wall", ofCommand, DefaultWall, func(l *Limits) *time.Duration { return &l.Wall }, "The longest life of a foreground command."),
-	lasting("background", ofCommand, DefaultBackground, func(l *Limits) *time.Duration { return &l.Background }, "The longest life of a background job."),
-	count("jobs", ofCommand, DefaultJobs, 1024, func(l *Limits) *int { return &l.Jobs }, "Background jobs of a session at once."),
-	size("output", ofCommand, DefaultOutput, 1<<30, func(l *Limits) *int64 { return &l.Output }, "What is kept of each command's output."),
+
+// wallLimits are made with the box: a box with less does not serve the call.
+var wallLimits = table[Limits]{
+	size("memory", DefaultMemory, 1<<50, func(l *Limits) *int64 { return &l.Memory }, "Of the box, without its /tmp."),
+	count("pids", DefaultPids, maxPids, func(l *Limits) *int64 { return &l.Pids }, "Processes and threads of the box."),
+	cpus("cpu", DefaultCPU, func(l *Limits) *float64 { return &l.CPU }, "CPUs' worth of time of the box."),
+	size("tmp", DefaultTmp, 1<<50, func(l *Limits) *int64 { return &l.Tmp }, "Of the box's /tmp and its other storage outside the workspace."),
+	count("tmp_files", DefaultTmpFiles, 1<<32, func(l *Limits) *int64 { return &l.TmpFiles }, "Files in the same."),
+	count("open_files", DefaultOpenFiles, 1<<20, func(l *Limits) *int64 { return &l.OpenFiles }, "Of each process."),
+	size("file_size", DefaultFileSize, 1<<50, func(l *Limits) *int64 { return &l.FileSize }, "The largest file that a process may write."),
+	size("io", DefaultIO, 1<<50, func(l *Limits) *int64 { return &l.IO }, "Bytes a second, read and written each, on the workspace's device."),
 }
 
-// scope is what a limit bounds.
-type scope bool
+// commandLimits are given with each command, whatever the box has.
+var commandLimits = table[Limits]{
+	lasting("wall", DefaultWall, func(l *Limits) *time.Duration { return &l.Wall }, "The longest life of a foreground command."),
+	lasting("background", DefaultBackground, func(l *Limits) *time.Duration { return &l.Background }, "The longest life of a background job."),
+	count("jobs", DefaultJobs, 1024, func(l *Limits) *int { return &l.Jobs }, "Background jobs of a session at once."),
+	size("output", DefaultOutput, 1<<30, func(l *Limits) *int64 { return &l.Output }, "What is kept of each command's output."),
+}
 
-const (
-	ofBox     scope = true  // made with the box: a box with less does not serve the call
-	ofCommand scope = false // given with each command, whatever the box has
-)
+// profileLimits are all limits of a profile.
+var profileLimits = slices.Concat(wallLimits, commandLimits)
 
-// limit is a row of limitTable.
-type limit struct {
+// netLimits are those of what leaves a box.
+var netLimits = table[EgressLimits]{
+	count("connections", DefaultConns, 65536, func(l *EgressLimits) *int { return &l.Conns }, "Open at once."),
+	// From one connection in 100 s to more than a host's ports last for.
+	decimal("rate", DefaultConnRate, 0.01, 100_000, "write how many connections may be opened in a second, for example 100",
+		func(l *EgressLimits) *float64 { return &l.Rate }, "New ones in a second."),
+	size("bytes", DefaultEgressBytes, 1<<50, func(l *EgressLimits) *int64 { return &l.Bytes }, "Both ways together, in the life of the box."),
+	lasting("idle", DefaultConnIdle, func(l *EgressLimits) *time.Duration { return &l.Idle }, "Of a connection without a byte."),
+	lasting("life", DefaultConnLife, func(l *EgressLimits) *time.Duration { return &l.Life }, "Of a connection."),
+}
+
+// totalLimits are those of all boxes of one tenant together.
+var totalLimits = table[Totals]{
+	size("memory", DefaultTotalMemory, 1<<52, func(t *Totals) *int64 { return &t.Memory }, "Memory, with what the boxes store in it."),
+	count("pids", DefaultTotalPids, maxPids, func(t *Totals) *int64 { return &t.Pids }, "Processes and threads."),
+	cpus("cpu", DefaultTotalCPU, func(t *Totals) *float64 { return &t.CPU }, "CPUs' worth of time."),
+	count("boxes", DefaultTotalBoxes, 1<<20, func(t *Totals) *int { return &t.Boxes }, "Boxes open at once."),
+}
+
+// tenantLimits are those of what a tenant may send.
+var tenantLimits = table[Tenant]{
+	limitOf("calls", DefaultTenantRate, func(t *Tenant) *float64 { return &t.Rate }, aRate(), "Calls in a time, after the burst.", "100/s",
+		func(d *decoder, n *yaml.Node) (float64, bool) {
+			calls, per, ok := d.rate(n, "calls")
+			if !ok {
+				return 0, false
+			}
+			return float64(calls) / per.Seconds(), true
+		}),
+	count("burst", DefaultTenantBurst, 1_000_000, func(t *Tenant) *int { return &t.Burst }, "Calls at once before the rate counts."),
+	count("in_flight", DefaultTenantInFlight, 100_000, func(t *Tenant) *int { return &t.InFlight }, "Calls that run at once; others wait their turn."),
+}
+
+// maxPids is the largest pid_max of the kernel on 64 bits.
+const maxPids = 4 << 20
+
+// table has the limits of an L.
+type table[L any] []limit[L]
+
+// limit is a row of a table.
+type limit[L any] struct {
 	key   string
-	of    scope
 	form  *form
 	doc   string
-	usual func(l *Limits)                           // sets the default
-	read  func(d *decoder, n *yaml.Node, l *Limits) // of a policy
-	unset func(l Limits) bool                       // not above zero
-	above func(a, b Limits) bool                    // a has more of it
-	least func(a *Limits, b Limits)                 // a gets the smaller; zero stands for none
+	usual func(l *L)                                // sets the default
+	read  func(d *decoder, n *yaml.Node, l *L) bool // of a policy; false leaves a fault, and l as it was
+	value func(l L) float64                         // sizes are below 2^53 and exact in a float
+	least func(a *L, b L)                           // a gets the smaller; zero stands for none
 }
 
 // number is what a limit is counted in.
 type number interface{ ~int | ~int64 | ~float64 }
 
 // limitOf makes a row; at returns the field.
-func limitOf[T number](key string, of scope, usual T, at func(*Limits) *T, is *form, doc, shown string, read func(*decoder, *yaml.Node) (T, bool)) limit {
-	return limit{
-		key: key, of: of, form: is, doc: doc + " Without it: " + shown + ".",
-		usual: func(l *Limits) { *at(l) = usual },
-		read: func(d *decoder, n *yaml.Node, l *Limits) {
-			if v, ok := read(d, n); ok {
+func limitOf[L any, T number](key string, usual T, at func(*L) *T, is *form, doc, shown string, read func(*decoder, *yaml.Node) (T, bool)) limit[L] {
+	return limit[L]{
+		key: key, form: is, doc: doc + " Without it: " + shown + ".",
+		usual: func(l *L) { *at(l) = usual },
+		read: func(d *decoder, n *yaml.Node, l *L) bool {
+			v, ok := read(d, n)
+			if ok {
 				*at(l) = v
 			}
+			return ok
 		},
-		unset: func(l Limits) bool { return *at(&l) <= 0 },
-		above: func(a, b Limits) bool { return *at(&a) > *at(&b) },
-		least: func(a *Limits, b Limits) { *at(a) = least(*at(a), *at(&b)) },
+		value: func(l L) float64 { return float64(*at(&l)) },
+		least: func(a *L, b L) {
+			if own, other := at(a), *at(&b); *own == 0 || other != 0 && other < *own {
+				*own = other
+			}
+		},
 	}
 }
 
 // size is a limit in bytes.
-func size(key string, of scope, usual, most int64, at func(*Limits) *int64, doc string) limit {
+func size[L any](key string, usual, most int64, at func(*L) *int64, doc string) limit[L] {
 	shown := shownSize(usual)
-	return limitOf(key, of, usual, at, aSize(most, shown), doc, shown, func(d *decoder, n *yaml.Node) (int64, bool) {
+	return limitOf(key, usual, at, aSize(most, shown), doc, shown, func(d *decoder, n *yaml.Node) (int64, bool) {
 		return d.count(n, key, most, true)
 	})
 }
 
 // count is a limit that is a whole number.
-func count[T int | int64](key string, of scope, usual T, most int64, at func(*Limits) *T, doc string) limit {
-	return limitOf(key, of, usual, at, aCount(most), doc, fmt.Sprint(usual), func(d *decoder, n *yaml.Node) (T, bool) {
+func count[L any, T int | int64](key string, usual T, most int64, at func(*L) *T, doc string) limit[L] {
+	return limitOf(key, usual, at, aCount(most), doc, fmt.Sprint(usual), func(d *decoder, n *yaml.Node) (T, bool) {
 		v, ok := d.count(n, key, most, false)
 		return T(v), ok
 	})
 }
 
-// cpus is a limit in CPUs' worth of time.
-func cpus(key string, of scope, usual float64, at func(*Limits) *float64, doc string) limit {
-	return limitOf(key, of, usual, at, aNumber(leastCPU, mostCPU), doc, fmt.Sprint(usual), (*decoder).cpus)
+// decimal is a limit that may have a fraction; hint says how to write it.
+func decimal[L any](key string, usual, least, most float64, hint string, at func(*L) *float64, doc string) limit[L] {
+	return limitOf(key, usual, at, aNumber(least, most), doc, fmt.Sprint(usual), func(d *decoder, n *yaml.Node) (float64, bool) {
+		return d.number(n, key, hint, least, most)
+	})
+}
+
+// cpus is a limit in CPUs' worth of time. A cgroup gives out time in slices of a
+// 100 ms period, of at least 1 ms: a limit below 0.01 of a CPU cannot be enforced.
+func cpus[L any](key string, usual float64, at func(*L) *float64, doc string) limit[L] {
+	return decimal(key, usual, 0.01, 65536, "write a number of CPUs, for example 2 or 0.5", at, doc)
 }
 
 // lasting is a limit in time.
-func lasting(key string, of scope, usual time.Duration, at func(*Limits) *time.Duration, doc string) limit {
+func lasting[L any](key string, usual time.Duration, at func(*L) *time.Duration, doc string) limit[L] {
 	shown := shownTime(usual)
-	return limitOf(key, of, usual, at, aTime(shown), doc, shown, func(d *decoder, n *yaml.Node) (time.Duration, bool) {
+	return limitOf(key, usual, at, aTime(shown), doc, shown, func(d *decoder, n *yaml.Node) (time.Duration, bool) {
 		return d.duration(n, key)
 	})
 }
@@ -149,40 +201,43 @@ func shownTime(d time.Duration) string {
 	return fmt.Sprintf("%dm", d/time.Minute)
 }
 
-// defaultLimits are the limits of a profile that names none.
-func defaultLimits() (l Limits) {
-	for _, one := range limitTable {
-		one.usual(&l)
+// usual sets the limits of a policy that names none.
+func (t table[L]) usual(l *L) {
+	for _, one := range t {
+		one.usual(l)
 	}
-	return l
 }
 
-// limits reads the bounds of a box over the defaults in l.
-func (d *decoder) limits(n *yaml.Node, l *Limits) {
-	o, ok := d.mapping(n, "limits", limitsShape)
-	if !ok {
-		return
-	}
-	for _, one := range limitTable {
+// read reads the limits that a mapping names over those in l.
+func (t table[L]) read(d *decoder, o object, l *L) {
+	for _, one := range t {
 		if v := o.get(one.key); v != nil {
 			one.read(d, v, l)
 		}
 	}
 }
 
-var limitsShape = func() *shape {
-	s := &shape{name: "limits", doc: "What a box may use."}
-	for _, one := range limitTable {
+// shape is that of a mapping of the limits.
+func (t table[L]) shape(name, doc string) *shape {
+	s := &shape{name: name, doc: doc}
+	for _, one := range t {
 		s.keys = append(s.keys, key{one.key, one.form, one.doc, false})
 	}
 	return s
-}()
+}
+
+// limits reads the limits of a profile over those in l.
+func (d *decoder) limits(n *yaml.Node, l *Limits) {
+	if o, ok := d.mapping(n, "limits", limitsShape); ok {
+		profileLimits.read(d, o, l)
+	}
+}
 
 // Unset returns the key of a limit that is not above zero, or nothing. No box is
 // opened where a limit is unset.
 func (l Limits) Unset() string {
-	for _, one := range limitTable {
-		if one.unset(l) {
+	for _, one := range profileLimits {
+		if one.value(l) <= 0 {
 			return one.key
 		}
 	}
@@ -191,8 +246,8 @@ func (l Limits) Unset() string {
 
 // within reports whether no wall of l is wider than that of o.
 func (l Limits) within(o Limits) bool {
-	for _, one := range limitTable {
-		if one.of == ofBox && one.above(l, o) {
+	for _, one := range wallLimits {
+		if one.value(l) > one.value(o) {
 			return false
 		}
 	}
@@ -201,15 +256,8 @@ func (l Limits) within(o Limits) bool {
 
 // least is the smaller of each limit; zero stands for none.
 func (l Limits) least(o Limits) Limits {
-	for _, one := range limitTable {
+	for _, one := range profileLimits {
 		one.least(&l, o)
 	}
 	return l
-}
-
-func least[T number](a, b T) T {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }

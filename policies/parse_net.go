@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -16,11 +15,7 @@ const (
 	maxPorts       = 64 // of one rule
 	maxMethods     = 32 // of one rule
 	maxPaths       = 64 // of one rule
-	maxConns       = 65536
 	maxPublish     = 64
-	// New connections in a second: one in 100 s, and more than a host's ports
-	// last for.
-	leastRate, mostRate = 0.01, 100_000
 )
 
 // defaultPorts are the ports of rules that name none, in a profile that names
@@ -59,9 +54,8 @@ func (d *netDecoder) network(n *yaml.Node, g *profileGrant) {
 
 // egress reads the keys of net in mode proxy.
 func (d *netDecoder) egress(n *yaml.Node, o object) *Egress {
-	e := &Egress{Limits: EgressLimits{
-		Conns: DefaultConns, Rate: DefaultConnRate, Bytes: DefaultEgressBytes, Idle: DefaultConnIdle, Life: DefaultConnLife,
-	}}
+	e := &Egress{}
+	netLimits.usual(&e.Limits)
 	ports := defaultPorts()
 	if v := o.get("ports"); v != nil {
 		if named := d.ports(v, "ports of net"); len(named) > 0 {
@@ -88,7 +82,9 @@ func (d *netDecoder) egress(n *yaml.Node, o object) *Egress {
 		e.Intercept = d.word(v, "tls", "pass", "intercept") == 1
 	}
 	if v := o.get("limits"); v != nil {
-		d.egressLimits(v, &e.Limits)
+		if limits, ok := d.mapping(v, "limits of net", netLimitsShape); ok {
+			netLimits.read(d.decoder, limits, &e.Limits)
+		}
 	}
 	if v := o.get("secrets"); v != nil {
 		d.secretHeaders(v, e)
@@ -214,36 +210,6 @@ func (d *netDecoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 		d.Fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", a)
 	case a.IsValid() && (a.IsPrivate() || a.IsLoopback()) && !named:
 		d.Fault(n, fmt.Sprintf("name it under allow_private, as %q", netip.AddrPortFrom(a, slices.Min(m.ports))), "%s is not a public address", a)
-	}
-}
-
-// egressLimits reads the limits of net over the defaults in l.
-func (d *netDecoder) egressLimits(n *yaml.Node, l *EgressLimits) {
-	o, ok := d.mapping(n, "limits of net", netLimitsShape)
-	if !ok {
-		return
-	}
-	if v := o.get("connections"); v != nil {
-		if value, ok := d.count(v, "connections", maxConns, false); ok {
-			l.Conns = int(value)
-		}
-	}
-	if v := o.get("rate"); v != nil {
-		if value, ok := d.number(v, "rate", "write how many connections may be opened in a second, for example 100", leastRate, mostRate); ok {
-			l.Rate = value
-		}
-	}
-	if v := o.get("bytes"); v != nil {
-		if value, ok := d.count(v, "bytes", 1<<50, true); ok {
-			l.Bytes = value
-		}
-	}
-	for key, to := range map[string]*time.Duration{"idle": &l.Idle, "life": &l.Life} {
-		if v := o.get(key); v != nil {
-			if value, ok := d.duration(v, key); ok {
-				*to = value
-			}
-		}
 	}
 }
 

@@ -30,7 +30,8 @@ type profileDecoder struct {
 
 // profile reads one entry of profiles.
 func (d *profileDecoder) profile(name string, n *yaml.Node) profileGrant {
-	g := profileGrant{profile: name, limits: defaultLimits(), exec: DefaultExec, reading: defaultReading()}
+	g := profileGrant{profile: name, exec: DefaultExec, reading: defaultReading()}
+	profileLimits.usual(&g.limits)
 	o, ok := d.mapping(n, "profile "+name, profileShape)
 	if !ok {
 		return g
@@ -65,10 +66,9 @@ func (d *profileDecoder) profile(name string, n *yaml.Node) profileGrant {
 	}
 	if require := o.get("require"); require != nil {
 		d.texts(require, "require", func(n *yaml.Node, s string) {
-			known := []string{string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk)}
 			switch {
-			case !slices.Contains(known, s):
-				d.Fault(n, suggest(s, known), "require cannot name %q", s)
+			case !slices.Contains(requirable, s):
+				d.Fault(n, suggest(s, requirable), "require cannot name %q", s)
 			case slices.Contains(g.require, Limit(s)):
 				d.Fault(n, "remove one", "require names %s twice", s)
 			default:

@@ -14,8 +14,6 @@ const (
 	maxTenants     = 1000
 	maxTenantRules = 16 // files of one tenant
 	maxApprovers   = 64
-	maxBurst       = 1_000_000
-	maxInFlight    = 100_000
 )
 
 // tenants reads whose calls are served.
@@ -43,10 +41,8 @@ func (d *policyDecoder) tenants(n *yaml.Node) {
 // tenant reads one entry of tenants.
 func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
 	p := d.p
-	t := &tenant{node: key, Tenant: Tenant{
-		Name: key.Value, Profile: p.profile,
-		Rate: DefaultTenantRate, Burst: DefaultTenantBurst, InFlight: DefaultTenantInFlight,
-	}}
+	t := &tenant{node: key, Tenant: Tenant{Name: key.Value, Profile: p.profile}}
+	tenantLimits.usual(&t.Tenant)
 	o, ok := d.mapping(n, "tenant "+key.Value, tenantShape)
 	if !ok {
 		return t
@@ -66,7 +62,9 @@ func (d *policyDecoder) tenant(key, n *yaml.Node) *tenant {
 	t.Approvers = d.list(o.get("approvers"), "approvers", maxApprovers, nil)
 	d.list(o.get("rules"), "rules of a tenant", maxTenantRules, func(n *yaml.Node, _ string) { t.files = append(t.files, n) })
 	if v := o.get("limit"); v != nil {
-		d.tenantLimit(v, &t.Tenant)
+		if limits, ok := d.mapping(v, "limit of a tenant", tenantLimitShape); ok {
+			tenantLimits.read(d.decoder, limits, &t.Tenant)
+		}
 	}
 	return t
 }
@@ -96,27 +94,4 @@ func (d *policyDecoder) token(n *yaml.Node) Secret {
 		return Secret{File: m[2]}
 	}
 	return Secret{}
-}
-
-// tenantLimit reads how much a tenant may send.
-func (d *policyDecoder) tenantLimit(n *yaml.Node, t *Tenant) {
-	o, ok := d.mapping(n, "limit of a tenant", tenantLimitShape)
-	if !ok {
-		return
-	}
-	if v := o.get("calls"); v != nil {
-		if calls, per, ok := d.rate(v, "calls"); ok {
-			t.Rate = float64(calls) / per.Seconds()
-		}
-	}
-	if v := o.get("burst"); v != nil {
-		if value, ok := d.count(v, "burst", maxBurst, false); ok {
-			t.Burst = int(value)
-		}
-	}
-	if v := o.get("in_flight"); v != nil {
-		if value, ok := d.count(v, "in_flight", maxInFlight, false); ok {
-			t.InFlight = int(value)
-		}
-	}
 }

@@ -23,10 +23,9 @@ func (d *policyDecoder) totals(n *yaml.Node) Totals {
 		pids.raise(float64(l.Pids), name, fmt.Sprintf("pids of %d", l.Pids))
 		cpu.raise(l.CPU, name, fmt.Sprintf("cpu of %v", l.CPU))
 	}
-	t := Totals{
-		Memory: max(DefaultTotalMemory, int64(memory.most)), Pids: max(DefaultTotalPids, int64(pids.most)),
-		CPU: max(DefaultTotalCPU, cpu.most), Boxes: DefaultTotalBoxes,
-	}
+	var t Totals
+	totalLimits.usual(&t)
+	t.Memory, t.Pids, t.CPU = max(t.Memory, int64(memory.most)), max(t.Pids, int64(pids.most)), max(t.CPU, cpu.most)
 	if n == nil {
 		return t
 	}
@@ -34,27 +33,10 @@ func (d *policyDecoder) totals(n *yaml.Node) Totals {
 	if !ok {
 		return t
 	}
-	if v := o.get("memory"); v != nil {
-		if value, ok := d.count(v, "memory", 1<<52, true); ok {
-			t.Memory = value
-			d.keeps(v, float64(value), memory)
-		}
-	}
-	if v := o.get("pids"); v != nil {
-		if value, ok := d.count(v, "pids", 4<<20, false); ok {
-			t.Pids = value
-			d.keeps(v, float64(value), pids)
-		}
-	}
-	if v := o.get("cpu"); v != nil {
-		if value, ok := d.cpus(v); ok {
-			t.CPU = value
-			d.keeps(v, value, cpu)
-		}
-	}
-	if v := o.get("boxes"); v != nil {
-		if value, ok := d.count(v, "boxes", 1<<20, false); ok {
-			t.Boxes = int(value)
+	promised := map[string]promise{"memory": memory, "pids": pids, "cpu": cpu}
+	for _, one := range totalLimits {
+		if v := o.get(one.key); v != nil && one.read(d.decoder, v, &t) {
+			d.keeps(v, one.value(t), promised[one.key])
 		}
 	}
 	return t

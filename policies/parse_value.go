@@ -19,15 +19,6 @@ var units = map[string]int64{
 
 var quantity = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-?[0-9]+)[ ]?([A-Za-z]*)$`) })
 
-// Bounds of a number of CPUs. A cgroup gives out time in slices of a 100 ms
-// period, of at least 1 ms: a limit below 0.01 of a CPU cannot be enforced.
-const leastCPU, mostCPU = 0.01, 65536
-
-// cpus reads a number of CPUs.
-func (d *decoder) cpus(n *yaml.Node) (float64, bool) {
-	return d.number(n, "cpu", "write a number of CPUs, for example 2 or 0.5", leastCPU, mostCPU)
-}
-
 // number reads a number, which may have a fraction.
 func (d *decoder) number(n *yaml.Node, key, hint string, least, most float64) (float64, bool) {
 	value, err := strconv.ParseFloat(n.Value, 64)

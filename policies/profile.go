@@ -122,3 +122,5 @@ const (
 	LimitIO     Limit = "io"
 	LimitDisk   Limit = "disk"
 )
+
+var requirable = []string{string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk)}

@@ -67,15 +67,7 @@ var askShape = &shape{
 	},
 }
 
-var totalsShape = &shape{
-	name: "totals", doc: "What all boxes of one tenant may use together. Not less than a profile gives to one box.",
-	keys: []key{
-		{"memory", aSize(1<<52, "8GiB"), "Memory, with what the boxes store in it. Without it: 8GiB.", false},
-		{"pids", aCount(4 << 20), "Processes and threads. Without it: 4096.", false},
-		{"cpu", aNumber(leastCPU, mostCPU), "CPUs' worth of time. Without it: 4.", false},
-		{"boxes", aCount(1 << 20), "Boxes open at once. Without it: 16.", false},
-	},
-}
+var totalsShape = totalLimits.shape("totals", "What all boxes of one tenant may use together. Not less than a profile gives to one box.")
 
 var auditShape = &shape{
 	name: "audit", doc: "What is written down of each call.",
@@ -106,14 +98,7 @@ var tenantShape = &shape{
 	},
 }
 
-var tenantLimitShape = &shape{
-	name: "tenant-limit", doc: "How much a tenant may send, all its sessions together.",
-	keys: []key{
-		{"calls", aRate(), "Calls in a time, after the burst. Without it: 100/s.", false},
-		{"burst", aCount(maxBurst), "Calls at once before the rate counts. Without it: 1000.", false},
-		{"in_flight", aCount(maxInFlight), "Calls that run at once; others wait their turn. Without it: 128.", false},
-	},
-}
+var tenantLimitShape = tenantLimits.shape("tenant-limit", "How much a tenant may send, all its sessions together.")
 
 var testShape = &shape{
 	name: "test", doc: "A call and what it must get.",

@@ -12,7 +12,7 @@ var profileShape = &shape{
 			PropertyNames: &form{Pattern: variablePattern}, MaxProperties: maxEnv,
 			Additional: &form{Type: []string{"string", "number", "boolean"}},
 		}}, "Variables that every command gets.", false},
-		{"require", someTexts(aWord(string(LimitMemory), string(LimitPids), string(LimitCPU), string(LimitIO), string(LimitDisk))), "Limits that the host must be able to enforce, or no box is opened.", false},
+		{"require", someTexts(aWord(requirable...)), "Limits that the host must be able to enforce, or no box is opened.", false},
 		{"audit", aWord("required"), "None of its calls runs whose decision cannot be written down.", false},
 		{"exec", aWord(ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), "What is done about each program that a command starts: nothing, writing it down, or asking the policy. Without it: observe.", false},
 		{"read", readShape.ref(), "How pages are read for its calls.", false},
@@ -92,16 +92,10 @@ var egressShape = &shape{
 	},
 }
 
-var netLimitsShape = &shape{
-	name: "net-limits", doc: "How much may leave a box.",
-	keys: []key{
-		{"connections", aCount(maxConns), "Open at once. Without it: 64.", false},
-		{"rate", aNumber(leastRate, mostRate), "New ones in a second. Without it: 100.", false},
-		{"bytes", aSize(1<<50, "1GiB"), "Both ways together, in the life of the box. Without it: 1GiB.", false},
-		{"idle", aTime("5m"), "Of a connection without a byte. Without it: 5m.", false},
-		{"life", aTime("1h"), "Of a connection. Without it: 1h.", false},
-	},
-}
+var (
+	limitsShape    = profileLimits.shape("limits", "What a box may use.")
+	netLimitsShape = netLimits.shape("net-limits", "How much may leave a box.")
+)
 
 var netSecretShape = &shape{
 	name: "net-secret", doc: "A header with a secret, for requests to a host.",
