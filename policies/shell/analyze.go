@@ -19,7 +19,7 @@ func Analyze(text string) (Script, error) {
 	if err := guard(text); err != nil {
 		return s, err
 	}
-	r := reader{out: &s}
+	r := newReader(&s)
 	if fault := r.read(text, place{end: len(text), line: 1}); r.err == nil {
 		r.err = fault
 	}
@@ -31,21 +31,37 @@ func Analyze(text string) (Script, error) {
 
 // reader reads one script and the texts in it.
 type reader struct {
-	out *Script
-	err *Error
+	wordReader
 
-	place            // where the text that is read stands
-	text      string // that text
-	via       []string
 	inherited []Assign // set for all commands of the text by whatever runs it
 	depth     int      // texts in texts
 	taken     int      // bytes of texts in texts so far
-	made      int      // bytes that braces made
 	stmts     []*syntax.Stmt
-	loops     map[string]string // variables of loops whose value is known
-	rounds    int               // times that the body of the loops around is read
-	free      *freedom          // of stmts; nil until asked for
-	risky     bool              // a text around this one holds what risk looks for
+	rounds    int      // times that the body of the loops around is read
+	free      *freedom // of stmts; nil until asked for
+	risky     bool     // a text around this one holds what risk looks for
+}
+
+func newReader(out *Script) reader {
+	return reader{wordReader: wordReader{listing: listing{out: out}}}
+}
+
+// wordReader says which words the shell makes of a word of the text.
+type wordReader struct {
+	listing
+
+	made int // bytes that braces made
+}
+
+// listing is what was found so far, and what is known of the text that is read.
+type listing struct {
+	out *Script
+	err *Error
+
+	place        // where the text that is read stands
+	text  string // that text
+	via   []string
+	loops map[string]string // variables of loops whose value is known
 }
 
 // place is where in the script a text stands. The text of another command's
@@ -134,10 +150,9 @@ func (r *reader) nested(text string, via []string, at place, extra []Assign, sam
 	if err := guard(text); err != nil {
 		return "the text that it is given cannot be read: " + err.Why
 	}
-	inner := reader{
-		out: r.out, via: via, inherited: extra, depth: r.depth + 1, taken: r.taken, made: r.made,
-		risky: r.risk(),
-	}
+	inner := newReader(r.out)
+	inner.via, inner.inherited, inner.risky = via, extra, r.risk()
+	inner.depth, inner.taken, inner.made = r.depth+1, r.taken, r.made
 	fault := inner.read(text, place{start: at.start, end: at.end, line: at.line, whole: true})
 	r.taken, r.made = inner.taken, inner.made
 	if inner.err != nil && r.err == nil {
@@ -153,7 +168,7 @@ func (r *reader) nested(text string, via []string, at place, extra []Assign, sam
 }
 
 // stop ends the reading of the script.
-func (r *reader) stop(kind Kind, why string) {
+func (r *listing) stop(kind Kind, why string) {
 	if r.err == nil {
 		r.err = &Error{Kind: kind, Offset: r.start, Why: why}
 	}
@@ -162,7 +177,7 @@ func (r *reader) stop(kind Kind, why string) {
 // sets notes a variable that is set for what follows, in whatever way, and is
 // why that makes the script opaque, or "". The name may have a subscript, and is
 // "" where it is not known.
-func (r *reader) sets(name string, value Word) (why string) {
+func (r *listing) sets(name string, value Word) (why string) {
 	name, _, _ = strings.Cut(name, "[")
 	if !local(name) {
 		r.exports(name)
@@ -171,7 +186,7 @@ func (r *reader) sets(name string, value Word) (why string) {
 }
 
 // affects notes what a variable changes that is set for what follows.
-func (r *reader) affects(name string, e Effect) (why string) {
+func (r *listing) affects(name string, e Effect) (why string) {
 	switch e {
 	case HoldsCode:
 		if name == "" {
@@ -188,14 +203,14 @@ func (r *reader) affects(name string, e Effect) (why string) {
 }
 
 // setsAt is sets for what stands between two positions of the text.
-func (r *reader) setsAt(name string, value Word, from, to int, line uint) {
+func (r *listing) setsAt(name string, value Word, from, to int, line uint) {
 	if why := r.sets(name, value); why != "" {
 		r.opaque(why, from, to, line)
 	}
 }
 
 // exports notes a variable that programs will see, whatever its name.
-func (r *reader) exports(name string) {
+func (r *listing) exports(name string) {
 	if !slices.Contains(r.out.Sets, name) {
 		r.out.Sets = append(r.out.Sets, name)
 	}
@@ -212,7 +227,7 @@ func local(name string) bool {
 }
 
 // at is the place of what stands between two positions of the text.
-func (r *reader) at(from, to int, line uint) place {
+func (r *listing) at(from, to int, line uint) place {
 	if r.whole {
 		return r.place
 	}
@@ -221,7 +236,7 @@ func (r *reader) at(from, to int, line uint) place {
 }
 
 // emit adds a command and returns its index, or -1 if the reading has ended.
-func (r *reader) emit(c Command, at place) int {
+func (r *listing) emit(c Command, at place) int {
 	if r.err != nil {
 		return -1
 	}
@@ -243,7 +258,7 @@ func (r *reader) emit(c Command, at place) int {
 }
 
 // opaque notes that something at a place may run commands that are not listed.
-func (r *reader) opaque(why string, from, to int, line uint) {
+func (r *listing) opaque(why string, from, to int, line uint) {
 	text := ""
 	if from >= 0 && to <= len(r.text) && from <= to {
 		text = strings.TrimSpace(r.text[from:to])

@@ -7,7 +7,7 @@ import (
 
 // braces are the words that brace expansion makes of one, in bash's order. What
 // is not surely as bash does it becomes one unknown word.
-func (r *reader) braces(cells []cell) [][]cell {
+func (r *wordReader) braces(cells []cell) [][]cell {
 	open := false
 	for _, c := range cells {
 		open = open || c == cell{'{', bare}
@@ -15,7 +15,7 @@ func (r *reader) braces(cells []cell) [][]cell {
 	if !open {
 		return [][]cell{cells}
 	}
-	b := bracer{reader: r}
+	b := bracer{wordReader: r}
 	all := b.expand(cells, 0)
 	if b.over {
 		prefix := cells
@@ -32,7 +32,7 @@ func (r *reader) braces(cells []cell) [][]cell {
 
 // bracer bounds the work of one word's expansion.
 type bracer struct {
-	*reader
+	*wordReader
 	words int
 	over  bool
 }

@@ -55,7 +55,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 }
 
 // bound is the value of a variable that a loop around the word gives it.
-func (r *reader) bound(p *syntax.ParamExp) (string, bool) {
+func (r *listing) bound(p *syntax.ParamExp) (string, bool) {
 	if len(r.loops) == 0 || p.Param == nil || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.Exp != nil {
 		return "", false
 	}

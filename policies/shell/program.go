@@ -85,7 +85,7 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 // are those of Analyze.
 func Program(argv []string) (Script, error) {
 	var s Script
-	r := reader{out: &s}
+	r := newReader(&s)
 	words := make([]Word, len(argv))
 	for i, a := range argv {
 		words[i] = Word{Text: a}

@@ -206,7 +206,7 @@ func span(s *syntax.Stmt, from, to int) (int, int) {
 	return from, to
 }
 
-func (r *reader) slice(from, to int) string {
+func (r *listing) slice(from, to int) string {
 	if from < 0 || to > len(r.text) || from > to {
 		return ""
 	}
@@ -214,7 +214,7 @@ func (r *reader) slice(from, to int) string {
 }
 
 // assigns are the variables set in front of a command.
-func (r *reader) assigns(all []*syntax.Assign) []Assign {
+func (r *wordReader) assigns(all []*syntax.Assign) []Assign {
 	var out []Assign
 	for _, a := range all {
 		if a.Name != nil {
@@ -225,11 +225,11 @@ func (r *reader) assigns(all []*syntax.Assign) []Assign {
 }
 
 // assign is one variable that is set in front of a command.
-func (r *reader) assign(a *syntax.Assign) Assign {
+func (r *wordReader) assign(a *syntax.Assign) Assign {
 	value := r.word(a.Value)
 	one := Assign{Name: a.Name.Value, Value: value, Effect: NoEffect}
 	switch {
-	case a.Name.Value == "PATH" && a.Append && value.Certainty == Exact && strings.HasPrefix(value.Text, ":"), a.Name.Value == "PATH" && !a.Append && r.extendsPath(a.Value):
+	case a.Name.Value == "PATH" && a.Append && value.Certainty == Exact && strings.HasPrefix(value.Text, ":"), a.Name.Value == "PATH" && !a.Append && extendsPath(a.Value):
 		// What is found is found before.
 	case a.Append || a.Array != nil || a.Index != nil:
 		one.Effect = EffectOf(one.Name, unknown)
@@ -241,7 +241,7 @@ func (r *reader) assign(a *syntax.Assign) Assign {
 
 // extendsPath reports whether a value of PATH is the one before with more behind
 // it, or with directories of the system in front.
-func (r *reader) extendsPath(w *syntax.Word) bool {
+func extendsPath(w *syntax.Word) bool {
 	if w == nil || len(w.Parts) == 0 {
 		return false
 	}
@@ -383,7 +383,7 @@ func (r *reader) test(s *syntax.Stmt, c *syntax.TestClause, redirects []Redirect
 }
 
 // redirects reads the files that a command opens.
-func (r *reader) redirects(all []*syntax.Redirect) []Redirect {
+func (r *wordReader) redirects(all []*syntax.Redirect) []Redirect {
 	var out []Redirect
 	for _, d := range all {
 		target := r.word(d.Word)

@@ -25,7 +25,7 @@ const (
 )
 
 // words adds the words that a syntax.Word stands for, after brace expansion.
-func (r *reader) words(to []Word, w *syntax.Word) []Word {
+func (r *wordReader) words(to []Word, w *syntax.Word) []Word {
 	if word, ok := simple(w); ok {
 		return append(to, word)
 	}
@@ -39,7 +39,7 @@ func (r *reader) words(to []Word, w *syntax.Word) []Word {
 }
 
 // word is words for a place where bash expands no braces.
-func (r *reader) word(w *syntax.Word) Word {
+func (r *wordReader) word(w *syntax.Word) Word {
 	if w == nil {
 		return Word{}
 	}
@@ -63,7 +63,7 @@ func simple(w *syntax.Word) (Word, bool) {
 }
 
 // cells takes the parts of a word apart.
-func (r *reader) cells(to []cell, parts []syntax.WordPart, inQuotes bool) []cell {
+func (r *wordReader) cells(to []cell, parts []syntax.WordPart, inQuotes bool) []cell {
 	for _, part := range parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
