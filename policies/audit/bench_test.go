@@ -16,8 +16,9 @@ import (
 func BenchmarkCall(b *testing.B) {
 	exit := 0
 	o := Outcome{
-		CallID: "c-7", Tenant: "local", Session: "s-1", Tool: "Bash", Exit: &exit, BytesOut: 812,
-		SHA256Out: strings.Repeat("cd", 32), CPUMS: 12, MemPeak: 8 << 20, DurMS: 15,
+		CallID: "c-7", Tenant: "local", Session: "s-1", Tool: "Bash", BytesOut: 812,
+		CommandEnd: CommandEnd{Exit: &exit, CPUMS: 12, MemPeak: 8 << 20},
+		SHA256Out:  strings.Repeat("cd", 32), DurMS: 15,
 	}
 	appendAll(b, decision(7), o)
 }

@@ -167,28 +167,33 @@ type Outcome struct {
 	Session string
 	Tool    string
 
-	Failed    bool
-	Error     string
-	Exit      *int // nil where no command ended
-	Signal    string
-	OOM       bool
-	TimedOut  bool
-	TaskID    int64 // of a background job
+	Failed bool
+	Error  string
+	CommandEnd
 	BytesOut  int64
 	Truncated bool
 	SHA256Out string // of the text that was answered
-	CPUMS     int64
-	MemPeak   int64 // bytes
-	Reverted  int   // changes to protected paths that were taken back
-	Blocked   int   // connections that were refused meanwhile
-	Execs     []Exec
-	ExecsMore int // started besides those
 	DurMS     int64
 	Cast      *Recorded // what was shown of it, at the level full
 	Result    string    // text that was answered, at the level full
 
 	// Level is how much is kept of this call; zero for what the log keeps.
 	Level policies.AuditLevel
+}
+
+// CommandEnd is how the command of a call ended, what it used and what it did.
+type CommandEnd struct {
+	Exit      *int // nil where no command ended
+	Signal    string
+	OOM       bool
+	TimedOut  bool
+	TaskID    int64 // of a background job
+	CPUMS     int64
+	MemPeak   int64 // bytes
+	Reverted  int   // changes to protected paths that were taken back
+	Blocked   int   // connections that were refused meanwhile
+	Execs     []Exec
+	ExecsMore int // started besides those
 }
 
 // Kind is KindOutcome.
