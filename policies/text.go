@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"belljar.dev/internal/printable"
 )
@@ -25,7 +24,7 @@ func Clip(s string, most int) string {
 			break
 		}
 		n++
-		if legible(r) {
+		if printable.InLine(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -34,10 +33,6 @@ func Clip(s string, most int) string {
 	}
 	return b.String()
 }
-
-// legible reports whether a reader sees a character for what it is: it has a shape,
-// or is the usual space.
-func legible(r rune) bool { return r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) }
 
 // Spoken returns a time in words, in whole hours, minutes or seconds.
 func Spoken(d time.Duration) string {

@@ -23,6 +23,10 @@ func Rune(r rune) bool {
 	return r >= ' ' && r < 0x7f || r > 0x7f && unicode.IsGraphic(r) && !blank(r)
 }
 
+// InLine reports whether a character shows as itself within one line: like Rune, but
+// of all spaces only the usual one does.
+func InLine(r rune) bool { return r == ' ' || Rune(r) && !unicode.IsSpace(r) }
+
 // blank reports whether Unicode counts a character as a letter, mark or sign
 // although it has no shape: what readers ignore (DerivedCoreProperties,
 // Default_Ignorable_Code_Point, less what IsGraphic leaves out), and the empty

@@ -3,7 +3,6 @@ package strictyaml
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"belljar.dev/internal/printable"
@@ -81,7 +80,7 @@ func excerpt(line string, col int) (shown, caret string) {
 	}
 	var pad strings.Builder
 	for i, r := range runes {
-		if r != '\t' && !legible(r) {
+		if r != '\t' && !printable.InLine(r) {
 			runes[i] = utf8.RuneError
 		}
 		if i < at-from {
@@ -93,7 +92,3 @@ func excerpt(line string, col int) (shown, caret string) {
 	}
 	return string(runes), pad.String() + "^"
 }
-
-// legible reports whether a reader sees a character for what it is: it has a
-// shape, or is the usual space.
-func legible(r rune) bool { return r == ' ' || printable.Rune(r) && !unicode.IsSpace(r) }
