@@ -75,6 +75,7 @@
 //	                       what is granted
 //	host.go                a host
 //	args.go                the arguments of tools
+//	args_tools.go          the tools and their arguments, generated
 //	limits.go              the limits of a box
 //
 //	parse_value.go         numbers, sizes, times

@@ -17,7 +17,7 @@ func TestAnnouncements(t *testing.T) {
 	var out bytes.Buffer
 	to := &approver{state: "/st ate"}
 	n := announce(to, &out)
-	a := approval.Approval{ID: "ap-1", Tool: "Bash\x1b[2J", Rule: "pu\nsh"}
+	a := approval.Approval{ID: "ap-1", Tool: "Bash\x1b[2J", Asker: approval.Asker{Rule: "pu\nsh"}}
 	for _, kind := range []string{"asked", "given", "used", "expired"} {
 		to.happened(approval.Event{Kind: kind, Approval: a})
 	}

@@ -5,32 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/people"
 	"belljar.dev/internal/people/approval"
+	"belljar.dev/internal/people/question"
 )
 
 // maxShownLines is how many lines a list has of each approval.
 const maxShownLines = 3
 
-// approvals adds what `belljar approve` asks for.
+// handle adds what `belljar approve` asks for.
 func (a *approver) handle(mux *http.ServeMux, place string) {
 	handleQuestions(mux, a.questions)
-	mux.HandleFunc("GET /approvals", func(w http.ResponseWriter, r *http.Request) {
-		list, err := a.desk.List(r.Context(), r.URL.Query().Get("all") != "")
-		if err != nil {
-			control.Respond(w, http.StatusInternalServerError, err.Error())
-			return
-		}
+	handleDesk(mux, "/approvals", a.desk.Desk, func(list []approval.Approval) any {
 		for i := range list {
 			s := &list[i].Shown
 			*s = approval.Shown{Commands: s.Commands[:min(len(s.Commands), maxShownLines)], Args: s.Args[:min(len(s.Args), maxShownLines)]}
 		}
-		control.Respond(w, http.StatusOK, control.Approvals{Place: place, All: list})
-	})
-	mux.HandleFunc("GET /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
-		got, err := a.desk.Get(r.Context(), r.PathValue("id"))
-		answered(w, got, err)
+		return control.Approvals{Place: place, All: list}
 	})
 	mux.HandleFunc("POST /approvals/{id}/answer", func(w http.ResponseWriter, r *http.Request) {
 		var said control.Answer
@@ -46,22 +40,44 @@ func (a *approver) handle(mux *http.ServeMux, place string) {
 		got, err := a.desk.Answer(r.Context(), r.PathValue("id"), approval.Reply{
 			Yes: said.Yes, Scope: scope, For: most, By: control.Caller(r), Via: wayCommand, Note: said.Note,
 		})
-		answered(w, got, err)
+		reply(w, got, err)
 	})
 	mux.HandleFunc("POST /approvals/{id}/revoke", func(w http.ResponseWriter, r *http.Request) {
 		got, err := a.desk.Revoke(r.Context(), r.PathValue("id"), control.Caller(r), wayCommand)
-		answered(w, got, err)
+		reply(w, got, err)
 	})
 }
 
-// answered sends an approval, or the error of the request for it.
-func answered(w http.ResponseWriter, a approval.Approval, err error) {
+// handleDesk adds the list of a desk below a path, and one of it. brief makes of a list
+// what fits into an answer.
+func handleDesk[Q any](mux *http.ServeMux, path string, desk *people.Desk[Q], brief func([]Q) any) {
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		list, err := desk.List(r.Context(), r.URL.Query().Get("all") != "")
+		if err != nil {
+			reply(w, nil, err)
+			return
+		}
+		reply(w, brief(list), nil)
+	})
+	mux.HandleFunc("GET "+path+"/{id}", func(w http.ResponseWriter, r *http.Request) {
+		got, err := desk.Get(r.Context(), r.PathValue("id"))
+		reply(w, got, err)
+	})
+}
+
+// refused are the errors of answers that a question does not take.
+var refused = []error{
+	approval.ErrAnswered, approval.ErrOver, approval.ErrOpen, approval.ErrPolicy, approval.ErrScope, question.ErrOver, question.ErrAnswer,
+}
+
+// reply sends what was asked for, or the error of the request for it.
+func reply(w http.ResponseWriter, what any, err error) {
 	switch {
 	case err == nil:
-		control.Respond(w, http.StatusOK, a)
-	case errors.Is(err, approval.ErrUnknown):
+		control.Respond(w, http.StatusOK, what)
+	case errors.Is(err, people.ErrUnknown):
 		control.Respond(w, http.StatusNotFound, err.Error())
-	case errors.Is(err, approval.ErrAnswered), errors.Is(err, approval.ErrOver), errors.Is(err, approval.ErrOpen), errors.Is(err, approval.ErrPolicy), errors.Is(err, approval.ErrScope):
+	case slices.ContainsFunc(refused, func(e error) bool { return errors.Is(err, e) }):
 		control.Respond(w, http.StatusConflict, err.Error())
 	default:
 		control.Respond(w, http.StatusInternalServerError, err.Error())

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -45,35 +44,24 @@ func (a asker) Channel() policies.Channel { return a.approver.gate.now.Load().Ch
 
 // handleQuestions adds what `belljar ask` asks for.
 func handleQuestions(mux *http.ServeMux, desk *question.Desk) {
-	mux.HandleFunc("GET /questions", func(w http.ResponseWriter, r *http.Request) {
-		list, err := desk.List(r.Context(), r.URL.Query().Get("all") != "")
-		if err != nil {
-			control.Respond(w, http.StatusInternalServerError, err.Error())
-			return
-		}
-		control.Respond(w, http.StatusOK, briefly(list))
-	})
-	mux.HandleFunc("GET /questions/{id}", func(w http.ResponseWriter, r *http.Request) {
-		got, err := desk.Get(r.Context(), r.PathValue("id"))
-		questionAnswered(w, got, err)
-	})
+	handleDesk(mux, "/questions", desk.Desk, briefly)
 	mux.HandleFunc("POST /questions/{id}/answer", func(w http.ResponseWriter, r *http.Request) {
 		var said control.QuestionAnswer
 		if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
 			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("read request: %v", err))
 			return
 		}
-		reply := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: control.Caller(r), Via: wayCommand}
+		does := question.Reply{State: question.Accepted, Words: said.Words, Note: said.Note, By: control.Caller(r), Via: wayCommand}
 		if said.Decline {
-			reply.State = question.Declined
+			does.State = question.Declined
 		}
-		got, err := desk.Answer(r.Context(), r.PathValue("id"), reply)
-		questionAnswered(w, got, err)
+		got, err := desk.Answer(r.Context(), r.PathValue("id"), does)
+		reply(w, got, err)
 	})
 }
 
 // briefly is a list that fits into an answer: the first question of each.
-func briefly(list []question.Asked) []question.Asked {
+func briefly(list []question.Asked) any {
 	for i := range list {
 		list[i].Answers = nil
 		for n := range list[i].Sheet.Questions {
@@ -85,18 +73,4 @@ func briefly(list []question.Asked) []question.Asked {
 		}
 	}
 	return list
-}
-
-// questionAnswered sends a question, or the error of the request for it.
-func questionAnswered(w http.ResponseWriter, a question.Asked, err error) {
-	switch {
-	case err == nil:
-		control.Respond(w, http.StatusOK, a)
-	case errors.Is(err, question.ErrUnknown):
-		control.Respond(w, http.StatusNotFound, err.Error())
-	case errors.Is(err, question.ErrOver), errors.Is(err, question.ErrAnswer):
-		control.Respond(w, http.StatusConflict, err.Error())
-	default:
-		control.Respond(w, http.StatusInternalServerError, err.Error())
-	}
 }

@@ -279,7 +279,7 @@ func (k *webhook) take(l net.Listener, a *approver) {
 		got, err := a.desk.Answer(r.Context(), id, approval.Reply{
 			Yes: said.Yes, Scope: scope, For: most, By: cmp.Or(said.By, "the webhook"), Via: wayWebhook, Note: said.Note,
 		})
-		answered(w, got, err)
+		reply(w, got, err)
 	})
 	k.server = http.Server{
 		Handler: mux, ReadTimeout: answerPatience, WriteTimeout: 2 * answerPatience, IdleTimeout: answerPatience,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/people"
 	"belljar.dev/internal/people/question"
 	"belljar.dev/internal/store"
 	"belljar.dev/mcp"
@@ -96,7 +97,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 		return notAsked(sheet, "not asked: no interactive channel"), nil
 	}
 	a, err := desk.Ask(ctx, owner(call.Session), sheet)
-	if errors.Is(err, question.ErrTooMany) {
+	if errors.Is(err, people.ErrTooMany) {
 		return mcp.Failed("Nobody was asked: %s. Go on without an answer, or wait until they have been answered.", err), nil
 	}
 	if err != nil {

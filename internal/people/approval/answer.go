@@ -3,8 +3,6 @@ package approval
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,50 +13,24 @@ import (
 // Answer stores the answer of a person. The first answer holds: the same answer
 // again changes nothing and is not an error; a different one returns ErrAnswered.
 // When Answer returns, the answer is on the disk.
-func (d *Desk) Answer(ctx context.Context, id string, r Reply) (a Approval, err error) {
+func (d *Desk) Answer(ctx context.Context, id string, r Reply) (Approval, error) {
 	r.By, r.Via, r.Note = Plain(r.By, maxWho), Plain(r.Via, maxWho), Plain(r.Note, maxNote)
-	now := d.kept.Now()
-	var ended []Approval
-	first := false
-	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
-		if ended, err = sweep(ctx, tx, now); err != nil {
-			return err
-		}
-		if a, err = one(ctx, tx, "id = ?", id); err != nil {
-			return err
-		}
-		set, args, err := d.settle(&a, r, now)
-		if err != nil || set == "" {
-			return err
-		}
-		first = true
-		done, err := changed(ctx, tx, set+" WHERE id = ?", append(args, id)...)
-		if err == nil && len(done) == 1 {
-			a = done[0]
-		}
-		return err
-	})
-	// What was swept stays so only if all was written.
+	a, first, err := d.Desk.Answer(ctx, id, func(a Approval, now time.Time) (set string, args []any, err error) { return d.settle(a, r, now) })
 	if err != nil {
-		if !errors.Is(err, ErrUnknown) && a.ID == "" {
-			return Approval{}, fmt.Errorf("answer approval %s: %w", Plain(id, maxWho), err)
-		}
 		return a, fmt.Errorf("answer approval %s: %w", Plain(id, maxWho), err)
 	}
-	d.ended(ended)
 	if first {
-		d.wake(id)
-		kind := "refused"
+		what := "refused"
 		if r.Yes {
-			kind = "given"
+			what = "given"
 		}
-		d.event(Event{Kind: kind, Approval: a, CallID: a.CallID})
+		d.event(Event{Kind: what, Approval: a, CallID: a.CallID})
 	}
 	return a, nil
 }
 
 // settle is what an answer changes: nothing, if it was given before.
-func (d *Desk) settle(a *Approval, r Reply, now time.Time) (set string, args []any, err error) {
+func (d *Desk) settle(a Approval, r Reply, now time.Time) (set string, args []any, err error) {
 	switch a.State {
 	case Pending:
 	case Approved, Used:
@@ -82,7 +54,7 @@ func (d *Desk) settle(a *Approval, r Reply, now time.Time) (set string, args []a
 	if !r.Yes {
 		return "state = 'declined', by_whom = ?, via = ?, note = ?, answered = ?", []any{r.By, r.Via, r.Note, now.UnixMilli()}, nil
 	}
-	if now := d.policy(); now != "" && a.Place == d.kept.Place && a.Policy != now {
+	if now := d.policy(); now != "" && a.Place == d.place && a.Policy != now {
 		return "", nil, fmt.Errorf("%w; the call has to be made again", ErrPolicy)
 	}
 	until, err := a.until(r, now)
@@ -123,22 +95,26 @@ func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 // not run. When it reports true, the use is on the disk, so a yes for one call is
 // used once, whatever happens to this process.
 func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
-	digest, canon, err := bind(d.kept.Place, r)
+	digest, canon, err := bind(d.place, r)
 	if err != nil {
 		return false, err
 	}
-	now := d.kept.Now().UnixMilli()
 	var used []Approval
-	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
-		used, err = changed(ctx, tx, `uses = uses + 1, state = CASE scope WHEN 'once' THEN 'used' ELSE state END
+	err = d.Write(ctx, func(w *work) error {
+		used, err = w.Change(ctx, `uses = uses + 1, state = CASE scope WHEN 'once' THEN 'used' ELSE state END
 			WHERE id = ? AND state = 'approved' AND until > ? AND policy = ?
 			AND (scope = 'once' AND digest = ? OR canon = ? AND canon <> '' AND (scope = 'hours' OR scope = 'session' AND session = ?))`,
-			id, now, r.Decision.Policy, digest, canon, r.Facts.Session)
+			id, w.Now.UnixMilli(), r.Decision.Policy, digest, canon, r.Facts.Session)
+		if err != nil || len(used) > 0 {
+			return err
+		}
+		a, ok, err := planned(ctx, w, d.place, r)
+		if err != nil || !ok || a.ID != id {
+			return err
+		}
+		used, err = w.Change(ctx, "uses = uses + 1 WHERE id = ?", id)
 		return err
 	})
-	if err == nil && len(used) == 0 {
-		used, err = d.usePlanned(ctx, id, r)
-	}
 	if err != nil {
 		return false, fmt.Errorf("use approval %s: %w", Plain(id, maxWho), err)
 	}
@@ -150,34 +126,26 @@ func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 
 // Revoke takes a yes back. Calls that it let run go on. To revoke it again is not
 // an error.
-func (d *Desk) Revoke(ctx context.Context, id, by, via string) (a Approval, err error) {
-	var done []Approval
-	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
-		if a, err = one(ctx, tx, "id = ?", id); err != nil {
-			return err
-		}
+func (d *Desk) Revoke(ctx context.Context, id, by, via string) (Approval, error) {
+	a, first, err := d.Desk.Answer(ctx, id, func(a Approval, now time.Time) (set string, args []any, err error) {
 		switch a.State {
 		case Approved:
 		case Revoked:
-			return nil
+			return "", nil, nil
 		case Pending:
-			return fmt.Errorf("%w; say no instead", ErrOpen)
+			return "", nil, fmt.Errorf("%w; say no instead", ErrOpen)
 		case Used, Declined, Expired:
 			if a.State == Used && len(a.Commands) > 0 {
 				break // of a plan, whose commands it still lets run
 			}
-			return fmt.Errorf("%w: it is %s", ErrOver, a.State)
+			return "", nil, fmt.Errorf("%w: it is %s", ErrOver, a.State)
 		}
-		done, err = changed(ctx, tx, "state = 'revoked', by_whom = ?, via = ?, answered = ? WHERE id = ?",
-			Plain(by, maxWho), Plain(via, maxWho), d.kept.Now().UnixMilli(), id)
-		return err
+		return "state = 'revoked', by_whom = ?, via = ?, answered = ?", []any{Plain(by, maxWho), Plain(via, maxWho), now.UnixMilli()}, nil
 	})
 	if err != nil {
 		return a, fmt.Errorf("revoke approval %s: %w", Plain(id, maxWho), err)
 	}
-	for _, done := range done {
-		a = done
-		d.wake(id)
+	if first {
 		d.event(Event{Kind: "revoked", Approval: a, CallID: a.CallID})
 	}
 	return a, nil

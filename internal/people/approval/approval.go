@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"belljar.dev/internal/people"
 	"belljar.dev/policies"
 )
 
@@ -33,14 +34,13 @@ const (
 
 // Bounds of a desk.
 const (
-	maxPending  = 32                 // questions of one tenant that wait
-	maxKept     = 10_000             // approvals of a desk, ended ones included
-	keepEnded   = 7 * 24 * time.Hour // so that people can look back
-	maxListed   = 200                // of one list
-	maxSession  = 24 * time.Hour     // longest life of a yes for a session
-	maxWho      = 200                // characters of the name of a person, and of the way of the answer
-	maxNote     = 500                // characters of what they said
-	maxArgument = 1 << 20            // bytes of arguments
+	maxPending  = 32             // questions of one tenant that wait
+	maxKept     = 10_000         // approvals of a desk, ended ones included
+	maxListed   = 200            // of one list
+	maxSession  = 24 * time.Hour // longest life of a yes for a session
+	maxWho      = 200            // characters of the name of a person, and of the way of the answer
+	maxNote     = 500            // characters of what they said
+	maxArgument = 1 << 20        // bytes of arguments
 )
 
 // Approval is one question and what became of it.
@@ -53,24 +53,15 @@ type Approval struct {
 	Tool      string `json:"tool"`
 	CallID    string `json:"call_id"` // of the first call that asked
 	Digest    string `json:"digest"`  // of the arguments, and of all they are bound to
-	Profile   string `json:"profile"`
-	Rule      string `json:"rule"`
-	Reason    string `json:"reason"`
-	Policy    string `json:"policy_sha256"`
-	Shown     Shown  `json:"shown"`
+	Asker
+	Shown Shown `json:"shown"`
 
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"` // when no answer is a no
 	State   State     `json:"state"`
 
-	By       string    `json:"by,omitempty"`  // who answered
-	Via      string    `json:"via,omitempty"` // on which way
-	Note     string    `json:"note,omitempty"`
-	Answered time.Time `json:"answered,omitzero"`
-	Scope    Scope     `json:"scope,omitempty"`
-	Until    time.Time `json:"until,omitzero"`     // when a yes ends
-	Uses     int       `json:"uses,omitempty"`     // calls that it let run
-	Commands []string  `json:"commands,omitempty"` // patterns of those that a plan runs: a yes to the plan is one to them
+	people.Said
+	Yes
 
 	// Scopes are those that a yes may have here, the narrowest first, and For is
 	// the longest time of Hours.
@@ -79,6 +70,22 @@ type Approval struct {
 
 	sessionID string // the whole of Session
 	canon     string // of calls that look the same; empty where a yes is for once only
+}
+
+// Asker is the part of the policy that asks.
+type Asker struct {
+	Profile string `json:"profile"`
+	Rule    string `json:"rule"`
+	Reason  string `json:"reason"`
+	Policy  string `json:"policy_sha256"`
+}
+
+// Yes is what a yes is good for, and what it was used for.
+type Yes struct {
+	Scope    Scope     `json:"scope,omitempty"`
+	Until    time.Time `json:"until,omitzero"`     // when it ends
+	Uses     int       `json:"uses,omitempty"`     // calls that it let run
+	Commands []string  `json:"commands,omitempty"` // patterns of those that a plan runs: a yes to the plan is one to them
 }
 
 // Offers is what a yes may be given for, in words.
@@ -123,12 +130,10 @@ type Reply struct {
 
 // What can be wrong with a question or an answer.
 var (
-	ErrUnknown  = errors.New("there is no such approval")
 	ErrAnswered = errors.New("it was answered otherwise before")
 	ErrOver     = errors.New("it is too late")
 	ErrOpen     = errors.New("it was not answered yet")
 	ErrScope    = errors.New("a yes cannot be given for that")
-	ErrTooMany  = errors.New("too many questions wait for an answer")
 	ErrPolicy   = errors.New("the policy is another one by now")
 )
 

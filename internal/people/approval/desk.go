@@ -2,12 +2,11 @@ package approval
 
 import (
 	"context"
-	"crypto/rand"
-	"database/sql"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"belljar.dev/internal/people"
 	"belljar.dev/internal/store"
 	"belljar.dev/policies"
 )
@@ -24,14 +23,12 @@ type Config struct {
 	Event func(Event)
 }
 
-// Desk receives the questions of calls and the answers of people. Several
-// processes may have a Desk over the same store. Its methods are safe for
-// concurrent use; it has nothing to close.
+// Desk receives the questions of calls and the answers of people.
 type Desk struct {
-	kept   store.Book
+	*people.Desk[Approval]
+	place  string
 	policy func() string
 	event  func(Event)
-	watch  store.Watch // of approvals by their ids
 }
 
 // New is the desk over a store. Nothing is opened.
@@ -42,41 +39,33 @@ func New(cfg Config) *Desk {
 	if cfg.Policy == nil {
 		cfg.Policy = func() string { return "" }
 	}
-	return &Desk{kept: store.NewBook(cfg.Config, schema), policy: cfg.Policy, event: cfg.Event}
+	expired := func(a Approval) { cfg.Event(Event{Kind: "expired", Approval: a, CallID: a.CallID}) }
+	return &Desk{people.New(cfg.Config, kind, expired), cfg.Place, cfg.Policy, cfg.Event}
 }
 
 // Ask puts a question, or finds the question that an equal call has put. The
 // Approval has the answer if there is one that holds for this call. Ask does not
 // wait. asked says that the question is new.
 func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err error) {
-	digest, canon, err := bind(d.kept.Place, r)
+	digest, canon, err := bind(d.place, r)
 	if err != nil {
 		return Approval{}, false, err
 	}
-	now := d.kept.Now()
-	var ended []Approval
-	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
+	err = d.Write(ctx, func(w *work) error {
 		var known bool
-		if ended, err = sweep(ctx, tx, now); err != nil {
+		if a, known, err = answered(ctx, w, r, digest, canon); err != nil || known {
 			return err
 		}
-		if a, known, err = answered(ctx, tx, r, digest, canon, now); err != nil || known {
+		if a, known, err = planned(ctx, w, d.place, r); err != nil || known {
 			return err
 		}
-		if a, known, err = planned(ctx, tx, d.kept.Place, r, now); err != nil || known {
-			return err
-		}
-		if err := room(ctx, tx, r.Facts.Tenant); err != nil {
-			return err
-		}
-		a = d.question(r, digest, canon, now)
+		a = d.question(r, digest, canon, w.Now)
 		asked = true
-		return insert(ctx, tx, a, r.Decision.Ask.Timeout, r.Decision.Remember.Session, r.Decision.Remember.For)
+		return add(ctx, w, a, r.Decision.Ask.Timeout, r.Decision.Remember.Session, r.Decision.Remember.For)
 	})
 	if err != nil {
 		return Approval{}, false, fmt.Errorf("ask for an approval: %w", err)
 	}
-	d.ended(ended)
 	if asked {
 		d.event(Event{Kind: "asked", Approval: a, CallID: r.CallID})
 	}
@@ -85,7 +74,7 @@ func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err 
 
 // answered is the approval that speaks about a call: a yes that holds for it,
 // else a no that does, else a question that waits.
-func answered(ctx context.Context, tx *sql.Tx, r Request, digest, canon string, now time.Time) (Approval, bool, error) {
+func answered(ctx context.Context, w *work, r Request, digest, canon string) (Approval, bool, error) {
 	hash := r.Decision.Policy
 	for _, q := range []struct {
 		where string
@@ -95,11 +84,11 @@ func answered(ctx context.Context, tx *sql.Tx, r Request, digest, canon string, 
 		{"canon = ? AND canon <> '' AND policy = ? AND state = 'approved' AND (scope = 'hours' OR scope = 'session' AND session = ?)", []any{canon, hash, r.Facts.Session}},
 		// A no holds as long as the question would have: an agent that asks again
 		// at once only makes people tired.
-		{"digest = ? AND policy = ? AND state IN ('declined', 'revoked') AND expires > ? ORDER BY answered DESC", []any{digest, hash, now.UnixMilli()}},
+		{"digest = ? AND policy = ? AND state IN ('declined', 'revoked') AND expires > ? ORDER BY answered DESC", []any{digest, hash, w.Now.UnixMilli()}},
 		{"digest = ? AND policy = ? AND state = 'pending'", []any{digest, hash}},
 	} {
-		if a, known, err := found(one(ctx, tx, q.where, q.args...)); err != nil || known {
-			return a, known, err
+		if a, err := w.One(ctx, q.where, q.args...); !errors.Is(err, people.ErrUnknown) {
+			return a, err == nil, err
 		}
 	}
 	return Approval{}, false, nil
@@ -113,95 +102,13 @@ func (d *Desk) question(r Request, digest, canon string, now time.Time) Approval
 		timeout = policies.DefaultAskTimeout
 	}
 	a := Approval{
-		ID: newID(), Tenant: r.Facts.Tenant, Principal: r.Principal, Place: d.kept.Place, Tool: r.Facts.Tool, CallID: r.CallID,
-		Digest: digest, Profile: r.Decision.Offers().Profile(), Rule: r.Decision.Rule, Reason: Plain(r.Decision.Reason, maxLine),
-		Policy: r.Decision.Policy, Shown: shown(r.Facts, r.Commands), Commands: r.Commands, Created: now, Expires: now.Add(timeout), State: Pending,
+		ID: people.NewID("ap"), Tenant: r.Facts.Tenant, Principal: r.Principal, Place: d.place, Tool: r.Facts.Tool, CallID: r.CallID,
+		Digest: digest, Shown: shown(r.Facts, r.Commands), Yes: Yes{Commands: r.Commands},
+		Asker:   Asker{Profile: r.Decision.Offers().Profile(), Rule: r.Decision.Rule, Reason: Plain(r.Decision.Reason, maxLine), Policy: r.Decision.Policy},
+		Created: now, Expires: now.Add(timeout), State: Pending,
 		sessionID: r.Facts.Session, canon: canon,
 	}
 	a.Session = a.sessionID[:min(len(a.sessionID), shortSession)]
 	a.offer(r.Decision.Remember.Session, r.Decision.Remember.For)
 	return a
-}
-
-// newID is short enough to be read out and typed. It opens nothing by itself.
-func newID() string { return "ap-" + strings.ToLower(rand.Text()[:8]) }
-
-// Wait returns when an approval is no longer pending, when so much time has
-// passed, or when ctx ends, with the approval as it then is.
-func (d *Desk) Wait(ctx context.Context, id string, most time.Duration) (a Approval, err error) {
-	err = d.watch.Until(ctx, id, most, func() (done bool, err error) {
-		got, err := d.Get(ctx, id)
-		if err == nil || a.ID == "" {
-			a = got
-		}
-		return a.State != Pending, err
-	})
-	return a, err
-}
-
-// wake wakes the callers that wait for an approval.
-func (d *Desk) wake(id string) { d.watch.Wake(id) }
-
-// Stop makes every Wait, also a later one, return at once.
-func (d *Desk) Stop() { d.watch.Stop() }
-
-// Get is an approval as it is now, or ErrUnknown.
-func (d *Desk) Get(ctx context.Context, id string) (a Approval, err error) {
-	err = d.kept.Read(ctx, func(tx *sql.Tx) error {
-		a, err = one(ctx, tx, "id = ?", id)
-		return err
-	})
-	if err != nil {
-		return Approval{}, fmt.Errorf("approval %s: %w", Plain(id, maxWho), err)
-	}
-	now := d.kept.Now()
-	if a.State == Pending && !a.Expires.After(now) || a.State == Approved && !a.Until.After(now) {
-		return d.expire(ctx, a)
-	}
-	return a, nil
-}
-
-// expire stores that an approval has ended.
-func (d *Desk) expire(ctx context.Context, a Approval) (Approval, error) {
-	var ended []Approval
-	err := d.kept.Write(ctx, func(tx *sql.Tx) (err error) {
-		ended, err = sweep(ctx, tx, d.kept.Now())
-		return err
-	})
-	if err != nil {
-		return Approval{}, fmt.Errorf("approval %s: %w", a.ID, err)
-	}
-	d.ended(ended)
-	a.State = Expired
-	return a, nil
-}
-
-// ended reports approvals whose time ran out.
-func (d *Desk) ended(all []Approval) {
-	for _, a := range all {
-		d.wake(a.ID)
-		d.event(Event{Kind: "expired", Approval: a, CallID: a.CallID})
-	}
-}
-
-// List are approvals, the newest first, at most 200: those that wait or whose
-// yes is still good, or all.
-func (d *Desk) List(ctx context.Context, all bool) (list []Approval, err error) {
-	where := "state IN ('pending', 'approved')"
-	if all {
-		where = "true"
-	}
-	var ended []Approval
-	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
-		if ended, err = sweep(ctx, tx, d.kept.Now()); err != nil {
-			return err
-		}
-		list, err = some(ctx, tx, where+" ORDER BY created DESC, id LIMIT ?", maxListed)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list approvals: %w", err)
-	}
-	d.ended(ended)
-	return list, nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"belljar.dev/internal/people"
 	"belljar.dev/internal/store"
 	"belljar.dev/policies"
 )
@@ -205,8 +206,8 @@ func TestFirstAnswerHolds(t *testing.T) {
 	if b := d.asks(t, d.wants("git push")); b.ID == a.ID || b.State != Pending {
 		t.Errorf("asked much later, it is %s, want a new question", b.State)
 	}
-	if _, err := d.Answer(t.Context(), "ap-nothing", Reply{}); !errors.Is(err, ErrUnknown) {
-		t.Errorf("answer to nothing: got %v, want %v", err, ErrUnknown)
+	if _, err := d.Answer(t.Context(), "ap-nothing", Reply{}); !errors.Is(err, people.ErrUnknown) {
+		t.Errorf("answer to nothing: got %v, want %v", err, people.ErrUnknown)
 	}
 	y := d.asks(t, d.wants("git push x"))
 	d.says(t, y.ID, Reply{Yes: true})
@@ -405,8 +406,8 @@ func TestBounds(t *testing.T) {
 	for i := range maxPending {
 		d.asks(t, d.wants("git push "+strings.Repeat("x", i+1)))
 	}
-	if _, _, err := d.Ask(t.Context(), d.wants("git push y")); !errors.Is(err, ErrTooMany) {
-		t.Errorf("one question too many: got %v, want %v", err, ErrTooMany)
+	if _, _, err := d.Ask(t.Context(), d.wants("git push y")); !errors.Is(err, people.ErrTooMany) {
+		t.Errorf("one question too many: got %v, want %v", err, people.ErrTooMany)
 	}
 	d.asks(t, d.wants("git push y", func(f *policies.Facts) { f.Tenant = "other" }))
 	d.pass(10 * time.Minute)

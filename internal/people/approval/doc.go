@@ -1,10 +1,7 @@
 // Package approval keeps questions to people about calls, and their answers.
 //
-// A question is an object of the server and not a dialogue of a client: it
-// survives a restart, it can be answered on any way that reaches the Desk, and
-// the first answer holds. An answer is bound to the arguments of the call, to
-// whose call it is, and to the policy that asked: a call that differs in any of
-// these is another question.
+// An answer is bound to the arguments of the call, to whose call it is, and to the
+// policy that asked: a call that differs in any of these is another question.
 //
 // A yes is good for one call. If the person said more and the policy allows it,
 // the yes is good for calls that look the same, in a session or for some hours.

@@ -2,14 +2,12 @@ package approval
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"belljar.dev/policies"
 	"belljar.dev/policies/shell"
@@ -108,29 +106,16 @@ func covers(patterns []string, r Request) bool {
 }
 
 // planned is the approval of a plan whose commands a call keeps to.
-func planned(ctx context.Context, tx *sql.Tx, place string, r Request, now time.Time) (Approval, bool, error) {
+func planned(ctx context.Context, w *work, place string, r Request) (Approval, bool, error) {
 	if r.Facts.Command == "" {
 		return Approval{}, false, nil
 	}
-	all, err := some(ctx, tx, `commands <> '' AND state = 'used' AND tenant = ? AND place = ? AND session = ? AND policy = ? AND answered > ?
-		ORDER BY answered DESC LIMIT 8`, r.Facts.Tenant, place, r.Facts.Session, r.Decision.Policy, now.Add(-maxSession).UnixMilli())
+	all, err := w.Some(ctx, `commands <> '' AND state = 'used' AND tenant = ? AND place = ? AND session = ? AND policy = ? AND answered > ?
+		ORDER BY answered DESC LIMIT 8`, r.Facts.Tenant, place, r.Facts.Session, r.Decision.Policy, w.Now.Add(-maxSession).UnixMilli())
 	for _, a := range all {
 		if covers(a.Commands, r) {
 			return a, true, err
 		}
 	}
 	return Approval{}, false, err
-}
-
-// usePlanned counts a call that runs by the approval of a plan.
-func (d *Desk) usePlanned(ctx context.Context, id string, r Request) (used []Approval, err error) {
-	err = d.kept.Write(ctx, func(tx *sql.Tx) error {
-		a, ok, err := planned(ctx, tx, d.kept.Place, r, d.kept.Now())
-		if err != nil || !ok || a.ID != id {
-			return err
-		}
-		used, err = changed(ctx, tx, "uses = uses + 1 WHERE id = ?", id)
-		return err
-	})
-	return used, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belljar.dev/internal/golden"
+	"belljar.dev/internal/people"
 	"belljar.dev/internal/store"
 	"belljar.dev/internal/testenv"
 )
@@ -118,8 +119,8 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, sheet(t, `[{"text":"more?"}]`)); !errors.Is(err, ErrTooMany) {
-		t.Errorf("one too many: %v, want %v", err, ErrTooMany)
+	if _, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "s"}, sheet(t, `[{"text":"more?"}]`)); !errors.Is(err, people.ErrTooMany) {
+		t.Errorf("one too many: %v, want %v", err, people.ErrTooMany)
 	}
 }
 
