@@ -83,7 +83,7 @@ func TestOneAnswerWins(t *testing.T) {
 	var desks []*rig
 	for range 3 {
 		s := store.New(dir) // as other processes have them
-		defer s.Close()
+		t.Cleanup(func() { s.Close() })
 		desks = append(desks, open(t, s, nil))
 	}
 	id, err := desks[0].ask("t")
