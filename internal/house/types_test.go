@@ -27,7 +27,6 @@ var large = map[string]size{
 	"mcp.Config":                 {21, 5},
 	"mcp/tools.bashOutput":       {29, 1},
 	"mcp/tools.docsOutput":       {26, 0},
-	"mcp/tools.shells":           {6, 44},
 	"sandbox/protect.Protector":  {38, 43},
 	"sandbox/protect.look":       {31, 71},
 	"sandbox/boxinit.bareMemory": {23, 0},

@@ -208,10 +208,10 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	if background {
 		it.most = call.Grant.Limits().Background
 	}
-	s.runs(ctx, call, it)
+	s.tasks.runs(ctx, call, it)
 	end := follow(ctx, call, started, move)
 	running()
-	task := s.jobOf(call, it)
+	task := s.tasks.jobOf(call, it)
 	if task != nil && end.job == 0 {
 		<-task.over // from now on the task's record says the same as this result
 	}

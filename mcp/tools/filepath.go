@@ -40,11 +40,11 @@ func pathFacts(variable, typed string) (policies.Facts, bool) {
 	return policies.Facts{Tool: "Bash", Command: "ls -- " + quoteWord(sandbox.Workspace+"/"+dir)}, true
 }
 
-// completePath returns the paths that begin with what was typed. Names with a
+// complete returns the paths that begin with what was typed. Names with a
 // character that has a meaning in an address are left out: the variable's value goes
 // into an address as it is (RFC 6570, section 3.2.3).
-func (s *shells) completePath(ctx context.Context, call mcp.Call, _, typed string) ([]string, error) {
-	text, code, err := s.inside(ctx, call, pathScript, sandbox.Workspace+"/"+typed)
+func (f *files) complete(ctx context.Context, call mcp.Call, _, typed string) ([]string, error) {
+	text, code, err := f.inside(ctx, call, pathScript, sandbox.Workspace+"/"+typed)
 	if err != nil || code != 0 {
 		return nil, err
 	}

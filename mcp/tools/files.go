@@ -53,27 +53,30 @@ done`, pathVariable, exitNone, sandbox.Workspace, exitOutside, fileMost+1, exitO
 // findScript prints the names that contain a text, each ended by a NUL.
 var findScript = fmt.Sprintf(`find . -name .git -prune -o -iname "*$%s*" -print0 | head -c %d`, pathVariable, 64<<10)
 
-// filesResource is the files of the workspace.
-func (s *shells) filesResource() mcp.Resource {
+// files are those of the workspace, each as the box of the session that asks sees it.
+type files struct{ shells *shells }
+
+// resource is the files.
+func (f *files) resource() mcp.Resource {
 	return mcp.Resource{
 		Template:    filesRoot + "{+path}",
 		Name:        "file",
 		Title:       "Files of the workspace",
 		Description: "A file of the workspace as this session's box sees it, at most 4 MiB; of a directory, which ends in a slash, the names in it. The policy decides each read as it would `cat`.",
 		Facts:       fileFacts,
-		ReadGranted: s.readFile,
+		ReadGranted: f.read,
 		SearchFacts: func(query string) policies.Facts {
 			return policies.Facts{Tool: "Bash", Command: "find . -iname " + quoteWord("*"+query+"*")}
 		},
-		SearchGranted:   s.findFiles,
+		SearchGranted:   f.find,
 		CompleteFacts:   pathFacts,
-		CompleteGranted: s.completePath,
+		CompleteGranted: f.complete,
 	}
 }
 
-// rootResource is the workspace itself: the one that clients find in a list.
-func (s *shells) rootResource() mcp.Resource {
-	r := s.filesResource()
+// root is the workspace itself: the one that clients find in a list.
+func (f *files) root() mcp.Resource {
+	r := f.resource()
 	r.Template, r.Name, r.Title = filesRoot, "workspace", "The workspace"
 	r.Description = "The names in the workspace, a line each; those of directories end in a slash. " + filesRoot + "PATH reads one."
 	r.MIME, r.SearchFacts, r.SearchGranted = "text/plain", nil, nil
@@ -119,13 +122,13 @@ func fileFacts(uri string) (policies.Facts, error) {
 // quoteWord quotes a word so that a shell reads it back unchanged.
 func quoteWord(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// readFile reads a file or a directory in the session's box.
-func (s *shells) readFile(ctx context.Context, call mcp.Call, uri string) (data []byte, mime string, err error) {
+// read reads a file or a directory in the session's box.
+func (f *files) read(ctx context.Context, call mcp.Call, uri string) (data []byte, mime string, err error) {
 	name, err := parseFile(uri)
 	if err != nil {
 		return nil, "", err
 	}
-	text, code, err := s.inside(ctx, call, readScript, sandbox.Workspace+"/"+name)
+	text, code, err := f.inside(ctx, call, readScript, sandbox.Workspace+"/"+name)
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -171,11 +174,11 @@ func kindOf(name string, text []byte) string {
 	return "text/plain"
 }
 
-// findFiles returns the files with a text in their names.
-func (s *shells) findFiles(ctx context.Context, call mcp.Call, query string) ([]mcp.Entry, error) {
+// find returns the files with a text in their names.
+func (f *files) find(ctx context.Context, call mcp.Call, query string) ([]mcp.Entry, error) {
 	// Characters with a meaning in a pattern stand for themselves.
 	plain := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(query)
-	text, code, err := s.inside(ctx, call, findScript, plain)
+	text, code, err := f.inside(ctx, call, findScript, plain)
 	if err != nil || code != 0 {
 		return nil, err
 	}
@@ -191,11 +194,11 @@ func (s *shells) findFiles(ctx context.Context, call mcp.Call, query string) ([]
 
 // inside runs a script of ours in the session's box. It returns the output, at most
 // fileMost and a byte, and the exit status.
-func (s *shells) inside(ctx context.Context, call mcp.Call, script, about string) ([]byte, int, error) {
+func (f *files) inside(ctx context.Context, call mcp.Call, script, about string) ([]byte, int, error) {
 	if strings.ContainsRune(about, 0) {
 		return nil, exitNone, nil
 	}
-	_, box, _, err := s.enter(ctx, call.Session, call.Grant)
+	_, box, _, err := f.shells.enter(ctx, call.Session, call.Grant)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"belljar.dev/internal/job"
@@ -12,12 +13,23 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The tasks of the protocol are the jobs of the shell tools. Calls that go on without
-// their clients are jobs too, and the shells keep both (mcp.Tasks). Either comes
-// first: a call may become a task while its command runs, or wait for a person as a
-// task and start its command then.
+// tasks are those of the protocol: the jobs of the shell tools, and calls that go on
+// without their clients, which are jobs too. Either comes first: a call may become a task
+// while its command runs, or wait for a person as a task and start its command then.
+type tasks struct {
+	shells *shells
 
-var _ mcp.Tasks = (*shells)(nil)
+	mu       sync.Mutex
+	sessions map[string]struct{} // guarded by mu: ids of those that may have jobs
+	started  map[string]*command // guarded by mu: of calls whose clients do not wait, by Call.Later
+	calls    map[string]job.Job  // guarded by mu: the tasks that such calls became, by the same
+}
+
+var _ mcp.Tasks = (*tasks)(nil)
+
+func newTasks(s *shells) *tasks {
+	return &tasks{shells: s, sessions: make(map[string]struct{}), started: make(map[string]*command), calls: make(map[string]job.Job)}
+}
 
 // command is the command of a call that runs.
 type command struct {
@@ -26,18 +38,26 @@ type command struct {
 	cmd         *sandbox.Job
 	description string
 	most        time.Duration // that it may run in all
-	joined      chan struct{} // guarded by shells.mu: nil until the call is a task; then closed once task is known
+	joined      chan struct{} // guarded by tasks.mu: nil until the call is a task; then closed once task is known
 	task        *running      // nil if the command did not become a task
 }
 
+// begin writes the record of a session's new job.
+func (s *tasks) begin(ctx context.Context, session *mcp.Session, j job.Job) (job.Job, error) {
+	s.mu.Lock()
+	s.sessions[session.ID()] = struct{}{}
+	s.mu.Unlock()
+	return s.shells.backends.Jobs.Open(ctx, owner(session), j)
+}
+
 // Open makes a call a task.
-func (s *shells) Open(ctx context.Context, c mcp.LaterCall) (mcp.Task, error) {
+func (s *tasks) Open(ctx context.Context, c mcp.LaterCall) (mcp.Task, error) {
 	kept, err := s.begin(ctx, c.Session, job.Job{Tool: c.Tool, Started: c.Started})
 	if err != nil {
 		return mcp.Task{}, err
 	}
 	s.mu.Lock()
-	s.tasks[c.Key] = kept
+	s.calls[c.Key] = kept
 	started := s.started[c.Key]
 	if started != nil {
 		started.joined = make(chan struct{})
@@ -50,13 +70,13 @@ func (s *shells) Open(ctx context.Context, c mcp.LaterCall) (mcp.Task, error) {
 }
 
 // runs notes that a call runs a command, until jobOf.
-func (s *shells) runs(ctx context.Context, call mcp.Call, c *command) {
-	if call.Later == "" || s.backends.Jobs == nil {
+func (s *tasks) runs(ctx context.Context, call mcp.Call, c *command) {
+	if call.Later == "" || s.shells.backends.Jobs == nil {
 		return
 	}
 	s.mu.Lock()
 	s.started[call.Later] = c
-	kept, isTask := s.tasks[call.Later]
+	kept, isTask := s.calls[call.Later]
 	if isTask {
 		c.joined = make(chan struct{})
 	}
@@ -68,14 +88,14 @@ func (s *shells) runs(ctx context.Context, call mcp.Call, c *command) {
 
 // join makes a command part of the job that its call has become. If there is no room
 // for another background job, the command stays in the foreground, whose limits apply.
-func (s *shells) join(ctx context.Context, kept job.Job, c *command) {
+func (s *tasks) join(ctx context.Context, kept job.Job, c *command) {
 	defer close(c.joined)
 	_ = c.cmd.Promote(c.most)
 	r := record(kept.Tool, c.cmd, c.description)
 	kept.Command, kept.Description, kept.Output = r.Command, r.Description, r.Output
-	kept, err := s.backends.Jobs.Run(ctx, kept)
+	kept, err := s.shells.backends.Jobs.Run(ctx, kept)
 	if err != nil {
-		s.backends.Log.Error("the command of a task is not kept", "task", kept.ID, "err", err)
+		s.shells.backends.Log.Error("the command of a task is not kept", "task", kept.ID, "err", err)
 		return
 	}
 	task, err := c.sh.watch(ctx, c.session, kept, c.cmd)
@@ -88,7 +108,7 @@ func (s *shells) join(ctx context.Context, kept job.Job, c *command) {
 // jobOf returns the job that a command and its call have become, or nil. If the call
 // becomes a task after this, that task is without the command. Here is decided which of
 // the two was first, so that no command has two records.
-func (s *shells) jobOf(call mcp.Call, c *command) *running {
+func (s *tasks) jobOf(call mcp.Call, c *command) *running {
 	s.mu.Lock()
 	delete(s.started, call.Later)
 	joined := c.joined
@@ -101,15 +121,15 @@ func (s *shells) jobOf(call mcp.Call, c *command) *running {
 }
 
 // Finish records the answer of a task's call.
-func (s *shells) Finish(ctx context.Context, c mcp.LaterCall, id, state string, answer json.RawMessage) error {
+func (s *tasks) Finish(ctx context.Context, c mcp.LaterCall, id, state string, answer json.RawMessage) error {
 	s.mu.Lock()
-	delete(s.tasks, c.Key)
+	delete(s.calls, c.Key)
 	s.mu.Unlock()
-	return s.backends.Jobs.Answer(ctx, id, state, answer)
+	return s.shells.backends.Jobs.Answer(ctx, id, state, answer)
 }
 
 // Get returns the state of a task.
-func (s *shells) Get(ctx context.Context, session *mcp.Session, id string) (mcp.Task, error) {
+func (s *tasks) Get(ctx context.Context, session *mcp.Session, id string) (mcp.Task, error) {
 	t, err := s.byHandle(ctx, session, id)
 	if err != nil {
 		return mcp.Task{}, err
@@ -126,7 +146,7 @@ func (s *shells) Get(ctx context.Context, session *mcp.Session, id string) (mcp.
 	switch {
 	case t.Answered != "":
 		out.State = t.Answered
-		out.Answer, err = s.backends.Jobs.AnswerOf(ctx, t.Job)
+		out.Answer, err = s.shells.backends.Jobs.AnswerOf(ctx, t.Job)
 	case !now.ended:
 	case now.status == job.Lost && t.Command == "":
 		out.State, out.Message = mcp.TaskFailed, fmt.Sprintf("the call of %s is lost: its session or its server ended while it ran; call again", t.Tool)
@@ -150,7 +170,7 @@ func (t task) summary(now state) *mcp.Result {
 }
 
 // Cancel ends the command of a task that no call waits for.
-func (s *shells) Cancel(ctx context.Context, session *mcp.Session, id string) error {
+func (s *tasks) Cancel(ctx context.Context, session *mcp.Session, id string) error {
 	t, err := s.byHandle(ctx, session, id)
 	if err != nil || t.Answered != "" || t.look().ended {
 		return err
@@ -158,7 +178,7 @@ func (s *shells) Cancel(ctx context.Context, session *mcp.Session, id string) er
 	if t.live == nil {
 		return errors.New("it does not run in this server")
 	}
-	if err := s.backends.Jobs.Answer(ctx, id, mcp.TaskCancelled, nil); err != nil {
+	if err := s.shells.backends.Jobs.Answer(ctx, id, mcp.TaskCancelled, nil); err != nil {
 		return err
 	}
 	t.live.cmd.Kill(0)
@@ -167,13 +187,13 @@ func (s *shells) Cancel(ctx context.Context, session *mcp.Session, id string) er
 }
 
 // Release gives the jobs of a session that has ended to its tenant.
-func (s *shells) Release(ctx context.Context, session *mcp.Session) {
+func (s *tasks) Release(ctx context.Context, session *mcp.Session) {
 	s.mu.Lock()
 	_, has := s.sessions[session.ID()]
 	delete(s.sessions, session.ID())
-	for key, kept := range s.tasks {
+	for key, kept := range s.calls {
 		if kept.Owner == owner(session) {
-			delete(s.tasks, key)
+			delete(s.calls, key)
 		}
 	}
 	s.mu.Unlock()
@@ -182,15 +202,15 @@ func (s *shells) Release(ctx context.Context, session *mcp.Session) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
-	if err := s.backends.Jobs.Release(ctx, owner(session)); err != nil {
-		s.backends.Log.Error("the background tasks of a session that is over are not seen by others before this server ends", "session", session.ID(), "err", err)
+	if err := s.shells.backends.Jobs.Release(ctx, owner(session)); err != nil {
+		s.shells.backends.Log.Error("the background tasks of a session that is over are not seen by others before this server ends", "session", session.ID(), "err", err)
 	}
 }
 
-func (s *shells) byHandle(ctx context.Context, session *mcp.Session, id string) (task, error) {
-	j, err := s.backends.Jobs.ByHandle(ctx, owner(session), id)
+func (s *tasks) byHandle(ctx context.Context, session *mcp.Session, id string) (task, error) {
+	j, err := s.shells.backends.Jobs.ByHandle(ctx, owner(session), id)
 	if errors.Is(err, job.ErrUnknown) {
 		return task{}, mcp.ErrNotFound
 	}
-	return task{j, s.live(session, j)}, err
+	return task{j, s.shells.live(session, j)}, err
 }

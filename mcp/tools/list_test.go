@@ -231,7 +231,7 @@ func TestASessionEndsWhileItsTasksWrite(t *testing.T) {
 func TestManyTasksAreNotNamed(t *testing.T) {
 	b := boxes(t, "")
 	for range idsShown + 5 {
-		if _, err := b.shells.begin(t.Context(), b.session, job.Job{Tool: "Bash", Command: "true"}); err != nil {
+		if _, err := b.shells.tasks.begin(t.Context(), b.session, job.Job{Tool: "Bash", Command: "true"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,7 +249,7 @@ func TestATaskWithoutABox(t *testing.T) {
 	sh := b.shells.all(b.session)[0]
 	cmd := sh.jobs[1].cmd
 	sh.leave()
-	kept, err := b.shells.begin(t.Context(), b.session, record("Bash", cmd, ""))
+	kept, err := b.shells.tasks.begin(t.Context(), b.session, record("Bash", cmd, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

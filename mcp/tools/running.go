@@ -54,7 +54,7 @@ func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, desc
 		cmd.Kill(0)
 		return nil, errors.New("this server keeps no background tasks; nothing is left running")
 	}
-	kept, err := sh.all.begin(ctx, call.Session, record(call.Tool, cmd, description))
+	kept, err := sh.all.tasks.begin(ctx, call.Session, record(call.Tool, cmd, description))
 	if err == nil {
 		return sh.watch(ctx, call.Session, kept, cmd)
 	}
@@ -63,14 +63,6 @@ func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, desc
 		return nil, fmt.Errorf("%w in this workspace; end one with KillBgTask, or wait; nothing is left running", err)
 	}
 	return nil, fmt.Errorf("note the background task: %w; nothing is left running", err)
-}
-
-// begin writes the record of a session's new job.
-func (s *shells) begin(ctx context.Context, session *mcp.Session, j job.Job) (job.Job, error) {
-	s.mu.Lock()
-	s.sessions[session.ID()] = struct{}{}
-	s.mu.Unlock()
-	return s.backends.Jobs.Open(ctx, owner(session), j)
 }
 
 // record returns the record of a command.

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 
-	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
@@ -20,19 +19,16 @@ import (
 // shells holds the shell of each session.
 type shells struct {
 	backends Backends
+	tasks    *tasks
 
-	mu       sync.Mutex
-	open     map[string][]*shell // guarded by mu: by session id, oldest first
-	sessions map[string]struct{} // guarded by mu: ids of those that may have jobs
-	started  map[string]*command // guarded by mu: of calls whose clients do not wait, by Call.Later
-	tasks    map[string]job.Job  // guarded by mu: that such calls became, by the same
+	mu   sync.Mutex
+	open map[string][]*shell // guarded by mu: by session id, oldest first
 }
 
 func newShells(b Backends) *shells {
-	return &shells{
-		backends: b, open: make(map[string][]*shell), sessions: make(map[string]struct{}),
-		started: make(map[string]*command), tasks: make(map[string]job.Job),
-	}
+	s := &shells{backends: b, open: make(map[string][]*shell)}
+	s.tasks = newTasks(s)
+	return s
 }
 
 // planSuffix is behind the id of a session in that of the box in which it plans.

@@ -124,12 +124,13 @@ func addShells(s *mcp.Server, sh *shells) {
 		Output:      killOutput{},
 	}, sh.kill)
 	if sh.backends.Jobs != nil {
-		s.KeepTasks(sh)
+		s.KeepTasks(sh.tasks)
 	}
 	s.SurveyWith(sh)
 	s.AddResource(sh.outputResource())
 	s.AddResource(sh.jobResource())
-	s.AddResource(sh.rootResource())
-	s.AddResource(sh.filesResource())
+	f := &files{sh}
+	s.AddResource(f.root())
+	s.AddResource(f.resource())
 	addPrompts(s, sh)
 }
