@@ -49,7 +49,11 @@ type chrome struct {
 	mu   sync.Mutex
 	tabs map[string]*tab // by frame
 
-	// Guarded by the pool's mu.
+	lending // guarded by the pool's mu
+}
+
+// lending is what the pool knows of a Chrome whose pages it lends.
+type lending struct {
 	key     string
 	live    int // pages lent
 	pages   int // that were ever lent
@@ -68,7 +72,7 @@ func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string,
 	}
 	ch := &chrome{
 		grant: g, box: box, degraded: !g.NestsNamespaces(), started: time.Now(), errands: make(chan func(), maxErrands),
-		gone: make(chan struct{}), poke: make(chan struct{}, 1), tabs: map[string]*tab{},
+		gone: make(chan struct{}), lending: lending{poke: make(chan struct{}, 1)}, tabs: map[string]*tab{},
 	}
 	toChrome, in, err := os.Pipe()
 	if err != nil {
