@@ -30,9 +30,7 @@ var large = map[string]size{
 	"sandbox/protect.look":       {31, 71},
 	"sandbox/boxinit.bareMemory": {23, 0},
 	"sandbox/egress.Door":        {17, 37},
-	"sandbox/escape.Victim":      {24, 8},
 	"sandbox/workspace.Store":    {5, 51},
-	"search/engine.Engine":       {28, 15},
 }
 
 func TestTypesAreSmall(t *testing.T) {

@@ -38,17 +38,12 @@ type Victim struct {
 	Pid   int    // as the host numbers it
 	At    uint64 // address of the token in its memory
 
-	Dir      string // with all its files
-	File     string // holds the token
-	Handle   []byte // of File, name_to_handle_at(2)
-	Kind     int32  // of the handle
-	Shm      string // a file in /dev/shm with the token
-	Socket   string // a unix socket in Dir, answering with the token
-	Abstract string // a unix socket without a path, the same
-	Port     int    // a TCP port of the loopback interface, the same
-	UDP      int    // a UDP port of the loopback interface, the same
-	Own      string // an address that is not a loopback one, with a port of TCP and UDP, the same; empty without one
-	Relay    int    // a TCP port of the loopback interface, of a proxy that connects to wherever it is asked to
+	Dir    string // with all its files
+	File   string // holds the token
+	Handle []byte // of File, name_to_handle_at(2)
+	Kind   int32  // of the handle
+	Shm    string // a file in /dev/shm with the token
+	Sockets
 	Terminal string // a pseudo-terminal
 	Key      int32  // a key of the user's keyring
 	Memory   int    // key of a SysV shared memory segment with the token
@@ -61,6 +56,16 @@ type Victim struct {
 
 	ids  ipc
 	open []io.Closer // its sockets and its terminal
+}
+
+// Sockets are where a victim listens. Each answers with the token, except for Relay.
+type Sockets struct {
+	Socket   string // a unix socket in Victim.Dir
+	Abstract string // a unix socket without a path
+	Port     int    // a TCP port of the loopback interface
+	UDP      int    // a UDP port of the loopback interface
+	Own      string // an address that is not a loopback one, with a port of TCP and UDP; empty without one
+	Relay    int    // a TCP port of the loopback interface, of a proxy that connects to wherever it is asked to
 }
 
 // ipc are the ids, or -1, of what would outlive a victim that did not remove it.

@@ -60,12 +60,22 @@ type Engine struct {
 	NeedsURL string        // name in Keys of the address to ask; "" where Hosts say it
 	Source   string        // the file it was read from
 
+	order int // among those of its use
+	asking
+	reading
+}
+
+// asking is how an engine is asked.
+type asking struct {
+	key   string // name in Keys of what it uses where it is there
+	query queryRules
+	steps []*sending
+}
+
+// reading is how an engine's answers are read.
+type reading struct {
 	base      *url.URL // what addresses of answers are relative to, unless it is known where they were read
 	kin       []string // hosts of the company that runs it; links to them are not results
-	key       string   // name in Keys of what it uses where it is there
-	query     queryRules
-	order     int // among those of its use
-	steps     []*sending
 	answers   []*answer
 	common    []*answer // proofs that hold for all engines
 	unwraps   []unwrap
