@@ -13,8 +13,8 @@ import (
 )
 
 // complete gives every command of a tree what all have in common: a check of its
-// arguments by its usage line, faults in plain sentences, help that fits a
-// terminal, and completion with values. It is called once, when the tree stands.
+// arguments by its usage line, faults in plain sentences, and help that fits a
+// terminal. It is called once, when the tree stands.
 func complete(root *cobra.Command) {
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), helpText(c, widthOf(c.OutOrStdout()))) })
@@ -30,7 +30,6 @@ func complete(root *cobra.Command) {
 		c.Args = checked(c.Args)
 		c.InitDefaultHelpFlag()
 		c.Flags().Lookup("help").Usage = "show this help"
-		completeValues(c)
 	})
 }
 
