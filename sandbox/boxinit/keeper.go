@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -35,7 +34,7 @@ func RemoveCgroups(top string) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		// v2 only, and 5.14 or later (cgroup.kill); elsewhere the boxes die
 		// with their init, which dies with the supervisor.
-		if f, err := os.OpenFile(filepath.Join(top, "cgroup.kill"), os.O_WRONLY, 0); err == nil {
+		if f, err := os.OpenFile(top+"/cgroup.kill", os.O_WRONLY, 0); err == nil {
 			_, _ = f.WriteString("1")
 			f.Close()
 		}
@@ -56,7 +55,7 @@ func removeTree(dir string) {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			removeTree(filepath.Join(dir, e.Name()))
+			removeTree(dir+"/"+e.Name())
 		}
 	}
 	_ = os.Remove(dir)
