@@ -2,11 +2,27 @@ package buildinfo
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
-
-	"golang.org/x/mod/module"
+	"strings"
+	"syscall"
 )
+
+// init answers `belljar --version`, the command line of scripts and installers that look
+// for belljar. The packages that sort after this one are not initialised yet, which
+// takes most of the time of a command that does nothing. This is why the package imports
+// few others. A version that cannot be written is left to main, which says why.
+func init() {
+	if len(os.Args) != 2 || os.Args[1] != "--version" {
+		return
+	}
+	text := Read().String()
+	// Not os.Stdout, which ends the process where nobody reads.
+	if n, err := syscall.Write(1, []byte(text)); n == len(text) && err == nil {
+		os.Exit(0)
+	}
+}
 
 // Release is the version this source leads to.
 const Release = "0.1.0"
@@ -46,10 +62,11 @@ func buildOf(info *debug.BuildInfo) Info {
 			b.Dirty = s.Value == "true"
 		}
 	}
-	if b.Version == "" || b.Version == "(devel)" || module.IsPseudoVersion(b.Version) {
+	revision, pseudo := pseudoVersion(b.Version)
+	if b.Version == "" || b.Version == "(devel)" || pseudo {
 		// No release: the one it leads to, and the commit as build metadata (semver 10).
-		if rev, err := module.PseudoVersionRev(b.Version); err == nil && b.Revision == "" {
-			b.Revision = rev
+		if b.Revision == "" {
+			b.Revision = revision
 		}
 		b.Version = Release + "-dev"
 		if b.Revision != "" {
@@ -60,6 +77,25 @@ func buildOf(info *debug.BuildInfo) Info {
 		}
 	}
 	return b
+}
+
+// pseudoVersion returns the commit of a version that Go made of it, for example
+// v0.1.1-0.20261123094500-0123456789ab (go.dev/ref/mod#pseudo-versions).
+func pseudoVersion(version string) (revision string, ok bool) {
+	version, _, _ = strings.Cut(version, "+")
+	at := strings.LastIndexByte(version, '-')
+	if at < 0 {
+		return "", false
+	}
+	before, revision := version[:at], version[at+1:]
+	const stamp = len("20060102150405")
+	if revision == "" || len(before) <= stamp || !strings.ContainsRune("-.", rune(before[len(before)-stamp-1])) {
+		return "", false
+	}
+	if strings.Trim(before[len(before)-stamp:], "0123456789") != "" {
+		return "", false
+	}
+	return revision, true
 }
 
 // Version is what serverInfo and `belljar version` say.

@@ -16,8 +16,9 @@ const (
 )
 
 // init enters the helpers before the packages that sort after this one are
-// initialised: they need none of what the server links. This is the one init
-// function of the project. (The init of a box does not come here: see entry.)
+// initialised: they need none of what the server links. This is one of two init
+// functions of the project, the other answers --version. (The init of a box does not
+// come here: see entry.)
 func init() {
 	if len(os.Args) == 0 {
 		return
