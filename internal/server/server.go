@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/closers"
@@ -70,6 +71,11 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 // open is the one order of opening: each step may use those above it. A step that holds
 // something notes at once how it is released.
 func (s *Server) open(ctx context.Context) error {
+	if s.cfg.Service != nil { // which mostly has an audit log
+		var warming sync.WaitGroup
+		warming.Go(audit.Warm)
+		s.opened.Do(warming.Wait)
+	}
 	for _, step := range []func(context.Context) error{
 		s.openPolicy, s.openState, s.openTenants, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openApprover, s.openHooks, s.openCallbacks, s.openTools, s.run,

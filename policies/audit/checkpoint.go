@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -83,6 +84,15 @@ type keys struct {
 	signer note.Signer
 	public note.Verifier
 	mac    []byte // key of the HMACs in records
+}
+
+// Warm makes the tables of numbers that crypto/ed25519 makes when it first needs them:
+// one for keys and signatures, one for checks. They take longer than all else in Open.
+// A caller that has something else to do before Open can call Warm beside it.
+func Warm() {
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	public, _ := key.Public().(ed25519.PublicKey)
+	ed25519.Verify(public, nil, ed25519.Sign(key, nil))
 }
 
 // loadKeys reads the keys of a log, or makes them for one that is new. The
