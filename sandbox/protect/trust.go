@@ -85,8 +85,8 @@ func wholeSeconds(st *unix.Stat_t) bool { return st.Ctim.Nsec == 0 }
 // 6.13: it goes on with the kernel's tick, which may be late on a machine that
 // is itself virtual (clock_getres(2), CLOCK_REALTIME_COARSE).
 func fileClock() time.Time {
-	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) != nil {
+	now, err := clockNow(unix.CLOCK_REALTIME_COARSE)
+	if err != nil {
 		return time.Time{} // everything is young then
 	}
 	return time.Unix(now.Unix())
