@@ -345,9 +345,11 @@ func bareServe() {
 			exit(1)
 		}
 		if poll[1].revents != 0 {
+			bareReapOne()      // nothing is done before its end is reported
 			var info [128]byte // struct signalfd_siginfo
 			_, _ = sys(syscall.SYS_READ, deaths, address(&info[0]), uintptr(len(info)), 0, 0)
-			bareReap()
+			for bareReapOne() { // one signal can stand for many ends
+			}
 		}
 		bareSayStarted() // whatever woke us: what dies must not keep us from it
 		if poll[0].revents != 0 {
@@ -538,7 +540,6 @@ func bareStartCommand(head *requestHead, n int) {
 	} else {
 		pid = bareClone(head.flags)
 	}
-	bareScore('0')
 	bareCloseOne(&c.tell)
 	switch errno := -pid; {
 	case errno < 4096:
@@ -554,11 +555,17 @@ func bareStartCommand(head *requestHead, n int) {
 	default:
 		bareStarted(k, pid, head.flags)
 	}
+	if !k.nested {
+		bareRoam()
+	}
+	bareScore('0')
 }
 
-// bareStarted notes that a command runs, and reports it now or later. It first
-// closes our copies of the command's files: closing them may wake the
-// supervisor, which should happen before the report and not between.
+// bareStarted notes that a command runs, and reports it now or later. We often
+// run again only when a quick command has ended, since it shares our processor:
+// then its end is reported before anything else is done. It first closes our copies
+// of the command's files: closing them may wake the supervisor, which should happen
+// before the report and not between.
 //
 //go:norace
 //go:nocheckptr
@@ -569,6 +576,8 @@ func bareStarted(k *bareCommand, pid uintptr, flags uint32) {
 	bare.unsaid++
 	if flags&FlagPrompt != 0 {
 		bareSayStarted()
+	} else {
+		bareReapOne()
 	}
 }
 
@@ -614,6 +623,7 @@ func bareNest(k *bareCommand) {
 		exit(0)
 	}
 	command := bareClone(0)
+	bareRoam()
 	if errno := -command; errno < 4096 {
 		bareFail(k.id, StepClone, syscall.Errno(errno))
 		exit(0)
@@ -719,7 +729,8 @@ func bareFork(flags uint32) uintptr {
 	return pid
 }
 
-// bareClone makes the child and is its pid, or an error number below zero.
+// bareClone makes the child and is its pid, or an error number below zero. The
+// caller ends what bareStay begins, with bareRoam.
 //
 //go:norace
 //go:nocheckptr
@@ -736,7 +747,6 @@ func bareClone(flags uint32) uintptr {
 	} else {
 		pid = cloneChild(syscall.SYS_CLONE, cloneVM|cloneVfork|uintptr(syscall.SIGCHLD), stack+childStack)
 	}
-	bareRoam()
 	return pid
 }
 
@@ -821,36 +831,36 @@ func bareChild() {
 	exit(127)
 }
 
-// bareReap tells the end of commands; orphans just go.
+// bareReapOne reaps one child, if one has ended, and reports its end if it was a
+// command; orphans just go.
 //
 //go:norace
 //go:nocheckptr
-func bareReap() {
+func bareReapOne() bool {
 	b := &bare
-	for {
-		var status int32
-		var usage syscall.Rusage
-		pid, errno := bareWait(&status, &usage)
-		if errno != 0 || pid == 0 {
-			return
-		}
-		for i := range b.commands {
-			c := &b.commands[i]
-			if c.pid != pid {
-				continue
-			}
-			c.pid = 0
-			switch {
-			case c.unsaid:
-				c.unsaid = false
-				b.unsaid--
-				bareEnd(c, OpRan, pid, status, &usage)
-			case !c.nested || status != 0: // one that ended well told it itself
-				bareEnd(c, OpEnded, 0, status, &usage)
-			}
-			break
-		}
+	var status int32
+	var usage syscall.Rusage
+	pid, errno := bareWait(&status, &usage)
+	if errno != 0 || pid == 0 {
+		return false
 	}
+	for i := range b.commands {
+		c := &b.commands[i]
+		if c.pid != pid {
+			continue
+		}
+		c.pid = 0
+		switch {
+		case c.unsaid:
+			c.unsaid = false
+			b.unsaid--
+			bareEnd(c, OpRan, pid, status, &usage)
+		case !c.nested || status != 0: // one that ended well told it itself
+			bareEnd(c, OpEnded, 0, status, &usage)
+		}
+		break
+	}
+	return true
 }
 
 //go:norace
@@ -868,6 +878,7 @@ func bareEnd(c *bareCommand, what Op, pid uintptr, status int32, usage *syscall.
 		cpu: (usage.Utime.Sec+usage.Stime.Sec)*1e9 + (usage.Utime.Usec+usage.Stime.Usec)*1e3,
 	}
 	bareSay(&r, bareLastDir(c))
+	bareCloseOne(&c.dir)
 }
 
 // bareLastDir reads what the command's shell reported as its last directory, into
@@ -886,7 +897,6 @@ func bareLastDir(c *bareCommand) uintptr {
 	if errno != 0 {
 		n = 0
 	}
-	bareCloseOne(&c.dir)
 	return n
 }
 
