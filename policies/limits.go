@@ -117,8 +117,8 @@ type limit[L any] struct {
 	doc   string
 	usual func(l *L)                                // sets the default
 	read  func(d *decoder, n *yaml.Node, l *L) bool // of a policy; false leaves a fault, and l as it was
-	value func(l L) float64                         // sizes are below 2^53 and exact in a float
-	least func(a *L, b L)                           // a gets the smaller; zero stands for none
+	value func(l *L) float64                        // sizes are below 2^53 and exact in a float
+	least func(a, b *L)                             // a gets the smaller; zero stands for none
 }
 
 // number is what a limit is counted in.
@@ -136,9 +136,9 @@ func limitOf[L any, T number](key string, usual T, at func(*L) *T, is *form, doc
 			}
 			return ok
 		},
-		value: func(l L) float64 { return float64(*at(&l)) },
-		least: func(a *L, b L) {
-			if own, other := at(a), *at(&b); *own == 0 || other != 0 && other < *own {
+		value: func(l *L) float64 { return float64(*at(l)) },
+		least: func(a, b *L) {
+			if own, other := at(a), *at(b); *own == 0 || other != 0 && other < *own {
 				*own = other
 			}
 		},
@@ -237,7 +237,7 @@ func (d *decoder) limits(n *yaml.Node, l *Limits) {
 // opened where a limit is unset.
 func (l Limits) Unset() string {
 	for _, one := range profileLimits {
-		if one.value(l) <= 0 {
+		if one.value(&l) <= 0 {
 			return one.key
 		}
 	}
@@ -247,7 +247,7 @@ func (l Limits) Unset() string {
 // within reports whether no wall of l is wider than that of o.
 func (l Limits) within(o Limits) bool {
 	for _, one := range wallLimits {
-		if one.value(l) > one.value(o) {
+		if one.value(&l) > one.value(&o) {
 			return false
 		}
 	}
@@ -257,7 +257,7 @@ func (l Limits) within(o Limits) bool {
 // least is the smaller of each limit; zero stands for none.
 func (l Limits) least(o Limits) Limits {
 	for _, one := range profileLimits {
-		one.least(&l, o)
+		one.least(&l, &o)
 	}
 	return l
 }

@@ -36,7 +36,7 @@ func (d *policyDecoder) totals(n *yaml.Node) Totals {
 	promised := map[string]promise{"memory": memory, "pids": pids, "cpu": cpu}
 	for _, one := range totalLimits {
 		if v := o.get(one.key); v != nil && one.read(d.decoder, v, &t) {
-			d.keeps(v, one.value(t), promised[one.key])
+			d.keeps(v, one.value(&t), promised[one.key])
 		}
 	}
 	return t

@@ -43,11 +43,11 @@ const (
 // All methods are safe for concurrent use. The Box that made an Output closes
 // it, after which reads give ErrClosed.
 type Output struct {
-	id    string
 	bound int64  // the most bytes to keep
 	spool *spool // the place for bytes beyond the head
 
 	mu     sync.Mutex
+	id     string // "" until somebody asks for it
 	head   []byte
 	ring   *os.File // nil until the head is full
 	taken  int64    // bytes of the spool that are ours
@@ -57,7 +57,7 @@ type Output struct {
 	lost   error    // why the spool could not be written; later bytes are counted only
 	ended  bool
 	closed bool
-	grown  chan struct{} // closed and replaced at each write, closed at the end
+	grown  chan struct{} // closed at the next write and at the end; nil if nobody waits for that
 }
 
 // span says that the bytes up to end, from the end of the span before, were
@@ -76,7 +76,7 @@ type Cut struct {
 }
 
 func newOutput(bound int64, s *spool) *Output {
-	return &Output{id: strings.ToLower(rand.Text()[:16]), bound: bound, spool: s, grown: make(chan struct{})}
+	return &Output{bound: bound, spool: s}
 }
 
 // spool is the place on disk that the outputs of a supervisor share.
@@ -103,7 +103,21 @@ func (s *spool) take(n int64) bool {
 func (s *spool) give(n int64) { s.left.Add(n) }
 
 // ID is the unguessable name of the output, as in output://ID.
-func (o *Output) ID() string { return o.id }
+func (o *Output) ID() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.id == "" {
+		o.id = strings.ToLower(rand.Text()[:16])
+	}
+	return o.id
+}
+
+// has reports whether id is the ID that somebody has got.
+func (o *Output) has(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.id != "" && o.id == id
+}
 
 // Size is the number of bytes written so far, including those no longer kept.
 func (o *Output) Size() int64 {
@@ -140,8 +154,15 @@ func (o *Output) add(s Stream, p []byte) {
 		rest = rest[n:]
 	}
 	o.keep(rest)
-	close(o.grown)
-	o.grown = make(chan struct{})
+	o.wake()
+}
+
+// wake wakes all who wait for the output to grow. o.mu is held.
+func (o *Output) wake() {
+	if o.grown != nil {
+		close(o.grown)
+		o.grown = nil
+	}
 }
 
 // keep writes what did not fit the head into the ring file. o.mu is held:
@@ -213,7 +234,7 @@ func (o *Output) end() {
 	defer o.mu.Unlock()
 	if !o.ended {
 		o.ended = true
-		close(o.grown)
+		o.wake()
 	}
 }
 
@@ -312,7 +333,11 @@ func (o *Output) pieceAt(off int64, limit int) (piece []byte, start int64, err e
 func (o *Output) Wait(ctx context.Context, offset int64) error {
 	for {
 		o.mu.Lock()
-		ready, grown := o.size > offset || o.ended, o.grown
+		ready := o.size > offset || o.ended
+		if !ready && o.grown == nil {
+			o.grown = make(chan struct{})
+		}
+		grown := o.grown
 		o.mu.Unlock()
 		if ready {
 			return nil

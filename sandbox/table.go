@@ -254,17 +254,17 @@ func (t *table) output(id string) (*Output, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, j := range t.jobs {
-		if j.streams.output.id == id {
+		if j.streams.output.has(id) {
 			return j.streams.output, true
 		}
 	}
 	for _, j := range t.running {
-		if j.streams.output.id == id {
+		if j.streams.output.has(id) {
 			return j.streams.output, true
 		}
 	}
 	for _, o := range t.outputs {
-		if o.id == id {
+		if o.has(id) {
 			return o, true
 		}
 	}
