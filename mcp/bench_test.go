@@ -146,7 +146,7 @@ func serveOurs(b *testing.B, in io.ReadCloser, out io.WriteCloser) {
 }
 
 // TestCallIsCheap holds what one call may allocate (W8). It fails if calls stop
-// being read by stdiocall.go: the go-sdk's takes 268 KB.
+// being read by direct.go: the go-sdk's takes 268 KB.
 func TestCallIsCheap(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)

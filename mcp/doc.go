@@ -11,7 +11,7 @@
 //     Where it refuses one, wire/ident.go finds the id that its client waits for.
 //  3. guard.go gives the request an id of its own, refuses duplicates, and
 //     admits it (limit.go), queues it or refuses it.
-//  4. stdiocall.go reads a call that is as the protocol says; any other request
+//  4. direct.go reads a call that is as the protocol says; any other request
 //     goes to the go-sdk (sdk.go), which knows the rest of the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], runs the handler and makes the answer. Every transport and

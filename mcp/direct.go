@@ -28,9 +28,9 @@ import (
 // docs/decisions/2026-11-23-one-path-of-a-call.md says why the second way stays. A test
 // compares the answers of both.
 
-// stdioCall is a tools/call with what only its transport needs. The slices point into the
+// directCall is a tools/call with what only its transport needs. The slices point into the
 // line.
-type stdioCall struct {
+type directCall struct {
 	toolCall
 	token   []byte               // progressToken as the client wrote it; nil for none
 	state   string               // requestState, which came with answers to questions of an earlier call
@@ -38,11 +38,11 @@ type stdioCall struct {
 }
 
 // readCall reads a tools/call, or reports that the go-sdk must read it.
-func (s *Server) readCall(session *Session, m *wire.Message) (c *stdioCall, ok bool) {
+func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok bool) {
 	if m.Method != "tools/call" || m.Params == nil {
 		return nil, false
 	}
-	c, ok = new(stdioCall), true
+	c, ok = new(directCall), true
 	var name, meta []byte
 	wire.Members(m.Params, func(quoted, value []byte) bool {
 		switch wire.Unquote(quoted) {
@@ -71,7 +71,7 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *stdioCall, ok b
 
 // readMeta reads the _meta of a call. structured is the form of results that the session
 // has.
-func (c *stdioCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok bool) {
+func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok bool) {
 	c.structured = structured
 	if meta == nil {
 		return m.Era() == wire.Legacy
@@ -153,7 +153,7 @@ func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
 }
 
 // callFrame is the answer to a call.
-func (s *Server) callFrame(ctx context.Context, g *guard, e *entry, c *stdioCall) (frame []byte) {
+func (s *Server) callFrame(ctx context.Context, g *guard, e *entry, c *directCall) (frame []byte) {
 	in := e.msg.Era()
 	defer func() {
 		if p := recover(); p != nil { // of a MarshalJSON in a result

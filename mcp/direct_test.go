@@ -65,7 +65,7 @@ func TestStdioReadsCallsAsTheSDK(t *testing.T) {
 			own := ask(c, strings.Replace(call, "@", "", 1))
 			throughSDK := ask(c, strings.Replace(call, "@", `"another":1,`, 1))
 			if diff := cmp.Diff(throughSDK, own); diff != "" {
-				t.Errorf("%s: the go-sdk (-) and stdiocall.go (+) answer differently:\n%s", call, diff)
+				t.Errorf("%s: the go-sdk (-) and direct.go (+) answer differently:\n%s", call, diff)
 			}
 		}
 	}
