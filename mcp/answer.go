@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"belljar.dev/mcp/sse"
 	"belljar.dev/mcp/wire"
 )
 
@@ -40,12 +41,19 @@ func (g *guard) cancelled(m *wire.Message) {
 	}
 	g.mu.Lock()
 	e := g.byKey[key]
-	if e == nil || e.msg.Method == "initialize" { // which must not be cancelled
-		g.mu.Unlock()
-		return
+	g.mu.Unlock()
+	if e != nil && e.msg.Method != "initialize" { // which must not be cancelled
+		g.cancel(e)
 	}
+}
+
+// cancel ends a request, which gets no answer.
+func (g *guard) cancel(e *entry) {
+	g.mu.Lock()
 	e.silent = true
-	delete(g.byKey, key) // the client may use the id again
+	if g.byKey[e.msg.Key] == e {
+		delete(g.byKey, e.msg.Key) // the client may use the id again
+	}
 	g.mu.Unlock()
 
 	if g.session.door.withdraw(&e.ticket) {
@@ -76,14 +84,17 @@ func (g *guard) pushCancel(e *entry) {
 	g.push(&jsonrpc.Request{Method: "notifications/cancelled", Params: params})
 }
 
-// skip counts a request of a batch that gets no answer.
+// skip notes that a request gets no answer.
 func (g *guard) skip(e *entry) {
-	if e.batch == nil {
-		return
+	var frame []byte
+	var answers []wire.Delivery
+	if e.batch != nil {
+		frame, answers = e.batch.Add(nil, nil, g.limits.Response)
+		if frame == nil && !e.batch.Over() {
+			return
+		}
 	}
-	if frame, answers := e.batch.Add(nil, nil, g.limits.Response); frame != nil {
-		g.put(frame, answers)
-	}
+	g.put(frame, nil, answers, e.to)
 }
 
 // response hands the client's answer to one of our requests to the sdk. An answer
@@ -113,7 +124,7 @@ func (g *guard) response(m *wire.Message) {
 
 // Write sends what the sdk has for the client. An error means that the client
 // is gone.
-func (g *guard) Write(_ context.Context, msg jsonrpc.Message) error {
+func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
 		g.answer(msg)
@@ -126,17 +137,32 @@ func (g *guard) Write(_ context.Context, msg jsonrpc.Message) error {
 		if err != nil {
 			return err
 		}
-		if msg.Method == "notifications/progress" {
-			return g.out.Offer(line) // a slow client must not slow the call down
+		switch {
+		case msg.IsCall():
+			return g.ask(ctx, msg.ID, line)
+		case msg.Method == "notifications/progress":
+			return g.sendIn(ctx, line, aProgress)
 		}
-		if msg.IsCall() {
-			g.mu.Lock()
-			g.asked[msg.ID.Raw()] = struct{}{}
-			g.mu.Unlock()
-		}
-		return g.out.Send(line)
+		return g.sendIn(ctx, line, aNotification)
 	}
 	return errors.New("write a message of an unknown type")
+}
+
+// ask sends a request of ours, whose answer the guard then lets in.
+func (g *guard) ask(ctx context.Context, id jsonrpc.ID, line []byte) error {
+	g.mu.Lock()
+	g.asked[id.Raw()] = struct{}{}
+	g.mu.Unlock()
+	err := g.sendIn(ctx, line, aRequest)
+	if !errors.Is(err, sse.ErrNobody) && !errors.Is(err, sse.ErrFull) && !errors.Is(err, sse.ErrOver) {
+		return err
+	}
+	// The sdk ends a connection whose Write fails. Here only this request has failed.
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.asked, id.Raw())
+	g.push(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}})
+	return nil
 }
 
 // answer sends the sdk's answer to a request under the client's own id.
@@ -214,7 +240,7 @@ func (g *guard) finish(e *entry, frame []byte) {
 		e.out.Done(false)
 		g.skip(e)
 	} else {
-		g.send(e.msg.ID, e.batch, frame, e.out)
+		g.send(e.msg.ID, e.batch, frame, e.out, e.to)
 	}
 	g.session.door.leave(&e.ticket)
 	g.mu.Lock()

@@ -8,13 +8,13 @@ import (
 
 // batch handles a line that is an array. Its answers are one line, sent when
 // the last one is there.
-func (g *guard) batch(line []byte) {
+func (g *guard) batch(line []byte, to outlet) {
 	g.mu.Lock()
 	version := g.version
 	g.mu.Unlock()
 	if version != wire.BatchRevision {
 		g.refuseBatch(line, wire.Errorf(wire.InvalidRequest,
-			"invalid request: batches exist in revision %s only; send one message per line", wire.BatchRevision))
+			"invalid request: batches exist in revision %s only; send one message per line", wire.BatchRevision), to)
 		return
 	}
 	var all []*wire.Message
@@ -30,16 +30,16 @@ func (g *guard) batch(line []byte) {
 	})
 	switch {
 	case len(all) == 0:
-		g.refuse(nil, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest, "invalid request: the batch is empty"))
+		g.refuse(nil, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest, "invalid request: the batch is empty"), to)
 		return
 	case len(all) > g.limits.Running:
 		g.refuseBatch(line, wire.Errorf(wire.InvalidRequest,
-			"invalid request: a batch holds at most %d messages", g.limits.Running))
+			"invalid request: a batch holds at most %d messages", g.limits.Running), to)
 		return
 	}
 	b := wire.NewBatch(open)
 	for i, m := range all {
-		g.message(m, faults[i], b)
+		g.message(m, faults[i], b, to)
 	}
 }
 
@@ -47,7 +47,7 @@ func (g *guard) batch(line []byte) {
 // waits for those ids: one request alone, several as a batch, which the client that
 // sent one understands. A batch without requests, or with more than there is room for,
 // is answered once, with the id null.
-func (g *guard) refuseBatch(line []byte, e *wire.Error) {
+func (g *guard) refuseBatch(line []byte, e *wire.Error, to outlet) {
 	ids := wire.RequestIDs(line)
 	if len(ids) == 0 || len(ids) > g.limits.Running {
 		ids = [][]byte{nil}
@@ -57,6 +57,6 @@ func (g *guard) refuseBatch(line []byte, e *wire.Error) {
 		b = wire.NewBatch(len(ids))
 	}
 	for _, id := range ids {
-		g.refuse(id, wire.Legacy, b, e)
+		g.refuse(id, wire.Legacy, b, e, to)
 	}
 }

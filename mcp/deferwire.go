@@ -148,11 +148,11 @@ func (a *adapter) addTasks() {
 // runs here; where d is nil, the task is only on record.
 func addTaskMethod[R sdk.Result](a *adapter, method string, do func(context.Context, *Session, *deferred, *taskResult, *taskParams) (R, error)) {
 	err := sdk.AddReceivingCustomMethod(a.sdk, method,
-		func(ctx context.Context, ss *sdk.ServerSession, p *taskParams) (none R, _ error) {
+		func(ctx context.Context, _ *sdk.ServerSession, p *taskParams) (none R, _ error) {
 			if err := declares(p.Meta); err != nil {
 				return none, err
 			}
-			session, err := a.sessionOf(ctx, ss)
+			session, err := a.sessionOf(ctx)
 			if err != nil {
 				return none, err
 			}
@@ -199,7 +199,7 @@ func needsTasks() error {
 
 // callDeferring answers a tools/call of a client that declares the extension. It
 // returns nil without an error if the call is not to be deferred.
-func (a *adapter) callDeferring(ctx context.Context, ss *sdk.ServerSession, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
+func (a *adapter) callDeferring(ctx context.Context, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	if eraOf(req) != wire.Modern || a.server.deferrals.keeper == nil {
 		return nil, nil //nolint:nilnil // as above
 	}
@@ -227,7 +227,7 @@ func (a *adapter) callDeferring(ctx context.Context, ss *sdk.ServerSession, req 
 			return nil, nil //nolint:nilnil // as above
 		}
 	}
-	session, err := a.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -16,17 +16,17 @@ import (
 
 // A tools/call has one path: a transport reads it into a toolCall, callGate.call takes it
 // through the gate, and the transport writes the Result. There are two ways of reading and
-// writing, and Server.serveCall in this file chooses between them:
+// writing, and Server.readCall in this file chooses between them:
 //
-//   - Over stdio, this file reads the parameters and writes the answer. That takes about a
-//     tenth of the CPU and a thirtieth of the memory that the go-sdk needs, since the
-//     go-sdk decodes each message several times (bench_test.go).
-//   - Over HTTP, and over stdio for what readCall declines, the go-sdk reads and writes
-//     (adapter.call in sdk.go). It owns the streams of HTTP, the errors about parameters
-//     that do not have the form of the protocol, and the answers that are deferred.
+//   - This file reads the parameters and writes the answer, over stdio and over HTTP. That
+//     takes about a tenth of the CPU and a thirtieth of the memory that the go-sdk needs,
+//     since the go-sdk decodes each message several times (bench_test.go).
+//   - What readCall declines, the go-sdk reads and writes (adapter.call in sdk.go). It owns
+//     the errors about parameters that do not have the form of the protocol, and the
+//     answers that are deferred.
 //
-// docs/decisions/2026-11-23-one-path-of-a-call.md says why the second way stays. A test
-// compares the answers of both.
+// docs/decisions/2026-11-23-one-path-of-a-call.md says why the second way stays. Tests
+// compare the answers of both.
 
 // directCall is a tools/call with what only its transport needs. The slices point into the
 // line.
@@ -66,6 +66,9 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false
 	}
 	c.name, c.patience = wire.Unquote(name), s.cfg.Patience
+	if _, known := s.tools.find(c.name); !known && s.cfg.Suite != nil {
+		return nil, false // it may be a tool of the suite
+	}
 	return c, c.readMeta(meta, m, session.structures() || s.cfg.Structured)
 }
 
@@ -145,47 +148,51 @@ func (s *Server) serveCall(ctx context.Context, g *guard, e *entry) bool {
 		cancel()
 	}
 	g.mu.Unlock()
-	g.calls.Go(func() {
+	g.calls.run(func() {
 		defer cancel()
-		g.finish(e, s.callFrame(ctx, g, e, c))
+		frame, _ := s.callFrame(withOutlet(ctx, e.to), g.session, e.msg, e.out, c)
+		g.finish(e, frame)
 	})
 	return true
 }
 
-// callFrame is the answer to a call.
-func (s *Server) callFrame(ctx context.Context, g *guard, e *entry, c *directCall) (frame []byte) {
-	in := e.msg.Era()
+// callFrame is the answer to a call, and the error that it is, if any. Progress goes to
+// the outlet in ctx.
+func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Message, out *outgoing, c *directCall) (frame []byte, bad *wire.Error) {
+	in := m.Era()
 	defer func() {
 		if p := recover(); p != nil { // of a MarshalJSON in a result
 			s.cfg.Log.Error("an answer panicked", "tool", c.name, "panic", p, "stack", string(debug.Stack()))
-			e.out.Done(false)
-			frame = wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause").Frame(e.msg.ID, in)
+			bad = wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause")
+		}
+		if bad != nil {
+			out.Done(false)
+			frame = bad.Frame(m.ID, in)
 		}
 	}()
-	c.out = e.out
-	if c.token != nil {
+	c.out = out
+	if to, ok := ctx.Value(outletKey{}).(outlet); ok && c.token != nil {
 		c.progress = func(done, total float64, message string) {
-			if err := g.out.Offer(progressFrame(c.token, done, total, message)); err != nil {
-				s.cfg.Log.Debug("progress was not sent", "session", g.session.id, "error", err)
+			if err := to.Send(progressFrame(c.token, done, total, message), aProgress); err != nil {
+				s.cfg.Log.Debug("progress was not sent", "session", session.id, "error", err)
 			}
 		}
 	}
 	var res *Result
 	var err error
 	if c.input != nil {
-		err = s.sealer.bring(c.input, Call{Session: g.session, Tool: c.name}, c.args, c.state, c.answers)
+		err = s.sealer.bring(c.input, Call{Session: session, Tool: c.name}, c.args, c.state, c.answers)
 	}
 	if err == nil {
-		res, err = s.gate.call(ctx, g.session, c.toolCall)
+		res, err = s.gate.call(ctx, session, c.toolCall)
 	}
 	if err == nil {
-		frame, err = s.resultFrame(e.msg.ID, res, in)
+		frame, err = s.resultFrame(m.ID, res, in)
 	}
 	if err != nil {
-		e.out.Done(false)
-		return wire.AsError(err).Frame(e.msg.ID, in)
+		return nil, wire.AsError(err)
 	}
-	return frame
+	return frame, nil
 }
 
 // resultFrame is a Result as a line of the wire, without its LF.

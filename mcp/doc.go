@@ -4,23 +4,24 @@
 // a client sends can end the process, grow it without bound or reach a tool
 // past the policy.
 //
-// # The way of one tools/call over stdio
+// # The way of one tools/call
 //
-//  1. wire/frame.go cuts lines out of the byte stream, at most [Limits].Line each.
-//  2. wire/message.go checks one line: UTF-8, depth, duplicate keys, JSON-RPC shape.
+//  1. Over stdio, wire/frame.go cuts lines out of the byte stream, at most [Limits].Line
+//     each. Over HTTP, http.go checks the caller and http_post.go reads a body of that size.
+//  2. wire/message.go checks the message: UTF-8, depth, duplicate keys, JSON-RPC shape.
 //     Where it refuses one, wire/ident.go finds the id that its client waits for.
-//  3. guard.go gives the request an id of its own, refuses duplicates, and
-//     admits it (limit.go), queues it or refuses it.
+//  3. guard.go, of the connection or of the HTTP session, gives the request an id of its
+//     own, refuses duplicates, and admits it (limit.go), queues it or refuses it. Modern
+//     requests over HTTP have no session; http_modern.go admits them.
 //  4. direct.go reads a call that is as the protocol says; any other request
 //     goes to the go-sdk (sdk.go), which knows the rest of the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], runs the handler and makes the answer. Every transport and
 //     [Server.Call] go through it; no other way leads to a tool.
 //     structured.go decides whether the client gets structured content.
-//  6. answer.go puts the client's own id back, checks the size of the answer
-//     and writes it, unless the client cancelled the request meanwhile.
-//
-// Over HTTP, http.go takes the place of steps 1 to 3 and 6.
+//  6. answer.go puts the client's own id back and checks the size of the answer. It goes
+//     to the request's outlet (outlet.go), unless the client cancelled meanwhile: a line
+//     over stdio, and over HTTP one JSON text or an event (package sse).
 //
 // # The parts of a Server
 //
@@ -33,7 +34,7 @@
 //     (call.go, granted.go, ask.go, audit.go, around.go, redact.go, trace.go)
 //   - sealer: the states that modern clients carry from one call to the next (input.go)
 //   - sessionTable and webSessions: the open sessions, and those over HTTP (sessions.go,
-//     tenant.go, http_session.go)
+//     tenant.go, http_session.go, http_legacy.go)
 //   - subscriptions: the resources that clients watch (subscribe.go)
 //   - deferrals: calls whose answers their clients ask for later (defer.go, listen.go)
 //   - adapter: the go-sdk's requests become ours, and our answers the sdk's (sdk.go)

@@ -2,9 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -15,35 +12,35 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// guard stands between one client's byte stream and the go-sdk, as the sdk's
-// transport. The sdk ends a connection on the first error that Read returns, keeps an
-// unbounded queue, and rounds request ids. So the guard answers bad lines itself,
-// passes on only the requests that the admission lets run, and restores the client's
-// own ids. Limits bounds what it keeps: the sdk never has more than Running requests,
-// one cancel for each, and initialized.
+// guard stands between the messages of one client and the go-sdk, as the sdk's
+// transport: those of a connection over stdio, or of a session over HTTP. The sdk ends a
+// connection on the first error that Read returns, keeps an unbounded queue, and rounds
+// request ids. So the guard answers bad messages itself, passes on only the requests
+// that the admission lets run, and restores the client's own ids. Limits bounds what it
+// keeps: the sdk never has more than Running requests, one cancel for each, and
+// initialized.
 //
-// readLines runs in one goroutine; the sdk calls Read from one and Write from
-// many. Close may be called at any time and unblocks Read.
+// message and batch may be called from many goroutines; the sdk calls Read from one and
+// Write from many. Close may be called at any time and unblocks Read.
 type guard struct {
 	limits  Limits
 	strict  bool
 	log     *slog.Logger
 	session *Session
-	in      io.Reader
-	out     *wire.LineWriter
+	out     outlet            // for what belongs to no request
+	placed  bool              // its session has taken a place, so initialize need not wait for a turn
 	serve   func(*entry) bool // answers a request without the sdk, or declines
-	calls   sync.WaitGroup    // those that serve has started
+	calls   *workers          // for those that serve starts
+
+	*inbox // what the sdk reads
 
 	mu      sync.Mutex
-	arrived sync.Cond // over mu: inbox or closed changed
 	state   State
 	version string              // revision agreed by initialize
 	last    int64               // newest internal id
 	byKey   map[string]*entry   // requests whose id is taken, by the client's id
 	byID    map[int64]*entry    // requests that were not answered or dropped yet, by ours
 	asked   map[any]struct{}    // requests of ours that the client has not answered
-	inbox   []jsonrpc.Message   // what Read returns next
-	closed  bool                // Read returns io.EOF
 	drained chan struct{}       // closed when shutting and byID is empty
 	listens map[*entry]struct{} // subscriptions, which end only when they are cancelled
 }
@@ -54,20 +51,20 @@ type entry struct {
 	id     int64 // ours
 	ticket ticket
 	batch  *wire.Batch        // nil unless it came in one
+	to     outlet             // where its answer goes
 	out    *outgoing          // its answer
 	silent bool               // guarded by guard.mu: cancelled, so the client hears nothing more of it
 	begun  bool               // guarded by guard.mu: its turn has come
 	cancel context.CancelFunc // guarded by guard.mu: set while serve runs it
 }
 
-func newGuard(s *Session, in io.Reader, out io.Writer) *guard {
+func newGuard(s *Session, out outlet) *guard {
 	g := &guard{
 		limits: s.server.cfg.Limits, strict: s.server.cfg.StrictInit, log: s.server.cfg.Log,
-		session: s, in: in, out: wire.NewLineWriter(out),
+		session: s, out: out, calls: newWorkers(s.done),
 		byKey: make(map[string]*entry), byID: make(map[int64]*entry), asked: make(map[any]struct{}),
-		drained: make(chan struct{}), listens: make(map[*entry]struct{}),
+		drained: make(chan struct{}), listens: make(map[*entry]struct{}), inbox: newInbox(),
 	}
-	g.arrived.L = &g.mu
 	return g
 }
 
@@ -77,54 +74,16 @@ func (g *guard) Connect(context.Context) (sdk.Connection, error) { return g, nil
 // SessionID is empty: stdio has no such header.
 func (g *guard) SessionID() string { return "" }
 
-// readLines handles the client's lines until the stream ends. It returns nil
-// at its end and the stream's error otherwise.
-func (g *guard) readLines() error {
-	lines := wire.NewLineReader(g.in, g.limits.Line)
-	for {
-		line, err := lines.Next()
-		long, isLong := errors.AsType[*wire.LongLineError](err)
-		switch {
-		case isLong:
-			g.refuse(long.ID, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest,
-				"invalid request: the line is longer than %d bytes and was skipped", g.limits.Line))
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
-			return nil
-		case err != nil:
-			return fmt.Errorf("read from the client: %w", err)
-		default:
-			g.line(line)
-		}
-	}
-}
-
-// line handles one line: a message, a batch, or nothing.
-func (g *guard) line(line []byte) {
-	line = wire.TrimLine(line)
-	if len(line) == 0 {
-		return
-	}
-	if bad := wire.CheckLine(line, g.limits.Depth); bad != nil {
-		g.refuse(wire.RequestID(line), wire.Legacy, nil, bad)
-		return
-	}
-	if line[0] == '[' {
-		g.batch(line)
-		return
-	}
-	m, bad := wire.ParseMessage(line)
-	g.message(m, bad, nil)
-}
-
-// message handles one message. b is the batch it came in, or nil.
-func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch) {
+// message handles one message. Its answer goes to an outlet, and into b if it came in a
+// batch.
+func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch, to outlet) {
 	switch {
 	case bad != nil && m.IsNotification():
 		g.log.Debug("a notification was dropped", "session", g.session.id, "error", bad.Text)
 	case bad != nil:
-		g.refuse(m.ID, m.Era(), b, bad)
+		g.refuse(m.ID, m.Era(), b, bad, to)
 	case m.IsRequest():
-		g.request(m, b)
+		g.request(m, b, to)
 	case m.IsNotification():
 		g.notification(m)
 	default:
@@ -132,16 +91,21 @@ func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch) {
 	}
 }
 
-func (g *guard) request(m *wire.Message, b *wire.Batch) {
+func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
 	if m.Method == "ping" && m.Era() == wire.Legacy {
 		// Answered here, so that a client that floods us still sees us alive.
-		g.send(m.ID, b, wire.ResultFrame(m.ID, []byte(`{}`)), nil)
+		g.send(m.ID, b, wire.ResultFrame(m.ID, []byte(`{}`)), nil, to)
 		return
 	}
-	e := &entry{msg: m, batch: b, out: g.session.receipts.arrive()}
+	e := &entry{msg: m, batch: b, to: to, out: g.session.receipts.arrive()}
+	e.out.via = to
 	e.ticket = ticket{n: 1, bytes: len(m.Raw), start: func() { g.start(e) }}
 	if bad := g.register(e); bad != nil {
-		g.refuse(m.ID, m.Era(), b, bad)
+		g.refuse(m.ID, m.Era(), b, bad, to)
+		return
+	}
+	if m.Method == "initialize" && g.placed {
+		e.ticket.start()
 		return
 	}
 	if bad := g.session.door.ask(&e.ticket); bad != nil {
@@ -151,7 +115,23 @@ func (g *guard) request(m *wire.Message, b *wire.Batch) {
 		}
 		g.unregister(e)
 		g.mu.Unlock()
-		g.refuse(m.ID, m.Era(), b, bad)
+		g.refuse(m.ID, m.Era(), b, bad, to)
+	}
+}
+
+// giveUp withdraws the requests that have not begun and whose answers go to an outlet
+// that is gone.
+func (g *guard) giveUp(to outlet) {
+	g.mu.Lock()
+	var all []*entry
+	for _, e := range g.byID {
+		if e.to == to && !e.begun {
+			all = append(all, e)
+		}
+	}
+	g.mu.Unlock()
+	for _, e := range all {
+		g.cancel(e)
 	}
 }
 
@@ -234,6 +214,9 @@ func (g *guard) start(e *entry) {
 		return
 	}
 	extra := &sdk.RequestExtra{Header: http.Header{outgoingHeader: {e.out.name()}}}
+	if x, ok := e.to.(*exchange); ok {
+		extra.CloseSSEStream = func(args sdk.CloseSSEStreamArgs) { x.Cut(args.RetryAfter) }
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e.msg.Method == methodListen {
@@ -246,37 +229,12 @@ func (g *guard) start(e *entry) {
 	}
 }
 
-// push queues a message for Read; mu is held.
-func (g *guard) push(m jsonrpc.Message) {
-	g.inbox = append(g.inbox, m)
-	g.arrived.Signal()
-}
-
-// Read returns the next message for the sdk, or io.EOF after Close.
-func (g *guard) Read(context.Context) (jsonrpc.Message, error) {
+// agreement is the revision that initialize agreed on; empty before. ok is false unless an
+// initialize was accepted.
+func (g *guard) agreement() (revision string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for len(g.inbox) == 0 && !g.closed {
-		g.arrived.Wait()
-	}
-	if g.closed {
-		return nil, io.EOF
-	}
-	m := g.inbox[0]
-	g.inbox[0] = nil
-	g.inbox = g.inbox[1:]
-	return m, nil
-}
-
-// Close ends the connection towards the sdk: Read returns io.EOF, and the sdk then
-// cancels what still runs. It may be called twice.
-func (g *guard) Close() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-	g.inbox = nil
-	g.arrived.Broadcast()
-	return nil
+	return g.version, g.state != Uninitialized
 }
 
 // shut moves the connection to Shutting: requests in flight end, new ones are
@@ -307,13 +265,18 @@ func (g *guard) move(e event) bool {
 }
 
 // refuse sends an error, or adds it to its batch.
-func (g *guard) refuse(id []byte, in wire.Era, b *wire.Batch, e *wire.Error) {
-	g.send(id, b, e.Frame(id, in), nil)
+func (g *guard) refuse(id []byte, in wire.Era, b *wire.Batch, e *wire.Error, to outlet) {
+	frame := e.Frame(id, in)
+	if b != nil {
+		g.send(id, b, frame, nil, to)
+		return
+	}
+	g.put(frame, e, nil, to)
 }
 
 // send sends an answer. If the answer is above the limit, an error is sent in its
 // place. o is the answer's results, or nil.
-func (g *guard) send(id []byte, b *wire.Batch, frame []byte, o wire.Delivery) {
+func (g *guard) send(id []byte, b *wire.Batch, frame []byte, o wire.Delivery, to outlet) {
 	if len(frame) > g.limits.Response {
 		frame = wire.TooLarge(len(frame), g.limits.Response).Frame(id, wire.Legacy)
 		if o != nil {
@@ -329,17 +292,13 @@ func (g *guard) send(id []byte, b *wire.Batch, frame []byte, o wire.Delivery) {
 	} else if o != nil {
 		answers = []wire.Delivery{o}
 	}
-	g.put(frame, answers)
+	g.put(frame, nil, answers, to)
 }
 
-// put sends a line; answers are those in it that hold results.
-func (g *guard) put(frame []byte, answers []wire.Delivery) {
-	err := g.out.Send(frame, answers...)
-	if err == nil {
-		return
-	}
-	g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
-	for _, o := range answers {
-		o.Done(false)
+// put sends the answer to what came in one piece; answers are those in it that hold
+// results. why is set if it refuses all of that.
+func (g *guard) put(frame []byte, why *wire.Error, answers []wire.Delivery, to outlet) {
+	if err := to.Answer(frame, why, answers...); err != nil {
+		g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
 )
 
@@ -55,8 +56,8 @@ func TestCloseUnblocksRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, other := io.Pipe()
-		g := newGuard(session, in, io.Discard)
+		w := wire.NewLineWriter(io.Discard)
+		g := newGuard(session, lines{w})
 		read := make(chan error, 1)
 		go func() {
 			_, err := g.Read(context.Background())
@@ -68,9 +69,8 @@ func TestCloseUnblocksRead(t *testing.T) {
 		if err := <-read; !errors.Is(err, io.EOF) {
 			t.Errorf("Read after Close: %v, want EOF", err)
 		}
-		g.out.Close()
-		<-g.out.Done()
-		other.Close()
+		w.Close()
+		<-w.Done()
 		session.Close()
 	})
 }

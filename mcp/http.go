@@ -1,15 +1,11 @@
 package mcp
 
 import (
-	"bytes"
-	"context"
 	"errors"
-	"io"
-	"math"
+	"mime"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -18,11 +14,17 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
+// The headers of the protocol.
 const (
 	sessionHeader  = "Mcp-Session-Id"
 	revisionHeader = "Mcp-Protocol-Version"
+	methodHeader   = "Mcp-Method"
 	nameHeader     = "Mcp-Name"
+	lastHeader     = "Last-Event-ID"
 )
+
+// maxSessionID is the most bytes of a session's id in a request. Ours are shorter.
+const maxSessionID = 256
 
 // heldBodies and tenantBodies bound the bytes of all messages in flight from HTTP
 // clients. Their unit is one session's bound. They hold for the whole server, or, if it
@@ -40,38 +42,34 @@ const (
 //
 // It answers only requests for loopback names and Config.Hosts, and none from web
 // pages of other origins. With Config.Auth it answers only to those whose tokens that knows.
-// Call it once: each Handler has sessions of its own.
+// All Handlers of a Server share its sessions.
 func (s *Server) Handler() http.Handler {
-	options := sdk.StreamableHTTPOptions{
+	w := &web{server: s, held: make(map[string]int), origins: http.NewCrossOriginProtection()}
+	w.modern = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.adapter.sdk }, &sdk.StreamableHTTPOptions{
+		Stateless:           true,
 		Logger:              s.cfg.sdkLog(),
-		SessionTimeout:      s.cfg.Limits.Idle,
 		MaxRequestBodyBytes: int64(s.cfg.Limits.Line),
 		// The Host check here is stricter and knows Config.Hosts.
 		DisableLocalhostProtection:   true,
 		PropagateRequestCancellation: true,
-	}
-	server := func(*http.Request) *sdk.Server { return s.adapter.sdk }
-	w := &web{server: s, stateful: carryCaller(sdk.NewStreamableHTTPHandler(server, &options)), held: make(map[string]int)}
-	options.Stateless = true
-	w.stateless = carryCaller(sdk.NewStreamableHTTPHandler(server, &options))
-	w.origins = http.NewCrossOriginProtection()
+	})
 	return w
 }
 
-// web is the guard's counterpart for HTTP: the go-sdk's two handlers, one for
-// each era, behind the same checks and limits.
+// web serves HTTP requests. What it takes from them goes to the guard of a legacy
+// session, or in the modern era to directModern or the go-sdk.
 type web struct {
-	server    *Server
-	stateful  http.Handler // legacy
-	stateless http.Handler // modern
-	origins   *http.CrossOriginProtection
+	server  *Server
+	modern  http.Handler // the go-sdk's, for modern requests that are no plain calls
+	origins *http.CrossOriginProtection
 
 	mu   sync.Mutex
 	held map[string]int // guarded by mu: bytes of bodies in flight, by tenant
 }
 
-// ServeHTTP checks the caller and the request, waits for its turn, and passes it to
-// the sdk's handler of its era.
+// ServeHTTP takes a request through one chain: the name it came by, the page it came
+// from, its headers, who sends it; then, by its method, its body within limits, its era,
+// its session, and the call. Nothing of a body is read before the caller is known.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !w.knownHost(r.Host) {
 		http.Error(rw, "this server does not go by the name in the Host header; connect to a loopback address", http.StatusForbidden)
@@ -81,26 +79,30 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "web pages of other origins may not use this server: "+err.Error(), http.StatusForbidden)
 		return
 	}
+	if err := checkHeaders(r.Header); err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return
+	}
 	r, ok := w.login(rw, r)
 	if !ok {
 		return
 	}
-	session, done, ok := w.server.web.use(r.Header.Get(sessionHeader), w.server.cfg.callerOf(r.Context()).owner())
-	defer done()
-	switch {
-	case !ok:
-		http.Error(rw, "there is no such session; send initialize", http.StatusNotFound)
-	case r.Method == http.MethodPost:
-		w.post(rw, r, session)
-	case r.Method == http.MethodDelete:
-		if session != nil {
-			// The sdk waits for running calls; the client said that it wants none.
-			session.cancelCalls(context.Canceled)
-		}
-		w.stateful.ServeHTTP(rw, r)
+	switch r.Method {
+	case http.MethodPost:
+		w.post(rw, r)
+	case http.MethodGet:
+		w.get(rw, r)
+	case http.MethodDelete:
+		w.delete(rw, r)
 	default:
-		w.stateful.ServeHTTP(rw, r)
+		notAllowed(rw, "GET, POST, DELETE")
 	}
+}
+
+// notAllowed refuses a method (RFC 9110, 15.5.6).
+func notAllowed(rw http.ResponseWriter, allow string) {
+	rw.Header().Set("Allow", allow)
+	http.Error(rw, "this method is not allowed here", http.StatusMethodNotAllowed)
 }
 
 // knownHost reports whether a Host header names this server. A page of
@@ -134,244 +136,58 @@ func (w *web) checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// post serves one POST, usually one message, in the session that it names, if any.
-func (w *web) post(rw http.ResponseWriter, r *http.Request, session *Session) {
-	limit := w.server.cfg.Limits.Line
-	body, err := readBody(http.MaxBytesReader(rw, r.Body, int64(limit)))
-	if err != nil {
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(body), wire.Legacy,
-				wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit))
-			return
+// checkHeaders refuses headers of the protocol that have more than one meaning: a proxy
+// before this server may have understood the other one.
+func checkHeaders(h http.Header) error {
+	for _, name := range []string{sessionHeader, revisionHeader, methodHeader, nameHeader, lastHeader} {
+		if len(h[name]) > 1 {
+			return errors.New("the header " + name + " is given twice; send it once")
 		}
-		http.Error(rw, "read the request: "+err.Error(), http.StatusBadRequest)
-		return
 	}
-	p, bad := w.parse(r, body)
-	if bad != nil {
-		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
-		return
-	}
-	if bad := p.named(r.Header.Values(nameHeader)); bad != nil {
-		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
-		return
-	}
-	if p.method == methodListen && p.era == wire.Modern {
-		p.body = listenBody(p.body)
-		stream := &streamed{ResponseWriter: rw}
-		r = r.WithContext(context.WithValue(r.Context(), notifyKey{}, notifyFunc(stream.notify)))
-		rw = stream
-	}
-	r.Body = io.NopCloser(bytes.NewReader(p.body))
-	r.ContentLength = int64(len(p.body))
-	w.route(rw, r, session, p)
-}
-
-// posted is the request in the body of a POST.
-type posted struct {
-	body     []byte
-	id       []byte // of the first request; nil for none
-	method   string // of the first message
-	requests int
-	era      wire.Era
-}
-
-// parse checks a body in the way that the guard checks a line.
-func (w *web) parse(r *http.Request, body []byte) (p posted, _ *wire.Error) {
-	body = wire.TrimLine(body)
-	p.body = body
-	if r.Header.Get(revisionHeader) >= wire.ModernRevision {
-		p.era = wire.Modern
-	}
-	limits := w.server.cfg.Limits
-	if len(body) == 0 {
-		return p, wire.Errorf(wire.InvalidRequest, "invalid request: the body is empty")
-	}
-	if bad := wire.CheckLine(body, limits.Depth); bad != nil {
-		p.id = wire.RequestID(body)
-		return p, bad
-	}
-	each := func(raw []byte) *wire.Error {
-		m, bad := wire.ParseMessage(raw)
-		if p.method == "" {
-			p.method, p.id = m.Method, m.ID
-		}
-		p.era = max(p.era, m.Era())
-		if bad != nil {
-			return bad
-		}
-		if m.IsRequest() {
-			p.requests++
-			return exactID(m.ID)
-		}
-		return nil
-	}
-	if body[0] != '[' {
-		return p, each(body)
-	}
-	if revision := r.Header.Get(revisionHeader); revision != "" && revision != wire.BatchRevision {
-		if ids := wire.RequestIDs(body); len(ids) == 1 { // one answer can only have one id
-			p.id = ids[0]
-		}
-		return p, wire.Errorf(wire.InvalidRequest, "invalid request: batches exist in revision %s only", wire.BatchRevision)
-	}
-	var bad *wire.Error
-	wire.Elements(body, func(raw []byte) bool {
-		bad = each(bytes.TrimSpace(raw))
-		if bad == nil && p.requests > limits.Running {
-			bad = wire.Errorf(wire.InvalidRequest, "invalid request: a batch holds at most %d requests", limits.Running)
-		}
-		return bad == nil
-	})
-	if bad == nil && p.method == "" && p.requests == 0 {
-		bad = wire.Errorf(wire.InvalidRequest, "invalid request: the batch is empty")
-	}
-	return p, bad
-}
-
-// named refuses a request about a task if its header names another task. The sdk
-// checks this header of all other requests.
-func (p *posted) named(header []string) *wire.Error {
-	if len(header) == 0 || !strings.HasPrefix(p.method, "tasks/") {
-		return nil
-	}
-	if id := wire.Text(wire.Member(wire.Member(p.body, "params"), "taskId")); len(header) > 1 || header[0] != id {
-		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", nameHeader)
+	id := h.Get(sessionHeader)
+	if len(id) > maxSessionID || strings.ContainsFunc(id, func(c rune) bool { return c < 0x21 || c > 0x7e }) {
+		return errors.New("the header " + sessionHeader + " is not an id of a session")
 	}
 	return nil
 }
 
-// exactID refuses a number that the sdk would change: it reads ids as float64 here.
-func exactID(id []byte) *wire.Error {
-	if id[0] == '"' {
+// accepts checks the headers that say what a client sends and takes. The texts are
+// those of the go-sdk, which clients have seen since the first version.
+func accepts(h http.Header) (status int, text string) {
+	if media, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || media != "application/json" {
+		return http.StatusUnsupportedMediaType, "Content-Type must be 'application/json'"
+	}
+	if text, events := accepted(h); !text || !events {
+		return http.StatusBadRequest, "Accept must contain both 'application/json' and 'text/event-stream'"
+	}
+	return 0, ""
+}
+
+// accepted reports whether a client takes JSON, and streams of events.
+func accepted(h http.Header) (text, events bool) {
+	for _, value := range h["Accept"] {
+		for part := range strings.SplitSeq(value, ",") {
+			media, _, _ := strings.Cut(part, ";")
+			switch strings.ToLower(strings.TrimSpace(media)) {
+			case "application/json", "application/*":
+				text = true
+			case "text/event-stream", "text/*":
+				events = true
+			case "*/*":
+				text, events = true, true
+			}
+		}
+	}
+	return text, events
+}
+
+// checkRevision refuses a legacy request whose header names a revision that does not
+// exist.
+func checkRevision(h http.Header) error {
+	revision := h.Get(revisionHeader)
+	if revision == "" || slices.Contains(wire.LegacyRevisions, revision) {
 		return nil
 	}
-	if n, err := strconv.ParseInt(string(id), 10, 64); err != nil || n > 1<<53 || n < -1<<53 {
-		return wire.Errorf(wire.InvalidRequest, "invalid request: a number as id must lie within 2^53; use a string")
-	}
-	return nil
-}
-
-// route lets a request into its session: the one that it names, its principal's, or the
-// one that it begins.
-func (w *web) route(rw http.ResponseWriter, r *http.Request, session *Session, p posted) {
-	s := w.server
-	ctx := r.Context()
-	handler := w.stateful
-	switch named := r.Header.Get(sessionHeader) != ""; {
-	case p.era == wire.Modern:
-		shared, done, bad := s.web.sharedOf(ctx)
-		if bad != nil {
-			w.busy(rw, http.StatusServiceUnavailable, p, bad)
-			return
-		}
-		defer done()
-		session, handler = shared, w.stateless
-		ctx = context.WithValue(ctx, sessionKey{}, shared)
-	case named:
-		if session == nil {
-			w.refuse(rw, http.StatusNotFound, p.id, wire.Legacy, s.web.noSession(r.Header.Get(sessionHeader), s.cfg.callerOf(ctx).owner()))
-			return
-		}
-	case p.method != "initialize":
-		w.refuse(rw, http.StatusBadRequest, p.id, wire.Legacy,
-			wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method))
-		return
-	default:
-		place, bad := s.web.takePlace(ctx, wire.Text(wire.Member(wire.Member(wire.Member(p.body, "params"), "clientInfo"), "name")))
-		if bad != nil {
-			w.busy(rw, http.StatusServiceUnavailable, p, bad)
-			return
-		}
-		defer s.web.leavePlace(place)
-		ctx = context.WithValue(ctx, webKey{}, place)
-	}
-	if ctx.Value(webKey{}) == nil {
-		ctx = context.WithValue(ctx, webKey{}, struct{}{})
-	}
-	if session != nil && p.requests > 0 {
-		defer session.writing()()
-		answer := &receiptWriter{ResponseWriter: rw, out: session.receipts.arrive()} // before its turn
-		leave, bad := w.admit(ctx, session, p)
-		if bad != nil {
-			w.busy(rw, http.StatusTooManyRequests, p, bad)
-			return
-		}
-		defer leave()
-		defer answer.done(r.Context())
-		rw = answer
-		r.Header.Set(outgoingHeader, answer.out.name())
-	}
-	handler.ServeHTTP(rw, r.WithContext(ctx))
-}
-
-// admit waits for a request's turn.
-func (w *web) admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wire.Error) {
-	if !w.hold(session.tenant, len(p.body)) {
-		return nil, wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
-	}
-	turn := make(chan struct{})
-	t := &ticket{n: p.requests, bytes: len(p.body), start: func() { close(turn) }}
-	if bad := session.door.ask(t); bad != nil {
-		w.hold(session.tenant, -len(p.body))
-		return nil, bad
-	}
-	leave = func() {
-		session.door.leave(t)
-		w.hold(session.tenant, -len(p.body))
-	}
-	select {
-	case <-turn:
-		return leave, nil
-	case <-ctx.Done():
-	case <-session.Done():
-	}
-	if !session.door.withdraw(t) {
-		return leave, nil // its turn has just come; the sdk sees that ctx has ended
-	}
-	w.hold(session.tenant, -len(p.body))
-	return nil, wire.OverLimit("in_flight", queueRetry, "the request was given up before its turn")
-}
-
-// hold reserves n bytes for a message of a tenant, or releases -n.
-func (w *web) hold(tenant string, n int) bool {
-	s := w.server
-	most := s.cfg.Limits.QueueBytes * heldBodies
-	if s.cfg.tenanted() {
-		most = s.cfg.Limits.QueueBytes * tenantBodies
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if n > 0 && w.held[tenant]+n > most {
-		return false
-	}
-	if w.held[tenant] += n; w.held[tenant] == 0 {
-		delete(w.held, tenant)
-	}
-	return true
-}
-
-// busy refuses a request that may be tried again.
-func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) {
-	if data, ok := e.Data.(map[string]any); ok {
-		if ms, ok := data["retryAfterMs"].(int64); ok {
-			rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(ms)/1000))))
-		}
-	}
-	w.refuse(rw, status, p.id, p.era, e)
-}
-
-func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in wire.Era, e *wire.Error) {
-	rw.Header().Set("Content-Type", "application/json")
-	rw.WriteHeader(status)
-	if _, err := rw.Write(e.Frame(id, in)); err != nil {
-		w.server.cfg.Log.Debug("an answer was not sent", "error", err)
-	}
-}
-
-// readBody is all of a bounded reader.
-func readBody(r io.Reader) ([]byte, error) {
-	var b bytes.Buffer
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+	return errors.New("Bad Request: Unsupported protocol version (supported versions: " + //nolint:staticcheck // as the go-sdk has it
+		wire.ModernRevision + "," + strings.Join(wire.LegacyRevisions, ",") + ")")
 }

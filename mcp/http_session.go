@@ -2,16 +2,19 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/mcp/sse"
 	"belljar.dev/mcp/wire"
-	"belljar.dev/policies"
 )
+
+// halfOpen is how long a session lives whose client never finished the handshake.
+const halfOpen = 2 * time.Minute
 
 // webSessions are the sessions of HTTP clients.
 type webSessions struct {
@@ -48,9 +51,13 @@ const maxEnded = 256
 type webSession struct {
 	*Session
 	usage
-	sdk   *sdk.ServerSession // to end it
-	place *place
-	gone  chan struct{} // closed when its place is free
+	guard    *guard
+	log      *sse.Log    // of the events that its client got
+	standing *sse.Stream // what belongs to no request; the client reads it by GET
+	place    *place
+	gone     chan struct{} // closed when its place is free
+
+	idle *time.Timer // guarded by webSessions.mu: ends it
 }
 
 // usage is whether a session is in use. It is guarded by webSessions.mu.
@@ -59,21 +66,113 @@ type usage struct {
 	used int64 // which of all uses the last was
 }
 
-// place is room for one session, taken before the sdk makes it.
+// place is room for one session, taken before the session is made.
 type place struct {
-	tenant  string
-	client  string      // the name that it gives; may be empty
-	byName  bool        // it counts among those of its client's name, too
-	session *webSession // that came to use it; guarded by webSessions.mu
+	tenant string
+	client string // the name that it gives; may be empty
+	byName bool   // it counts among those of its client's name, too
+}
+
+// begin opens the session that an initialize begins. The caller must pass it to leave.
+func (ws *webSessions) begin(ctx context.Context, m *wire.Message) (*webSession, *wire.Error) {
+	p, bad := ws.takePlace(ctx, clientName(m))
+	if bad != nil {
+		return nil, bad
+	}
+	session, err := ws.open(ctx, newSessionID(), p, nil)
+	if err != nil {
+		return nil, wire.OverLimit("shutdown", queueRetry, "%v", err)
+	}
+	return session, nil
+}
+
+// open opens a session in a place, and ends the use of the place when the session is
+// over: by DELETE, by its idle time, by Server.End or by Shutdown. state is that of the
+// go-sdk for a session that goes on; nil for a new one. The session is in use; the caller
+// must pass it to leave.
+func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk.ServerSessionState) (_ *webSession, err error) {
+	defer func() {
+		if err != nil {
+			ws.mu.Lock()
+			defer ws.mu.Unlock()
+			ws.freePlace(p)
+		}
+	}()
+	if err := ws.server.sessions.enter(); err != nil {
+		return nil, err
+	}
+	session, err := ws.server.open(ctx, id)
+	if err != nil {
+		ws.server.sessions.wg.Done()
+		return nil, err
+	}
+	log := sse.NewLog()
+	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, gone: make(chan struct{}), usage: usage{busy: 1}}
+	s.guard = newGuard(session, stream{s.standing})
+	s.guard.placed = true
+	// Calls must not see the end of the request that brought the first of them.
+	calls := context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session)
+	s.guard.serve = func(e *entry) bool { return ws.server.serveCall(calls, s.guard, e) }
+	ss, err := ws.server.adapter.sdk.Connect(calls, legacyOnly{s.guard}, &sdk.ServerSessionOptions{State: state})
+	if err != nil {
+		session.end(err)
+		ws.server.sessions.wg.Done()
+		return nil, err
+	}
+	session.reach(ss)
+	session.by("http", func() {
+		patiently(session.written()) // the answers of its calls
+		s.guard.Close()
+	})
+	ws.mu.Lock()
+	ws.byID[id] = s
+	ws.mu.Unlock()
+	late := ws.server.sessions.over() // Shutdown may have looked before the session was there
+	go func() {
+		defer ws.server.sessions.wg.Done()
+		if late {
+			session.close(ErrShutdown)
+		}
+		<-session.Done()
+		// How the sdk's part ended does not matter to the session.
+		_ = ss.Wait()
+		s.guard.calls.all.Wait()
+		<-session.over
+		ws.remove(s)
+	}()
+	return s, nil
+}
+
+// legacyOnly is a guard as the transport of a session over HTTP: modern requests have no
+// session.
+type legacyOnly struct{ *guard }
+
+// SupportsProtocolVersion reports whether clients of a revision have sessions.
+func (legacyOnly) SupportsProtocolVersion(revision string) bool {
+	return slices.Contains(wire.LegacyRevisions, revision)
+}
+
+// remove notes that a session is over, and releases its place.
+func (ws *webSessions) remove(s *webSession) {
+	ws.mu.Lock()
+	if ws.byID[s.id] == s {
+		delete(ws.byID, s.id)
+	}
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	ws.freePlace(s.place)
+	ws.mu.Unlock()
+	close(s.gone)
 }
 
 // takePlace reserves room for a session of the caller's tenant and of a client's name.
 // If the tenant (or, without tenants, the name) has as many sessions as it may, the one
 // that was idle the longest ends. So no client can keep those of another tenant out,
 // and sessions that their clients forgot keep nobody out. The caller must pass the
-// place to leavePlace.
+// place to open or freePlace.
 func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *wire.Error) {
-	p := &place{tenant: ws.server.cfg.callerOf(ctx).Tenant, client: policies.Clip(client, maxClientName), byName: true}
+	p := &place{tenant: ws.server.cfg.callerOf(ctx).Tenant, client: client, byName: true}
 	most, whose := ws.server.cfg.Limits.Sessions, "of this server"
 	if ws.server.cfg.tenanted() {
 		most, whose, p.byName = ws.server.cfg.Limits.TenantSessions, "of tenant "+p.tenant, false
@@ -105,7 +204,7 @@ func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *w
 				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
 		}
 		ws.server.cfg.Log.Info("end an idle HTTP session: there are as many as there may be, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
-		idle.sdk.Close()
+		idle.close(ErrShutdown)
 		select {
 		case <-idle.gone:
 		case <-ctx.Done():
@@ -128,18 +227,6 @@ func (ws *webSessions) longestIdle(wanted func(*place) bool) (found *webSession)
 	return found
 }
 
-// leavePlace ends the use of a place by an initialize, and releases it if no session
-// was opened.
-func (ws *webSessions) leavePlace(p *place) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if p.session == nil {
-		ws.freePlace(p)
-		return
-	}
-	ws.unused(&p.session.usage)
-}
-
 // freePlace releases a place; mu is held.
 func (ws *webSessions) freePlace(p *place) {
 	if ws.places[p.tenant]--; ws.places[p.tenant] == 0 {
@@ -153,6 +240,39 @@ func (ws *webSessions) freePlace(p *place) {
 	}
 }
 
+// use returns the session that a request names. To anybody but its owner it
+// does not exist. It is not idle until the caller passes it to leave.
+func (ws *webSessions) use(ctx context.Context, id string) (*webSession, *wire.Error) {
+	caller := ws.server.cfg.callerOf(ctx).owner()
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	session := ws.byID[id]
+	if session == nil || session.owner != caller {
+		return nil, ws.noSession(id, caller)
+	}
+	session.busy++
+	return session, nil
+}
+
+// leave notes that a request in a session is over. Without another one, the session ends
+// after its idle time.
+func (ws *webSessions) leave(session *webSession) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	wait := ws.server.cfg.Limits.Idle
+	if session.used == 0 { // its initialize is over
+		wait = min(wait, halfOpen)
+	}
+	ws.unused(&session.usage)
+	switch {
+	case session.busy > 0 || ws.byID[session.id] != session:
+	case session.idle == nil:
+		session.idle = time.AfterFunc(wait, func() { ws.endIdle(session) })
+	default:
+		session.idle.Reset(wait)
+	}
+}
+
 // unused notes that a request in a session is over; mu is held.
 func (ws *webSessions) unused(of *usage) {
 	of.busy--
@@ -160,83 +280,25 @@ func (ws *webSessions) unused(of *usage) {
 	of.used = ws.uses
 }
 
-// use returns the session that a request names, or nil. The session is not idle
-// until done is called. ok is false if the session belongs to somebody else: to this
-// caller it does not exist.
-func (ws *webSessions) use(id string, caller owner) (_ *Session, done func(), ok bool) {
+// endIdle ends a session that has been idle for its time, and looks again later at one
+// that is in use.
+func (ws *webSessions) endIdle(session *webSession) {
 	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	session := ws.byID[id]
 	switch {
-	case session == nil:
-		return nil, func() {}, true
-	case session.owner != caller:
-		return nil, func() {}, false
-	}
-	session.busy++
-	return session.Session, func() {
-		ws.mu.Lock()
-		defer ws.mu.Unlock()
-		ws.unused(&session.usage)
-	}, true
-}
-
-// of returns the session that the sdk's belongs to, or nil.
-func (ws *webSessions) of(ss *sdk.ServerSession) *Session {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if session := ws.byID[ss.ID()]; session != nil {
-		return session.Session
-	}
-	return nil
-}
-
-// open opens the Session that an initialize over HTTP begins, and ends it
-// when the sdk's ends: by DELETE, by its idle time, or by Shutdown.
-func (ws *webSessions) open(ctx context.Context, ss *sdk.ServerSession) error {
-	ws.mu.Lock()
-	_, second := ws.byID[ss.ID()]
-	ws.mu.Unlock()
-	if second {
-		return nil // which the sdk refuses
-	}
-	p, _ := ctx.Value(webKey{}).(*place)
-	if p == nil {
-		return errors.New("initialize came without a place for its session")
-	}
-	if err := ws.server.sessions.enter(); err != nil {
-		return err
-	}
-	session, err := ws.server.open(ctx, ss.ID())
-	if err != nil {
-		ws.server.sessions.wg.Done()
-		return err
-	}
-	session.reach(ss)
-	session.by("http", func() {
-		patiently(session.written()) // the answers of its calls
-		ss.Close()
-	})
-	ws.mu.Lock()
-	p.session = &webSession{Session: session, sdk: ss, place: p, usage: usage{busy: 1}, gone: make(chan struct{})}
-	ws.byID[session.id] = p.session
-	ws.mu.Unlock()
-	late := ws.server.sessions.over() // Shutdown may have looked before the session was there
-	go func() {
-		defer ws.server.sessions.wg.Done()
-		if late {
-			ss.Close()
-		}
-		// How the transport ended does not matter to the session.
-		_ = ss.Wait()
-		session.end(ErrShutdown)
-		ws.mu.Lock()
-		delete(ws.byID, session.id)
-		ws.freePlace(p)
+	case ws.byID[session.id] != session:
 		ws.mu.Unlock()
-		close(p.session.gone)
-	}()
-	return nil
+		return
+	case session.busy > 0:
+		ws.mu.Unlock()
+		return // leave sets the timer
+	case session.calling():
+		session.idle.Reset(ws.server.cfg.Limits.Idle)
+		ws.mu.Unlock()
+		return
+	}
+	delete(ws.byID, session.id)
+	ws.mu.Unlock()
+	session.close(ErrShutdown)
 }
 
 // sharedSession is the one Session of all modern requests of a principal over HTTP: they
@@ -376,10 +438,8 @@ func (s *Session) written() <-chan struct{} {
 	return done
 }
 
-// noSession is the answer to a request for a session that does not exist.
+// noSession is the answer to a request for a session that does not exist; mu is held.
 func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
 	for _, e := range ws.ended {
 		if e.id == id && e.owner == caller {
 			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin another one", e.why)

@@ -21,12 +21,22 @@ type site struct {
 	*toy
 	t   testing.TB
 	url string
+	cut chan struct{} // gets one for a request that is over because its client went away, if there is room
 }
 
 func newSite(t testing.TB, change ...func(*mcp.Config)) *site {
 	t.Helper()
 	ty := newToy(t, change...)
-	server := httptest.NewServer(ty.Handler())
+	handler, cut := ty.Handler(), make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(rw, r)
+		if r.Context().Err() != nil {
+			select {
+			case cut <- struct{}{}:
+			default:
+			}
+		}
+	}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // at once: what still runs is cancelled
@@ -37,7 +47,7 @@ func newSite(t testing.TB, change ...func(*mcp.Config)) *site {
 		server.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return &site{toy: ty, t: t, url: server.URL}
+	return &site{toy: ty, t: t, url: server.URL, cut: cut}
 }
 
 // reply is what a POST got.
@@ -245,7 +255,8 @@ func TestHTTPOddBodies(t *testing.T) {
 		{"invalid UTF-8", "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"\xff\"}", session, 400, "7: -32700"},
 		{"deep", nest("[", "]", 900), session, 400, "7: -32600"},
 		{"id null", req("null", "ping"), session, 400, "null: -32600"},
-		{"id 2^60+1", req("1152921504606846977", "ping"), session, 400, "1152921504606846977: -32600"},
+		{"id 2^60+1", req("1152921504606846977", "ping"), session, 200, "1152921504606846977: ok"},
+		{"id 2^60+1 of a list", req("1152921504606846977", "tools/list"), session, 200, "1152921504606846977: ok"},
 		{"params array", `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[]}`, session, 400, "7: -32602"},
 		{"2 MB", fill(2_000_000), session, 413, "7: -32600"},
 		{"2 MB, the id behind", `{"method":"echo","params":{"x":"` + strings.Repeat("x", 2_000_000) + `"},"jsonrpc":"2.0","id":7}`, session, 413, "null: -32600"},

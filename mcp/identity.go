@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
 )
 
 // Identity is a caller over HTTP.
@@ -117,42 +115,4 @@ func authenticate(ctx context.Context, auth Authenticator, values []string) (Ide
 		return Identity{}, errors.New("the Authorization header is not Bearer TOKEN")
 	}
 	return auth.Authenticate(ctx, token)
-}
-
-// The go-sdk detaches the calls of a legacy session from the requests that they came
-// with: their context is that of initialize. What it hands on with each request is the
-// TokenInfo of its own login, so the caller travels there.
-
-// callerEntry is the member of a TokenInfo with the caller.
-const callerEntry = "belljar.dev/caller"
-
-// carryCaller makes the go-sdk hand on the caller of each request.
-func carryCaller(next http.Handler) http.Handler {
-	verified := func(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenInfo, error) {
-		id, ok := ctx.Value(callerKey{}).(Identity)
-		if !ok {
-			return nil, sdkauth.ErrInvalidToken
-		}
-		return &sdkauth.TokenInfo{UserID: id.Tenant + "|" + id.Principal, Extra: map[string]any{callerEntry: id}}, nil
-	}
-	carried := sdkauth.RequireBearerToken(verified, &sdkauth.RequireBearerTokenOptions{AllowMissingExpiration: true})(next)
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Context().Value(callerKey{}) == nil {
-			next.ServeHTTP(rw, r)
-			return
-		}
-		r.Header.Set("Authorization", "Bearer -") // the sdk looks for a token; login has taken the real one
-		carried.ServeHTTP(rw, r)
-	})
-}
-
-// withCaller puts the caller that carryCaller gave to the go-sdk back into the context.
-func withCaller(ctx context.Context, info *sdkauth.TokenInfo) context.Context {
-	if info == nil {
-		return ctx
-	}
-	if id, ok := info.Extra[callerEntry].(Identity); ok {
-		return context.WithValue(ctx, callerKey{}, id)
-	}
-	return ctx
 }

@@ -95,16 +95,25 @@ func newAdmission(l Limits) *admission {
 	return &admission{limits: l, rate: rate.NewLimiter(rate.Limit(l.Rate), l.Burst)}
 }
 
+// count counts n requests, or says why they are refused: more came than the rate allows.
+func (a *admission) count(n int) *wire.Error {
+	r := a.rate.ReserveN(time.Now(), n)
+	if r.OK() && r.Delay() == 0 {
+		return nil
+	}
+	wait, limits := queueRetry, a.now()
+	if r.OK() {
+		wait = r.Delay()
+		r.Cancel()
+	}
+	return wire.OverLimit("rate", wait, "too many requests: %d at once and %g per second are served; try again in %v",
+		limits.Burst, limits.Rate, wait.Round(time.Millisecond))
+}
+
 // ask starts a ticket, queues it, or says why it is refused.
 func (a *admission) ask(t *ticket) *wire.Error {
-	if r := a.rate.ReserveN(time.Now(), t.n); !r.OK() || r.Delay() > 0 {
-		wait, limits := queueRetry, a.now()
-		if r.OK() {
-			wait = r.Delay()
-			r.Cancel()
-		}
-		return wire.OverLimit("rate", wait, "too many requests: %d at once and %g per second are served; try again in %v",
-			limits.Burst, limits.Rate, wait.Round(time.Millisecond))
+	if bad := a.count(t.n); bad != nil {
+		return bad
 	}
 	a.mu.Lock()
 	if len(a.queue) == 0 && a.fits(t) {

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -71,7 +70,7 @@ func (ds *deferrals) changed(id string) {
 func (s *Session) TaskChanged(id string) { s.server.deferrals.changed(id) }
 
 // listen answers a listen request that names tasks.
-func (a *adapter) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.SubscriptionsListenRequest, next sdk.MethodHandler) (sdk.Result, error) {
+func (a *adapter) listen(ctx context.Context, req *sdk.SubscriptionsListenRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	ids, _ := req.Params.Meta[taskIDsKey].([]any)
 	if ids == nil {
 		return nil, nil //nolint:nilnil // it is the sdk's
@@ -82,7 +81,7 @@ func (a *adapter) listen(ctx context.Context, ss *sdk.ServerSession, req *sdk.Su
 	if len(ids) > watchMost {
 		return nil, wire.Errorf(wire.InvalidParams, "notifications.taskIds: got %d, want at most %d", len(ids), watchMost)
 	}
-	session, err := a.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -228,42 +227,4 @@ func listenBody(body []byte) []byte {
 		return with
 	}
 	return body
-}
-
-// streamed lets code beside the sdk write events into an answer, between the sdk's own.
-type streamed struct {
-	http.ResponseWriter
-	mu sync.Mutex // one write is one event
-}
-
-// Write writes an event of the sdk.
-func (w *streamed) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ResponseWriter.Write(p)
-}
-
-// FlushError sends the client what was written.
-func (w *streamed) FlushError() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return http.NewResponseController(w.ResponseWriter).Flush()
-}
-
-// Unwrap is for http.ResponseController.
-func (w *streamed) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// notify writes a notification as an event.
-func (w *streamed) notify(r *jsonrpc.Request) error {
-	text, err := jsonrpc.EncodeMessage(r)
-	if err != nil {
-		return err
-	}
-	event := append(append([]byte("event: message\ndata: "), text...), "\n\n"...)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, err := w.ResponseWriter.Write(event); err != nil {
-		return err
-	}
-	return http.NewResponseController(w.ResponseWriter).Flush()
 }

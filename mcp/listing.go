@@ -101,7 +101,7 @@ const methodSearch = "resources/search"
 func (a *adapter) addSearch() {
 	err := sdk.AddReceivingCustomMethod(a.sdk, methodSearch,
 		func(ctx context.Context, ss *sdk.ServerSession, p *searchParams) (*searchResult, error) {
-			session, err := a.sessionOf(ctx, ss)
+			session, err := a.sessionOf(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -164,7 +164,7 @@ func (e Entry) about(query string) bool {
 
 // complete answers completion/complete.
 func (a *adapter) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
-	session, err := a.sessionOf(ctx, req.Session)
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,8 @@ type sentResult struct {
 // without results.
 type outgoing struct {
 	to      *receipts
-	arrived int64 // when the message came
+	via     outlet // where the answer goes; nil where the sdk knows that
+	arrived int64  // when the message came
 	// over is guarded by to.mu: what is added now misses the answer.
 	over    bool
 	results []*sentResult // guarded by to.mu

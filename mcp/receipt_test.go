@@ -257,11 +257,12 @@ func TestReceipts(t *testing.T) {
 // TestReceiptOfAClosedConnection: a call whose connection is closed goes on, and its
 // result is lost.
 func TestReceiptOfAClosedConnection(t *testing.T) {
-	s, tl := newTold(t, func(c *mcp.Config) { c.Limits.Running = 1 })
+	s, tl := newTold(t)
 	w := webWire(t, s)
 	w.start("a", "")
 	w.leave("a")
-	w.call("b") // has its turn when the first is known to be gone
+	<-s.cut
+	w.call("b")
 	tl.is(t, "while the call goes on", map[string]bool{})
 	s.free <- struct{}{}
 	tl.is(t, "after its end", map[string]bool{"a": false})

@@ -116,7 +116,7 @@ func (a *adapter) offerResource(r *Resource) {
 }
 
 func (a *adapter) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-	session, err := a.sessionOf(ctx, req.Session)
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -88,12 +88,9 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				res, err = nil, forSDK(wire.Errorf(wire.InternalError, "internal error in %s; the log has the cause", method), wire.Legacy)
 			}
 		}()
-		if extra := req.GetExtra(); extra != nil {
-			ctx = withCaller(ctx, extra.TokenInfo)
-		}
-		ss, _ := req.GetSession().(*sdk.ServerSession)
+		ctx = a.withSource(ctx, req)
 		if method == "initialize" {
-			if err := a.greet(ctx, ss, req); err != nil {
+			if err := a.greet(ctx, req); err != nil {
 				return nil, forSDK(wire.Errorf(wire.InternalError, "%v", err), wire.Legacy)
 			}
 		}
@@ -103,7 +100,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, forSDK(a.server.tools.unknown(r.Params.Name, hides), eraOf(req))
 			}
 		}
-		res, err = a.ours(ctx, ss, req, next)
+		res, err = a.ours(ctx, req, next)
 		if res == nil && err == nil {
 			res, err = next(ctx, method, req)
 		}
@@ -112,7 +109,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 			if r, ok := req.(*sdk.ListToolsRequest); ok && r.Params != nil {
 				meta = r.Params.Meta
 			}
-			res = a.shown(ctx, ss, meta, list)
+			res = a.shown(ctx, meta, list)
 		}
 		if read, ok := res.(*sdk.ReadResourceResult); ok && err == nil {
 			res = withEmptyText(read)
@@ -123,9 +120,9 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 
 // shown returns a list of tools with their schemas, without the tools that are
 // hidden from the caller. meta is the request's _meta.
-func (a *adapter) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
+func (a *adapter) shown(ctx context.Context, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
 	hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.callerOf(ctx).Tenant, tool) }
-	session, err := a.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx)
 	if err == nil {
 		hides = func(tool string) bool { return a.server.tools.hides(session, tool) }
 	}
@@ -143,13 +140,13 @@ func (a *adapter) shown(ctx context.Context, ss *sdk.ServerSession, meta sdk.Met
 
 // ours answers a request about what a session has, which the sdk does not know. It
 // returns nil without an error for a request that the sdk must answer.
-func (a *adapter) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
+func (a *adapter) ours(ctx context.Context, req sdk.Request, next sdk.MethodHandler) (sdk.Result, error) {
 	var answer func(*Session) (sdk.Result, error)
 	switch r := req.(type) {
 	case *sdk.CallToolRequest:
-		return a.callDeferring(ctx, ss, r, next)
+		return a.callDeferring(ctx, r, next)
 	case *sdk.SubscriptionsListenRequest:
-		return a.listen(ctx, ss, r, next)
+		return a.listen(ctx, r, next)
 	case *sdk.ListResourcesRequest:
 		answer = func(session *Session) (sdk.Result, error) { return a.server.resources.list(ctx, session, r) }
 	case *sdk.ListPromptsRequest:
@@ -170,7 +167,7 @@ func (a *adapter) ours(ctx context.Context, ss *sdk.ServerSession, req sdk.Reque
 	default:
 		return nil, nil //nolint:nilnil // as above
 	}
-	session, err := a.sessionOf(ctx, ss)
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -205,34 +202,20 @@ func wireCode(err error, in wire.Era, method string) error {
 	return err
 }
 
-// sessionKey is where the context of a request holds its Session, if the transport
-// knows it. webKey is set over HTTP, to the place of the session that an initialize
-// begins.
-type (
-	sessionKey struct{}
-	webKey     struct{}
-)
+// sessionKey is where the context of a request holds its Session.
+type sessionKey struct{}
 
 // sessionOf is the Session of a request.
-func (a *adapter) sessionOf(ctx context.Context, ss *sdk.ServerSession) (*Session, error) {
+func (a *adapter) sessionOf(ctx context.Context) (*Session, error) {
 	if session, ok := ctx.Value(sessionKey{}).(*Session); ok {
-		return session, nil
-	}
-	if session := a.server.web.of(ss); session != nil {
 		return session, nil
 	}
 	return nil, wire.Errorf(wire.InvalidRequest, "invalid request: the session does not exist yet; send initialize first")
 }
 
-// greet notes who the client is, and opens the Session if the request is an initialize
-// that begins one.
-func (a *adapter) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Request) error {
-	if ctx.Value(webKey{}) != nil {
-		if err := a.server.web.open(ctx, ss); err != nil {
-			return err
-		}
-	}
-	session, err := a.sessionOf(ctx, ss)
+// greet notes who the client of an initialize is.
+func (a *adapter) greet(ctx context.Context, req sdk.Request) error {
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return err
 	}
@@ -241,6 +224,19 @@ func (a *adapter) greet(ctx context.Context, ss *sdk.ServerSession, req sdk.Requ
 		session.structured.Store(p.Capabilities != nil && declaresStructure(p.Capabilities.Experimental))
 	}
 	return nil
+}
+
+// withSource returns the context of a request with where it came from, which the sdk does
+// not hand on.
+func (a *adapter) withSource(ctx context.Context, req sdk.Request) context.Context {
+	session, err := a.sessionOf(ctx)
+	if err != nil {
+		return ctx
+	}
+	if out := session.receipts.in(req.GetExtra()); out != nil && out.via != nil {
+		return withOutlet(ctx, out.via)
+	}
+	return ctx
 }
 
 // noSchema is the placeholder that the sdk has for a schema; shown puts in the real one.
@@ -263,10 +259,9 @@ func sdkTool(info Tool) *sdk.Tool {
 	return t
 }
 
-// call is a tools/call that came through the go-sdk: all over HTTP, and those over stdio
-// that readCall leaves to it.
+// call is a tools/call that came through the go-sdk: one that readCall leaves to it.
 func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.CallToolResult, err error) {
-	session, err := a.sessionOf(ctx, req.Session)
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +289,7 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	stop := func() {}
 	if token := meta["progressToken"]; token != nil {
 		c.progress = a.progress(ctx, req.Session, session, token, later)
-		if ctx.Value(webKey{}) != nil {
+		if ctx.Value(outletKey{}) == nil { // the sdk writes it, and waits for the client
 			c.progress, stop = pumped(c.progress)
 		}
 	}

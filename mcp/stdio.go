@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"belljar.dev/mcp/wire"
 )
 
 // ServeStdio serves one client until in ends, ctx does or Shutdown is called,
@@ -27,7 +29,8 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	if err != nil {
 		return err
 	}
-	g := newGuard(session, in, out)
+	w := wire.NewLineWriter(out)
+	g := newGuard(session, lines{w})
 	// Calls must not see ctx end: they drain.
 	calls := context.WithoutCancel(ctx)
 	g.serve = func(e *entry) bool { return s.serveCall(calls, g, e) }
@@ -39,9 +42,9 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	session.reach(ss)
 	session.by("stdio", nil)
 	read := make(chan error, 1)
-	go func() { read <- g.readLines() }()
+	go func() { read <- readLines(g, in) }()
 
-	err = s.converse(ctx, g, read)
+	err = s.converse(ctx, g, w, read)
 	session.end(ErrShutdown)
 	patiently(g.drained) // the answers of what was cancelled
 	g.Close()
@@ -52,11 +55,11 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		if err := ss.Wait(); err != nil {
 			s.cfg.Log.Debug("end of a connection", "session", session.id, "error", err)
 		}
-		g.calls.Wait()
+		g.calls.all.Wait()
 	}()
 	patiently(over)
-	g.out.Close()
-	patiently(g.out.Done())
+	w.Close()
+	patiently(w.Done())
 	g.mu.Lock()
 	g.move(evClose)
 	g.mu.Unlock()
@@ -64,13 +67,13 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 }
 
 // converse serves the client until it ends the conversation, and then lets running calls be answered.
-func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) error {
+func (s *Server) converse(ctx context.Context, g *guard, w *wire.LineWriter, read <-chan error) error {
 	var err error
 	select {
 	case err = <-read:
-	case <-g.out.Gone():
+	case <-w.Gone():
 		g.shut(evError)
-		return fmt.Errorf("write to the client: %w", g.out.Err())
+		return fmt.Errorf("write to the client: %w", w.Err())
 	case <-ctx.Done():
 	case <-s.sessions.quit:
 	case <-g.session.done: // Server.End
@@ -88,9 +91,48 @@ func (s *Server) converse(ctx context.Context, g *guard, read <-chan error) erro
 		s.cfg.Log.Warn("calls were cancelled: they ran longer than the server waits at its end",
 			"session", g.session.id, "waited", g.limits.Drain)
 	case <-g.session.done: // Shutdown's own time was up
-	case <-g.out.Gone():
+	case <-w.Gone():
 	}
 	return err
+}
+
+// readLines handles the client's lines until the stream ends. It returns nil
+// at its end and the stream's error otherwise.
+func readLines(g *guard, in io.Reader) error {
+	all := wire.NewLineReader(in, g.limits.Line)
+	for {
+		line, err := all.Next()
+		long, isLong := errors.AsType[*wire.LongLineError](err)
+		switch {
+		case isLong:
+			g.refuse(long.ID, wire.Legacy, nil, wire.Errorf(wire.InvalidRequest,
+				"invalid request: the line is longer than %d bytes and was skipped", g.limits.Line), g.out)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read from the client: %w", err)
+		default:
+			readLine(g, line)
+		}
+	}
+}
+
+// readLine handles one line: a message, a batch, or nothing.
+func readLine(g *guard, line []byte) {
+	line = wire.TrimLine(line)
+	if len(line) == 0 {
+		return
+	}
+	if bad := wire.CheckLine(line, g.limits.Depth); bad != nil {
+		g.refuse(wire.RequestID(line), wire.Legacy, nil, bad, g.out)
+		return
+	}
+	if line[0] == '[' {
+		g.batch(line, g.out)
+		return
+	}
+	m, bad := wire.ParseMessage(line)
+	g.message(m, bad, nil, g.out)
 }
 
 // patiently waits for done, but no longer than patience.

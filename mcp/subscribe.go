@@ -223,7 +223,7 @@ func (a *adapter) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 
 // subscribe notes a subscription, of either era.
 func (a *adapter) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
-	session, err := a.sessionOf(ctx, req.Session)
+	session, err := a.sessionOf(ctx)
 	if err != nil {
 		return err
 	}

@@ -150,10 +150,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func(ur
 	mux.Handle("/mcp", s.mcp.Handler())
 	front := &http.Server{
 		Handler: mux,
-		// A client that dribbles its header holds a connection for so long.
-		ReadHeaderTimeout: 10 * time.Second,
+		// A client that dribbles its header holds a connection for so long. The handler
+		// bounds bodies and answers in time, since a call may take longer than either.
+		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 	}
 	url := "http://" + listener.Addr().String() + "/mcp"

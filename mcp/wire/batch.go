@@ -30,6 +30,13 @@ func RequestIDs(batch []byte) (ids [][]byte) {
 	return ids
 }
 
+// Over reports whether no answer is missing.
+func (b *Batch) Over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open <= 0
+}
+
 // Add adds one answer, or nil for a request that gets none. With the last one it
 // returns the whole line. An answer that would make the line larger than limit is
 // replaced by an error. answers are those in the line that contain results.

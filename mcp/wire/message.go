@@ -14,6 +14,9 @@ const longestID = 1 << 10
 // dates, so they order as text.
 const ModernRevision = "2026-07-28"
 
+// LegacyRevisions are the revisions before that, the newest first.
+var LegacyRevisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
 // Message is one checked JSON-RPC message. Its slices point into the line.
 type Message struct {
 	ID       []byte // as the client wrote it; nil if it has none

@@ -1,0 +1,177 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"belljar.dev/mcp/sse"
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+)
+
+// primes is the first revision whose clients take an event without data, by which a
+// client that is cut off can come back before the first message.
+const primes = "2025-11-25"
+
+// serveLegacy serves a POST in the session that it names, or in the one that its
+// initialize begins.
+func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
+	if status, text := accepts(r.Header); status != 0 {
+		http.Error(rw, text, status)
+		return
+	}
+	if err := checkRevision(r.Header); err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return
+	}
+	ctx, all := r.Context(), w.server.web
+	id := r.Header.Get(sessionHeader)
+	var session *webSession
+	var bad *wire.Error
+	status := http.StatusNotFound
+	switch {
+	case id != "":
+		session, bad = all.use(ctx, id)
+	case p.method != "initialize" || p.message == nil:
+		status = http.StatusBadRequest
+		bad = wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came without a session; send initialize first", p.method)
+	default:
+		status = http.StatusServiceUnavailable
+		if session, bad = all.begin(ctx, p.message); bad == nil {
+			rw.Header().Set(sessionHeader, session.id)
+		}
+	}
+	if bad != nil {
+		w.busy(rw, status, p, bad)
+		return
+	}
+	defer all.leave(session)
+	if p.requests == 0 {
+		session.take(p, newExchange(ctx, sse.New()))
+		rw.WriteHeader(http.StatusAccepted)
+		return
+	}
+	session.serve(rw, r, p)
+	if _, ok := session.guard.agreement(); !ok {
+		session.close(context.Canceled) // its initialize was refused
+	}
+}
+
+// take gives what a POST brought to the guard.
+func (s *webSession) take(p posted, to outlet) {
+	if p.message == nil {
+		s.guard.batch(p.body, to)
+		return
+	}
+	s.guard.message(p.message, nil, nil, to)
+}
+
+// serve answers the requests of a POST.
+func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted) {
+	defer s.writing()()
+	x := newExchange(r.Context(), s.log.Open())
+	s.take(p, x)
+	revision, _ := s.guard.agreement()
+	err := x.Serve(r.Context(), rw, sse.Serving{
+		Prime: revision >= primes,
+		Ended: s.gone,
+		Status: func(h http.Header) int {
+			if x.refused == nil {
+				return http.StatusOK
+			}
+			if p.method == "initialize" {
+				h.Del(sessionHeader) // no session has begun
+			}
+			retryAfter(h, x.refused)
+			return statusOf(x.refused)
+		},
+	})
+	switch {
+	case errors.Is(err, sse.ErrEnded):
+		http.Error(rw, "the session has ended; send initialize", http.StatusNotFound)
+	case err != nil:
+		// What runs goes on (2025-11-25, basic/transports: "Disconnection ... SHOULD NOT be
+		// interpreted as the client cancelling its request").
+		s.guard.giveUp(x)
+	}
+}
+
+// statusOf is the status of a POST that was refused as a whole.
+func statusOf(e *wire.Error) int {
+	switch e.Kind {
+	case wire.RateLimited:
+		return http.StatusTooManyRequests
+	case wire.InternalError:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// get opens a session's stream of what belongs to no request, or goes on with a stream
+// that was cut off.
+func (w *web) get(rw http.ResponseWriter, r *http.Request) {
+	if _, events := accepted(r.Header); !events {
+		http.Error(rw, "Accept must contain 'text/event-stream' for GET requests", http.StatusBadRequest)
+		return
+	}
+	session, ok := w.named(rw, r)
+	if !ok {
+		return
+	}
+	defer w.server.web.leave(session)
+	if bad := session.door.count(1); bad != nil {
+		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
+		return
+	}
+	s, after := session.standing, int64(0)
+	if found, number := session.log.Find(r.Header.Get(lastHeader)); found != nil {
+		s, after = found, number
+	}
+	if err := s.Serve(r.Context(), rw, sse.Serving{After: after, Ended: session.Done()}); err != nil {
+		w.server.cfg.Log.Debug("a stream was cut off", "session", session.ID(), "error", err)
+	}
+}
+
+// delete ends a session.
+func (w *web) delete(rw http.ResponseWriter, r *http.Request) {
+	session, ok := w.named(rw, r)
+	if !ok {
+		return
+	}
+	defer w.server.web.leave(session)
+	session.cancelCalls(context.Canceled) // the client wants no answers
+	session.close(ErrShutdown)
+	select {
+	case <-session.gone:
+	case <-r.Context().Done():
+	}
+	rw.WriteHeader(http.StatusNoContent)
+}
+
+// named returns the session that a GET or DELETE names. If there is none, the answer has
+// been sent, and ok is false. The caller must pass the session to leave.
+func (w *web) named(rw http.ResponseWriter, r *http.Request) (_ *webSession, ok bool) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		notAllowed(rw, "POST") // the modern era has no other method
+		return nil, false
+	}
+	if err := checkRevision(r.Header); err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return nil, false
+	}
+	session, bad := w.server.web.use(r.Context(), id)
+	if bad != nil {
+		w.busy(rw, http.StatusNotFound, posted{}, bad)
+		return nil, false
+	}
+	return session, true
+}
+
+// clientName is the name that the client of an initialize gives itself.
+func clientName(m *wire.Message) string {
+	name := wire.Text(wire.Member(wire.Member(m.Params, "clientInfo"), "name"))
+	return policies.Clip(name, maxClientName)
+}

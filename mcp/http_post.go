@@ -1,0 +1,202 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"belljar.dev/mcp/wire"
+)
+
+// bodyWait is how long a client may take to send the body of a request.
+const bodyWait = 15 * time.Second
+
+// posted is what the body of a POST contains.
+type posted struct {
+	body     []byte
+	message  *wire.Message // the only one; nil if body is a batch
+	id       []byte        // of the first request; nil for none
+	method   string        // of the first message
+	requests int
+	era      wire.Era
+}
+
+// post serves one POST: usually one message, in the session that it names, if any.
+func (w *web) post(rw http.ResponseWriter, r *http.Request) {
+	body, ok := w.readBody(rw, r)
+	if !ok {
+		return
+	}
+	p, bad := w.parse(r, body)
+	if bad != nil {
+		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
+		return
+	}
+	if !w.hold(w.server.cfg.callerOf(r.Context()).Tenant, len(p.body)) {
+		w.busy(rw, http.StatusTooManyRequests, p, wire.OverLimit("bytes_in_flight", queueRetry,
+			"your messages in flight are too large together; try again when one was answered"))
+		return
+	}
+	defer w.hold(w.server.cfg.callerOf(r.Context()).Tenant, -len(p.body))
+	if p.era == wire.Modern {
+		w.serveModern(rw, r, p)
+		return
+	}
+	w.serveLegacy(rw, r, p)
+}
+
+// readBody reads the body of a request within its bounds of size and time. Where it
+// cannot be read, the answer has been sent, and ok is false.
+func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		http.Error(rw, "the body must not be compressed", http.StatusUnsupportedMediaType)
+		return nil, false
+	}
+	limit := w.server.cfg.Limits.Line
+	tooLarge := wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit)
+	conn := http.NewResponseController(rw)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none
+	var b bytes.Buffer
+	b.Grow(int(min(max(r.ContentLength, 0), int64(limit))) + bytes.MinRead)
+	_, err := b.ReadFrom(http.MaxBytesReader(rw, r.Body, int64(limit)))
+	_ = conn.SetReadDeadline(time.Time{}) // a connection that is read later than that is not gone
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err == nil:
+		return b.Bytes(), true
+	case large:
+		w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(b.Bytes()), wire.Legacy, tooLarge)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		rw.Header().Set("Connection", "close")
+		http.Error(rw, "the body did not come in time", http.StatusRequestTimeout)
+	default:
+		http.Error(rw, "read the request: "+err.Error(), http.StatusBadRequest)
+	}
+	return nil, false
+}
+
+// parse checks a body in the way that the guard checks a line.
+func (w *web) parse(r *http.Request, body []byte) (p posted, bad *wire.Error) {
+	body = wire.TrimLine(body)
+	p.body = body
+	if r.Header.Get(revisionHeader) >= wire.ModernRevision {
+		p.era = wire.Modern
+	}
+	if len(body) == 0 {
+		return p, wire.Errorf(wire.InvalidRequest, "invalid request: the body is empty")
+	}
+	if bad := wire.CheckLine(body, w.server.cfg.Limits.Depth); bad != nil {
+		p.id = wire.RequestID(body)
+		return p, bad
+	}
+	if body[0] == '[' {
+		return p, w.parseBatch(r, &p)
+	}
+	p.message, bad = wire.ParseMessage(body)
+	p.method, p.id, p.era = p.message.Method, p.message.ID, max(p.era, p.message.Era())
+	if bad == nil && p.message.IsRequest() {
+		p.requests = 1
+	}
+	return p, bad
+}
+
+// parseBatch checks a batch, which only clients of one legacy revision may send.
+func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
+	if revision := r.Header.Get(revisionHeader); revision != "" && revision != wire.BatchRevision {
+		if ids := wire.RequestIDs(p.body); len(ids) == 1 { // one answer can only have one id
+			p.id = ids[0]
+		}
+		return wire.Errorf(wire.InvalidRequest, "invalid request: batches exist in revision %s only", wire.BatchRevision)
+	}
+	most := w.server.cfg.Limits.Running
+	wire.Elements(p.body, func(raw []byte) bool {
+		var m *wire.Message
+		m, bad = wire.ParseMessage(bytes.TrimSpace(raw))
+		if p.method == "" {
+			p.method, p.id = m.Method, m.ID
+		}
+		if m.IsRequest() {
+			p.requests++
+		}
+		switch {
+		case bad != nil:
+		case m.Era() == wire.Modern:
+			bad = wire.Errorf(wire.InvalidRequest, "invalid request: batches exist in revision %s only", wire.BatchRevision)
+		case p.requests > most:
+			bad = wire.Errorf(wire.InvalidRequest, "invalid request: a batch holds at most %d requests", most)
+		}
+		return bad == nil
+	})
+	if bad == nil && p.method == "" && p.requests == 0 {
+		bad = wire.Errorf(wire.InvalidRequest, "invalid request: the batch is empty")
+	}
+	return bad
+}
+
+// named refuses a request about a task if its header names another task. The sdk
+// checks this header of all other requests.
+func (p *posted) named(header string) *wire.Error {
+	if header == "" || !strings.HasPrefix(p.method, "tasks/") {
+		return nil
+	}
+	if id := wire.Text(wire.Member(wire.Member(p.body, "params"), "taskId")); header != id {
+		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", nameHeader)
+	}
+	return nil
+}
+
+// hold reserves n bytes for a message of a tenant, or releases -n.
+func (w *web) hold(tenant string, n int) bool {
+	s := w.server
+	most := s.cfg.Limits.QueueBytes * heldBodies
+	if s.cfg.tenanted() {
+		most = s.cfg.Limits.QueueBytes * tenantBodies
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n > 0 && w.held[tenant]+n > most {
+		return false
+	}
+	if w.held[tenant] += n; w.held[tenant] == 0 {
+		delete(w.held, tenant)
+	}
+	return true
+}
+
+// busy refuses a request that may be tried again.
+func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) {
+	retryAfter(rw.Header(), e)
+	w.refuse(rw, status, p.id, p.era, e)
+}
+
+// retryAfter says in a header when a request may be tried again.
+func retryAfter(h http.Header, e *wire.Error) {
+	if data, ok := e.Data.(map[string]any); ok {
+		if ms, ok := data["retryAfterMs"].(int64); ok {
+			h.Set("Retry-After", strconv.Itoa(int(math.Ceil(float64(ms)/1000))))
+		}
+	}
+}
+
+func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in wire.Era, e *wire.Error) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	if _, err := rw.Write(e.Frame(id, in)); err != nil {
+		w.server.cfg.Log.Debug("an answer was not sent", "error", err)
+	}
+}
+
+// withBody gives a request its body back, for the go-sdk.
+func withBody(ctx context.Context, r *http.Request, body []byte) *http.Request {
+	r = r.WithContext(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.ContentLength = int64(len(body))
+	return r
+}

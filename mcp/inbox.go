@@ -1,0 +1,59 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// inbox is what the sdk has not read yet. It has no bound of its own: the guard bounds
+// what it pushes.
+type inbox struct {
+	mu      sync.Mutex
+	arrived sync.Cond         // over mu: waiting or closed changed
+	waiting []jsonrpc.Message // guarded by mu
+	closed  bool              // guarded by mu: Read returns io.EOF
+}
+
+func newInbox() *inbox {
+	in := &inbox{}
+	in.arrived.L = &in.mu
+	return in
+}
+
+// push queues a message for Read.
+func (in *inbox) push(m jsonrpc.Message) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.waiting = append(in.waiting, m)
+	in.arrived.Signal()
+}
+
+// Read returns the next message for the sdk, or io.EOF after Close.
+func (in *inbox) Read(context.Context) (jsonrpc.Message, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for len(in.waiting) == 0 && !in.closed {
+		in.arrived.Wait()
+	}
+	if in.closed {
+		return nil, io.EOF
+	}
+	m := in.waiting[0]
+	in.waiting[0] = nil
+	in.waiting = in.waiting[1:]
+	return m, nil
+}
+
+// Close ends the connection towards the sdk: Read returns io.EOF, and the sdk then
+// cancels what still runs. It may be called twice.
+func (in *inbox) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.closed = true
+	in.waiting = nil
+	in.arrived.Broadcast()
+	return nil
+}

@@ -1,0 +1,121 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+
+	"belljar.dev/mcp/sse"
+	"belljar.dev/mcp/wire"
+)
+
+// outlet takes what a guard has for its client: all of it over stdio; over HTTP the
+// answer to one POST, with what belongs to that, or what belongs to no request.
+type outlet interface {
+	// Send sends a message of ours.
+	Send(frame []byte, as kind) error
+	// Answer sends the answer to what came in one piece; a nil frame says that there is
+	// none. why is set if all of it was refused. with gets to know whether the answer was
+	// written.
+	Answer(frame []byte, why *wire.Error, with ...wire.Delivery) error
+}
+
+// kind is what a message of ours is.
+type kind int
+
+const (
+	aRequest kind = iota
+	aNotification
+	aProgress // which may be lost
+)
+
+// outletKey is where the context of a request holds its outlet.
+type outletKey struct{}
+
+// sendIn sends a message of ours: to the outlet of the request that is being served in
+// ctx, if that takes messages yet.
+func (g *guard) sendIn(ctx context.Context, frame []byte, as kind) error {
+	if to, ok := ctx.Value(outletKey{}).(outlet); ok {
+		if err := to.Send(frame, as); !errors.Is(err, sse.ErrOver) {
+			return err
+		}
+	}
+	return g.out.Send(frame, as)
+}
+
+// lines is the outlet of a connection over stdio.
+type lines struct{ *wire.LineWriter }
+
+// Send queues a line. Progress is lost where too much waits, since a slow client must
+// not slow a call down.
+func (l lines) Send(frame []byte, as kind) error {
+	if as == aProgress {
+		return l.Offer(frame)
+	}
+	return l.LineWriter.Send(frame)
+}
+
+// Answer queues a line.
+func (l lines) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error {
+	if frame == nil {
+		return nil
+	}
+	err := l.LineWriter.Send(frame, with...)
+	if err != nil {
+		for _, o := range with {
+			o.Done(false)
+		}
+	}
+	return err
+}
+
+// stream is an outlet over HTTP.
+type stream struct{ *sse.Stream }
+
+// Send sends an event. A notification that nobody reads is lost, or waits for a client
+// that comes back.
+func (s stream) Send(frame []byte, as kind) error {
+	if as == aRequest {
+		return s.Request(frame)
+	}
+	if err := s.Notify(frame); errors.Is(err, sse.ErrOver) {
+		return err
+	}
+	return nil
+}
+
+// Answer ends the stream.
+func (s stream) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error {
+	return s.Stream.Answer(frame, with...)
+}
+
+// exchange is the outlet of one POST.
+type exchange struct {
+	stream
+	caller  *Identity   // who sent it; nil where there are no tenants
+	refused *wire.Error // why all of it was refused; set before its answer is sent
+}
+
+// newExchange returns the outlet of a POST in whose context ctx is. Its answer goes to s.
+func newExchange(ctx context.Context, s *sse.Stream) *exchange {
+	x := &exchange{stream: stream{s}}
+	if id, ok := ctx.Value(callerKey{}).(Identity); ok {
+		x.caller = &id
+	}
+	return x
+}
+
+// withOutlet returns the context in which a request is served that came with an outlet.
+// ctx is that of the session: the request that began it is over, and may have been
+// another caller's token.
+func withOutlet(ctx context.Context, to outlet) context.Context {
+	if x, ok := to.(*exchange); ok && x.caller != nil {
+		ctx = context.WithValue(ctx, callerKey{}, *x.caller)
+	}
+	return context.WithValue(ctx, outletKey{}, to)
+}
+
+// Answer ends the stream.
+func (x *exchange) Answer(frame []byte, why *wire.Error, with ...wire.Delivery) error {
+	x.refused = why
+	return x.stream.Answer(frame, nil, with...)
+}

@@ -1,0 +1,15 @@
+// Package sse writes what a server has to say on one HTTP response: one JSON text
+// if that is all, or a stream of events (WHATWG HTML, "Server-sent events"), which
+// survives proxies and can be taken up again after a cut. Package mcp answers
+// requests over HTTP with it.
+//
+//   - stream.go is a Stream: messages go in from many goroutines, and the goroutine
+//     of an HTTP request writes them to its client.
+//   - log.go is a Log: the latest events of all streams of a session, for clients
+//     that come back with the id of the last event they got.
+//   - response.go writes: headers, comments, events and plain answers.
+//
+// The package imports package wire and the standard library. It knows no message of
+// the protocol. All that it keeps is bounded, no method but Serve waits for a client,
+// and each write to a client has a deadline.
+package sse

@@ -1,0 +1,389 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"belljar.dev/mcp/wire"
+)
+
+// Patience is how long a stream waits for a plain answer before it becomes a stream of
+// events. A proxy that holds back headers until the first byte of a body comes would
+// give a slow call up otherwise.
+const Patience = 500 * time.Millisecond
+
+// keepAlive is how often a stream of events gets a comment. It is below the shortest
+// common idle timeout of proxies, 30 s.
+const keepAlive = 15 * time.Second
+
+// backlog is how many bytes wait for a client before notifications are lost.
+const backlog = 1 << 20
+
+// Errors of Request and Notify, and ErrEnded of Serve: the stream was to end before there
+// was anything to say.
+var (
+	ErrEnded  = errors.New("the session has ended")
+	ErrOver   = errors.New("the answer of this stream was given")
+	ErrNobody = errors.New("nobody reads this stream")
+	ErrFull   = errors.New("the client does not read what waits for it")
+)
+
+// Stream is what a server says in answer to one HTTP request: events, and at its end an
+// answer. A client that was cut off can go on with it in another request. All methods
+// but Serve return at once; all are safe for concurrent use.
+type Stream struct {
+	log *Log // nil if no event is kept
+
+	mu     sync.Mutex
+	reader *reader // guarded by mu: who writes to the client; nil while nobody reads
+	queue  []event // guarded by mu: what the reader has not written
+	bytes  int     // guarded by mu: of those
+	events bool    // guarded by mu: it has become a stream of events
+	over   bool    // guarded by mu: its answer was given
+}
+
+// New returns a stream whose first Serve is still to come, and of which no event is kept.
+func New() *Stream { return &Stream{reader: newReader()} }
+
+// event is a message to the client.
+type event struct {
+	number int64  // in the log; zero for none
+	frame  []byte // one line; nil for an event that only has an id
+	with   []wire.Delivery
+	last   bool // the answer
+}
+
+// reader is an HTTP request that reads a stream.
+type reader struct {
+	served bool          // guarded by Stream.mu: it has come
+	cut    time.Duration // guarded by Stream.mu: it ends, and its client should come back after that; zero for no
+	begin  func()        // guarded by Stream.mu: starts the goroutine that writes; nil if one does
+	wake   chan struct{} // gets a token when there is something to do
+	gone   chan struct{} // closed when another one has taken its place
+}
+
+func newReader() *reader {
+	return &reader{wake: make(chan struct{}, 1), gone: make(chan struct{})}
+}
+
+func (r *reader) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Request sends a request of the server. It fails unless a client reads the stream.
+func (s *Stream) Request(frame []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+		return ErrOver
+	case s.reader == nil:
+		return ErrNobody
+	case s.bytes > backlog:
+		return ErrFull
+	}
+	s.push(event{frame: frame})
+	return nil
+}
+
+// Notify sends a notification. While nobody reads, it is only kept for a client that
+// comes back; while the client reads too slowly, it is lost.
+func (s *Stream) Notify(frame []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+		return ErrOver
+	case s.reader == nil && !s.events:
+		return ErrNobody
+	case s.bytes > backlog:
+		return ErrFull
+	}
+	s.push(event{frame: frame})
+	return nil
+}
+
+// Answer sends the answer, which ends the stream; a nil frame says that there is none.
+// with gets to know whether it was written. It counts as lost if nobody reads.
+func (s *Stream) Answer(frame []byte, with ...wire.Delivery) error {
+	s.mu.Lock()
+	nobody := s.reader == nil
+	if s.over || nobody && !s.events {
+		s.over = true
+		s.mu.Unlock()
+		lost(with)
+		return ErrNobody
+	}
+	s.over = true
+	switch {
+	case frame == nil && !nobody:
+		s.reader.poke()
+	case frame != nil && nobody:
+		s.push(event{frame: frame, last: true})
+	case frame != nil:
+		s.push(event{frame: frame, with: with, last: true})
+	}
+	s.mu.Unlock()
+	if nobody || frame == nil {
+		lost(with)
+	}
+	return nil
+}
+
+// Cut ends the response that a client reads now. The client can go on with the stream in
+// another request, and is asked to wait for so long before. It does nothing where no
+// event is kept.
+func (s *Stream) Cut(wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader != nil && s.log != nil {
+		s.reader.cut = max(wait, time.Millisecond)
+		s.reader.poke()
+		if s.reader.begin != nil {
+			s.reader.begin()
+		}
+	}
+}
+
+func lost(with []wire.Delivery) {
+	for _, o := range with {
+		o.Done(false)
+	}
+}
+
+// push notes an event, and wakes the reader; mu is held.
+func (s *Stream) push(e event) {
+	if s.events {
+		s.log.add(s, &e)
+	}
+	if s.reader == nil {
+		return
+	}
+	s.queue = append(s.queue, e)
+	s.bytes += len(e.frame)
+	s.reader.poke()
+	if s.reader.begin != nil && !e.last {
+		s.reader.begin()
+	}
+}
+
+// Serving is how one HTTP request reads a stream.
+type Serving struct {
+	// Status is called before the answer is written as plain JSON, and returns its
+	// status. It may set headers. Without it there is no plain answer.
+	Status func(http.Header) int
+	Prime  bool            // begin with an event that only has an id, for a client that may be cut
+	After  int64           // number of the event that the client had last; zero for none
+	Ended  <-chan struct{} // closed when the stream must end; nil for never
+}
+
+// Serve writes the stream to a client until the answer is written, ctx ends, Ended is
+// closed, or another Serve takes over. The error says that the client is gone.
+func (s *Stream) Serve(ctx context.Context, rw http.ResponseWriter, o Serving) error {
+	r := s.take(o.After)
+	defer s.leave(r)
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	return s.write(ctx, rw, o, r, timer)
+}
+
+// ServeWhile is Serve with a function that gives the answer, and runs meanwhile. Most
+// answers come in time and alone; for them it needs no other goroutine.
+func (s *Stream) ServeWhile(ctx context.Context, rw http.ResponseWriter, o Serving, run func()) error {
+	r := s.take(o.After)
+	defer s.leave(r)
+	var once sync.Once // who writes
+	written := make(chan error, 1)
+	begin := func() {
+		once.Do(func() {
+			go func() {
+				timer := time.NewTimer(0)
+				defer timer.Stop()
+				written <- s.write(ctx, rw, o, r, timer)
+			}()
+		})
+	}
+	s.mu.Lock()
+	r.begin = begin
+	s.mu.Unlock()
+	late := time.AfterFunc(Patience, begin)
+	defer late.Stop()
+	run()
+	_ = s.Answer(nil) // unless it gave one
+	once.Do(func() {
+		r.poke()
+		written <- s.write(ctx, rw, o, r, late)
+	})
+	return <-written
+}
+
+// write is Serve for a reader. timer fires when the client needs a sign of life.
+func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r *reader, timer *time.Timer) error {
+	out := newResponse(rw)
+	defer out.end()
+	if o.Status == nil {
+		r.poke() // nothing to wait for: the headers and a comment go out at once
+	}
+	for {
+		silent := false // for so long that the client needs a sign of life
+		select {
+		case <-r.wake:
+		case <-timer.C:
+			silent = true
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-o.Ended:
+			if !out.begun {
+				return ErrEnded
+			}
+			return nil
+		case <-r.gone:
+			return nil
+		}
+		if err := ctx.Err(); err != nil { // both may have come
+			return err
+		}
+		if !out.begun {
+			plain, answer := s.plain(o)
+			if plain {
+				return out.plain(answer, o.Status)
+			}
+			if err := out.begin(); err != nil {
+				return err
+			}
+			silent = false
+			if o.Prime {
+				s.prime()
+			}
+		}
+		over, err := s.writeAll(out, r)
+		if over || err != nil {
+			return err
+		}
+		if silent {
+			if err := out.comment(); err != nil {
+				return err
+			}
+		}
+		timer.Reset(keepAlive)
+	}
+}
+
+// writeAll writes what waits for a reader. over reports that nothing follows for it.
+func (s *Stream) writeAll(out *response, r *reader) (over bool, err error) {
+	all, over, cut := s.unwritten(r)
+	for i, e := range all {
+		if err := out.event(s.log.id(e), e); err != nil {
+			for _, e := range all[i+1:] {
+				lost(e.with)
+			}
+			return true, err
+		}
+	}
+	if over || cut > 0 {
+		return true, out.retry(cut)
+	}
+	return false, nil
+}
+
+// take makes a request the reader of the stream.
+func (s *Stream) take(after int64) *reader {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.reader
+	if r == nil || r.served {
+		if r != nil {
+			close(r.gone)
+		}
+		r = newReader()
+		s.reader = r
+	}
+	r.served = true
+	if after > 0 && s.log != nil {
+		s.again(after)
+	}
+	if len(s.queue) > 0 || s.over {
+		r.poke()
+	}
+	return r
+}
+
+// again queues what came after an event that the client has; mu is held. What waits and
+// is not kept any more goes first: it is older.
+func (s *Stream) again(after int64) {
+	kept := s.log.after(s, after)
+	all := slices.DeleteFunc(slices.Clone(s.queue), func(e event) bool {
+		return e.number <= after || slices.ContainsFunc(kept, func(k event) bool { return k.number == e.number })
+	})
+	s.queue, s.bytes = append(all, kept...), 0
+	for _, e := range s.queue {
+		s.bytes += len(e.frame)
+	}
+}
+
+// leave notes that a reader is gone. What it has not written is lost, unless it is kept.
+func (s *Stream) leave(r *reader) {
+	s.mu.Lock()
+	if s.reader != r {
+		s.mu.Unlock()
+		return // the next one has what is left
+	}
+	left := s.queue
+	s.reader, s.queue, s.bytes = nil, nil, 0
+	s.mu.Unlock()
+	for _, e := range left {
+		lost(e.with)
+	}
+}
+
+// plain reports whether all that there is to say is one answer, and returns it; its frame
+// is nil if there is none. Otherwise the stream becomes one of events.
+func (s *Stream) plain(o Serving) (_ bool, answer event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.events && o.Status != nil && s.over {
+		switch {
+		case len(s.queue) == 0:
+			return true, event{}
+		case len(s.queue) == 1 && s.queue[0].last:
+			answer = s.queue[0]
+			s.queue, s.bytes = nil, 0
+			return true, answer
+		}
+	}
+	if !s.events {
+		s.events = true
+		for i := range s.queue {
+			s.log.add(s, &s.queue[i])
+		}
+	}
+	return false, event{}
+}
+
+// prime sends an event that only has an id.
+func (s *Stream) prime() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.log != nil && len(s.queue) == 0 {
+		s.push(event{})
+	}
+}
+
+// unwritten takes what waits for a reader. over reports that nothing follows, and cut
+// that its client should go on with another one.
+func (s *Stream) unwritten(r *reader) (all []event, over bool, cut time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reader != r {
+		return nil, false, 0 // its channel gone says so
+	}
+	all, s.queue, s.bytes = s.queue, nil, 0
+	return all, s.over, r.cut
+}
