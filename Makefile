@@ -48,6 +48,7 @@ test:
 lint:
 	$(LINT) config verify
 	$(LINT) run ./...
+	$(GO) test -count=1 -run 'TestProse$$' ./internal/house
 
 # Figures against the peers that are installed, and the limit of each.
 bench:

@@ -256,8 +256,8 @@ type pending[R any] struct {
 	err    error
 }
 
-// begin sends a command to a session and does not wait for its answer. Who
-// does not want the answer drops it.
+// begin sends a command to a session and does not wait for its answer. A
+// caller that does not want the answer drops it.
 func begin[P, R any](c *conn, session string, cmd cdp.Command[P, R], params P) pending[R] {
 	id, answer, err := c.send(session, cmd.Method, params)
 	return pending[R]{c, id, answer, cmd.Method, err}

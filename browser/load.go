@@ -20,14 +20,15 @@ import (
 
 const (
 	// quietTime is how long a page whose scripts did something must do nothing
-	// before it counts as settled; quickTime is it for one whose scripts did not.
+	// before it counts as settled; quickTime is the same for a page whose
+	// scripts did nothing.
 	quietTime = 60 * time.Millisecond
 	quickTime = 4 * time.Millisecond
-	// bareTime is how long a page may take on which there is next to nothing to
-	// read: its scripts may wait for a clock.
+	// bareTime is how long a page with next to no text may take: its scripts may
+	// wait for a clock.
 	bareTime = 1200 * time.Millisecond
-	// mostSettle is how long after its load event that is waited for: pages that
-	// poll, or show a clock, never settle.
+	// mostSettle is the longest wait for a page to settle, from its load event: pages
+	// that poll, or show a clock, never settle.
 	mostSettle = 2500 * time.Millisecond
 	// longestRefresh is how late a refresh by <meta> may come to be followed.
 	longestRefresh = 3 * time.Second
@@ -127,8 +128,8 @@ func (t *tab) arrive(ctx context.Context, r Request) error {
 		return sent.err
 	}
 	defer t.ch.conn.forget(sent.id)
-	// Twice the renderer has to do something at once: to answer, and to take the
-	// document that has come. Between them the server has all the time there is.
+	// The renderer must react promptly twice: to the command, and when the document
+	// arrives. Between the two, the server has until ctx ends.
 	hung := t.hung()
 	for answer := sent.answer; ; {
 		select {
@@ -239,12 +240,12 @@ func (t *tab) has() bool {
 	return t.committed && !t.crashed
 }
 
-// settled is what settle.js tells.
+// settled is the answer of settle.js.
 type settled struct {
 	Settled bool  `json:"settled"`
 	Matches bool  `json:"matches"`
 	Active  bool  `json:"active"` // it was waited for as one whose scripts did something
-	Bad     bool  `json:"bad"`    // the selector is none
+	Bad     bool  `json:"bad"`    // the selector is not valid
 	Lazy    lazy  `json:"lazy"`   // how it may be more, if that was wanted
 	Page    *read `json:"page"`   // what the page was at that moment, if that was wanted
 }
@@ -330,7 +331,7 @@ func (t *tab) quiet(ctx context.Context, r Request, quiet bool, least, most time
 		}
 		var s *settled
 		if look := t.takeLook(); look.answer != nil {
-			err = t.told(ctx, look, &s)
+			err = t.result(ctx, look, &s)
 		} else {
 			err = t.evaluate(ctx, ourScript+settling(ctx, r, o, maxNodes), &s)
 		}
@@ -431,7 +432,7 @@ func (t *tab) silence(ctx context.Context, most time.Time) error {
 	}
 }
 
-// again waits until the page that the other led to is there.
+// again waits until the page that replaced the last one is loaded as far as wanted.
 func (t *tab) again(ctx context.Context, until Until, most time.Time) error {
 	end := time.NewTimer(time.Until(most))
 	defer end.Stop()
@@ -453,7 +454,7 @@ func (t *tab) again(ctx context.Context, until Until, most time.Time) error {
 	}
 }
 
-// moved reports whether a script ended since its document is no more.
+// moved reports whether a script failed because its document was replaced.
 func moved(err error) bool {
 	p, ok := errors.AsType[*protocolError](err)
 	return ok && (p.Code == -32000 || strings.Contains(p.Message, "navigated") || strings.Contains(p.Message, "context"))
@@ -466,7 +467,7 @@ func (t *tab) evaluate(ctx context.Context, script string, into any) error {
 	if err != nil {
 		return t.cause(err)
 	}
-	return t.told(ctx, t.run(ours.ExecutionContextID, script), into)
+	return t.result(ctx, t.run(ours.ExecutionContextID, script), into)
 }
 
 // enter asks for our world of the present document.
@@ -481,8 +482,8 @@ func (t *tab) run(where runtime.ExecutionContextID, script string) pending[runti
 	})
 }
 
-// told reads what a script says.
-func (t *tab) told(ctx context.Context, script pending[runtime.EvaluateResult], into any) error {
+// result waits for a script and decodes its value.
+func (t *tab) result(ctx context.Context, script pending[runtime.EvaluateResult], into any) error {
 	answer, err := script.wait(ctx)
 	if err != nil {
 		return t.cause(err)

@@ -229,7 +229,7 @@ func paged[T any](all []T, cursor string, key func(T) string) (page []T, next st
 	if cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)
 		if err != nil {
-			return nil, "", wire.Errorf(wire.InvalidParams, "cursor: this is none that a list of ours gave; leave it out to begin anew")
+			return nil, "", wire.Errorf(wire.InvalidParams, "cursor: this server did not issue it; leave it out to start over")
 		}
 		from, found := slices.BinarySearchFunc(all, string(last), func(e T, k string) int { return strings.Compare(key(e), k) })
 		if found {

@@ -25,7 +25,7 @@ const (
 	RetryNever    = "never"          // the same call gets the same answer
 	RetryApproved = "after_approval" // the same call runs once a person has said yes
 	RetryProfile  = "with_profile:"
-	RetryAfter    = "after:" // and a time, as 12s
+	RetryAfter    = "after:" // and a time, for example 12s
 )
 
 // Refusal says why work was not done: as a text, by which the agent can correct

@@ -32,7 +32,7 @@ type Check struct {
 	Required bool   `json:"required"`           // no box can run without it
 	Detail   string `json:"detail"`             // what was found
 	Degraded string `json:"degraded,omitempty"` // what is lost without it
-	Mend     string `json:"mend,omitempty"`     // the one command or change that mends it, or that nothing does
+	Mend     string `json:"mend,omitempty"`     // the one command or change that fixes it, or that nothing does
 }
 
 // Word is the check in a word: "ok"; "weak" if it works with something lost;

@@ -84,9 +84,9 @@ func isSVG(src []byte) bool {
 	}
 }
 
-// Examine reads the header of an image. It fails with an *Error for what is
-// none, what is not read, and what would take too much memory; it decodes
-// nothing.
+// Examine reads the header of an image. It fails with an *Error for data that is not
+// an image, for a format that is not read, and for an image that would take too much
+// memory; it decodes nothing.
 func Examine(src []byte) (Info, error) {
 	if len(src) > MaxSource {
 		return Info{}, &Error{Message: fmt.Sprintf("the file has more than %d bytes", MaxSource), Instead: "make a smaller copy of it in the box"}

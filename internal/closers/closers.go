@@ -1,6 +1,6 @@
 // Package closers releases what was opened in reverse, so that each thing goes before
-// what it was made with. The sandbox and the server open in many steps, each of which may
-// fail, and put the release of each on a stack at once.
+// what it was made with. The sandbox and the server open in many steps. Each step may
+// fail, and each puts its release on a stack at once.
 package closers
 
 import (

@@ -349,8 +349,8 @@ func (s *Store) lockTree(dir string) (*os.File, error) {
 }
 
 // discard removes a tree that is locked: first out of the way in one step, so
-// that no half of it is ever found where it was. The lock is held. Whoever
-// sweeps may remove it at the same time.
+// that no half of it is ever found where it was. The lock is held. A
+// sweep may remove it at the same time.
 func (s *Store) discard(dir string) error {
 	away := s.path(tmpDir, "remove-"+dir)
 	err := os.RemoveAll(away) // what a kill may have left there

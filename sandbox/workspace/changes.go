@@ -41,7 +41,7 @@ const (
 // content, which is listed as well.
 type Change struct {
 	Path    string `json:"path"`               // relative to the base
-	PathB64 string `json:"path_b64,omitempty"` // the same where it is no UTF-8 (RFC 4648, section 4)
+	PathB64 string `json:"path_b64,omitempty"` // the same where it is not UTF-8 (RFC 4648, section 4)
 	Kind    Kind   `json:"kind"`
 	Type    string `json:"type"`               // file, directory, symlink, fifo, socket or device
 	WasType string `json:"was_type,omitempty"` // where that is another one
