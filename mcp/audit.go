@@ -93,7 +93,7 @@ func (g *callGate) recordDecision(ctx context.Context, c Call, started time.Time
 	return policies.Decision{
 		Verdict: policies.Deny, Rule: RuleAudit,
 		Reason:  "What is decided must be written to the audit log before it is done, and the log cannot be written now.",
-		Instead: "Tell the person you work for: the log of belljar says what is wrong, as a full disk. Then try again.",
+		Instead: "Tell the person you work for: belljar's log gives the cause, for example a full disk. Then try again.",
 	}
 }
 

@@ -86,7 +86,7 @@ func workspaceListCommand() *cobra.Command {
 		Short: "list the sets with their directories and checkpoints",
 		Long: `list prints the sets: whose each is, when it was made, how many paths it changes,
 how it stands and its directory. Of SET it prints the checkpoints, the oldest first,
-with what the calls were that they were made after.
+each with the call after which it was made.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			return k.with(func(s *workspace.Store) error {

@@ -20,9 +20,9 @@ import (
 // memory is where a victim keeps its token for others to read.
 var memory [64]byte
 
-// hold is the life of a victim: it makes what others attack, tells where that
-// is, and removes it when its standard input ends, which it does at the latest
-// with whoever started it.
+// hold is the life of a victim: it makes what others attack, reports where that
+// is, and removes it when its standard input ends, at the latest with the process that
+// started it.
 func hold(token string) error {
 	v, err := newVictim(token)
 	defer v.remove()
@@ -44,8 +44,8 @@ func newVictim(token string) (v Victim, err error) {
 		return v, fmt.Errorf("token of %d bytes", len(token))
 	}
 	copy(memory[:], token)
-	// Yama would let nobody but an ancestor look, outside as well, and then
-	// that nobody can from inside shows nothing (ptrace(2), ptrace_scope).
+	// Yama would let only an ancestor attach, outside of a box as well. Then a probe
+	// that fails inside would prove nothing (ptrace(2), ptrace_scope).
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 	if v.Namespaces, err = ownNamespaces(); err != nil {
 		return v, err
