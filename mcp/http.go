@@ -188,6 +188,6 @@ func checkRevision(h http.Header) error {
 	if revision == "" || slices.Contains(wire.LegacyRevisions, revision) {
 		return nil
 	}
-	return errors.New("Bad Request: Unsupported protocol version (supported versions: " + //nolint:staticcheck // as the go-sdk has it
+	return errors.New("Bad Request: Unsupported protocol version (supported versions: " +
 		wire.ModernRevision + "," + strings.Join(wire.LegacyRevisions, ",") + ")")
 }

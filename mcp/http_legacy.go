@@ -99,14 +99,13 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted) {
 
 // statusOf is the status of a POST that was refused as a whole.
 func statusOf(e *wire.Error) int {
-	switch e.Kind {
-	case wire.RateLimited:
+	if e.Kind == wire.RateLimited {
 		return http.StatusTooManyRequests
-	case wire.InternalError:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusBadRequest
 	}
+	if e.Kind == wire.InternalError {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusBadRequest
 }
 
 // get opens a session's stream of what belongs to no request, or goes on with a stream

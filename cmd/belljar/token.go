@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -179,7 +180,7 @@ func (t *tokens) list(ctx context.Context) (all []auth.Token, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Lstat(store.Path(state)); err != nil {
+	if _, err := os.Lstat(store.Path(state)); errors.Is(err, fs.ErrNotExist) {
 		return []auth.Token{}, nil // nothing was kept yet, and nothing is made to look
 	}
 	err = t.with(state, func(b *auth.Book) (err error) {

@@ -117,7 +117,7 @@ func (a *Authenticator) own(token string) (none mcp.Identity, err error) {
 		mac = unknownMAC
 	}
 	if !hmac.Equal(macOf(s.key, id, secret), mac) || !known {
-		return none, refuse(Unknown, "", "it is none of the tokens that were made here")
+		return none, refuse(Unknown, "", "it was not made here, or was forged")
 	}
 	now := a.cfg.Now()
 	if why := t.State(now); why != "" {

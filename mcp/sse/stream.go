@@ -12,7 +12,7 @@ import (
 )
 
 // Patience is how long a stream waits for a plain answer before it becomes a stream of
-// events. A proxy that holds back headers until the first byte of a body comes would
+// events. A proxy that keeps headers until the first byte of a body comes would
 // give a slow call up otherwise.
 const Patience = 500 * time.Millisecond
 

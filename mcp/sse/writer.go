@@ -21,7 +21,7 @@ type Writer struct {
 	timer  *time.Timer // guarded by mu: for the next comment; nil for none
 	begun  bool        // guarded by mu: the headers are sent
 	events bool        // guarded by mu: it is a stream of events
-	late   bool        // guarded by mu: the handler has one answer that is no event, after a comment
+	late   bool        // guarded by mu: the handler has one plain answer, after a comment
 	over   bool        // guarded by mu
 }
 

@@ -55,7 +55,7 @@ func removeTree(dir string) {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			removeTree(dir+"/"+e.Name())
+			removeTree(dir + "/" + e.Name())
 		}
 	}
 	_ = os.Remove(dir)
