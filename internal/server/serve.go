@@ -88,6 +88,10 @@ func (s *Server) run(ctx context.Context) error {
 // Reload has a server that stays read its policy again, and does not wait for that.
 func (s *Server) Reload() { s.reloader.ask() }
 
+// prepareAfter is how long a client may take to be answered first, before what boxes need
+// is made beside it. A call that needs a box sooner makes it.
+const prepareAfter = 50 * time.Millisecond
+
 // preparing makes what boxes need, while the caller serves: the first answer does not
 // wait for it. The context ends if that fails. The caller waits for the error, which
 // says why no box can be made.
@@ -95,6 +99,14 @@ func preparing(ctx context.Context, s *sandbox.Supervisor) (_ context.Context, w
 	ctx, cancel := context.WithCancel(ctx)
 	prepared := make(chan error, 1)
 	go func() {
+		answered := time.NewTimer(prepareAfter)
+		defer answered.Stop()
+		select {
+		case <-ctx.Done():
+			prepared <- nil
+			return
+		case <-answered.C:
+		}
 		err := prepare(s)
 		if err != nil {
 			cancel()
@@ -102,7 +114,7 @@ func preparing(ctx context.Context, s *sandbox.Supervisor) (_ context.Context, w
 		prepared <- err
 	}()
 	return ctx, func() error {
-		defer cancel()
+		cancel()
 		return <-prepared
 	}
 }
