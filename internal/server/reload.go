@@ -135,9 +135,9 @@ func (r *reloader) reload(ctx context.Context) {
 		r.rotate(ctx) // tokens that were taken away do not wait for a policy without faults
 		return
 	}
-	r.status.hold(name, p)
 	r.tried = nil
 	if same {
+		r.status.hold(name, p)
 		r.log.Info("the policy was read again and is as it was", "policy", name)
 		r.rotate(ctx)
 		return
@@ -149,6 +149,7 @@ func (r *reloader) reload(ctx context.Context) {
 	r.audit.policy("read", name, before, p, "")
 	r.hold(tokens) // before the policy: no client comes as a tenant that has gone
 	r.gate.now.Store(p)
+	r.status.hold(name, p) // now it does
 	r.changed(p)
 	now, _ := p.Audit()
 	if old, _ := before.Audit(); now != old {
