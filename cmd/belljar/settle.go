@@ -12,8 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settleAfter is how long a server keeps the memory that its start used.
-const settleAfter = 500 * time.Millisecond
+// settleAfter is how long a server keeps the memory that its start used, and mostStarting
+// how much that may be: beyond it garbage is collected in spite of gcStarting.
+const (
+	settleAfter  = 500 * time.Millisecond
+	mostStarting = 32 << 20
+)
 
 // settle gives back what only the start of a server used: garbage, and pages of the
 // program. It waits until clients have had their first answers, and returns early at
@@ -21,6 +25,9 @@ const settleAfter = 500 * time.Millisecond
 func settle(ctx context.Context) {
 	start := time.NewTimer(settleAfter)
 	defer start.Stop()
+	limit := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, mostStarting))
+	defer debug.SetMemoryLimit(limit)
 	select {
 	case <-ctx.Done():
 		return
