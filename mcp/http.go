@@ -3,7 +3,6 @@ package mcp
 import (
 	"errors"
 	"mime"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"belljar.dev/internal/origin"
 	"belljar.dev/mcp/wire"
 )
 
@@ -40,16 +40,17 @@ const (
 // limits: a resource that belongs to one of several modern clients needs a handle in
 // its arguments.
 //
-// It answers only requests for loopback names and Config.Hosts, and none from web
-// pages of other origins. With Config.Auth it answers only to those whose tokens that knows.
+// It answers only requests for loopback names, and none from web pages of other origins,
+// unless Config.Guarded is set. With Config.Auth it answers only to those whose tokens
+// that knows.
 // All Handlers of a Server share its sessions.
 func (s *Server) Handler() http.Handler {
-	w := &web{server: s, held: make(map[string]int), origins: http.NewCrossOriginProtection()}
+	w := &web{server: s, held: make(map[string]int)}
 	w.modern = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.adapter.sdk }, &sdk.StreamableHTTPOptions{
 		Stateless:           true,
 		Logger:              s.cfg.sdkLog(),
 		MaxRequestBodyBytes: int64(s.cfg.Limits.Line),
-		// The Host check here is stricter and knows Config.Hosts.
+		// The check of package origin is stricter.
 		DisableLocalhostProtection:   true,
 		PropagateRequestCancellation: true,
 	})
@@ -59,9 +60,8 @@ func (s *Server) Handler() http.Handler {
 // web serves HTTP requests. What it takes from them goes to the guard of a legacy
 // session, or in the modern era to directModern or the go-sdk.
 type web struct {
-	server  *Server
-	modern  http.Handler // the go-sdk's, for modern requests that are no plain calls
-	origins *http.CrossOriginProtection
+	server *Server
+	modern http.Handler // the go-sdk's, for modern requests that are no plain calls
 
 	mu   sync.Mutex
 	held map[string]int // guarded by mu: bytes of bodies in flight, by tenant
@@ -71,13 +71,11 @@ type web struct {
 // from, its headers, who sends it; then, by its method, its body within limits, its era,
 // its session, and the call. Nothing of a body is read before the caller is known.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if !w.knownHost(r.Host) {
-		http.Error(rw, "this server does not go by the name in the Host header; connect to a loopback address", http.StatusForbidden)
-		return
-	}
-	if err := w.checkOrigin(r); err != nil {
-		http.Error(rw, "web pages of other origins may not use this server: "+err.Error(), http.StatusForbidden)
-		return
+	if !w.server.cfg.Guarded {
+		if err := (origin.Guard{}).Check(r); err != nil {
+			http.Error(rw, err.Error(), http.StatusForbidden)
+			return
+		}
 	}
 	if err := checkHeaders(r.Header); err != nil {
 		http.Error(rw, err.Error(), http.StatusBadRequest)
@@ -103,37 +101,6 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func notAllowed(rw http.ResponseWriter, allow string) {
 	rw.Header().Set("Allow", allow)
 	http.Error(rw, "this method is not allowed here", http.StatusMethodNotAllowed)
-}
-
-// knownHost reports whether a Host header names this server. A page of
-// evil.example that resolves to 127.0.0.1 sends its own name.
-func (w *web) knownHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
-		return true
-	}
-	return host == "localhost" || slices.Contains(w.server.cfg.Hosts, host)
-}
-
-// checkOrigin refuses requests that a browser makes for a page of another origin. The
-// standard check lets GET pass, but a GET here opens a stream of a session, so an
-// Origin header must name this server.
-func (w *web) checkOrigin(r *http.Request) error {
-	if err := w.origins.Check(r); err != nil {
-		return err
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return nil
-	}
-	_, host, ok := strings.Cut(origin, "://")
-	if !ok || !w.knownHost(host) {
-		return errors.New("the Origin header names another site")
-	}
-	return nil
 }
 
 // checkHeaders refuses headers of the protocol that have more than one meaning: a proxy

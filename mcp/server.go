@@ -55,10 +55,10 @@ type Config struct {
 	// StrictInit refuses requests that come after initialize and before the
 	// client's initialized notification; by default they are served.
 	StrictInit bool
-	// Hosts are names besides the loopback ones that the HTTP handler answers
-	// to in the Host header, without port. Without the check a web page could
-	// reach a loopback server through a name of its own (DNS rebinding).
-	Hosts []string
+	// Guarded says that whoever mounts the HTTP handler has checked the headers Host and
+	// Origin of each request, see package origin. By default the handler checks them, and
+	// knows the names of loopback only.
+	Guarded bool
 	// Suite adds what the protocol's conformance suite calls by name; nil adds nothing.
 	Suite Suite
 	// OnSession is called when a session opens, before its first call, and

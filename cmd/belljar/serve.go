@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/server"
 )
 
@@ -27,7 +27,7 @@ func serveCommand() *cobra.Command {
 			Command: serveName, Tools: &server.Tools{Suite: suite()}, Hooks: &server.Hooks{}, Callbacks: &server.Callbacks{}, Trace: true,
 			Service: &server.Service{},
 		}}
-		addr     string
+		http     front.Config
 		webhook  webhookFlags
 		announce bool
 	)
@@ -35,15 +35,18 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "serve the tools to an MCP client",
 		Long: `serve speaks MCP on standard input and output, as an MCP client starts it; it
-opens no port. With --http it serves Streamable HTTP at /mcp instead, on this
-machine only, with a session for each connection.
+opens no port. With --http it serves Streamable HTTP at /mcp instead, with a
+session for each connection. On an address that others than this machine reach,
+it needs TLS (--tls-cert and --tls-key) or a proxy with TLS before it
+(--behind-proxy), and a policy that names tenants; docs/operating.md says more.
 
 Standard output is the wire; all else goes to standard error. At the end of
 input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
 those that run, and closes every box. A second after a file of the policy was
 changed, and at SIGHUP, it reads the policy again: one with faults is logged and
 changes nothing. When its terminal goes away it ends as by SIGTERM. Where the
-policy names tenants, clients over HTTP need a token of one of them. Each call
+policy names tenants, clients over HTTP need a token of one of them. The files
+of a certificate are read again in the same way. Each call
 is written to the audit log, unless the policy says audit: {level: none}; see
 "belljar help audit".
 
@@ -65,13 +68,11 @@ server starts, can be connected to, reads the policy again and stops.
 			if announce {
 				s.Service.Announce = c.ErrOrStderr()
 			}
-			var listener net.Listener
-			if s.Service.HTTP = c.Flags().Changed("http"); s.Service.HTTP {
-				// First of all: a port that is taken needs no box.
-				if listener, err = server.Listen(ctx, addr); err != nil {
-					return failure(err)
-				}
-				defer listener.Close()
+			if err := withHTTP(c); err != nil {
+				return err
+			}
+			if c.Flags().Changed("http") {
+				s.Service.HTTP = &http
 			}
 			srv, err := s.open(ctx, c.ErrOrStderr())
 			if err != nil {
@@ -83,8 +84,8 @@ server starts, can be connected to, reads the policy again and stops.
 			defer watching.Wait()
 			watching.Go(func() { settle(ctx) })
 			defer cancel() // first, or neither would end
-			if listener != nil {
-				return failure(srv.Serve(ctx, listener, func(url string) {
+			if s.Service.HTTP != nil {
+				return failure(srv.ServeHTTP(ctx, func(url string) {
 					if atTerminal(c.ErrOrStderr()) {
 						explainHTTP(c.ErrOrStderr(), srv, url)
 					}
@@ -108,7 +109,7 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "take what a client answers to a question sooner than a person can read it")
 	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
-	c.Flags().StringVar(&addr, "http", "", "serve HTTP on this loopback `address`, such as 127.0.0.1:8930")
+	httpFlags(c, &http)
 	return c
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/server"
 	"belljar.dev/policies"
@@ -40,7 +42,7 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*server.Server, error
 	cfg := s.Config
 	cfg.Mode = server.Mode(s.mode)
 	var err error
-	if cfg.Log, err = s.logs.logger(errs, cfg.Service != nil && cfg.Service.HTTP); err != nil {
+	if cfg.Log, err = s.logs.logger(errs, cfg.Service != nil && cfg.Service.HTTP != nil); err != nil {
 		return nil, err
 	}
 	for _, name := range cfg.HostEnv {
@@ -49,6 +51,9 @@ func (s *setup) open(ctx context.Context, errs io.Writer) (*server.Server, error
 		}
 	}
 	opened, err := server.Open(ctx, cfg)
+	if _, mistake := errors.AsType[*front.ConfigError](err); mistake {
+		return nil, &statusError{code: exitUsage, err: err}
+	}
 	if err != nil {
 		return nil, failure(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 
+	"belljar.dev/internal/front"
 	"belljar.dev/mcp"
 )
 
@@ -48,10 +49,10 @@ type Callbacks struct {
 
 // Service says what a server does beside answering calls.
 type Service struct {
-	HTTP     bool      // clients come over HTTP, and where the policy names tenants, with tokens
-	Watch    bool      // the policy is read again when its files change
-	Announce io.Writer // gets a line for each question that waits for a person; nil for none
-	Webhook  *Webhook  // gets the questions as well; nil for none
+	HTTP     *front.Config // where clients come over HTTP; nil for stdio
+	Watch    bool          // the policy is read again when its files change
+	Announce io.Writer     // gets a line for each question that waits for a person; nil for none
+	Webhook  *Webhook      // gets the questions as well; nil for none
 }
 
-func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP }
+func (c *Config) http() bool { return c.Service != nil && c.Service.HTTP != nil }

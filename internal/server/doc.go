@@ -6,7 +6,8 @@
 // From the top down:
 //
 //	server, config             opening and closing
-//	serve                      what goes on while a server runs, and its transports
+//	serve                      what goes on while a server runs, and its transports;
+//	                           package front has what stands before those over HTTP
 //	control, operations, boxes, approvals, questions
 //	                           what other commands ask a server that runs
 //	reload, watcher, policystatus

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/testenv"
 )
 
@@ -27,14 +28,14 @@ func TestServerWithoutBoxesEnds(t *testing.T) {
 			return s.ServeStdio(t.Context(), in, io.Discard)
 		},
 		"http": func(s *Server) error {
-			l, err := Listen(t.Context(), "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s.Serve(t.Context(), l, func(string) {})
+			return s.ServeHTTP(t.Context(), func(string) {})
 		},
 	} {
-		s, err := open(&Service{})
+		service := &Service{}
+		if name == "http" {
+			service.HTTP = &front.Config{Addr: "127.0.0.1:0"}
+		}
+		s, err := open(service)
 		if err != nil {
 			t.Fatal(err)
 		}

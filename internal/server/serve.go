@@ -6,26 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
-	"net/http"
-	"net/netip"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"belljar.dev/internal/buildinfo"
+	"belljar.dev/internal/config"
+	"belljar.dev/internal/front"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
 )
 
-// drain is how long running requests may take to end once the server stops (W12);
-// linger is how long the connections may take after that.
-const (
-	drain  = 30 * time.Second
-	linger = 2 * time.Second
-)
+// drain is how long running requests may take to end once the server stops.
+const drain = 30 * time.Second
 
 // begin says that a server starts, and at its end that it stops.
 func (s *Server) begin(context.Context) error {
@@ -33,7 +27,7 @@ func (s *Server) begin(context.Context) error {
 		return nil
 	}
 	transport := "stdio"
-	if s.cfg.Service.HTTP {
+	if s.cfg.http() {
 		transport = "http"
 	}
 	s.started = true
@@ -85,8 +79,14 @@ func (s *Server) run(ctx context.Context) error {
 	return nil
 }
 
-// Reload has a server that stays read its policy again, and does not wait for that.
-func (s *Server) Reload() { s.reloader.ask() }
+// Reload has a server that stays read its policy and its certificate again, and does not
+// wait for that.
+func (s *Server) Reload() {
+	s.reloader.ask()
+	if s.front != nil {
+		s.front.Reload()
+	}
+}
 
 // prepareAfter is how long a client may take to be answered first, before what boxes need
 // is made beside it. A call that needs a box sooner makes it.
@@ -133,67 +133,43 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) (e
 	return nil
 }
 
-// Listen opens a port that only this machine reaches.
-func Listen(ctx context.Context, addr string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %q: want HOST:PORT, for example 127.0.0.1:8930", addr)
+// openFront opens the port for clients over HTTP. That comes before all that takes long:
+// a port that is taken needs no box.
+func (s *Server) openFront(ctx context.Context) (err error) {
+	if !s.cfg.http() {
+		return nil
 	}
-	ip, err := netip.ParseAddr(host)
-	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("listen on %q: not a loopback address, so others could run commands here; use 127.0.0.1:%s, and a tunnel such as ssh -L to reach it from elsewhere", addr, port)
+	cfg := *s.cfg.Service.HTTP
+	cfg.Log = s.Log
+	if cfg.Key != "" {
+		if key := config.RealPath(cfg.Key); config.Inside(key, s.Workspace) {
+			return fmt.Errorf("the key %s lies in the workspace, where an agent can read it; keep it elsewhere", cfg.Key)
+		}
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use; end the program that listens there, or choose another port with --http", addr)
-	case err != nil:
-		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	if s.front, err = front.Open(ctx, cfg, s.gate.Named()); err != nil {
+		return err
 	}
-	return l, nil
+	s.opened.Do(s.front.Close)
+	return nil
 }
 
-// Serve serves clients over HTTP until the end of ctx, and then waits for requests that
-// run. It calls ready with the address once clients can connect.
-func (s *Server) Serve(ctx context.Context, listener net.Listener, ready func(url string)) (err error) {
+// ServeHTTP serves clients over HTTP until the end of ctx, and then waits for requests
+// that run. It calls ready with the address once clients can connect.
+func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err error) {
 	ctx, prepared := preparing(ctx, s.sandbox)
 	defer func() { err = cmp.Or(prepared(), err) }()
-	mux := http.NewServeMux()
-	mux.Handle("/mcp", s.mcp.Handler())
-	front := &http.Server{
-		Handler: mux,
-		// A client that dribbles its header holds a connection for so long. The handler
-		// bounds bodies and answers in time, since a call may take longer than either.
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
-	}
-	url := "http://" + listener.Addr().String() + "/mcp"
+	s.front.Handle("/mcp", s.mcp.Handler())
+	url := s.front.URL() + "/mcp"
 	s.Log.Info("clients can connect", "url", url)
 	ready(url)
-
-	ended := make(chan error, 1)
-	var serving sync.WaitGroup
-	serving.Go(func() { ended <- front.Serve(listener) })
-	defer serving.Wait()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve %s: %w", url, err)
-	case <-ctx.Done():
-	}
-	// The server drains first: its open streams would keep the listener's
-	// Shutdown waiting.
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	err = s.mcp.Shutdown(patience)
-	patience, cancel = context.WithTimeout(context.WithoutCancel(ctx), linger)
-	defer cancel()
-	if front.Shutdown(patience) != nil {
-		front.Close()
-	}
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("stop %s: %w", url, err)
-	}
-	return nil
+	return s.front.Serve(ctx, func() error {
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		// The server drains before the connections are closed, which its open streams
+		// would keep open.
+		if err := s.mcp.Shutdown(patience); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("stop %s: %w", url, err)
+		}
+		return nil
+	})
 }

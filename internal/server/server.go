@@ -11,6 +11,7 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/closers"
 	"belljar.dev/internal/config"
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/hooks"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/store"
@@ -41,7 +42,8 @@ type Server struct {
 
 	gate     *gate // the policy that holds
 	books    books
-	audit    *ledger // nil where no log is kept
+	front    *front.Front // nil over stdio
+	audit    *ledger      // nil where no log is kept
 	host     *host
 	sandbox  *sandbox.Supervisor
 	reading  reading
@@ -77,7 +79,7 @@ func (s *Server) open(ctx context.Context) error {
 		s.opened.Do(warming.Wait)
 	}
 	for _, step := range []func(context.Context) error{
-		s.openPolicy, s.openState, s.openTenants, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
+		s.openPolicy, s.openState, s.openTenants, s.openFront, s.openLedger, s.openHost, s.openSkills, s.openSandbox, s.openReading, s.openSearch,
 		s.begin, s.openTracer, s.openApprover, s.openHooks, s.openCallbacks, s.openTools, s.run,
 	} {
 		if err := step(ctx); err != nil {
@@ -199,6 +201,7 @@ func (s *Server) openTools(context.Context) error {
 		Gate:         s.gate,
 		Tenant:       s.Tenant,
 		Auth:         s.gate,
+		Guarded:      true, // by the front
 		Redact:       audit.Clean,
 		Suite:        s.cfg.Tools.Suite,
 		Structured:   s.cfg.Tools.Structured,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/testenv"
 )
 
@@ -73,7 +74,7 @@ func TestTokenInTheStateIsRefused(t *testing.T) {
 	}
 	s, err := Open(t.Context(), Config{
 		Command: "serve", Workspace: t.TempDir(), State: state, Policy: policy, Log: slog.New(slog.DiscardHandler),
-		Tools: &Tools{}, Service: &Service{HTTP: true},
+		Tools: &Tools{}, Service: &Service{HTTP: &front.Config{Addr: "127.0.0.1:0"}},
 	})
 	if err == nil {
 		s.Close()

@@ -27,6 +27,7 @@ import (
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/hostexec"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/policies"
@@ -102,7 +103,7 @@ func openWebhook(ctx context.Context, h Webhook, a *approver, boxes hostexec.Box
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	if h.Answers != "" {
-		l, err := Listen(ctx, h.Answers)
+		l, err := front.ListenLoopback(ctx, h.Answers)
 		if err != nil {
 			return nil, fmt.Errorf("webhook answers: %w", err)
 		}

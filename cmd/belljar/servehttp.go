@@ -1,0 +1,40 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"belljar.dev/internal/front"
+)
+
+// httpFlag is the flag that the others of a server over HTTP go with.
+const httpFlag = "http"
+
+// httpFlags are where and how a server serves HTTP.
+func httpFlags(c *cobra.Command, cfg *front.Config) {
+	c.Flags().StringVar(&cfg.Addr, httpFlag, "", "serve HTTP on this `address`, such as 127.0.0.1:8930")
+	of := pflag.NewFlagSet(httpFlag, pflag.ContinueOnError)
+	of.StringVar(&cfg.Cert, "tls-cert", "", "`file` with the certificate of the server and those that lead to it, as PEM; it is read again when it changes")
+	of.StringVar(&cfg.Key, "tls-key", "", "`file` with the key of the certificate, as PEM")
+	of.StringVar(&cfg.ClientCA, "tls-client-ca", "", "`file` with the authorities of clients; each client must have a certificate of one of them")
+	of.StringSliceVar(&cfg.Proxies, "behind-proxy", nil, "`network` of the proxies before this server, such as 10.0.0.0/8, and after commas more; without TLS, others get no answer")
+	of.StringVar(&cfg.PublicURL, "public-url", "", "`URL` by which clients know this server, such as https://belljar.example")
+	of.StringArrayVar(&cfg.Hosts, "host", nil, "further `name` of this server in the Host header; again for more")
+	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; again for more")
+	of.IntVar(&cfg.Connections, "connections", 256, "open connections from one address at most, loopback and proxies aside")
+	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
+	c.Flags().AddFlagSet(of)
+}
+
+// withHTTP refuses flags of a server over HTTP in a server over stdio.
+func withHTTP(c *cobra.Command) (err error) {
+	if c.Flags().Changed(httpFlag) {
+		return nil
+	}
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Annotations[httpFlag] != nil && err == nil {
+			err = usage("--%s goes with --http", f.Name)
+		}
+	})
+	return err
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+)
+
+// certificate writes a certificate for loopback that signs itself, and its key.
+func certificate(t *testing.T, cert, key string) *x509.CertPool {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, k.Public(), k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	put(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	pool := x509.NewCertPool()
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool.AddCert(leaf)
+	return pool
+}
+
+// A server with a certificate speaks TLS, in both versions of HTTP, to those who have a
+// token, and in clear text to nobody.
+func TestServesTLS(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	dir := t.TempDir()
+	cert, key, policy, token := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "token")
+	pool := certificate(t, cert, key)
+	put(t, token, digest("one")+"\n")
+	put(t, policy, `version: 1
+profiles: {p: {fs: {system: true, workspace: ro}}}
+defaults: {decision: allow, profile: p}
+tenants: {a: {token: "${file:`+token+`}"}}
+`)
+	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir(), "--tls-cert", cert, "--tls-key", key)
+	if !strings.HasPrefix(w.url, "https://127.0.0.1:") {
+		t.Fatalf("clients connect at %s", w.url)
+	}
+	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		client := &http.Client{Transport: &http.Transport{
+			ForceAttemptHTTP2: version == "HTTP/2.0",
+			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		}}
+		for bearer, want := range map[string]int{"one": http.StatusOK, "two": http.StatusUnauthorized} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(hello))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Accept", "application/json, text/event-stream")
+			req.Header.Set("Authorization", "Bearer "+bearer)
+			res, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if err != nil || res.StatusCode != want || res.Proto != version {
+				t.Errorf("the token %s by %s: %s %s %s, %v; want %d", bearer, version, res.Proto, res.Status, text, err, want)
+			}
+		}
+		client.CloseIdleConnections()
+	}
+	res, text := w.postTo(strings.Replace(w.url, "https:", "http:", 1))
+	if res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "HTTPS") {
+		t.Errorf("in clear text: %s %s", res.Status, text)
+	}
+}
+
+// postTo sends hello to another address.
+func (w *web) postTo(url string) (*http.Response, string) {
+	w.t.Helper()
+	res, err := http.Post(url, "application/json", strings.NewReader(hello))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return res, string(text)
+}

@@ -1,0 +1,36 @@
+package front
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// bound gives a request its time to send its body, whether or not a handler reads it:
+// net/http reads what is left of a body before it takes the next request of a
+// connection. Answers are the business of the handlers, whose calls may take long.
+func bound(w http.ResponseWriter, r *http.Request) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return
+	}
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyWait)) // a test's recorder has none
+	r.Body = &timely{ReadCloser: r.Body, came: func() { _ = conn.SetReadDeadline(time.Time{}) }}
+}
+
+// timely is a body with a deadline, which is lifted when all of it has come: from then
+// on, net/http reads the connection to learn whether the client goes away.
+type timely struct {
+	io.ReadCloser
+	came func()
+}
+
+// Read reads the body.
+func (b *timely) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.came()
+	}
+	return n, err
+}

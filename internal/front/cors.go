@@ -1,0 +1,45 @@
+package front
+
+import (
+	"net/http"
+	"strings"
+)
+
+// What pages of other origins may send and read (Fetch standard, CORS protocol). The
+// headers are those of both eras of MCP.
+var (
+	corsMethods = []string{http.MethodGet, http.MethodPost, http.MethodDelete}
+	corsHeaders = []string{
+		"Authorization", "Content-Type", "Accept", "Last-Event-ID", "Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name",
+		"Traceparent", "Tracestate",
+	}
+	corsExposed = []string{"Mcp-Session-Id", "Www-Authenticate", "Retry-After"}
+)
+
+// preflight lets a page that the guard has let pass read the answer, and answers its
+// question beforehand; then done is true. Credentials of the browser are never allowed:
+// a token comes in a header, which the page must know.
+func (f *Front) preflight(w http.ResponseWriter, r *http.Request) (done bool) {
+	w.Header().Add("Vary", "Origin")
+	page := r.Header.Get("Origin")
+	asks := r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+	if page == "" {
+		return false
+	}
+	if asks && r.Header.Get("Access-Control-Request-Private-Network") != "" {
+		// The page comes from a less private network than this server.
+		http.Error(w, "pages of a public network may not use this server", http.StatusForbidden)
+		return true
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", page)
+	if !asks {
+		h.Set("Access-Control-Expose-Headers", strings.Join(corsExposed, ", "))
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", strings.Join(corsMethods, ", "))
+	h.Set("Access-Control-Allow-Headers", strings.Join(corsHeaders, ", "))
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}

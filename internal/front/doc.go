@@ -1,0 +1,17 @@
+// Package front is what stands between a network and the handlers of a server: the
+// listener with its TLS, and the checks that each request passes before a handler sees
+// it. internal/server mounts mcp's handler in it, and whatever else it serves.
+//
+// One request goes this way, and the first check that fails answers it:
+//
+//	listener        connections of one address are bounded
+//	TLS, net/http   the handshake and the headers come in time, within their size
+//	body            has its time to come
+//	sender          behind a proxy, it is a request of the proxy
+//	Host, Origin    the server goes by the name; the page may use the server
+//	preflight       is answered here
+//	route           the handler: who sends it, its quota, its session, its call
+//
+// ServeHTTP in front.go has them in this order, for every route and method. A handler
+// gets a request with the body unread.
+package front

@@ -1,0 +1,249 @@
+package front
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"belljar.dev/internal/origin"
+)
+
+// Config says where a front listens and whom it lets through. Its fields have the names
+// of the flags of `belljar serve`, which errors name.
+type Config struct {
+	Addr      string   // HOST:PORT, where HOST is an address or localhost
+	Cert, Key string   // files with the certificate and its key, as PEM; empty for no TLS
+	ClientCA  string   // a file with the authorities of clients' certificates; empty asks for none
+	Proxies   []string // networks of the proxies before this server
+	PublicURL string   // by which clients know the server; empty for that of the address
+	Hosts     []string // further names of the server
+	Origins   []string // of web pages that may use it
+	// Connections is how many one address may have open; 256. Loopback and the proxies
+	// have no bound.
+	Connections int
+	Log         *slog.Logger
+}
+
+// Bounds of time and size. A call may take longer than any of them: they count while
+// bytes are to come.
+const (
+	headerWait  = 5 * time.Second  // for the headers of a request
+	bodyWait    = 15 * time.Second // for its body
+	idleWait    = 2 * time.Minute  // of a connection without requests
+	maxHeader   = 16 << 10
+	connections = 256
+)
+
+// Front is an open listener and the chain of checks behind it. Handle must be called
+// before Serve; all else is safe for concurrent use.
+type Front struct {
+	listener net.Listener
+	keyPair  *keyPair // nil without TLS
+	guard    origin.Guard
+	proxies  []netip.Prefix
+	public   string // the origin by which clients know the server
+	log      *slog.Logger
+
+	mux    *http.ServeMux
+	routes []string // patterns of mux
+}
+
+// Open checks a configuration and opens its port. login says whether clients have to
+// log in; if they do not, only loopback is listened on. The caller closes the front.
+func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
+	f := &Front{log: cfg.Log, mux: http.NewServeMux()}
+	if err := f.configure(&cfg, login); err != nil {
+		return nil, &ConfigError{err}
+	}
+	if cfg.Cert != "" {
+		if f.keyPair, err = openKeyPair(cfg.Cert, cfg.Key, cfg.ClientCA, cfg.Log); err != nil {
+			return nil, fmt.Errorf("open the certificate: %w", err)
+		}
+	}
+	l, err := listen(ctx, cfg.Addr)
+	if err != nil {
+		return nil, err
+	}
+	few := rate.NewLimiter(1, 1)
+	f.listener = &crowd{
+		Listener: l, most: cmp.Or(cfg.Connections, connections), exempt: f.proxies, open: make(map[netip.Addr]int),
+		refused: func(from netip.Addr) {
+			if few.Allow() {
+				f.log.Warn("a connection was closed at once: its address has as many as it may", "from", from)
+			}
+		},
+	}
+	return f, nil
+}
+
+// configure checks a configuration, and takes from it what needs no file and no port.
+func (f *Front) configure(cfg *Config, login bool) (err error) {
+	switch {
+	case (cfg.Cert == "") != (cfg.Key == ""):
+		return errors.New("--tls-cert and --tls-key go together: a certificate is of no use without its key")
+	case cfg.Cert == "" && cfg.ClientCA != "":
+		return errors.New("--tls-client-ca goes with --tls-cert: without TLS clients show no certificate")
+	case cfg.Connections < 0:
+		return errors.New("--connections: want a number above zero")
+	}
+	if err := cfg.checkAddr(login); err != nil {
+		return err
+	}
+	if f.proxies, err = parsePrefixes(cfg.Proxies); err != nil {
+		return err
+	}
+	f.guard, f.public, err = cfg.guard()
+	return err
+}
+
+// guard is which names and pages the server knows, and the origin by which clients know
+// it; empty for that of the address.
+func (cfg *Config) guard() (g origin.Guard, public string, err error) {
+	for _, text := range cfg.Hosts {
+		name, err := origin.ParseHost(text)
+		if err != nil {
+			return g, "", fmt.Errorf("--host %w; want a name such as belljar.example", err)
+		}
+		g.Hosts = append(g.Hosts, name)
+	}
+	for _, text := range cfg.Origins {
+		page, err := origin.ParseOrigin(text)
+		if err != nil {
+			return g, "", fmt.Errorf("--origin %w", err)
+		}
+		g.Origins = append(g.Origins, page)
+	}
+	if cfg.PublicURL == "" {
+		return g, "", nil
+	}
+	u, err := url.Parse(cfg.PublicURL)
+	if err == nil && (u.Path == "/" || u.Path == "/mcp") {
+		u.Path = ""
+	}
+	if err == nil {
+		public, err = origin.ParseOrigin(u.String())
+	}
+	if err != nil {
+		return g, "", fmt.Errorf("--public-url %q: want https://HOST, or https://HOST:PORT; /mcp is added to it", cfg.PublicURL)
+	}
+	if u.Scheme != "https" && !isLoopback(u.Hostname()) {
+		return g, "", fmt.Errorf("--public-url %q: tokens would cross the network in clear text; want https://", cfg.PublicURL)
+	}
+	name, err := origin.ParseHost(u.Host)
+	if err != nil {
+		return g, "", err // which ParseOrigin has seen
+	}
+	g.Hosts, g.Origins = append(g.Hosts, name), append(g.Origins, public)
+	return g, public, nil
+}
+
+// Close closes the port of a front that is not served. Twice is fine.
+func (f *Front) Close() { f.listener.Close() }
+
+// Handle adds a route, with a pattern of http.ServeMux.
+func (f *Front) Handle(pattern string, h http.Handler) {
+	f.routes = append(f.routes, pattern)
+	f.mux.Handle(pattern, h)
+}
+
+// Routes are the patterns of all routes.
+func (f *Front) Routes() []string { return slices.Clone(f.routes) }
+
+// URL is the origin by which clients know the server.
+func (f *Front) URL() string {
+	switch {
+	case f.public != "":
+		return f.public
+	case f.keyPair != nil:
+		return "https://" + f.listener.Addr().String()
+	}
+	return "http://" + f.listener.Addr().String()
+}
+
+// Reload has the certificate read again, and does not wait for that.
+func (f *Front) Reload() {
+	if f.keyPair != nil {
+		f.keyPair.ask()
+	}
+}
+
+// ServeHTTP takes a request through the chain of the package comment.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	bound(w, r)
+	if !f.fromProxy(r) {
+		http.Error(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
+		return
+	}
+	if err := f.guard.Check(r); err != nil {
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	if f.preflight(w, r) {
+		return
+	}
+	f.mux.ServeHTTP(w, r)
+}
+
+// fromProxy reports whether a request may come as it does. Where TLS ends at a proxy, no
+// token may cross the network to this server in clear text, from anybody else.
+func (f *Front) fromProxy(r *http.Request) bool {
+	if len(f.proxies) == 0 || r.TLS != nil {
+		return true
+	}
+	peer := addrOf(r.RemoteAddr)
+	return peer.IsLoopback() || contains(f.proxies, peer)
+}
+
+// Serve serves requests until ctx ends. Then it calls drain, which ends what runs, while
+// the port is still open: requests that come meanwhile are answered. It returns when
+// every connection is closed.
+func (f *Front) Serve(ctx context.Context, drain func() error) error {
+	server := &http.Server{
+		Handler:           f,
+		ReadHeaderTimeout: headerWait,
+		IdleTimeout:       idleWait,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+	}
+	listener := f.listener
+	if f.keyPair != nil {
+		server.TLSConfig = f.keyPair.config()
+		listener = tls.NewListener(listener, server.TLSConfig)
+	}
+	following, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	if f.keyPair != nil {
+		running.Go(func() { f.keyPair.follow(following) })
+	}
+	ended := make(chan error, 1)
+	running.Go(func() { ended <- server.Serve(listener) })
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve %s: %w", f.URL(), err)
+	case <-ctx.Done():
+	}
+	err := drain()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
+	defer cancel()
+	if server.Shutdown(patience) != nil {
+		server.Close()
+	}
+	return err
+}
+
+// linger is how long connections may take to end after the last answer.
+const linger = 2 * time.Second

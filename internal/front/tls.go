@@ -1,0 +1,206 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// lookEvery is how often the files of a certificate are read. A pair that is found to
+// have changed is tried when the next look finds the same: one file is replaced after the
+// other.
+const lookEvery = 500 * time.Millisecond
+
+// maxPEM bounds a file with certificates.
+const maxPEM = 1 << 20
+
+// keyPair is the certificate of a server, which is read again when its files change. A
+// pair that cannot be used changes nothing.
+type keyPair struct {
+	cert, key, clientCA string // files; clientCA may be empty
+	log                 *slog.Logger
+
+	now   atomic.Pointer[credentials]
+	fault atomic.Pointer[string] // why the files cannot be used; nil where they can
+	asked chan struct{}          // holds one while the files are to be read at once
+
+	// What the files contained: the credentials that hold, what was last tried, and at
+	// the last look. Used by follow alone.
+	held, tried, seen [3][]byte
+}
+
+// credentials are what one reading of the files gave.
+type credentials struct {
+	config *tls.Config
+	leaf   *x509.Certificate
+}
+
+// openKeyPair reads a certificate for the first time.
+func openKeyPair(cert, key, clientCA string, log *slog.Logger) (*keyPair, error) {
+	p := &keyPair{cert: cert, key: key, clientCA: clientCA, log: log, asked: make(chan struct{}, 1)}
+	texts, err := p.read()
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.parse(texts)
+	if err != nil {
+		return nil, err
+	}
+	p.hold(c, texts)
+	return p, nil
+}
+
+// config is the configuration of a listener. Each handshake is made with the
+// certificate that holds then.
+func (p *keyPair) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		NextProtos:         []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.now.Load().config, nil },
+	}
+}
+
+// read reads the files.
+func (p *keyPair) read() (texts [3][]byte, err error) {
+	for i, name := range []string{p.cert, p.key, p.clientCA} {
+		if name == "" {
+			continue
+		}
+		if texts[i], err = readBounded(name); err != nil {
+			return texts, err
+		}
+	}
+	return texts, nil
+}
+
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var text bytes.Buffer
+	if n, err := text.ReadFrom(io.LimitReader(f, maxPEM+1)); err != nil || n > maxPEM {
+		return nil, errors.Join(fmt.Errorf("read %s: want at most 1 MiB of PEM", name), err)
+	}
+	return text.Bytes(), nil
+}
+
+// parse makes credentials of the texts of the files.
+func (p *keyPair) parse(texts [3][]byte) (*credentials, error) {
+	pair, err := tls.X509KeyPair(texts[0], texts[1])
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s and the key %s are not a pair: %w", p.cert, p.key, err)
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, Certificates: []tls.Certificate{pair}}
+	if p.clientCA != "" {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(texts[2]) {
+			return nil, fmt.Errorf("%s has no certificate of an authority for clients", p.clientCA)
+		}
+	}
+	return &credentials{config, pair.Leaf}, nil
+}
+
+// hold makes later handshakes with other credentials.
+func (p *keyPair) hold(c *credentials, texts [3][]byte) {
+	p.held = texts
+	p.now.Store(c)
+	p.fault.Store(nil)
+	if why := c.outdated(time.Now()); why != "" {
+		p.log.Warn("clients will refuse the certificate", "file", p.cert, "why", why)
+	}
+}
+
+// outdated says why clients refuse a certificate at a time; empty if they do not.
+func (c *credentials) outdated(now time.Time) string {
+	switch {
+	case now.After(c.leaf.NotAfter):
+		return "it expired on " + c.leaf.NotAfter.UTC().Format(time.DateTime)
+	case now.Before(c.leaf.NotBefore):
+		return "it is not valid before " + c.leaf.NotBefore.UTC().Format(time.DateTime)
+	}
+	return ""
+}
+
+// degraded says what is wrong with the certificate now; empty for nothing.
+func (p *keyPair) degraded() string {
+	if why := p.now.Load().outdated(time.Now()); why != "" {
+		return "the certificate: " + why
+	}
+	if fault := p.fault.Load(); fault != nil {
+		return "the files of the certificate cannot be used, and the one before holds: " + *fault
+	}
+	return ""
+}
+
+// ask has the files read at once, and does not wait for that.
+func (p *keyPair) ask() {
+	select {
+	case p.asked <- struct{}{}:
+	default: // one that waits stands for all that came
+	}
+}
+
+// follow reads the files again when they have changed, until ctx ends.
+func (p *keyPair) follow(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.asked:
+			p.look(true)
+		case <-ticker.C:
+			p.look(false)
+		}
+	}
+}
+
+// look reads the files, and holds what is in them if that is another pair than before.
+func (p *keyPair) look(atOnce bool) {
+	texts, err := p.read()
+	if err != nil {
+		p.refuse(err)
+		return
+	}
+	still := same(texts, p.seen)
+	p.seen = texts
+	switch {
+	case same(texts, p.held):
+		p.fault.Store(nil)
+		return
+	case !atOnce && (!still || same(texts, p.tried)):
+		return
+	}
+	p.tried = texts
+	c, err := p.parse(texts)
+	if err != nil {
+		p.refuse(err)
+		return
+	}
+	p.hold(c, texts)
+	p.log.Info("the certificate was read again", "file", p.cert, "serial", hex.EncodeToString(c.leaf.SerialNumber.Bytes()), "expires", c.leaf.NotAfter.UTC())
+}
+
+// refuse keeps the credentials that hold, and logs why, once for each reason.
+func (p *keyPair) refuse(err error) {
+	text := err.Error()
+	if before := p.fault.Swap(&text); before == nil || *before != text {
+		p.log.Error("the certificate cannot be read again; the one before holds", "file", p.cert, "err", err)
+	}
+}
+
+func same(a, b [3][]byte) bool {
+	return bytes.Equal(a[0], b[0]) && bytes.Equal(a[1], b[1]) && bytes.Equal(a[2], b[2])
+}
