@@ -61,7 +61,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	name, args, out := call.name, call.args, call.out
 	t, ok := g.tools.find(name)
 	if !ok {
-		return nil, g.tools.unknown(name, func(tool string) bool { return g.tools.hides(session, tool) })
+		return nil, g.tools.unknown(name, func(tool string) bool { return g.hides(ctx, session, tool) })
 	}
 	c := Call{ID: newCallID(), Session: session, Tool: name, Patience: call.patience, Later: laterKey(ctx), input: call.input}
 	out.called()
@@ -138,12 +138,13 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	switch {
 	case err == nil:
 		f = in.Facts()
-	case !g.tools.hides(c.Session, c.Tool): // such a tool is denied whatever it is asked
+	case !g.hides(ctx, c.Session, c.Tool): // such a tool is denied whatever it is asked
 		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}
 	f.Tenant, f.Session, f.Tool = c.Session.tenant, c.Session.id, c.Tool
 	f.Args, f.Annotations, f.Now = all, t.info.annotations(), started
+	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	d, asked, refusal, leave := g.decide(ctx, c, &f)
 	defer leave()
 	d = g.recordDecision(ctx, c, started, f, g.refuseUnredactable(d), asked)

@@ -22,6 +22,7 @@ func (g *callGate) judge(session *Session, f policies.Facts) policies.Decision {
 func (g *callGate) runIfAllowed(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
 	judged := f
 	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
+	judged.Scopes = g.cfg.callerOf(ctx).Scopes
 	if d := g.judge(session, judged); d.Verdict != policies.Allow || len(d.Redact) > 0 {
 		return nil
 	}
@@ -37,6 +38,7 @@ func (g *callGate) runGranted(ctx context.Context, c Call, f policies.Facts, run
 		return policies.Decision{}, wire.Errorf(wire.InternalError, "the facts of a resource name no tool")
 	}
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started
+	f.Scopes = g.cfg.callerOf(ctx).Scopes
 	if t, ok := g.tools.find(f.Tool); ok {
 		f.Annotations = t.info.annotations()
 	}

@@ -124,11 +124,13 @@ func (w *web) get(rw http.ResponseWriter, r *http.Request) {
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bad)
 		return
 	}
+	ctx, done := w.whileValid(r.Context())
+	defer done()
 	s, after := session.standing, int64(0)
 	if found, number := session.log.Find(r.Header.Get(lastHeader)); found != nil {
 		s, after = found, number
 	}
-	if err := s.Serve(r.Context(), rw, sse.Serving{After: after, Ended: session.Done()}); err != nil {
+	if err := s.Serve(ctx, rw, sse.Serving{After: after, Ended: session.Done()}); err != nil {
 		w.server.cfg.Log.Debug("a stream was cut off", "session", session.ID(), "error", err)
 	}
 }

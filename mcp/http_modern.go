@@ -51,6 +51,9 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	events := sse.NewWriter(rw)
 	defer events.Stop()
 	if p.method == methodListen {
+		var done func()
+		ctx, done = w.whileValid(ctx)
+		defer done()
 		body = listenBody(body)
 		ctx = context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error {
 			text, err := jsonrpc.EncodeMessage(r)

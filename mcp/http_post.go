@@ -39,6 +39,13 @@ func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
+	if bad := misplacedIn(p.body); bad != nil {
+		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
+		return
+	}
+	if !w.scoped(rw, r, p) {
+		return
+	}
 	if !w.hold(w.server.cfg.callerOf(r.Context()).Tenant, len(p.body)) {
 		w.busy(rw, http.StatusTooManyRequests, p, wire.OverLimit("bytes_in_flight", queueRetry,
 			"your messages in flight are too large together; try again when one was answered"))

@@ -1,11 +1,14 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"time"
+
+	"belljar.dev/mcp/wire"
 )
 
 // Identity is a caller over HTTP.
@@ -39,8 +42,13 @@ type Authenticator interface {
 	// must not appear in the error.
 	Authenticate(ctx context.Context, bearer string) (Identity, error)
 	// Challenge returns the value of the header WWW-Authenticate for a request that is
-	// refused: with ErrNoToken, or with an error of Authenticate.
+	// refused: with ErrNoToken, with an error of Authenticate, or with a *ScopeError.
 	Challenge(err error) string
+	// Missing returns the scopes that a token needs for a call of a tool in a profile, if
+	// those of the caller are not enough, and nil if they are. An empty list says that no
+	// scope is enough. It is asked about callers with Scopes only; profile is empty for a
+	// call that asks for none.
+	Missing(caller Identity, tool, profile string) []string
 	// Limits returns what all sessions of a tenant may send together; false says
 	// that each session has the server's own limits.
 	Limits(tenant string) (TenantLimits, bool)
@@ -54,6 +62,19 @@ var (
 	// token, for example where the keys of its issuer cannot be fetched.
 	ErrUnavailable = errors.New("tokens cannot be checked now")
 )
+
+// ScopeError is the error of a request for which the caller's token is not good.
+type ScopeError struct {
+	Scopes []string // that would be enough; empty if none would
+}
+
+// Error says what the token lacks.
+func (e *ScopeError) Error() string {
+	if len(e.Scopes) == 0 {
+		return "no scope of a token is enough for this call"
+	}
+	return "the token is not good for this call, which needs the scopes " + strings.Join(e.Scopes, " ")
+}
 
 // unavailableRetry is when a client may try again whose token cannot be checked, in
 // seconds.
@@ -71,9 +92,76 @@ func (c *Config) callerOf(ctx context.Context) Identity {
 	return Identity{Tenant: c.Tenant}
 }
 
+// missing returns the scopes that the caller's token lacks for a call; nil for none.
+func missing(auth Authenticator, caller Identity, tool, profile string) []string {
+	if caller.Scopes == nil || auth == nil {
+		return nil
+	}
+	return auth.Missing(caller, tool, profile)
+}
+
+// hides reports whether a tool is hidden from a caller: because of its token, its session
+// or its tenant.
+func (g *callGate) hides(ctx context.Context, session *Session, tool string) bool {
+	return missing(g.cfg.Auth, g.cfg.callerOf(ctx), tool, "") != nil || g.tools.hides(session, tool)
+}
+
 // tenanted reports whether there are tenants. Then each has its own share of the
 // limits.
 func (c *Config) tenanted() bool { return c.Auth != nil && c.Auth.Named() }
+
+// misplaced refuses a request with a token anywhere but in its header Authorization: it
+// would be in logs and histories by now (RFC 6750, 2.3), and a cookie comes from pages too.
+// The answer does not repeat it.
+func (w *web) misplaced(rw http.ResponseWriter, r *http.Request) bool {
+	where := ""
+	for name := range r.URL.Query() {
+		if tokenName(name) {
+			where = "the URL"
+		}
+	}
+	for _, cookie := range r.Cookies() {
+		if tokenName(cookie.Name) {
+			where = "a cookie"
+		}
+	}
+	if where == "" {
+		return false
+	}
+	http.Error(rw, "there is a token in "+where+": send it as Authorization: Bearer TOKEN, and have it replaced, since others may have seen it", http.StatusBadRequest)
+	return true
+}
+
+// misplacedIn returns the error of a message with a token in the _meta of its params; nil if
+// there is none.
+func misplacedIn(body []byte) *wire.Error {
+	found := false
+	each := func(raw []byte) bool {
+		wire.Members(wire.Member(wire.Member(raw, "params"), "_meta"), func(name, _ []byte) bool {
+			found = found || tokenName(wire.Unquote(name))
+			return !found
+		})
+		return !found
+	}
+	if len(body) > 0 && body[0] == '[' {
+		wire.Elements(body, func(raw []byte) bool { return each(bytes.TrimSpace(raw)) })
+	} else {
+		each(body)
+	}
+	if !found {
+		return nil
+	}
+	return wire.Errorf(wire.InvalidRequest, "invalid request: there is a token in _meta: send it in the header Authorization of the HTTP request, and have it replaced")
+}
+
+// tokenName reports whether a parameter, cookie or member of a name holds a token.
+func tokenName(name string) bool {
+	switch strings.ToLower(name) {
+	case "access_token", "authorization", "api_key", "apikey", "bearer", "bearer_token":
+		return true
+	}
+	return false
+}
 
 // login finds out who sends a request, and puts it into the context. The token goes no
 // further: the request that login returns does not contain it. If the caller is unknown,
@@ -81,6 +169,9 @@ func (c *Config) tenanted() bool { return c.Auth != nil && c.Auth.Named() }
 func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
 	values := r.Header.Values("Authorization")
 	r.Header.Del("Authorization")
+	if w.misplaced(rw, r) {
+		return nil, false
+	}
 	if !w.server.cfg.tenanted() {
 		return r, true
 	}
@@ -115,4 +206,48 @@ func authenticate(ctx context.Context, auth Authenticator, values []string) (Ide
 		return Identity{}, errors.New("the Authorization header is not Bearer TOKEN")
 	}
 	return auth.Authenticate(ctx, token)
+}
+
+// scoped refuses a request with a call for which the caller's token is not good (RFC 6750,
+// 3.1). The gate would refuse the call too; a client that sees this status can ask its
+// user for a token with more scopes.
+func (w *web) scoped(rw http.ResponseWriter, r *http.Request, p posted) (ok bool) {
+	caller := w.server.cfg.callerOf(r.Context())
+	if caller.Scopes == nil {
+		return true
+	}
+	var lacks []string
+	each := func(raw []byte) bool {
+		if wire.Text(wire.Member(raw, "method")) != "tools/call" {
+			return true
+		}
+		params := wire.Member(raw, "params")
+		profile := wire.Text(wire.Member(wire.Member(params, "arguments"), "profile"))
+		lacks = missing(w.server.cfg.Auth, caller, wire.Text(wire.Member(params, "name")), profile)
+		return lacks == nil
+	}
+	if len(p.body) > 0 && p.body[0] == '[' {
+		wire.Elements(p.body, func(raw []byte) bool { return each(bytes.TrimSpace(raw)) })
+	} else {
+		each(p.body)
+	}
+	if lacks == nil {
+		return true
+	}
+	err := &ScopeError{Scopes: lacks}
+	rw.Header().Set("WWW-Authenticate", w.server.cfg.Auth.Challenge(err))
+	bad := wire.Errorf(wire.InvalidRequest, "%v", err)
+	bad.Data = map[string]any{"reason": "insufficient_scope", "scopes": lacks}
+	w.refuse(rw, http.StatusForbidden, p.id, p.era, bad)
+	return false
+}
+
+// whileValid bounds a stream by the life of the caller's token: the client opens it anew with
+// the next one. The caller calls done.
+func (w *web) whileValid(ctx context.Context) (_ context.Context, done func()) {
+	expires := w.server.cfg.callerOf(ctx).Expires
+	if expires.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, expires)
 }

@@ -96,7 +96,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		if r, ok := req.(*sdk.CallToolRequest); ok {
 			if _, known := a.server.tools.find(r.Params.Name); !known && a.server.cfg.Suite == nil {
-				hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.callerOf(ctx).Tenant, tool) }
+				hides := func(tool string) bool { return a.hidesFrom(a.server.cfg.callerOf(ctx), tool) }
 				return nil, forSDK(a.server.tools.unknown(r.Params.Name, hides), eraOf(req))
 			}
 		}
@@ -121,10 +121,10 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 // shown returns a list of tools with their schemas, without the tools that are
 // hidden from the caller. meta is the request's _meta.
 func (a *adapter) shown(ctx context.Context, meta sdk.Meta, r *sdk.ListToolsResult) *sdk.ListToolsResult {
-	hides := func(tool string) bool { return a.server.tools.hidesFrom(a.server.cfg.callerOf(ctx).Tenant, tool) }
+	hides := func(tool string) bool { return a.hidesFrom(a.server.cfg.callerOf(ctx), tool) }
 	session, err := a.sessionOf(ctx)
 	if err == nil {
-		hides = func(tool string) bool { return a.server.tools.hides(session, tool) }
+		hides = func(tool string) bool { return a.server.gate.hides(ctx, session, tool) }
 	}
 	out := *r
 	out.Tools = slices.DeleteFunc(slices.Clone(r.Tools), func(t *sdk.Tool) bool { return hides(t.Name) })
@@ -136,6 +136,11 @@ func (a *adapter) shown(ctx context.Context, meta sdk.Meta, r *sdk.ListToolsResu
 		out.Tools[i] = a.server.tools.withSchemas(t, structured)
 	}
 	return &out
+}
+
+// hidesFrom reports whether a tool is hidden from a caller without a session.
+func (a *adapter) hidesFrom(caller Identity, tool string) bool {
+	return missing(a.server.cfg.Auth, caller, tool, "") != nil || a.server.tools.hidesFrom(caller.Tenant, tool)
 }
 
 // ours answers a request about what a session has, which the sdk does not know. It

@@ -15,7 +15,8 @@ import (
 )
 
 // office is a gate of real policies, with tenants whose tokens are their names
-// behind "token-", and before the name of a principal, if any.
+// behind "token-", and before the name of a principal, if any. What follows an @ are the
+// scopes of the token.
 type office struct {
 	now atomic.Pointer[policies.Policy]
 }
@@ -27,15 +28,27 @@ func (o *office) Named() bool { return len(o.now.Load().Tenants()) > 0 }
 
 func (o *office) Authenticate(_ context.Context, token string) (mcp.Identity, error) {
 	name, ok := strings.CutPrefix(token, "token-")
+	name, scopes, narrow := strings.Cut(name, "@")
 	name, principal, _ := strings.Cut(name, "/")
 	principal, _, _ = strings.Cut(principal, "#") // which only tells the tokens of one apart
 	if _, known := o.now.Load().Tenant(name); !ok || !known {
 		return mcp.Identity{}, errors.New("nobody's")
 	}
-	return mcp.Identity{Tenant: name, Principal: principal}, nil
+	id := mcp.Identity{Tenant: name, Principal: principal}
+	if narrow {
+		id.Scopes = strings.Fields(scopes)
+	}
+	return id, nil
+}
+
+func (o *office) Missing(id mcp.Identity, tool, profile string) []string {
+	return o.now.Load().Login().MissingScopes(id.Tenant, id.Scopes, tool, profile)
 }
 
 func (o *office) Challenge(err error) string {
+	if scopes, ok := errors.AsType[*mcp.ScopeError](err); ok {
+		return `Bearer realm="belljar", error="insufficient_scope", scope="` + strings.Join(scopes.Scopes, " ") + `"`
+	}
 	if errors.Is(err, mcp.ErrNoToken) {
 		return `Bearer realm="belljar"`
 	}

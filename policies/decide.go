@@ -19,11 +19,20 @@ func (p *Policy) decide(f Facts) Decision {
 	if no, refuse := p.questions.unasked(f, profile); refuse {
 		return no
 	}
+	if no, refuse := p.Login().outOfScope(f, profile); refuse {
+		return no
+	}
 	pieces := pieces(f)
 	d := p.alone(f, profile, pieces)
 	d.Layer, d.Profile = LayerSystem, profile
 	if no, outside := p.tenants[f.Tenant].outside(d, p.name); outside {
 		return no
+	}
+	if d.Verdict != Deny { // a rule may have granted another profile than the one asked for
+		if no, refuse := p.Login().outOfScope(f, d.offered().profile); refuse {
+			no.Parts = d.Parts
+			return no
+		}
 	}
 	for _, l := range p.layersOf(f.Tenant) {
 		d = l.narrow(d, f, pieces)

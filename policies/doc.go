@@ -25,12 +25,14 @@
 //	schema_policy.go       the keys of a policy and a layer
 //	schema_profile.go      the keys of a profile
 //	schema_rule.go         the keys of a rule
+//	schema_auth.go         the keys of auth
 //
 //	parse.go               a policy, with the files that it names
 //	parse_stack.go         which further files hold
 //	parse_layer.go         one of those files
 //	parse_tests.go         the tests that a policy carries
 //	parse_tenant.go        tenants
+//	parse_auth.go          who clients over HTTP are
 //	parse_audit.go         the audit log
 //	parse_totals.go        what a tenant's boxes may use together
 //	parse_extends.go       what a profile takes over from another
@@ -48,6 +50,7 @@
 //	decide_redirect.go     decides about a URL that a page leads to
 //	decide_exec.go         decides about a program that a command starts
 //	decide.go              decides about a call
+//	decide_scope.go        refuses a call for which a token is not good
 //	decide_layer.go        narrows a decision by a layer
 //	decide_tenant.go       which profile a tenant's call gets
 //	decide_grant.go        what a profile grants under the layers
@@ -65,7 +68,7 @@
 //	decide_url.go          the matches of URLs
 //	decide_glob.go         the patterns of all matches
 //
-//	policy.go, layer.go, tenant.go, rule.go, terms.go
+//	policy.go, layer.go, tenant.go, auth.go, rule.go, terms.go
 //	                       what was parsed
 //	facts.go, scene.go, exec.go
 //	                       what is asked about

@@ -13,6 +13,10 @@ type Facts struct {
 	Tool    string // name on the wire, for example "Bash"
 	Profile string // profile asked for by name; empty means the policy's default
 
+	// Scopes are what the caller's token may be used for, if that is less than what its
+	// tenant may do; nil if it is not.
+	Scopes []string
+
 	Command string   // shell text, for tools that run commands
 	Env     []string // names of the variables that the call sets for its command
 	// Values are the values of the variables in Env, by name. A variable without an

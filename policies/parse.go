@@ -83,6 +83,9 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 	if v := o.get("tenants"); v != nil {
 		d.tenants(v)
 	}
+	if v := o.get("auth"); v != nil {
+		(&authDecoder{d.decoder, p}).auth(v)
+	}
 	var projects []project
 	if v := o.get("projects"); v != nil {
 		projects = d.projects(v)

@@ -84,7 +84,7 @@ func union(a, b cond.Args) cond.Args {
 // within returns the line and column in the policy of a place in a text. YAML
 // folds lines, indents blocks and escapes letters, but the characters that are
 // not blanks are the same in both, in the same order: so within counts them.
-func (d *ruleDecoder) within(n *yaml.Node, text string, line, col int) (int, int) {
+func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
 	behind := letters(text, line, col)
 	row, at := n.Line-1, n.Column-1
 	quote := rune(0)

@@ -17,10 +17,11 @@ const (
 	ruleUnreadable = "unreadable"      // a part that no rule can judge
 	ruleTenant     = "unknown-tenant"  // the policy names tenants, and not this one
 	ruleRequest    = "may-request"     // the tenant may not have the profile
+	ruleScope      = "scope"           // the token has no scope for the call
 	ruleQuestions  = "no-questions"    // agents may ask nobody
 )
 
-var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleQuestions}
+var reserved = []string{ruleDefault, ruleProfile, ruleMixed, ruleUnreadable, ruleTenant, ruleRequest, ruleScope, ruleQuestions}
 
 // ruleset is what one file says: its rules, and what holds where none of them speaks.
 type ruleset struct {

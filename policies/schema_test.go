@@ -283,6 +283,11 @@ profiles:
 totals: {memory: 16GiB, pids: 4096, cpu: 4, boxes: 16}
 audit: {level: full, required: true, fsync: 200ms, rotate: 64MiB, keep: 30, redact: [secrets, env], path: /var/log/belljar, otlp: "http://127.0.0.1:4318"}
 tenants: {ci: {token: "${env:TOKEN_SHA256}", profile: a, may_request: [b], rules: [], approvers: [], limit: {calls: 100/s, burst: 1000, in_flight: 128}}}
+auth:
+  issuers:
+    - {url: "https://a.example", audience: ["https://b.example/mcp"], keys: "https://a.example/keys", algorithms: [ES256], types: [at+jwt, JWT], addresses: [10.0.0.0/8], tenant: ci}
+    - {url: "https://c.example", tenant_of: {claim: org, map: {acme: ci}}}
+  scopes: {read: {tools: [Read, "Web*"], profiles: [b]}}
 projects: {/srv/app: []}
 rules:
   - id: git
@@ -405,7 +410,7 @@ func keysSeen(root, s *jsonschema.Schema, v any, seen map[*jsonschema.Schema]map
 
 // condition is a policy with a condition, which takes long to compile: it is not
 // part of everything, since that is compiled thousands of times.
-const condition = "version: 1\nprofiles: {a: {}}\nrules: [{id: a, match: {tool: Bash}, when: commands.size() > 0, decision: ask}]\n"
+const condition = "version: 1\nprofiles: {a: {}}\ntenants: {t: {}}\nauth: {issuers: [{url: 'https://a.example', tenant_when: [{when: claims.org == 'a', tenant: t}]}]}\nrules: [{id: a, match: {tool: Bash}, when: commands.size() > 0, decision: ask}]\n"
 
 // For every value of a policy that has every key, and for many other values in
 // its place: what the decoder takes the schema takes, and what the decoder

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"errors"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -31,16 +31,22 @@ type Config struct {
 	// Needed reports whether there are tenants, so that tokens matter. While it is false,
 	// Follow does not look at the book; nil means that it always does.
 	Needed func() bool
+	Roots  *x509.CertPool   // certificates for the hosts of issuers; nil for those of the system
 	Log    *slog.Logger     // required
 	Now    func() time.Time // the clock; nil is time.Now
 }
 
-// Authenticator finds out whose a token is. Its methods are safe for concurrent use.
+// Authenticator finds out whose a token is. Its methods are safe for concurrent use. Close
+// ends it.
 type Authenticator struct {
-	cfg     Config
-	digests atomic.Pointer[[]Digest]
-	tokens  atomic.Pointer[snapshot]
-	read    atomic.Pointer[time.Time] // when the book was last read; with a monotonic clock
+	cfg      Config
+	digests  atomic.Pointer[[]Digest]
+	tokens   atomic.Pointer[snapshot]
+	read     atomic.Pointer[time.Time] // when the book was last read; with a monotonic clock
+	trusted  atomic.Pointer[trust]
+	resource atomic.Pointer[string] // see SetResource
+
+	trusting sync.Mutex // held while trusted is changed
 
 	mu   sync.Mutex
 	uses map[string]time.Time // guarded by mu: last uses that are not in the book
@@ -64,10 +70,13 @@ func (a *Authenticator) SetDigests(all []Digest) (before []Digest) {
 
 // Authenticate returns whose token it is. Its errors are a *Refusal, or wrap
 // mcp.ErrUnavailable.
-func (a *Authenticator) Authenticate(_ context.Context, token string) (id mcp.Identity, err error) {
-	if isToken(token) {
+func (a *Authenticator) Authenticate(ctx context.Context, token string) (id mcp.Identity, err error) {
+	switch {
+	case isToken(token):
 		id, err = a.own(token)
-	} else {
+	case isJWT(token):
+		id, err = a.jwt(ctx, token)
+	default:
 		id, err = a.digest(token)
 	}
 	switch {
@@ -135,15 +144,6 @@ func (a *Authenticator) note(id string, now time.Time) {
 	if a.uses[id].Before(now) {
 		a.uses[id] = now
 	}
-}
-
-// Challenge is the header WWW-Authenticate of a refusal.
-func (a *Authenticator) Challenge(err error) string {
-	const challenge = `Bearer realm="belljar"`
-	if errors.Is(err, mcp.ErrNoToken) {
-		return challenge
-	}
-	return challenge + `, error="invalid_token"`
 }
 
 // Load reads the book, which must be done once before the first Authenticate.

@@ -11,7 +11,14 @@ const (
 	Unknown   Reason = "unknown"   // it belongs to nobody
 	Expired   Reason = "expired"
 	Revoked   Reason = "revoked"
-	NoTenant  Reason = "tenant" // its tenant is not in the policy
+	NoTenant  Reason = "tenant"    // there is no tenant for it, or the policy does not name it
+	Issuer    Reason = "issuer"    // the policy does not name who made it
+	Algorithm Reason = "algorithm" // its issuer does not sign so
+	Type      Reason = "type"      // it is not an access token
+	Key       Reason = "key"       // its issuer has no such key
+	Signature Reason = "signature" // the key did not sign it
+	Audience  Reason = "audience"  // it is for another server
+	Claims    Reason = "claims"    // a claim is missing, or is not what it must be
 )
 
 // Refusal is the error of a token that is not accepted. Its text is for the operator: the

@@ -34,6 +34,11 @@ func (g *gate) Authenticate(ctx context.Context, token string) (mcp.Identity, er
 // Challenge is the header WWW-Authenticate of a refusal.
 func (g *gate) Challenge(err error) string { return g.login.Challenge(err) }
 
+// Missing returns the scopes that a token lacks for a call.
+func (g *gate) Missing(caller mcp.Identity, tool, profile string) []string {
+	return g.now.Load().Login().MissingScopes(caller.Tenant, caller.Scopes, tool, profile)
+}
+
 // Limits are what the policy that holds lets a tenant send.
 func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
 	t, ok := g.now.Load().Tenant(tenant)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"belljar.dev/internal/auth"
@@ -121,7 +122,7 @@ func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 	o.end(of, "the token, which does not hold any more", "its token was revoked or has expired")
 }
 
-// endGone ends the sessions of tenants that a policy does not name any more: nobody
+// endGone ends the sessions of tenants and issuers that a policy does not name any more: nobody
 // is left who could reach them, or all of their calls would be refused.
 func (o *operations) endGone(p *policies.Policy, byToken bool) {
 	named := len(p.Tenants()) > 0
@@ -130,4 +131,9 @@ func (o *operations) endGone(p *policies.Policy, byToken bool) {
 		return !known && (s.Tenant != policies.LocalTenant || byToken && named)
 	}
 	o.end(gone, "the policy, which does not name the tenant any more", "the policy does not name its tenant any more")
+	stranger := func(s mcp.SessionInfo) bool {
+		issuer, _, of := strings.Cut(s.Principal, "|")
+		return of && !slices.ContainsFunc(p.Login().Issuers(), func(i policies.Issuer) bool { return i.URL == issuer })
+	}
+	o.end(stranger, "the policy, which does not name the issuer any more", "the policy does not name the issuer of its token any more")
 }

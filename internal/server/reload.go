@@ -148,9 +148,17 @@ func (r *reloader) reload(ctx context.Context) {
 	before := r.gate.now.Load()
 	r.audit.policy("read", name, before, p, "")
 	r.hold(tokens) // before the policy: no client comes as a tenant that has gone
+	if r.http {
+		r.gate.login.Trust(p)
+	}
 	r.gate.now.Store(p)
 	r.status.hold(name, p) // now it does
 	r.changed(p)
+	if r.http {
+		if err := r.gate.login.Prepare(ctx); err != nil {
+			r.log.Error("the tokens of an issuer are not accepted", "err", err)
+		}
+	}
 	now, _ := p.Audit()
 	if old, _ := before.Audit(); now != old {
 		r.log.Warn("what the policy says about the audit log holds from the next start on")

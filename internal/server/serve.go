@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"belljar.dev/internal/auth"
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/config"
 	"belljar.dev/internal/front"
@@ -159,7 +160,10 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	ctx, prepared := preparing(ctx, s.sandbox)
 	defer func() { err = cmp.Or(prepared(), err) }()
 	s.front.Handle("/mcp", s.mcp.Handler())
+	s.front.Handle(auth.MetadataPath, s.gate.login)
+	s.front.Handle(auth.MetadataPath+"/", s.gate.login)
 	url := s.front.URL() + "/mcp"
+	s.gate.login.SetResource(url)
 	s.Log.Info("clients can connect", "url", url)
 	ready(url)
 	return s.front.Serve(ctx, func() error {

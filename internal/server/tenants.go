@@ -66,13 +66,13 @@ func readToken(ctx context.Context, tenant string, from policies.Secret, boxes h
 
 // tenantTokens are the tokens of a policy's tenants, or why one of them is not
 // known. It is for servers over HTTP: no one else needs them, or has to have them.
-// without says that clients have no other way to log in.
+// without says that there is no place for tokens of our own.
 func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
 	all, faults := readTokens(ctx, p, boxes)
 	switch {
 	case len(faults) > 0:
 		return nil, faults[0].err
-	case without && len(all) == 0 && len(p.Tenants()) > 0:
+	case without && len(all)+len(p.Login().Issuers()) == 0 && len(p.Tenants()) > 0:
 		return nil, errors.New("no tenant of the policy has a token, and without a state directory none can be made, so nobody could connect; write one under tenants, such as token: \"${env:TOKEN_SHA256}\"")
 	}
 	return all, nil
@@ -132,6 +132,7 @@ func (s *Server) openTenants(ctx context.Context) error {
 		return fmt.Errorf("tenant %s: the policy %s has none of that name; name another one with --tenant, or add it under tenants", s.Tenant, s.PolicyName)
 	}
 	s.gate.login = newLogin(s)
+	s.opened.Do(s.gate.login.Close)
 	if !s.cfg.http() || len(s.Policy.Tenants()) == 0 {
 		return nil
 	}
@@ -145,6 +146,10 @@ func (s *Server) openTenants(ctx context.Context) error {
 	s.gate.login.SetDigests(tokens)
 	if err := s.gate.login.Load(ctx); err != nil {
 		return fmt.Errorf("read the tokens in the state directory: %w", err)
+	}
+	s.gate.login.Trust(s.Policy)
+	if err := s.gate.login.Prepare(ctx); err != nil {
+		return fmt.Errorf("policy %s: %w", s.PolicyName, err)
 	}
 	return nil
 }

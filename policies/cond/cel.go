@@ -24,10 +24,9 @@ func variables() map[string]*cel.Type {
 	}
 }
 
-// base is the language without args. It is made at the first use: a program
-// without conditions must not pay for it.
-var base = sync.OnceValues(func() (*cel.Env, error) {
-	options := []cel.EnvOption{
+// bounds are what is the same in each language of conditions.
+func bounds() []cel.EnvOption {
+	return []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(MaxText),
 		cel.ParserRecursionLimit(maxDepth),
 		cel.ExpressionNodeLimit(maxNodes),
@@ -35,6 +34,12 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true), // numbers of JSON are doubles
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 	}
+}
+
+// base is the language without args. It is made at the first use: a program
+// without conditions must not pay for it.
+var base = sync.OnceValues(func() (*cel.Env, error) {
+	options := bounds()
 	for name, t := range variables() {
 		options = append(options, cel.Variable(name, t))
 	}

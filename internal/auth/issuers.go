@@ -1,0 +1,284 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
+)
+
+// issuer is an issuer of the policy and its keys.
+type issuer struct {
+	policies.Issuer
+	keys *keySet
+}
+
+// trust is the issuers of one policy, and the tokens that were found to be theirs. It never
+// changes but for the cache.
+type trust struct {
+	issuers map[string]*issuer
+	order   []string // their URLs, in the order of the policy
+	scopes  []string // those that the policy knows; empty if scopes do not matter
+	cache   *cache
+}
+
+// sameKeys reports whether two issuers have their keys at the same place.
+func sameKeys(a, b *policies.Issuer) bool {
+	return a.URL == b.URL && a.Keys == b.Keys && slices.Equal(a.Addresses, b.Addresses)
+}
+
+// Trust has the tokens of a policy's issuers accepted, in place of those of the policy
+// before. An issuer that stays keeps its keys, and the time of its next fetch.
+func (a *Authenticator) Trust(p *policies.Policy) {
+	a.trusting.Lock()
+	defer a.trusting.Unlock()
+	before := a.trusted.Load()
+	now := &trust{issuers: make(map[string]*issuer), scopes: p.Login().Scopes(), cache: newCache()}
+	kept := make(map[*keySet]bool)
+	for _, one := range p.Login().Issuers() {
+		next := &issuer{Issuer: one}
+		if before != nil && before.issuers[one.URL] != nil && sameKeys(&one, &before.issuers[one.URL].Issuer) {
+			next.keys = before.issuers[one.URL].keys
+			kept[next.keys] = true
+		} else {
+			next.keys = newKeySet(one.URL, one.Keys, newFetcher(one.Addresses, a.cfg.Roots), a.cfg.Now)
+		}
+		for i, audience := range next.Audience {
+			next.Audience[i] = canonical(audience)
+		}
+		now.issuers[one.URL] = next
+		now.order = append(now.order, one.URL)
+	}
+	a.trusted.Store(now)
+	if before == nil {
+		return
+	}
+	for _, old := range before.issuers {
+		if !kept[old.keys] {
+			old.keys.close()
+		}
+	}
+}
+
+// Prepare fetches the keys of all issuers. It fails only if the metadata of one are those
+// of another issuer: that is a mistake of the policy, or an attack. Keys that cannot be
+// fetched now are fetched when a token needs them.
+func (a *Authenticator) Prepare(ctx context.Context) error {
+	t := a.trusted.Load()
+	if t == nil {
+		return nil
+	}
+	var wg sync.WaitGroup
+	for _, i := range t.issuers {
+		wg.Go(func() { i.keys.prepare(ctx) })
+	}
+	wg.Wait()
+	var wrong error
+	for _, i := range t.issuers {
+		if err := i.keys.fault(); errors.Is(err, errIssuer) {
+			wrong = errors.Join(wrong, err)
+		} else if err != nil {
+			a.cfg.Log.Error("the keys of an issuer cannot be fetched; its tokens are not accepted until they can", "issuer", i.URL, "err", err)
+		}
+	}
+	return wrong
+}
+
+// prepare fetches the keys, unless they are there.
+func (k *keySet) prepare(ctx context.Context) {
+	k.mu.Lock()
+	flight := k.flight
+	if k.got.IsZero() && k.begin(k.now()) {
+		flight = k.flight
+	}
+	k.mu.Unlock()
+	if flight == nil {
+		return
+	}
+	select {
+	case <-flight:
+	case <-ctx.Done():
+	}
+}
+
+// fault is why the last fetch failed.
+func (k *keySet) fault() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.failed
+}
+
+// Degraded is an issuer whose keys could not be fetched the last time.
+type Degraded struct {
+	Issuer string
+	Why    error
+	Since  time.Time
+}
+
+// Degraded returns the issuers whose keys could not be fetched the last time. Keys that are
+// known are used on for a day.
+func (a *Authenticator) Degraded() (all []Degraded) {
+	t := a.trusted.Load()
+	if t == nil {
+		return nil
+	}
+	for _, i := range t.issuers {
+		i.keys.mu.Lock()
+		if i.keys.failed != nil {
+			all = append(all, Degraded{i.URL, i.keys.failed, i.keys.since})
+		}
+		i.keys.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b Degraded) int { return cmp.Compare(a.Issuer, b.Issuer) })
+	return all
+}
+
+// Close ends the fetches that go on, and waits for them. No key is fetched afterwards.
+func (a *Authenticator) Close() {
+	a.trusting.Lock()
+	defer a.trusting.Unlock()
+	if t := a.trusted.Swap(nil); t != nil {
+		for _, i := range t.issuers {
+			i.keys.close()
+		}
+	}
+}
+
+// SetResource says what this server is called by its clients: the audience of the tokens
+// of issuers for which the policy names none.
+func (a *Authenticator) SetResource(url string) {
+	name := canonical(url)
+	a.resource.Store(&name)
+}
+
+// jwt is Authenticate for a token of an issuer.
+func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity, err error) {
+	t := a.trusted.Load()
+	if t == nil || len(t.issuers) == 0 {
+		return id, refuse(Issuer, "", "the policy names no issuers")
+	}
+	now := a.cfg.Now()
+	sum := sha256.Sum256([]byte(token))
+	if id, known := t.cache.find(sum, now); known {
+		return id, nil
+	}
+	read, bad := readJWT(token)
+	if bad != nil {
+		return id, bad
+	}
+	from := t.issuers[read.issuer]
+	switch {
+	case from == nil:
+		return id, refuse(Issuer, "", "the policy does not name the issuer %q", clip(read.issuer))
+	case !slices.Contains(from.Algorithms, read.alg):
+		return id, refuse(Algorithm, from.URL, "it is signed by %q", clip(read.alg))
+	case !read.typed(&from.Issuer):
+		return id, refuse(Type, from.URL, "its type is %q", clip(read.typ))
+	}
+	key, version, err := from.keys.find(ctx, read.kid, read.alg)
+	switch {
+	case errors.Is(err, errNoKey):
+		return id, refuse(Key, from.URL, "the issuer has no key of the id %q for %s", clip(read.kid), read.alg)
+	case err != nil:
+		return id, err
+	case !signed(token, read.alg, key):
+		return id, refuse(Signature, from.URL, "the issuer did not sign it")
+	}
+	// From here on its claims are the issuer's.
+	audience := from.Audience
+	if len(audience) == 0 {
+		if own := a.resource.Load(); own != nil {
+			audience = []string{*own}
+		}
+	}
+	expires, bad := read.check(now, audience)
+	if bad != nil {
+		return id, bad
+	}
+	tenant, why := from.Tenant(read.claims)
+	if tenant == "" {
+		return id, refuse(NoTenant, read.principal(), "%s", why)
+	}
+	id = mcp.Identity{Tenant: tenant, Principal: read.principal(), Expires: expires}
+	if len(t.scopes) > 0 {
+		id.Scopes = read.scopes(t.scopes)
+	}
+	t.cache.add(sum, cached{id: id, until: now.Add(cacheFor), keys: from.keys, version: version})
+	return id, nil
+}
+
+// A signature costs more than all else of a login, and a client sends the same token with
+// each request.
+const (
+	cacheFor  = 5 * time.Minute
+	cacheHalf = 2048 // tokens, of which the cache has at most twice as many
+)
+
+// cached is a token that was found to be valid.
+type cached struct {
+	id      mcp.Identity
+	until   time.Time
+	keys    *keySet
+	version int // of the keys then
+}
+
+// cache is the tokens that were found to be valid, by their SHA-256. It has two halves: when
+// the newer one is full, the older one is thrown away.
+type cache struct {
+	mu         sync.Mutex
+	newer, old map[[sha256.Size]byte]cached // guarded by mu
+}
+
+func newCache() *cache { return &cache{newer: make(map[[sha256.Size]byte]cached)} }
+
+// find returns whose token it is, if that is known. The issuer may have withdrawn the key
+// since, so a token is forgotten when the keys were fetched again.
+func (c *cache) find(sum [sha256.Size]byte, now time.Time) (id mcp.Identity, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one, known := c.newer[sum]
+	if !known {
+		if one, known = c.old[sum]; known {
+			delete(c.old, sum)
+			c.put(sum, one)
+		}
+	}
+	switch {
+	case !known:
+		return id, false
+	case now.Before(one.until) && now.Before(one.id.Expires) && one.keys.current(one.version, now):
+		return one.id, true
+	}
+	delete(c.newer, sum)
+	return id, false
+}
+
+func (c *cache) add(sum [sha256.Size]byte, one cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(sum, one)
+}
+
+// put adds a token; mu is held.
+func (c *cache) put(sum [sha256.Size]byte, one cached) {
+	if len(c.newer) >= cacheHalf {
+		c.newer, c.old = make(map[[sha256.Size]byte]cached), c.newer
+	}
+	c.newer[sum] = one
+}
+
+// current reports whether the keys are those of a version, and are believed.
+func (k *keySet) current(version int, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Sub(k.got) >= k.fresh {
+		k.begin(now)
+	}
+	return k.version == version && now.Sub(k.got) < believed
+}

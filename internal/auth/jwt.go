@@ -1,0 +1,250 @@
+package auth
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"belljar.dev/mcp/wire"
+	"belljar.dev/policies"
+)
+
+// Bounds of a token of an issuer.
+const (
+	maxJWT     = 8 << 10
+	maxDepth   = 16
+	maxKeyID   = 256 // bytes
+	maxSubject = 256 // bytes
+	maxHeld    = 100 // scopes
+	// skew is how far the clock of an issuer may be from ours.
+	skew = time.Minute
+)
+
+// isJWT reports whether a text is meant to be a token of an issuer: its first part is a
+// JSON object in base64url.
+func isJWT(text string) bool {
+	return (strings.HasPrefix(text, "ey") || strings.HasPrefix(text, "ew")) && strings.Contains(text, ".")
+}
+
+// jwt is a token of an issuer as it was read: nothing in it is true yet.
+type jwt struct {
+	typ, alg, kid string
+	issuer        string
+	claims        map[string]any
+}
+
+// readJWT reads a token. It fetches nothing and believes nothing: the members of the header
+// that name a key (jwk, jku, x5u, x5c) are not looked at.
+func readJWT(token string) (t jwt, bad *Refusal) {
+	if len(token) > maxJWT {
+		return t, refuse(Malformed, "", "it has %d bytes, and %d are read", len(token), maxJWT)
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return t, refuse(Malformed, "", "it has %d parts, and not 3: a token that is encrypted is not accepted", len(parts))
+	}
+	header, err := decoded(parts[0])
+	if err != nil {
+		return t, refuse(Malformed, "", "its header: %v", err)
+	}
+	if bad := t.readHeader(header); bad != nil {
+		return t, bad
+	}
+	payload, err := decoded(parts[1])
+	if err != nil {
+		return t, refuse(Malformed, "", "its payload: %v", err)
+	}
+	if err := json.Unmarshal(payload, &t.claims); err != nil {
+		return t, refuse(Malformed, "", "its payload is not an object")
+	}
+	if t.issuer, _ = t.claims["iss"].(string); t.issuer == "" {
+		return t, refuse(Issuer, "", "it names no issuer")
+	}
+	return t, nil
+}
+
+// decoded returns the JSON object in a part of a token. No member may be in it twice:
+// parsers differ in which of the two they take.
+func decoded(part string) ([]byte, error) {
+	if strings.IndexFunc(part, notBase64) >= 0 { // the standard decoder skips line ends
+		return nil, fmt.Errorf("it is not base64url")
+	}
+	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil {
+		return nil, fmt.Errorf("it is not base64url")
+	}
+	if err := wire.CheckJSON(text, maxDepth); err != nil {
+		return nil, fmt.Errorf("it is not valid JSON")
+	}
+	if len(text) == 0 || text[0] != '{' {
+		return nil, fmt.Errorf("it is not a JSON object")
+	}
+	return text, nil
+}
+
+func notBase64(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
+
+func (t *jwt) readHeader(header []byte) (bad *Refusal) {
+	wire.Members(header, func(quoted, value []byte) bool {
+		into := map[string]*string{"typ": &t.typ, "alg": &t.alg, "kid": &t.kid}
+		switch name := wire.Unquote(quoted); name {
+		case "typ", "alg", "kid":
+			if value[0] != '"' {
+				bad = refuse(Malformed, "", "the member %s of its header is not a text", name)
+				break
+			}
+			*into[name] = wire.Text(value)
+		case "crit", "b64", "zip", "enc":
+			// What they ask for is not done here, and a token that needs it must not be
+			// accepted without (RFC 7515, 4.1.11).
+			bad = refuse(Malformed, "", "its header has the member %s", name)
+		}
+		return bad == nil
+	})
+	if bad == nil && (len(t.kid) > maxKeyID || strings.ContainsFunc(t.kid, func(r rune) bool { return r < ' ' || r == 0x7f })) {
+		bad = refuse(Malformed, "", "the id of its key is not a short text")
+	}
+	return bad
+}
+
+// typed reports whether the type of a token is one that its issuer may use.
+func (t *jwt) typed(i *policies.Issuer) bool {
+	typ := strings.TrimPrefix(strings.ToLower(t.typ), "application/")
+	return typ == "" || typ == policies.TypeAccess || i.PlainType && typ == strings.ToLower(policies.TypeJWT)
+}
+
+// signed reports whether a key has signed the token.
+func signed(token, alg string, key any) bool {
+	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(alg)})
+	if err != nil {
+		return false
+	}
+	_, err = parsed.Verify(key)
+	return err == nil
+}
+
+// check looks at the claims of a token that its issuer has signed. audience are the names
+// of this server.
+func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *Refusal) {
+	subject, _ := t.claims["sub"].(string)
+	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return expires, refuse(Claims, "", "its subject is missing, or not a short text")
+	}
+	whose := t.principal()
+	// An ID token says to a client who its user is; it is not meant for servers, and its
+	// audience may be a client that calls itself as this server does.
+	for _, name := range []string{"nonce", "at_hash", "c_hash"} {
+		if _, has := t.claims[name]; has {
+			return expires, refuse(Claims, whose, "it is an ID token: it has the claim %s", name)
+		}
+	}
+	if !t.names(audience) {
+		return expires, refuse(Audience, whose, "it is for another audience than %s", strings.Join(audience, " "))
+	}
+	expires, ok := t.time("exp")
+	switch {
+	case !ok:
+		return expires, refuse(Claims, whose, "it says not, or not as a number, when it expires")
+	case !now.Before(expires.Add(skew)):
+		return expires, refuse(Expired, whose, "at %s", expires.UTC().Format(time.RFC3339))
+	}
+	for _, name := range []string{"nbf", "iat"} {
+		if _, has := t.claims[name]; !has {
+			continue
+		}
+		if at, ok := t.time(name); !ok || at.After(now.Add(skew)) {
+			return expires, refuse(Claims, whose, "its claim %s is not a time that has come", name)
+		}
+	}
+	return expires.Add(skew), nil
+}
+
+// principal names the owner of the sessions that the token opens. The URL of an issuer has
+// no |.
+func (t *jwt) principal() string {
+	subject, _ := t.claims["sub"].(string)
+	return t.issuer + "|" + subject
+}
+
+// latest is the last second that a claim may name, in the year 9999.
+const latest = 253402300799
+
+// time reads a NumericDate.
+func (t *jwt) time(claim string) (time.Time, bool) {
+	n, ok := t.claims[claim].(float64)
+	if !ok || math.IsNaN(n) || n < 0 || n > latest {
+		return time.Time{}, false
+	}
+	whole, part := math.Modf(n)
+	return time.Unix(int64(whole), int64(part*1e9)), true
+}
+
+// names reports whether the token names one of the audiences.
+func (t *jwt) names(audience []string) bool {
+	ours := func(s string) bool { return slices.Contains(audience, canonical(s)) }
+	switch aud := t.claims["aud"].(type) {
+	case string:
+		return ours(aud)
+	case []any:
+		return slices.ContainsFunc(aud, func(one any) bool {
+			s, ok := one.(string)
+			return ok && ours(s)
+		})
+	}
+	return false
+}
+
+// canonical is a name of a server in the form in which names are compared: of a URL, the
+// scheme and the host are in small letters, the usual port is left out, and so is a slash
+// at the end. Nothing else is the same (RFC 8707, 2; RFC 3986, 6.2).
+func canonical(name string) string {
+	u, err := url.Parse(name)
+	if err != nil || u.Host == "" || u.Scheme == "" {
+		return name
+	}
+	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	if port := map[string]string{"https": ":443", "http": ":80"}[scheme]; port != "" {
+		host = strings.TrimSuffix(host, port)
+	}
+	_, rest, _ := strings.Cut(name, "://")
+	path := rest[len(u.Host):]
+	if u.User != nil || !strings.HasPrefix(rest, u.Host) {
+		return name
+	}
+	return scheme + "://" + host + strings.TrimSuffix(path, "/")
+}
+
+// scopes are those of the token that the policy knows: never nil.
+func (t *jwt) scopes(known []string) []string {
+	held := []string{}
+	add := func(s string) {
+		if slices.Contains(known, s) && !slices.Contains(held, s) && len(held) < maxHeld {
+			held = append(held, s)
+		}
+	}
+	for _, name := range []string{"scope", "scp"} {
+		switch value := t.claims[name].(type) {
+		case string:
+			for s := range strings.FieldsSeq(value) {
+				add(s)
+			}
+		case []any:
+			for _, one := range value {
+				if s, ok := one.(string); ok {
+					add(s)
+				}
+			}
+		}
+	}
+	slices.Sort(held)
+	return held
+}

@@ -1,0 +1,66 @@
+package cond
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+)
+
+// claimsVar is the only variable of a condition about a token.
+const claimsVar = "claims"
+
+// claimsLanguage is the language of conditions about tokens, made at the first use.
+var claimsLanguage = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(append(bounds(), cel.Variable(claimsVar, cel.MapType(cel.StringType, cel.DynType)))...)
+})
+
+// Claims is a condition about the claims of a token. It never changes and is safe for
+// concurrent use.
+type Claims struct {
+	text    string
+	program cel.Program
+}
+
+// CompileClaims reads a condition that looks at the variable claims: the members of the
+// token's payload, by name. It returns the condition, or all that is wrong with the text.
+func CompileClaims(text string) (*Claims, []Fault) {
+	if len(text) > MaxText {
+		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("has %d bytes, more than %d", len(text), MaxText), Hint: "make several conditions of it"}}
+	}
+	env, err := claimsLanguage()
+	if err != nil {
+		return nil, []Fault{{Line: 1, Col: 1, Message: err.Error()}}
+	}
+	tree, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, faults(issues, Args{})
+	}
+	if t := tree.OutputType(); !t.IsEquivalentType(cel.BoolType) && !t.IsEquivalentType(cel.DynType) {
+		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("is of the type %s, and a condition is true or false", t), Hint: `compare it with something, as in claims.org == "acme"`}}
+	}
+	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, []Fault{{Line: 1, Col: 1, Message: err.Error()}}
+	}
+	return &Claims{text: text, program: program}, nil
+}
+
+// String is the text of the condition.
+func (c *Claims) String() string { return c.text }
+
+// Holds evaluates the condition. It fails if a claim is missing that the condition looks
+// at, or is of another type.
+func (c *Claims) Holds(claims map[string]any) (bool, error) {
+	v, _, err := c.program.Eval(map[string]any{claimsVar: claims})
+	if err != nil {
+		return false, errors.New(oneLine(err.Error()))
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("it comes to a %s, and not to true or false", v.Type().TypeName())
+	}
+	return bool(b), nil
+}

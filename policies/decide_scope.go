@@ -1,0 +1,62 @@
+package policies
+
+import (
+	"fmt"
+	"slices"
+)
+
+// allows reports whether a token with the scope may be used for a tool in a profile.
+// standard is the profile that the tenant's calls get unasked.
+func (s *tokenScope) allows(tool, profile, standard string) bool {
+	return slices.ContainsFunc(s.tools, func(t string) bool { return star(t, tool) }) &&
+		(profile == "" || profile == standard || slices.Contains(s.profiles, profile))
+}
+
+// MissingScopes returns what a token must be good for, so that a tenant's call of a tool
+// in a profile is let through: the scopes that it has and the policy knows, and the first
+// of the policy that is enough. It is nil if those that it has are enough, and empty if
+// none is.
+func (l Login) MissingScopes(tenantName string, held []string, tool, profile string) []string {
+	p, standard := l.p, l.p.profile
+	if own := p.tenants[tenantName]; own != nil {
+		standard = own.Profile
+	}
+	enough := func(s tokenScope) bool { return s.allows(tool, profile, standard) }
+	var known []string
+	for _, s := range p.auth.scopes {
+		if !slices.Contains(held, s.name) {
+			continue
+		}
+		if enough(s) {
+			return nil
+		}
+		known = append(known, s.name)
+	}
+	if i := slices.IndexFunc(p.auth.scopes, enough); i >= 0 {
+		return append(known, p.auth.scopes[i].name)
+	}
+	return []string{}
+}
+
+// outOfScope refuses a call for which the caller's token is not good.
+func (l Login) outOfScope(f Facts, profile string) (Decision, bool) {
+	if f.Scopes == nil {
+		return Decision{}, false
+	}
+	missing := l.MissingScopes(f.Tenant, f.Scopes, f.Tool, profile)
+	if missing == nil {
+		return Decision{}, false
+	}
+	no := Decision{
+		Verdict: Deny, Rule: ruleScope, Source: l.p.auth.source, Parts: 1, Layer: LayerSystem, Profile: profile,
+		Reason:  fmt.Sprintf("The token of this client is not good for calls of %s in the profile \"%s\".", Clip(f.Tool, 64), Clip(profile, 64)),
+		Instead: "Use another tool: no scope of the policy covers this one.",
+	}
+	if no.Source.File == "" {
+		no.Source.File = l.p.name
+	}
+	if len(missing) > 0 {
+		no.Instead = fmt.Sprintf("Tell the person you work for that this client's token needs the scope %s.", missing[len(missing)-1])
+	}
+	return no, true
+}
