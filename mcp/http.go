@@ -68,7 +68,7 @@ type web struct {
 }
 
 // ServeHTTP takes a request through one chain: the name it came by, the page it came
-// from, its headers, who sends it; then, by its method, its body within limits, its era,
+// from, its headers, its caller; then, by its method, its body within limits, its era,
 // its session, and the call. Nothing of a body is read before the caller is known.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if !w.server.cfg.Guarded {

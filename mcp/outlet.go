@@ -91,7 +91,7 @@ func (s stream) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error
 // exchange is the outlet of one POST.
 type exchange struct {
 	stream
-	caller  *Identity   // who sent it; nil where there are no tenants
+	caller  *Identity   // the caller; nil where there are no tenants
 	refused *wire.Error // why all of it was refused; set before its answer is sent
 }
 

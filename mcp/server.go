@@ -31,7 +31,7 @@ type Config struct {
 	Version      string        // serverInfo.version; "dev"
 	Instructions string        // for the agent, sent with the handshake; default none
 	Tenant       string        // whose calls these are; "local"
-	Auth         Authenticator // who calls over HTTP; nil means Tenant for all
+	Auth         Authenticator // finds out the callers over HTTP; nil means Tenant for all
 	Audit        Audit         // records each call; nil records nothing
 	Trace        Tracer        // traces each call that has ended; nil traces nothing
 	// Approver asks people where the policy says ask; without it that is a denial.

@@ -24,7 +24,7 @@ const (
 // Issuer is who makes tokens that a server believes: an authorization server.
 type Issuer struct {
 	URL        string   // as its tokens name it (iss)
-	Audience   []string // of which its tokens must name one; empty for the server's own address
+	Audience   []string // its tokens must name one of them; empty for the server's own address
 	Keys       string   // the URL of its key set; empty if its metadata name it
 	Algorithms []string // of its tokens
 	PlainType  bool     // its tokens may have the type JWT

@@ -23,7 +23,7 @@ type Policy struct {
 	tenants   map[string]*tenant
 	layers    []*Layer // that hold for every tenant, the upper ones first
 	dirs      []string // workspaces of projects
-	auth      auth     // who clients over HTTP are, beside the tenants' own tokens
+	auth      auth     // the login of clients over HTTP, beside the tenants' own tokens
 	tests     []TestResult
 }
 

@@ -14,8 +14,8 @@ const httpFlag = "http"
 func httpFlags(c *cobra.Command, cfg *front.Config) {
 	c.Flags().StringVar(&cfg.Addr, httpFlag, "", "serve HTTP on this `address`, such as 127.0.0.1:8930")
 	of := pflag.NewFlagSet(httpFlag, pflag.ContinueOnError)
-	of.StringVar(&cfg.Cert, "tls-cert", "", "`file` with the certificate of the server and those that lead to it, as PEM; it is read again when it changes")
-	of.StringVar(&cfg.Key, "tls-key", "", "`file` with the key of the certificate, as PEM")
+	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and those that lead to it; it is read again when it changes")
+	of.StringVar(&cfg.Key, "tls-key", "", "PEM `file` with the key of the certificate")
 	of.StringVar(&cfg.ClientCA, "tls-client-ca", "", "`file` with the authorities of clients; each client must have a certificate of one of them")
 	of.StringSliceVar(&cfg.Proxies, "behind-proxy", nil, "`network` of the proxies before this server, such as 10.0.0.0/8, and after commas more; without TLS, others get no answer")
 	of.StringVar(&cfg.PublicURL, "public-url", "", "`URL` by which clients know this server, such as https://belljar.example")

@@ -217,7 +217,7 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 // each request.
 const (
 	cacheFor  = 5 * time.Minute
-	cacheHalf = 2048 // tokens, of which the cache has at most twice as many
+	cacheHalf = 2048 // tokens; the cache has at most twice as many
 )
 
 // cached is a token that was found to be valid.

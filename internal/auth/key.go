@@ -12,7 +12,7 @@ import (
 )
 
 // keyFile is the file in the state directory with the key of the HMACs. It is not in the
-// database: who gets hold of a copy of that can check no guess.
+// database: a copy of that alone is of no use for checking guesses.
 const (
 	keyFile  = "token.key"
 	keyBytes = 32

@@ -37,7 +37,7 @@ const (
 	believed     = 24 * time.Hour
 	unknownFor   = time.Minute // how long it is remembered that a key does not exist
 	maxUnknown   = 1024
-	maxWaiting   = 64 // who wait for a fetch
+	maxWaiting   = 64 // requests that wait for a fetch
 	maxKeys      = 100
 	leastRSABits = 2048
 )

@@ -64,7 +64,7 @@ func pathsOf(resource string) []string {
 // mcpPath is where the server is mounted; a proxy may show it elsewhere.
 const mcpPath = "/mcp"
 
-// metadataURL is the address of the metadata of a resource, as clients reach it.
+// metadataURL is the address of the metadata of a resource, at which clients reach it.
 func metadataURL(resource string) string {
 	u, err := url.Parse(resource)
 	if err != nil {

@@ -10,7 +10,7 @@
 //	sender          behind a proxy, it is a request of the proxy
 //	Host, Origin    the server goes by the name; the page may use the server
 //	preflight       is answered here
-//	route           the handler: who sends it, its quota, its session, its call
+//	route           the handler: the caller, its quota, its session, its call
 //
 // ServeHTTP in front.go has them in this order, for every route and method. A handler
 // gets a request with the body unread.

@@ -24,7 +24,7 @@ import (
 // of the flags of `belljar serve`, which errors name.
 type Config struct {
 	Addr      string   // HOST:PORT, where HOST is an address or localhost
-	Cert, Key string   // files with the certificate and its key, as PEM; empty for no TLS
+	Cert, Key string   // PEM files with the certificate and its key; empty for no TLS
 	ClientCA  string   // a file with the authorities of clients' certificates; empty asks for none
 	Proxies   []string // networks of the proxies before this server
 	PublicURL string   // by which clients know the server; empty for that of the address

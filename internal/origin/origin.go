@@ -24,8 +24,8 @@ import (
 // Guard knows the names of a server and the pages that may use it. The zero value knows
 // the names and addresses of loopback, and the pages that the server serves itself.
 type Guard struct {
-	Hosts   []string // further names, as ParseHost returns them
-	Origins []string // of further pages, as ParseOrigin returns them
+	Hosts   []string // further names, from ParseHost
+	Origins []string // of further pages, from ParseOrigin
 }
 
 // Errors of Check. Their texts are for whoever sent the request.

@@ -15,7 +15,7 @@ import (
 type gate struct {
 	now   atomic.Pointer[policies.Policy]
 	mode  Mode
-	login *login // who clients over HTTP are
+	login *login // of clients over HTTP
 }
 
 // Decide makes a gate what a server asks.

@@ -39,14 +39,14 @@ type Stream struct {
 	log *Log // nil if no event is kept
 
 	mu     sync.Mutex
-	reader *reader // guarded by mu: who writes to the client; nil while nobody reads
+	reader *reader // guarded by mu: writes to the client; nil while nobody reads
 	queue  []event // guarded by mu: what the reader has not written
 	bytes  int     // guarded by mu: of those
 	events bool    // guarded by mu: it has become a stream of events
 	over   bool    // guarded by mu: its answer was given
 }
 
-// New returns a stream whose first Serve is still to come, and of which no event is kept.
+// New returns a stream without events, whose first Serve is still to come.
 func New() *Stream { return &Stream{reader: newReader()} }
 
 // event is a message to the client.
